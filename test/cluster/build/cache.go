@@ -1,0 +1,61 @@
+// Package build makes what a rig runs and keeps it: Kubernetes, etcd, containerd, runc and CNI plugins from Go modules, a
+// kernel and host programs from Debian packages, the initramfs and the container images. Everything lands in one cache
+// folder and is made again only when its inputs differ. It starts no process that stays.
+package build
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Cache is where made things are kept, and where they come from.
+type Cache struct {
+	Dir    string    // absolute; created when missing
+	Source string    // absolute path of the project's root
+	Log    io.Writer // progress, and the output of the programs that are run
+}
+
+// Path is the absolute path of a made thing.
+func (c Cache) Path(elem ...string) string { return filepath.Join(append([]string{c.Dir}, elem...)...) }
+
+func (c Cache) logf(format string, args ...any) { _, _ = fmt.Fprintf(c.Log, format+"\n", args...) }
+
+// once runs make unless the thing called name was made from the same inputs before.
+func (c Cache) once(name, inputs string, make func() error) error {
+	stamp := c.Path(name + ".made")
+	if have, err := os.ReadFile(stamp); err == nil && string(have) == inputs {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(stamp), 0o755); err != nil {
+		return err
+	}
+	c.logf("rig: make %s", name)
+	if err := make(); err != nil {
+		return fmt.Errorf("make %s: %w", name, err)
+	}
+	return os.WriteFile(stamp, []byte(inputs), 0o644)
+}
+
+// run runs a program in dir and shows its output only when it fails.
+func (c Cache) run(ctx context.Context, dir string, env []string, name string, args ...string) error {
+	_, err := c.output(ctx, dir, env, name, args...)
+	return err
+}
+
+func (c Cache) output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	var stdout, all strings.Builder
+	cmd.Stdout = io.MultiWriter(&stdout, &all)
+	cmd.Stderr = &all
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, strings.TrimSpace(all.String()))
+	}
+	return stdout.String(), nil
+}

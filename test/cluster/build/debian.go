@@ -1,0 +1,134 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// hostPrograms are the Debian packages that a host needs and the program or file by which each is recognised.
+var hostPrograms = []struct{ pkg, shown string }{
+	{"qemu-system-x86", "qemu-system-x86_64"},
+	{"busybox-static", "/bin/busybox"},
+	{"e2fsprogs", "mke2fs"},
+	{"kmod", "depmod"},
+	{"xz-utils", "xz"},
+	{"gcc", "gcc"},
+	{"libc6-dev", "/usr/include/stdlib.h"},
+	{"libseccomp-dev", "/usr/include/seccomp.h"},
+	{"pkg-config", "pkg-config"},
+}
+
+// HostPrograms installs the packages that building and running a virtual node needs. On Debian as root it does so itself;
+// elsewhere it says what is missing.
+func (c Cache) HostPrograms(ctx context.Context) error {
+	missing := missingPackages()
+	if len(missing) == 0 {
+		return nil
+	}
+	codename := debianCodename()
+	if codename == "" || os.Geteuid() != 0 {
+		return fmt.Errorf("missing on this host: %s (names of Debian's packages; as root on Debian they are installed here)", strings.Join(missing, " "))
+	}
+	c.logf("rig: install %s", strings.Join(missing, " "))
+	// QEMU 7.2 of bookworm crashes about one boot in ten, its backport does not; later releases have a good one.
+	suites := []string{codename}
+	if codename == "bookworm" {
+		suites = append(suites, codename+"-backports")
+	}
+	apt, err := c.apt(ctx, suites...)
+	if err != nil {
+		return err
+	}
+	args := append(apt, "install", "-y", "-q", "--no-install-recommends", "-t", suites[len(suites)-1])
+	return c.run(ctx, c.Dir, []string{"DEBIAN_FRONTEND=noninteractive"}, "apt-get", append(args, missing...)...)
+}
+
+func missingPackages() []string {
+	var missing []string
+	for _, p := range hostPrograms {
+		if filepath.IsAbs(p.shown) {
+			if _, err := os.Stat(p.shown); err == nil {
+				continue
+			}
+		} else if _, err := lookProgram(p.shown); err == nil {
+			continue
+		}
+		missing = append(missing, p.pkg)
+	}
+	return missing
+}
+
+// lookProgram also finds what Debian keeps in the administrator's folders, which are not on everybody's path.
+func lookProgram(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("program %s: %w", name, exec.ErrNotFound)
+}
+
+// debianCodename is empty on anything but Debian.
+func debianCodename() string {
+	text, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return ""
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		fields[key] = strings.Trim(value, `"`)
+	}
+	if fields["ID"] != "debian" {
+		return ""
+	}
+	return fields["VERSION_CODENAME"]
+}
+
+// apt returns options that make apt-get and apt-cache use only the suites, from the mirror that this host already uses, with
+// package lists of our own: the host's configuration stays as it is.
+func (c Cache) apt(ctx context.Context, suites ...string) ([]string, error) {
+	dir := c.Path("apt", strings.Join(suites, "_"))
+	options := []string{
+		"-o", "Dir::Etc::sourcelist=" + dir + "/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null",
+		"-o", "Dir::State::lists=" + dir + "/lists", "-o", "Dir::Cache=" + dir + "/cache", "-o", "APT::Sandbox::User=",
+	}
+	mirror, err := c.mirror(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list strings.Builder
+	for _, suite := range suites {
+		fmt.Fprintf(&list, "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n", mirror, suite)
+	}
+	for _, sub := range []string{"lists/partial", "cache/archives/partial"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sources.list"), []byte(list.String()), 0o644); err != nil {
+		return nil, err
+	}
+	return options, c.run(ctx, c.Dir, nil, "apt-get", append(options, "update", "-q")...)
+}
+
+// mirror is the address of the Debian archive that this host uses.
+func (c Cache) mirror(ctx context.Context) (string, error) {
+	out, err := c.output(ctx, c.Dir, nil, "apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == debianCodename() && fields[1] == "main" {
+			return fields[2], nil
+		}
+	}
+	return "", fmt.Errorf("apt-get indextargets: no source of %s main on this host", debianCodename())
+}

@@ -1,0 +1,37 @@
+package build
+
+import (
+	"context"
+	"strings"
+)
+
+// Images makes the archives of the images that every node starts with, all of them nothing but busybox, and returns their
+// paths: localhost/busybox:1 runs a shell, localhost/pause:1 sleeps and holds a pod's namespaces.
+func (c Cache) Images(ctx context.Context) ([]string, error) {
+	list, err := c.output(ctx, c.Dir, nil, "/bin/busybox", "--list")
+	if err != nil {
+		return nil, err
+	}
+	files := []string{"/bin/busybox=/bin/busybox"}
+	for _, applet := range strings.Fields(list) {
+		if applet != "busybox" {
+			files = append(files, "/bin/"+applet+"=->busybox")
+		}
+	}
+	var archives []string
+	for _, image := range []struct{ name, entrypoint string }{
+		{"busybox", "/bin/sh"},
+		{"pause", "/bin/sleep 2147483647"},
+	} {
+		archive := c.Path("images", image.name+".tar")
+		archives = append(archives, archive)
+		err := c.once("images/"+image.name, image.entrypoint+list, func() error {
+			args := append([]string{"run", "./deployments/image", "--ref", "localhost/" + image.name + ":1", "--out", archive, "--entrypoint", image.entrypoint}, files...)
+			return c.run(ctx, c.Source, []string{"CGO_ENABLED=0"}, "go", args...)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return archives, nil
+}

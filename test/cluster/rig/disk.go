@@ -1,0 +1,170 @@
+package rig
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/cluster/guest"
+	"github.com/dra-driver-numa/dra-driver-numa/test/cluster/topology"
+)
+
+// diskSize is the size of a node's sparse root disk.
+const diskSize = "6G"
+
+// Programs are the built files that go onto a node's disk.
+type Programs struct {
+	Bin    string   // folder of the cache with containerd, kubelet, runc, …; plugins in cni/
+	Images []string // archives imported before kubelet starts
+}
+
+// makeDisk stages the root file system of a node and writes it as an ext4 image without mounting anything.
+func (r *Rig) makeDisk(n Node, machine topology.Topology, p Programs) (disk string, err error) {
+	root := r.Path("nodes", n.Name, "root")
+	if err := r.stage(root, n, machine, p); err != nil {
+		return "", fmt.Errorf("stage the disk of %s: %w", n.Name, err)
+	}
+	disk = r.Path("nodes", n.Name, "disk.img")
+	mke2fs, err := exec.LookPath("mke2fs")
+	if err != nil {
+		mke2fs = "/usr/sbin/mke2fs"
+	}
+	cmd := exec.Command(mke2fs, "-q", "-t", "ext4", "-O", "^has_journal", "-E", "root_owner=0:0,lazy_itable_init=1", "-d", root, disk, diskSize)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", cmd, err, out)
+	}
+	return disk, os.RemoveAll(root)
+}
+
+func (r *Rig) stage(root string, n Node, machine topology.Topology, p Programs) error {
+	for _, dir := range []string{
+		"bin", "sbin", "usr/bin", "usr/sbin", "usr/local/bin", "opt/cni/bin", "etc/kubernetes", "images",
+		"proc", "sys", "dev", "run", "tmp", "var/lib", "var/log", "root",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink("../run", filepath.Join(root, "var/run")); err != nil {
+		return err
+	}
+	if err := copyGuest(root); err != nil {
+		return err
+	}
+	if err := stagePrograms(root, p); err != nil {
+		return err
+	}
+	for from, to := range map[string]string{n.Name + ".kubeconfig": "kubelet.kubeconfig", "ca.crt": "ca.crt"} {
+		if err := place(r.Path(from), filepath.Join(root, "etc/kubernetes", to)); err != nil {
+			return err
+		}
+	}
+	for name, text := range map[string]string{
+		"etc/rig/token":               r.Token,
+		"etc/rig/node.env":            r.nodeEnv(n, machine),
+		"etc/hostname":                n.Name + "\n",
+		"etc/machine-id":              fmt.Sprintf("%032x\n", n.Subnet+1),
+		"etc/cni/net.d/10-b.conflist": fmt.Sprintf(cniConfig, n.PodPrefix()),
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cniConfig puts a node's pods on a bridge of its own. Pods reach their node and, through its agent, the API server.
+const cniConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true,
+"ipam": {"type": "host-local", "ranges": [[{"subnet": "%s0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+`
+
+// nodeEnv is read by the node's init scripts.
+func (r *Rig) nodeEnv(n Node, machine topology.Topology) string {
+	var pages []string
+	for id, node := range machine.NumaNodes {
+		for _, size := range topology.HugepageSizes {
+			if count := node.Hugepages[size]; count > 0 {
+				pages = append(pages, fmt.Sprintf("%d:%d:%d", id, topology.HugepageKiB(size), count))
+			}
+		}
+	}
+	return fmt.Sprintf("NODE=%s\nADDRESS=%s\nGATEWAY=%s\nSERVICE=%s\nAPISERVER=%s:%d\nHUGEPAGES='%s'\n",
+		n.Name, n.Address(), n.Gateway(), serviceAddr, n.Gateway(), r.Ports.APIServer, strings.Join(pages, " "))
+}
+
+// copyGuest writes our scripts and configuration files; an embedded file has no mode, so scripts are known by their first line.
+func copyGuest(root string) error {
+	return fs.WalkDir(guest.Root, "root", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(root, strings.TrimPrefix(path, "root"))
+		if d.IsDir() {
+			return os.MkdirAll(to, 0o755)
+		}
+		text, err := guest.Root.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		mode := fs.FileMode(0o644)
+		if strings.HasPrefix(string(text), "#!") {
+			mode = 0o755
+		}
+		return os.WriteFile(to, text, mode)
+	})
+}
+
+func stagePrograms(root string, p Programs) error {
+	files := map[string]string{"/bin/busybox": "bin/busybox"}
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "rig-agent"} {
+		files[filepath.Join(p.Bin, name)] = "usr/local/bin/" + name
+	}
+	for _, name := range []string{"bridge", "loopback", "host-local"} {
+		files[filepath.Join(p.Bin, "cni", name)] = "opt/cni/bin/" + name
+	}
+	for _, archive := range p.Images {
+		files[archive] = "images/" + filepath.Base(archive)
+	}
+	for from, to := range files {
+		if err := place(from, filepath.Join(root, to)); err != nil {
+			return err
+		}
+	}
+	applets, err := exec.Command("/bin/busybox", "--list-full").Output()
+	if err != nil {
+		return err
+	}
+	for _, applet := range strings.Fields(string(applets)) {
+		link := filepath.Join(root, applet)
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink("/bin/busybox", link); err != nil && !os.IsExist(err) {
+			return err
+		}
+	}
+	return os.Symlink("/bin/busybox", filepath.Join(root, "sbin/init.busybox"))
+}
+
+// place links a file, or copies it where the folders are on different file systems.
+func place(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, info.Mode().Perm())
+}

@@ -1,0 +1,103 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/cluster/topology"
+)
+
+const qemu = "qemu-system-x86_64"
+
+// Boot is what a virtual machine starts from.
+type Boot struct {
+	Vmlinuz, Initramfs string
+	Accelerator        Accelerator
+}
+
+// Accelerator is how QEMU runs the guest's instructions.
+type Accelerator string
+
+// The accelerators that a rig uses.
+const (
+	KVM Accelerator = "kvm" // hardware virtualization
+	TCG Accelerator = "tcg" // software emulation
+)
+
+func (a Accelerator) args() []string {
+	if a == KVM {
+		return []string{"-accel", "kvm", "-cpu", "host,l3-cache=on"}
+	}
+	// The vendor decides how the kernel reads CPUID: Intel's leaf 4 gives every die its L3. Leaf 0x1f, which would name the
+	// dies, is cut off: emulation in QEMU 10.0 asserts in encode_topo_cpuid1f as soon as firmware reads it.
+	return []string{"-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,l3-cache=on,level=0x1e"}
+}
+
+// PickAccelerator boots the machine's own kernel with hardware virtualization and takes it only when the guest speaks within 20 s:
+// nested virtualization may be offered and hang. The answer is kept in a file for as long as the host runs.
+func PickAccelerator(ctx context.Context, machine topology.Topology, b Boot, cache string) (Accelerator, error) {
+	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	key := strings.TrimSpace(string(bootID))
+	if kept, err := os.ReadFile(cache); err == nil {
+		if id, answer, _ := strings.Cut(string(kept), " "); id == key {
+			return Accelerator(answer), nil
+		}
+	}
+	answer := TCG
+	if file, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
+		_ = file.Close()
+		if boots(ctx, machine, b) {
+			answer = KVM
+		}
+	}
+	return answer, os.WriteFile(cache, []byte(key+" "+string(answer)), 0o600)
+}
+
+func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	args := append(KVM.args(), machine.QEMUArgs()...)
+	args = append(args, "-nic", "none", "-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 panic=-1 rig.probe",
+		"-display", "none", "-monitor", "none", "-no-reboot", "-serial", "stdio")
+	out, _ := exec.CommandContext(ctx, qemu, args...).Output()
+	return strings.Contains(string(out), "RIG-PROBE-OK")
+}
+
+// startMachine starts a node's virtual machine and returns at once. Like a guest that sees KVM, the kernel is told not to check
+// that timer interrupts arrive: on a busy host the emulated ones come late, and it would stop.
+func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
+	dir := r.Path("nodes", n.Name)
+	args := append([]string{qemu, "-name", n.Name}, b.Accelerator.args()...)
+	args = append(args, machine.QEMUArgs()...)
+	args = append(args,
+		"-drive", "file="+disk+",if=none,id=root,format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
+		"-netdev", fmt.Sprintf("user,id=net0,net=10.101.%d.0/24,host=%s,hostfwd=tcp:127.0.0.1:%d-%s:9000", n.Subnet, n.Gateway(), n.AgentPort, n.Address()),
+		"-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile=",
+		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check panic=-1",
+		"-display", "none", "-no-reboot",
+		"-qmp", "unix:"+filepath.Join(dir, "qmp.sock")+",server=on,wait=off",
+		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logfile="+r.Console(n), "-serial", "chardev:console",
+		"-monitor", "none")
+	return r.start(10+n.Subnet, n.Name, args...)
+}
+
+// Console is the file with everything that a node printed on its console.
+func (r *Rig) Console(n Node) string { return r.Path("nodes", n.Name, "console.log") }
+
+// tail is the end of a text file, for an error message or a person.
+func tail(file string, lines int) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,82 @@
+package topology
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestShippedTopologiesParse(t *testing.T) {
+	files, err := filepath.Glob("machines/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("found %d topologies (%v), want at least 2", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(text); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestParseNamesFieldAndAllowedValues(t *testing.T) {
+	const good = `{sockets: 1, dies: 1, cores: 2, threads: 2, numaNodes: [{cpus: "0-1", memory: 1Gi, hugepages: {2Mi: 4}}, {cpus: "2-3", memory: 1Gi}], pci: [{device: nvme, numaNode: 1}]}`
+	if _, err := Parse([]byte(good)); err != nil {
+		t.Fatalf("the machine that the cases are made from: %v", err)
+	}
+	for _, c := range []struct{ name, old, new, want string }{
+		{"not a file", good, "sockets", "parse topology: "},
+		{"unknown field", "sockets: 1", "sockets: 1, sokets: 1", `unknown field "sokets"`},
+		{"no socket", "sockets: 1", "sockets: 0", "sockets: 0 is not in 1-128"},
+		{"threads", "threads: 2", "threads: 4", "threads: 4, x86 cores have 1 or 2"},
+		{"too many CPUs", "cores: 2", "cores: 128", "is 256 CPUs, allowed are 2-128"},
+		{"no memory", `cpus: "2-3", memory: 1Gi`, `cpus: "2-3"`, "numaNodes[1].memory: 0 is less than 128Mi"},
+		{"cpu twice", `cpus: "2-3"`, `cpus: "1-3"`, "numaNodes[1].cpus: cpu 1 belongs to numaNodes[0] already"},
+		{"cpu outside", `cpus: "2-3"`, `cpus: "2-4"`, "cpu 4, the machine has 0-3"},
+		{"cpu on no node", `cpus: "2-3"`, `cpus: "2"`, "3 of 4 CPUs are on a node"},
+		{"cpu list", `cpus: "2-3"`, `cpus: "3-2"`, `"3-2" in "3-2" is no CPU`},
+		{"hugepage size", "2Mi: 4", "4Mi: 4", `size "4Mi", allowed are 1Gi, 2Mi`},
+		{"hugepages over memory", "2Mi: 4", "2Mi: 400", "at most three quarters of the node's memory 1Gi"},
+		{"distance rows", "pci:", "distances: [[10]], pci:", "1 rows for 2 NUMA nodes"},
+		{"distance value", "pci:", "distances: [[10, 9], [20, 10]], pci:", "distances[0][1]: 9, allowed are"},
+		{"device", "nvme", "rtl8139", `"rtl8139", allowed are e1000e, igb, nvme, virtio-net-pci`},
+		{"device's node", "numaNode: 1", "numaNode: 2", "numaNode: 2, the machine has 0-1"},
+		{"device count", "numaNode: 1", "numaNode: 1, count: 9", "count: 9 is not in 1-8"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(good, c.old, c.new, 1)
+			if text == good {
+				t.Fatalf("%q is not in the good topology", c.old)
+			}
+			_, err := Parse([]byte(text))
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %q, want one line with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestQEMUArgsPlaceMemoryOnlyNodeAndDevice(t *testing.T) {
+	text, err := os.ReadFile("machines/memory-only.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := machine.QEMUArgs()
+	for _, want := range []string{
+		"3072M", "8,sockets=1,dies=1,cores=4,threads=2", "node,nodeid=1,cpus=4-7,memdev=m1", "node,nodeid=2,memdev=m2",
+		"dist,src=1,dst=2,val=28", "pxb-pcie,id=pxb0,bus_nr=32,bus=pcie.0,numa_node=1", "nvme,id=dev1,bus=rp1,serial=rig1",
+	} {
+		if !slices.Contains(args, want) {
+			t.Errorf("QEMUArgs() lacks %q: %q", want, args)
+		}
+	}
+}
