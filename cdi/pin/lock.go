@@ -1,0 +1,50 @@
+package pin
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// lockWait is far longer than any pin takes, and shorter than the two minutes
+// that the kubelet waits for a container to be created.
+const lockWait = time.Minute
+
+// Lock takes the host's lock on cpuset partitions, a file that every caller of
+// [Pin] and [Probe] on the host names alike; it makes the file and its folder.
+// It waits without polling, as many hooks at once would starve the one that
+// holds it. The kernel drops the lock when the process ends, however it ends.
+func Lock(name string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	locked := make(chan error, 1)
+	go func() { locked <- flock(int(file.Fd())) }()
+	select {
+	case err = <-locked:
+	case <-time.After(lockWait):
+		// The goroutine still waits on the file; it ends with the process.
+		return nil, fmt.Errorf("lock %s: another numa-pin has held it for %s", name, lockWait)
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	return func() { file.Close() }, nil
+}
+
+func flock(fd int) error {
+	for {
+		err := syscall.Flock(fd, syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package pin
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+const (
+	probeDir  = "dra-numa-probe"
+	probeLeaf = probeDir + "/leaf"
+)
+
+// Probe makes a remote partition of one CPU that nobody holds, two levels below
+// the mount, and removes it again, also what a killed probe left behind.
+// It returns true when the CPU left the root cgroup, false when this kernel or
+// cgroup tree refuses, and an error when it could not tell. Only one process of
+// a host may call it at a time, with the host's [Lock]: it clears what dead
+// partitions left of the CPU. No task runs in the scratch cgroups.
+func Probe(cgroups *os.Root, cpu int) (supported bool, err error) {
+	if err := removeProbe(cgroups); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, removeProbe(cgroups)) }()
+	if err := makeProbe(cgroups); err != nil {
+		return false, err
+	}
+	want := Pinning{CPUs: cpuset.New(cpu), Partition: PartitionRoot}
+	err = Pin(cgroups, probeLeaf, want)
+	if errors.Is(err, ErrNotSupported) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("probe cpuset partitions with cpu %d: %w", cpu, err)
+	}
+	others, err := readSet(cgroups.FS(), cpusFile+".effective")
+	if err != nil {
+		return false, err
+	}
+	return !others.Contains(cpu), nil
+}
+
+func makeProbe(cgroups *os.Root) error {
+	if err := cgroups.Mkdir(probeDir, 0o755); err != nil {
+		return err
+	}
+	err := writeKernelFile(cgroups, probeDir+"/cgroup.subtree_control", "+cpuset")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // ENOENT: no cgroup v2, or no cpuset to enable; Pin says which
+	}
+	return cgroups.Mkdir(probeLeaf, 0o755)
+}
+
+func removeProbe(cgroups *os.Root) error {
+	for _, dir := range []string{probeLeaf, probeDir} {
+		if err := cgroups.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package pin
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+const (
+	cpusFile      = "cpuset.cpus"
+	memsFile      = "cpuset.mems"
+	exclusiveFile = "cpuset.cpus.exclusive"
+	partitionFile = "cpuset.cpus.partition"
+
+	// member is what cpuset.cpus.partition reads in a cgroup that is none.
+	member = "member"
+)
+
+// group is what one cgroup's cpuset files say.
+type group struct {
+	path      string
+	exclusive cpuset.Set
+	// state is member, root or isolated, or one of the latter two followed
+	// by " invalid (reason)".
+	state string
+	// cpus and mems are read for partitions and the container only.
+	cpus, mems cpuset.Set
+}
+
+// holds returns the CPUs the group keeps from others. A partition that the
+// kernel calls invalid still has its owner, so it holds its CPUs too.
+func (g group) holds() cpuset.Set {
+	switch {
+	case g.state == member:
+		return cpuset.Set{}
+	case g.exclusive.IsEmpty():
+		return g.cpus // a partition somebody made from cpuset.cpus alone
+	}
+	return g.exclusive
+}
+
+// tree is every cgroup that matters to a plan: the container, its ancestors,
+// and whoever has exclusive CPUs or a partition. Parents come before their
+// children. A partition is only ever found below cgroups with exclusive CPUs,
+// below a partition, or directly below the mount, so nothing else is walked.
+type tree []group
+
+// readTree takes the snapshot. Cgroups that vanish meanwhile are left out.
+func readTree(cgroups fs.FS, container string) (tree, error) {
+	if !fs.ValidPath(container) || container == "." {
+		return nil, fmt.Errorf("cgroup %q: want a path below the cgroup mount", container)
+	}
+	if err := checkController(cgroups, container); err != nil {
+		return nil, err
+	}
+	var t tree
+	if err := t.walk(cgroups, ".", container); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// walk adds the children of dir that matter, and what is below them.
+func (t *tree) walk(cgroups fs.FS, dir, container string) error {
+	entries, err := fs.ReadDir(cgroups, dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		child := path.Join(dir, entry.Name())
+		onPath := isWithin(container, child)
+		g, err := readGroup(cgroups, child, child == container)
+		if isGone(err) && !onPath {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		idle := g.exclusive.IsEmpty() && g.state == member
+		if idle && !onPath {
+			continue
+		}
+		*t = append(*t, g)
+		if child == container {
+			continue // nobody else's business is below the container
+		}
+		if err := t.walk(cgroups, child, container); err != nil && !(isGone(err) && !onPath) {
+			return err
+		}
+	}
+	return nil
+}
+
+func readGroup(cgroups fs.FS, name string, isContainer bool) (g group, err error) {
+	g.path = name
+	if g.exclusive, err = readSet(cgroups, path.Join(name, exclusiveFile)); err != nil {
+		return g, err
+	}
+	if g.state, err = readLine(cgroups, path.Join(name, partitionFile)); err != nil {
+		return g, err
+	}
+	if g.state != member || isContainer {
+		if g.cpus, err = readSet(cgroups, path.Join(name, cpusFile)); err != nil {
+			return g, err
+		}
+	}
+	if isContainer {
+		g.mems, err = readSet(cgroups, path.Join(name, memsFile))
+	}
+	return g, err
+}
+
+// checkController names the first cgroup on the way to the container that has
+// no cpuset files, and who withholds them.
+func checkController(cgroups fs.FS, container string) error {
+	if _, err := fs.Stat(cgroups, "cgroup.controllers"); err != nil {
+		return fmt.Errorf("no cgroup v2 is mounted here (%w): %w", err, ErrNotSupported)
+	}
+	parent := "."
+	for _, name := range strings.Split(container, "/") {
+		dir := path.Join(parent, name)
+		if _, err := fs.Stat(cgroups, dir); err != nil {
+			return err
+		}
+		_, err := fs.Stat(cgroups, path.Join(dir, cpusFile))
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cgroup %s has no cpuset files: cgroup.subtree_control of %s lacks cpuset: %w",
+				dir, rootName(parent), ErrNotSupported)
+		}
+		if err != nil {
+			return err
+		}
+		parent = dir
+	}
+	_, err := fs.Stat(cgroups, path.Join(container, exclusiveFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the kernel has no %s (Linux 6.11 or newer has): %w", exclusiveFile, ErrNotSupported)
+	}
+	return err
+}
+
+func rootName(dir string) string {
+	if dir == "." {
+		return "the root cgroup"
+	}
+	return dir
+}
+
+// isWithin reports whether name is dir or below it.
+func isWithin(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, dir+"/")
+}
+
+// isGone reports whether err is what the kernel answers for a cgroup that was
+// removed, or one without the cpuset controller.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
+}
+
+// readLine reads the first line and no further: hundreds of cgroups are read at
+// each container start, and looking for the end of a file costs another call.
+func readLine(cgroups fs.FS, name string) (string, error) {
+	file, err := cgroups.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // opened for reading
+	var text []byte
+	for buf := make([]byte, 256); !bytes.ContainsRune(text, '\n'); {
+		n, err := file.Read(buf)
+		text = append(text, buf[:n]...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line, nil
+}
+
+func readSet(cgroups fs.FS, name string) (cpuset.Set, error) {
+	line, err := readLine(cgroups, name)
+	if err != nil {
+		return cpuset.Set{}, err
+	}
+	set, err := cpuset.Parse(line)
+	if err != nil {
+		return cpuset.Set{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	return set, nil
+}
