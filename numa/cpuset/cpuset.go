@@ -1,0 +1,101 @@
+// Package cpuset is a set of small ids: of logical CPUs, or of NUMA nodes where the kernel says "mems". It parses
+// and prints the kernel's two text forms, the list (0-3,8) and the hexadecimal mask (f,0000000f), and does set
+// arithmetic. It never reads a file and never decides which CPU is good for what.
+package cpuset
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+)
+
+// MaxCPUs bounds every id: 0 ≤ id < MaxCPUs. It is the largest NR_CPUS that x86 and Arm kernels can be built with.
+const MaxCPUs = 8192
+
+const wordBits = 64
+
+// Set is a set of ids. It is a plain value: the zero value is the empty set, == compares, assignment copies.
+type Set struct {
+	words [MaxCPUs / wordBits]uint64 // id i is bit i%64 of word i/64
+}
+
+// New returns the set of the given ids. It panics on an id outside 0..MaxCPUs-1; ids from outside the program go
+// through [Parse] or [ParseMask].
+func New(ids ...int) Set {
+	var s Set
+	for _, id := range ids {
+		if id < 0 || id >= MaxCPUs {
+			panic(fmt.Sprintf("cpuset: id %d is outside 0..%d", id, MaxCPUs-1))
+		}
+		s.words[id/wordBits] |= 1 << (id % wordBits)
+	}
+	return s
+}
+
+// Size returns the number of ids in the set.
+func (s Set) Size() int {
+	size := 0
+	for _, word := range s.words {
+		size += bits.OnesCount64(word)
+	}
+	return size
+}
+
+// IsEmpty reports whether the set holds no id.
+func (s Set) IsEmpty() bool { return s == Set{} }
+
+// Contains reports whether the set holds the id; it never holds one that is out of bounds.
+func (s Set) Contains(id int) bool {
+	return id >= 0 && id < MaxCPUs && s.words[id/wordBits]&(1<<(id%wordBits)) != 0
+}
+
+// Union returns the ids that are in either set.
+func (s Set) Union(other Set) Set {
+	for i := range s.words {
+		s.words[i] |= other.words[i]
+	}
+	return s
+}
+
+// Intersection returns the ids that are in both sets.
+func (s Set) Intersection(other Set) Set {
+	for i := range s.words {
+		s.words[i] &= other.words[i]
+	}
+	return s
+}
+
+// Difference returns the ids of s that are not in other.
+func (s Set) Difference(other Set) Set {
+	for i := range s.words {
+		s.words[i] &^= other.words[i]
+	}
+	return s
+}
+
+// IsSubsetOf reports whether every id of s is in other.
+func (s Set) IsSubsetOf(other Set) bool { return s.Difference(other).IsEmpty() }
+
+// Overlaps reports whether the sets have an id in common.
+func (s Set) Overlaps(other Set) bool { return !s.Intersection(other).IsEmpty() }
+
+// All yields the ids in ascending order.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, word := range s.words {
+			for ; word != 0; word &= word - 1 {
+				if !yield(i*wordBits + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// First returns the lowest id; ok is false when the set is empty.
+func (s Set) First() (id int, ok bool) {
+	for id := range s.All() {
+		return id, true
+	}
+	return 0, false
+}

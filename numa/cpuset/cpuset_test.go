@@ -1,0 +1,165 @@
+package cpuset
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseReadsTheKernelsLists(t *testing.T) {
+	for list, want := range map[string][]int{
+		"":           nil,
+		"\n":         nil,
+		"0":          {0},
+		"0-3,8\n":    {0, 1, 2, 3, 8},
+		"8,0-1":      {0, 1, 8},
+		"0-2,1-3":    {0, 1, 2, 3},
+		"8191":       {8191},
+		"63-64,0250": {63, 64, 250},
+	} {
+		got, err := Parse(list)
+		if err != nil || !slices.Equal(slices.Collect(got.All()), want) {
+			t.Errorf("Parse(%q) = %s, %v; want %v", list, got, err, want)
+		}
+	}
+}
+
+func TestParseRefusesWhatIsNoList(t *testing.T) {
+	for list, reason := range map[string]string{
+		"a":                      "not a decimal number",
+		"-1":                     "not a decimal number",
+		"1-":                     "not a decimal number",
+		"+1":                     "not a decimal number",
+		"0,,1":                   "not a decimal number",
+		"0, 1":                   "not a decimal number",
+		"0x1":                    "not a decimal number",
+		"0-3:1/2":                "not a decimal number",
+		"0\x00":                  "not a decimal number",
+		"3-1":                    "runs backwards",
+		"8192":                   "above 8191",
+		"0-4294967295":           "above 8191",
+		"99999999999999999999-0": "above 8191",
+	} {
+		got, err := Parse(list)
+		if err == nil || !got.IsEmpty() {
+			t.Errorf("Parse(%q) = %s, %v; want an error", list, got, err)
+		} else if !strings.HasPrefix(err.Error(), "cpulist ") || !strings.Contains(err.Error(), reason) {
+			t.Errorf("Parse(%q): %q does not say %q", list, err, reason)
+		}
+	}
+}
+
+func TestParseMaskReadsTheKernelsMasks(t *testing.T) {
+	for mask, want := range map[string]string{
+		"0":                                    "",
+		"f":                                    "0-3",
+		"0000ff0f\n":                           "0-3,8-15",
+		"00000001,00000000":                    "32",
+		"80000000,00000000,00000001":           "0,95",
+		strings.Repeat("00000000,", 999) + "3": "0-1",
+	} {
+		got, err := ParseMask(mask)
+		if err != nil || got.String() != want {
+			t.Errorf("ParseMask(%.40q) = %s, %v; want %s", mask, got, err, want)
+		}
+	}
+	for _, mask := range []string{"", "g", "0x1", "-1", "100000000", "1,,1", "1 1", "1" + strings.Repeat(",00000000", 256)} {
+		if got, err := ParseMask(mask); err == nil || !got.IsEmpty() {
+			t.Errorf("ParseMask(%.40q) = %s, %v; want an error", mask, got, err)
+		}
+	}
+}
+
+func TestNewPanicsOutOfBounds(t *testing.T) {
+	for _, id := range []int{-1, MaxCPUs} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("New(%d) did not panic", id)
+				}
+			}()
+			New(id)
+		}()
+		if (Set{}).Contains(id) {
+			t.Errorf("the empty set contains %d", id)
+		}
+	}
+}
+
+func TestSetArithmeticIsThatOfMaps(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		inA, inB := map[int]bool{}, map[int]bool{}
+		var a, b Set
+		for range r.IntN(40) {
+			id := r.IntN(130) // crosses two words
+			inA[id], a = true, a.Union(New(id))
+			id = r.IntN(130)
+			inB[id], b = true, b.Union(New(id))
+		}
+		overlaps, subset := false, true
+		for id := range 192 {
+			overlaps = overlaps || inA[id] && inB[id]
+			subset = subset && (!inA[id] || inB[id])
+			if a.Union(b).Contains(id) != (inA[id] || inB[id]) ||
+				a.Intersection(b).Contains(id) != (inA[id] && inB[id]) ||
+				a.Difference(b).Contains(id) != (inA[id] && !inB[id]) {
+				t.Fatalf("id %d of %s and %s is wrong", id, a, b)
+			}
+		}
+		if a.Overlaps(b) != overlaps || a.IsSubsetOf(b) != subset || a.Size() != len(inA) || a.IsEmpty() != (len(inA) == 0) {
+			t.Errorf("%s and %s: overlaps %t, subset %t, size %d", a, b, a.Overlaps(b), a.IsSubsetOf(b), a.Size())
+		}
+		ids := slices.Collect(a.All())
+		if first, ok := a.First(); !slices.IsSorted(ids) || ok != (len(ids) > 0) || ok && first != ids[0] {
+			t.Errorf("All(%s) = %v, First = %d, %t", a, ids, first, ok)
+		}
+	}
+}
+
+func TestASetInJSONIsItsList(t *testing.T) {
+	data, err := json.Marshal(map[string]Set{"cpus": New(0, 1, 2, 8)})
+	if err != nil || string(data) != `{"cpus":"0-2,8"}` {
+		t.Errorf("Marshal = %s, %v", data, err)
+	}
+	var back map[string]Set
+	if err := json.Unmarshal(data, &back); err != nil || back["cpus"] != New(0, 1, 2, 8) {
+		t.Errorf("Unmarshal = %v, %v", back, err)
+	}
+	set := New(5)
+	if err := set.UnmarshalText([]byte("x")); err == nil || set != New(5) {
+		t.Errorf("UnmarshalText(x) = %v and left %s, want an error and 5", err, set)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, list := range []string{"", "0-3,8", "3-1", "8191", "0-3:1/2", "9-99999999999"} {
+		f.Add(list)
+	}
+	f.Fuzz(func(t *testing.T, list string) {
+		set, err := Parse(list)
+		if err != nil && !set.IsEmpty() {
+			t.Errorf("Parse(%q) = %s and %v", list, set, err)
+		}
+		if back, err := Parse(set.String()); err != nil || back != set {
+			t.Errorf("Parse(%q) = %s, %v; want the set that prints so", set.String(), back, err)
+		}
+	})
+}
+
+func FuzzParseMask(f *testing.F) {
+	for _, mask := range []string{"", "f", "00000001,00000000", "g", "1,1,1,1"} {
+		f.Add(mask)
+	}
+	f.Fuzz(func(t *testing.T, mask string) {
+		set, err := ParseMask(mask)
+		if err != nil && !set.IsEmpty() {
+			t.Errorf("ParseMask(%q) = %s and %v", mask, set, err)
+		}
+		if back, err := Parse(set.String()); err != nil || back != set {
+			t.Errorf("ParseMask(%q) = %s, which does not parse: %v", mask, set, err)
+		}
+	})
+}

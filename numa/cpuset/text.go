@@ -1,0 +1,116 @@
+package cpuset
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maskGroupBits is the width of one comma-separated group of a kernel mask.
+const maskGroupBits = 32
+
+// Parse reads the kernel's list form, such as "0-3,8", with white space around it. The empty list is the empty set.
+// Strides ("0-7:1/2"), which the kernel accepts but never prints, are refused.
+func Parse(list string) (Set, error) {
+	var s Set
+	trimmed := strings.TrimSpace(list)
+	if trimmed == "" {
+		return s, nil
+	}
+	for span := range strings.SplitSeq(trimmed, ",") {
+		first, last, err := parseSpan(span)
+		if err != nil {
+			return Set{}, fmt.Errorf("cpulist %.80q: %w", list, err)
+		}
+		for id := first; id <= last; id++ {
+			s.words[id/wordBits] |= 1 << (id % wordBits)
+		}
+	}
+	return s, nil
+}
+
+// parseSpan reads "4" or "4-7"; 0 ≤ first ≤ last < MaxCPUs.
+func parseSpan(span string) (first, last int, err error) {
+	low, high, isRange := strings.Cut(span, "-")
+	if first, err = parseID(low); err != nil {
+		return 0, 0, err
+	}
+	if !isRange {
+		return first, first, nil
+	}
+	if last, err = parseID(high); err != nil {
+		return 0, 0, err
+	}
+	if first > last {
+		return 0, 0, fmt.Errorf("range %q runs backwards", span)
+	}
+	return first, last, nil
+}
+
+func parseID(text string) (int, error) {
+	id, err := strconv.ParseUint(text, 10, 31)
+	switch {
+	case errors.Is(err, strconv.ErrRange) || err == nil && id >= MaxCPUs:
+		return 0, fmt.Errorf("id %.20q is above %d", text, MaxCPUs-1)
+	case err != nil:
+		return 0, fmt.Errorf("id %.20q is not a decimal number", text)
+	}
+	return int(id), nil
+}
+
+// ParseMask reads the kernel's mask form: hexadecimal groups of 32 bits, the highest first, such as
+// "00000000,0000ff0f", with white space around it.
+func ParseMask(mask string) (Set, error) {
+	var s Set
+	groups := strings.Split(strings.TrimSpace(mask), ",")
+	for i, group := range groups {
+		word, err := strconv.ParseUint(group, 16, maskGroupBits)
+		if err != nil {
+			return Set{}, fmt.Errorf("cpu mask %.80q: group %.20q is not a hexadecimal number of 32 bits", mask, group)
+		}
+		low := (len(groups) - 1 - i) * maskGroupBits // the id of the group's bit 0
+		if low < MaxCPUs {
+			s.words[low/wordBits] |= word << (low % wordBits)
+		} else if word != 0 { // a kernel built for more CPUs prints zeros up there
+			return Set{}, fmt.Errorf("cpu mask %.80q: an id is above %d", mask, MaxCPUs-1)
+		}
+	}
+	return s, nil
+}
+
+// String returns the kernel's list form, such as "0-3,8"; it is empty for the empty set.
+func (s Set) String() string {
+	var list []byte
+	for id := 0; id < MaxCPUs; id++ {
+		if !s.Contains(id) {
+			continue
+		}
+		first := id
+		for s.Contains(id + 1) {
+			id++
+		}
+		if len(list) > 0 {
+			list = append(list, ',')
+		}
+		list = strconv.AppendInt(list, int64(first), 10)
+		if id > first {
+			list = append(list, '-')
+			list = strconv.AppendInt(list, int64(id), 10)
+		}
+	}
+	return string(list)
+}
+
+// MarshalText returns the list form: a set in a JSON file is a string.
+func (s Set) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the list form.
+func (s *Set) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*s = parsed
+	return nil
+}
