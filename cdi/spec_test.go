@@ -1,0 +1,176 @@
+package cdi
+
+import (
+	"bytes"
+	"flag"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+const (
+	uid  = "0f2ba7c1-2f63-4b79-8d5c-6c4f6a3f1a10"
+	hook = "/var/lib/kubelet/plugins/dra.numa/bin/numa-pin"
+)
+
+// fullClaim has each kind of share: CPUs of a subrequest, CPUs, memory only.
+func fullClaim() Claim {
+	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Shares: []Share{
+		{Request: "fast-cpus/large", Device: "numa-0", CPUs: cpuset.New(4, 5, 6, 7), Mems: cpuset.New(0)},
+		{Request: "fast-cpus/large", Device: "numa-1", CPUs: cpuset.New(8, 9), Mems: cpuset.New(1)},
+		{Request: "memory", Device: "numa-2", Mems: cpuset.New(2)},
+	}}
+}
+
+func openTemp(t *testing.T) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	return root
+}
+
+func names(t *testing.T, dir *os.Root) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, entry := range entries {
+		all = append(all, entry.Name())
+	}
+	return all
+}
+
+func TestSpecGolden(t *testing.T) {
+	single := fullClaim()
+	single.Shares = single.Shares[1:2]
+	for name, claim := range map[string]Claim{"full": fullClaim(), "single": single} {
+		dir := openTemp(t)
+		if err := NewStore(dir).Write(claim, hook); err != nil {
+			t.Fatal(err)
+		}
+		got, err := dir.ReadFile(fileName(uid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden := "testdata/" + name + ".json"
+		if *update {
+			if err := os.WriteFile(golden, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
+// The runtimes read specs with this cache.
+func TestRuntimeFindsEveryDevice(t *testing.T) {
+	dir := openTemp(t)
+	if err := NewStore(dir).Write(fullClaim(), hook); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := cdi.NewCache(cdi.WithSpecDirs(dir.Name()), cdi.WithAutoRefresh(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := cache.GetErrors(); len(problems) > 0 {
+		t.Fatal(slices.Collect(maps.Values(problems)))
+	}
+	for _, share := range fullClaim().Shares {
+		id := DeviceID(uid, share.Request, share.Device)
+		if cache.GetDevice(id) == nil {
+			t.Errorf("device %s is not among %v", id, cache.ListDevices())
+		}
+	}
+}
+
+func TestRenderRefusesNamesThatAreNotKubernetes(t *testing.T) {
+	for name, change := range map[string]func(*Claim){
+		"no uid":        func(c *Claim) { c.UID = "" },
+		"path as uid":   func(c *Claim) { c.UID = "../../etc/x" },
+		"namespace":     func(c *Claim) { c.Namespace = "a\nLD_PRELOAD=x" },
+		"name":          func(c *Claim) { c.Name = "a b" },
+		"request":       func(c *Claim) { c.Shares[0].Request = "a=b" },
+		"two slashes":   func(c *Claim) { c.Shares[0].Request = "a/b/c" },
+		"empty subname": func(c *Claim) { c.Shares[0].Request = "a/" },
+		"device":        func(c *Claim) { c.Shares[0].Device = "numa_0" },
+		"no shares":     func(c *Claim) { c.Shares = nil },
+	} {
+		claim := fullClaim()
+		change(&claim)
+		if spec, err := Render(claim, hook); err == nil {
+			t.Errorf("%s: rendered %+v", name, spec)
+		}
+	}
+}
+
+func TestWriteAgainLeavesFileAlone(t *testing.T) {
+	dir := openTemp(t)
+	store := NewStore(dir)
+	for range 2 {
+		if err := store.Write(fullClaim(), hook); err != nil {
+			t.Fatal(err)
+		}
+		// A second replacement would need this name, and fail.
+		if err := os.MkdirAll(dir.Name()+"/"+fileName(uid)+".new/in-the-way", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRemoveExceptRemovesOnlyOurOrphans(t *testing.T) {
+	dir := openTemp(t)
+	for _, name := range []string{"vendor.json", "dra.numa-claim_a.json", "dra.numa-claim_b.json", "dra.numa-claim_a.json.new"} {
+		if err := dir.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := NewStore(dir).RemoveExcept(func(uid string) bool { return uid == "a" }); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, dir), []string{"dra.numa-claim_a.json", "vendor.json"}; !slices.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
+	}
+	for range 2 {
+		if err := NewStore(dir).Remove("a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := names(t, dir); !slices.Equal(got, []string{"vendor.json"}) {
+		t.Errorf("files %v", got)
+	}
+}
+
+func TestReplaceFileLeavesOldContentOnError(t *testing.T) {
+	dir := openTemp(t)
+	if err := ReplaceFile(dir, "f", []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.MkdirAll("f.new/in-the-way", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReplaceFile(dir, "f", []byte("new"), 0o600); err == nil || !strings.Contains(err.Error(), "f.new") {
+		t.Errorf("error %v, want one that names f.new", err)
+	}
+	if got, err := dir.ReadFile("f"); err != nil || string(got) != "old" {
+		t.Errorf("content %q, %v, want the old one", got, err)
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+// usageError is a flag or a setting that makes no sense.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// options are the flags as given; empty paths are features not asked for.
+type options struct {
+	nodeName            string
+	kubeletRoot         string
+	cdiDir              string
+	reservedCPUs        string
+	reservedMemory      string
+	reservedMemoryBytes uint64
+	kubeletConfig       string
+	hookSource          string
+	cgroupRoot          string
+	machineRoot         string
+	listen              string
+	kubeconfig          string
+	verbosity           int
+}
+
+func parseFlags(args []string, env func(string) string, stdout io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("dra-numa", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // an error is one line, printed by main
+	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node; default $NODE_NAME")
+	flags.StringVar(&o.kubeletRoot, "kubelet-root", "/var/lib/kubelet", "the kubelet's root `directory`, the same path here and on the host")
+	flags.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "`directory` where the container runtime looks for CDI specs")
+	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8; default the kubelet's reservedSystemCPUs, else the first core")
+	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "memory of each zone that no claim gets, a `quantity` such as 256Mi; default 0")
+	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "the kubelet's configuration `file`, read for reservedSystemCPUs")
+	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "the pin hook, a `file` that is copied to the host")
+	flags.StringVar(&o.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "the host's cgroup v2 `directory`")
+	flags.StringVar(&o.machineRoot, "machine-root", "/", "`directory` that holds sys and proc")
+	flags.StringVar(&o.listen, "listen", ":8089", "`address` of /healthz and /readyz")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; default the service account of the pod")
+	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
+	if err := flags.Parse(args); err != nil {
+		if err == flag.ErrHelp {
+			flags.SetOutput(stdout)
+			flags.PrintDefaults()
+			return options{}, err
+		}
+		return options{}, &usageError{err}
+	}
+	if flags.NArg() > 0 {
+		return options{}, usagef("unexpected argument %q, dra-numa takes flags only", flags.Arg(0))
+	}
+	return o, o.validate()
+}
+
+func (o *options) validate() error {
+	if o.nodeName == "" {
+		return usagef("node name is missing: set --node-name or $NODE_NAME")
+	}
+	if problems := validation.IsDNS1123Subdomain(o.nodeName); len(problems) > 0 {
+		return usagef("--node-name %q: %s", o.nodeName, problems[0])
+	}
+	for _, path := range []struct{ flag, value string }{
+		{"kubelet-root", o.kubeletRoot}, {"cdi-dir", o.cdiDir},
+	} {
+		if !filepath.IsAbs(path.value) {
+			return usagef("--%s %q: want an absolute path", path.flag, path.value)
+		}
+	}
+	if o.verbosity < 0 || o.verbosity > 10 {
+		return usagef("-v %d: allowed are 0 to 10", o.verbosity)
+	}
+	if o.reservedMemory == "" {
+		return nil
+	}
+	quantity, err := resource.ParseQuantity(o.reservedMemory)
+	if err != nil || quantity.Sign() < 0 {
+		return usagef("--reserved-memory %q: want a quantity of 0 or more, such as 256Mi", o.reservedMemory)
+	}
+	o.reservedMemoryBytes = uint64(quantity.Value())
+	return nil
+}
+
+// pluginDir is where the kubelet expects the files of this driver.
+func (o *options) pluginDir() string { return filepath.Join(o.kubeletRoot, "plugins", driver.Name) }
+
+// registryDir is where the kubelet looks for plugins.
+func (o *options) registryDir() string { return filepath.Join(o.kubeletRoot, "plugins_registry") }
+
+// hookPath is where the container runtime finds the pin hook.
+func (o *options) hookPath() string { return filepath.Join(o.pluginDir(), hookName) }
+
+// oneLine keeps a message of another module from breaking the rule that an
+// error is one line.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

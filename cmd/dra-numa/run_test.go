@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+func noEnv(string) string { return "" }
+
+// fakeMachine is one zone with two CPUs, and a hook to install.
+func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"sys/devices/system/cpu/online":                "0-1\n",
+		"sys/devices/system/node/online":               "0\n",
+		"sys/devices/system/node/node0/cpulist":        "0-1\n",
+		"sys/devices/system/node/node0/meminfo":        "Node 0 MemTotal:  1048576 kB\n",
+		"sys/devices/system/cpu/cpu0/topology/core_id": "0\n",
+		"sys/devices/system/cpu/cpu1/topology/core_id": "1\n",
+		"proc/sys/kernel/random/boot_id":               "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1\n",
+		"hook":                                         "#!hook",
+		"kubelet/plugins/dra.numa/keep":                "",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{
+		"--node-name=node-1", "--machine-root=" + dir, "--kubelet-root=" + dir + "/kubelet", "--cdi-dir=" + dir + "/cdi",
+		"--hook-source=" + dir + "/hook", "--cgroup-root=" + dir + "/none", "--kubeconfig=" + dir + "/none",
+	}, dir + "/kubelet/plugins/dra.numa"
+}
+
+func TestNonsenseIsOneUsageLine(t *testing.T) {
+	valid, _ := fakeMachine(t)
+	for flag, want := range map[string]string{
+		"--node-name=":              "node name is missing",
+		"--node-name=A_b":           `--node-name "A_b"`,
+		"--kubelet-root=var":        `--kubelet-root "var": want an absolute path`,
+		"--reserved-memory=lots":    `--reserved-memory "lots"`,
+		"--reserved-memory=-1Mi":    `--reserved-memory "-1Mi"`,
+		"--reserved-cpus=0-9":       `reserved CPUs "0-9": 2-9 not online, allowed are 0-1`,
+		"--reserved-cpus=x":         `reserved CPUs`,
+		"--kubelet-config=/no/such": "/no/such",
+		"-v=11":                     "-v 11: allowed are 0 to 10",
+		"--no-such-flag":            "no-such-flag",
+		"stray":                     `unexpected argument "stray"`,
+	} {
+		err := run(t.Context(), append(valid[:len(valid):len(valid)], flag), noEnv, &bytes.Buffer{})
+		var usage *usageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error %v, want one line of usage with %q", flag, err, want)
+		}
+	}
+}
+
+func TestHelpGoesToStdout(t *testing.T) {
+	var stdout bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, noEnv, &stdout); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(stdout.String(), "-reserved-cpus list") {
+		t.Errorf("help %q", stdout.String())
+	}
+}
+
+func TestDamagedCheckpointEndsTheDaemon(t *testing.T) {
+	flags, pluginDir := fakeMachine(t)
+	path := filepath.Join(pluginDir, "checkpoint.json")
+	if err := os.WriteFile(path, []byte("{\"version\":1,\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), flags, noEnv, &bytes.Buffer{})
+	var usage *usageError
+	if !errors.Is(err, driver.ErrDamaged) || errors.As(err, &usage) || strings.Contains(oneLine(err), "\n") {
+		t.Errorf("error %v, want ErrDamaged", err)
+	}
+}
+
+func TestStartInstallsHookBeforeItNeedsTheCluster(t *testing.T) {
+	flags, pluginDir := fakeMachine(t)
+	if err := run(t.Context(), flags, noEnv, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "none") {
+		t.Errorf("error %v, want one about the kubeconfig", err)
+	}
+	hook := filepath.Join(pluginDir, hookName)
+	info, err := os.Stat(hook)
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Fatalf("hook %v, %v", info, err)
+	}
+	if text, err := os.ReadFile(hook); err != nil || string(text) != "#!hook" {
+		t.Errorf("hook %q, %v", text, err)
+	}
+}

@@ -1,0 +1,66 @@
+package deviceclasses
+
+import (
+	"io/fs"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/utils/ptr"
+
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// devices are as the driver publishes them, and as others do.
+func devices() map[string]cel.Device {
+	zone := func(driver, kind string) cel.Device {
+		return cel.Device{
+			Driver:                   driver,
+			AllowMultipleAllocations: ptr.To(true),
+			Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+				resourceapi.QualifiedName(driver + "/kind"): {StringValue: &kind},
+			},
+			Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
+				"cpu": {Value: resource.MustParse("4")},
+			},
+		}
+	}
+	return map[string]cel.Device{
+		"zone":            zone("dra.numa", "zone"),
+		"gpu of ours":     zone("dra.numa", "gpu"),
+		"zone of another": zone("dra.cpu", "zone"),
+		"bare of another": {Driver: "dra.net"},
+	}
+}
+
+func TestZoneClassSelectsOurZonesOnly(t *testing.T) {
+	classes, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.Glob(Manifests, "*")
+	if err != nil || len(classes) != len(files) {
+		t.Fatalf("%d classes of files %v, %v", len(classes), files, err)
+	}
+	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
+	for i, class := range classes {
+		if class.Name+".yaml" != files[i] || class.Kind != "DeviceClass" {
+			t.Errorf("file %s holds %s %s", files[i], class.Kind, class.Name)
+		}
+		for _, selector := range class.Spec.Selectors {
+			compiled := compiler.CompileCELExpression(selector.CEL.Expression, cel.Options{})
+			if compiled.Error != nil {
+				t.Fatal(compiled.Error)
+			}
+			for name, device := range devices() {
+				got, _, err := compiled.DeviceMatches(t.Context(), device)
+				if err != nil { // fatal to the scheduler
+					t.Errorf("class %s on %s: %v", class.Name, name, err)
+				}
+				if want := name == "zone"; got != want {
+					t.Errorf("class %s matches %s: %t, want %t", class.Name, name, got, want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// ErrNoConsumedCapacity says that a zone was allocated whole, by a scheduler
+// that does not know consumable capacity.
+var ErrNoConsumedCapacity = errors.New(
+	"no consumedCapacity: turn on the feature gate DRAConsumableCapacity of kube-apiserver and kube-scheduler, then recreate the claim")
+
+// wish is one allocation result of this driver, checked.
+type wish struct {
+	request string // "main" or "main/sub"
+	device  string
+	zone    int
+	shareID *types.UID
+	cpus    int  // 0 <= cpus <= cpuset.MaxCPUs
+	admin   bool // sees the zone, holds nothing of it
+}
+
+func (w wish) shareUID() types.UID {
+	if w.shareID == nil {
+		return ""
+	}
+	return *w.shareID
+}
+
+// wishes reads what the scheduler allocated to a claim on this node.
+func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
+	allocation := claim.Status.Allocation
+	if allocation == nil {
+		return nil, errors.New("status.allocation: the claim is not allocated")
+	}
+	for i, config := range allocation.Devices.Config {
+		if config.Opaque != nil && config.Opaque.Driver == Name {
+			return nil, fmt.Errorf("status.allocation.devices.config[%d].opaque: %s takes no parameters", i, Name)
+		}
+	}
+	var wishes []wish
+	for i, result := range allocation.Devices.Results {
+		if result.Driver != Name {
+			continue
+		}
+		wish, err := d.wish(result)
+		if err != nil {
+			return nil, fmt.Errorf("status.allocation.devices.results[%d] (request %q, device %q): %w",
+				i, result.Request, result.Device, err)
+		}
+		wishes = append(wishes, wish)
+	}
+	if len(wishes) == 0 {
+		return nil, fmt.Errorf("status.allocation.devices.results: none of driver %s", Name)
+	}
+	return wishes, nil
+}
+
+func (d *Driver) wish(result resourceapi.DeviceRequestAllocationResult) (wish, error) {
+	if result.Pool != d.config.NodeName {
+		return wish{}, fmt.Errorf("pool %q: this node has pool %q only", result.Pool, d.config.NodeName)
+	}
+	zone, err := d.zoneOf(result.Device)
+	if err != nil {
+		return wish{}, err
+	}
+	read := wish{request: result.Request, device: result.Device, zone: zone.ID, shareID: result.ShareID}
+	if result.AdminAccess != nil && *result.AdminAccess {
+		read.admin = true
+		return read, nil
+	}
+	if len(result.ConsumedCapacity) == 0 {
+		return wish{}, ErrNoConsumedCapacity
+	}
+	consumed := result.ConsumedCapacity[capacityCPU]
+	if consumed.Sign() < 0 || consumed.CmpInt64(cpuset.MaxCPUs) > 0 {
+		return wish{}, fmt.Errorf("consumedCapacity cpu %q: allowed are 0 to %d", consumed.String(), cpuset.MaxCPUs)
+	}
+	read.cpus = int(consumed.Value())
+	return read, nil
+}
+
+// zoneOf finds the zone behind a device name.
+func (d *Driver) zoneOf(device string) (numa.Zone, error) {
+	var known []string
+	for _, zone := range d.machine.Zones {
+		if deviceName(zone.ID) == device {
+			return zone, nil
+		}
+		known = append(known, deviceName(zone.ID))
+	}
+	return numa.Zone{}, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
+}

@@ -1,0 +1,166 @@
+package driver
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+func TestPrepareTwiceReturnsSameDevices(t *testing.T) {
+	disk := newDisk(t)
+	wanted := claim("a", result("cpus", "numa-1", 2), result("memory", "numa-2", 0))
+	first := mustPrepare(t, disk.open(), wanted)
+	files := disk.files()
+	again := mustPrepare(t, disk.open(), wanted) // after a restart
+	if !reflect.DeepEqual(first, again) {
+		t.Errorf("second prepare %+v, first %+v", again, first)
+	}
+	assertFiles(t, disk.files(), files)
+	want := PreparedDevice{
+		Request: "cpus", Pool: node, Device: "numa-1", ShareID: ptr.To(types.UID("share-cpus")),
+		CDIDeviceIDs: []string{"dra.numa/claim=uid-a_cpus_numa-1"},
+	}
+	if !reflect.DeepEqual(first[0], want) {
+		t.Errorf("device %+v, want %+v", first[0], want)
+	}
+}
+
+func TestClaimsGetDisjointWholeCoresOfTheirZone(t *testing.T) {
+	driver := newDisk(t).open()
+	mustPrepare(t, driver, claim("a", result("r", "numa-1", 2)))
+	mustPrepare(t, driver, claim("b", result("r", "numa-0", 2)))
+	mustPrepare(t, driver, claim("c", result("r", "numa-1", 2)))
+	assertDisjoint(t, driver)
+	zones := testMachine().Zones
+	for uid, zone := range map[types.UID]int{"uid-a": 1, "uid-b": 0, "uid-c": 1} {
+		cpus := driver.grants[uid].cpus()
+		if first, _ := cpus.First(); cpus.Size() != 2 || first%2 != 0 || !cpus.IsSubsetOf(zones[zone].CPUs) {
+			t.Errorf("claim %s has cpus %s, want one core of zone %d", uid, cpus, zone)
+		}
+	}
+	if got := driver.grants["uid-b"].cpus(); got != cpuset.New(2, 3) {
+		t.Errorf("claim b has cpus %s, want 2-3: 0-1 are reserved", got)
+	}
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	mustPrepare(t, driver, claim("d", result("r", "numa-1", 2)))
+	if cpu, ok := driver.IdleCPU(); !ok || cpu != 1 {
+		t.Errorf("idle cpu of a full node %d, %t, want the second reserved one", cpu, ok)
+	}
+	if _, err := driver.Prepare(claim("e", result("r", "numa-1", 2))); err == nil {
+		t.Error("a full zone gave more CPUs")
+	}
+}
+
+func TestClaimAllocatedAnewIsPlannedAnew(t *testing.T) {
+	driver := newDisk(t).open()
+	mustPrepare(t, driver, claim("a", result("r", "numa-1", 4)))
+	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
+	if got := driver.grants["uid-a"].cpus(); got != cpuset.New(2, 3) {
+		t.Errorf("cpus %s, want 2-3", got)
+	}
+}
+
+func TestUnprepareOfUnknownClaimIsDone(t *testing.T) {
+	driver := newDisk(t).open()
+	if err := driver.Unprepare("uid-never"); err != nil {
+		t.Error(err)
+	}
+	if err := driver.Unprepare("../checkpoint"); err == nil {
+		t.Error("a path was taken for a uid")
+	}
+}
+
+func TestAdminAccessHoldsNothing(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	want := disk.files()
+	admin := result("watch", "numa-1", 4)
+	admin.AdminAccess, admin.ConsumedCapacity = ptr.To(true), nil
+	devices := mustPrepare(t, driver, claim("a", admin))
+	if len(devices) != 1 || len(devices[0].CDIDeviceIDs) != 0 {
+		t.Errorf("devices %+v, want one without CDI device", devices)
+	}
+	assertFiles(t, disk.files(), want)
+}
+
+func TestRebootForgetsOnlyWhatTheMachineLost(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
+	mustPrepare(t, driver, claim("b", result("r", "numa-1", 2)))
+	config := testConfig()
+	config.Reserved = driver.grants["uid-b"].cpus()
+	same, err := disk.tryOpen(config)
+	if err != nil || len(same.grants) != 2 {
+		t.Fatalf("same boot: grants %v, %v, want both: their containers run", same.grants, err)
+	}
+	config.BootID = "boot-2"
+	rebooted, err := disk.tryOpen(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, kept := rebooted.grants["uid-a"]; !kept || len(rebooted.grants) != 1 {
+		t.Errorf("grants %v, want that of claim a only", rebooted.grants)
+	}
+	if _, left := disk.files()["dra.numa-claim_uid-b.json"]; left {
+		t.Error("the CDI spec of the forgotten claim is still there")
+	}
+}
+
+func TestPrepareRefuses(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	want := disk.files()
+	change := func(f func(*resourceapi.ResourceClaim)) *resourceapi.ResourceClaim {
+		c := claim("a", result("r", "numa-1", 2))
+		f(c)
+		return c
+	}
+	only := func(c *resourceapi.ResourceClaim) *resourceapi.DeviceRequestAllocationResult {
+		return &c.Status.Allocation.Devices.Results[0]
+	}
+	for name, row := range map[string]struct {
+		claim *resourceapi.ResourceClaim
+		want  string
+	}{
+		"not allocated":       {change(func(c *resourceapi.ResourceClaim) { c.Status.Allocation = nil }), "not allocated"},
+		"no consumedCapacity": {change(func(c *resourceapi.ResourceClaim) { only(c).ConsumedCapacity = nil }), "DRAConsumableCapacity"},
+		"unknown device":      {change(func(c *resourceapi.ResourceClaim) { only(c).Device = "numa-7" }), "this node has numa-0, numa-1, numa-2"},
+		"other pool":          {change(func(c *resourceapi.ResourceClaim) { only(c).Pool = "node-2" }), `pool "node-2"`},
+		"other driver":        {change(func(c *resourceapi.ResourceClaim) { only(c).Driver = "dra.net" }), "none of driver dra.numa"},
+		"too many CPUs": {change(func(c *resourceapi.ResourceClaim) {
+			only(c).ConsumedCapacity[capacityCPU] = resource.MustParse("1e18")
+		}), "allowed are 0 to 8192"},
+		"bad request":   {change(func(c *resourceapi.ResourceClaim) { only(c).Request = "a b" }), `request "a b"`},
+		"bad namespace": {change(func(c *resourceapi.ResourceClaim) { c.Namespace = "--cpus=0" }), `claim namespace "--cpus=0"`},
+		"parameters": {change(func(c *resourceapi.ResourceClaim) {
+			c.Status.Allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{
+				DeviceConfiguration: resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
+					Driver: Name, Parameters: runtime.RawExtension{Raw: []byte(`{}`)},
+				}},
+			}}
+		}), "status.allocation.devices.config[0].opaque"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := driver.Prepare(row.claim)
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("error %v, want %q", err, row.want)
+			}
+			if name == "no consumedCapacity" && !errors.Is(err, ErrNoConsumedCapacity) {
+				t.Errorf("error %v is not ErrNoConsumedCapacity", err)
+			}
+			assertFiles(t, disk.files(), want)
+		})
+	}
+}

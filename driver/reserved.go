@@ -1,0 +1,60 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Reserved decides which CPUs no claim gets: the operator's list, else the
+// reservedSystemCPUs of the kubelet's configuration file, else the first core of
+// the first zone with CPUs. The system always keeps at least one CPU.
+func Reserved(machine numa.Machine, list string, kubeletConfig []byte) (cpuset.Set, error) {
+	if list != "" {
+		return reservedList(machine, "reserved CPUs", list)
+	}
+	var kubelet struct {
+		ReservedSystemCPUs string `json:"reservedSystemCPUs"`
+	}
+	if err := yaml.Unmarshal(kubeletConfig, &kubelet); err != nil {
+		return cpuset.Set{}, fmt.Errorf("kubelet configuration: %w", err)
+	}
+	if kubelet.ReservedSystemCPUs != "" {
+		return reservedList(machine, "kubelet configuration reservedSystemCPUs", kubelet.ReservedSystemCPUs)
+	}
+	return firstCore(machine)
+}
+
+func reservedList(machine numa.Machine, what, list string) (cpuset.Set, error) {
+	reserved, err := cpuset.Parse(list)
+	if err != nil {
+		return cpuset.Set{}, fmt.Errorf("%s: %w", what, err)
+	}
+	if reserved.IsEmpty() {
+		return cpuset.Set{}, fmt.Errorf("%s %q: name at least one of CPUs %s", what, list, machine.Online)
+	}
+	if offline := reserved.Difference(machine.Online); !offline.IsEmpty() {
+		return cpuset.Set{}, fmt.Errorf("%s %q: %s not online, allowed are %s", what, list, offline, machine.Online)
+	}
+	return reserved, nil
+}
+
+func firstCore(machine numa.Machine) (cpuset.Set, error) {
+	for _, zone := range machine.Zones {
+		first, ok := zone.CPUs.First()
+		if !ok {
+			continue
+		}
+		for _, core := range machine.Cores {
+			if core.CPUs.Contains(first) {
+				return core.CPUs, nil
+			}
+		}
+		return cpuset.New(first), nil
+	}
+	return cpuset.Set{}, errors.New("machine has no zone with CPUs")
+}

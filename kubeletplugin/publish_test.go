@@ -1,0 +1,150 @@
+package kubeletplugin
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+const node = "node-1"
+
+// cluster is an API server whose gate DRAConsumableCapacity can be off.
+type cluster struct {
+	*fake.Clientset
+	gateOff atomic.Bool
+}
+
+func newCluster() *cluster {
+	c := &cluster{Clientset: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, UID: "node-uid"}})}
+	c.PrependReactor("create", "resourceslices", c.admit)
+	c.PrependReactor("update", "resourceslices", c.admit)
+	return c
+}
+
+// admit does what the real API server does before it stores: drop the fields of
+// switched-off features and make up a name. A dry run ends there.
+func (c *cluster) admit(action clienttesting.Action) (handled bool, _ runtime.Object, _ error) {
+	slice := action.(interface{ GetObject() runtime.Object }).GetObject().(*resourceapi.ResourceSlice)
+	if slice.Name == "" {
+		slice.Name = slice.GenerateName + "0"
+	}
+	if c.gateOff.Load() {
+		for i := range slice.Spec.Devices {
+			slice.Spec.Devices[i].AllowMultipleAllocations = nil
+			for name, capacity := range slice.Spec.Devices[i].Capacity {
+				capacity.RequestPolicy = nil
+				slice.Spec.Devices[i].Capacity[name] = capacity
+			}
+		}
+	}
+	create, ok := action.(clienttesting.CreateActionImpl)
+	return ok && len(create.CreateOptions.DryRun) > 0, slice, nil
+}
+
+func testResources() resourceslice.DriverResources {
+	cpus := cpuset.New(0, 1, 2, 3)
+	machine := numa.Machine{Online: cpus, Zones: []numa.Zone{{CPUs: cpus, MemoryBytes: 1 << 30}}}
+	return driver.Resources(node, driver.Devices(machine, driver.Config{Exclusivity: driver.ExclusivityKernel}))
+}
+
+// startPublishing runs the publisher with the real controller behind it.
+func startPublishing(t *testing.T, c *cluster) *publisher {
+	t.Helper()
+	var controller *resourceslice.Controller
+	publish := func(ctx context.Context, resources resourceslice.DriverResources) (err error) {
+		if controller != nil {
+			controller.Update(&resources)
+			return nil
+		}
+		controller, err = resourceslice.StartController(ctx, resourceslice.Options{
+			DriverName: driver.Name, KubeClient: c, Resources: &resources,
+			Owner: &resourceslice.Owner{APIVersion: "v1", Kind: "Node", Name: node},
+		})
+		return err
+	}
+	p := newPublisher(Options{Client: c, NodeName: node, Resources: testResources()}, publish)
+	p.start(t.Context())
+	t.Cleanup(func() {
+		p.cancel()
+		p.running.Wait()
+		controller.Stop()
+	})
+	return p
+}
+
+// eventually waits for a readiness answer that contains the text.
+func eventually(t *testing.T, p *publisher, status int, text string, within time.Duration) {
+	t.Helper()
+	var answer *httptest.ResponseRecorder
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		answer = httptest.NewRecorder()
+		p.readiness.handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if answer.Code == status && strings.Contains(answer.Body.String(), text) {
+			return
+		}
+	}
+	t.Fatalf("after %s /readyz answers %d %q, want %d with %q", within, answer.Code, answer.Body, status, text)
+}
+
+func devicesOf(t *testing.T, c *cluster) (devices []resourceapi.Device) {
+	t.Helper()
+	slices, err := c.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slice := range slices.Items {
+		devices = append(devices, slice.Spec.Devices...)
+	}
+	return devices
+}
+
+func TestSwitchedOffGateIsNamedAndHeals(t *testing.T) {
+	c := newCluster()
+	c.gateOff.Store(true)
+	p := startPublishing(t, c)
+	eventually(t, p, http.StatusServiceUnavailable, "feature gate DRAConsumableCapacity", 10*time.Second)
+	if devices := devicesOf(t, c); len(devices) > 0 {
+		t.Errorf("published %v, want nothing while fields are dropped", devices)
+	}
+	c.gateOff.Store(false)
+	eventually(t, p, http.StatusOK, "ok", 30*time.Second)
+	if devices := devicesOf(t, c); !resourceslice.DevicesDeepEqual(devices, testResources().Pools[node].Slices[0].Devices) {
+		t.Errorf("published %v", devices)
+	}
+}
+
+// A kubelet that starts deletes every slice of its node.
+func TestDeletedSlicesAreBackInTwoSeconds(t *testing.T) {
+	c := newCluster()
+	p := startPublishing(t, c)
+	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+	slices, err := c.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(slices.Items) != 1 {
+		t.Fatalf("slices %v, %v", slices, err)
+	}
+	if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slices.Items[0].Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(2 * time.Second); len(devicesOf(t, c)) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no slices after 2 s")
+		}
+	}
+	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+}

@@ -1,0 +1,36 @@
+package kubeletplugin
+
+import (
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func TestCompareSlices(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*resourceapi.ResourceSlice)
+		want   string
+	}{
+		"same":   {func(*resourceapi.ResourceSlice) {}, ""},
+		"shared": {func(s *resourceapi.ResourceSlice) { s.Spec.Devices[0].AllowMultipleAllocations = nil }, gateConsumableCapacity},
+		"policy": {func(s *resourceapi.ResourceSlice) {
+			s.Spec.Devices[0].Capacity["cpu"] = resourceapi.DeviceCapacity{Value: resource.MustParse("4")}
+		}, gateConsumableCapacity},
+		"device": {func(s *resourceapi.ResourceSlice) { s.Spec.Devices[0].Name = "numa-7" }, "not yet those of this node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wanted := wantedSlices(node, testResources())
+			stored := wanted[0].DeepCopy()
+			row.change(stored)
+			err := compareSlices(node, wanted, []*resourceapi.ResourceSlice{stored})
+			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+				t.Errorf("error %v, want %q", err, row.want)
+			}
+		})
+	}
+	if err := compareSlices(node, wantedSlices(node, testResources()), nil); err == nil {
+		t.Error("no slices are taken for published ones")
+	}
+}
