@@ -1,0 +1,143 @@
+# `make help` explains every target. Every target does its own set-up, needs no
+# terminal and leaves no cluster running, except those that say so.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# How a node of the rig looks: a file of test/cluster/topologies, a guest
+# kernel, and how many nodes.
+TOPOLOGY ?=
+KERNEL   ?= 6.12
+NODES    ?= 1
+
+export TOPOLOGY KERNEL NODES NODE CMD
+
+# One set of flags for all but the race detector: the modules that daemon, tools
+# and tests share are compiled once.
+STATIC   := CGO_ENABLED=0 GOFLAGS='$(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)'
+GO_BUILD := $(STATIC) go build -ldflags '-s -w'
+TOOL     := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
+CHART    := deployments/helm/dra-driver-numa
+CLUSTER  := bin/cluster
+IMAGE    := localhost/dra-driver-numa:dev
+
+# Everything with Go files of its own go.mod, this folder first.
+MODULES  := . test/cluster
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## Build bin/dra-numa, bin/numa-pin and bin/cluster
+	$(GO_BUILD) -o bin/ ./cmd/dra-numa ./cmd/numa-pin
+	$(STATIC) go -C test/cluster build -o ../../bin/cluster .
+
+.PHONY: image
+image: build ## Write the container image bin/images/dra-driver-numa.tar
+	mkdir -p bin/images
+	$(STATIC) go run ./deployments/image -ref $(IMAGE) -out bin/images/dra-driver-numa.tar -entrypoint /dra-numa \
+	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin
+
+.PHONY: unit
+unit: cc ## Run every test that needs no cluster, with the race detector
+	HELM="$$($(TOOL) -n helm)" go test -race $$(go list ./... | grep -v -e /test/e2e -e /test/apiserver)
+	go -C test/cluster test -race ./...
+
+# The race detector needs a C compiler.
+.PHONY: cc
+cc:
+	@command -v $${CC:-gcc} >/dev/null || { \
+	  command -v apt-get >/dev/null || { echo 'make: no C compiler: install gcc and the C library headers' >&2; exit 1; }; \
+	  apt-get install --yes --no-install-recommends gcc libc6-dev; }
+
+.PHONY: lint
+lint: ## Check style, layering and common mistakes of every module
+	@for module in $(MODULES); do \
+	  echo "golangci-lint run ($$module)"; \
+	  (cd $$module && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yaml ./...); \
+	done
+
+.PHONY: fmt
+fmt: ## Format every module
+	@for module in $(MODULES); do \
+	  (cd $$module && $(TOOL) golangci-lint fmt --config $(CURDIR)/.golangci.yaml ./...); \
+	done
+
+.PHONY: chart-lint
+chart-lint: ## Check and render the Helm chart
+	$(TOOL) helm lint --strict $(CHART)
+	$(TOOL) helm template dra-driver-numa $(CHART) --namespace dra-numa >/dev/null
+
+# with-clusters starts a recipe that brings up the clusters $(1). Whatever
+# becomes of it, they are stopped; if it failed, their logs stay in bin/logs and
+# it exits as its failing command did.
+define with-clusters
+finish() { \
+  status=$$?; trap - EXIT; \
+  for name in $(1); do \
+    if (( status )); then \
+      mkdir -p bin/logs; rm -rf "bin/logs/$$name"; \
+      cp -r "$$($(CLUSTER) path -name $$name logs)" "bin/logs/$$name" 2>/dev/null && \
+        echo "make: the logs of cluster $$name are in bin/logs/$$name" >&2; \
+    fi; \
+    $(CLUSTER) down -name $$name || true; \
+  done; \
+  exit $$status; \
+}; \
+for name in $(1); do $(CLUSTER) down -name $$name; done; \
+trap finish EXIT
+endef
+
+.PHONY: apiserver
+apiserver: build ## Have a real API server take our ResourceSlices, and one with a gate off
+	@$(call with-clusters,apiserver gates-off); \
+	$(CLUSTER) up -name apiserver -nodes 0; \
+	$(CLUSTER) up -name gates-off -nodes 0 -feature-gates DRAConsumableCapacity=false; \
+	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \
+	GATES_OFF_KUBECONFIG=$$($(CLUSTER) path -name gates-off kubeconfig) \
+	HELM="$$($(TOOL) -n helm)" \
+	  $(STATIC) go test -count=1 ./test/apiserver
+
+# install-chart installs the driver in cluster $(1), whose nodes have the image.
+define install-chart
+$(TOOL) helm upgrade --install dra-driver-numa $(CHART) --kubeconfig "$$($(CLUSTER) path -name $(1) kubeconfig)" \
+  --namespace dra-numa --create-namespace --set image.tag=dev --set kubelet.configFile=/var/lib/kubelet/config.yaml \
+  --wait --timeout 5m
+endef
+
+.PHONY: e2e
+e2e: image ## Run the end-to-end suite on a node of the rig
+	@$(call with-clusters,e2e); \
+	$(CLUSTER) up -name e2e -kernel "$$KERNEL" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
+	$(CLUSTER) load -name e2e bin/images/dra-driver-numa.tar; \
+	$(call install-chart,e2e); \
+	$(STATIC) go test -count=1 -timeout 30m ./test/e2e -kubeconfig "$$($(CLUSTER) path -name e2e kubeconfig)" -e2e.require
+
+.PHONY: test
+test: unit lint chart-lint apiserver e2e ## Run all of the above checks
+
+.PHONY: cluster-up
+cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KERNEL=6.12|7.2] [NODES=n]
+	$(CLUSTER) up -kernel "$$KERNEL" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
+	$(CLUSTER) load bin/images/dra-driver-numa.tar
+
+.PHONY: cluster-exec
+cluster-exec: ## Run a command as root in a node: NODE=numa-node-0 CMD='lscpu'
+	@if [[ -z "$$NODE" || -z "$$CMD" ]]; then echo "usage: make cluster-exec NODE=numa-node-0 CMD='lscpu'" >&2; exit 2; fi
+	@$(CLUSTER) exec -node "$$NODE" -- sh -c "$$CMD"
+
+.PHONY: cluster-down
+cluster-down: ## Stop that cluster
+	$(CLUSTER) down
+
+.PHONY: demo
+demo: cluster-up ## Start a cluster, install the driver, run the demo pods, show what the kernel says; leaves it running
+	@$(call install-chart,default)
+	@KUBECONFIG="$$($(CLUSTER) path kubeconfig)" $(STATIC) go run ./test/demo
+
+.PHONY: clean
+clean: ## Remove bin/; caches and clusters stay
+	rm -rf bin

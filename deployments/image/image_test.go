@@ -1,0 +1,160 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// writeImage runs the command over one small file and one link.
+func writeImage(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "tool")
+	if err := os.WriteFile(source, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out.tar")
+	args := []string{"-ref", "localhost/tool:1", "-out", out, "-arch", "amd64", "-entrypoint", "/bin/tool run", "/bin/tool=" + source, "/bin/sh=->tool"}
+	if err := run(args, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func untar(t *testing.T, archive []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Typeflag == tar.TypeSymlink {
+			content = []byte("->" + header.Linkname)
+		}
+		files[header.Name] = content
+	}
+}
+
+func decode[T any](t *testing.T, text []byte) (value T) {
+	t.Helper()
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return value
+}
+
+func TestSameInputGivesSameBytes(t *testing.T) {
+	if first, second := writeImage(t), writeImage(t); !bytes.Equal(first, second) {
+		t.Error("two runs over the same files differ")
+	}
+}
+
+func TestEveryBlobIsNamedByItsDigest(t *testing.T) {
+	blobs := 0
+	for name, content := range untar(t, writeImage(t)) {
+		want, blob := strings.CutPrefix(name, "blobs/sha256/")
+		if !blob {
+			continue
+		}
+		blobs++
+		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != want {
+			t.Errorf("%s holds other content", name)
+		}
+	}
+	if blobs != 3 {
+		t.Errorf("%d blobs, want layer, configuration and manifest", blobs)
+	}
+}
+
+func TestBothIndexesLeadToTheFiles(t *testing.T) {
+	files := untar(t, writeImage(t))
+	top := decode[index](t, files["index.json"]).Manifests[0]
+	if got := top.Annotations[annotationName]; got != "localhost/tool:1" {
+		t.Errorf("image name = %q", got)
+	}
+	m := decode[manifest](t, files[blobName(top.Digest)])
+	c := decode[imageConfig](t, files[blobName(m.Config.Digest)])
+	if got := strings.Join(c.Config.Entrypoint, " "); got != "/bin/tool run" {
+		t.Errorf("entrypoint = %q", got)
+	}
+	layer := untar(t, files[blobName(m.Layers[0].Digest)])
+	if got := string(layer["bin/sh"]); got != "->tool" {
+		t.Errorf("bin/sh = %q, want a link to tool", got)
+	}
+	if got := string(layer["bin/tool"]); got != "#!/bin/sh\n" {
+		t.Errorf("bin/tool = %q", got)
+	}
+	if _, ok := layer["bin/"]; !ok {
+		t.Error("folder bin/ is not in the layer")
+	}
+	d := decode[[]dockerImage](t, files["manifest.json"])[0]
+	if d.Config != blobName(m.Config.Digest) || d.Layers[0] != blobName(m.Layers[0].Digest) {
+		t.Errorf("manifest.json = %+v, want the blobs of index.json", d)
+	}
+}
+
+func TestBadCommandLineIsOneUsageLine(t *testing.T) {
+	for _, tc := range []struct{ args, want string }{
+		{"-out x /a=b", `usage: -ref "": want name:tag`},
+		{"-ref a -out x /a=b", `usage: -ref "a": want name:tag`},
+		{"-ref localhost:5000/a -out x /a=b", `usage: -ref "localhost:5000/a": want name:tag`},
+		{"-ref a:1 /a=b", "usage: -out is empty: want a file"},
+		{"-ref a:1 -out x", "usage: no files: want /path=file or /path=->target"},
+		{"-ref a:1 -out x a=b", `usage: "a=b": want /path=file or /path=->target`},
+		{"-ref a:1 -out x /a/../b=c", `usage: "/a/../b=c": want /path=file or /path=->target`},
+		{"-ref a:1 -out x /a=->", `usage: "/a=->": the link has no target`},
+		{"-ref a:1 -out x /a=b /a=c", "usage: /a is given twice"},
+		{"-size 3", "usage: flag provided but not defined: -size"},
+	} {
+		err := run(strings.Fields(tc.args), io.Discard)
+		if !errors.Is(err, errUsage) || err.Error() != tc.want {
+			t.Errorf("image %s: %v, want %s", tc.args, err, tc.want)
+		}
+	}
+}
+
+func TestMissingFileLeavesNoArchive(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.tar")
+	err := run([]string{"-ref", "a:1", "-out", out, "/a=" + out + ".absent"}, io.Discard)
+	if !errors.Is(err, os.ErrNotExist) || errors.Is(err, errUsage) {
+		t.Errorf("error = %v, want the missing file", err)
+	}
+	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("stat of the archive: %v, want none", err)
+	}
+}
+
+func TestDynamicProgramIsRefused(t *testing.T) {
+	shell, err := filepath.EvalSymlinks("/bin/sh")
+	if err != nil {
+		t.Skip("no /bin/sh to try with")
+	}
+	if content, err := os.ReadFile(shell); err != nil || !needsLoader(content) {
+		t.Skip("/bin/sh is not dynamically linked here")
+	}
+	err = run([]string{"-ref", "a:1", "-out", filepath.Join(t.TempDir(), "x"), "/sh=" + shell}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "dynamically linked") {
+		t.Errorf("error = %v, want a refusal", err)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// entry is one file or symbolic link of the image.
+type entry struct {
+	path   string // absolute, clean
+	source string // file on this machine; empty for a link
+	target string // what a link points to; empty for a file
+}
+
+// parseEntries reads arguments of the forms /path=file and /path=->target.
+// The result is sorted by path.
+func parseEntries(args []string) ([]entry, error) {
+	if len(args) == 0 {
+		return nil, fmt.Errorf("no files: want /path=file or /path=->target")
+	}
+	entries := make([]entry, 0, len(args))
+	for _, arg := range args {
+		e, err := parseEntry(arg)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	for i := range entries[1:] {
+		if entries[i].path == entries[i+1].path {
+			return nil, fmt.Errorf("%s is given twice", entries[i].path)
+		}
+	}
+	return entries, nil
+}
+
+func parseEntry(arg string) (entry, error) {
+	dest, source, _ := strings.Cut(arg, "=")
+	if source == "" || !path.IsAbs(dest) || path.Clean(dest) != dest || dest == "/" {
+		return entry{}, fmt.Errorf("%q: want /path=file or /path=->target", arg)
+	}
+	if target, link := strings.CutPrefix(source, "->"); link {
+		if target == "" {
+			return entry{}, fmt.Errorf("%q: the link has no target", arg)
+		}
+		return entry{path: dest, target: target}, nil
+	}
+	return entry{path: dest, source: source}, nil
+}
+
+// renderLayer returns the file system of the image as a tar stream. Owner,
+// times and modes are fixed: only paths and contents tell two layers apart.
+func renderLayer(entries []entry) ([]byte, error) {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, dir := range parents(entries) {
+		header := &tar.Header{Typeflag: tar.TypeDir, Name: dir[1:] + "/", Mode: 0o755}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range entries {
+		if err := writeEntry(w, e); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+func writeEntry(w *tar.Writer, e entry) error {
+	if e.target != "" {
+		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: e.path[1:], Linkname: e.target, Mode: 0o777})
+	}
+	content, err := os.ReadFile(e.source)
+	if err != nil {
+		return err
+	}
+	if needsLoader(content) {
+		return fmt.Errorf("add %s: %s is dynamically linked; the image has no libraries", e.path, e.source)
+	}
+	return writeRegular(w, e.path[1:], 0o755, content)
+}
+
+func writeRegular(w *tar.Writer, name string, mode int64, content []byte) error {
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}
+	if err := w.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := w.Write(content)
+	return err
+}
+
+// needsLoader says whether the file is an ELF program that asks for a dynamic
+// loader; any other file may be in an image.
+func needsLoader(content []byte) bool {
+	program, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(program.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+}
+
+// parents lists every folder above the entries, each before its children.
+func parents(entries []entry) []string {
+	var dirs []string
+	for _, e := range entries {
+		for dir := path.Dir(e.path); dir != "/"; dir = path.Dir(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}

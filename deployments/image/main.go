@@ -1,0 +1,110 @@
+// Command image writes a container image from static binaries, without a
+// container engine or a registry: one layer, one platform, as a tar archive
+// that is an OCI image layout and a docker archive at once. The same input
+// gives the same bytes. It decides nothing about what the binaries do and
+// never pushes anything.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+)
+
+const prog = "image"
+
+// errUsage marks an error in how the command was called: exit status 2.
+var errUsage = errors.New("usage")
+
+func main() {
+	err := run(os.Args[1:], os.Stderr)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(os.Stderr, "%s: error: %v\n", prog, err)
+		os.Exit(2)
+	default:
+		fmt.Fprintf(os.Stderr, "%s: error: %v\n", prog, err)
+		os.Exit(1)
+	}
+}
+
+// config is the command line: which image to write, and from what.
+type config struct {
+	ref        string // full image name with tag
+	out        string // path of the archive
+	arch       string // GOARCH of the binaries
+	entrypoint []string
+	entries    []entry
+}
+
+func run(args []string, stderr io.Writer) error {
+	c, err := parseArgs(args, stderr)
+	if err != nil {
+		return err
+	}
+	layer, err := renderLayer(c.entries)
+	if err != nil {
+		return err
+	}
+	archive, err := renderArchive(c, layer)
+	if err != nil {
+		return err
+	}
+	return writeFile(c.out, archive)
+}
+
+func parseArgs(args []string, stderr io.Writer) (config, error) {
+	var c config
+	var entrypoint string
+	flags := flag.NewFlagSet(prog, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // an error is printed once, in one line
+	flags.StringVar(&c.ref, "ref", "", "image `name:tag`")
+	flags.StringVar(&c.out, "out", "", "`file` to write")
+	flags.StringVar(&c.arch, "arch", runtime.GOARCH, "architecture of the binaries")
+	flags.StringVar(&entrypoint, "entrypoint", "", "command of the image, words separated by spaces")
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(stderr, "usage: %s -ref name:tag -out file.tar [-entrypoint command] /path=file|/path=->target …\n", prog)
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
+		return config{}, err
+	}
+	if err != nil {
+		return config{}, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	c.entrypoint = strings.Fields(entrypoint)
+	c.entries, err = parseEntries(flags.Args())
+	switch {
+	case err != nil:
+		return config{}, fmt.Errorf("%w: %w", errUsage, err)
+	case tagOf(c.ref) == "":
+		return config{}, fmt.Errorf("%w: -ref %q: want name:tag", errUsage, c.ref)
+	case c.out == "":
+		return config{}, fmt.Errorf("%w: -out is empty: want a file", errUsage)
+	}
+	return c, nil
+}
+
+// tagOf returns the tag of an image name, or "" when it names none.
+func tagOf(ref string) string {
+	name, tag, _ := strings.Cut(ref[strings.LastIndex(ref, "/")+1:], ":")
+	if name == "" || strings.ContainsAny(ref, " @") {
+		return ""
+	}
+	return tag
+}
+
+// writeFile replaces the file at once, so that an interrupted build leaves
+// no half archive under the final name.
+func writeFile(name string, content []byte) error {
+	partial := name + ".new"
+	if err := os.WriteFile(partial, content, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(partial, name)
+}

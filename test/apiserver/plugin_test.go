@@ -1,0 +1,195 @@
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+	"github.com/dra-driver-numa/dra-driver-numa/test/client"
+)
+
+const readyTimeout = 30 * time.Second
+
+// startPlugin runs the daemon's plugin for a new Node of that name with the
+// rig's machine, as the given client, until the test ends.
+func startPlugin(t *testing.T, admin, api kubernetes.Interface, node string) *kubeletplugin.Plugin {
+	t.Helper()
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	if _, err := admin.CoreV1().Nodes().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeNode(t, admin, node) })
+	config := driver.Config{NodeName: node, BootID: "test", Exclusivity: driver.ExclusivityKernel, HookPath: "/numa-pin"}
+	d, err := driver.Open(rigMachine(), config, openTemp(t), openTemp(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin, err := kubeletplugin.Start(t.Context(), d, kubeletplugin.Options{
+		Client:      api,
+		NodeName:    node,
+		PluginDir:   t.TempDir(),
+		RegistryDir: t.TempDir(),
+		Resources:   driver.Resources(node, driver.Devices(rigMachine(), config)),
+		Fatal:       func(err error) { t.Errorf("plugin cannot go on: %v", err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(plugin.Stop)
+	return plugin
+}
+
+func openTemp(t *testing.T) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+// removeNode removes the Node and its slices; the test's own context has ended.
+func removeNode(t *testing.T, admin kubernetes.Interface, node string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	own := metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + node}
+	if err := admin.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, own); err != nil {
+		t.Errorf("delete slices of %s: %v", node, err)
+	}
+	if err := admin.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
+		t.Errorf("delete node %s: %v", node, err)
+	}
+}
+
+// readyz asks the plugin as a probe does, until the answer has the wanted
+// status and text or the wait is over, and returns the last answer.
+func readyz(plugin *kubeletplugin.Plugin, wait time.Duration, status int, text string) (answer string, ok bool) {
+	for deadline := time.Now().Add(wait); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		recorder := httptest.NewRecorder()
+		plugin.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		answer = recorder.Body.String()
+		if recorder.Code == status && strings.Contains(answer, text) {
+			return answer, true
+		}
+	}
+	return answer, false
+}
+
+func nodeDevices(t *testing.T, admin kubernetes.Interface, node string) (devices []resourceapi.Device) {
+	t.Helper()
+	list, err := admin.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{
+		FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + node,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slice := range list.Items {
+		devices = append(devices, slice.Spec.Devices...)
+	}
+	return devices
+}
+
+// TestGateOffIsNotReadyAndNamed: with the gate off the server drops capacity
+// policies, and every claim would get a whole zone.
+func TestGateOffIsNotReadyAndNamed(t *testing.T) {
+	admin := clientFor(t, "GATES_OFF_KUBECONFIG")
+	plugin := startPlugin(t, admin, admin, "gate-off")
+	answer, named := readyz(plugin, readyTimeout, http.StatusServiceUnavailable, "DRAConsumableCapacity")
+	if !named {
+		t.Fatalf("readyz = %q, want 503 and the gate's name", answer)
+	}
+	if strings.Count(strings.TrimSpace(answer), "\n") != 0 {
+		t.Errorf("readyz = %q, want one line", answer)
+	}
+	// It stays so, with nothing half-published.
+	if answer, ready := readyz(plugin, 2*time.Second, http.StatusOK, ""); ready {
+		t.Errorf("readyz = %q later", answer)
+	}
+	if devices := nodeDevices(t, admin, "gate-off"); len(devices) != 0 {
+		t.Errorf("%d devices are published", len(devices))
+	}
+}
+
+// TestChartGrantsWhatTheDaemonNeeds installs the chart as users do and
+// publishes with nothing but the rights of its service account.
+func TestChartGrantsWhatTheDaemonNeeds(t *testing.T) {
+	admin := clientFor(t, "APISERVER_KUBECONFIG")
+	installChart(t)
+	api := asDaemon(t)
+	plugin := startPlugin(t, admin, api, "chart-rights")
+	if answer, ready := readyz(plugin, readyTimeout, http.StatusOK, "ok"); !ready {
+		t.Fatalf("readyz = %q, want ok", answer)
+	}
+	want := driver.Devices(rigMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel})
+	if diff := cmp.Diff(want, nodeDevices(t, admin, "chart-rights")); diff != "" {
+		t.Errorf("devices (-sent +kept):\n%s", diff)
+	}
+	// What the helper does for a claim, and something it never does.
+	_, err := api.ResourceV1().ResourceClaims("default").Get(t.Context(), "absent", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("get a claim: %v, want not found", err)
+	}
+	_, err = api.CoreV1().Secrets("dra-numa").List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("list secrets: %v, want forbidden", err)
+	}
+}
+
+// installChart installs the chart, classes included, for the rest of the test:
+// with the program that HELM names, else that of the tools module.
+func installChart(t *testing.T) {
+	t.Helper()
+	helm := func(ctx context.Context, args ...string) {
+		program := []string{"go", "tool", "-modfile=../../tools/go.mod", "helm"}
+		if path := os.Getenv("HELM"); path != "" {
+			program = []string{path}
+		}
+		command := exec.CommandContext(ctx, program[0], append(program[1:], args...)...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+os.Getenv("APISERVER_KUBECONFIG"))
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("helm %s: %v\n%s", args[0], err, output)
+		}
+	}
+	helm(t.Context(), "upgrade", "--install", "dra-driver-numa", "../../deployments/helm/dra-driver-numa", "--namespace", "dra-numa", "--create-namespace")
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+		defer cancel()
+		helm(ctx, "uninstall", "dra-driver-numa", "--namespace", "dra-numa")
+	})
+}
+
+// asDaemon returns a client that acts as the chart's service account.
+func asDaemon(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	cluster, err := client.New(os.Getenv("APISERVER_KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:dra-numa:dra-driver-numa",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:dra-numa", "system:authenticated"},
+	}
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}

@@ -1,0 +1,131 @@
+// Package apiserver has a real API server take what the driver publishes. It
+// needs a control plane without nodes and skips where the environment names
+// none: APISERVER_KUBECONFIG for one with default feature gates,
+// GATES_OFF_KUBECONFIG for one with DRAConsumableCapacity off.
+package apiserver
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/client"
+)
+
+// clientFor returns a client of the cluster whose kubeconfig the environment
+// variable names.
+func clientFor(t *testing.T, variable string) kubernetes.Interface {
+	t.Helper()
+	kubeconfig := os.Getenv(variable)
+	if kubeconfig == "" {
+		t.Skipf("%s names no kubeconfig; make apiserver starts a control plane and sets it", variable)
+	}
+	cluster, err := client.New(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster.Kubernetes
+}
+
+// publish creates the slices of a machine as those of the named node and
+// returns what was sent, and what the server kept.
+func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node string, machine numa.Machine) (sent, kept []resourceapi.Device) {
+	t.Helper()
+	config := driver.Config{
+		NodeName:            node,
+		Reserved:            firstCore(machine),
+		ReservedMemoryBytes: 64 << 20,
+		Exclusivity:         driver.ExclusivityKernel,
+	}
+	sent = driver.Devices(machine, config)
+	pool := driver.Resources(node, sent).Pools[node]
+	for i, part := range pool.Slices {
+		created, err := api.ResourceV1().ResourceSlices().Create(ctx, &resourceapi.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: node + "-"},
+			Spec: resourceapi.ResourceSliceSpec{
+				Driver:   driver.Name,
+				NodeName: &node,
+				Pool:     resourceapi.ResourcePool{Name: node, ResourceSliceCount: int64(len(pool.Slices))},
+				Devices:  part.Devices,
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatalf("create slice %d: %v", i, err)
+		}
+		t.Cleanup(func() {
+			//nolint:usetesting // the test's own context has ended by now
+			err := api.ResourceV1().ResourceSlices().Delete(context.Background(), created.Name, metav1.DeleteOptions{})
+			if err != nil {
+				t.Errorf("delete slice %s: %v", created.Name, err)
+			}
+		})
+		read, err := api.ResourceV1().ResourceSlices().Get(ctx, created.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, read.Spec.Devices...)
+	}
+	return sent, kept
+}
+
+func firstCore(machine numa.Machine) cpuset.Set {
+	if len(machine.Cores) == 0 {
+		return cpuset.Set{}
+	}
+	return machine.Cores[0].CPUs
+}
+
+// nodeName makes a valid Node name of a recorded machine's file name.
+func nodeName(archive string) string {
+	name := strings.TrimSuffix(strings.ToLower(filepath.Base(archive)), ".tar.bz2")
+	return strings.NewReplacer("+", "-", "_", "-").Replace(name)
+}
+
+func TestServerKeepsEveryFieldOfOurSlices(t *testing.T) {
+	api := clientFor(t, "APISERVER_KUBECONFIG")
+	machines := map[string]numa.Machine{"rig-default": rigMachine()}
+	for _, archive := range archives(t) {
+		machines[nodeName(archive)] = readArchive(t, archive)
+	}
+	devices := 0
+	for _, node := range slices.Sorted(maps.Keys(machines)) {
+		t.Run(node, func(t *testing.T) {
+			sent, kept := publish(t.Context(), t, api, node, machines[node])
+			if diff := cmp.Diff(sent, kept); diff != "" {
+				t.Errorf("devices (-sent +kept):\n%s", diff)
+			}
+			devices += len(kept)
+		})
+	}
+	if devices < len(machines) {
+		t.Errorf("%d machines gave %d devices: most have no zone", len(machines), devices)
+	}
+}
+
+// TestRigMachineIsPublishedWhole keeps the test above from passing over
+// machines that publish nothing.
+func TestRigMachineIsPublishedWhole(t *testing.T) {
+	api := clientFor(t, "APISERVER_KUBECONFIG")
+	_, kept := publish(t.Context(), t, api, "rig-whole", rigMachine())
+	var got []string
+	for _, device := range kept {
+		cpus := device.Capacity["cpu"].Value
+		got = append(got, device.Name+": "+cpus.String())
+	}
+	want := []string{"numa-0: 2", "numa-1: 4", "numa-2: 4", "numa-3: 4"} // a core of zone 0 is reserved
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("CPUs of the zones (-want +kept):\n%s", diff)
+	}
+}

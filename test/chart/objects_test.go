@@ -1,0 +1,151 @@
+package chart
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
+
+func TestRolePermitsOnlyWhatIsUsed(t *testing.T) {
+	role := object[rbacv1.ClusterRole](t, mustRender(t), "ClusterRole")
+	got := map[string]string{}
+	for _, rule := range role.Rules {
+		if len(rule.ResourceNames) != 0 || len(rule.NonResourceURLs) != 0 {
+			t.Errorf("rule %+v names more than groups, resources and verbs", rule)
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				got[group+"/"+resource] += strings.Join(rule.Verbs, " ")
+			}
+		}
+	}
+	// Each is called by k8s.io/dynamic-resource-allocation v0.37: the slice
+	// controller of package resourceslice, and kubeletplugin for the claims.
+	// The daemon's own read-back lists.
+	want := map[string]string{
+		"resource.k8s.io/resourceslices": "list watch create update delete",
+		"resource.k8s.io/resourceclaims": "get",
+		"/nodes":                         "get",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("permissions (-used +granted):\n%s", diff)
+	}
+}
+
+func TestContainerIsUnprivileged(t *testing.T) {
+	pod := object[appsv1.DaemonSet](t, mustRender(t), "DaemonSet").Spec.Template.Spec
+	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
+		t.Error("the pod shares a namespace with the host")
+	}
+	if p := pod.SecurityContext.SeccompProfile; p == nil || p.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("seccomp profile = %+v, want RuntimeDefault", p)
+	}
+	yes, no := true, false
+	want := &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no,
+		ReadOnlyRootFilesystem:   &yes,
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	if diff := cmp.Diff(want, pod.Containers[0].SecurityContext); diff != "" {
+		t.Errorf("security context (-want +got):\n%s", diff)
+	}
+}
+
+// TestHostPathsAreTheOnesTheDesignNames also holds the chart to one path on
+// host and in container for what the runtime reads: CDI specs name the hook.
+func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
+	for _, tc := range []struct {
+		set  []string
+		want []string
+	}{
+		{nil, []string{
+			"/sys/fs/cgroup at /host/cgroup",
+			"/var/lib/kubelet/plugins/dra.numa at /var/lib/kubelet/plugins/dra.numa",
+			"/var/lib/kubelet/plugins_registry at /var/lib/kubelet/plugins_registry",
+			"/var/run/cdi at /var/run/cdi",
+		}},
+		{[]string{"kubelet.root=/k", "kubelet.configFile=/etc/k.yaml"}, []string{
+			"/etc/k.yaml at /host/kubelet-config.yaml read-only",
+			"/k/plugins/dra.numa at /k/plugins/dra.numa",
+			"/k/plugins_registry at /k/plugins_registry",
+			"/sys/fs/cgroup at /host/cgroup",
+			"/var/run/cdi at /var/run/cdi",
+		}},
+	} {
+		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set...), "DaemonSet").Spec.Template.Spec
+		if diff := cmp.Diff(tc.want, mounts(pod)); diff != "" {
+			t.Errorf("host paths with %q (-want +got):\n%s", tc.set, diff)
+		}
+	}
+}
+
+// mounts lists the host paths of a pod as "host path at mount path", sorted.
+func mounts(pod corev1.PodSpec) (lines []string) {
+	host := map[string]string{}
+	for _, volume := range pod.Volumes {
+		if volume.HostPath == nil {
+			lines = append(lines, volume.Name+" is no host path")
+			continue
+		}
+		host[volume.Name] = volume.HostPath.Path
+	}
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		line := host[mount.Name] + " at " + mount.MountPath
+		if mount.ReadOnly {
+			line += " read-only"
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func TestDaemonRunsOnTaintedNodesAndNeverTwice(t *testing.T) {
+	spec := object[appsv1.DaemonSet](t, mustRender(t), "DaemonSet").Spec
+	if diff := cmp.Diff([]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, spec.Template.Spec.Tolerations); diff != "" {
+		t.Errorf("tolerations (-want +got):\n%s", diff)
+	}
+	if surge := spec.UpdateStrategy.RollingUpdate.MaxSurge; surge == nil || surge.String() != "0" {
+		t.Errorf("maxSurge = %v, want 0", surge)
+	}
+	for key, value := range spec.Selector.MatchLabels {
+		if spec.Template.Labels[key] != value {
+			t.Errorf("pod label %s = %q, selector wants %q", key, spec.Template.Labels[key], value)
+		}
+	}
+}
+
+// TestDeviceClassesAreTheDriversOwn: package deviceclasses tests its texts on
+// what the driver publishes, so the chart has to install exactly those.
+func TestDeviceClassesAreTheDriversOwn(t *testing.T) {
+	want := map[string]string{}
+	names, err := fs.Glob(deviceclasses.Manifests, "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(deviceclasses.Manifests, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[strings.TrimSuffix(name, ".yaml")] = strings.TrimSpace(string(text))
+	}
+	got := map[string]string{}
+	for _, document := range documents(mustRender(t)) {
+		if class := decode[resourceapi.DeviceClass](t, document); class.Kind == "DeviceClass" {
+			got[class.Name] = strings.TrimSpace(document)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("device classes (-package deviceclasses +chart):\n%s", diff)
+	}
+}

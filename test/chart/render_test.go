@@ -1,0 +1,163 @@
+// Package chart tests the Helm chart by rendering it with the helm of the
+// tools module. It talks to no cluster.
+package chart
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// helm returns the program that HELM names, else builds that of the tools
+// module: each call through go tool would cost more than the call.
+var helm = sync.OnceValues(func() (string, error) {
+	if program := os.Getenv("HELM"); program != "" {
+		return program, nil
+	}
+	output, err := exec.Command("go", "tool", "-modfile=../../tools/go.mod", "-n", "helm").Output()
+	return strings.TrimSpace(string(output)), err
+})
+
+// render returns what helm template prints on standard output and on standard
+// error for the chart with the given --set arguments.
+func render(t *testing.T, set ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	program, err := helm()
+	if err != nil {
+		t.Fatalf("build helm: %v", err)
+	}
+	args := []string{"template", "dra-driver-numa", "../../deployments/helm/dra-driver-numa", "--namespace", "dra-numa"}
+	for _, s := range set {
+		args = append(args, "--set", s)
+	}
+	var out, errors bytes.Buffer
+	command := exec.CommandContext(t.Context(), program, args...)
+	command.Stdout, command.Stderr = &out, &errors
+	err = command.Run()
+	return out.String(), errors.String(), err
+}
+
+func mustRender(t *testing.T, set ...string) string {
+	t.Helper()
+	stdout, stderr, err := render(t, set...)
+	if err != nil {
+		t.Fatalf("render the chart with %q: %v\n%s", set, err, stderr)
+	}
+	return stdout
+}
+
+// object returns the only object of its kind in a rendered chart, decoded
+// strictly: a misspelt field is an error here and not a silent default in a
+// cluster.
+func object[T any](t *testing.T, rendered, kind string) (value T) {
+	t.Helper()
+	found := 0
+	for _, document := range documents(rendered) {
+		if decode[metav1.TypeMeta](t, document).Kind != kind {
+			continue
+		}
+		found++
+		if err := yaml.UnmarshalStrict([]byte(document), &value); err != nil {
+			t.Fatalf("decode %s: %v", kind, err)
+		}
+	}
+	if found != 1 {
+		t.Fatalf("the chart has %d objects of kind %s, want 1", found, kind)
+	}
+	return value
+}
+
+func decode[T any](t *testing.T, document string) (value T) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(document), &value); err != nil {
+		t.Fatalf("%v in:\n%s", err, document)
+	}
+	return value
+}
+
+// documents splits rendered YAML at its separators and drops the comments that
+// name the template of each.
+func documents(rendered string) (documents []string) {
+	for document := range strings.SplitSeq("\n"+rendered, "\n---\n") {
+		for strings.HasPrefix(document, "# Source: ") {
+			_, document, _ = strings.Cut(document, "\n")
+		}
+		if strings.TrimSpace(document) != "" {
+			documents = append(documents, document)
+		}
+	}
+	return documents
+}
+
+func TestRenderedChartIsTheGoldenOne(t *testing.T) {
+	for name, set := range map[string][]string{
+		"default.yaml": nil,
+		"every-value.yaml": {
+			"image.repository=registry.example:5000/numa", "image.tag=v1.2.3", "image.pullPolicy=Always",
+			`reservedCPUs=0-1\,8`, "reservedMemory=256Mi", "kubelet.root=/data/kubelet", "kubelet.configFile=/etc/kubelet.yaml",
+			"verbosity=5", "priorityClassName=", "nodeSelector.numa=yes", "tolerations[0].key=gpu",
+			"tolerations[0].operator=Exists", "maxUnavailable=3", "resources.limits.memory=1Gi",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := mustRender(t, set...)
+			golden := filepath.Join("testdata", name)
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("rendered chart differs from %s (-golden +rendered); -update rewrites it:\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func TestNonsenseIsOneClearLine(t *testing.T) {
+	for set, want := range map[string]string{
+		"reservedCPUs=all":         `- at '/reservedCPUs': 'all' does not match pattern`,
+		"reservedCPUs=-1":          `- at '/reservedCPUs': minimum: got -1, want 0`,
+		`reservedCPUs=3\,\,4`:      `- at '/reservedCPUs': '3,,4' does not match pattern`,
+		"reservedCPUs=0-3:1/2":     `- at '/reservedCPUs': '0-3:1/2' does not match pattern`,
+		"reservedMemory=1GB":       `- at '/reservedMemory': '1GB' does not match pattern`,
+		"kubelet.root=var/lib":     `- at '/kubelet/root': 'var/lib' does not match pattern`,
+		"kubelet.root=/a/":         `- at '/kubelet/root': '/a/' does not match pattern`,
+		"kubelet.configFile=x":     `- at '/kubelet/configFile': 'x' does not match pattern`,
+		"kubelet.rootDir=/x":       `- at '/kubelet': additional properties 'rootDir' not allowed`,
+		"image.repository=Bad Ref": `- at '/image/repository': 'Bad Ref' does not match pattern`,
+		"image.tag=a:b":            `- at '/image/tag': 'a:b' does not match pattern`,
+		"image.pullPolicy=always":  `- at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'`,
+		"maxUnavailable=0":         `- at '/maxUnavailable': minimum: got 0, want 1`,
+		"maxUnavailable=0%":        `- at '/maxUnavailable': '0%' does not match pattern`,
+		"verbosity=11":             `- at '/verbosity': maximum: got 11, want 10`,
+		"nodeSelector=x":           `- at '/nodeSelector': got string, want object`,
+		"reservedCpus=0":           `- at '': additional properties 'reservedCpus' not allowed`,
+	} {
+		stdout, stderr, err := render(t, set)
+		var lines []string
+		for line := range strings.Lines(stderr) {
+			if strings.HasPrefix(line, "- at ") {
+				lines = append(lines, line)
+			}
+		}
+		if err == nil || stdout != "" || len(lines) != 1 || !strings.HasPrefix(lines[0], want) {
+			t.Errorf("--set %s: error %v, want the one line %q in:\n%s", set, err, want, stderr)
+		}
+	}
+}

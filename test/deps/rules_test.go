@@ -1,0 +1,57 @@
+package deps
+
+// arrow permits shipped package from to import our package to. Paths are below
+// the module's.
+type arrow struct{ from, to, why string }
+
+// arrows are all that shipped code has. They point down only: cmd to
+// kubeletplugin to driver to cdi and deviceclasses to numa.
+var arrows = []arrow{
+	{"cmd/dra-numa", "kubeletplugin", "the daemon serves the kubelet"},
+	{"cmd/dra-numa", "driver", "flags become the driver's configuration"},
+	{"cmd/dra-numa", "cdi", "the daemon holds the CDI folder"},
+	{"cmd/dra-numa", "cdi/pin", "the daemon probes for partitions at start"},
+	{"cmd/dra-numa", "numa", "the daemon reads the machine it runs on"},
+	{"cmd/dra-numa", "numa/cpuset", "reserved CPUs are a flag"},
+	{"cmd/numa-pin", "cdi/pin", "the hook is flags around it"},
+	{"cmd/numa-pin", "numa/cpuset", "CPUs and mems are flags"},
+	{"kubeletplugin", "driver", "it translates the kubelet's calls for the driver"},
+	{"driver", "cdi", "a prepared claim is a CDI spec"},
+	{"driver", "numa", "what is published is the machine"},
+	{"driver", "numa/cpuset", "what a claim holds is CPUs and mems"},
+	{"driver", "numa/pick", "a grant's CPUs are picked by it"},
+	{"cdi", "numa/cpuset", "specs carry CPUs and mems"},
+	{"cdi/pin", "numa/cpuset", "cgroups are given CPUs and mems"},
+	{"numa", "numa/cpuset", "zones, cores and caches are sets of CPUs"},
+	{"numa/pick", "numa", "it picks from the cores and caches of a machine"},
+	{"numa/pick", "numa/cpuset", "what is free and what is picked are sets"},
+}
+
+// module permits the packages in folders, and those below them, to import a
+// module that is not ours. The folder "test" also stands for test files
+// anywhere.
+type module struct {
+	path    string
+	folders []string
+	why     string
+}
+
+// modules are all direct ones of this go.mod.
+var modules = []module{
+	{"k8s.io/api", []string{"driver", "kubeletplugin", "deviceclasses", "cmd/dra-numa", "test"}, "the types of claims, slices and classes"},
+	{"k8s.io/apimachinery", []string{"cdi", "driver", "kubeletplugin", "deviceclasses", "cmd/dra-numa", "test"}, "metadata, quantities and API errors"},
+	{"k8s.io/client-go", []string{"kubeletplugin", "cmd/dra-numa", "test"}, "the API server's client"},
+	{"k8s.io/dynamic-resource-allocation", []string{"driver", "kubeletplugin", "test"}, "the kubelet helper, its slice controller, and the CEL of classes"},
+	{"k8s.io/klog/v2", []string{"kubeletplugin", "cmd/dra-numa", "test"}, "the logger that the kubelet helper takes from a context"},
+	{"k8s.io/utils", []string{"driver", "kubeletplugin", "test"}, "pointers to values, as optional API fields are"},
+	{"sigs.k8s.io/yaml", []string{"driver", "deviceclasses", "cmd/dra-numa", "test"}, "YAML into Kubernetes types"},
+	{"tags.cncf.io/container-device-interface", []string{"test"}, "our spec files read as a container runtime reads them"},
+	{"tags.cncf.io/container-device-interface/specs-go", []string{"cdi", "test"}, "the types of CDI spec files"},
+	{"github.com/google/go-cmp", []string{"test"}, "readable differences in tests"},
+	{"github.com/onsi/ginkgo/v2", []string{"test"}, "the e2e suite"},
+	{"github.com/onsi/gomega", []string{"test"}, "the e2e suite's polling"},
+}
+
+// hookImports is everything but the standard library in the hook numa-pin,
+// which runs at every container start and must stay small.
+var hookImports = []string{"cdi/pin", "cmd/numa-pin", "numa/cpuset"}
