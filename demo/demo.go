@@ -1,0 +1,10 @@
+// Package demo holds the manifests that the documentation, the end-to-end tests
+// and users share. They name no namespace and use the test rig's image.
+package demo
+
+import "embed"
+
+// Manifests holds the *.yaml files of this folder.
+//
+//go:embed *.yaml
+var Manifests embed.FS

@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/demo"
+)
+
+var _ = Describe("the manifests in demo", func() {
+	It("run, and their claims are pinned", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "demo")
+		Expect(cluster.Apply(ctx, demo.Manifests, namespace)).To(Succeed())
+		pods, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pods.Items).NotTo(BeEmpty())
+		for i := range pods.Items {
+			pods.Items[i] = *waitRunning(ctx, &pods.Items[i])
+		}
+		s := snapshot(ctx)
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			if pod.Spec.NodeName != node.name || len(pod.Spec.ResourceClaims) == 0 {
+				continue
+			}
+			zone, count := templateResult(ctx, pod)
+			expectHeld(s, pod, zone, count)
+		}
+	})
+})
+
+// templateResult returns zone and number of CPUs that the only claim made from a
+// template for a pod was allocated.
+func templateResult(ctx context.Context, pod *corev1.Pod) (zone, cpus int) {
+	GinkgoHelper()
+	Expect(pod.Status.ResourceClaimStatuses).To(HaveLen(1), "claims of pod %s", pod.Name)
+	name := pod.Status.ResourceClaimStatuses[0].ResourceClaimName
+	Expect(name).NotTo(BeNil(), "claim of pod %s", pod.Name)
+	claim, err := cluster.Kubernetes.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, *name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	result := claim.Status.Allocation.Devices.Results[0]
+	amount := result.ConsumedCapacity["cpu"]
+	return zoneOf(result.Device).id, int(amount.Value())
+}

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
+)
+
+var _ = Describe("two pods with a claim each and one without", Ordered, func() {
+	var (
+		alpha, beta, plain *corev1.Pod
+		before             cpuset.Set // of the plain pod while there was no claim
+		held               kernel.Snapshot
+	)
+
+	BeforeAll(func(ctx context.Context) {
+		namespace := createNamespace(ctx, "two")
+		zone, _ := wholeZone(snapshot(ctx))
+		plain = waitRunning(ctx, createPod(ctx, namespace, plainPod("plain")))
+		before = inKernel(snapshot(ctx), plain).CPUs
+
+		core := request{cpus: int64(zone.threadsPerCore), memoryBytes: 64 << 20, zone: zone.id}
+		alpha = createClaimed(ctx, namespace, claimPod("alpha", core), core)
+		beta = createClaimed(ctx, namespace, claimPod("beta", core), core)
+		alpha, beta = waitRunning(ctx, alpha), waitRunning(ctx, beta)
+		held = snapshot(ctx)
+	})
+
+	It("hold disjoint whole cores and the memory of the allocated zone", func(ctx context.Context) {
+		a, b := expectPinned(ctx, held, alpha), expectPinned(ctx, held, beta)
+		Expect(a.Overlaps(b)).To(BeFalse(), "alpha may run on %s, beta on %s", a, b)
+	})
+
+	It("tell each container its CPUs and memory in the environment", func(ctx context.Context) {
+		for _, pod := range []*corev1.Pod{alpha, beta} {
+			process := inKernel(held, pod)
+			environment, err := observer.Environment(ctx, process.PID)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(environment).To(HaveKeyWithValue("DRA_NUMA_CPUS", process.CPUs.String()), "environment of pod %s", pod.Name)
+			Expect(environment).To(HaveKeyWithValue("DRA_NUMA_MEMS", process.Mems.String()), "environment of pod %s", pod.Name)
+		}
+	})
+
+	It("take exactly their CPUs from the pod without a claim, and give them back", func(ctx context.Context) {
+		claimed := inKernel(held, alpha).CPUs.Union(inKernel(held, beta).CPUs)
+		Expect(claimed.IsSubsetOf(before)).To(BeTrue(), "claimed %s, the plain pod had only %s", claimed, before)
+		Expect(inKernel(held, plain).CPUs.String()).To(Equal(before.Difference(claimed).String()),
+			"CPUs of the pod without a claim while %s are claimed", claimed)
+
+		deletePod(ctx, alpha)
+		deletePod(ctx, beta)
+		Expect(inKernel(snapshot(ctx), plain).CPUs.String()).To(Equal(before.String()),
+			"CPUs of the pod without a claim after the claims are gone")
+	})
+})

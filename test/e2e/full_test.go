@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+var _ = Describe("a node whose zones are all full", Ordered, func() {
+	var (
+		namespace string
+		holders   []*corev1.Pod
+	)
+
+	BeforeAll(func(ctx context.Context) {
+		namespace = createNamespace(ctx, "full")
+		for _, zone := range node.zones {
+			whole := request{cpus: int64(zone.cpus), zone: zone.id}
+			// No requests: other pods' requests may leave less than all CPUs.
+			pod := withoutRequests(claimPod(fmt.Sprintf("holder-%d", zone.id), whole))
+			holders = append(holders, createClaimed(ctx, namespace, pod, whole))
+		}
+		for i, holder := range holders {
+			holders[i] = waitRunning(ctx, holder)
+		}
+	})
+
+	It("keeps its reserved CPUs out of every claim", func(ctx context.Context) {
+		s := snapshot(ctx)
+		var claimed cpuset.Set
+		for _, holder := range holders {
+			cpus := expectPinned(ctx, s, holder)
+			Expect(cpus.Overlaps(claimed)).To(BeFalse(), "pod %s may run on %s, others on %s", holder.Name, cpus, claimed)
+			claimed = claimed.Union(cpus)
+		}
+		left := s.Online.Difference(claimed)
+		Expect(left.IsEmpty()).To(BeFalse(), "claims hold every CPU of the node")
+		Expect(shared(s).String()).To(Equal(left.String()), "CPUs of a pod without a claim while %s are claimed", claimed)
+		reserved := kubeletReserved(ctx)
+		Expect(reserved.Overlaps(claimed)).To(BeFalse(), "claims hold %s, the kubelet reserves %s", claimed, reserved)
+	})
+
+	It("leaves a further pod pending with the reason, and runs it when one is gone", func(ctx context.Context) {
+		zone := node.zones[0]
+		core := request{cpus: int64(zone.threadsPerCore), zone: anyZone}
+		further := createClaimed(ctx, namespace, withoutRequests(claimPod("further", core)), core)
+		expectPending(ctx, further)
+
+		deletePod(ctx, holders[0])
+		deleteClaim(ctx, holders[0])
+		further = waitRunning(ctx, further)
+		expectPinned(ctx, snapshot(ctx), further)
+	})
+})
+
+var _ = Describe("a claim larger than any zone", func() {
+	It("leaves its pod pending with the reason", func(ctx context.Context) {
+		largest := 0
+		for _, zone := range node.zones {
+			largest = max(largest, zone.cpus+zone.threadsPerCore)
+		}
+		tooMuch := request{cpus: int64(largest), zone: anyZone}
+		pod := withoutRequests(claimPod("too-large", tooMuch))
+		expectPending(ctx, createClaimed(ctx, createNamespace(ctx, "large"), pod, tooMuch))
+	})
+})
+
+// expectPending checks that the scheduler refuses a pod because of its claim,
+// says so, and does not change its mind.
+func expectPending(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	const reason = "cannot allocate all claims"
+	scheduled := func(g Gomega) string {
+		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, condition := range current.Status.Conditions {
+			if condition.Type == corev1.PodScheduled {
+				return condition.Reason + ": " + condition.Message
+			}
+		}
+		return ""
+	}
+	unschedulable := And(HavePrefix(corev1.PodReasonUnschedulable), ContainSubstring(reason))
+	Eventually(ctx, scheduled).Should(unschedulable, "condition PodScheduled of pod %s", pod.Name)
+	Consistently(ctx, scheduled, 3*time.Second, pollInterval).Should(unschedulable, "condition PodScheduled of pod %s", pod.Name)
+}
+
+// deleteClaim deletes the claim of a pod that is gone.
+func deleteClaim(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	claims := cluster.Kubernetes.ResourceV1().ResourceClaims(pod.Namespace)
+	Expect(claims.Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+}
+
+// kubeletReserved returns the kubelet's reservedSystemCPUs.
+func kubeletReserved(ctx context.Context) cpuset.Set {
+	GinkgoHelper()
+	var answer struct {
+		KubeletConfig struct {
+			ReservedSystemCPUs string `json:"reservedSystemCPUs"`
+		} `json:"kubeletconfig"`
+	}
+	data, err := cluster.Kubernetes.CoreV1().RESTClient().Get().
+		Resource("nodes").Name(node.name).SubResource("proxy").Suffix("configz").DoRaw(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(json.Unmarshal(data, &answer)).To(Succeed())
+	reserved, err := cpuset.Parse(answer.KubeletConfig.ReservedSystemCPUs)
+	Expect(err).NotTo(HaveOccurred())
+	return reserved
+}

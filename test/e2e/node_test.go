@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
+)
+
+// testNode is the node under test and what it publishes.
+type testNode struct {
+	name  string
+	zones []publishedZone // in order of their NUMA node
+}
+
+// publishedZone is a zone as its ResourceSlice says.
+type publishedZone struct {
+	device         string
+	id             int // NUMA node
+	cpus           int
+	threadsPerCore int
+	hugepages2Mi   int64 // bytes
+}
+
+// readNode returns the first node, by name, that publishes a zone with CPUs.
+func readNode(ctx context.Context) testNode {
+	GinkgoHelper()
+	slicesList, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{
+		FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + driverName,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	var found testNode
+	for _, slice := range slicesList.Items {
+		if slice.Spec.NodeName == nil || found.name != "" && *slice.Spec.NodeName > found.name {
+			continue
+		}
+		if *slice.Spec.NodeName != found.name {
+			found = testNode{name: *slice.Spec.NodeName}
+		}
+		for _, device := range slice.Spec.Devices {
+			if zone, ok := readZone(device); ok {
+				found.zones = append(found.zones, zone)
+			}
+		}
+	}
+	slices.SortFunc(found.zones, func(a, b publishedZone) int { return cmp.Compare(a.id, b.id) })
+	return found
+}
+
+// readZone reads a zone that has CPUs.
+func readZone(device resourceapi.Device) (publishedZone, bool) {
+	cpus := device.Capacity["cpu"].Value
+	id := device.Attributes["resource.kubernetes.io/numaNode"].IntValue
+	threads := device.Attributes[driverName+"/threadsPerCore"].IntValue
+	if cpus.IsZero() || id == nil || threads == nil {
+		return publishedZone{}, false
+	}
+	hugepages := device.Capacity["hugepages2Mi"].Value
+	return publishedZone{
+		device: device.Name, id: int(*id), cpus: int(cpus.Value()),
+		threadsPerCore: int(*threads), hugepages2Mi: hugepages.Value(),
+	}, true
+}
+
+// checkNode compares what the driver publishes with the kernel's machine: no
+// spec may stand on a wrong slice.
+func checkNode(s kernel.Snapshot) {
+	GinkgoHelper()
+	for _, zone := range node.zones {
+		machineZone, ok := s.Zone(zone.id)
+		Expect(ok).To(BeTrue(), "device %s: the kernel has no NUMA node %d", zone.device, zone.id)
+		Expect(zone.cpus).To(BeNumerically("<=", machineZone.CPUs.Intersection(s.Online).Size()),
+			"device %s publishes more CPUs than NUMA node %d has online", zone.device, zone.id)
+	}
+}
+
+// zoneOf returns the published zone of a device.
+func zoneOf(device string) publishedZone {
+	GinkgoHelper()
+	for _, zone := range node.zones {
+		if zone.device == device {
+			return zone
+		}
+	}
+	Fail("node " + node.name + " publishes no device " + device)
+	return publishedZone{}
+}
+
+// wholeZone returns a zone that publishes every CPU of its NUMA node and can
+// hold at least two claims of one core each, and these CPUs.
+func wholeZone(s kernel.Snapshot) (publishedZone, cpuset.Set) {
+	GinkgoHelper()
+	for _, zone := range node.zones {
+		machineZone, ok := s.Zone(zone.id)
+		if ok && zone.cpus == machineZone.CPUs.Size() && zone.cpus >= 2*zone.threadsPerCore {
+			return zone, machineZone.CPUs
+		}
+	}
+	Skip("node " + node.name + " publishes no whole zone of two cores")
+	return publishedZone{}, cpuset.Set{}
+}

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/client"
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
+)
+
+// driverName is the name the driver publishes under.
+const driverName = "dra.numa"
+
+// Generous: a pod of an emulated node takes 8 to 15 seconds to start.
+const (
+	eventuallyTimeout = 3 * time.Minute
+	pollInterval      = 500 * time.Millisecond
+)
+
+var (
+	kubeconfig      = flag.String("kubeconfig", client.DefaultKubeconfig(), "path of the cluster's kubeconfig")
+	require         = flag.Bool("e2e.require", false, "fail instead of skip if there is no kubeconfig")
+	image           = flag.String("observer-image", "localhost/busybox:1", "image of all pods: busybox with its commands in /bin")
+	driverNamespace = flag.String("driver-namespace", "dra-numa", "namespace of the driver's DaemonSet")
+	driverDaemonSet = flag.String("driver-daemonset", "dra-driver-numa", "name of the driver's DaemonSet")
+)
+
+// What the suite tests, set before the first spec.
+var (
+	cluster  *client.Cluster
+	observer *kernel.Observer
+	node     testNode
+)
+
+func TestE2E(t *testing.T) {
+	if _, err := os.Stat(*kubeconfig); errors.Is(err, fs.ErrNotExist) && !*require {
+		t.Skipf("no cluster: kubeconfig %s does not exist", *kubeconfig)
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(eventuallyTimeout)
+	SetDefaultEventuallyPollingInterval(pollInterval)
+	RunSpecs(t, "dra-driver-numa")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	var err error
+	cluster, err = client.New(*kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	waitDriverReady(ctx)
+	Eventually(ctx, readNode).Should(Not(BeZero()), "no node publishes a zone of driver %s", driverName)
+	node = readNode(ctx)
+	expectNoClaims(ctx)
+
+	namespace := createNamespace(ctx, "observer")
+	observer, err = kernel.Start(ctx, cluster.Kubernetes, cluster.Config, namespace, node.name, *image)
+	DeferCleanup(func(ctx context.Context) { Expect(observer.Remove(ctx)).To(Succeed()) })
+	Expect(err).NotTo(HaveOccurred())
+	checkNode(snapshot(ctx))
+})
+
+// snapshot asks the node's kernel.
+func snapshot(ctx context.Context) kernel.Snapshot {
+	GinkgoHelper()
+	s, err := observer.Snapshot(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return s
+}
+
+// expectNoClaims stops the suite if somebody else's claims hold zones: the specs
+// need the whole node.
+func expectNoClaims(ctx context.Context) {
+	claims, err := cluster.Kubernetes.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for _, claim := range claims.Items {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			Expect(result.Driver).NotTo(Equal(driverName),
+				"claim %s/%s holds device %s; delete its pod, the suite needs the whole node", claim.Namespace, claim.Name, result.Device)
+		}
+	}
+}

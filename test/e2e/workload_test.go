@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// containerName is the name of every test pod's only container.
+const containerName = "main"
+
+// anyZone lets the scheduler choose.
+const anyZone = -1
+
+// request is what a test's claim asks for. Zero amounts are left out.
+type request struct {
+	cpus, memoryBytes, hugepages2MiBytes int64
+	zone                                 int // NUMA node, or anyZone
+}
+
+// createNamespace makes a namespace that is emptied after the spec.
+func createNamespace(ctx context.Context, name string) string {
+	GinkgoHelper()
+	namespace, err := cluster.Kubernetes.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "e2e-" + name + "-",
+		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "privileged"},
+	}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(removeNamespace, namespace.Name)
+	return namespace.Name
+}
+
+// removeNamespace waits for pods and claims to be gone, so that the next spec
+// has the whole node; the rest of the namespace may take its time.
+func removeNamespace(ctx context.Context, namespace string) {
+	pods := cluster.Kubernetes.CoreV1().Pods(namespace)
+	claims := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace)
+	Expect(pods.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})).To(Succeed())
+	Eventually(ctx, func() ([]corev1.Pod, error) {
+		list, err := pods.List(ctx, metav1.ListOptions{})
+		return list.Items, err
+	}).Should(BeEmpty(), "pods of namespace %s are still there", namespace)
+	Expect(claims.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})).To(Succeed())
+	Eventually(ctx, func() ([]resourceapi.ResourceClaim, error) {
+		list, err := claims.List(ctx, metav1.ListOptions{})
+		return list.Items, err
+	}).Should(BeEmpty(), "claims of namespace %s are still there", namespace)
+	Expect(cluster.Kubernetes.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
+}
+
+// plainPod is a pod for the node under test that holds no claim and sleeps.
+func plainPod(name string) *corev1.Pod {
+	second := int64(1)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			NodeSelector:                  map[string]string{corev1.LabelHostname: node.name},
+			TerminationGracePeriodSeconds: &second,
+			Containers: []corev1.Container{{
+				Name:            containerName,
+				Image:           *image,
+				ImagePullPolicy: corev1.PullIfNotPresent,
+				Command:         []string{"/bin/sleep", "2147483647"},
+			}},
+		},
+	}
+}
+
+// claimPod is a plain pod that uses the claim of the same name and repeats its
+// CPUs as requests, as users must.
+func claimPod(name string, want request) *corev1.Pod {
+	pod := plainPod(name)
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "zone", ResourceClaimName: &name}}
+	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+		Claims:   []corev1.ResourceClaim{{Name: "zone"}},
+		Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(want.cpus, resource.DecimalSI)},
+	}
+	return pod
+}
+
+// withoutRequests turns a pod into one of QoS class BestEffort.
+func withoutRequests(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.Containers[0].Resources.Requests = nil
+	return pod
+}
+
+func newClaim(name string, want request) *resourceapi.ResourceClaim {
+	amounts := map[resourceapi.QualifiedName]resource.Quantity{}
+	for name, amount := range map[resourceapi.QualifiedName]int64{
+		"cpu": want.cpus, "memory": want.memoryBytes, "hugepages2Mi": want.hugepages2MiBytes,
+	} {
+		if amount > 0 {
+			amounts[name] = *resource.NewQuantity(amount, resource.BinarySI)
+		}
+	}
+	exactly := &resourceapi.ExactDeviceRequest{
+		DeviceClassName: "zone.dra.numa",
+		Capacity:        &resourceapi.CapacityRequirements{Requests: amounts},
+	}
+	if want.zone != anyZone {
+		exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: fmt.Sprintf(
+			`device.driver == %q && device.attributes["resource.kubernetes.io"].numaNode == %d`, driverName, want.zone)}}}
+	}
+	return &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{
+			Requests: []resourceapi.DeviceRequest{{Name: "zone", Exactly: exactly}},
+		}},
+	}
+}
+
+// createPod creates a pod.
+func createPod(ctx context.Context, namespace string, pod *corev1.Pod) *corev1.Pod {
+	GinkgoHelper()
+	created, err := cluster.Kubernetes.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return created
+}
+
+// createClaimed creates a pod and the claim it uses, of the pod's name.
+func createClaimed(ctx context.Context, namespace string, pod *corev1.Pod, want request) *corev1.Pod {
+	GinkgoHelper()
+	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, newClaim(pod.Name, want), metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return createPod(ctx, namespace, pod)
+}
+
+// waitRunning waits until the container of a pod runs, and returns the pod.
+func waitRunning(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(current.Status.ContainerStatuses).NotTo(BeEmpty())
+		g.Expect(current.Status.ContainerStatuses[0].State.Running).NotTo(BeNil())
+		pod = current
+	}).Should(Succeed(), "pod %s does not run", pod.Name)
+	return pod
+}
+
+// deletePod deletes a pod and waits until the kubelet has released everything.
+func deletePod(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	pods := cluster.Kubernetes.CoreV1().Pods(pod.Namespace)
+	Expect(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+	Eventually(ctx, func() bool {
+		_, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}).Should(BeTrue(), "pod %s is still there", pod.Name)
+}
+
+// claimOf returns the allocated claim of a pod made by createClaimed.
+func claimOf(ctx context.Context, pod *corev1.Pod) *resourceapi.ResourceClaim {
+	GinkgoHelper()
+	claim, err := cluster.Kubernetes.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(claim.Status.Allocation).NotTo(BeNil(), "claim %s is not allocated", claim.Name)
+	return claim
+}

@@ -1,0 +1,135 @@
+// Package kernel reads from the kernel of a node what its pods may use: the
+// CPUs and memory nodes of every process, the cpuset of its cgroup and the
+// machine's zones and cores. It believes neither the driver nor the kubelet:
+// everything comes from /proc and /sys through a privileged pod on the node.
+//
+// That pod shares the node's process ids, holds no claim and is subject to
+// cpusets like any other: what it may use itself is what a pod without a claim
+// may use.
+package kernel
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // snapshot.sh
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+// startTimeout is how long an observer pod may take to run on an emulated node.
+const startTimeout = 3 * time.Minute
+
+// cdiFolder is where the node's CDI specs are mounted in the observer: a mount,
+// because /var/run is a symbolic link on most hosts.
+const cdiFolder = "/host/cdi"
+
+//go:embed snapshot.sh
+var snapshotScript string
+
+// Observer is a pod that reads the kernel of the node it runs on.
+type Observer struct {
+	client kubernetes.Interface
+	config *rest.Config
+	pod    *corev1.Pod
+}
+
+// Start runs an observer on a node and waits until it runs. The image needs
+// busybox with its commands in /bin. Remove must be called after use, also
+// after an error.
+func Start(ctx context.Context, client kubernetes.Interface, config *rest.Config, namespace, node, image string) (*Observer, error) {
+	pods := client.CoreV1().Pods(namespace)
+	pod, err := pods.Create(ctx, observerPod(node, image), metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("create observer of node %s: %w", node, err)
+	}
+	o := &Observer{client: client, config: config, pod: pod}
+	err = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		current, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		o.pod = current
+		return current.Status.Phase == corev1.PodRunning, nil
+	})
+	if err != nil {
+		return o, fmt.Errorf("wait for observer %s of node %s: %w", pod.Name, node, err)
+	}
+	return o, nil
+}
+
+func observerPod(node, image string) *corev1.Pod {
+	var noGrace int64
+	yes, folder := true, corev1.HostPathDirectoryOrCreate
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "kernel-observer-", Labels: map[string]string{"app": "kernel-observer"}},
+		Spec: corev1.PodSpec{
+			NodeName:                      node, // past the scheduler: it may be what is tested
+			HostPID:                       true,
+			TerminationGracePeriodSeconds: &noGrace,
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{
+				Name:            "observer",
+				Image:           image,
+				ImagePullPolicy: corev1.PullIfNotPresent,
+				Command:         []string{"/bin/sleep", "2147483647"},
+				SecurityContext: &corev1.SecurityContext{Privileged: &yes},
+				VolumeMounts:    []corev1.VolumeMount{{Name: "cdi", MountPath: cdiFolder, ReadOnly: true}},
+			}},
+			Volumes: []corev1.Volume{{Name: "cdi", VolumeSource: corev1.VolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: "/var/run/cdi", Type: &folder},
+			}}},
+		},
+	}
+}
+
+// Remove deletes the observer's pod. It is not an error if it is gone.
+func (o *Observer) Remove(ctx context.Context) error {
+	err := o.client.CoreV1().Pods(o.pod.Namespace).Delete(ctx, o.pod.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete observer %s: %w", o.pod.Name, err)
+	}
+	return nil
+}
+
+// Snapshot reads everything once.
+func (o *Observer) Snapshot(ctx context.Context) (Snapshot, error) {
+	text, err := o.Run(ctx, snapshotScript)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return parseSnapshot(text)
+}
+
+// Self returns the observer's own process: that of a pod without a claim.
+func (o *Observer) Self(s Snapshot) (Process, error) {
+	return s.Container(o.pod, "observer")
+}
+
+// Run runs a shell script on the node, as root and with the arguments $1, $2
+// and so on, and returns its standard output.
+func (o *Observer) Run(ctx context.Context, script string, args ...string) (string, error) {
+	command := append([]string{"/bin/sh", "-c", script, "observer"}, args...)
+	request := o.client.CoreV1().RESTClient().Post().
+		Resource("pods").Namespace(o.pod.Namespace).Name(o.pod.Name).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+	executor, err := remotecommand.NewWebSocketExecutor(o.config, "GET", request.URL().String())
+	if err != nil {
+		return "", fmt.Errorf("run in observer of node %s: %w", o.pod.Spec.NodeName, err)
+	}
+	var stdout, stderr bytes.Buffer
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
+	if err != nil {
+		return "", fmt.Errorf("run in observer of node %s: %w: %s", o.pod.Spec.NodeName, err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
