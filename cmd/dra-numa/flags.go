@@ -36,6 +36,7 @@ type options struct {
 	machineRoot         string
 	listen              string
 	kubeconfig          string
+	probe               bool
 	verbosity           int
 }
 
@@ -54,6 +55,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.StringVar(&o.machineRoot, "machine-root", "/", "`directory` that holds sys and proc")
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` of /healthz and /readyz")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; default the service account of the pod")
+	flags.BoolVar(&o.probe, "probe", false, "only install the hook, probe the kernel for cpuset partitions, and keep the answer for the daemon; needs CAP_SYS_ADMIN")
 	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
 	if err := flags.Parse(args); err != nil {
 		if err == flag.ErrHelp {

@@ -2,17 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
 
-	"k8s.io/klog/v2"
-
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
-	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -39,40 +34,6 @@ func installHook(source string, state *os.Root) error {
 		}
 	}
 	return cdi.ReplaceFile(state, hookName, binary, 0o755)
-}
-
-// probe asks the kernel for a partition of a CPU that no claim holds. If it
-// cannot tell, the zones promise nothing; claims are served all the same.
-func probe(ctx context.Context, cgroupRoot, lockFile string, core *driver.Driver) driver.Exclusivity {
-	supported, err := probeKernel(cgroupRoot, lockFile, core)
-	logger := klog.FromContext(ctx)
-	switch {
-	case err != nil:
-		logger.Error(err, "Cpuset partitions cannot be probed, zones publish exclusivity none", "cgroupRoot", cgroupRoot)
-	case !supported:
-		logger.Info("Cpuset partitions are not supported, zones publish exclusivity none", "cgroupRoot", cgroupRoot)
-	default:
-		return driver.ExclusivityKernel
-	}
-	return driver.ExclusivityNone
-}
-
-func probeKernel(cgroupRoot, lockFile string, core *driver.Driver) (supported bool, err error) {
-	cpu, ok := core.IdleCPU()
-	if !ok {
-		return false, errors.New("claims hold every CPU but the reserved one")
-	}
-	cgroups, err := os.OpenRoot(cgroupRoot)
-	if err != nil {
-		return false, err
-	}
-	defer cgroups.Close()
-	unlock, err := pin.Lock(lockFile)
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	return pin.Probe(cgroups, cpu)
 }
 
 func readBootID(root fs.FS) (string, error) {

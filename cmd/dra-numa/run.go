@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -34,7 +33,12 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	if err != nil {
 		return err
 	}
-	config.Exclusivity = probe(ctx, o.cgroupRoot, cdi.LockFile(config.HookPath), core)
+	if o.probe {
+		return probe(ctx, o, config, core)
+	}
+	if config.Exclusivity, err = readProbe(ctx, o, config.BootID); err != nil {
+		return err
+	}
 	client, err := newClient(o.kubeconfig)
 	if err != nil {
 		return err

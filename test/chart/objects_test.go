@@ -41,7 +41,9 @@ func TestRolePermitsOnlyWhatIsUsed(t *testing.T) {
 	}
 }
 
-func TestContainerIsUnprivileged(t *testing.T) {
+// TestDaemonIsUnprivileged: what making a partition takes, only the probe has,
+// and it ends before the daemon starts.
+func TestDaemonIsUnprivileged(t *testing.T) {
 	pod := object[appsv1.DaemonSet](t, mustRender(t), "DaemonSet").Spec.Template.Spec
 	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
 		t.Error("the pod shares a namespace with the host")
@@ -58,6 +60,10 @@ func TestContainerIsUnprivileged(t *testing.T) {
 	if diff := cmp.Diff(want, pod.Containers[0].SecurityContext); diff != "" {
 		t.Errorf("security context (-want +got):\n%s", diff)
 	}
+	want.Capabilities.Add = []corev1.Capability{"SYS_ADMIN", "DAC_OVERRIDE"}
+	if diff := cmp.Diff(want, pod.InitContainers[0].SecurityContext); diff != "" {
+		t.Errorf("security context of the probe (-want +got):\n%s", diff)
+	}
 }
 
 // TestHostPathsAreTheOnesTheDesignNames also holds the chart to one path on
@@ -68,7 +74,6 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		want []string
 	}{
 		{nil, []string{
-			"/sys/fs/cgroup at /host/cgroup",
 			"/var/lib/kubelet/plugins/dra.numa at /var/lib/kubelet/plugins/dra.numa",
 			"/var/lib/kubelet/plugins_registry at /var/lib/kubelet/plugins_registry",
 			"/var/run/cdi at /var/run/cdi",
@@ -77,19 +82,24 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 			"/etc/k.yaml at /host/kubelet-config.yaml read-only",
 			"/k/plugins/dra.numa at /k/plugins/dra.numa",
 			"/k/plugins_registry at /k/plugins_registry",
-			"/sys/fs/cgroup at /host/cgroup",
 			"/var/run/cdi at /var/run/cdi",
 		}},
 	} {
 		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set...), "DaemonSet").Spec.Template.Spec
-		if diff := cmp.Diff(tc.want, mounts(pod)); diff != "" {
+		if diff := cmp.Diff(tc.want, mounts(pod, pod.Containers[0])); diff != "" {
 			t.Errorf("host paths with %q (-want +got):\n%s", tc.set, diff)
+		}
+		probe := append([]string{"/sys/fs/cgroup at /host/cgroup"}, tc.want...)
+		slices.Sort(probe)
+		if diff := cmp.Diff(probe, mounts(pod, pod.InitContainers[0])); diff != "" {
+			t.Errorf("host paths of the probe with %q (-want +got):\n%s", tc.set, diff)
 		}
 	}
 }
 
-// mounts lists the host paths of a pod as "host path at mount path", sorted.
-func mounts(pod corev1.PodSpec) (lines []string) {
+// mounts lists the host paths of a container as "host path at mount path",
+// sorted.
+func mounts(pod corev1.PodSpec, container corev1.Container) (lines []string) {
 	host := map[string]string{}
 	for _, volume := range pod.Volumes {
 		if volume.HostPath == nil {
@@ -98,7 +108,7 @@ func mounts(pod corev1.PodSpec) (lines []string) {
 		}
 		host[volume.Name] = volume.HostPath.Path
 	}
-	for _, mount := range pod.Containers[0].VolumeMounts {
+	for _, mount := range container.VolumeMounts {
 		line := host[mount.Name] + " at " + mount.MountPath
 		if mount.ReadOnly {
 			line += " read-only"

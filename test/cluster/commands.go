@@ -99,6 +99,9 @@ func up(ctx context.Context, o options) (int, error) {
 	if _, err := os.Stat(filepath.Join(source, "test/cluster/go.mod")); err != nil {
 		return 2, usageError{fmt.Errorf("-source %s is not the root of the project: %w", o.source, err)}
 	}
+	if _, err := rig.Load(o.dir(), os.Stderr); !errors.Is(err, fs.ErrNotExist) {
+		return 1, fmt.Errorf("cluster %q is up already, stop it first: make cluster-down, or bin/cluster down -name %s", o.name, o.name)
+	}
 	c := build.Cache{Dir: o.cache(), Source: source, Log: os.Stderr}
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return 1, err

@@ -8,3 +8,42 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
+
+{{/* What the daemon and its probe have in common. */}}
+{{- define "dra-driver-numa.args" -}}
+- --kubelet-root={{ .Values.kubelet.root }}
+{{- if ne (toString .Values.reservedCPUs) "" }}
+- --reserved-cpus={{ .Values.reservedCPUs }}
+{{- end }}
+{{- with .Values.reservedMemory }}
+- --reserved-memory={{ . }}
+{{- end }}
+{{- if .Values.kubelet.configFile }}
+- --kubelet-config=/host/kubelet-config.yaml
+{{- end }}
+- -v={{ .Values.verbosity }}
+{{- end }}
+{{- define "dra-driver-numa.env" -}}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- end }}
+{{- define "dra-driver-numa.mounts" -}}
+# Socket, checkpoint and hook: the runtime runs the hook on the
+# host, by the same path.
+- name: state
+  mountPath: {{ include "dra-driver-numa.state" . }}
+- name: registry
+  mountPath: {{ .Values.kubelet.root }}/plugins_registry
+- name: cdi
+  mountPath: /var/run/cdi
+{{- if .Values.kubelet.configFile }}
+- name: kubelet-config
+  mountPath: /host/kubelet-config.yaml
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- define "dra-driver-numa.state" -}}
+{{ .Values.kubelet.root }}/plugins/dra.numa
+{{- end }}
