@@ -109,15 +109,21 @@ $(TOOL) helm upgrade --install dra-driver-numa $(CHART) --kubeconfig "$$($(CLUST
 endef
 
 .PHONY: e2e
-e2e: image ## Run the end-to-end suite on a node of the rig
+e2e: image ## Run the end-to-end suite, and the hook's tests on a real kernel, on a node of the rig
+	$(STATIC) go test -c -o bin/pin.test ./cdi/pin
 	@$(call with-clusters,e2e); \
 	$(CLUSTER) up -name e2e -kernel "$$KERNEL" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
+	$(CLUSTER) exec -name e2e -- sh -c 'cat >/tmp/pin.test && chmod +x /tmp/pin.test && NUMA_PIN_CGROUP=/sys/fs/cgroup exec /tmp/pin.test -test.run Kernel -test.v' <bin/pin.test; \
 	$(CLUSTER) load -name e2e bin/images/dra-driver-numa.tar; \
 	$(call install-chart,e2e); \
 	$(STATIC) go test -count=1 -timeout 30m ./test/e2e -kubeconfig "$$($(CLUSTER) path -name e2e kubeconfig)" -e2e.require
 
 .PHONY: test
 test: unit lint chart-lint apiserver e2e ## Run all of the above checks
+
+.PHONY: bench
+bench: ## Run every benchmark beside its baseline
+	go test -run '^$$' -bench . -benchmem ./cdi/... ./numa/...
 
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KERNEL=6.12|7.2] [NODES=n]

@@ -103,8 +103,9 @@ func (t tree) hugepages(folder string) ([]Hugepages, error) {
 	}
 	var pools []Hugepages
 	for _, name := range names {
-		size, isPool := strings.CutPrefix(name, "hugepages-")
-		if size, isPool = strings.CutSuffix(size, "kB"); !isPool {
+		size, prefixed := strings.CutPrefix(name, "hugepages-")
+		size, suffixed := strings.CutSuffix(size, "kB")
+		if !prefixed || !suffixed {
 			continue
 		}
 		pageKiB, err := parseNumber(size)

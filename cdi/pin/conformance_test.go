@@ -20,20 +20,20 @@ import (
 // Build them with go test -c and run them in a machine of their own.
 
 const (
-	ctrA = "kubepods/besteffort/podA/a"
-	ctrB = "kubepods/burstable/podB/b"
-	ctrC = "kubepods/podC/c"
+	ctrA = "pintest-pods/besteffort/podA/a"
+	ctrB = "pintest-pods/burstable/podB/b"
+	ctrC = "pintest-pods/podC/c"
 )
 
 func TestKernelKeepsEverybodyOff(t *testing.T) {
 	k := needKernel(t)
-	other := k.create("kubepods/besteffort/podX/x")
-	service := k.create("system.slice/sshd.service")
+	other := k.create("pintest-pods/besteffort/podX/x")
+	service := k.create("pintest-system/sshd.service")
 	inside, outside := k.start(k.create(ctrA)), k.start(other)
 	k.pin(ctrA, exclusive("2-3", "1"))
 	k.expect(ctrA+"/cpuset.cpus.partition", "root")
 	rest := k.all.Difference(parse("2-3")).String()
-	for _, dir := range []string{".", other, service, "kubepods"} {
+	for _, dir := range []string{".", other, service, "pintest-pods"} {
 		k.expect(path.Join(dir, "cpuset.cpus.effective"), rest)
 	}
 	k.expectAllowed(inside, "Cpus", "2-3")
@@ -42,7 +42,7 @@ func TestKernelKeepsEverybodyOff(t *testing.T) {
 	k.expectAllowed(1, "Cpus", rest)
 	k.pin(ctrA, exclusive("2-3", "1"))
 	k.stop()
-	k.remove("kubepods/besteffort/podA")
+	k.remove("pintest-pods/besteffort/podA")
 	k.expect("cpuset.cpus.effective", k.all.String())
 }
 
@@ -54,8 +54,8 @@ func TestKernelUnitesHooksOfOneContainer(t *testing.T) {
 	k.pin(ctrA, exclusive("4-5", "1"))
 	k.expect(ctrA+"/cpuset.cpus.effective", "1,4-5")
 	k.expect(ctrA+"/cpuset.mems.effective", "0-1")
-	k.expect("kubepods/besteffort/cpuset.cpus.exclusive", "1,4-5")
-	k.expect("kubepods/cpuset.cpus.exclusive", "1,4-7")
+	k.expect("pintest-pods/besteffort/cpuset.cpus.exclusive", "1,4-5")
+	k.expect("pintest-pods/cpuset.cpus.exclusive", "1,4-7")
 	k.expect(ctrB+"/cpuset.cpus.partition", "root")
 	k.expect(ctrB+"/cpuset.cpus.exclusive.effective", "6-7")
 	k.pin(ctrA, Pinning{Mems: parse("0")})
@@ -70,11 +70,11 @@ func TestKernelGivesCPUsOfDeadContainerToOtherQoSClass(t *testing.T) {
 	if err := k.root.Remove(ctrA); err != nil {
 		t.Fatal(err)
 	}
-	k.expect("kubepods/besteffort/cpuset.cpus.exclusive", "2-5")
+	k.expect("pintest-pods/besteffort/cpuset.cpus.exclusive", "2-5")
 	k.pin(ctrB, exclusive("4-6", "0"))
-	k.expect("kubepods/besteffort/cpuset.cpus.exclusive", "")
-	k.expect("kubepods/besteffort/podA/cpuset.cpus.exclusive", "")
-	k.expect("kubepods/cpuset.cpus.exclusive", "1,4-6")
+	k.expect("pintest-pods/besteffort/cpuset.cpus.exclusive", "")
+	k.expect("pintest-pods/besteffort/podA/cpuset.cpus.exclusive", "")
+	k.expect("pintest-pods/cpuset.cpus.exclusive", "1,4-6")
 	k.expect(ctrC+"/cpuset.cpus.partition", "root")
 	k.expect(ctrC+"/cpuset.cpus.effective", "1")
 }
@@ -102,7 +102,7 @@ func TestKernelNamesHolder(t *testing.T) {
 		t.Errorf("pin to a held cpu: %v", err)
 	}
 	k.expect(ctrA+"/cpuset.cpus.effective", "2-3")
-	k.expect("kubepods/burstable/cpuset.cpus.exclusive", "")
+	k.expect("pintest-pods/burstable/cpuset.cpus.exclusive", "")
 }
 
 // Up to Linux 6.19 a sibling with an overlapping cpuset.cpus of its own makes
@@ -111,7 +111,7 @@ func TestKernelNamesHolder(t *testing.T) {
 func TestKernelSiblingWithCPUsOfItsOwn(t *testing.T) {
 	k := needKernel(t)
 	k.create(ctrA)
-	sibling := k.create("kubepods/besteffort/podA/sidecar")
+	sibling := k.create("pintest-pods/besteffort/podA/sidecar")
 	for _, own := range []string{"3-4", "3", "0-7"} {
 		k.write(sibling+"/cpuset.cpus", own)
 		err := Pin(k.root, ctrA, exclusive("2-3", "0"))
@@ -132,12 +132,12 @@ func TestKernelSiblingWithCPUsOfItsOwn(t *testing.T) {
 
 func TestKernelWithoutController(t *testing.T) {
 	k := needKernel(t)
-	k.create("kubepods/podA")
-	if err := k.root.Mkdir("kubepods/podA/a", 0o755); err != nil {
+	k.create("pintest-pods/podA")
+	if err := k.root.Mkdir("pintest-pods/podA/a", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := Pin(k.root, "kubepods/podA/a", exclusive("1", "0"))
-	if !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "cgroup.subtree_control of kubepods/podA lacks cpuset") {
+	err := Pin(k.root, "pintest-pods/podA/a", exclusive("1", "0"))
+	if !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "cgroup.subtree_control of pintest-pods/podA lacks cpuset") {
 		t.Errorf("pin without controller: %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func TestKernelRefusesWhatIsNotThere(t *testing.T) {
 		}
 		k.expect(ctrA+"/cpuset.cpus.partition", "member")
 		k.expect("cpuset.cpus.effective", k.all.String())
-		k.remove("kubepods/besteffort/podA")
+		k.remove("pintest-pods/besteffort/podA")
 		k.create(ctrA)
 	}
 }
@@ -223,13 +223,13 @@ func TestKernelSurvivesKilledHook(t *testing.T) {
 		}
 		k.killedAfter(p, stop)
 		k.pin(ctrA, want)
-		k.remove("kubepods/besteffort")
+		k.remove("pintest-pods/besteffort")
 		k.create(ctrA)
 		k.killedAfter(p, stop)
 		k.remove(ctrA)
 		k.pin(ctrB, want)
-		k.remove("kubepods/burstable")
-		k.remove("kubepods/besteffort")
+		k.remove("pintest-pods/burstable")
+		k.remove("pintest-pods/besteffort")
 		k.expect(ctrC+"/cpuset.cpus.partition", "root")
 	}
 }
@@ -252,7 +252,7 @@ func TestKernelAgreesWithPlan(t *testing.T) {
 	live := map[string]cpuset.Set{}
 	for step := range 150 {
 		qos := []string{"", "besteffort/", "burstable/"}[random.IntN(3)]
-		ctr := fmt.Sprintf("kubepods/%spod%d/c%d", qos, random.IntN(2), random.IntN(2))
+		ctr := fmt.Sprintf("pintest-pods/%spod%d/c%d", qos, random.IntN(2), random.IntN(2))
 		if _, running := live[ctr]; running && random.IntN(2) == 0 {
 			k.remove([]string{ctr, path.Dir(ctr)}[random.IntN(2)])
 			for other := range live {
@@ -291,9 +291,9 @@ func TestKernelAgreesWithPlan(t *testing.T) {
 func TestKernelPinTime(t *testing.T) {
 	k := needKernel(t)
 	for pod := range 220 {
-		k.create(fmt.Sprintf("kubepods/besteffort/pod%d/c", pod))
+		k.create(fmt.Sprintf("pintest-pods/besteffort/pod%d/c", pod))
 	}
-	k.pin("kubepods/besteffort/pod0/c", exclusive("1", "0"))
+	k.pin("pintest-pods/besteffort/pod0/c", exclusive("1", "0"))
 	k.create(ctrA)
 	begin := time.Now()
 	if _, err := readTree(k.root.FS(), ctrA); err != nil {

@@ -10,8 +10,10 @@ func TestContainer(t *testing.T) {
 	const id = "0f3a9c"
 	for _, test := range []struct{ name, text, want, err string }{
 		{"cgroupfs", "0::/kubepods/besteffort/podA/0f3a9c\n", "kubepods/besteffort/podA/0f3a9c", ""},
-		{"systemd", "0::/kubepods.slice/kubepods-podA.slice/cri-containerd-0f3a9c.scope\n",
-			"kubepods.slice/kubepods-podA.slice/cri-containerd-0f3a9c.scope", ""},
+		{
+			"systemd", "0::/kubepods.slice/kubepods-podA.slice/cri-containerd-0f3a9c.scope\n",
+			"kubepods.slice/kubepods-podA.slice/cri-containerd-0f3a9c.scope", "",
+		},
 		{"crun's child", "0::/k.slice/crio-0f3a9c.scope/container\n", "k.slice/crio-0f3a9c.scope", ""},
 		{"named otherwise", "0::/machine/x\n", "machine/x", ""},
 		{"beside cgroup v1", "2:cpu:/v1\n1:name=systemd:/\n0::/k/0f3a9c\n", "k/0f3a9c", ""},

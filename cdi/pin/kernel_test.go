@@ -14,7 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// kernel is the mount under test; its kubepods is removed after the test.
+// kernel is the mount under test; its pintest-pods is removed after the test.
 type kernel struct {
 	*testing.T
 	root  *os.Root
@@ -39,8 +39,8 @@ func needKernel(t *testing.T) kernel {
 	}
 	t.Cleanup(func() {
 		k.stop()
-		k.remove("kubepods")
-		k.remove("system.slice")
+		k.remove("pintest-pods")
+		k.remove("pintest-system")
 		if left := k.set(cpusFile + ".effective"); left != k.all {
 			t.Errorf("after the test the root cgroup has cpus %s, want %s", left, k.all)
 		}

@@ -23,8 +23,10 @@ func drawTree(t *testing.T, text string) (tr tree) {
 		}
 		fields = append(fields, []string{"", "-", "member", "-", "-"}[len(fields):]...)
 		set := func(i int) cpuset.Set { return parse(strings.TrimPrefix(fields[i], "-")) }
-		tr = append(tr, group{path: fields[0], exclusive: set(1),
-			state: strings.ReplaceAll(fields[2], "_", " "), cpus: set(3), mems: set(4)})
+		tr = append(tr, group{
+			path: fields[0], exclusive: set(1),
+			state: strings.ReplaceAll(fields[2], "_", " "), cpus: set(3), mems: set(4),
+		})
 	}
 	return tr
 }
@@ -105,8 +107,10 @@ func TestPlanRefuses(t *testing.T) {
 		{"held though invalid", "k 4" + rest + "\nk/bu 4\nk/bu/d 4 root_invalid_(x) 4", "cgroup k/bu/d holds cpus 4 (partition root invalid (x)): in use"},
 		{"held without exclusive", "k" + rest + "\nvm - isolated 3-4", "cgroup vm holds cpus 4 (partition isolated): in use"},
 		{"outside of the partition above", "k 0-4 root 0-4" + rest, "cpus 5 are outside of partition k, which has 0-4: in use"},
-		{"runtime set other cpus", "k\nk/be\nk/be/p\nk/be/p/c - member 0-15",
-			"cpuset.cpus of the new container is already 0-15: does another CPU manager run on this node? in use"},
+		{
+			"runtime set other cpus", "k\nk/be\nk/be/p\nk/be/p/c - member 0-15",
+			"cpuset.cpus of the new container is already 0-15: does another CPU manager run on this node? in use",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, err := planPin(drawTree(t, test.tree), "k/be/p/c", exclusive("4-5", ""))

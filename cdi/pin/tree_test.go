@@ -71,17 +71,27 @@ func TestReadTreeErrors(t *testing.T) {
 		is                    error
 		spoil                 func(fstest.MapFS)
 	}{
-		{"not a cgroup mount", "k/p/c", "no cgroup v2 is mounted here", ErrNotSupported,
-			func(f fstest.MapFS) { delete(f, "cgroup.controllers") }},
-		{"controller withheld", "k/p/c", "cgroup k/p/c has no cpuset files: cgroup.subtree_control of k/p lacks cpuset", ErrNotSupported,
-			func(f fstest.MapFS) { delete(f, "k/p/c/cpuset.cpus") }},
-		{"controller withheld by the root", "k/p/c", "cgroup.subtree_control of the root cgroup lacks cpuset", ErrNotSupported,
-			func(f fstest.MapFS) { delete(f, "k/cpuset.cpus") }},
-		{"old kernel", "k/p/c", "the kernel has no cpuset.cpus.exclusive", ErrNotSupported,
-			func(f fstest.MapFS) { delete(f, "k/p/c/cpuset.cpus.exclusive") }},
+		{
+			"not a cgroup mount", "k/p/c", "no cgroup v2 is mounted here", ErrNotSupported,
+			func(f fstest.MapFS) { delete(f, "cgroup.controllers") },
+		},
+		{
+			"controller withheld", "k/p/c", "cgroup k/p/c has no cpuset files: cgroup.subtree_control of k/p lacks cpuset", ErrNotSupported,
+			func(f fstest.MapFS) { delete(f, "k/p/c/cpuset.cpus") },
+		},
+		{
+			"controller withheld by the root", "k/p/c", "cgroup.subtree_control of the root cgroup lacks cpuset", ErrNotSupported,
+			func(f fstest.MapFS) { delete(f, "k/cpuset.cpus") },
+		},
+		{
+			"old kernel", "k/p/c", "the kernel has no cpuset.cpus.exclusive", ErrNotSupported,
+			func(f fstest.MapFS) { delete(f, "k/p/c/cpuset.cpus.exclusive") },
+		},
 		{"container gone", "k/p/x", "k/p/x", fs.ErrNotExist, func(fstest.MapFS) {}},
-		{"damaged", "k/p/c", "read k/cpuset.cpus.exclusive: ", nil,
-			func(f fstest.MapFS) { f["k/cpuset.cpus.exclusive"].Data = []byte("4-x") }},
+		{
+			"damaged", "k/p/c", "read k/cpuset.cpus.exclusive: ", nil,
+			func(f fstest.MapFS) { f["k/cpuset.cpus.exclusive"].Data = []byte("4-x") },
+		},
 		{"the mount itself", ".", `cgroup ".": want a path below the cgroup mount`, nil, func(fstest.MapFS) {}},
 		{"outside", "k/../../etc", `want a path below`, nil, func(fstest.MapFS) {}},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.BoolVar(&o.probe, "probe", false, "only install the hook, probe the kernel for cpuset partitions, and keep the answer for the daemon; needs CAP_SYS_ADMIN")
 	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
 	if err := flags.Parse(args); err != nil {
-		if err == flag.ErrHelp {
+		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stdout)
 			flags.PrintDefaults()
 			return options{}, err

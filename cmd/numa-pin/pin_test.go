@@ -68,12 +68,18 @@ func TestPinSaysInOneLineWhyNot(t *testing.T) {
 		args              []string
 		status            int
 	}{
-		{"not granted", ociState,
+		{
+			"not granted", ociState,
 			`numa-pin: error: pin container k/pod/abc to cpus 4-6 for claim team/job: cpuset.cpus.exclusive.effective is "4-7", want "4-6"`,
-			[]string{"--cpus=4-6"}, 1},
-		{"memory not granted", ociState,
+			[]string{"--cpus=4-6"},
+			1,
+		},
+		{
+			"memory not granted", ociState,
 			`numa-pin: error: pin container k/pod/abc to mems 0 for claim team/job: cpuset.mems.effective is "1", want "0"`,
-			[]string{"--mems=0", "--cpus="}, 1},
+			[]string{"--mems=0", "--cpus="},
+			1,
+		},
 		{"no process", `{"id":"abc"}`, `OCI state of container "abc" has pid 0`, []string{"--cpus=4-7"}, 1},
 		{"dead process", `{"id":"abc","pid":43}`, `pin container abc to cpus 4-7 for claim team/job: open `, []string{"--cpus=4-7"}, 1},
 		{"no state", ``, `read OCI state from standard input: `, []string{"--cpus=4-7"}, 1},

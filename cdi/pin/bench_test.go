@@ -1,0 +1,58 @@
+package pin
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// BenchmarkPlanAmong220Pods is what the hook does by itself before it writes: read the cgroups of a full node from real
+// files, and plan. The baseline reads the one file without which there is no plan.
+func BenchmarkPlanAmong220Pods(b *testing.B) {
+	dir := b.TempDir()
+	write := func(group string) {
+		for name, text := range map[string]string{
+			"cgroup.controllers": "cpuset\n", "cgroup.subtree_control": "cpuset\n", "cgroup.procs": "",
+			exclusiveFile: "\n", partitionFile: "member\n", cpusFile: "\n", memsFile: "\n",
+		} {
+			path := filepath.Join(dir, group, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				b.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	for _, group := range []string{".", "kubepods", "kubepods/burstable"} {
+		write(group)
+	}
+	for pod := range 220 {
+		write(fmt.Sprintf("kubepods/burstable/pod%d", pod))
+		write(fmt.Sprintf("kubepods/burstable/pod%d/container", pod))
+	}
+	cgroups := os.DirFS(dir)
+	const container = "kubepods/burstable/pod7/container"
+	want := Pinning{CPUs: cpuset.New(4, 5, 6, 7), Mems: cpuset.New(1), Partition: PartitionRoot}
+	b.Run("plan", func(b *testing.B) {
+		for b.Loop() {
+			tree, err := readTree(cgroups, container)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := planPin(tree, container, want); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("baseline", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := readSet(cgroups, container+"/"+exclusiveFile); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
