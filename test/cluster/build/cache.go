@@ -25,8 +25,8 @@ func (c Cache) Path(elem ...string) string { return filepath.Join(append([]strin
 
 func (c Cache) logf(format string, args ...any) { _, _ = fmt.Fprintf(c.Log, format+"\n", args...) }
 
-// once runs make unless the thing called name was made from the same inputs before.
-func (c Cache) once(name, inputs string, make func() error) error {
+// once runs produce unless the thing called name was made from the same inputs before.
+func (c Cache) once(name, inputs string, produce func() error) error {
 	stamp := c.Path(name + ".made")
 	if have, err := os.ReadFile(stamp); err == nil && string(have) == inputs {
 		return nil
@@ -35,7 +35,7 @@ func (c Cache) once(name, inputs string, make func() error) error {
 		return err
 	}
 	c.logf("rig: make %s", name)
-	if err := make(); err != nil {
+	if err := produce(); err != nil {
 		return fmt.Errorf("make %s: %w", name, err)
 	}
 	return os.WriteFile(stamp, []byte(inputs), 0o644)

@@ -74,7 +74,10 @@ func (r *Rig) waitReady(ctx context.Context, n Node) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoBoot, err)
+		if !errors.Is(err, errNoBoot) {
+			err = fmt.Errorf("%w: %w", errNoBoot, err)
+		}
+		return err
 	}
 	c, err := r.Client()
 	if err != nil {
@@ -107,5 +110,8 @@ func (r *Rig) eventually(ctx context.Context, n Node, within time.Duration, try 
 		}
 		return try()
 	})
-	return errors.Join(ended, err)
+	if ended != nil {
+		return ended
+	}
+	return err
 }
