@@ -116,7 +116,7 @@ e2e: image ## Run the end-to-end suite, and the hook's tests on a real kernel, o
 	$(CLUSTER) exec -name e2e -- sh -c 'cat >/tmp/pin.test && chmod +x /tmp/pin.test && NUMA_PIN_CGROUP=/sys/fs/cgroup exec /tmp/pin.test -test.run Kernel -test.v' <bin/pin.test; \
 	$(CLUSTER) load -name e2e bin/images/dra-driver-numa.tar; \
 	$(call install-chart,e2e); \
-	$(STATIC) go test -count=1 -timeout 30m ./test/e2e -kubeconfig "$$($(CLUSTER) path -name e2e kubeconfig)" -e2e.require
+	$(STATIC) go test -v -count=1 -timeout 30m ./test/e2e -ginkgo.no-color -kubeconfig "$$($(CLUSTER) path -name e2e kubeconfig)" -e2e.require
 
 .PHONY: test
 test: unit lint chart-lint apiserver e2e ## Run all of the above checks

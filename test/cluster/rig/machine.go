@@ -72,7 +72,8 @@ func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 }
 
 // startMachine starts a node's virtual machine and returns at once. Like a guest that sees KVM, the kernel is told not to check
-// that timer interrupts arrive: on a busy host the emulated ones come late, and it would stop.
+// that timer interrupts arrive: on a busy host the emulated ones come late, and it would stop. Mitigations against
+// speculation are off: page-table isolation costs an emulated machine its translations at every system call.
 func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
 	dir := r.Path("nodes", n.Name)
 	args := append([]string{qemu, "-name", n.Name}, b.Accelerator.args()...)
@@ -81,7 +82,7 @@ func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk strin
 		"-drive", "file="+disk+",if=none,id=root,format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
 		"-netdev", fmt.Sprintf("user,id=net0,net=10.101.%d.0/24,host=%s,hostfwd=tcp:127.0.0.1:%d-%s:9000", n.Subnet, n.Gateway(), n.AgentPort, n.Address()),
 		"-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile=",
-		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check panic=-1",
+		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1",
 		"-display", "none", "-no-reboot",
 		"-qmp", "unix:"+filepath.Join(dir, "qmp.sock")+",server=on,wait=off",
 		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logfile="+r.Console(n), "-serial", "chardev:console",
@@ -90,7 +91,7 @@ func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk strin
 }
 
 // Console is the file with everything that a node printed on its console.
-func (r *Rig) Console(n Node) string { return r.Path("nodes", n.Name, "console.log") }
+func (r *Rig) Console(n Node) string { return r.Path("logs", n.Name+"-console.log") }
 
 // tail is the end of a text file, for an error message or a person.
 func tail(file string, lines int) string {
