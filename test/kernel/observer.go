@@ -29,6 +29,9 @@ import (
 // startTimeout is how long an observer pod may take to run on an emulated node.
 const startTimeout = 3 * time.Minute
 
+// runTimeout is how long one script may take: a lost connection must fail, not hang.
+const runTimeout = time.Minute
+
 // cdiFolder is where the node's CDI specs are mounted in the observer: a mount,
 // because /var/run is a symbolic link on most hosts.
 const cdiFolder = "/host/cdi"
@@ -118,6 +121,8 @@ func (o *Observer) Self(s Snapshot) (Process, error) {
 // Run runs a shell script on the node, as root and with the arguments $1, $2
 // and so on, and returns its standard output.
 func (o *Observer) Run(ctx context.Context, script string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
 	command := append([]string{"/bin/sh", "-c", script, "observer"}, args...)
 	request := o.client.CoreV1().RESTClient().Post().
 		Resource("pods").Namespace(o.pod.Namespace).Name(o.pod.Name).SubResource("exec").

@@ -36,16 +36,28 @@ func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, i
 	if err != nil {
 		return "", "", err
 	}
-	images, err := filepath.Glob(dir + "/boot/vmlinuz-*")
-	if err != nil || len(images) != 1 {
-		return "", "", fmt.Errorf("kernel %s: %d images in %s/boot, want 1", name, len(images), dir)
+	version, err := kernelVersion(dir)
+	if err != nil {
+		return "", "", err
 	}
-	version := strings.TrimPrefix(filepath.Base(images[0]), "vmlinuz-")
+	vmlinuz = filepath.Join(dir, "usr/lib/modules", version, "vmlinuz")
+	if _, err := os.Stat(vmlinuz); err != nil { // before 7.x
+		vmlinuz = filepath.Join(dir, "boot/vmlinuz-"+version)
+	}
 	initramfs = filepath.Join(dir, "initramfs.img")
 	err = c.once("kernel/"+name+"/initramfs", version+strings.Join(guestModules, " ")+string(init), func() error {
 		return c.initramfs(ctx, dir, version, initramfs, init)
 	})
-	return images[0], initramfs, err
+	return vmlinuz, initramfs, err
+}
+
+// kernelVersion is the release of the kernel that was unpacked in dir, as uname -r prints it.
+func kernelVersion(dir string) (string, error) {
+	folders, err := filepath.Glob(dir + "/usr/lib/modules/*")
+	if err != nil || len(folders) != 1 {
+		return "", fmt.Errorf("kernel packages in %s: %d module folders, want 1", dir, len(folders))
+	}
+	return filepath.Base(folders[0]), nil
 }
 
 func (c Cache) fetchKernel(ctx context.Context, dir, name, suite string) error {
@@ -69,32 +81,50 @@ func (c Cache) fetchKernel(ctx context.Context, dir, name, suite string) error {
 	if pkg == "" {
 		return fmt.Errorf("linux-image-amd64 of %s is no %s kernel:\n%s", suite, name, out)
 	}
+	packages := []string{pkg}
+	if out, err = c.output(ctx, c.Dir, nil, "apt-cache", append(apt, "depends", pkg)...); err != nil {
+		return err
+	}
+	for _, field := range strings.Fields(out) { // since 7.x the image is a package of its own, and so are its modules
+		if strings.HasPrefix(field, "linux-binary-") || strings.HasPrefix(field, "linux-modules-") {
+			packages = append(packages, field)
+		}
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := c.run(ctx, dir, nil, "apt-get", append(apt, "download", "-q", pkg)...); err != nil {
+	if err := c.run(ctx, dir, nil, "apt-get", append(append(apt, "download", "-q"), packages...)...); err != nil {
 		return err
 	}
+	return c.unpackKernel(ctx, dir)
+}
+
+// unpackKernel unpacks the packages that lie in dir, removes them and lists the modules' dependencies, which no package has.
+func (c Cache) unpackKernel(ctx context.Context, dir string) error {
 	debs, err := filepath.Glob(dir + "/*.deb")
-	if err != nil || len(debs) != 1 {
-		return fmt.Errorf("download %s: %d packages arrived, want 1", pkg, len(debs))
-	}
-	defer func() { _ = os.Remove(debs[0]) }()
-	if err := c.run(ctx, dir, nil, "dpkg", "-x", debs[0], dir); err != nil {
+	if err != nil {
 		return err
+	}
+	for _, deb := range debs {
+		if err := c.run(ctx, dir, nil, "dpkg", "-x", deb, dir); err != nil {
+			return err
+		}
+		if err := os.Remove(deb); err != nil {
+			return err
+		}
 	}
 	depmod, err := lookProgram("depmod")
 	if err != nil {
 		return err
 	}
-	versions, err := filepath.Glob(dir + "/usr/lib/modules/*")
-	if err != nil || len(versions) != 1 {
-		return fmt.Errorf("package %s: %d module folders, want 1", pkg, len(versions))
+	version, err := kernelVersion(dir)
+	if err != nil {
+		return err
 	}
-	return c.run(ctx, dir, nil, depmod, "-b", dir+"/usr", filepath.Base(versions[0]))
+	return c.run(ctx, dir, nil, depmod, "-b", dir+"/usr", version)
 }
 
 // initramfs packs busybox, the modules and the init script. The kernel unpacks xz archives but cannot load xz modules from
