@@ -56,7 +56,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	cluster, err = client.New(*kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	waitDriverReady(ctx)
-	Eventually(ctx, readNode).Should(Not(BeZero()), "no node publishes a zone of driver %s", driverName)
+	publishedZones := func(ctx context.Context) []publishedZone { return readNode(ctx).zones }
+	Eventually(ctx, publishedZones).ShouldNot(BeEmpty(), "no node publishes a zone of driver %s", driverName)
 	node = readNode(ctx)
 	expectNoClaims(ctx)
 

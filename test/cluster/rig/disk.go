@@ -150,7 +150,7 @@ func stagePrograms(root string, p Programs) error {
 			return err
 		}
 	}
-	return os.Symlink("/bin/busybox", filepath.Join(root, "sbin/init.busybox"))
+	return nil
 }
 
 // place links a file, or copies it where the folders are on different file systems.

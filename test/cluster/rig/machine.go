@@ -84,7 +84,6 @@ func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk strin
 		"-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile=",
 		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1",
 		"-display", "none", "-no-reboot",
-		"-qmp", "unix:"+filepath.Join(dir, "qmp.sock")+",server=on,wait=off",
 		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logfile="+r.Console(n), "-serial", "chardev:console",
 		"-monitor", "none")
 	return r.start(10+n.Subnet, n.Name, args...)
