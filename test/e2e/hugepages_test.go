@@ -18,7 +18,7 @@ var _ = Describe("a claim of CPUs, memory and hugepages", func() {
 		// The last zone: without the claim the kernel would start at the first.
 		zone := node.zones[len(node.zones)-1]
 		if zone.hugepages2Mi < pages*pageBytes {
-			Skip(fmt.Sprintf("zone %s publishes %d bytes of 2 MiB hugepages", zone.device, zone.hugepages2Mi))
+			lacks("zone %s publishes %d bytes of 2 MiB hugepages", zone.device, zone.hugepages2Mi)
 		}
 		want := request{
 			cpus: int64(zone.threadsPerCore), memoryBytes: 64 << 20,

@@ -103,6 +103,6 @@ func wholeZone(s kernel.Snapshot) (publishedZone, cpuset.Set) {
 			return zone, machineZone.CPUs
 		}
 	}
-	Skip("node " + node.name + " publishes no whole zone of two cores")
+	lacks("node %s publishes no whole zone of two cores", node.name)
 	return publishedZone{}, cpuset.Set{}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"testing"
@@ -28,7 +29,7 @@ const (
 
 var (
 	kubeconfig      = flag.String("kubeconfig", client.DefaultKubeconfig(), "path of the cluster's kubeconfig")
-	require         = flag.Bool("e2e.require", false, "fail instead of skip if there is no kubeconfig")
+	require         = flag.Bool("e2e.require", false, "fail instead of skip where there is no kubeconfig, or a node that a spec cannot run on")
 	image           = flag.String("observer-image", "localhost/busybox:1", "image of all pods: busybox with its commands in /bin")
 	driverNamespace = flag.String("driver-namespace", "dra-numa", "namespace of the driver's DaemonSet")
 	driverDaemonSet = flag.String("driver-daemonset", "dra-driver-numa", "name of the driver's DaemonSet")
@@ -67,6 +68,16 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	checkNode(snapshot(ctx))
 })
+
+// lacks ends a spec that the node is too small for. With -e2e.require, as on
+// the rig, every spec has to run.
+func lacks(format string, args ...any) {
+	GinkgoHelper()
+	if *require {
+		Fail(fmt.Sprintf(format, args...))
+	}
+	Skip(fmt.Sprintf(format, args...))
+}
 
 // snapshot asks the node's kernel.
 func snapshot(ctx context.Context) kernel.Snapshot {
