@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -68,18 +69,13 @@ func (c Cache) fetchKernel(ctx context.Context, dir, name, suite string) error {
 	if err != nil {
 		return err
 	}
-	out, err := c.output(ctx, c.Dir, nil, "apt-cache", append(apt, "depends", "linux-image-amd64")...)
+	out, err := c.output(ctx, c.Dir, nil, "apt-cache", append(apt, "pkgnames", "linux-image-"+name+".")...)
 	if err != nil {
 		return err
 	}
-	pkg := ""
-	for _, field := range strings.Fields(out) {
-		if strings.HasPrefix(field, "linux-image-"+name+".") {
-			pkg = field
-		}
-	}
+	pkg := newestImage(name, strings.Fields(out))
 	if pkg == "" {
-		return fmt.Errorf("linux-image-amd64 of %s is no %s kernel:\n%s", suite, name, out)
+		return fmt.Errorf("%s has no %s kernel, no package linux-image-%s.<n>+…-amd64", suite, name, name)
 	}
 	packages := []string{pkg}
 	if out, err = c.output(ctx, c.Dir, nil, "apt-cache", append(apt, "depends", pkg)...); err != nil {
@@ -100,6 +96,21 @@ func (c Cache) fetchKernel(ctx context.Context, dir, name, suite string) error {
 		return err
 	}
 	return c.unpackKernel(ctx, dir)
+}
+
+// newestImage is the package of the highest patch level of a kernel; "" without one. A suite keeps older kernels for a
+// while, and those of the cloud and real-time flavours beside them.
+func newestImage(name string, packages []string) (newest string) {
+	highest := -1
+	for _, pkg := range packages {
+		patch, rest, _ := strings.Cut(strings.TrimPrefix(pkg, "linux-image-"+name+"."), "+")
+		_, flavour, _ := strings.Cut(rest, "-")
+		level, err := strconv.Atoi(patch)
+		if err == nil && flavour == "amd64" && level > highest {
+			highest, newest = level, pkg
+		}
+	}
+	return newest
 }
 
 // unpackKernel unpacks the packages that lie in dir, removes them and lists the modules' dependencies, which no package has.
