@@ -50,8 +50,8 @@ func Devices(machine numa.Machine, config Config) []resourceapi.Device {
 	var devices []resourceapi.Device
 	for _, zone := range machine.Zones {
 		capacity := zoneCapacity(machine, zone, config)
-		if len(capacity) == 0 {
-			continue // nothing a claim could hold
+		if len(capacity) == 0 || zone.Kind == numa.GPUZone {
+			continue // nothing a claim could hold, or memory that comes with its GPU
 		}
 		devices = append(devices, resourceapi.Device{
 			Name:                     deviceName(zone.ID),
@@ -114,13 +114,18 @@ func zoneCapacity(machine numa.Machine, zone numa.Zone, config Config) map[resou
 	cpus := zone.CPUs.Difference(config.Reserved).Size()
 	add(capacityCPU, uint64(cpus), uint64(machine.ThreadsPerCore(zone.ID)), resource.DecimalSI)
 
-	withheld := zone.WatermarkBytes + config.ReservedMemoryBytes
+	withheld := config.ReservedMemoryBytes
+	if zone.Watermarks != nil {
+		withheld += zone.Watermarks.HighBytes
+	}
 	for _, pool := range zone.Hugepages {
 		bytes := pool.TotalPages * pool.PageBytes
 		withheld += bytes
 		add(hugepagesName(pool.PageBytes), bytes, pool.PageBytes, resource.BinarySI)
 	}
-	add(capacityMemory, zone.MemoryBytes-min(withheld, zone.MemoryBytes), memoryStepBytes, resource.BinarySI)
+	if zone.MemoryBytes != nil {
+		add(capacityMemory, *zone.MemoryBytes-min(withheld, *zone.MemoryBytes), memoryStepBytes, resource.BinarySI)
+	}
 	return capacity
 }
 

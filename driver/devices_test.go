@@ -56,6 +56,17 @@ func TestCapacitiesAreWholeSteps(t *testing.T) {
 	}
 }
 
+// Memory of a GPU is given out with the GPU; as a zone it would take ordinary
+// memory requests.
+func TestMemoryOfAGPUIsNoDevice(t *testing.T) {
+	machine := testMachine()
+	before := len(Devices(machine, testConfig()))
+	machine.Zones[2].Kind = numa.GPUZone
+	if after := Devices(machine, testConfig()); len(after) != before-1 || after[len(after)-1].Name != "numa-1" {
+		t.Errorf("%d devices, then %d of which the last is %s; want one less, without numa-2", before, len(after), after[len(after)-1].Name)
+	}
+}
+
 func TestResourcesFillWholeSlices(t *testing.T) {
 	for devices, want := range map[int]int{0: 1, 1: 1, resourceapi.ResourceSliceMaxDevices: 1, resourceapi.ResourceSliceMaxDevices + 1: 2} {
 		pool := Resources(node, make([]resourceapi.Device, devices)).Pools[node]

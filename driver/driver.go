@@ -15,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
 // Name is the name of the driver in ResourceSlices, claims and sockets.
@@ -43,6 +44,7 @@ const (
 // only one Driver at a time may use a state directory.
 type Driver struct {
 	machine numa.Machine
+	picker  *pick.Picker // of machine
 	config  Config
 	state   *os.Root
 	specs   cdi.Store
@@ -60,7 +62,7 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{machine: machine, config: config, state: state, specs: cdi.NewStore(specs)}
+	d := &Driver{machine: machine, picker: pick.New(machine), config: config, state: state, specs: cdi.NewStore(specs)}
 	d.grants = saved.byUID()
 	return d, perform(d.recovery(saved.BootID))
 }

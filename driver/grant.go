@@ -70,8 +70,8 @@ func (d *Driver) choose(wish wish, free cpuset.Set) (Share, error) {
 	if wish.cpus == 0 {
 		return share, nil
 	}
-	var err error
-	share.CPUs, err = pick.CPUs(d.machine, free, wish.zone, wish.cpus)
+	choice, err := d.picker.Pick(free, pick.Request{CPUs: wish.cpus, Zones: []int{wish.zone}})
+	share.CPUs = choice.CPUs
 	return share, err
 }
 

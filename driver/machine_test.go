@@ -27,16 +27,16 @@ func testMachine() numa.Machine {
 			first := 4*zone + 2*id
 			siblings := cpuset.New(first, first+1)
 			cpus = cpus.Union(siblings)
-			machine.Cores = append(machine.Cores, numa.Core{Socket: zone, ID: id, Zone: zone, L3: &l3, CPUs: siblings})
+			machine.Cores = append(machine.Cores, numa.Core{Socket: new(zone), ID: new(id), Zone: zone, L3: &l3, CPUs: siblings})
 		}
-		machine.L3s = append(machine.L3s, numa.L3{ID: l3, CPUs: cpus})
+		machine.L3s = append(machine.L3s, numa.Cache{ID: l3, CPUs: cpus})
 		machine.Zones = append(machine.Zones, numa.Zone{
 			ID: zone, CPUs: cpus, Sockets: []int{zone},
-			MemoryBytes: 1 << 30, WatermarkBytes: 5 << 20, CoreType: numa.StandardCores,
+			MemoryBytes: new(uint64(1 << 30)), Watermarks: &numa.Watermarks{HighBytes: 5 << 20}, CoreType: numa.StandardCores,
 			Hugepages: []numa.Hugepages{{PageBytes: 2 << 20, TotalPages: 8}, {PageBytes: 1 << 30}},
 		})
 	}
-	machine.Zones = append(machine.Zones, numa.Zone{ID: 2, MemoryBytes: 1 << 30, MemoryTier: ptr.To(22)})
+	machine.Zones = append(machine.Zones, numa.Zone{ID: 2, MemoryBytes: new(uint64(1 << 30)), MemoryTier: ptr.To(22)})
 	return machine
 }
 

@@ -59,7 +59,7 @@ func (c *cluster) admit(action clienttesting.Action) (handled bool, _ runtime.Ob
 
 func testResources() resourceslice.DriverResources {
 	cpus := cpuset.New(0, 1, 2, 3)
-	machine := numa.Machine{Online: cpus, Zones: []numa.Zone{{CPUs: cpus, MemoryBytes: 1 << 30}}}
+	machine := numa.Machine{Online: cpus, Zones: []numa.Zone{{CPUs: cpus, MemoryBytes: new(uint64(1 << 30))}}}
 	return driver.Resources(node, driver.Devices(machine, driver.Config{Exclusivity: driver.ExclusivityKernel}))
 }
 

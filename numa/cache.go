@@ -9,78 +9,134 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// l3s reads the level-3 cache domains of the cores. Kernels before 4.11 and some firmware give caches no id; then,
-// and where an id repeats, all are numbered by their lowest CPU.
-func (t tree) l3s(online cpuset.Set, cores []Core) ([]L3, error) {
-	var l3s []L3
-	var seen cpuset.Set // CPUs whose L3 is known
-	numbered := true
-	for i := range cores {
-		cpu, _ := cores[i].CPUs.First()
-		if seen.Contains(cpu) {
-			continue
-		}
-		l3, hasID, err := t.l3(cpu)
+// readCaches reads the level-2 and level-3 cache domains of the cores.
+func (t tree) readCaches(m *Machine) error {
+	for _, level := range []struct {
+		number int
+		caches *[]Cache
+		link   func(*Core) **int
+	}{
+		{2, &m.L2s, func(c *Core) **int { return &c.L2 }},
+		{3, &m.L3s, func(c *Core) **int { return &c.L3 }},
+	} {
+		caches, err := t.cacheLevel(level.number, m)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		l3.CPUs = l3.CPUs.Intersection(online).Difference(seen)
-		if !l3.CPUs.Contains(cpu) {
-			continue // no L3, or nothing says who shares it
+		*level.caches = caches
+		ids := map[int]int{} // of the cache, by CPU
+		for i := range caches {
+			for cpu := range caches[i].CPUs.All() {
+				ids[cpu] = caches[i].ID
+			}
 		}
-		repeats := slices.ContainsFunc(l3s, func(other L3) bool { return other.ID == l3.ID })
-		numbered = numbered && hasID && !repeats
-		seen = seen.Union(l3.CPUs)
-		l3s = append(l3s, l3)
-	}
-	if !numbered {
-		for i := range l3s {
-			l3s[i].ID, _ = l3s[i].CPUs.First()
-		}
-	}
-	slices.SortFunc(l3s, func(a, b L3) int { return cmp.Compare(a.ID, b.ID) })
-	return l3s, nil
-}
-
-// l3 reads the level-3 cache of a CPU as the kernel lists it; its CPUs are empty where there is none. The number of an
-// index folder is not the level of its cache.
-func (t tree) l3(cpu int) (l3 L3, hasID bool, err error) {
-	folder := fmt.Sprintf("%s/cpu%d/cache", cpuFolder, cpu)
-	names, err := t.entries(folder)
-	if err != nil {
-		return L3{}, false, err
-	}
-	for _, name := range names {
-		index := folder + "/" + name
-		if !strings.HasPrefix(name, "index") {
-			continue
-		}
-		level, _, err := parseFile(t, index+"/level", parseNumber)
-		if err != nil {
-			return L3{}, false, err
-		}
-		if level != 3 {
-			continue
-		}
-		if l3.CPUs, err = t.set(index+"/shared_cpu_list", index+"/shared_cpu_map"); err != nil {
-			return L3{}, false, err
-		}
-		id, hasID, err := parseFile(t, index+"/id", parseNumber)
-		l3.ID = int(id)
-		return l3, hasID, err
-	}
-	return L3{}, false, nil
-}
-
-// linkL3s gives each core the id of the cache that its lowest CPU shares.
-func linkL3s(cores []Core, l3s []L3) {
-	for i := range cores {
-		cpu, _ := cores[i].CPUs.First()
-		for j := range l3s {
-			if l3s[j].CPUs.Contains(cpu) {
-				cores[i].L3 = new(l3s[j].ID)
-				break
+		for i := range m.Cores {
+			cpu, _ := m.Cores[i].CPUs.First()
+			if id, ok := ids[cpu]; ok {
+				*level.link(&m.Cores[i]) = &id
 			}
 		}
 	}
+	return nil
+}
+
+// cacheLevel reads the domains of one level. Kernels before 4.11 and some firmware give caches no id; then, and where
+// an id repeats, all are numbered by their lowest CPU.
+func (t tree) cacheLevel(level int, m *Machine) ([]Cache, error) {
+	var caches []Cache
+	var seen cpuset.Set // CPUs whose cache is known
+	numbered, hint := map[int]bool{}, ""
+	for i := range m.Cores {
+		cpu, _ := m.Cores[i].CPUs.First()
+		if seen.Contains(cpu) {
+			continue
+		}
+		folder, err := t.cacheFolder(cpu, level, &hint)
+		if err != nil {
+			return nil, err
+		}
+		if folder == "" {
+			continue
+		}
+		cache, hasID, err := t.cache(folder)
+		if err != nil {
+			return nil, err
+		}
+		if !cache.CPUs.Contains(cpu) {
+			continue // nothing says who shares it
+		}
+		// Siblings share it even where its list names one of them: a recorded AMD machine of family 15h has such lists
+		// beside masks of both.
+		cache.CPUs = cache.CPUs.Union(m.Cores[i].CPUs).Intersection(m.Online).Difference(seen)
+		if hasID {
+			numbered[cache.ID] = true
+		}
+		seen = seen.Union(cache.CPUs)
+		caches = append(caches, cache)
+	}
+	if len(numbered) != len(caches) {
+		for i := range caches {
+			caches[i].ID, _ = caches[i].CPUs.First()
+		}
+	}
+	slices.SortFunc(caches, func(a, b Cache) int { return cmp.Compare(a.ID, b.ID) })
+	return caches, nil
+}
+
+// cache reads the folder of one cache.
+func (t tree) cache(folder string) (cache Cache, hasID bool, err error) {
+	if cache.CPUs, err = t.set(folder+"/shared_cpu_list", folder+"/shared_cpu_map"); err != nil {
+		return Cache{}, false, err
+	}
+	if cache.SizeBytes, err = pointer(t, folder+"/size", parseCacheSize); err != nil {
+		return Cache{}, false, err
+	}
+	id, hasID, err := parseFile(t, folder+"/id", parseNumber)
+	cache.ID = int(id)
+	return cache, hasID, err
+}
+
+// parseCacheSize reads "1280K"; Documentation/ABI/testing/sysfs-devices-system-cpu.
+func parseCacheSize(text string) (uint64, error) {
+	number, inKiB := strings.CutSuffix(text, "K")
+	size, err := parseNumber(number)
+	if err != nil || !inKiB {
+		return 0, fmt.Errorf("%.80q is not a decimal number of KiB such as 512K", text)
+	}
+	return size * kib, nil
+}
+
+// cacheFolder returns the folder of a CPU's cache of the level; "" where it has none. The number of an index folder is
+// not that level, but nearly all CPUs of a machine are alike: the hint is the index where the last such cache was.
+func (t tree) cacheFolder(cpu, level int, hint *string) (string, error) {
+	folder := fmt.Sprintf("%s/cpu%d/cache/", cpuFolder, cpu)
+	if *hint != "" {
+		found, _, err := parseFile(t, folder+*hint+"/level", parseNumber)
+		if err != nil || found == uint64(level) {
+			return folder + *hint, err
+		}
+	}
+	indexes, err := t.numbered(strings.TrimSuffix(folder, "/"), "index")
+	if err != nil {
+		return "", err
+	}
+	for index := range indexes.All() {
+		name := fmt.Sprintf("index%d", index)
+		found, _, err := parseFile(t, folder+name+"/level", parseNumber)
+		if err != nil {
+			return "", err
+		}
+		if found != uint64(level) {
+			continue
+		}
+		kind, _, err := t.text(folder + name + "/type")
+		if err != nil {
+			return "", err
+		}
+		if kind != "Instruction" {
+			*hint = name
+			return folder + name, nil
+		}
+	}
+	return "", nil
 }

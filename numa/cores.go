@@ -4,116 +4,119 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// cores groups the CPUs of each zone by their thread siblings. Core ids cannot group them: they repeat across
+// readCores groups the CPUs of each zone by their thread siblings. Core ids cannot group them: they repeat across
 // sockets, dies and even nodes of one socket. A CPU whose siblings are absent is a core of its own.
-func (t tree) cores(zones []Zone) ([]Core, error) {
-	var cores []Core
-	for i := range zones {
-		left := zones[i].CPUs // CPUs of the zone that are in no core yet
-		for cpu := range zones[i].CPUs.All() {
+func (t tree) readCores(m *Machine) error {
+	sockets := &idReader{tree: t, file: "physical_package_id", shared: "package_cpus_list", known: map[int]*int{}}
+	dies := &idReader{tree: t, file: "die_id", shared: "die_cpus_list", known: map[int]*int{}}
+	for i := range m.Zones {
+		zone := &m.Zones[i]
+		left := zone.CPUs // CPUs of the zone that are in no core yet
+		for cpu := range zone.CPUs.All() {
 			if !left.Contains(cpu) {
 				continue
 			}
-			core, err := t.core(cpu)
+			core, err := t.core(cpu, sockets, dies)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			core.Zone = zones[i].ID
+			core.Zone = zone.ID
 			core.CPUs = core.CPUs.Union(cpuset.New(cpu)).Intersection(left)
 			left = left.Difference(core.CPUs)
-			cores = append(cores, core)
+			m.Cores = append(m.Cores, core)
+			if core.Socket != nil && !slices.Contains(zone.Sockets, *core.Socket) {
+				zone.Sockets = append(zone.Sockets, *core.Socket)
+			}
 		}
+		slices.Sort(zone.Sockets)
 	}
-	slices.SortStableFunc(cores, func(a, b Core) int { // stable: equals stay in order of their lowest CPU
-		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Socket, b.Socket),
-			cmp.Compare(a.Die, b.Die), cmp.Compare(a.ID, b.ID))
+	slices.SortStableFunc(m.Cores, func(a, b Core) int { // stable: equals stay in order of their lowest CPU
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), compareIDs(a.Socket, b.Socket),
+			compareIDs(a.Die, b.Die), compareIDs(a.ID, b.ID))
 	})
-	return cores, nil
+	return nil
+}
+
+// compareIDs sorts an unknown id before every known one.
+func compareIDs(a, b *int) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	return cmp.Compare(*a, *b)
 }
 
 // core reads the place of a CPU's core and all siblings that the kernel lists.
-func (t tree) core(cpu int) (core Core, err error) {
-	folder := fmt.Sprintf("%s/cpu%d/topology", cpuFolder, cpu)
+func (t tree) core(cpu int, sockets, dies *idReader) (core Core, err error) {
+	folder := topologyFolder(cpu)
 	core.CPUs, err = t.set(folder+"/core_cpus_list", folder+"/core_cpus", // since Linux 5.3; thread_* is the old name
 		folder+"/thread_siblings_list", folder+"/thread_siblings")
 	if err != nil {
 		return Core{}, err
 	}
-	for _, field := range []struct {
-		id   *int
-		file string
-	}{
-		{&core.Socket, "physical_package_id"},
-		{&core.Die, "die_id"},
-		{&core.ID, "core_id"},
-	} {
-		id, found, err := parseFile(t, folder+"/"+field.file, parseTopologyID)
-		if err != nil {
-			return Core{}, err
-		}
-		if !found {
-			id = unknownID
-		}
-		*field.id = id
+	if core.Socket, err = sockets.read(cpu); err != nil {
+		return Core{}, err
 	}
-	return core, nil
+	if core.Die, err = dies.read(cpu); err != nil {
+		return Core{}, err
+	}
+	if core.Cluster, err = t.topologyID(folder + "/cluster_id"); err != nil {
+		return Core{}, err
+	}
+	const noCluster = 0xffff // what x86 kernels write where there is none
+	if core.Cluster != nil && *core.Cluster == noCluster {
+		core.Cluster = nil
+	}
+	core.ID, err = t.topologyID(folder + "/core_id")
+	return core, err
 }
 
-// unknownID is what the kernel writes for a socket, die or core id that the firmware does not tell.
-const unknownID = -1
+func topologyFolder(cpu int) string { return fmt.Sprintf("%s/cpu%d/topology", cpuFolder, cpu) }
 
-// parseTopologyID reads an id that the kernel prints from a C int. Arm and ia64 ids are large firmware numbers.
-func parseTopologyID(text string) (int, error) {
-	id, err := strconv.ParseInt(text, 10, 32)
+// topologyID reads an id that the kernel prints from a C int, a negative one where the firmware does not tell. Arm and
+// ia64 ids are large firmware numbers.
+func (t tree) topologyID(name string) (*int, error) {
+	id, err := pointer(t, name, parseInt)
+	if id != nil && *id < 0 {
+		id = nil
+	}
+	return id, err
+}
+
+// idReader reads an id of the CPUs' topology folders once for all CPUs that share it by definition of the kernel's list
+// (Documentation/ABI/stable/sysfs-devices-system-cpu), or for each CPU where there is no list (before Linux 5.3).
+type idReader struct {
+	tree   tree
+	file   string
+	shared string
+	noList bool
+	known  map[int]*int // by CPU
+}
+
+func (r *idReader) read(cpu int) (*int, error) {
+	if id, ok := r.known[cpu]; ok {
+		return id, nil
+	}
+	folder := topologyFolder(cpu)
+	id, err := r.tree.topologyID(folder + "/" + r.file)
+	if err != nil || r.noList {
+		return id, err
+	}
+	cpus, err := r.tree.set(folder + "/" + r.shared)
 	if err != nil {
-		return 0, fmt.Errorf("%.80q is not a decimal id of 32 bits", text)
+		return nil, err
 	}
-	return max(int(id), unknownID), nil
-}
-
-// coreKinds is which CPUs of an x86 hybrid are of which kind; both sets are empty on all other machines.
-type coreKinds struct {
-	performance, efficient cpuset.Set
-}
-
-// coreKinds reads the performance monitoring units: a hybrid has one for each kind of core.
-func (t tree) coreKinds() (coreKinds, error) {
-	var kinds coreKinds
-	for _, unit := range []struct {
-		cpus *cpuset.Set
-		file string
-	}{
-		{&kinds.performance, "sys/devices/cpu_core/cpus"},
-		{&kinds.efficient, "sys/devices/cpu_atom/cpus"},
-		{&kinds.efficient, "sys/devices/cpu_lowpower/cpus"},
-	} {
-		cpus, _, err := parseFile(t, unit.file, cpuset.Parse)
-		if err != nil {
-			return coreKinds{}, err
-		}
-		*unit.cpus = unit.cpus.Union(cpus)
+	for other := range cpus.All() {
+		r.known[other] = id
 	}
-	return kinds, nil
-}
-
-// of returns the one type that describes all the CPUs.
-func (k coreKinds) of(cpus cpuset.Set) CoreType {
-	performance, efficient := cpus.Overlaps(k.performance), cpus.Overlaps(k.efficient)
-	switch {
-	case cpus.IsEmpty():
-		return ""
-	case performance && efficient:
-		return MixedCores
-	case performance:
-		return PerformanceCores
-	case efficient:
-		return EfficientCores
-	default:
-		return StandardCores
-	}
+	r.noList = cpus.IsEmpty()
+	return id, nil
 }

@@ -1,7 +1,7 @@
 // Package numa is the machine as Linux describes it under /sys and /proc: zones (one NUMA node each), cores, their
-// hardware threads, L3 caches, distances, memory and hugepages. It only reads, through an fs.FS, so a recorded
-// machine reads like the real one. What a machine does not say is absent from the result, never guessed. The package
-// knows nothing of Kubernetes and does not decide who gets what; its child pick chooses CPUs.
+// hardware threads, caches, distances, memory, hugepages, PCI functions and what resctrl offers. It only reads, through
+// an fs.FS, so a recorded machine reads like the real one. What a machine does not say is absent from the result, never
+// guessed. The package knows nothing of Kubernetes and does not decide who gets what; its child pick chooses CPUs.
 package numa
 
 import (
@@ -10,29 +10,54 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Machine is what was read, each list in ascending order of id. Only online zones and CPUs are in it.
+// Machine is what was read, each list in ascending order of id. Zones, cores and caches are those with something
+// online. A nil pointer is a fact that the kernel does not tell.
 //
-// Invariants: zones share no CPU; the CPUs of a zone are the disjoint union of the CPUs of its cores; every CPU is
-// in Online.
+// Invariants: zones share no CPU; the CPUs of a zone are the disjoint union of the CPUs of its cores; every CPU of a
+// zone, core or cache is in Online, and Online ⊆ Present.
 type Machine struct {
-	Online cpuset.Set // the CPUs that the kernel runs tasks on
-	Zones  []Zone     // exactly one, with id 0, on a kernel without NUMA support
-	Cores  []Core     // by zone, then socket, die, id
-	L3s    []L3       // empty where no L3 is described
+	Present  cpuset.Set  // the CPUs that are plugged in, cpu/present; without it those with a folder
+	Online   cpuset.Set  // the CPUs that the kernel runs tasks on
+	Isolated *cpuset.Set // the CPUs of isolcpus= that no task is balanced to, cpu/isolated
+	NoHZFull *cpuset.Set // the CPUs of nohz_full= without a tick while one task runs, cpu/nohz_full
+	Zones    []Zone      // exactly one, with id 0, on a kernel without NUMA support
+	Cores    []Core      // by zone, then socket, die, id; unknown ids first
+	L2s      []Cache     // empty where no L2 is described
+	L3s      []Cache     // empty where no L3 is described
+	PCI      []PCIFunction
+	Resctrl  *Resctrl // nil where the resctrl filesystem is not there or not mounted
 }
 
 // Zone is one online NUMA node, /sys/devices/system/node/node<ID>.
 type Zone struct {
-	ID             int
-	CPUs           cpuset.Set // online ones; empty for a zone of memory only
-	Sockets        []int      // of its CPUs, ascending; empty where unknown
-	Distances      []Distance // to every online zone, in order of their ids; empty where unknown
-	MemoryBytes    uint64     // MemTotal: hugepages included, firmware and kernel image not; 0 where unknown
-	WatermarkBytes uint64     // what the kernel keeps free: the "high" marks in /proc/zoneinfo; 0 where unknown
-	Hugepages      []Hugepages
-	MemoryTier     *int // memory_tiering/memory_tier<N>, lower is faster; nil where the kernel has no tiers
-	CoreType       CoreType
+	ID          int
+	Kind        ZoneKind
+	CPUs        cpuset.Set // online ones; empty for a zone of memory only
+	Sockets     []int      // of its CPUs, ascending; empty where unknown
+	Distances   []Distance // to every online zone, in order of their ids; empty where unknown
+	Nearest     *int       // the nearest zone with CPUs, its own id if it has some; nil where nothing tells
+	CoreType    CoreType
+	MemoryBytes *uint64 // MemTotal: hugepages included, firmware and kernel image not
+	FreeBytes   *uint64 // MemFree: nobody uses it now, not even as a cache
+	Watermarks  *Watermarks
+	Hugepages   []Hugepages // by size
+	MemoryTier  *int        // memory_tiering/memory_tier<N>, lower is faster; nil where the kernel has no tiers
+	Performance *Performance
+	SideCaches  []SideCache // by level
 }
+
+// ZoneKind says what a zone is made of.
+type ZoneKind string
+
+// The kinds of zones. All but the first have no CPU.
+const (
+	CPUZone       ZoneKind = "cpu"       // CPUs, nearly always with memory
+	MemoryZone    ZoneKind = "memory"    // memory of no known kind
+	CXLZone       ZoneKind = "cxl"       // memory of a CXL device
+	GPUZone       ZoneKind = "gpu"       // memory of a GPU, which the kernel sees but claims must not be given
+	InitiatorZone ZoneKind = "initiator" // a generic initiator: a device that accesses memory, itself without any
+	EmptyZone     ZoneKind = "empty"     // neither CPUs nor memory
+)
 
 // Distance is one entry of a zone's SLIT row: 10 is local, 20 is twice as far.
 type Distance struct {
@@ -40,14 +65,38 @@ type Distance struct {
 	Value int
 }
 
+// Watermarks are what the kernel keeps free in a zone, /proc/zoneinfo summed over the memory zones (DMA, Normal, …) of
+// the node. MinBytes ≤ LowBytes ≤ HighBytes.
+type Watermarks struct {
+	MinBytes  uint64 // below it only the kernel itself allocates
+	LowBytes  uint64 // below it kswapd starts to free memory
+	HighBytes uint64 // at it kswapd stops
+}
+
 // Hugepages is one size of a zone's hugetlb pools.
 type Hugepages struct {
 	PageBytes  uint64
-	TotalPages uint64 // pages in the pool now, in use or not
-	FreePages  uint64 // not in use; they may still be reserved by a mapping
+	TotalPages uint64  // pages in the pool now, in use or not
+	FreePages  *uint64 // not in use; they may still be reserved by a mapping
 }
 
-// CoreType says what kind of cores a zone has. It is empty for a zone without CPUs.
+// Performance is what the firmware's HMAT says of the access to a zone's memory from the nearest CPUs,
+// node<ID>/access<1, else 0>/initiators; Documentation/admin-guide/mm/numaperf.rst.
+type Performance struct {
+	ReadBandwidthMiBps  *uint64
+	WriteBandwidthMiBps *uint64
+	ReadLatencyNs       *uint64
+	WriteLatencyNs      *uint64
+}
+
+// SideCache is a cache in front of a zone's memory, node<ID>/memory_side_cache/index<Level>.
+type SideCache struct {
+	Level     int // 1 is the nearest to the CPU
+	SizeBytes *uint64
+	LineBytes *uint64
+}
+
+// CoreType says what kind a core is, or the cores of a zone are. It is empty for a zone without CPUs.
 type CoreType string
 
 // The kinds of cores. Only a hybrid machine has others than standard ones.
@@ -55,24 +104,28 @@ const (
 	StandardCores    CoreType = "standard"
 	PerformanceCores CoreType = "performance"
 	EfficientCores   CoreType = "efficient"
-	MixedCores       CoreType = "mixed" // performance and efficient ones in one zone
+	MixedCores       CoreType = "mixed" // performance and efficient ones in one zone; never of a core
 )
 
-// Core is one physical core with an online CPU. Socket, Die and ID are the kernel's numbers, which repeat: core 0
-// exists in every socket, and on some machines several times in one. They are -1, as in the kernel, where unknown.
+// Core is one physical core with an online CPU. Socket, Die, Cluster and ID are the kernel's numbers, which repeat:
+// core 0 exists in every socket, and on some machines several times in one.
 type Core struct {
-	Socket int
-	Die    int
-	ID     int
-	Zone   int        // Zone.ID
-	L3     *int       // L3.ID; nil where no L3 is described
-	CPUs   cpuset.Set // online siblings (hardware threads), never empty
+	Socket  *int
+	Die     *int
+	Cluster *int
+	ID      *int
+	Zone    int  // Zone.ID
+	L2      *int // Cache.ID in Machine.L2s; nil where no L2 is described
+	L3      *int // Cache.ID in Machine.L3s; nil where no L3 is described
+	Type    CoreType
+	CPUs    cpuset.Set // online siblings (hardware threads), never empty
 }
 
-// L3 is one level-3 cache domain.
-type L3 struct {
-	ID   int        // the kernel's cache id; the lowest CPU of the domain where there is none
-	CPUs cpuset.Set // online ones that share the cache
+// Cache is one level-2 or level-3 cache domain.
+type Cache struct {
+	ID        int        // the kernel's cache id; the lowest CPU of the domain where not every cache of the level has one
+	CPUs      cpuset.Set // online ones that share the cache
+	SizeBytes *uint64
 }
 
 // Zone returns the zone with the id; ok is false where the machine has no such zone online.
@@ -93,21 +146,4 @@ func (m Machine) ThreadsPerCore(zone int) int {
 		}
 	}
 	return threads
-}
-
-// NearestCPUZone returns the zone with CPUs that is nearest to the given one, which may be that zone itself; of
-// equally near ones the lowest id. ok is false where no distance tells.
-func (m Machine) NearestCPUZone(id int) (nearest Zone, ok bool) {
-	zone, ok := m.Zone(id)
-	if !ok || !zone.CPUs.IsEmpty() {
-		return zone, ok
-	}
-	best := 0
-	for _, distance := range zone.Distances {
-		other, online := m.Zone(distance.Zone)
-		if online && !other.CPUs.IsEmpty() && (best == 0 || distance.Value < best) {
-			nearest, best = other, distance.Value
-		}
-	}
-	return nearest, best != 0
 }

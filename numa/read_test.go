@@ -1,43 +1,15 @@
 package numa
 
 import (
-	"maps"
+	"errors"
+	"fmt"
+	"io/fs"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
-
-// with returns the rig's files with some replaced; an empty text removes the file, and all below a path that ends
-// in a slash.
-func with(changes files) files {
-	f := rigFiles()
-	for name, text := range changes {
-		if text != "" {
-			f[name] = text
-			continue
-		}
-		maps.DeleteFunc(f, func(other, _ string) bool {
-			return other == name || strings.HasSuffix(name, "/") && strings.HasPrefix(other, name)
-		})
-	}
-	return f
-}
-
-func mustRead(t *testing.T, f files) Machine {
-	t.Helper()
-	return mustReadFS(t, f.tree())
-}
-
-func mustParse(t *testing.T, list string) cpuset.Set {
-	t.Helper()
-	set, err := cpuset.Parse(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
 
 func TestReadDescribesTheRig(t *testing.T) {
 	m := mustRead(t, rigFiles())
@@ -46,21 +18,22 @@ func TestReadDescribesTheRig(t *testing.T) {
 	}
 	wantZone := Zone{
 		ID: 2, CPUs: mustParse(t, "8-11"), Sockets: []int{1},
+		Kind: CPUZone, Nearest: new(2),
 		Distances:   []Distance{{0, 20}, {1, 22}, {2, 10}, {3, 12}},
-		MemoryBytes: 1 << 30, WatermarkBytes: 500 * 4096,
-		Hugepages: []Hugepages{{2 << 20, 8, 7}, {1 << 30, 0, 0}},
-		CoreType:  StandardCores,
+		MemoryBytes: new(uint64(1 << 30)), FreeBytes: new(uint64(900000 * kib)),
+		Watermarks: &Watermarks{MinBytes: 364 * 4096, LowBytes: 432 * 4096, HighBytes: 500 * 4096},
+		Hugepages:  []Hugepages{{2 << 20, 8, new(uint64(7))}, {1 << 30, 0, new(uint64(0))}},
+		CoreType:   StandardCores,
 	}
-	if got, ok := m.Zone(2); !ok || !reflect.DeepEqual(got, wantZone) {
-		t.Errorf("zone 2 = %+v, %t\nwant %+v", got, ok, wantZone)
-	}
-	wantCore := Core{Socket: 1, Die: 0, ID: 1, Zone: 2, L3: new(2), CPUs: cpuset.New(10, 11)}
-	if got := m.Cores[5]; !reflect.DeepEqual(got, wantCore) {
-		t.Errorf("core 5 = %+v\nwant %+v", got, wantCore)
-	}
-	if got := m.L3s[3]; got != (L3{3, mustParse(t, "12-15")}) {
-		t.Errorf("L3 3 = %+v", got)
-	}
+	zone, _ := m.Zone(2)
+	sameJSON(t, "zone 2", zone, wantZone)
+	sameJSON(t, "core 5", m.Cores[5], Core{
+		Socket: new(1), Die: new(0), ID: new(1), Zone: 2, L2: new(5), L3: new(2), Type: StandardCores, CPUs: cpuset.New(10, 11),
+	})
+	sameJSON(t, "L2 7", m.L2s[7], Cache{7, mustParse(t, "14-15"), new(uint64(2 << 20))})
+	sameJSON(t, "L3 3", m.L3s[3], Cache{3, mustParse(t, "12-15"), new(uint64(16 << 20))})
+	sameJSON(t, "what else there is", Machine{m.Present, m.Online, m.Isolated, m.NoHZFull, nil, nil, nil, nil, m.PCI, m.Resctrl},
+		Machine{Present: m.Online, Online: m.Online})
 	if got := m.ThreadsPerCore(2); got != 2 {
 		t.Errorf("ThreadsPerCore(2) = %d", got)
 	}
@@ -101,15 +74,21 @@ func TestMissingFilesAreAbsent(t *testing.T) {
 		remove string
 		check  func(Machine) bool
 	}{
-		"online CPUs":                    {"sys/devices/system/cpu/online", func(m Machine) bool { return m.Online.String() == "0-15" }},
-		"online nodes":                   {"sys/devices/system/node/online", func(m Machine) bool { return len(m.Zones) == 4 }},
-		"distances":                      {"sys/devices/system/node/node1/distance", func(m Machine) bool { return m.Zones[1].Distances == nil }},
-		"memory":                         {"sys/devices/system/node/node1/meminfo", func(m Machine) bool { return m.Zones[1].MemoryBytes == 0 }},
-		"watermarks":                     {"proc/zoneinfo", func(m Machine) bool { return m.Zones[1].WatermarkBytes == 0 }},
+		"online CPUs":  {"sys/devices/system/cpu/online", func(m Machine) bool { return m.Online.String() == "0-15" }},
+		"online nodes": {"sys/devices/system/node/online", func(m Machine) bool { return len(m.Zones) == 4 }},
+		"distances":    {"sys/devices/system/node/node1/distance", func(m Machine) bool { return m.Zones[1].Distances == nil }},
+		"memory": {"sys/devices/system/node/node1/meminfo", func(m Machine) bool {
+			return m.Zones[1].MemoryBytes == nil && m.Zones[1].Watermarks == nil && m.Zones[1].Kind == CPUZone
+		}},
+		"watermarks":                     {"proc/zoneinfo", func(m Machine) bool { return m.Zones[1].Watermarks == nil }},
 		"hugepages":                      {"sys/devices/system/node/node1/hugepages/", func(m Machine) bool { return m.Zones[1].Hugepages == nil }},
 		"a cache that a neighbour lists": {"sys/devices/system/cpu/cpu4/cache/", func(m Machine) bool { return *m.Cores[2].L3 == 1 }},
 		"cache ids":                      {"sys/devices/system/cpu/cpu4/cache/index3/id", func(m Machine) bool { return m.L3s[1].ID == 4 && *m.Cores[2].L3 == 4 }},
-		"socket":                         {"sys/devices/system/cpu/cpu4/topology/", func(m Machine) bool { return len(m.Cores) == 9 && m.Cores[2].Socket == -1 }},
+		"free hugepages": {"sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages", func(m Machine) bool {
+			return m.Zones[1].Hugepages[0].TotalPages == 8 && m.Zones[1].Hugepages[0].FreePages == nil
+		}},
+		"cache sizes":     {"sys/devices/system/cpu/cpu4/cache/index3/size", func(m Machine) bool { return m.L3s[1].SizeBytes == nil }},
+		"place of a core": {"sys/devices/system/cpu/cpu4/topology/", func(m Machine) bool { return len(m.Cores) == 9 && m.Cores[2].ID == nil }},
 		"all nodes": {"sys/devices/system/node/", func(m Machine) bool {
 			return len(m.Zones) == 1 && m.Zones[0].ID == 0 && m.Zones[0].CPUs == m.Online && m.Zones[0].Distances == nil
 		}},
@@ -135,15 +114,24 @@ func TestGarbageIsAnErrorThatNamesTheFile(t *testing.T) {
 		"sys/devices/system/cpu/cpu0/cache/index3/level",
 		"sys/devices/system/cpu/cpu0/cache/index3/id",
 		"sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list",
+		"sys/devices/system/cpu/cpu0/cache/index3/size",
+		"sys/devices/system/cpu/cpu0/cpu_capacity",
+		"sys/devices/system/cpu/present",
+		"sys/devices/system/cpu/isolated",
+		"sys/devices/system/cpu/nohz_full",
+		"sys/devices/system/node/has_generic_initiator",
+		"sys/devices/system/node/node0/access1/initiators/read_latency",
+		"sys/devices/system/node/node0/memory_side_cache/index1/size",
 		"sys/devices/cpu_atom/cpus",
 		"sys/devices/virtual/memory_tiering/memory_tier4/nodelist",
 	} {
-		if m, err := Read(with(files{name: "garbage"}).tree()); err == nil || !strings.Contains(err.Error(), name) {
+		f := with(files{name: "garbage", "sys/devices/system/node/node0/access1/initiators/node0": "-> ../../../node0"})
+		if m, err := Read(f.tree()); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: Read = %d zones, %v; want an error with its name", name, len(m.Zones), err)
 		}
 	}
 	for name, text := range map[string]string{
-		"sys/devices/system/node/node0/meminfo": "Node 0 MemTotal: 12 pages",
+		"sys/devices/system/node/node0/meminfo": "Node 0 MemTotal: 12",
 		"proc/zoneinfo":                         "Node 0, zone Normal\n managed many",
 		"sys/devices/system/node/node1/cpulist": "0-7", // node0 has 0-3
 	} {
@@ -173,33 +161,6 @@ func TestDistanceColumnsAreOnlineNodes(t *testing.T) {
 	}
 }
 
-func TestNearestCPUZoneOfAMemoryZone(t *testing.T) {
-	m := mustRead(t, with(files{"sys/devices/system/cpu/online": "4-15"})) // node 0 has memory only
-	for id, want := range map[int]int{0: 1, 1: 1, 3: 3} {
-		if got, ok := m.NearestCPUZone(id); !ok || got.ID != want {
-			t.Errorf("NearestCPUZone(%d) = %d, %t; want %d", id, got.ID, ok, want)
-		}
-	}
-	m.Zones[0].Distances = nil
-	for _, id := range []int{0, 9} {
-		if got, ok := m.NearestCPUZone(id); ok {
-			t.Errorf("NearestCPUZone(%d) = %d without a distance", id, got.ID)
-		}
-	}
-	if zone, _ := m.Zone(0); zone.CoreType != "" || m.ThreadsPerCore(0) != 0 || zone.Sockets != nil {
-		t.Errorf("a zone without cpus has %q cores in sockets %v", zone.CoreType, zone.Sockets)
-	}
-}
-
-func TestHybridZonesSayWhatTheyAre(t *testing.T) {
-	m := mustRead(t, with(files{"sys/devices/cpu_core/cpus": "0-5", "sys/devices/cpu_atom/cpus": "6-11"}))
-	for i, want := range []CoreType{PerformanceCores, MixedCores, EfficientCores, StandardCores} {
-		if got := m.Zones[i].CoreType; got != want {
-			t.Errorf("zone %d has %s cores, want %s", i, got, want)
-		}
-	}
-}
-
 func TestMemoryTierIsThatOfTheNodeList(t *testing.T) {
 	m := mustRead(t, with(files{
 		"sys/devices/virtual/memory_tiering/memory_tier4/nodelist":  "0-1",
@@ -212,41 +173,99 @@ func TestMemoryTierIsThatOfTheNodeList(t *testing.T) {
 	}
 }
 
-func TestWatermarkUsesTheMachinesPageSize(t *testing.T) {
-	w := watermark{highPages: 100, managedPages: 1 << 14}
-	for memoryBytes, want := range map[uint64]uint64{
-		1 << 30:         100 << 16, // 64 KiB pages
-		1<<26 + 1<<20:   100 << 12, // memory came between the reads
-		1 << 34:         0,         // pages of 1 MiB: nonsense
+func TestWatermarksUseTheMachinesPageSize(t *testing.T) {
+	pages := zonePages{min: 50, low: 75, high: 100, managed: 1 << 14}
+	for memoryBytes, shift := range map[uint64]int{
+		1 << 30:         16, // 64 KiB pages
+		1<<26 + 1<<20:   12, // memory came between the reads
+		1 << 34:         0,  // pages of 1 MiB: nonsense
 		0:               0,
 		(1 << 14) * 100: 0,
 	} {
-		if got := w.bytes(memoryBytes); got != want {
-			t.Errorf("watermark of %d bytes = %d, want %d", memoryBytes, got, want)
+		var want *Watermarks
+		if shift > 0 {
+			want = &Watermarks{50 << shift, 75 << shift, 100 << shift}
 		}
+		sameJSON(t, fmt.Sprintf("watermarks of %d bytes", memoryBytes), pages.bytes(memoryBytes), want)
 	}
-	if got := (watermark{highPages: 2, managedPages: 1}).bytes(4096); got != 0 {
-		t.Errorf("more high pages than pages = %d bytes", got)
+	if got := (zonePages{high: 2, managed: 1}).bytes(4096); got != nil {
+		t.Errorf("more high pages than pages = %+v", got)
 	}
 }
 
-func FuzzKernelText(f *testing.F) {
-	f.Add("10 20\n")
-	f.Add("Node 0 MemTotal: 1 kB\n")
-	f.Add("Node 0, zone Normal\n high 1\n managed 9007199254740992\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		if row, err := parseDistances(text); err != nil && row != nil {
-			t.Errorf("parseDistances = %v and %v", row, err)
-		}
-		if total, err := parseMemTotal(text); err != nil && total != 0 || total%kib != 0 {
-			t.Errorf("parseMemTotal = %d and %v", total, err)
-		}
-		marks, err := parseZoneinfo(text)
-		if err != nil && marks != nil {
-			t.Errorf("parseZoneinfo = %v and %v", marks, err)
-		}
-		for _, mark := range marks {
-			mark.bytes(1 << 40)
-		}
+func TestCPUsThatAreNotOnlineOrSetApart(t *testing.T) {
+	const folder = "sys/devices/system/cpu/"
+	m := mustRead(t, with(files{
+		folder + "online": "0-13", folder + "present": "0-17", folder + "isolated": "4-7", folder + "nohz_full": "\x00",
+	}))
+	sameJSON(t, "the machine", []any{m.Online, m.Present, m.Isolated, m.NoHZFull}, []string{"0-13", "0-17", "4-7", ""})
+
+	m = mustRead(t, with(files{folder + "online": "", folder + "cpu9/online": "0", folder + "cpu10/online": "1", folder + "present": "0-7"}))
+	sameJSON(t, "a machine without lists", []any{m.Online, m.Present}, []string{"0-8,10-15", "0-8,10-15"})
+
+	m = mustRead(t, with(files{
+		folder + "online": "0-13", folder + "cpu17/topology/core_id": "0", folder + "nohz_full": "(null)",
+	}))
+	sameJSON(t, "a machine that tells less", []any{m.Online, m.Present, m.Isolated, m.NoHZFull}, []any{"0-13", "0-15,17", nil, nil})
+}
+
+func TestIDsThatTheFirmwareDoesNotTell(t *testing.T) {
+	const folder = "sys/devices/system/cpu/cpu0/topology/"
+	f := with(files{folder + "physical_package_id": "-1", folder + "die_id": "-1", folder + "core_id": "-1"})
+	f["sys/devices/system/cpu/cpu2/topology/cluster_id"] = "2"
+	m := mustRead(t, f)
+	core := m.Cores[0]
+	if core.Socket != nil || core.Die != nil || core.Cluster != nil || core.ID != nil || core.CPUs.String() != "0-1" {
+		t.Errorf("core of CPU 0 = %+v", core)
+	}
+	sameJSON(t, "core of CPU 2", m.Cores[1], Core{ // the list of CPU 0's socket and die has CPU 2 as well
+		Cluster: new(2), ID: new(1), L2: new(1), L3: new(0), Type: StandardCores, CPUs: cpuset.New(2, 3),
 	})
+}
+
+// A file of a zone, core or cache that may not be read is an error; one of a device is absent.
+func TestDeniedIsNotMissing(t *testing.T) {
+	for name, fatal := range map[string]bool{
+		"sys/devices/system/node/node0/cpulist":             true,
+		"sys/devices/system/node/node0/meminfo":             true,
+		"sys/devices/system/cpu/cpu0/topology/core_id":      true,
+		"sys/devices/system/cpu/cpu0/topology/cluster_id":   true,
+		"sys/devices/system/cpu/cpu0/cache/index2/size":     true,
+		"sys/devices/system/node/has_generic_initiator":     false,
+		"sys/bus/pci/devices/0000:00:03.0/numa_node":        false,
+		"sys/bus/pci/devices/0000:00:03.0/max_link_speed":   false,
+		"sys/fs/resctrl/info/L3/cbm_mask":                   false,
+		"proc/driver/nvidia/gpus/0000:00:03.0/numa_status":  false,
+		"sys/devices/system/node/node0/access1/initiators/": false,
+	} {
+		f := with(files{strings.TrimSuffix(name, "/"): "x", "sys/bus/pci/devices/0000:00:03.0/class": "0x030000"})
+		m, err := Read(denying{f.tree(), strings.TrimSuffix(name, "/")})
+		if got := errors.Is(err, fs.ErrPermission); got != fatal || !fatal && (err != nil || len(m.PCI) != 1) {
+			t.Errorf("%s: Read = %d functions, %v", name, len(m.PCI), err)
+		}
+	}
+}
+
+// denying refuses to open one file.
+type denying struct {
+	fs.FS
+	name string
+}
+
+func (d denying) Open(name string) (fs.File, error) {
+	if name == d.name {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return d.FS.Open(name)
+}
+
+func TestFilesLongerThanTheBufferAreReadWhole(t *testing.T) {
+	const comment = "  pagesets\n    cpu: 0\n              high:     378\n"
+	f := rigFiles()
+	f["proc/zoneinfo"] = strings.ReplaceAll(f["proc/zoneinfo"], "  pagesets\n", strings.Repeat(comment, 10_000))
+	sameJSON(t, "the machine", mustRead(t, f), mustRead(t, rigFiles()))
+	f["proc/zoneinfo"] = strings.Repeat(" ", maxFileBytes+1)
+	if _, err := Read(f.tree()); err == nil || !strings.Contains(err.Error(), "read proc/zoneinfo: longer than") {
+		t.Errorf("Read error = %v", err)
+	}
 }

@@ -1,12 +1,18 @@
 package numa
 
 import (
+	"encoding/json"
 	"fmt"
+	"io/fs"
+	"maps"
 	"strings"
+	"testing"
 	"testing/fstest"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// files is a machine's tree as text by path.
+// files is a machine's tree as text by path; a text that starts with "-> " is a symbolic link.
 type files map[string]string
 
 // tree renders the files, with the newline that the kernel ends them with.
@@ -14,8 +20,66 @@ func (f files) tree() fstest.MapFS {
 	root := fstest.MapFS{}
 	for name, text := range f {
 		root[name] = &fstest.MapFile{Data: []byte(text + "\n")}
+		if target, ok := strings.CutPrefix(text, "-> "); ok {
+			root[name] = &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink}
+		}
 	}
 	return root
+}
+
+// with returns the rig's files with some replaced; an empty text removes the file, and all below a path that ends
+// in a slash.
+func with(changes files) files {
+	f := rigFiles()
+	for name, text := range changes {
+		if text != "" {
+			f[name] = text
+			continue
+		}
+		maps.DeleteFunc(f, func(other, _ string) bool {
+			return other == name || strings.HasSuffix(name, "/") && strings.HasPrefix(other, name)
+		})
+	}
+	return f
+}
+
+func mustRead(t *testing.T, f files) Machine {
+	t.Helper()
+	return mustReadFS(t, f.tree())
+}
+
+func mustReadFS(t *testing.T, root fs.FS) Machine {
+	t.Helper()
+	m, err := Read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func mustParse(t *testing.T, list string) cpuset.Set {
+	t.Helper()
+	set, err := cpuset.Parse(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// sameJSON says how two values differ; they are alike when they print alike.
+func sameJSON(t *testing.T, what string, got, want any) {
+	t.Helper()
+	gotText, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantText, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(gotText) != string(wantText) {
+		t.Errorf("%s is  %s\nwant %s", what, gotText, wantText)
+	}
 }
 
 // rigFiles is the default node of the test cluster: 2 sockets × 2 dies × 2 cores × 2 threads on 4 NUMA nodes of 1 GiB
@@ -44,10 +108,20 @@ func rigFiles() files {
 		f[folder+"topology/physical_package_id"] = fmt.Sprint(cpu / 8)
 		f[folder+"topology/die_id"] = fmt.Sprint(cpu / 4 % 2)
 		f[folder+"topology/core_id"] = fmt.Sprint(cpu / 2 % 2)
+		f[folder+"topology/cluster_id"] = "65535"
+		f[folder+"topology/die_cpus_list"] = fmt.Sprintf("%d-%d", cpu&^3, cpu|3)
+		f[folder+"topology/package_cpus_list"] = fmt.Sprintf("%d-%d", cpu&^7, cpu|7)
 		f[folder+"topology/core_cpus_list"] = fmt.Sprintf("%d-%d", cpu&^1, cpu|1)
+		f[folder+"cache/index1/level"] = "2" // no such processor is on the market, but Itanium had one
+		f[folder+"cache/index1/type"] = "Instruction"
+		f[folder+"cache/index1/shared_cpu_list"] = fmt.Sprint(cpu)
 		f[folder+"cache/index2/level"] = "2"
+		f[folder+"cache/index2/type"] = "Unified"
+		f[folder+"cache/index2/size"] = "2048K"
+		f[folder+"cache/index2/id"] = fmt.Sprint(cpu / 2)
 		f[folder+"cache/index2/shared_cpu_list"] = fmt.Sprintf("%d-%d", cpu&^1, cpu|1)
 		f[folder+"cache/index3/level"] = "3"
+		f[folder+"cache/index3/size"] = "16384K"
 		f[folder+"cache/index3/id"] = fmt.Sprint(cpu / 4)
 		f[folder+"cache/index3/shared_cpu_list"] = fmt.Sprintf("%d-%d", cpu&^3, cpu|3)
 	}
@@ -71,6 +145,8 @@ const rigZoneinfo = `Node %d, zone      DMA
               batch:    63
 Node %d, zone   Normal
   pages free     200000
+        min      300
+        low      352
         high     404
         managed  258304
 `

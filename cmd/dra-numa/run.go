@@ -72,16 +72,12 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 
 // readNode reads the machine and what the operator withholds of it.
 func readNode(o options) (numa.Machine, driver.Config, error) {
-	root, err := os.OpenRoot(o.machineRoot)
-	if err != nil {
-		return numa.Machine{}, driver.Config{}, err
-	}
-	defer root.Close()
-	machine, err := numa.Read(root.FS())
+	root := os.DirFS(o.machineRoot)
+	machine, err := numa.Read(root)
 	if err != nil {
 		return numa.Machine{}, driver.Config{}, fmt.Errorf("read machine: %w", err)
 	}
-	bootID, err := readBootID(root.FS())
+	bootID, err := readBootID(root)
 	if err != nil {
 		return numa.Machine{}, driver.Config{}, err
 	}

@@ -24,30 +24,47 @@ type Set struct {
 func New(ids ...int) Set {
 	var s Set
 	for _, id := range ids {
-		if id < 0 || id >= MaxCPUs {
-			panic(fmt.Sprintf("cpuset: id %d is outside 0..%d", id, MaxCPUs-1))
-		}
-		s.words[id/wordBits] |= 1 << (id % wordBits)
+		s.Insert(id)
 	}
 	return s
+}
+
+// Insert adds the id in place. It panics on an id outside 0..MaxCPUs-1.
+func (s *Set) Insert(id int) {
+	if id < 0 || id >= MaxCPUs {
+		panic(fmt.Sprintf("cpuset: id %d is outside 0..%d", id, MaxCPUs-1))
+	}
+	s.words[id/wordBits] |= 1 << (id % wordBits)
+}
+
+// Remove takes the id out in place, if the set holds it.
+func (s *Set) Remove(id int) {
+	if id >= 0 && id < MaxCPUs {
+		s.words[id/wordBits] &^= 1 << (id % wordBits)
+	}
+}
+
+// Words is the set itself, to read and write in place where many ids are looked at in little time: id i is bit i%64 of
+// word i/64.
+func (s *Set) Words() *[MaxCPUs / wordBits]uint64 { return &s.words }
+
+// Contains reports whether the set holds the id; it never holds one that is out of bounds. Its receiver is a pointer
+// because copying the set would take longer than the answer.
+func (s *Set) Contains(id int) bool {
+	return id >= 0 && id < MaxCPUs && s.words[id/wordBits]&(1<<(id%wordBits)) != 0
 }
 
 // Size returns the number of ids in the set.
 func (s Set) Size() int {
 	size := 0
-	for _, word := range s.words {
-		size += bits.OnesCount64(word)
+	for i := range s.words {
+		size += bits.OnesCount64(s.words[i])
 	}
 	return size
 }
 
 // IsEmpty reports whether the set holds no id.
 func (s Set) IsEmpty() bool { return s == Set{} }
-
-// Contains reports whether the set holds the id; it never holds one that is out of bounds.
-func (s Set) Contains(id int) bool {
-	return id >= 0 && id < MaxCPUs && s.words[id/wordBits]&(1<<(id%wordBits)) != 0
-}
 
 // Union returns the ids that are in either set.
 func (s Set) Union(other Set) Set {
@@ -74,16 +91,30 @@ func (s Set) Difference(other Set) Set {
 }
 
 // IsSubsetOf reports whether every id of s is in other.
-func (s Set) IsSubsetOf(other Set) bool { return s.Difference(other).IsEmpty() }
+func (s Set) IsSubsetOf(other Set) bool {
+	for i := range s.words {
+		if s.words[i]&^other.words[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // Overlaps reports whether the sets have an id in common.
-func (s Set) Overlaps(other Set) bool { return !s.Intersection(other).IsEmpty() }
+func (s Set) Overlaps(other Set) bool {
+	for i := range s.words {
+		if s.words[i]&other.words[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // All yields the ids in ascending order.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for i, word := range s.words {
-			for ; word != 0; word &= word - 1 {
+		for i := range s.words {
+			for word := s.words[i]; word != 0; word &= word - 1 {
 				if !yield(i*wordBits + bits.TrailingZeros64(word)) {
 					return
 				}
@@ -93,9 +124,18 @@ func (s Set) All() iter.Seq[int] {
 }
 
 // First returns the lowest id; ok is false when the set is empty.
-func (s Set) First() (id int, ok bool) {
-	for id := range s.All() {
-		return id, true
+func (s Set) First() (id int, ok bool) { return s.next(0) }
+
+// next returns the lowest id that is not below from, from ≥ 0.
+func (s *Set) next(from int) (id int, ok bool) {
+	for i := from / wordBits; i < len(s.words); i++ {
+		word := s.words[i]
+		if i == from/wordBits {
+			word &= ^uint64(0) << (from % wordBits)
+		}
+		if word != 0 {
+			return i*wordBits + bits.TrailingZeros64(word), true
+		}
 	}
 	return 0, false
 }

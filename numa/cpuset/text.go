@@ -3,6 +3,7 @@ package cpuset
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -81,25 +82,33 @@ func ParseMask(mask string) (Set, error) {
 
 // String returns the kernel's list form, such as "0-3,8"; it is empty for the empty set.
 func (s Set) String() string {
-	var list []byte
-	for id := 0; id < MaxCPUs; id++ {
-		if !s.Contains(id) {
-			continue
-		}
-		first := id
-		for s.Contains(id + 1) {
-			id++
-		}
+	list := make([]byte, 0, 64) // on the stack, enough for most sets
+	for first, ok := s.next(0); ok; {
+		last := s.spanEnd(first)
 		if len(list) > 0 {
 			list = append(list, ',')
 		}
 		list = strconv.AppendInt(list, int64(first), 10)
-		if id > first {
+		if last > first {
 			list = append(list, '-')
-			list = strconv.AppendInt(list, int64(id), 10)
+			list = strconv.AppendInt(list, int64(last), 10)
 		}
+		first, ok = s.next(last + 1)
 	}
 	return string(list)
+}
+
+// spanEnd returns the last of the consecutive ids from first on, which the set holds.
+func (s *Set) spanEnd(first int) (last int) {
+	i := first / wordBits
+	missing := ^s.words[i] &^ (1<<(first%wordBits) - 1)
+	for missing == 0 {
+		if i++; i == len(s.words) {
+			return MaxCPUs - 1
+		}
+		missing = ^s.words[i]
+	}
+	return i*wordBits + bits.TrailingZeros64(missing) - 1
 }
 
 // MarshalText returns the list form: a set in a JSON file is a string.

@@ -1,0 +1,194 @@
+package fake
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// NoZone is the zone of a function of which the firmware says none.
+const NoZone = -1
+
+// Function declares a PCI function behind a root port of a host bridge, or the port itself.
+type Function struct {
+	Address              string // as the kernel prints it: 0000:3b:00.0; its bus is not 00
+	Zone                 int    // id of its zone or [NoZone]
+	HidesZone            bool   // the function says -1, the port above it the zone
+	Class                uint32 // base class, subclass and programming interface, 24 bits
+	Vendor, Device       uint16
+	SubVendor, SubDevice uint16
+	Driver               string  // "" where none is bound
+	SpeedGTps            float64 // of its link as it is trained; 0: it has none
+	Width                int
+	MaxSpeedGTps         float64 // 0: as it is trained
+	MaxWidth             int
+	Children             []string // <class>/<name>, such as net/eth0, nvme/nvme0, drm/card0, vfio-dev/vfio0
+
+	VFs, TotalVFs int // virtual functions that there are, and that there can be
+	VFDevice      uint16
+	VFDriver      string
+
+	// Port is the root port above it. Nil is one in slot 1 of a host bridge of its own, which has the bus before; the
+	// functions of one bus have one port.
+	Port *Function
+}
+
+// NVIDIA is a GPU, by number among the machine's.
+func NVIDIA(address string, zone, number int) Function {
+	return Function{
+		Address: address, Zone: zone, Class: 0x030200, Driver: "nvidia", Vendor: 0x10de, Device: 0x2330, SubVendor: 0x10de, SubDevice: 0x16c1,
+		SpeedGTps: 32, Width: 16, Children: []string{fmt.Sprintf("drm/card%d", number), fmt.Sprintf("drm/renderD%d", 128+number)},
+	}
+}
+
+// ConnectX is a network card, by number among the machine's, with virtual functions for guests.
+func ConnectX(address string, zone int, netdev string, number, vfs int) Function {
+	return Function{
+		Address: address, Zone: zone, Class: 0x020000, Driver: "mlx5_core", Vendor: 0x15b3, Device: 0x101d, SubVendor: 0x15b3, SubDevice: 0x0043,
+		SpeedGTps: 16, Width: 16, Children: []string{"net/" + netdev, fmt.Sprintf("infiniband/mlx5_%d", number)},
+		VFs: vfs, TotalVFs: max(vfs, 8), VFDevice: 0x101e, VFDriver: "vfio-pci",
+	}
+}
+
+// NVMe is a disk, by number among the machine's.
+func NVMe(address string, zone, number int) Function {
+	return Function{
+		Address: address, Zone: zone, Class: 0x010802, Driver: "nvme", Vendor: 0x144d, Device: 0xa80a, SubVendor: 0x144d, SubDevice: 0xa801,
+		SpeedGTps: 8, MaxSpeedGTps: 16, Width: 4, Children: []string{fmt.Sprintf("nvme/nvme%d", number)},
+	}
+}
+
+// function is one that the machine has: declared, or the port or a virtual function of such a one.
+type function struct {
+	Function
+	bus    int // domain and bus
+	path   string
+	physFn string   // address
+	vfs    []string // addresses
+	offset int      // from its own number to that of its first virtual function
+	isPort bool
+	group  int // IOMMU group
+}
+
+// parseAddress returns the domain with the bus, and the slot with the function, each as one number.
+func parseAddress(address string) (bus, devfn int, err error) {
+	var domain, low, slot, number int
+	_, err = fmt.Sscanf(address, "%x:%x:%x.%x", &domain, &low, &slot, &number)
+	bus, devfn = domain<<8|low, slot<<3|number
+	if err != nil || devfn > 0xff || printAddress(bus, devfn) != address {
+		return 0, 0, fmt.Errorf("fake machine: PCI address %q is not like 0000:3b:00.0", address)
+	}
+	return bus, devfn, nil
+}
+
+func printAddress(bus, devfn int) string {
+	return fmt.Sprintf("%04x:%02x:%02x.%x", bus>>8, bus&0xff, devfn>>3, devfn&7)
+}
+
+// functions completes the declared functions with ports and virtual functions, in order of their addresses.
+func (l *layout) functions() ([]function, error) {
+	var list []function
+	ports, roots := map[int]function{}, map[int]string{} // by the bus below a port; of a host bridge
+	for _, declared := range l.PCI {
+		bus, _, err := parseAddress(declared.Address)
+		if err != nil {
+			return nil, err
+		}
+		port, known := ports[bus]
+		if !known {
+			if port, err = l.port(declared, bus); err != nil {
+				return nil, err
+			}
+			ports[bus] = port
+			list = append(list, port)
+			roots[port.bus] = port.Address
+		}
+		f := function{Function: declared, bus: bus, path: port.path + "/" + declared.Address}
+		vfs, err := f.virtual(l.PCI)
+		if err != nil {
+			return nil, err
+		}
+		list = append(append(list, f), vfs...)
+	}
+	slices.SortFunc(list, func(a, b function) int { return cmp.Or(a.bus-b.bus, strings.Compare(a.Address, b.Address)) })
+	for i := range list {
+		f := &list[i]
+		f.group = i
+		if port, isRoot := roots[f.bus]; isRoot && !f.isPort {
+			return nil, fmt.Errorf("fake machine: PCI function %s is on the bus of port %s", f.Address, port)
+		}
+		if i > 0 && f.Address == list[i-1].Address {
+			return nil, fmt.Errorf("fake machine: PCI function %s is there twice", f.Address)
+		}
+		if _, known := l.zone(f.Zone); f.Zone != NoZone && !known {
+			return nil, fmt.Errorf("fake machine: PCI function %s is on zone %d, which the machine has not", f.Address, f.Zone)
+		}
+	}
+	return list, nil
+}
+
+// port returns the root port above a function.
+func (l *layout) port(below Function, bus int) (function, error) {
+	port := Function{
+		Address: printAddress(bus-1, 1<<3), Zone: below.Zone, Class: 0x060400, Vendor: 0x8086, Device: 0x347a, Driver: "pcieport",
+		SpeedGTps: below.SpeedGTps, Width: below.Width, MaxSpeedGTps: 32, MaxWidth: 16,
+	}
+	switch l.Make {
+	case AMD:
+		port.Vendor, port.Device = 0x1022, 0x1483
+	case Arm:
+		port.Vendor, port.Device = 0x10de, 0x22b2
+	}
+	if below.Port != nil {
+		port = *below.Port
+	}
+	root, _, err := parseAddress(port.Address)
+	if err != nil {
+		return function{}, err
+	}
+	if bus&0xff == 0 || root>>8 != bus>>8 || root >= bus {
+		return function{}, fmt.Errorf("fake machine: PCI function %s is not below port %s", below.Address, port.Address)
+	}
+	path := fmt.Sprintf("sys/devices/pci%04x:%02x/%s", root>>8, root&0xff, port.Address)
+	return function{Function: port, bus: root, path: path, isPort: true}, nil
+}
+
+// virtual returns the virtual functions that there are, and completes the physical one. Their numbers follow those of
+// all physical functions of the bus and the virtual ones that the physical ones before can have.
+func (f *function) virtual(declared []Function) ([]function, error) {
+	if f.VFs > f.TotalVFs || f.VFs < 0 {
+		return nil, fmt.Errorf("fake machine: PCI function %s has %d virtual functions, allowed are 0-%d", f.Address, f.VFs, f.TotalVFs)
+	}
+	if f.TotalVFs == 0 {
+		return nil, nil
+	}
+	_, devfn, _ := parseAddress(f.Address)
+	first := 0
+	for _, other := range declared {
+		bus, number, _ := parseAddress(other.Address)
+		if bus != f.bus {
+			continue
+		}
+		first = max(first, number+1)
+	}
+	for _, other := range declared {
+		if bus, number, _ := parseAddress(other.Address); bus == f.bus && number < devfn {
+			first += other.TotalVFs
+		}
+	}
+	if first+f.TotalVFs > 256 {
+		return nil, fmt.Errorf("fake machine: PCI function %s has %d virtual functions, more than its bus has room for", f.Address, f.TotalVFs)
+	}
+	f.offset = first - devfn
+	var list []function
+	for n := range f.VFs {
+		vf := function{Function: f.Function, bus: f.bus, physFn: f.Address}
+		vf.Address = printAddress(f.bus, first+n)
+		vf.path = strings.TrimSuffix(f.path, f.Address) + vf.Address
+		vf.Device, vf.Driver, vf.Children, vf.TotalVFs, vf.VFs = f.VFDevice, f.VFDriver, nil, 0, 0
+		f.vfs = append(f.vfs, vf.Address)
+		list = append(list, vf)
+	}
+	return list, nil
+}

@@ -1,0 +1,234 @@
+package fake
+
+import "fmt"
+
+// Preset is a machine with a name that fits in a file name.
+type Preset struct {
+	Name    string
+	Machine Machine
+}
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// Presets returns machines like those on the market, and some odd ones, in a fixed order. Each call makes new values.
+func Presets() []Preset {
+	return []Preset{
+		{"rig", rig()},
+		{"intel-2s", intel2S(1)},
+		{"intel-2s-snc2", intel2S(2)},
+		{"intel-2s-snc3", intel2S(3)},
+		{"xeon-max-cache", xeonMaxCache()},
+		{"epyc-2s-nps1", epyc2S(1, 32)},
+		{"epyc-2s-nps4", epyc2S(4, 64)},
+		{"grace-hopper", graceHopper()},
+		{"hybrid-laptop", hybridLaptop()},
+		{"hybrid-laptop-lowpower", hybridLaptopLowPower()},
+		{"cxl-expander", cxlExpander()},
+		{"offline-and-hotplug", offlineAndHotplug()},
+		{"sparse-nodes", sparseNodes()},
+		{"no-numa", noNUMA()},
+		{"512cpus", cpus512()},
+		{"1024cpus-16nodes", cpus1024()},
+	}
+}
+
+// rig is the default node of the test cluster, test/cluster/topology/machines/default.yaml: QEMU with an emulated
+// processor, which hides that a socket has two dies, and a network card behind a host bridge of its own on zones 1 and 3.
+func rig() Machine {
+	card := func(root, zone int) Function {
+		return Function{
+			Address: fmt.Sprintf("0000:%02x:00.0", root+1), Zone: zone, Class: 0x020000, Driver: "e1000e",
+			Vendor: 0x8086, Device: 0x10d3, SubVendor: 0x8086, SpeedGTps: 2.5, Width: 1,
+			Port: &Function{
+				Address: fmt.Sprintf("0000:%02x:00.0", root), Zone: zone, Class: 0x060400, Driver: "pcieport",
+				Vendor: 0x1b36, Device: 0x000c, SubVendor: 0x1b36, SpeedGTps: 2.5, Width: 1, MaxSpeedGTps: 16, MaxWidth: 32,
+			},
+		}
+	}
+	return Machine{
+		Sockets: 2, ZonesPerSocket: 2, L3sPerSocket: 2, CoresPerSocket: 4, Threads: 2, Numbering: Adjacent,
+		MemoryBytes: gib, Hugepages: []Hugepages{{2 * mib, 16, 16}},
+		Distances: [][]int{{10, 12, 32, 32}, {12, 10, 32, 32}, {32, 32, 10, 12}, {32, 32, 12, 10}},
+		PCI:       []Function{card(0x20, 1), card(0x30, 3)}, Full: true,
+	}
+}
+
+// intel2S has zones that split the L3 of their socket between them, not the L3 itself.
+func intel2S(zonesPerSocket int) Machine {
+	last := 2*zonesPerSocket - 1
+	m := Machine{
+		Sockets: 2, ZonesPerSocket: zonesPerSocket, CoresPerSocket: 24, Threads: 2, MaxMHz: 3700, BaseMHz: 2200,
+		MemoryBytes: 384 * gib / uint64(zonesPerSocket), Hugepages: []Hugepages{{2 * mib, 1024, 1000}, {gib, 16, 12}},
+		Performance: &Performance{ReadMiBps: 262144, WriteMiBps: 176128, ReadNs: 90, WriteNs: 96},
+		PCI: []Function{
+			NVIDIA("0000:17:00.0", 0, 0), NVIDIA("0000:2a:00.0", 0, 1), NVIDIA("0000:bd:00.0", last, 2), NVIDIA("0000:ca:00.0", last, 3),
+			ConnectX("0000:3b:00.0", 0, "ens1f0np0", 0, 8), ConnectX("0000:3b:00.1", 0, "ens1f1np1", 1, 4),
+			ConnectX("0000:a8:00.0", last, "ens2np0", 2, 0), NVMe("0000:01:00.0", 0, 0), NVMe("0000:81:00.0", last, 1),
+		},
+		IOMMU: true, Resctrl: intelResctrl(),
+	}
+	if zonesPerSocket == 1 {
+		m.Numbering = Interleaved
+	}
+	return m
+}
+
+// intelResctrl is that of a Xeon of the Sapphire Rapids generation.
+func intelResctrl() *Resctrl {
+	return &Resctrl{
+		CLOSIDs: 15, Ways: 15, ShareableMask: 0x6000, MinBandwidth: 10, BandwidthStep: 10,
+		RMIDs: 320, Features: []string{"llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"},
+	}
+}
+
+// xeonMaxCache has high-bandwidth memory as a cache in front of the ordinary one, and four zones a socket.
+func xeonMaxCache() Machine {
+	return Machine{
+		Sockets: 2, ZonesPerSocket: 4, CoresPerSocket: 32, Threads: 2, MaxMHz: 3500, BaseMHz: 1900,
+		MemoryBytes: 128 * gib, SideCacheBytes: 16 * gib,
+		Performance: &Performance{ReadMiBps: 65536, WriteMiBps: 65536, ReadNs: 110, WriteNs: 110},
+		Resctrl:     intelResctrl(),
+	}
+}
+
+// epyc2S has eight dies of cores a socket, each with an L3 of its own. The kernel counts no dies on this generation.
+func epyc2S(zonesPerSocket, coresPerSocket int) Machine {
+	zones := 2 * zonesPerSocket
+	return Machine{
+		Make: AMD, Sockets: 2, ZonesPerSocket: zonesPerSocket, L3sPerSocket: 8, CoresPerSocket: coresPerSocket, Threads: 2,
+		MemoryBytes: 1024 * gib / uint64(zones), Hugepages: []Hugepages{{2 * mib, 0, 0}, {gib, 8, 8}}, MaxMHz: 3675,
+		PCI: []Function{
+			NVIDIA("0000:01:00.0", zones/4, 0), NVIDIA("0000:25:00.0", 0, 1), NVIDIA("0000:81:00.0", zones-1, 2),
+			ConnectX("0000:41:00.0", 0, "enp65s0np0", 0, 16), ConnectX("0000:c1:00.0", zones/2, "enp193s0np0", 1, 16),
+			NVMe("0000:61:00.0", 0, 0), NVMe("0000:64:00.0", 0, 1), NVMe("0000:e1:00.0", zones/2, 2),
+		},
+		IOMMU: true,
+		Resctrl: &Resctrl{
+			CLOSIDs: 16, Ways: 16, Sparse: true, MinBandwidth: 1, BandwidthStep: 1,
+			RMIDs: 256, Features: []string{"llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"},
+		},
+	}
+}
+
+// graceHopper has one zone of CPUs, the GPU's memory as a zone, and seven more initiators for slices of the GPU.
+func graceHopper() Machine {
+	const gpu = "0009:01:00.0"
+	m := Machine{
+		Make: Arm, CoresPerSocket: 72, MemoryBytes: 480 * gib, PageBytes: 64 << 10, MaxMHz: 3456,
+		Performance: &Performance{ReadMiBps: 380000, WriteMiBps: 350000, ReadNs: 130, WriteNs: 130},
+		ExtraZones: []Zone{{
+			ID: 1, Kind: GPU, GPU: gpu, MemoryBytes: 96 * gib,
+			Performance: &Performance{ReadMiBps: 290000, WriteMiBps: 280000, ReadNs: 800, WriteNs: 800},
+		}},
+		Distances: [][]int{{10}},
+		PCI: []Function{
+			NVIDIA(gpu, 0, 0), ConnectX("0000:01:00.0", 0, "enp1s0np0", 0, 0), NVMe("0004:01:00.0", 0, 0),
+		},
+	}
+	for id := 2; id <= 8; id++ {
+		m.ExtraZones = append(m.ExtraZones, Zone{ID: id, Kind: Initiator})
+	}
+	for range m.ExtraZones { // from the CPUs 80; between parts of the GPU there is no way to go
+		size := len(m.Distances)
+		row := make([]int, size+1)
+		for i := range m.Distances {
+			row[i] = 255
+			if i == 0 {
+				row[i] = 80
+			}
+			m.Distances[i] = append(m.Distances[i], row[i])
+		}
+		row[size] = 10
+		m.Distances = append(m.Distances, row)
+	}
+	return m
+}
+
+func hybridLaptop() Machine {
+	return Machine{
+		CoresPerSocket: 6, Threads: 2, Hybrid: &Hybrid{Efficient: 8, EfficientMaxMHz: 3500}, Numbering: Adjacent,
+		MemoryBytes: 32 * gib, MaxMHz: 4700, BaseMHz: 2700,
+		PCI: []Function{NVMe("0000:02:00.0", NoZone, 0)}, IOMMU: true,
+	}
+}
+
+// hybridLaptopLowPower has three kinds of cores, none with siblings.
+func hybridLaptopLowPower() Machine {
+	return Machine{
+		CoresPerSocket: 6, Hybrid: &Hybrid{Efficient: 8, LowPower: 2, EfficientMaxMHz: 4400}, Numbering: Adjacent,
+		MemoryBytes: 32 * gib, MaxMHz: 5100, BaseMHz: 2000,
+		PCI: []Function{NVMe("0000:02:00.0", NoZone, 0)},
+	}
+}
+
+// cxlExpander has memory of a CXL card on socket 1 as zone 2.
+func cxlExpander() Machine {
+	return Machine{
+		Sockets: 2, CoresPerSocket: 16, Threads: 2, MemoryBytes: 256 * gib, MaxMHz: 3800, BaseMHz: 2400,
+		Performance: &Performance{ReadMiBps: 262144, WriteMiBps: 176128, ReadNs: 100, WriteNs: 100},
+		ExtraZones: []Zone{{
+			ID: 2, Kind: CXL, MemoryBytes: 128 * gib, Near: 1, Tier: 22,
+			Performance: &Performance{ReadMiBps: 30720, WriteMiBps: 24576, ReadNs: 250, WriteNs: 260},
+		}},
+		Distances: [][]int{{10, 21, 24}, {21, 10, 14}, {24, 14, 10}},
+		PCI: []Function{
+			{
+				Address: "0000:99:00.0", Zone: 1, Class: 0x050210, Driver: "cxl_pci", Vendor: 0x1e98, Device: 0x00ab,
+				SpeedGTps: 32, Width: 8,
+			},
+			NVMe("0000:4c:00.0", 0, 0),
+		},
+		Resctrl: intelResctrl(),
+	}
+}
+
+// offlineAndHotplug has a core without an online CPU (3 and 19), one with a single thread (9 of 9 and 25), and four
+// CPUs that could be plugged in. Its network card tells its zone by its port alone.
+func offlineAndHotplug() Machine {
+	card := ConnectX("0000:3b:00.0", 1, "ens1np0", 0, 0)
+	card.HidesZone = true
+	return Machine{
+		Sockets: 2, CoresPerSocket: 8, Threads: 2, Absent: "28-31", Offline: "3,9,19", Isolated: "4-5,20-21", NoHZFull: "4-5,20-21",
+		MemoryBytes: 64 * gib, PossibleZones: 8, PCI: []Function{card},
+	}
+}
+
+// sparseNodes has zone ids with holes, a zone of CPUs without memory, one of memory without CPUs and an empty one.
+func sparseNodes() Machine {
+	return Machine{
+		Sockets: 4, CoresPerSocket: 4, ZoneIDs: []int{0, 1, 33, 72}, PossibleZones: 128, MemoryBytes: 16 * gib,
+		ZoneMemory: map[int]uint64{1: 0, 72: 8 * gib},
+		ExtraZones: []Zone{{ID: 34, MemoryBytes: 4 * gib, Near: 33}, {ID: 45, Kind: Empty, Near: 72}},
+		PCI:        []Function{NVMe("0000:02:00.0", 72, 0)},
+	}
+}
+
+func noNUMA() Machine {
+	return Machine{
+		CoresPerSocket: 4, Threads: 2, MemoryBytes: 8 * gib, Hugepages: []Hugepages{{2 * mib, 64, 60}}, NoNUMA: true,
+		PCI: []Function{NVMe("0000:02:00.0", NoZone, 0)},
+	}
+}
+
+// cpus512 and cpus1024 are for measuring.
+func cpus512() Machine {
+	return Machine{
+		Make: AMD, Sockets: 2, L3sPerSocket: 16, CoresPerSocket: 128, Threads: 2, MemoryBytes: 768 * gib,
+		Hugepages: []Hugepages{{2 * mib, 4096, 4096}, {gib, 32, 32}},
+		PCI:       []Function{NVIDIA("0000:01:00.0", 0, 0), ConnectX("0000:81:00.0", 1, "enp129s0np0", 0, 32)},
+	}
+}
+
+func cpus1024() Machine {
+	m := Machine{
+		Sockets: 8, ZonesPerSocket: 2, L3sPerSocket: 8, CoresPerSocket: 64, Threads: 2, MemoryBytes: 256 * gib,
+		Hugepages: []Hugepages{{2 * mib, 1024, 1024}, {gib, 4, 4}},
+	}
+	for zone := range 16 {
+		m.PCI = append(m.PCI, NVMe(fmt.Sprintf("%04x:01:00.0", zone), zone, zone))
+	}
+	return m
+}

@@ -1,0 +1,173 @@
+package numa
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const pciFolder = "sys/bus/pci/devices"
+
+// readPCI reads every PCI function. Its entry is a link to where it is in the tree of devices; a recorded machine may
+// have a folder there instead, which says less.
+func (t tree) readPCI(m *Machine) error {
+	names, err := t.entries(pciFolder)
+	if err != nil {
+		return err
+	}
+	addresses := make([]pciAddress, 0, len(names))
+	for _, name := range names {
+		address, err := parsePCIAddress(name)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", pciFolder, err)
+		}
+		addresses = append(addresses, address)
+	}
+	slices.SortFunc(addresses, pciAddress.compare)
+	for _, address := range addresses {
+		function := PCIFunction{Address: address.String()}
+		folder := pciFolder + "/" + function.Address
+		if device, ok := t.link(folder); ok {
+			folder = device
+		}
+		for _, read := range []func(string, *PCIFunction) error{
+			t.pciIdentity, t.pciVirtualFunctions, t.pciLink, t.pciChildren,
+		} {
+			if err := read(folder, &function); err != nil {
+				return err
+			}
+		}
+		if function.Zone, err = t.pciZone(folder, m); err != nil {
+			return err
+		}
+		m.PCI = append(m.PCI, function)
+	}
+	return nil
+}
+
+// pciIdentity reads what the function is and where it hangs.
+func (t tree) pciIdentity(folder string, f *PCIFunction) error {
+	f.Kind = OtherFunction
+	var err error
+	if f.Class, err = pointer(t, folder+"/class", parsePCINumber[uint32](24)); err != nil {
+		return err
+	}
+	if f.Class != nil {
+		f.Kind = functionKind(*f.Class)
+	}
+	if f.Vendor, err = pointer(t, folder+"/vendor", parsePCINumber[uint16](16)); err != nil {
+		return err
+	}
+	if f.Device, err = pointer(t, folder+"/device", parsePCINumber[uint16](16)); err != nil {
+		return err
+	}
+	if driver, ok := t.link(folder + "/driver"); ok {
+		f.Driver = path.Base(driver)
+	}
+	for name := range strings.SplitSeq(folder, "/") {
+		if isRootBus(name) {
+			f.Root = name
+			break
+		}
+	}
+	if group, ok := t.link(folder + "/iommu_group"); ok {
+		number, err := parseInt(path.Base(group))
+		if err != nil {
+			return fmt.Errorf("read %s/iommu_group: %w", folder, err)
+		}
+		f.IOMMU = &number
+	}
+	return nil
+}
+
+// parsePCINumber returns a parser of a hexadecimal number with 0x before it.
+func parsePCINumber[T uint16 | uint32](bits int) func(string) (T, error) {
+	return func(text string) (T, error) {
+		digits, prefixed := strings.CutPrefix(text, "0x")
+		number, err := strconv.ParseUint(digits, 16, bits)
+		if err != nil || !prefixed {
+			return 0, fmt.Errorf("%.80q is not a hexadecimal number of %d bits such as 0x8086", text, bits)
+		}
+		return T(number), nil
+	}
+}
+
+// functionKind goes by the PCI Code and ID Assignment Specification.
+func functionKind(class uint32) FunctionKind {
+	const base, sub = 16, 8
+	switch {
+	case class>>base == 0x03, class>>base == 0x12:
+		return GPUFunction
+	case class>>base == 0x02, class>>sub == 0x0c06:
+		return NICFunction
+	case class>>sub == 0x0108:
+		return NVMeFunction
+	case class>>base == 0x06:
+		return BridgeFunction
+	}
+	return OtherFunction
+}
+
+// pciVirtualFunctions reads whose virtual function it is, or which it has.
+func (t tree) pciVirtualFunctions(folder string, f *PCIFunction) error {
+	if physfn, ok := t.link(folder + "/physfn"); ok {
+		f.PhysFn = path.Base(physfn)
+		return nil
+	}
+	total, err := pointer(t, folder+"/sriov_totalvfs", parseInt)
+	if err != nil || total == nil {
+		return err
+	}
+	f.TotalVFs = total
+	numbers, err := t.numbered(folder, "virtfn")
+	for number := range numbers.All() {
+		if virtfn, ok := t.link(fmt.Sprintf("%s/virtfn%d", folder, number)); ok {
+			f.VirtFns = append(f.VirtFns, path.Base(virtfn))
+		}
+	}
+	return err
+}
+
+// pciChildren reads the names of what the function's driver made of it.
+func (t tree) pciChildren(folder string, f *PCIFunction) error {
+	parents := []string{folder}
+	if f.Driver == "virtio-pci" { // the device is one level further down
+		names, err := t.entries(folder)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if isNumbered(name, "virtio") {
+				parents = append(parents, folder+"/"+name)
+			}
+		}
+	}
+	for _, parent := range parents {
+		for _, child := range []struct {
+			names    *[]string
+			folder   string
+			prefixes []string // of <prefix><N>; nil for any name
+		}{
+			{&f.Net, "net", nil},
+			{&f.Infiniband, "infiniband", nil},
+			{&f.NVMe, "nvme", []string{"nvme"}},
+			{&f.DRM, "drm", []string{"card", "renderD"}},
+			{&f.VFIO, "vfio-dev", []string{"vfio"}},
+		} {
+			names, err := t.entries(parent + "/" + child.folder)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if child.prefixes == nil || slices.ContainsFunc(child.prefixes, func(prefix string) bool {
+					return isNumbered(name, prefix)
+				}) {
+					*child.names = append(*child.names, name)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package numa
+
+import (
+	"fmt"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// readAccess reads what a zone is and how CPUs reach its memory: kinds, nearest zones with CPUs, performance, and the
+// caches in front of the memory.
+func (t tree) readAccess(m *Machine) error {
+	var withCPUs cpuset.Set
+	for i := range m.Zones {
+		if !m.Zones[i].CPUs.IsEmpty() {
+			withCPUs = withCPUs.Union(cpuset.New(m.Zones[i].ID))
+		}
+	}
+	devices, err := t.zoneDevices(m.Zones)
+	if err != nil {
+		return err
+	}
+	for i := range m.Zones {
+		zone := &m.Zones[i]
+		zone.Kind = devices.kind(*zone)
+		folder, initiators, err := t.access(zone.ID, withCPUs)
+		if err != nil {
+			return err
+		}
+		if initiators.IsEmpty() {
+			initiators = devices.gpuZone(zone.ID, m.PCI).Intersection(withCPUs)
+		}
+		zone.Nearest = nearest(*zone, initiators, withCPUs)
+		if folder != "" {
+			if zone.Performance, err = t.performance(folder); err != nil {
+				return err
+			}
+		}
+		if zone.SideCaches, err = t.sideCaches(zoneFolder(zone.ID) + "/memory_side_cache"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// access returns the folder that describes how the best initiators with CPUs access the zone's memory, and which zones
+// they are. Class 1 is of CPUs only; class 0, all that Linux 5.2 to 5.8 have, may be of another device. The folder is
+// "" where there is neither. Documentation/admin-guide/mm/numaperf.rst.
+func (t tree) access(zone int, withCPUs cpuset.Set) (folder string, initiators cpuset.Set, err error) {
+	for _, class := range []int{1, 0} {
+		folder = fmt.Sprintf("%s/access%d/initiators", zoneFolder(zone), class)
+		listed, err := t.numbered(folder, "node")
+		if err != nil {
+			return "", cpuset.Set{}, err
+		}
+		if listed = listed.Intersection(withCPUs); !listed.IsEmpty() {
+			return folder, listed, nil
+		}
+	}
+	return "", cpuset.Set{}, nil
+}
+
+// nearest returns the id of the zone with CPUs that is nearest: itself, else of its initiators, else of all. Of several
+// it is the one at the smallest distance, then the one with the lowest id; nil where nothing tells.
+func nearest(zone Zone, initiators, withCPUs cpuset.Set) *int {
+	if withCPUs.Contains(zone.ID) {
+		return new(zone.ID)
+	}
+	candidates := initiators
+	if candidates.IsEmpty() {
+		candidates = withCPUs
+	}
+	var best *Distance
+	for i, distance := range zone.Distances {
+		if candidates.Contains(distance.Zone) && (best == nil || distance.Value < best.Value) {
+			best = &zone.Distances[i]
+		}
+	}
+	if best != nil {
+		return new(best.Zone)
+	}
+	if first, ok := initiators.First(); ok {
+		return new(first)
+	}
+	return nil
+}
+
+// performance reads one access class; nil where it has no value. The kernel prints 0 where the firmware gives none.
+func (t tree) performance(folder string) (*Performance, error) {
+	var p Performance
+	known := false
+	for _, field := range []struct {
+		value **uint64
+		file  string
+	}{
+		{&p.ReadBandwidthMiBps, "read_bandwidth"},
+		{&p.WriteBandwidthMiBps, "write_bandwidth"},
+		{&p.ReadLatencyNs, "read_latency"},
+		{&p.WriteLatencyNs, "write_latency"},
+	} {
+		value, err := t.positive(folder + "/" + field.file)
+		if err != nil {
+			return nil, err
+		}
+		*field.value = value
+		known = known || value != nil
+	}
+	if !known {
+		return nil, nil
+	}
+	return &p, nil
+}
+
+// sideCaches reads the index<Level> folders.
+func (t tree) sideCaches(folder string) ([]SideCache, error) {
+	levels, err := t.numbered(folder, "index")
+	if err != nil {
+		return nil, err
+	}
+	var caches []SideCache
+	for level := range levels.All() {
+		cache := SideCache{Level: level}
+		if cache.SizeBytes, err = t.positive(fmt.Sprintf("%s/index%d/size", folder, level)); err != nil {
+			return nil, err
+		}
+		if cache.LineBytes, err = t.positive(fmt.Sprintf("%s/index%d/line_size", folder, level)); err != nil {
+			return nil, err
+		}
+		caches = append(caches, cache)
+	}
+	return caches, nil
+}

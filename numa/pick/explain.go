@@ -1,0 +1,190 @@
+package pick
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Explanation says what a choice is made of and why. All counts are of what was free before.
+type Explanation struct {
+	CPUs        int
+	Zones       int // that it has CPUs of
+	WholeCores  int // that nobody else can have a part of
+	SharedCPUs  int // on cores that others have a part of already, or of which the request avoids a part
+	BrokenCPUs  int // on cores that were free and that others can have a part of now
+	BrokenCores int // those cores
+	IdleCPUs    int // siblings kept idle
+	OutsideCPUs int // on cores without an L3
+	L3s         int
+	L3          int // Cache.ID, if L3s is 1
+	L3Free      int // free CPUs in that L3, or free cores with OneThreadPerCore; of the zone, if Zones is 1 too
+	FreeCores   int // whole cores that were free
+	Reason      Reason
+}
+
+// Reason says why a choice is in the L3s that it is in.
+type Reason uint8
+
+// The reasons.
+const (
+	NoReason      Reason = iota // nothing to explain, or several zones, or some CPUs came first for being isolated
+	Tightest                    // no L3 with fewer free CPUs has it at the same cost in cores
+	NoneHasFree                 // no L3 has as many CPUs free, or as many cores with OneThreadPerCore
+	NoneHasCores                // no L3 has as many whole cores free
+	FewerShared                 // in any one L3 the claim would share more cores
+	NoneUnbroken                // in any one L3 the claim would break a core
+	BrokenFirst                 // single threads fill broken cores before others
+	EvenlyDivided               // a spread claim
+)
+
+// explain counts again what was chosen of the zone, from the choice alone.
+func (j *job) explain(n int, usable *words, choice *Choice) {
+	z, why := j.zone, &choice.Why
+	cpus, idle := choice.CPUs.Words(), choice.Idle.Words()
+	why.Zones++
+	why.FreeCores += j.coresFree
+	for i := range z.domains {
+		d, here := &z.domains[i], 0
+		if j.load[i] == 0 {
+			continue
+		}
+		for at := d.first; at < d.last; at++ {
+			c := &z.cores[at]
+			mine := z.count(c, cpus)
+			if mine == 0 {
+				continue
+			}
+			kept := z.count(c, idle)
+			here, why.IdleCPUs = here+mine, why.IdleCPUs+kept
+			switch {
+			case mine+kept == c.size:
+				why.WholeCores++
+			case mine+z.count(c, usable) == c.size:
+				why.BrokenCPUs, why.BrokenCores = why.BrokenCPUs+mine, why.BrokenCores+1
+			default:
+				why.SharedCPUs += mine
+			}
+		}
+		why.CPUs += here
+		if !d.hasL3 {
+			why.OutsideCPUs += here
+		} else if j.countL3(d) {
+			why.L3s++
+			why.L3, why.L3Free = d.l3, int(j.freeBefore[i])
+		}
+	}
+	if why.Reason = NoReason; why.Zones == 1 {
+		why.Reason = j.reason(n, why)
+	}
+}
+
+// countL3 reports whether the domain's L3 was not counted in another zone.
+func (j *job) countL3(d *domain) bool {
+	if j.caches == nil {
+		return true
+	}
+	counted := j.caches[d.cache]
+	j.caches[d.cache] = true
+	return !counted
+}
+
+// reason finds out why the choice, all of it in this zone, is in the L3s that it is in.
+func (j *job) reason(n int, why *Explanation) Reason {
+	r := &j.request
+	switch {
+	case r.Isolated == PreferIsolated || why.OutsideCPUs > 0:
+		return NoReason
+	case j.spread && r.L3 != RequireOneL3:
+		return EvenlyDivided
+	case why.L3s == 1:
+		return Tightest
+	case int(slices.Max(j.freeBefore)) < n:
+		return NoneHasFree
+	case r.L3 == PreferOneL3:
+		return NoneUnbroken
+	case j.threads && why.SharedCPUs > 0:
+		return BrokenFirst
+	case j.coresMost < why.WholeCores:
+		return NoneHasCores
+	default:
+		return FewerShared
+	}
+}
+
+// String is the explanation in one line, such as "4 whole cores in L3 2, the tightest with 8 free".
+func (e Explanation) String() string {
+	var what []string
+	if e.WholeCores > 0 {
+		what = append(what, counted(e.WholeCores, "whole core"))
+		if e.IdleCPUs > 0 {
+			what[0] = counted(e.WholeCores, "core") + " with " + counted(e.IdleCPUs, "cpu") + " kept idle"
+		}
+	}
+	if e.SharedCPUs > 0 {
+		shared := counted(e.SharedCPUs, "cpu") + " on broken cores"
+		switch e.FreeCores {
+		case 0:
+			shared += " because no whole core is free"
+		case e.WholeCores:
+			shared += " because no other whole core is free"
+		}
+		what = append(what, shared)
+	}
+	if e.BrokenCPUs > 0 {
+		what = append(what, counted(e.BrokenCPUs, "cpu")+" of "+counted(e.BrokenCores, "core")+" that it breaks")
+	}
+	if len(what) == 0 {
+		return "no cpus"
+	}
+	line := strings.Join(what, " and ") + e.where()
+	if e.Zones > 1 {
+		line += " of " + counted(e.Zones, "zone")
+	}
+	return line
+}
+
+// where is the L3s and the reason for them.
+func (e Explanation) where() string {
+	var in string
+	switch {
+	case e.L3s == 0:
+		return ""
+	case e.OutsideCPUs > 0:
+		return " in " + counted(e.L3s, "L3") + " and on cores without one"
+	case e.L3s == 1 && e.Zones == 1:
+		in = fmt.Sprintf(" in L3 %d", e.L3)
+	default:
+		in = " in " + counted(e.L3s, "L3")
+	}
+	free := "free"
+	if e.IdleCPUs > 0 {
+		free = "cores free"
+	}
+	switch e.Reason {
+	case Tightest:
+		return in + fmt.Sprintf(", the tightest with %d %s", e.L3Free, free)
+	case NoneHasFree:
+		return in + fmt.Sprintf(" because none has %d %s", e.CPUs, free)
+	case NoneHasCores:
+		return in + fmt.Sprintf(" because none has %s free", counted(e.WholeCores, "whole core"))
+	case FewerShared:
+		return in + " to share fewer cores"
+	case NoneUnbroken:
+		return in + " to break no core"
+	case BrokenFirst:
+		return in + " to fill broken cores first"
+	case EvenlyDivided:
+		return in + ", spread evenly"
+	default:
+		return in
+	}
+}
+
+// counted is "1 core" or "2 cores".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

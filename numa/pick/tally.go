@@ -1,0 +1,135 @@
+package pick
+
+import "github.com/dra-driver-numa/dra-driver-numa/numa"
+
+// tally is what is free in a zone, counted by domain. Broken cores are those of which others hold a part.
+type tally struct {
+	*zone
+	kind    numa.CoreType
+	threads bool    // SingleThreads
+	idle    bool    // one CPU of a core is taken, the others stay idle
+	sizes   []int   // what a whole core gives by class: zone.sizes, or one class of 1 if the others stay idle
+	kinds   int     // of cores: len(sizes) kinds of whole ones, then those of broken ones with 1, 2, … free CPUs
+	have    []int32 // how many cores there are: [domain*kinds+kind]
+	shared  []int32 // free CPUs on broken cores, by domain
+	free    []int32 // free CPUs, by domain; free whole cores where idle
+	dieFree []int32 // the same by die
+	total   int     // the same of the zone
+}
+
+func (t *tally) init(z *zone, r *Request, s *scratch) {
+	t.zone, t.kind, t.sizes, t.kinds = z, r.CoreType, z.sizes, z.kinds()
+	t.threads, t.idle = r.Cores == SingleThreads, r.Cores == OneThreadPerCore
+	if t.idle {
+		t.sizes = z.one[:]
+		t.kinds = 1
+	}
+	t.have = s.take(len(z.domains) * t.kinds)
+	t.shared, t.free, t.dieFree = s.take(len(z.domains)), s.take(len(z.domains)), s.take(z.dies)
+}
+
+// kinds returns how many kinds of cores a zone can have.
+func (z *zone) kinds() int {
+	if len(z.sizes) == 0 {
+		return 1
+	}
+	return len(z.sizes) + z.sizes[0] - 1
+}
+
+// read counts the usable CPUs.
+func (t *tally) read(usable *words) {
+	clear(t.have)
+	clear(t.dieFree)
+	t.total = 0
+	for i := range t.domains {
+		d := &t.domains[i]
+		have, free, shared := t.have[i*t.kinds:(i+1)*t.kinds], 0, 0
+		for at := d.first; at < d.last; at++ {
+			kind, cpus := t.kindOf(&t.cores[at], usable)
+			if cpus == 0 {
+				continue
+			}
+			have[kind]++
+			free += cpus
+			if kind >= len(t.sizes) {
+				shared += cpus
+			}
+		}
+		t.free[i], t.shared[i] = int32(free), int32(shared)
+		t.dieFree[d.die] += int32(free)
+		t.total += free
+	}
+}
+
+// kindOf returns which kind of core it is and how many CPUs it gives; cpus is 0 for a core that is not for the request.
+func (t *tally) kindOf(c *core, usable *words) (kind, cpus int) {
+	if t.kind != "" && t.kind != c.kind {
+		return 0, 0
+	}
+	cpus = t.count(c, usable)
+	switch whole := cpus == c.size; {
+	case t.idle && whole:
+		return 0, 1
+	case t.idle:
+		return 0, 0
+	case whole:
+		return c.class, cpus
+	default:
+		return len(t.sizes) + cpus - 1, cpus
+	}
+}
+
+// wholeCores returns how many whole cores are free, and how many in the domain that has most.
+func (t *tally) wholeCores() (most, all int) {
+	for i := range t.domains {
+		here := 0
+		for _, n := range t.have[i*t.kinds : i*t.kinds+len(t.sizes)] {
+			here += int(n)
+		}
+		most, all = max(most, here), all+here
+	}
+	return most, all
+}
+
+// room returns how many CPUs a request can get; with an L3 required, the domain that has the most.
+func (t *tally) room(l3 L3Policy) int {
+	if l3 != RequireOneL3 {
+		return t.total
+	}
+	most := 0
+	for i, free := range t.free {
+		if t.domains[i].hasL3 {
+			most = max(most, int(free))
+		}
+	}
+	return most
+}
+
+// sum is what several domains have together.
+type sum struct {
+	whole  []int32 // free whole cores, by class
+	shared int     // free CPUs on broken cores
+	free   int     // free CPUs
+}
+
+// add counts a domain n times, or takes it out again with n = -1.
+func (s *sum) add(t *tally, domain int, n int) {
+	for class := range s.whole {
+		s.whole[class] += int32(n) * t.have[domain*t.kinds+class]
+	}
+	s.shared += n * int(t.shared[domain])
+	s.free += n * int(t.free[domain])
+}
+
+// fill takes whole cores for n CPUs, the largest first, and none that is larger than what is still wanted. That is as
+// many CPUs as whole cores can give if each size divides the next: 1, 2, 4 and 8 threads do. rest CPUs are then
+// wanted still; spare tells whether a whole core is left, which has more than that.
+func (s *sum) fill(sizes []int, n int) (cores, rest int, spare bool) {
+	rest = n
+	for class, size := range sizes {
+		taken := min(int(s.whole[class]), rest/size)
+		cores, rest = cores+taken, rest-taken*size
+		spare = spare || taken < int(s.whole[class])
+	}
+	return cores, rest, spare
+}

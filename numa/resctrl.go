@@ -1,0 +1,141 @@
+package numa
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Resctrl is what the kernel can allocate and monitor, /sys/fs/resctrl/info;
+// Documentation/filesystems/resctrl.rst.
+type Resctrl struct {
+	Caches     []CacheAllocation     // L2, L3, or their CODE and DATA halves, by name
+	Bandwidths []BandwidthAllocation // MB, SMBA, by name
+	Monitors   []Monitoring          // L3_MON, by name
+}
+
+// CacheAllocation is one resource whose ways can be given to groups.
+type CacheAllocation struct {
+	Name          string // L2, L2CODE, L2DATA, L3, L3CODE, L3DATA
+	CLOSIDs       int    // how many groups there can be, the default one included
+	Mask          uint64 // cbm_mask: a bit for each unit that can be given
+	MinBits       int    // the least bits of a mask
+	ShareableMask uint64 // bits that others, such as DMA, use as well
+	Sparse        bool   // masks need not be contiguous
+}
+
+// BandwidthAllocation is one resource whose bandwidth can be throttled.
+type BandwidthAllocation struct {
+	Name         string // MB, SMBA
+	CLOSIDs      int
+	MinBandwidth int  // min_bandwidth, in the unit of schemata: percent on Intel, 1/8 GB/s on AMD
+	Granularity  int  // bandwidth_gran, in that unit
+	Linear       bool // delay_linear
+}
+
+// Monitoring is one resource that can be watched.
+type Monitoring struct {
+	Name     string // L3_MON
+	RMIDs    int    // how many groups can be watched
+	Features []string
+}
+
+const resctrlFolder = "sys/fs/resctrl/info"
+
+// readResctrl reads the resources that the kernel describes. One that lacks a number which is needed to use it is left
+// out.
+func (t tree) readResctrl(m *Machine) error {
+	names, err := t.entries(resctrlFolder)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	m.Resctrl = &Resctrl{}
+	for _, name := range names {
+		for _, read := range []func(string, *Resctrl) error{t.cacheAllocation, t.bandwidthAllocation, t.monitoring} {
+			if err := read(name, m.Resctrl); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t tree) cacheAllocation(name string, r *Resctrl) error {
+	folder := resctrlFolder + "/" + name
+	mask, found, err := parseFile(t, folder+"/cbm_mask", parseBitMask)
+	if err != nil || !found {
+		return err
+	}
+	cache := CacheAllocation{Name: name, Mask: mask}
+	complete, err := t.numbers(folder, map[string]*int{"num_closids": &cache.CLOSIDs, "min_cbm_bits": &cache.MinBits})
+	if err != nil || !complete {
+		return err
+	}
+	if cache.ShareableMask, _, err = parseFile(t, folder+"/shareable_bits", parseBitMask); err != nil {
+		return err
+	}
+	if cache.Sparse, _, err = parseFile(t, folder+"/sparse_masks", parseFlag); err != nil {
+		return err
+	}
+	r.Caches = append(r.Caches, cache)
+	return nil
+}
+
+func (t tree) bandwidthAllocation(name string, r *Resctrl) error {
+	folder := resctrlFolder + "/" + name
+	bandwidth := BandwidthAllocation{Name: name}
+	complete, err := t.numbers(folder, map[string]*int{
+		"min_bandwidth": &bandwidth.MinBandwidth, "bandwidth_gran": &bandwidth.Granularity,
+		"num_closids": &bandwidth.CLOSIDs,
+	})
+	if err != nil || !complete {
+		return err
+	}
+	if bandwidth.Linear, _, err = parseFile(t, folder+"/delay_linear", parseFlag); err != nil {
+		return err
+	}
+	r.Bandwidths = append(r.Bandwidths, bandwidth)
+	return nil
+}
+
+func (t tree) monitoring(name string, r *Resctrl) error {
+	folder := resctrlFolder + "/" + name
+	monitoring := Monitoring{Name: name}
+	complete, err := t.numbers(folder, map[string]*int{"num_rmids": &monitoring.RMIDs})
+	if err != nil || !complete {
+		return err
+	}
+	features, _, err := t.text(folder + "/mon_features")
+	monitoring.Features = strings.Fields(features)
+	r.Monitors = append(r.Monitors, monitoring)
+	return err
+}
+
+// numbers reads the files of a folder; complete is false where one is absent.
+func (t tree) numbers(folder string, files map[string]*int) (complete bool, err error) {
+	for file, number := range files {
+		value, found, err := parseFile(t, folder+"/"+file, parseInt)
+		if err != nil || !found {
+			return false, err
+		}
+		*number = value
+	}
+	return true, nil
+}
+
+// parseBitMask reads a hexadecimal mask such as 7ff.
+func parseBitMask(text string) (uint64, error) {
+	mask, err := strconv.ParseUint(text, 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%.80q is not a hexadecimal mask of 64 bits", text)
+	}
+	return mask, nil
+}
+
+// parseFlag reads 0 or 1.
+func parseFlag(text string) (bool, error) {
+	if text != "0" && text != "1" {
+		return false, fmt.Errorf("%.80q is neither 0 nor 1", text)
+	}
+	return text == "1", nil
+}

@@ -1,0 +1,109 @@
+package numa
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// readZones reads what the folders of the online NUMA nodes say, and the files that describe all of them.
+func (t tree) readZones(m *Machine) error {
+	online, err := t.onlineZones()
+	if err != nil {
+		return err
+	}
+	var seen cpuset.Set
+	for id := range online.All() {
+		zone, err := t.zone(id, online, m.Online)
+		if err != nil {
+			return err
+		}
+		if both := zone.CPUs.Intersection(seen); !both.IsEmpty() {
+			return fmt.Errorf("read %s: cpus %s are also in another node", zoneFolder(id), both)
+		}
+		seen = seen.Union(zone.CPUs)
+		m.Zones = append(m.Zones, zone)
+	}
+	if online.IsEmpty() { // a kernel without NUMA support: all memory is one zone
+		zone := Zone{CPUs: m.Online}
+		if err := t.readMemory(&zone, "proc/meminfo", "sys/kernel/mm/hugepages"); err != nil {
+			return err
+		}
+		m.Zones = []Zone{zone}
+	}
+	if err := t.readWatermarks(m.Zones); err != nil {
+		return err
+	}
+	return t.readMemoryTiers(m.Zones)
+}
+
+// zone reads the node's own folder.
+func (t tree) zone(id int, onlineZones, onlineCPUs cpuset.Set) (Zone, error) {
+	folder := zoneFolder(id)
+	listed, err := t.set(folder+"/cpulist", folder+"/cpumap")
+	if err != nil {
+		return Zone{}, err
+	}
+	zone := Zone{ID: id, CPUs: listed.Intersection(onlineCPUs)} // some kernels list offline CPUs as well
+	if zone.Distances, err = t.distances(folder+"/distance", onlineZones); err != nil {
+		return Zone{}, err
+	}
+	err = t.readMemory(&zone, folder+"/meminfo", folder+"/hugepages")
+	return zone, err
+}
+
+func zoneFolder(id int) string { return fmt.Sprintf("%s/node%d", nodeFolder, id) }
+
+// onlineZones reads node/online, or without it takes the node<N> folders: an offline node has none. It is empty on a
+// kernel without NUMA support.
+func (t tree) onlineZones() (cpuset.Set, error) {
+	online, found, err := parseFile(t, nodeFolder+"/online", cpuset.Parse)
+	if err != nil || found {
+		return online, err
+	}
+	return t.numbered(nodeFolder, "node")
+}
+
+// distances reads one row of the distance table. Its columns are the nodes that were online when it was printed, in
+// ascending order, not the node ids. A row with as many columns as there are possible nodes is read by those; one of
+// any other length says nothing about which column is whose.
+func (t tree) distances(name string, online cpuset.Set) ([]Distance, error) {
+	row, _, err := parseFile(t, name, parseDistances)
+	if err != nil {
+		return nil, err
+	}
+	columns := online
+	if len(row) != online.Size() {
+		if columns, _, err = parseFile(t, nodeFolder+"/possible", cpuset.Parse); err != nil {
+			return nil, err
+		}
+	}
+	if len(row) != columns.Size() {
+		return nil, nil
+	}
+	var distances []Distance
+	for id := range columns.All() {
+		if online.Contains(id) {
+			distances = append(distances, Distance{Zone: id, Value: row[0]})
+		}
+		row = row[1:]
+	}
+	return distances, nil
+}
+
+// parseDistances reads numbers with white space between them, one for each node at most.
+func parseDistances(text string) ([]int, error) {
+	var row []int
+	for field := range strings.FieldsSeq(text) {
+		distance, err := parseInt(field)
+		if err != nil {
+			return nil, err
+		}
+		if distance < 0 || len(row) == cpuset.MaxCPUs {
+			return nil, fmt.Errorf("%d is not a distance, or the row is longer than %d", distance, cpuset.MaxCPUs)
+		}
+		row = append(row, distance)
+	}
+	return row, nil
+}
