@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
+)
+
+// answer is what pick says.
+type answer struct {
+	CPUs     cpuset.Set `json:"cpus"`
+	Idle     cpuset.Set `json:"idle"` // siblings that nobody else gets either
+	Nodes    []part     `json:"nodes"`
+	Why      string     `json:"why"`
+	Tried    []refusal  `json:"tried"`    // before these nodes
+	Reserved cpuset.Set `json:"reserved"` // CPUs that no claim gets
+	Used     cpuset.Set `json:"used"`     // CPUs that other claims hold
+}
+
+// part is what one NUMA node gives.
+type part struct {
+	Node int        `json:"node"`
+	CPUs cpuset.Set `json:"cpus"`
+}
+
+// refusal is a NUMA node that cannot give the CPUs.
+type refusal struct {
+	Node int    `json:"node"`
+	Why  string `json:"why"`
+}
+
+func newAnswer(machine numa.Machine, chosen pick.Choice, tried []refusal) answer {
+	a := answer{CPUs: chosen.CPUs, Idle: chosen.Idle, Why: chosen.Why.String(), Nodes: []part{}, Tried: []refusal{}}
+	a.Tried = append(a.Tried, tried...)
+	for i := range machine.Zones {
+		zone := &machine.Zones[i]
+		if cpus := zone.CPUs.Intersection(chosen.CPUs); !cpus.IsEmpty() {
+			a.Nodes = append(a.Nodes, part{zone.ID, cpus})
+		}
+	}
+	return a
+}
+
+func (a answer) write(w io.Writer, format string) error {
+	if format == "json" {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(a)
+	}
+	_, err := io.WriteString(w, a.text())
+	return err
+}
+
+// text has a line for each fact that there is.
+func (a answer) text() string {
+	var b strings.Builder
+	line := func(key, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-10s %s\n", key, value)
+		}
+	}
+	line("cpus", a.CPUs.String())
+	line("idle", a.Idle.String())
+	for _, node := range a.Nodes {
+		line(fmt.Sprintf("node %d", node.Node), node.CPUs.String())
+	}
+	line("why", a.Why)
+	for _, t := range a.Tried {
+		line("not", fmt.Sprintf("node %d: %s", t.Node, t.Why))
+	}
+	line("reserved", a.Reserved.String())
+	line("used", a.Used.String())
+	return b.String()
+}

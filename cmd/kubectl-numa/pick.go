@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
+)
+
+// picking is what the flags of pick say.
+type picking struct {
+	cli
+	root   string
+	config string
+	cpus   int
+	zones  string
+	used   string
+	policy policy
+	output *choice
+}
+
+func (c cli) pickCommand() *cobra.Command {
+	p := picking{cli: c, output: newChoice("text", "json")}
+	command := &cobra.Command{
+		Use:   "pick",
+		Short: "Say which CPUs a claim would get now, and why",
+		Long: `Say which CPUs a claim would get now, and why.
+
+Without --zone, NUMA nodes are tried in their order, and the first one that has
+the CPUs gives them. Several nodes give an even part of the CPUs each. The
+scheduler asks for whole cores: it rounds the CPUs of a claim up to them.
+
+--policy has, separated by commas, key=value or a value that only one key has:
+` + policyHelp(),
+		Example: c.examples(`
+# 8 CPUs on this machine, as whole cores of the first NUMA node that has them
+pick --cpus 8
+# 4 cores in one L3 of NUMA node 1, with their siblings idle, while others hold some
+pick --cpus 4 --zone 1 --used 24-31,72-79 --policy one-thread-per-core,l3=require
+# 16 CPUs from both NUMA nodes of a copy of another machine's sys and proc
+pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
+		Args: c.flagsOnly,
+		RunE: func(*cobra.Command, []string) error { return p.run() },
+	}
+	addRoot(command, &p.root)
+	addConfig(command, &p.config)
+	flags := command.Flags()
+	flags.IntVar(&p.cpus, "cpus", 0, "`number` of CPUs that the claim asks for; required")
+	flags.StringVar(&p.zones, "zone", "", "`list` of NUMA nodes that give the CPUs, such as 0 or 0,1 (default: the first that can)")
+	flags.StringVar(&p.used, "used", "", "`list` of CPUs that other claims hold, such as 4-7,36-39")
+	flags.Var(&p.policy, "policy", "what else the claim asks for")
+	p.output.addTo(command, "output", "o", "how to say it")
+	complete(command, "zone", func(*cobra.Command) []string { return p.zoneNames() })
+	complete(command, "policy", func(*cobra.Command) (values []string) {
+		for _, key := range policyKeys() {
+			for _, value := range key.values {
+				values = append(values, key.name+"="+value)
+			}
+		}
+		return values
+	})
+	return command
+}
+
+// policyHelp is a line for each key.
+func policyHelp() string {
+	var lines []string
+	for _, key := range policyKeys() {
+		lines = append(lines, fmt.Sprintf("  %-9s  %s", key.name, strings.Join(key.values, ", ")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// zoneNames are for a shell's completion; there are none if the machine cannot
+// be read.
+func (p *picking) zoneNames() (names []string) {
+	machine, err := readMachine(p.root)
+	if err != nil {
+		return nil
+	}
+	for _, zone := range zonesWithCPUs(machine) {
+		names = append(names, strconv.Itoa(zone))
+	}
+	return names
+}
+
+func zonesWithCPUs(machine numa.Machine) (zones []int) {
+	for i := range machine.Zones {
+		if !machine.Zones[i].CPUs.IsEmpty() {
+			zones = append(zones, machine.Zones[i].ID)
+		}
+	}
+	return zones
+}
+
+func (p *picking) run() error {
+	if p.cpus < 1 {
+		return fmt.Errorf("--cpus %d: want 1 or more", p.cpus)
+	}
+	machine, err := readMachine(p.root)
+	if err != nil {
+		return err
+	}
+	config, err := readConfig(p.config, machine)
+	if err != nil {
+		return err
+	}
+	used, err := parseUsed(p.used, machine)
+	if err != nil {
+		return err
+	}
+	candidates, err := p.candidates(machine)
+	if err != nil {
+		return err
+	}
+	free := machine.Online.Difference(config.Reserved).Difference(used)
+	answer, err := p.firstThatFits(machine, free, candidates)
+	if err != nil {
+		return &failure{withReserved(err, config.Reserved)}
+	}
+	answer.Reserved, answer.Used = config.Reserved, used
+	if err := answer.write(p.stdout, p.output.value); err != nil {
+		return &failure{fmt.Errorf("write choice: %w", err)}
+	}
+	return nil
+}
+
+// withReserved adds a hint: who counts the CPUs of the machine misses these.
+func withReserved(err error, reserved cpuset.Set) error {
+	hint := fmt.Sprintf("CPUs %s are reserved, no claim gets them; the file of --config can name others", reserved)
+	var hinted *hintedError
+	if errors.As(err, &hinted) {
+		return &hintedError{hinted.error, append(hinted.hints, hint)}
+	}
+	return &hintedError{err, []string{hint}}
+}
+
+func parseUsed(list string, machine numa.Machine) (cpuset.Set, error) {
+	used, err := cpuset.Parse(list)
+	if err != nil {
+		return cpuset.Set{}, fmt.Errorf("--used: %w; want a list such as 0-3,8", err)
+	}
+	if strange := used.Difference(machine.Present); !strange.IsEmpty() {
+		return cpuset.Set{}, fmt.Errorf("--used %q: the machine has no CPUs %s, allowed are %s", list, strange, machine.Present)
+	}
+	return used, nil
+}
+
+// candidates are the lists of zones to try, in this order.
+func (p *picking) candidates(machine numa.Machine) ([][]int, error) {
+	all := zonesWithCPUs(machine)
+	named, err := cpuset.Parse(p.zones) // ids of zones have the form of those of CPUs
+	if err != nil || p.zones != "" && named.IsEmpty() {
+		return nil, fmt.Errorf("--zone %q: want a list of NUMA nodes such as 0 or 0,1", p.zones)
+	}
+	var zones []int
+	for id := range named.All() {
+		if !slices.Contains(all, id) {
+			return nil, fmt.Errorf("--zone %q: there is no NUMA node %d with CPUs, allowed are %s", p.zones, id, cpuset.New(all...))
+		}
+		zones = append(zones, id)
+	}
+	switch {
+	case len(zones) > 0:
+		return [][]int{zones}, nil
+	case p.policy.distribute:
+		return [][]int{all}, nil
+	}
+	return slices.Collect(slices.Chunk(all, 1)), nil
+}
+
+// firstThatFits asks each candidate as the scheduler does: in order.
+func (p *picking) firstThatFits(machine numa.Machine, free cpuset.Set, candidates [][]int) (answer, error) {
+	picker := pick.New(machine)
+	var tried []refusal
+	for _, zones := range candidates {
+		request := p.policy.request
+		request.CPUs, request.Zones = p.cpus, zones
+		chosen, err := picker.Pick(free, request)
+		if err == nil {
+			return newAnswer(machine, chosen, tried), nil
+		}
+		if !errors.Is(err, pick.ErrNotEnough) || len(candidates) == 1 {
+			return answer{}, err
+		}
+		tried = append(tried, refusal{zones[0], err.Error()})
+	}
+	return answer{}, p.nowhere(tried)
+}
+
+// nowhere is one error for all zones that were tried.
+func (p *picking) nowhere(tried []refusal) error {
+	var reasons []string
+	for _, t := range tried {
+		reason := strings.TrimPrefix(t.Why, fmt.Sprintf("select %d cpus of ", p.cpus))
+		reasons = append(reasons, strings.TrimSuffix(reason, ": "+pick.ErrNotEnough.Error()))
+	}
+	return &hintedError{
+		fmt.Errorf("select %d cpus of one zone: %w: %s", p.cpus, pick.ErrNotEnough, strings.Join(reasons, "; ")),
+		[]string{"several nodes in --zone, or --policy distribute, give a part of the CPUs each"},
+	}
+}

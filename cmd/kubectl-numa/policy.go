@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
+)
+
+// policy is the value of the flag --policy: what a claim asks for besides CPUs.
+type policy struct {
+	text       string
+	request    pick.Request
+	distribute bool // over all zones, if none are named
+}
+
+// policyKeys are the keys, each with its values.
+func policyKeys() []policyKey {
+	return []policyKey{
+		{"cores", []string{"whole", "thread", "one-thread-per-core"}},
+		{"l3", []string{"any", "prefer", "require"}},
+		{"placement", []string{"pack", "spread"}},
+		{"isolated", []string{"any", "avoid", "prefer"}},
+		{"coreType", []string{string(numa.StandardCores), string(numa.PerformanceCores), string(numa.EfficientCores)}},
+		{"zones", []string{"distribute"}},
+	}
+}
+
+type policyKey struct {
+	name   string
+	values []string
+}
+
+// String, Set and Type make it a flag's value.
+func (p *policy) String() string { return p.text }
+
+// Type is what the usage text says after the flag's name.
+func (p *policy) Type() string { return "key=value[,...]" }
+
+// Set reads all that is between commas: key=value, or a value that has one key.
+func (p *policy) Set(text string) error {
+	var seen []string
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, err := keyAndValue(part)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(seen, key) {
+			return fmt.Errorf("%s is there twice", key)
+		}
+		seen = append(seen, key)
+		if err := p.set(key, value); err != nil {
+			return err
+		}
+	}
+	p.text = text
+	return nil
+}
+
+// keyAndValue finds the key of a lone value; the value is one of the key's.
+func keyAndValue(part string) (key, value string, err error) {
+	key, value, isPair := strings.Cut(part, "=")
+	if !isPair {
+		value = key
+	}
+	var names, keysOfValue []string
+	for _, k := range policyKeys() {
+		names = append(names, k.name)
+		switch {
+		case isPair && k.name == key:
+			if !slices.Contains(k.values, value) {
+				return "", "", fmt.Errorf("%s=%s: allowed are %s", key, value, strings.Join(k.values, ", "))
+			}
+			return key, value, nil
+		case !isPair && slices.Contains(k.values, value):
+			keysOfValue = append(keysOfValue, k.name)
+		}
+	}
+	switch {
+	case isPair:
+		return "", "", fmt.Errorf("no key %q, allowed are %s", key, strings.Join(names, ", "))
+	case len(keysOfValue) == 0:
+		return "", "", fmt.Errorf("no key has the value %q, the keys are %s", value, strings.Join(names, ", "))
+	case len(keysOfValue) > 1:
+		return "", "", fmt.Errorf("%s is a value of several keys, write %s", value, strings.Join(keysOfValue, "="+value+" or ")+"="+value)
+	}
+	return keysOfValue[0], value, nil
+}
+
+func (p *policy) set(key, value string) error {
+	var target encoding.TextUnmarshaler
+	switch key {
+	case "cores":
+		target = &p.request.Cores
+	case "l3":
+		target = &p.request.L3
+	case "placement":
+		target = &p.request.Placement
+	case "isolated":
+		target = &p.request.Isolated
+	case "coreType":
+		p.request.CoreType = numa.CoreType(value)
+		return nil
+	default:
+		p.distribute = true
+		return nil
+	}
+	return target.UnmarshalText([]byte(value))
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+// addRoot gives a command the flag for the machine that it is about.
+func addRoot(command *cobra.Command, root *string) {
+	command.Flags().StringVar(root, "root", "/", "`folder` that holds sys and proc of the machine")
+	_ = command.MarkFlagDirname("root") // for a shell's completion; the flag is there
+}
+
+// readMachine reads the machine under the folder.
+func readMachine(folder string) (numa.Machine, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return numa.Machine{}, fmt.Errorf("--root: %w", err)
+	}
+	defer root.Close()
+	if _, err := root.Stat("sys"); errors.Is(err, fs.ErrNotExist) {
+		return numa.Machine{}, &hintedError{
+			fmt.Errorf("--root %q: there is no folder sys", folder),
+			[]string{"name the folder that holds the machine's sys and proc"},
+		}
+	}
+	machine, err := numa.Read(root.FS())
+	if err != nil {
+		return numa.Machine{}, &failure{fmt.Errorf("read machine under %q: %w", folder, err)}
+	}
+	return machine, nil
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+// folder is a generated machine's sys and proc.
+func folder(t *testing.T, name string) string {
+	t.Helper()
+	for _, preset := range fake.Presets() {
+		if preset.Name == name {
+			dir := t.TempDir()
+			if err := preset.Machine.Write(dir); err != nil {
+				t.Fatal(err)
+			}
+			return dir
+		}
+	}
+	t.Fatalf("no generated machine %s", name)
+	return ""
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "node.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// call runs the program as kubectl does.
+func call(args ...string) (exitCode int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	exitCode = run(append([]string{"/usr/local/bin/kubectl-numa"}, args...), func(string) string { return "" }, &out, &err)
+	return exitCode, out.String(), err.String()
+}
+
+// mustCall is for what has to succeed.
+func mustCall(t *testing.T, args ...string) (stdout string) {
+	t.Helper()
+	exitCode, stdout, stderr := call(args...)
+	if exitCode != exitDone || stderr != "" {
+		t.Fatalf("%q: exit code %d, stderr %q", args, exitCode, stderr)
+	}
+	return stdout
+}
+
+func TestNonsenseIsOneUsageLine(t *testing.T) {
+	rig := folder(t, "rig") // 4 zones of 4 CPUs
+	topology := []string{"topology", "--root", rig}
+	slices := []string{"slices", "--root", rig, "--node-name", "n"}
+	pick := []string{"pick", "--root", rig, "--cpus", "2"}
+	for _, tc := range []struct {
+		command []string
+		args    string
+		want    string
+	}{
+		{nil, "topolgy", `unknown command "topolgy", allowed are completion, pick, slices, topology` + "\n" + `kubectl-numa: hint: did you mean "topology"?`},
+		{nil, "--no-such-flag", "unknown flag: --no-such-flag"},
+		{nil, "help nothing", `unknown command "nothing", allowed are completion, pick, slices, topology`},
+		{nil, "completion nushell", `unknown command "nushell", allowed are bash, fish, powershell, zsh`},
+		{topology, "stray", `unexpected argument "stray", kubectl numa topology takes flags only`},
+		{topology, "-o png", `invalid argument "png" for "-o, --output" flag: allowed are table, json, yaml, svg`},
+		{topology, "--width 39", "--width 39: want 40 or more"},
+		{topology, "--width wide", `invalid argument "wide" for "--width" flag: want a whole number`},
+		{topology, "--root /no/such", "--root: open /no/such: no such file or directory"},
+		{topology, "--root " + rig + "/proc", `--root "` + rig + `/proc": there is no folder sys` + "\n" +
+			"kubectl-numa: hint: name the folder that holds the machine's sys and proc"},
+		{slices, "-o table", `invalid argument "table" for "-o, --output" flag: allowed are yaml, json`},
+		{slices, "--node-name=", "node name is missing: set --node-name"},
+		{slices, "--node-name A_b", `--node-name "A_b": a lowercase RFC 1123 subdomain must consist of`},
+		{slices, "--exclusivity all", `invalid argument "all" for "--exclusivity" flag: allowed are kernel, none`},
+		{slices, "--config /no/such", "--config: open /no/such: no such file or directory"},
+		{slices, "--config " + file(t, "kind: Pod"), `: kind: "Pod", allowed is NodeConfig`},
+		{
+			slices, "--config " + file(t, "kind: NodeConfig\napiVersion: dra.numa/v1alpha1\nreservedCPUs: 0-99"),
+			`: reserved CPUs "0-99": 16-99 not online, allowed are 0-15`,
+		},
+		{pick, "--cpus 0", "--cpus 0: want 1 or more"},
+		{pick, "--cpus -4", "--cpus -4: want 1 or more"},
+		{pick, "--cpus two", `invalid argument "two" for "--cpus" flag: want a whole number`},
+		{pick, "--cpus 99999999999999999999", `invalid argument "99999999999999999999" for "--cpus" flag: want a whole number`},
+		{pick, "--zone 4", `--zone "4": there is no NUMA node 4 with CPUs, allowed are 0-3`},
+		{pick, "--zone a", `--zone "a": want a list of NUMA nodes such as 0 or 0,1`},
+		{pick, "--used 1-", `--used: cpulist "1-": id "" is not a decimal number; want a list such as 0-3,8`},
+		{pick, "--used 14-17", `--used "14-17": the machine has no CPUs 16-17, allowed are 0-15`},
+		{pick, "--policy prefer", `prefer is a value of several keys, write l3=prefer or isolated=prefer`},
+		{pick, "--policy l3=nearest", `l3=nearest: allowed are any, prefer, require`},
+		{pick, "--policy whole,thread", `cores is there twice`},
+		{pick, "--policy near", `no key has the value "near", the keys are cores, l3, placement, isolated, coreType, zones`},
+		{pick, "--policy cpu=1", `no key "cpu", allowed are cores, l3, placement, isolated, coreType, zones`},
+	} {
+		exitCode, stdout, stderr := call(append(tc.command[:len(tc.command):len(tc.command)], strings.Fields(tc.args)...)...)
+		lines := 1 + strings.Count(tc.want, "\n")
+		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: ") ||
+			!strings.Contains(stderr, tc.want) || strings.Count(stderr, "\n") != lines {
+			t.Errorf("%q %q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", tc.command, tc.args, exitCode, stdout, stderr, tc.want)
+		}
+	}
+}
+
+func TestWhatCannotBeIsExitCode1(t *testing.T) {
+	rig := folder(t, "rig")
+	damaged := folder(t, "rig")
+	if err := os.WriteFile(damaged+"/sys/devices/system/cpu/online", []byte("0-x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ args, want string }{
+		{"pick --cpus 5 --root " + rig, "kubectl-numa: error: select 5 cpus of one zone: not enough free cpus: zone 0, which has 2 free; " +
+			"zone 1, which has 4 free; zone 2, which has 4 free; zone 3, which has 4 free\n" +
+			"kubectl-numa: hint: several nodes in --zone, or --policy distribute, give a part of the CPUs each\n" +
+			"kubectl-numa: hint: CPUs 0-1 are reserved, no claim gets them; the file of --config can name others\n"},
+		{"pick --cpus 4 --zone 0 --root " + rig, "kubectl-numa: error: select 4 cpus of zone 0, which has 2 free: not enough free cpus\n" +
+			"kubectl-numa: hint: CPUs 0-1 are reserved, no claim gets them; the file of --config can name others\n"},
+		{"topology --root " + damaged, `kubectl-numa: error: read machine under "` + damaged + `": `},
+	} {
+		exitCode, stdout, stderr := call(strings.Fields(tc.args)...)
+		if exitCode != exitCouldNot || stdout != "" || !strings.HasPrefix(stderr, tc.want) {
+			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 1 and\n%s", tc.args, exitCode, stdout, stderr, tc.want)
+		}
+	}
+}
+
+// TestUsageNamesTheProgramAsItWasCalled: kubectl finds a plugin by its name, and
+// its users never type that.
+func TestUsageNamesTheProgramAsItWasCalled(t *testing.T) {
+	for called, want := range map[string]string{"/opt/bin/kubectl-numa": "kubectl numa", "/opt/bin/numa": "kubectl-numa"} {
+		for _, command := range []string{"topology", "slices", "pick"} {
+			var stdout, stderr bytes.Buffer
+			exitCode := run([]string{called, command, "--help"}, os.Getenv, &stdout, &stderr)
+			text := stdout.String()
+			if exitCode != exitDone || stderr.Len() > 0 || !strings.Contains(text, "  "+want+" "+command+" [flags]\n") ||
+				!strings.Contains(text, "\n  "+want+" "+command+" --") && !strings.Contains(text, "\n  "+want+" "+command+"\n") {
+				t.Errorf("%s %s --help: exit code %d, no usage or example with %q in\n%s", called, command, exitCode, want, text)
+			}
+		}
+	}
+	for _, args := range [][]string{nil, {"help"}, {"--help"}} {
+		if help := mustCall(t, args...); !strings.Contains(help, "  kubectl numa [command]\n") {
+			t.Errorf("%q answers\n%s", args, help)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	rig := folder(t, "rig")
+	for args, want := range map[string]string{
+		"topology -o ":                    "table\njson\nyaml\nsvg\n:4\n",
+		"slices --exclusivity ":           "kernel\nnone\n:4\n",
+		"pick --root " + rig + " --zone ": "0\n1\n2\n3\n:4\n",
+		"pick --root /no/such --zone ":    ":4\n",
+	} {
+		_, stdout, _ := call(append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		if stdout != want {
+			t.Errorf("completion of %q is %q, want %q", args, stdout, want)
+		}
+	}
+	for _, shell := range []string{"bash", "fish", "powershell", "zsh"} {
+		if script := mustCall(t, "completion", shell); !strings.Contains(script, "__complete") {
+			t.Errorf("completion for %s:\n%s", shell, script)
+		}
+	}
+}
+
+// TestOutputThatCannotBeWritten: a full disk is not a usage error.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	rig := folder(t, "rig")
+	for _, args := range [][]string{{"topology"}, {"topology", "-o", "svg"}, {"topology", "-o", "json"}, {"topology", "-o", "yaml"}, {"slices", "--node-name", "n"}, {"pick", "--cpus", "2"}} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		var stderr bytes.Buffer
+		exitCode := run(append(append([]string{program}, args...), "--root", rig), func(string) string { return "" }, full, &stderr)
+		if exitCode != exitCouldNot || !strings.Contains(stderr.String(), "no space left on device") {
+			t.Errorf("%q: exit code %d, stderr %q", args, exitCode, stderr.String())
+		}
+		full.Close()
+	}
+}

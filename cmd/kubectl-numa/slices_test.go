@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+// list is a v1 List of slices.
+type list struct {
+	APIVersion, Kind string
+	Items            []resourceapi.ResourceSlice
+}
+
+func TestSlicesAreWhatTheDriverPublishes(t *testing.T) {
+	dir := folder(t, "rig")
+	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: 4-7\nreservedMemory: 100Mi\n")
+	args := []string{"slices", "--root", dir, "--node-name", "node-1", "--config", config, "--exclusivity", "none"}
+	text := mustCall(t, args...)
+	var slice resourceapi.ResourceSlice
+	if err := yaml.UnmarshalStrict([]byte(text), &slice); err != nil {
+		t.Fatal(err)
+	}
+	spec := slice.Spec
+	if slice.APIVersion != "resource.k8s.io/v1" || slice.Kind != "ResourceSlice" || slice.GenerateName != "0-dra.numa-node-1-" ||
+		spec.Driver != driver.Name || *spec.NodeName != "node-1" || spec.Pool != (resourceapi.ResourcePool{Name: "node-1", Generation: 1, ResourceSliceCount: 1}) {
+		t.Errorf("slice\n%s", text)
+	}
+	if strings.Contains(text, "null") || strings.Contains(text, "status") {
+		t.Errorf("noise in\n%s", text)
+	}
+	var names []string
+	for _, device := range spec.Devices {
+		names = append(names, device.Name)
+		if exclusivity := device.Attributes["dra.numa/exclusivity"].StringValue; exclusivity == nil || *exclusivity != "none" {
+			t.Errorf("device %s: exclusivity %v", device.Name, exclusivity)
+		}
+	}
+	if want := []string{"numa-0", "numa-1", "numa-2", "numa-3"}; !cmp.Equal(names, want) {
+		t.Fatalf("devices %v, want %v", names, want)
+	}
+	if _, ok := spec.Devices[1].Capacity["cpu"]; ok {
+		t.Error("the reserved CPUs are published")
+	}
+	cpu, reserved := spec.Devices[0].Capacity["cpu"].Value, spec.Devices[0].Capacity["memory"].Value
+	if cpu.Value() != 4 {
+		t.Errorf("CPUs of numa-0: %s, want 4", cpu.String())
+	}
+	if err := yaml.UnmarshalStrict([]byte(mustCall(t, args[:5]...)), &slice); err != nil {
+		t.Fatal(err)
+	}
+	all := slice.Spec.Devices[0].Capacity["memory"].Value
+	if all.Value()-reserved.Value() != 100<<20 {
+		t.Errorf("memory of numa-0: %s with 100Mi reserved, %s without", reserved.String(), all.String())
+	}
+	var same resourceapi.ResourceSlice
+	if err := json.Unmarshal([]byte(mustCall(t, append(args[:5:5], "-o", "json")...)), &same); err != nil || !cmp.Equal(slice, same) {
+		t.Errorf("json is of another slice: %v\n%s", err, cmp.Diff(slice, same))
+	}
+}
+
+// TestSeveralSlices takes more devices than a slice may have.
+func TestSeveralSlices(t *testing.T) {
+	devices := make([]resourceapi.Device, 2*resourceapi.ResourceSliceMaxDevices+1)
+	slices := resourceSlices("n", devices)
+	var stdout bytes.Buffer
+	p := published{cli: cli{stdout: &stdout}, output: newChoice("json")}
+	if err := p.write(slices); err != nil {
+		t.Fatal(err)
+	}
+	var got list
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil || got.APIVersion != "v1" || got.Kind != "List" || len(got.Items) != 3 {
+		t.Fatalf("%v: list of %d\n%.300s", err, len(got.Items), stdout.String())
+	}
+	if got.Items[2].GenerateName != "2-dra.numa-n-" || got.Items[2].Spec.Pool.ResourceSliceCount != 3 || len(got.Items[2].Spec.Devices) != 1 {
+		t.Errorf("last slice %+v", got.Items[2])
+	}
+	stdout.Reset()
+	p.output = newChoice("yaml")
+	if err := p.write(slices); err != nil {
+		t.Fatal(err)
+	}
+	if documents := strings.Split(stdout.String(), "\n---\n"); len(documents) != 3 || !strings.HasPrefix(documents[0], "apiVersion: ") {
+		t.Errorf("%d documents", len(documents))
+	}
+}

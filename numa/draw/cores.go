@@ -1,0 +1,204 @@
+package draw
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// group is the cores of a zone that share an L3, or where none is known a die.
+type group struct {
+	title  string
+	shared string      // the other zones that have CPUs at the L3
+	cores  []numa.Core // by their first CPU
+}
+
+// groups are in the order of their first cores.
+func (s *scene) groups(zone *numa.Zone) (groups []group) {
+	type key struct{ socket, die, l3 int }
+	var keys []key
+	var own []numa.Core
+	for i := range s.machine.Cores {
+		if s.machine.Cores[i].Zone == zone.ID {
+			own = append(own, s.machine.Cores[i])
+		}
+	}
+	severalSockets, severalDies := several(own)
+	for i := range own {
+		core := &own[i]
+		k := key{l3: orNone(core.L3)}
+		if core.L3 == nil {
+			k.socket, k.die = orNone(core.Socket), orNone(core.Die)
+		}
+		at := slices.Index(keys, k)
+		if at < 0 {
+			at = len(keys)
+			keys = append(keys, k)
+			groups = append(groups, group{
+				title:  s.groupTitle(core, severalSockets, severalDies),
+				shared: s.sharedWith(core),
+			})
+		}
+		groups[at].cores = append(groups[at].cores, *core)
+	}
+	for i := range groups {
+		slices.SortFunc(groups[i].cores, byFirstCPU)
+	}
+	return groups
+}
+
+func byFirstCPU(a, b numa.Core) int {
+	first, _ := a.CPUs.First()
+	second, _ := b.CPUs.First()
+	return first - second
+}
+
+// orNone is -1, which no id is, for an unknown id.
+func orNone(id *int) int {
+	if id == nil {
+		return -1
+	}
+	return *id
+}
+
+// several says whether the cores are on more than one socket, and on more than one die of a socket.
+func several(cores []numa.Core) (sockets, dies bool) {
+	for i := range cores {
+		sockets = sockets || orNone(cores[i].Socket) != orNone(cores[0].Socket)
+		dies = dies || orNone(cores[i].Die) != orNone(cores[0].Die)
+	}
+	return sockets, dies
+}
+
+// groupTitle is empty where nothing tells the group from the rest of its zone.
+func (s *scene) groupTitle(core *numa.Core, socket, die bool) string {
+	var facts []string
+	if socket && core.Socket != nil {
+		facts = append(facts, "socket "+strconv.Itoa(*core.Socket))
+	}
+	if die && core.Die != nil {
+		facts = append(facts, "die "+strconv.Itoa(*core.Die))
+	}
+	if core.L3 != nil {
+		facts = append(facts, "L3 "+strconv.Itoa(*core.L3))
+	}
+	if cache, ok := s.l3(core); ok && cache.SizeBytes != nil {
+		facts = append(facts, size(*cache.SizeBytes))
+	}
+	return printable(strings.Join(facts, ", "))
+}
+
+// l3 returns the L3 of a core; ok is false where none is known.
+func (s *scene) l3(core *numa.Core) (cache numa.Cache, ok bool) {
+	if core.L3 == nil {
+		return numa.Cache{}, false
+	}
+	at := slices.IndexFunc(s.machine.L3s, func(cache numa.Cache) bool { return cache.ID == *core.L3 })
+	if at < 0 {
+		return numa.Cache{}, false
+	}
+	return s.machine.L3s[at], true
+}
+
+// sharedWith is "with node 2" if the core's L3 reaches beyond its zone.
+func (s *scene) sharedWith(core *numa.Core) string {
+	cache, ok := s.l3(core)
+	if !ok {
+		return ""
+	}
+	var others []string
+	for i := range s.machine.Zones {
+		if zone := &s.machine.Zones[i]; zone.ID != core.Zone && zone.CPUs.Overlaps(cache.CPUs) {
+			others = append(others, strconv.Itoa(zone.ID))
+		}
+	}
+	switch len(others) {
+	case 0:
+		return ""
+	case 1:
+		return "with node " + others[0]
+	}
+	return "with nodes " + strings.Join(others, ", ")
+}
+
+// cores are the parts of a zone's box that show its cores.
+func (s *scene) cores(zone *numa.Zone) (parts []part) {
+	groups := s.groups(zone)
+	if s.detail != everyCore {
+		for _, g := range groups {
+			parts = append(parts, listed(g))
+		}
+		if isolated := zone.CPUs.Intersection(s.isolated); !isolated.IsEmpty() {
+			line := append(words("isolated", isolatedText), cpuWords(isolated, isolatedText)...)
+			parts = append(parts, paragraph{words: line, indent: 2})
+		}
+		return parts
+	}
+	var caches grid
+	for _, g := range groups {
+		if g.title == "" {
+			parts = append(parts, s.coreParts(g.cores)...)
+			continue
+		}
+		inside := stack{parts: append([]part{text(g.shared, muted)}, s.coreParts(g.cores)...)}
+		caches = append(caches, box{title: g.title, look: cacheFrame, content: inside})
+	}
+	return append(parts, caches)
+}
+
+// listed is a group in one line.
+func listed(g group) part {
+	p := paragraph{indent: 2}
+	if g.shared != "" {
+		p.words = words(g.title+", "+g.shared+":", muted)
+	} else if g.title != "" {
+		p.words = words(g.title+":", muted)
+	}
+	for i, kind := range byType(g.cores) {
+		if i > 0 {
+			p.words[len(p.words)-1].text += ","
+		}
+		var cpus cpuset.Set
+		for j := range kind {
+			cpus = cpus.Union(kind[j].CPUs)
+		}
+		p.words = append(p.words, words(coreCount(kind), plain)...)
+		p.words = append(p.words, cpuWords(cpus, cpuText)...)
+	}
+	return p
+}
+
+// coreParts show each core; those of a hybrid by type.
+func (s *scene) coreParts(cores []numa.Core) (parts []part) {
+	for _, kind := range byType(cores) {
+		if kind[0].Type == numa.PerformanceCores || kind[0].Type == numa.EfficientCores {
+			parts = append(parts, text(coreCount(kind), muted))
+		}
+		parts = append(parts, s.newChips(kind))
+	}
+	return parts
+}
+
+// coreCount is "6 performance cores".
+func coreCount(cores []numa.Core) string {
+	if kind := cores[0].Type; kind != "" && kind != numa.StandardCores {
+		return count(len(cores), string(kind)+" core")
+	}
+	return count(len(cores), "core")
+}
+
+// byType splits cores by their type, in the order in which the types come.
+func byType(cores []numa.Core) (split [][]numa.Core) {
+	for i := range cores {
+		at := slices.IndexFunc(split, func(kind []numa.Core) bool { return kind[0].Type == cores[i].Type })
+		if at < 0 {
+			at = len(split)
+			split = append(split, nil)
+		}
+		split[at] = append(split[at], cores[i])
+	}
+	return split
+}

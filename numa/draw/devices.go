@@ -1,0 +1,125 @@
+package draw
+
+import (
+	"fmt"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+// Up to so many functions that are no GPU, NIC or NVMe drive, and so many virtual functions, are named.
+const (
+	namedOthers  = 6
+	namedVirtual = 4
+)
+
+// function is a PCI function with the virtual functions that are drawn with it.
+type function struct {
+	*numa.PCIFunction
+	virtual []string // addresses
+}
+
+// functionsByZone sorts the functions to the zones that there are; unknown are those of none. A virtual function goes
+// with its physical one if that is in the same zone.
+func functionsByZone(m numa.Machine) (byZone map[int][]function, unknown []function) {
+	zoneOf := func(f *numa.PCIFunction) int {
+		if f.Zone != nil {
+			if zone, ok := m.Zone(*f.Zone); ok {
+				return zone.ID
+			}
+		}
+		return -1
+	}
+	physical := map[string]int{} // zone by address
+	for i := range m.PCI {
+		if m.PCI[i].PhysFn == "" {
+			physical[m.PCI[i].Address] = zoneOf(&m.PCI[i])
+		}
+	}
+	virtual := map[string][]string{}
+	byZone = map[int][]function{}
+	for i := range m.PCI {
+		f := &m.PCI[i]
+		zone := zoneOf(f)
+		if physicalZone, ok := physical[f.PhysFn]; ok && physicalZone == zone {
+			virtual[f.PhysFn] = append(virtual[f.PhysFn], f.Address)
+			continue
+		}
+		byZone[zone] = append(byZone[zone], function{PCIFunction: f})
+	}
+	for _, functions := range byZone {
+		for i := range functions {
+			functions[i].virtual = virtual[functions[i].Address]
+		}
+	}
+	return byZone, byZone[-1]
+}
+
+// deviceParts are a line for each function, and one for all bridges and one for all others.
+func (s *scene) deviceParts(functions []function) (parts []part) {
+	others := map[numa.FunctionKind][]string{}
+	for i := range functions {
+		f := &functions[i]
+		if f.Kind == numa.BridgeFunction || f.Kind == numa.OtherFunction {
+			others[f.Kind] = append(others[f.Kind], f.Address)
+			continue
+		}
+		parts = append(parts, f.line())
+		if len(f.virtual) > 0 {
+			parts = append(parts, s.virtualLine(f))
+		}
+	}
+	for _, kind := range []struct {
+		kind numa.FunctionKind
+		noun string
+	}{{numa.OtherFunction, "other function"}, {numa.BridgeFunction, "bridge"}} {
+		if addresses := others[kind.kind]; len(addresses) > 0 {
+			parts = append(parts, s.addressLine(count(len(addresses), kind.noun), addresses))
+		}
+	}
+	return parts
+}
+
+// line is "nic 0000:3b:00.0 15b3:101e mlx5_core eth0 mlx5_0".
+func (f *function) line() part {
+	p := paragraph{indent: 2, words: words(string(f.Kind), deviceText)}
+	p.words = append(p.words, words(f.Address, plain)...)
+	if f.Vendor != nil && f.Device != nil {
+		p.words = append(p.words, words(fmt.Sprintf("%04x:%04x", *f.Vendor, *f.Device), muted)...)
+	}
+	p.words = append(p.words, words(f.Driver, muted)...)
+	for _, names := range [][]string{f.Net, f.Infiniband, f.NVMe, f.DRM, f.VFIO} {
+		for _, name := range names {
+			p.words = append(p.words, words(name, plain)...)
+		}
+	}
+	return p
+}
+
+func (s *scene) virtualLine(f *function) part {
+	p := paragraph{indent: 4, words: words(count(len(f.virtual), "VF"), muted)}
+	p.words[0].text = "  " + p.words[0].text
+	if s.detail != everyCore {
+		return p
+	}
+	p.words[len(p.words)-1].text += ":"
+	if len(f.virtual) > namedVirtual {
+		p.words = append(p.words, words(f.virtual[0]+" to "+f.virtual[len(f.virtual)-1], muted)...)
+		return p
+	}
+	for _, address := range f.virtual {
+		p.words = append(p.words, words(address, muted)...)
+	}
+	return p
+}
+
+func (s *scene) addressLine(heading string, addresses []string) part {
+	p := paragraph{indent: 2, words: words(heading, muted)}
+	if len(addresses) > namedOthers || s.detail != everyCore {
+		return p
+	}
+	p.words[len(p.words)-1].text += ":"
+	for _, address := range addresses {
+		p.words = append(p.words, words(address, muted)...)
+	}
+	return p
+}

@@ -1,0 +1,155 @@
+// Package draw turns a machine into something to look at: a document for programs, a drawing for terminals of any
+// width, and a picture. It writes to an io.Writer and does nothing else; what the machine does not say is not drawn.
+package draw
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Document is a machine for programs. Every key is always there; null is what the kernel does not say. Sets of CPUs are
+// strings in the kernel's list form.
+type Document struct {
+	Nodes   []Node   `json:"nodes"`   // online NUMA nodes, by id
+	CPUs    []CPU    `json:"cpus"`    // all that are plugged in, by id
+	Devices []Device `json:"devices"` // PCI functions, by address
+}
+
+// Node is one NUMA node.
+type Node struct {
+	ID             int           `json:"id"`
+	Kind           numa.ZoneKind `json:"kind"`
+	Socket         *int          `json:"socket"`      // null if unknown, or if it is on several
+	CPUs           cpuset.Set    `json:"cpus"`        // online ones
+	MemoryBytes    *uint64       `json:"memoryBytes"` // hugepages included
+	Hugepages      []Hugepages   `json:"hugepages"`   // by size
+	Distances      []Distance    `json:"distances"`   // to every node, by id
+	NearestCPUNode *int          `json:"nearestCPUNode"`
+}
+
+// Hugepages is one size of a node's hugepages.
+type Hugepages struct {
+	Size  string  `json:"size"` // as a pod spec writes it: 2Mi, 1Gi
+	Total uint64  `json:"total"`
+	Free  *uint64 `json:"free"`
+}
+
+// Distance is how far a node is: 10 is local, 20 twice as far.
+type Distance struct {
+	Node     int `json:"node"`
+	Distance int `json:"distance"`
+}
+
+// CPU is one logical CPU. The kernel tells nothing of the place of an offline one.
+type CPU struct {
+	ID       int            `json:"id"`
+	Socket   *int           `json:"socket"`
+	Die      *int           `json:"die"`
+	Core     *int           `json:"core"` // the kernel's number, which repeats in other sockets
+	Node     *int           `json:"node"`
+	L3       *int           `json:"l3"`
+	Siblings *cpuset.Set    `json:"siblings"` // online CPUs of the core, itself included
+	Type     *numa.CoreType `json:"type"`
+	Online   bool           `json:"online"`
+	Isolated *bool          `json:"isolated"`
+}
+
+// Device is one PCI function.
+type Device struct {
+	Address  string            `json:"address"`
+	Class    *string           `json:"class"`  // 0x and six hexadecimal digits
+	Vendor   *string           `json:"vendor"` // 0x and four
+	Device   *string           `json:"device"` // 0x and four
+	Driver   *string           `json:"driver"` // null if none is bound
+	Node     *int              `json:"node"`
+	PCIeRoot *string           `json:"pcieRoot"`
+	PhysFn   *string           `json:"physfn"` // null if it is no virtual function
+	Kind     numa.FunctionKind `json:"kind"`
+}
+
+// Topology returns the document of a machine.
+func Topology(m numa.Machine) Document {
+	d := Document{Nodes: []Node{}, CPUs: cpus(m), Devices: []Device{}}
+	for i := range m.Zones {
+		d.Nodes = append(d.Nodes, node(&m.Zones[i]))
+	}
+	for i := range m.PCI {
+		d.Devices = append(d.Devices, device(&m.PCI[i]))
+	}
+	return d
+}
+
+func node(zone *numa.Zone) Node {
+	n := Node{
+		ID:             zone.ID,
+		Kind:           zone.Kind,
+		CPUs:           zone.CPUs,
+		MemoryBytes:    zone.MemoryBytes,
+		NearestCPUNode: zone.Nearest,
+	}
+	if len(zone.Sockets) == 1 {
+		n.Socket = &zone.Sockets[0]
+	}
+	for _, pool := range zone.Hugepages {
+		n.Hugepages = append(n.Hugepages, Hugepages{pageSize(pool.PageBytes), pool.TotalPages, pool.FreePages})
+	}
+	for _, distance := range zone.Distances {
+		n.Distances = append(n.Distances, Distance{distance.Zone, distance.Value})
+	}
+	return n
+}
+
+func cpus(m numa.Machine) []CPU {
+	list := []CPU{}
+	for id := range m.Present.Union(m.Online).All() {
+		cpu := CPU{ID: id, Online: m.Online.Contains(id)}
+		if m.Isolated != nil {
+			cpu.Isolated = new(m.Isolated.Contains(id))
+		}
+		list = append(list, cpu)
+	}
+	for i := range m.Cores {
+		core := &m.Cores[i]
+		for id := range core.CPUs.All() {
+			at, found := slices.BinarySearchFunc(list, id, func(cpu CPU, id int) int { return cpu.ID - id })
+			if !found {
+				continue
+			}
+			cpu := &list[at]
+			cpu.Socket, cpu.Die, cpu.Core, cpu.L3 = core.Socket, core.Die, core.ID, core.L3
+			cpu.Node, cpu.Siblings, cpu.Type = &core.Zone, &core.CPUs, &core.Type
+		}
+	}
+	return list
+}
+
+func device(function *numa.PCIFunction) Device {
+	d := Device{
+		Address:  function.Address,
+		Driver:   known(function.Driver),
+		Node:     function.Zone,
+		PCIeRoot: known(function.Root),
+		PhysFn:   known(function.PhysFn),
+		Kind:     function.Kind,
+	}
+	if function.Class != nil {
+		d.Class = new(fmt.Sprintf("0x%06x", *function.Class))
+	}
+	if function.Vendor != nil {
+		d.Vendor = new(fmt.Sprintf("0x%04x", *function.Vendor))
+	}
+	if function.Device != nil {
+		d.Device = new(fmt.Sprintf("0x%04x", *function.Device))
+	}
+	return d
+}
+
+func known(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

@@ -1,0 +1,44 @@
+package draw
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+)
+
+// JSON writes the document with one node, CPU or device a line: as short as it can be and still be read, and compared
+// line by line.
+func JSON(w io.Writer, d Document) error {
+	out := bufio.NewWriter(w)
+	_, _ = out.WriteString("{\n") // Flush returns the first error
+	if err := writeList(out, "nodes", d.Nodes, ","); err != nil {
+		return err
+	}
+	if err := writeList(out, "cpus", d.CPUs, ","); err != nil {
+		return err
+	}
+	if err := writeList(out, "devices", d.Devices, ""); err != nil {
+		return err
+	}
+	_, _ = out.WriteString("}\n")
+	return out.Flush()
+}
+
+func writeList[T any](out *bufio.Writer, key string, list []T, after string) error {
+	_, _ = out.WriteString("  \"" + key + "\": [")
+	separator := "\n    "
+	for i := range list {
+		line, err := json.Marshal(&list[i])
+		if err != nil {
+			return err
+		}
+		_, _ = out.WriteString(separator)
+		_, _ = out.Write(line)
+		separator = ",\n    "
+	}
+	if len(list) > 0 {
+		_, _ = out.WriteString("\n  ")
+	}
+	_, _ = out.WriteString("]" + after + "\n")
+	return nil
+}

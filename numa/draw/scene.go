@@ -1,0 +1,147 @@
+package draw
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// detail says what of a machine is drawn one by one.
+type detail int
+
+const (
+	everyCore detail = iota // each core, in a box for its L3
+	coresByL3               // the cores of each L3 as a list of CPUs
+)
+
+// scene is a machine that is being arranged in parts.
+type scene struct {
+	machine  numa.Machine
+	detail   detail
+	isolated cpuset.Set
+	widths   []int                // of the first, second, … word of all cores
+	nearest  map[int][]*numa.Zone // zones without CPUs, by the zone in whose box they are
+	free     []*numa.Zone         // zones in no other's box
+	devices  map[int][]function   // by zone
+	unknown  []function           // of no known zone
+}
+
+// arrange returns the whole drawing of a machine.
+func arrange(m numa.Machine, d detail) part {
+	s := scene{machine: m, detail: d, nearest: map[int][]*numa.Zone{}}
+	if m.Isolated != nil {
+		s.isolated = *m.Isolated
+	}
+	s.widths = wordWidths(m.Cores, s.isolated)
+	s.devices, s.unknown = functionsByZone(m)
+	for i := range m.Zones {
+		zone := &m.Zones[i]
+		if host, ok := s.host(zone); ok {
+			s.nearest[host] = append(s.nearest[host], zone)
+		} else {
+			s.free = append(s.free, zone)
+		}
+	}
+	var nodes grid
+	for _, zone := range s.free {
+		nodes = append(nodes, s.zone(zone))
+	}
+	return stack{gap: 1, parts: []part{s.summary(), stack{parts: []part{nodes, s.elsewhere()}}, s.distances(), s.legend()}}
+}
+
+// host is the zone with CPUs in whose box a zone without is drawn.
+func (s *scene) host(zone *numa.Zone) (id int, ok bool) {
+	if !zone.CPUs.IsEmpty() || zone.Nearest == nil {
+		return 0, false
+	}
+	near, found := s.machine.Zone(*zone.Nearest)
+	return near.ID, found && !near.CPUs.IsEmpty()
+}
+
+// zone is the box of a zone: what it has, the zones that are nearest to it, and its devices.
+func (s *scene) zone(zone *numa.Zone) box {
+	b := box{title: s.zoneTitle(zone), look: socketFrame}
+	if zone.CPUs.IsEmpty() {
+		b.look = memoryFrame
+	}
+	b.content.parts = append(b.content.parts, s.memory(zone)...)
+	b.content.parts = append(b.content.parts, s.cores(zone)...)
+	var attached grid
+	for _, near := range s.nearest[zone.ID] {
+		attached = append(attached, s.zone(near))
+	}
+	b.content.parts = append(b.content.parts, attached)
+	b.content.parts = append(b.content.parts, s.deviceParts(s.devices[zone.ID])...)
+	return b
+}
+
+func (s *scene) zoneTitle(zone *numa.Zone) string {
+	title := "node " + strconv.Itoa(zone.ID)
+	switch zone.Kind {
+	case numa.MemoryZone:
+		title += ", memory only"
+	case numa.CXLZone:
+		title += ", CXL memory"
+	case numa.GPUZone:
+		title += ", GPU memory"
+	case numa.InitiatorZone:
+		title += ", initiator"
+	case numa.EmptyZone:
+		title += ", empty"
+	}
+	switch len(zone.Sockets) {
+	case 0:
+		return title
+	case 1:
+		return title + ", socket " + strconv.Itoa(zone.Sockets[0])
+	}
+	return title + ", " + count(len(zone.Sockets), "socket")
+}
+
+// elsewhere is what has no place in a zone.
+func (s *scene) elsewhere() part {
+	var g grid
+	addCPUs := func(title string, cpus cpuset.Set) {
+		if !cpus.IsEmpty() {
+			list := paragraph{words: cpuWords(cpus, muted)}
+			g = append(g, box{title: title, look: otherFrame, content: stack{parts: []part{list}}})
+		}
+	}
+	lost := s.machine.Online
+	for i := range s.machine.Zones {
+		lost = lost.Difference(s.machine.Zones[i].CPUs)
+	}
+	addCPUs("offline CPUs", s.machine.Present.Difference(s.machine.Online))
+	addCPUs("CPUs of no known node", lost)
+	if len(s.unknown) > 0 {
+		g = append(g, box{title: "devices of no known node", look: otherFrame, content: stack{parts: s.deviceParts(s.unknown)}})
+	}
+	return g
+}
+
+// distances is the matrix of a machine with several zones; rows are the ones it is from.
+func (s *scene) distances() part {
+	t := table{corner: "distance"}
+	for i := range s.machine.Zones {
+		t.columns = append(t.columns, strconv.Itoa(s.machine.Zones[i].ID))
+	}
+	known := false
+	for i := range s.machine.Zones {
+		zone := &s.machine.Zones[i]
+		row := slices.Repeat([]string{"?"}, len(t.columns))
+		for _, distance := range zone.Distances {
+			if at := slices.Index(t.columns, strconv.Itoa(distance.Zone)); at >= 0 {
+				row[at], known = strconv.Itoa(distance.Value), true
+			}
+		}
+		t.rows = append(t.rows, fmt.Sprintf("node %d", zone.ID))
+		t.cells = append(t.cells, row)
+	}
+	if len(t.rows) < 2 || !known {
+		return stack{}
+	}
+	return t
+}

@@ -1,0 +1,50 @@
+package draw
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// units are the binary prefixes from 2^10 up.
+const units = "KMGTPE"
+
+// pageSize is 2Mi for 2^21, as Kubernetes writes the sizes of hugepages.
+func pageSize(bytes uint64) string {
+	unit := 0
+	for bytes != 0 && bytes%1024 == 0 && unit < len(units) {
+		bytes, unit = bytes/1024, unit+1
+	}
+	if unit == 0 {
+		return strconv.FormatUint(bytes, 10)
+	}
+	return strconv.FormatUint(bytes, 10) + units[unit-1:unit] + "i"
+}
+
+// joint is a space at which no line is broken, until [printable] makes it a space.
+const joint = "\u2060"
+
+// size is 125 GiB, 1.5 GiB: two digits or more, and no zero after the point.
+func size(bytes uint64) string {
+	amount, unit := float64(bytes), 0
+	for amount >= 1024 && unit < len(units) {
+		amount, unit = amount/1024, unit+1
+	}
+	digits := 1
+	if amount >= 99.95 {
+		digits = 0
+	}
+	text := strings.TrimSuffix(strconv.FormatFloat(amount, 'f', digits, 64), ".0")
+	if unit == 0 {
+		return text + joint + "bytes"
+	}
+	return text + joint + units[unit-1:unit] + "iB"
+}
+
+// count is "1 core", "2 cores".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,177 @@
+package draw
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+func TestTextFitsItsWidth(t *testing.T) {
+	everywhere(t, func(t *testing.T, machine numa.Machine) {
+		for _, width := range []int{MinWidth, 60, DefaultWidth, 133, 300} {
+			for line := range strings.Lines(drawn(t, machine, width)) {
+				line = strings.TrimSuffix(line, "\n")
+				if len(line) > width || strings.TrimRight(line, " ") != line || printable(line) != line {
+					t.Errorf("width %d: line %q", width, line)
+				}
+			}
+		}
+	})
+}
+
+// bracketed is a core in a drawing.
+var bracketed = regexp.MustCompile(`\[([^\]]*)\]`)
+
+func TestTextShowsAllThereIs(t *testing.T) {
+	everywhere(t, func(t *testing.T, machine numa.Machine) {
+		text := drawn(t, machine, 120)
+		for _, zone := range machine.Zones {
+			if !strings.Contains(text, fmt.Sprintf("+- node %d", zone.ID)) {
+				t.Errorf("node %d is not drawn", zone.ID)
+			}
+		}
+		for _, address := range named(machine) {
+			if !strings.Contains(text, address) {
+				t.Errorf("device %s is not drawn", address)
+			}
+		}
+		if arrange(machine, everyCore).layout(120).h > terminalRows {
+			return // cores are lists, which may be in two lines
+		}
+		body, _, _ := strings.Cut(text, "hardware threads")
+		cpus := cpusIn(t, bracketed.FindAllStringSubmatch(body, -1))
+		if want := inZones(machine); cpus != want {
+			t.Errorf("drawn are the CPUs %s, the zones have %s", cpus, want)
+		}
+		for what, set := range map[string]cpuset.Set{
+			"offline CPUs": machine.Present.Difference(machine.Online), "CPUs of no known node": machine.Online.Difference(inZones(machine)),
+		} {
+			if strings.Contains(text, "- "+what+" ") == set.IsEmpty() || !strings.Contains(text, set.String()) {
+				t.Errorf("%s %q are not drawn", what, set)
+			}
+		}
+	})
+}
+
+// named are the addresses of the functions that every drawing names.
+func named(machine numa.Machine) (addresses []string) {
+	for _, f := range machine.PCI {
+		if f.PhysFn == "" && f.Kind != numa.BridgeFunction && f.Kind != numa.OtherFunction {
+			addresses = append(addresses, f.Address)
+		}
+	}
+	return addresses
+}
+
+func inZones(machine numa.Machine) (cpus cpuset.Set) {
+	for _, zone := range machine.Zones {
+		cpus = cpus.Union(zone.CPUs)
+	}
+	return cpus
+}
+
+// cpusIn parses the first group of each match.
+func cpusIn(t *testing.T, matches [][]string) (cpus cpuset.Set) {
+	t.Helper()
+	for _, match := range matches {
+		for field := range strings.FieldsSeq(match[1]) {
+			more, err := cpuset.Parse(strings.Trim(field, "*,"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cpus = cpus.Union(more)
+		}
+	}
+	return cpus
+}
+
+func TestBigMachinesAreDrawnWithListsOfCores(t *testing.T) {
+	text := drawn(t, generated(t, "1024cpus-16nodes"), DefaultWidth)
+	if !strings.Contains(text, "| L3 0, 60 MiB: 8 cores  |") || !strings.Contains(text, "|   0-7,512-519          |") {
+		t.Errorf("no list of cores in\n%s", text)
+	}
+	if lines := strings.Count(text, "\n"); lines > 140 {
+		t.Errorf("1024 CPUs in 16 zones are drawn in %d lines", lines)
+	}
+}
+
+func TestColourOnlyAddsSequences(t *testing.T) {
+	machine := generated(t, "offline-and-hotplug")
+	var coloured bytes.Buffer
+	if err := Text(&coloured, machine, TextOptions{Colour: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[36m"} {
+		if !strings.Contains(coloured.String(), want) {
+			t.Errorf("no sequence %q", want)
+		}
+	}
+	plain := regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(coloured.String(), "")
+	if want := drawn(t, machine, 0); plain != want {
+		t.Errorf("without sequences it is\n%s, want\n%s", plain, want)
+	}
+	for line := range strings.Lines(coloured.String()) {
+		if last := strings.LastIndex(line, "\x1b["); last >= 0 && !strings.HasPrefix(line[last:], escapeEnd) {
+			t.Errorf("colour runs over the end of %q", line)
+		}
+	}
+}
+
+// TestNamesAreNoCommands: interfaces and drivers are named by anybody.
+func TestNamesAreNoCommands(t *testing.T) {
+	machine := numa.Machine{
+		Online: cpuset.New(0), Present: cpuset.New(0), Zones: []numa.Zone{{CPUs: cpuset.New(0)}},
+		PCI: []numa.PCIFunction{{Address: "0000:01:00.0", Kind: numa.NICFunction, Driver: "\x1b[2Jä<script>", Net: []string{"a\x00b&c", strings.Repeat("x", 200)}}},
+	}
+	text := drawn(t, machine, 0)
+	if !strings.Contains(text, "?[2J?<script>") || !strings.Contains(text, "a?b&c") || strings.Count(text, "x") < 200 {
+		t.Errorf("drawn as\n%s", text)
+	}
+	svg := picture(t, machine)
+	if !strings.Contains(svg, "?[2J?&lt;script&gt;") || !strings.Contains(svg, "a?b&amp;c") {
+		t.Errorf("drawn as\n%s", svg)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for bytes, want := range map[uint64]string{
+		0: "0 bytes", 1023: "1023 bytes", 1024: "1 KiB", 1536 << 10: "1.5 MiB", 125 << 30: "125 GiB", 1300 << 20: "1.3 GiB", 1<<64 - 1: "16 EiB",
+	} {
+		if got := printable(size(bytes)); got != want {
+			t.Errorf("size(%d) = %q, want %q", bytes, got, want)
+		}
+	}
+	for bytes, want := range map[uint64]string{0: "0", 1000: "1000", 64 << 10: "64Ki", 2 << 20: "2Mi", 1 << 30: "1Gi", 16 << 30: "16Gi"} {
+		if got := pageSize(bytes); got != want {
+			t.Errorf("pageSize(%d) = %q, want %q", bytes, got, want)
+		}
+	}
+}
+
+// TestCPUsWithoutAPlaceAreDrawn: node 0 can be offline while its CPUs are not.
+func TestCPUsWithoutAPlaceAreDrawn(t *testing.T) {
+	machine := numa.Machine{
+		Present: cpuset.New(0, 1, 2, 3), Online: cpuset.New(0, 1, 2), Zones: []numa.Zone{{ID: 1, CPUs: cpuset.New(2), Kind: numa.CPUZone}},
+		Cores: []numa.Core{{Zone: 1, CPUs: cpuset.New(2)}}, PCI: []numa.PCIFunction{{Address: "0000:01:00.0", Kind: numa.GPUFunction, Zone: new(0)}},
+	}
+	const want = `1 NUMA node, 1 core, 3 CPUs
+
++- node 1 +
+| [2]     |
++---------+
++- offline CPUs ------------+ +- CPUs of no known node ---+
+| 3                         | | 0-1                       |
++---------------------------+ +---------------------------+
++- devices of no known node +
+| gpu 0000:01:00.0          |
++---------------------------+
+`
+	if text := drawn(t, machine, 0); !strings.HasPrefix(text, want) {
+		t.Errorf("drawn as\n%s", text)
+	}
+}
