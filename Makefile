@@ -31,8 +31,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: ## Build bin/dra-numa, bin/numa-pin and bin/cluster
-	$(GO_BUILD) -o bin/ ./cmd/dra-numa ./cmd/numa-pin
+build: ## Build bin/dra-numa, bin/numa-pin, bin/kubectl-numa and bin/cluster
+	$(GO_BUILD) -o bin/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/kubectl-numa
 	$(STATIC) go -C test/cluster build -o ../../bin/cluster .
 
 .PHONY: image
@@ -42,7 +42,7 @@ image: build ## Write the container image bin/images/dra-driver-numa.tar
 	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin
 
 .PHONY: unit
-unit: cc ## Run every test that needs no cluster, with the race detector
+unit: cc lstopo ## Run every test that needs no cluster, with the race detector
 	HELM="$$($(TOOL) -n helm)" go test -race $$(go list ./... | grep -v -e /test/e2e -e /test/apiserver)
 	go -C test/cluster test -race ./...
 
@@ -52,6 +52,12 @@ cc:
 	@command -v $${CC:-gcc} >/dev/null || { \
 	  command -v apt-get >/dev/null || { echo 'make: no C compiler: install gcc and the C library headers' >&2; exit 1; }; \
 	  apt-get install --yes --no-install-recommends gcc libc6-dev; }
+
+# test/hwloc compares our reader with it, and skips where there is neither.
+.PHONY: lstopo
+lstopo:
+	@command -v lstopo-no-graphics >/dev/null || ! command -v apt-get >/dev/null || \
+	  apt-get install --yes --no-install-recommends hwloc-nox
 
 .PHONY: lint
 lint: ## Check style, layering and common mistakes of every module
@@ -108,12 +114,18 @@ $(TOOL) helm upgrade --install dra-driver-numa $(CHART) --kubeconfig "$$($(CLUST
   --wait --timeout 5m
 endef
 
+# in-node runs the tests of binary bin/$(1) whose names have "Kernel", with the environment $(2).
+define in-node
+$(CLUSTER) exec -name e2e -- sh -c 'cat >/tmp/$(1) && chmod +x /tmp/$(1) && $(2) exec /tmp/$(1) -test.run Kernel -test.v' <bin/$(1)
+endef
+
 .PHONY: e2e
-e2e: image ## Run the end-to-end suite, and the hook's tests on a real kernel, on a node of the rig
-	$(STATIC) go test -c -o bin/pin.test ./cdi/pin
+e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig
+	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
 	@$(call with-clusters,e2e); \
 	$(CLUSTER) up -name e2e -kernel "$$KERNEL" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
-	$(CLUSTER) exec -name e2e -- sh -c 'cat >/tmp/pin.test && chmod +x /tmp/pin.test && NUMA_PIN_CGROUP=/sys/fs/cgroup exec /tmp/pin.test -test.run Kernel -test.v' <bin/pin.test; \
+	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
+	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(CLUSTER) load -name e2e bin/images/dra-driver-numa.tar; \
 	$(call install-chart,e2e); \
 	$(STATIC) go test -v -count=1 -timeout 30m ./test/e2e -ginkgo.no-color -kubeconfig "$$($(CLUSTER) path -name e2e kubeconfig)" -e2e.require
