@@ -151,9 +151,9 @@ func (w *model) checkZone(zone int, free *cpuset.Set, r *Request, got counts) st
 	if r.L3 == PreferOneL3 && r.Cores == WholeCores && w.dividing[zone] && got.broken > baseline.broken {
 		return "a core broken that need not be"
 	}
-	comparable := r.L3 == AnyL3 && got.cost(r) == baseline.cost(r) ||
+	sameAim := r.L3 == AnyL3 && got.cost(r) == baseline.cost(r) ||
 		r.L3 == PreferOneL3 && (w.uniform[zone] || r.Cores == SingleThreads)
-	if comparable && got.groups > baseline.groups {
+	if sameAim && got.groups > baseline.groups {
 		return fmt.Sprintf("in %d L3s, first fit %s in %d", got.groups, first.CPUs, baseline.groups)
 	}
 	return ""
