@@ -4,7 +4,7 @@ package numa
 type PCIFunction struct {
 	Address    string // as the kernel prints it: 0000:3b:00.0, with a domain of four or more hexadecimal digits
 	Kind       FunctionKind
-	Class      *uint32  // base class, subclass and programming interface, 24 bits
+	Class      *uint32 // base class, subclass and programming interface, 24 bits
 	Vendor     *uint16
 	Device     *uint16
 	Driver     string   // "" where none is bound
