@@ -1,0 +1,40 @@
+package pin
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Holding is what one partition keeps from all other tasks of the host.
+type Holding struct {
+	Cgroup string // below the mount
+	CPUs   cpuset.Set
+	State  string // as cpuset.cpus.partition reads: root, isolated, or one of them with " invalid (reason)"
+}
+
+// Holdings lists the partitions of the host that have CPUs, parents before
+// their children, whoever made them. It is empty on a host without cgroup v2 or
+// without partitions. Cgroups may come and go while it reads.
+func Holdings(cgroups fs.FS) ([]Holding, error) {
+	_, err := fs.Stat(cgroups, "cgroup.controllers")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var t tree
+	if err == nil {
+		err = t.walk(cgroups, ".", "")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list cpuset partitions: %w", err)
+	}
+	var list []Holding
+	for _, g := range t {
+		if cpus := g.holds(); !cpus.IsEmpty() {
+			list = append(list, Holding{Cgroup: g.path, CPUs: cpus, State: g.state})
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,60 @@
+package pin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestHoldingsAreThePartitions(t *testing.T) {
+	files := cgroupFS(t, `
+k 4-7
+k/be 4-5
+k/be/p 4-5
+k/be/p/c 4-5 root 4-5
+k/bu 6-7
+k/bu/q 6-7 root_invalid_(x) 6
+k/idle
+sys 9
+vm - isolated 8`)
+	files["nocpuset/cgroup.procs"] = &fstest.MapFile{}
+	list, err := Holdings(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, h := range list {
+		fmt.Fprintf(&got, "%s %s %s\n", h.Cgroup, h.CPUs, h.State)
+	}
+	want := "k/be/p/c 4-5 root\nk/bu/q 6-7 root invalid (x)\nvm 8 isolated\n"
+	if got.String() != want {
+		t.Errorf("holdings\n%swant\n%s", got.String(), want)
+	}
+}
+
+func TestHoldingsWithoutPartitionsAndWithDamage(t *testing.T) {
+	if list, err := Holdings(fstest.MapFS{"cpuset/cgroup.procs": {}}); err != nil || list != nil {
+		t.Errorf("on cgroup v1: %v, %v", list, err)
+	}
+	files := cgroupFS(t, "k 4-7\nk/c 4-7 root 4-7")
+	files["k/c/"+exclusiveFile].Data = []byte("4-x")
+	if list, err := Holdings(files); err == nil || !strings.HasPrefix(err.Error(), "list cpuset partitions: ") {
+		t.Errorf("with damage: %v, %v; want an error", list, err)
+	}
+}
+
+func TestKernelHoldings(t *testing.T) {
+	k := needKernel(t)
+	container := k.create("pintest-pods/burstable/pod/holdings")
+	want := exclusive("4-5", "")
+	k.pin(container, want)
+	list, err := Holdings(k.root.FS())
+	if err != nil || len(list) != 1 || list[0] != (Holding{container, want.CPUs, "root"}) {
+		t.Errorf("holdings %v, %v; want cpus 4-5 of %s", list, err, container)
+	}
+	k.remove("pintest-pods")
+	if list, err := Holdings(k.root.FS()); err != nil || len(list) != 0 {
+		t.Errorf("holdings %v, %v after the container is gone", list, err)
+	}
+}
