@@ -21,15 +21,26 @@ const (
 	// Kind is the CDI vendor and class of every device of this driver.
 	Kind = "dra.numa/claim"
 
+	// Partition is what a container with CPUs of a claim becomes: the kernel
+	// keeps all other tasks off them and balances load inside.
+	Partition = "root"
+
 	// specVersion is the oldest CDI version with everything used here that
 	// containerd 1.7 and CRI-O 1.28 read.
 	specVersion = "0.6.0"
+
+	// noteKey is the annotation of a spec with the claim's Note.
+	noteKey = "dra.numa/grant"
 )
 
 // Claim is what one resource claim was given.
 type Claim struct {
 	UID, Namespace, Name string
 	Shares               []Share
+
+	// Note is kept in the spec for whoever reads it back with [Store.Notes].
+	// Runtimes ignore it, but refuse a spec with more than 256 KiB of them.
+	Note string
 }
 
 // Share is what one allocation result of a claim was given.
@@ -50,6 +61,9 @@ func Render(claim Claim, hookPath string) (*specs.Spec, error) {
 		Version:        specVersion,
 		Kind:           Kind,
 		ContainerEdits: specs.ContainerEdits{Env: environment(claim.Shares)},
+	}
+	if claim.Note != "" {
+		spec.Annotations = map[string]string{noteKey: claim.Note}
 	}
 	for _, share := range claim.Shares {
 		spec.Devices = append(spec.Devices, specs.Device{
@@ -79,7 +93,7 @@ func pinHook(claim Claim, share Share, path string) *specs.Hook {
 			"--claim=" + claim.Namespace + "/" + claim.Name,
 			"--cpus=" + share.CPUs.String(),
 			"--mems=" + share.Mems.String(),
-			"--partition=root",
+			"--partition=" + Partition,
 			"--lock=" + LockFile(path),
 		},
 	}

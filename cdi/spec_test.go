@@ -23,7 +23,7 @@ const (
 
 // fullClaim has each kind of share: CPUs of a subrequest, CPUs, memory only.
 func fullClaim() Claim {
-	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Shares: []Share{
+	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Note: `{"any":"text"}`, Shares: []Share{
 		{Request: "fast-cpus/large", Device: "numa-0", CPUs: cpuset.New(4, 5, 6, 7), Mems: cpuset.New(0)},
 		{Request: "fast-cpus/large", Device: "numa-1", CPUs: cpuset.New(8, 9), Mems: cpuset.New(1)},
 		{Request: "memory", Device: "numa-2", Mems: cpuset.New(2)},
@@ -55,7 +55,7 @@ func names(t *testing.T, dir *os.Root) []string {
 
 func TestSpecGolden(t *testing.T) {
 	single := fullClaim()
-	single.Shares = single.Shares[1:2]
+	single.Shares, single.Note = single.Shares[1:2], ""
 	for name, claim := range map[string]Claim{"full": fullClaim(), "single": single} {
 		dir := openTemp(t)
 		if err := NewStore(dir).Write(claim, hook); err != nil {
@@ -84,7 +84,9 @@ func TestSpecGolden(t *testing.T) {
 // The runtimes read specs with this cache.
 func TestRuntimeFindsEveryDevice(t *testing.T) {
 	dir := openTemp(t)
-	if err := NewStore(dir).Write(fullClaim(), hook); err != nil {
+	claim := fullClaim()
+	claim.Note = strings.Repeat("a note of 128 KiB", 128<<10/17)
+	if err := NewStore(dir).Write(claim, hook); err != nil {
 		t.Fatal(err)
 	}
 	cache, err := cdi.NewCache(cdi.WithSpecDirs(dir.Name()), cdi.WithAutoRefresh(false))
@@ -156,6 +158,57 @@ func TestRemoveExceptRemovesOnlyOurOrphans(t *testing.T) {
 	}
 	if got := names(t, dir); !slices.Equal(got, []string{"vendor.json"}) {
 		t.Errorf("files %v", got)
+	}
+}
+
+func TestNotesAreReadBack(t *testing.T) {
+	dir := openTemp(t)
+	store := NewStore(dir)
+	if err := store.Write(fullClaim(), hook); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"vendor.json":                        `{"annotations":{"dra.numa/grant":"x"}}`,
+		"dra.numa-claim_half.json.new":       `{"annotations":{"dra.numa/grant":"x"}}`,
+		"dra.numa-claim_by-somebody.json":    `{"annotations":{"other":"x"}}`,
+		"dra.numa-claim_damaged.json":        `{"annotations":{"dra.numa/grant":"x"}`,
+		"dra.numa-claim_of-a-number.json":    `{"annotations":{"dra.numa/grant":1}}`,
+		"dra.numa-claim_partly-unusual.json": `{"annotations":{"other":1,"dra.numa/grant":"x"}}`,
+	} {
+		if err := dir.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notes, err := store.Notes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{uid: `{"any":"text"}`, "by-somebody": "", "damaged": "", "of-a-number": "", "partly-unusual": ""}
+	for _, note := range notes {
+		text, known := want[note.ClaimUID]
+		if !known || note.Text != text || note.Path != dir.Name()+"/"+fileName(note.ClaimUID) {
+			t.Errorf("note %+v, want text %q", note, text)
+		}
+		delete(want, note.ClaimUID)
+	}
+	if len(want) > 0 {
+		t.Errorf("no notes of %v", want)
+	}
+}
+
+func TestTimeInFsyncIsCounted(t *testing.T) {
+	dir := openTemp(t)
+	store := NewStore(dir)
+	before := store.SyncTime()
+	if err := store.Write(fullClaim(), hook); err != nil {
+		t.Fatal(err)
+	}
+	first := store.SyncTime()
+	if err := store.Write(fullClaim(), hook); err != nil { // says so already
+		t.Fatal(err)
+	}
+	if before != 0 || first <= 0 || store.SyncTime() != first {
+		t.Errorf("time in fsync %s, %s, %s, want none, some, no more", before, first, store.SyncTime())
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -18,11 +20,15 @@ const filePrefix = "dra.numa-claim_"
 
 // Store is the directory where the container runtime looks for specs.
 type Store struct {
-	dir *os.Root
+	dir   *os.Root
+	files *Files // in dir
 }
 
 // NewStore keeps specs in dir, which other vendors may use too.
-func NewStore(dir *os.Root) Store { return Store{dir: dir} }
+func NewStore(dir *os.Root) Store { return Store{dir: dir, files: NewFiles(dir)} }
+
+// SyncTime is the time spent in fsync so far.
+func (s Store) SyncTime() time.Duration { return s.files.SyncTime() }
 
 // Write makes the spec file of a claim what Render says. A file that says so
 // already is left alone; it may be called again after a crash at any point.
@@ -40,7 +46,43 @@ func (s Store) Write(claim Claim, hookPath string) error {
 	if current, err := s.dir.ReadFile(name); err == nil && bytes.Equal(current, data) {
 		return nil
 	}
-	return ReplaceFile(s.dir, name, data, 0o644)
+	return s.files.Replace(name, data, 0o644)
+}
+
+// Note is what a spec file of this driver says beside what the runtime reads.
+type Note struct {
+	ClaimUID string // from the name of the file
+	Path     string // of the file, for messages
+	Text     string // Claim.Note; empty if the file has none, or is no spec
+}
+
+// Notes reads the note of every spec of this driver, ascending by file name.
+func (s Store) Notes() ([]Note, error) {
+	entries, err := fs.ReadDir(s.dir.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	var notes []Note
+	for _, entry := range entries {
+		uid, complete := claimUID(entry.Name())
+		if !complete {
+			continue
+		}
+		data, err := s.dir.ReadFile(entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		var spec struct {
+			Annotations map[string]string `json:"annotations"`
+		}
+		if json.Unmarshal(data, &spec) != nil {
+			spec.Annotations = nil
+		}
+		notes = append(notes, Note{
+			ClaimUID: uid, Path: filepath.Join(s.dir.Name(), entry.Name()), Text: spec.Annotations[noteKey],
+		})
+	}
+	return notes, nil
 }
 
 // Remove deletes the spec file of a claim. A claim without one is fine.
@@ -59,12 +101,8 @@ func (s Store) RemoveExcept(keep func(claimUID string) bool) error {
 		return err
 	}
 	for _, entry := range entries {
-		uid, ours := strings.CutPrefix(entry.Name(), filePrefix)
-		if !ours {
-			continue
-		}
-		uid, complete := strings.CutSuffix(uid, ".json")
-		if complete && keep(uid) {
+		uid, complete := claimUID(entry.Name())
+		if complete && keep(uid) || !strings.HasPrefix(entry.Name(), filePrefix) {
 			continue
 		}
 		if err := s.remove(entry.Name()); err != nil {
@@ -82,3 +120,11 @@ func (s Store) remove(name string) error {
 }
 
 func fileName(claimUID string) string { return filePrefix + claimUID + ".json" }
+
+// claimUID is the inverse of fileName; ok is false for the files of others and
+// for those half written.
+func claimUID(fileName string) (uid string, ok bool) {
+	rest, ours := strings.CutPrefix(fileName, filePrefix)
+	uid, complete := strings.CutSuffix(rest, ".json")
+	return uid, ours && complete
+}

@@ -3,9 +3,11 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -23,8 +25,11 @@ type wish struct {
 	device  string
 	zone    int
 	shareID *types.UID
-	cpus    int  // 0 <= cpus <= cpuset.MaxCPUs
 	admin   bool // sees the zone, holds nothing of it
+
+	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
+	memoryBytes   uint64
+	hugepageBytes map[string]uint64 // each > 0, by size as in "2Mi"; nil if there are none
 }
 
 func (w wish) shareUID() types.UID {
@@ -79,12 +84,36 @@ func (d *Driver) wish(result resourceapi.DeviceRequestAllocationResult) (wish, e
 	if len(result.ConsumedCapacity) == 0 {
 		return wish{}, ErrNoConsumedCapacity
 	}
-	consumed := result.ConsumedCapacity[capacityCPU]
-	if consumed.Sign() < 0 || consumed.CmpInt64(cpuset.MaxCPUs) > 0 {
-		return wish{}, fmt.Errorf("consumedCapacity cpu %q: allowed are 0 to %d", consumed.String(), cpuset.MaxCPUs)
+	if err := read.consume(result.ConsumedCapacity); err != nil {
+		return wish{}, err
 	}
-	read.cpus = int(consumed.Value())
 	return read, nil
+}
+
+// consume reads the amounts. Capacities of other names hold nothing.
+func (w *wish) consume(consumed map[resourceapi.QualifiedName]resource.Quantity) error {
+	for name, quantity := range consumed {
+		size, huge := strings.CutPrefix(string(name), hugepagesPrefix)
+		limit := int64(math.MaxInt64)
+		if name == capacityCPU {
+			limit = cpuset.MaxCPUs
+		}
+		if quantity.Sign() < 0 || quantity.CmpInt64(limit) > 0 {
+			return fmt.Errorf("consumedCapacity %s %q: allowed are 0 to %d", name, quantity.String(), limit)
+		}
+		switch amount := quantity.Value(); {
+		case name == capacityCPU:
+			w.cpus = int(amount)
+		case name == capacityMemory:
+			w.memoryBytes = uint64(amount)
+		case huge && amount > 0:
+			if w.hugepageBytes == nil {
+				w.hugepageBytes = make(map[string]uint64)
+			}
+			w.hugepageBytes[size] = uint64(amount)
+		}
+	}
+	return nil
 }
 
 // zoneOf finds the zone behind a device name.

@@ -2,37 +2,44 @@ package driver
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
+// CheckpointName is the file of the checkpoint in the state directory.
+const CheckpointName = "checkpoint.json"
+
+// Versions of the checkpoint. Version 2 added order, why, memoryBytes and
+// hugepageBytes; the next may add more to a Share (devices, cache, frequency),
+// left out where empty, so that one set of types reads all versions.
 const (
-	checkpointName    = "checkpoint.json"
-	checkpointVersion = 1
+	checkpointV1      = 1
+	checkpointVersion = 2
 )
 
-// ErrDamaged says that the checkpoint cannot be trusted: torn, changed by
-// somebody, or of a newer version. The claims of the node are then unknown.
+// ErrDamaged says that the record of the node's grants cannot be trusted: torn,
+// changed by somebody, of a newer version, or lost. The claims of the node are
+// then unknown.
 var ErrDamaged = errors.New("damaged checkpoint")
 
-// checkpoint is every grant of the node.
-type checkpoint struct {
-	BootID string  `json:"bootID"` // of the boot in which it was written
-	Grants []Grant `json:"grants"` // ascending by UID, each UID once, no CPU in two
+// remedy is what to do about a damaged checkpoint: without containers there is
+// nothing that a start without grants could give away.
+const remedy = "drain the node, delete the file and start again"
+
+// Checkpoint is every grant of a node, as its file says.
+type Checkpoint struct {
+	Version int     `json:"-"`      // of the text that was read; what is written is always the newest
+	BootID  string  `json:"bootID"` // of the boot in which it was written
+	Grants  []Grant `json:"grants"` // ascending by UID, each UID once
 }
 
 // envelope is the file. There is one text for one checkpoint, so that a change
@@ -43,106 +50,126 @@ type envelope struct {
 	State   json.RawMessage `json:"state"`
 }
 
-func newCheckpoint(bootID string, grants map[types.UID]Grant) checkpoint {
-	sorted := slices.SortedFunc(maps.Values(grants), func(a, b Grant) int { return cmp.Compare(a.UID, b.UID) })
-	return checkpoint{BootID: bootID, Grants: sorted}
-}
-
-func (c checkpoint) byUID() map[types.UID]Grant {
-	grants := make(map[types.UID]Grant, len(c.Grants))
-	for _, grant := range c.Grants {
-		grants[grant.UID] = grant
-	}
-	return grants
-}
-
-func (c checkpoint) validate() error {
+// Validate returns an error if a CPU is in two grants. Nothing writes such a
+// checkpoint, but it can be read: which of the two keeps the CPU is decided when
+// the driver recovers.
+func (c Checkpoint) Validate() error {
 	var held cpuset.Set
-	for i, grant := range c.Grants {
-		if i > 0 && c.Grants[i-1].UID >= grant.UID {
-			return fmt.Errorf("claim %s after claim %s", grant.UID, c.Grants[i-1].UID)
+	for i := range c.Grants {
+		grant := &c.Grants[i]
+		if err := c.validateNames(i); err != nil {
+			return err
 		}
-		for _, share := range grant.Shares {
-			if both := held.Intersection(share.CPUs); !both.IsEmpty() {
-				return fmt.Errorf("cpus %s are in two shares, one of claim %s", both, grant.UID)
-			}
-			held = held.Union(share.CPUs)
+		if cpus, ok := grant.addTo(&held); !ok {
+			return fmt.Errorf("cpus %s are in two grants, one of claim %s", cpus, grant.name())
 		}
 	}
 	return nil
 }
 
-// loadCheckpoint reads the checkpoint; a first start has an empty one.
-func loadCheckpoint(state *os.Root) (checkpoint, error) {
-	data, err := state.ReadFile(checkpointName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return checkpoint{}, nil
+// validateEach checks the grants one by one.
+func (c Checkpoint) validateEach() error {
+	for i := range c.Grants {
+		var held cpuset.Set
+		if err := c.validateNames(i); err != nil {
+			return err
+		}
+		if cpus, ok := c.Grants[i].addTo(&held); !ok {
+			return fmt.Errorf("cpus %s are in two shares of claim %s", cpus, c.Grants[i].UID)
+		}
 	}
-	if err != nil {
-		return checkpoint{}, err
+	return nil
+}
+
+func (c Checkpoint) validateNames(i int) error {
+	if i > 0 && c.Grants[i-1].UID >= c.Grants[i].UID {
+		return fmt.Errorf("claim %s after claim %s", c.Grants[i].UID, c.Grants[i-1].UID)
 	}
-	loaded, err := decodeCheckpoint(data)
+	if c.Grants[i].Order == 0 {
+		return fmt.Errorf("claim %s has no order", c.Grants[i].UID)
+	}
+	return nil
+}
+
+// loadCheckpoint reads the checkpoint of a state directory. Without a file it
+// returns fs.ErrNotExist.
+func loadCheckpoint(state *os.Root) (Checkpoint, error) {
+	data, err := state.ReadFile(CheckpointName)
 	if err != nil {
-		return checkpoint{}, fmt.Errorf("%w %s: %w", ErrDamaged, filepath.Join(state.Name(), checkpointName), err)
+		return Checkpoint{}, err
+	}
+	loaded, err := DecodeCheckpoint(data)
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("%s: %w", filepath.Join(state.Name(), CheckpointName), err)
 	}
 	return loaded, nil
 }
 
-func saveCheckpoint(state *os.Root, c checkpoint) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
-	data, err := encodeCheckpoint(c)
-	if err != nil {
-		return err
-	}
-	return cdi.ReplaceFile(state, checkpointName, data, 0o600)
+// encodeCheckpoint is the file of the checkpoint.
+func encodeCheckpoint(c Checkpoint) []byte { return c.appendEnvelope(nil) }
+
+// appendEnvelope writes the envelope as json.Marshal does.
+func (c Checkpoint) appendEnvelope(text []byte) []byte {
+	text = strconv.AppendInt(append(text, `{"version":`...), int64(c.Version), 10)
+	text = append(text, `,"sha256":"`...)
+	sum := len(text)
+	text = append(text, make([]byte, hex.EncodedLen(sha256.Size))...)
+	text = append(text, `","state":`...)
+	state := len(text)
+	text = c.appendState(text)
+	copy(text[sum:], checksum(text[state:]))
+	return append(text, "}\n"...)
 }
 
-func encodeCheckpoint(c checkpoint) ([]byte, error) {
-	if c.Grants == nil {
-		c.Grants = []Grant{}
-	}
-	state, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	data, err := json.Marshal(envelope{Version: checkpointVersion, SHA256: checksum(state), State: state})
-	return append(data, '\n'), err
-}
-
-func decodeCheckpoint(data []byte) (checkpoint, error) {
-	const remedy = "drain the node, delete the file and start again"
+// DecodeCheckpoint reads the file of a checkpoint of any known version. What it
+// returns an error for wraps ErrDamaged and says what to do.
+func DecodeCheckpoint(data []byte) (Checkpoint, error) {
 	var file envelope
 	if err := json.Unmarshal(data, &file); err != nil {
-		return checkpoint{}, fmt.Errorf("%w; %s", err, remedy)
+		return Checkpoint{}, damaged(err)
 	}
 	if file.Version > checkpointVersion {
-		return checkpoint{}, fmt.Errorf("version %d, newest known is %d; install the newer dra-numa that wrote it, or %s",
-			file.Version, checkpointVersion, remedy)
+		return Checkpoint{}, fmt.Errorf("%w: version %d, newest known is %d; install the newer dra-numa that wrote it, or %s",
+			ErrDamaged, file.Version, checkpointVersion, remedy)
 	}
 	if sum := checksum(file.State); sum != file.SHA256 {
-		return checkpoint{}, fmt.Errorf("checksum %s, recorded is %q; %s", sum, file.SHA256, remedy)
+		return Checkpoint{}, damaged(fmt.Errorf("checksum %s, recorded is %q", sum, file.SHA256))
 	}
-	decoded, err := decodeState(file.State)
-	if err != nil {
-		return checkpoint{}, fmt.Errorf("%w; %s", err, remedy)
+	decoded := Checkpoint{Version: file.Version}
+	strict := json.NewDecoder(bytes.NewReader(file.State))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&decoded); err != nil {
+		return Checkpoint{}, damaged(err)
 	}
-	if again, err := encodeCheckpoint(decoded); err != nil || !bytes.Equal(again, data) {
-		return checkpoint{}, fmt.Errorf("not as dra-numa writes it; %s", remedy)
+	if !bytes.Equal(encodeCheckpoint(decoded), data) || decoded.Version < checkpointV1 {
+		return Checkpoint{}, damaged(errors.New("not as dra-numa writes it"))
+	}
+	if decoded.Version == checkpointV1 {
+		if err := decoded.upgrade(); err != nil {
+			return Checkpoint{}, damaged(err)
+		}
+	}
+	if err := decoded.validateEach(); err != nil {
+		return Checkpoint{}, damaged(err)
 	}
 	return decoded, nil
 }
 
-func decodeState(data []byte) (checkpoint, error) {
-	var decoded checkpoint
-	strict := json.NewDecoder(bytes.NewReader(data))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&decoded); err != nil {
-		return checkpoint{}, err
+// upgrade adds what version 1 did not record. Who came first is not known; what
+// a claim holds beside CPUs is filled in when its allocation is seen again.
+func (c *Checkpoint) upgrade() error {
+	for i := range c.Grants {
+		grant := &c.Grants[i]
+		newer := func(s Share) bool { return s.Why != "" || s.MemoryBytes != 0 || len(s.HugepageBytes) > 0 }
+		if grant.Order != 0 || slices.ContainsFunc(grant.Shares, newer) {
+			return fmt.Errorf("version 1 has a field of version 2 in claim %s", grant.UID)
+		}
+		grant.Order = uint64(i) + 1
 	}
-	return decoded, decoded.validate()
+	return nil
 }
+
+func damaged(err error) error { return fmt.Errorf("%w: %w; %s", ErrDamaged, err, remedy) }
 
 func checksum(data []byte) string {
 	sum := sha256.Sum256(data)

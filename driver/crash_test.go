@@ -1,13 +1,16 @@
 package driver
 
 import (
+	"encoding/json"
 	"maps"
-	"os"
-	"path/filepath"
-	"strings"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // A crash is a stop after any number of steps, with or without a half-written
@@ -71,8 +74,11 @@ func TestCrashDuringRecoveryHeals(t *testing.T) {
 		disk := newDisk(t)
 		driver := disk.open()
 		mustPrepare(t, driver, claim("a", result("cpus", "numa-0", 2)))
-		driver.config = rebooted
-		if finished := crashAfter(t, disk, driver.recovery("boot-1"), done); finished {
+		driver, err := disk.tryRead(rebooted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if finished := crashAfter(t, disk, driver.recoverySteps(driver.planRecovery(nil, nil).grants), done); finished {
 			break
 		}
 		if _, err := disk.tryOpen(rebooted); err != nil {
@@ -97,7 +103,7 @@ func crashSweep(t *testing.T, what string) func(func(int) bool) {
 	}
 }
 
-// crashAfter performs some of the steps and leaves torn files behind; it reports
+// crashAfter performs some of the steps, and half of the next; it reports
 // whether there are fewer steps than that.
 func crashAfter(t *testing.T, disk disk, steps []step, done int) (finished bool) {
 	t.Helper()
@@ -108,15 +114,37 @@ func crashAfter(t *testing.T, disk disk, steps []step, done int) (finished bool)
 	if err := perform(steps[:done]); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{
-		filepath.Join(disk.state, checkpointName+".new"),
-		filepath.Join(disk.specs, "dra.numa-claim_uid-a.json.new"),
-	} {
-		if err := os.WriteFile(path, []byte(`{"version":1,"sha`), 0o400); err != nil {
-			t.Fatal(err)
-		}
+	if done < len(steps) {
+		disk.crashInside(rand.New(rand.NewPCG(1, 1)), steps[done])
 	}
 	return false
+}
+
+// crashInside leaves what a crash inside of a step leaves: files that it writes
+// are half written beside the old ones, of those that it removes some are left.
+func (d disk) crashInside(r *rand.Rand, s step) {
+	d.t.Helper()
+	before := d.files()
+	if err := s.run(); err != nil {
+		d.t.Fatal(err)
+	}
+	after := d.files()
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		content := after[name]
+		if old, existed := before[name]; existed && old != content {
+			d.write(name, old)
+		} else if !existed {
+			d.remove(name)
+		} else {
+			continue
+		}
+		d.write(name+".new", content[:r.IntN(len(content)+1)])
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, left := after[name]; !left && r.IntN(2) == 0 {
+			d.write(name, before[name])
+		}
+	}
 }
 
 func mustPlan(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim) Grant {
@@ -141,23 +169,58 @@ func mustPrepare(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim)
 	return devices
 }
 
-// assertFiles ignores a torn checkpoint copy: nothing reads it.
-func assertFiles(t *testing.T, got, want map[string]string) {
+func assertFiles(t testing.TB, got, want map[string]string) {
 	t.Helper()
-	delete(got, checkpointName+".new")
-	if !maps.Equal(got, want) {
-		t.Errorf("files\n%v\nwant\n%v", got, want)
-	}
 	for name := range got {
-		if strings.HasSuffix(name, ".new") {
+		if text, wanted := want[name]; !wanted {
 			t.Errorf("%s is left over", name)
+		} else if got[name] != text {
+			t.Errorf("%s is\n%s\nwant\n%s", name, got[name], text)
+		}
+	}
+	for name := range want {
+		if _, there := got[name]; !there {
+			t.Errorf("%s is missing", name)
 		}
 	}
 }
 
 func assertDisjoint(t *testing.T, driver *Driver) {
 	t.Helper()
-	if err := newCheckpoint("", driver.grants).validate(); err != nil {
+	if err := (Checkpoint{checkpointVersion, "", driver.grants}).Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// assertConsistent compares what a driver has to its files: these grants are on
+// record and have a spec, there is nothing else, and no CPU is lost.
+func assertConsistent(t testing.TB, disk disk, driver *Driver) {
+	t.Helper()
+	text, err := driver.recordText(driver.grants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{CheckpointName: string(text)}
+	var taken cpuset.Set
+	for _, grant := range driver.grants {
+		claim := grant.cdiClaim()
+		claim.Note = encodeNote(driver.config.BootID, grant)
+		spec, err := cdi.Render(claim, driver.config.HookPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.MarshalIndent(spec, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[specName(grant.UID)] = string(text) + "\n"
+		taken = taken.Union(grant.cpus())
+	}
+	assertFiles(t, disk.files(), want)
+	for _, held := range driver.blocked {
+		taken = taken.Union(held.CPUs.Intersection(driver.grantable()))
+	}
+	if free := driver.free(); free.Overlaps(taken) || free.Union(taken) != driver.grantable() {
+		t.Errorf("cpus %s are free, %s granted or blocked, of %s", free, taken, driver.grantable())
 	}
 }

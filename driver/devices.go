@@ -25,6 +25,10 @@ const (
 
 	capacityCPU    resourceapi.QualifiedName = "cpu"
 	capacityMemory resourceapi.QualifiedName = "memory"
+
+	// hugepagesPrefix is followed by a size, hugepages2Mi where a pod spec says
+	// hugepages-2Mi: a capacity name is a C identifier.
+	hugepagesPrefix = "hugepages"
 )
 
 // numaNodeAttributes are the keys under which drivers publish the NUMA node of
@@ -144,11 +148,9 @@ func shared(amount, step uint64, format resource.Format) resourceapi.DeviceCapac
 	}
 }
 
-// hugepagesName is hugepages2Mi where a pod spec says hugepages-2Mi: a capacity
-// name is a C identifier.
 func hugepagesName(pageBytes uint64) resourceapi.QualifiedName {
 	size := resource.NewQuantity(int64(pageBytes), resource.BinarySI)
-	return resourceapi.QualifiedName("hugepages" + size.String())
+	return resourceapi.QualifiedName(hugepagesPrefix + size.String())
 }
 
 func intAttribute(value int) resourceapi.DeviceAttribute {

@@ -4,10 +4,11 @@
 package driver
 
 import (
-	"maps"
+	"errors"
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,52 +43,57 @@ const (
 
 // Driver holds the claims of one node. Its methods may be called concurrently;
 // only one Driver at a time may use a state directory.
+//
+// Invariant: from Recover on, no CPU is in two grants.
 type Driver struct {
 	machine numa.Machine
 	picker  *pick.Picker // of machine
 	config  Config
 	state   *os.Root
+	files   *cdi.Files // in state
 	specs   cdi.Store
 
-	mu     sync.Mutex // held for a whole prepare or unprepare
-	grants map[types.UID]Grant
+	mu      sync.Mutex // held for a whole recovery, prepare or unprepare
+	grants  grantList
+	ready   bool                 // Recover is done
+	loaded  ledger               // what grants were before it
+	orphans map[types.UID]string // grants that nobody needs and a partition holds, and why
+	blocked []Held               // CPUs that partitions hold, and no grant
+	text    []byte               // of the last checkpoint: its memory serves the next
 }
 
-// Open loads the checkpoint from the state directory and makes the spec files
-// in the CDI directory what it says: missing ones are written, those of nobody
-// removed. A damaged checkpoint is an error that wraps ErrDamaged, because a
-// start with no grants would give away CPUs that containers run on.
+// ErrNotRecovered says that Recover was not called, or did not succeed.
+var ErrNotRecovered = errors.New("what the node's claims hold is not recovered yet")
+
+// Open reads what the claims of the node hold, from the checkpoint in the state
+// directory and from the CDI specs. It writes nothing: the caller may look at
+// Grants, and goes on with Recover. A damaged or lost checkpoint is an error
+// that wraps ErrDamaged, because a start with no grants would give away CPUs
+// that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	saved, err := loadCheckpoint(state)
-	if err != nil {
+	d := &Driver{
+		machine: machine, picker: pick.New(machine), config: config,
+		state: state, files: cdi.NewFiles(state), specs: cdi.NewStore(specs),
+	}
+	var err error
+	if d.loaded, err = loadLedger(state, d.specs, config.BootID); err != nil {
 		return nil, err
 	}
-	d := &Driver{machine: machine, picker: pick.New(machine), config: config, state: state, specs: cdi.NewStore(specs)}
-	d.grants = saved.byUID()
-	return d, perform(d.recovery(saved.BootID))
+	for _, entry := range d.loaded.entries {
+		d.grants = d.grants.with(entry.Grant)
+	}
+	return d, nil
 }
 
-// recovery plans what has to happen before the kubelet may ask for anything.
-func (d *Driver) recovery(savedBootID string) []step {
-	var steps []step
-	kept := d.grants
-	if savedBootID != d.config.BootID {
-		// No container outlives a boot, so a grant that the machine can no
-		// longer honour is forgotten: the kubelet prepares the claim again.
-		kept = maps.Clone(d.grants)
-		maps.DeleteFunc(kept, func(_ types.UID, grant Grant) bool { return !d.honours(grant) })
-		steps = append(steps, d.recordStep("record boot "+d.config.BootID, kept))
-	}
-	for _, uid := range slices.Sorted(maps.Keys(kept)) {
-		steps = append(steps, d.specStep(kept[uid]))
-	}
-	return append(steps, step{"remove CDI specs of no claim", func() error {
-		return d.specs.RemoveExcept(func(uid string) bool {
-			_, held := kept[types.UID(uid)]
-			return held
-		})
-	}})
+// Grants is what each claim holds, the oldest first.
+func (d *Driver) Grants() []Grant {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.SortedFunc(slices.Values(d.grants), byAge)
 }
+
+// SyncTime is the time spent in fsync so far, for metrics.
+func (d *Driver) SyncTime() time.Duration { return d.files.SyncTime() + d.specs.SyncTime() }
 
 // Prepare gives the claim its CPUs, or finds those it has, and writes the CDI
 // spec that pins its containers. It may be repeated, after a crash too. The
@@ -99,6 +105,10 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim) ([]PreparedDevice, er
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !d.ready {
+		return nil, ErrNotRecovered
+	}
+	delete(d.orphans, claim.UID) // it is needed again
 	grant, err := d.plan(claim, wishes)
 	if err != nil {
 		return nil, err
@@ -106,7 +116,7 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim) ([]PreparedDevice, er
 	if err := perform(d.prepareSteps(grant)); err != nil {
 		return nil, err
 	}
-	return prepared(claim.UID, wishes, d.config.NodeName), nil
+	return prepared(grant, wishes, d.config.NodeName), nil
 }
 
 // prepareSteps are in the order that a crash between any two forgives: a CPU is
@@ -116,10 +126,8 @@ func (d *Driver) prepareSteps(grant Grant) []step {
 		return d.unprepareSteps(grant.UID) // admin access only: holds nothing
 	}
 	var steps []step
-	if recorded, held := d.grants[grant.UID]; !held || !recorded.equal(grant) {
-		next := maps.Clone(d.grants)
-		next[grant.UID] = grant
-		steps = append(steps, d.recordStep("record "+grant.String(), next))
+	if recorded, held := d.grants.find(grant.UID); !held || !recorded.equal(grant) {
+		steps = append(steps, d.recordStep("record "+grant.String(), d.grants.with(grant)))
 	}
 	return append(steps, d.specStep(grant))
 }
@@ -129,6 +137,9 @@ func (d *Driver) prepareSteps(grant Grant) []step {
 func (d *Driver) Unprepare(claimUID types.UID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !d.ready {
+		return ErrNotRecovered
+	}
 	return perform(d.unprepareSteps(claimUID))
 }
 
@@ -136,26 +147,41 @@ func (d *Driver) unprepareSteps(claimUID types.UID) []step {
 	steps := []step{{"remove CDI spec of claim " + string(claimUID), func() error {
 		return d.specs.Remove(string(claimUID))
 	}}}
-	if _, held := d.grants[claimUID]; held {
-		next := maps.Clone(d.grants)
-		delete(next, claimUID)
-		steps = append(steps, d.recordStep("record release of claim "+string(claimUID), next))
+	if _, held := d.grants.find(claimUID); held {
+		steps = append(steps, d.recordStep("record release of claim "+string(claimUID), d.grants.without(claimUID)))
 	}
 	return steps
 }
 
 func (d *Driver) specStep(grant Grant) step {
 	return step{"write CDI spec of claim " + grant.name(), func() error {
-		return d.specs.Write(grant.cdiClaim(), d.config.HookPath)
+		claim := grant.cdiClaim()
+		claim.Note = encodeNote(d.config.BootID, grant)
+		return d.specs.Write(claim, d.config.HookPath)
 	}}
 }
 
-func (d *Driver) recordStep(name string, next map[types.UID]Grant) step {
+func (d *Driver) recordStep(name string, next grantList) step {
 	return step{name, func() error {
-		if err := saveCheckpoint(d.state, newCheckpoint(d.config.BootID, next)); err != nil {
+		text, err := d.recordText(next)
+		if err != nil {
+			return err
+		}
+		if err := d.files.Replace(CheckpointName, text, 0o600); err != nil {
 			return err
 		}
 		d.grants = next
 		return nil
 	}}
+}
+
+// recordText is the checkpoint that has the grants on record, until the next
+// call.
+func (d *Driver) recordText(grants grantList) ([]byte, error) {
+	next := Checkpoint{checkpointVersion, d.config.BootID, grants}
+	if err := next.Validate(); err != nil {
+		return nil, err
+	}
+	d.text = next.appendEnvelope(d.text[:0])
+	return d.text, nil
 }

@@ -1,7 +1,9 @@
 package driver
 
 import (
+	"io/fs"
 	"os"
+	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -49,28 +51,62 @@ func testConfig() Config {
 
 // disk is what survives a crash.
 type disk struct {
-	t            *testing.T
-	state, specs string
+	t            testing.TB
+	machine      numa.Machine
+	state, specs *os.Root
 }
 
-func newDisk(t *testing.T) disk {
+func newDisk(t testing.TB) disk {
 	t.Helper()
-	return disk{t: t, state: t.TempDir(), specs: t.TempDir()}
+	return diskIn(t, t.TempDir())
 }
 
-func (d disk) root(path string) *os.Root {
+func diskIn(t testing.TB, dir string) disk {
+	t.Helper()
+	open := func() *os.Root {
+		own, err := os.MkdirTemp(dir, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		root, err := os.OpenRoot(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = root.Close() })
+		return root
+	}
+	return disk{t: t, machine: testMachine(), state: open(), specs: open()}
+}
+
+// tryRead is a driver that has not recovered.
+func (d disk) tryRead(config Config) (*Driver, error) {
 	d.t.Helper()
-	root, err := os.OpenRoot(path)
+	return Open(d.machine, config, d.state, d.specs)
+}
+
+// tryOpen is a driver that knows nothing but its files.
+func (d disk) tryOpen(config Config) (*Driver, error) {
+	d.t.Helper()
+	driver, err := d.tryRead(config)
+	if err != nil {
+		return nil, err
+	}
+	_, err = driver.Recover(nil, nil)
+	return driver, err
+}
+
+// recover is the report of a driver that asked the API server and the kernel.
+func (d disk) recover(claims map[types.UID]*resourceapi.ResourceClaim, held ...Held) (*Driver, Report) {
+	d.t.Helper()
+	driver, err := d.tryRead(testConfig())
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { _ = root.Close() })
-	return root
-}
-
-func (d disk) tryOpen(config Config) (*Driver, error) {
-	d.t.Helper()
-	return Open(testMachine(), config, d.root(d.state), d.root(d.specs))
+	report, err := driver.Recover(claims, held)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return driver, report
 }
 
 func (d disk) open() *Driver {
@@ -82,17 +118,21 @@ func (d disk) open() *Driver {
 	return driver
 }
 
-// files is every file and its content, by path.
+// files is every file and its content, by name; of a directory it is "dir".
 func (d disk) files() map[string]string {
 	d.t.Helper()
 	all := make(map[string]string)
-	for _, dir := range []string{d.state, d.specs} {
-		entries, err := os.ReadDir(dir)
+	for _, dir := range []*os.Root{d.state, d.specs} {
+		entries, err := fs.ReadDir(dir.FS(), ".")
 		if err != nil {
 			d.t.Fatal(err)
 		}
 		for _, entry := range entries {
-			data, err := d.root(dir).ReadFile(entry.Name())
+			if entry.IsDir() {
+				all[entry.Name()] = "dir"
+				continue
+			}
+			data, err := dir.ReadFile(entry.Name())
 			if err != nil {
 				d.t.Fatal(err)
 			}
@@ -101,6 +141,31 @@ func (d disk) files() map[string]string {
 	}
 	return all
 }
+
+// write makes a file of that name in the directory where it belongs.
+func (d disk) write(name, content string) {
+	d.t.Helper()
+	if err := d.dirOf(name).WriteFile(name, []byte(content), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// remove removes a file, or a directory and all in it.
+func (d disk) remove(name string) {
+	d.t.Helper()
+	if err := d.dirOf(name).RemoveAll(name); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d disk) dirOf(name string) *os.Root {
+	if strings.HasPrefix(name, CheckpointName) {
+		return d.state
+	}
+	return d.specs
+}
+
+func specName(uid types.UID) string { return "dra.numa-claim_" + string(uid) + ".json" }
 
 // result is one allocation result of a claim.
 func result(request, device string, cpus int64) resourceapi.DeviceRequestAllocationResult {
@@ -120,4 +185,10 @@ func claim(name string, results ...resourceapi.DeviceRequestAllocationResult) *r
 			Devices: resourceapi.DeviceAllocationResult{Results: results},
 		}},
 	}
+}
+
+// grantOf is what the claim has, nothing if it is not on record.
+func grantOf(driver *Driver, uid types.UID) Grant {
+	grant, _ := driver.grants.find(uid)
+	return grant
 }

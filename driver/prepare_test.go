@@ -18,7 +18,8 @@ import (
 func TestPrepareTwiceReturnsSameDevices(t *testing.T) {
 	disk := newDisk(t)
 	wanted := claim("a", result("cpus", "numa-1", 2), result("memory", "numa-2", 0))
-	first := mustPrepare(t, disk.open(), wanted)
+	driver := disk.open()
+	first := mustPrepare(t, driver, wanted)
 	files := disk.files()
 	again := mustPrepare(t, disk.open(), wanted) // after a restart
 	if !reflect.DeepEqual(first, again) {
@@ -28,6 +29,7 @@ func TestPrepareTwiceReturnsSameDevices(t *testing.T) {
 	want := PreparedDevice{
 		Request: "cpus", Pool: node, Device: "numa-1", ShareID: ptr.To(types.UID("share-cpus")),
 		CDIDeviceIDs: []string{"dra.numa/claim=uid-a_cpus_numa-1"},
+		Share:        &grantOf(driver, "uid-a").Shares[0],
 	}
 	if !reflect.DeepEqual(first[0], want) {
 		t.Errorf("device %+v, want %+v", first[0], want)
@@ -42,12 +44,12 @@ func TestClaimsGetDisjointWholeCoresOfTheirZone(t *testing.T) {
 	assertDisjoint(t, driver)
 	zones := testMachine().Zones
 	for uid, zone := range map[types.UID]int{"uid-a": 1, "uid-b": 0, "uid-c": 1} {
-		cpus := driver.grants[uid].cpus()
+		cpus := grantOf(driver, uid).cpus()
 		if first, _ := cpus.First(); cpus.Size() != 2 || first%2 != 0 || !cpus.IsSubsetOf(zones[zone].CPUs) {
 			t.Errorf("claim %s has cpus %s, want one core of zone %d", uid, cpus, zone)
 		}
 	}
-	if got := driver.grants["uid-b"].cpus(); got != cpuset.New(2, 3) {
+	if got := grantOf(driver, "uid-b").cpus(); got != cpuset.New(2, 3) {
 		t.Errorf("claim b has cpus %s, want 2-3: 0-1 are reserved", got)
 	}
 	if err := driver.Unprepare("uid-a"); err != nil {
@@ -66,7 +68,7 @@ func TestClaimAllocatedAnewIsPlannedAnew(t *testing.T) {
 	driver := newDisk(t).open()
 	mustPrepare(t, driver, claim("a", result("r", "numa-1", 4)))
 	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
-	if got := driver.grants["uid-a"].cpus(); got != cpuset.New(2, 3) {
+	if got := grantOf(driver, "uid-a").cpus(); got != cpuset.New(2, 3) {
 		t.Errorf("cpus %s, want 2-3", got)
 	}
 }
@@ -100,7 +102,7 @@ func TestRebootForgetsOnlyWhatTheMachineLost(t *testing.T) {
 	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
 	mustPrepare(t, driver, claim("b", result("r", "numa-1", 2)))
 	config := testConfig()
-	config.Reserved = driver.grants["uid-b"].cpus()
+	config.Reserved = grantOf(driver, "uid-b").cpus()
 	same, err := disk.tryOpen(config)
 	if err != nil || len(same.grants) != 2 {
 		t.Fatalf("same boot: grants %v, %v, want both: their containers run", same.grants, err)
@@ -110,7 +112,7 @@ func TestRebootForgetsOnlyWhatTheMachineLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, kept := rebooted.grants["uid-a"]; !kept || len(rebooted.grants) != 1 {
+	if _, kept := rebooted.grants.find("uid-a"); !kept || len(rebooted.grants) != 1 {
 		t.Errorf("grants %v, want that of claim a only", rebooted.grants)
 	}
 	if _, left := disk.files()["dra.numa-claim_uid-b.json"]; left {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +28,9 @@ type Options struct {
 	NodeName    string
 	PluginDir   string // for dra.sock; the same path on the host and here
 	RegistryDir string // where the kubelet looks for plugins; must exist
+	KubeletRoot string // where the kubelet's managers keep their state
 	Resources   resourceslice.DriverResources
+	Exclusivity driver.Exclusivity // of the node; the status of claims says it
 
 	// Fatal is called from a background goroutine, perhaps more than once, when
 	// the plugin cannot go on. It must not call Stop itself.
@@ -37,13 +41,17 @@ type Options struct {
 type Plugin struct {
 	helper    *helper.Helper
 	publisher *publisher
+	statuses  *claimStatuses
+	writing   sync.WaitGroup
 }
 
 // Start registers the driver with the kubelet and begins to publish. From then
 // on the kubelet may prepare claims, so the driver's checkpoint must have been
 // loaded. The plugin ends with ctx or Stop.
 func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, error) {
-	server, err := helper.Start(ctx, &claimServer{driver: d, fatal: options.Fatal},
+	guards := &guards{options.KubeletRoot, newNodeSlices(options.Client, options.NodeName)}
+	statuses := newClaimStatuses(options.Client, options.Exclusivity)
+	server, err := helper.Start(ctx, &claimServer{driver: d, guards: guards, statuses: statuses, fatal: options.Fatal},
 		helper.DriverName(driver.Name),
 		helper.KubeClient(options.Client),
 		helper.NodeName(options.NodeName),
@@ -55,9 +63,11 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	if err != nil {
 		return nil, fmt.Errorf("start kubelet plugin: %w", err)
 	}
-	publisher := newPublisher(options, server.PublishResources)
+	publisher := newPublisher(options, guards, server.PublishResources)
 	publisher.start(ctx)
-	return &Plugin{helper: server, publisher: publisher}, nil
+	plugin := &Plugin{helper: server, publisher: publisher, statuses: statuses}
+	plugin.writing.Go(func() { statuses.run(ctx) })
+	return plugin, nil
 }
 
 // Stop ends all background work and removes the sockets. The ResourceSlices
@@ -66,6 +76,8 @@ func (p *Plugin) Stop() {
 	p.publisher.cancel()
 	p.helper.Stop() // also ends a call to publish that waits for the API server
 	p.publisher.running.Wait()
+	p.statuses.queue.ShutDown()
+	p.writing.Wait()
 }
 
 // Handler serves /healthz and /readyz; the latter says why the node is not
@@ -74,27 +86,42 @@ func (p *Plugin) Handler() http.Handler { return p.publisher.readiness.handler()
 
 // claimServer answers the kubelet. It may be called concurrently.
 type claimServer struct {
-	driver *driver.Driver
-	fatal  func(error)
+	driver   *driver.Driver
+	guards   *guards
+	statuses *claimStatuses
+	fatal    func(error)
 }
 
 var _ helper.DRAPlugin = (*claimServer)(nil)
 
 // PrepareResourceClaims prepares each claim by itself: one that cannot be
-// prepared does not hold up the others.
+// prepared does not hold up the others. While a guard stands, no claim gets what
+// it does not have already.
 func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]helper.PrepareResult, error) {
 	results := make(map[types.UID]helper.PrepareResult, len(claims))
 	for _, claim := range claims {
-		prepared, err := s.driver.Prepare(claim)
+		prepared, err := s.prepare(claim)
 		if err != nil {
 			err = fmt.Errorf("prepare claim %s/%s: %w", claim.Namespace, claim.Name, err)
 			results[claim.UID] = helper.PrepareResult{Err: err}
 			continue
 		}
 		results[claim.UID] = helper.PrepareResult{Devices: kubeletDevices(prepared)}
+		s.statuses.set(claim, prepared)
 		klog.FromContext(ctx).Info("Prepared claim", "claim", klog.KObj(claim), "claimUID", claim.UID)
 	}
 	return results, nil
+}
+
+func (s *claimServer) prepare(claim *resourceapi.ResourceClaim) ([]driver.PreparedDevice, error) {
+	if err := s.guards.check(); err != nil && !s.holds(claim.UID) {
+		return nil, err
+	}
+	return s.driver.Prepare(claim)
+}
+
+func (s *claimServer) holds(claimUID types.UID) bool {
+	return slices.ContainsFunc(s.driver.Grants(), func(grant driver.Grant) bool { return grant.UID == claimUID })
 }
 
 // UnprepareResourceClaims releases each claim by itself.
@@ -105,6 +132,7 @@ func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []help
 		if err != nil {
 			err = fmt.Errorf("unprepare claim %s: %w", claim.NamespacedName, err)
 		} else {
+			s.statuses.forget(claim.UID)
 			klog.FromContext(ctx).Info("Unprepared claim", "claim", claim.NamespacedName, "claimUID", claim.UID)
 		}
 		results[claim.UID] = err

@@ -9,8 +9,6 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
@@ -24,86 +22,116 @@ const (
 	// when it starts, and the helper alone notices only after 30 seconds.
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 30 * time.Second
+	// guardInterval is how often the kubelet's state files are read, which
+	// change when it restarts.
+	guardInterval = 2 * time.Second
 )
 
-// publisher keeps the ResourceSlices of the node as the driver wants them.
+// publisher keeps the ResourceSlices of the node as the driver wants them, and
+// free of devices while a guard stands.
 type publisher struct {
 	client    kubernetes.Interface
 	nodeName  string
 	resources resourceslice.DriverResources
 	wanted    []*resourceapi.ResourceSlice
 	publish   func(context.Context, resourceslice.DriverResources) error
+	slices    *nodeSlices
+	guards    *guards
+	standing  error // what the guards said when last looked at
+	events    events
 	readiness readiness
 
-	informer cache.SharedIndexInformer
-	changed  chan struct{} // holds one: slices were changed since the last look
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 }
 
-func newPublisher(options Options, publish func(context.Context, resourceslice.DriverResources) error) *publisher {
+func newPublisher(options Options, guards *guards, publish func(context.Context, resourceslice.DriverResources) error) *publisher {
 	p := &publisher{
 		client:    options.Client,
 		nodeName:  options.NodeName,
 		resources: options.Resources,
 		wanted:    wantedSlices(options.NodeName, options.Resources),
 		publish:   publish,
-		changed:   make(chan struct{}, 1),
+		slices:    guards.slices,
+		guards:    guards,
+		events:    events{client: options.Client, nodeName: options.NodeName},
 	}
-	p.readiness.set("ResourceSlices are not yet published")
-	own := fields.Set{
-		resourceapi.ResourceSliceSelectorNodeName: options.NodeName,
-		resourceapi.ResourceSliceSelectorDriver:   driver.Name,
-	}
-	factory := informers.NewSharedInformerFactoryWithOptions(options.Client, 0,
-		informers.WithTweakListOptions(func(list *metav1.ListOptions) { list.FieldSelector = own.String() }))
-	p.informer = factory.Resource().V1().ResourceSlices().Informer()
+	p.readiness.set(errNotListed.Error())
 	return p
 }
 
 func (p *publisher) start(ctx context.Context) {
 	ctx, p.cancel = context.WithCancel(ctx)
-	notice := func(any) {
-		select {
-		case p.changed <- struct{}{}:
-		default:
-		}
-	}
-	// Adding a handler fails only after the informer was stopped.
-	_, _ = p.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: notice, UpdateFunc: func(_, now any) { notice(now) }, DeleteFunc: notice,
-	})
-	p.running.Go(func() { p.informer.RunWithContext(ctx) })
+	p.running.Go(func() { p.slices.watch(ctx) })
 	p.running.Go(func() { p.run(ctx) })
 }
 
 func (p *publisher) run(ctx context.Context) {
+	// Before that, slices that are as they should be would seem to be missing.
+	if !cache.WaitForCacheSync(ctx.Done(), p.slices.listed) {
+		return
+	}
 	retry := firstRetry
-	for {
+	for ctx.Err() == nil {
 		wait := retry
 		if p.reconcile(ctx) {
 			retry, wait = firstRetry, lastRetry
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.changed:
-		case <-time.After(wait):
+		if !p.pause(ctx, wait) {
 			retry = min(2*retry, lastRetry)
 		}
 	}
 }
 
+// pause waits until slices changed, a guard rose or fell, or the wait is over.
+func (p *publisher) pause(ctx context.Context, wait time.Duration) (changed bool) {
+	over := time.After(wait)
+	look := time.NewTicker(guardInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-p.slices.changed:
+			return true
+		case <-over:
+			return false
+		case <-look.C:
+			if !sameText(p.guards.check(), p.standing) {
+				return true
+			}
+		}
+	}
+}
+
+// sameText compares errors as those who read them do.
+func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
 // reconcile compares, and publishes again what is not as it should be.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
-	problem := compareSlices(p.nodeName, p.wanted, p.stored())
+	p.standing = p.guards.check()
+	problem := p.standing
 	if problem != nil {
+		p.withdraw(ctx)
+	} else if problem = compareSlices(p.nodeName, p.wanted, p.slices.own()); problem != nil {
 		if err := p.republish(ctx); err != nil {
 			problem = err
 		}
 	}
 	p.report(ctx, problem)
 	return problem == nil
+}
+
+// withdraw leaves the pool without devices, if it is not yet so. Claims that
+// are prepared keep what they hold.
+func (p *publisher) withdraw(ctx context.Context) {
+	none := driver.Resources(p.nodeName, nil)
+	if compareSlices(p.nodeName, wantedSlices(p.nodeName, none), p.slices.own()) == nil {
+		return
+	}
+	if err := p.publish(ctx, none); err != nil {
+		klog.FromContext(ctx).Error(err, "Withdraw ResourceSlices", "pool", p.nodeName)
+	}
 }
 
 // republish asks the API server first what it would store: slices of which it
@@ -138,18 +166,6 @@ func (p *publisher) rehearse(ctx context.Context) error {
 	return nil
 }
 
-// stored is what the API server last said it has for this node.
-func (p *publisher) stored() []*resourceapi.ResourceSlice {
-	var own []*resourceapi.ResourceSlice
-	for _, object := range p.informer.GetStore().List() {
-		slice, ok := object.(*resourceapi.ResourceSlice)
-		if ok && slice.Spec.Driver == driver.Name && slice.Spec.Pool.Name == p.nodeName {
-			own = append(own, slice)
-		}
-	}
-	return own
-}
-
 func (p *publisher) report(ctx context.Context, problem error) {
 	if ctx.Err() != nil {
 		return // stopping: the problem is ours, not the cluster's
@@ -160,5 +176,8 @@ func (p *publisher) report(ctx context.Context, problem error) {
 		logger.Info("Ready: ResourceSlices are published and read back", "pool", p.nodeName)
 	case problem != nil && p.readiness.set(problem.Error()):
 		logger.Info("Not ready", "pool", p.nodeName, "reason", problem.Error())
+	}
+	if err := p.events.tell(ctx, problem); err != nil {
+		logger.Error(err, "Put event on the node", "node", p.nodeName)
 	}
 }

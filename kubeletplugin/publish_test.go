@@ -4,14 +4,18 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsapi "k8s.io/api/events/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -28,13 +32,45 @@ const node = "node-1"
 type cluster struct {
 	*fake.Clientset
 	gateOff atomic.Bool
+	events  atomic.Int32 // created so far
+	slow    atomic.Bool  // to list the slices of all drivers
 }
 
 func newCluster() *cluster {
 	c := &cluster{Clientset: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, UID: "node-uid"}})}
 	c.PrependReactor("create", "resourceslices", c.admit)
 	c.PrependReactor("update", "resourceslices", c.admit)
+	c.PrependReactor("list", "resourceslices", c.list)
+	c.PrependReactor("create", "events", c.nameEvent)
 	return c
+}
+
+// list looks at field selectors, as the real API server does and the fake does
+// not: the controller of our slices must not see another driver's.
+func (c *cluster) list(action clienttesting.Action) (handled bool, _ runtime.Object, _ error) {
+	object, err := c.Tracker().List(action.GetResource(), resourceapi.SchemeGroupVersion.WithKind("ResourceSlice"), "")
+	list, ok := object.(*resourceapi.ResourceSliceList)
+	if !ok {
+		return true, nil, err
+	}
+	selector := action.(clienttesting.ListAction).GetListRestrictions().Fields
+	if _, own := selector.RequiresExactMatch(resourceapi.ResourceSliceSelectorDriver); !own && c.slow.Load() {
+		time.Sleep(2 * firstRetry)
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(slice resourceapi.ResourceSlice) bool {
+		return !selector.Matches(fields.Set{
+			resourceapi.ResourceSliceSelectorNodeName: *slice.Spec.NodeName,
+			resourceapi.ResourceSliceSelectorDriver:   slice.Spec.Driver,
+		})
+	})
+	return true, list, nil
+}
+
+// nameEvent does what the real API server does with generateName.
+func (c *cluster) nameEvent(action clienttesting.Action) (handled bool, _ runtime.Object, _ error) {
+	event := action.(clienttesting.CreateAction).GetObject().(*eventsapi.Event)
+	event.Name = event.GenerateName + strconv.Itoa(int(c.events.Add(1)))
+	return false, nil, nil
 }
 
 // admit does what the real API server does before it stores: drop the fields of
@@ -57,14 +93,22 @@ func (c *cluster) admit(action clienttesting.Action) (handled bool, _ runtime.Ob
 	return ok && len(create.CreateOptions.DryRun) > 0, slice, nil
 }
 
-func testResources() resourceslice.DriverResources {
+func testMachine() numa.Machine {
 	cpus := cpuset.New(0, 1, 2, 3)
 	machine := numa.Machine{Online: cpus, Zones: []numa.Zone{{CPUs: cpus, MemoryBytes: new(uint64(1 << 30))}}}
-	return driver.Resources(node, driver.Devices(machine, driver.Config{Exclusivity: driver.ExclusivityKernel}))
+	for cpu := range cpus.All() {
+		machine.Cores = append(machine.Cores, numa.Core{CPUs: cpuset.New(cpu)})
+	}
+	return machine
 }
 
-// startPublishing runs the publisher with the real controller behind it.
-func startPublishing(t *testing.T, c *cluster) *publisher {
+func testResources() resourceslice.DriverResources {
+	return driver.Resources(node, driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}))
+}
+
+// startPublishing runs the publisher with the real controller behind it, and a
+// kubelet's root directory that is empty but for what is done to it before.
+func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string)) *publisher {
 	t.Helper()
 	var controller *resourceslice.Controller
 	publish := func(ctx context.Context, resources resourceslice.DriverResources) (err error) {
@@ -78,7 +122,11 @@ func startPublishing(t *testing.T, c *cluster) *publisher {
 		})
 		return err
 	}
-	p := newPublisher(Options{Client: c, NodeName: node, Resources: testResources()}, publish)
+	guards := &guards{t.TempDir(), newNodeSlices(c, node)}
+	for _, change := range before {
+		change(guards.kubeletRoot)
+	}
+	p := newPublisher(Options{Client: c, NodeName: node, Resources: testResources()}, guards, publish)
 	p.start(t.Context())
 	t.Cleanup(func() {
 		p.cancel()

@@ -46,7 +46,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags := flag.NewFlagSet("dra-numa", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // an error is one line, printed by main
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node; default $NODE_NAME")
-	flags.StringVar(&o.kubeletRoot, "kubelet-root", "/var/lib/kubelet", "the kubelet's root `directory`, the same path here and on the host")
+	kubeletRootFlag(flags, &o.kubeletRoot)
 	flags.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "`directory` where the container runtime looks for CDI specs")
 	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8; default the kubelet's reservedSystemCPUs, else the first core")
 	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "memory of each zone that no claim gets, a `quantity` such as 256Mi; default 0")
@@ -60,6 +60,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(stdout, "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n\n")
 			flags.SetOutput(stdout)
 			flags.PrintDefaults()
 			return options{}, err
@@ -70,6 +71,10 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 		return options{}, usagef("unexpected argument %q, dra-numa takes flags only", flags.Arg(0))
 	}
 	return o, o.validate()
+}
+
+func kubeletRootFlag(flags *flag.FlagSet, value *string) {
+	flags.StringVar(value, "kubelet-root", "/var/lib/kubelet", "the kubelet's root `directory`, the same path here and on the host")
 }
 
 func (o *options) validate() error {

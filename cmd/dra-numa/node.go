@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -42,12 +43,31 @@ func readBootID(root fs.FS) (string, error) {
 }
 
 func readReserved(o options, machine numa.Machine) (cpuset.Set, error) {
-	if o.kubeletConfig == "" {
-		return driver.Reserved(machine, o.reservedCPUs, nil)
+	var kubelet []byte
+	if o.kubeletConfig != "" {
+		var err error
+		if kubelet, err = os.ReadFile(o.kubeletConfig); err != nil {
+			return cpuset.Set{}, err
+		}
 	}
-	kubelet, err := os.ReadFile(o.kubeletConfig)
+	reserved, err := driver.Reserved(machine, o.reservedCPUs, kubelet)
+	if err != nil && o.reservedCPUs != "" {
+		return cpuset.Set{}, fmt.Errorf("--reserved-cpus: %w", err)
+	}
 	if err != nil {
 		return cpuset.Set{}, err
 	}
-	return driver.Reserved(machine, o.reservedCPUs, kubelet)
+	return reserved, checkHousekeeping(machine, reserved)
+}
+
+// checkHousekeeping refuses to reserve nothing but CPUs that the boot parameter
+// isolcpus keeps tasks off. Claims could then take every CPU where the system
+// may run, and the kernel does not give the last one away: a container that the
+// scheduler has placed would not start.
+func checkHousekeeping(machine numa.Machine, reserved cpuset.Set) error {
+	if machine.Isolated == nil || !reserved.IsSubsetOf(*machine.Isolated) {
+		return nil
+	}
+	return fmt.Errorf("reserved CPUs %s are all of isolcpus=%s, which leaves the system none: name at least one of CPUs %s in --reserved-cpus",
+		reserved, machine.Isolated, machine.Online.Difference(*machine.Isolated))
 }

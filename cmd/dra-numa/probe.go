@@ -43,6 +43,13 @@ func probe(ctx context.Context, o options, config driver.Config, core *driver.Dr
 }
 
 func probeKernel(cgroupRoot, lockFile string, core *driver.Driver) (supported bool, err error) {
+	held, err := heldCPUs(cgroupRoot)
+	if err != nil {
+		return false, err
+	}
+	if _, err := core.Recover(nil, held); err != nil { // without the API server: every claim keeps what it has
+		return false, err
+	}
 	cpu, ok := core.IdleCPU()
 	if !ok {
 		return false, errors.New("claims hold every CPU but the reserved one")

@@ -20,6 +20,9 @@ import (
 // run is the daemon until ctx ends. The order matters: what was granted is known
 // and visible to the runtime before the kubelet can ask for more.
 func run(ctx context.Context, args []string, env func(string) string, stdout io.Writer) error {
+	if len(args) > 0 && args[0] == "checkpoint" {
+		return runCheckpoint(args[1:], stdout)
+	}
 	o, err := parseFlags(args, env, stdout)
 	if err != nil {
 		return err
@@ -43,13 +46,19 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	if err != nil {
 		return err
 	}
+	if err := recoverClaims(ctx, o, client, core); err != nil {
+		return err
+	}
+	defer startObserving(ctx, o.cgroupRoot, core)()
 	fatal := make(chan error, 1)
 	plugin, err := kubeletplugin.Start(ctx, core, kubeletplugin.Options{
 		Client:      client,
 		NodeName:    o.nodeName,
 		PluginDir:   o.pluginDir(),
 		RegistryDir: o.registryDir(),
+		KubeletRoot: o.kubeletRoot,
 		Resources:   driver.Resources(o.nodeName, driver.Devices(machine, config)),
+		Exclusivity: config.Exclusivity,
 		Fatal:       firstOf(fatal),
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"sys/devices/system/cpu/online":                "0-1\n",
+		"sys/devices/system/cpu/isolated":              "1\n",
 		"sys/devices/system/node/online":               "0\n",
 		"sys/devices/system/node/node0/cpulist":        "0-1\n",
 		"sys/devices/system/node/node0/meminfo":        "Node 0 MemTotal:  1048576 kB\n",
@@ -51,8 +52,11 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		"--kubelet-root=var":        `--kubelet-root "var": want an absolute path`,
 		"--reserved-memory=lots":    `--reserved-memory "lots"`,
 		"--reserved-memory=-1Mi":    `--reserved-memory "-1Mi"`,
-		"--reserved-cpus=0-9":       `reserved CPUs "0-9": 2-9 not online, allowed are 0-1`,
-		"--reserved-cpus=x":         `reserved CPUs`,
+		"--reserved-cpus=0-9":       `--reserved-cpus: reserved CPUs "0-9": 2-9 not online, allowed are 0-1`,
+		"--reserved-cpus=7":         `--reserved-cpus: reserved CPUs "7": 7 not online, allowed are 0-1`,
+		"--reserved-cpus=1":         `reserved CPUs 1 are all of isolcpus=1, which leaves the system none: name at least one of CPUs 0 in --reserved-cpus`,
+		"--reserved-cpus= ":         `--reserved-cpus: reserved CPUs " ": name at least one of CPUs 0-1`,
+		"--reserved-cpus=x":         `--reserved-cpus: reserved CPUs`,
 		"--kubelet-config=/no/such": "/no/such",
 		"-v=11":                     "-v 11: allowed are 0 to 10",
 		"--no-such-flag":            "no-such-flag",
@@ -62,6 +66,25 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		var usage *usageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want one line of usage with %q", flag, err, want)
+		}
+	}
+}
+
+// The kubelet's reservation is checked like our own, and says where it is.
+func TestKubeletReservationLeavesAHousekeepingCPU(t *testing.T) {
+	valid, _ := fakeMachine(t)
+	file := filepath.Join(t.TempDir(), "kubelet.yaml")
+	for text, want := range map[string]string{
+		"reservedSystemCPUs: \"9\"": `kubelet configuration reservedSystemCPUs "9": 9 not online, allowed are 0-1`,
+		"reservedSystemCPUs: \"1\"": "reserved CPUs 1 are all of isolcpus=1",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := run(t.Context(), append(valid[:len(valid):len(valid)], "--kubelet-config="+file), noEnv, &bytes.Buffer{})
+		var usage *usageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one of usage with %q", text, err, want)
 		}
 	}
 }

@@ -26,8 +26,9 @@ import (
 const readyTimeout = 30 * time.Second
 
 // startPlugin runs the daemon's plugin for a new Node of that name with the
-// rig's machine, as the given client, until the test ends.
-func startPlugin(t *testing.T, admin, api kubernetes.Interface, node string) *kubeletplugin.Plugin {
+// rig's machine, as the given client, until the test ends. The kubelet's root
+// directory is a folder that may be empty.
+func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoot string) *kubeletplugin.Plugin {
 	t.Helper()
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	if _, err := admin.CoreV1().Nodes().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
@@ -44,6 +45,7 @@ func startPlugin(t *testing.T, admin, api kubernetes.Interface, node string) *ku
 		NodeName:    node,
 		PluginDir:   t.TempDir(),
 		RegistryDir: t.TempDir(),
+		KubeletRoot: kubeletRoot,
 		Resources:   driver.Resources(node, driver.Devices(rigMachine(), config)),
 		Fatal:       func(err error) { t.Errorf("plugin cannot go on: %v", err) },
 	})
@@ -64,7 +66,8 @@ func openTemp(t *testing.T) *os.Root {
 	return root
 }
 
-// removeNode removes the Node and its slices; the test's own context has ended.
+// removeNode removes the Node, its slices and events; the test's own context has
+// ended.
 func removeNode(t *testing.T, admin kubernetes.Interface, node string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
@@ -72,6 +75,10 @@ func removeNode(t *testing.T, admin kubernetes.Interface, node string) {
 	own := metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + node}
 	if err := admin.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, own); err != nil {
 		t.Errorf("delete slices of %s: %v", node, err)
+	}
+	about := metav1.ListOptions{FieldSelector: "involvedObject.uid=" + node}
+	if err := admin.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, about); err != nil {
+		t.Errorf("delete events of %s: %v", node, err)
 	}
 	if err := admin.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
 		t.Errorf("delete node %s: %v", node, err)
@@ -110,7 +117,7 @@ func nodeDevices(t *testing.T, admin kubernetes.Interface, node string) (devices
 // policies, and every claim would get a whole zone.
 func TestGateOffIsNotReadyAndNamed(t *testing.T) {
 	admin := clientFor(t, "GATES_OFF_KUBECONFIG")
-	plugin := startPlugin(t, admin, admin, "gate-off")
+	plugin := startPlugin(t, admin, admin, "gate-off", t.TempDir())
 	answer, named := readyz(plugin, readyTimeout, http.StatusServiceUnavailable, "DRAConsumableCapacity")
 	if !named {
 		t.Fatalf("readyz = %q, want 503 and the gate's name", answer)
@@ -125,6 +132,7 @@ func TestGateOffIsNotReadyAndNamed(t *testing.T) {
 	if devices := nodeDevices(t, admin, "gate-off"); len(devices) != 0 {
 		t.Errorf("%d devices are published", len(devices))
 	}
+	sameEvents(t, admin, "gate-off", "Warning NUMADriverNotReady "+strings.TrimSpace(answer))
 }
 
 // TestChartGrantsWhatTheDaemonNeeds installs the chart as users do and
@@ -133,7 +141,7 @@ func TestChartGrantsWhatTheDaemonNeeds(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	installChart(t)
 	api := asDaemon(t)
-	plugin := startPlugin(t, admin, api, "chart-rights")
+	plugin := startPlugin(t, admin, api, "chart-rights", t.TempDir())
 	if answer, ready := readyz(plugin, readyTimeout, http.StatusOK, "ok"); !ready {
 		t.Fatalf("readyz = %q, want ok", answer)
 	}

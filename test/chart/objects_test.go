@@ -19,22 +19,27 @@ func TestRolePermitsOnlyWhatIsUsed(t *testing.T) {
 	role := object[rbacv1.ClusterRole](t, mustRender(t), "ClusterRole")
 	got := map[string]string{}
 	for _, rule := range role.Rules {
-		if len(rule.ResourceNames) != 0 || len(rule.NonResourceURLs) != 0 {
-			t.Errorf("rule %+v names more than groups, resources and verbs", rule)
+		if len(rule.NonResourceURLs) != 0 {
+			t.Errorf("rule %+v names URLs", rule)
 		}
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				got[group+"/"+resource] += strings.Join(rule.Verbs, " ")
+				got[group+"/"+resource] += strings.Join(append(rule.Verbs, rule.ResourceNames...), " ")
 			}
 		}
 	}
 	// Each is called by k8s.io/dynamic-resource-allocation v0.37: the slice
 	// controller of package resourceslice, and kubeletplugin for the claims.
-	// The daemon's own read-back lists.
+	// The daemon's own read-back lists; it looks up recorded claims, and creates
+	// events on its node, and patches the status of claims. The "driver" of a claim
+	// is what the API server checks then: whose devices, and on which node.
 	want := map[string]string{
-		"resource.k8s.io/resourceslices": "list watch create update delete",
-		"resource.k8s.io/resourceclaims": "get",
-		"/nodes":                         "get",
+		"resource.k8s.io/resourceslices":        "list watch create update delete",
+		"resource.k8s.io/resourceclaims":        "get",
+		"resource.k8s.io/resourceclaims/status": "patch",
+		"resource.k8s.io/resourceclaims/driver": "associated-node:patch dra.numa",
+		"/nodes":                                "get",
+		"events.k8s.io/events":                  "create",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("permissions (-used +granted):\n%s", diff)
@@ -71,14 +76,15 @@ func TestDaemonIsUnprivileged(t *testing.T) {
 func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 	for _, tc := range []struct {
 		set  []string
-		want []string
+		root string   // the kubelet's, which only the daemon has
+		want []string // of daemon and probe
 	}{
-		{nil, []string{
+		{nil, "/var/lib/kubelet", []string{
 			"/var/lib/kubelet/plugins/dra.numa at /var/lib/kubelet/plugins/dra.numa",
 			"/var/lib/kubelet/plugins_registry at /var/lib/kubelet/plugins_registry",
 			"/var/run/cdi at /var/run/cdi",
 		}},
-		{[]string{"kubelet.root=/k", "kubelet.configFile=/etc/k.yaml"}, []string{
+		{[]string{"kubelet.root=/k", "kubelet.configFile=/etc/k.yaml"}, "/k", []string{
 			"/etc/k.yaml at /host/kubelet-config.yaml read-only",
 			"/k/plugins/dra.numa at /k/plugins/dra.numa",
 			"/k/plugins_registry at /k/plugins_registry",
@@ -86,7 +92,9 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		}},
 	} {
 		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set...), "DaemonSet").Spec.Template.Spec
-		if diff := cmp.Diff(tc.want, mounts(pod, pod.Containers[0])); diff != "" {
+		daemon := append([]string{tc.root + " at " + tc.root + " read-only HostToContainer", "/sys/fs/cgroup at /host/cgroup read-only"}, tc.want...)
+		slices.Sort(daemon)
+		if diff := cmp.Diff(daemon, mounts(pod, pod.Containers[0])); diff != "" {
 			t.Errorf("host paths with %q (-want +got):\n%s", tc.set, diff)
 		}
 		probe := append([]string{"/sys/fs/cgroup at /host/cgroup"}, tc.want...)
@@ -112,6 +120,9 @@ func mounts(pod corev1.PodSpec, container corev1.Container) (lines []string) {
 		line := host[mount.Name] + " at " + mount.MountPath
 		if mount.ReadOnly {
 			line += " read-only"
+		}
+		if mount.MountPropagation != nil {
+			line += " " + string(*mount.MountPropagation)
 		}
 		lines = append(lines, line)
 	}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+const checkpointUsage = `Usage: dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]
+
+verify says in one line what the checkpoint is, or ends with status 1 and what
+is wrong with it. dump prints its content as JSON. Neither changes anything.
+
+`
+
+// runCheckpoint looks at a checkpoint, of the daemon on this node or a copy.
+func runCheckpoint(args []string, stdout io.Writer) error {
+	var kubeletRoot string
+	flags := flag.NewFlagSet("dra-numa checkpoint", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // an error is one line, printed by main
+	kubeletRootFlag(flags, &kubeletRoot)
+	var verb string
+	if len(args) > 0 && (args[0] == "verify" || args[0] == "dump") {
+		verb, args = args[0], args[1:]
+	}
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, checkpointUsage)
+		flags.SetOutput(stdout)
+		flags.PrintDefaults()
+		return err
+	case err != nil:
+		return &usageError{err}
+	case verb == "":
+		return usagef("checkpoint %q: want verify or dump", flags.Arg(0))
+	case flags.NArg() > 1 || flags.NArg() == 1 && flags.NFlag() > 0:
+		return usagef("checkpoint %s: want --kubelet-root or one file", verb)
+	}
+	path := filepath.Join((&options{kubeletRoot: kubeletRoot}).pluginDir(), driver.CheckpointName)
+	if flags.NArg() == 1 {
+		path = flags.Arg(0)
+	}
+	checkpoint, err := readCheckpoint(path)
+	if err != nil {
+		return err
+	}
+	if verb == "dump" {
+		return dumpCheckpoint(checkpoint, stdout)
+	}
+	if err := checkpoint.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err = fmt.Fprintf(stdout, "%s: version %d, claims %d, boot %s\n", path, checkpoint.Version, len(checkpoint.Grants), checkpoint.BootID)
+	return err
+}
+
+func readCheckpoint(path string) (driver.Checkpoint, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return driver.Checkpoint{}, err
+	}
+	checkpoint, err := driver.DecodeCheckpoint(data)
+	if err != nil {
+		return driver.Checkpoint{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return checkpoint, nil
+}
+
+func dumpCheckpoint(checkpoint driver.Checkpoint, stdout io.Writer) error {
+	encoder := json.NewEncoder(stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(struct {
+		Version int `json:"version"` // of the file
+		driver.Checkpoint
+	}{checkpoint.Version, checkpoint})
+}

@@ -1,0 +1,194 @@
+package driver
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// operations are all that write. Each is done to a disk with claims "a" and
+// "keep" prepared, where "b" has to be found prepared or not at all.
+var operations = map[string]func(disk, *Driver) (*Driver, error){
+	"prepare": func(_ disk, d *Driver) (*Driver, error) {
+		_, err := d.Prepare(claim("b", result("r", "numa-1", 2), result("m", "numa-2", 0)))
+		return d, err
+	},
+	"prepare anew": func(_ disk, d *Driver) (*Driver, error) {
+		_, err := d.Prepare(claim("a", result("r", "numa-1", 2)))
+		return d, err
+	},
+	"unprepare": func(_ disk, d *Driver) (*Driver, error) { return d, d.Unprepare("uid-a") },
+	"recover from specs": func(disk disk, _ *Driver) (*Driver, error) {
+		if _, err := disk.state.Lstat(CheckpointName); err == nil {
+			disk.remove(CheckpointName)
+		}
+		return disk.tryOpen(testConfig())
+	},
+	"recover after boot": func(disk disk, _ *Driver) (*Driver, error) {
+		config := testConfig()
+		config.BootID = "boot-2"
+		return disk.tryOpen(config)
+	},
+	"recover orphan": func(disk disk, _ *Driver) (*Driver, error) {
+		d, err := disk.tryRead(testConfig())
+		if err == nil {
+			_, err = d.Recover(claims{"uid-a": nil}, nil)
+		}
+		return d, err
+	},
+}
+
+func faultDisk(t *testing.T) (disk, *Driver) {
+	t.Helper()
+	disk := newDisk(t)
+	driver := disk.open()
+	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
+	mustPrepare(t, driver, claim("keep", result("r", "numa-1", 2)))
+	return disk, driver
+}
+
+// assertNothingLost looks at what a start would find after an operation that
+// may have failed.
+func assertNothingLost(t *testing.T, disk disk, want Grant) {
+	t.Helper()
+	next, err := disk.tryRead(testConfig())
+	if err != nil {
+		t.Errorf("read after the error: %v", err)
+		return
+	}
+	if got := grantOf(next, want.UID); !got.equal(want) {
+		t.Errorf("after the error %s is on record, want %s", got, want)
+	}
+	for name := range disk.files() {
+		if strings.HasSuffix(name, ".new") && disk.files()[name] != "dir" {
+			t.Errorf("%s is left over", name)
+		}
+	}
+}
+
+// A directory in the way fails one step as a read-only disk would, which root
+// in a test cannot have: the new file cannot be made, the old not be removed.
+func TestDiskThatCannotBeWrittenIsAnErrorAndHeals(t *testing.T) {
+	failed := map[string]bool{}
+	for operation, do := range operations {
+		for _, blocked := range []string{
+			CheckpointName + ".new", specName("uid-a") + ".new", specName("uid-b") + ".new", specName("uid-keep") + ".new",
+			specName("uid-a"),
+		} {
+			t.Run(operation+" without "+blocked, func(t *testing.T) {
+				disk, driver := faultDisk(t)
+				keep := grantOf(driver, "uid-keep")
+				disk.remove(blocked)
+				if err := disk.dirOf(blocked).MkdirAll(blocked+"/in-the-way", 0o755); err != nil {
+					t.Fatal(err)
+				}
+				driver, err := do(disk, driver)
+				if err != nil {
+					failed[operation] = true
+					if !strings.Contains(err.Error(), blocked) {
+						t.Errorf("error %v does not name %s", err, blocked)
+					}
+				}
+				if err != nil && blocked != specName("uid-a") && operation != "recover from specs" {
+					assertNothingLost(t, disk, keep)
+				}
+				disk.remove(blocked)
+				if driver, err = do(disk, driver); err != nil {
+					t.Fatalf("again: %v", err)
+				}
+				if operation == "unprepare" || operation == "prepare" { // no recovery: specs of others stay as they are
+					driver = disk.open()
+				}
+				assertConsistent(t, disk, driver)
+				if !grantOf(driver, "uid-keep").equal(keep) {
+					t.Errorf("claim keep has %s, want %s", grantOf(driver, "uid-keep"), keep)
+				}
+			})
+		}
+	}
+	for operation := range operations {
+		if !failed[operation] {
+			t.Errorf("%s never failed", operation)
+		}
+	}
+}
+
+// The kernel cuts every write off at a file size, as on a full disk: the first
+// bytes are written, then there is an error. The limit is that of a process, so
+// the test has one of its own.
+func TestFullDiskIsAnErrorAndHeals(t *testing.T) {
+	const inChild = "DRA_NUMA_TEST_FULL_DISK"
+	if os.Getenv(inChild) == "" {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		child.Env = append(os.Environ(), inChild+"=1")
+		if output, err := child.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, output)
+		}
+		return
+	}
+	for operation, do := range operations {
+		failures := 0
+		for size, failed := uint64(0), true; failed; size += 97 {
+			if failed = fullAt(t, size, do); failed {
+				failures++
+			}
+			if t.Failed() {
+				t.Fatalf("%s with files of %d bytes", operation, size)
+			}
+		}
+		if failures < 3 {
+			t.Errorf("%s failed at %d sizes only", operation, failures)
+		}
+	}
+}
+
+// fullAt reports whether the operation failed, and checks that it heals.
+func fullAt(t *testing.T, size uint64, do func(disk, *Driver) (*Driver, error)) (failed bool) {
+	t.Helper()
+	disk, driver := faultDisk(t)
+	before, keep := driver.grants, grantOf(driver, "uid-keep")
+	var err error
+	withFileSize(t, size, func() { driver, err = do(disk, driver) })
+	if err == nil {
+		return false
+	}
+	assertNothingLost(t, disk, keep)
+	if driver != nil {
+		assertOldOrNew(t, driver.grants, before)
+	}
+	if driver, err = do(disk, driver); err != nil {
+		t.Fatalf("again: %v", err)
+	}
+	assertConsistent(t, disk, driver)
+	return true
+}
+
+func assertOldOrNew(t *testing.T, grants, before grantList) {
+	t.Helper()
+	for _, grant := range before {
+		if now, kept := grants.find(grant.UID); grant.UID != "uid-a" && (!kept || !now.equal(grant)) {
+			t.Errorf("%s is on record as %s", grant, now)
+		}
+	}
+}
+
+// withFileSize runs f while no file of this process can grow beyond the size.
+func withFileSize(t *testing.T, size uint64, f func()) {
+	t.Helper()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	small := syscall.Rlimit{Cur: size, Max: limit.Max}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	f()
+}

@@ -1,0 +1,54 @@
+package driver
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// grantList is a set of grants, ascending by UID, each UID once. A list is never
+// changed: with and without make new ones, which are those to put on record.
+type grantList []Grant
+
+func (l grantList) search(uid types.UID) (i int, found bool) {
+	return slices.BinarySearchFunc(l, uid, func(g Grant, uid types.UID) int { return cmp.Compare(g.UID, uid) })
+}
+
+// find is the grant of a claim.
+func (l grantList) find(uid types.UID) (grant Grant, found bool) {
+	i, found := l.search(uid)
+	if !found {
+		return Grant{}, false
+	}
+	return l[i], true
+}
+
+// with has the grant instead of the one that its claim had, if any.
+func (l grantList) with(grant Grant) grantList {
+	i, found := l.search(grant.UID)
+	next := make(grantList, 0, len(l)+1)
+	next = append(append(next, l[:i]...), grant)
+	if found {
+		i++
+	}
+	return append(next, l[i:]...)
+}
+
+// without has no grant of the claim.
+func (l grantList) without(uid types.UID) grantList {
+	i, found := l.search(uid)
+	if !found {
+		return l
+	}
+	return slices.Concat(l[:i], l[i+1:])
+}
+
+// nextOrder is above that of every grant.
+func (l grantList) nextOrder() uint64 {
+	var last uint64
+	for i := range l {
+		last = max(last, l[i].Order)
+	}
+	return last + 1
+}

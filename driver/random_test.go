@@ -1,0 +1,246 @@
+package driver
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+func fakeMachine(t testing.TB, name string) numa.Machine {
+	t.Helper()
+	presets := fake.Presets()
+	i := slices.IndexFunc(presets, func(p fake.Preset) bool { return p.Name == name })
+	if i < 0 {
+		t.Fatalf("no machine %s", name)
+	}
+	machine, err := numa.Read(presets[i].Machine.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine
+}
+
+// TestRandomOperationsAndKills does what a cluster does to a node, and kills the
+// daemon between and inside of its steps, recovery too. A kill drops the Driver;
+// the files stay as they are.
+func TestRandomOperationsAndKills(t *testing.T) {
+	const operations, wantKills = 2000, 200
+	w := newWorld(t)
+	for i := range operations {
+		w.killing = w.killing || i%(operations/wantKills) == 0 // an operation without steps leaves it to the next
+		w.operate()
+		if t.Failed() {
+			t.Fatalf("operation %d", i)
+		}
+	}
+	if w.kills != wantKills || w.shortages < 20 || w.orphans < 10 || w.insideWrites < 20 {
+		t.Errorf("%d kills, %d inside of writes, %d shortages, %d orphans: not much of a test", w.kills, w.insideWrites, w.shortages, w.orphans)
+	}
+	for uid := range w.claims {
+		if err := w.driver.Unprepare(uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	assertConsistent(t, w.disk, w.driver)
+	if free := w.driver.free(); free != w.driver.grantable() || len(w.driver.grants) > 0 {
+		t.Errorf("after all, cpus %s are free of %s", free, w.driver.grantable())
+	}
+}
+
+// world is the node, and what the API server has of 10 claims.
+type world struct {
+	t      *testing.T
+	random *rand.Rand
+	disk   disk
+	driver *Driver
+
+	claims claims // each allocated, or not
+	zones  []numa.Zone
+	shares int // so far: no share has the id of another
+
+	killing                                 bool // in this operation
+	kills, insideWrites, shortages, orphans int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, random: rand.New(rand.NewPCG(4, 1)), disk: newDisk(t), claims: claims{}}
+	w.disk.machine = fakeMachine(t, "rig") // 16 CPUs in 4 zones: often short
+	w.zones = w.disk.machine.Zones
+	for i := range 10 {
+		made := claim(fmt.Sprintf("claim-%d", i))
+		w.claims[made.UID] = made
+	}
+	w.driver = w.disk.open()
+	return w
+}
+
+// operate does one thing to one claim and compares before and after.
+func (w *world) operate() {
+	w.t.Helper()
+	uids := slices.Sorted(maps.Keys(w.claims))
+	uid := uids[w.random.IntN(len(uids))]
+	before := w.driver.grants
+	switch w.random.IntN(8) {
+	case 0, 1: // a new allocation, or another one
+		w.claims[uid] = claim(w.claims[uid].Name, w.results()...)
+		w.prepare(uid)
+	case 2, 3: // the kubelet repeats itself
+		w.prepare(uid)
+	case 4, 5:
+		w.unprepare(uid)
+	case 6:
+		w.unprepare("uid-of-nobody")
+	default: // deleted while nobody looked
+		w.claims[uid].Status.Allocation = nil
+		w.restart()
+	}
+	for _, other := range uids {
+		now, kept := w.driver.grants.find(other)
+		then, had := before.find(other)
+		wishes, err := w.driver.wishes(w.claims[other])
+		needed := had && err == nil && then.fulfils(wishes)
+		if other != uid && (needed && !kept || kept && !now.equal(then)) {
+			w.t.Errorf("%s was changed to %s by what was done to %s", then, now, uid)
+		}
+	}
+	assertDisjoint(w.t, w.driver)
+	assertConsistent(w.t, w.disk, w.driver)
+}
+
+func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
+	var results []resourceapi.DeviceRequestAllocationResult
+	for i := range 1 + w.random.IntN(2) {
+		zone := w.zones[w.random.IntN(len(w.zones))]
+		made := result(fmt.Sprintf("r%d", i), deviceName(zone.ID), int64(w.random.IntN(4)))
+		w.shares++
+		made.ShareID = ptr.To(types.UID(fmt.Sprintf("share-%d", w.shares)))
+		results = append(results, made)
+	}
+	return results
+}
+
+// prepare does what Prepare does, in the same steps.
+func (w *world) prepare(uid types.UID) {
+	w.t.Helper()
+	wishes, err := w.driver.wishes(w.claims[uid])
+	if err != nil {
+		return // not allocated
+	}
+	before, had := w.driver.grants.find(uid)
+	grant, err := w.driver.plan(w.claims[uid], wishes)
+	if err != nil {
+		w.short(wishes, before)
+		return
+	}
+	if !grant.fulfils(wishes) || had && before.fulfils(wishes) && !before.equal(grant) {
+		w.t.Errorf("%s planned for %v, recorded is %s", grant, wishes, before)
+	}
+	delete(w.driver.orphans, uid)
+	if w.perform(w.driver.prepareSteps(grant)) {
+		return // recovered: it has the old grant, the new one, or none
+	}
+	if !grantOf(w.driver, uid).equal(grant) {
+		w.t.Errorf("%s is on record, prepared was %s", grantOf(w.driver, uid), grant)
+	}
+}
+
+// short looks whether the node is as full as the error says.
+func (w *world) short(wishes []wish, own Grant) {
+	w.t.Helper()
+	w.shortages++
+	free := w.driver.free().Union(own.cpus())
+	wanted := map[int]int{}
+	for _, wish := range wishes {
+		wanted[wish.zone] += wish.cpus
+	}
+	for _, zone := range w.zones {
+		if free.Intersection(zone.CPUs).Size() < wanted[zone.ID] {
+			return
+		}
+	}
+	w.t.Errorf("refused %v with cpus %s free", wishes, free)
+}
+
+func (w *world) unprepare(uid types.UID) {
+	w.t.Helper()
+	before := grantOf(w.driver, uid)
+	killed := w.perform(w.driver.unprepareSteps(uid))
+	if now, kept := w.driver.grants.find(uid); kept && (!killed || !now.equal(before)) {
+		w.t.Errorf("%s is still on record, released was %s", now, before)
+	}
+	if free := w.driver.free(); !killed && !before.cpus().Intersection(w.driver.grantable()).IsSubsetOf(free) {
+		w.t.Errorf("cpus %s of the released claim are not among the free %s", before.cpus(), free)
+	}
+}
+
+// perform does all steps, or is killed and restarts.
+func (w *world) perform(steps []step) (killed bool) {
+	w.t.Helper()
+	if !w.killing {
+		if err := perform(steps); err != nil {
+			w.t.Error(err)
+		}
+		return false
+	}
+	w.kill(steps)
+	w.restart()
+	return true
+}
+
+// kill does some of the steps, and perhaps a part of the next.
+func (w *world) kill(steps []step) {
+	w.t.Helper()
+	w.kills++
+	w.killing = false
+	done := w.random.IntN(len(steps) + 1)
+	if err := perform(steps[:done]); err != nil {
+		w.t.Fatal(err)
+	}
+	if done < len(steps) && w.random.IntN(2) == 0 {
+		w.insideWrites++
+		w.disk.crashInside(w.random, steps[done])
+	}
+}
+
+// restart recovers, with the API server's answers or without, and with a
+// partition that is left of some claim or not. It may be killed as well.
+func (w *world) restart() {
+	w.t.Helper()
+	said := claims{}
+	if w.random.IntN(3) > 0 {
+		said = w.claims
+	}
+	var held []Held
+	if grants := w.driver.Grants(); len(grants) > 0 && w.random.IntN(2) == 0 {
+		held = []Held{{"kubepods/left", grants[w.random.IntN(len(grants))].cpus().Union(cpuset.New(15))}}
+	}
+	restarted, err := w.disk.tryRead(testConfig())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.killing {
+		w.kill(restarted.recoverySteps(restarted.planRecovery(said, held).grants))
+		w.restart()
+		return
+	}
+	if _, err = restarted.Recover(said, held); err != nil {
+		w.t.Fatal(err)
+	}
+	w.driver = restarted
+	w.orphans += len(restarted.orphans)
+	assertConsistent(w.t, w.disk, w.driver)
+	if _, err := restarted.Observe(nil); err != nil {
+		w.t.Fatal(err)
+	}
+}

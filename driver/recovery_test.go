@@ -1,0 +1,336 @@
+package driver
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// claims is what the API server says; twoClaims are prepared by preparedDisk.
+type claims = map[types.UID]*resourceapi.ResourceClaim
+
+func twoClaims() claims {
+	return claims{
+		"uid-a": claim("a", result("r", "numa-0", 2)), // gets 2-3
+		"uid-b": claim("b", result("r", "numa-1", 2)), // gets 4-5
+	}
+}
+
+func preparedDisk(t *testing.T) disk {
+	t.Helper()
+	disk := newDisk(t)
+	driver := disk.open()
+	for _, uid := range []types.UID{"uid-b", "uid-a"} { // b is the older
+		mustPrepare(t, driver, twoClaims()[uid])
+	}
+	return disk
+}
+
+// lines are the findings as text.
+func lines(report Report) string {
+	var all []string
+	for _, finding := range report {
+		all = append(all, finding.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestOrphansAreReleased(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(claims)
+		want   string // of claim a
+	}{
+		"needed":      {func(claims) {}, "kept claim default/a with cpus 2-3"},
+		"not known":   {func(c claims) { delete(c, "uid-a") }, "kept claim default/a with cpus 2-3"},
+		"unreadable":  {func(c claims) { c["uid-a"].Status.Allocation.Devices.Results[0].Device = "numa-9" }, "kept claim default/a with cpus 2-3"},
+		"gone":        {func(c claims) { c["uid-a"] = nil }, "released claim default/a with cpus 2-3: the claim is gone"},
+		"replaced":    {func(c claims) { c["uid-a"].UID = "uid-z" }, "released claim default/a with cpus 2-3: the claim was replaced by another with uid uid-z"},
+		"deallocated": {func(c claims) { c["uid-a"].Status.Allocation = nil }, "released claim default/a with cpus 2-3: the claim is not allocated on this node any more"},
+		"other node":  {func(c claims) { c["uid-a"].Status.Allocation.Devices.Results[0].Pool = "node-2" }, "released claim default/a with cpus 2-3: the claim is not allocated on this node any more"},
+		"anew":        {func(c claims) { c["uid-a"] = claim("a", result("r", "numa-1", 2)) }, "released claim default/a with cpus 2-3: the claim was allocated anew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := preparedDisk(t)
+			says := twoClaims()
+			row.change(says)
+			driver, report := disk.recover(says)
+			if want := "kept claim default/b with cpus 4-5\n" + row.want; lines(report) != want {
+				t.Errorf("report\n%s\nwant\n%s", lines(report), want)
+			}
+			assertConsistent(t, disk, driver)
+			_, kept := driver.grants.find("uid-a")
+			free := driver.free()
+			if want := report[1].Outcome == Kept; kept != want || free.Contains(2) == want {
+				t.Errorf("grant on record %t, want %t; free are %s", kept, want, free)
+			}
+		})
+	}
+}
+
+func TestOrphanWaitsForItsPartition(t *testing.T) {
+	disk := preparedDisk(t)
+	gone := claims{"uid-a": nil}
+	held := Held{Cgroup: "kubepods/pod1/c", CPUs: cpuset.New(3)}
+	const waiting = "waiting claim default/a with cpus 2-3: the claim is gone, but cgroup kubepods/pod1/c holds cpus 3"
+	for range 2 { // the second after a restart
+		driver, report := disk.recover(gone, held)
+		if got := report[1].String(); got != waiting || len(report) != 2 {
+			t.Errorf("report\n%s\nwant\n%s", lines(report), waiting)
+		}
+		assertConsistent(t, disk, driver)
+	}
+	driver, _ := disk.recover(gone, held)
+	if report, err := driver.Observe([]Held{held}); err != nil || lines(report) != waiting {
+		t.Errorf("report %s, %v, want %s", lines(report), err, waiting)
+	}
+	if report, err := driver.Observe(nil); err != nil || lines(report) != "released claim default/a with cpus 2-3: the claim is gone" {
+		t.Errorf("report %s, %v", lines(report), err)
+	}
+	if report, err := driver.Observe(nil); err != nil || len(report) > 0 || !cpuset.New(2, 3).IsSubsetOf(driver.free()) {
+		t.Errorf("report %s, %v; free are %s", lines(report), err, driver.free())
+	}
+	assertConsistent(t, disk, driver)
+}
+
+func TestOrphanThatIsPreparedIsNoneAnyMore(t *testing.T) {
+	disk := preparedDisk(t)
+	driver, _ := disk.recover(claims{"uid-a": nil}, Held{Cgroup: "c", CPUs: cpuset.New(2, 3)})
+	mustPrepare(t, driver, twoClaims()["uid-a"])
+	if report, err := driver.Observe(nil); err != nil || len(report) > 0 || grantOf(driver, "uid-a").cpus() != cpuset.New(2, 3) {
+		t.Errorf("report %s, %v; grants %v", lines(report), err, driver.grants)
+	}
+	assertConsistent(t, disk, driver)
+}
+
+func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
+	disk := preparedDisk(t)
+	// 4-5 are of claim b, 6-7 of nobody; 1 is reserved.
+	driver, report := disk.recover(nil, Held{"kubepods/old", cpuset.New(4, 5, 6)}, Held{"kubepods/older", cpuset.New(1, 7)})
+	want := "blocked cpus 6: cgroup kubepods/old holds them, and no claim has them\n" +
+		"blocked cpus 1,7: cgroup kubepods/older holds them, and no claim has them"
+	if len(report) != 4 || lines(report[2:]) != want {
+		t.Errorf("report\n%s\nwant two kept and\n%s", lines(report), want)
+	}
+	assertConsistent(t, disk, driver)
+	wanted := claim("c", result("r", "numa-1", 2))
+	_, err := driver.Prepare(wanted)
+	for _, part := range []string{
+		"request r: ", "not enough free cpus",
+		"cpus 6 are held by cgroup kubepods/old, which is of no claim", "cpus 7 are held by cgroup kubepods/older, which is of no claim",
+	} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v, want one with %q", err, part)
+		}
+	}
+	if cpu, ok := driver.IdleCPU(); ok {
+		t.Errorf("cpu %d is idle, all are held or the last reserved one", cpu)
+	}
+	if _, err := driver.Observe([]Held{{"kubepods/old", cpuset.New(4, 5)}}); err != nil {
+		t.Fatal(err)
+	}
+	mustPrepare(t, driver, wanted)
+	if got := grantOf(driver, "uid-c").cpus(); got != cpuset.New(6, 7) {
+		t.Errorf("cpus %s, want 6-7", got)
+	}
+	assertConsistent(t, disk, driver)
+}
+
+// overlap puts claim a, the younger, on the CPUs of b in the checkpoint; the
+// checksum is right.
+func overlap(t *testing.T, disk disk) {
+	t.Helper()
+	driver, err := disk.tryRead(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	younger := grantOf(driver, "uid-a")
+	younger.Shares[0].CPUs = cpuset.New(5, 6)
+	disk.write(CheckpointName, string(encodeCheckpoint(Checkpoint{checkpointVersion, "boot-1", driver.grants.with(younger)})))
+}
+
+func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {
+	disk := preparedDisk(t)
+	overlap(t, disk)
+	read, err := DecodeCheckpoint([]byte(disk.files()[CheckpointName]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Validate(); err == nil || err.Error() != "cpus 5 are in two grants, one of claim default/b" {
+		t.Errorf("the checkpoint is valid but for %v", err)
+	}
+	unrecovered, err := disk.tryRead(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unrecovered.Prepare(twoClaims()["uid-a"]); !errors.Is(err, ErrNotRecovered) {
+		t.Errorf("prepare before recovery: %v", err)
+	}
+	if err := unrecovered.Unprepare("uid-a"); !errors.Is(err, ErrNotRecovered) {
+		t.Errorf("unprepare before recovery: %v", err)
+	}
+	if _, err := unrecovered.Observe(nil); !errors.Is(err, ErrNotRecovered) {
+		t.Errorf("observe before recovery: %v", err)
+	}
+	driver, report := disk.recover(twoClaims())
+	want := "kept claim default/b with cpus 4-5\nrefused claim default/a with cpus 5-6: cpus 5 are of the older claim default/b"
+	if lines(report) != want {
+		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
+	}
+	assertConsistent(t, disk, driver)
+	mustPrepare(t, driver, twoClaims()["uid-a"])
+	assertConsistent(t, disk, driver)
+}
+
+// Age counts among claims that are needed only.
+func TestOrphanGivesWayToAYoungerGrant(t *testing.T) {
+	disk := preparedDisk(t)
+	overlap(t, disk)
+	driver, report := disk.recover(claims{"uid-b": nil}, Held{"c", cpuset.New(5, 6)})
+	want := "released claim default/b with cpus 4-5: the claim is gone\nkept claim default/a with cpus 5-6"
+	if lines(report) != want {
+		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
+	}
+	assertConsistent(t, disk, driver)
+}
+
+func TestLostCheckpointComesBackFromTheSpecs(t *testing.T) {
+	disk := newDisk(t)
+	wanted := claim("a", result("r", "numa-0", 2))
+	results := wanted.Status.Allocation.Devices.Results
+	results[0].ConsumedCapacity[capacityMemory] = resource.MustParse("64Mi")
+	results[0].ConsumedCapacity["hugepages2Mi"] = resource.MustParse("4Mi")
+	before := disk.open()
+	mustPrepare(t, before, claim("b", result("r", "numa-1", 2)))
+	mustPrepare(t, before, wanted)
+	files := disk.files()
+	disk.remove(CheckpointName)
+	driver, report := disk.recover(nil)
+	const why = ": its CDI spec has it, the checkpoint does not"
+	want := "restored claim default/b with cpus 4-5" + why + "\nrestored claim default/a with cpus 2-3" + why
+	if lines(report) != want {
+		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
+	}
+	assertFiles(t, disk.files(), files)
+	share := grantOf(driver, "uid-a").Shares[0]
+	if share.MemoryBytes != 64<<20 || !maps.Equal(share.HugepageBytes, map[string]uint64{"2Mi": 4 << 20}) {
+		t.Errorf("share %+v, want 64 MiB of memory and 4 MiB of hugepages", share)
+	}
+}
+
+func TestSpecsOfAnEarlierBootSayNothing(t *testing.T) {
+	disk := preparedDisk(t)
+	disk.remove(CheckpointName)
+	config := testConfig()
+	config.BootID = "boot-2"
+	driver, err := disk.tryOpen(config)
+	if err != nil || len(driver.grants) > 0 {
+		t.Fatalf("grants %v, %v, want a first start", driver.grants, err)
+	}
+	assertConsistent(t, disk, driver)
+}
+
+func TestLostCheckpointWithUnreadableSpecIsDamage(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(spec string) string
+		want   string
+	}{
+		"no spec at all":   {func(string) string { return "" }, "the CDI spec has no grant"},
+		"of version 1":     {func(s string) string { return strings.Replace(s, "dra.numa/grant", "other/key", 1) }, "the CDI spec has no grant"},
+		"other CPUs":       {func(s string) string { return strings.Replace(s, `cpus\":\"2-3`, `cpus\":\"2-4`, 1) }, "checksum"},
+		"of a newer one":   {func(s string) string { return strings.Replace(s, `version\":2`, `version\":3`, 1) }, "install the newer dra-numa"},
+		"of another claim": {nil, "the CDI spec has the grant of another claim"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := preparedDisk(t)
+			spec := disk.files()[specName("uid-a")]
+			changed := disk.files()[specName("uid-b")]
+			if row.change != nil {
+				changed = row.change(spec)
+			}
+			if changed == spec {
+				t.Fatalf("nothing to change in %s", spec)
+			}
+			disk.write(specName("uid-a"), changed)
+			checkpoint := disk.files()[CheckpointName]
+			disk.remove(CheckpointName)
+			files := disk.files()
+			_, err := disk.tryOpen(testConfig())
+			for _, part := range []string{row.want, specName("uid-a"), "the checkpoint is missing", "drain the node"} {
+				if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), part) {
+					t.Errorf("error %v, want ErrDamaged with %q", err, part)
+				}
+			}
+			assertFiles(t, disk.files(), files)
+			// With a checkpoint the spec is only written again.
+			disk.write(CheckpointName, checkpoint)
+			assertConsistent(t, disk, disk.open())
+		})
+	}
+}
+
+func TestOldCheckpointPutBackIsCompletedFromTheSpecs(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	mustPrepare(t, driver, claim("a", result("r", "numa-1", 2)))
+	mustPrepare(t, driver, claim("old", result("r", "numa-1", 2)))
+	old := disk.files()[CheckpointName]
+	if err := driver.Unprepare("uid-old"); err != nil {
+		t.Fatal(err)
+	}
+	mustPrepare(t, driver, claim("b", result("r", "numa-1", 2)))
+	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2))) // allocated anew
+	disk.write(CheckpointName, old)
+	recovered, report := disk.recover(nil)
+	// Claim b has the order of the one whose CPUs it got; of two as old the same
+	// one is always kept.
+	want := "restored claim default/b with cpus 6-7: its CDI spec has it, the checkpoint does not\n" +
+		"refused claim default/old with cpus 6-7: cpus 6-7 are of the older claim default/b\n" +
+		"restored claim default/a with cpus 2-3: its CDI spec has it, the checkpoint does not"
+	if got := lines(report); got != want {
+		t.Errorf("report\n%s\nwant\n%s", got, want)
+	}
+	assertConsistent(t, disk, recovered)
+}
+
+func TestAmountsAreOnRecord(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	wanted := claim("a", result("r", "numa-0", 2))
+	consumed := wanted.Status.Allocation.Devices.Results[0].ConsumedCapacity
+	consumed[capacityMemory] = resource.MustParse("1Gi")
+	consumed["hugepages2Mi"] = resource.MustParse("4Mi")
+	consumed["hugepages1Gi"] = resource.MustParse("0")
+	consumed["bandwidth"] = resource.MustParse("5") // of a later version
+	mustPrepare(t, driver, wanted)
+	want := []byte(`"memoryBytes":1073741824,"hugepageBytes":{"2Mi":4194304}}]`)
+	if text := []byte(disk.files()[CheckpointName]); !bytes.Contains(text, want) {
+		t.Errorf("checkpoint %s, want %s", text, want)
+	}
+	for name, amount := range map[resourceapi.QualifiedName]string{capacityMemory: "-1", "hugepages2Mi": "1e30"} {
+		wrong := claim("b", result("r", "numa-1", 2))
+		wrong.Status.Allocation.Devices.Results[0].ConsumedCapacity[name] = resource.MustParse(amount)
+		if _, err := driver.Prepare(wrong); err == nil || !strings.Contains(err.Error(), "consumedCapacity "+string(name)) {
+			t.Errorf("%s %s: error %v", name, amount, err)
+		}
+	}
+}
+
+func TestGrantsAreListedByAge(t *testing.T) {
+	disk := preparedDisk(t)
+	driver, err := disk.tryRead(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants := driver.Grants()
+	if len(grants) != 2 || grants[0].Name != "b" || grants[0].Order != 1 || grants[1].Order != 2 {
+		t.Errorf("grants %+v, want b, then a", grants)
+	}
+}

@@ -1,0 +1,85 @@
+package driver
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// What is here writes the JSON that encoding/json writes of the same types, in a
+// tenth of the time: every grant of the node is written when one changes.
+
+func (c Checkpoint) appendState(text []byte) []byte {
+	text = appendString(append(text, `{"bootID":`...), c.BootID)
+	text = append(text, `,"grants":[`...)
+	for i := range c.Grants {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = c.Grants[i].appendText(text)
+	}
+	return append(text, "]}"...)
+}
+
+func (g *Grant) appendText(text []byte) []byte {
+	text = appendString(append(text, `{"uid":`...), string(g.UID))
+	text = appendString(append(text, `,"namespace":`...), g.Namespace)
+	text = appendString(append(text, `,"name":`...), g.Name)
+	if g.Order != 0 {
+		text = strconv.AppendUint(append(text, `,"order":`...), g.Order, 10)
+	}
+	if g.Shares == nil {
+		return append(text, `,"shares":null}`...)
+	}
+	text = append(text, `,"shares":[`...)
+	for i := range g.Shares {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = g.Shares[i].appendText(text)
+	}
+	return append(text, "]}"...)
+}
+
+func (s *Share) appendText(text []byte) []byte {
+	text = appendString(append(text, `{"request":`...), s.Request)
+	text = appendString(append(text, `,"device":`...), s.Device)
+	if s.ShareID != "" {
+		text = appendString(append(text, `,"shareID":`...), string(s.ShareID))
+	}
+	text = strconv.AppendInt(append(text, `,"zone":`...), int64(s.Zone), 10)
+	text = appendString(append(text, `,"cpus":`...), s.CPUs.String())
+	if s.Why != "" {
+		text = appendString(append(text, `,"why":`...), s.Why)
+	}
+	if s.MemoryBytes != 0 {
+		text = strconv.AppendUint(append(text, `,"memoryBytes":`...), s.MemoryBytes, 10)
+	}
+	if len(s.HugepageBytes) > 0 {
+		text = append(text, `,"hugepageBytes":{`...)
+		for i, size := range slices.Sorted(maps.Keys(s.HugepageBytes)) {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			text = append(appendString(text, size), ':')
+			text = strconv.AppendUint(text, s.HugepageBytes[size], 10)
+		}
+		text = append(text, '}')
+	}
+	return append(text, '}')
+}
+
+// appendString adds a JSON string. The names of Kubernetes need no escapes; what
+// a damaged file has instead is left to encoding/json.
+func appendString(text []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(s) // no string is an error
+			return append(text, quoted...)
+		}
+	}
+	text = append(text, '"')
+	text = append(text, s...)
+	return append(text, '"')
+}

@@ -1,0 +1,98 @@
+package kubeletplugin
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+func openTemp(t *testing.T) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+// startServing answers as the kubelet's calls are answered, with the guards of a
+// publisher that is ready.
+func startServing(t *testing.T) *claimServer {
+	t.Helper()
+	c := newCluster()
+	p := startPublishing(t, c)
+	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+	d, err := driver.Open(testMachine(), driver.Config{NodeName: node, BootID: "boot", HookPath: "/numa-pin"}, openTemp(t), openTemp(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Recover(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	return &claimServer{driver: d, guards: p.guards, statuses: newClaimStatuses(nil, driver.ExclusivityKernel), fatal: func(err error) { t.Errorf("fatal: %v", err) }}
+}
+
+// allocated is a claim of two CPUs of the only zone.
+func allocated(name string, uid types.UID) *resourceapi.ResourceClaim {
+	claim := claim(name, uid)
+	claim.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{{
+			Request: "zone", Driver: driver.Name, Pool: node, Device: "numa-0",
+			ShareID:          new(uid),
+			ConsumedCapacity: map[resourceapi.QualifiedName]resource.Quantity{"cpu": resource.MustParse("2")},
+		}},
+	}}
+	return claim
+}
+
+// Containers of a new claim would start with a cpuset that somebody rewrites;
+// one that is prepared may run, and the kubelet may ask for it again.
+func TestGuardRefusesNewClaimsOnly(t *testing.T) {
+	s := startServing(t)
+	prepare := func(claim *resourceapi.ResourceClaim) kubeletplugin.PrepareResult {
+		results, err := s.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{claim})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results[claim.UID]
+	}
+	before, after := allocated("before", "uid-1"), allocated("after", "uid-2")
+	if err := prepare(before).Err; err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.guards.kubeletRoot, "cpu_manager_state", cpuStatic) // seen at once, not at the next look
+	if result := prepare(before); result.Err != nil || len(result.Devices) != 1 {
+		t.Errorf("a prepared claim again: %+v", result)
+	}
+	want := `prepare claim default/after: kubelet's CPU manager policy is "static"`
+	if err := prepare(after).Err; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("a new claim: error %v, want %q", err, want)
+	}
+	released, err := s.UnprepareResourceClaims(t.Context(), []kubeletplugin.NamespacedObject{{UID: before.UID}})
+	if err != nil || released[before.UID] != nil {
+		t.Errorf("release: %v, %v", released, err)
+	}
+	write(t, s.guards.kubeletRoot, "cpu_manager_state", cpuNone)
+	if err := prepare(after).Err; err != nil {
+		t.Errorf("a new claim after it: %v", err)
+	}
+}
+
+// What another driver publishes is not known before the first list.
+func TestNewClaimsWaitForTheFirstList(t *testing.T) {
+	s := &claimServer{driver: startServing(t).driver, guards: &guards{t.TempDir(), newNodeSlices(newCluster(), node)}}
+	if _, err := s.prepare(allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
+		t.Errorf("error %v, want %v", err, errNotListed)
+	}
+}

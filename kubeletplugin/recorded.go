@@ -1,0 +1,62 @@
+package kubeletplugin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+const (
+	claimTimeout   = 5 * time.Second // of one question
+	lastClaimRetry = 5 * time.Second // between two about the same claim
+)
+
+// ReadClaims asks the API server for every claim on record; it is for the time
+// before Start. The answer for a UID is the claim that now has the name: nil if
+// there is none, one with another UID if it was deleted and made anew. It asks
+// again, ever more slowly, until it has all answers or ctx ends; after an error
+// the answers are those that came, and a claim without one may be in use.
+func ReadClaims(ctx context.Context, client kubernetes.Interface, recorded []driver.Grant) (map[types.UID]*resourceapi.ResourceClaim, error) {
+	answers := make(map[types.UID]*resourceapi.ResourceClaim, len(recorded))
+	for _, grant := range recorded {
+		claim, err := readClaim(ctx, client, grant)
+		if err != nil {
+			return answers, fmt.Errorf("read claim %s/%s, %d of %d read: %w", grant.Namespace, grant.Name, len(answers), len(recorded), err)
+		}
+		answers[grant.UID] = claim
+	}
+	return answers, nil
+}
+
+// readClaim returns the last error once ctx has ended. Every error but not found
+// may pass: rights that are missing may be granted in a moment.
+func readClaim(ctx context.Context, client kubernetes.Interface, grant driver.Grant) (*resourceapi.ResourceClaim, error) {
+	for retry := firstRetry; ; retry = min(2*retry, lastClaimRetry) {
+		claim, err := askForClaim(ctx, client, grant)
+		if err == nil {
+			return claim, nil
+		}
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(retry):
+		}
+	}
+}
+
+func askForClaim(ctx context.Context, client kubernetes.Interface, grant driver.Grant) (*resourceapi.ResourceClaim, error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	return client.ResourceV1().ResourceClaims(grant.Namespace).Get(ctx, grant.Name, metav1.GetOptions{})
+}
