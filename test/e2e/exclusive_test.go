@@ -46,6 +46,13 @@ var _ = Describe("two pods with a claim each and one without", Ordered, func() {
 		}
 	})
 
+	It("say in the claim's status what the kernel holds for them", func(ctx context.Context) {
+		for _, pod := range []*corev1.Pod{alpha, beta} {
+			process := inKernel(held, pod)
+			expectStatus(ctx, pod, claimData{CPUs: process.CPUs.String(), Mems: process.Mems.String(), Partition: process.Partition})
+		}
+	})
+
 	It("take exactly their CPUs from the pod without a claim, and give them back", func(ctx context.Context) {
 		claimed := inKernel(held, alpha).CPUs.Union(inKernel(held, beta).CPUs)
 		Expect(claimed.IsSubsetOf(before)).To(BeTrue(), "claimed %s, the plain pod had only %s", claimed, before)

@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
@@ -58,4 +60,33 @@ func shared(s kernel.Snapshot) cpuset.Set {
 	self, err := observer.Self(s)
 	Expect(err).NotTo(HaveOccurred())
 	return self.CPUs
+}
+
+// claimData is what the status of a claim's device has to say as the kernel does.
+type claimData struct {
+	CPUs, Mems, Partition string
+}
+
+// expectStatus waits for the status of the pod's claim: it is written after the
+// container may start. Every share says why it has these CPUs.
+func expectStatus(ctx context.Context, pod *corev1.Pod, want claimData) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		claim := claimOf(ctx, pod)
+		g.Expect(claim.Status.Devices).To(HaveLen(1), "devices in the status of claim %s", claim.Name)
+		device := claim.Status.Devices[0]
+		result := claim.Status.Allocation.Devices.Results[0]
+		g.Expect(device.Device).To(Equal(result.Device))
+		g.Expect(*device.ShareID).To(Equal(string(*result.ShareID)))
+		var data struct {
+			claimData
+			Why string
+		}
+		g.Expect(json.Unmarshal(device.Data.Raw, &data)).To(Succeed())
+		g.Expect(data.claimData).To(Equal(want), "status of claim %s", claim.Name)
+		g.Expect(data.Why).NotTo(BeEmpty(), "why claim %s has these CPUs", claim.Name)
+		for _, kind := range []string{"Ready", "Exclusive"} {
+			g.Expect(meta.IsStatusConditionTrue(device.Conditions, kind)).To(BeTrue(), "condition %s of claim %s", kind, claim.Name)
+		}
+	}).Should(Succeed())
 }
