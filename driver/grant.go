@@ -99,12 +99,11 @@ func (d *Driver) choose(wish wish, free cpuset.Set) (Share, error) {
 
 // free is every CPU that a claim may still get.
 func (d *Driver) free() cpuset.Set {
-	free := d.grantable()
-	for _, grant := range d.grants {
-		for i := range grant.Shares {
-			free = free.Difference(grant.Shares[i].CPUs)
-		}
+	var taken cpuset.Set
+	for i := range d.grants {
+		d.grants[i].addTo(&taken)
 	}
+	free := d.grantable().Difference(taken)
 	for i := range d.blocked {
 		free = free.Difference(d.blocked[i].CPUs)
 	}
@@ -192,22 +191,25 @@ func (s Share) equal(other Share) bool {
 		s.CPUs == other.CPUs && s.Why == other.Why && s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes)
 }
 
-// addTo adds the CPUs to those that are held. If one of them is held already it
-// returns those, and held is spoilt. It works in place, because a set is 1 KiB
-// and this is done to every share on each write.
+// addTo adds the CPUs to those that are held; ok is false if some of them were,
+// which are twice. It works in place, because a set is 1 KiB and this is done to
+// every grant on each write.
 func (g *Grant) addTo(held *cpuset.Set) (twice cpuset.Set, ok bool) {
+	ok = true
 	words := held.Words()
 	for i := range g.Shares {
-		var both uint64
 		for j, word := range g.Shares[i].CPUs.Words() {
-			both |= words[j] & word
-			words[j] ^= word
-		}
-		if both != 0 { // exactly those of the share that were held are not any more
-			return g.Shares[i].CPUs.Difference(*held), false
+			if word == 0 {
+				continue
+			}
+			if both := words[j] & word; both != 0 {
+				twice.Words()[j] |= both
+				ok = false
+			}
+			words[j] |= word
 		}
 	}
-	return cpuset.Set{}, true
+	return twice, ok
 }
 
 func (g Grant) cpus() cpuset.Set {
