@@ -7,12 +7,13 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 # How a node of the rig looks: a file of test/cluster/topologies, a guest
-# kernel, and how many nodes.
+# kernel, what is PID 1 (and with it the cgroup driver), and how many nodes.
 TOPOLOGY ?=
 KERNEL   ?= 6.12
+INIT     ?= busybox
 NODES    ?= 1
 
-export TOPOLOGY KERNEL NODES NODE CMD
+export TOPOLOGY KERNEL INIT NODES NODE CMD
 
 # One set of flags for all but the race detector: the modules that daemon, tools
 # and tests share are compiled once.
@@ -123,7 +124,7 @@ endef
 e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig
 	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
 	@$(call with-clusters,e2e); \
-	$(CLUSTER) up -name e2e -kernel "$$KERNEL" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
+	$(CLUSTER) up -name e2e -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
 	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(CLUSTER) load -name e2e bin/images/dra-driver-numa.tar; \
@@ -138,8 +139,8 @@ bench: ## Run every benchmark beside its baseline
 	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./numa/...
 
 .PHONY: cluster-up
-cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KERNEL=6.12|7.2] [NODES=n]
-	$(CLUSTER) up -kernel "$$KERNEL" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
+cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KERNEL=6.12|7.2] [INIT=busybox|systemd] [NODES=n]
+	$(CLUSTER) up -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
 	$(CLUSTER) load bin/images/dra-driver-numa.tar
 
 .PHONY: cluster-exec

@@ -29,6 +29,7 @@ type options struct {
 	nodes    int
 	topology string
 	kernel   string
+	init     guest.Init
 	gates    string
 	source   string
 	node     string
@@ -44,6 +45,7 @@ func parseOptions(command string, args []string) (options, error) {
 		f.IntVar(&o.nodes, "nodes", 1, "")
 		f.StringVar(&o.topology, "topology", "", "")
 		f.StringVar(&o.kernel, "kernel", "6.12", "")
+		f.StringVar((*string)(&o.init), "init", string(guest.Busybox), "")
 		f.StringVar(&o.gates, "feature-gates", "", "")
 		f.StringVar(&o.source, "source", ".", "")
 	case "exec", "console":
@@ -61,6 +63,9 @@ func parseOptions(command string, args []string) (options, error) {
 	}
 	if command == "up" && !slices.Contains(build.KernelNames(), o.kernel) {
 		return options{}, fmt.Errorf("-kernel %q, allowed are %s", o.kernel, strings.Join(build.KernelNames(), ", "))
+	}
+	if command == "up" && !slices.Contains(guest.Inits(), o.init) {
+		return options{}, fmt.Errorf("-init %q, allowed are %s, %s", o.init, guest.Busybox, guest.Systemd)
 	}
 	var err error
 	o.home, err = home()
@@ -115,7 +120,7 @@ func up(ctx context.Context, o options) (int, error) {
 	var boot rig.Boot
 	var programs rig.Programs
 	if o.nodes > 0 {
-		if boot, programs, err = prepareNodes(ctx, c, o.kernel, machine); err != nil {
+		if boot, programs, err = prepareNodes(ctx, c, o, machine); err != nil {
 			return 1, err
 		}
 	}
@@ -142,9 +147,9 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 	return 0, nil
 }
 
-func prepareNodes(ctx context.Context, c build.Cache, kernel string, machine topology.Topology) (rig.Boot, rig.Programs, error) {
+func prepareNodes(ctx context.Context, c build.Cache, o options, machine topology.Topology) (rig.Boot, rig.Programs, error) {
 	var b rig.Boot
-	p := rig.Programs{Bin: c.Path("bin")}
+	p := rig.Programs{Bin: c.Path("bin"), Init: o.init}
 	err := c.Node(ctx)
 	if err != nil {
 		return b, p, err
@@ -152,7 +157,12 @@ func prepareNodes(ctx context.Context, c build.Cache, kernel string, machine top
 	if p.Images, err = c.Images(ctx); err != nil {
 		return b, p, err
 	}
-	if b.Vmlinuz, b.Initramfs, err = c.Kernel(ctx, kernel, guest.InitramfsInit); err != nil {
+	if o.init == guest.Systemd {
+		if p.System, err = c.Systemd(ctx); err != nil {
+			return b, p, err
+		}
+	}
+	if b.Vmlinuz, b.Initramfs, err = c.Kernel(ctx, o.kernel, guest.InitramfsInit); err != nil {
 		return b, p, err
 	}
 	b.Accelerator, err = rig.PickAccelerator(ctx, machine, b, c.Path("accelerator"))

@@ -1,6 +1,6 @@
 // Package build makes what a rig runs and keeps it: Kubernetes, etcd, containerd, runc and CNI plugins from Go modules, a
-// kernel and host programs from Debian packages, the initramfs and the container images. Everything lands in one cache
-// folder and is made again only when its inputs differ. It starts no process that stays.
+// kernel, systemd and host programs from Debian packages, the initramfs and the container images. Everything lands in one
+// cache folder and is made again only when its inputs differ. It starts no process that stays.
 package build
 
 import (

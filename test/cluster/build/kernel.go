@@ -86,16 +86,10 @@ func (c Cache) fetchKernel(ctx context.Context, dir, name, suite string) error {
 			packages = append(packages, field)
 		}
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := c.fetchPackages(ctx, apt, dir, packages); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if err := c.run(ctx, dir, nil, "apt-get", append(append(apt, "download", "-q"), packages...)...); err != nil {
-		return err
-	}
-	return c.unpackKernel(ctx, dir)
+	return c.listModules(ctx, dir)
 }
 
 // newestImage is the package of the highest patch level of a kernel; "" without one. A suite keeps older kernels for a
@@ -113,20 +107,8 @@ func newestImage(name string, packages []string) (newest string) {
 	return newest
 }
 
-// unpackKernel unpacks the packages that lie in dir, removes them and lists the modules' dependencies, which no package has.
-func (c Cache) unpackKernel(ctx context.Context, dir string) error {
-	debs, err := filepath.Glob(dir + "/*.deb")
-	if err != nil {
-		return err
-	}
-	for _, deb := range debs {
-		if err := c.run(ctx, dir, nil, "dpkg", "-x", deb, dir); err != nil {
-			return err
-		}
-		if err := os.Remove(deb); err != nil {
-			return err
-		}
-	}
+// listModules lists the dependencies of the modules below dir, which no package has.
+func (c Cache) listModules(ctx context.Context, dir string) error {
 	depmod, err := lookProgram("depmod")
 	if err != nil {
 		return err

@@ -1,14 +1,82 @@
-// Package guest is what a virtual node's disk holds beside the built programs: init scripts and configuration files.
+// Package guest is what a virtual node's disk holds beside the built programs and Debian's packages: init scripts, units and
+// configuration files. It decides nothing but their text.
 package guest
 
-import "embed"
+import (
+	"bytes"
+	"embed"
+	"io/fs"
+	"strings"
+	"text/template"
+)
 
 // InitramfsInit is PID 1 until the root disk is mounted.
 //
 //go:embed initramfs-init
 var InitramfsInit []byte
 
-// Root is copied to the root disk, scripts executable.
+// Below root, what every node has; below the folder with an init's name, what only its nodes have. Every file is a template
+// (text/template) over the Init. Scripts are executable; an embedded file has no mode, so they are known by their first line.
 //
-//go:embed all:root
-var Root embed.FS
+//go:embed all:root all:busybox all:systemd
+var files embed.FS
+
+// Init is what runs as PID 1 of a node, and so decides who owns the tree of cgroups.
+type Init string
+
+// The inits that a node may have.
+const (
+	Busybox Init = "busybox" // small and quick; kubelet and runc write cgroups themselves
+	Systemd Init = "systemd" // Debian's; it owns the cgroups, and kubelet and runc ask it for them
+)
+
+// Inits lists every Init in order.
+func Inits() []Init { return []Init{Busybox, Systemd} }
+
+// CgroupDriver is what kubelet calls the way to make cgroups under this init.
+func (i Init) CgroupDriver() string {
+	if i == Systemd {
+		return "systemd"
+	}
+	return "cgroupfs"
+}
+
+// masked are the units of Debian's systemd that fail in a node or do nothing for one, having no modules, TPM, logins and disks
+// of its own; every start of a program costs an emulated machine a good part of a second.
+var masked = []string{
+	"ldconfig.service", "modprobe@.service", "systemd-modules-load.service",
+	"proc-sys-fs-binfmt_misc.automount", "run-lock.mount", "sys-fs-fuse-connections.mount", "sys-kernel-config.mount",
+	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "systemd-remount-fs.service",
+	"systemd-tmpfiles-setup-dev-early.service", "systemd-tmpfiles-setup-dev.service", "systemd-tmpfiles-clean.timer",
+	"systemd-journal-catalog-update.service", "systemd-journal-flush.service", "systemd-random-seed.service",
+	"systemd-update-done.service", "systemd-ask-password-console.path",
+}
+
+// Files renders the files of a node's disk by their path below its root.
+func (i Init) Files() (map[string][]byte, error) {
+	rendered := map[string][]byte{}
+	for _, folder := range []string{"root", string(i)} {
+		err := fs.WalkDir(files, folder, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			t, err := template.ParseFS(files, path)
+			if err != nil {
+				return err
+			}
+			var text bytes.Buffer
+			err = t.Execute(&text, i)
+			rendered[strings.TrimPrefix(path, folder+"/")] = text.Bytes()
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if i == Systemd {
+		for _, unit := range masked { // systemd.unit(5): an empty unit file masks the one of the package
+			rendered["etc/systemd/system/"+unit] = nil
+		}
+	}
+	return rendered, nil
+}

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,13 +13,17 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/cluster/topology"
 )
 
-// diskSize is the size of a node's sparse root disk.
-const diskSize = "6G"
+const (
+	diskSize  = "6G" // of a node's sparse root disk
+	tokenFile = "etc/rig/token"
+)
 
 // Programs are the built files that go onto a node's disk.
 type Programs struct {
 	Bin    string   // folder of the cache with containerd, kubelet, runc, …; plugins in cni/
 	Images []string // archives imported before kubelet starts
+	Init   guest.Init
+	System string // folder with the unpacked packages of Init; "" where it needs none
 }
 
 // makeDisk stages the root file system of a node and writes it as an ext4 image without mounting anything.
@@ -40,6 +45,11 @@ func (r *Rig) makeDisk(n Node, machine topology.Topology, p Programs) (disk stri
 }
 
 func (r *Rig) stage(root string, n Node, machine topology.Topology, p Programs) error {
+	if p.System != "" {
+		if err := copyTree(p.System, root); err != nil {
+			return err
+		}
+	}
 	for _, dir := range []string{
 		"bin", "sbin", "usr/bin", "usr/sbin", "usr/local/bin", "opt/cni/bin", "etc/kubernetes", "images",
 		"proc", "sys", "dev", "run", "tmp", "var/lib", "var/log", "root",
@@ -51,19 +61,24 @@ func (r *Rig) stage(root string, n Node, machine topology.Topology, p Programs) 
 	if err := os.Symlink("../run", filepath.Join(root, "var/run")); err != nil {
 		return err
 	}
-	if err := copyGuest(root); err != nil {
+	if err := stageGuest(root, p.Init); err != nil {
 		return err
 	}
 	if err := stagePrograms(root, p); err != nil {
 		return err
 	}
+	return r.stageIdentity(root, n, machine)
+}
+
+// stageIdentity writes what makes a node differ from the others.
+func (r *Rig) stageIdentity(root string, n Node, machine topology.Topology) error {
 	for from, to := range map[string]string{n.Name + ".kubeconfig": "kubelet.kubeconfig", "ca.crt": "ca.crt"} {
 		if err := place(r.Path(from), filepath.Join(root, "etc/kubernetes", to)); err != nil {
 			return err
 		}
 	}
 	for name, text := range map[string]string{
-		"etc/rig/token":               r.Token,
+		tokenFile:                     r.Token,
 		"etc/rig/node.env":            r.nodeEnv(n, machine),
 		"etc/hostname":                n.Name + "\n",
 		"etc/machine-id":              fmt.Sprintf("%032x\n", n.Subnet+1),
@@ -73,7 +88,11 @@ func (r *Rig) stage(root string, n Node, machine topology.Topology, p Programs) 
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		mode := fs.FileMode(0o644)
+		if name == tokenFile {
+			mode = 0o600
+		}
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
 			return err
 		}
 	}
@@ -99,25 +118,50 @@ func (r *Rig) nodeEnv(n Node, machine topology.Topology) string {
 		n.Name, n.Address(), n.Gateway(), serviceAddr, n.Gateway(), r.Ports.APIServer, strings.Join(pages, " "))
 }
 
-// copyGuest writes our scripts and configuration files; an embedded file has no mode, so scripts are known by their first line.
-func copyGuest(root string) error {
-	return fs.WalkDir(guest.Root, "root", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(root, strings.TrimPrefix(path, "root"))
-		if d.IsDir() {
-			return os.MkdirAll(to, 0o755)
-		}
-		text, err := guest.Root.ReadFile(path)
-		if err != nil {
+// stageGuest writes our scripts, units and configuration files; scripts are known by their first line.
+func stageGuest(root string, init guest.Init) error {
+	files, err := init.Files()
+	if err != nil {
+		return err
+	}
+	for path, text := range files {
+		to := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
 		mode := fs.FileMode(0o644)
 		if strings.HasPrefix(string(text), "#!") {
 			mode = 0o755
 		}
-		return os.WriteFile(to, text, mode)
+		if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) { // a package's, linked from the cache
+			return err
+		}
+		if err := os.WriteFile(to, text, mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyTree makes the folders, links and files below from also below to.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := to + strings.TrimPrefix(path, from)
+		switch d.Type() {
+		case fs.ModeDir:
+			return os.MkdirAll(target, 0o755)
+		case fs.ModeSymlink:
+			link, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(link, target)
+		default:
+			return place(path, target)
+		}
 	})
 }
 

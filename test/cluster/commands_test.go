@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/cluster/guest"
+)
+
+func TestInitOption(t *testing.T) {
+	for _, row := range []struct {
+		args []string
+		want guest.Init
+	}{
+		{nil, guest.Busybox},
+		{[]string{"-init", "busybox"}, guest.Busybox},
+		{[]string{"-init", "systemd", "-kernel", "7.2"}, guest.Systemd},
+	} {
+		o, err := parseOptions("up", row.args)
+		if err != nil || o.init != row.want {
+			t.Errorf("up %q: init %q, %v; want %q", row.args, o.init, err, row.want)
+		}
+	}
+	for _, init := range []string{"", "openrc", "Systemd", "systemd,busybox"} {
+		if _, err := parseOptions("up", []string{"-init", init}); err == nil || !strings.Contains(err.Error(), "allowed are busybox, systemd") {
+			t.Errorf("up -init %q: %v, want an error that names what is allowed", init, err)
+		}
+	}
+	if _, err := parseOptions("exec", []string{"-init", "systemd", "--", "true"}); err == nil {
+		t.Error("exec takes -init, which is of up only")
+	}
+}
