@@ -40,7 +40,7 @@ func reservedList(machine numa.Machine, what, list string) (cpuset.Set, error) {
 	if offline := reserved.Difference(machine.Online); !offline.IsEmpty() {
 		return cpuset.Set{}, fmt.Errorf("%s %q: %s not online, allowed are %s", what, list, offline, machine.Online)
 	}
-	return reserved, nil
+	return reserved, checkHousekeeping(machine, reserved)
 }
 
 func firstCore(machine numa.Machine) (cpuset.Set, error) {
@@ -51,10 +51,22 @@ func firstCore(machine numa.Machine) (cpuset.Set, error) {
 		}
 		for _, core := range machine.Cores {
 			if core.CPUs.Contains(first) {
-				return core.CPUs, nil
+				return core.CPUs, checkHousekeeping(machine, core.CPUs)
 			}
 		}
-		return cpuset.New(first), nil
+		return cpuset.New(first), checkHousekeeping(machine, cpuset.New(first))
 	}
 	return cpuset.Set{}, errors.New("machine has no zone with CPUs")
+}
+
+// checkHousekeeping refuses to reserve nothing but CPUs that the boot parameter
+// isolcpus keeps tasks off. Claims could then take every CPU where the system
+// may run, and the kernel does not give the last one away: a container that the
+// scheduler has placed would not start.
+func checkHousekeeping(machine numa.Machine, reserved cpuset.Set) error {
+	if machine.Isolated == nil || !reserved.IsSubsetOf(*machine.Isolated) {
+		return nil
+	}
+	return fmt.Errorf("reserved CPUs %s are all of isolcpus=%s, which leaves the system none: name at least one of CPUs %s in --reserved-cpus",
+		reserved, machine.Isolated, machine.Online.Difference(*machine.Isolated))
 }

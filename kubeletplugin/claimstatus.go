@@ -107,6 +107,8 @@ func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) {
 		s.queue.Forget(claimUID)
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout) // Stop waits for it
+	defer cancel()
 	_, err := s.client.ResourceV1().ResourceClaims(*wanted.Namespace).ApplyStatus(ctx, wanted,
 		metav1.ApplyOptions{FieldManager: driver.Name, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // gone, or another claim of that name

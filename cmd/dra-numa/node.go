@@ -54,20 +54,5 @@ func readReserved(o options, machine numa.Machine) (cpuset.Set, error) {
 	if err != nil && o.reservedCPUs != "" {
 		return cpuset.Set{}, fmt.Errorf("--reserved-cpus: %w", err)
 	}
-	if err != nil {
-		return cpuset.Set{}, err
-	}
-	return reserved, checkHousekeeping(machine, reserved)
-}
-
-// checkHousekeeping refuses to reserve nothing but CPUs that the boot parameter
-// isolcpus keeps tasks off. Claims could then take every CPU where the system
-// may run, and the kernel does not give the last one away: a container that the
-// scheduler has placed would not start.
-func checkHousekeeping(machine numa.Machine, reserved cpuset.Set) error {
-	if machine.Isolated == nil || !reserved.IsSubsetOf(*machine.Isolated) {
-		return nil
-	}
-	return fmt.Errorf("reserved CPUs %s are all of isolcpus=%s, which leaves the system none: name at least one of CPUs %s in --reserved-cpus",
-		reserved, machine.Isolated, machine.Online.Difference(*machine.Isolated))
+	return reserved, err
 }
