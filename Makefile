@@ -13,12 +13,18 @@ KERNEL   ?= 6.12
 INIT     ?= busybox
 NODES    ?= 1
 
-export TOPOLOGY KERNEL INIT NODES NODE CMD
+# How long a soak takes, and what it is to repeat (0: something new).
+DURATION ?= 30m
+SEED     ?= 0
+
+export TOPOLOGY KERNEL INIT NODES NODE CMD DURATION SEED
 
 # One set of flags for all but the race detector: the modules that daemon, tools
 # and tests share are compiled once.
 STATIC   := CGO_ENABLED=0 GOFLAGS='$(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)'
-GO_BUILD := $(STATIC) go build -ldflags '-s -w'
+# grpcnotrace: gRPC's page of traces has templates, for which the linker keeps
+# every method there is: 16 MB of the daemon's 49.
+GO_BUILD := $(STATIC) go build -ldflags '-s -w' -tags grpcnotrace
 TOOL     := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
 CHART    := deployments/helm/dra-driver-numa
 CLUSTER  := bin/cluster
@@ -105,6 +111,7 @@ apiserver: build ## Have a real API server take our ResourceSlices, and one with
 	$(CLUSTER) up -name gates-off -nodes 0 -feature-gates DRAConsumableCapacity=false; \
 	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \
 	GATES_OFF_KUBECONFIG=$$($(CLUSTER) path -name gates-off kubeconfig) \
+	DRA_NUMA=$(CURDIR)/bin/dra-numa \
 	HELM="$$($(TOOL) -n helm)" \
 	  $(STATIC) go test -count=1 ./test/apiserver
 
@@ -120,19 +127,40 @@ define in-node
 $(CLUSTER) exec -name e2e -- sh -c 'cat >/tmp/$(1) && chmod +x /tmp/$(1) && $(2) exec /tmp/$(1) -test.run Kernel -test.v' <bin/$(1)
 endef
 
+# with-node starts a recipe that brings up cluster $(1) whose nodes have the image.
+define with-node
+$(call with-clusters,$(1)); \
+$(CLUSTER) up -name $(1) -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
+$(CLUSTER) load -name $(1) bin/images/dra-driver-numa.tar
+endef
+
+# suite runs the end-to-end suite on cluster $(1) with the flags $(2).
+define suite
+$(STATIC) go test -v -count=1 -timeout 0 ./test/e2e -ginkgo.no-color -kubeconfig "$$($(CLUSTER) path -name $(1) kubeconfig)" $(2)
+endef
+
 .PHONY: e2e
 e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig
 	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
-	@$(call with-clusters,e2e); \
-	$(CLUSTER) up -name e2e -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
+	@$(call with-node,e2e); \
 	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
-	$(CLUSTER) load -name e2e bin/images/dra-driver-numa.tar; \
 	$(call install-chart,e2e); \
-	$(STATIC) go test -v -count=1 -timeout 30m ./test/e2e -ginkgo.no-color -kubeconfig "$$($(CLUSTER) path -name e2e kubeconfig)" -e2e.require
+	$(call suite,e2e,-e2e.require -ginkgo.timeout 40m)
+
+.PHONY: e2e-all
+e2e-all: ## Run e2e on the oldest and on the newest kernel, one with each init and cgroup driver
+	@$(MAKE) --no-print-directory e2e KERNEL=6.12 INIT=busybox
+	@$(MAKE) --no-print-directory e2e KERNEL=7.2 INIT=systemd
+
+.PHONY: soak
+soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
+	@$(call with-node,soak); \
+	$(call install-chart,soak); \
+	$(call suite,soak,-ginkgo.focus soak -ginkgo.timeout 0 -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
 
 .PHONY: test
-test: unit lint chart-lint apiserver e2e ## Run all of the above checks
+test: unit lint chart-lint apiserver e2e-all ## Run all of the above checks
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline

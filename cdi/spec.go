@@ -3,11 +3,26 @@
 // and memory nodes in the environment and has the container runtime run the pin
 // hook before the container's process starts. It never decides which CPUs a
 // claim gets.
+//
+// The environment of a container that uses a claim has, as lists such as 0-3,8:
+//
+//	DRA_NUMA_CPUS         the claim's CPUs; empty if it has memory only
+//	DRA_NUMA_MEMS         the NUMA nodes of its memory
+//	DRA_NUMA_SHARED_CPUS  for a mixed claim only: the CPUs of the node's shared
+//	                      pool when the claim was prepared, where the container
+//	                      may run as well; later claims take CPUs away from it
+//
+// A claim with several requests has each of these for the single request too,
+// with the request's name in capitals behind: DRA_NUMA_CPUS_FAST_CPUS is of
+// request fast-cpus. They are of the claim as a whole, whichever requests the
+// container names. Of a container with several claims they are those of one of
+// them, and sched_getaffinity(2) says where it may run. Nothing is decided by
+// what a container says they are.
 package cdi
 
 import (
 	"fmt"
-	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -21,16 +36,25 @@ const (
 	// Kind is the CDI vendor and class of every device of this driver.
 	Kind = "dra.numa/claim"
 
-	// Partition is what a container with CPUs of a claim becomes: the kernel
-	// keeps all other tasks off them and balances load inside.
-	Partition = "root"
-
 	// specVersion is the oldest CDI version with everything used here that
 	// containerd 1.7 and CRI-O 1.28 read.
 	specVersion = "0.6.0"
 
 	// noteKey is the annotation of a spec with the claim's Note.
 	noteKey = "dra.numa/grant"
+)
+
+// What the hook makes of a cgroup, as numa-pin spells it.
+const (
+	PartitionRoot     = "root"     // no other task runs on the CPUs; load is balanced inside
+	PartitionIsolated = "isolated" // PartitionRoot without load balancing
+	PartitionNone     = "none"     // only the container's own tasks are restricted
+)
+
+// Whose cgroup it is, as numa-pin spells it.
+const (
+	ScopeContainer = "container"
+	ScopePod       = "pod"
 )
 
 // Claim is what one resource claim was given.
@@ -49,6 +73,14 @@ type Share struct {
 	Device  string
 	CPUs    cpuset.Set // empty: the share has memory only
 	Mems    cpuset.Set // NUMA nodes
+
+	Partition string // PartitionRoot, PartitionIsolated or PartitionNone
+	Scope     string // ScopeContainer or ScopePod
+
+	// Mixed says that the container runs on SharedCPUs as well, the node's
+	// shared pool. The hook then leaves its CPUs alone.
+	Mixed      bool
+	SharedCPUs cpuset.Set
 }
 
 // Render returns the CDI spec of a claim: one device per share, which runs the
@@ -84,17 +116,24 @@ func deviceName(claimUID, request, device string) string {
 	return claimUID + "_" + strings.ReplaceAll(request, "/", ".") + "_" + device
 }
 
-func pinHook(claim Claim, share Share, path string) *specs.Hook {
+func pinHook(claim Claim, share Share, hookPath string) *specs.Hook {
+	cpus := share.CPUs
+	if share.Mixed {
+		cpus = cpuset.Set{}
+	}
 	return &specs.Hook{
 		HookName: "createRuntime",
-		Path:     path,
+		Path:     hookPath,
 		Args: []string{
 			"numa-pin", "pin",
+			"--uid=" + claim.UID,
 			"--claim=" + claim.Namespace + "/" + claim.Name,
-			"--cpus=" + share.CPUs.String(),
+			"--cpus=" + cpus.String(),
 			"--mems=" + share.Mems.String(),
-			"--partition=" + Partition,
-			"--lock=" + LockFile(path),
+			"--partition=" + share.Partition,
+			"--scope=" + share.Scope,
+			"--lock=" + LockFile(hookPath),
+			"--records=" + RecordsDir(hookPath),
 		},
 	}
 }
@@ -103,39 +142,61 @@ func pinHook(claim Claim, share Share, path string) *specs.Hook {
 // on cpuset partitions of the host.
 func LockFile(hookPath string) string { return hookPath + ".lock" }
 
+// RecordsDir is the folder beside the hook at a path where it writes down which
+// cgroup has which claims.
+func RecordsDir(hookPath string) string { return path.Join(path.Dir(hookPath), "pins") }
+
 // environment lists the CPUs and memory nodes of the whole claim and, when it
 // has several requests, of each of them.
 func environment(shares []Share) []string {
 	var all Share
-	byRequest := make(map[string]Share)
+	var requests []string
 	for _, share := range shares {
 		all = all.united(share)
-		request, _, _ := strings.Cut(share.Request, "/") // one subrequest is chosen, the main name says all
-		byRequest[request] = byRequest[request].united(share)
+		requests = append(requests, share.mainRequest())
 	}
 	env := all.environment("")
-	if len(byRequest) < 2 {
+	slices.Sort(requests)
+	if requests = slices.Compact(requests); len(requests) < 2 {
 		return env
 	}
-	for _, request := range slices.Sorted(maps.Keys(byRequest)) {
+	for _, request := range requests {
+		var own Share
+		for _, share := range shares {
+			if share.mainRequest() == request {
+				own = own.united(share)
+			}
+		}
 		// Request names have no underscore, so different names stay different.
-		suffix := "_" + strings.ReplaceAll(strings.ToUpper(request), "-", "_")
-		env = append(env, byRequest[request].environment(suffix)...)
+		env = append(env, own.environment("_"+strings.ReplaceAll(strings.ToUpper(request), "-", "_"))...)
 	}
 	return env
+}
+
+// mainRequest is the request without its subrequest: one of those is chosen, so
+// the main name says all.
+func (s Share) mainRequest() string {
+	main, _, _ := strings.Cut(s.Request, "/")
+	return main
 }
 
 func (s Share) united(other Share) Share {
 	s.CPUs = s.CPUs.Union(other.CPUs)
 	s.Mems = s.Mems.Union(other.Mems)
+	s.SharedCPUs = s.SharedCPUs.Union(other.SharedCPUs)
+	s.Mixed = s.Mixed || other.Mixed
 	return s
 }
 
 func (s Share) environment(suffix string) []string {
-	return []string{
+	env := []string{
 		"DRA_NUMA_CPUS" + suffix + "=" + s.CPUs.String(),
 		"DRA_NUMA_MEMS" + suffix + "=" + s.Mems.String(),
 	}
+	if s.Mixed {
+		env = append(env, "DRA_NUMA_SHARED_CPUS"+suffix+"="+s.SharedCPUs.String())
+	}
+	return env
 }
 
 // Validate refuses names that Kubernetes would not have let pass: they end up
@@ -177,6 +238,12 @@ func (s Share) validate() error {
 	}
 	if problems := validation.IsDNS1123Label(s.Device); len(problems) > 0 {
 		return fmt.Errorf("device %q: %s", s.Device, problems[0])
+	}
+	if partitions := []string{PartitionRoot, PartitionIsolated, PartitionNone}; !slices.Contains(partitions, s.Partition) {
+		return fmt.Errorf("partition %q: allowed are %s", s.Partition, strings.Join(partitions, ", "))
+	}
+	if scopes := []string{ScopeContainer, ScopePod}; !slices.Contains(scopes, s.Scope) {
+		return fmt.Errorf("scope %q: allowed are %s", s.Scope, strings.Join(scopes, ", "))
 	}
 	return nil
 }

@@ -21,12 +21,23 @@ const (
 	hook = "/var/lib/kubelet/plugins/dra.numa/bin/numa-pin"
 )
 
-// fullClaim has each kind of share: CPUs of a subrequest, CPUs, memory only.
+// fullClaim has each kind of share: CPUs of a subrequest, of the whole pod and
+// not, mixed ones, memory only.
 func fullClaim() Claim {
 	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Note: `{"any":"text"}`, Shares: []Share{
-		{Request: "fast-cpus/large", Device: "numa-0", CPUs: cpuset.New(4, 5, 6, 7), Mems: cpuset.New(0)},
-		{Request: "fast-cpus/large", Device: "numa-1", CPUs: cpuset.New(8, 9), Mems: cpuset.New(1)},
-		{Request: "memory", Device: "numa-2", Mems: cpuset.New(2)},
+		{
+			Request: "fast-cpus/large", Device: "numa-0", CPUs: cpuset.New(4, 5, 6, 7), Mems: cpuset.New(0),
+			Partition: PartitionIsolated, Scope: ScopePod,
+		},
+		{
+			Request: "fast-cpus/large", Device: "numa-1", CPUs: cpuset.New(8, 9), Mems: cpuset.New(1),
+			Partition: PartitionRoot, Scope: ScopeContainer,
+		},
+		{
+			Request: "io", Device: "numa-1", CPUs: cpuset.New(10), Mems: cpuset.New(1),
+			Partition: PartitionNone, Scope: ScopeContainer, Mixed: true, SharedCPUs: cpuset.New(0, 1, 11),
+		},
+		{Request: "memory", Device: "numa-2", Mems: cpuset.New(2), Partition: PartitionNone, Scope: ScopeContainer},
 	}}
 }
 
@@ -104,7 +115,7 @@ func TestRuntimeFindsEveryDevice(t *testing.T) {
 	}
 }
 
-func TestRenderRefusesNamesThatAreNotKubernetes(t *testing.T) {
+func TestRenderRefusesWhatTheHookWould(t *testing.T) {
 	for name, change := range map[string]func(*Claim){
 		"no uid":        func(c *Claim) { c.UID = "" },
 		"path as uid":   func(c *Claim) { c.UID = "../../etc/x" },
@@ -115,6 +126,10 @@ func TestRenderRefusesNamesThatAreNotKubernetes(t *testing.T) {
 		"empty subname": func(c *Claim) { c.Shares[0].Request = "a/" },
 		"device":        func(c *Claim) { c.Shares[0].Device = "numa_0" },
 		"no shares":     func(c *Claim) { c.Shares = nil },
+		"no partition":  func(c *Claim) { c.Shares[0].Partition = "" },
+		"partition":     func(c *Claim) { c.Shares[0].Partition = "member" },
+		"no scope":      func(c *Claim) { c.Shares[0].Scope = "" },
+		"scope":         func(c *Claim) { c.Shares[0].Scope = "shared" },
 	} {
 		claim := fullClaim()
 		change(&claim)

@@ -1,5 +1,7 @@
 // Package deviceclasses holds the DeviceClasses that are installed with the
-// driver. It says what a claim can ask for by name; it installs nothing.
+// driver, and the configuration that nodes, classes and claims can have. It says
+// what can be asked for by name, and reads it strictly; it installs nothing and
+// decides nothing about a machine.
 package deviceclasses
 
 import (

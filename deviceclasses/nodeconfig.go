@@ -3,26 +3,20 @@ package deviceclasses
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// What a configuration file has to say of itself.
-const (
-	APIVersion     = "dra.numa/v1alpha1"
-	NodeConfigKind = "NodeConfig"
-)
+// NodeConfigKind is the kind of a NodeConfig.
+const NodeConfigKind = "NodeConfig"
 
 // NodeConfig is what the operator decides for a node.
 type NodeConfig struct {
@@ -36,8 +30,10 @@ type NodeConfig struct {
 	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
 }
 
-// nodeConfigFields are all there are.
-const nodeConfigFields = "apiVersion, kind, reservedCPUs, reservedMemory"
+// nodeConfigs names all fields there are.
+func nodeConfigs() schema {
+	return schema{NodeConfigKind, "apiVersion, kind, reservedCPUs, reservedMemory"}
+}
 
 // ReservedMemoryBytes is ReservedMemory, or 0 without it.
 func (c NodeConfig) ReservedMemoryBytes() uint64 {
@@ -56,18 +52,8 @@ func DecodeNodeConfig(text []byte) (NodeConfig, error) {
 		return NodeConfig{}, err
 	}
 	var config NodeConfig
-	unknown, err := kjson.UnmarshalStrict(document, &config)
-	if err != nil {
-		return NodeConfig{}, explain(err)
-	}
-	if config.Kind != NodeConfigKind { // before the fields, which are those of another kind
-		return NodeConfig{}, fmt.Errorf("kind: %q, allowed is %s", config.Kind, NodeConfigKind)
-	}
-	if config.APIVersion != APIVersion {
-		return NodeConfig{}, fmt.Errorf("apiVersion: %q, allowed is %s", config.APIVersion, APIVersion)
-	}
-	if len(unknown) > 0 {
-		return NodeConfig{}, fmt.Errorf("%w, allowed are %s", unknown[0], nodeConfigFields)
+	if err := nodeConfigs().decode(document, &config, &config.TypeMeta); err != nil {
+		return NodeConfig{}, explainQuantity(err)
 	}
 	if err := config.validate(); err != nil {
 		return NodeConfig{}, err
@@ -116,19 +102,10 @@ func onlyDocument(text []byte) (document []byte, err error) {
 	return document, nil
 }
 
-// explain says which field a value does not suit.
-func explain(err error) error {
-	var unsuitable *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &unsuitable) && unsuitable.Field == "":
-		return fmt.Errorf("want a mapping of %s, not a file with %s", nodeConfigFields, unsuitable.Value)
-	case errors.As(err, &unsuitable):
-		return fmt.Errorf("%s: want a %s, not a %s", unsuitable.Field, unsuitable.Type, unsuitable.Value)
-	case errors.Is(err, resource.ErrFormatWrong), errors.Is(err, resource.ErrNumeric), errors.Is(err, resource.ErrSuffix):
-		return errors.New("reservedMemory: " + wantMemory) // the only quantity
+// explainQuantity names the only field that is one.
+func explainQuantity(err error) error {
+	if errors.Is(err, resource.ErrFormatWrong) || errors.Is(err, resource.ErrNumeric) || errors.Is(err, resource.ErrSuffix) {
+		return errors.New("reservedMemory: " + wantMemory)
 	}
-	return oneLine(err)
+	return err
 }
-
-// oneLine keeps messages of other modules to the rule that an error is a line.
-func oneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }

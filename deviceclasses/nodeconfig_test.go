@@ -36,7 +36,7 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "---\n" + head:        "several documents",
 		head + "a: [":                "yaml: line 3",
 		head + "a: b: c":             "yaml: ",
-		"- kind: NodeConfig":         "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, not a file with array",
+		"- kind: NodeConfig":         "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, not array",
 		"kind: NodeConfig":           `apiVersion: "", allowed is dra.numa/v1alpha1`,
 		"apiVersion: v1\nkind: Pod":  `kind: "Pod", allowed is NodeConfig`,
 		"kind: Pod\nspec: {}":        `kind: "Pod", allowed is NodeConfig`,
@@ -55,15 +55,20 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 	}
 }
 
-// TestNodeConfigFieldsAreNamed holds the text of the error to the type.
-func TestNodeConfigFieldsAreNamed(t *testing.T) {
-	names := []string{"apiVersion", "kind"}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[NodeConfig]()) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && len(field.Index) == 1 {
-			names = append(names, name)
+// The text of the error is held to the types.
+func TestFieldsAreNamed(t *testing.T) {
+	for kind, config := range map[schema]reflect.Type{
+		nodeConfigs(): reflect.TypeFor[NodeConfig](),
+		zoneConfigs(): reflect.TypeFor[ZoneConfig](),
+	} {
+		names := []string{"apiVersion", "kind"}
+		for _, field := range reflect.VisibleFields(config) {
+			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && len(field.Index) == 1 {
+				names = append(names, name)
+			}
 		}
-	}
-	if got := strings.Join(names, ", "); got != nodeConfigFields {
-		t.Errorf("allowed are %s, the type has %s", nodeConfigFields, got)
+		if got := strings.Join(names, ", "); got != kind.fields || config.Name() != kind.kind {
+			t.Errorf("allowed in a %s are %s, the type %s has %s", kind.kind, kind.fields, config.Name(), got)
+		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -30,6 +30,8 @@ type wish struct {
 	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
 	memoryBytes   uint64
 	hugepageBytes map[string]uint64 // each > 0, by size as in "2Mi"; nil if there are none
+
+	config deviceclasses.ZoneConfig // of class and claim
 }
 
 func (w wish) shareUID() types.UID {
@@ -45,17 +47,18 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 	if allocation == nil {
 		return nil, errors.New("status.allocation: the claim is not allocated")
 	}
-	for i, config := range allocation.Devices.Config {
-		if config.Opaque != nil && config.Opaque.Driver == Name {
-			return nil, fmt.Errorf("status.allocation.devices.config[%d].opaque: %s takes no parameters", i, Name)
-		}
+	if err := checkConfigs(allocation.Devices.Config); err != nil {
+		return nil, err
 	}
 	var wishes []wish
 	for i, result := range allocation.Devices.Results {
 		if result.Driver != Name {
 			continue
 		}
-		wish, err := d.wish(result)
+		wish, err := d.wish(claim.UID, result)
+		if err == nil {
+			wish.config, err = configOf(result.Request, allocation.Devices.Config)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("status.allocation.devices.results[%d] (request %q, device %q): %w",
 				i, result.Request, result.Device, err)
@@ -68,15 +71,15 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 	return wishes, nil
 }
 
-func (d *Driver) wish(result resourceapi.DeviceRequestAllocationResult) (wish, error) {
+func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAllocationResult) (wish, error) {
 	if result.Pool != d.config.NodeName {
 		return wish{}, fmt.Errorf("pool %q: this node has pool %q only", result.Pool, d.config.NodeName)
 	}
-	zone, err := d.zoneOf(result.Device)
+	zone, err := d.zoneOf(claimUID, result.Device)
 	if err != nil {
 		return wish{}, err
 	}
-	read := wish{request: result.Request, device: result.Device, zone: zone.ID, shareID: result.ShareID}
+	read := wish{request: result.Request, device: result.Device, zone: zone, shareID: result.ShareID}
 	if result.AdminAccess != nil && *result.AdminAccess {
 		read.admin = true
 		return read, nil
@@ -116,14 +119,21 @@ func (w *wish) consume(consumed map[resourceapi.QualifiedName]resource.Quantity)
 	return nil
 }
 
-// zoneOf finds the zone behind a device name.
-func (d *Driver) zoneOf(device string) (numa.Zone, error) {
+// zoneOf finds the zone behind a device name. One that is gone is still known to
+// the claim that has it.
+func (d *Driver) zoneOf(claimUID types.UID, device string) (zone int, err error) {
 	var known []string
 	for _, zone := range d.machine.Zones {
 		if deviceName(zone.ID) == device {
-			return zone, nil
+			return zone.ID, nil
 		}
 		known = append(known, deviceName(zone.ID))
 	}
-	return numa.Zone{}, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
+	recorded, _ := d.grants.find(claimUID)
+	for _, share := range recorded.Shares {
+		if share.Device == device {
+			return share.Zone, nil
+		}
+	}
+	return 0, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
 }

@@ -18,9 +18,9 @@ import (
 // CheckpointName is the file of the checkpoint in the state directory.
 const CheckpointName = "checkpoint.json"
 
-// Versions of the checkpoint. Version 2 added order, why, memoryBytes and
-// hugepageBytes; the next may add more to a Share (devices, cache, frequency),
-// left out where empty, so that one set of types reads all versions.
+// Versions of the checkpoint. Version 2 added order and all of a Share behind its
+// cpus; the next may add more to a Share (devices, cache, frequency), left out
+// where empty, so that one set of types reads all versions.
 const (
 	checkpointV1      = 1
 	checkpointVersion = 2
@@ -76,6 +76,11 @@ func (c Checkpoint) validateEach() error {
 		}
 		if cpus, ok := c.Grants[i].addTo(&held); !ok {
 			return fmt.Errorf("cpus %s are in two shares of claim %s", cpus, c.Grants[i].UID)
+		}
+		for j := range c.Grants[i].Shares {
+			if err := c.Grants[i].Shares[j].validate(); err != nil {
+				return fmt.Errorf("share %d of claim %s: %w", j, c.Grants[i].UID, err)
+			}
 		}
 	}
 	return nil
@@ -160,7 +165,10 @@ func DecodeCheckpoint(data []byte) (Checkpoint, error) {
 func (c *Checkpoint) upgrade() error {
 	for i := range c.Grants {
 		grant := &c.Grants[i]
-		newer := func(s Share) bool { return s.Why != "" || s.MemoryBytes != 0 || len(s.HugepageBytes) > 0 }
+		newer := func(s Share) bool {
+			old := Share{Request: s.Request, Device: s.Device, ShareID: s.ShareID, Zone: s.Zone, CPUs: s.CPUs}
+			return !s.equal(old)
+		}
 		if grant.Order != 0 || slices.ContainsFunc(grant.Shares, newer) {
 			return fmt.Errorf("version 1 has a field of version 2 in claim %s", grant.UID)
 		}

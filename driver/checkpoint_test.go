@@ -22,7 +22,10 @@ import (
 func sampleCheckpoint() Checkpoint {
 	return Checkpoint{checkpointVersion, "boot-1", []Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Shares: []Share{
-			{Request: "main/sub", Device: "numa-1", Zone: 1, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30},
+			{
+				Request: "main/sub", Device: "numa-1", Zone: 1, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30,
+				Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind",
+			},
 			{Request: "memory", Device: "numa-2", Zone: 2, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}},
 		}},
 		{UID: "uid-b", Namespace: "default", Name: "b", Order: 1, Shares: []Share{
@@ -40,7 +43,7 @@ func sampleV1() Checkpoint {
 		grant.Order = uint64(i) + 1
 		for j := range grant.Shares {
 			share := &grant.Shares[j]
-			share.Why, share.MemoryBytes, share.HugepageBytes = "", 0, nil
+			*share = Share{Request: share.Request, Device: share.Device, ShareID: share.ShareID, Zone: share.Zone, CPUs: share.CPUs}
 		}
 	}
 	return sample
@@ -132,6 +135,22 @@ func fill(v reflect.Value) {
 	}
 }
 
+// equal has to look at every field: what it misses is not written.
+func TestEveryFieldOfAShareCounts(t *testing.T) {
+	var full Share
+	fill(reflect.ValueOf(&full).Elem())
+	if !full.equal(full) {
+		t.Error("a share is not equal to itself")
+	}
+	for i := range reflect.TypeFor[Share]().NumField() {
+		less := full
+		reflect.ValueOf(&less).Elem().Field(i).SetZero()
+		if less.equal(full) {
+			t.Errorf("shares with and without %s are equal", reflect.TypeFor[Share]().Field(i).Name)
+		}
+	}
+}
+
 func golden(version int) string { return fmt.Sprintf("testdata/checkpoint-v%d.json", version) }
 
 func TestOpenUpgradesVersion1(t *testing.T) {
@@ -151,7 +170,8 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 	driver, report := disk.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-a": claim("a", sub, memory)})
 	want := sampleCheckpoint() // of claim b nothing is known beside its CPUs
 	want.Grants[0].Order, want.Grants[1].Order = 1, 2
-	want.Grants[0].Shares[0].Why = "" // lost for good
+	of := &want.Grants[0].Shares[0] // why is lost for good; there was one way to use CPUs
+	of.Why, of.Partition, of.Scope, of.Mixed, of.SharedCPUs, of.MemoryPolicy = "", "root", "", false, cpuset.Set{}, ""
 	if got := (Checkpoint{checkpointVersion, "boot-1", driver.grants}); !reflect.DeepEqual(got, want) {
 		t.Errorf("grants %+v, want %+v", got, want)
 	}
@@ -164,7 +184,7 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 	b.ShareID = ptr.To(types.UID("s"))
 	b.ConsumedCapacity[capacityMemory] = resource.MustParse("1Mi")
 	mustPrepare(t, driver, claim("b", b))
-	want.Grants[1].Shares[0].MemoryBytes = 1 << 20
+	want.Grants[1].Shares[0].MemoryBytes, want.Grants[1].Shares[0].Partition = 1<<20, "root"
 	if got := grantOf(driver, "uid-b"); !got.equal(want.Grants[1]) {
 		t.Errorf("prepared again, claim b has %+v, want %+v", got, want.Grants[1])
 	}
@@ -256,6 +276,10 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"version 0":          {`"version":2`, `"version":0`, "not as dra-numa writes it"},
 		"no hugepages":       {`"1Gi":1073741824`, `"1Gi":-1`, "cannot unmarshal"},
 		"CPU out of bounds":  {`"4-5"`, `"4-8192"`, "above 8191"},
+		"unknown partition":  {`"partition":"isolated"`, `"partition":"member"`, `partition: "member", allowed are root, isolated, none`},
+		"unknown scope":      {`"scope":"pod"`, `"scope":"container"`, `scope: "container", allowed are pod, shared`},
+		"unknown policy":     {`"memoryPolicy":"bind"`, `"memoryPolicy":"Bind"`, `memoryPolicy: "Bind", allowed are bind, preferred`},
+		"mixed of null":      {`"mixed":true`, `"mixed":null`, "not as dra-numa writes it"},
 		"not a CPU list":     {`"4-5"`, `"5-4"`, "runs backwards"},
 		"not shortest":       {`"4-5"`, `"4,5"`, "not as dra-numa writes it"},
 		"empty field":        {`"zone":0`, `"zone":0,"memoryBytes":0`, "not as dra-numa writes it"},

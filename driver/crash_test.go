@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
@@ -40,6 +41,71 @@ func TestCrashDuringPrepareHeals(t *testing.T) {
 			assertFiles(t, got, want)
 		}
 		assertDisjoint(t, driver)
+	}
+}
+
+// Of two claims of a pod one takes the partition from the other. In between the
+// machine loses a CPU, and has it back.
+func TestCrashDuringPrepareOfAPodHeals(t *testing.T) {
+	pod := podOf("main:a,b main:b main:")
+	other := claim("a", result("r", "numa-0", 2))
+	wanted := configured(claim("b", result("r", "numa-1", 2)), fromClaim(`"partition": "isolated", "memoryPolicy": "bind"`))
+	want := func() map[string]string {
+		disk := newDisk(t)
+		driver := disk.open()
+		mustPrepare(t, driver, other, pod)
+		mustPrepare(t, driver, wanted, pod)
+		return disk.files()
+	}()
+	for done := range crashSweep(t, "prepare of a pod") {
+		disk := newDisk(t)
+		driver := disk.open()
+		mustPrepare(t, driver, other, pod)
+		steps := driver.prepareSteps(mustPlan(t, driver, wanted, pod))
+		driver.SetMachine(without(testMachine(), cpuset.New(3, 5)))
+		if finished := crashAfter(t, disk, steps, done); finished {
+			break
+		}
+		disk.machine = driver.Machine()
+		driver = disk.open()
+		assertConsistent(t, disk, driver)
+		driver.SetMachine(testMachine())
+		mustPrepare(t, driver, other, pod)
+		mustPrepare(t, driver, wanted, pod)
+		assertFiles(t, disk.files(), want)
+		assertConsistent(t, disk, driver)
+	}
+}
+
+// A claim is gone and its CPUs, too, when the last of its containers ends.
+func TestCrashDuringObserveHeals(t *testing.T) {
+	orphan := func() (disk, *Driver) {
+		disk := preparedDisk(t)
+		driver, _ := disk.recover(claims{"uid-a": nil, "uid-b": nil}, Held{Cgroup: "c", CPUs: cpuset.New(2, 4)})
+		driver.SetMachine(without(testMachine(), cpuset.New(2, 3)))
+		return disk, driver
+	}
+	want := func() map[string]string {
+		disk, driver := orphan()
+		if _, err := driver.Observe(nil); err != nil {
+			t.Fatal(err)
+		}
+		assertConsistent(t, disk, driver)
+		return disk.files()
+	}()
+	for done := range crashSweep(t, "observe") {
+		disk, driver := orphan()
+		if finished := crashAfter(t, disk, driver.observeSteps(driver.planObservation(nil)), done); finished {
+			break
+		}
+		disk.machine = driver.Machine()
+		driver, _ = disk.recover(claims{"uid-a": nil, "uid-b": nil}, Held{Cgroup: "c", CPUs: cpuset.New(2, 4)})
+		if _, err := driver.Observe(nil); err != nil {
+			t.Fatal(err)
+		}
+		assertFiles(t, disk.files(), want)
+		driver.SetMachine(testMachine())
+		assertConsistent(t, disk, driver)
 	}
 }
 
@@ -147,22 +213,22 @@ func (d disk) crashInside(r *rand.Rand, s step) {
 	}
 }
 
-func mustPlan(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim) Grant {
+func mustPlan(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim, pods ...*corev1.Pod) change {
 	t.Helper()
 	wishes, err := driver.wishes(claim)
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant, err := driver.plan(claim, wishes)
+	next, err := driver.plan(claim, pods, wishes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return grant
+	return next
 }
 
-func mustPrepare(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim) []PreparedDevice {
+func mustPrepare(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim, pods ...*corev1.Pod) []PreparedDevice {
 	t.Helper()
-	devices, err := driver.Prepare(claim)
+	devices, err := driver.Prepare(claim, pods)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,9 +259,13 @@ func assertDisjoint(t *testing.T, driver *Driver) {
 }
 
 // assertConsistent compares what a driver has to its files: these grants are on
-// record and have a spec, there is nothing else, and no CPU is lost.
+// record and have a spec, there is nothing else, and no CPU is lost. It shows
+// what it has.
 func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	t.Helper()
+	if shown := driver.shown.Load(); !slices.EqualFunc(shown.grants, driver.grants, Grant.equal) {
+		t.Errorf("shown are grants %v of %v", shown.grants, driver.grants)
+	}
 	text, err := driver.recordText(driver.grants)
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +273,7 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	want := map[string]string{CheckpointName: string(text)}
 	var taken cpuset.Set
 	for _, grant := range driver.grants {
-		claim := grant.cdiClaim()
+		claim := grant.cdiClaim(driver.config.Exclusivity)
 		claim.Note = encodeNote(driver.config.BootID, grant)
 		spec, err := cdi.Render(claim, driver.config.HookPath)
 		if err != nil {
@@ -218,8 +288,9 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	}
 	assertFiles(t, disk.files(), want)
 	for _, held := range driver.blocked {
-		taken = taken.Union(held.CPUs.Intersection(driver.grantable()))
+		taken = taken.Union(held.CPUs)
 	}
+	taken = taken.Intersection(driver.grantable()) // the others are reserved or offline
 	if free := driver.free(); free.Overlaps(taken) || free.Union(taken) != driver.grantable() {
 		t.Errorf("cpus %s are free, %s granted or blocked, of %s", free, taken, driver.grantable())
 	}

@@ -3,9 +3,11 @@ package driver
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 	"k8s.io/utils/ptr"
@@ -48,9 +50,17 @@ const (
 	noCoreType = "none"
 )
 
+// faultTaint is the key of the taint of a zone that no new claim may go to.
+const faultTaint = Name + "/fault"
+
+// ZoneFaults says, by NUMA node, why no new claim may go there. Claims that are
+// there stay. The words become the value of a taint, where all that a label may
+// not have is a dash.
+type ZoneFaults map[int]string
+
 // Devices is what the node publishes: one shared device for each zone, in the
-// order in which the scheduler is to try them.
-func Devices(machine numa.Machine, config Config) []resourceapi.Device {
+// order in which the scheduler is to try them. Zones with a fault are tainted.
+func Devices(machine numa.Machine, config Config, faults ZoneFaults) []resourceapi.Device {
 	var devices []resourceapi.Device
 	for _, zone := range machine.Zones {
 		capacity := zoneCapacity(machine, zone, config)
@@ -62,6 +72,7 @@ func Devices(machine numa.Machine, config Config) []resourceapi.Device {
 			Attributes:               zoneAttributes(machine, zone, config),
 			Capacity:                 capacity,
 			AllowMultipleAllocations: ptr.To(true),
+			Taints:                   faults.taints(zone.ID),
 		})
 	}
 	return devices
@@ -71,13 +82,38 @@ func Devices(machine numa.Machine, config Config) []resourceapi.Device {
 // A node without devices has an empty slice, which says that the driver runs.
 func Resources(nodeName string, devices []resourceapi.Device) resourceslice.DriverResources {
 	pool := resourceslice.Pool{}
-	for part := range slices.Chunk(devices, resourceapi.ResourceSliceMaxDevices) {
+	size := resourceapi.ResourceSliceMaxDevices
+	if slices.ContainsFunc(devices, func(d resourceapi.Device) bool { return len(d.Taints) > 0 }) {
+		size = resourceapi.ResourceSliceMaxDevicesWithAdvancedFeatures
+	}
+	for part := range slices.Chunk(devices, size) {
 		pool.Slices = append(pool.Slices, resourceslice.Slice{Devices: part})
 	}
 	if len(pool.Slices) == 0 {
 		pool.Slices = []resourceslice.Slice{{}}
 	}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{nodeName: pool}}
+}
+
+func (f ZoneFaults) taints(zone int) []resourceapi.DeviceTaint {
+	why, faulty := f[zone]
+	if !faulty {
+		return nil
+	}
+	return []resourceapi.DeviceTaint{{Key: faultTaint, Value: labelValue(why), Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+}
+
+// labelValue makes a label value of any text: dashes for what it may not have,
+// cut to its length, and neither starting nor ending with one.
+func labelValue(text string) string {
+	value := strings.Map(func(r rune) rune {
+		if r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '-'
+	}, text)
+	value = strings.TrimLeft(value, "-_.")
+	return strings.TrimRight(value[:min(len(value), validation.LabelValueMaxLength)], "-_.")
 }
 
 func deviceName(zone int) string { return fmt.Sprintf("numa-%d", zone) }

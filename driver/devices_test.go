@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -18,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 func TestDevicesGolden(t *testing.T) {
 	config := testConfig()
 	config.ReservedMemoryBytes = 100<<20 + 1
-	got, err := yaml.Marshal(Devices(testMachine(), config))
+	got, err := yaml.Marshal(Devices(testMachine(), config, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +46,7 @@ func TestDevicesGolden(t *testing.T) {
 func TestCapacitiesAreWholeSteps(t *testing.T) {
 	config := testConfig()
 	config.Reserved = cpuset.New(0, 4, 5, 6) // a core broken in each zone
-	for _, device := range Devices(testMachine(), config) {
+	for _, device := range Devices(testMachine(), config, nil) {
 		for name, capacity := range device.Capacity {
 			step := capacity.RequestPolicy.ValidRange.Step.Value()
 			if value := capacity.Value.Value(); value < step || value%step != 0 {
@@ -60,18 +64,76 @@ func TestCapacitiesAreWholeSteps(t *testing.T) {
 // memory requests.
 func TestMemoryOfAGPUIsNoDevice(t *testing.T) {
 	machine := testMachine()
-	before := len(Devices(machine, testConfig()))
+	before := len(Devices(machine, testConfig(), nil))
 	machine.Zones[2].Kind = numa.GPUZone
-	if after := Devices(machine, testConfig()); len(after) != before-1 || after[len(after)-1].Name != "numa-1" {
+	if after := Devices(machine, testConfig(), nil); len(after) != before-1 || after[len(after)-1].Name != "numa-1" {
 		t.Errorf("%d devices, then %d of which the last is %s; want one less, without numa-2", before, len(after), after[len(after)-1].Name)
 	}
 }
 
 func TestResourcesFillWholeSlices(t *testing.T) {
-	for devices, want := range map[int]int{0: 1, 1: 1, resourceapi.ResourceSliceMaxDevices: 1, resourceapi.ResourceSliceMaxDevices + 1: 2} {
-		pool := Resources(node, make([]resourceapi.Device, devices)).Pools[node]
-		if len(pool.Slices) != want {
-			t.Errorf("%d devices are in %d slices, want %d", devices, len(pool.Slices), want)
+	const most, mostTainted = resourceapi.ResourceSliceMaxDevices, resourceapi.ResourceSliceMaxDevicesWithAdvancedFeatures
+	for _, row := range []struct {
+		devices int
+		tainted bool
+		want    int
+	}{
+		{0, false, 1},
+		{1, false, 1},
+		{most, false, 1},
+		{most + 1, false, 2},
+		{1, true, 1},
+		{mostTainted, true, 1},
+		{mostTainted + 1, true, 2},
+		{most + 1, true, 3},
+	} {
+		devices := make([]resourceapi.Device, row.devices)
+		for i := range devices {
+			devices[i].Name = deviceName(i)
+		}
+		if row.tainted {
+			devices[row.devices-1].Taints = ZoneFaults{0: "x"}.taints(0)
+		}
+		pool := Resources(node, devices).Pools[node]
+		if len(pool.Slices) != row.want {
+			t.Errorf("%d devices, tainted %t, are in %d slices, want %d", row.devices, row.tainted, len(pool.Slices), row.want)
+		}
+		var names []string
+		for _, slice := range pool.Slices {
+			for _, device := range slice.Devices {
+				names = append(names, device.Name)
+			}
+		}
+		if got := slices.Concat(names); len(got) != row.devices || row.devices > 0 && got[len(got)-1] != deviceName(row.devices-1) {
+			t.Errorf("slices have devices %v", got)
+		}
+	}
+}
+
+// A taint changes nothing else, so that claims find the same devices.
+func TestFaultOfAZoneIsATaint(t *testing.T) {
+	whole := Devices(testMachine(), testConfig(), nil)
+	tainted := Devices(testMachine(), testConfig(), ZoneFaults{1: "partition of claim a: invalid (x)", 7: "gone"})
+	for i := range tainted {
+		want := whole[i]
+		if tainted[i].Name == "numa-1" {
+			want.Taints = []resourceapi.DeviceTaint{{Key: "dra.numa/fault", Value: "partition-of-claim-a--invalid--x", Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+		}
+		if !reflect.DeepEqual(tainted[i], want) {
+			t.Errorf("device %+v, want %+v", tainted[i], want)
+		}
+	}
+}
+
+func TestFaultsAreLabelValues(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "partition-invalid": "partition-invalid", "-a-": "a", "ä b": "b", "...": "",
+		strings.Repeat("x", 62) + "-yz": strings.Repeat("x", 62),
+		strings.Repeat("x", 70):         strings.Repeat("x", 63),
+	} {
+		got := labelValue(text)
+		if problems := validation.IsValidLabelValue(got); got != want || len(problems) > 0 {
+			t.Errorf("%q becomes %q, want %q; %v", text, got, want, problems)
 		}
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -37,8 +39,9 @@ type Exclusivity string
 
 // The modes of a node.
 const (
-	ExclusivityKernel Exclusivity = "kernel" // remote cpuset partitions
-	ExclusivityNone   Exclusivity = "none"   // nobody
+	ExclusivityKernel      Exclusivity = "kernel"      // remote cpuset partitions
+	ExclusivityCooperative Exclusivity = "cooperative" // the container runtime, where it is asked to
+	ExclusivityNone        Exclusivity = "none"        // nobody
 )
 
 // Driver holds the claims of one node. Its methods may be called concurrently;
@@ -46,14 +49,17 @@ const (
 //
 // Invariant: from Recover on, no CPU is in two grants.
 type Driver struct {
-	machine numa.Machine
-	picker  *pick.Picker // of machine
-	config  Config
-	state   *os.Root
-	files   *cdi.Files // in state
-	specs   cdi.Store
+	config Config
+	state  *os.Root
+	files  *cdi.Files // in state
+	specs  cdi.Store
 
-	mu      sync.Mutex // held for a whole recovery, prepare or unprepare
+	shown atomic.Pointer[view] // of what is below; never nil after Open
+
+	mu      sync.Mutex                    // held for a whole recovery, prepare or unprepare
+	machine *numa.Machine                 // replaced, never changed
+	picker  *pick.Picker                  // of machine
+	devices map[string]resourceapi.Device // of machine, by name
 	grants  grantList
 	ready   bool                 // Recover is done
 	loaded  ledger               // what grants were before it
@@ -71,10 +77,8 @@ var ErrNotRecovered = errors.New("what the node's claims hold is not recovered y
 // that wraps ErrDamaged, because a start with no grants would give away CPUs
 // that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	d := &Driver{
-		machine: machine, picker: pick.New(machine), config: config,
-		state: state, files: cdi.NewFiles(state), specs: cdi.NewStore(specs),
-	}
+	d := &Driver{config: config, state: state, files: cdi.NewFiles(state), specs: cdi.NewStore(specs)}
+	d.use(machine)
 	var err error
 	if d.loaded, err = loadLedger(state, d.specs, config.BootID); err != nil {
 		return nil, err
@@ -82,54 +86,58 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 	for _, entry := range d.loaded.entries {
 		d.grants = d.grants.with(entry.Grant)
 	}
+	d.show()
 	return d, nil
-}
-
-// Grants is what each claim holds, the oldest first.
-func (d *Driver) Grants() []Grant {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.SortedFunc(slices.Values(d.grants), byAge)
 }
 
 // SyncTime is the time spent in fsync so far, for metrics.
 func (d *Driver) SyncTime() time.Duration { return d.files.SyncTime() + d.specs.SyncTime() }
 
 // Prepare gives the claim its CPUs, or finds those it has, and writes the CDI
-// spec that pins its containers. It may be repeated, after a crash too. The
-// result has one entry for each allocation result of this driver.
-func (d *Driver) Prepare(claim *resourceapi.ResourceClaim) ([]PreparedDevice, error) {
-	wishes, err := d.wishes(claim)
-	if err != nil {
-		return nil, err
-	}
+// spec that pins its containers. It may be repeated, after a crash too. Pods are
+// those that the claim is reserved for, as far as they exist; without any it is
+// for one container. The result has one entry for each allocation result of this
+// driver.
+func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) ([]PreparedDevice, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.ready {
 		return nil, ErrNotRecovered
 	}
-	delete(d.orphans, claim.UID) // it is needed again
-	grant, err := d.plan(claim, wishes)
+	wishes, err := d.wishes(claim)
 	if err != nil {
 		return nil, err
 	}
-	if err := perform(d.prepareSteps(grant)); err != nil {
+	delete(d.orphans, claim.UID) // it is needed again
+	next, err := d.plan(claim, pods, wishes)
+	if err != nil {
 		return nil, err
 	}
-	return prepared(grant, wishes, d.config.NodeName), nil
+	if err := perform(d.prepareSteps(next)); err != nil {
+		return nil, err
+	}
+	return d.prepared(next.Grant, wishes), nil
 }
 
 // prepareSteps are in the order that a crash between any two forgives: a CPU is
-// on record before anybody can see it.
-func (d *Driver) prepareSteps(grant Grant) []step {
-	if len(grant.Shares) == 0 {
-		return d.unprepareSteps(grant.UID) // admin access only: holds nothing
+// on record before anybody can see it. Specs of other claims in the pod are
+// looked at each time, as an error may have kept them from what is on record.
+func (d *Driver) prepareSteps(next change) []step {
+	if len(next.Shares) == 0 {
+		return d.unprepareSteps(next.UID) // admin access only: holds nothing
 	}
-	var steps []step
-	if recorded, held := d.grants.find(grant.UID); !held || !recorded.equal(grant) {
-		steps = append(steps, d.recordStep("record "+grant.String(), d.grants.with(grant)))
+	var specs []step
+	grants, changed := d.grants, false
+	for _, grant := range append(slices.Clip(next.others), next.Grant) {
+		if recorded, held := d.grants.find(grant.UID); !held || !recorded.equal(grant) {
+			grants, changed = grants.with(grant), true
+		}
+		specs = append(specs, d.specStep(grant))
 	}
-	return append(steps, d.specStep(grant))
+	if !changed {
+		return specs
+	}
+	return append([]step{d.recordStep("record "+next.String(), grants)}, specs...)
 }
 
 // Unprepare takes back what Prepare gave. It may be repeated, and called for a
@@ -144,18 +152,22 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 }
 
 func (d *Driver) unprepareSteps(claimUID types.UID) []step {
-	steps := []step{{"remove CDI spec of claim " + string(claimUID), func() error {
-		return d.specs.Remove(string(claimUID))
-	}}}
+	steps := []step{d.removeSpecStep(claimUID)}
 	if _, held := d.grants.find(claimUID); held {
 		steps = append(steps, d.recordStep("record release of claim "+string(claimUID), d.grants.without(claimUID)))
 	}
 	return steps
 }
 
+func (d *Driver) removeSpecStep(claimUID types.UID) step {
+	return step{"remove CDI spec of claim " + string(claimUID), func() error {
+		return d.specs.Remove(string(claimUID))
+	}}
+}
+
 func (d *Driver) specStep(grant Grant) step {
 	return step{"write CDI spec of claim " + grant.name(), func() error {
-		claim := grant.cdiClaim()
+		claim := grant.cdiClaim(d.config.Exclusivity)
 		claim.Note = encodeNote(d.config.BootID, grant)
 		return d.specs.Write(claim, d.config.HookPath)
 	}}
@@ -171,6 +183,7 @@ func (d *Driver) recordStep(name string, next grantList) step {
 			return err
 		}
 		d.grants = next
+		d.show()
 		return nil
 	}}
 }

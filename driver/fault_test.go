@@ -6,17 +6,25 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // operations are all that write. Each is done to a disk with claims "a" and
 // "keep" prepared, where "b" has to be found prepared or not at all.
 var operations = map[string]func(disk, *Driver) (*Driver, error){
 	"prepare": func(_ disk, d *Driver) (*Driver, error) {
-		_, err := d.Prepare(claim("b", result("r", "numa-1", 2), result("m", "numa-2", 0)))
+		_, err := d.Prepare(claim("b", result("r", "numa-1", 2), result("m", "numa-2", 0)), nil)
 		return d, err
 	},
 	"prepare anew": func(_ disk, d *Driver) (*Driver, error) {
-		_, err := d.Prepare(claim("a", result("r", "numa-1", 2)))
+		_, err := d.Prepare(claim("a", result("r", "numa-1", 2)), nil)
+		return d, err
+	},
+	"prepare beside": func(_ disk, d *Driver) (*Driver, error) { // claim a loses its partition
+		_, err := d.Prepare(claim("b", result("r", "numa-1", 1)), []*corev1.Pod{podOf("main:a,b main:b main:")})
 		return d, err
 	},
 	"unprepare": func(_ disk, d *Driver) (*Driver, error) { return d, d.Unprepare("uid-a") },
@@ -30,6 +38,16 @@ var operations = map[string]func(disk, *Driver) (*Driver, error){
 		config := testConfig()
 		config.BootID = "boot-2"
 		return disk.tryOpen(config)
+	},
+	"observe": func(disk disk, _ *Driver) (*Driver, error) {
+		d, err := disk.tryRead(testConfig())
+		if err == nil {
+			_, err = d.Recover(claims{"uid-a": nil}, []Held{{Cgroup: "c", CPUs: cpuset.New(2)}})
+		}
+		if err == nil {
+			_, err = d.Observe(nil)
+		}
+		return d, err
 	},
 	"recover orphan": func(disk disk, _ *Driver) (*Driver, error) {
 		d, err := disk.tryRead(testConfig())
@@ -98,7 +116,7 @@ func TestDiskThatCannotBeWrittenIsAnErrorAndHeals(t *testing.T) {
 				if driver, err = do(disk, driver); err != nil {
 					t.Fatalf("again: %v", err)
 				}
-				if operation == "unprepare" || operation == "prepare" { // no recovery: specs of others stay as they are
+				if operation == "unprepare" || strings.HasPrefix(operation, "prepare") { // no recovery: specs of others stay as they are
 					driver = disk.open()
 				}
 				assertConsistent(t, disk, driver)

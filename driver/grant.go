@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,48 +24,40 @@ type Grant struct {
 	Shares    []Share   `json:"shares"`          // in the order of the allocation results
 }
 
-// Share is what one allocation result of a claim holds.
-//
-// Invariant: no CPU is in two shares of a node.
-type Share struct {
-	Request string     `json:"request"` // "main" or "main/sub"
-	Device  string     `json:"device"`
-	ShareID types.UID  `json:"shareID,omitempty"`
-	Zone    int        `json:"zone"`
-	CPUs    cpuset.Set `json:"cpus"`          // empty: memory only
-	Why     string     `json:"why,omitempty"` // these CPUs, in one line
-
-	MemoryBytes   uint64            `json:"memoryBytes,omitempty"`   // without hugepages
-	HugepageBytes map[string]uint64 `json:"hugepageBytes,omitempty"` // each > 0, by size as in "2Mi"
-}
-
 // PreparedDevice is what the kubelet needs to know of one allocation result.
 type PreparedDevice struct {
 	Request, Pool, Device string
 	ShareID               *types.UID
 	CDIDeviceIDs          []string // empty with admin access, which pins nothing
 	Share                 *Share   // what it holds; nil with admin access
+
+	// Attributes are those of the Share and of its zone, for the container to
+	// read; nil with admin access.
+	Attributes map[string]resourceapi.DeviceAttribute
 }
 
-// Mems is the NUMA nodes of the share's memory.
-func (s Share) Mems() cpuset.Set { return cpuset.New(s.Zone) }
-
-// Partition is the kind of cpuset partition that the share's container becomes;
-// "" without CPUs.
-func (s Share) Partition() string {
-	if s.CPUs.IsEmpty() {
-		return ""
-	}
-	return cdi.Partition
+// change is what preparing a claim puts on record.
+type change struct {
+	Grant
+	others []Grant // of other claims in the same pods, as they are to be
 }
 
 // plan is the recorded grant of the claim if that is still what was allocated,
 // else a new one. It changes nothing.
-func (d *Driver) plan(claim *resourceapi.ResourceClaim, wishes []wish) (Grant, error) {
-	recorded, held := d.grants.find(claim.UID)
-	if held && recorded.fulfils(wishes) {
-		return recorded.completed(wishes), nil
+func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wishes []wish) (change, error) {
+	if recorded, held := d.grants.find(claim.UID); held && recorded.fulfils(wishes) {
+		return d.scope(recorded.completed(wishes), true, pods), nil
 	}
+	grant, err := d.planAnew(claim, wishes)
+	if err != nil || len(grant.Shares) == 0 {
+		return change{Grant: grant}, err
+	}
+	next := d.scope(grant, false, pods)
+	return next, next.cdiClaim(d.config.Exclusivity).Validate() // on record only if it can be rendered
+}
+
+func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Grant, error) {
+	recorded, _ := d.grants.find(claim.UID)
 	grant := Grant{UID: claim.UID, Namespace: claim.Namespace, Name: claim.Name, Order: d.grants.nextOrder()}
 	// A claim allocated anew gives up what it held.
 	free := d.free().Union(recorded.cpus().Intersection(d.grantable()))
@@ -77,24 +69,25 @@ func (d *Driver) plan(claim *resourceapi.ResourceClaim, wishes []wish) (Grant, e
 		free = free.Difference(share.CPUs)
 		grant.Shares = append(grant.Shares, share)
 	}
-	if len(grant.Shares) == 0 {
-		return grant, nil
+	for i := range grant.Shares {
+		if grant.Shares[i].Mixed {
+			grant.Shares[i].SharedCPUs = pool(d.machine.Online, d.grants.with(grant))
+		}
 	}
-	return grant, grant.cdiClaim().Validate() // on record only if it can be rendered
+	return grant, nil
 }
 
 func (d *Driver) choose(wish wish, free cpuset.Set) (Share, error) {
 	share := Share{Request: wish.request, Device: wish.device, ShareID: wish.shareUID(), Zone: wish.zone}
-	share = share.completed(wish)
 	if wish.cpus == 0 {
-		return share, nil
+		return share.configured(wish.config).completed(wish), nil
 	}
 	choice, err := d.picker.Pick(free, pick.Request{CPUs: wish.cpus, Zones: []int{wish.zone}})
-	share.CPUs, share.Why = choice.CPUs, choice.Why.String()
 	if errors.Is(err, pick.ErrNotEnough) {
-		return share, d.namingBlocked(err, wish.zone)
+		return Share{}, d.namingBlocked(err, wish.zone)
 	}
-	return share, err
+	share.CPUs, share.Why = choice.CPUs, choice.Why.String()
+	return share.configured(wish.config).completed(wish), err
 }
 
 // free is every CPU that a claim may still get.
@@ -130,25 +123,6 @@ func (d *Driver) honours(grant Grant) bool {
 	return true
 }
 
-// IdleCPU is a CPU that no claim holds, for the probe of the kernel; ok is false
-// if there is none to spare. Reserved CPUs come last, and never the first of
-// them: the kernel needs a CPU outside of every partition.
-func (d *Driver) IdleCPU() (cpu int, ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if cpu, ok := d.free().First(); ok {
-		return cpu, true
-	}
-	spare := d.config.Reserved
-	if housekeeping, ok := spare.First(); ok {
-		spare.Remove(housekeeping)
-	}
-	for _, held := range d.blocked {
-		spare = spare.Difference(held.CPUs)
-	}
-	return spare.First()
-}
-
 // byAge compares: the older grant comes first. Version 1 did not record which
 // that is, but it is always the same one.
 func byAge(a, b Grant) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.UID, b.UID)) }
@@ -176,19 +150,9 @@ func (g Grant) completed(wishes []wish) Grant {
 	return g
 }
 
-func (s Share) completed(wish wish) Share {
-	s.MemoryBytes, s.HugepageBytes = wish.memoryBytes, wish.hugepageBytes
-	return s
-}
-
 func (g Grant) equal(other Grant) bool {
 	return g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name &&
 		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.equal)
-}
-
-func (s Share) equal(other Share) bool {
-	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Zone == other.Zone &&
-		s.CPUs == other.CPUs && s.Why == other.Why && s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes)
 }
 
 // addTo adds the CPUs to those that are held; ok is false if some of them were,
@@ -227,29 +191,42 @@ func (g Grant) String() string {
 	return fmt.Sprintf("claim %s with cpus %s", g.name(), g.cpus())
 }
 
-func (g Grant) cdiClaim() cdi.Claim {
+// cdiClaim is what the hook is told. It makes partitions on a node of that
+// exclusivity only.
+func (g Grant) cdiClaim(by Exclusivity) cdi.Claim {
 	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name}
 	for _, share := range g.Shares {
-		claim.Shares = append(claim.Shares, cdi.Share{
-			Request: share.Request, Device: share.Device,
-			CPUs: share.CPUs, Mems: share.Mems(),
-		})
+		described := share.cdiShare()
+		if by != ExclusivityKernel {
+			described.Partition, described.Scope = cdi.PartitionNone, cdi.ScopeContainer
+		}
+		claim.Shares = append(claim.Shares, described)
 	}
 	return claim
 }
 
 // prepared pairs each allocation result with its share, which are in the same
 // order.
-func prepared(grant Grant, wishes []wish, pool string) []PreparedDevice {
+func (d *Driver) prepared(grant Grant, wishes []wish) []PreparedDevice {
 	shares := grant.Shares
 	devices := make([]PreparedDevice, 0, len(wishes))
 	for _, wish := range wishes {
-		device := PreparedDevice{Request: wish.request, Pool: pool, Device: wish.device, ShareID: wish.shareID}
+		device := PreparedDevice{Request: wish.request, Pool: d.config.NodeName, Device: wish.device, ShareID: wish.shareID}
 		if !wish.admin {
 			device.CDIDeviceIDs = []string{cdi.DeviceID(string(grant.UID), wish.request, wish.device)}
 			device.Share, shares = &shares[0], shares[1:]
+			device.Attributes = d.attributes(*device.Share)
 		}
 		devices = append(devices, device)
 	}
 	return devices
+}
+
+// attributes are those of the share and, as they are published, of its zone.
+func (d *Driver) attributes(share Share) map[string]resourceapi.DeviceAttribute {
+	attributes := share.Attributes()
+	for name, value := range d.devices[share.Device].Attributes {
+		attributes[string(name)] = value
+	}
+	return attributes
 }

@@ -30,6 +30,7 @@ func TestPrepareTwiceReturnsSameDevices(t *testing.T) {
 		Request: "cpus", Pool: node, Device: "numa-1", ShareID: ptr.To(types.UID("share-cpus")),
 		CDIDeviceIDs: []string{"dra.numa/claim=uid-a_cpus_numa-1"},
 		Share:        &grantOf(driver, "uid-a").Shares[0],
+		Attributes:   driver.attributes(grantOf(driver, "uid-a").Shares[0]),
 	}
 	if !reflect.DeepEqual(first[0], want) {
 		t.Errorf("device %+v, want %+v", first[0], want)
@@ -56,10 +57,7 @@ func TestClaimsGetDisjointWholeCoresOfTheirZone(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPrepare(t, driver, claim("d", result("r", "numa-1", 2)))
-	if cpu, ok := driver.IdleCPU(); !ok || cpu != 1 {
-		t.Errorf("idle cpu of a full node %d, %t, want the second reserved one", cpu, ok)
-	}
-	if _, err := driver.Prepare(claim("e", result("r", "numa-1", 2))); err == nil {
+	if _, err := driver.Prepare(claim("e", result("r", "numa-1", 2)), nil); err == nil {
 		t.Error("a full zone gave more CPUs")
 	}
 }
@@ -149,13 +147,13 @@ func TestPrepareRefuses(t *testing.T) {
 		"parameters": {change(func(c *resourceapi.ResourceClaim) {
 			c.Status.Allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{
 				DeviceConfiguration: resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
-					Driver: Name, Parameters: runtime.RawExtension{Raw: []byte(`{}`)},
+					Driver: Name, Parameters: runtime.RawExtension{Raw: []byte(`{"kind":"Pod"}`)},
 				}},
 			}}
-		}), "status.allocation.devices.config[0].opaque"},
+		}), "status.allocation.devices.config[0].opaque.parameters: kind: \"Pod\", allowed is ZoneConfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := driver.Prepare(row.claim)
+			_, err := driver.Prepare(row.claim, nil)
 			if err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("error %v, want %q", err, row.want)
 			}

@@ -5,8 +5,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -46,6 +48,10 @@ func TestRandomOperationsAndKills(t *testing.T) {
 	if w.kills != wantKills || w.shortages < 20 || w.orphans < 10 || w.insideWrites < 20 {
 		t.Errorf("%d kills, %d inside of writes, %d shortages, %d orphans: not much of a test", w.kills, w.insideWrites, w.shortages, w.orphans)
 	}
+	if w.degraded < 10 || w.offline < 20 || w.mixed < 20 {
+		t.Errorf("%d neighbours lost a partition, %d grants a CPU, %d are mixed: not much of a test", w.degraded, w.offline, w.mixed)
+	}
+	w.plug(cpuset.Set{})
 	for uid := range w.claims {
 		if err := w.driver.Unprepare(uid); err != nil {
 			t.Fatal(err)
@@ -65,24 +71,61 @@ type world struct {
 	driver *Driver
 
 	claims claims // each allocated, or not
-	zones  []numa.Zone
-	shares int // so far: no share has the id of another
+	pods   []*corev1.Pod
+	whole  numa.Machine // with all CPUs online
+	shares int          // so far: no share has the id of another
 
 	killing                                 bool // in this operation
 	kills, insideWrites, shortages, orphans int
+	degraded, offline, mixed                int
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, random: rand.New(rand.NewPCG(4, 1)), disk: newDisk(t), claims: claims{}}
 	w.disk.machine = fakeMachine(t, "rig") // 16 CPUs in 4 zones: often short
-	w.zones = w.disk.machine.Zones
+	w.whole = w.disk.machine
 	for i := range 10 {
 		made := claim(fmt.Sprintf("claim-%d", i))
 		w.claims[made.UID] = made
 	}
+	for range 15 {
+		w.pods = append(w.pods, w.pod())
+	}
 	w.driver = w.disk.open()
 	return w
+}
+
+// pod uses a few of the claims, in containers of any kind.
+func (w *world) pod() *corev1.Pod {
+	var line []string
+	first := w.random.IntN(10)
+	for range 1 + w.random.IntN(3) {
+		kind := []string{"init", "side", "main", "main", "main"}[w.random.IntN(5)]
+		line = append(line, fmt.Sprintf("%s:claim-%d/r0,claim-%d", kind, first, (first+w.random.IntN(3))%10))
+	}
+	return podOf(strings.Join(line, " "))
+}
+
+// podsOf are one or two that use a claim, or nobody knows them.
+func (w *world) podsOf(claim *resourceapi.ResourceClaim) (pods []*corev1.Pod) {
+	for _, i := range w.random.Perm(len(w.pods)) {
+		if slices.Contains(slices.Collect(maps.Values(claimNames(w.pods[i]))), claim.Name) {
+			pods = append(pods, w.pods[i])
+		}
+	}
+	return pods[:min(len(pods), (w.random.IntN(6)+1)/2)]
+}
+
+// plug leaves all but these CPUs online, which a restart finds, too.
+func (w *world) plug(offline cpuset.Set) {
+	w.disk.machine = without(w.whole, offline)
+	w.driver.SetMachine(w.disk.machine)
+	for _, grant := range w.driver.Grants() {
+		if grant.cpus().Overlaps(offline) {
+			w.offline++
+		}
+	}
 }
 
 // operate does one thing to one claim and compares before and after.
@@ -91,9 +134,9 @@ func (w *world) operate() {
 	uids := slices.Sorted(maps.Keys(w.claims))
 	uid := uids[w.random.IntN(len(uids))]
 	before := w.driver.grants
-	switch w.random.IntN(8) {
+	switch w.random.IntN(10) {
 	case 0, 1: // a new allocation, or another one
-		w.claims[uid] = claim(w.claims[uid].Name, w.results()...)
+		w.claims[uid] = configured(claim(w.claims[uid].Name, w.results()...), w.configs()...)
 		w.prepare(uid)
 	case 2, 3: // the kubelet repeats itself
 		w.prepare(uid)
@@ -101,27 +144,59 @@ func (w *world) operate() {
 		w.unprepare(uid)
 	case 6:
 		w.unprepare("uid-of-nobody")
+	case 7:
+		w.plug(cpuset.New(w.random.IntN(16), w.random.IntN(16)))
+	case 8:
+		w.observe()
 	default: // deleted while nobody looked
 		w.claims[uid].Status.Allocation = nil
 		w.restart()
 	}
-	for _, other := range uids {
+	w.compare(uid, before)
+	assertDisjoint(w.t, w.driver)
+	assertConsistent(w.t, w.disk, w.driver)
+}
+
+// compare looks at what became of the claims to which nothing was done. All that
+// may happen to one is that it has no partition any more.
+func (w *world) compare(uid types.UID, before grantList) {
+	w.t.Helper()
+	for other, claim := range w.claims {
 		now, kept := w.driver.grants.find(other)
 		then, had := before.find(other)
-		wishes, err := w.driver.wishes(w.claims[other])
+		wishes, err := w.driver.wishes(claim)
 		needed := had && err == nil && then.fulfils(wishes)
-		if other != uid && (needed && !kept || kept && !now.equal(then)) {
+		if other == uid {
+			continue
+		}
+		if kept && had && len(now.Shares) == len(then.Shares) {
+			then.Shares = slices.Clone(then.Shares)
+			for i := range now.Shares {
+				if scope := &then.Shares[i].Scope; now.Shares[i].Scope == ScopeShared && *scope != ScopeShared {
+					*scope = ScopeShared
+					w.degraded++
+				}
+			}
+		}
+		if needed && !kept || kept && !now.equal(then) {
 			w.t.Errorf("%s was changed to %s by what was done to %s", then, now, uid)
 		}
 	}
-	assertDisjoint(w.t, w.driver)
-	assertConsistent(w.t, w.disk, w.driver)
+}
+
+func (w *world) configs() (configs []resourceapi.DeviceAllocationConfiguration) {
+	for _, fields := range []string{`"mixed": true`, `"partition": "isolated"`, `"memoryPolicy": "bind"`} {
+		if w.random.IntN(4) == 0 {
+			configs = append(configs, fromClaim(fields, []string{"r0", "r1"}[:w.random.IntN(3)]...))
+		}
+	}
+	return configs
 }
 
 func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
 	var results []resourceapi.DeviceRequestAllocationResult
 	for i := range 1 + w.random.IntN(2) {
-		zone := w.zones[w.random.IntN(len(w.zones))]
+		zone := w.whole.Zones[w.random.IntN(len(w.whole.Zones))]
 		made := result(fmt.Sprintf("r%d", i), deviceName(zone.ID), int64(w.random.IntN(4)))
 		w.shares++
 		made.ShareID = ptr.To(types.UID(fmt.Sprintf("share-%d", w.shares)))
@@ -138,16 +213,20 @@ func (w *world) prepare(uid types.UID) {
 		return // not allocated
 	}
 	before, had := w.driver.grants.find(uid)
-	grant, err := w.driver.plan(w.claims[uid], wishes)
+	next, err := w.driver.plan(w.claims[uid], w.podsOf(w.claims[uid]), wishes)
 	if err != nil {
 		w.short(wishes, before)
 		return
 	}
-	if !grant.fulfils(wishes) || had && before.fulfils(wishes) && !before.equal(grant) {
+	grant := next.Grant
+	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return s.Mixed }) {
+		w.mixed++
+	}
+	if !grant.fulfils(wishes) || had && before.fulfils(wishes) && before.cpus() != grant.cpus() {
 		w.t.Errorf("%s planned for %v, recorded is %s", grant, wishes, before)
 	}
 	delete(w.driver.orphans, uid)
-	if w.perform(w.driver.prepareSteps(grant)) {
+	if w.perform(w.driver.prepareSteps(next)) {
 		return // recovered: it has the old grant, the new one, or none
 	}
 	if !grantOf(w.driver, uid).equal(grant) {
@@ -164,7 +243,7 @@ func (w *world) short(wishes []wish, own Grant) {
 	for _, wish := range wishes {
 		wanted[wish.zone] += wish.cpus
 	}
-	for _, zone := range w.zones {
+	for _, zone := range w.disk.machine.Zones {
 		if free.Intersection(zone.CPUs).Size() < wanted[zone.ID] {
 			return
 		}
@@ -182,6 +261,34 @@ func (w *world) unprepare(uid types.UID) {
 	if free := w.driver.free(); !killed && !before.cpus().Intersection(w.driver.grantable()).IsSubsetOf(free) {
 		w.t.Errorf("cpus %s of the released claim are not among the free %s", before.cpus(), free)
 	}
+}
+
+// observe sees a partition of some claim, and then none any more; what it releases
+// may be interrupted.
+func (w *world) observe() {
+	w.t.Helper()
+	held := w.left()
+	if _, err := w.driver.Observe(held); err != nil {
+		w.t.Fatal(err)
+	}
+	assertConsistent(w.t, w.disk, w.driver)
+	if steps := w.driver.observeSteps(w.driver.planObservation(nil)); len(steps) > 0 && w.killing {
+		w.kill(steps)
+		w.restart()
+		return
+	}
+	if _, err := w.driver.Observe(nil); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// left is a partition that some claim's container has left behind, or none.
+func (w *world) left() (held []Held) {
+	if grants := w.driver.Grants(); len(grants) > 0 && w.random.IntN(2) == 0 {
+		cpus := grants[w.random.IntN(len(grants))].cpus().Union(cpuset.New(15))
+		held = []Held{{Cgroup: "kubepods/left", CPUs: cpus, Invalid: []string{"", "invalid"}[w.random.IntN(2)]}}
+	}
+	return held
 }
 
 // perform does all steps, or is killed and restarts.
@@ -221,10 +328,7 @@ func (w *world) restart() {
 	if w.random.IntN(3) > 0 {
 		said = w.claims
 	}
-	var held []Held
-	if grants := w.driver.Grants(); len(grants) > 0 && w.random.IntN(2) == 0 {
-		held = []Held{{"kubepods/left", grants[w.random.IntN(len(grants))].cpus().Union(cpuset.New(15))}}
-	}
+	held := w.left()
 	restarted, err := w.disk.tryRead(testConfig())
 	if err != nil {
 		w.t.Fatal(err)
@@ -240,7 +344,9 @@ func (w *world) restart() {
 	w.driver = restarted
 	w.orphans += len(restarted.orphans)
 	assertConsistent(w.t, w.disk, w.driver)
-	if _, err := restarted.Observe(nil); err != nil {
-		w.t.Fatal(err)
+	if w.random.IntN(2) == 0 { // else it waits until somebody looks
+		if _, err := restarted.Observe(nil); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 }

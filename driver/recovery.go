@@ -46,19 +46,33 @@ func (d *Driver) Observe(held []Held) (Report, error) {
 	if !d.ready {
 		return nil, ErrNotRecovered
 	}
-	next := recovered{grants: d.grants, orphans: maps.Clone(d.orphans)}
-	next.settle(held)
-	next.block(held)
-	for _, grant := range d.grants {
-		if _, kept := next.grants.find(grant.UID); kept {
-			continue
-		}
-		if err := perform(d.unprepareSteps(grant.UID)); err != nil {
-			return nil, err
-		}
+	next := d.planObservation(held)
+	if err := perform(d.observeSteps(next)); err != nil {
+		return nil, err
 	}
 	d.orphans, d.blocked = next.orphans, next.blocked
 	return next.report, nil
+}
+
+// planObservation changes nothing.
+func (d *Driver) planObservation(held []Held) recovered {
+	next := recovered{grants: d.grants, orphans: maps.Clone(d.orphans)}
+	next.settle(held)
+	next.block(held)
+	return next
+}
+
+// observeSteps release what nobody needs and nobody holds any more.
+func (d *Driver) observeSteps(next recovered) (steps []step) {
+	for _, grant := range d.grants {
+		if _, kept := next.grants.find(grant.UID); !kept {
+			steps = append(steps, d.removeSpecStep(grant.UID))
+		}
+	}
+	if len(steps) > 0 {
+		steps = append(steps, d.recordStep("record release of claims", next.grants))
+	}
+	return steps
 }
 
 // recovered is what recovery decides.
@@ -245,6 +259,7 @@ func (d *Driver) recordOnce(grants grantList) step {
 			return write()
 		}
 		d.grants = grants
+		d.show()
 		return nil
 	}
 	return record

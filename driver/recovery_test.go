@@ -113,7 +113,7 @@ func TestOrphanThatIsPreparedIsNoneAnyMore(t *testing.T) {
 func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 	disk := preparedDisk(t)
 	// 4-5 are of claim b, 6-7 of nobody; 1 is reserved.
-	driver, report := disk.recover(nil, Held{"kubepods/old", cpuset.New(4, 5, 6)}, Held{"kubepods/older", cpuset.New(1, 7)})
+	driver, report := disk.recover(nil, Held{Cgroup: "kubepods/old", CPUs: cpuset.New(4, 5, 6)}, Held{Cgroup: "kubepods/older", CPUs: cpuset.New(1, 7)})
 	want := "blocked cpus 6: cgroup kubepods/old holds them, and no claim has them\n" +
 		"blocked cpus 1,7: cgroup kubepods/older holds them, and no claim has them"
 	if len(report) != 4 || lines(report[2:]) != want {
@@ -121,7 +121,7 @@ func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 	}
 	assertConsistent(t, disk, driver)
 	wanted := claim("c", result("r", "numa-1", 2))
-	_, err := driver.Prepare(wanted)
+	_, err := driver.Prepare(wanted, nil)
 	for _, part := range []string{
 		"request r: ", "not enough free cpus",
 		"cpus 6 are held by cgroup kubepods/old, which is of no claim", "cpus 7 are held by cgroup kubepods/older, which is of no claim",
@@ -130,10 +130,7 @@ func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 			t.Errorf("error %v, want one with %q", err, part)
 		}
 	}
-	if cpu, ok := driver.IdleCPU(); ok {
-		t.Errorf("cpu %d is idle, all are held or the last reserved one", cpu)
-	}
-	if _, err := driver.Observe([]Held{{"kubepods/old", cpuset.New(4, 5)}}); err != nil {
+	if _, err := driver.Observe([]Held{{Cgroup: "kubepods/old", CPUs: cpuset.New(4, 5)}}); err != nil {
 		t.Fatal(err)
 	}
 	mustPrepare(t, driver, wanted)
@@ -141,6 +138,33 @@ func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 		t.Errorf("cpus %s, want 6-7", got)
 	}
 	assertConsistent(t, disk, driver)
+}
+
+// The kernel does not honour an invalid partition, but does so again as soon as it
+// can: the CPUs are not free.
+func TestInvalidPartitionHoldsItsCPUs(t *testing.T) {
+	disk := preparedDisk(t)
+	held := []Held{
+		{Cgroup: "kubepods/a", CPUs: cpuset.New(2, 3), Invalid: "Cpu list in cpuset.cpus not exclusive"},
+		{Cgroup: "kubepods/old", CPUs: cpuset.New(6, 7), Invalid: "No cpu available"},
+	}
+	driver, report := disk.recover(claims{"uid-a": nil}, held...)
+	want := "kept claim default/b with cpus 4-5\n" +
+		"waiting claim default/a with cpus 2-3: the claim is gone, but cgroup kubepods/a holds cpus 2-3, invalid: Cpu list in cpuset.cpus not exclusive\n" +
+		"blocked cpus 6-7: cgroup kubepods/old holds them, and no claim has them"
+	if lines(report) != want {
+		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
+	}
+	if _, err := driver.Prepare(claim("c", result("r", "numa-1", 2)), nil); err == nil {
+		t.Error("CPUs of an invalid partition were given away")
+	}
+	assertConsistent(t, disk, driver)
+	if report, err := driver.Observe(held); err != nil || len(report) != 2 {
+		t.Errorf("report %s, %v, want two that wait", lines(report), err)
+	}
+	if _, err := driver.Observe(nil); err != nil || driver.free() != driver.grantable().Difference(cpuset.New(4, 5)) {
+		t.Errorf("free are %s, %v", driver.free(), err)
+	}
 }
 
 // overlap puts claim a, the younger, on the CPUs of b in the checkpoint; the
@@ -170,7 +194,7 @@ func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unrecovered.Prepare(twoClaims()["uid-a"]); !errors.Is(err, ErrNotRecovered) {
+	if _, err := unrecovered.Prepare(twoClaims()["uid-a"], nil); !errors.Is(err, ErrNotRecovered) {
 		t.Errorf("prepare before recovery: %v", err)
 	}
 	if err := unrecovered.Unprepare("uid-a"); !errors.Is(err, ErrNotRecovered) {
@@ -193,7 +217,7 @@ func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {
 func TestOrphanGivesWayToAYoungerGrant(t *testing.T) {
 	disk := preparedDisk(t)
 	overlap(t, disk)
-	driver, report := disk.recover(claims{"uid-b": nil}, Held{"c", cpuset.New(5, 6)})
+	driver, report := disk.recover(claims{"uid-b": nil}, Held{Cgroup: "c", CPUs: cpuset.New(5, 6)})
 	want := "released claim default/b with cpus 4-5: the claim is gone\nkept claim default/a with cpus 5-6"
 	if lines(report) != want {
 		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
@@ -300,6 +324,21 @@ func TestOldCheckpointPutBackIsCompletedFromTheSpecs(t *testing.T) {
 	assertConsistent(t, disk, recovered)
 }
 
+// The checkpoint says already what is decided.
+func TestOrphanThatOnlyItsSpecHasIsReleased(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	mustPrepare(t, driver, twoClaims()["uid-b"])
+	old := disk.files()[CheckpointName]
+	mustPrepare(t, driver, twoClaims()["uid-a"])
+	disk.write(CheckpointName, old)
+	driver, report := disk.recover(claims{"uid-a": nil})
+	if want := "kept claim default/b with cpus 4-5\nreleased claim default/a with cpus 2-3: the claim is gone"; lines(report) != want {
+		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
+	}
+	assertConsistent(t, disk, driver)
+}
+
 func TestAmountsAreOnRecord(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
@@ -317,7 +356,7 @@ func TestAmountsAreOnRecord(t *testing.T) {
 	for name, amount := range map[resourceapi.QualifiedName]string{capacityMemory: "-1", "hugepages2Mi": "1e30"} {
 		wrong := claim("b", result("r", "numa-1", 2))
 		wrong.Status.Allocation.Devices.Results[0].ConsumedCapacity[name] = resource.MustParse(amount)
-		if _, err := driver.Prepare(wrong); err == nil || !strings.Contains(err.Error(), "consumedCapacity "+string(name)) {
+		if _, err := driver.Prepare(wrong, nil); err == nil || !strings.Contains(err.Error(), "consumedCapacity "+string(name)) {
 			t.Errorf("%s %s: error %v", name, amount, err)
 		}
 	}

@@ -44,8 +44,15 @@ type Report []Finding
 
 // Held is CPUs that a live cgroup partition holds.
 type Held struct {
-	Cgroup string // below the cgroup root
-	CPUs   cpuset.Set
+	Cgroup  string // below the cgroup root
+	CPUs    cpuset.Set
+	Invalid string // why the kernel does not honour it, as it says; it holds the CPUs all the same
 }
 
-func (h Held) String() string { return fmt.Sprintf("cgroup %s holds cpus %s", h.Cgroup, h.CPUs) }
+// String is a clause.
+func (h Held) String() string {
+	if h.Invalid != "" {
+		return fmt.Sprintf("cgroup %s holds cpus %s, invalid: %s", h.Cgroup, h.CPUs, h.Invalid)
+	}
+	return fmt.Sprintf("cgroup %s holds cpus %s", h.Cgroup, h.CPUs)
+}

@@ -53,6 +53,7 @@ func (s *Share) appendText(text []byte) []byte {
 	if s.Why != "" {
 		text = appendString(append(text, `,"why":`...), s.Why)
 	}
+	text = s.appendUse(text)
 	if s.MemoryBytes != 0 {
 		text = strconv.AppendUint(append(text, `,"memoryBytes":`...), s.MemoryBytes, 10)
 	}
@@ -68,6 +69,26 @@ func (s *Share) appendText(text []byte) []byte {
 		text = append(text, '}')
 	}
 	return append(text, '}')
+}
+
+// appendUse adds how the CPUs and the memory are used.
+func (s *Share) appendUse(text []byte) []byte {
+	if s.Partition != "" {
+		text = appendString(append(text, `,"partition":`...), s.Partition)
+	}
+	if s.Scope != "" {
+		text = appendString(append(text, `,"scope":`...), s.Scope)
+	}
+	if s.Mixed {
+		text = append(text, `,"mixed":true`...)
+	}
+	if !s.SharedCPUs.IsEmpty() {
+		text = appendString(append(text, `,"sharedCPUs":`...), s.SharedCPUs.String())
+	}
+	if s.MemoryPolicy != "" {
+		text = appendString(append(text, `,"memoryPolicy":`...), s.MemoryPolicy)
+	}
+	return text
 }
 
 // appendString adds a JSON string. The names of Kubernetes need no escapes; what

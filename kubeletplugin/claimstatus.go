@@ -1,8 +1,10 @@
 package kubeletplugin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -21,60 +23,109 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
 // Conditions of a device in a claim's status.
 const (
 	conditionReady     = "Ready"     // prepared: containers may start
-	conditionExclusive = "Exclusive" // the kernel keeps all other tasks off its CPUs while a container runs
+	conditionExclusive = "Exclusive" // who else may run on its CPUs, see exclusive
 )
+
+// scopeContainer is how the status spells driver.ScopeContainer.
+const scopeContainer = "container"
 
 // shareData is what a claim's status says of each share beside its conditions.
 type shareData struct {
-	CPUs      string `json:"cpus"` // kernel list form; "" for a share of memory only
-	Mems      string `json:"mems"` // NUMA nodes, in the same form
-	Partition string `json:"partition,omitempty"`
-	Why       string `json:"why,omitempty"` // these CPUs
+	CPUs       string `json:"cpus"` // kernel list form; "" for a share of memory only
+	Mems       string `json:"mems"` // NUMA nodes, in the same form
+	Partition  string `json:"partition,omitempty"`
+	Scope      string `json:"scope,omitempty"`      // container, pod or shared; "" without CPUs
+	Mixed      bool   `json:"mixed,omitempty"`      // containers run on the shared pool as well
+	SharedCPUs string `json:"sharedCPUs,omitempty"` // if mixed: that pool when the claim was prepared
+	Why        string `json:"why,omitempty"`        // these CPUs
 }
 
-// claimStatuses writes to claims what was prepared for them. The writes follow
-// Prepare: a container does not wait for the API server. What is wanted is
-// derived from the grant, so after a restart the kubelet's next call repeats it.
+// claimStatuses writes to claims what was prepared for them and what became of
+// it. The writes follow Prepare: a container does not wait for the API server.
+// What is wanted is derived from the grant and from what the kernel has now, so
+// after a restart it is found again.
 type claimStatuses struct {
-	client      kubernetes.Interface
-	exclusivity driver.Exclusivity // of the node
-	now         func() time.Time
-	queue       workqueue.TypedRateLimitingInterface[types.UID]
+	client kubernetes.Interface
+	node   driver.Exclusivity
+	pool   string
+	now    func() time.Time
+	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
-	mu     sync.Mutex
-	wanted map[types.UID]*resourceapply.ResourceClaimApplyConfiguration
+	mu         sync.Mutex
+	pooled     bool
+	partitions map[types.UID]partitionState // not to be changed
+	claims     map[types.UID]*claimStatus
 }
 
-func newClaimStatuses(client kubernetes.Interface, exclusivity driver.Exclusivity) *claimStatuses {
+// claimStatus is a claim that holds something.
+type claimStatus struct {
+	grant driver.Grant
+
+	known   bool // the next is what the API server has
+	seen    []resourceapi.AllocatedDeviceStatus
+	writing bool // what it has is about to change
+}
+
+func newClaimStatuses(client kubernetes.Interface, config driver.Config) *claimStatuses {
 	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstRetry, lastRetry)
 	return &claimStatuses{
-		client: client, exclusivity: exclusivity, now: time.Now,
+		client: client, node: config.Exclusivity, pool: config.NodeName, now: time.Now,
 		queue:  workqueue.NewTypedRateLimitingQueue(limit),
-		wanted: make(map[types.UID]*resourceapply.ResourceClaimApplyConfiguration),
+		claims: make(map[types.UID]*claimStatus),
 	}
 }
 
-// set asks for the status of a prepared claim; one that has it already costs no
-// request.
-func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, prepared []driver.PreparedDevice) {
-	devices := s.devices(claim, prepared)
-	if len(devices) == 0 || hasStatuses(claim, devices) {
+// set is told what a claim was given, and the claim as the API server has it,
+// nil if that is not known; one that says so already costs no request.
+func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant driver.Grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := &claimStatus{grant: grant}
+	if before := s.claims[grant.UID]; before != nil {
+		status.writing = before.writing
+	}
+	if claim != nil {
+		status.known, status.seen = true, claim.Status.Devices
+	}
+	s.claims[grant.UID] = status
+	s.check(grant.UID, status)
+}
+
+// recover is told which grants there were before this daemon, and their claims
+// as far as the API server gave them; nil is none.
+func (s *claimStatuses) recover(claims map[types.UID]*resourceapi.ResourceClaim, grants []driver.Grant) {
+	if claims == nil {
 		return
 	}
-	status := resourceapply.ResourceClaimStatus()
-	for _, device := range devices {
-		status.WithDevices(applyDevice(device))
+	for _, grant := range grants {
+		s.mu.Lock()
+		_, prepared := s.claims[grant.UID] // again, by this daemon
+		s.mu.Unlock()
+		if claim := claims[grant.UID]; !prepared && (claim == nil || claim.UID == grant.UID) {
+			s.set(claim, grant)
+		}
 	}
+}
+
+// observe is told what became of the partitions, and whether the container
+// runtime listens to the driver.
+func (s *claimStatuses) observe(partitions map[types.UID]partitionState, pooled bool) {
 	s.mu.Lock()
-	s.wanted[claim.UID] = resourceapply.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithStatus(status)
-	s.mu.Unlock()
-	s.queue.Add(claim.UID)
+	defer s.mu.Unlock()
+	before, turned := s.partitions, pooled != s.pooled
+	s.partitions, s.pooled = partitions, pooled
+	for uid, status := range s.claims {
+		if turned || before[uid] != partitions[uid] {
+			s.check(uid, status)
+		}
+	}
 }
 
 // forget is for a claim that holds nothing any more: the API server clears the
@@ -82,7 +133,14 @@ func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, prepared []driver.
 func (s *claimStatuses) forget(claimUID types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.wanted, claimUID)
+	delete(s.claims, claimUID)
+}
+
+// check asks for a write if one is needed. The caller holds the lock.
+func (s *claimStatuses) check(claimUID types.UID, status *claimStatus) {
+	if !status.known || status.writing || !hasStatuses(status.seen, s.devices(status)) {
+		s.queue.Add(claimUID)
+	}
 }
 
 // run writes until ctx ends.
@@ -94,57 +152,108 @@ func (s *claimStatuses) run(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		s.write(ctx, claimUID)
+		if err := s.write(ctx, claimUID); err != nil {
+			klog.FromContext(ctx).Error(err, "Claim status is not written yet", "claimUID", claimUID)
+			s.queue.AddRateLimited(claimUID)
+		} else {
+			s.queue.Forget(claimUID)
+		}
 		s.queue.Done(claimUID)
 	}
 }
 
-func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) {
-	s.mu.Lock()
-	wanted := s.wanted[claimUID]
-	s.mu.Unlock()
-	if wanted == nil {
-		s.queue.Forget(claimUID)
-		return
-	}
+func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout) // Stop waits for it
 	defer cancel()
-	_, err := s.client.ResourceV1().ResourceClaims(*wanted.Namespace).ApplyStatus(ctx, wanted,
-		metav1.ApplyOptions{FieldManager: driver.Name, Force: true})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // gone, or another claim of that name
-		klog.FromContext(ctx).Error(err, "Claim status is not written yet", "claim", klog.KRef(*wanted.Namespace, *wanted.Name), "claimUID", claimUID)
-		s.queue.AddRateLimited(claimUID)
-		return
+	if err := s.read(ctx, claimUID); err != nil {
+		return err
 	}
-	s.queue.Forget(claimUID)
+	wanted := s.wanted(claimUID)
+	if wanted == nil {
+		return nil
+	}
+	claim, err := s.client.ResourceV1().ResourceClaims(*wanted.Namespace).ApplyStatus(ctx, wanted,
+		metav1.ApplyOptions{FieldManager: driver.Name, Force: true})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another claim of that name
+		return nil
+	}
+	s.saw(claimUID, claim, err == nil)
+	if err != nil {
+		return fmt.Errorf("write status of claim %s/%s: %w", *wanted.Namespace, *wanted.Name, err)
+	}
+	return nil
+}
+
+// read asks for a claim that is not known.
+func (s *claimStatuses) read(ctx context.Context, claimUID types.UID) error {
+	s.mu.Lock()
+	status := s.claims[claimUID]
+	known := status == nil || status.known
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	claim, err := s.client.ResourceV1().ResourceClaims(status.grant.Namespace).Get(ctx, status.grant.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && claim.UID != claimUID {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
+	}
+	s.saw(claimUID, claim, true)
+	return nil
+}
+
+// saw keeps what the API server has, if that is known: a write that failed may
+// have been done.
+func (s *claimStatuses) saw(claimUID types.UID, claim *resourceapi.ResourceClaim, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wanted[claimUID] == wanted { // not asked for anew meanwhile
-		delete(s.wanted, claimUID)
+	if status := s.claims[claimUID]; status != nil {
+		status.known, status.seen, status.writing = known, nil, false
+		if known {
+			status.seen = claim.Status.Devices
+		}
 	}
 }
 
-// devices is the status that the claim should have; admin access has none.
-func (s *claimStatuses) devices(claim *resourceapi.ResourceClaim, prepared []driver.PreparedDevice) []resourceapi.AllocatedDeviceStatus {
+// wanted is nil if there is nothing to write, or nobody to write it to.
+func (s *claimStatuses) wanted(claimUID types.UID) *resourceapply.ResourceClaimApplyConfiguration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.claims[claimUID]
+	if status == nil || !status.known {
+		return nil
+	}
+	devices := s.devices(status)
+	if hasStatuses(status.seen, devices) {
+		return nil
+	}
+	status.writing = true
+	wanted := resourceapply.ResourceClaimStatus()
+	for _, device := range devices {
+		wanted.WithDevices(applyDevice(device))
+	}
+	return resourceapply.ResourceClaim(status.grant.Name, status.grant.Namespace).WithUID(claimUID).WithStatus(wanted)
+}
+
+// devices is the status that the claim should have; admin access has none. The
+// caller holds the lock.
+func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDeviceStatus {
+	by := keeping{s.node, s.pooled, s.partitions[status.grant.UID]}
 	var devices []resourceapi.AllocatedDeviceStatus
-	for _, p := range prepared {
-		if p.Share == nil {
-			continue
-		}
-		data, err := json.Marshal(shareData{
-			CPUs: p.Share.CPUs.String(), Mems: p.Share.Mems().String(), Partition: p.Share.Partition(), Why: p.Share.Why,
-		})
-		if err != nil {
-			panic(err) // four strings
-		}
+	for _, share := range status.grant.Shares {
 		device := resourceapi.AllocatedDeviceStatus{
-			Driver: driver.Name, Pool: p.Pool, Device: p.Device,
-			ShareID: (*string)(p.ShareID), Data: &runtime.RawExtension{Raw: data},
+			Driver: driver.Name, Pool: s.pool, Device: share.Device, Data: &runtime.RawExtension{Raw: dataOf(share)},
 		}
-		if now := findStatus(claim, device); now != nil {
+		if share.ShareID != "" {
+			device.ShareID = new(string(share.ShareID))
+		}
+		if now := findStatus(status.seen, device); now != nil {
 			device.Conditions = slices.Clone(now.Conditions) // the time of a condition is when it last changed
 		}
-		for _, condition := range conditions(p.Share, s.exclusivity) {
+		ready := metav1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers of the claim may start"}
+		for _, condition := range []metav1.Condition{ready, exclusive(share, by)} {
 			condition.LastTransitionTime = metav1.NewTime(s.now())
 			meta.SetStatusCondition(&device.Conditions, condition)
 		}
@@ -153,38 +262,46 @@ func (s *claimStatuses) devices(claim *resourceapi.ResourceClaim, prepared []dri
 	return devices
 }
 
-func conditions(share *driver.Share, exclusivity driver.Exclusivity) []metav1.Condition {
-	exclusive := metav1.Condition{
-		Type: conditionExclusive, Status: metav1.ConditionTrue, Reason: "KernelPartition",
-		Message: "the kernel keeps all other tasks off the CPUs while a container of the claim runs",
+func dataOf(share driver.Share) []byte {
+	data := shareData{CPUs: share.CPUs.String(), Mems: share.Mems().String(), Mixed: share.Mixed, Why: share.Why}
+	if !share.CPUs.IsEmpty() {
+		data.Partition = cmp.Or(share.Partition, deviceclasses.PartitionRoot)
+		data.Scope = cmp.Or(share.Scope, scopeContainer)
+		if !share.KernelExclusive() {
+			data.Partition = deviceclasses.PartitionNone
+		}
 	}
-	switch {
-	case share.CPUs.IsEmpty():
-		exclusive.Status, exclusive.Reason, exclusive.Message = metav1.ConditionFalse, "NoCPUs", "the claim has no CPUs of this device"
-	case exclusivity != driver.ExclusivityKernel:
-		exclusive.Status, exclusive.Reason = metav1.ConditionFalse, "NotSupported"
-		exclusive.Message = "the node's kernel was not found to have remote cpuset partitions (Linux 6.11 or newer has)"
+	if share.Mixed {
+		data.SharedCPUs = share.SharedCPUs.String()
 	}
-	return []metav1.Condition{
-		{Type: conditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers of the claim may start"},
-		exclusive,
+	text, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // strings
 	}
+	return text
 }
 
-// hasStatuses reports whether the claim says all of that already.
-func hasStatuses(claim *resourceapi.ResourceClaim, devices []resourceapi.AllocatedDeviceStatus) bool {
+// hasStatuses reports whether a claim says all of that already.
+func hasStatuses(seen, devices []resourceapi.AllocatedDeviceStatus) bool {
 	for _, device := range devices {
-		if now := findStatus(claim, device); now == nil || !apiequality.Semantic.DeepEqual(*now, device) {
+		now := findStatus(seen, device)
+		if now == nil || !sameData(now.Data, device.Data) || !apiequality.Semantic.DeepEqual(now.Conditions, device.Conditions) {
 			return false
 		}
 	}
 	return true
 }
 
-func findStatus(claim *resourceapi.ResourceClaim, device resourceapi.AllocatedDeviceStatus) *resourceapi.AllocatedDeviceStatus {
-	for i, now := range claim.Status.Devices {
+// sameData compares JSON of which the API server may sort the fields.
+func sameData(a, b *runtime.RawExtension) bool {
+	var dataA, dataB shareData
+	return a != nil && json.Unmarshal(a.Raw, &dataA) == nil && json.Unmarshal(b.Raw, &dataB) == nil && dataA == dataB
+}
+
+func findStatus(seen []resourceapi.AllocatedDeviceStatus, device resourceapi.AllocatedDeviceStatus) *resourceapi.AllocatedDeviceStatus {
+	for i, now := range seen {
 		if now.Driver == device.Driver && now.Pool == device.Pool && now.Device == device.Device && ptr.Equal(now.ShareID, device.ShareID) {
-			return &claim.Status.Devices[i]
+			return &seen[i]
 		}
 	}
 	return nil

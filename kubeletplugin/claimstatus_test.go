@@ -3,6 +3,7 @@ package kubeletplugin
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,26 +24,26 @@ func statusClaim() *resourceapi.ResourceClaim {
 	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default", UID: "uid-c"}}
 }
 
-func preparedShare(cpus cpuset.Set) []driver.PreparedDevice {
-	return []driver.PreparedDevice{
-		{Request: "watch", Pool: node, Device: "numa-0"}, // admin access
-		{Request: "main", Pool: node, Device: "numa-1", ShareID: new(shareUID), Share: &driver.Share{Zone: 1, CPUs: cpus, Why: "2 whole cores"}},
-	}
+func statusGrant(cpus cpuset.Set) driver.Grant {
+	return driver.Grant{Namespace: "default", Name: "c", UID: "uid-c", Shares: []driver.Share{
+		{Request: "main", Device: "numa-1", ShareID: shareUID, Zone: 1, CPUs: cpus, Why: "2 whole cores"},
+	}}
 }
 
 func TestClaimStatusSaysWhatWasPrepared(t *testing.T) {
 	api := fake.NewClientset(statusClaim())
-	statuses := newClaimStatuses(api, driver.ExclusivityKernel)
+	statuses := newClaimStatuses(api, testConfig())
 	statuses.now = func() time.Time { return time.Unix(1000, 0) }
 	go statuses.run(t.Context())
-	statuses.set(statusClaim(), preparedShare(cpuset.New(4, 5, 6, 7)))
+	statuses.set(statusClaim(), statusGrant(cpuset.New(4, 5, 6, 7)))
 	claim := waitStatus(t, api)
 	device := claim.Status.Devices[0]
 	if device.Driver != driver.Name || device.Pool != node || device.Device != "numa-1" || *device.ShareID != string(shareUID) {
 		t.Errorf("status is of device %s/%s/%s share %s", device.Driver, device.Pool, device.Device, *device.ShareID)
 	}
 	var data shareData
-	if err := json.Unmarshal(device.Data.Raw, &data); err != nil || data != (shareData{"4-7", "1", "root", "2 whole cores"}) {
+	want := shareData{CPUs: "4-7", Mems: "1", Partition: "root", Scope: "container", Why: "2 whole cores"}
+	if err := json.Unmarshal(device.Data.Raw, &data); err != nil || data != want {
 		t.Errorf("data %s, %v", device.Data.Raw, err)
 	}
 	for _, want := range []string{conditionReady, conditionExclusive} {
@@ -50,32 +51,86 @@ func TestClaimStatusSaysWhatWasPrepared(t *testing.T) {
 			t.Errorf("condition %s is %+v", want, condition)
 		}
 	}
-
-	// The kubelet repeats Prepare when it restarts: nothing is written then.
+	// The kubelet repeats Prepare when it restarts: nothing is written then, also
+	// when the API server has sorted the fields.
 	writes := len(api.Actions())
 	statuses.now = func() time.Time { return time.Unix(2000, 0) }
-	statuses.set(claim, preparedShare(cpuset.New(4, 5, 6, 7)))
-	if statuses.queue.Len() != 0 || len(statuses.wanted) != 0 || len(api.Actions()) != writes {
+	claim.Status.Devices[0].Data.Raw = []byte(`{"why":"2 whole cores","scope":"container","partition":"root","mems":"1","cpus":"4-7"}`)
+	statuses.set(claim, statusGrant(cpuset.New(4, 5, 6, 7)))
+	if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
 		t.Error("a claim that says so already is written again")
 	}
 }
 
-func TestClaimStatusWithoutExclusivity(t *testing.T) {
-	for name, row := range map[string]struct {
-		exclusivity driver.Exclusivity
-		cpus        cpuset.Set
-		reason      string
+// A partition that is lost changes one condition, and its time; back again, the
+// other time stays.
+func TestClaimStatusFollowsThePartition(t *testing.T) {
+	api := fake.NewClientset(statusClaim())
+	statuses := newClaimStatuses(api, testConfig())
+	var now atomic.Int64
+	statuses.now = func() time.Time { return time.Unix(now.Load(), 0) }
+	go statuses.run(t.Context())
+	now.Store(1000)
+	statuses.set(statusClaim(), statusGrant(cpuset.New(4)))
+	waitReason(t, api, reasonKernelPartition)
+	for at, row := range []struct {
+		state  partitionState
+		reason string
 	}{
-		"no partitions": {driver.ExclusivityNone, cpuset.New(4), "NotSupported"},
-		"memory only":   {driver.ExclusivityKernel, cpuset.Set{}, "NoCPUs"},
+		{partitionState{fault: "root invalid"}, reasonPartitionInvalid},
+		{partitionState{downgraded: true}, reasonShared},
+		{partitionState{}, reasonKernelPartition},
 	} {
-		t.Run(name, func(t *testing.T) {
-			devices := newClaimStatuses(nil, row.exclusivity).devices(statusClaim(), preparedShare(row.cpus))
-			condition := findCondition(devices[0], conditionExclusive)
-			if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != row.reason {
-				t.Errorf("condition %+v, want False with reason %s", condition, row.reason)
-			}
-		})
+		now.Store(int64(2000 + at))
+		statuses.observe(map[types.UID]partitionState{"uid-c": row.state}, false)
+		device := waitReason(t, api, row.reason)
+		if ready := findCondition(device, conditionReady); ready.LastTransitionTime.Unix() != 1000 {
+			t.Errorf("%s: condition Ready turned at %s", row.reason, ready.LastTransitionTime)
+		}
+	}
+	device := waitReason(t, api, reasonKernelPartition)
+	if turned := findCondition(device, conditionExclusive).LastTransitionTime.Unix(); turned != 2002 {
+		t.Errorf("condition Exclusive turned at %d, want 2002", turned)
+	}
+	writes := len(api.Actions())
+	for range 3 {
+		statuses.observe(map[types.UID]partitionState{"uid-c": {}}, false)
+	}
+	if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
+		t.Error("what is still so is written again")
+	}
+}
+
+// After a restart the daemon may know the grant and not the claim.
+func TestClaimThatIsNotKnownIsRead(t *testing.T) {
+	api := fake.NewClientset(statusClaim())
+	statuses := newClaimStatuses(api, testConfig())
+	statuses.set(nil, statusGrant(cpuset.New(4)))
+	go statuses.run(t.Context())
+	waitReason(t, api, reasonKernelPartition)
+}
+
+// What a claim says from before a restart is compared with what is so now, and
+// an answer of the kubelet's that came first is not undone.
+func TestClaimsFromBeforeARestart(t *testing.T) {
+	other := claim("c", "uid-renewed")
+	fresh := newClaimStatuses(nil, testConfig())
+	fresh.observe(map[types.UID]partitionState{"uid-c": {downgraded: true}}, false)
+	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": statusClaim(), "uid-d": other}, []driver.Grant{
+		statusGrant(cpuset.New(4)), {Namespace: "default", Name: "d", UID: "uid-d"},
+	})
+	if len(fresh.claims) != 1 || fresh.queue.Len() != 1 {
+		t.Fatalf("%d claims, %d to write, want the one that is on record", len(fresh.claims), fresh.queue.Len())
+	}
+	devices := fresh.devices(fresh.claims["uid-c"])
+	if condition := findCondition(devices[0], conditionExclusive); condition.Reason != reasonShared {
+		t.Errorf("condition %+v, want what was seen already", condition)
+	}
+	prepared := newClaimStatuses(nil, testConfig())
+	prepared.set(statusClaim(), statusGrant(cpuset.New(5)))
+	prepared.recover(map[types.UID]*resourceapi.ResourceClaim{}, []driver.Grant{statusGrant(cpuset.New(4))})
+	if status := prepared.claims["uid-c"]; !status.known || status.grant.Shares[0].CPUs != cpuset.New(5) {
+		t.Errorf("status %+v, want that of the kubelet's call", status)
 	}
 }
 
@@ -89,22 +144,33 @@ func TestClaimStatusIsRetriedAndForgotten(t *testing.T) {
 		failures <- struct{}{}
 		return true, nil, context.DeadlineExceeded
 	})
-	statuses := newClaimStatuses(api, driver.ExclusivityKernel)
+	statuses := newClaimStatuses(api, testConfig())
 	go statuses.run(t.Context())
-	statuses.set(statusClaim(), preparedShare(cpuset.New(4)))
+	statuses.set(statusClaim(), statusGrant(cpuset.New(4)))
 	waitStatus(t, api)
 	if len(failures) != 2 {
 		t.Errorf("%d failures before the status was there, want 2", len(failures))
 	}
-
-	forgotten := newClaimStatuses(api, driver.ExclusivityKernel)
-	forgotten.set(statusClaim(), preparedShare(cpuset.New(5)))
+	forgotten := newClaimStatuses(api, testConfig())
+	forgotten.set(statusClaim(), statusGrant(cpuset.New(5)))
 	forgotten.forget("uid-c")
 	before := len(api.Actions())
-	forgotten.write(t.Context(), "uid-c")
-	if len(api.Actions()) != before {
-		t.Error("the status of a claim that was unprepared is written")
+	if err := forgotten.write(t.Context(), "uid-c"); err != nil || len(api.Actions()) != before {
+		t.Errorf("the status of a claim that was unprepared is written, %v", err)
 	}
+}
+
+func waitReason(t *testing.T, api *fake.Clientset, reason string) resourceapi.AllocatedDeviceStatus {
+	t.Helper()
+	var condition *metav1.Condition
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		device := waitStatus(t, api).Status.Devices[0]
+		if condition = findCondition(device, conditionExclusive); condition.Reason == reason {
+			return device
+		}
+	}
+	t.Fatalf("after 10 s condition Exclusive is %+v, want reason %s", condition, reason)
+	return resourceapi.AllocatedDeviceStatus{}
 }
 
 func waitStatus(t *testing.T, api *fake.Clientset) *resourceapi.ResourceClaim {

@@ -61,21 +61,26 @@ func lasts(problem error) bool {
 func (e *events) create(ctx context.Context, kind, reason, note string) error {
 	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
-	event := &eventsapi.Event{
-		ObjectMeta:          metav1.ObjectMeta{GenerateName: e.nodeName + "-", Namespace: metav1.NamespaceDefault},
-		EventTime:           metav1.NowMicro(),
-		ReportingController: driver.Name,
-		ReportingInstance:   e.nodeName[:min(len(e.nodeName), eventInstanceLength)],
-		Action:              "Publish",
-		Reason:              reason,
-		// kubectl describe looks for a node's events by its name as the UID, as
-		// the kubelet writes them.
-		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: e.nodeName, UID: types.UID(e.nodeName)},
-		Note:      note[:min(len(note), eventNoteLength)],
-		Type:      kind,
-	}
+	event := newEvent(e.nodeName, kind, reason, note)
+	event.ObjectMeta = metav1.ObjectMeta{GenerateName: e.nodeName + "-", Namespace: metav1.NamespaceDefault}
+	event.EventTime = metav1.NowMicro()
+	event.Action = "Publish"
+	// kubectl describe looks for a node's events by its name as the UID, as the
+	// kubelet writes them.
+	event.Regarding = corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: e.nodeName, UID: types.UID(e.nodeName)}
 	if _, err := e.client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create event %s: %w", reason, err)
 	}
 	return nil
+}
+
+// newEvent is one of this node's driver, about nothing yet.
+func newEvent(nodeName, kind, reason, note string) *eventsapi.Event {
+	return &eventsapi.Event{
+		ReportingController: driver.Name,
+		ReportingInstance:   cut(nodeName, eventInstanceLength),
+		Type:                kind,
+		Reason:              reason,
+		Note:                cut(note, eventNoteLength),
+	}
 }

@@ -6,7 +6,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -24,11 +24,12 @@ type nodeSlices struct {
 
 func newNodeSlices(client kubernetes.Interface, nodeName string) *nodeSlices {
 	local := fields.OneTermEqualSelector(resourceapi.ResourceSliceSelectorNodeName, nodeName).String()
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTweakListOptions(func(list *metav1.ListOptions) { list.FieldSelector = local }))
+	// Not by a factory: that has the informers of all APIs in it.
+	informer := resourceinformers.NewFilteredResourceSliceInformer(client, 0, nil,
+		func(list *metav1.ListOptions) { list.FieldSelector = local })
 	return &nodeSlices{
 		nodeName: nodeName,
-		informer: factory.Resource().V1().ResourceSlices().Informer(),
+		informer: informer,
 		changed:  make(chan struct{}, 1),
 	}
 }

@@ -8,88 +8,187 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	metadatav1beta1 "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 	helper "k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
+
+// poolTimeout bounds what a container waits for others to leave its CPUs; the
+// kubelet waits 45 s for the whole call.
+const poolTimeout = 5 * time.Second
 
 // Options says where the plugin meets the kubelet and what it publishes.
 type Options struct {
 	Client      kubernetes.Interface
-	NodeName    string
-	PluginDir   string // for dra.sock; the same path on the host and here
-	RegistryDir string // where the kubelet looks for plugins; must exist
-	KubeletRoot string // where the kubelet's managers keep their state
-	Resources   resourceslice.DriverResources
-	Exclusivity driver.Exclusivity // of the node; the status of claims says it
+	Config      driver.Config // as the driver was opened with
+	PluginDir   string        // for dra.sock and metadata; the same path on the host and here
+	RegistryDir string        // where the kubelet looks for plugins; must exist
+	CDIDir      string        // where the container runtime looks for CDI specs
+	KubeletRoot string        // where the kubelet's managers keep their state
 
+	// Claims is what the API server had of the claims on record, see ReadClaims.
+	Claims map[types.UID]*resourceapi.ResourceClaim
+	// Readiness is told what becomes of the slices.
+	Readiness *Readiness
+	// Pool is nil where the container runtime is not asked where to run others.
+	Pool Pool
 	// Fatal is called from a background goroutine, perhaps more than once, when
 	// the plugin cannot go on. It must not call Stop itself.
 	Fatal func(error)
 }
 
+// Pool is what keeps containers that have no claim off the CPUs of those that
+// have, where the kernel does not.
+type Pool interface {
+	// Refresh makes all containers run where they should now. It may be called
+	// concurrently, and costs nothing when nothing has changed.
+	Refresh(ctx context.Context) error
+	// Connected is false while Refresh can do nothing.
+	Connected() bool
+}
+
 // Plugin is a running kubelet plugin.
 type Plugin struct {
+	driver    *driver.Driver
+	config    driver.Config
+	pool      Pool
 	helper    *helper.Helper
 	publisher *publisher
 	statuses  *claimStatuses
+	podEvents *podEvents
+	health    *health
+	cancel    context.CancelFunc
 	writing   sync.WaitGroup
+
+	recovered  map[types.UID]*resourceapi.ResourceClaim // as they were before Start; nil after the first look
+	partitions faultWatch
+	published  []resourceapi.Device
+	faults     driver.ZoneFaults // with which they are published
+	renew      bool              // the machine has changed since
 }
 
 // Start registers the driver with the kubelet and begins to publish. From then
-// on the kubelet may prepare claims, so the driver's checkpoint must have been
-// loaded. The plugin ends with ctx or Stop.
+// on the kubelet may prepare claims, so the driver must have recovered. The
+// plugin ends with ctx or Stop.
 func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, error) {
-	guards := &guards{options.KubeletRoot, newNodeSlices(options.Client, options.NodeName)}
-	statuses := newClaimStatuses(options.Client, options.Exclusivity)
-	server, err := helper.Start(ctx, &claimServer{driver: d, guards: guards, statuses: statuses, fatal: options.Fatal},
+	nodeName := options.Config.NodeName
+	guards := &guards{options.KubeletRoot, newNodeSlices(options.Client, nodeName)}
+	p := &Plugin{
+		driver: d, config: options.Config, pool: options.Pool,
+		statuses:  newClaimStatuses(options.Client, options.Config),
+		podEvents: newPodEvents(options.Client, nodeName),
+		health:    newHealth(),
+		recovered: options.Claims,
+		renew:     true,
+	}
+	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, func(ctx context.Context, resources resourceslice.DriverResources) error {
+		return p.helper.PublishResources(ctx, resources)
+	})
+	p.show(nil)
+	var err error
+	p.helper, err = helper.Start(ctx, &claimServer{p, options.Client, guards, options.Fatal},
 		helper.DriverName(driver.Name),
 		helper.KubeClient(options.Client),
-		helper.NodeName(options.NodeName),
+		helper.NodeName(nodeName),
 		helper.PluginDataDirectoryPath(options.PluginDir),
 		helper.RegistrarDirectoryPath(options.RegistryDir),
-		helper.Serialize(false),     // the driver has a lock of its own
-		helper.HealthService(false), // nothing watches zones yet, so nothing is claimed about them
+		helper.Serialize(false), // the driver has a lock of its own
+		helper.EnableDeviceMetadata(true, []schema.GroupVersion{metadatav1beta1.SchemeGroupVersion}),
+		helper.CDIDirectory(options.CDIDir),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("start kubelet plugin: %w", err)
 	}
-	publisher := newPublisher(options, guards, server.PublishResources)
-	publisher.start(ctx)
-	plugin := &Plugin{helper: server, publisher: publisher, statuses: statuses}
-	plugin.writing.Go(func() { statuses.run(ctx) })
-	return plugin, nil
+	ctx, p.cancel = context.WithCancel(ctx)
+	p.publisher.start(ctx)
+	p.writing.Go(func() { p.statuses.run(ctx) })
+	p.writing.Go(func() { p.podEvents.run(ctx) })
+	return p, nil
+}
+
+// MachineChanged has the next call of Observe publish the driver's machine anew.
+func (p *Plugin) MachineChanged() { p.renew = true }
+
+// Observe is told what the recorded cgroups have now. It is to be called about
+// once a second, by the same goroutine as MachineChanged: what kubelets hear of
+// the devices' health ends when it is not. It does not wait for the API server.
+func (p *Plugin) Observe(live []pin.Live) {
+	now := time.Now()
+	partitions, turns := p.partitions.look(now, live)
+	p.statuses.observe(partitions, p.pool != nil && p.pool.Connected())
+	p.statuses.recover(p.recovered, p.driver.Grants()) // not before: what they say may be true again
+	p.recovered = nil
+	for _, turned := range turns {
+		for _, claim := range turned.claims {
+			if grant, held := p.grant(types.UID(claim.UID)); held && slices.ContainsFunc(grant.Shares, driver.Share.KernelExclusive) {
+				p.podEvents.tell(grant, turned, now)
+			}
+		}
+	}
+	p.show(partitions)
+}
+
+// show publishes the devices and tells kubelets about them.
+func (p *Plugin) show(partitions map[types.UID]partitionState) {
+	problems, faults := findProblems(p.driver, partitions)
+	if p.renew || !maps.Equal(faults, p.faults) {
+		p.published, p.faults, p.renew = driver.Devices(p.driver.Machine(), p.config, faults), faults, false
+		p.publisher.set(p.published)
+	}
+	p.health.set(deviceHealth(p.config.NodeName, p.published, problems))
+}
+
+func (p *Plugin) grant(claimUID types.UID) (grant driver.Grant, held bool) {
+	grants := p.driver.Grants()
+	i := slices.IndexFunc(grants, func(grant driver.Grant) bool { return grant.UID == claimUID })
+	if i < 0 {
+		return driver.Grant{}, false
+	}
+	return grants[i], true
+}
+
+// RefreshPool has other containers leave the CPUs of new claims before their own
+// start. A container does not wait for long: where the runtime is not connected,
+// the claim's status says so.
+func (p *Plugin) RefreshPool(ctx context.Context) {
+	if p.pool == nil {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, poolTimeout)
+	defer cancel()
+	if err := p.pool.Refresh(bounded); err != nil && p.pool.Connected() {
+		klog.FromContext(ctx).Error(err, "Containers may run on CPUs of claims")
+	}
 }
 
 // Stop ends all background work and removes the sockets. The ResourceSlices
 // stay: the kubelet removes them if no plugin comes back within 30 seconds.
 func (p *Plugin) Stop() {
-	p.publisher.cancel()
+	p.cancel()
 	p.helper.Stop() // also ends a call to publish that waits for the API server
 	p.publisher.running.Wait()
-	p.statuses.queue.ShutDown()
 	p.writing.Wait()
 }
 
-// Handler serves /healthz and /readyz; the latter says why the node is not
-// ready.
-func (p *Plugin) Handler() http.Handler { return p.publisher.readiness.handler() }
-
 // claimServer answers the kubelet. It may be called concurrently.
 type claimServer struct {
-	driver   *driver.Driver
-	guards   *guards
-	statuses *claimStatuses
-	fatal    func(error)
+	*Plugin
+	client kubernetes.Interface
+	guards *guards
+	fatal  func(error)
 }
 
 var _ helper.DRAPlugin = (*claimServer)(nil)
@@ -100,28 +199,33 @@ var _ helper.DRAPlugin = (*claimServer)(nil)
 func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]helper.PrepareResult, error) {
 	results := make(map[types.UID]helper.PrepareResult, len(claims))
 	for _, claim := range claims {
-		prepared, err := s.prepare(claim)
+		prepared, err := s.prepare(ctx, claim)
 		if err != nil {
 			err = fmt.Errorf("prepare claim %s/%s: %w", claim.Namespace, claim.Name, err)
 			results[claim.UID] = helper.PrepareResult{Err: err}
 			continue
 		}
 		results[claim.UID] = helper.PrepareResult{Devices: kubeletDevices(prepared)}
-		s.statuses.set(claim, prepared)
+		if grant, held := s.grant(claim.UID); held {
+			s.statuses.set(claim, grant)
+		}
 		klog.FromContext(ctx).Info("Prepared claim", "claim", klog.KObj(claim), "claimUID", claim.UID)
 	}
+	s.RefreshPool(ctx)
 	return results, nil
 }
 
-func (s *claimServer) prepare(claim *resourceapi.ResourceClaim) ([]driver.PreparedDevice, error) {
-	if err := s.guards.check(); err != nil && !s.holds(claim.UID) {
+func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) ([]driver.PreparedDevice, error) {
+	if _, held := s.grant(claim.UID); !held {
+		if err := s.guards.check(); err != nil {
+			return nil, err
+		}
+	}
+	pods, err := readPods(ctx, s.client, claim)
+	if err != nil {
 		return nil, err
 	}
-	return s.driver.Prepare(claim)
-}
-
-func (s *claimServer) holds(claimUID types.UID) bool {
-	return slices.ContainsFunc(s.driver.Grants(), func(grant driver.Grant) bool { return grant.UID == claimUID })
+	return s.driver.Prepare(claim, pods)
 }
 
 // UnprepareResourceClaims releases each claim by itself.
@@ -137,6 +241,7 @@ func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []help
 		}
 		results[claim.UID] = err
 	}
+	s.RefreshPool(ctx)
 	return results, nil
 }
 
@@ -150,9 +255,10 @@ func (s *claimServer) HandleError(ctx context.Context, err error, msg string) {
 	s.fatal(fmt.Errorf("%s: %w", msg, err))
 }
 
-// WatchHealthStatus is never called, because the health service is off.
-func (s *claimServer) WatchHealthStatus(context.Context, chan<- helper.DeviceHealthReport) error {
-	return helper.ErrHealthNotSupported
+// WatchHealthStatus tells the kubelet about the zones until ctx ends. There may
+// be several watchers.
+func (s *claimServer) WatchHealthStatus(ctx context.Context, reports chan<- helper.DeviceHealthReport) error {
+	return s.health.watch(ctx, reports)
 }
 
 func kubeletDevices(prepared []driver.PreparedDevice) []helper.Device {
@@ -164,6 +270,7 @@ func kubeletDevices(prepared []driver.PreparedDevice) []helper.Device {
 			DeviceName:   device.Device,
 			CDIDeviceIDs: device.CDIDeviceIDs,
 			ShareID:      device.ShareID,
+			Metadata:     &helper.DeviceMetadata{Attributes: device.Attributes},
 		})
 	}
 	return devices

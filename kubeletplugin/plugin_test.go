@@ -33,14 +33,27 @@ func startServing(t *testing.T) *claimServer {
 	c := newCluster()
 	p := startPublishing(t, c)
 	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	d, err := driver.Open(testMachine(), driver.Config{NodeName: node, BootID: "boot", HookPath: "/numa-pin"}, openTemp(t), openTemp(t))
+	return &claimServer{
+		Plugin: &Plugin{driver: recoveredDriver(t), config: testConfig(), statuses: newClaimStatuses(nil, testConfig())},
+		client: c, guards: p.guards, fatal: func(err error) { t.Errorf("fatal: %v", err) },
+	}
+}
+
+func testConfig() driver.Config {
+	return driver.Config{NodeName: node, BootID: "boot", HookPath: "/numa-pin", Exclusivity: driver.ExclusivityKernel}
+}
+
+// recoveredDriver has the test machine, and no grants.
+func recoveredDriver(t *testing.T) *driver.Driver {
+	t.Helper()
+	d, err := driver.Open(testMachine(), testConfig(), openTemp(t), openTemp(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Recover(nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	return &claimServer{driver: d, guards: p.guards, statuses: newClaimStatuses(nil, driver.ExclusivityKernel), fatal: func(err error) { t.Errorf("fatal: %v", err) }}
+	return d
 }
 
 // allocated is a claim of two CPUs of the only zone.
@@ -91,8 +104,9 @@ func TestGuardRefusesNewClaimsOnly(t *testing.T) {
 
 // What another driver publishes is not known before the first list.
 func TestNewClaimsWaitForTheFirstList(t *testing.T) {
-	s := &claimServer{driver: startServing(t).driver, guards: &guards{t.TempDir(), newNodeSlices(newCluster(), node)}}
-	if _, err := s.prepare(allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
+	s := startServing(t)
+	s.guards = &guards{t.TempDir(), newNodeSlices(newCluster(), node)}
+	if _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
 		t.Errorf("error %v, want %v", err, errNotListed)
 	}
 }

@@ -32,36 +32,53 @@ const (
 type publisher struct {
 	client    kubernetes.Interface
 	nodeName  string
-	resources resourceslice.DriverResources
-	wanted    []*resourceapi.ResourceSlice
 	publish   func(context.Context, resourceslice.DriverResources) error
 	slices    *nodeSlices
 	guards    *guards
 	standing  error // what the guards said when last looked at
 	events    events
-	readiness readiness
+	readiness *Readiness
 
-	cancel  context.CancelFunc
+	mu        sync.Mutex
+	resources resourceslice.DriverResources // must not be changed
+	renewed   chan struct{}                 // holds one: resources were set anew
+
 	running sync.WaitGroup
 }
 
-func newPublisher(options Options, guards *guards, publish func(context.Context, resourceslice.DriverResources) error) *publisher {
-	p := &publisher{
-		client:    options.Client,
-		nodeName:  options.NodeName,
-		resources: options.Resources,
-		wanted:    wantedSlices(options.NodeName, options.Resources),
+func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, publish func(context.Context, resourceslice.DriverResources) error) *publisher {
+	readiness.NotReady(errNotListed.Error())
+	return &publisher{
+		client:    client,
+		nodeName:  nodeName,
 		publish:   publish,
 		slices:    guards.slices,
 		guards:    guards,
-		events:    events{client: options.Client, nodeName: options.NodeName},
+		events:    events{client: client, nodeName: nodeName},
+		readiness: readiness,
+		resources: driver.Resources(nodeName, nil),
+		renewed:   make(chan struct{}, 1),
 	}
-	p.readiness.set(errNotListed.Error())
-	return p
+}
+
+// set says what to publish from now on.
+func (p *publisher) set(devices []resourceapi.Device) {
+	p.mu.Lock()
+	p.resources = driver.Resources(p.nodeName, devices)
+	p.mu.Unlock()
+	select {
+	case p.renewed <- struct{}{}:
+	default:
+	}
+}
+
+func (p *publisher) current() resourceslice.DriverResources {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.resources
 }
 
 func (p *publisher) start(ctx context.Context) {
-	ctx, p.cancel = context.WithCancel(ctx)
 	p.running.Go(func() { p.slices.watch(ctx) })
 	p.running.Go(func() { p.run(ctx) })
 }
@@ -83,7 +100,8 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
-// pause waits until slices changed, a guard rose or fell, or the wait is over.
+// pause waits until slices changed, or what they should be, a guard rose or fell,
+// or the wait is over.
 func (p *publisher) pause(ctx context.Context, wait time.Duration) (changed bool) {
 	over := time.After(wait)
 	look := time.NewTicker(guardInterval)
@@ -93,6 +111,8 @@ func (p *publisher) pause(ctx context.Context, wait time.Duration) (changed bool
 		case <-ctx.Done():
 			return false
 		case <-p.slices.changed:
+			return true
+		case <-p.renewed:
 			return true
 		case <-over:
 			return false
@@ -111,22 +131,42 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	p.standing = p.guards.check()
 	problem := p.standing
-	if problem != nil {
+	if problem == nil {
+		problem = p.correct(ctx)
+	} else {
 		p.withdraw(ctx)
-	} else if problem = compareSlices(p.nodeName, p.wanted, p.slices.own()); problem != nil {
-		if err := p.republish(ctx); err != nil {
-			problem = err
-		}
 	}
 	p.report(ctx, problem)
 	return problem == nil
+}
+
+// correct returns how the slices were not as they should be, or why that cannot
+// be changed.
+func (p *publisher) correct(ctx context.Context) error {
+	resources := p.current()
+	problem := p.differs(resources)
+	if problem == nil {
+		return nil
+	}
+	if err := p.republish(ctx, resources); err != nil {
+		return err
+	}
+	if dropped := (*droppedError)(nil); errors.As(problem, &dropped) {
+		return fmt.Errorf("pool %s has not yet what is new", p.nodeName) // nothing was dropped: it is of before
+	}
+	return problem
+}
+
+// differs says how the slices are not as they should be.
+func (p *publisher) differs(wanted resourceslice.DriverResources) error {
+	return compareSlices(p.nodeName, wantedSlices(p.nodeName, wanted), p.slices.own())
 }
 
 // withdraw leaves the pool without devices, if it is not yet so. Claims that
 // are prepared keep what they hold.
 func (p *publisher) withdraw(ctx context.Context) {
 	none := driver.Resources(p.nodeName, nil)
-	if compareSlices(p.nodeName, wantedSlices(p.nodeName, none), p.slices.own()) == nil {
+	if p.differs(none) == nil {
 		return
 	}
 	if err := p.publish(ctx, none); err != nil {
@@ -137,9 +177,8 @@ func (p *publisher) withdraw(ctx context.Context) {
 // republish asks the API server first what it would store: slices of which it
 // drops a field let the scheduler give a whole zone to every claim, so they are
 // withdrawn instead. All of it may be repeated at any time.
-func (p *publisher) republish(ctx context.Context) error {
-	problem := p.rehearse(ctx)
-	resources := p.resources
+func (p *publisher) republish(ctx context.Context, resources resourceslice.DriverResources) error {
+	problem := p.rehearse(ctx, resources)
 	if dropped := (*droppedError)(nil); errors.As(problem, &dropped) {
 		resources = driver.Resources(p.nodeName, nil)
 	} else if problem != nil {
@@ -152,9 +191,9 @@ func (p *publisher) republish(ctx context.Context) error {
 }
 
 // rehearse has the API server answer as if the slices were created.
-func (p *publisher) rehearse(ctx context.Context) error {
+func (p *publisher) rehearse(ctx context.Context, resources resourceslice.DriverResources) error {
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	for _, slice := range p.wanted {
+	for _, slice := range wantedSlices(p.nodeName, resources) {
 		answer, err := p.client.ResourceV1().ResourceSlices().Create(ctx, slice.DeepCopy(), dryRun)
 		if err != nil {
 			return fmt.Errorf("rehearse publishing ResourceSlices: %w", err)
@@ -172,9 +211,9 @@ func (p *publisher) report(ctx context.Context, problem error) {
 	}
 	logger := klog.FromContext(ctx)
 	switch {
-	case problem == nil && p.readiness.set(""):
+	case problem == nil && p.readiness.change("", ""):
 		logger.Info("Ready: ResourceSlices are published and read back", "pool", p.nodeName)
-	case problem != nil && p.readiness.set(problem.Error()):
+	case problem != nil && p.readiness.change(problem.Error(), ""):
 		logger.Info("Not ready", "pool", p.nodeName, "reason", problem.Error())
 	}
 	if err := p.events.tell(ctx, problem); err != nil {

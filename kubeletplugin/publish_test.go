@@ -102,13 +102,19 @@ func testMachine() numa.Machine {
 	return machine
 }
 
-func testResources() resourceslice.DriverResources {
-	return driver.Resources(node, driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}))
+func testDevices() []resourceapi.Device {
+	return driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, nil)
+}
+
+// publishing is a publisher that runs.
+type publishing struct {
+	*publisher
+	cancel context.CancelFunc
 }
 
 // startPublishing runs the publisher with the real controller behind it, and a
 // kubelet's root directory that is empty but for what is done to it before.
-func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string)) *publisher {
+func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string)) publishing {
 	t.Helper()
 	var controller *resourceslice.Controller
 	publish := func(ctx context.Context, resources resourceslice.DriverResources) (err error) {
@@ -126,23 +132,25 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	for _, change := range before {
 		change(guards.kubeletRoot)
 	}
-	p := newPublisher(Options{Client: c, NodeName: node, Resources: testResources()}, guards, publish)
-	p.start(t.Context())
+	p := newPublisher(c, node, &Readiness{}, guards, publish)
+	p.set(testDevices())
+	ctx, cancel := context.WithCancel(t.Context())
+	p.start(ctx)
 	t.Cleanup(func() {
-		p.cancel()
+		cancel()
 		p.running.Wait()
 		controller.Stop()
 	})
-	return p
+	return publishing{p, cancel}
 }
 
 // eventually waits for a readiness answer that contains the text.
-func eventually(t *testing.T, p *publisher, status int, text string, within time.Duration) {
+func eventually(t *testing.T, p publishing, status int, text string, within time.Duration) {
 	t.Helper()
 	var answer *httptest.ResponseRecorder
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		answer = httptest.NewRecorder()
-		p.readiness.handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		p.readiness.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 		if answer.Code == status && strings.Contains(answer.Body.String(), text) {
 			return
 		}
@@ -172,9 +180,43 @@ func TestSwitchedOffGateIsNamedAndHeals(t *testing.T) {
 	}
 	c.gateOff.Store(false)
 	eventually(t, p, http.StatusOK, "ok", 30*time.Second)
-	if devices := devicesOf(t, c); !resourceslice.DevicesDeepEqual(devices, testResources().Pools[node].Slices[0].Devices) {
+	if devices := devicesOf(t, c); !resourceslice.DevicesDeepEqual(devices, testDevices()) {
 		t.Errorf("published %v", devices)
 	}
+}
+
+// What is published may change, and is not written again when it does not.
+func TestNewDevicesArePublishedOnce(t *testing.T) {
+	c := newCluster()
+	p := startPublishing(t, c)
+	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+	faulty := driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, driver.ZoneFaults{0: "PartitionInvalid"})
+	p.set(faulty)
+	for deadline := time.Now().Add(5 * time.Second); !resourceslice.DevicesDeepEqual(devicesOf(t, c), faulty); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 5 s the slices have %v", devicesOf(t, c))
+		}
+	}
+	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+	if events := c.events.Load(); events > 0 {
+		t.Errorf("%d events on the node, which was ready all the time", events)
+	}
+	writes := c.writes()
+	p.set(slices.Clone(faulty))
+	time.Sleep(2 * firstRetry)
+	if again := c.writes(); again != writes {
+		t.Errorf("%d writes of the same devices", again-writes)
+	}
+}
+
+// writes counts all requests that change something.
+func (c *cluster) writes() (count int) {
+	for _, action := range c.Actions() {
+		if verb := action.GetVerb(); verb != "get" && verb != "list" && verb != "watch" {
+			count++
+		}
+	}
+	return count
 }
 
 // A kubelet that starts deletes every slice of its node.

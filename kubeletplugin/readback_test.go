@@ -6,6 +6,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
 func TestCompareSlices(t *testing.T) {
@@ -21,7 +23,7 @@ func TestCompareSlices(t *testing.T) {
 		"device": {func(s *resourceapi.ResourceSlice) { s.Spec.Devices[0].Name = "numa-7" }, "not yet those of this node"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wanted := wantedSlices(node, testResources())
+			wanted := wantedSlices(node, driver.Resources(node, testDevices()))
 			stored := wanted[0].DeepCopy()
 			row.change(stored)
 			err := compareSlices(node, wanted, []*resourceapi.ResourceSlice{stored})
@@ -30,7 +32,7 @@ func TestCompareSlices(t *testing.T) {
 			}
 		})
 	}
-	if err := compareSlices(node, wantedSlices(node, testResources()), nil); err == nil {
+	if err := compareSlices(node, wantedSlices(node, driver.Resources(node, testDevices())), nil); err == nil {
 		t.Error("no slices are taken for published ones")
 	}
 }

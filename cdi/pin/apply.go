@@ -6,22 +6,125 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// apply makes the writes in order and stops at the first the kernel refuses.
-func apply(cgroups *os.Root, p Plan) error {
+// enforce makes the kernel do what was decided, and verifies it: one error for
+// each decision, nil where the kernel shows exactly that or the cgroup is gone.
+// Whoever loses a partition comes first, as somebody else may need its CPUs. The
+// cgroups of the records live keep their cpuset.cpus whatever is in the way.
+func (h Host) enforce(work []decision, live []record) []error {
+	errs := make([]error, len(work))
+	for _, partition := range []bool{false, true} {
+		for i, d := range work {
+			if (d.want.Partition != PartitionNone) == partition {
+				errs[i] = h.give(d.Cgroup, d.want, live)
+			}
+		}
+	}
+	for i, d := range work {
+		if errs[i] == nil {
+			errs[i] = h.verify(d.Cgroup, d.want)
+		}
+		if hasEnded(h.Cgroups.FS(), d.Cgroup, errs[i]) {
+			errs[i] = nil
+		}
+	}
+	return errs
+}
+
+// give plans and applies. Siblings with a cpuset.cpus of their own lose the CPUs
+// of the partition there if the kernel refuses it for their sake.
+func (h Host) give(target string, want Pinning, live []record) error {
+	err := h.giveOnce(target, want)
+	inTheWay := (*inTheWayError)(nil)
+	if !errors.As(err, &inTheWay) {
+		return err
+	}
+	p := planClear(target, want.CPUs, inTheWay.found, live)
+	if len(p.Writes) == 0 {
+		return err
+	}
 	for _, w := range p.Writes {
-		err := writeKernelFile(cgroups, w.File, w.Value)
+		err := h.write(w)
+		if errors.Is(err, syscall.ENOSPC) {
+			err = h.writeRest(path.Dir(w.File), want.CPUs)
+		}
+		if err != nil && !isGone(err) {
+			return err
+		}
+	}
+	return h.giveOnce(target, want)
+}
+
+// writeRest gives a cgroup what its parent has but for some CPUs: the kernel
+// answers ENOSPC when the cpuset.cpus of a cgroup with tasks is to be cleared.
+func (h Host) writeRest(cgroup string, but cpuset.Set) error {
+	all, err := readSet(h.Cgroups.FS(), path.Join(path.Dir(cgroup), cpusFile+".effective"))
+	if err != nil {
+		return err
+	}
+	return h.write(Write{path.Join(cgroup, cpusFile), all.Difference(but).String()})
+}
+
+func (h Host) giveOnce(target string, want Pinning) error {
+	t, err := readTree(h.Cgroups.FS(), target)
+	if err != nil {
+		return err
+	}
+	p, err := planPin(t, target, want)
+	if err != nil {
+		return err
+	}
+	if err := h.apply(p); err != nil {
+		return err
+	}
+	if len(p.Writes) == 0 {
+		return nil // nothing that could have been refused
+	}
+	return verifyPartition(h.Cgroups.FS(), target, want)
+}
+
+// release gives back what a record's cgroup and its ancestors keep. Cgroups that
+// vanish meanwhile have given theirs back.
+func (h Host) release(r record) error {
+	if r.wish().CPUs.IsEmpty() {
+		return nil
+	}
+	var t tree
+	if err := t.walk(h.Cgroups.FS(), ".", ""); err != nil {
+		return err
+	}
+	for _, w := range planRelease(t, r.Cgroup).Writes {
+		if err := h.write(w); err != nil && !isGone(err) {
+			return fmt.Errorf("release %s: %w", r.Cgroup, err)
+		}
+	}
+	return nil
+}
+
+// bury releases what a dead record's cgroup left, then forgets it.
+func (h Host) bury(r record) error {
+	if err := h.release(r); err != nil {
+		return err
+	}
+	return h.forget(r)
+}
+
+// apply makes the writes in order and stops at the first the kernel refuses.
+func (h Host) apply(p Plan) error {
+	for _, w := range p.Writes {
+		err := h.write(w)
 		if err == nil {
 			continue
 		}
 		err = fmt.Errorf("%w (value %q)", err, w.Value)
 		if errors.Is(err, syscall.EINVAL) && path.Base(w.File) != memsFile {
-			return refusal(cgroups.FS(), p, err)
+			return refusal(h.Cgroups.FS(), p.Target, p.Want.CPUs, err)
 		}
 		return err
 	}
@@ -30,33 +133,47 @@ func apply(cgroups *os.Root, p Plan) error {
 
 // verify reads back what the kernel made of the writes: it answers OK to a
 // partition it then calls invalid, and to memory nodes that are not there.
-func verify(cgroups fs.FS, p Plan) error {
-	if !p.Grant.Mems.IsEmpty() {
-		if err := verifySet(cgroups, p, memsFile+".effective", p.Grant.Mems); err != nil {
-			return err
-		}
-	}
-	if p.Grant.CPUs.IsEmpty() {
-		return nil
-	}
-	if p.Grant.Partition != PartitionNone {
-		state, err := readLine(cgroups, path.Join(p.Container, partitionFile))
-		if err != nil {
-			return err
-		}
-		if state != p.Grant.Partition.String() {
-			return refusal(cgroups, p, fmt.Errorf("%s reads %q, want %q",
-				partitionFile, state, p.Grant.Partition))
-		}
-		if err := verifySet(cgroups, p, exclusiveFile+".effective", p.Grant.CPUs); err != nil {
-			return err
-		}
-	}
-	return verifySet(cgroups, p, cpusFile+".effective", p.Grant.CPUs)
+func (h Host) verify(target string, want Pinning) error {
+	return h.step(target, "verify", func() error { return verify(h.Cgroups.FS(), target, want) })
 }
 
-func verifySet(cgroups fs.FS, p Plan, file string, want cpuset.Set) error {
-	granted, err := readSet(cgroups, path.Join(p.Container, file))
+func verify(cgroups fs.FS, target string, want Pinning) error {
+	if !want.Mems.IsEmpty() {
+		if err := verifySet(cgroups, target, memsFile+".effective", want.Mems); err != nil {
+			return err
+		}
+	}
+	if want.CPUs.IsEmpty() {
+		return nil
+	}
+	if want.Partition != PartitionNone {
+		if err := verifyPartition(cgroups, target, want); err != nil {
+			return err
+		}
+		if err := verifySet(cgroups, target, exclusiveFile+".effective", want.CPUs); err != nil {
+			return err
+		}
+	}
+	return verifySet(cgroups, target, cpusFile+".effective", want.CPUs)
+}
+
+func verifyPartition(cgroups fs.FS, target string, want Pinning) error {
+	if want.CPUs.IsEmpty() || want.Partition == PartitionNone {
+		return nil
+	}
+	state, err := readLine(cgroups, path.Join(target, partitionFile))
+	if err != nil || state == want.Partition.String() {
+		return err
+	}
+	err = fmt.Errorf("%s reads %q, want %q", partitionFile, state, want.Partition)
+	if !strings.Contains(state, "invalid") {
+		return err // the kernel did not refuse: somebody else has written
+	}
+	return refusal(cgroups, target, want.CPUs, err)
+}
+
+func verifySet(cgroups fs.FS, target, file string, want cpuset.Set) error {
+	granted, err := readSet(cgroups, path.Join(target, file))
 	if err != nil {
 		return err
 	}
@@ -66,24 +183,41 @@ func verifySet(cgroups fs.FS, p Plan, file string, want cpuset.Set) error {
 	return nil
 }
 
-// release gives the CPUs back after an error. What the ancestors keep is
-// cleared by the next plan.
-func release(cgroups *os.Root, p Plan) error {
-	if p.Grant.CPUs.IsEmpty() || p.Grant.Partition == PartitionNone {
-		return nil
-	}
-	err := writeKernelFile(cgroups, path.Join(p.Container, partitionFile), member)
-	if err != nil {
+// verifyInside reads back what the container has of its pod's partition. The
+// runtime may have set a cpuset.cpus of its own: to the container's claims,
+// which are not always all of the pod's.
+func verifyInside(cgroups fs.FS, container string, pod record, cpus cpuset.Set) error {
+	granted, err := readSet(cgroups, path.Join(container, cpusFile+".effective"))
+	if err != nil || pod.Scope != ScopePod {
 		return err
 	}
-	return writeKernelFile(cgroups, path.Join(p.Container, exclusiveFile), "")
+	if all := pod.wish().CPUs; !cpus.IsSubsetOf(granted) || !granted.IsSubsetOf(all) {
+		return fmt.Errorf("%s.effective inside %s is %q, want %q", cpusFile, pod.Cgroup, granted, cpus)
+	}
+	return nil
 }
+
+// inTheWayError is a refusal that the cpuset.cpus of other cgroups explains.
+type inTheWayError struct {
+	answer error
+	found  []group
+}
+
+func (e *inTheWayError) Error() string {
+	var texts []string
+	for _, g := range e.found {
+		texts = append(texts, fmt.Sprintf("cgroup %s has %s %s", g.path, cpusFile, g.cpus))
+	}
+	return fmt.Sprintf("%v: %s: %v", e.answer, strings.Join(texts, ", "), ErrInUse)
+}
+
+func (e *inTheWayError) Unwrap() []error { return []error{e.answer, ErrInUse} }
 
 // refusal explains why the kernel refused a partition, which it does not say
 // itself: a cgroup in the way, or else a machine that has no such partitions.
-func refusal(cgroups fs.FS, p Plan, answer error) error {
-	var found []string
-	for dir := p.Container; dir != "."; dir = path.Dir(dir) {
+func refusal(cgroups fs.FS, target string, wanted cpuset.Set, answer error) error {
+	var found []group
+	for dir := target; dir != "."; dir = path.Dir(dir) {
 		entries, err := fs.ReadDir(cgroups, path.Dir(dir))
 		if err != nil {
 			continue // the answer stays the error to report
@@ -94,15 +228,15 @@ func refusal(cgroups fs.FS, p Plan, answer error) error {
 				continue
 			}
 			cpus, err := readSet(cgroups, path.Join(sibling, cpusFile))
-			if err == nil && isRival(cpus, p.Grant.CPUs, dir == p.Container) {
-				found = append(found, fmt.Sprintf("cgroup %s has %s %s", sibling, cpusFile, cpus))
+			if err == nil && isRival(cpus, wanted, dir == target) {
+				found = append(found, group{path: sibling, cpus: cpus})
 			}
 		}
 	}
 	if len(found) == 0 {
 		return fmt.Errorf("%w: %w", answer, ErrNotSupported)
 	}
-	return fmt.Errorf("%w: %s: %w", answer, strings.Join(found, ", "), ErrInUse)
+	return &inTheWayError{answer, found}
 }
 
 // isRival reports whether a sibling's own cpuset.cpus is in the way of wanted:
@@ -113,6 +247,25 @@ func isRival(cpus, wanted cpuset.Set, partitionSibling bool) bool {
 		return false
 	}
 	return cpus.IsSubsetOf(wanted) || partitionSibling && cpus.Overlaps(wanted)
+}
+
+// planClear takes CPUs out of the cpuset.cpus of the target's siblings that are
+// in the way; one that is left empty has what its parent has. Cgroups with
+// records keep theirs, they have them by right, and so does whoever is in the
+// way further up, where an administrator rules.
+func planClear(target string, cpus cpuset.Set, found []group, live []record) Plan {
+	p := Plan{Target: target}
+	for _, g := range found {
+		recorded := slices.ContainsFunc(live, func(r record) bool { return isWithin(r.Cgroup, g.path) })
+		if path.Dir(g.path) == path.Dir(target) && !recorded {
+			p.write(g.path, cpusFile, g.cpus.Difference(cpus).String())
+		}
+	}
+	return p
+}
+
+func (h Host) write(w Write) error {
+	return h.step(w.File, w.Value, func() error { return writeKernelFile(h.Cgroups, w.File, w.Value) })
 }
 
 // writeKernelFile writes value in one write(2), to a file that must be there.

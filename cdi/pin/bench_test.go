@@ -56,3 +56,32 @@ func BenchmarkPlanAmong220Pods(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkKeeperOf50 is what a keeper does for 50 containers: poll is every half second, look after each event.
+func BenchmarkKeeperOf50(b *testing.B) {
+	m := newFake(b, false)
+	for i := range 50 {
+		dir := fmt.Sprintf("kubepods/burstable/pod%d/c%d", i, i)
+		running(m, dir)
+		mustPin(m, dir, ScopeContainer, claimed(fmt.Sprint(i), "", "1", PartitionNone))
+	}
+	k := keeper(m.host(), nil)
+	cgroups, healthy := k.pass(b.Context(), &watch{})
+	if len(cgroups) != 50 || !healthy {
+		b.Fatalf("%d cgroups, healthy %v", len(cgroups), healthy)
+	}
+	b.Run("poll", func(b *testing.B) {
+		for b.Loop() {
+			if k.states(cgroups) != k.last {
+				b.Fatal("the states differ")
+			}
+		}
+	})
+	b.Run("look", func(b *testing.B) {
+		for b.Loop() {
+			if v, err := k.look(&watch{}); err != nil || len(v.wrong) > 0 {
+				b.Fatal(v.causes, err)
+			}
+		}
+	})
+}

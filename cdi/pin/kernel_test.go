@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,17 +10,20 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// kernel is the mount under test; its pintest-pods is removed after the test.
+// kernel is the mount under test; its pintest cgroups are removed after the test.
 type kernel struct {
 	*testing.T
-	root  *os.Root
-	all   cpuset.Set
-	tasks *[]*exec.Cmd
+	root    *os.Root
+	records *os.Root
+	all     cpuset.Set
+	tasks   map[int]*exec.Cmd
 }
 
 func needKernel(t *testing.T) kernel {
@@ -32,22 +36,31 @@ func needKernel(t *testing.T) kernel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := kernel{T: t, root: root, tasks: new([]*exec.Cmd)}
+	records, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kernel{T: t, root: root, records: records, tasks: map[int]*exec.Cmd{}}
 	k.all = k.set(cpusFile + ".effective")
 	if k.all.Size() < 8 {
 		t.Fatalf("cpus %s: want 8 or more", k.all)
 	}
 	t.Cleanup(func() {
-		k.stop()
-		k.remove("pintest-pods")
-		k.remove("pintest-system")
+		for _, top := range []string{"pintest-pods", "pintest-system", "pintest.slice"} {
+			k.remove(top)
+		}
 		if left := k.set(cpusFile + ".effective"); left != k.all {
 			t.Errorf("after the test the root cgroup has cpus %s, want %s", left, k.all)
 		}
 		root.Close()
+		records.Close()
 	})
 	return k
 }
+
+func (k kernel) host() Host          { return Host{Cgroups: k.root, Records: k.records, Boot: "this boot"} }
+func (k kernel) allCPUs() cpuset.Set { return k.all }
+func (k kernel) allMems() cpuset.Set { k.Helper(); return k.set(memsFile + ".effective") }
 
 func (k kernel) line(file string) string {
 	k.Helper()
@@ -90,16 +103,28 @@ func (k kernel) create(dir string) string {
 	return dir
 }
 
-// remove removes a cgroup and what is below it; absent is fine.
+// remove removes a cgroup and what is below it, after their tasks have ended;
+// absent is fine.
 func (k kernel) remove(dir string) {
 	k.Helper()
-	entries, err := fs.ReadDir(k.root.FS(), dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := k.root.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return
+	}
+	k.end(dir)
+	k.removeEmpty(dir)
+}
+
+func (k kernel) renew(dir string) { k.Helper(); k.remove(dir) }
+
+func (k kernel) removeEmpty(dir string) {
+	k.Helper()
+	entries, err := fs.ReadDir(k.root.FS(), dir)
+	if err != nil {
+		k.Fatal(err)
 	}
 	for _, entry := range entries {
 		if entry.IsDir() {
-			k.remove(path.Join(dir, entry.Name()))
+			k.removeEmpty(path.Join(dir, entry.Name()))
 		}
 	}
 	if err := k.root.Remove(dir); err != nil {
@@ -107,10 +132,30 @@ func (k kernel) remove(dir string) {
 	}
 }
 
+// pin pins a container as if the pinning were of a claim of its own.
 func (k kernel) pin(dir string, want Pinning) {
 	k.Helper()
-	if err := Pin(k.root, dir, want); err != nil {
+	if err := k.tryPin(dir, want); err != nil {
 		k.Fatalf("pin %s to %s: %v", dir, want, err)
+	}
+}
+
+func (k kernel) tryPin(dir string, want Pinning) error {
+	k.Helper()
+	k.populate(dir)
+	uid := fmt.Sprint(dir, want)
+	return Pin(k.host(), dir, ScopeContainer, Claim{ClaimRef{uid, "team/" + uid}, want})
+}
+
+// populate sees to a task in a cgroup.
+func (k kernel) populate(dir string) {
+	k.Helper()
+	populated, err := isPopulated(k.root.FS(), dir)
+	if err != nil {
+		k.Fatal(err)
+	}
+	if !populated {
+		k.start(dir)
 	}
 }
 
@@ -128,18 +173,129 @@ func (k kernel) start(dir string) int {
 	if err := task.Start(); err != nil {
 		k.Fatal(err)
 	}
-	*k.tasks = append(*k.tasks, task)
+	k.tasks[task.Process.Pid] = task
 	k.write(dir+"/cgroup.procs", strconv.Itoa(task.Process.Pid))
 	return task.Process.Pid
 }
 
-// stop ends all tasks that start has started.
-func (k kernel) stop() {
-	for _, task := range *k.tasks {
-		_ = task.Process.Kill()
-		_ = task.Wait()
+// end kills all tasks in and below a cgroup, and waits until it is empty.
+func (k kernel) end(dir string) {
+	k.Helper()
+	k.write(dir+"/cgroup.kill", "1")
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		populated, err := isPopulated(k.root.FS(), dir)
+		if err != nil {
+			k.Fatal(err)
+		}
+		if !populated {
+			break
+		}
+		if time.Now().After(deadline) {
+			k.Fatalf("%s still has tasks", dir)
+		}
 	}
-	*k.tasks = nil
+	for pid, task := range k.tasks {
+		if task.Process.Signal(syscall.Signal(0)) != nil || isZombie(pid) {
+			_ = task.Wait()
+			delete(k.tasks, pid)
+		}
+	}
+}
+
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+func (k kernel) try(file, value string) error { return writeKernelFile(k.root, file, value) }
+
+// setOnline switches a CPU by its file below /sys, as CPU hot-plug does.
+func (k kernel) setOnline(cpu int, online bool) error {
+	value := map[bool]string{false: "0", true: "1"}[online]
+	name := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/online", cpu)
+	return os.WriteFile(name, []byte(value), 0)
+}
+
+// siblingsInvalidate asks the kernel.
+func (k kernel) siblingsInvalidate() bool {
+	k.Helper()
+	const top = "pintest-system/sibling"
+	defer k.remove("pintest-system")
+	k.create(top + "/a")
+	k.create(top + "/b")
+	for _, write := range []Write{
+		{"pintest-system/" + exclusiveFile, "6-7"},
+		{top + "/" + exclusiveFile, "6-7"},
+		{top + "/a/" + exclusiveFile, "6-7"},
+		{top + "/a/" + cpusFile, "6-7"},
+		{top + "/a/" + partitionFile, "root"},
+		{top + "/b/" + cpusFile, "5-6"},
+	} {
+		k.write(write.File, write.Value)
+	}
+	state := k.line(top + "/a/" + partitionFile)
+	k.write(top+"/a/"+partitionFile, member)
+	return state != "root"
+}
+
+const childVariable = "NUMA_PIN_CHILD"
+
+// child is what a process to be killed needs to know.
+type child struct {
+	Cgroups, Records, Boot string
+	Step                   int
+	Job                    job
+}
+
+// killed runs the job in another process, which dies by SIGKILL.
+func (k kernel) killed(step int, job job) bool {
+	k.Helper()
+	h := k.host()
+	data, err := json.Marshal(child{h.Cgroups.Name(), h.Records.Name(), h.Boot, step, job})
+	if err != nil {
+		k.Fatal(err)
+	}
+	process := exec.Command(os.Args[0], "-test.run=^TestKernelChild$")
+	process.Env = append(os.Environ(), childVariable+"="+string(data))
+	output, err := process.CombinedOutput()
+	if err == nil {
+		return false
+	}
+	if status, ok := process.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		k.Fatalf("%+v: %v\n%s", job, err, output)
+	}
+	return true
+}
+
+// TestKernelChild is the other process, no test.
+func TestKernelChild(t *testing.T) {
+	text := os.Getenv(childVariable)
+	if text == "" {
+		t.Skip("it is part of other tests")
+	}
+	var c child
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	cgroups, err := os.OpenRoot(c.Cgroups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := os.OpenRoot(c.Records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	around := func(_ Write, effect func() error) error {
+		if n++; n > c.Step {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return effect()
+	}
+	if err := c.Job.run(Host{Cgroups: cgroups, Records: records, Boot: c.Boot, around: around}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // expectAllowed compares Cpus_allowed_list or Mems_allowed_list of a task.

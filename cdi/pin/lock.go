@@ -25,17 +25,21 @@ func Lock(name string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	locked := make(chan error, 1)
-	go func() { locked <- flock(int(file.Fd())) }()
+	locked := make(chan struct{})
+	var answer error
+	go func() {
+		defer close(locked)
+		answer = flock(int(file.Fd()))
+	}()
 	select {
-	case err = <-locked:
+	case <-locked:
 	case <-time.After(lockWait):
-		// The goroutine still waits on the file; it ends with the process.
+		go func() { <-locked; file.Close() }() // a keeper lives on, and must not hold it for ever
 		return nil, fmt.Errorf("lock %s: another numa-pin has held it for %s", name, lockWait)
 	}
-	if err != nil {
+	if answer != nil {
 		file.Close()
-		return nil, fmt.Errorf("lock %s: %w", name, err)
+		return nil, fmt.Errorf("lock %s: %w", name, answer)
 	}
 	return func() { file.Close() }, nil
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Plan is everything a pin writes, in the order it is written.
+// Plan is everything that gives a cgroup what it should have, in the order it
+// is written.
 type Plan struct {
-	// Container is the path of the cgroup below the mount.
-	Container string
-	// Grant is the wish united with what the container already has.
-	Grant  Pinning
+	// Target is the path of the cgroup below the mount.
+	Target string
+	Want   Pinning
 	Writes []Write
 }
 
@@ -41,67 +41,71 @@ func (p *Plan) write(dir, file, value string) {
 //
 // so leftovers are cleared first, children before parents, and then ancestors
 // grow, parents before children.
-func planPin(t tree, container string, want Pinning) (Plan, error) {
-	self := t.find(container)
-	grant, err := unite(self, want)
-	if err != nil {
-		return Plan{}, err
-	}
-	p := Plan{Container: container, Grant: grant}
-	if !want.Mems.IsEmpty() && self.mems != grant.Mems {
-		p.write(container, memsFile, grant.Mems.String())
+func planPin(t tree, target string, want Pinning) (Plan, error) {
+	self := t.find(target)
+	p := Plan{Target: target, Want: want}
+	if !want.Mems.IsEmpty() && self.mems != want.Mems {
+		p.write(target, memsFile, want.Mems.String())
 	}
 	switch {
 	case want.CPUs.IsEmpty():
 		return p, nil
-	case grant.Partition == PartitionNone:
-		if self.cpus != grant.CPUs {
-			p.write(container, cpusFile, grant.CPUs.String())
+	case want.Partition == PartitionNone:
+		if self.state != member || !self.exclusive.IsEmpty() {
+			p.dissolve(t, target)
+		}
+		if self.cpus != want.CPUs {
+			p.write(target, cpusFile, want.CPUs.String())
 		}
 		return p, nil
 	}
-	if err := t.checkFree(container, grant.CPUs); err != nil {
+	if err := t.checkFree(target, want.CPUs); err != nil {
 		return Plan{}, err
 	}
 	p.prune(t)
 	p.grow(t)
 	p.partition(self)
+	p.trim(t, self)
 	return p, nil
 }
 
-// unite adds what an earlier hook gave the container: several devices of one
-// container run one hook each, and a container's cgroup is always fresh.
-func unite(self group, want Pinning) (Pinning, error) {
-	grant := want
-	if !want.Mems.IsEmpty() {
-		grant.Mems = want.Mems.Union(self.mems)
-	}
-	switch {
-	case want.CPUs.IsEmpty():
-	case self.state != member:
-		grant.CPUs = want.CPUs.Union(self.holds())
-		if kind, err := ParsePartition(strings.Fields(self.state)[0]); err == nil {
-			grant.Partition = max(want.Partition, kind)
-		}
-	case want.Partition == PartitionNone:
-		grant.CPUs = want.CPUs.Union(self.cpus)
-	case !self.cpus.IsSubsetOf(want.CPUs):
-		// Taking these too would take CPUs nobody granted; dropping them
-		// would break a claim that asked for no partition.
-		return Pinning{}, fmt.Errorf("%s of the new container is already %s: does another CPU manager run on this node? %w",
-			cpusFile, self.cpus, ErrInUse)
-	}
-	return grant, nil
+// planRelease decides how to give back what a dead cgroup and its ancestors
+// keep, whether it is still there or not. The invariants are those of planPin.
+func planRelease(t tree, dead string) Plan {
+	p := Plan{Target: dead}
+	p.dissolve(t, dead)
+	return p
 }
 
-// checkFree finds who else holds one of cpus. A partition above the container
-// is no rival but must have them all.
-func (t tree) checkFree(container string, cpus cpuset.Set) error {
+// dissolve makes the target a member and leaves its top-level cgroup nothing
+// but the CPUs of the partitions that remain, children before parents.
+func (p *Plan) dissolve(t tree, target string) {
+	t = slices.Clone(t)
+	for i := range t {
+		if t[i].path == target && t[i].state != member {
+			p.write(target, partitionFile, member)
+			t[i].state = member
+		}
+	}
+	top, _, _ := strings.Cut(target, "/")
+	for _, g := range slices.Backward(t) {
+		if g.state != member || !isWithin(g.path, top) {
+			continue
+		}
+		if keep := t.heldBelow(g.path); keep != g.exclusive {
+			p.write(g.path, exclusiveFile, keep.String())
+		}
+	}
+}
+
+// checkFree finds who else holds one of cpus. A partition above the target is
+// no rival but must have them all.
+func (t tree) checkFree(target string, cpus cpuset.Set) error {
 	for _, g := range t {
 		held := g.holds()
 		switch {
-		case g.path == container || g.state == member:
-		case isWithin(container, g.path):
+		case g.path == target || g.state == member:
+		case isWithin(target, g.path):
 			if !cpus.IsSubsetOf(held) {
 				return fmt.Errorf("cpus %s are outside of partition %s, which has %s: %w",
 					cpus.Difference(held), g.path, held, ErrInUse)
@@ -114,17 +118,17 @@ func (t tree) checkFree(container string, cpus cpuset.Set) error {
 	return nil
 }
 
-// prune clears what dead partitions left behind: in the container's own
-// top-level cgroup all of it, elsewhere only the CPUs that are wanted now, as
-// a bare cpuset.cpus.exclusive there may be an administrator's. Without this a
-// leftover at a sibling of an ancestor makes the kernel refuse the write.
+// prune clears what dead partitions left behind: in the target's own top-level
+// cgroup all of it, elsewhere only the CPUs that are wanted now, as a bare
+// cpuset.cpus.exclusive there may be an administrator's. Without this a leftover
+// at a sibling of an ancestor makes the kernel refuse the write.
 func (p *Plan) prune(t tree) {
-	top, _, _ := strings.Cut(p.Container, "/")
+	top, _, _ := strings.Cut(p.Target, "/")
 	for _, g := range slices.Backward(t) {
-		if g.state != member || isWithin(p.Container, g.path) {
+		if g.state != member || isWithin(p.Target, g.path) {
 			continue
 		}
-		keep := g.exclusive.Difference(p.Grant.CPUs)
+		keep := g.exclusive.Difference(p.Want.CPUs)
 		if isWithin(g.path, top) {
 			keep = t.heldBelow(g.path)
 		}
@@ -138,32 +142,54 @@ func (p *Plan) prune(t tree) {
 // new ones. A partition among them has the CPUs already, see checkFree.
 func (p *Plan) grow(t tree) {
 	for _, g := range t {
-		if g.path == p.Container || !isWithin(p.Container, g.path) || g.state != member {
+		if g.path == p.Target || !isWithin(p.Target, g.path) || g.state != member {
 			continue
 		}
-		cpus := t.heldBelow(g.path).Union(p.Grant.CPUs)
+		cpus := t.heldBelow(g.path).Union(p.Want.CPUs)
 		if cpus != g.exclusive {
 			p.write(g.path, exclusiveFile, cpus.String())
 		}
 	}
 }
 
-// partition makes or enlarges the container's own partition. An invalid one
-// does not heal by itself: it becomes a member first.
+// partition makes or changes the target's own partition. An invalid one does
+// not heal by itself: it becomes a member first.
 func (p *Plan) partition(self group) {
-	state, kind := self.state, p.Grant.Partition.String()
+	state, kind := self.state, p.Want.Partition.String()
 	if strings.Contains(state, "invalid") {
-		p.write(p.Container, partitionFile, member)
+		p.write(p.Target, partitionFile, member)
 		state = member
 	}
-	if self.exclusive != p.Grant.CPUs {
-		p.write(p.Container, exclusiveFile, p.Grant.CPUs.String())
+	if self.exclusive != p.Want.CPUs {
+		p.write(p.Target, exclusiveFile, p.Want.CPUs.String())
 	}
-	if self.cpus != p.Grant.CPUs {
-		p.write(p.Container, cpusFile, p.Grant.CPUs.String())
+	if self.cpus != p.Want.CPUs {
+		p.write(p.Target, cpusFile, p.Want.CPUs.String())
 	}
 	if state != kind {
-		p.write(p.Container, partitionFile, kind)
+		p.write(p.Target, partitionFile, kind)
+	}
+}
+
+// trim takes from the ancestors what the target's partition gave up.
+func (p *Plan) trim(t tree, self group) {
+	if self.holds().IsSubsetOf(p.Want.CPUs) {
+		return
+	}
+	t = slices.Clone(t)
+	for i := range t {
+		if t[i].path == p.Target {
+			t[i].exclusive, t[i].state = p.Want.CPUs, p.Want.Partition.String()
+		}
+	}
+	for _, g := range slices.Backward(t) {
+		if g.path == p.Target || !isWithin(p.Target, g.path) || g.state != member {
+			continue
+		}
+		keep := t.heldBelow(g.path)
+		if keep != keep.Union(self.holds()) {
+			p.write(g.path, exclusiveFile, keep.String())
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func Probe(cgroups *os.Root, cpu int) (supported bool, err error) {
 		return false, err
 	}
 	want := Pinning{CPUs: cpuset.New(cpu), Partition: PartitionRoot}
-	err = Pin(cgroups, probeLeaf, want)
+	err = errors.Join(Host{Cgroups: cgroups}.enforce([]decision{{record: record{Cgroup: probeLeaf}, want: want}}, nil)...)
 	if errors.Is(err, ErrNotSupported) {
 		return false, nil
 	}

@@ -30,7 +30,7 @@ type group struct {
 	// state is member, root or isolated, or one of the latter two followed
 	// by " invalid (reason)".
 	state string
-	// cpus and mems are read for partitions and the container only.
+	// cpus and mems are read for partitions and the target only.
 	cpus, mems cpuset.Set
 }
 
@@ -46,29 +46,26 @@ func (g group) holds() cpuset.Set {
 	return g.exclusive
 }
 
-// tree is every cgroup that matters to a plan: the container, its ancestors,
-// and whoever has exclusive CPUs or a partition. Parents come before their
+// tree is every cgroup that matters to a plan: the target, its ancestors, and
+// whoever has exclusive CPUs or a partition. Parents come before their
 // children. A partition is only ever found below cgroups with exclusive CPUs,
 // below a partition, or directly below the mount, so nothing else is walked.
 type tree []group
 
 // readTree takes the snapshot. Cgroups that vanish meanwhile are left out.
-func readTree(cgroups fs.FS, container string) (tree, error) {
-	if !fs.ValidPath(container) || container == "." {
-		return nil, fmt.Errorf("cgroup %q: want a path below the cgroup mount", container)
-	}
-	if err := checkController(cgroups, container); err != nil {
+func readTree(cgroups fs.FS, target string) (tree, error) {
+	if err := checkController(cgroups, target); err != nil {
 		return nil, err
 	}
 	var t tree
-	if err := t.walk(cgroups, ".", container); err != nil {
+	if err := t.walk(cgroups, ".", target); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
 // walk adds the children of dir that matter, and what is below them.
-func (t *tree) walk(cgroups fs.FS, dir, container string) error {
+func (t *tree) walk(cgroups fs.FS, dir, target string) error {
 	entries, err := fs.ReadDir(cgroups, dir)
 	if err != nil {
 		return err
@@ -78,8 +75,8 @@ func (t *tree) walk(cgroups fs.FS, dir, container string) error {
 			continue
 		}
 		child := path.Join(dir, entry.Name())
-		onPath := isWithin(container, child)
-		g, err := readGroup(cgroups, child, child == container)
+		onPath := isWithin(target, child)
+		g, err := readGroup(cgroups, child, child == target)
 		if isGone(err) && !onPath {
 			continue
 		}
@@ -91,17 +88,17 @@ func (t *tree) walk(cgroups fs.FS, dir, container string) error {
 			continue
 		}
 		*t = append(*t, g)
-		if child == container {
-			continue // nobody else's business is below the container
+		if child == target {
+			continue // what is below the target has its CPUs from it
 		}
-		if err := t.walk(cgroups, child, container); err != nil && !(isGone(err) && !onPath) {
+		if err := t.walk(cgroups, child, target); err != nil && !(isGone(err) && !onPath) {
 			return err
 		}
 	}
 	return nil
 }
 
-func readGroup(cgroups fs.FS, name string, isContainer bool) (g group, err error) {
+func readGroup(cgroups fs.FS, name string, isTarget bool) (g group, err error) {
 	g.path = name
 	if g.exclusive, err = readSet(cgroups, path.Join(name, exclusiveFile)); err != nil {
 		return g, err
@@ -109,12 +106,12 @@ func readGroup(cgroups fs.FS, name string, isContainer bool) (g group, err error
 	if g.state, err = readLine(cgroups, path.Join(name, partitionFile)); err != nil {
 		return g, err
 	}
-	if g.state != member || isContainer {
+	if g.state != member || isTarget {
 		if g.cpus, err = readSet(cgroups, path.Join(name, cpusFile)); err != nil {
 			return g, err
 		}
 	}
-	if isContainer {
+	if isTarget {
 		g.mems, err = readSet(cgroups, path.Join(name, memsFile))
 	}
 	return g, err
@@ -123,6 +120,9 @@ func readGroup(cgroups fs.FS, name string, isContainer bool) (g group, err error
 // checkController names the first cgroup on the way to the container that has
 // no cpuset files, and who withholds them.
 func checkController(cgroups fs.FS, container string) error {
+	if !fs.ValidPath(container) || container == "." {
+		return fmt.Errorf("cgroup %q: want a path below the cgroup mount", container)
+	}
 	if _, err := fs.Stat(cgroups, "cgroup.controllers"); err != nil {
 		return fmt.Errorf("no cgroup v2 is mounted here (%w): %w", err, ErrNotSupported)
 	}
@@ -165,6 +165,16 @@ func isWithin(name, dir string) bool {
 // removed, or one without the cpuset controller.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
+}
+
+// hasEnded reports whether err is only that the cgroup was removed meanwhile,
+// not that somebody took the cpuset controller from it.
+func hasEnded(cgroups fs.FS, cgroup string, err error) bool {
+	if !isGone(err) {
+		return false
+	}
+	_, err = fs.Stat(cgroups, cgroup)
+	return isGone(err)
 }
 
 // readLine reads the first line and no further: hundreds of cgroups are read at

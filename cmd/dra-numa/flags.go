@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
+
+// exclusivityAuto is the default of --exclusivity.
+const exclusivityAuto = "auto"
 
 // usageError is a flag or a setting that makes no sense.
 type usageError struct{ error }
@@ -37,6 +41,8 @@ type options struct {
 	machineRoot         string
 	listen              string
 	kubeconfig          string
+	exclusivityMode     string
+	nriSocket           string
 	probe               bool
 	verbosity           int
 }
@@ -56,6 +62,8 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.StringVar(&o.machineRoot, "machine-root", "/", "`directory` that holds sys and proc")
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` of /healthz and /readyz")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; default the service account of the pod")
+	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "who keeps others off the CPUs of claims, a `mode`: kernel, cooperative (the container runtime, over NRI), none, or auto for the first that the node has")
+	flags.StringVar(&o.nriSocket, "nri-socket", "/var/run/nri/nri.sock", "the container runtime's NRI `socket`; empty does without")
 	flags.BoolVar(&o.probe, "probe", false, "only install the hook, probe the kernel for cpuset partitions, and keep the answer for the daemon; needs CAP_SYS_ADMIN")
 	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
 	if err := flags.Parse(args); err != nil {
@@ -90,6 +98,12 @@ func (o *options) validate() error {
 		if !filepath.IsAbs(path.value) {
 			return usagef("--%s %q: want an absolute path", path.flag, path.value)
 		}
+	}
+	if modes := []string{exclusivityAuto, string(driver.ExclusivityKernel), string(driver.ExclusivityCooperative), string(driver.ExclusivityNone)}; !slices.Contains(modes, o.exclusivityMode) {
+		return usagef("--exclusivity %q: allowed are %s", o.exclusivityMode, strings.Join(modes, ", "))
+	}
+	if o.exclusivityMode == string(driver.ExclusivityCooperative) && o.nriSocket == "" {
+		return usagef("--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty")
 	}
 	if o.verbosity < 0 || o.verbosity > 10 {
 		return usagef("-v %d: allowed are 0 to 10", o.verbosity)

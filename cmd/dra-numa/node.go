@@ -14,8 +14,59 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// hookName is the hook below the plugin directory, which the host sees too.
-const hookName = "bin/numa-pin"
+// hookName is the hook in the plugin directory, which the host sees too.
+const hookName = "numa-pin"
+
+// node is the machine, and what the operator withholds of it.
+type node struct {
+	machine   numa.Machine
+	config    driver.Config
+	signature string // of the machine; empty if it cannot be told
+}
+
+func readNode(o options) (n node, err error) {
+	root := os.DirFS(o.machineRoot)
+	n.signature, _ = signature(root) // before: what changes meanwhile is then seen to have
+	if n.machine, err = numa.Read(root); err != nil {
+		return node{}, fmt.Errorf("read machine: %w", err)
+	}
+	bootID, err := readBootID(root)
+	if err != nil {
+		return node{}, err
+	}
+	reserved, err := readReserved(o, n.machine)
+	if err != nil {
+		return node{}, &usageError{err}
+	}
+	n.config = driver.Config{
+		NodeName:            o.nodeName,
+		BootID:              bootID,
+		Reserved:            reserved,
+		ReservedMemoryBytes: o.reservedMemoryBytes,
+		HookPath:            o.hookPath(),
+	}
+	return n, nil
+}
+
+// openDriver loads the checkpoint. It writes nothing.
+func openDriver(o options, n node) (*driver.Driver, error) {
+	state, err := openDir(o.pluginDir(), 0o750)
+	if err != nil {
+		return nil, err
+	}
+	specs, err := openDir(o.cdiDir, 0o755)
+	if err != nil {
+		return nil, err
+	}
+	return driver.Open(n.machine, n.config, state, specs)
+}
+
+func openDir(path string, mode os.FileMode) (*os.Root, error) {
+	if err := os.MkdirAll(path, mode); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(path)
+}
 
 // installHook copies the hook to the host. Containers may be starting: the old
 // file is replaced whole, and only if it differs.

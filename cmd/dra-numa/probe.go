@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -20,61 +21,90 @@ import (
 const probeFile = "exclusivity"
 
 // probe asks the kernel for a partition of a CPU that no claim holds and keeps
-// the answer. If it cannot tell, the zones promise nothing; claims are served
-// all the same.
-func probe(ctx context.Context, o options, config driver.Config, core *driver.Driver) error {
-	answer := driver.ExclusivityNone
-	supported, err := probeKernel(o.cgroupRoot, cdi.LockFile(config.HookPath), core)
+// the answer. If it cannot tell, the answer of this boot stays, and without one
+// the zones promise nothing; claims are served all the same. A daemon may run
+// beside it, so it writes nothing that a daemon writes.
+func probe(ctx context.Context, o options, n node) error {
 	logger := klog.FromContext(ctx)
-	switch {
-	case err != nil:
-		logger.Error(err, "Cpuset partitions cannot be probed, zones publish exclusivity none", "cgroupRoot", o.cgroupRoot)
-	case !supported:
-		logger.Info("Cpuset partitions are not supported, zones publish exclusivity none", "cgroupRoot", o.cgroupRoot)
-	default:
-		answer = driver.ExclusivityKernel
-	}
-	state, err := os.OpenRoot(o.pluginDir())
+	state, err := openDir(o.pluginDir(), 0o750)
 	if err != nil {
 		return err
 	}
 	defer state.Close()
-	return cdi.ReplaceFile(state, probeFile, []byte(config.BootID+" "+string(answer)+"\n"), 0o644)
+	if err := installHook(o.hookSource, state); err != nil {
+		return fmt.Errorf("install pin hook: %w", err)
+	}
+	answer := driver.ExclusivityNone
+	supported, err := probeKernel(o, n)
+	switch {
+	case errors.Is(err, driver.ErrDamaged): // the daemon would not start either
+		return err
+	case err != nil:
+		if answer, err = readProbe(ctx, state, n.config.BootID); err != nil {
+			return err
+		}
+		logger.Error(err, "Cpuset partitions cannot be probed", "cgroupRoot", o.cgroupRoot, "exclusivity", answer)
+	case !supported:
+		logger.Info("Cpuset partitions are not supported", "cgroupRoot", o.cgroupRoot)
+	default:
+		answer = driver.ExclusivityKernel
+	}
+	return cdi.ReplaceFile(state, probeFile, []byte(n.config.BootID+" "+string(answer)+"\n"), 0o644)
 }
 
-func probeKernel(cgroupRoot, lockFile string, core *driver.Driver) (supported bool, err error) {
-	held, err := heldCPUs(cgroupRoot)
-	if err != nil {
-		return false, err
-	}
-	if _, err := core.Recover(nil, held); err != nil { // without the API server: every claim keeps what it has
-		return false, err
-	}
-	cpu, ok := core.IdleCPU()
-	if !ok {
-		return false, errors.New("claims hold every CPU but the reserved one")
-	}
-	cgroups, err := os.OpenRoot(cgroupRoot)
-	if err != nil {
-		return false, err
-	}
-	defer cgroups.Close()
-	unlock, err := pin.Lock(lockFile)
+// probeKernel has the host's lock from the first look to the end: no hook takes
+// the CPU in between.
+func probeKernel(o options, n node) (supported bool, err error) {
+	unlock, err := pin.Lock(cdi.LockFile(n.config.HookPath))
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
+	held, err := heldCPUs(os.DirFS(o.cgroupRoot))
+	if err != nil {
+		return false, err
+	}
+	core, err := openDriver(o, n)
+	if err != nil {
+		return false, err
+	}
+	cpu, ok := idleCPU(n, core.Grants(), held)
+	if !ok {
+		return false, errors.New("claims hold every CPU but the reserved one")
+	}
+	cgroups, err := os.OpenRoot(o.cgroupRoot)
+	if err != nil {
+		return false, err
+	}
+	defer cgroups.Close()
 	return pin.Probe(cgroups, cpu)
+}
+
+// idleCPU is a CPU that no claim and no partition holds. Reserved CPUs come last,
+// and never the first of them: the kernel needs a CPU outside of every partition.
+func idleCPU(n node, grants []driver.Grant, held []driver.Held) (cpu int, ok bool) {
+	free := n.machine.Online
+	for _, grant := range grants {
+		for _, share := range grant.Shares {
+			free = free.Difference(share.CPUs)
+		}
+	}
+	for _, partition := range held {
+		free = free.Difference(partition.CPUs)
+	}
+	if cpu, ok := free.Difference(n.config.Reserved).First(); ok {
+		return cpu, true
+	}
+	spare := n.config.Reserved
+	if housekeeping, ok := spare.First(); ok {
+		spare.Remove(housekeeping)
+	}
+	return spare.Intersection(free).First()
 }
 
 // readProbe returns what this boot's probe found; without one, the zones promise
 // nothing.
-func readProbe(ctx context.Context, o options, bootID string) (driver.Exclusivity, error) {
-	state, err := os.OpenRoot(o.pluginDir())
-	if err != nil {
-		return "", err
-	}
-	defer state.Close()
+func readProbe(ctx context.Context, state *os.Root, bootID string) (driver.Exclusivity, error) {
 	text, err := state.ReadFile(probeFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -84,7 +114,27 @@ func readProbe(ctx context.Context, o options, bootID string) (driver.Exclusivit
 		return driver.ExclusivityKernel, nil
 	}
 	if probed != bootID {
-		klog.FromContext(ctx).Info("No probe of this boot, zones publish exclusivity none; run dra-numa --probe", "bootID", bootID)
+		klog.FromContext(ctx).Info("No probe of this boot, so the kernel is not relied on; run dra-numa --probe", "bootID", bootID)
+	}
+	return driver.ExclusivityNone, nil
+}
+
+// exclusivity is what --exclusivity asks for, as far as the node has it.
+func (o *options) exclusivity(probed driver.Exclusivity) (driver.Exclusivity, error) {
+	switch asked := driver.Exclusivity(o.exclusivityMode); asked {
+	case driver.ExclusivityKernel:
+		if probed != asked {
+			return "", errors.New("--exclusivity=kernel: this node's kernel was not found to have cpuset partitions, which need Linux 6.11 or newer and cgroup v2")
+		}
+		return asked, nil
+	case driver.ExclusivityCooperative, driver.ExclusivityNone:
+		return asked, nil
+	}
+	if probed == driver.ExclusivityKernel {
+		return probed, nil
+	}
+	if info, err := os.Stat(o.nriSocket); err == nil && info.Mode().Type() == fs.ModeSocket {
+		return driver.ExclusivityCooperative, nil
 	}
 	return driver.ExclusivityNone, nil
 }

@@ -2,23 +2,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
+	"sync"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/nri"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// run is the daemon until ctx ends. The order matters: what was granted is known
-// and visible to the runtime before the kubelet can ask for more.
+// run is the daemon until ctx ends. The order matters: another daemon of this
+// node has ended, and what was granted is known and visible to the runtime,
+// before the kubelet can ask for more.
 func run(ctx context.Context, args []string, env func(string) string, stdout io.Writer) error {
 	if len(args) > 0 && args[0] == "checkpoint" {
 		return runCheckpoint(args[1:], stdout)
@@ -28,48 +29,34 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 		return err
 	}
 	setVerbosity(o.verbosity)
-	machine, config, err := readNode(o)
-	if err != nil {
-		return err
-	}
-	core, err := openDriver(o, machine, config)
+	n, err := readNode(o) // a flag that suits no machine must not end the daemon that runs
 	if err != nil {
 		return err
 	}
 	if o.probe {
-		return probe(ctx, o, config, core)
+		return probe(ctx, o, n)
 	}
-	if config.Exclusivity, err = readProbe(ctx, o, config.BootID); err != nil {
-		return err
-	}
-	client, err := newClient(o.kubeconfig)
-	if err != nil {
-		return err
-	}
-	if err := recoverClaims(ctx, o, client, core); err != nil {
-		return err
-	}
-	defer startObserving(ctx, o.cgroupRoot, core)()
+	var readiness kubeletplugin.Readiness
 	fatal := make(chan error, 1)
-	plugin, err := kubeletplugin.Start(ctx, core, kubeletplugin.Options{
-		Client:      client,
-		NodeName:    o.nodeName,
-		PluginDir:   o.pluginDir(),
-		RegistryDir: o.registryDir(),
-		KubeletRoot: o.kubeletRoot,
-		Resources:   driver.Resources(o.nodeName, driver.Devices(machine, config)),
-		Exclusivity: config.Exclusivity,
-		Fatal:       firstOf(fatal),
-	})
-	if err != nil {
-		return err
-	}
-	defer plugin.Stop()
-	stopServing, err := serve(o.listen, plugin.Handler(), firstOf(fatal))
+	stopServing, err := serve(o.listen, readiness.Handler(), firstOf(fatal))
 	if err != nil {
 		return err
 	}
 	defer stopServing()
+	unlock, err := lockInstance(ctx, o.pluginDir(), func() {
+		readiness.Standby("another dra-numa has this node")
+		klog.FromContext(ctx).Info("Waiting: another dra-numa has this node")
+	})
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	defer unlock()
+	readiness.NotReady("what claims hold is being recovered")
+	stop, err := start(ctx, o, &readiness, firstOf(fatal))
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	defer stop()
 	select {
 	case <-ctx.Done():
 		klog.FromContext(ctx).Info("Stopping: claims stay as they are")
@@ -79,60 +66,83 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	}
 }
 
-// readNode reads the machine and what the operator withholds of it.
-func readNode(o options) (numa.Machine, driver.Config, error) {
-	root := os.DirFS(o.machineRoot)
-	machine, err := numa.Read(root)
-	if err != nil {
-		return numa.Machine{}, driver.Config{}, fmt.Errorf("read machine: %w", err)
+// ignoreEnd is for what was cut short because the daemon is to end.
+func ignoreEnd(ctx context.Context, err error) error {
+	if errors.Is(err, ctx.Err()) {
+		return nil
 	}
-	bootID, err := readBootID(root)
+	return err
+}
+
+// start serves the node until stop is called, which waits for all of it to end.
+func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, fatal func(error)) (stop func(), err error) {
+	n, core, err := openNode(ctx, o)
 	if err != nil {
-		return numa.Machine{}, driver.Config{}, err
+		return nil, err
 	}
-	reserved, err := readReserved(o, machine)
+	client, err := newClient(o.kubeconfig)
 	if err != nil {
-		return numa.Machine{}, driver.Config{}, &usageError{err}
+		return nil, err
 	}
-	return machine, driver.Config{
-		NodeName:            o.nodeName,
-		BootID:              bootID,
-		Reserved:            reserved,
-		ReservedMemoryBytes: o.reservedMemoryBytes,
-		HookPath:            o.hookPath(),
+	claims, err := recoverClaims(ctx, o, client, core)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	options := kubeletplugin.Options{
+		Client:      client,
+		Config:      n.config,
+		PluginDir:   o.pluginDir(),
+		RegistryDir: o.registryDir(),
+		CDIDir:      o.cdiDir,
+		KubeletRoot: o.kubeletRoot,
+		Claims:      claims,
+		Readiness:   readiness,
+		Fatal:       fatal,
+	}
+	if o.nriSocket != "" && n.config.Exclusivity != driver.ExclusivityNone {
+		pool := nri.New(nri.Options{Socket: o.nriSocket, Core: core, NodeCPUs: func() cpuset.Set { return core.Machine().Online }})
+		options.Pool = pool
+		running.Go(func() { pool.Run(ctx) })
+	}
+	plugin, err := kubeletplugin.Start(ctx, core, options)
+	if err != nil {
+		cancel()
+		running.Wait()
+		return nil, err
+	}
+	running.Go(func() { newWatcher(o, n, core, plugin).run(ctx) })
+	return func() {
+		cancel()
+		plugin.Stop()
+		running.Wait()
 	}, nil
 }
 
-// openDriver loads the checkpoint and puts the hook and the CDI specs in place.
-func openDriver(o options, machine numa.Machine, config driver.Config) (*driver.Driver, error) {
+// openNode reads the node again, which another daemon may have had for long.
+func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
+	n, err := readNode(o)
+	if err != nil {
+		return node{}, nil, err
+	}
 	state, err := openDir(o.pluginDir(), 0o750)
 	if err != nil {
-		return nil, err
+		return node{}, nil, err
 	}
-	specs, err := openDir(o.cdiDir, 0o755)
-	if err != nil {
-		return nil, err
-	}
+	defer state.Close()
 	if err := installHook(o.hookSource, state); err != nil {
-		return nil, fmt.Errorf("install pin hook: %w", err)
+		return node{}, nil, fmt.Errorf("install pin hook: %w", err)
 	}
-	return driver.Open(machine, config, state, specs)
-}
-
-func openDir(path string, mode os.FileMode) (*os.Root, error) {
-	if err := os.MkdirAll(path, mode); err != nil {
-		return nil, err
-	}
-	return os.OpenRoot(path)
-}
-
-func newClient(kubeconfig string) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	probed, err := readProbe(ctx, state, n.config.BootID)
 	if err != nil {
-		return nil, err
+		return node{}, nil, err
 	}
-	config.UserAgent = "dra-numa"
-	return kubernetes.NewForConfig(config)
+	if n.config.Exclusivity, err = o.exclusivity(probed); err != nil {
+		return node{}, nil, err
+	}
+	core, err := openDriver(o, n)
+	return n, core, err
 }
 
 // firstOf keeps the first error and drops the rest: the daemon ends with it.

@@ -12,6 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
+const testBoot = "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1"
+
 func noEnv(string) string { return "" }
 
 // fakeMachine is one zone with two CPUs, and a hook to install.
@@ -26,7 +28,7 @@ func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
 		"sys/devices/system/node/node0/meminfo":        "Node 0 MemTotal:  1048576 kB\n",
 		"sys/devices/system/cpu/cpu0/topology/core_id": "0\n",
 		"sys/devices/system/cpu/cpu1/topology/core_id": "1\n",
-		"proc/sys/kernel/random/boot_id":               "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1\n",
+		"proc/sys/kernel/random/boot_id":               testBoot + "\n",
 		"hook":                                         "#!hook",
 		"kubelet/plugins/dra.numa/keep":                "",
 	} {
@@ -41,6 +43,7 @@ func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
 	return []string{
 		"--node-name=node-1", "--machine-root=" + dir, "--kubelet-root=" + dir + "/kubelet", "--cdi-dir=" + dir + "/cdi",
 		"--hook-source=" + dir + "/hook", "--cgroup-root=" + dir + "/none", "--kubeconfig=" + dir + "/none",
+		"--listen=127.0.0.1:0",
 	}, dir + "/kubelet/plugins/dra.numa"
 }
 
@@ -58,6 +61,7 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		"--reserved-cpus= ":         `--reserved-cpus: reserved CPUs " ": name at least one of CPUs 0-1`,
 		"--reserved-cpus=x":         `--reserved-cpus: reserved CPUs`,
 		"--kubelet-config=/no/such": "/no/such",
+		"--exclusivity=lots":        `--exclusivity "lots": allowed are auto, kernel, cooperative, none`,
 		"-v=11":                     "-v 11: allowed are 0 to 10",
 		"--no-such-flag":            "no-such-flag",
 		"stray":                     `unexpected argument "stray"`,
@@ -105,7 +109,7 @@ func TestDamagedCheckpointEndsTheDaemon(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{\"version\":1,\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := run(t.Context(), flags, noEnv, &bytes.Buffer{})
+	err := run(t.Context(), append(flags, "--exclusivity=none"), noEnv, &bytes.Buffer{})
 	var usage *usageError
 	if !errors.Is(err, driver.ErrDamaged) || errors.As(err, &usage) || strings.Contains(oneLine(err), "\n") {
 		t.Errorf("error %v, want ErrDamaged", err)

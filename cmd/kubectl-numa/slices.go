@@ -67,7 +67,7 @@ func (p *published) run() error {
 		return err
 	}
 	config.Exclusivity = driver.Exclusivity(p.exclusivity.value)
-	list := resourceSlices(p.nodeName, driver.Devices(machine, config))
+	list := resourceSlices(p.nodeName, driver.Devices(machine, config, nil))
 	if err := p.write(list); err != nil {
 		return &failure{fmt.Errorf("write slices: %w", err)}
 	}

@@ -1,23 +1,37 @@
-// Command numa-pin is the createRuntime hook that a claim's CDI device carries.
-// The runtime runs it on the host after the container's cgroup exists and before
-// its process starts, with the OCI state on standard input. It finds the
-// cgroup, pins it under the host's lock, and ends with an error, which aborts
-// the container, unless the kernel grants exactly what the claim was given.
-// It decides nothing and reads nothing from the container's environment.
+// Command numa-pin makes claims' CPUs exclusive, and keeps them so.
 //
-// Exit status: 0 pinned, 1 not pinned, 2 wrong usage.
+// numa-pin pin is the createRuntime hook that a claim's CDI device carries. The
+// runtime runs it on the host after the container's cgroup exists and before its
+// process starts, with the OCI state on standard input. It finds the cgroup,
+// pins it under the host's lock, and ends with an error, which aborts the
+// container, unless the kernel grants exactly what the claim was given. It
+// decides nothing and reads nothing from the container's environment.
+//
+// numa-pin keep runs as long as the node does: it verifies and repairs what all
+// hooks recorded. When it ends, claims stay as they are.
+//
+// Exit status: 0 pinned, or ended by SIGTERM; 1 not pinned, or cannot keep; 2
+// wrong usage.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 )
 
 func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
 	host := host{proc: "/proc", cgroups: "/sys/fs/cgroup"}
-	os.Exit(exit(run(os.Args[1:], host, os.Stdin), os.Stderr))
+	streams := streams{os.Stdin, os.Stdout, os.Stderr}
+	status := exit(run(ctx, os.Args[1:], host, streams), os.Stderr)
+	stop()
+	os.Exit(status)
 }
 
 // exit says what went wrong in one line and returns the exit status.

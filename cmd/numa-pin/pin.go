@@ -11,34 +11,23 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-const (
-	usage = "want numa-pin pin --claim=NAMESPACE/NAME --cpus=LIST --mems=LIST --partition=root|isolated|none [--lock=FILE]"
+// stateBytes bounds the OCI state; runtimes write about 1 KiB.
+const stateBytes = 1 << 20
 
-	defaultLock = "/run/dra.numa/lock"
-	// stateBytes bounds the OCI state; runtimes write about 1 KiB.
-	stateBytes = 1 << 20
-)
-
-// host is where the kernel's files are: folders of the machine.
-type host struct{ proc, cgroups string }
-
-// usageError is wrong arguments, whatever the machine is like.
-type usageError struct{ reason string }
-
-func (e usageError) Error() string { return e.reason + "; " + usage }
-
-// config is the command line.
+// config is the command line of numa-pin pin.
 type config struct {
-	claim, lock string
-	want        pin.Pinning
+	claim         pin.Claim
+	scope         pin.Scope
+	lock, records string
 }
 
-func run(args []string, host host, stdin io.Reader) error {
-	config, err := parseArgs(args)
-	if err != nil {
-		return usageError{err.Error()}
+// runPin pins the container whose state comes in.
+func runPin(args []string, host host, streams streams) error {
+	config, help, err := parsePin(args, streams.out)
+	if help || err != nil {
+		return err
 	}
-	state, err := readState(stdin)
+	state, err := readState(streams.in)
 	if err != nil {
 		return config.errorf("container", err)
 	}
@@ -52,34 +41,36 @@ func run(args []string, host host, stdin io.Reader) error {
 	return nil
 }
 
-func parseArgs(args []string) (config, error) {
-	var c config
-	if len(args) == 0 || args[0] != "pin" {
-		return c, fmt.Errorf("command %q", args)
-	}
+func parsePin(args []string, out io.Writer) (c config, help bool, err error) {
 	flags := flag.NewFlagSet("pin", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&c.claim, "claim", "", "")
+	flags.StringVar(&c.claim.UID, "uid", "", "")
+	flags.StringVar(&c.claim.Name, "claim", "", "")
 	flags.StringVar(&c.lock, "lock", defaultLock, "")
-	setFlag(flags, "cpus", &c.want.CPUs)
-	setFlag(flags, "mems", &c.want.Mems)
+	flags.StringVar(&c.records, "records", defaultRecords, "")
+	setFlag(flags, "cpus", &c.claim.CPUs)
+	setFlag(flags, "mems", &c.claim.Mems)
+	c.claim.Partition = pin.PartitionRoot
 	flags.Func("partition", "", func(name string) (err error) {
-		c.want.Partition, err = pin.ParsePartition(name)
+		c.claim.Partition, err = pin.ParsePartition(name)
 		return err
 	})
-	c.want.Partition = pin.PartitionRoot
-	if err := flags.Parse(args[1:]); err != nil {
-		return c, err
+	c.scope = pin.ScopeContainer
+	flags.Func("scope", "", func(name string) (err error) {
+		c.scope, err = pin.ParseScope(name)
+		return err
+	})
+	if help, err := parseFlags(flags, args, pinUsage, out); help || err != nil {
+		return c, help, err
 	}
 	switch {
-	case flags.NArg() > 0:
-		return c, fmt.Errorf("argument %q", flags.Arg(0))
-	case c.claim == "":
-		return c, fmt.Errorf("no --claim")
-	case c.want.CPUs.IsEmpty() && c.want.Mems.IsEmpty():
-		return c, fmt.Errorf("neither --cpus nor --mems")
+	case c.claim.UID == "":
+		return c, false, usageError{"no --uid", pinUsage}
+	case c.claim.Name == "":
+		return c, false, usageError{"no --claim", pinUsage}
+	case c.claim.CPUs.IsEmpty() && c.claim.Mems.IsEmpty():
+		return c, false, usageError{"neither --cpus nor --mems", pinUsage}
 	}
-	return c, nil
+	return c, false, nil
 }
 
 func setFlag(flags *flag.FlagSet, name string, set *cpuset.Set) {
@@ -91,21 +82,22 @@ func setFlag(flags *flag.FlagSet, name string, set *cpuset.Set) {
 
 // errorf says what was to be done, for which claim, and why it was not.
 func (c config) errorf(container string, err error) error {
-	return fmt.Errorf("pin %s to %s for claim %s: %w", container, c.want, c.claim, err)
+	return fmt.Errorf("pin %s to %s for claim %s: %w", container, c.claim.Pinning, c.claim.Name, err)
 }
 
 func pinLocked(c config, host host, container string) error {
-	cgroups, err := os.OpenRoot(host.cgroups)
+	opened, err := host.open(c.records)
 	if err != nil {
 		return err
 	}
-	defer cgroups.Close()
+	defer opened.Cgroups.Close()
+	defer opened.Records.Close()
 	unlock, err := pin.Lock(c.lock)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return pin.Pin(cgroups, container, c.want)
+	return pin.Pin(opened, container, c.scope, c.claim)
 }
 
 // state is what the hook needs of the OCI runtime specification's "State".

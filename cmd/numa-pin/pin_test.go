@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // fakeHost has one container whose effective files already say what the kernel
@@ -16,6 +19,8 @@ func fakeHost(t *testing.T) host {
 	dir := t.TempDir()
 	files := map[string]string{
 		"proc/42/cgroup":                               "0::/k/pod/abc\n",
+		"proc/sys/kernel/random/boot_id":               "this-boot\n",
+		"cg/k/pod/abc/cgroup.events":                   "populated 1\nfrozen 0\n",
 		"cg/cgroup.controllers":                        "cpuset\n",
 		"cg/k/pod/abc/cpuset.cpus.effective":           "4-7\n",
 		"cg/k/pod/abc/cpuset.cpus.exclusive.effective": "4-7\n",
@@ -40,13 +45,23 @@ func fakeHost(t *testing.T) host {
 const ociState = `{"ociVersion":"1.2.0","id":"abc","status":"creating","pid":42,"bundle":"/b"}`
 
 func pinArgs(t *testing.T, args ...string) []string {
-	return append([]string{"pin", "--claim=team/job", "--lock=" + t.TempDir() + "/new/lock"}, args...)
+	dir := t.TempDir()
+	return append([]string{
+		"pin", "--uid=u1", "--claim=team/job", "--lock=" + dir + "/new/lock", "--records=" + dir + "/new/pins",
+	}, args...)
+}
+
+// runWith runs a command with this standard input.
+func runWith(host host, state string, args ...string) (stdout string, err error) {
+	var out bytes.Buffer
+	err = run(context.Background(), args, host, streams{strings.NewReader(state), &out, io.Discard})
+	return out.String(), err
 }
 
 func TestPinWritesWhatTheClaimHas(t *testing.T) {
 	host := fakeHost(t)
-	err := run(pinArgs(t, "--cpus=4-7", "--mems=1", "--partition=root"), host, strings.NewReader(ociState))
-	if err != nil {
+	args := pinArgs(t, "--cpus=4-7", "--mems=1", "--partition=root")
+	if _, err := runWith(host, ociState, args...); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
@@ -58,6 +73,79 @@ func TestPinWritesWhatTheClaimHas(t *testing.T) {
 		data, err := fs.ReadFile(os.DirFS(host.cgroups), file)
 		if line, _, _ := strings.Cut(string(data), "\n"); err != nil || line != want {
 			t.Errorf("%s is %q (%v), want %q", file, line, err, want)
+		}
+	}
+}
+
+// In pod scope the pod's cgroup is the partition, and the record says so.
+func TestPinRecords(t *testing.T) {
+	host := fakeHost(t)
+	for name, text := range map[string]string{
+		"cpuset.cpus.effective": "4-7", "cpuset.cpus.exclusive.effective": "4-7", "cgroup.events": "populated 1",
+	} {
+		if err := os.WriteFile(host.cgroups+"/k/pod/"+name, []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	records := t.TempDir() + "/new/pins"
+	args := pinArgs(t, "--cpus=4-7", "--mems=1", "--partition=isolated", "--scope=pod", "--records="+records)
+	if _, err := runWith(host, ociState, args...); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"pod.json": `{"boot":"this-boot","cgroup":"k/pod","scope":"pod","claims":[` +
+			`{"uid":"u1","name":"team/job","cpus":"4-7","mems":"","partition":"isolated"}]}` + "\n",
+		"abc.json": `{"boot":"this-boot","cgroup":"k/pod/abc","scope":"container","claims":[` +
+			`{"uid":"u1","name":"team/job","cpus":"","mems":"1","partition":"none"}]}` + "\n",
+	} {
+		if got, err := os.ReadFile(records + "/" + file); err != nil || string(got) != want {
+			t.Errorf("%s is %s (%v), want %s", file, got, err, want)
+		}
+	}
+	if info, err := os.Stat(records); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("folder of records: %v, %v", info.Mode(), err)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--help"}, "usage: " + pinUsage + "\n       " + keepUsage + "\n"},
+		{[]string{"pin", "-h"}, "usage: " + pinUsage + "\n"},
+		{[]string{"keep", "--help"}, "usage: " + keepUsage + "\n"},
+	} {
+		if got, err := runWith(host{}, "", test.args...); err != nil || got != test.want {
+			t.Errorf("%q prints %q (%v), want %q", test.args, got, err, test.want)
+		}
+	}
+}
+
+func TestKeepEndsWithItsContext(t *testing.T) {
+	host := fakeHost(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var stderr bytes.Buffer
+	args := []string{"keep", "--cgroups=" + host.cgroups, "--lock=" + t.TempDir() + "/lock", "--records=" + t.TempDir() + "/new/pins"}
+	host.cgroups = "/nonexistent"
+	if err := run(ctx, args, host, streams{strings.NewReader(""), io.Discard, &stderr}); err != nil || stderr.Len() > 0 {
+		t.Errorf("keep: %v, stderr %s", err, &stderr)
+	}
+	for _, test := range []struct {
+		args   []string
+		want   string
+		status int
+	}{
+		{[]string{"keep", "--cgroups=/nonexistent", "--records=" + t.TempDir()}, "keep claims: open /nonexistent", 1},
+		{[]string{"keep", "x"}, `argument "x"; want numa-pin keep`, 2},
+		{[]string{"keep", "--cpus=1"}, "-cpus; want numa-pin keep", 2},
+	} {
+		stderr.Reset()
+		_, err := runWith(host, "", test.args...)
+		status := exit(err, &stderr)
+		if got := stderr.String(); status != test.status || !strings.Contains(got, test.want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("%q: exit %d, stderr %s, want %d and %s", test.args, status, got, test.status, test.want)
 		}
 	}
 }
@@ -85,22 +173,25 @@ func TestPinSaysInOneLineWhyNot(t *testing.T) {
 		{"no state", ``, `read OCI state from standard input: `, []string{"--cpus=4-7"}, 1},
 		{"bad list", ociState, `"7-4"`, []string{"--cpus=7-4"}, 2},
 		{"bad partition", ociState, `partition "member": want one of none, root, isolated`, []string{"--cpus=1", "--partition=member"}, 2},
-		{"nothing to do", ociState, `neither --cpus nor --mems; want numa-pin pin --claim=`, nil, 2},
+		{"bad scope", ociState, `scope "shared": want one of container, pod`, []string{"--cpus=1", "--scope=shared"}, 2},
+		{"nothing to do", ociState, `neither --cpus nor --mems; want numa-pin pin --uid=`, nil, 2},
+		{"no uid", ociState, `no --uid`, []string{"--cpus=1", "--uid="}, 2},
 		{"unknown flag", ociState, `-x; want numa-pin pin`, []string{"-x"}, 2},
-		{"help", ociState, `want numa-pin pin`, []string{"-h"}, 2},
 		{"argument", ociState, `argument "x"`, []string{"--cpus=1", "x"}, 2},
 		{"no claim", ociState, `no --claim`, []string{"--cpus=1", "--claim="}, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			status := exit(run(pinArgs(t, test.args...), fakeHost(t), strings.NewReader(test.state)), &stderr)
+			_, err := runWith(fakeHost(t), test.state, pinArgs(t, test.args...)...)
+			status := exit(err, &stderr)
 			if got := stderr.String(); status != test.status || !strings.Contains(got, test.want) || strings.Count(got, "\n") != 1 {
 				t.Errorf("exit %d, want %d, stderr:\n%swant:\n%s", status, test.status, got, test.want)
 			}
 		})
 	}
 	var stderr bytes.Buffer
-	if status := exit(run(nil, host{}, strings.NewReader("")), &stderr); status != 2 {
+	_, err := runWith(host{}, "")
+	if status := exit(err, &stderr); status != 2 {
 		t.Errorf("no command: exit %d, stderr %s", status, &stderr)
 	}
 	if status := exit(nil, &stderr); status != 0 {

@@ -36,7 +36,7 @@ func noDevices(t *testing.T, admin kubernetes.Interface, node string, ofOthers i
 }
 
 // mustAnswer waits for an answer of /readyz and returns it without its newline.
-func mustAnswer(t *testing.T, plugin *kubeletplugin.Plugin, status int, text string) string {
+func mustAnswer(t *testing.T, plugin daemon, status int, text string) string {
 	t.Helper()
 	answer, ok := readyz(plugin, readyTimeout, status, text)
 	if !ok {
@@ -76,7 +76,7 @@ func TestStaticManagerEmptiesThePool(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	installChart(t)
 	root, node := t.TempDir(), "static-manager"
-	plugin := startPlugin(t, admin, asDaemon(t), node, root)
+	plugin := startPlugin(t, admin, asDaemon(t, node), node, root)
 	mustAnswer(t, plugin, http.StatusOK, "ok")
 
 	state := filepath.Join(root, "memory_manager_state")
@@ -100,7 +100,7 @@ func TestAnotherCPUDriverEmptiesThePool(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	installChart(t)
 	node := "two-drivers"
-	plugin := startPlugin(t, admin, asDaemon(t), node, t.TempDir())
+	plugin := startPlugin(t, admin, asDaemon(t, node), node, t.TempDir())
 	mustAnswer(t, plugin, http.StatusOK, "ok")
 
 	slice := &resourceapi.ResourceSlice{
@@ -129,7 +129,7 @@ func TestAnotherCPUDriverEmptiesThePool(t *testing.T) {
 
 func sameZones(t *testing.T, admin kubernetes.Interface, node string) {
 	t.Helper()
-	want := driver.Devices(rigMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel})
+	want := driver.Devices(rigMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, nil)
 	if diff := cmp.Diff(want, nodeDevices(t, admin, node)); diff != "" {
 		t.Errorf("devices (-sent +kept):\n%s", diff)
 	}
@@ -156,7 +156,7 @@ func TestClaimsOnRecordAreLookedUp(t *testing.T) {
 			t.Errorf("delete claim: %v", err)
 		}
 	})
-	answers, err := kubeletplugin.ReadClaims(t.Context(), asDaemon(t), []driver.Grant{
+	answers, err := kubeletplugin.ReadClaims(t.Context(), asDaemon(t, "any"), []driver.Grant{
 		{Namespace: "default", Name: "on-record", UID: claim.UID}, {Namespace: "default", Name: "gone", UID: "uid-2"},
 	})
 	if err != nil {

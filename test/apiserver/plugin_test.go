@@ -25,35 +25,54 @@ import (
 
 const readyTimeout = 30 * time.Second
 
+// daemon is the daemon's plugin and what it is made of.
+type daemon struct {
+	*kubeletplugin.Plugin
+	core      *driver.Driver
+	readiness *kubeletplugin.Readiness
+	dir       string // of its socket
+}
+
 // startPlugin runs the daemon's plugin for a new Node of that name with the
 // rig's machine, as the given client, until the test ends. The kubelet's root
 // directory is a folder that may be empty.
-func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoot string) *kubeletplugin.Plugin {
+func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoot string) daemon {
+	t.Helper()
+	createNode(t, admin, node)
+	config := driver.Config{NodeName: node, BootID: "test", Exclusivity: driver.ExclusivityKernel, HookPath: "/numa-pin"}
+	d := daemon{readiness: &kubeletplugin.Readiness{}, dir: t.TempDir()}
+	var err error
+	if d.core, err = driver.Open(rigMachine(), config, openTemp(t), openTemp(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.core.Recover(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	d.Plugin, err = kubeletplugin.Start(t.Context(), d.core, kubeletplugin.Options{
+		Client:      api,
+		Config:      config,
+		PluginDir:   d.dir,
+		RegistryDir: t.TempDir(),
+		CDIDir:      t.TempDir(),
+		KubeletRoot: kubeletRoot,
+		Readiness:   d.readiness,
+		Fatal:       func(err error) { t.Errorf("plugin cannot go on: %v", err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Stop)
+	return d
+}
+
+// createNode makes a Node until the test ends.
+func createNode(t *testing.T, admin kubernetes.Interface, node string) {
 	t.Helper()
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	if _, err := admin.CoreV1().Nodes().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { removeNode(t, admin, node) })
-	config := driver.Config{NodeName: node, BootID: "test", Exclusivity: driver.ExclusivityKernel, HookPath: "/numa-pin"}
-	d, err := driver.Open(rigMachine(), config, openTemp(t), openTemp(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plugin, err := kubeletplugin.Start(t.Context(), d, kubeletplugin.Options{
-		Client:      api,
-		NodeName:    node,
-		PluginDir:   t.TempDir(),
-		RegistryDir: t.TempDir(),
-		KubeletRoot: kubeletRoot,
-		Resources:   driver.Resources(node, driver.Devices(rigMachine(), config)),
-		Fatal:       func(err error) { t.Errorf("plugin cannot go on: %v", err) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(plugin.Stop)
-	return plugin
 }
 
 func openTemp(t *testing.T) *os.Root {
@@ -87,10 +106,10 @@ func removeNode(t *testing.T, admin kubernetes.Interface, node string) {
 
 // readyz asks the plugin as a probe does, until the answer has the wanted
 // status and text or the wait is over, and returns the last answer.
-func readyz(plugin *kubeletplugin.Plugin, wait time.Duration, status int, text string) (answer string, ok bool) {
+func readyz(plugin daemon, wait time.Duration, status int, text string) (answer string, ok bool) {
 	for deadline := time.Now().Add(wait); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		recorder := httptest.NewRecorder()
-		plugin.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		plugin.readiness.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 		answer = recorder.Body.String()
 		if recorder.Code == status && strings.Contains(answer, text) {
 			return answer, true
@@ -140,12 +159,12 @@ func TestGateOffIsNotReadyAndNamed(t *testing.T) {
 func TestChartGrantsWhatTheDaemonNeeds(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	installChart(t)
-	api := asDaemon(t)
+	api := asDaemon(t, "chart-rights")
 	plugin := startPlugin(t, admin, api, "chart-rights", t.TempDir())
 	if answer, ready := readyz(plugin, readyTimeout, http.StatusOK, "ok"); !ready {
 		t.Fatalf("readyz = %q, want ok", answer)
 	}
-	want := driver.Devices(rigMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel})
+	want := driver.Devices(rigMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, nil)
 	if diff := cmp.Diff(want, nodeDevices(t, admin, "chart-rights")); diff != "" {
 		t.Errorf("devices (-sent +kept):\n%s", diff)
 	}
@@ -183,8 +202,9 @@ func installChart(t *testing.T) {
 	})
 }
 
-// asDaemon returns a client that acts as the chart's service account.
-func asDaemon(t *testing.T) kubernetes.Interface {
+// asDaemon returns a client that acts as the chart's service account in a pod of
+// the node.
+func asDaemon(t *testing.T, node string) kubernetes.Interface {
 	t.Helper()
 	cluster, err := client.New(os.Getenv("APISERVER_KUBECONFIG"))
 	if err != nil {
@@ -194,6 +214,7 @@ func asDaemon(t *testing.T) kubernetes.Interface {
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:dra-numa:dra-driver-numa",
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:dra-numa", "system:authenticated"},
+		Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {node}},
 	}
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -48,7 +48,7 @@ func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node s
 		ReservedMemoryBytes: 64 << 20,
 		Exclusivity:         driver.ExclusivityKernel,
 	}
-	sent = driver.Devices(machine, config)
+	sent = driver.Devices(machine, config, nil)
 	pool := driver.Resources(node, sent).Pools[node]
 	for i, part := range pool.Slices {
 		created, err := api.ResourceV1().ResourceSlices().Create(ctx, &resourceapi.ResourceSlice{

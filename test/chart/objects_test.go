@@ -30,8 +30,9 @@ func TestRolePermitsOnlyWhatIsUsed(t *testing.T) {
 	}
 	// Each is called by k8s.io/dynamic-resource-allocation v0.37: the slice
 	// controller of package resourceslice, and kubeletplugin for the claims.
-	// The daemon's own read-back lists; it looks up recorded claims, and creates
-	// events on its node, and patches the status of claims. The "driver" of a claim
+	// The daemon's own read-back lists; it looks up recorded claims and the pods
+	// that claims are reserved for, creates events on its node and on these pods,
+	// and patches the status of claims. The "driver" of a claim
 	// is what the API server checks then: whose devices, and on which node.
 	want := map[string]string{
 		"resource.k8s.io/resourceslices":        "list watch create update delete",
@@ -39,6 +40,7 @@ func TestRolePermitsOnlyWhatIsUsed(t *testing.T) {
 		"resource.k8s.io/resourceclaims/status": "patch",
 		"resource.k8s.io/resourceclaims/driver": "associated-node:patch dra.numa",
 		"/nodes":                                "get",
+		"/pods":                                 "get",
 		"events.k8s.io/events":                  "create",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -46,9 +48,10 @@ func TestRolePermitsOnlyWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestDaemonIsUnprivileged: what making a partition takes, only the probe has,
-// and it ends before the daemon starts.
-func TestDaemonIsUnprivileged(t *testing.T) {
+// TestOnlyTheDaemonTalksAndOnlyOthersMayPartition: what making a partition takes
+// has the probe, which ends before the daemon starts, and the keeper, which has
+// no token of the API server.
+func TestOnlyTheDaemonTalksAndOnlyOthersMayPartition(t *testing.T) {
 	pod := object[appsv1.DaemonSet](t, mustRender(t), "DaemonSet").Spec.Template.Spec
 	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
 		t.Error("the pod shares a namespace with the host")
@@ -64,6 +67,20 @@ func TestDaemonIsUnprivileged(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, pod.Containers[0].SecurityContext); diff != "" {
 		t.Errorf("security context (-want +got):\n%s", diff)
+	}
+	want.Capabilities.Add = []corev1.Capability{"SYS_ADMIN"}
+	if diff := cmp.Diff(want, pod.Containers[1].SecurityContext); diff != "" {
+		t.Errorf("security context of the keeper (-want +got):\n%s", diff)
+	}
+	if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+		t.Error("every container of the pod has the token of the API server")
+	}
+	for _, container := range append(pod.InitContainers, pod.Containers[1:]...) {
+		for _, mount := range container.VolumeMounts {
+			if mount.Name == "token" {
+				t.Errorf("container %s has the token of the API server", container.Name)
+			}
+		}
 	}
 	want.Capabilities.Add = []corev1.Capability{"SYS_ADMIN", "DAC_OVERRIDE"}
 	if diff := cmp.Diff(want, pod.InitContainers[0].SecurityContext); diff != "" {
@@ -92,7 +109,10 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		}},
 	} {
 		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set...), "DaemonSet").Spec.Template.Spec
-		daemon := append([]string{tc.root + " at " + tc.root + " read-only HostToContainer", "/sys/fs/cgroup at /host/cgroup read-only"}, tc.want...)
+		daemon := append([]string{
+			tc.root + " at " + tc.root + " read-only HostToContainer", "/sys/fs/cgroup at /host/cgroup read-only",
+			"/var/run/nri at /host/nri read-only", "token (no host path) at /var/run/secrets/kubernetes.io/serviceaccount read-only",
+		}, tc.want...)
 		slices.Sort(daemon)
 		if diff := cmp.Diff(daemon, mounts(pod, pod.Containers[0])); diff != "" {
 			t.Errorf("host paths with %q (-want +got):\n%s", tc.set, diff)
@@ -101,6 +121,12 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		slices.Sort(probe)
 		if diff := cmp.Diff(probe, mounts(pod, pod.InitContainers[0])); diff != "" {
 			t.Errorf("host paths of the probe with %q (-want +got):\n%s", tc.set, diff)
+		}
+		state := tc.root + "/plugins/dra.numa"
+		keeper := []string{"/sys/fs/cgroup at /host/cgroup", state + " at " + state}
+		slices.Sort(keeper)
+		if diff := cmp.Diff(keeper, mounts(pod, pod.Containers[1])); diff != "" {
+			t.Errorf("host paths of the keeper with %q (-want +got):\n%s", tc.set, diff)
 		}
 	}
 }
@@ -111,7 +137,7 @@ func mounts(pod corev1.PodSpec, container corev1.Container) (lines []string) {
 	host := map[string]string{}
 	for _, volume := range pod.Volumes {
 		if volume.HostPath == nil {
-			lines = append(lines, volume.Name+" is no host path")
+			host[volume.Name] = volume.Name + " (no host path)"
 			continue
 		}
 		host[volume.Name] = volume.HostPath.Path
@@ -130,13 +156,10 @@ func mounts(pod corev1.PodSpec, container corev1.Container) (lines []string) {
 	return lines
 }
 
-func TestDaemonRunsOnTaintedNodesAndNeverTwice(t *testing.T) {
+func TestDaemonRunsOnTaintedNodes(t *testing.T) {
 	spec := object[appsv1.DaemonSet](t, mustRender(t), "DaemonSet").Spec
 	if diff := cmp.Diff([]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, spec.Template.Spec.Tolerations); diff != "" {
 		t.Errorf("tolerations (-want +got):\n%s", diff)
-	}
-	if surge := spec.UpdateStrategy.RollingUpdate.MaxSurge; surge == nil || surge.String() != "0" {
-		t.Errorf("maxSurge = %v, want 0", surge)
 	}
 	for key, value := range spec.Selector.MatchLabels {
 		if spec.Template.Labels[key] != value {

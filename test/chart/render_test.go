@@ -107,7 +107,8 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 			"image.repository=registry.example:5000/numa", "image.tag=v1.2.3", "image.pullPolicy=Always",
 			`reservedCPUs=0-1\,8`, "reservedMemory=256Mi", "kubelet.root=/data/kubelet", "kubelet.configFile=/etc/kubelet.yaml",
 			"verbosity=5", "priorityClassName=", "nodeSelector.numa=yes", "tolerations[0].key=gpu",
-			"tolerations[0].operator=Exists", "maxUnavailable=3", "resources.limits.memory=1Gi",
+			"tolerations[0].operator=Exists", "updateStrategy.maxUnavailable=0", "updateStrategy.maxSurge=25%",
+			"resources.limits.memory=1Gi", "keeper.resources.limits.memory=32Mi", "exclusivity=kernel", "nri.enabled=false",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,23 +132,26 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 
 func TestNonsenseIsOneClearLine(t *testing.T) {
 	for set, want := range map[string]string{
-		"reservedCPUs=all":         `- at '/reservedCPUs': 'all' does not match pattern`,
-		"reservedCPUs=-1":          `- at '/reservedCPUs': minimum: got -1, want 0`,
-		`reservedCPUs=3\,\,4`:      `- at '/reservedCPUs': '3,,4' does not match pattern`,
-		"reservedCPUs=0-3:1/2":     `- at '/reservedCPUs': '0-3:1/2' does not match pattern`,
-		"reservedMemory=1GB":       `- at '/reservedMemory': '1GB' does not match pattern`,
-		"kubelet.root=var/lib":     `- at '/kubelet/root': 'var/lib' does not match pattern`,
-		"kubelet.root=/a/":         `- at '/kubelet/root': '/a/' does not match pattern`,
-		"kubelet.configFile=x":     `- at '/kubelet/configFile': 'x' does not match pattern`,
-		"kubelet.rootDir=/x":       `- at '/kubelet': additional properties 'rootDir' not allowed`,
-		"image.repository=Bad Ref": `- at '/image/repository': 'Bad Ref' does not match pattern`,
-		"image.tag=a:b":            `- at '/image/tag': 'a:b' does not match pattern`,
-		"image.pullPolicy=always":  `- at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'`,
-		"maxUnavailable=0":         `- at '/maxUnavailable': minimum: got 0, want 1`,
-		"maxUnavailable=0%":        `- at '/maxUnavailable': '0%' does not match pattern`,
-		"verbosity=11":             `- at '/verbosity': maximum: got 11, want 10`,
-		"nodeSelector=x":           `- at '/nodeSelector': got string, want object`,
-		"reservedCpus=0":           `- at '': additional properties 'reservedCpus' not allowed`,
+		"reservedCPUs=all":                   `- at '/reservedCPUs': 'all' does not match pattern`,
+		"reservedCPUs=-1":                    `- at '/reservedCPUs': minimum: got -1, want 0`,
+		`reservedCPUs=3\,\,4`:                `- at '/reservedCPUs': '3,,4' does not match pattern`,
+		"reservedCPUs=0-3:1/2":               `- at '/reservedCPUs': '0-3:1/2' does not match pattern`,
+		"reservedMemory=1GB":                 `- at '/reservedMemory': '1GB' does not match pattern`,
+		"kubelet.root=var/lib":               `- at '/kubelet/root': 'var/lib' does not match pattern`,
+		"kubelet.root=/a/":                   `- at '/kubelet/root': '/a/' does not match pattern`,
+		"kubelet.configFile=x":               `- at '/kubelet/configFile': 'x' does not match pattern`,
+		"kubelet.rootDir=/x":                 `- at '/kubelet': additional properties 'rootDir' not allowed`,
+		"image.repository=Bad Ref":           `- at '/image/repository': 'Bad Ref' does not match pattern`,
+		"image.tag=a:b":                      `- at '/image/tag': 'a:b' does not match pattern`,
+		"image.pullPolicy=always":            `- at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'`,
+		"exclusivity=shared":                 `- at '/exclusivity': value must be one of 'auto', 'kernel', 'cooperative', 'none'`,
+		"nri.socketDir=run/nri":              `- at '/nri/socketDir': 'run/nri' does not match pattern`,
+		"maxUnavailable=1":                   `- at '': additional properties 'maxUnavailable' not allowed`,
+		"updateStrategy.maxUnavailable=-1":   `- at '/updateStrategy/maxUnavailable': minimum: got -1, want 0`,
+		"updateStrategy.maxUnavailable=101%": `- at '/updateStrategy/maxUnavailable': '101%' does not match pattern`,
+		"verbosity=11":                       `- at '/verbosity': maximum: got 11, want 10`,
+		"nodeSelector=x":                     `- at '/nodeSelector': got string, want object`,
+		"reservedCpus=0":                     `- at '': additional properties 'reservedCpus' not allowed`,
 	} {
 		stdout, stderr, err := render(t, set)
 		var lines []string

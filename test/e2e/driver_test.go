@@ -14,6 +14,12 @@ import (
 // driverProcess is the command name of the driver's process.
 const driverProcess = "dra-numa"
 
+// The keeper: its command name and first argument.
+const (
+	keeperProcess  = "numa-pin"
+	keeperArgument = "keep"
+)
+
 // nowhere is the label of no node.
 const nowhere = "dra.numa/e2e-nowhere"
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"strconv"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -46,10 +47,29 @@ var _ = Describe("two pods with a claim each and one without", Ordered, func() {
 		}
 	})
 
+	It("tell each container its devices in a file (KEP-5304)", func(ctx context.Context) {
+		for _, pod := range []*corev1.Pod{alpha, beta} {
+			text, err := observer.Run(ctx, `cat "/proc/$1/root/var/run/kubernetes.io/dra-device-attributes/resourceclaims/$2/zone/$3-metadata.json"`,
+				strconv.Itoa(inKernel(held, pod).PID), pod.Name, driverName)
+			Expect(err).NotTo(HaveOccurred())
+			device := claimOf(ctx, pod).Status.Allocation.Devices.Results[0].Device
+			Expect(text).To(ContainSubstring(strconv.Quote(device)), "device metadata in pod %s", pod.Name)
+		}
+	})
+
 	It("say in the claim's status what the kernel holds for them", func(ctx context.Context) {
 		for _, pod := range []*corev1.Pod{alpha, beta} {
 			process := inKernel(held, pod)
 			expectStatus(ctx, pod, claimData{CPUs: process.CPUs.String(), Mems: process.Mems.String(), Partition: process.Partition})
+		}
+	})
+
+	It("are known to the kernel only: the cgroup of every other container stays as it was", func() {
+		for _, process := range held.Processes {
+			if process.Cgroup == inKernel(held, alpha).Cgroup || process.Cgroup == inKernel(held, beta).Cgroup {
+				continue
+			}
+			Expect(process.OwnCPUs.String()).To(BeEmpty(), "cpuset.cpus of %s", process.Cgroup)
 		}
 	})
 

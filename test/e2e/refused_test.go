@@ -17,8 +17,9 @@ var _ = Describe("a claim whose CPUs another cgroup of the node holds", func() {
 
 		core := request{cpus: int64(zone.threadsPerCore), zone: zone.id}
 		pod := createClaimed(ctx, namespace, claimPod("blocked", core), core)
+		// The daemon says so, or the hook if the daemon has not seen it yet.
 		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).
-			Should(ContainElement(ContainSubstring("numa-pin: error: pin container ")), "events of pod %s", pod.Name)
+			Should(ContainElement(MatchRegexp("numa-pin: error: pin container |cpus .* are held by cgroup ")), "events of pod %s", pod.Name)
 		s := snapshot(ctx)
 		for _, process := range s.Processes {
 			Expect(process.CPUs.Overlaps(cpus)).To(BeFalse(), "process %d of %s may run on the blocked %s", process.PID, process.Cgroup, cpus)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// containerName is the name of every test pod's only container.
+// containerName is the name of every test pod's first or only container.
 const containerName = "main"
 
 // anyZone lets the scheduler choose.
@@ -63,13 +63,18 @@ func plainPod(name string) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			NodeSelector:                  map[string]string{corev1.LabelHostname: node.name},
 			TerminationGracePeriodSeconds: &second,
-			Containers: []corev1.Container{{
-				Name:            containerName,
-				Image:           *image,
-				ImagePullPolicy: corev1.PullIfNotPresent,
-				Command:         []string{"/bin/sleep", "2147483647"},
-			}},
+			Containers:                    []corev1.Container{plainContainer(containerName)},
 		},
+	}
+}
+
+// plainContainer is a container that sleeps.
+func plainContainer(name string) corev1.Container {
+	return corev1.Container{
+		Name:            name,
+		Image:           *image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         []string{"/bin/sleep", "2147483647"},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -29,18 +30,61 @@ func (o *Observer) Kill(ctx context.Context, pid int) error {
 	return err
 }
 
-// KillNamed sends SIGKILL to every process whose command name, at most 15
-// characters, is exactly this one. It is an error if there is none.
+// KillNamed is KillCommand for any argument. It is an error if there is no such
+// process.
 func (o *Observer) KillNamed(ctx context.Context, name string) error {
-	_, err := o.Run(ctx, `
-		killed=
-		for file in /proc/[0-9]*/comm; do
-			read -r comm <"$file" || continue
+	killed, err := o.KillCommand(ctx, name, "")
+	if err == nil && killed == 0 {
+		err = fmt.Errorf("kill %s: no process has that name", name)
+	}
+	return err
+}
+
+// commandsScript lists the processes of a command name and, unless it is empty,
+// with that first argument.
+const commandsScript = `
+	commands() {
+		for folder in /proc/[0-9]*; do
+			read -r comm <"$folder/comm" || continue
 			[ "$comm" = "$1" ] || continue
-			pid=${file#/proc/}
-			kill -9 "${pid%/comm}" && killed=yes
+			[ -z "$2" ] || [ "$(tr '\0' '\n' <"$folder/cmdline" | sed -n 2p)" = "$2" ] || continue
+			echo "${folder#/proc/}"
 		done 2>/dev/null
-		[ -n "$killed" ] || { echo "no process is named $1" >&2; exit 1; }`, name)
+	}
+`
+
+// KillCommand sends SIGKILL to every process with this command name, at most 15
+// characters, and this first argument, where "" stands for any. It returns how
+// many there are; they are killed a second later, as without kubelet and container
+// runtime nobody would hear the answer.
+func (o *Observer) KillCommand(ctx context.Context, name, argument string) (int, error) {
+	out, err := o.Run(ctx, commandsScript+`found=$(commands "$1" "$2")
+		{ sleep 1; [ -z "$found" ] || kill -9 $found; } </dev/null >/dev/null 2>&1 &
+		echo $found`, name, argument)
+	return len(strings.Fields(out)), err
+}
+
+// KillNext sends SIGKILL to the processes that KillCommand would find as soon as
+// there is one, for some time from now on. It returns at once.
+func (o *Observer) KillNext(ctx context.Context, name, argument string, within time.Duration) error {
+	_, err := o.Run(ctx, commandsScript+`{
+		tries=0
+		while [ $tries -lt "$3" ]; do
+			tries=$((tries + 1))
+			found=$(commands "$1" "$2")
+			[ -z "$found" ] || { kill -9 $found; break; }
+			sleep 0.05
+		done
+	} </dev/null >/dev/null 2>&1 &`, name, argument, strconv.FormatInt(int64(within/(100*time.Millisecond)), 10))
+	return err
+}
+
+// KillIn sends SIGKILL to every process with this command name whose cgroup has
+// the text in its path, as that of a pod has the pod's uid.
+func (o *Observer) KillIn(ctx context.Context, cgroup, name string) error {
+	_, err := o.Run(ctx, commandsScript+`for pid in $(commands "$2" ""); do
+		grep -qF -e "$1" -e "$(echo "$1" | tr - _)" "/proc/$pid/cgroup" && kill -9 "$pid"
+	done; exit 0`, cgroup, name)
 	return err
 }
 
@@ -89,4 +133,85 @@ func (o *Observer) Block(ctx context.Context, cpus cpuset.Set) error {
 func (o *Observer) Unblock(ctx context.Context) error {
 	_, err := o.Run(ctx, `[ ! -d "$1" ] || { [ ! -d "$1/holder" ] || rmdir "$1/holder"; rmdir "$1"; }`, blockerCgroup)
 	return err
+}
+
+// SetClock sets the node's clock, to the second.
+func (o *Observer) SetClock(ctx context.Context, now time.Time) error {
+	_, err := o.Run(ctx, `date -s "@$1" >/dev/null`, strconv.FormatInt(now.Unix(), 10))
+	return err
+}
+
+// Systemd reports whether systemd is what runs as PID 1 of the node.
+func (o *Observer) Systemd(ctx context.Context) (bool, error) {
+	name, err := o.Run(ctx, "cat /proc/1/comm")
+	return strings.TrimSpace(name) == "systemd", err
+}
+
+// Memory returns the resident memory, in bytes, of the processes that KillCommand
+// would find.
+func (o *Observer) Memory(ctx context.Context, name, argument string) ([]int64, error) {
+	out, err := o.Run(ctx, commandsScript+`for pid in $(commands "$1" "$2"); do
+		while read -r key value unit; do
+			[ "$key" != VmRSS: ] || echo "$value"
+		done <"/proc/$pid/status"
+	done; exit 0`, name, argument)
+	if err != nil {
+		return nil, err
+	}
+	var sizes []int64
+	for _, text := range strings.Fields(out) {
+		kib, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("parse resident memory of %s: %w", name, err)
+		}
+		sizes = append(sizes, kib<<10)
+	}
+	return sizes, nil
+}
+
+// WriteCgroup writes to a file of a cgroup, which is given with a leading slash.
+func (o *Observer) WriteCgroup(ctx context.Context, cgroup, file, value string) error {
+	_, err := o.Run(ctx, `echo "$3" >"$1/$2"`, cgroupRoot+cgroup, file, value)
+	return err
+}
+
+// ReadCgroup returns the first line of a file of a cgroup, which is given with a
+// leading slash.
+func (o *Observer) ReadCgroup(ctx context.Context, cgroup, file string) (string, error) {
+	text, err := o.Run(ctx, `read -r line <"$1/$2" && echo "$line"`, cgroupRoot+cgroup, file)
+	return strings.TrimSpace(text), err
+}
+
+// SetHugepages sets how many hugepages of 2 MiB a NUMA node has.
+func (o *Observer) SetHugepages(ctx context.Context, node, count int) error {
+	_, err := o.Run(ctx, `echo "$2" >"/sys/devices/system/node/node$1/hugepages/hugepages-2048kB/nr_hugepages"`,
+		strconv.Itoa(node), strconv.Itoa(count))
+	return err
+}
+
+// SetOnline brings CPUs online or takes them offline. One that is so already is
+// no error.
+func (o *Observer) SetOnline(ctx context.Context, cpus cpuset.Set, online bool) error {
+	args := []string{"0"}
+	if online {
+		args[0] = "1"
+	}
+	for cpu := range cpus.All() {
+		args = append(args, strconv.Itoa(cpu))
+	}
+	_, err := o.Run(ctx, `online=$1; shift
+		for cpu; do echo "$online" >"/sys/devices/system/cpu/cpu$cpu/online" || exit; done`, args...)
+	return err
+}
+
+// SetCPUManager changes the policy of the kubelet's CPU manager, in the
+// configuration file that the rig's kubelet reads, and restarts the kubelet.
+func (o *Observer) SetCPUManager(ctx context.Context, from, to string) error {
+	_, err := o.Run(ctx, `cd /proc/1/root/var/lib/kubelet &&
+		sed -i "s/^cpuManagerPolicy: $1$/cpuManagerPolicy: $2/" config.yaml && grep -q "^cpuManagerPolicy: $2$" config.yaml &&
+		rm -f cpu_manager_state`, from, to)
+	if err != nil {
+		return fmt.Errorf("set CPU manager policy %s: %w", to, err)
+	}
+	return o.KillNamed(ctx, "kubelet")
 }

@@ -56,18 +56,41 @@ func Start(ctx context.Context, client kubernetes.Interface, config *rest.Config
 		return nil, fmt.Errorf("create observer of node %s: %w", node, err)
 	}
 	o := &Observer{client: client, config: config, pod: pod}
-	err = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		current, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+	return o, o.wait(ctx, 0)
+}
+
+// wait waits until the observer's container runs and has been restarted so often.
+func (o *Observer) wait(ctx context.Context, restarts int32) error {
+	pods := o.client.CoreV1().Pods(o.pod.Namespace)
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		current, err := pods.Get(ctx, o.pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
 		o.pod = current
-		return current.Status.Phase == corev1.PodRunning, nil
+		for _, status := range current.Status.ContainerStatuses {
+			return status.State.Running != nil && status.RestartCount >= restarts, nil
+		}
+		return false, nil
 	})
 	if err != nil {
-		return o, fmt.Errorf("wait for observer %s of node %s: %w", pod.Name, node, err)
+		return fmt.Errorf("wait for observer %s of node %s: %w", o.pod.Name, o.pod.Spec.NodeName, err)
 	}
-	return o, nil
+	return nil
+}
+
+// Reboot restarts the node without a word to anything on it, and waits until the
+// observer runs there again.
+func (o *Observer) Reboot(ctx context.Context) error {
+	restarts := int32(1)
+	for _, status := range o.pod.Status.ContainerStatuses {
+		restarts += status.RestartCount
+	}
+	_, err := o.Run(ctx, `sync; { sleep 1; echo b >/proc/sysrq-trigger; } </dev/null >/dev/null 2>&1 &`)
+	if err != nil {
+		return fmt.Errorf("reboot node %s: %w", o.pod.Spec.NodeName, err)
+	}
+	return o.wait(ctx, restarts)
 }
 
 func observerPod(node, image string) *corev1.Pod {

@@ -88,6 +88,8 @@ func (p *Process) add(key, value string) (err error) {
 		p.CPUs, err = cpuset.Parse(value)
 	case "mems":
 		p.Mems, err = cpuset.Parse(value)
+	case "own-cpus":
+		p.OwnCPUs, err = cpuset.Parse(value)
 	case "effective-cpus":
 		p.EffectiveCPUs, err = cpuset.Parse(value)
 	case "effective-mems":

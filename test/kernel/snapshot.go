@@ -36,6 +36,9 @@ type Process struct {
 	Cgroup string
 	// CPUs and Mems are Cpus_allowed_list and Mems_allowed_list of the process.
 	CPUs, Mems cpuset.Set
+	// OwnCPUs is cpuset.cpus of the cgroup: what somebody wrote there, empty if
+	// nobody did.
+	OwnCPUs cpuset.Set
 	// EffectiveCPUs and EffectiveMems are cpuset.cpus.effective and
 	// cpuset.mems.effective of the cgroup.
 	EffectiveCPUs, EffectiveMems cpuset.Set

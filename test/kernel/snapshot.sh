@@ -47,6 +47,7 @@ for file in $(grep -ls kubepods /proc/[0-9]*/cgroup); do
 	echo "process $pid"
 	echo "cgroup $cgroup"
 	status "$pid"
+	show own-cpus "$tree$cgroup/cpuset.cpus"
 	show effective-cpus "$tree$cgroup/cpuset.cpus.effective"
 	show effective-mems "$tree$cgroup/cpuset.mems.effective"
 	show exclusive-cpus "$tree$cgroup/cpuset.cpus.exclusive"

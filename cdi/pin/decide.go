@@ -1,0 +1,129 @@
+package pin
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// decision is what the cgroup of one live record should have.
+type decision struct {
+	record
+	want       Pinning
+	downgraded bool // its claim has another user elsewhere: no partition until that is gone
+}
+
+// decide is what all live records together come to, in their order: each cgroup
+// has what its claims give, but
+//
+//	CPUs of a claim are in at most one partition, and in none while somebody
+//	outside of that partition uses them
+//
+// so where a claim is in two pods, neither has a partition.
+func decide(live []record) []decision {
+	var list []decision
+	for i, r := range live {
+		d := decision{record: r, want: r.wish()}
+		for j, other := range live {
+			if i != j && d.want.Partition != PartitionNone && sharesCPUs(r, other) && !contend(r, other) {
+				d.downgraded = true
+			}
+		}
+		if d.downgraded {
+			d.want.Partition = PartitionNone
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// sharesCPUs reports whether a claim gives CPUs to both.
+func sharesCPUs(a, b record) bool {
+	return slices.ContainsFunc(a.Claims, func(c Claim) bool {
+		return !c.CPUs.IsEmpty() && slices.ContainsFunc(b.Claims, func(d Claim) bool {
+			return d.UID == c.UID && !d.CPUs.IsEmpty()
+		})
+	})
+}
+
+// contend reports whether two records with a common claim cannot both be: in
+// one pod each is told that it is the only user.
+func contend(a, b record) bool {
+	return a.pod() == b.pod() && a.wish().Partition != PartitionNone && b.wish().Partition != PartitionNone
+}
+
+// admit returns the records that a container's hook has to write: those of live
+// that are about its cgroups, or new ones, with the claim added. It is an error
+// if another container of the pod still has CPUs that this one is to have alone.
+func admit(live []record, boot, container string, scope Scope, claim Claim) ([]record, error) {
+	var admitted []record
+	for _, fresh := range wishes(boot, container, scope, claim) {
+		for _, r := range live {
+			if r.Cgroup == fresh.Cgroup && r.Scope == fresh.Scope {
+				fresh = r.with(fresh.Claims[0])
+			}
+		}
+		for _, r := range live {
+			switch {
+			case r.Cgroup == fresh.Cgroup && r.Scope != fresh.Scope:
+				return nil, fmt.Errorf("cgroup %s has a record of scope %s, not %s: %w", r.Cgroup, r.Scope, fresh.Scope, ErrInUse)
+			case r.Cgroup == fresh.Cgroup:
+			case r.file() == fresh.file():
+				return nil, fmt.Errorf("record %s is about cgroup %s: %w", r.file(), r.Cgroup, ErrInUse)
+			case sharesCPUs(r, fresh) && contend(r, fresh):
+				return nil, fmt.Errorf("cgroup %s of the same pod has the claim: %w", r.Cgroup, ErrInUse)
+			}
+		}
+		admitted = append(admitted, fresh)
+	}
+	return admitted, nil
+}
+
+// wishes splits what a hook was told: in pod scope the CPUs go to the pod's
+// cgroup and the memory nodes to the container's, as the containers of a pod
+// may differ in them.
+func wishes(boot, container string, scope Scope, claim Claim) []record {
+	if claim.CPUs.IsEmpty() {
+		claim.Partition = PartitionNone
+	}
+	if scope != ScopePod || claim.CPUs.IsEmpty() {
+		return []record{{boot, container, ScopeContainer, []Claim{claim}}}
+	}
+	pod, own := claim, claim
+	pod.Mems = cpuset.Set{}
+	list := []record{{boot, path.Dir(container), ScopePod, []Claim{pod}}}
+	if !own.Mems.IsEmpty() {
+		own.Pinning = Pinning{Mems: own.Mems}
+		list = append(list, record{boot, container, ScopeContainer, []Claim{own}})
+	}
+	return list
+}
+
+// replaced returns live with the admitted records in place of, or beside, the
+// ones that are there.
+func replaced(live, admitted []record) []record {
+	list := slices.Clone(live)
+	for _, r := range admitted {
+		i := slices.IndexFunc(list, func(old record) bool { return old.Cgroup == r.Cgroup })
+		if i < 0 {
+			list = append(list, r)
+		} else {
+			list[i] = r
+		}
+	}
+	return list
+}
+
+// touched returns the decisions about the admitted records, and about those that
+// have a claim in common with them: a killed hook may have recorded and not yet
+// taken their partition.
+func touched(all []decision, admitted []record) (list []decision) {
+	for _, d := range all {
+		if slices.ContainsFunc(admitted, func(r record) bool { return r.Cgroup == d.Cgroup || sharesCPUs(r, d.record) }) {
+			list = append(list, d)
+		}
+	}
+	return list
+}

@@ -1,0 +1,153 @@
+package pin
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Scope says whose cgroup becomes the partition of a share of a claim.
+type Scope string
+
+const (
+	// ScopeContainer is the cgroup of the container: at any time at most one
+	// container uses the share.
+	ScopeContainer Scope = "container"
+	// ScopePod is the parent of the container's cgroup: every container that can
+	// run at the same time as a user of the share uses it.
+	ScopePod Scope = "pod"
+)
+
+// ParseScope reads container or pod.
+func ParseScope(name string) (Scope, error) {
+	switch scope := Scope(name); scope {
+	case ScopeContainer, ScopePod:
+		return scope, nil
+	}
+	return "", fmt.Errorf("scope %q: want one of container, pod", name)
+}
+
+// ClaimRef names a claim: its UID and its namespace/name.
+type ClaimRef struct {
+	UID  string `json:"uid"`
+	Name string `json:"name"`
+}
+
+// Claim is what one claim gives a cgroup.
+type Claim struct {
+	ClaimRef
+	Pinning
+}
+
+// record is what hooks were told about one cgroup. It is written before the
+// first write to the kernel, so that whatever a killed hook left has an owner.
+type record struct {
+	// Boot is the boot that the record was made in: a pod's cgroup has the same
+	// path after a reboot, but its claims may have other CPUs.
+	Boot   string  `json:"boot"`
+	Cgroup string  `json:"cgroup"` // below the mount
+	Scope  Scope   `json:"scope"`
+	Claims []Claim `json:"claims"` // ascending by UID, each once
+}
+
+const recordSuffix = ".json"
+
+// file is the name of the record's file.
+func (r record) file() string { return path.Base(r.Cgroup) + recordSuffix }
+
+// pod is the cgroup of the pod that the record's cgroup is or belongs to.
+func (r record) pod() string {
+	if r.Scope == ScopePod {
+		return r.Cgroup
+	}
+	return path.Dir(r.Cgroup)
+}
+
+// with returns the record with what a claim gives added: a claim may give a
+// container several devices, each with a hook of its own.
+func (r record) with(claim Claim) record {
+	i, found := slices.BinarySearchFunc(r.Claims, claim.UID, func(c Claim, uid string) int { return cmp.Compare(c.UID, uid) })
+	if !found {
+		r.Claims = slices.Insert(slices.Clone(r.Claims), i, claim)
+		return r
+	}
+	r.Claims = slices.Clone(r.Claims)
+	r.Claims[i].Pinning = r.Claims[i].united(claim.Pinning)
+	return r
+}
+
+// wish is what all claims of the record give together.
+func (r record) wish() (all Pinning) {
+	for _, claim := range r.Claims {
+		all = all.united(claim.Pinning)
+	}
+	return all
+}
+
+func (r record) refs() (refs []ClaimRef) {
+	for _, claim := range r.Claims {
+		refs = append(refs, claim.ClaimRef)
+	}
+	return refs
+}
+
+// names lists the claims for a log.
+func (r record) names() string {
+	var names []string
+	for _, claim := range r.Claims {
+		names = append(names, claim.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r record) validate() error {
+	if !fs.ValidPath(r.Cgroup) || r.Cgroup == "." {
+		return fmt.Errorf("cgroup %q: want a path below the cgroup mount", r.Cgroup)
+	}
+	if _, err := ParseScope(string(r.Scope)); err != nil {
+		return err
+	}
+	if len(r.Claims) == 0 {
+		return fmt.Errorf("no claims")
+	}
+	for i, claim := range r.Claims {
+		switch {
+		case i > 0 && r.Claims[i-1].UID >= claim.UID:
+			return fmt.Errorf("claim %q after %q: want them ascending by uid", claim.UID, r.Claims[i-1].UID)
+		case claim.CPUs.IsEmpty() && claim.Mems.IsEmpty():
+			return fmt.Errorf("claim %q: neither cpus nor mems", claim.UID)
+		case claim.CPUs.IsEmpty() && claim.Partition != PartitionNone:
+			return fmt.Errorf("claim %q: partition %s without cpus", claim.UID, claim.Partition)
+		}
+	}
+	return nil
+}
+
+func (r record) render() ([]byte, error) {
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(r)
+	return append(data, '\n'), err
+}
+
+// parseRecord reads what render writes, and nothing else.
+func parseRecord(data []byte) (record, error) {
+	var r record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return record{}, err
+	}
+	again, err := r.render()
+	if err != nil {
+		return record{}, err
+	}
+	if !bytes.Equal(again, data) {
+		return record{}, fmt.Errorf("no record as numa-pin writes it")
+	}
+	return r, nil
+}

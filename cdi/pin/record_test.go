@@ -1,0 +1,189 @@
+package pin
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+)
+
+func someRecord() record {
+	return record{"boot", "k/be/pod/abc", ScopeContainer, []Claim{
+		claimed("1", "2-3", "0", PartitionRoot), claimed("2", "", "1", PartitionNone),
+	}}
+}
+
+const someText = `{"boot":"boot","cgroup":"k/be/pod/abc","scope":"container","claims":[` +
+	`{"uid":"1","name":"team/1","cpus":"2-3","mems":"0","partition":"root"},` +
+	`{"uid":"2","name":"team/2","cpus":"","mems":"1","partition":"none"}]}` + "\n"
+
+func TestRecordIsReadAsItIsWritten(t *testing.T) {
+	data, err := someRecord().render()
+	if err != nil || string(data) != someText {
+		t.Errorf("rendered %s (%v), want %s", data, err, someText)
+	}
+	r, err := parseRecord([]byte(someText))
+	if err != nil || !reflect.DeepEqual(r, someRecord()) {
+		t.Errorf("parsed %+v (%v)", r, err)
+	}
+}
+
+func TestRecordRefusesWhatItDidNotWrite(t *testing.T) {
+	for _, edit := range []struct{ old, fresh string }{
+		{"k/be/pod/abc", "/k/abc"},
+		{"k/be/pod/abc", "k/../../etc"},
+		{"k/be/pod/abc", "."},
+		{"k/be/pod/abc", ""},
+		{`"container"`, `"shared"`},
+		{`"2-3"`, `"2,3"`},
+		{`"2-3"`, `"3-2"`},
+		{`"2-3"`, `"9999"`},
+		{`"2-3"`, `""`},
+		{`"root"`, `"member"`},
+		{`"uid":"2"`, `"uid":"1"`},
+		{`"uid":"2"`, `"uid":"0"`},
+		{`"mems":"1"`, `"mems":""`},
+		{`"boot"`, `"BOOT"`},
+		{"}\n", "}"},
+		{"}\n", "}\n{}"},
+		{`{"boot"`, `{"more":1,"boot"`},
+	} {
+		text := strings.Replace(someText, edit.old, edit.fresh, 1)
+		if r, err := parseRecord([]byte(text)); err == nil || !reflect.DeepEqual(r, record{}) {
+			t.Errorf("with %s for %s: %+v, %v, want an error", edit.fresh, edit.old, r, err)
+		}
+	}
+	for i := range someText {
+		if _, err := parseRecord([]byte(someText[:i])); err == nil {
+			t.Errorf("the first %d bytes are a record", i)
+		}
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(someText))
+	f.Add([]byte(`{"boot":"","cgroup":"a\u003cb","scope":"pod","claims":[{"uid":"","name":"","cpus":"1","mems":"","partition":"none"}]}` + "\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := parseRecord(data)
+		if err != nil {
+			if !reflect.DeepEqual(r, record{}) {
+				t.Errorf("record %+v beside error %v", r, err)
+			}
+			return
+		}
+		if !fs.ValidPath(r.Cgroup) {
+			t.Errorf("cgroup %q", r.Cgroup)
+		}
+		if again, err := r.render(); err != nil || string(again) != string(data) {
+			t.Errorf("rendered %q (%v), parsed %q", again, err, data)
+		}
+	})
+}
+
+func TestParseScope(t *testing.T) {
+	for _, scope := range []Scope{ScopeContainer, ScopePod} {
+		if got, err := ParseScope(string(scope)); got != scope || err != nil {
+			t.Errorf("ParseScope(%q) = %q, %v", scope, got, err)
+		}
+	}
+	if _, err := ParseScope("shared"); err == nil || err.Error() != `scope "shared": want one of container, pod` {
+		t.Errorf("ParseScope(shared): %v", err)
+	}
+}
+
+// Files that are no records are a fault to report; they stop nobody.
+func TestForeignRecords(t *testing.T) {
+	m := newFake(t, false)
+	running(m, ctrA)
+	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "0", PartitionRoot))
+	for name, text := range map[string]string{
+		"torn.json": someText[:20], "other.json": someText, "empty.json": "", "abc.new": "x", "README": "x",
+		"big.json": strings.Repeat(" ", recordBytes+1),
+	} {
+		if err := os.WriteFile(filepath.Join(m.records, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(m.records, "folder.json"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(m.records, "link.json")); err != nil {
+		t.Fatal(err)
+	}
+	list, err := Inspect(m.host().Cgroups.FS(), m.host().Records.FS())
+	if len(list) != 1 || list[0].Cgroup != ctrA || list[0].Fault != "" || err == nil {
+		t.Errorf("Inspect = %+v, %v", list, err)
+	}
+	for _, want := range []string{
+		`read record "torn.json": unexpected end of JSON input`, `read record "other.json": it is about cgroup "k/be/pod/abc"`,
+		`"empty.json"`, `"big.json": more than`, `"folder.json": it is no regular file`, `"link.json": it is no regular file`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	running(m, ctrB)
+	mustPin(m, ctrB, ScopeContainer, claimed("next", "4", "0", PartitionRoot))
+	var lines []string
+	k := keeper(m.host(), &lines)
+	for range 2 {
+		if _, healthy := k.pass(t.Context(), &watch{}); !healthy {
+			t.Error("the keeper is not content")
+		}
+	}
+	if len(lines) != 1 || strings.Count(lines[0], "read record") != 6 || strings.Contains(lines[0], "\n") {
+		t.Errorf("the keeper says %q, want one line", lines)
+	}
+}
+
+func TestInspectWithoutRecords(t *testing.T) {
+	if list, err := Inspect(fstest.MapFS{}, os.DirFS(t.TempDir()+"/missing")); list != nil || err != nil {
+		t.Errorf("Inspect without folder = %v, %v", list, err)
+	}
+}
+
+func TestRecordsAreForEverybodyToRead(t *testing.T) {
+	m := newFake(t, false)
+	running(m, ctrA)
+	defer syscall.Umask(syscall.Umask(0o077))
+	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "0", PartitionRoot))
+	info, err := os.Stat(filepath.Join(m.records, "a.json"))
+	if err != nil || info.Mode() != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if names := recordFiles(m); len(names) != 1 {
+		t.Errorf("files %q", names)
+	}
+}
+
+func TestInspectSaysWhenTheControllerIsGone(t *testing.T) {
+	m := newFake(t, false)
+	running(m, ctrA)
+	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "0", PartitionRoot))
+	if err := os.Remove(filepath.Join(m.dir, ctrA, partitionFile)); err != nil {
+		t.Fatal(err)
+	}
+	checkLive(m, "a root job fault")
+	if lines := keep(m); len(lines) != 1 || !strings.Contains(lines[0], partitionFile) {
+		t.Errorf("the keeper says %q", lines)
+	}
+}
+
+func TestProbeWithoutCgroupV2(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if supported, err := Probe(root, 1); supported || err != nil {
+		t.Errorf("Probe = %v, %v", supported, err)
+	}
+	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,146 @@
+package pin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// Host is where a pin has its effects.
+type Host struct {
+	Cgroups *os.Root // the cgroup v2 mount
+	Records *os.Root // the folder of the records
+	Boot    string   // the boot id: records of another boot are dead
+
+	// around has every effect made, and the read-back after them, in tests: there
+	// it is the place to die, and where a fake kernel answers.
+	around func(w Write, effect func() error) error
+}
+
+// recordBytes bounds a record; one claim takes about 150 bytes.
+const recordBytes = 1 << 20
+
+// loadRecords returns the records of a folder in the order of their file names,
+// and what is wrong with the files that are none. A folder that is missing is
+// empty. What killed writers left is passed over.
+func loadRecords(records fs.FS) (list []record, faults []error, err error) {
+	entries, err := fs.ReadDir(records, ".")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("list records: %w", err)
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), recordSuffix) {
+			continue
+		}
+		r, err := loadRecord(records, entry)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case err != nil:
+			faults = append(faults, fmt.Errorf("read record %q: %w", entry.Name(), err))
+		default:
+			list = append(list, r)
+		}
+	}
+	return list, faults, nil
+}
+
+func loadRecord(records fs.FS, entry fs.DirEntry) (record, error) {
+	if !entry.Type().IsRegular() {
+		return record{}, fmt.Errorf("it is no regular file (%s)", entry.Type())
+	}
+	file, err := records.Open(entry.Name())
+	if err != nil {
+		return record{}, err
+	}
+	defer func() { _ = file.Close() }() // opened for reading
+	data, err := io.ReadAll(io.LimitReader(file, recordBytes+1))
+	if err != nil {
+		return record{}, err
+	}
+	if len(data) > recordBytes {
+		return record{}, fmt.Errorf("more than %d bytes", recordBytes)
+	}
+	r, err := parseRecord(data)
+	if err == nil && r.file() != entry.Name() {
+		err = fmt.Errorf("it is about cgroup %q", r.Cgroup)
+	}
+	return r, err
+}
+
+// save writes a record so that a reader sees the old one or the new one. It
+// need not outlive the boot and is not synced. Callers hold the host's lock.
+func (h Host) save(r record) error {
+	data, err := r.render()
+	if err == nil {
+		err = h.step(r.file(), string(data), func() error { return h.replace(r.file(), data) })
+	}
+	if err != nil {
+		return fmt.Errorf("record %s: %w", r.Cgroup, err)
+	}
+	return nil
+}
+
+func (h Host) replace(name string, data []byte) error {
+	fresh := strings.TrimSuffix(name, recordSuffix) + ".new"
+	file, err := h.Records.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	// The daemon reads it as another user, whatever the hook's umask is.
+	if err := errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return errors.Join(err, h.Records.Remove(fresh))
+	}
+	return h.Records.Rename(fresh, name)
+}
+
+// forget removes a record; absent is fine.
+func (h Host) forget(r record) error {
+	err := h.step(r.file(), "", func() error { return h.Records.Remove(r.file()) })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget %s: %w", r.Cgroup, err)
+	}
+	return nil
+}
+
+func (h Host) step(file, value string, effect func() error) error {
+	if h.around == nil {
+		return effect()
+	}
+	return h.around(Write{file, value}, effect)
+}
+
+// split tells live records from dead ones: those of another boot, and those
+// whose cgroup is gone or has no process. A hook runs while its container has
+// one, and a cgroup that lost all of them belongs to nobody.
+func (h Host) split(list []record) (live, dead []record, err error) {
+	for _, r := range list {
+		populated := false
+		if r.Boot == h.Boot {
+			if populated, err = isPopulated(h.Cgroups.FS(), r.Cgroup); err != nil {
+				return nil, nil, err
+			}
+		}
+		if populated {
+			live = append(live, r)
+		} else {
+			dead = append(dead, r)
+		}
+	}
+	return live, dead, nil
+}
+
+// isPopulated reports whether a process is in the cgroup or below it.
+func isPopulated(cgroups fs.FS, cgroup string) (bool, error) {
+	text, err := fs.ReadFile(cgroups, cgroup+"/cgroup.events")
+	if isGone(err) {
+		return false, nil
+	}
+	return strings.HasPrefix(string(text), "populated 1\n") || strings.Contains(string(text), "\npopulated 1\n"), err
+}

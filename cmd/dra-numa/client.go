@@ -1,0 +1,75 @@
+package main
+
+import (
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	resourcev1 "k8s.io/client-go/kubernetes/typed/resource/v1"
+	resourcev1beta1 "k8s.io/client-go/kubernetes/typed/resource/v1beta1"
+	resourcev1beta2 "k8s.io/client-go/kubernetes/typed/resource/v1beta2"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// What the kubelet itself asks of the API server at most. A node that starts
+// full of claims must not wait for the limits of a client that nobody set up.
+const (
+	clientQPS   = 50
+	clientBurst = 100
+)
+
+// client has the APIs that the daemon and the kubelet helper use, and no other:
+// a call of those panics. A client of all APIs would be a third of the program,
+// most of it in memory.
+type client struct {
+	kubernetes.Interface // nil
+
+	core            *corev1.CoreV1Client
+	events          *eventsv1.EventsV1Client
+	resource        *resourcev1.ResourceV1Client
+	resourceV1beta1 *resourcev1beta1.ResourceV1beta1Client // the helper falls back to the
+	resourceV1beta2 *resourcev1beta2.ResourceV1beta2Client // betas where there is no v1
+}
+
+func (c *client) CoreV1() corev1.CoreV1Interface             { return c.core }
+func (c *client) EventsV1() eventsv1.EventsV1Interface       { return c.events }
+func (c *client) ResourceV1() resourcev1.ResourceV1Interface { return c.resource }
+func (c *client) ResourceV1beta1() resourcev1beta1.ResourceV1beta1Interface {
+	return c.resourceV1beta1
+}
+
+func (c *client) ResourceV1beta2() resourcev1beta2.ResourceV1beta2Interface {
+	return c.resourceV1beta2
+}
+
+func newClient(kubeconfig string) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "dra-numa"
+	config.QPS, config.Burst = clientQPS, clientBurst
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	var c client
+	for _, make := range []func() error{
+		func() (err error) { c.core, err = corev1.NewForConfigAndClient(config, transport); return err },
+		func() (err error) { c.events, err = eventsv1.NewForConfigAndClient(config, transport); return err },
+		func() (err error) { c.resource, err = resourcev1.NewForConfigAndClient(config, transport); return err },
+		func() (err error) {
+			c.resourceV1beta1, err = resourcev1beta1.NewForConfigAndClient(config, transport)
+			return err
+		},
+		func() (err error) {
+			c.resourceV1beta2, err = resourcev1beta2.NewForConfigAndClient(config, transport)
+			return err
+		},
+	} {
+		if err := make(); err != nil {
+			return nil, err
+		}
+	}
+	return &c, nil
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+// freeAddress is one that nobody listens on for the moment.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// ask returns status and body, or the error.
+func ask(t *testing.T, address, path string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return fmt.Sprintf("%d %s %v", answer.StatusCode, strings.TrimSpace(string(text)), err)
+}
+
+// A second daemon of the node is ready, so that an update goes on, and touches
+// nothing until the first has ended.
+func TestSecondDaemonStandsBy(t *testing.T) {
+	flags, pluginDir := fakeMachine(t)
+	unlock, err := lockInstance(t.Context(), pluginDir, func() { t.Error("waits without another daemon") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	flags = append(flags, "--listen="+address)
+	ended := make(chan error, 1)
+	go func() { ended <- run(t.Context(), flags, noEnv, &bytes.Buffer{}) }()
+	want := "200 standby: another dra-numa has this node <nil>"
+	var got string
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && got != want; time.Sleep(10 * time.Millisecond) {
+		got = ask(t, address, "/readyz")
+	}
+	if got != want {
+		t.Fatalf("/readyz answers %q, want %q", got, want)
+	}
+	if got := ask(t, address, "/healthz"); got != "200 ok <nil>" {
+		t.Errorf("/healthz answers %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(pluginDir, hookName)); !os.IsNotExist(err) {
+		t.Errorf("a daemon that waits has installed its hook: %v", err)
+	}
+	unlock()
+	select {
+	case err := <-ended: // it has the node, and no cluster
+		if err == nil || !strings.Contains(err.Error(), "/none") {
+			t.Errorf("error %v, want one about the kubeconfig", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("after 10 s it still waits")
+	}
+	if _, err := os.Stat(filepath.Join(pluginDir, hookName)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStandbyEndsWhenToldTo(t *testing.T) {
+	flags, pluginDir := fakeMachine(t)
+	if _, err := lockInstance(t.Context(), pluginDir, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := run(ctx, flags, noEnv, &bytes.Buffer{}); err != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The probe runs in an init container of the daemon that stands by, beside the
+// one that has the node.
+func TestProbeBesideADaemonWritesOnlyItsAnswer(t *testing.T) {
+	flags, pluginDir := fakeMachine(t)
+	if _, err := lockInstance(t.Context(), pluginDir, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	cdiDir := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(pluginDir))), "cdi")
+	left := map[string]string{
+		// A grant that the ledger has not yet, as between two steps of Prepare.
+		filepath.Join(cdiDir, "dra.numa-claim_uid-1.json"): "{}",
+		filepath.Join(pluginDir, "checkpoint.json.new"):    "half",
+	}
+	if err := os.MkdirAll(cdiDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range left {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := run(t.Context(), append(flags, "--probe"), noEnv, &bytes.Buffer{})
+	if err != nil && !errors.Is(err, driver.ErrDamaged) { // a spec without a checkpoint
+		t.Fatal(err)
+	}
+	for path, text := range left {
+		if now, err := os.ReadFile(path); err != nil || string(now) != text {
+			t.Errorf("%s: %q, %v", path, now, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(pluginDir, driver.CheckpointName)); !os.IsNotExist(err) {
+		t.Errorf("a checkpoint is written: %v", err)
+	}
+}
+
+// A probe that cannot tell, as on a node without an idle CPU, leaves the answer
+// of this boot.
+func TestProbeKeepsTheAnswerOfThisBoot(t *testing.T) {
+	for before, want := range map[string]string{
+		"":                     "none",
+		testBoot + " kernel\n": "kernel",
+		testBoot + " none\n":   "none",
+		"older kernel\n":       "none",
+	} {
+		flags, pluginDir := fakeMachine(t)
+		if before != "" {
+			if err := os.WriteFile(filepath.Join(pluginDir, probeFile), []byte(before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := run(t.Context(), append(flags, "--probe"), noEnv, &bytes.Buffer{}); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := os.ReadFile(filepath.Join(pluginDir, probeFile))
+		if string(answer) != testBoot+" "+want+"\n" || err != nil {
+			t.Errorf("after %q: %q, %v, want %s", before, answer, err, want)
+		}
+		if _, err := os.Stat(filepath.Join(pluginDir, hookName)); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+func TestExclusivityOfTheNode(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "nri.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for _, row := range []struct {
+		mode, socket string
+		probed, want driver.Exclusivity
+		problem      string
+	}{
+		{"auto", socket, "kernel", "kernel", ""},
+		{"auto", "", "kernel", "kernel", ""},
+		{"auto", socket, "none", "cooperative", ""},
+		{"auto", socket + ".no", "none", "none", ""},
+		{"auto", filepath.Dir(socket), "none", "none", ""},
+		{"auto", "", "none", "none", ""},
+		{"kernel", socket, "kernel", "kernel", ""},
+		{"kernel", socket, "none", "", "--exclusivity=kernel: "},
+		{"cooperative", socket, "kernel", "cooperative", ""},
+		{"cooperative", socket + ".no", "none", "cooperative", ""}, // the runtime may come later
+		{"none", socket, "kernel", "none", ""},
+	} {
+		o := options{exclusivityMode: row.mode, nriSocket: row.socket}
+		got, err := o.exclusivity(row.probed)
+		if got != row.want || (err == nil) != (row.problem == "") || err != nil && !strings.HasPrefix(err.Error(), row.problem) {
+			t.Errorf("%+v: %q, %v", row, got, err)
+		}
+	}
+	_, err = parseFlags([]string{"--node-name=n", "--exclusivity=cooperative", "--nri-socket="}, noEnv, nil)
+	if err == nil || !strings.Contains(err.Error(), "--nri-socket, which is empty") {
+		t.Errorf("cooperative without a socket: %v", err)
+	}
+}
+
+func TestIdleCPU(t *testing.T) {
+	n := node{machine: numa.Machine{Online: cpuset.New(0, 1, 2, 3, 4)}, config: driver.Config{Reserved: cpuset.New(0, 1)}}
+	claims := func(cpus ...int) []driver.Grant {
+		return []driver.Grant{{Shares: []driver.Share{{CPUs: cpuset.New(cpus...)}}}}
+	}
+	holds := func(cpus ...int) []driver.Held { return []driver.Held{{CPUs: cpuset.New(cpus...)}} }
+	for name, row := range map[string]struct {
+		grants []driver.Grant
+		held   []driver.Held
+		want   int // -1: none
+	}{
+		"idle":             {nil, nil, 2},
+		"granted":          {claims(2), nil, 3},
+		"held, of nobody":  {nil, holds(2), 3},
+		"both":             {claims(2), holds(3), 4},
+		"a reserved one":   {claims(2, 3, 4), nil, 1},
+		"never that one":   {claims(2, 3, 4), holds(1), -1},
+		"not all reserved": {nil, holds(2, 3, 4), 1},
+	} {
+		got, ok := idleCPU(n, row.grants, row.held)
+		if !ok {
+			got = -1
+		}
+		if got != row.want {
+			t.Errorf("%s: CPU %d, want %d", name, got, row.want)
+		}
+	}
+}
+
+func TestReasonOfAnInvalidPartition(t *testing.T) {
+	for state, want := range map[string]string{
+		"root": "", "isolated": "", "root invalid (Cpu list in cpuset.cpus not exclusive)": "Cpu list in cpuset.cpus not exclusive",
+		"isolated invalid": "invalid",
+	} {
+		if got := invalid(state); got != want {
+			t.Errorf("%q: %q, want %q", state, got, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+const nodeFolder = "sys/devices/system/node"
+
+// signature is a text that changes with what is hot-plugged: CPUs, memory and
+// hugepages. It costs a thousandth of reading the machine.
+func signature(root fs.FS) (string, error) {
+	var text bytes.Buffer
+	add := func(name string) ([]byte, error) {
+		content, err := fs.ReadFile(root, name)
+		if errors.Is(err, fs.ErrNotExist) { // a kernel without NUMA, or gone this moment
+			return nil, nil
+		}
+		return content, err
+	}
+	for _, name := range []string{"sys/devices/system/cpu/online", nodeFolder + "/online"} {
+		content, err := add(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&text, "%s\n", content)
+	}
+	_, list, _ := bytes.Cut(bytes.TrimSpace(text.Bytes()), []byte("\n\n"))
+	nodes, err := cpuset.Parse(string(list))
+	if err != nil {
+		return "", fmt.Errorf("read %s/online: %w", nodeFolder, err)
+	}
+	for node := range nodes.All() {
+		folder := fmt.Sprintf("%s/node%d", nodeFolder, node)
+		content, err := add(folder + "/meminfo")
+		if err != nil {
+			return "", err
+		}
+		total, _, _ := bytes.Cut(content, []byte("\n")) // MemTotal comes first
+		fmt.Fprintf(&text, "%s\n", total)
+		pools, err := fs.ReadDir(root, folder+"/hugepages")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		for _, pool := range pools {
+			content, err := add(path.Join(folder, "hugepages", pool.Name(), "nr_hugepages"))
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&text, "%s %s", pool.Name(), content)
+		}
+	}
+	return text.String(), nil
+}

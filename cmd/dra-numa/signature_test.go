@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+// largest writes a machine with 512 CPUs.
+func largest(t testing.TB) (dir string) {
+	t.Helper()
+	for _, preset := range fake.Presets() {
+		if preset.Name != "512cpus" {
+			continue
+		}
+		dir = t.TempDir()
+		if err := preset.Machine.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	t.Fatal("no machine with 512 CPUs")
+	return ""
+}
+
+func TestSignatureChangesWithTheMachine(t *testing.T) {
+	dir := largest(t)
+	machine, err := numa.Read(os.DirFS(dir))
+	if err != nil || machine.Online.Size() != 512 {
+		t.Fatalf("%d CPUs, %v", machine.Online.Size(), err)
+	}
+	before, err := signature(os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := signature(os.DirFS(dir)); again != before || err != nil {
+		t.Errorf("it changes by itself, %v", err)
+	}
+	change := func(what, text string) {
+		t.Helper()
+		path := filepath.Join(dir, "sys/devices/system", what)
+		was, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := signature(os.DirFS(dir)); err != nil || after == before {
+			t.Errorf("%s changed, and the signature has not: %v", what, err)
+		}
+		if err := os.WriteFile(path, was, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("cpu/online", "0-510\n")
+	change("node/online", "0\n")
+	change("node/node1/meminfo", "Node 1 MemTotal:       1 kB\n")
+	change("node/node1/hugepages/hugepages-2048kB/nr_hugepages", "77\n")
+	if err := os.WriteFile(filepath.Join(dir, "sys/devices/system/node/online"), []byte("x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := signature(os.DirFS(dir)); err == nil {
+		t.Error("a list that is none gives no error")
+	}
+}
+
+func BenchmarkSignature512CPUs(b *testing.B) {
+	root := os.DirFS(largest(b))
+	for b.Loop() {
+		if _, err := signature(root); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

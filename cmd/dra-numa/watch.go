@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+const (
+	// partitionPeriod is how long a partition may be invalid, and CPUs blocked
+	// after their cgroup is gone, before anybody sees it.
+	partitionPeriod = time.Second
+	// machinePeriod leaves 3 of the 5 seconds in which a machine that changed
+	// is to be published.
+	machinePeriod = 2 * time.Second
+)
+
+// watcher looks at what changes without anybody telling the daemon.
+type watcher struct {
+	core    *driver.Driver
+	plugin  *kubeletplugin.Plugin
+	machine fs.FS // holds sys and proc
+	cgroups fs.FS
+	records fs.FS
+
+	signature string            // of the machine that the core has
+	findings  []string          // of the last look at partitions
+	problems  map[string]string // by what is looked at: the error that was logged
+}
+
+func newWatcher(o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin) *watcher {
+	return &watcher{
+		core: core, plugin: plugin, signature: n.signature,
+		machine:  os.DirFS(o.machineRoot),
+		cgroups:  os.DirFS(o.cgroupRoot),
+		records:  os.DirFS(cdi.RecordsDir(o.hookPath())),
+		problems: make(map[string]string),
+	}
+}
+
+// run looks until ctx ends.
+func (w *watcher) run(ctx context.Context) {
+	partitions, machine := time.NewTicker(partitionPeriod), time.NewTicker(machinePeriod)
+	defer partitions.Stop()
+	defer machine.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-partitions.C:
+			w.report(ctx, "partitions", w.lookAtPartitions(ctx))
+		case <-machine.C:
+			w.report(ctx, "machine", w.lookAtMachine(ctx))
+		}
+	}
+}
+
+func (w *watcher) report(ctx context.Context, what string, err error) {
+	if w.isNews(what, err) {
+		klog.FromContext(ctx).Error(err, "What is known stays as it was", "of", what)
+	}
+}
+
+// isNews is true of an error for the first time, and again when there was
+// another, or none, in between.
+func (w *watcher) isNews(what string, err error) bool {
+	before := w.problems[what]
+	w.problems[what] = ""
+	if err != nil {
+		w.problems[what] = err.Error()
+	}
+	return err != nil && w.problems[what] != before
+}
+
+// lookAtMachine reads the machine if it has changed. If it changes meanwhile, it
+// is read again the next time.
+func (w *watcher) lookAtMachine(ctx context.Context) error {
+	now, err := signature(w.machine)
+	if err != nil || now == w.signature {
+		return err
+	}
+	machine, err := numa.Read(w.machine)
+	if err != nil {
+		return err
+	}
+	w.signature = now
+	w.core.SetMachine(machine)
+	w.plugin.MachineChanged()
+	w.plugin.RefreshPool(ctx)
+	klog.FromContext(ctx).Info("Machine has changed", "online", machine.Online.String(), "zones", len(machine.Zones))
+	return nil
+}
+
+// lookAtPartitions tells the core which CPUs are held, and the plugin what claims
+// have of theirs.
+func (w *watcher) lookAtPartitions(ctx context.Context) error {
+	held, err := heldCPUs(w.cgroups)
+	if err != nil {
+		return err
+	}
+	report, err := w.core.Observe(held)
+	if err != nil {
+		return err
+	}
+	var findings []string
+	released := false
+	for _, finding := range report {
+		findings = append(findings, finding.String())
+		released = released || finding.Outcome == driver.Released
+		if !slices.Contains(w.findings, finding.String()) {
+			klog.FromContext(ctx).Info("Observed", "finding", finding.String())
+		}
+	}
+	w.findings = findings
+	if released {
+		w.plugin.RefreshPool(ctx)
+	}
+	live, err := pin.Inspect(w.cgroups, w.records)
+	w.plugin.Observe(live) // of a record that is damaged nothing is known
+	return err
+}
+
+// heldCPUs is what the partitions of the host hold.
+func heldCPUs(cgroups fs.FS) ([]driver.Held, error) {
+	holdings, err := pin.Holdings(cgroups)
+	if err != nil {
+		return nil, err
+	}
+	held := make([]driver.Held, 0, len(holdings))
+	for _, holding := range holdings {
+		held = append(held, driver.Held{Cgroup: holding.Cgroup, CPUs: holding.CPUs, Invalid: invalid(holding.State)})
+	}
+	return held, nil
+}
+
+// invalid is the kernel's reason in "root invalid (reason)"; empty if the
+// partition is as it should be.
+func invalid(state string) string {
+	_, reason, found := strings.Cut(state, " invalid")
+	if !found {
+		return ""
+	}
+	return cmp.Or(strings.Trim(reason, " ()"), "invalid")
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+)
+
+// runKeep keeps until the context ends.
+func runKeep(ctx context.Context, args []string, host host, streams streams) error {
+	var lock, records string
+	flags := flag.NewFlagSet("keep", flag.ContinueOnError)
+	flags.StringVar(&host.cgroups, "cgroups", host.cgroups, "")
+	flags.StringVar(&lock, "lock", defaultLock, "")
+	flags.StringVar(&records, "records", defaultRecords, "")
+	if help, err := parseFlags(flags, args, keepUsage, streams.out); help || err != nil {
+		return err
+	}
+	opened, err := host.open(records)
+	if err != nil {
+		return fmt.Errorf("keep claims: %w", err)
+	}
+	defer opened.Cgroups.Close()
+	defer opened.Records.Close()
+	debug.SetGCPercent(25) // it lives long and has next to nothing to remember
+	keeper := pin.Keeper{
+		Host: opened,
+		Lock: func() (func(), error) { return pin.Lock(lock) },
+		Log: func(line string) {
+			fmt.Fprintf(streams.err, "%s numa-pin: %s\n", time.Now().UTC().Format(time.RFC3339), line)
+		},
+	}
+	keeper.Run(ctx)
+	return nil
+}

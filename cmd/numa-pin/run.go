@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+)
+
+const (
+	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME --cpus=LIST --mems=LIST --partition=root|isolated|none" +
+		" [--scope=container|pod] [--lock=FILE] [--records=DIR]"
+	keepUsage = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR]"
+
+	defaultLock    = "/run/dra.numa/lock"
+	defaultRecords = "/run/dra.numa/pins"
+)
+
+// host is where the kernel's files are: folders of the machine.
+type host struct{ proc, cgroups string }
+
+// streams are the standard ones.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// usageError is wrong arguments, whatever the machine is like.
+type usageError struct{ reason, usage string }
+
+func (e usageError) Error() string { return e.reason + "; want " + e.usage }
+
+func run(ctx context.Context, args []string, host host, streams streams) error {
+	command, rest := "", []string(nil)
+	if len(args) > 0 {
+		command, rest = args[0], args[1:]
+	}
+	switch command {
+	case "pin":
+		return runPin(rest, host, streams)
+	case "keep":
+		return runKeep(ctx, rest, host, streams)
+	case "-h", "-help", "--help", "help":
+		return printUsage(streams.out, pinUsage, keepUsage)
+	}
+	return usageError{fmt.Sprintf("command %q", command), pinUsage + " or " + keepUsage}
+}
+
+func printUsage(out io.Writer, usages ...string) error {
+	_, err := fmt.Fprintf(out, "usage: %s\n", strings.Join(usages, "\n       "))
+	return err
+}
+
+// parseFlags parses the arguments of one command; help is true when they ask
+// for its usage, which then is printed.
+func parseFlags(flags *flag.FlagSet, args []string, usage string, out io.Writer) (help bool, err error) {
+	flags.SetOutput(io.Discard)
+	err = flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return true, printUsage(out, usage)
+	case err != nil:
+		return false, usageError{err.Error(), usage}
+	case flags.NArg() > 0:
+		return false, usageError{fmt.Sprintf("argument %q", flags.Arg(0)), usage}
+	}
+	return false, nil
+}
+
+// open opens the folders that a pin works in. It makes that of the records,
+// which the daemon reads as another user.
+func (h host) open(records string) (pin.Host, error) {
+	boot, err := os.ReadFile(h.proc + "/sys/kernel/random/boot_id")
+	if err != nil {
+		return pin.Host{}, err
+	}
+	if _, err := os.Stat(records); errors.Is(err, os.ErrNotExist) {
+		if err := errors.Join(os.MkdirAll(records, 0o755), os.Chmod(records, 0o755)); err != nil {
+			return pin.Host{}, err
+		}
+	}
+	opened := pin.Host{Boot: strings.TrimSpace(string(boot))}
+	if opened.Cgroups, err = os.OpenRoot(h.cgroups); err != nil {
+		return pin.Host{}, err
+	}
+	if opened.Records, err = os.OpenRoot(records); err != nil {
+		opened.Cgroups.Close()
+		return pin.Host{}, err
+	}
+	return opened, nil
+}

@@ -1,0 +1,61 @@
+package deviceclasses
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// APIVersion is what every configuration has to say of itself beside its kind.
+const APIVersion = "dra.numa/v1alpha1"
+
+// schema is what decode has to know of a kind of configuration.
+type schema struct {
+	kind   string
+	fields string // all there are
+}
+
+// decode reads a JSON document into the configuration whose TypeMeta is meta;
+// what the document does not name stays as it is. Whatever the kind does not
+// have is an error of one line, which names the field and what is allowed.
+func (s schema) decode(document []byte, config any, meta *metav1.TypeMeta) error {
+	*meta = metav1.TypeMeta{}
+	unknown, err := kjson.UnmarshalStrict(document, config)
+	if err != nil {
+		return s.explain(err)
+	}
+	if meta.Kind != s.kind { // before the fields, which are those of another kind
+		return fmt.Errorf("kind: %q, allowed is %s", meta.Kind, s.kind)
+	}
+	if meta.APIVersion != APIVersion {
+		return fmt.Errorf("apiVersion: %q, allowed is %s", meta.APIVersion, APIVersion)
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("%w, allowed are %s", unknown[0], s.fields)
+	}
+	return nil
+}
+
+// explain says which field a value does not suit.
+func (s schema) explain(err error) error {
+	var unsuitable *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &unsuitable) && unsuitable.Field == "":
+		return fmt.Errorf("want a mapping of %s, not %s", s.fields, unsuitable.Value)
+	case errors.As(err, &unsuitable):
+		return fmt.Errorf("%s: want a %s, not a %s", unsuitable.Field, unsuitable.Type, unsuitable.Value)
+	}
+	return oneLine(err)
+}
+
+// oneLine keeps messages of other modules to the rule that an error is a line.
+func oneLine(err error) error {
+	if text := strings.Join(strings.Fields(err.Error()), " "); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package deviceclasses
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+const zoneHead = `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig"`
+
+func TestDecodeZoneConfig(t *testing.T) {
+	for fields, want := range map[string]ZoneConfig{
+		``: {},
+		`, "partition": "isolated", "mixed": true, "memoryPolicy": "weighted-interleave"`: {Partition: PartitionIsolated, Mixed: true, MemoryPolicy: MemoryWeightedInterleave},
+		`, "partition": "none", "mixed": false`:                                           {Partition: PartitionNone},
+	} {
+		want.APIVersion, want.Kind = APIVersion, ZoneConfigKind
+		if got, err := DecodeZoneConfig([]byte(zoneHead + fields + "}")); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", fields, got, err, want)
+		}
+	}
+}
+
+func TestDecodeOverKeepsWhatIsNotNamed(t *testing.T) {
+	class := ZoneConfig{Partition: PartitionIsolated, Mixed: true, MemoryPolicy: MemoryBind}
+	got, err := class.DecodeOver([]byte(zoneHead + `, "mixed": false, "memoryPolicy": "interleave"}`))
+	if err != nil || got.Partition != PartitionIsolated || got.Mixed || got.MemoryPolicy != MemoryInterleave {
+		t.Errorf("%+v, %v", got, err)
+	}
+	class.Kind = ZoneConfigKind
+	if got, err := class.DecodeOver([]byte(`{"apiVersion": "dra.numa/v1alpha1"}`)); err == nil {
+		t.Errorf("without a kind: %+v", got)
+	}
+}
+
+func TestNonsenseInAZoneConfigIsOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"":               "unexpected end of JSON input",
+		"{":              "unexpected end of JSON input",
+		"null":           `kind: "", allowed is ZoneConfig`,
+		"[]":             "want a mapping of apiVersion, kind, partition, mixed, memoryPolicy, not array",
+		`"x"`:            "want a mapping of apiVersion, kind, partition, mixed, memoryPolicy, not string",
+		"kind: x":        "invalid character 'k'",
+		zoneHead + "} {": "invalid character '{' after top-level value",
+		`{"apiVersion": "dra.numa/v1alpha1", "kind": "NodeConfig"}`: `kind: "NodeConfig", allowed is ZoneConfig`,
+		`{"apiVersion": "dra.numa/v1", "kind": "ZoneConfig"}`:       `apiVersion: "dra.numa/v1", allowed is dra.numa/v1alpha1`,
+		zoneHead + `, "Mixed": true}`:                               `unknown field "Mixed", allowed are apiVersion, kind, partition, mixed, memoryPolicy`,
+		zoneHead + `, "a\nb": true}`:                                `unknown field "a\nb", allowed are`,
+		zoneHead + `, "mixed": true, "mixed": true}`:                `duplicate field "mixed"`,
+		zoneHead + `, "mixed": "yes"}`:                              "mixed: want a bool, not a string",
+		zoneHead + `, "partition": 1}`:                              "partition: want a string, not a number",
+		zoneHead + `, "partition": "Root"}`:                         `partition: "Root", allowed are root, isolated, none`,
+		zoneHead + `, "memoryPolicy": "local\n"}`:                   `memoryPolicy: "local\n", allowed are bind, preferred, interleave, weighted-interleave`,
+	} {
+		config, err := DecodeZoneConfig([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %+v, %v; want one line with %q", text, config, err, want)
+		}
+	}
+}
+
+func FuzzDecodeZoneConfig(f *testing.F) {
+	f.Add([]byte(zoneHead + `, "partition": "isolated", "mixed": true, "memoryPolicy": "bind"}`))
+	f.Add([]byte(zoneHead + `, "mixed": null, "cores": {}}`))
+	f.Add([]byte(`{"kind": "\u2028"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		config, err := DecodeZoneConfig(text)
+		if err != nil {
+			if config != (ZoneConfig{}) || strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("%q: %+v, %q", text, config, err)
+			}
+			return
+		}
+		again, err := json.Marshal(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := DecodeZoneConfig(again); err != nil || got != config {
+			t.Errorf("decode(%s) = %+v, %v, want %+v", again, got, err, config)
+		}
+		if got, err := (ZoneConfig{Partition: PartitionNone, Mixed: true, MemoryPolicy: MemoryBind}).DecodeOver(again); err != nil || config.Partition != "" && got.Partition != config.Partition {
+			t.Errorf("over another: %+v, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+func TestConfigurationOfARequest(t *testing.T) {
+	other := fromClaim(`"partition": "none"`)
+	other.Opaque.Driver = "gpu.example.com"
+	none := resourceapi.DeviceAllocationConfiguration{Source: resourceapi.AllocationConfigSourceClaim}
+	list := func(configs ...resourceapi.DeviceAllocationConfiguration) []resourceapi.DeviceAllocationConfiguration {
+		return configs
+	}
+	for name, row := range map[string]struct {
+		request string
+		configs []resourceapi.DeviceAllocationConfiguration
+		want    deviceclasses.ZoneConfig
+	}{
+		"nothing":             {"r", nil, deviceclasses.ZoneConfig{}},
+		"of others":           {"r", list(other, none), deviceclasses.ZoneConfig{}},
+		"of the class":        {"r", list(fromClass(`"partition": "isolated"`)), deviceclasses.ZoneConfig{Partition: "isolated"}},
+		"claim over class":    {"r", list(fromClaim(`"partition": "none"`), fromClass(`"partition": "isolated"`)), deviceclasses.ZoneConfig{Partition: "none"}},
+		"field by field":      {"r", list(fromClass(`"partition": "isolated", "mixed": true`), fromClaim(`"memoryPolicy": "bind"`)), deviceclasses.ZoneConfig{Partition: "isolated", Mixed: true, MemoryPolicy: "bind"}},
+		"false over true":     {"r", list(fromClass(`"mixed": true`), fromClaim(`"mixed": false`)), deviceclasses.ZoneConfig{}},
+		"empty over a value":  {"r", list(fromClass(`"partition": "none"`), fromClaim(`"partition": ""`)), deviceclasses.ZoneConfig{}},
+		"last one":            {"r", list(fromClaim(`"partition": "none"`), fromClaim(`"partition": "root"`)), deviceclasses.ZoneConfig{Partition: "root"}},
+		"of this request":     {"r", list(fromClaim(`"mixed": true`, "q", "r")), deviceclasses.ZoneConfig{Mixed: true}},
+		"of another":          {"r", list(fromClaim(`"mixed": true`, "q")), deviceclasses.ZoneConfig{}},
+		"of a subrequest":     {"r/s", list(fromClaim(`"mixed": true`, "r/s")), deviceclasses.ZoneConfig{Mixed: true}},
+		"of another sub":      {"r/s", list(fromClaim(`"mixed": true`, "r/t", "s")), deviceclasses.ZoneConfig{}},
+		"of all subrequests":  {"r/s", list(fromClaim(`"mixed": true`, "r")), deviceclasses.ZoneConfig{Mixed: true}},
+		"of what looks alike": {"rs", list(fromClaim(`"mixed": true`, "r")), deviceclasses.ZoneConfig{}},
+	} {
+		got, err := configOf(row.request, row.configs)
+		got.TypeMeta = row.want.TypeMeta
+		if err != nil || got != row.want {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, err, row.want)
+		}
+	}
+}
+
+func TestConfigurationThatNobodyKnowsIsRefused(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	want := disk.files()
+	for parameters, problem := range map[string]string{
+		`{"apiVersion": "dra.numa/v1alpha1", "kind": "CacheConfig"}`:                             `kind: "CacheConfig", allowed is ZoneConfig`,
+		`{"apiVersion": "dra.numa/v2", "kind": "ZoneConfig"}`:                                    `apiVersion: "dra.numa/v2", allowed is dra.numa/v1alpha1`,
+		`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "partition": "member"}`:       `partition: "member", allowed are root, isolated, none`,
+		`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "cores": "whole", "mixed":1}`: `mixed: want a bool, not a number`,
+		``: `unexpected end of JSON input`,
+	} {
+		// Also if it is of no request that this driver has.
+		wanted := configured(claim("a", result("r", "numa-1", 2)), fromClass(`"mixed": true`), opaque(resourceapi.AllocationConfigSourceClaim, parameters, "q"))
+		_, err := driver.Prepare(wanted, nil)
+		if err == nil || err.Error() != "status.allocation.devices.config[1].opaque.parameters: "+problem {
+			t.Errorf("%s: error %v, want %s", parameters, err, problem)
+		}
+		assertFiles(t, disk.files(), want)
+	}
+}
+
+// Containers may run as it was decided first.
+func TestPreparedAgainAClaimKeepsItsConfiguration(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	config := fromClaim(`"partition": "isolated", "memoryPolicy": "interleave"`, "r")
+	first := configured(claim("a", result("r", "numa-1", 2), result("m", "numa-2", 0)), config, fromClaim(`"mixed": true, "memoryPolicy": "bind"`, "m"))
+	mustPrepare(t, driver, first)
+	files := disk.files()
+	for _, part := range []string{`"partition":"isolated"`, `"memoryPolicy":"interleave"`, `"memoryPolicy":"bind"`} {
+		if !strings.Contains(files[CheckpointName], part) {
+			t.Errorf("checkpoint %s has no %s", files[CheckpointName], part)
+		}
+	}
+	if strings.Contains(files[CheckpointName], "mixed") {
+		t.Errorf("checkpoint %s: memory is mixed", files[CheckpointName])
+	}
+	driver = disk.open()
+	mustPrepare(t, driver, first)
+	assertFiles(t, disk.files(), files)
+	first.Status.Allocation.Devices.Config = nil
+	mustPrepare(t, driver, first)
+	assertFiles(t, disk.files(), files)
+	assertConsistent(t, disk, driver)
+}
+
+func TestMixedClaimIsToldTheSharedPool(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	mustPrepare(t, driver, claim("other", result("r", "numa-1", 2))) // 4-5
+	wanted := configured(claim("a", result("r", "numa-1", 1), result("q", "numa-0", 2)), fromClaim(`"mixed": true`, "r"))
+	mustPrepare(t, driver, wanted)
+	shares := grantOf(driver, "uid-a").Shares
+	if want := cpuset.New(0, 1, 7); shares[0].SharedCPUs != want || !shares[1].SharedCPUs.IsEmpty() {
+		t.Errorf("shared with cpus %s and %s, want %s and none", shares[0].SharedCPUs, shares[1].SharedCPUs, want)
+	}
+	spec := disk.files()[specName("uid-a")]
+	for _, part := range []string{`"DRA_NUMA_SHARED_CPUS=0-1,7"`, `"DRA_NUMA_CPUS=2-3,6"`, `"--cpus=",`} {
+		if !strings.Contains(spec, part) {
+			t.Errorf("spec %s has no %s", spec, part)
+		}
+	}
+	if err := driver.Unprepare("uid-other"); err != nil {
+		t.Fatal(err)
+	}
+	mustPrepare(t, driver, wanted) // with a larger pool now
+	if disk.files()[specName("uid-a")] != spec {
+		t.Errorf("prepared again, the spec changed to %s", disk.files()[specName("uid-a")])
+	}
+	for _, uid := range []types.UID{"uid-a", "uid-nobody"} {
+		if err := driver.Unprepare(uid); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package driver
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// user is one container of a pod as far as scopes go.
+type user struct {
+	uses []corev1.ResourceClaim // with names of claims, not of the pod's entries; no request is all of them
+	ends bool                   // before the next one starts
+}
+
+// podUsers lists the containers of a pod in the order of their start. An init
+// container that is no sidecar ends before the next one starts; all others run
+// at the same time. Ephemeral containers use no claims.
+func podUsers(pod *corev1.Pod) []user {
+	names := claimNames(pod)
+	var users []user
+	add := func(container corev1.Container, ends bool) {
+		next := user{ends: ends}
+		for _, ref := range container.Resources.Claims {
+			if name := names[ref.Name]; name != "" {
+				next.uses = append(next.uses, corev1.ResourceClaim{Name: name, Request: ref.Request})
+			}
+		}
+		users = append(users, next)
+	}
+	for _, container := range pod.Spec.InitContainers {
+		sidecar := container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		add(container, !sidecar)
+	}
+	for _, container := range pod.Spec.Containers {
+		add(container, false)
+	}
+	return users
+}
+
+// claimNames are the claims of a pod by the names that its containers have for
+// them. That of a template is in the pod's status.
+func claimNames(pod *corev1.Pod) map[string]string {
+	names := make(map[string]string)
+	for _, entry := range pod.Spec.ResourceClaims {
+		if entry.ResourceClaimName != nil {
+			names[entry.Name] = *entry.ResourceClaimName
+		}
+	}
+	for _, made := range pod.Status.ResourceClaimStatuses {
+		if made.ResourceClaimName != nil {
+			names[made.Name] = *made.ResourceClaimName
+		}
+	}
+	return names
+}
+
+// scoped is a share among those whose scopes depend on each other.
+type scoped struct {
+	claim, request string // of a subrequest the main one
+	cpus           bool   // has some
+	mixed          bool
+	recorded       bool // scope is what it was before; it can only become shared
+	scope          string
+}
+
+// in are the containers of a pod that use the share.
+func (s scoped) in(users []user) []bool {
+	in := make([]bool, len(users))
+	for i := range users {
+		in[i] = slices.ContainsFunc(users[i].uses, func(ref corev1.ResourceClaim) bool {
+			return ref.Name == s.claim && (ref.Request == "" || ref.Request == s.request)
+		})
+	}
+	return in
+}
+
+// partitioned reports whether the share would be in a partition.
+func (s scoped) partitioned() bool { return s.cpus && !s.mixed && s.scope != ScopeShared }
+
+// decideScopes finds the scope of each share by the pods that use it. A container
+// is in one partition at most, with all of its CPUs, and what else is in that
+// partition has the same; where this cannot be, none is made.
+func decideScopes(pods []*corev1.Pod, shares []scoped) {
+	var running [][]user
+	for _, pod := range pods {
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			running = append(running, podUsers(pod))
+		}
+	}
+	for i := range shares {
+		if !shares[i].recorded {
+			shares[i].scope = shares[i].alone(running)
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, users := range running {
+			changed = spreadShared(users, shares) || changed
+			changed = agree(users, shares) || changed
+		}
+	}
+}
+
+// alone is the scope of the share if there were no other.
+func (s scoped) alone(pods [][]user) string {
+	var scope string
+	usedIn := 0
+	for _, users := range pods {
+		if in := s.in(users); slices.Contains(in, true) {
+			usedIn++
+			scope = scopeInPod(users, in)
+		}
+	}
+	if usedIn > 1 || scope == ScopePod && (s.mixed || !s.cpus) {
+		return ScopeShared
+	}
+	return scope
+}
+
+// scopeInPod is the scope of a share that these containers of a pod use. The
+// partition of a pod lasts as long as the pod, so whatever starts after a user
+// has to be one as well.
+func scopeInPod(users []user, in []bool) string {
+	var several, outsiders bool
+	for later := range users {
+		for earlier := range later {
+			beside := !users[earlier].ends
+			several = several || beside && in[earlier] && in[later]
+			outsiders = outsiders || in[earlier] && !in[later] || beside && !in[earlier] && in[later]
+		}
+	}
+	switch {
+	case !several:
+		return ScopeContainer
+	case outsiders:
+		return ScopeShared
+	}
+	return ScopePod
+}
+
+// spreadShared takes the partition from containers of which some CPUs cannot be
+// in one.
+func spreadShared(users []user, shares []scoped) (changed bool) {
+	for i := range users {
+		used := func(s scoped) bool { return s.cpus && s.in(users)[i] }
+		if !slices.ContainsFunc(shares, func(s scoped) bool { return used(s) && !s.partitioned() }) {
+			continue
+		}
+		for j := range shares {
+			if used(shares[j]) && shares[j].partitioned() {
+				shares[j].scope, changed = ScopeShared, true
+			}
+		}
+	}
+	return changed
+}
+
+// agree allows a partition of the whole pod only if every share in the pod has it,
+// and the same containers.
+func agree(users []user, shares []scoped) (changed bool) {
+	var members []int
+	whole, same := false, true
+	for i, share := range shares {
+		in := share.in(users)
+		if !share.partitioned() || !slices.Contains(in, true) {
+			continue
+		}
+		members = append(members, i)
+		whole = whole || share.scope == ScopePod
+		same = same && share.scope == shares[members[0]].scope && slices.Equal(in, shares[members[0]].in(users))
+	}
+	if !whole || same {
+		return false
+	}
+	for _, i := range members {
+		shares[i].scope = ScopeShared
+	}
+	return true
+}
+
+// scope gives the shares of a claim their scopes, and those on record of other
+// claims that its pods use: one of them may have to give up its partition.
+func (d *Driver) scope(grant Grant, recorded bool, pods []*corev1.Pod) change {
+	grants := append(d.neighbours(grant, pods), grant)
+	var shares []scoped
+	for i, neighbour := range grants {
+		for _, share := range neighbour.Shares {
+			main, _, _ := strings.Cut(share.Request, "/")
+			shares = append(shares, scoped{
+				claim: neighbour.Name, request: main, cpus: !share.CPUs.IsEmpty(), mixed: share.Mixed,
+				recorded: recorded || i < len(grants)-1, scope: share.Scope,
+			})
+		}
+	}
+	decideScopes(pods, shares)
+	for i := range grants {
+		grants[i] = grants[i].withScopes(shares[:len(grants[i].Shares)])
+		shares = shares[len(grants[i].Shares):]
+	}
+	return change{grants[len(grants)-1], grants[:len(grants)-1]}
+}
+
+// withScopes has the scopes of these shares, which are the grant's.
+func (g Grant) withScopes(decided []scoped) Grant {
+	same := func(share Share, decided scoped) bool { return share.Scope == decided.scope }
+	if slices.EqualFunc(g.Shares, decided, same) {
+		return g
+	}
+	g.Shares = slices.Clone(g.Shares) // those on record are never changed
+	for i := range g.Shares {
+		g.Shares[i].Scope = decided[i].scope
+	}
+	return g
+}
+
+// neighbours are the grants of other claims of the pods.
+func (d *Driver) neighbours(grant Grant, pods []*corev1.Pod) (others []Grant) {
+	names := make(map[string]bool)
+	for _, pod := range pods {
+		for _, name := range claimNames(pod) {
+			names[name] = name != grant.Name
+		}
+	}
+	for _, other := range d.grants {
+		if other.Namespace == grant.Namespace && names[other.Name] {
+			others = append(others, other)
+		}
+	}
+	return others
+}

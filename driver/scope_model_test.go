@@ -1,0 +1,157 @@
+package driver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestScopesAgainstASimulatedPod lets random pods run through every state that
+// the kubelet can bring them to, with partitions as the scopes say, and looks
+// whether a container ever misses a CPU of its claims or has one in common that it
+// should not.
+func TestScopesAgainstASimulatedPod(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 5))
+	seen := map[string]int{}
+	for i := range 20_000 {
+		line := randomPod(random)
+		shares := []string{"a/r"}
+		for _, more := range []string{"b/r", "c/r+mixed", "c/s"} {
+			if random.IntN(2) == 0 {
+				shares = append(shares, more)
+			}
+		}
+		scopes := strings.Fields(scopesOf([]string{line}, strings.Join(shares, " ")))
+		for _, scope := range scopes {
+			seen[scope]++
+		}
+		if problem := simulate(line, shares, scopes); problem != "" {
+			t.Fatalf("pod %d, %s, has %v with scopes %v: %s", i, line, shares, scopes, problem)
+		}
+		if len(shares) == 1 && scopes[0] == ScopeShared {
+			for _, better := range []string{"container", ScopePod} {
+				if simulate(line, shares, []string{better}) == "" {
+					t.Fatalf("pod %d, %s: %s is shared, but could be of a %s", i, line, shares[0], better)
+				}
+			}
+		}
+	}
+	for _, scope := range []string{"container", ScopePod, ScopeShared} {
+		if seen[scope] < 500 {
+			t.Errorf("scope %s was decided %d times", scope, seen[scope])
+		}
+	}
+}
+
+func randomPod(random *rand.Rand) string {
+	var line []string
+	add := func(kind string) {
+		var uses []string
+		for _, use := range []string{"a", "a", "b", "c/r", "c/s", "c"}[random.IntN(2):] {
+			if random.IntN(3) == 0 {
+				uses = append(uses, use)
+			}
+		}
+		line = append(line, kind+":"+strings.Join(uses, ","))
+	}
+	for range random.IntN(3) {
+		add([]string{"init", "side"}[random.IntN(2)])
+	}
+	for range 1 + random.IntN(2) {
+		add("main")
+	}
+	return strings.Join(line, " ")
+}
+
+// simulated is a container that runs, or ran.
+type simulated struct {
+	kind string
+	uses []string // shares
+}
+
+// simulate returns what is wrong at the first moment when something is.
+func simulate(line string, shares, scopes []string) string {
+	var containers []simulated
+	for word := range strings.FieldsSeq(line) {
+		kind, uses, _ := strings.Cut(word, ":")
+		next := simulated{kind: kind}
+		for _, share := range shares {
+			name, _, _ := strings.Cut(share, "+")
+			claim, _, _ := strings.Cut(name, "/")
+			list := strings.Split(uses, ",")
+			if slices.Contains(list, claim) || slices.Contains(list, name) {
+				next.uses = append(next.uses, share)
+			}
+		}
+		containers = append(containers, next)
+	}
+	var pod []string // shares in the pod's partition; it stays
+	var running []int
+	for i, container := range containers {
+		running = append(running, i)
+		for _, share := range container.uses {
+			if scopes[slices.Index(shares, share)] == ScopePod && !slices.Contains(pod, share) {
+				pod = append(pod, share)
+			}
+		}
+		// Sidecars and mains may have ended, or be started again, at any time.
+		for subset := range 1 << len(running) {
+			var now []int
+			for bit, index := range running {
+				if subset>>bit&1 == 1 {
+					now = append(now, index)
+				}
+			}
+			if problem := moment(containers, now, pod, shares, scopes); problem != "" {
+				return problem
+			}
+		}
+		if container.kind == "init" {
+			running = running[:len(running)-1]
+		}
+	}
+	return ""
+}
+
+// moment looks at the containers that run now.
+func moment(containers []simulated, now []int, pod, shares, scopes []string) string {
+	owner := map[string]int{} // of a share in a container's partition
+	scopeOf := func(share string) string { return scopes[slices.Index(shares, share)] }
+	for _, i := range now {
+		uses := containers[i].uses
+		own := slices.DeleteFunc(slices.Clone(uses), func(share string) bool {
+			return scopeOf(share) != "container" || strings.HasSuffix(share, "+mixed")
+		})
+		if missing := slices.DeleteFunc(slices.Clone(uses), func(s string) bool { return slices.Contains(own, s) }); len(own) > 0 && len(missing) > 0 {
+			return fmt.Sprintf("container %d is a partition without %v", i, missing)
+		}
+		if len(own) > 0 && len(pod) > 0 {
+			return fmt.Sprintf("container %d is a partition of its own in that of the pod", i)
+		}
+		for _, share := range own {
+			if other, taken := owner[share]; taken {
+				return fmt.Sprintf("%s is in the partitions of containers %d and %d", share, other, i)
+			}
+			owner[share] = i
+		}
+	}
+	for _, i := range now {
+		uses := containers[i].uses
+		for _, share := range pod {
+			if !slices.Contains(uses, share) {
+				return fmt.Sprintf("container %d is in the partition of the pod, but has no %s", i, share)
+			}
+		}
+		for _, share := range uses {
+			if len(pod) > 0 && !slices.Contains(pod, share) {
+				return fmt.Sprintf("container %d is in the partition of the pod, without its %s", i, share)
+			}
+			if other, taken := owner[share]; taken && other != i {
+				return fmt.Sprintf("%s is in the partition of container %d, and container %d has it", share, other, i)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,137 @@
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/deviceattribute"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Share is what one allocation result of a claim holds.
+//
+// Invariant: no CPU is in two shares of a node.
+type Share struct {
+	Request string     `json:"request"` // "main" or "main/sub"
+	Device  string     `json:"device"`
+	ShareID types.UID  `json:"shareID,omitempty"`
+	Zone    int        `json:"zone"`
+	CPUs    cpuset.Set `json:"cpus"`          // empty: memory only
+	Why     string     `json:"why,omitempty"` // these CPUs, in one line
+
+	Partition    string     `json:"partition,omitempty"`    // the kind that is wanted for the CPUs: root, isolated or none; "" in old data is root
+	Scope        string     `json:"scope,omitempty"`        // who becomes it: "" is a container, else pod or shared
+	Mixed        bool       `json:"mixed,omitempty"`        // containers run on the shared pool as well
+	SharedCPUs   cpuset.Set `json:"sharedCPUs,omitzero"`    // if Mixed: that pool when the claim was prepared first
+	MemoryPolicy string     `json:"memoryPolicy,omitempty"` // bind, preferred, interleave, weighted-interleave; "" is the kernel's own
+
+	MemoryBytes   uint64            `json:"memoryBytes,omitempty"`   // without hugepages
+	HugepageBytes map[string]uint64 `json:"hugepageBytes,omitempty"` // each > 0, by size as in "2Mi"
+}
+
+// The scopes of a share: which cgroup has its CPUs to itself.
+const (
+	ScopeContainer = ""       // the container's: one at a time uses them
+	ScopePod       = "pod"    // the pod's: all of its containers use them
+	ScopeShared    = "shared" // none: some containers of a pod use them, or several pods, or one has other CPUs that are shared
+)
+
+// Mems is the NUMA nodes of the share's memory.
+func (s Share) Mems() cpuset.Set { return cpuset.New(s.Zone) }
+
+// KernelExclusive reports whether a partition is made for the CPUs, where the
+// node's kernel has those.
+func (s Share) KernelExclusive() bool {
+	return s.Partition != deviceclasses.PartitionNone && s.Scope != ScopeShared && !s.Mixed && !s.CPUs.IsEmpty()
+}
+
+// Attributes are what a container may read of the share, beside what is
+// published of its zone. Lists are the kernel's, such as 0-3,8; one that is
+// longer than an attribute may be is left out, as is what a share of memory only
+// does not have. The environment has all lists, see package cdi.
+func (s Share) Attributes() map[string]resourceapi.DeviceAttribute {
+	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // with those of the zone
+	attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(s.Zone)
+	add := func(name, value string) {
+		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
+			attributes[Name+"/"+name] = stringAttribute(value)
+		}
+	}
+	add("mems", s.Mems().String())
+	add("memoryPolicy", s.MemoryPolicy)
+	if !s.CPUs.IsEmpty() {
+		add("cpus", s.CPUs.String())
+		add("sharedCPUs", s.SharedCPUs.String())
+		add("partition", s.cdiPartition())
+		add("scope", cmp.Or(s.Scope, cdi.ScopeContainer))
+		attributes[Name+"/mixed"] = resourceapi.DeviceAttribute{BoolValue: ptr.To(s.Mixed)}
+	}
+	return attributes
+}
+
+// completed has what the allocation says beside CPUs, which version 1 of the
+// checkpoint did not record. How they are used stays as it is on record:
+// containers may run that way.
+func (s Share) completed(wish wish) Share {
+	s.MemoryBytes, s.HugepageBytes = wish.memoryBytes, wish.hugepageBytes
+	if s.Partition == "" && !s.CPUs.IsEmpty() {
+		return s.configured(wish.config)
+	}
+	return s
+}
+
+// configured is used as the claim and its class want it.
+func (s Share) configured(config deviceclasses.ZoneConfig) Share {
+	s.MemoryPolicy = config.MemoryPolicy
+	if !s.CPUs.IsEmpty() {
+		s.Partition, s.Mixed = cmp.Or(config.Partition, deviceclasses.PartitionRoot), config.Mixed
+	}
+	return s
+}
+
+// cdiPartition is what the hook is told.
+func (s Share) cdiPartition() string {
+	if !s.KernelExclusive() {
+		return cdi.PartitionNone
+	}
+	return cmp.Or(s.Partition, cdi.PartitionRoot)
+}
+
+func (s Share) cdiShare() cdi.Share {
+	share := cdi.Share{
+		Request: s.Request, Device: s.Device, CPUs: s.CPUs, Mems: s.Mems(),
+		Partition: s.cdiPartition(), Scope: cdi.ScopeContainer, Mixed: s.Mixed, SharedCPUs: s.SharedCPUs,
+	}
+	if s.Scope == ScopePod {
+		share.Scope = cdi.ScopePod
+	}
+	return share
+}
+
+// validate looks at what only a few values are allowed for.
+func (s *Share) validate() error {
+	config := deviceclasses.ZoneConfig{Partition: s.Partition, MemoryPolicy: s.MemoryPolicy}
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	if allowed := []string{ScopePod, ScopeShared}; s.Scope != ScopeContainer && !slices.Contains(allowed, s.Scope) {
+		return fmt.Errorf("scope: %q, allowed are %s", s.Scope, strings.Join(allowed, ", "))
+	}
+	return nil
+}
+
+func (s Share) equal(other Share) bool {
+	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Zone == other.Zone &&
+		s.CPUs == other.CPUs && s.Why == other.Why && s.Partition == other.Partition && s.Scope == other.Scope &&
+		s.Mixed == other.Mixed && s.SharedCPUs == other.SharedCPUs && s.MemoryPolicy == other.MemoryPolicy &&
+		s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes)
+}

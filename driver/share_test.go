@@ -1,0 +1,113 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/runtime"
+	metadata "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+func TestKernelExclusive(t *testing.T) {
+	some := cpuset.New(2, 3)
+	for name, row := range map[string]struct {
+		share     Share
+		want      bool
+		partition string // that the hook is told
+	}{
+		"of old data": {Share{CPUs: some}, true, "root"},
+		"root":        {Share{CPUs: some, Partition: "root"}, true, "root"},
+		"isolated":    {Share{CPUs: some, Partition: "isolated"}, true, "isolated"},
+		"of a pod":    {Share{CPUs: some, Partition: "root", Scope: ScopePod}, true, "root"},
+		"none":        {Share{CPUs: some, Partition: "none"}, false, "none"},
+		"shared":      {Share{CPUs: some, Partition: "root", Scope: ScopeShared}, false, "none"},
+		"mixed":       {Share{CPUs: some, Partition: "root", Mixed: true}, false, "none"},
+		"memory only": {Share{}, false, "none"},
+	} {
+		if got := row.share.KernelExclusive(); got != row.want || row.share.cdiShare().Partition != row.partition {
+			t.Errorf("%s: %t and the hook makes a %s, want %t and %s", name, got, row.share.cdiShare().Partition, row.want, row.partition)
+		}
+	}
+}
+
+// KEP-5304: what a container is told has the form of what is published.
+func TestAttributesOfAShareAreMetadata(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	wanted := configured(claim("a", result("cpus", "numa-1", 2), result("memory", "numa-2", 0)),
+		fromClaim(`"mixed": true, "memoryPolicy": "bind"`))
+	prepared := mustPrepare(t, driver, wanted)
+	for i, want := range []map[string]string{
+		{"cpus": "4-5", "mems": "1", "partition": "none", "scope": "container", "memoryPolicy": "bind", "sharedCPUs": "0-3,6-7", "kind": "zone", "exclusivity": "kernel"},
+		{"mems": "2", "memoryPolicy": "bind", "kind": "zone"},
+	} {
+		device := metadata.Device{Driver: Name, Pool: prepared[i].Pool, Name: prepared[i].Device, Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{}}
+		for name, value := range prepared[i].Attributes {
+			device.Attributes[resourceapi.QualifiedName(name)] = value
+		}
+		if errs := metadata.Validate_Device(t.Context(), operation.Operation{Type: operation.Create}, nil, &device, nil); len(errs) > 0 {
+			t.Error(errs)
+		}
+		for name, value := range want {
+			got := prepared[i].Attributes[Name+"/"+name].StringValue
+			if got == nil || *got != value {
+				t.Errorf("%s %s is %v, want %s; there are %v", prepared[i].Device, name, got, value, slices.Sorted(maps.Keys(prepared[i].Attributes)))
+			}
+		}
+	}
+	if _, has := prepared[1].Attributes[Name+"/partition"]; has {
+		t.Error("memory has a partition")
+	}
+	var odd cpuset.Set // every second CPU makes a long list
+	for cpu := 0; cpu < 100; cpu += 2 {
+		odd.Insert(cpu)
+	}
+	if _, has := (Share{CPUs: odd}).Attributes()[Name+"/cpus"]; has {
+		t.Errorf("an attribute has %d characters", len(odd.String()))
+	}
+}
+
+// configured is the claim with configurations in the order given.
+func configured(claim *resourceapi.ResourceClaim, configs ...resourceapi.DeviceAllocationConfiguration) *resourceapi.ResourceClaim {
+	claim.Status.Allocation.Devices.Config = configs
+	return claim
+}
+
+// fromClaim is a ZoneConfig with these fields for these requests.
+func fromClaim(fields string, requests ...string) resourceapi.DeviceAllocationConfiguration {
+	return opaque(resourceapi.AllocationConfigSourceClaim, `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", `+fields+`}`, requests...)
+}
+
+func fromClass(fields string, requests ...string) resourceapi.DeviceAllocationConfiguration {
+	config := fromClaim(fields, requests...)
+	config.Source = resourceapi.AllocationConfigSourceClass
+	return config
+}
+
+func opaque(source resourceapi.AllocationConfigSource, parameters string, requests ...string) resourceapi.DeviceAllocationConfiguration {
+	return resourceapi.DeviceAllocationConfiguration{
+		Source: source, Requests: requests,
+		DeviceConfiguration: resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
+			Driver: Name, Parameters: runtime.RawExtension{Raw: []byte(parameters)},
+		}},
+	}
+}
+
+// A kernel without partitions must not be asked for one: the container would not
+// start.
+func TestHookMakesPartitionsWhereTheKernelHasThem(t *testing.T) {
+	grant := Grant{UID: "u", Shares: []Share{{Request: "r", Device: "numa-0", CPUs: cpuset.New(0), Partition: "isolated", Scope: ScopePod}}}
+	for by, want := range map[Exclusivity]string{
+		ExclusivityKernel: "isolated pod", ExclusivityCooperative: "none container", ExclusivityNone: "none container",
+	} {
+		share := grant.cdiClaim(by).Shares[0]
+		if got := share.Partition + " " + share.Scope; got != want {
+			t.Errorf("exclusivity %s: the hook makes %s, want %s", by, got, want)
+		}
+	}
+}

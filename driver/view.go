@@ -1,0 +1,105 @@
+package driver
+
+import (
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
+)
+
+// view is what others may know of the Driver at any time. Whoever asks does not
+// wait for a disk, as those do who want to change something.
+type view struct {
+	machine *numa.Machine
+	grants  grantList
+}
+
+// show makes the present state the view. The caller holds the lock.
+func (d *Driver) show() { d.shown.Store(&view{d.machine, d.grants}) }
+
+// Machine is the machine as it was read last.
+func (d *Driver) Machine() numa.Machine { return *d.shown.Load().machine }
+
+// SetMachine is told of a machine that has changed: CPUs or memory came or went.
+// Grants keep what they hold, also CPUs that are gone: when they come back,
+// nobody else gets them.
+func (d *Driver) SetMachine(machine numa.Machine) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.use(machine)
+	d.show()
+}
+
+func (d *Driver) use(machine numa.Machine) {
+	d.machine, d.picker = &machine, pick.New(machine)
+	d.devices = make(map[string]resourceapi.Device)
+	for _, device := range Devices(machine, d.config, nil) {
+		d.devices[device.Name] = device
+	}
+}
+
+// Grants is what each claim holds, the oldest first.
+func (d *Driver) Grants() []Grant {
+	return slices.SortedFunc(slices.Values(d.shown.Load().grants), byAge)
+}
+
+// Pinned is what claims give one container.
+type Pinned struct {
+	CPUs, Mems   cpuset.Set // of all shares; no CPUs: memory only
+	Mixed        bool       // it runs on the Pool as well
+	MemoryPolicy string     // as in Share; that of the last share that has one
+	Claims       []string   // namespace/name, ascending, each once
+}
+
+// Pinned is what these CDI devices give one container, united; ok is false if
+// none of them is a device of a grant.
+func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
+	for _, grant := range d.shown.Load().grants {
+		for _, share := range grant.Shares {
+			if slices.Contains(cdiDeviceIDs, cdi.DeviceID(string(grant.UID), share.Request, share.Device)) {
+				pinned.add(grant.name(), share)
+			}
+		}
+	}
+	slices.Sort(pinned.Claims)
+	pinned.Claims = slices.Compact(pinned.Claims)
+	return pinned, len(pinned.Claims) > 0
+}
+
+func (p *Pinned) add(claim string, share Share) {
+	p.CPUs = p.CPUs.Union(share.CPUs)
+	p.Mems = p.Mems.Union(share.Mems())
+	p.Mixed = p.Mixed || share.Mixed
+	if share.MemoryPolicy != "" {
+		p.MemoryPolicy = share.MemoryPolicy
+	}
+	p.Claims = append(p.Claims, claim)
+}
+
+// Pool is the CPUs for containers without claims: those online that no claim
+// holds. Restrict is false where such containers may be left alone, because no
+// claim has CPUs or the kernel keeps others off all of them, or because no CPU
+// would remain.
+func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
+	seen := d.shown.Load()
+	cpus = pool(seen.machine.Online, seen.grants)
+	for _, grant := range seen.grants {
+		restrict = restrict || slices.ContainsFunc(grant.Shares, func(share Share) bool {
+			byKernel := d.config.Exclusivity == ExclusivityKernel && share.KernelExclusive()
+			return !share.CPUs.IsEmpty() && !byKernel
+		})
+	}
+	return cpus, restrict && !cpus.IsEmpty()
+}
+
+func pool(online cpuset.Set, grants grantList) cpuset.Set {
+	var taken cpuset.Set
+	for i := range grants {
+		grants[i].addTo(&taken)
+	}
+	return online.Difference(taken)
+}

@@ -1,0 +1,232 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
+)
+
+// without is the machine with these CPUs offline, and zones of nothing gone.
+func without(machine numa.Machine, offline cpuset.Set) numa.Machine {
+	machine.Online = machine.Online.Difference(offline)
+	var cores []numa.Core
+	for _, core := range machine.Cores {
+		if core.CPUs = core.CPUs.Difference(offline); !core.CPUs.IsEmpty() {
+			cores = append(cores, core)
+		}
+	}
+	caches := func(all []numa.Cache) (online []numa.Cache) {
+		for _, cache := range all {
+			if cache.CPUs = cache.CPUs.Difference(offline); !cache.CPUs.IsEmpty() {
+				online = append(online, cache)
+			}
+		}
+		return online
+	}
+	machine.Cores, machine.L2s, machine.L3s = cores, caches(machine.L2s), caches(machine.L3s)
+	var zones []numa.Zone
+	for _, zone := range machine.Zones {
+		zone.CPUs = zone.CPUs.Difference(offline)
+		zones = append(zones, zone)
+	}
+	machine.Zones = zones
+	return machine
+}
+
+func TestGrantKeepsCPUsThatGoOffline(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	wanted := claim("a", result("r", "numa-1", 2))
+	mustPrepare(t, driver, wanted) // 4-5
+	files := disk.files()
+	smaller := without(testMachine(), cpuset.New(5, 7))
+	driver.SetMachine(smaller)
+	if !reflect.DeepEqual(driver.Machine(), smaller) {
+		t.Errorf("machine %+v", driver.Machine())
+	}
+	if free := driver.free(); free != cpuset.New(2, 3, 6) {
+		t.Errorf("free are %s, want 2-3,6", free)
+	}
+	mustPrepare(t, driver, wanted)
+	assertFiles(t, disk.files(), files)
+	if _, err := driver.Prepare(claim("b", result("r", "numa-1", 2)), nil); err == nil {
+		t.Error("a CPU that is offline was given away")
+	}
+	disk.machine = smaller
+	if driver = disk.open(); grantOf(driver, "uid-a").cpus() != cpuset.New(4, 5) {
+		t.Errorf("after a restart grants are %v", driver.grants)
+	}
+	driver.SetMachine(testMachine())
+	if free := driver.free(); free != cpuset.New(2, 3, 6, 7) {
+		t.Errorf("free are %s, want 2-3,6-7", free)
+	}
+	assertConsistent(t, disk, driver)
+}
+
+// A machine that grew while the daemon ran has more to give.
+func TestCPUsThatComeOnlineAreGivenOut(t *testing.T) {
+	disk := newDisk(t)
+	disk.machine = without(testMachine(), cpuset.New(6, 7))
+	driver := disk.open()
+	wanted := claim("a", result("r", "numa-1", 4))
+	if _, err := driver.Prepare(wanted, nil); err == nil {
+		t.Fatal("4 CPUs of 2")
+	}
+	driver.SetMachine(testMachine())
+	mustPrepare(t, driver, wanted)
+	if got := grantOf(driver, "uid-a").cpus(); got != cpuset.New(4, 5, 6, 7) {
+		t.Errorf("cpus %s, want 4-7", got)
+	}
+}
+
+// The whole NUMA node may go. A kubelet that restarts asks for its claims again.
+func TestClaimOfAZoneThatIsGoneIsPreparedAgain(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	wanted := claim("a", result("r", "numa-1", 2))
+	mustPrepare(t, driver, wanted)
+	files := disk.files()
+	smaller := without(testMachine(), cpuset.New(4, 5, 6, 7))
+	smaller.Zones = smaller.Zones[:1]
+	driver.SetMachine(smaller)
+	devices := mustPrepare(t, driver, wanted)
+	if len(devices) != 1 || devices[0].Share.CPUs != cpuset.New(4, 5) || devices[0].Attributes["dra.numa/cpus"].StringValue == nil {
+		t.Errorf("devices %+v", devices)
+	}
+	assertFiles(t, disk.files(), files)
+	if _, err := driver.Prepare(claim("b", result("r", "numa-1", 2)), nil); err == nil {
+		t.Error("another claim got a zone that is gone")
+	}
+	if _, report := disk.recover(claims{"uid-a": wanted}); lines(report) != "kept claim default/a with cpus 4-5" {
+		t.Errorf("report %s", lines(report))
+	}
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	assertConsistent(t, disk, driver)
+}
+
+// Run it with -race.
+func TestEverythingAtOnce(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	var running sync.WaitGroup
+	for i := range 4 {
+		running.Go(func() {
+			wanted := claim(fmt.Sprintf("c-%d", i), result("r", deviceName(i%2), 1))
+			for range 20 {
+				// A CPU may be offline just then.
+				if _, err := driver.Prepare(wanted, []*corev1.Pod{podOf("main:c-0,c-1,c-2,c-3")}); err != nil && !errors.Is(err, pick.ErrNotEnough) {
+					t.Error(err)
+				}
+				driver.Pinned([]string{"dra.numa/claim=uid-c-0_r_numa-0"})
+				driver.Pool()
+				if err := driver.Unprepare(wanted.UID); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Go(func() {
+		for i := range 50 {
+			driver.SetMachine(without(testMachine(), cpuset.New(2+i%6)))
+			if _, err := driver.Observe([]Held{{Cgroup: "c", CPUs: cpuset.New(3)}}); err != nil {
+				t.Error(err)
+			}
+			if driver.Machine().Online.Size() != 7 || len(driver.Grants()) > 4 {
+				t.Errorf("machine with cpus %s, grants %v", driver.Machine().Online, driver.Grants())
+			}
+		}
+	})
+	running.Wait()
+	assertConsistent(t, disk, driver)
+	if len(driver.grants) > 0 {
+		t.Errorf("grants %v are left", driver.grants)
+	}
+}
+
+func TestPinnedIsTheUnionOfTheDevices(t *testing.T) {
+	driver := newDisk(t).open()
+	a := configured(claim("a", result("r", "numa-0", 2), result("m", "numa-2", 0)), fromClaim(`"memoryPolicy": "bind"`))
+	b := configured(claim("b", result("r", "numa-1", 2)), fromClaim(`"mixed": true`))
+	mustPrepare(t, driver, a)
+	mustPrepare(t, driver, b)
+	for name, row := range map[string]struct {
+		ids  []string
+		want Pinned
+	}{
+		"nothing":         {nil, Pinned{}},
+		"of others":       {[]string{"gpu.example.com/gpu=0", "dra.numa/claim=uid-z_r_numa-0"}, Pinned{}},
+		"one":             {[]string{"dra.numa/claim=uid-b_r_numa-1"}, Pinned{CPUs: cpuset.New(4, 5), Mems: cpuset.New(1), Mixed: true, Claims: []string{"default/b"}}},
+		"memory":          {[]string{"dra.numa/claim=uid-a_m_numa-2"}, Pinned{Mems: cpuset.New(2), MemoryPolicy: "bind", Claims: []string{"default/a"}}},
+		"both of a claim": {[]string{"dra.numa/claim=uid-a_m_numa-2", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0, 2), MemoryPolicy: "bind", Claims: []string{"default/a"}}},
+		"of two claims": {[]string{"x/y=z", "dra.numa/claim=uid-b_r_numa-1", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{
+			CPUs: cpuset.New(2, 3, 4, 5), Mems: cpuset.New(0, 1), Mixed: true, MemoryPolicy: "bind", Claims: []string{"default/a", "default/b"},
+		}},
+	} {
+		got, ok := driver.Pinned(row.ids)
+		if !reflect.DeepEqual(got, row.want) || ok != (len(row.want.Claims) > 0) {
+			t.Errorf("%s: %+v, %t, want %+v", name, got, ok, row.want)
+		}
+	}
+}
+
+func TestPool(t *testing.T) {
+	two := func(config ...resourceapi.DeviceAllocationConfiguration) []*resourceapi.ResourceClaim {
+		return []*resourceapi.ResourceClaim{configured(claim("a", result("r", "numa-0", 2)), config...)}
+	}
+	all, rest := cpuset.New(0, 1, 2, 3, 4, 5, 6, 7), cpuset.New(0, 1, 4, 5, 6, 7)
+	for name, row := range map[string]struct {
+		exclusivity Exclusivity
+		claims      []*resourceapi.ResourceClaim
+		pod         string
+		pool        cpuset.Set
+		restrict    bool
+	}{
+		"no claim":             {ExclusivityCooperative, nil, "", all, false},
+		"memory only":          {ExclusivityCooperative, []*resourceapi.ResourceClaim{claim("a", result("r", "numa-2", 0))}, "", all, false},
+		"kernel":               {ExclusivityKernel, two(), "", rest, false},
+		"kernel, whole pod":    {ExclusivityKernel, two(), "main:a main:a", rest, false},
+		"kernel, shared":       {ExclusivityKernel, two(), "main:a main:a main:", rest, true},
+		"kernel, mixed":        {ExclusivityKernel, two(fromClaim(`"mixed": true`)), "", rest, true},
+		"kernel, no partition": {ExclusivityKernel, two(fromClaim(`"partition": "none"`)), "", rest, true},
+		"kernel, one of two":   {ExclusivityKernel, append(two(), configured(claim("b", result("r", "numa-1", 4)), fromClaim(`"mixed": true`))), "", cpuset.New(0, 1), true},
+		"cooperative":          {ExclusivityCooperative, two(), "", rest, true},
+	} {
+		disk := newDisk(t)
+		config := testConfig()
+		config.Exclusivity = row.exclusivity
+		driver, err := disk.tryOpen(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, wanted := range row.claims {
+			mustPrepare(t, driver, wanted, podOf(row.pod))
+		}
+		if pool, restrict := driver.Pool(); pool != row.pool || restrict != row.restrict {
+			t.Errorf("%s: pool %s, restrict %t, want %s, %t", name, pool, restrict, row.pool, row.restrict)
+		}
+		driver.SetMachine(without(testMachine(), cpuset.New(0, 1, 4, 5, 6, 7)))
+		if pool, restrict := driver.Pool(); len(row.claims) > 0 && row.pool != all && (!pool.IsEmpty() || restrict) {
+			t.Errorf("%s: with nothing else online the pool is %s, restrict %t", name, pool, restrict)
+		}
+		for _, uid := range []types.UID{"uid-a", "uid-b"} {
+			if err := driver.Unprepare(uid); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if pool, restrict := driver.Pool(); pool != driver.Machine().Online || restrict {
+			t.Errorf("%s: after all the pool is %s, restrict %t", name, pool, restrict)
+		}
+	}
+}

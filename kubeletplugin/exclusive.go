@@ -1,0 +1,77 @@
+package kubeletplugin
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+// Reasons of the condition Exclusive. With the first two it is true.
+const (
+	reasonKernelPartition  = "KernelPartition"
+	reasonSharedPool       = "SharedPool"
+	reasonNoCPUs           = "NoCPUs"
+	reasonNotSupported     = "NotSupported"
+	reasonShared           = "Shared"
+	reasonMixed            = "Mixed"
+	reasonPartitionNone    = "PartitionNone"
+	reasonPartitionInvalid = "PartitionInvalid"
+)
+
+// keeping is who may keep other tasks off the CPUs of a share now.
+type keeping struct {
+	node      driver.Exclusivity
+	pooled    bool // the container runtime takes the driver's word for where containers run
+	partition partitionState
+}
+
+// exclusive is the condition of a share.
+func exclusive(share driver.Share, by keeping) metav1.Condition {
+	condition := metav1.Condition{Type: conditionExclusive, Status: metav1.ConditionFalse}
+	condition.Reason, condition.Message = whyExclusive(share, by)
+	if condition.Reason == reasonKernelPartition || condition.Reason == reasonSharedPool {
+		condition.Status = metav1.ConditionTrue
+	}
+	return condition
+}
+
+func whyExclusive(share driver.Share, by keeping) (reason, message string) {
+	kernel := by.node == driver.ExclusivityKernel
+	switch {
+	case share.CPUs.IsEmpty():
+		return reasonNoCPUs, "the claim has no CPUs of this device"
+	case kernel && share.KernelExclusive() && by.partition.fault != "":
+		return reasonPartitionInvalid, "other tasks may run on the CPUs: " + by.partition.fault
+	case kernel && share.KernelExclusive() && by.partition.downgraded:
+		return reasonShared, "more than one pod uses the claim: there is no partition until all but one have ended"
+	case kernel && share.KernelExclusive():
+		return reasonKernelPartition, "the kernel keeps all other tasks off the CPUs while " + whoRuns(share)
+	}
+	why, what := whyNoPartition(share, kernel)
+	if by.pooled && by.node != driver.ExclusivityNone {
+		return reasonSharedPool, "the container runtime keeps other containers off the CPUs, and nobody keeps other tasks off: " + what
+	}
+	return why, what
+}
+
+func whoRuns(share driver.Share) string {
+	if share.Scope == driver.ScopePod {
+		return "a container of the pod runs"
+	}
+	return "a container of the claim runs"
+}
+
+func whyNoPartition(share driver.Share, kernel bool) (reason, message string) {
+	switch {
+	case share.Mixed:
+		return reasonMixed, "the claim is mixed: its containers run on the shared pool as well"
+	case share.Partition == deviceclasses.PartitionNone:
+		return reasonPartitionNone, "the claim asks for no partition"
+	case share.Scope == driver.ScopeShared:
+		return reasonShared, "some containers of the pod use the claim and others do not, or several pods use it"
+	case !kernel:
+		return reasonNotSupported, "the node does not use cpuset partitions, which need Linux 6.11 or newer"
+	}
+	return reasonNotSupported, "no partition is made for the claim" // KernelExclusive has no other reason
+}

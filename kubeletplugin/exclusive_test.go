@@ -1,0 +1,68 @@
+package kubeletplugin
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+func TestConditionExclusive(t *testing.T) {
+	cpus := cpuset.New(4, 5)
+	plain := driver.Share{CPUs: cpus}
+	pod := driver.Share{CPUs: cpus, Scope: driver.ScopePod}
+	shared := driver.Share{CPUs: cpus, Scope: driver.ScopeShared}
+	mixed := driver.Share{CPUs: cpus, Mixed: true}
+	none := driver.Share{CPUs: cpus, Partition: deviceclasses.PartitionNone}
+	kernel, cooperative := driver.ExclusivityKernel, driver.ExclusivityCooperative
+	fault, downgraded := partitionState{fault: "root invalid (x)"}, partitionState{downgraded: true}
+	seen := make(map[string]bool)
+	for name, row := range map[string]struct {
+		share   driver.Share
+		by      keeping
+		reason  string
+		message string
+	}{
+		"container":                 {plain, keeping{node: kernel}, reasonKernelPartition, "while a container of the claim runs"},
+		"isolated":                  {driver.Share{CPUs: cpus, Partition: deviceclasses.PartitionIsolated}, keeping{node: kernel, pooled: true}, reasonKernelPartition, "kernel"},
+		"pod":                       {pod, keeping{node: kernel}, reasonKernelPartition, "while a container of the pod runs"},
+		"memory only":               {driver.Share{}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
+		"invalid":                   {plain, keeping{node: kernel, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
+		"invalid, pooled":           {plain, keeping{node: kernel, pooled: true, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
+		"two pods":                  {plain, keeping{node: kernel, partition: downgraded}, reasonShared, "more than one pod"},
+		"some containers":           {shared, keeping{node: kernel}, reasonShared, "some containers"},
+		"some containers, pooled":   {shared, keeping{node: kernel, pooled: true}, reasonSharedPool, "some containers"},
+		"mixed":                     {mixed, keeping{node: kernel}, reasonMixed, "shared pool as well"},
+		"mixed, pooled":             {mixed, keeping{node: kernel, pooled: true}, reasonSharedPool, "shared pool as well"},
+		"no partition":              {none, keeping{node: kernel}, reasonPartitionNone, "asks for no partition"},
+		"no partition, faulty":      {none, keeping{node: kernel, partition: fault}, reasonPartitionNone, "asks for no partition"},
+		"old kernel, runtime":       {plain, keeping{node: cooperative, pooled: true}, reasonSharedPool, "container runtime"},
+		"old kernel, runtime gone":  {plain, keeping{node: cooperative}, reasonNotSupported, "6.11"},
+		"old kernel":                {plain, keeping{node: driver.ExclusivityNone}, reasonNotSupported, "6.11"},
+		"nobody is asked to":        {plain, keeping{node: driver.ExclusivityNone, pooled: true}, reasonNotSupported, "6.11"},
+		"old kernel, two pods seen": {plain, keeping{node: cooperative, partition: downgraded}, reasonNotSupported, "6.11"},
+	} {
+		seen[row.reason] = true
+		want := metav1.ConditionFalse
+		if row.reason == reasonKernelPartition || row.reason == reasonSharedPool {
+			want = metav1.ConditionTrue
+		}
+		got := exclusive(row.share, row.by)
+		if got.Type != conditionExclusive || got.Status != want || got.Reason != row.reason || !strings.Contains(got.Message, row.message) {
+			t.Errorf("%s: %s %s %q, want %s %s with %q", name, got.Status, got.Reason, got.Message, want, row.reason, row.message)
+		}
+	}
+	all := []string{
+		reasonKernelPartition, reasonSharedPool, reasonNoCPUs, reasonNotSupported,
+		reasonShared, reasonMixed, reasonPartitionNone, reasonPartitionInvalid,
+	}
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, slices.Sorted(slices.Values(all))) {
+		t.Errorf("rows have the reasons %v, there are %v", got, all)
+	}
+}

@@ -1,0 +1,157 @@
+package kubeletplugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+// Where the kubelet helper writes what containers may read of their devices
+// (KEP-5304), one file and one CDI spec for each request of a claim.
+const (
+	metadataFolder = "dra-device-metadata"      // in the plugin directory: <namespace>_<claim>/<request>/metadata.json
+	metadataPrefix = driver.Name + "_metadata_" // in the CDI directory: <prefix><claim uid>_<request>.json
+	metadataTemp   = "." + metadataPrefix       // of a file half written
+)
+
+// RemoveStaleMetadata removes the metadata of claims that are no longer used on
+// the node, which their owner never unprepared or which was unprepared while no
+// daemon ran; it is for the time between recovery and Start. A claim that may
+// only look at devices holds nothing, so the API server is asked for those that
+// are not among the grants; while it does not answer, they keep what they have.
+func RemoveStaleMetadata(ctx context.Context, client kubernetes.Interface, nodeName, pluginDir, cdiDir string, grants []driver.Grant) error {
+	specs, err := os.OpenRoot(cdiDir)
+	if err != nil {
+		return err
+	}
+	defer specs.Close()
+	files, err := listMetadata(specs.FS(), filepath.Join(pluginDir, metadataFolder))
+	if err != nil {
+		return err
+	}
+	used := make(map[string]bool) // folders
+	var problems []error
+	for _, file := range files {
+		inUse, err := file.inUse(ctx, client, nodeName, grants)
+		if err == nil && !inUse {
+			err = specs.Remove(file.spec)
+		} else {
+			used[file.folder] = true
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(append(problems, removeFolders(pluginDir, used))...)
+}
+
+// removeFolders removes those that no CDI spec mounts anything of.
+func removeFolders(pluginDir string, used map[string]bool) error {
+	state, err := os.OpenRoot(pluginDir)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	folders, err := fs.ReadDir(state.FS(), metadataFolder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, folder := range folders {
+		if !used[folder.Name()] {
+			err = errors.Join(err, state.RemoveAll(path.Join(metadataFolder, folder.Name())))
+		}
+	}
+	return err
+}
+
+// metadataFile is a CDI spec that mounts metadata.
+type metadataFile struct {
+	spec            string // its name
+	claimUID        types.UID
+	folder          string // of the metadata, in metadataFolder; "" if the spec is none
+	namespace, name string // of the claim
+}
+
+// listMetadata reads the specs that mount something of a folder.
+func listMetadata(specs fs.FS, folder string) (files []metadataFile, err error) {
+	entries, err := fs.ReadDir(specs, ".")
+	for _, entry := range entries {
+		rest, complete := strings.CutPrefix(entry.Name(), metadataPrefix)
+		if !complete && !strings.HasPrefix(entry.Name(), metadataTemp) {
+			continue
+		}
+		file := metadataFile{spec: entry.Name()}
+		if complete {
+			uid, _, _ := strings.Cut(rest, "_")
+			file.claimUID = types.UID(uid)
+			file.folder = mountedFolder(specs, entry.Name(), folder)
+			file.namespace, file.name, _ = strings.Cut(file.folder, "_") // a namespace has no underscore
+		}
+		files = append(files, file)
+	}
+	return files, err
+}
+
+// mountedFolder is the name of the folder below another of which the spec mounts
+// something; "" if it does not.
+func mountedFolder(specs fs.FS, name, below string) string {
+	text, err := fs.ReadFile(specs, name)
+	var spec struct {
+		Devices []struct {
+			ContainerEdits struct {
+				Mounts []struct {
+					HostPath string `json:"hostPath"`
+				} `json:"mounts"`
+			} `json:"containerEdits"`
+		} `json:"devices"`
+	}
+	if err != nil || json.Unmarshal(text, &spec) != nil {
+		return ""
+	}
+	for _, device := range spec.Devices {
+		for _, mount := range device.ContainerEdits.Mounts {
+			if inside, ok := strings.CutPrefix(mount.HostPath, below+"/"); ok {
+				folder, _, _ := strings.Cut(inside, "/")
+				return folder
+			}
+		}
+	}
+	return ""
+}
+
+func (f metadataFile) inUse(ctx context.Context, client kubernetes.Interface, nodeName string, grants []driver.Grant) (bool, error) {
+	if f.folder == "" {
+		return false, nil
+	}
+	if slices.ContainsFunc(grants, func(grant driver.Grant) bool { return grant.UID == f.claimUID }) {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	claim, err := client.ResourceV1().ResourceClaims(f.namespace).Get(ctx, f.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && claim.UID != f.claimUID {
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("read claim %s/%s, which %s is of: %w", f.namespace, f.name, f.spec, err)
+	}
+	allocation := claim.Status.Allocation
+	return allocation != nil && slices.ContainsFunc(allocation.Devices.Results, func(r resourceapi.DeviceRequestAllocationResult) bool {
+		return r.Driver == driver.Name && r.Pool == nodeName
+	}), nil
+}

@@ -1,0 +1,151 @@
+package nri
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
+	"k8s.io/klog/v2"
+)
+
+// handlers answer the runtime, over one connection. The runtime waits for each
+// answer and does nothing else meanwhile, so none calls it. What a container has
+// is taken from what the runtime reports afterwards, never from what it was
+// answered: the answer may be lost, or a container not come to be.
+type handlers struct {
+	plugin  *Plugin
+	session *session
+}
+
+var (
+	_ stub.ConfigureInterface           = handlers{}
+	_ stub.SynchronizeInterface         = handlers{}
+	_ stub.CreateContainerInterface     = handlers{}
+	_ stub.PostCreateContainerInterface = handlers{}
+	_ stub.UpdateContainerInterface     = handlers{}
+	_ stub.PostUpdateContainerInterface = handlers{}
+	_ stub.StopContainerInterface       = handlers{}
+	_ stub.RemoveContainerInterface     = handlers{}
+)
+
+// Configure hears who the runtime is.
+func (h handlers) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
+	h.session.runtime = runtime + " " + version
+	return 0, nil // every event that there is a method for
+}
+
+// Synchronize begins with the containers that there are, and repairs those whose
+// cpuset is not as it should be. The runtime does not say what became of that,
+// so what is still wrong on record goes with the first refresh again.
+func (h handlers) Synchronize(_ context.Context, _ []*api.PodSandbox, messages []*api.Container) ([]*api.ContainerUpdate, error) {
+	containers := make(map[string]*container, len(messages))
+	for _, message := range messages {
+		containers[message.GetId()] = newContainer(message)
+	}
+	var updates []*api.ContainerUpdate
+	for _, due := range h.plugin.repairs(containers) {
+		updates = append(updates, due.aim.update(due.container.id))
+	}
+	h.plugin.updates.Add(uint64(len(updates)))
+	h.plugin.begin(h.session, containers)
+	return updates, nil
+}
+
+// CreateContainer puts cpuset and memory policy into the OCI spec.
+func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
+	c := newContainer(message)
+	if c.unknown {
+		return nil, nil, nil
+	}
+	pinned, claimed := h.plugin.pinned(c)
+	aim := adjust(pinned, claimed, h.plugin.shared())
+	adjustment := &api.ContainerAdjustment{}
+	if aim.cpus != "" {
+		adjustment.SetLinuxCPUSetCPUs(aim.cpus)
+	}
+	if aim.mems != "" {
+		adjustment.SetLinuxCPUSetMems(aim.mems)
+	}
+	if pinned.MemoryPolicy != "" && aim.mems != "" {
+		mode, err := memoryMode(pinned.MemoryPolicy, pinned.Mems.Size())
+		if err != nil {
+			return nil, nil, fmt.Errorf("claims %q: %w", pinned.Claims, err)
+		}
+		adjustment.SetLinuxMemoryPolicy(mode, aim.mems)
+	}
+	return adjustment, nil, nil
+}
+
+// PostCreateContainer takes note of the container. The claims may have changed
+// since it was created, while nothing could be done about it.
+func (h handlers) PostCreateContainer(_ context.Context, _ *api.PodSandbox, message *api.Container) error {
+	h.observe(message)
+	return nil
+}
+
+// UpdateContainer lets pass whatever is asked, but for the cpuset of a container
+// that must keep its own.
+func (h handlers) UpdateContainer(ctx context.Context, _ *api.PodSandbox, message *api.Container, asked *api.LinuxResources) ([]*api.ContainerUpdate, error) {
+	aim := h.plugin.aim(newContainer(message), h.plugin.shared())
+	if aim == (placement{}) {
+		return nil, nil
+	}
+	answer := aim.update(message.GetId())
+	for key, list := range map[string]string{"cpuset.cpus": aim.cpus, "cpuset.mems": aim.mems} {
+		if _, given := asked.GetUnified()[key]; given && list != "" {
+			answer.AddLinuxUnified(key, list)
+		}
+	}
+	if wish := placementOf(asked.GetCpu()); refused(wish.cpus, aim.cpus) || refused(wish.mems, aim.mems) {
+		klog.FromContext(ctx).Info("Kept the cpuset of a container", "container", message.GetId(),
+			"cpus", aim.cpus, "mems", aim.mems, "askedCPUs", wish.cpus, "askedMems", wish.mems)
+	}
+	return []*api.ContainerUpdate{answer}, nil
+}
+
+func refused(wish, aim string) bool { return wish != "" && aim != "" && wish != aim }
+
+// PostUpdateContainer takes note of what the container has now.
+func (h handlers) PostUpdateContainer(_ context.Context, _ *api.PodSandbox, message *api.Container) error {
+	h.observe(message)
+	return nil
+}
+
+// StopContainer forgets the container.
+func (h handlers) StopContainer(_ context.Context, _ *api.PodSandbox, message *api.Container) ([]*api.ContainerUpdate, error) {
+	h.forget(message)
+	return nil, nil
+}
+
+// RemoveContainer forgets the container.
+func (h handlers) RemoveContainer(_ context.Context, _ *api.PodSandbox, message *api.Container) error {
+	h.forget(message)
+	return nil
+}
+
+// observe is for the connection in use: another one's word is old.
+func (h handlers) observe(message *api.Container) {
+	h.plugin.mu.Lock()
+	defer h.plugin.mu.Unlock()
+	if h.plugin.session == h.session {
+		h.plugin.containers[message.GetId()] = newContainer(message)
+		h.session.wake()
+	}
+}
+
+func (h handlers) forget(message *api.Container) {
+	h.plugin.mu.Lock()
+	defer h.plugin.mu.Unlock()
+	delete(h.plugin.containers, message.GetId())
+}
+
+// begin makes the connection the one in use, unless it has ended.
+func (p *Plugin) begin(s *session, containers map[string]*container) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !s.ended {
+		p.session, p.containers = s, containers
+		s.wake()
+	}
+}

@@ -1,0 +1,48 @@
+package nri
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// Run connects to the runtime, and again whenever the connection ends, until ctx
+// does. It must run only once: that is how there is one connection at a time.
+func (p *Plugin) Run(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	told := ""
+	for retry := firstRetry; ctx.Err() == nil; retry = min(2*retry, lastRetry) {
+		began := time.Now()
+		connected, err := p.serve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if connected {
+			told = ""
+		}
+		if time.Since(began) > lastRetry {
+			retry = firstRetry // that was no failure to connect
+		}
+		if reason := err.Error(); reason != told {
+			logger.Info("Not connected to the container runtime", "socket", p.options.Socket, "reason", reason)
+			told = reason
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(jittered(retry)):
+		}
+	}
+}
+
+// jittered is from half to all of the time, so that the plugins of a cluster do
+// not keep step.
+func jittered(wait time.Duration) time.Duration {
+	return wait/2 + rand.N(wait/2+1)
+}

@@ -1,0 +1,177 @@
+package nri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
+	"k8s.io/klog/v2"
+)
+
+const (
+	pluginName = "dra.numa"
+	// pluginIndex orders plugins. Since none may touch what another has, it
+	// matters only to those that look at the result.
+	pluginIndex = "50"
+
+	// abandonAfter is how long after the end of its connection a stub may still
+	// be starting.
+	abandonAfter = 2 * time.Second
+
+	firstRefreshRetry = time.Second
+	lastRefreshRetry  = 30 * time.Second
+)
+
+var errLost = errors.New("connection closed by the runtime")
+
+// updater is the part of a stub that asks the runtime for something.
+type updater interface {
+	UpdateContainers([]*api.ContainerUpdate) ([]*api.ContainerUpdate, error)
+}
+
+// session is one connection to the runtime.
+type session struct {
+	stub     updater
+	lost     chan struct{}   // closed when the connection ends
+	requests chan chan error // each waits for a refresh
+	awake    chan struct{}   // holds one: a refresh may be due
+	runtime  string          // name and version
+	ended    bool            // guarded by the plugin's lock
+}
+
+func (s *session) wake() {
+	select {
+	case s.awake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *session) isLost() bool {
+	select {
+	case <-s.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// serve connects, and returns why it could not, or why the connection has ended.
+func (p *Plugin) serve(ctx context.Context) (connected bool, err error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", p.options.Socket)
+	if err != nil {
+		return false, err
+	}
+	link := &link{Conn: conn, down: make(chan struct{})}
+	defer context.AfterFunc(ctx, func() { link.Close() })()
+	defer link.Close()
+	s := &session{lost: link.down, requests: make(chan chan error), awake: make(chan struct{}, 1)}
+	runtime, err := stub.New(handlers{p, s}, stub.WithConnection(link),
+		stub.WithPluginName(pluginName), stub.WithPluginIdx(pluginIndex), stub.WithLogger(logger{}))
+	if err != nil {
+		return false, fmt.Errorf("set up NRI plugin: %w", err)
+	}
+	s.stub = runtime
+	defer p.end(s)
+	if err := start(ctx, runtime, link.down); err != nil {
+		return false, err
+	}
+	defer runtime.Stop()
+	klog.FromContext(ctx).Info("Connected to the container runtime", "socket", p.options.Socket, "runtime", s.runtime)
+	p.work(ctx, s)
+	return true, errLost
+}
+
+func (p *Plugin) end(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.ended = true
+	if p.session == s {
+		p.session = nil
+	}
+}
+
+// start returns when the runtime has configured the plugin. A stub whose runtime
+// dies between registration and configuration never returns (nri 0.12.3): it is
+// left behind, a goroutine that waits for nothing.
+func start(ctx context.Context, runtime stub.Stub, down <-chan struct{}) error {
+	started := make(chan error, 1)
+	go func() { started <- runtime.Start(ctx) }()
+	select {
+	case err := <-started:
+		return err
+	case <-down:
+	}
+	select {
+	case err := <-started:
+		return err
+	case <-time.After(abandonAfter):
+		return errLost
+	}
+}
+
+// work refreshes when somebody asks and when something happened, one at a time,
+// until the connection ends. What failed is tried again.
+func (p *Plugin) work(ctx context.Context, s *session) {
+	var retry <-chan time.Time
+	wait := firstRefreshRetry
+	for {
+		var answer chan error
+		select {
+		case <-s.lost:
+			return
+		case answer = <-s.requests:
+		case <-s.awake:
+		case <-retry:
+		}
+		err := p.refresh(s)
+		if answer != nil {
+			answer <- err
+		}
+		if retry = nil; err == nil || s.isLost() {
+			wait = firstRefreshRetry
+			continue
+		}
+		klog.FromContext(ctx).Error(err, "Update containers", "retryIn", wait)
+		retry, wait = time.After(wait), min(2*wait, lastRefreshRetry)
+	}
+}
+
+// link tells when a connection has ended, which a stub that is starting does
+// not.
+type link struct {
+	net.Conn
+	once sync.Once
+	down chan struct{}
+}
+
+func (l *link) Read(buffer []byte) (int, error) {
+	n, err := l.Conn.Read(buffer)
+	if err != nil {
+		l.once.Do(func() { close(l.down) })
+	}
+	return n, err
+}
+
+func (l *link) Close() error {
+	l.once.Do(func() { close(l.down) })
+	return l.Conn.Close()
+}
+
+// logger puts what the stub says, which says it all to its caller too, where only
+// those see it who look for it.
+type logger struct{}
+
+func (logger) Debugf(ctx context.Context, format string, args ...any) { logf(ctx, format, args) }
+func (logger) Infof(ctx context.Context, format string, args ...any)  { logf(ctx, format, args) }
+func (logger) Warnf(ctx context.Context, format string, args ...any)  { logf(ctx, format, args) }
+func (logger) Errorf(ctx context.Context, format string, args ...any) { logf(ctx, format, args) }
+
+func logf(ctx context.Context, format string, args []any) {
+	klog.FromContext(ctx).V(5).Info("NRI: " + fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,122 @@
+package kubeletplugin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsapi "k8s.io/api/events/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+const (
+	reasonLost     = "NUMAExclusivityLost"
+	reasonRestored = "NUMAExclusivityRestored"
+
+	// podEventTries spans about two minutes; what an API server does not take
+	// for so long is not told.
+	podEventTries   = 10
+	eventNameLength = 200 // in bytes, of the pod's name in the event's
+)
+
+// podEvent is to be told on every pod of a claim.
+type podEvent struct {
+	claim              types.NamespacedName
+	claimUID           types.UID
+	kind, reason, note string
+	at                 time.Time
+}
+
+// podEvents writes events on pods in the background: who looks at partitions
+// does not wait for the API server.
+type podEvents struct {
+	client   kubernetes.Interface
+	nodeName string
+	queue    workqueue.TypedRateLimitingInterface[podEvent]
+}
+
+func newPodEvents(client kubernetes.Interface, nodeName string) *podEvents {
+	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[podEvent](firstRetry, lastRetry)
+	return &podEvents{client: client, nodeName: nodeName, queue: workqueue.NewTypedRateLimitingQueue(limit)}
+}
+
+// tell asks for the events of what has turned for a claim.
+func (e *podEvents) tell(grant driver.Grant, turned turn, at time.Time) {
+	event := podEvent{
+		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
+		kind: corev1.EventTypeWarning, reason: reasonLost,
+		note: fmt.Sprintf("Other tasks may run on the CPUs of claim %s: %s", grant.Name, turned.why),
+	}
+	if !turned.lost {
+		event.kind, event.reason = corev1.EventTypeNormal, reasonRestored
+		event.note = fmt.Sprintf("The CPUs of claim %s are exclusive again, after at most %s: %s",
+			grant.Name, turned.lasted.Round(time.Second)+time.Second, turned.why)
+	}
+	e.queue.Add(event)
+}
+
+// run writes until ctx ends.
+func (e *podEvents) run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, e.queue.ShutDown)
+	defer stop()
+	for {
+		event, shutdown := e.queue.Get()
+		if shutdown {
+			return
+		}
+		err := e.write(ctx, event)
+		if err != nil && e.queue.NumRequeues(event) < podEventTries {
+			e.queue.AddRateLimited(event)
+		} else {
+			e.queue.Forget(event)
+		}
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Put event on the pods of a claim", "claim", event.claim, "reason", event.reason)
+		}
+		e.queue.Done(event)
+	}
+}
+
+func (e *podEvents) write(ctx context.Context, event podEvent) error {
+	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
+	claim, err := e.client.ResourceV1().ResourceClaims(event.claim.Namespace).Get(ctx, event.claim.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && claim.UID != event.claimUID {
+		return nil // nobody to tell
+	}
+	if err != nil {
+		return err
+	}
+	for _, pod := range consumers(claim) {
+		_, err := e.client.EventsV1().Events(claim.Namespace).Create(ctx, e.event(event, claim, pod), metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) { // repeated after an error
+			return fmt.Errorf("create event %s: %w", event.reason, err)
+		}
+	}
+	return nil
+}
+
+func (e *podEvents) event(event podEvent, claim *resourceapi.ResourceClaim, pod resourceapi.ResourceClaimConsumerReference) *eventsapi.Event {
+	object := newEvent(e.nodeName, event.kind, event.reason, event.note)
+	object.ObjectMeta = metav1.ObjectMeta{
+		Namespace: claim.Namespace,
+		Name:      fmt.Sprintf("%s.%x", cut(pod.Name, eventNameLength), event.at.UnixNano()),
+	}
+	object.EventTime = metav1.NewMicroTime(event.at)
+	object.Action = "Watch"
+	object.Regarding = corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: claim.Namespace, Name: pod.Name, UID: pod.UID}
+	object.Related = &corev1.ObjectReference{
+		APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: "ResourceClaim",
+		Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+	}
+	return object
+}

@@ -1,0 +1,121 @@
+package kubeletplugin
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+// reserved is a claim of two pods, and of something that is none.
+func reserved() *resourceapi.ResourceClaim {
+	claim := claim("c", "uid-c")
+	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{
+		{Resource: "pods", Name: "a", UID: "pod-a"},
+		{Resource: "pods", Name: "b", UID: "pod-b"},
+		{APIGroup: "example.com", Resource: "gangs", Name: "g", UID: "gang"},
+	}
+	return claim
+}
+
+func TestPodsOfTheClaimAreTold(t *testing.T) {
+	api := fake.NewClientset(reserved())
+	failed := false
+	api.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		// The answer about the second one is lost once: then both are repeated.
+		if failed || !strings.HasPrefix(action.(clienttesting.CreateAction).GetObject().(metav1.Object).GetName(), "b.") {
+			return false, nil, nil
+		}
+		failed = true
+		return true, nil, context.DeadlineExceeded
+	})
+	events := newPodEvents(api, node)
+	go events.run(t.Context())
+	grant := driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
+	events.tell(grant, turn{lost: true, why: "root invalid"}, time.Unix(1000, 0))
+	events.tell(grant, turn{why: "root invalid", lasted: 2 * time.Second}, time.Unix(1002, 0))
+	events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "older"}, turn{lost: true}, time.Unix(1000, 0))
+	lost := "Warning NUMAExclusivityLost Other tasks may run on the CPUs of claim c: root invalid"
+	restored := "Normal NUMAExclusivityRestored The CPUs of claim c are exclusive again, after at most 3s: root invalid"
+	want := []string{"a " + restored, "a " + lost, "b " + restored, "b " + lost}
+	var got []string
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && !slices.Equal(got, want); time.Sleep(10 * time.Millisecond) {
+		list, err := api.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = nil
+		for _, event := range list.Items {
+			about := event.Regarding
+			if about.Kind != "Pod" || about.Namespace != "default" || string(about.UID) != "pod-"+about.Name || event.Related.UID != "uid-c" {
+				t.Errorf("event is about %+v and %+v", about, event.Related)
+			}
+			got = append(got, about.Name+" "+event.Type+" "+event.Reason+" "+event.Note)
+		}
+		slices.Sort(got)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
+	}
+}
+
+func TestReadPods(t *testing.T) {
+	pod := func(name, uid string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid)}}
+	}
+	for name, row := range map[string]struct {
+		pods []runtime.Object
+		want string
+	}{
+		"both":        {[]runtime.Object{pod("a", "pod-a"), pod("b", "pod-b")}, "a b"},
+		"one is gone": {[]runtime.Object{pod("b", "pod-b")}, "b"},
+		"one renewed": {[]runtime.Object{pod("a", "other"), pod("b", "pod-b")}, "b"},
+		"none":        {nil, ""},
+	} {
+		pods, err := readPods(t.Context(), fake.NewClientset(row.pods...), reserved())
+		var got []string
+		for _, pod := range pods {
+			got = append(got, pod.Name)
+		}
+		if err != nil || strings.Join(got, " ") != row.want {
+			t.Errorf("%s: pods %q, %v, want %q", name, got, err, row.want)
+		}
+	}
+}
+
+// Who uses a claim decides who may have its CPUs: not knowing is no answer.
+func TestPodsThatCannotBeReadHoldUpTheClaim(t *testing.T) {
+	api := fake.NewClientset()
+	api.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, context.DeadlineExceeded
+	})
+	_, err := readPods(t.Context(), api, reserved())
+	if want := "read pod default/a, which the claim is reserved for: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+func TestPodsAreBounded(t *testing.T) {
+	var objects []runtime.Object
+	claim := claim("c", "uid-c")
+	for i := range 3 * maxPods {
+		name := "p" + strings.Repeat("x", i)
+		objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}})
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: name, UID: types.UID(name)})
+	}
+	api := fake.NewClientset(objects...)
+	if pods, err := readPods(t.Context(), api, claim); err != nil || len(pods) != maxPods || len(api.Actions()) != maxPods {
+		t.Errorf("%d pods by %d requests, %v, want %d of both", len(pods), len(api.Actions()), err, maxPods)
+	}
+}

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
+)
+
+var _ = Describe("claims with a configuration", Ordered, func() {
+	var (
+		namespace string
+		core      request
+		pods      map[string]*corev1.Pod
+		s         kernel.Snapshot
+	)
+
+	// All at once: a pod takes seconds to start.
+	BeforeAll(func(ctx context.Context) {
+		namespace, core = createNamespace(ctx, "config"), oneCore(ctx)
+		core.memoryBytes, core.zone = 64<<20, anyZone
+		pods = map[string]*corev1.Pod{}
+		for name, config := range map[string]string{
+			"isolated": `"partition": "isolated"`,
+			"none":     `"partition": "none"`,
+			"mixed":    `"mixed": true`,
+			"bind":     `"memoryPolicy": "bind"`,
+			"unknown":  `"partition": "most"`,
+		} {
+			pods[name] = createConfigured(ctx, namespace, withoutRequests(claimPod(name, core)), core, config)
+		}
+		for name, pod := range pods {
+			if name != "unknown" {
+				pods[name] = waitRunning(ctx, pod)
+			}
+		}
+		s = snapshot(ctx)
+	})
+
+	It("have an isolated partition", func(ctx context.Context) {
+		process := inKernel(s, pods["isolated"])
+		Expect(process.Partition).To(Equal("isolated"))
+		Expect(process.CPUs.Size()).To(BeNumerically("==", core.cpus), "CPUs of the pod: %s", process.CPUs)
+		Expect(process.ExclusiveCPUs.String()).To(Equal(process.CPUs.String()))
+		expectExclusive(ctx, pods["isolated"], metav1.ConditionTrue, "KernelPartition")
+	})
+
+	It("have no partition", func(ctx context.Context) {
+		process := inKernel(s, pods["none"])
+		Expect(process.Partition).To(Equal("member"))
+		Expect(process.CPUs.Size()).To(BeNumerically("==", core.cpus), "CPUs of the pod: %s", process.CPUs)
+		Expect(process.Mems.Size()).To(Equal(1), "memory of the pod: %s", process.Mems)
+		expectSharedPool(ctx, pods["none"], "", process.CPUs)
+	})
+
+	It("have the shared CPUs besides, and know which are which", func(ctx context.Context) {
+		process := inKernel(s, pods["mixed"])
+		environment, err := observer.Environment(ctx, process.PID)
+		Expect(err).NotTo(HaveOccurred())
+		own, err := cpuset.Parse(environment["DRA_NUMA_CPUS"])
+		Expect(err).NotTo(HaveOccurred())
+		pool, err := cpuset.Parse(environment["DRA_NUMA_SHARED_CPUS"])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(own.Size()).To(BeNumerically("==", core.cpus), "DRA_NUMA_CPUS")
+		Expect(pool.IsEmpty()).To(BeFalse(), "DRA_NUMA_SHARED_CPUS")
+		Expect(own.Overlaps(pool)).To(BeFalse(), "own CPUs %s, shared CPUs %s", own, pool)
+		Expect(own.IsSubsetOf(process.CPUs)).To(BeTrue(), "may run on %s, own CPUs are %s", process.CPUs, own)
+		Expect(process.CPUs.Difference(own).IsEmpty()).To(BeFalse(), "may run on no more than its own %s", own)
+		Expect(process.Mems.Size()).To(Equal(1), "memory of the pod: %s", process.Mems)
+		expectSharedPool(ctx, pods["mixed"], "", own)
+	})
+
+	It("have a memory policy", func(ctx context.Context) {
+		process := inKernel(s, pods["bind"])
+		maps, err := observer.Run(ctx, `cat "/proc/$1/numa_maps"`, fmt.Sprint(process.PID))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(maps).To(MatchRegexp(`(?m)^[0-9a-f]+ bind(=[a-z]+)?:%s `, process.Mems), "numa_maps of the pod")
+	})
+
+	It("are refused with the field when nobody knows what they ask for", func(ctx context.Context) {
+		pod := pods["unknown"]
+		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).Should(ContainElement(And(
+			ContainSubstring("status.allocation.devices.config[0]"), ContainSubstring(`partition: "most", allowed are root, isolated, none`),
+		)), "events of pod %s", pod.Name)
+	})
+})
+
+// createConfigured is createClaimed with a ZoneConfig, whose fields are given in
+// JSON.
+func createConfigured(ctx context.Context, namespace string, pod *corev1.Pod, want request, fields string) *corev1.Pod {
+	GinkgoHelper()
+	claim := newClaim(pod.Name, want)
+	raw := fmt.Appendf(nil, `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", %s}`, fields)
+	Expect(json.Valid(raw)).To(BeTrue(), "configuration %s", raw)
+	claim.Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: resourceapi.DeviceConfiguration{
+		Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: driverName, Parameters: runtime.RawExtension{Raw: raw}},
+	}}}
+	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return createPod(ctx, namespace, pod)
+}

@@ -1,0 +1,38 @@
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var _ = Describe("a node whose kubelet gives out CPUs itself, policy static", func() {
+	It("offers no zones, says why, and offers them again when that has an end", func(ctx context.Context) {
+		DeferCleanup(func(ctx context.Context) {
+			Expect(observer.SetCPUManager(ctx, "static", "none")).To(Succeed())
+			waitDriverReady(ctx)
+			Eventually(ctx, func() []publishedZone { return readNode(ctx).zones }).Should(HaveLen(len(node.zones)), "zones of the node")
+		})
+		Expect(observer.SetCPUManager(ctx, "none", "static")).To(Succeed())
+		Eventually(ctx, func(g Gomega) {
+			slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+			g.Expect(err).NotTo(HaveOccurred())
+			for _, slice := range slices.Items {
+				g.Expect(slice.Spec.Devices).To(BeEmpty(), "devices of slice %s", slice.Name)
+			}
+			events, err := cluster.Kubernetes.EventsV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=NUMADriverNotReady"})
+			g.Expect(err).NotTo(HaveOccurred())
+			var notes []string
+			for _, event := range events.Items {
+				notes = append(notes, event.Note)
+			}
+			g.Expect(notes).To(ContainElement(ContainSubstring(`CPU manager policy is "static"`)), "events of the node")
+			pods, err := driverPods(ctx)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(pods).To(HaveLen(1))
+			g.Expect(pods[0].Status.ContainerStatuses).To(ContainElement(HaveField("Ready", false)), "containers of the driver")
+		}).Should(Succeed())
+	})
+})

@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// slicesFollow is how long the slices may take to say what has become of the
+// machine.
+const slicesFollow = 5 * time.Second
+
+var _ = Describe("a machine that changes", func() {
+	It("is published anew when hugepages are added and taken away", func(ctx context.Context) {
+		const pages, pageBytes = 2, 2 << 20
+		zone := node.zones[len(node.zones)-1]
+		if zone.hugepages2Mi == 0 {
+			lacks("zone %s publishes no 2 MiB hugepages", zone.device)
+		}
+		before := zone.hugepages2Mi / pageBytes
+		DeferCleanup(func(ctx context.Context) { Expect(observer.SetHugepages(ctx, zone.id, int(before))).To(Succeed()) })
+		for _, count := range []int64{before + pages, before} {
+			Expect(observer.SetHugepages(ctx, zone.id, int(count))).To(Succeed())
+			expectPublished(ctx, zone.device, fmt.Sprintf("%d hugepages", count), func(device resourceapi.Device) bool {
+				capacity := device.Capacity["hugepages2Mi"].Value
+				return capacity.Value() == count*pageBytes
+			})
+		}
+	})
+
+	// Nobody can repair a partition that lacks a CPU. Up to Linux 6.12 at least, the
+	// last CPU of a partition cannot be taken offline.
+	It("tells everybody of a claim that cannot be repaired: its CPUs went offline", func(ctx context.Context) {
+		namespace, core := createNamespace(ctx, "offline"), oneCore(ctx)
+		pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("offline", core), core))
+		held := expectPinned(ctx, snapshot(ctx), pod)
+		zone := zoneOf(claimOf(ctx, pod).Status.Allocation.Devices.Results[0].Device)
+		kept, _ := held.First()
+		gone := held.Difference(cpuset.New(kept))
+		if gone.IsEmpty() {
+			lacks("a core of zone %s has one CPU only", zone.device)
+		}
+		DeferCleanup(func(ctx context.Context) { Expect(observer.SetOnline(ctx, gone, true)).To(Succeed()) })
+
+		Expect(observer.SetOnline(ctx, gone, false)).To(Succeed())
+		expectPublished(ctx, zone.device, "fewer CPUs and a taint", func(device resourceapi.Device) bool {
+			capacity := device.Capacity["cpu"].Value
+			return capacity.Value() == int64(zone.cpus-held.Size()) && tainted(device)
+		})
+		expectExclusive(ctx, pod, metav1.ConditionFalse, "PartitionInvalid")
+		expectHealth(ctx, pod, corev1.ResourceHealthStatusUnhealthy)
+		expectEvent(ctx, pod, "NUMAExclusivityLost")
+
+		By("bringing them back")
+		Expect(observer.SetOnline(ctx, gone, true)).To(Succeed())
+		expectPublished(ctx, zone.device, "all CPUs and no taint", func(device resourceapi.Device) bool {
+			capacity := device.Capacity["cpu"].Value
+			return capacity.Value() == int64(zone.cpus) && !tainted(device)
+		})
+		Expect(expectPinned(ctx, snapshot(ctx), pod).String()).To(Equal(held.String()), "CPUs of the claim")
+		expectExclusive(ctx, pod, metav1.ConditionTrue, "KernelPartition")
+		expectHealth(ctx, pod, corev1.ResourceHealthStatusHealthy)
+		expectEvent(ctx, pod, "NUMAExclusivityRestored")
+	})
+})
+
+// tainted reports whether a device takes no new claims because of a fault.
+func tainted(device resourceapi.Device) bool {
+	for _, taint := range device.Taints {
+		if taint.Key == driverName+"/fault" && taint.Effect == resourceapi.DeviceTaintEffectNoSchedule {
+			return true
+		}
+	}
+	return false
+}
+
+// expectPublished waits, as long as slices may lag behind the machine, until a
+// device of the node is what it should be.
+func expectPublished(ctx context.Context, name, what string, is func(resourceapi.Device) bool) {
+	GinkgoHelper()
+	begin := time.Now()
+	Eventually(ctx, func(g Gomega) {
+		slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, slice := range slices.Items {
+			for _, device := range slice.Spec.Devices {
+				if device.Name == name {
+					g.Expect(is(device)).To(BeTrue(), "device %s has taints %v, capacity %v", name, device.Taints, device.Capacity)
+					return
+				}
+			}
+		}
+		g.Expect(name).To(BeEmpty(), "device is not published")
+	}).Should(Succeed(), "device %s is not published with %s", name, what)
+	expectTimely(fmt.Sprintf("device %s is published with %s after", name, what), time.Since(begin), slicesFollow)
+}
+
+// expectHealth waits for the health of the claim in the status of its pod.
+func expectHealth(ctx context.Context, pod *corev1.Pod, want corev1.ResourceHealthStatus) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		var health []corev1.ResourceHealthStatus
+		for _, status := range current.Status.ContainerStatuses[0].AllocatedResourcesStatus {
+			for _, resource := range status.Resources {
+				health = append(health, resource.Health)
+			}
+		}
+		g.Expect(health).To(ConsistOf(want), "allocatedResourcesStatus of pod %s", pod.Name)
+	}).Should(Succeed())
+}
+
+func expectEvent(ctx context.Context, pod *corev1.Pod, reason string) {
+	GinkgoHelper()
+	Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, pod.Namespace, pod.Name) }).
+		Should(ContainElement(HavePrefix(reason+":")), "events of pod %s", pod.Name)
+}

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Kubelet and runtime start pods side by side, and each start loads a handful of
+// programs: more at a time take longer in all, and run into the kubelet's time
+// limits.
+const (
+	newcomers        = 100
+	newcomersAtATime = 12
+)
+
+var _ = Describe("100 newcomers while the driver is away", func() {
+	It("never run on a claim's CPUs", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "newcomers")
+		zone, _ := wholeZone(snapshot(ctx))
+		whole := request{cpus: int64(zone.cpus), zone: zone.id}
+		holder := waitRunning(ctx, createClaimed(ctx, namespace, withoutRequests(claimPod("holder", whole)), whole))
+		s := snapshot(ctx)
+		held, owner := expectPinned(ctx, s, holder), inKernel(s, holder).Cgroup
+
+		stopDriver(ctx)
+		watch(ctx, held)
+		for i := range newcomers {
+			createPod(ctx, namespace, newcomer(i, s.Online, held))
+			waitRunningPods(ctx, namespace, i+2-newcomersAtATime) // the holder is one
+			if i%20 == 0 {
+				expectNoStrangers(ctx, held, owner)
+			}
+		}
+		waitRunningPods(ctx, namespace, newcomers+1)
+		expectNoStrangers(ctx, held, owner)
+		Expect(driverPods(ctx)).To(BeEmpty(), "the driver came back too early for this test")
+		Expect(expectPinned(ctx, snapshot(ctx), holder).String()).To(Equal(held.String()), "CPUs of the claim")
+
+		By("showing that the watch sees them as soon as they may")
+		startDriver(ctx)
+		deletePod(ctx, holder)
+		Eventually(ctx, func() []string { return strangers(ctx, held) }).
+			Should(ContainElement(HavePrefix("ran: sh ")), "newcomers on CPUs that are nobody's")
+	})
+})
+
+// newcomer is a pod without a claim: by turns of each QoS class, and now and
+// then one that asks again and again for the wanted CPUs, alone or with all
+// others, and keeps busy. Sharing the node's network saves its start some
+// programs.
+func newcomer(i int, online, wanted cpuset.Set) *corev1.Pod {
+	pod := plainPod(fmt.Sprintf("newcomer-%d", i))
+	no, noGrace := false, int64(0)
+	pod.Spec.NodeName, pod.Spec.NodeSelector = node.name, nil // the scheduler costs time only
+	pod.Spec.HostNetwork, pod.Spec.AutomountServiceAccountToken, pod.Spec.EnableServiceLinks = true, &no, &no
+	pod.Spec.TerminationGracePeriodSeconds = &noGrace
+	container := &pod.Spec.Containers[0]
+	switch i % 3 {
+	case 0: // Guaranteed; the limit is generous, as it also holds for the start of the container
+		container.Resources.Limits = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("200m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+		}
+	case 1: // Burstable
+		container.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
+	}
+	ask := ""
+	switch i % 10 {
+	case 1:
+		ask = wanted.String()
+	case 2:
+		ask = online.String()
+	}
+	if ask != "" { // $$ in a command is the kubelet's for $
+		container.Command = []string{
+			"/bin/sh", "-c",
+			`while :; do taskset -pc "$0" $$$$; i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; sleep 1; done >/dev/null 2>&1`, ask,
+		}
+	}
+	return pod
+}
+
+// waitRunningPods waits until so many pods of a namespace run, or more.
+func waitRunningPods(ctx context.Context, namespace string, count int) {
+	GinkgoHelper()
+	if count <= 0 {
+		return
+	}
+	Eventually(ctx, func(g Gomega) {
+		pods, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		running := 0
+		for _, pod := range pods.Items {
+			if pod.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		g.Expect(running).To(BeNumerically(">=", count), "running pods of namespace %s", namespace)
+	}).Should(Succeed())
+}

@@ -1,0 +1,265 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+var (
+	soakTime = flag.Duration("e2e.soak", 0, "how long to soak; 0 leaves it out")
+	soakSeed = flag.Uint64("e2e.seed", 0, "seed of the soak; 0 takes one from the clock")
+)
+
+// soakPods bounds the claim pods of a soak: its node is small.
+const soakPods = 5
+
+// The spec is there only when it is asked for.
+var _ = Describe("soak", func() {
+	if *soakTime == 0 {
+		return
+	}
+	It("gives no CPU twice and loses none, whatever is killed", func(ctx context.Context) {
+		seed := *soakSeed
+		if seed == 0 {
+			seed = uint64(time.Now().UnixNano())
+		}
+		fmt.Printf("soak for %s: -e2e.seed %d\n", *soakTime, seed)
+		k := soak{namespace: createNamespace(ctx, "soak"), random: rand.New(rand.NewPCG(seed, 0))}
+		DeferCleanup(func(ctx context.Context) { Expect(observer.Unwatch(ctx)).To(Succeed()) })
+		k.create(ctx) // the anchor: it stays, and what runs on its CPUs is watched
+		k.check(ctx)
+		for end := time.Now().Add(*soakTime); time.Now().Before(end); {
+			k.step(ctx)
+			k.check(ctx)
+		}
+		k.clear(ctx)
+	})
+})
+
+// soak is what is known of the pods that it made.
+type soak struct {
+	namespace string
+	random    *rand.Rand
+	made      int
+	pods      []soakPod
+	steps     int
+	watched   cpuset.Set
+}
+
+// soakPod is a pod of a claim that has its own name or, for the second pod of a
+// claim, that of the first.
+type soakPod struct {
+	pod    *corev1.Pod
+	claim  string
+	cpus   int
+	wholly bool // all of its two containers use the claim
+}
+
+// step does one or two things that may happen on a node, at the same time.
+func (k *soak) step(ctx context.Context) {
+	k.steps++
+	for range 1 + k.random.IntN(2) {
+		switch action := k.random.IntN(10); {
+		case action < 3 && len(k.pods) < soakPods:
+			k.create(ctx)
+		case action == 3 && len(k.pods) < soakPods:
+			k.share(ctx)
+		case action == 4 && len(k.pods) > 1:
+			k.remove(ctx, 1+k.random.IntN(len(k.pods)-1))
+		case action == 5:
+			k.resize(ctx)
+		default:
+			k.kill(ctx)
+		}
+	}
+}
+
+func (k *soak) printf(format string, args ...any) {
+	fmt.Printf("soak step %d: "+format+"\n", append([]any{k.steps}, args...)...)
+}
+
+// create makes a pod and its claim; now and then two containers use it.
+func (k *soak) create(ctx context.Context) {
+	threads := node.zones[0].threadsPerCore
+	want := request{cpus: int64(threads * (1 + k.random.IntN(2))), zone: anyZone}
+	name := fmt.Sprintf("soak-%d", k.made)
+	k.made++
+	pod := claimPod(name, want)
+	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("10m") // for resize
+	wholly := k.random.IntN(3) == 0
+	if wholly {
+		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer("second"))
+	}
+	k.printf("create %s with %d CPUs, two containers: %t", name, want.cpus, wholly)
+	pod = createClaimed(ctx, k.namespace, pod, want)
+	k.pods = append(k.pods, soakPod{pod: pod, claim: name, cpus: int(want.cpus), wholly: wholly})
+}
+
+// share makes a second pod for a claim; the anchor's stays its own.
+func (k *soak) share(ctx context.Context) {
+	if len(k.pods) < 2 {
+		return
+	}
+	first := k.pods[1+k.random.IntN(len(k.pods)-1)]
+	name := fmt.Sprintf("soak-%d", k.made)
+	k.made++
+	pod := withoutRequests(claimPod(name, request{}))
+	pod.Spec.ResourceClaims[0].ResourceClaimName = &first.claim
+	k.printf("create %s, which shares claim %s", name, first.claim)
+	k.pods = append(k.pods, soakPod{pod: createPod(ctx, k.namespace, pod), claim: first.claim, cpus: first.cpus})
+}
+
+// remove deletes a pod, and its claim if it was the last.
+func (k *soak) remove(ctx context.Context, i int) {
+	gone := k.pods[i]
+	k.printf("delete %s of claim %s", gone.pod.Name, gone.claim)
+	k.pods = append(k.pods[:i:i], k.pods[i+1:]...)
+	deletePod(ctx, gone.pod)
+	for _, other := range k.pods {
+		if other.claim == gone.claim {
+			return
+		}
+	}
+	claims := cluster.Kubernetes.ResourceV1().ResourceClaims(k.namespace)
+	Expect(claims.Delete(ctx, gone.claim, metav1.DeleteOptions{})).To(Succeed())
+}
+
+// resize changes the CPU requests of a pod, which has the runtime update its
+// container.
+func (k *soak) resize(ctx context.Context) {
+	chosen := k.pods[k.random.IntN(len(k.pods))]
+	pod, err := cluster.Kubernetes.CoreV1().Pods(k.namespace).Get(ctx, chosen.pod.Name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	if pod.Status.Phase != corev1.PodRunning || pod.Status.QOSClass == corev1.PodQOSBestEffort {
+		return // the class of a pod cannot change
+	}
+	request := *resource.NewMilliQuantity(int64(10+k.random.IntN(100)), resource.DecimalSI)
+	k.printf("resize %s to %s CPUs", pod.Name, request.String())
+	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = request
+	_, err = cluster.Kubernetes.CoreV1().Pods(k.namespace).UpdateResize(ctx, pod.Name, pod, metav1.UpdateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// kill kills one of the programs that a claim depends on, or a container of it.
+func (k *soak) kill(ctx context.Context) {
+	switch victim := k.random.IntN(6); victim {
+	case 0:
+		chosen := k.pods[k.random.IntN(len(k.pods))].pod
+		k.printf("kill a container of %s", chosen.Name)
+		Expect(observer.KillIn(ctx, string(chosen.UID), "sleep")).To(Succeed())
+	case 1:
+		k.printf("kill the next hook")
+		Expect(observer.KillNext(ctx, keeperProcess, "pin", 20*time.Second)).To(Succeed())
+	case 2:
+		k.printf("kill the keeper")
+		k.killCommand(ctx, keeperProcess, keeperArgument)
+	default:
+		name := []string{driverProcess, "kubelet", "containerd"}[victim-3]
+		k.printf("kill %s", name)
+		k.killCommand(ctx, name, "")
+	}
+}
+
+// killCommand kills a program; one that is only just coming back stays.
+func (k *soak) killCommand(ctx context.Context, name, argument string) {
+	_, err := observer.KillCommand(ctx, name, argument)
+	Expect(err).NotTo(HaveOccurred())
+	time.Sleep(2 * time.Second) // it dies a second later
+}
+
+// check waits until everything runs again, and compares all claims with the
+// kernel.
+func (k *soak) check(ctx context.Context) {
+	GinkgoHelper()
+	waitDriverReady(ctx)
+	for i, made := range k.pods {
+		k.pods[i].pod = waitRunning(ctx, made.pod)
+	}
+	Eventually(ctx, k.agrees).Should(Succeed(), "the kernel holds something else than the claims")
+	s := snapshot(ctx)
+	anchor := k.pods[0]
+	owner := inKernel(s, anchor.pod).Cgroup
+	if anchor.wholly {
+		owner = path.Dir(owner)
+	}
+	held := inKernel(s, anchor.pod).CPUs
+	if !k.watched.IsEmpty() {
+		Expect(held.String()).To(Equal(k.watched.String()), "CPUs of the anchor")
+		expectNoStrangers(ctx, held, owner)
+	}
+	k.watched = held
+	Expect(observer.Watch(ctx, held)).To(Succeed()) // anew, so that the record does not overflow
+}
+
+// agrees compares the pods with the kernel: each has its number of CPUs, those
+// of one claim the same, those of two none in common, and a claim of one pod a
+// partition that nobody else may run in.
+func (k *soak) agrees(g Gomega, ctx context.Context) { //nolint:revive // the order that Gomega wants
+	s, err := observer.Snapshot(ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	users, held := map[string]int{}, map[string]cpuset.Set{}
+	for _, made := range k.pods {
+		users[made.claim]++
+	}
+	var taken cpuset.Set
+	var owners []string
+	for _, made := range k.pods {
+		process, err := s.Container(made.pod, containerName)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(process.CPUs.Size()).To(Equal(made.cpus), "pod %s may run on %s", made.pod.Name, process.CPUs)
+		if before, ok := held[made.claim]; ok {
+			g.Expect(process.CPUs.String()).To(Equal(before.String()), "CPUs of pod %s of claim %s", made.pod.Name, made.claim)
+		} else {
+			g.Expect(process.CPUs.Overlaps(taken)).To(BeFalse(), "pod %s may run on %s, others have %s", made.pod.Name, process.CPUs, taken)
+		}
+		held[made.claim] = process.CPUs
+		taken = taken.Union(process.CPUs)
+		if users[made.claim] > 1 {
+			g.Expect(process.Partition).To(Equal("member"), "partition of pod %s, whose claim has two pods", made.pod.Name)
+			continue
+		}
+		group := process.Cgroup
+		if made.wholly {
+			group = path.Dir(group)
+		}
+		owners = append(owners, group)
+		partition, err := observer.ReadCgroup(ctx, group, "cpuset.cpus.partition")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(partition).To(Equal("root"), "partition of pod %s, cgroup %s", made.pod.Name, group)
+	}
+	allowed, err := observer.AllowedOutside(ctx, owners...)
+	g.Expect(err).NotTo(HaveOccurred())
+	for claim, cpus := range held {
+		for _, set := range allowed {
+			g.Expect(users[claim] == 1 && set.CPUs.Overlaps(cpus)).To(BeFalse(),
+				"%d tasks, one is %s, may run on %s, of which claim %s has %s", set.Tasks, set.One, set.CPUs, claim, cpus)
+		}
+	}
+}
+
+// clear deletes everything and checks that nothing is lost.
+func (k *soak) clear(ctx context.Context) {
+	GinkgoHelper()
+	for len(k.pods) > 0 {
+		k.remove(ctx, len(k.pods)-1)
+	}
+	waitDriverReady(ctx)
+	s := snapshot(ctx)
+	Expect(shared(s).String()).To(Equal(s.Online.String()), "CPUs of a pod without a claim when all claims are gone")
+	specs, err := observer.CDISpecsNaming(ctx, "numa-pin")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(specs).To(BeEmpty(), "CDI specs when all claims are gone")
+	k.printf("all %d pods are gone, %s is whole", k.made, s.Online)
+}

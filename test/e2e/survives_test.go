@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
+)
+
+// What is promised: how long a node may be without slices that somebody deleted,
+// and how long a claim's cgroup may be other than it should. The specs print what
+// they measure, and fail only if it takes longer than patience: an emulated node
+// beside other work has its own time.
+const (
+	slicesBack = 2 * time.Second
+	repairTime = time.Second
+	patience   = 20 * time.Second
+)
+
+// expectTimely prints a measured time beside what is promised.
+func expectTimely(what string, took, promised time.Duration) {
+	GinkgoHelper()
+	GinkgoWriter.Printf("%s: %s, promised are %s\n", what, took.Round(time.Millisecond), promised)
+	Expect(took).To(BeNumerically("<=", patience), what)
+}
+
+var _ = Describe("a claim pod on a node where others restart", Ordered, func() {
+	var (
+		namespace string
+		core      request
+		pod       *corev1.Pod
+		held      cpuset.Set
+		process   kernel.Process
+	)
+
+	BeforeAll(func(ctx context.Context) {
+		namespace = createNamespace(ctx, "survives")
+		zone, _ := wholeZone(snapshot(ctx))
+		core = request{cpus: int64(zone.threadsPerCore), zone: zone.id}
+		pod = waitRunning(ctx, createClaimed(ctx, namespace, claimPod("survivor", core), core))
+		s := snapshot(ctx)
+		held, process = expectPinned(ctx, s, pod), inKernel(s, pod)
+		watch(ctx, held)
+	})
+
+	AfterEach(func(ctx context.Context) {
+		Expect(expectPinned(ctx, snapshot(ctx), pod).String()).To(Equal(held.String()), "CPUs of the claim")
+		expectNoStrangers(ctx, held, process.Cgroup)
+		current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(current.Status.ContainerStatuses[0].RestartCount).To(BeZero(), "restarts of the claim's container")
+	})
+
+	It("keeps its CPUs, and slices that are deleted are back at once", func(ctx context.Context) {
+		gap := slicesGap(ctx, func() {
+			all := cluster.Kubernetes.ResourceV1().ResourceSlices()
+			Expect(all.DeleteCollection(ctx, metav1.DeleteOptions{}, slicesOfNode())).To(Succeed())
+		})
+		expectTimely("time without slices", gap, slicesBack)
+	})
+
+	It("keeps its CPUs when the kubelet restarts, which deletes the slices", func(ctx context.Context) {
+		gap := slicesGap(ctx, func() { Expect(observer.KillNamed(ctx, "kubelet")).To(Succeed()) })
+		expectTimely("time without slices", gap, slicesBack)
+		runAnother(ctx, namespace, core, held)
+	})
+
+	It("keeps its CPUs when containerd restarts", func(ctx context.Context) {
+		Expect(observer.KillNamed(ctx, "containerd")).To(Succeed())
+		runAnother(ctx, namespace, core, held)
+	})
+
+	It("keeps its CPUs when the clock of the node jumps", func(ctx context.Context) {
+		DeferCleanup(func(ctx context.Context) { Expect(observer.SetClock(ctx, time.Now())).To(Succeed()) })
+		Expect(observer.SetClock(ctx, time.Now().Add(time.Hour))).To(Succeed())
+		runAnother(ctx, namespace, core, held)
+		Expect(observer.SetClock(ctx, time.Now().Add(-time.Hour))).To(Succeed())
+		time.Sleep(3 * time.Second)
+		Expect(observer.SetClock(ctx, time.Now())).To(Succeed())
+	})
+
+	It("keeps its CPUs when systemd is reloaded and executed anew", func(ctx context.Context) {
+		systemd, err := observer.Systemd(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		if !systemd {
+			Skip("PID 1 of the node is not systemd")
+		}
+		follow(ctx, process)
+		for _, verb := range []string{"daemon-reload", "daemon-reexec"} {
+			_, err := observer.Run(ctx, `exec chroot /proc/1/root systemctl "$1"`, verb)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		expectSettled(ctx, process)
+	})
+
+	It("keeps its CPUs when its container is resized in place", func(ctx context.Context) {
+		follow(ctx, process)
+		resized := pod.DeepCopy()
+		wanted := resource.NewQuantity(core.cpus+1, resource.DecimalSI)
+		resized.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *wanted
+		_, err := cluster.Kubernetes.CoreV1().Pods(namespace).UpdateResize(ctx, pod.Name, resized, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, func(g Gomega) {
+			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			actual := current.Status.ContainerStatuses[0].Resources
+			g.Expect(actual).NotTo(BeNil())
+			g.Expect(actual.Requests.Cpu().Cmp(*wanted)).To(BeZero(), "CPU requests of the container")
+		}).Should(Succeed())
+		expectSettled(ctx, process)
+	})
+})
+
+// runAnother runs a second claim pod through its whole life: the node works.
+func runAnother(ctx context.Context, namespace string, want request, taken cpuset.Set) {
+	GinkgoHelper()
+	another := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("another", want), want))
+	cpus := expectPinned(ctx, snapshot(ctx), another)
+	Expect(cpus.Overlaps(taken)).To(BeFalse(), "another claim was given %s, %s are held", cpus, taken)
+	deletePod(ctx, another)
+	deleteClaim(ctx, another)
+}
+
+// expectSettled checks that what a process's cgroup has is what it had, and was
+// not other for longer than a repair may take since it is followed.
+func expectSettled(ctx context.Context, process kernel.Process) []kernel.Period {
+	GinkgoHelper()
+	want := process.EffectiveCPUs.String() + " " + process.EffectiveMems.String() + " " + process.Partition
+	time.Sleep(repairTime)
+	Eventually(ctx, func(g Gomega) {
+		var now []string
+		for _, file := range []string{"cpuset.cpus.effective", "cpuset.mems.effective", "cpuset.cpus.partition"} {
+			line, err := observer.ReadCgroup(ctx, process.Cgroup, file)
+			g.Expect(err).NotTo(HaveOccurred())
+			now = append(now, line)
+		}
+		g.Expect(strings.Join(now, " ")).To(Equal(want))
+	}).WithTimeout(patience).Should(Succeed(), "what cgroup %s has", process.Cgroup)
+	periods, err := observer.Unfollow(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(periods).NotTo(BeEmpty(), "nothing is known of cgroup %s", process.Cgroup)
+	var other, longest time.Duration // since it was last as it should be
+	for _, period := range periods {
+		other += period.Time
+		if period.State == want {
+			other = 0
+		}
+		longest = max(longest, other)
+	}
+	expectTimely("time in which the claim's cgroup was other than it should", longest, repairTime)
+	Expect(periods[len(periods)-1].State).To(Equal(want), "what cgroup %s has: %v", process.Cgroup, periods)
+	return periods
+}
+
+func slicesOfNode() metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + driverName + "," +
+		resourceapi.ResourceSliceSelectorNodeName + "=" + node.name}
+}
+
+// slicesGap returns how long the node was without a slice after the deletion
+// that disturb brings about.
+func slicesGap(ctx context.Context, disturb func()) time.Duration {
+	GinkgoHelper()
+	events, err := cluster.Kubernetes.ResourceV1().ResourceSlices().Watch(ctx, slicesOfNode())
+	Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+	disturb()
+	slices, timeout := map[string]bool{}, time.After(eventuallyTimeout)
+	var gone time.Time
+	for {
+		select {
+		case event, open := <-events.ResultChan():
+			Expect(open).To(BeTrue(), "the watch of slices has ended")
+			slice, ok := event.Object.(*resourceapi.ResourceSlice)
+			Expect(ok).To(BeTrue(), "watch of slices: %v", event.Object)
+			if event.Type == apiwatch.Deleted {
+				delete(slices, slice.Name)
+			} else {
+				slices[slice.Name] = true
+			}
+			switch {
+			case event.Type == apiwatch.Deleted && len(slices) == 0:
+				gone = time.Now()
+			case len(slices) > 0 && !gone.IsZero():
+				return time.Since(gone)
+			}
+		case <-timeout:
+			Fail("slices were not deleted, or are not back")
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package kernel
+
+import (
+	"context"
+	_ "embed" // watch.sh, allowed.sh
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+//go:embed watch.sh
+var watchScript string
+
+//go:embed allowed.sh
+var allowedScript string
+
+// Task is a thread of the node that ran on a watched CPU.
+type Task struct {
+	ID   int
+	Name string // may be cut, as the kernel keeps 15 characters
+	// Cgroup is its path in the cgroup v2 tree, with a leading slash; "" of a
+	// task that is gone.
+	Cgroup string
+	flags  uint64 // PF_* of linux/sched.h; 0 of a task that is gone
+}
+
+// flagKernelThread is PF_KTHREAD of include/linux/sched.h.
+const flagKernelThread = 0x00200000
+
+// Kernel reports whether the task is a thread of the kernel. No cpuset sends
+// those away that belong to one CPU (PF_NO_SETAFFINITY: ksoftirqd/4, migration/4,
+// the workers of work queues), as they serve what runs there; and newer kernels
+// place the others (kcompactd1, kthreadd) by themselves, near their memory: seen
+// on Linux 7.2 in a partition of type root, and not on 6.12. A worker is gone
+// after some idle minutes, and is then known by its name only; no pod of the
+// tests uses that.
+func (t Task) Kernel() bool {
+	return t.flags&flagKernelThread != 0 || t.Cgroup == "" && strings.HasPrefix(t.Name, "kworker/")
+}
+
+// String returns name, id and cgroup.
+func (t Task) String() string {
+	return fmt.Sprintf("%s (task %d of %q)", t.Name, t.ID, t.Cgroup)
+}
+
+// Watch begins to record which tasks the scheduler of the kernel puts on the
+// CPUs: not samples but every switch, however short (sched_switch,
+// Documentation/trace/events.rst). What was recorded before is dropped.
+// Unwatch must be called after use.
+func (o *Observer) Watch(ctx context.Context, cpus cpuset.Set) error {
+	if _, err := o.watch(ctx, "start", cpus); err != nil {
+		return fmt.Errorf("watch cpus %s: %w", cpus, err)
+	}
+	return nil
+}
+
+// Ran returns the tasks that ran on the watched CPUs since Watch, each once and
+// in the order of their first run. The CPUs must be those of Watch. It is an
+// error if the kernel could not keep the record.
+func (o *Observer) Ran(ctx context.Context, cpus cpuset.Set) ([]Task, error) {
+	text, err := o.watch(ctx, "list", cpus)
+	var tasks []Task
+	if err == nil {
+		tasks, err = parseTasks(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list tasks of cpus %s: %w", cpus, err)
+	}
+	return tasks, nil
+}
+
+// Unwatch ends what Watch began. It is not an error if there is nothing.
+func (o *Observer) Unwatch(ctx context.Context) error {
+	_, err := o.watch(ctx, "stop", cpuset.Set{})
+	return err
+}
+
+func (o *Observer) watch(ctx context.Context, verb string, cpus cpuset.Set) (string, error) {
+	args := []string{verb}
+	if verb != "stop" {
+		args = append(args, mask(cpus))
+		for cpu := range cpus.All() {
+			args = append(args, strconv.Itoa(cpu))
+		}
+	}
+	return o.Run(ctx, watchScript, args...)
+}
+
+// mask writes CPUs as the kernel reads a bitmap: hexadecimal words of 32 bits,
+// the highest first.
+func mask(cpus cpuset.Set) string {
+	words := []uint32{0}
+	for cpu := range cpus.All() {
+		for len(words) <= cpu/32 {
+			words = append(words, 0)
+		}
+		words[cpu/32] |= 1 << (cpu % 32)
+	}
+	var text []string
+	for _, word := range slices.Backward(words) {
+		text = append(text, fmt.Sprintf("%08x", word))
+	}
+	return strings.Join(text, ",")
+}
+
+// parseTasks reads the output of watch.sh list.
+func parseTasks(text string) ([]Task, error) {
+	var tasks []Task
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		fields := strings.SplitN(line, " ", 5)
+		switch {
+		case line == "lost 0":
+		case fields[0] == "lost":
+			return nil, fmt.Errorf("the record of a CPU has overflown: %q", line)
+		case fields[0] == "task" && len(fields) == 5:
+			task := Task{Name: strings.TrimSpace(fields[4])}
+			var err error
+			if task.ID, err = strconv.Atoi(fields[1]); err != nil {
+				return nil, fmt.Errorf("parse task %q: %w", line, err)
+			}
+			if fields[2] != "-" && fields[3] != "-" {
+				task.Cgroup = fields[3]
+				if task.flags, err = strconv.ParseUint(fields[2], 10, 64); err != nil {
+					return nil, fmt.Errorf("parse task %q: %w", line, err)
+				}
+			}
+			tasks = append(tasks, task)
+		default:
+			return nil, fmt.Errorf("parse task %q: want a task", line)
+		}
+	}
+	return tasks, nil
+}
+
+// Allowed is a set of CPUs that some tasks of user space may run on.
+type Allowed struct {
+	CPUs  cpuset.Set
+	Tasks int    // how many may run on exactly these
+	One   string // id and name of one of them
+}
+
+// AllowedOutside returns what the tasks of user space may run on that are not in
+// these cgroups, given with a leading slash, or below: every set once.
+func (o *Observer) AllowedOutside(ctx context.Context, cgroups ...string) ([]Allowed, error) {
+	text, err := o.Run(ctx, allowedScript, cgroups...)
+	if err != nil {
+		return nil, err
+	}
+	return parseAllowed(text)
+}
+
+// parseAllowed reads the output of allowed.sh.
+func parseAllowed(text string) ([]Allowed, error) {
+	var sets []Allowed
+	for line := range strings.Lines(text) {
+		fields := strings.SplitN(strings.TrimSpace(line), " ", 4)
+		if len(fields) != 4 || fields[0] != "allowed" {
+			return nil, fmt.Errorf("parse allowed CPUs %q: want a list", line)
+		}
+		cpus, err := cpuset.Parse(fields[1])
+		if err != nil {
+			return nil, fmt.Errorf("parse allowed CPUs %q: %w", line, err)
+		}
+		tasks, err := strconv.Atoi(fields[2])
+		if err != nil {
+			return nil, fmt.Errorf("parse allowed CPUs %q: %w", line, err)
+		}
+		sets = append(sets, Allowed{CPUs: cpus, Tasks: tasks, One: fields[3]})
+	}
+	if len(sets) == 0 {
+		return nil, fmt.Errorf("parse allowed CPUs: no task in %q", text)
+	}
+	return sets, nil
+}
