@@ -13,11 +13,14 @@ KERNEL   ?= 6.12
 INIT     ?= busybox
 NODES    ?= 1
 
+# Which specs of the end-to-end suite run: a pattern. Default: all.
+FOCUS ?=
+
 # How long a soak takes, and what it is to repeat (0: something new).
 DURATION ?= 30m
 SEED     ?= 0
 
-export TOPOLOGY KERNEL INIT NODES NODE CMD DURATION SEED
+export TOPOLOGY KERNEL INIT NODES NODE CMD FOCUS DURATION SEED
 
 # One set of flags for all but the race detector: the modules that daemon, tools
 # and tests share are compiled once.
@@ -140,18 +143,20 @@ $(STATIC) go test -v -count=1 -timeout 0 ./test/e2e -ginkgo.no-color -kubeconfig
 endef
 
 .PHONY: e2e
-e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig
+e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KERNEL=] [INIT=] [FOCUS=pattern]
 	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
 	@$(call with-node,e2e); \
 	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(call install-chart,e2e); \
-	$(call suite,e2e,-e2e.require -ginkgo.timeout 40m)
+	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS")
 
+# The second run is of what kernel and cgroup driver have a hand in.
 .PHONY: e2e-all
 e2e-all: ## Run e2e on the oldest and on the newest kernel, one with each init and cgroup driver
 	@$(MAKE) --no-print-directory e2e KERNEL=6.12 INIT=busybox
-	@$(MAKE) --no-print-directory e2e KERNEL=7.2 INIT=systemd
+	@$(MAKE) --no-print-directory e2e KERNEL=7.2 INIT=systemd \
+	  FOCUS='two pods with|newcomers|somebody breaks|others restart|several containers|configuration'
 
 .PHONY: soak
 soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -105,10 +107,10 @@ var _ = Describe("a claim pod on a node where others restart", Ordered, func() {
 
 	It("keeps its CPUs when its container is resized in place", func(ctx context.Context) {
 		follow(ctx, process)
-		resized := pod.DeepCopy()
 		wanted := resource.NewQuantity(core.cpus+1, resource.DecimalSI)
-		resized.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *wanted
-		_, err := cluster.Kubernetes.CoreV1().Pods(namespace).UpdateResize(ctx, pod.Name, resized, metav1.UpdateOptions{})
+		patch := fmt.Sprintf(`{"spec":{"containers":[{"name":%q,"resources":{"requests":{"cpu":%q}}}]}}`, containerName, wanted)
+		_, err := cluster.Kubernetes.CoreV1().Pods(namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(patch),
+			metav1.PatchOptions{}, "resize")
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func(g Gomega) {
 			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
