@@ -16,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
-	resourceapply "k8s.io/client-go/applyconfigurations/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -152,7 +150,9 @@ func (s *claimStatuses) run(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		if err := s.write(ctx, claimUID); err != nil {
+		if err := s.write(ctx, claimUID); apierrors.IsConflict(err) {
+			s.queue.AddRateLimited(claimUID) // somebody else was faster
+		} else if err != nil {
 			klog.FromContext(ctx).Error(err, "Claim status is not written yet", "claimUID", claimUID)
 			s.queue.AddRateLimited(claimUID)
 		} else {
@@ -162,38 +162,20 @@ func (s *claimStatuses) run(ctx context.Context) {
 	}
 }
 
+// write reads the claim and updates it. An apply would be one request, but the
+// API server then writes the claim's opaque parameters in its own way, calls that
+// a change of the allocation, and refuses.
 func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout) // Stop waits for it
 	defer cancel()
-	if err := s.read(ctx, claimUID); err != nil {
-		return err
-	}
-	wanted := s.wanted(claimUID)
-	if wanted == nil {
-		return nil
-	}
-	claim, err := s.client.ResourceV1().ResourceClaims(*wanted.Namespace).ApplyStatus(ctx, wanted,
-		metav1.ApplyOptions{FieldManager: driver.Name, Force: true})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another claim of that name
-		return nil
-	}
-	s.saw(claimUID, claim, err == nil)
-	if err != nil {
-		return fmt.Errorf("write status of claim %s/%s: %w", *wanted.Namespace, *wanted.Name, err)
-	}
-	return nil
-}
-
-// read asks for a claim that is not known.
-func (s *claimStatuses) read(ctx context.Context, claimUID types.UID) error {
 	s.mu.Lock()
 	status := s.claims[claimUID]
-	known := status == nil || status.known
 	s.mu.Unlock()
-	if known {
+	if status == nil {
 		return nil
 	}
-	claim, err := s.client.ResourceV1().ResourceClaims(status.grant.Namespace).Get(ctx, status.grant.Name, metav1.GetOptions{})
+	claims := s.client.ResourceV1().ResourceClaims(status.grant.Namespace)
+	claim, err := claims.Get(ctx, status.grant.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && claim.UID != claimUID {
 		return nil
 	}
@@ -201,6 +183,22 @@ func (s *claimStatuses) read(ctx context.Context, claimUID types.UID) error {
 		return fmt.Errorf("read claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
 	}
 	s.saw(claimUID, claim, true)
+	wanted := s.wanted(claimUID)
+	if wanted == nil {
+		return nil
+	}
+	others := slices.DeleteFunc(claim.Status.Devices, func(device resourceapi.AllocatedDeviceStatus) bool {
+		return device.Driver == driver.Name && device.Pool == s.pool
+	})
+	claim.Status.Devices = append(others, wanted...)
+	claim, err = claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	s.saw(claimUID, claim, err == nil)
+	if err != nil {
+		return fmt.Errorf("write status of claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
+	}
 	return nil
 }
 
@@ -218,7 +216,7 @@ func (s *claimStatuses) saw(claimUID types.UID, claim *resourceapi.ResourceClaim
 }
 
 // wanted is nil if there is nothing to write, or nobody to write it to.
-func (s *claimStatuses) wanted(claimUID types.UID) *resourceapply.ResourceClaimApplyConfiguration {
+func (s *claimStatuses) wanted(claimUID types.UID) []resourceapi.AllocatedDeviceStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := s.claims[claimUID]
@@ -230,11 +228,7 @@ func (s *claimStatuses) wanted(claimUID types.UID) *resourceapply.ResourceClaimA
 		return nil
 	}
 	status.writing = true
-	wanted := resourceapply.ResourceClaimStatus()
-	for _, device := range devices {
-		wanted.WithDevices(applyDevice(device))
-	}
-	return resourceapply.ResourceClaim(status.grant.Name, status.grant.Namespace).WithUID(claimUID).WithStatus(wanted)
+	return devices
 }
 
 // devices is the status that the claim should have; admin access has none. The
@@ -305,15 +299,4 @@ func findStatus(seen []resourceapi.AllocatedDeviceStatus, device resourceapi.All
 		}
 	}
 	return nil
-}
-
-func applyDevice(device resourceapi.AllocatedDeviceStatus) *resourceapply.AllocatedDeviceStatusApplyConfiguration {
-	apply := resourceapply.AllocatedDeviceStatus().
-		WithDriver(device.Driver).WithPool(device.Pool).WithDevice(device.Device).WithData(*device.Data)
-	apply.ShareID = device.ShareID
-	for _, c := range device.Conditions {
-		apply.WithConditions(metaapply.Condition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).
-			WithMessage(c.Message).WithLastTransitionTime(c.LastTransitionTime))
-	}
-	return apply
 }

@@ -137,7 +137,7 @@ func TestClaimsFromBeforeARestart(t *testing.T) {
 func TestClaimStatusIsRetriedAndForgotten(t *testing.T) {
 	api := fake.NewClientset(statusClaim())
 	failures := make(chan struct{}, 10)
-	api.PrependReactor("patch", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+	api.PrependReactor("update", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if len(failures) == 2 {
 			return false, nil, nil
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
@@ -48,6 +49,9 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 		return nil, err
 	}
 	config.UserAgent = "dra-numa"
+	// JSON would not keep a claim's opaque parameters byte by byte, without which
+	// its status cannot be updated.
+	config.ContentType = runtime.ContentTypeProtobuf
 	config.QPS, config.Burst = clientQPS, clientBurst
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -32,13 +32,13 @@ func TestRolePermitsOnlyWhatIsUsed(t *testing.T) {
 	// controller of package resourceslice, and kubeletplugin for the claims.
 	// The daemon's own read-back lists; it looks up recorded claims and the pods
 	// that claims are reserved for, creates events on its node and on these pods,
-	// and patches the status of claims. The "driver" of a claim
+	// and updates the status of claims. The "driver" of a claim
 	// is what the API server checks then: whose devices, and on which node.
 	want := map[string]string{
 		"resource.k8s.io/resourceslices":        "list watch create update delete",
 		"resource.k8s.io/resourceclaims":        "get",
-		"resource.k8s.io/resourceclaims/status": "patch",
-		"resource.k8s.io/resourceclaims/driver": "associated-node:patch dra.numa",
+		"resource.k8s.io/resourceclaims/status": "update",
+		"resource.k8s.io/resourceclaims/driver": "associated-node:update dra.numa",
 		"/nodes":                                "get",
 		"/pods":                                 "get",
 		"events.k8s.io/events":                  "create",
