@@ -70,6 +70,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, tru
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog:          klog.NewStandardLogger("INFO"),
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS13,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return trust.certificate.Load(), nil },
