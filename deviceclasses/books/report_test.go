@@ -62,8 +62,12 @@ func (r Report) lines() string {
 			name    string
 			amounts corev1.ResourceList
 		}{
-			{"published", node.Published}, {"allocatable", node.Allocatable}, {"claimed", node.Claimed},
-			{"requested", node.Requested}, {"uncounted", node.Uncounted}, {"overcommit", node.Overcommit},
+			{"published", node.Published},
+			{"allocatable", node.Allocatable},
+			{"claimed", node.Claimed},
+			{"requested", node.Requested},
+			{"uncounted", node.Uncounted},
+			{"overcommit", node.Overcommit},
 		} {
 			if len(part.amounts) > 0 {
 				text.WriteString(node.Name + " " + part.name + ": " + Text(part.amounts) + "\n")
