@@ -74,27 +74,22 @@ func (t *trust) agree(ctx context.Context) (map[string][]byte, error) {
 
 // publish has both configurations trust the authorities.
 func (t *trust) publish(ctx context.Context, authorities []byte) error {
-	api := t.client.AdmissionregistrationV1()
 	if t.validating != "" {
-		config, err := api.ValidatingWebhookConfigurations().Get(ctx, t.validating, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		changed := false
-		for i := range config.Webhooks {
-			changed = replace(&config.Webhooks[i].ClientConfig.CABundle, authorities) || changed
-		}
-		if changed {
-			_, err = api.ValidatingWebhookConfigurations().Update(ctx, config, metav1.UpdateOptions{})
-		}
-		if err != nil {
-			return fmt.Errorf("publish authorities: %w", err)
+		if err := t.publishValidating(ctx, authorities); err != nil {
+			return fmt.Errorf("publish authorities in validating configuration %s: %w", t.validating, err)
 		}
 	}
-	if t.mutating == "" {
-		return nil
+	if t.mutating != "" {
+		if err := t.publishMutating(ctx, authorities); err != nil {
+			return fmt.Errorf("publish authorities in mutating configuration %s: %w", t.mutating, err)
+		}
 	}
-	config, err := api.MutatingWebhookConfigurations().Get(ctx, t.mutating, metav1.GetOptions{})
+	return nil
+}
+
+func (t *trust) publishValidating(ctx context.Context, authorities []byte) error {
+	api := t.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	config, err := api.Get(ctx, t.validating, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -103,12 +98,25 @@ func (t *trust) publish(ctx context.Context, authorities []byte) error {
 		changed = replace(&config.Webhooks[i].ClientConfig.CABundle, authorities) || changed
 	}
 	if changed {
-		_, err = api.MutatingWebhookConfigurations().Update(ctx, config, metav1.UpdateOptions{})
+		_, err = api.Update(ctx, config, metav1.UpdateOptions{})
 	}
+	return err
+}
+
+func (t *trust) publishMutating(ctx context.Context, authorities []byte) error {
+	api := t.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	config, err := api.Get(ctx, t.mutating, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("publish authorities: %w", err)
+		return err
 	}
-	return nil
+	changed := false
+	for i := range config.Webhooks {
+		changed = replace(&config.Webhooks[i].ClientConfig.CABundle, authorities) || changed
+	}
+	if changed {
+		_, err = api.Update(ctx, config, metav1.UpdateOptions{})
+	}
+	return err
 }
 
 func replace(bundle *[]byte, authorities []byte) (changed bool) {
