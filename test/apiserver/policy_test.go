@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -131,6 +132,12 @@ func daemonOn(t *testing.T, admin kubernetes.Interface, node string) kubernetes.
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(func() {
+		//nolint:usetesting // the test's own context has ended by now
+		if err := pods.Delete(context.Background(), pod.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete pod of the daemon: %v", err)
+		}
+	})
 	return withToken(t, admin, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID})
 }
 
