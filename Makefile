@@ -169,7 +169,7 @@ test: unit lint chart-lint apiserver e2e-all ## Run all of the above checks
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline
-	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./numa/...
+	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./numa/... ./webhook
 
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KERNEL=6.12|7.2] [INIT=busybox|systemd] [NODES=n]

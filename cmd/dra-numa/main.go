@@ -1,5 +1,6 @@
 // Command dra-numa is the node daemon: it publishes the zones of its machine and
-// prepares the claims that the kubelet asks for.
+// prepares the claims that the kubelet asks for. Its subcommand webhook is the
+// admission webhook.
 package main
 
 import (

@@ -181,7 +181,7 @@ func TestChartGrantsWhatTheDaemonNeeds(t *testing.T) {
 
 // installChart installs the chart, classes included, for the rest of the test:
 // with the program that HELM names, else that of the tools module.
-func installChart(t *testing.T) {
+func installChart(t *testing.T, set ...string) {
 	t.Helper()
 	helm := func(ctx context.Context, args ...string) {
 		program := []string{"go", "tool", "-modfile=../../tools/go.mod", "helm"}
@@ -194,17 +194,26 @@ func installChart(t *testing.T) {
 			t.Fatalf("helm %s: %v\n%s", args[0], err, output)
 		}
 	}
-	helm(t.Context(), "upgrade", "--install", "dra-driver-numa", "../../deployments/helm/dra-driver-numa", "--namespace", "dra-numa", "--create-namespace")
+	args := []string{"upgrade", "--install", "dra-driver-numa", "../../deployments/helm/dra-driver-numa", "--namespace", "dra-numa", "--create-namespace"}
+	for _, value := range set {
+		args = append(args, "--set", value)
+	}
+	helm(t.Context(), args...)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 		defer cancel()
-		helm(ctx, "uninstall", "dra-driver-numa", "--namespace", "dra-numa")
+		helm(ctx, "uninstall", "dra-driver-numa", "--namespace", "dra-numa", "--ignore-not-found")
 	})
 }
 
-// asDaemon returns a client that acts as the chart's service account in a pod of
-// the node.
+// asDaemon returns a client that acts as the chart's service account on a node.
 func asDaemon(t *testing.T, node string) kubernetes.Interface {
+	t.Helper()
+	return as(t, "dra-driver-numa", map[string][]string{"authentication.kubernetes.io/node-name": {node}})
+}
+
+// as returns a client that acts as a service account of the chart's namespace.
+func as(t *testing.T, account string, extra map[string][]string) kubernetes.Interface {
 	t.Helper()
 	cluster, err := client.New(os.Getenv("APISERVER_KUBECONFIG"))
 	if err != nil {
@@ -212,9 +221,9 @@ func asDaemon(t *testing.T, node string) kubernetes.Interface {
 	}
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:dra-numa:dra-driver-numa",
+		UserName: "system:serviceaccount:dra-numa:" + account,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:dra-numa", "system:authenticated"},
-		Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {node}},
+		Extra:    extra,
 	}
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/webhook"
+)
+
+const webhookUsage = `Usage: dra-numa webhook --namespace NAMESPACE --secret NAME --names LIST [flags]
+
+Answers the API server's admission reviews: refuses claims, templates and device
+classes that the driver could make nothing of, warns of what will not work, and
+has pods request what their claims hold where a configuration asks /mutate.
+
+`
+
+// webhookOptions are the flags of the webhook as given.
+type webhookOptions struct {
+	webhook.Options
+	listen     string
+	names      string
+	kubeconfig string
+	verbosity  int
+}
+
+// runWebhook is the admission webhook until ctx ends.
+func runWebhook(ctx context.Context, args []string, stdout io.Writer) error {
+	o, err := parseWebhookFlags(args, stdout)
+	if err != nil {
+		return err
+	}
+	setVerbosity(o.verbosity)
+	if o.Client, err = newClient(o.kubeconfig); err != nil {
+		return err
+	}
+	if o.Listener, err = net.Listen("tcp", o.listen); err != nil {
+		return err
+	}
+	return webhook.Run(ctx, o.Options)
+}
+
+func parseWebhookFlags(args []string, stdout io.Writer) (webhookOptions, error) {
+	var o webhookOptions
+	flags := flag.NewFlagSet("dra-numa webhook", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // an error is one line, printed by main
+	flags.StringVar(&o.Namespace, "namespace", "", "`namespace` of the Secret")
+	flags.StringVar(&o.Secret, "secret", "", "`name` of the Secret that keeps the certificate; it has to be there, empty at first")
+	flags.StringVar(&o.names, "names", "", "`list` of names by which the API server reaches the webhook, such as NAME.NAMESPACE.svc")
+	flags.StringVar(&o.Validating, "validating-configuration", "", "`name` of the ValidatingWebhookConfiguration that is to trust the certificate")
+	flags.StringVar(&o.Mutating, "mutating-configuration", "", "`name` of the MutatingWebhookConfiguration that is to trust the certificate")
+	flags.StringVar(&o.listen, "listen", ":8443", "`address` of /validate, /mutate and /readyz")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; default the service account of the pod")
+	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(stdout, webhookUsage)
+			flags.SetOutput(stdout)
+			flags.PrintDefaults()
+			return webhookOptions{}, err
+		}
+		return webhookOptions{}, &usageError{err}
+	}
+	if flags.NArg() > 0 {
+		return webhookOptions{}, usagef("webhook %q: want flags only", flags.Arg(0))
+	}
+	for _, needed := range []struct{ flag, value string }{{"namespace", o.Namespace}, {"secret", o.Secret}, {"names", o.names}} {
+		if needed.value == "" {
+			return webhookOptions{}, usagef("webhook: --%s is missing", needed.flag)
+		}
+	}
+	if o.verbosity < 0 || o.verbosity > 10 {
+		return webhookOptions{}, usagef("-v %d: allowed are 0 to 10", o.verbosity)
+	}
+	o.Names = strings.Split(o.names, ",")
+	return o, nil
+}

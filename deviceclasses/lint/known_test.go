@@ -1,0 +1,81 @@
+package lint
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+)
+
+// objects are our classes, one of another driver, and a claim "four" of 4 CPUs.
+type objects map[string]*resourceapi.DeviceClass
+
+func known(t *testing.T) objects {
+	t.Helper()
+	classes, err := deviceclasses.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects{}
+	for i := range classes {
+		all[classes[i].Name] = &classes[i]
+	}
+	for name, expression := range map[string]string{"nic": `device.driver == "nic.example.com"`, "any": "true"} {
+		class := read[resourceapi.DeviceClass](t, `{spec: {selectors: [{cel: {expression: '`+expression+`'}}]}}`)
+		all[name] = &class
+	}
+	return all
+}
+
+func (o objects) DeviceClass(name string) *resourceapi.DeviceClass { return o[name] }
+
+func (o objects) ResourceClaim(_, name string) *resourceapi.ResourceClaim {
+	if name != "four" && name != "two" {
+		return nil
+	}
+	cpus := map[string]string{"four": "4", "two": "2"}[name]
+	return &resourceapi.ResourceClaim{Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{
+		Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{{
+			Request: "zone", Driver: driverName,
+			ConsumedCapacity: map[resourceapi.QualifiedName]resource.Quantity{"cpu": resource.MustParse(cpus)},
+		}}},
+	}}}
+}
+
+func (o objects) ResourceClaimTemplate(string, string) *resourceapi.ResourceClaimTemplate { return nil }
+
+func (o objects) Steps() books.Steps {
+	return books.Steps{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Mi"), "hugepages2Mi": resource.MustParse("2Mi")}
+}
+
+// read reads an object in YAML.
+func read[T any](t *testing.T, text string) (object T) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return object
+}
+
+// findingsOf looks at an object of a kind, in YAML.
+func findingsOf(t *testing.T, linter *Linter, kind, text string) []Finding {
+	t.Helper()
+	switch kind {
+	case "claim":
+		claim := read[resourceapi.ResourceClaim](t, "{spec: {devices: "+text+"}}")
+		return linter.Claim(&claim)
+	case "template":
+		template := read[resourceapi.ResourceClaimTemplate](t, "{spec: {spec: {devices: "+text+"}}}")
+		return linter.Template(&template)
+	case "class":
+		class := read[resourceapi.DeviceClass](t, "{spec: "+text+"}")
+		return linter.Class(&class)
+	}
+	pod := read[corev1.Pod](t, "{spec: "+text+"}")
+	return linter.Pod(&pod)
+}

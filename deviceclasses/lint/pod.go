@@ -1,0 +1,92 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+)
+
+// Pod looks at a pod and what its claims hold.
+func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
+	shares, unresolved := books.SharesOf(pod, l.known)
+	for _, one := range unresolved {
+		findings = append(findings, warn(UnresolvedClaim, fmt.Sprintf("spec.resourceClaims[%d]", one.Index), "%s", one.Why))
+	}
+	if len(shares) == 0 {
+		return findings
+	}
+	findings = append(findings, checkLimits(pod, shares)...)
+	findings = append(findings, checkInit(pod, shares)...)
+	if lacks := books.Mirror(pod, shares).Uncounted; len(lacks) > 0 {
+		findings = append(findings, warn(RequestsDoNotMatch, "spec.containers",
+			"the requests lack %s that the pod's claims hold", books.Text(lacks)))
+	}
+	return findings
+}
+
+// placed is a container and where it is in the pod.
+type placed struct {
+	corev1.Container
+	field string
+	ends  bool // before the next one starts
+}
+
+func containers(pod *corev1.Pod) (list []placed) {
+	for i, container := range pod.Spec.InitContainers {
+		sidecar := container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		list = append(list, placed{container, fmt.Sprintf("spec.initContainers[%d]", i), !sidecar})
+	}
+	for i, container := range pod.Spec.Containers {
+		list = append(list, placed{container, fmt.Sprintf("spec.containers[%d]", i), false})
+	}
+	return list
+}
+
+// uses reports whether the container has one of the shares that hold CPUs.
+func (c placed) uses(shares []books.Share) bool {
+	return slices.ContainsFunc(shares, func(share books.Share) bool {
+		cpu := share.Amounts[corev1.ResourceCPU]
+		return !cpu.IsZero() && share.UsedBy(c.Container)
+	})
+}
+
+func checkLimits(pod *corev1.Pod, shares []books.Share) (findings []Finding) {
+	const message = "%s throttles the container on CPUs that are its own: leave it out"
+	if own := pod.Spec.Resources; own != nil {
+		if limit, limited := own.Limits[corev1.ResourceCPU]; limited {
+			findings = append(findings, warn(CPULimitOnClaimPod, "spec.resources.limits[cpu]", message, limit.String()))
+		}
+	}
+	for _, container := range containers(pod) {
+		limit, limited := container.Resources.Limits[corev1.ResourceCPU]
+		if limited && container.uses(shares) {
+			findings = append(findings, warn(CPULimitOnClaimPod, container.field+".resources.limits[cpu]", message, limit.String()))
+		}
+	}
+	return findings
+}
+
+// checkInit finds shares that only containers use which end before the others
+// start.
+func checkInit(pod *corev1.Pod, shares []books.Share) (findings []Finding) {
+	for _, share := range shares {
+		field, toTheEnd := "", false
+		for _, container := range containers(pod) {
+			if !share.UsedBy(container.Container) {
+				continue
+			}
+			toTheEnd = toTheEnd || !container.ends
+			if field == "" {
+				field = container.field
+			}
+		}
+		if field != "" && !toTheEnd {
+			findings = append(findings, warn(InitClaimsAddUp, field+".resources.claims",
+				"claim %q is held to the pod's end: its %s add to what others hold", share.Claim, books.Text(share.Amounts)))
+		}
+	}
+	return findings
+}

@@ -1,0 +1,56 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/klog/v2"
+)
+
+// maxReviewBytes is more than a review of the largest object that etcd takes, its
+// old state beside it.
+const maxReviewBytes = 8 << 20
+
+// Handler answers POST /validate and /mutate with admission.k8s.io/v1 reviews, and
+// GET /readyz.
+func (r *Reviewer) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /validate", answer(r.Validate))
+	mux.Handle("POST /mutate", answer(r.Mutate))
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok\n") // the prober has hung up: nobody to tell
+	})
+	return mux
+}
+
+// answer turns a function of requests into a handler. What it cannot answer is no
+// answer: the configuration's failurePolicy says what happens.
+func answer(ask func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReviewBytes)).Decode(&review)
+		if err == nil && review.Request == nil {
+			err = errors.New("no request")
+		}
+		if err != nil {
+			http.Error(w, fmt.Sprintf("read review: %v", err), http.StatusBadRequest)
+			return
+		}
+		response, err := ask(review.Request)
+		if err != nil {
+			klog.FromContext(r.Context()).Error(err, "Review", "kind", review.Request.Kind.Kind,
+				"namespace", review.Request.Namespace, "name", review.Request.Name)
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		review.Request, review.Response = nil, response
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			klog.FromContext(r.Context()).V(4).Info("Nobody waits for the answer", "err", err)
+		}
+	})
+}

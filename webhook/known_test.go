@@ -1,0 +1,147 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
+
+// objects are a cluster's: our classes, a slice, a template and two claims.
+const objects = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: slice}
+spec:
+  driver: dra.numa
+  nodeName: node
+  pool: {name: node, resourceSliceCount: 1}
+  devices:
+  - name: numa-0
+    allowMultipleAllocations: true
+    capacity:
+      cpu: {value: "16", requestPolicy: {default: "0", validRange: {min: "0", step: "2"}}}
+      memory: {value: 4Gi, requestPolicy: {default: "0", validRange: {min: "0", step: 1Mi}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: three, namespace: ns}
+spec: {spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3, memory: 1Gi}}}}]}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: two, namespace: ns}
+spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}}]}}
+`
+
+// cluster is an API server with the objects, some of them changed.
+func cluster(t testing.TB, edit func(*resourceapi.ResourceSlice)) *fake.Clientset {
+	t.Helper()
+	classes, err := deviceclasses.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := fake.NewClientset()
+	create := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	api := client.ResourceV1()
+	for i := range classes {
+		_, err := api.DeviceClasses().Create(t.Context(), &classes[i], metav1.CreateOptions{})
+		create(err)
+	}
+	documents := bytes.Split([]byte(objects), []byte("---"))
+	slice := decode[resourceapi.ResourceSlice](t, documents[0])
+	if edit != nil {
+		edit(slice)
+	}
+	_, err = api.ResourceSlices().Create(t.Context(), slice, metav1.CreateOptions{})
+	create(err)
+	_, err = api.ResourceClaimTemplates("ns").Create(t.Context(), decode[resourceapi.ResourceClaimTemplate](t, documents[1]), metav1.CreateOptions{})
+	create(err)
+	_, err = api.ResourceClaims("ns").Create(t.Context(), decode[resourceapi.ResourceClaim](t, documents[2]), metav1.CreateOptions{})
+	create(err)
+	return client
+}
+
+func decode[T any](t testing.TB, text []byte) *T {
+	t.Helper()
+	object := new(T)
+	if err := yaml.UnmarshalStrict(text, object); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return object
+}
+
+// handlerOf is the webhook of a cluster, until the test ends.
+func handlerOf(t testing.TB, client *fake.Clientset) http.Handler {
+	t.Helper()
+	known, stop, err := startLookups(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return NewReviewer(known).Handler()
+}
+
+// reviewOf asks what an object is worth, which is in YAML.
+func reviewOf(t testing.TB, kind, object, old string) []byte {
+	t.Helper()
+	request := &admissionv1.AdmissionRequest{UID: "review-1", Namespace: "ns", Kind: metav1.GroupVersionKind{Kind: kind}}
+	for _, part := range []struct {
+		text string
+		raw  *[]byte
+	}{{object, &request.Object.Raw}, {old, &request.OldObject.Raw}} {
+		if part.text == "" {
+			continue
+		}
+		var err error
+		if *part.raw, err = yaml.YAMLToJSON([]byte(part.text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func post(handler http.Handler, path string, body []byte) *httptest.ResponseRecorder {
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
+	return recorder
+}
+
+// ask returns the answer to a review.
+func ask(t testing.TB, handler http.Handler, path, kind, object, old string) *admissionv1.AdmissionResponse {
+	t.Helper()
+	recorder := post(handler, path, reviewOf(t, kind, object, old))
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil || recorder.Code != http.StatusOK {
+		t.Fatalf("%d %s: %v", recorder.Code, recorder.Body, err)
+	}
+	if review.APIVersion != "admission.k8s.io/v1" || review.Kind != "AdmissionReview" || review.Response == nil || review.Response.UID != "review-1" {
+		t.Fatalf("answer %s", recorder.Body)
+	}
+	return review.Response
+}
+
+// mapped has the scheduler count the claims by itself.
+func mapped(slice *resourceapi.ResourceSlice) {
+	slice.Spec.Devices[0].NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{corev1.ResourceCPU: {}}
+}

@@ -1,0 +1,142 @@
+package webhook
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	resourcelisters "k8s.io/client-go/listers/resource/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+)
+
+// getTimeout bounds a question to the API server, which itself waits for the
+// answer.
+const getTimeout = time.Second
+
+// lookups knows what the cluster has: classes, templates and our slices by watch,
+// what was made a moment ago by a question, and claims, which are many and rarely
+// needed, always so.
+type lookups struct {
+	client    kubernetes.Interface
+	classes   resourcelisters.DeviceClassLister
+	templates resourcelisters.ResourceClaimTemplateLister
+	slices    resourcelisters.ResourceSliceLister
+
+	stale   atomic.Bool // the slices changed since they were added up
+	mu      sync.Mutex
+	steps   books.Steps // must not be changed
+	mapping bool
+}
+
+// startLookups returns when everything is listed; the watches last as long as ctx.
+// Stop waits for their end.
+func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups, stop func(), err error) {
+	factory := informers.NewSharedInformerFactory(client, 0)
+	ours := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+		options.FieldSelector = resourceapi.ResourceSliceSelectorDriver + "=" + driverName
+	}))
+	published := ours.Resource().V1().ResourceSlices()
+	l = &lookups{
+		client:    client,
+		classes:   factory.Resource().V1().DeviceClasses().Lister(),
+		templates: factory.Resource().V1().ResourceClaimTemplates().Lister(),
+		slices:    published.Lister(),
+	}
+	l.stale.Store(true)
+	_, err = published.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { l.stale.Store(true) },
+		UpdateFunc: func(any, any) { l.stale.Store(true) },
+		DeleteFunc: func(any) { l.stale.Store(true) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, one := range []informers.SharedInformerFactory{factory, ours} {
+		one.Start(ctx.Done())
+		one.WaitForCacheSync(ctx.Done())
+	}
+	return l, func() { factory.Shutdown(); ours.Shutdown() }, ctx.Err()
+}
+
+// DeviceClass implements books.Known.
+func (l *lookups) DeviceClass(name string) *resourceapi.DeviceClass {
+	if class, err := l.classes.Get(name); err == nil {
+		return class
+	}
+	return found(l.client.ResourceV1().DeviceClasses().Get, "DeviceClass", "", name)
+}
+
+// ResourceClaim implements books.Known.
+func (l *lookups) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
+	return found(l.client.ResourceV1().ResourceClaims(namespace).Get, "ResourceClaim", namespace, name)
+}
+
+// ResourceClaimTemplate implements books.Known.
+func (l *lookups) ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate {
+	if template, err := l.templates.ResourceClaimTemplates(namespace).Get(name); err == nil {
+		return template
+	}
+	return found(l.client.ResourceV1().ResourceClaimTemplates(namespace).Get, "ResourceClaimTemplate", namespace, name)
+}
+
+// found asks the API server. An object that it does not give is not known; why
+// not is logged unless it is not there.
+func found[T any](get func(context.Context, string, metav1.GetOptions) (*T, error), kind, namespace, name string) *T {
+	ctx, cancel := context.WithTimeout(context.Background(), getTimeout)
+	defer cancel()
+	object, err := get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		return object
+	}
+	if !apierrors.IsNotFound(err) {
+		klog.Background().Error(err, "Look up", "kind", kind, "namespace", namespace, "name", name)
+	}
+	return nil
+}
+
+// Steps implements books.Known.
+func (l *lookups) Steps() books.Steps {
+	l.addUp()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.steps
+}
+
+// ServerCounts implements Known: a slice maps its capacities.
+func (l *lookups) ServerCounts() bool {
+	l.addUp()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mapping
+}
+
+// addUp looks at all slices if one has changed.
+func (l *lookups) addUp() {
+	if !l.stale.Swap(false) {
+		return
+	}
+	published, err := l.slices.List(labels.Everything())
+	if err != nil {
+		return // a lister of a local store has no errors
+	}
+	mapping := false
+	for _, slice := range published {
+		for _, device := range slice.Spec.Devices {
+			mapping = mapping || len(device.NodeAllocatableResources) > 0
+		}
+	}
+	steps := books.StepsOf(published)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.steps, l.mapping = steps, mapping
+}

@@ -1,0 +1,127 @@
+// Package webhook answers the API server's questions about objects that are to be
+// stored. What is wrong with them package lint says, what a pod has to request
+// package books; this one reads the questions, looks up what they need, and keeps
+// the certificate with which it is asked. It changes nothing but its own Secret
+// and the trust in it.
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
+)
+
+// Known is what objects refer to, and how the cluster counts.
+type Known interface {
+	books.Known
+	// ServerCounts reports whether the scheduler counts claims by itself
+	// (KEP-5517), so that a pod's requests must not.
+	ServerCounts() bool
+}
+
+// Reviewer answers. It may be asked by several goroutines at a time.
+type Reviewer struct {
+	known  Known
+	linter *lint.Linter
+}
+
+// NewReviewer returns a Reviewer that looks up what objects refer to.
+func NewReviewer(known Known) *Reviewer { return &Reviewer{known, lint.New(known)} }
+
+// Validate refuses what has an error and says the warnings. An error that the
+// stored object already has is one. It returns an error for an object that it
+// cannot read: then the configuration says what happens.
+func (r *Reviewer) Validate(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	findings, err := r.find(request, request.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	var before []lint.Finding
+	if len(request.OldObject.Raw) > 0 {
+		if before, err = r.find(request, request.OldObject.Raw); err != nil {
+			return nil, err
+		}
+	}
+	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
+	for _, finding := range findings {
+		if finding.Severity == lint.Error && !slices.Contains(before, finding) {
+			response.Allowed = false
+			response.Result = &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: 422, Message: finding.String()}
+			response.Warnings = nil
+			return response, nil
+		}
+		response.Warnings = append(response.Warnings, finding.String())
+	}
+	return response, nil
+}
+
+func (r *Reviewer) find(request *admissionv1.AdmissionRequest, raw []byte) ([]lint.Finding, error) {
+	switch request.Kind.Kind {
+	case "ResourceClaim":
+		claim, err := read[resourceapi.ResourceClaim](request, raw)
+		return r.linter.Claim(claim), err
+	case "ResourceClaimTemplate":
+		template, err := read[resourceapi.ResourceClaimTemplate](request, raw)
+		return r.linter.Template(template), err
+	case "DeviceClass":
+		class, err := read[resourceapi.DeviceClass](request, raw)
+		return r.linter.Class(class), err
+	case "Pod":
+		pod, err := readPod(request)
+		if r.known.ServerCounts() {
+			return nil, err
+		}
+		return r.linter.Pod(pod), err
+	}
+	return nil, fmt.Errorf("review %s: want ResourceClaim, ResourceClaimTemplate, DeviceClass or Pod", request.Kind)
+}
+
+// Mutate has a pod request what its claims hold. Of claims that cannot be looked
+// up it requests nothing: Validate says so.
+func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	if request.Kind.Kind != "Pod" {
+		return nil, fmt.Errorf("mutate %s: want Pod", request.Kind)
+	}
+	pod, err := readPod(request)
+	if err != nil {
+		return nil, err
+	}
+	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
+	if r.known.ServerCounts() {
+		return response, nil
+	}
+	shares, _ := books.SharesOf(pod, r.known)
+	mirrored := books.Mirror(pod, shares)
+	if !mirrored.Changed {
+		return response, nil
+	}
+	if response.Patch, err = json.Marshal(patch(pod, mirrored.Pod)); err != nil {
+		return nil, fmt.Errorf("render patch: %w", err)
+	}
+	response.PatchType = new(admissionv1.PatchTypeJSONPatch)
+	return response, nil
+}
+
+// readPod reads a pod, which has no namespace of its own yet.
+func readPod(request *admissionv1.AdmissionRequest) (*corev1.Pod, error) {
+	pod, err := read[corev1.Pod](request, request.Object.Raw)
+	pod.Namespace = request.Namespace
+	return pod, err
+}
+
+// read never returns nil.
+func read[T any](request *admissionv1.AdmissionRequest, raw []byte) (*T, error) {
+	object := new(T)
+	if err := json.Unmarshal(raw, object); err != nil {
+		return new(T), fmt.Errorf("read %s %s/%s: %w", request.Kind.Kind, request.Namespace, request.Name, err)
+	}
+	return object, nil
+}

@@ -1,0 +1,137 @@
+package webhook
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	goodClaim = `{spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}}]}}}`
+	slowClaim = `{spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, count: 2, capacity: {requests: {dra.numa/cpu: 2}}}}]}}}`
+	badClass  = `{spec: {config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: x}}}]}}`
+	plainPod  = `{metadata: {name: p}, spec: {resourceClaims: [{name: c, resourceClaimTemplateName: three}], containers: [{name: a, resources: {claims: [{name: c}]}}]}}`
+	errorText = `spec.config[0].opaque.parameters: partition: "x", allowed are root, isolated, none`
+)
+
+func TestValidate(t *testing.T) {
+	handler := handlerOf(t, cluster(t, nil))
+	for name, row := range map[string]struct {
+		kind, object, old string
+		refused           string
+		warnings          []string
+	}{
+		"good claim": {"ResourceClaim", goodClaim, "", "", nil},
+		"slow claim": {"ResourceClaim", slowClaim, "", "", []string{
+			"spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device publishes it, the pod would stay Pending: write cpu (unknown-capacity-key)",
+			"spec.devices.requests[0].exactly.count: 2 shares of zones are on 2 different NUMA nodes (count-on-shared)",
+		}},
+		"bad class":            {"DeviceClass", badClass, "", errorText, nil},
+		"class that gets bad":  {"DeviceClass", badClass, "{spec: {}}", errorText, nil},
+		"class that was bad":   {"DeviceClass", badClass, badClass, "", []string{errorText}},
+		"template":             {"ResourceClaimTemplate", `{spec: {spec: {devices: {}}}}`, "", "", nil},
+		"pod without requests": {"Pod", plainPod, "", "", []string{"spec.containers: the requests lack cpu 4, memory 1Gi that the pod's claims hold (requests-do-not-match-claim)"}},
+		"pod without template": {"Pod", strings.Replace(plainPod, "three", "none", 1), "", "", []string{`spec.resourceClaims[0]: no claim template "none" (unresolved-claim)`}},
+	} {
+		response := ask(t, handler, "/validate", row.kind, row.object, row.old)
+		refused := ""
+		if !response.Allowed {
+			refused = response.Result.Message
+		}
+		if refused != row.refused || !slices.Equal(response.Warnings, row.warnings) || response.Patch != nil {
+			t.Errorf("%s: refused %q with warnings\n%q, want %q and\n%q", name, refused, response.Warnings, row.refused, row.warnings)
+		}
+	}
+}
+
+func TestMutate(t *testing.T) {
+	handler := handlerOf(t, cluster(t, nil))
+	annotated := strings.Replace(plainPod, "name: p", "name: p, annotations: {a: b}", 1)
+	for name, row := range map[string]struct{ pod, want string }{
+		"bare": {plainPod, `[{"op":"add","path":"/spec/containers/0/resources/requests","value":{"cpu":"4","memory":"1Gi"}},` +
+			`{"op":"add","path":"/metadata/annotations","value":{"dra.numa/mirrored":"{\"a\":{\"cpu\":\"4\",\"memory\":\"1Gi\"}}"}}]`},
+		"annotated": {annotated, `[{"op":"add","path":"/spec/containers/0/resources/requests","value":{"cpu":"4","memory":"1Gi"}},` +
+			`{"op":"add","path":"/metadata/annotations/dra.numa~1mirrored","value":"{\"a\":{\"cpu\":\"4\",\"memory\":\"1Gi\"}}"}]`},
+		"by claim and init container": {
+			`{spec: {resourceClaims: [{name: c, resourceClaimName: two}], initContainers: [{name: i, resources: {claims: [{name: c}]}}], containers: [{name: a}]}}`,
+			`[{"op":"add","path":"/spec/initContainers/0/resources/requests","value":{"cpu":"2"}},` +
+				`{"op":"add","path":"/spec/containers/0/resources/requests","value":{"cpu":"2"}},` +
+				`{"op":"add","path":"/metadata/annotations","value":{"dra.numa/mirrored":"{\"a\":{\"cpu\":\"2\"},\"i\":{\"cpu\":\"2\"}}"}}]`,
+		},
+		"the pod's own": {
+			`{spec: {resources: {requests: {cpu: 1}}, resourceClaims: [{name: c, resourceClaimName: two}], containers: [{name: a, resources: {claims: [{name: c}]}}]}}`,
+			`[{"op":"add","path":"/spec/resources/requests","value":{"cpu":"2"}},` +
+				`{"op":"add","path":"/metadata/annotations","value":{"dra.numa/mirrored":"{\"a\":{\"cpu\":\"2\"}}"}}]`,
+		},
+		"repeated by hand": {strings.Replace(plainPod, "{claims", "{requests: {cpu: 4, memory: 1Gi}, claims", 1), ""},
+		"not resolved":     {strings.Replace(plainPod, "three", "none", 1), ""},
+		"no claims":        {`{spec: {containers: [{name: a}]}}`, ""},
+	} {
+		response := ask(t, handler, "/mutate", "Pod", row.pod, "")
+		if diff := cmp.Diff(row.want, string(response.Patch)); diff != "" || !response.Allowed || (response.PatchType == nil) != (row.want == "") {
+			t.Errorf("%s: allowed %t, patch (-want +got):\n%s", name, response.Allowed, diff)
+		}
+	}
+}
+
+// TestServerThatCountsIsNotHelped: requests would count twice (KEP-5517).
+func TestServerThatCountsIsNotHelped(t *testing.T) {
+	handler := handlerOf(t, cluster(t, mapped))
+	if response := ask(t, handler, "/mutate", "Pod", plainPod, ""); response.Patch != nil {
+		t.Errorf("patch %s", response.Patch)
+	}
+	if response := ask(t, handler, "/validate", "Pod", plainPod, ""); response.Warnings != nil {
+		t.Errorf("warnings %q", response.Warnings)
+	}
+}
+
+// TestNonsenseIsNoAnswer leaves the decision to the failurePolicy.
+func TestNonsenseIsNoAnswer(t *testing.T) {
+	handler := handlerOf(t, cluster(t, nil))
+	for name, row := range map[string]struct {
+		path, body string
+		code       int
+		want       string
+	}{
+		"no JSON":         {"/validate", "review", http.StatusBadRequest, "read review: "},
+		"no request":      {"/validate", "{}", http.StatusBadRequest, "read review: no request"},
+		"other kind":      {"/validate", string(reviewOf(t, "Secret", "{}", "")), http.StatusInternalServerError, "want ResourceClaim, "},
+		"not of its kind": {"/validate", string(reviewOf(t, "DeviceClass", "{spec: 1}", "")), http.StatusInternalServerError, "read DeviceClass"},
+		"mutate a claim":  {"/mutate", string(reviewOf(t, "ResourceClaim", "{}", "")), http.StatusInternalServerError, "want Pod"},
+		"too large":       {"/mutate", `{"request": {"name": "` + strings.Repeat("x", maxReviewBytes) + `"}}`, http.StatusBadRequest, "too large"},
+	} {
+		recorder := post(handler, row.path, []byte(row.body))
+		if recorder.Code != row.code || !strings.Contains(recorder.Body.String(), row.want) {
+			t.Errorf("%s: %d %s, want %d with %q", name, recorder.Code, recorder.Body, row.code, row.want)
+		}
+	}
+}
+
+// BenchmarkReview reports the 99th percentile of what a review takes, HTTP and JSON
+// included; the issue allows 5 ms.
+func BenchmarkReview(b *testing.B) {
+	handler := handlerOf(b, cluster(b, nil))
+	for name, row := range map[string]struct{ path, kind, object string }{
+		"claim":  {"/validate", "ResourceClaim", slowClaim},
+		"pod":    {"/validate", "Pod", plainPod},
+		"mirror": {"/mutate", "Pod", plainPod},
+	} {
+		b.Run(name, func(b *testing.B) {
+			body := reviewOf(b, row.kind, row.object, "")
+			var took []time.Duration
+			for b.Loop() {
+				begin := time.Now()
+				if recorder := post(handler, row.path, body); recorder.Code != http.StatusOK {
+					b.Fatal(recorder.Body)
+				}
+				took = append(took, time.Since(begin))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}

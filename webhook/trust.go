@@ -1,0 +1,126 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+)
+
+// trust keeps the certificate, which all replicas share in a Secret, and has the
+// API server trust it. A new one is trusted before it is served, and the old one
+// for as long as some replica may serve it.
+type trust struct {
+	client               kubernetes.Interface
+	namespace, secret    string
+	names                []string // of the server
+	validating, mutating string   // configurations; "" for none
+	now                  func() time.Time
+	certificate          atomic.Pointer[tls.Certificate]
+}
+
+// settle does whatever there is to do. It may be repeated at any time, by any
+// replica.
+func (t *trust) settle(ctx context.Context) error {
+	data, err := t.agree(ctx)
+	if err != nil {
+		return fmt.Errorf("keep certificate in secret %s/%s: %w", t.namespace, t.secret, err)
+	}
+	certificate, err := load(data)
+	if err != nil {
+		return fmt.Errorf("load certificate of secret %s/%s: %w", t.namespace, t.secret, err)
+	}
+	if err := t.publish(ctx, data[keyAuthorities]); err != nil {
+		return err
+	}
+	t.certificate.Store(certificate)
+	return nil
+}
+
+// agree returns the data of the Secret, written anew where it was of no use. Of
+// several replicas that do so at once the first one wins.
+func (t *trust) agree(ctx context.Context) (map[string][]byte, error) {
+	secrets := t.client.CoreV1().Secrets(t.namespace)
+	for {
+		secret, err := secrets.Get(ctx, t.secret, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		problem := check(secret.Data, t.names, t.now())
+		if problem == nil {
+			return secret.Data, nil
+		}
+		secret.Data, err = issue(t.names, secret.Data[keyAuthorities], t.now())
+		if err != nil {
+			return nil, err
+		}
+		secret, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+		if err == nil {
+			klog.FromContext(ctx).Info("New certificate", "reason", problem.Error())
+			return secret.Data, nil
+		}
+		if !apierrors.IsConflict(err) {
+			return nil, err
+		}
+	}
+}
+
+// publish has both configurations trust the authorities.
+func (t *trust) publish(ctx context.Context, authorities []byte) error {
+	if t.validating != "" {
+		if err := t.publishValidating(ctx, authorities); err != nil {
+			return fmt.Errorf("publish authorities in validating configuration %s: %w", t.validating, err)
+		}
+	}
+	if t.mutating != "" {
+		if err := t.publishMutating(ctx, authorities); err != nil {
+			return fmt.Errorf("publish authorities in mutating configuration %s: %w", t.mutating, err)
+		}
+	}
+	return nil
+}
+
+func (t *trust) publishValidating(ctx context.Context, authorities []byte) error {
+	api := t.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	config, err := api.Get(ctx, t.validating, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	changed := false
+	for i := range config.Webhooks {
+		changed = replace(&config.Webhooks[i].ClientConfig.CABundle, authorities) || changed
+	}
+	if changed {
+		_, err = api.Update(ctx, config, metav1.UpdateOptions{})
+	}
+	return err
+}
+
+func (t *trust) publishMutating(ctx context.Context, authorities []byte) error {
+	api := t.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	config, err := api.Get(ctx, t.mutating, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	changed := false
+	for i := range config.Webhooks {
+		changed = replace(&config.Webhooks[i].ClientConfig.CABundle, authorities) || changed
+	}
+	if changed {
+		_, err = api.Update(ctx, config, metav1.UpdateOptions{})
+	}
+	return err
+}
+
+func replace(bundle *[]byte, authorities []byte) (changed bool) {
+	changed = !bytes.Equal(*bundle, authorities)
+	*bundle = authorities
+	return changed
+}

@@ -1,0 +1,201 @@
+package webhook
+
+import (
+	"crypto/x509"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistration "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+var names = []string{"webhook.ns.svc", "127.0.0.1"}
+
+// replica is one of several webhooks of a cluster whose clock can be set.
+func replica(client *fake.Clientset, now *time.Time) *trust {
+	return &trust{
+		client: client, namespace: "ns", secret: "certificate", names: names, validating: "v", mutating: "m",
+		now: func() time.Time { return *now },
+	}
+}
+
+func installed() *fake.Clientset {
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+	return fake.NewClientset(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "certificate"}},
+		&admissionregistration.ValidatingWebhookConfiguration{ObjectMeta: meta("v"), Webhooks: []admissionregistration.ValidatingWebhook{{Name: "a"}, {Name: "b"}}},
+		&admissionregistration.MutatingWebhookConfiguration{ObjectMeta: meta("m"), Webhooks: []admissionregistration.MutatingWebhook{{Name: "c"}}},
+	)
+}
+
+// bundles are what the API server trusts.
+func bundles(t *testing.T, client *fake.Clientset) (all [][]byte) {
+	t.Helper()
+	validating, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "v", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutating, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "m", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, webhook := range validating.Webhooks {
+		all = append(all, webhook.ClientConfig.CABundle)
+	}
+	return append(all, mutating.Webhooks[0].ClientConfig.CABundle)
+}
+
+// mustTrust asks like the API server: whether each bundle vouches for what a
+// replica serves.
+func mustTrust(t *testing.T, client *fake.Clientset, served *trust, now time.Time) {
+	t.Helper()
+	certificate := served.certificate.Load()
+	if certificate == nil {
+		t.Fatal("no certificate is served")
+	}
+	for i, bundle := range bundles(t, client) {
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(bundle)
+		for _, name := range names {
+			if _, err := certificate.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: pool, CurrentTime: now}); err != nil {
+				t.Errorf("bundle %d, name %s: %v", i, name, err)
+			}
+		}
+	}
+}
+
+func mustSettle(t *testing.T, replicas ...*trust) {
+	t.Helper()
+	for _, replica := range replicas {
+		if err := replica.settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestReplicasAgree(t *testing.T) {
+	client, now := installed(), time.Now()
+	a, b := replica(client, &now), replica(client, &now)
+	mustSettle(t, a, b, a)
+	mustTrust(t, client, a, now)
+	mustTrust(t, client, b, now)
+	if !a.certificate.Load().Leaf.Equal(b.certificate.Load().Leaf) {
+		t.Error("replicas serve different certificates")
+	}
+}
+
+// TestRotation: a replica that has not looked yet goes on with the old certificate,
+// which is still trusted.
+func TestRotation(t *testing.T) {
+	client, now := installed(), time.Now()
+	a, b := replica(client, &now), replica(client, &now)
+	mustSettle(t, a, b)
+	old := a.certificate.Load().Leaf
+	for range 5 {
+		now = now.Add(validity - renewal + time.Hour)
+		mustSettle(t, a)
+		if a.certificate.Load().Leaf.Equal(old) {
+			t.Fatal("the certificate is not renewed")
+		}
+		mustTrust(t, client, a, now)
+		mustTrust(t, client, b, now)
+		mustSettle(t, b)
+		if old = a.certificate.Load().Leaf; !b.certificate.Load().Leaf.Equal(old) {
+			t.Fatal("replicas serve different certificates")
+		}
+		if n := strings.Count(string(bundles(t, client)[0]), "BEGIN CERTIFICATE"); n != 2 {
+			t.Errorf("%d authorities are trusted, want the present and the last", n)
+		}
+	}
+	now = now.Add(validity - renewal - time.Hour)
+	mustSettle(t, a)
+	if !a.certificate.Load().Leaf.Equal(old) {
+		t.Error("a certificate is renewed before its time")
+	}
+	now = now.Add(10 * validity) // everything was off for long
+	mustSettle(t, a)
+	mustTrust(t, client, a, now)
+	if n := strings.Count(string(bundles(t, client)[0]), "BEGIN CERTIFICATE"); n != 1 {
+		t.Errorf("%d authorities are trusted, want only the one that is valid", n)
+	}
+}
+
+func TestWhatSomebodyBreaksIsMended(t *testing.T) {
+	client, now := installed(), time.Now()
+	a := replica(client, &now)
+	mustSettle(t, a)
+	secrets := client.CoreV1().Secrets("ns")
+	for name, breaks := range map[string]func(*corev1.Secret){
+		"emptied":     func(s *corev1.Secret) { s.Data = nil },
+		"truncated":   func(s *corev1.Secret) { s.Data[keyPrivate] = s.Data[keyPrivate][:20] },
+		"no trust":    func(s *corev1.Secret) { s.Data[keyAuthorities] = []byte("x") },
+		"other names": func(s *corev1.Secret) { s.Data, _ = issue([]string{"other"}, nil, now) },
+	} {
+		secret, err := secrets.Get(t.Context(), "certificate", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		breaks(secret)
+		if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		mustSettle(t, a)
+		mustTrust(t, client, a, now)
+		if t.Failed() {
+			t.Fatalf("the Secret was %s", name)
+		}
+	}
+	config, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "m", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Webhooks[0].ClientConfig.CABundle = nil
+	if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), config, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mustSettle(t, a)
+	mustTrust(t, client, a, now)
+}
+
+// TestTheFirstReplicaWins: the other one wrote between our read and our write.
+func TestTheFirstReplicaWins(t *testing.T) {
+	client, now := installed(), time.Now()
+	a, b := replica(client, &now), replica(client, &now)
+	raced := false
+	client.PrependReactor("update", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if raced {
+			return false, nil, nil
+		}
+		raced = true
+		secret := action.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*corev1.Secret)
+		data, err := issue(names, nil, now)
+		if err != nil {
+			return true, nil, err
+		}
+		secret.Data = data // the client is locked: the other one writes past it
+		if err := client.Tracker().Update(action.GetResource(), secret, "ns"); err != nil {
+			return true, nil, err
+		}
+		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "certificate", nil)
+	})
+	mustSettle(t, a, b)
+	if !raced || !a.certificate.Load().Leaf.Equal(b.certificate.Load().Leaf) {
+		t.Error("replicas serve different certificates")
+	}
+}
+
+func TestWithoutASecretThereIsNothing(t *testing.T) {
+	now := time.Now()
+	a := replica(fake.NewClientset(), &now)
+	err := a.settle(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "keep certificate in secret ns/certificate: ") || a.certificate.Load() != nil {
+		t.Errorf("error %v", err)
+	}
+}
