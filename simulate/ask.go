@@ -129,40 +129,55 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 	return o, nil
 }
 
-// hopeless is true only if the allocator would say no: a request finds fewer
-// devices than it wants, even if nothing else were asked for.
+// quickSearch is how many combinations of devices the allocator may try, at the
+// most, so that it is sure to be done in a fraction of the time it has.
+const quickSearch = 10_000
+
+// hopeless is true only if the allocator would say no, and soon: a request finds
+// fewer devices than it wants, even if nothing else were asked for, and those
+// before it leave few combinations to try. A long search ends in an error
+// instead.
 func (c *Cluster) hopeless(d *demand, n *node) bool {
+	combinations := 1
 	for _, claim := range d.toAllocate() {
 		for _, request := range claim.Spec.Devices.Requests {
-			hope := false
+			hope, ways := false, 0
 			for _, a := range alternatives(request) {
-				hope = hope || c.enough(a, n)
+				found := c.candidates(a, n)
+				hope = hope || found >= int(a.count)
+				ways += power(found, int(a.count))
 			}
 			if !hope {
-				return true
+				return combinations <= quickSearch
 			}
+			combinations = min(combinations*ways, quickSearch+1)
 		}
 	}
 	return false
 }
 
-// enough counts devices that are not held whole, are selected and have, rounding
-// aside, what is asked.
-func (c *Cluster) enough(a alternative, n *node) bool {
-	found := int64(0)
+// power is base^exponent, or more than quickSearch.
+func power(base, exponent int) int {
+	product := 1
+	for range exponent {
+		product = min(product*base, quickSearch+1)
+	}
+	return product
+}
+
+// candidates counts the devices that are not held whole, are selected and have,
+// rounding aside, what is asked.
+func (c *Cluster) candidates(a alternative, n *node) (found int) {
 	for i := range n.devices {
 		d := &n.devices[i]
 		if n.state.AllocatedDevices.Has(d.id) || !c.hasRoom(a, d, n) {
 			continue
 		}
-		if matches, err := c.passes(a, d); err != nil || !matches {
-			continue // there is no error: the demand is harmless
-		}
-		if found++; found >= a.count {
-			return true
+		if matches, err := c.passes(a, d); err == nil && matches { // there is no error: the demand is harmless
+			found++
 		}
 	}
-	return false
+	return found
 }
 
 func (c *Cluster) hasRoom(a alternative, d *device, n *node) bool {

@@ -59,7 +59,7 @@ func (c *Cluster) run(a alternative, entry string, n *node) *funnel {
 	}
 	left := &f.counts.Left
 	class := c.classes[a.class]
-	f.stage(StageDriver, &left.Driver, byDriver(class), func([]*device) (string, string) { return n.withoutDriver(class) })
+	f.stage(StageDriver, &left.Driver, byDriver(class), func(out []*device) (string, string) { return n.withoutDriver(class, out) })
 	f.stage(StageClass, &left.Class, c.bySelectors(class.Spec.Selectors), func(out []*device) (string, string) {
 		return fmt.Sprintf("%s not of class %s", areOr(len(out)), a.class), ""
 	})
@@ -124,11 +124,16 @@ func driverOf(class *resourceapi.DeviceClass) string {
 
 func byDriver(class *resourceapi.DeviceClass) func(*device) bool {
 	driver := driverOf(class)
-	return func(d *device) bool { return driver == "" || d.slice.Spec.Driver == driver }
+	return func(d *device) bool { return (driver == "" || d.slice.Spec.Driver == driver) && d.incomplete == "" }
 }
 
-func (n *node) withoutDriver(class *resourceapi.DeviceClass) (sentence, hint string) {
+func (n *node) withoutDriver(class *resourceapi.DeviceClass, out []*device) (sentence, hint string) {
 	driver := driverOf(class)
+	for _, d := range out {
+		if d.incomplete != "" && (driver == "" || d.slice.Spec.Driver == driver) {
+			return d.incomplete, "nothing of a pool is given away until all its slices are there; does its driver publish them?"
+		}
+	}
 	if len(n.devices) == 0 {
 		return "the node has no devices", "no ResourceSlice is for the node: does the driver run there?"
 	}

@@ -110,19 +110,18 @@ type device struct {
 	slice *resourceapi.ResourceSlice
 	id    structured.DeviceID
 	order int // in the inventory
+	// incomplete says which slices of the pool are missing; "" is none.
+	incomplete string
 }
 
-// devicesFor are the node's devices in the slices of the pool's newest
-// generation, in the order of the slices.
+// devicesFor are the node's devices in the current slices, in their order.
 func (p *pool) devicesFor(node *corev1.Node, order map[*resourceapi.Device]int) (list []device) {
-	var newest int64
-	for _, slice := range p.slices {
-		newest = max(newest, slice.Spec.Pool.Generation)
+	current := p.current()
+	incomplete := ""
+	if wanted := current[0].Spec.Pool.ResourceSliceCount; wanted != int64(len(current)) {
+		incomplete = fmt.Sprintf("pool %s of driver %s has %d slices but says that it has %d", p.id.name, p.id.driver, len(current), wanted)
 	}
-	for _, slice := range p.slices {
-		if slice.Spec.Pool.Generation != newest {
-			continue
-		}
+	for _, slice := range current {
 		whole := seenBy(node, ptr.Deref(slice.Spec.NodeName, ""), ptr.Deref(slice.Spec.AllNodes, false), slice.Spec.NodeSelector)
 		for i := range slice.Spec.Devices {
 			d := &slice.Spec.Devices[i]
@@ -130,8 +129,22 @@ func (p *pool) devicesFor(node *corev1.Node, order map[*resourceapi.Device]int) 
 				seenBy(node, ptr.Deref(d.NodeName, ""), ptr.Deref(d.AllNodes, false), d.NodeSelector)
 			if whole || alone {
 				id := structured.MakeDeviceID(slice.Spec.Driver, slice.Spec.Pool.Name, d.Name)
-				list = append(list, device{d, slice, id, order[d]})
+				list = append(list, device{d, slice, id, order[d], incomplete})
 			}
+		}
+	}
+	return list
+}
+
+// current are the slices of the newest generation, of which there is one or more.
+func (p *pool) current() (list []*resourceapi.ResourceSlice) {
+	newest := p.slices[0].Spec.Pool.Generation
+	for _, slice := range p.slices {
+		newest = max(newest, slice.Spec.Pool.Generation)
+	}
+	for _, slice := range p.slices {
+		if slice.Spec.Pool.Generation == newest {
+			list = append(list, slice)
 		}
 	}
 	return list
