@@ -171,7 +171,7 @@ func (n *node) inUse(d *device) bool {
 // of it on the devices that were still in the race.
 func (c *Cluster) explainCapacity(f *funnel, out []*device, n *node) (sentence, hint string) {
 	if len(out) == 0 {
-		return c.explainCount(f)
+		return "there are no more", ""
 	}
 	first := c.shortages(f.alternative, out[0], n)[0]
 	var lines []string
@@ -207,11 +207,6 @@ func (s shortage) on(d *device) string {
 		return fmt.Sprintf("%s has %s", d.Name, s.free.String())
 	}
 	return fmt.Sprintf("%s has %s of %s left", d.Name, s.free.String(), value.String())
-}
-
-// explainCount is for a request that wants more devices than there are.
-func (c *Cluster) explainCount(f *funnel) (sentence, hint string) {
-	return "there are no more", countHint(f)
 }
 
 // misspelled finds the capacity that was probably meant.

@@ -88,7 +88,7 @@ func (c *Cluster) ExplainPod(ctx context.Context, pod *corev1.Pod) (Explanation,
 	d, err := c.demandOf(pod)
 	var why Reason
 	if errors.As(err, &why) {
-		e.Sentence, e.Hints = string(why), podHints(pod)
+		e.Sentence = string(why)
 		return e, nil
 	}
 	if err != nil {
@@ -119,9 +119,7 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 				e.Node = n.Name
 			}
 		}
-		if node.Hint != "" && !slices.Contains(e.Hints, node.Hint) {
-			e.Hints = append(e.Hints, node.Hint)
-		}
+		e.hint(node.Hint)
 		e.Nodes = append(e.Nodes, node)
 	}
 	aborts := slices.IndexFunc(e.Nodes, func(n NodeExplanation) bool { return n.Blocks == StageAbort })
@@ -135,9 +133,16 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		e.Hints = nil
 	default:
 		e.Sentence = fmt.Sprintf("none of %d nodes can have it", len(c.nodes))
-		e.Hints = append(e.Hints, podHints(d.pod)...)
+		e.hint(initHint(d.pod))
 	}
 	return e, nil
+}
+
+// hint adds one that is not there yet.
+func (e *Explanation) hint(text string) {
+	if text != "" && !slices.Contains(e.Hints, text) {
+		e.Hints = append(e.Hints, text)
+	}
 }
 
 // explainNode asks the node as Place does, and says what is in the way.

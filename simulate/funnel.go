@@ -100,7 +100,10 @@ func (f *funnel) stage(stage Stage, count *int, pass func(*device) bool, why fun
 func (f *funnel) block(stage Stage, left int, why func(out []*device) (sentence, hint string), out []*device) {
 	sentence, hint := why(out)
 	if left > 0 || f.wanted > 1 {
-		sentence = fmt.Sprintf("%d of %s left: %s", left, devices(f.wanted), sentence)
+		sentence = fmt.Sprintf("%s wanted, %d left: %s", devices(f.wanted), left, sentence)
+	}
+	if hint == "" {
+		hint = countHint(f)
 	}
 	f.counts.Blocks, f.counts.hint = stage, hint
 	f.counts.Sentence = fmt.Sprintf("request %s: %s", f.name, sentence)
@@ -139,6 +142,9 @@ func (n *node) withoutDriver(class *resourceapi.DeviceClass, out []*device) (sen
 	}
 	if driver == "" {
 		return fmt.Sprintf("the node has only %s", devices(len(n.devices))), ""
+	}
+	if len(out) < len(n.devices) {
+		return fmt.Sprintf("the node has no more of driver %s", driver), ""
 	}
 	return fmt.Sprintf("the node has no devices of driver %s, which class %s wants", driver, class.Name),
 		fmt.Sprintf("no ResourceSlice of %s is for the node: does the driver run there?", driver)

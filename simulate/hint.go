@@ -39,14 +39,6 @@ func withoutAttribute(name resourceapi.FullyQualifiedName, f *funnel) string {
 	return fmt.Sprintf("a device without %s meets no matchAttribute in it: leave its request out of the constraint", name)
 }
 
-// podHints are about what the pod makes of its claims.
-func podHints(pod *corev1.Pod) (hints []string) {
-	if hint := initHint(pod); hint != "" {
-		hints = append(hints, hint)
-	}
-	return hints
-}
-
 // initHint: a pod's claims are all held from its start to its end.
 func initHint(pod *corev1.Pod) string {
 	later := make(map[string]bool)
