@@ -72,12 +72,20 @@ func (c *Cluster) ask(ctx context.Context, d *demand, n *node) (offer, error) {
 	if err := n.refresh(ctx, c); err != nil {
 		return offer{}, err
 	}
-	if can, known := n.answers[d.number]; known && can {
+	can, known := n.answers[d.number]
+	if !known {
+		can, known = n.shape.knows(d, n.version)
+	}
+	if known && can {
 		return offer{node: n}, nil
 	} else if known {
 		return offer{}, errCannotAllocate
 	}
-	return c.allocate(ctx, d, n)
+	o, err := c.allocate(ctx, d, n)
+	if can, known := n.answers[d.number]; known {
+		n.shape.learn(d, n.version, can)
+	}
+	return o, err
 }
 
 // delegated are the extended resources that are devices.

@@ -87,8 +87,9 @@ func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
 	for device := range devices.order {
 		c.harmlessDevices = c.harmlessDevices && isHarmlessDevice(device)
 	}
+	known := make(shapes)
 	for _, object := range s.Nodes {
-		c.nodes = append(c.nodes, newNode(object, devices))
+		c.nodes = append(c.nodes, newNode(object, devices, known))
 	}
 	slices.SortFunc(c.nodes, func(a, b *node) int { return cmp.Compare(a.Name, b.Name) })
 	return nil

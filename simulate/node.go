@@ -17,6 +17,7 @@ type node struct {
 	pools       []*pool
 	slices      []*resourceapi.ResourceSlice // of the pools
 	devices     []device                     // that are for this node
+	shape       *shape                       // nil if no other node can be like it
 
 	// What follows is of one version of what is held of the pools.
 	version   int
@@ -26,7 +27,7 @@ type node struct {
 	reasons   map[int]string // by number of demand: why it cannot
 }
 
-func newNode(object *corev1.Node, inv *inventory) *node {
+func newNode(object *corev1.Node, inv *inventory, known shapes) *node {
 	n := &node{
 		Node:        object,
 		allocatable: amountsOf(object.Status.Allocatable),
@@ -38,6 +39,7 @@ func newNode(object *corev1.Node, inv *inventory) *node {
 		n.slices = append(n.slices, p.slices...)
 		n.devices = append(n.devices, p.devicesFor(object, inv.order)...)
 	}
+	n.shape = known.of(n, inv)
 	return n
 }
 

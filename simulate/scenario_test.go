@@ -14,7 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/scenario"
 )
 
-const scenarios = 120
+const scenarios = 300
 
 func eachScenario(t *testing.T, test func(t *testing.T, s *snapshot.Snapshot)) {
 	for seed := range uint64(scenarios) {

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -38,7 +39,17 @@ func (m maker) addNode(name string) {
 		node.Spec.Unschedulable = true
 	}
 	m.Nodes = append(m.Nodes, node)
-	m.addSlices(name)
+}
+
+// copySlices gives a node the devices of another.
+func (m maker) copySlices(from, to string) {
+	for _, slice := range m.Slices {
+		if *slice.Spec.NodeName == from {
+			spec := *slice.Spec.DeepCopy()
+			spec.NodeName, spec.Pool.Name = &to, to
+			m.addSlice(to+strings.TrimPrefix(slice.Name, from), spec)
+		}
+	}
 }
 
 // addSlices gives the node zones, devices near them and, sometimes, devices that

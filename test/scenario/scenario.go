@@ -46,8 +46,15 @@ type maker struct {
 // New makes up a scenario. Its name is part of its objects' names.
 func New(name string, seed uint64) Scenario {
 	m := maker{rand.New(rand.NewPCG(seed, 0)), &Scenario{Name: name, Namespace: "default"}}
+	alike := m.chance(3)
 	for i := range 1 + m.IntN(3) {
-		m.addNode(fmt.Sprintf("%s-n%d", name, i))
+		node := fmt.Sprintf("%s-n%d", name, i)
+		m.addNode(node)
+		if alike && i > 0 {
+			m.copySlices(m.Nodes[0].Name, node)
+		} else {
+			m.addSlices(node)
+		}
 	}
 	if m.chance(2) {
 		m.addNetworkDevices()
