@@ -164,13 +164,16 @@ func TestSearchThatTakesTooLongMakesTheSchedulerGiveUp(t *testing.T) {
 	for i := range 40 {
 		devices = append(devices, fmt.Sprintf("{name: vf-%d, attributes: {resource.kubernetes.io/numaNode: {int: 0}}}", i))
 	}
-	s := read(t, slice("vf", "", devices...), slice("gpu", "", "{name: gpu, attributes: {resource.kubernetes.io/numaNode: {int: 1}}}"), nodeWith("n1", "", ""),
-		claimingPod("p", "requests: ["+requestOf("vfs", "vf", ", count: 8")+","+requestOf("gpu", "gpu", "")+"], constraints: [{matchAttribute: resource.kubernetes.io/numaNode}]"))
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	c := cluster(t, s, "")
-	if _, err := c.Place(ctx, s.Pod("default", "p"), Options{}); err == nil {
-		t.Error("the search came to an end")
+	for _, more := range []string{"", ", count: 2"} { // also where there are too few of the last anyway
+		t.Run("gpu"+more, func(t *testing.T) {
+			s := read(t, slice("vf", "", devices...), slice("gpu", "", "{name: gpu, attributes: {resource.kubernetes.io/numaNode: {int: 1}}}"), nodeWith("n1", "", ""),
+				claimingPod("p", "requests: ["+requestOf("vfs", "vf", ", count: 8")+","+requestOf("gpu", "gpu", more)+"], constraints: [{matchAttribute: resource.kubernetes.io/numaNode}]"))
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, err := cluster(t, s, "").Place(ctx, s.Pod("default", "p"), Options{}); err == nil {
+				t.Error("the search came to an end")
+			}
+		})
 	}
 	abort := &AbortError{"default/p", "n1", fmt.Errorf("filter operation aborted: %w", context.DeadlineExceeded)}
 	if hint := abort.Hint(); !strings.Contains(hint, "ask for what is rarest first") {

@@ -65,6 +65,10 @@ func TestRunningPodsAreCountedAndFinishedOnesAreNot(t *testing.T) {
 	node := nodeWith("n1", "", "cpu: 4, pods: 10")
 	running := podWith("running", "nodeName: n1, "+main)
 	wantReason(t, run(t, node, running, podWith("p", main)), "p", "free are 1 of 4")
+	wantReason(t, run(t, node, podWith("first", main), podWith("p", main)), "p", "free are 1 of 4")
+	resized := strings.Replace(podWith("running", "nodeName: n1, containers: ["+container("main", "cpu: 1")+"]"), "\n---",
+		"\nstatus: {phase: Running, containerStatuses: [{name: main, resources: {requests: {cpu: 3}}, allocatedResources: {cpu: 3}}]}\n---", 1)
+	wantReason(t, run(t, node, resized, podWith("p", main)), "p", "free are 1 of 4")
 	finished := strings.Replace(running, "\n---", "\nstatus: {phase: Succeeded}\n---", 1)
 	wantPlaced(t, run(t, node, finished, podWith("p", main)), "p on n1 of n1:\n")
 }
@@ -143,12 +147,14 @@ func TestExtendedResourceIsADevice(t *testing.T) {
 		return fmt.Sprintf("{name: %s, resources: {limits: {example.com/gpu: %d}}%s}", name, gpus, more)
 	}
 	for name, tc := range map[string]struct{ spec, want string }{
-		"by name":          {"containers: [" + ask("main", 2, "") + "]", "container-0-request-0=n1/gpu-0 container-0-request-0=n1/gpu-1"},
-		"by class":         {"containers: [{name: main, resources: {limits: {deviceclass.resource.kubernetes.io/gpu.dra.numa: 1}}}]", "container-0-request-0=n1/gpu-0"},
-		"two containers":   {"containers: [" + ask("a", 1, "") + "," + ask("b", 1, "") + "]", "container-0-request-0=n1/gpu-0 container-1-request-0=n1/gpu-1"},
-		"init uses main's": {"initContainers: [" + ask("i", 1, "") + "], containers: [" + ask("a", 2, "") + "]", "container-1-request-0=n1/gpu-0 container-1-request-0=n1/gpu-1"},
-		"init wants more":  {"initContainers: [" + ask("i", 3, "") + "], containers: [" + ask("a", 1, "") + "]", "container-0-request-0=n1/gpu-0 container-0-request-0=n1/gpu-1 container-1-request-0=n1/gpu-2"},
-		"sidecar adds up":  {"initContainers: [" + ask("s", 1, ", restartPolicy: Always") + "], containers: [" + ask("a", 2, "") + "]", "container-0-request-0=n1/gpu-0 container-1-request-0=n1/gpu-1 container-1-request-0=n1/gpu-2"},
+		"by name":           {"containers: [" + ask("main", 2, "") + "]", "container-0-request-0=n1/gpu-0 container-0-request-0=n1/gpu-1"},
+		"by class":          {"containers: [{name: main, resources: {limits: {deviceclass.resource.kubernetes.io/gpu.dra.numa: 1}}}]", "container-0-request-0=n1/gpu-0"},
+		"two containers":    {"containers: [" + ask("a", 1, "") + "," + ask("b", 1, "") + "]", "container-0-request-0=n1/gpu-0 container-1-request-0=n1/gpu-1"},
+		"init uses main's":  {"initContainers: [" + ask("i", 1, "") + "], containers: [" + ask("a", 2, "") + "]", "container-1-request-0=n1/gpu-0 container-1-request-0=n1/gpu-1"},
+		"init wants more":   {"initContainers: [" + ask("i", 3, "") + "], containers: [" + ask("a", 1, "") + "]", "container-0-request-0=n1/gpu-0 container-0-request-0=n1/gpu-1 container-1-request-0=n1/gpu-2"},
+		"greediest init":    {"initContainers: [" + ask("i", 1, "") + "," + ask("j", 2, "") + "," + ask("k", 1, "") + "], containers: [{name: a}]", "container-1-request-0=n1/gpu-0 container-1-request-0=n1/gpu-1"},
+		"containers' order": {"containers: [{name: a, resources: {limits: {example.com/gpu: 1}}}, {name: b, resources: {limits: {deviceclass.resource.kubernetes.io/gpu.dra.numa: 1}}}]", "container-0-request-0=n1/gpu-0 container-1-request-0=n1/gpu-1"},
+		"sidecar adds up":   {"initContainers: [" + ask("s", 1, ", restartPolicy: Always") + "], containers: [" + ask("a", 2, "") + "]", "container-0-request-0=n1/gpu-0 container-1-request-0=n1/gpu-1 container-1-request-0=n1/gpu-2"},
 	} {
 		got := run(t, class, gpuNode("n1", 3), podWith("p", tc.spec))
 		if text := where(got); text != "p on n1 of n1: "+tc.want+"\n" {
@@ -157,6 +163,8 @@ func TestExtendedResourceIsADevice(t *testing.T) {
 	}
 	four := podWith("p", "containers: ["+ask("main", 4, "")+"]")
 	wantReason(t, run(t, class, gpuNode("n1", 3), four), "p", "4 devices wanted, 3 left: 1 device is not of class gpu.dra.numa")
+	plugin := nodeWith("n1", "", "cpu: 4, example.com/gpu: 1")
+	wantReason(t, run(t, class, plugin, four), "p", "the pod requests 4 of example.com/gpu, free are 1 of 1")
 	off := runWith(t, Options{}, "", strings.Replace(class, "gpu.dra.numa", "other", 1), nodeWith("n1", "", "cpu: 4"), podWith("p", "containers: ["+ask("main", 1, "")+"]"))
 	wantReason(t, off, "p", "the node has no devices")
 }
@@ -199,6 +207,38 @@ func TestGatesThatAreOff(t *testing.T) {
 			t.Errorf("gates %q: %v, want %s", text, err, want)
 		}
 	}
+}
+
+// TestSecondShareOfADeviceConsumesNoCountersAgain: the first one has.
+func TestSecondShareOfADeviceConsumesNoCountersAgain(t *testing.T) {
+	two := strings.NewReplacer("resourceSliceCount: 1", "resourceSliceCount: 2")
+	devices := two.Replace(slice("d", "", "{name: d1, allowMultipleAllocations: true, consumesCounters: [{counterSet: card, counters: {slots: {value: 3}}}]}"))
+	counters := two.Replace(strings.NewReplacer("{name: d-slice}", "{name: d-counters}", "devices: []", "sharedCounters: [{name: card, counters: {slots: {value: 4}}}]").Replace(slice("d", "")))
+	counters, _, _ = strings.Cut(counters, "---")
+	want := "requests: [" + requestOf("r", "d", "") + "]"
+	wantPlaced(t, run(t, devices, counters, "---", nodeWith("n1", "", ""), claimingPod("a", want), claimingPod("b", want)), `
+a on n1 of n1: r=n1/d1
+b on n1 of n1: r=n1/d1
+`)
+}
+
+// TestAdminAccessHoldsNothing and gets what others hold.
+func TestAdminAccessHoldsNothing(t *testing.T) {
+	admin := strings.Replace(gpuRequest, "gpu.dra.numa", "gpu.dra.numa, adminAccess: true", 1)
+	wantPlaced(t, run(t, gpuClass, gpuNode("n1", 1), claimingPod("a", admin), claimingPod("b", gpuRequest), claimingPod("c", admin)), `
+a on n1 of n1: gpu=n1/gpu-0
+b on n1 of n1: gpu=n1/gpu-0
+c on n1 of n1: gpu=n1/gpu-0
+`)
+}
+
+// TestAllDevicesOrNone: allocationMode All.
+func TestAllDevicesOrNone(t *testing.T) {
+	all := strings.Replace(gpuRequest, "gpu.dra.numa", "gpu.dra.numa, allocationMode: All", 1)
+	got := run(t, gpuClass, gpuNode("n1", 2), claimingPod("a", all), claimingPod("b", all))
+	wantReason(t, got, "b", "2 devices wanted, 0 left: gpu-0, gpu-1 are in use by other claims")
+	got.Unschedulable = nil
+	wantPlaced(t, got, "a on n1 of n1: gpu=n1/gpu-0 gpu=n1/gpu-1\n")
 }
 
 func TestOnlyTheNamedNodeIsConsidered(t *testing.T) {

@@ -59,9 +59,9 @@ func (s *shape) knows(d *demand, version int) (can, known bool) {
 	return can, known
 }
 
-// learn keeps an answer.
+// learn keeps an answer; knows gives only those for harmless demands.
 func (s *shape) learn(d *demand, version int, can bool) {
-	if s != nil && version == 0 && d.harmless {
+	if s != nil && version == 0 {
 		s.answers[d.number] = can
 	}
 }
