@@ -40,7 +40,7 @@ func (e *AbortError) Hint() string {
 	case strings.Contains(text, "no such key"):
 		_, key, _ := strings.Cut(text, "no such key: ")
 		key = key[:len(key)-len(strings.TrimLeftFunc(key, isIdentifier))]
-		return fmt.Sprintf(`not every device has it; guard the selector with device.driver == "NAME" && … and read device.attributes["DOMAIN"].?%s.orValue(…)`, key)
+		return fmt.Sprintf(`not every device has it; guard the selector with device.driver == "NAME" && ... and read device.attributes["DOMAIN"].?%s.orValue(...)`, key)
 	case strings.Contains(text, "feature is disabled"):
 		return "the claim needs a feature gate that is off; see --feature-gates"
 	}

@@ -37,6 +37,7 @@ func BenchmarkRun(b *testing.B) {
 		{"equal pods", func(int) int { return 8 }, false},
 		{"a whole zone each", func(int) int { return 16 }, false},
 		{"different pods", func(i int) int { return 1 + i%16 }, false},
+		{"a claim of each size", func(i int) int { return 1 + i%64 }, false},
 		{"equal pods, all nodes", func(int) int { return 8 }, true},
 		{"different pods, all nodes", func(i int) int { return 1 + i%16 }, true},
 		{"none fits", func(int) int { return 18 }, false},
@@ -50,6 +51,18 @@ func BenchmarkRun(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkExplain is about a pod that is too large for every one of the nodes.
+func BenchmarkExplain(b *testing.B) {
+	s := manyNodes(b, 1000)
+	addPods(b, s, 1, func(int) int { return 18 })
+	for b.Loop() {
+		e, err := cluster(b, s, "").ExplainPod(b.Context(), s.Waiting()[0])
+		if err != nil || len(e.Nodes) != 1000 || e.Nodes[0].Blocks != StageCapacity {
+			b.Fatal(e.Sentence, err)
+		}
 	}
 }
 

@@ -5,7 +5,8 @@
 //
 // It follows the scheduler's plugin dynamicresources and, for everything that is
 // no device, its plugins NodeUnschedulable, TaintToleration, NodeAffinity and
-// NodeResourcesFit. Unsimulated says what else a pod asks for.
+// NodeResourcesFit. Unsimulated says what else a pod asks for. Drivers are taken
+// to meet the binding conditions of their devices.
 package simulate
 
 import (

@@ -49,33 +49,39 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 		hint      string
 	}{
 		"driver is not there": {
-			[]string{two, slice("gpu.example.com", "")}, requestOf("gpu", "gpu.example.com", ""),
+			[]string{two, slice("gpu.example.com", "")},
+			requestOf("gpu", "gpu.example.com", ""),
 			StageDriver, "request gpu: the node has no devices of driver gpu.example.com, which class gpu.example.com wants", "does the driver run there?",
 		},
 		"pool is incomplete": {
-			[]string{strings.Replace(two, "resourceSliceCount: 1", "resourceSliceCount: 2", 1)}, zoneRequest("zone", "cpu: 2"),
+			[]string{strings.Replace(two, "resourceSliceCount: 1", "resourceSliceCount: 2", 1)},
+			zoneRequest("zone", "cpu: 2"),
 			StageDriver, "pool n1 of driver dra.numa has 1 slices but says that it has 2", "does its driver publish them?",
 		},
 		"class": {
 			[]string{two, gpuClass}, requestOf("gpu", "gpu.dra.numa", ""), StageClass, "request gpu: 2 devices are not of class gpu.dra.numa", "",
 		},
 		"selector": {
-			[]string{two}, requestOf("zone", "zone.dra.numa", `, selectors: [{cel: {expression: 'device.attributes["dra.numa"].socket == 7'}}]`),
+			[]string{two},
+			requestOf("zone", "zone.dra.numa", `, selectors: [{cel: {expression: 'device.attributes["dra.numa"].socket == 7'}}]`),
 			StageSelector, `2 devices are not selected by the request: device.attributes["dra.numa"].socket == 7`, "",
 		},
 		"taint": {
-			[]string{slice("d", "", "{name: d1, taints: [{key: a, value: b, effect: NoSchedule}, {key: c, effect: None}]}"), nodeWith("n1", "", "")}, requestOf("r", "d", ""),
+			[]string{slice("d", "", "{name: d1, taints: [{key: a, value: b, effect: NoSchedule}, {key: c, effect: None}]}"), nodeWith("n1", "", "")},
+			requestOf("r", "d", ""),
 			StageTaint, "request r: taints that the request does not tolerate: d1 has a=b:NoSchedule", "",
 		},
 		"capacity": {
-			[]string{two}, zoneRequest("zone", "cpu: 10"), StageCapacity, "request zone: 10 cpu asked: numa-0 has 8, numa-1 has 6",
+			[]string{two},
+			zoneRequest("zone", "cpu: 10"), StageCapacity, "request zone: 10 cpu asked: numa-0 has 8, numa-1 has 6",
 			"together the devices have 14 cpu, but a request gets it from one device: split it into several requests",
 		},
 		"capacity that nothing has": {
 			[]string{two}, zoneRequest("zone", "cpu: 100"), StageCapacity, "request zone: 100 cpu asked", "",
 		},
 		"rounding": {
-			[]string{zonedNode("n1", []zone{{5, 2, "8Gi"}})}, zoneRequest("zone", "cpu: 5"), StageCapacity,
+			[]string{zonedNode("n1", []zone{{5, 2, "8Gi"}})},
+			zoneRequest("zone", "cpu: 5"), StageCapacity,
 			"5 cpu asked, which is rounded up to 6: numa-0 has 5", "5 would fit, but cpu comes in steps and is rounded up to 6: ask for a multiple of the step",
 		},
 		"driver's prefix": {
@@ -88,7 +94,8 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			[]string{two}, zoneRequest("zone", "watts: 2"), StageCapacity, `no device has a capacity "watts"`, "the capacities there are: cpu, memory",
 		},
 		"maximum of a request": {
-			[]string{strings.ReplaceAll(two, `min: "0", step: "1"`, `min: "0", step: "1", max: "3"`)}, zoneRequest("zone", "cpu: 7"), StageCapacity,
+			[]string{strings.ReplaceAll(two, `min: "0", step: "1"`, `min: "0", step: "1", max: "3"`)},
+			zoneRequest("zone", "cpu: 7"), StageCapacity,
 			"7 cpu asked: numa-0 gives a request at most 3", "together the devices have 14 cpu",
 		},
 		"capacity without a default": {
@@ -99,19 +106,23 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			requestOf("r", "d", ""), StageCapacity, "capacity watts, which the request does not name, is charged as 5: d1 has 4 of 5 left", "name watts in the request's capacity",
 		},
 		"count on shared devices": {
-			[]string{two}, requestOf("zone", "zone.dra.numa", ", count: 3, capacity: {requests: {cpu: 1}}"), StageDriver,
+			[]string{two},
+			requestOf("zone", "zone.dra.numa", ", count: 3, capacity: {requests: {cpu: 1}}"), StageDriver,
 			"request zone: 3 devices wanted, 2 left", "count: 3 asks for as many different devices; for more of one device, ask for more of its capacity",
 		},
 		"attribute is missing": {
-			[]string{two, slice("d", "", "{name: d1, attributes: {dra.net/numaNode: {int: 0}}}")}, zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
+			[]string{two, slice("d", "", "{name: d1, attributes: {dra.net/numaNode: {int: 0}}}")},
+			zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
 			StageConstraint, "no device of request nic has the attribute resource.kubernetes.io/numaNode, which has to match", "they have dra.net/numaNode: match in an attribute that all devices have",
 		},
 		"values differ": {
-			[]string{two, slice("d", "", "{name: d1, attributes: {resource.kubernetes.io/numaNode: {int: 5}}}")}, zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
+			[]string{two, slice("d", "", "{name: d1, attributes: {resource.kubernetes.io/numaNode: {int: 5}}}")},
+			zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
 			StageConstraint, "no value of resource.kubernetes.io/numaNode suits all requests that have to match in it: zone finds 0 on 1 device, 1 on 1 device; nic finds 5 on 1 device", "",
 		},
 		"requests together": {
-			[]string{zonedNode("n1", []zone{{8, 1, "8Gi"}})}, zoneRequest("a", "cpu: 5") + "," + zoneRequest("b", "cpu: 5"), StageTogether,
+			[]string{zonedNode("n1", []zone{{8, 1, "8Gi"}})},
+			zoneRequest("a", "cpu: 5") + "," + zoneRequest("b", "cpu: 5"), StageTogether,
 			"claim devices: every request could be met alone, but not all together", "",
 		},
 	} {

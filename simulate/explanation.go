@@ -216,10 +216,11 @@ func (s Stage) order() int {
 // reasonFor is the sentence for a node that cannot allocate the demand. The same
 // demand has the same one until something is given away.
 func (c *Cluster) reasonFor(ctx context.Context, d *demand, n *node) (string, error) {
-	if sentence := n.reasons[d.number]; sentence != "" {
+	reasons := n.reasonsOf(d)
+	if sentence := reasons[d.number]; sentence != "" {
 		return sentence, nil
 	}
 	e, err := c.explainDevices(ctx, d, n)
-	n.reasons[d.number] = e.Sentence
+	reasons[d.number] = e.Sentence
 	return e.Sentence, err
 }

@@ -212,14 +212,24 @@ func TestGatesThatAreOff(t *testing.T) {
 // TestSecondShareOfADeviceConsumesNoCountersAgain: the first one has.
 func TestSecondShareOfADeviceConsumesNoCountersAgain(t *testing.T) {
 	two := strings.NewReplacer("resourceSliceCount: 1", "resourceSliceCount: 2")
-	devices := two.Replace(slice("d", "", "{name: d1, allowMultipleAllocations: true, consumesCounters: [{counterSet: card, counters: {slots: {value: 3}}}]}"))
+	devices := two.Replace(slice("d", "", "{name: d1, allowMultipleAllocations: true, consumesCounters: [{counterSet: card, counters: {slots: {value: 3}}}]}",
+		"{name: d2, consumesCounters: [{counterSet: card, counters: {slots: {value: 2}}}]}"))
 	counters := two.Replace(strings.NewReplacer("{name: d-slice}", "{name: d-counters}", "devices: []", "sharedCounters: [{name: card, counters: {slots: {value: 4}}}]").Replace(slice("d", "")))
 	counters, _, _ = strings.Cut(counters, "---")
 	want := "requests: [" + requestOf("r", "d", "") + "]"
-	wantPlaced(t, run(t, devices, counters, "---", nodeWith("n1", "", ""), claimingPod("a", want), claimingPod("b", want)), `
+	other := "requests: [" + requestOf("r", "d", ", selectors: [{cel: {expression: '!device.allowMultipleAllocations'}}]") + "]"
+	got := run(t, devices, counters, "---", nodeWith("n1", "", ""), claimingPod("a", want), claimingPod("b", want), claimingPod("c", other))
+	wantReason(t, got, "c", "counter card/slots of the pool: d2 has 1")
+	got.Unschedulable = nil
+	wantPlaced(t, got, `
 a on n1 of n1: r=n1/d1
 b on n1 of n1: r=n1/d1
 `)
+	held := claim("held", want, "status: {allocation: {devices: {results: [{request: r, driver: d, pool: n1, device: d1, shareID: 00000000-0000-8000-8000-000000000000}]}}}")
+	e := explain(t, devices, counters, "---", nodeWith("n1", "", ""), held, claimingPod("p", want))
+	if node := e.Nodes[0]; !node.Feasible || node.Requests[0].Left.Capacity != 1 {
+		t.Errorf("explained as %+v, want d1 to be left", node)
+	}
 }
 
 // TestAdminAccessHoldsNothing and gets what others hold.

@@ -137,6 +137,13 @@ func TestExplanationsAgreeWithTheAllocator(t *testing.T) {
 			if placement.Node != e.Node {
 				t.Errorf("pod %s is placed on %q, explained on %q", pod.Name, placement.Node, e.Node)
 			}
+			for _, refusal := range placement.Refusals {
+				for _, node := range e.Nodes {
+					if node.Node == refusal.Node && node.Sentence != refusal.Reason {
+						t.Errorf("pod %s is refused by %s: %s\nbut explained: %s", pod.Name, node.Node, refusal.Reason, node.Sentence)
+					}
+				}
+			}
 		}
 	})
 	t.Logf("what blocks: %v", blocks)

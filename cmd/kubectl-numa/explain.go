@@ -82,6 +82,9 @@ func namesIn[T interface {
 }
 
 func (q *question) run(ctx context.Context, kind, name string) error {
+	if namespace, short, found := strings.Cut(name, "/"); found { // as simulate writes it
+		q.namespace, name = namespace, short
+	}
 	cluster, objects, err := load(ctx, q.from, q.gates)
 	if err != nil {
 		return err

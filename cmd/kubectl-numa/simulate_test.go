@@ -139,6 +139,9 @@ column. * is where too few are.
 	if got := mustCall(t, "explain", "pod", "b", "-f", dir); got != want {
 		t.Errorf("explain says\n%swant\n%s", got, want)
 	}
+	if got := mustCall(t, "explain", "pod", "default/b", "-n", "other", "-f", dir); got != want {
+		t.Errorf("with the namespace before the name, explain says\n%s", got)
+	}
 	if got := mustCall(t, "explain", "claim", "c", "-f", dir); !strings.Contains(got, "hint: write cpu instead of dra.numa/cpu, without the driver's prefix") {
 		t.Errorf("explain says\n%s", got)
 	}

@@ -78,8 +78,10 @@ func checkDefaults(t *testing.T, claim *resourceapi.ResourceClaim) {
 func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"kind: Pod\nkind: Pod", `read f.yaml, document 1: yaml: unmarshal errors: line 2: key "kind" already set in map`},
-		{"---\nkind: Node\napiVersion: v1\nmetadata: {name: n1}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec: {contaners: []}",
-			`read f.yaml, document 2: Pod p: unknown field "spec.contaners"`},
+		{
+			"---\nkind: Node\napiVersion: v1\nmetadata: {name: n1}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec: {contaners: []}",
+			`read f.yaml, document 2: Pod p: unknown field "spec.contaners"`,
+		},
 		{"kind: Pod\napiVersion: v2\nmetadata: {name: p}", `Pod of apiVersion "v2", allowed is v1`},
 		{"kind: ResourceSlice\napiVersion: resource.k8s.io/v1beta1\nmetadata: {name: s}", `ResourceSlice of apiVersion "resource.k8s.io/v1beta1", allowed is resource.k8s.io/v1`},
 		{"kind: Pod\napiVersion: v1", "Pod without metadata.name"},
@@ -90,8 +92,10 @@ func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 		{"kind: List\napiVersion: v1\nitems: {a: b}", "List: json: cannot unmarshal object"},
 		{"kind: List\napiVersion: v1\nitems: [{kind: Pod, apiVersion: v1, metadata: {name: 7}}]", "items[0]: Pod: json: cannot unmarshal number"},
 		{"kind: Node\napiVersion: v1\nmetadata: {name: n1}\nstatus: {capacity: {cpu: lots}}", "Node n1: quantities must match"},
-		{"kind: Node\napiVersion: v1\nmetadata: {name: n1}\n---\nkind: Node\napiVersion: v1\nmetadata: {name: n1}",
-			"read f.yaml, document 2: Node n1 is there twice, first in f.yaml, document 1"},
+		{
+			"kind: Node\napiVersion: v1\nmetadata: {name: n1}\n---\nkind: Node\napiVersion: v1\nmetadata: {name: n1}",
+			"read f.yaml, document 2: Node n1 is there twice, first in f.yaml, document 1",
+		},
 	} {
 		err := (&Snapshot{}).Read("f.yaml", strings.NewReader(tc.text))
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "read f.yaml, document ") {

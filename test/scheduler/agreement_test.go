@@ -50,19 +50,19 @@ func TestSimulateAgreesWithTheScheduler(t *testing.T) {
 				continue
 			}
 			pod := trial.Pods[step]
-			real := outcomes[pod.Name]
-			if strings.Contains(message(real), "timed out") {
+			outcome := outcomes[pod.Name]
+			if strings.Contains(message(outcome), "timed out") {
 				trial.Pods = trial.Pods[:step] // how long is too long is the machine's matter
 				late++
 				continue
 			}
-			got := trial.place(t, pod, real.Spec.NodeName)
-			want := describeReal(real, claims)
+			got := trial.place(t, pod, outcome.Spec.NodeName)
+			want := describe(outcome, claims)
 			if got != want {
-				t.Errorf("seed %d, pod %s:\nsimulated %s\nscheduled %s\n(%s)", trial.seed, pod.Name, got, want, message(real))
+				t.Errorf("seed %d, pod %s:\nsimulated %s\nscheduled %s\n(%s)", trial.seed, pod.Name, got, want, message(outcome))
 			}
 			switch {
-			case real.Spec.NodeName != "":
+			case outcome.Spec.NodeName != "":
 				placed++
 			case want == gaveUp:
 				aborted++
@@ -150,8 +150,8 @@ func (tr *trial) place(t *testing.T, pod *corev1.Pod, node string) string {
 	return strings.Join(append([]string{placement.Node}, parts...), "; ")
 }
 
-// describeReal is what became of the pod in the words of place.
-func describeReal(pod *corev1.Pod, claims map[string]*resourceapi.ResourceClaim) string {
+// describe is what became of the pod in the words of place.
+func describe(pod *corev1.Pod, claims map[string]*resourceapi.ResourceClaim) string {
 	condition := scheduled(pod)
 	switch {
 	case pod.Spec.NodeName == "" && condition.Reason == corev1.PodReasonSchedulerError:
