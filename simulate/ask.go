@@ -31,6 +31,9 @@ func (e *AbortError) Error() string {
 
 func (e *AbortError) Unwrap() error { return e.Err }
 
+// onNode is the error beside the names of pod and node.
+func (e *AbortError) onNode() string { return "the scheduler gives up: " + e.Err.Error() }
+
 // Hint is one thing to do about it, or "".
 func (e *AbortError) Hint() string {
 	text := e.Err.Error()
@@ -76,9 +79,12 @@ func (c *Cluster) ask(ctx context.Context, d *demand, n *node) (offer, error) {
 	if !known {
 		can, known = n.shape.knows(d, n.version)
 	}
-	if known && can {
+	switch {
+	case n.late[d.number]:
+		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, errLate}
+	case known && can:
 		return offer{node: n}, nil
-	} else if known {
+	case known:
 		return offer{}, errCannotAllocate
 	}
 	o, err := c.allocate(ctx, d, n)
@@ -95,6 +101,9 @@ func (c *Cluster) delegated() map[corev1.ResourceName]*resourceapi.DeviceClass {
 	}
 	return nil
 }
+
+// errLate is the scheduler's error for a search that takes too long.
+var errLate = fmt.Errorf("timed out trying to allocate devices: %w", context.DeadlineExceeded)
 
 // errCannotAllocate is the scheduler's reason; Explain has a better one.
 const errCannotAllocate = Reason("cannot allocate all claims")
@@ -123,6 +132,9 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 		return offer{}, ctx.Err()
 	case errors.Is(err, structured.ErrFailedAllocationOnNode):
 		return offer{}, reason("%v", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		n.late[d.number] = true
+		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, errLate}
 	case err != nil:
 		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, err}
 	}

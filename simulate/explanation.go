@@ -125,7 +125,7 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 	aborts := slices.IndexFunc(e.Nodes, func(n NodeExplanation) bool { return n.Blocks == StageAbort })
 	switch {
 	case aborts >= 0:
-		e.Node, e.Sentence = "", e.Nodes[aborts].Sentence
+		e.Node, e.Sentence = "", fmt.Sprintf("no node can have it, because of %s %s", e.Nodes[aborts].Node, e.Nodes[aborts].Sentence)
 	case len(e.Nodes) == 0:
 		e.Sentence = "there are no nodes"
 	case feasible > 0:
@@ -154,7 +154,7 @@ func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExpl
 	case err == nil:
 		return NodeExplanation{Node: n.Name, Feasible: true, Requests: c.funnels(d, n)}, nil
 	case errors.As(err, &abort):
-		return NodeExplanation{Node: n.Name, Blocks: StageAbort, Sentence: abort.Error(), Hint: abort.Hint()}, nil
+		return NodeExplanation{Node: n.Name, Blocks: StageAbort, Sentence: abort.onNode(), Hint: abort.Hint()}, nil
 	case errors.As(err, &why) && why != errCannotAllocate:
 		return NodeExplanation{Node: n.Name, Blocks: StageNode, Sentence: string(why)}, nil
 	case errors.As(err, &why):

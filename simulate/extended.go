@@ -29,6 +29,9 @@ func (c *Cluster) asksExtended(requests amounts) bool {
 // extendedClaim is the special claim for the pod's extended resources that the
 // node does not have itself; nil if there are none.
 func (c *Cluster) extendedClaim(d *demand, n *node) *resourceapi.ResourceClaim {
+	if !d.extended {
+		return nil
+	}
 	var requests []resourceapi.DeviceRequest
 	for _, name := range sortedNames(d.requests) {
 		if class := c.extended[name]; class != nil && d.requests[name] != 0 && n.allocatable[name] == 0 {

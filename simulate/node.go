@@ -25,6 +25,7 @@ type node struct {
 	allocator structured.Allocator
 	answers   map[int]bool   // by number of demand: whether it can be allocated
 	reasons   map[int]string // by number of demand: why it cannot
+	late      map[int]bool   // by number of demand: the search takes too long
 }
 
 func newNode(object *corev1.Node, inv *inventory, known shapes) *node {
@@ -62,6 +63,6 @@ func (n *node) refresh(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	n.version, n.state, n.allocator = version, state, allocator
-	n.answers, n.reasons = make(map[int]bool), make(map[int]string)
+	n.answers, n.reasons, n.late = make(map[int]bool), make(map[int]string), make(map[int]bool)
 	return nil
 }

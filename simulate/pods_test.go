@@ -165,8 +165,9 @@ func TestExtendedResourceIsADevice(t *testing.T) {
 	wantReason(t, run(t, class, gpuNode("n1", 3), four), "p", "4 devices wanted, 3 left: 1 device is not of class gpu.dra.numa")
 	plugin := nodeWith("n1", "", "cpu: 4, example.com/gpu: 1")
 	wantReason(t, run(t, class, plugin, four), "p", "the pod requests 4 of example.com/gpu, free are 1 of 1")
-	off := runWith(t, Options{}, "", strings.Replace(class, "gpu.dra.numa", "other", 1), nodeWith("n1", "", "cpu: 4"), podWith("p", "containers: ["+ask("main", 1, "")+"]"))
-	wantReason(t, off, "p", "the node has no devices")
+	one := podWith("p", "containers: ["+ask("main", 1, "")+"]")
+	wantReason(t, run(t, class, nodeWith("n1", "", "cpu: 4"), one), "p", "the node has no devices")
+	wantReason(t, runWith(t, Options{}, "DRAExtendedResource=false", class, gpuNode("n1", 1), one), "p", "the pod requests 1 of example.com/gpu, free are 0 of 0")
 }
 
 func TestDeviceTaintRulesTaintDevices(t *testing.T) {
