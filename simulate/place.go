@@ -17,8 +17,8 @@ type Placement struct {
 	Pod *corev1.Pod
 	// Node is "" if there is none.
 	Node string
-	// Feasible nodes in the order of their names; only the first unless all
-	// were asked for.
+	// Feasible nodes in the order of their names; only Node unless all were
+	// asked for.
 	Feasible []string
 	// Claims are those of the pod, in its order and with their allocations, and
 	// the one for its extended resources last.
@@ -48,10 +48,22 @@ type Options struct {
 	Node string
 	// AllNodes asks for every feasible node.
 	AllNodes bool
-	// Choose picks one of the feasible nodes, of which there is one or more;
-	// nil is the first.
+	// Strategy picks one of the feasible nodes; "" is First.
+	Strategy Strategy
+	// Choose picks it instead, if it is not nil.
 	Choose func(pod *corev1.Pod, feasible []string) string
 }
+
+// Strategy is how a pod chooses among feasible nodes. The scheduler's scores are
+// none of these.
+type Strategy string
+
+// Strategies. Of equal nodes, each takes the first by name.
+const (
+	First  Strategy = "first"  // the first by name
+	Spread Strategy = "spread" // the one with the fewest pods
+	Pack   Strategy = "pack"   // the one with the most pods
+)
 
 // Place finds a node for the pod, and books what it takes there. The error is
 // about the context or this program; what the scheduler thinks of the pod is in
@@ -81,12 +93,21 @@ func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placem
 		}
 	}
 	p.Refusals, p.Node = nil, chosen.Name
+	if !o.AllNodes {
+		p.Feasible = []string{chosen.Name} // not known to be complete
+	}
 	p.Claims = c.bind(d, chosen)
 	return p, nil
 }
 
 func choose(offers []offer, pod *corev1.Pod, o Options) offer {
-	if o.Choose == nil {
+	byPods := func(a, b offer) int { return cmp.Compare(a.pods, b.pods) }
+	switch {
+	case o.Choose == nil && o.Strategy == Spread:
+		return slices.MinFunc(offers, byPods)
+	case o.Choose == nil && o.Strategy == Pack:
+		return slices.MaxFunc(offers, byPods) // the first of them
+	case o.Choose == nil:
 		return offers[0]
 	}
 	var names []string
@@ -104,7 +125,7 @@ func choose(offers []offer, pod *corev1.Pod, o Options) offer {
 
 // survey asks the nodes, all of them if that matters, and notes what they say.
 func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement) (offers []offer, err error) {
-	onlyFirst := d.harmless && !o.AllNodes && o.Choose == nil
+	onlyFirst := d.harmless && !o.AllNodes && o.Choose == nil && (o.Strategy == First || o.Strategy == "")
 	for _, n := range c.nodes {
 		if o.Node != "" && n.Name != o.Node {
 			continue
@@ -126,9 +147,6 @@ func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement
 			offers = append(offers, offered)
 			p.Feasible = append(p.Feasible, n.Name)
 		}
-	}
-	if len(p.Feasible) > 1 && !o.AllNodes {
-		p.Feasible = p.Feasible[:1] // not known to be complete
 	}
 	return offers, nil
 }

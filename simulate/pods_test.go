@@ -256,3 +256,23 @@ func TestOnlyTheNamedNodeIsConsidered(t *testing.T) {
 	got := runWith(t, Options{Node: "n2", AllNodes: true}, "", gpuClass, gpuNode("n1", 1), gpuNode("n2", 1), gpuNode("n3", 1), claimingPod("p", gpuRequest))
 	wantPlaced(t, got, "p on n2 of n2: gpu=n2/gpu-0\n")
 }
+
+func TestStrategyPicksAmongFeasibleNodes(t *testing.T) {
+	manifests := []string{gpuClass, gpuNode("n1", 2), gpuNode("n2", 2), claimingPod("a", gpuRequest), claimingPod("b", gpuRequest), claimingPod("c", gpuRequest)}
+	for strategy, want := range map[Strategy]string{"": "n1 n1 n2", First: "n1 n1 n2", Spread: "n1 n2 n1", Pack: "n1 n1 n2"} {
+		var nodes []string
+		for _, pod := range runWith(t, Options{Strategy: strategy}, "", manifests...).Pods {
+			nodes = append(nodes, pod.Node)
+			if len(pod.FeasibleNodes) != 1 || pod.FeasibleNodes[0] != pod.Node {
+				t.Errorf("%s: feasible are %q, placed on %s", strategy, pod.FeasibleNodes, pod.Node)
+			}
+		}
+		if got := strings.Join(nodes, " "); got != want {
+			t.Errorf("%s: placed on %s, want %s", strategy, got, want)
+		}
+	}
+	onto := podWith("x", "nodeName: n2, containers: [{name: main}]")
+	if got := runWith(t, Options{Strategy: Pack}, "", append(manifests, onto)...); got.Pods[0].Node != "n2" {
+		t.Errorf("pack: placed on %s, want n2, which has a pod", got.Pods[0].Node)
+	}
+}

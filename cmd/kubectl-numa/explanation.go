@@ -9,6 +9,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/simulate"
 )
 
+// maxGroups are shown of nodes of which different things are to be said.
+const maxGroups = 10
+
 // explanation is the answer for people: the sentence, what helps, then the nodes,
 // those of which the same is to be said together.
 func explanation(e simulate.Explanation) string {
@@ -18,7 +21,8 @@ func explanation(e simulate.Explanation) string {
 		fmt.Fprintf(&b, "hint: %s\n", hint)
 	}
 	legend := false
-	for _, group := range sameNodes(e.Nodes) {
+	groups := sameNodes(e.Nodes)
+	for _, group := range groups[:min(len(groups), maxGroups)] {
 		node := group[0]
 		var names []string
 		for _, n := range group {
@@ -31,6 +35,9 @@ func explanation(e simulate.Explanation) string {
 		fmt.Fprintf(&b, "\n%s: %s\n", nodeNames(names), sentence)
 		b.WriteString(funnels(node.Requests))
 		legend = legend || len(node.Requests) > 0
+	}
+	if more := len(groups) - maxGroups; more > 0 {
+		fmt.Fprintf(&b, "\nOther nodes have %d more answers, -o json has them all.\n", more)
 	}
 	if legend {
 		b.WriteString("\nThe numbers are devices: those of the node, and what is left of them after each\ncolumn. * is where too few are.\n")

@@ -78,12 +78,15 @@ func byReason(refusals []simulate.Refusal) (lines []string) {
 		}
 		nodes[r.Reason] = append(nodes[r.Reason], r.Node)
 	}
-	for _, reason := range reasons {
+	for _, reason := range reasons[:min(len(reasons), maxGroups)] {
 		text := nodeNames(nodes[reason])
 		if text != "" {
 			text += ": "
 		}
 		lines = append(lines, text+reason)
+	}
+	if more := len(reasons) - maxGroups; more > 0 {
+		lines = append(lines, fmt.Sprintf("other nodes: %d more reasons, -o json has them all", more))
 	}
 	return lines
 }

@@ -25,11 +25,16 @@ type simulation struct {
 	gates    string
 	node     string
 	allNodes bool
+	strategy *choice
 	output   *choice
 }
 
 func (c cli) simulateCommand() *cobra.Command {
-	s := simulation{cli: c, output: newChoice("table", "json", "yaml")}
+	s := simulation{
+		cli:      c,
+		strategy: newChoice(string(simulate.First), string(simulate.Spread), string(simulate.Pack)),
+		output:   newChoice("table", "json", "yaml"),
+	}
 	command := &cobra.Command{
 		Use:   "simulate",
 		Short: "Say where the scheduler would place pods, and which devices they would get",
@@ -38,8 +43,9 @@ func (c cli) simulateCommand() *cobra.Command {
 Files have Nodes, DeviceClasses, ResourceSlices, ResourceClaims,
 ResourceClaimTemplates, DeviceTaintRules and Pods. Pods that have a node run
 there; those without are placed one after the other in the order in which they
-are read, each on the first feasible node by name, with the scheduler's own
-allocator. What one gets is not there for the next.`,
+are read, with the scheduler's own allocator. What one gets is not there for the
+next. A pod goes to the first feasible node by name, or to the one with the
+fewest (spread) or most (pack) pods.`,
 		Example: c.examples(`
 # would the pods of a manifest fit on the nodes as they are now?
 simulate -f nodes.yaml -f slices.yaml -f classes.yaml -f pods.yaml
@@ -54,6 +60,7 @@ simulate -f cluster/ --feature-gates DRAConsumableCapacity=false`),
 	flags := command.Flags()
 	flags.StringVar(&s.node, "node", "", "`name` of the only node to consider (default: any)")
 	flags.BoolVar(&s.allNodes, "all-nodes", false, "list every feasible node of each pod")
+	s.strategy.addTo(command, "strategy", "", "which of several feasible nodes a pod goes to")
 	s.output.addTo(command, "output", "o", "how to say it")
 	return command
 }
@@ -94,7 +101,8 @@ func (s *simulation) run(ctx context.Context) error {
 	}
 	waiting := objects.Waiting()
 	s.warn(objects, waiting)
-	result, err := cluster.Run(ctx, waiting, simulate.Options{Node: s.node, AllNodes: s.allNodes})
+	options := simulate.Options{Node: s.node, AllNodes: s.allNodes, Strategy: simulate.Strategy(s.strategy.value)}
+	result, err := cluster.Run(ctx, waiting, options)
 	if err != nil {
 		return &failure{err}
 	}

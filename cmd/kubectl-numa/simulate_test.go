@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -190,5 +191,34 @@ func TestNotesAreOnStderr(t *testing.T) {
 		"kubectl-numa: note: spec.topologySpreadConstraints is not simulated, 1 pods have it\n"
 	if exitCode != exitDone || !strings.Contains(stdout, "default/p  worker-1\n") || stderr != want {
 		t.Errorf("exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
+	}
+}
+
+// TestManyNodesAreFewLines for people, and all of them for programs.
+func TestManyNodesAreFewLines(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 4")
+	var nodes strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&nodes, "kind: Node\napiVersion: v1\nmetadata: {name: small-%02d}\nstatus: {allocatable: {cpu: %dm}}\n---\n", i, i/2)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "node.yaml"), []byte(nodes.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stdout, _ := call("simulate", "-f", dir)
+	for text, want := range map[string]int{
+		"  small-00, small-01: the pod requests 1 of cpu, free are 0 of 0\n": 1,
+		"the pod requests": maxGroups,
+		"  other nodes: 10 more reasons, -o json has them all\n": 1,
+	} {
+		if got := strings.Count(stdout, text); got != want {
+			t.Errorf("%q is there %d times, want %d, in\n%s", text, got, want, stdout)
+		}
+	}
+	if stdout := mustCall(t, "explain", "pod", "a", "-f", dir); strings.Count(stdout, "the pod requests") != maxGroups ||
+		!strings.Contains(stdout, "\nOther nodes have 10 more answers, -o json has them all.\n") {
+		t.Errorf("explain says\n%s", stdout)
+	}
+	if stdout := mustCall(t, "explain", "pod", "a", "-f", dir, "-o", "json"); strings.Count(stdout, `"node": "small-`) != 40 {
+		t.Errorf("explain in JSON leaves nodes out")
 	}
 }
