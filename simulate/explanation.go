@@ -131,8 +131,11 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 	case feasible > 0:
 		e.Sentence = fmt.Sprintf("%d of %d nodes can have it, %s is the first", feasible, len(c.nodes), e.Node)
 		e.Hints = nil
+	case len(c.nodes) == 1:
+		e.Sentence = "the only node cannot have it"
+		e.hint(initHint(d.pod))
 	default:
-		e.Sentence = fmt.Sprintf("none of %d nodes can have it", len(c.nodes))
+		e.Sentence = fmt.Sprintf("none of the %d nodes can have it", len(c.nodes))
 		e.hint(initHint(d.pod))
 	}
 	return e, nil
