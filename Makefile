@@ -53,7 +53,7 @@ image: build ## Write the container image bin/images/dra-driver-numa.tar
 
 .PHONY: unit
 unit: cc lstopo ## Run every test that needs no cluster, with the race detector
-	HELM="$$($(TOOL) -n helm)" go test -race $$(go list ./... | grep -v -e /test/e2e -e /test/apiserver)
+	HELM="$$($(TOOL) -n helm)" go test -race $$(go list ./... | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler)
 	go -C test/cluster test -race ./...
 
 # The race detector needs a C compiler.
@@ -108,7 +108,7 @@ trap finish EXIT
 endef
 
 .PHONY: apiserver
-apiserver: build ## Have a real API server take our ResourceSlices, and one with a gate off
+apiserver: build ## Have a real API server take our ResourceSlices, and a real scheduler agree with our simulation
 	@$(call with-clusters,apiserver gates-off); \
 	$(CLUSTER) up -name apiserver -nodes 0; \
 	$(CLUSTER) up -name gates-off -nodes 0 -feature-gates DRAConsumableCapacity=false; \
@@ -116,7 +116,9 @@ apiserver: build ## Have a real API server take our ResourceSlices, and one with
 	GATES_OFF_KUBECONFIG=$$($(CLUSTER) path -name gates-off kubeconfig) \
 	DRA_NUMA=$(CURDIR)/bin/dra-numa \
 	HELM="$$($(TOOL) -n helm)" \
-	  $(STATIC) go test -count=1 ./test/apiserver
+	  $(STATIC) go test -count=1 ./test/apiserver; \
+	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \
+	  $(STATIC) go test -count=1 -timeout 20m ./test/scheduler
 
 # install-chart installs the driver in cluster $(1), whose nodes have the image.
 define install-chart
@@ -169,7 +171,7 @@ test: unit lint chart-lint apiserver e2e-all ## Run all of the above checks
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline
-	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./numa/... ./webhook
+	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./numa/... ./simulate ./webhook
 
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KERNEL=6.12|7.2] [INIT=busybox|systemd] [NODES=n]

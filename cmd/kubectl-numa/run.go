@@ -25,11 +25,12 @@ type cli struct {
 	name   string // as the user calls the program
 	env    func(string) string
 	stdout io.Writer
+	stderr io.Writer // notes; errors are returned
 }
 
 // run executes one command line; args[0] is how the program was called.
 func run(args []string, env func(string) string, stdout, stderr io.Writer) (exitCode int) {
-	c := cli{name: program, env: env, stdout: stdout}
+	c := cli{name: program, env: env, stdout: stdout, stderr: stderr}
 	if len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), "kubectl-") {
 		c.name = "kubectl numa" // so kubectl finds and calls its plugins
 	}
@@ -64,10 +65,11 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) (exit
 func (c cli) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   program,
-		Short: "Show NUMA machines and what the driver dra.numa makes of them",
-		Long: `Show NUMA machines and what the driver dra.numa makes of them.
+		Short: "Show NUMA machines and what driver and scheduler make of them",
+		Long: `Show NUMA machines and what driver and scheduler make of them.
 
-The commands read the files of a machine, this one or a copy, and need no cluster.`,
+The commands read files, of a machine or of a cluster's objects, and need no
+cluster.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: c.name},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -75,7 +77,7 @@ The commands read the files of a machine, this one or a copy, and need no cluste
 	asGroup(root)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(c.topologyCommand(), c.slicesCommand(), c.pickCommand())
+	root.AddCommand(c.topologyCommand(), c.slicesCommand(), c.pickCommand(), c.simulateCommand(), c.explainCommand())
 	return root
 }
 
@@ -140,6 +142,11 @@ func (c cli) flagsOnly(command *cobra.Command, args []string) error {
 		return fmt.Errorf("unexpected argument %q, %s takes flags only", args[0], command.CommandPath())
 	}
 	return nil
+}
+
+// note says on stderr what is no error.
+func (c cli) note(format string, args ...any) {
+	fmt.Fprintf(c.stderr, "%s: note: %s\n", program, fmt.Sprintf(format, args...))
 }
 
 // failure is an error that leads to exitCouldNot; all others lead to exitUsage.

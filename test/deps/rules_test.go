@@ -5,7 +5,8 @@ package deps
 type arrow struct{ from, to, why string }
 
 // arrows are all that shipped code has. They point down only: cmd to
-// kubeletplugin to driver to cdi and deviceclasses to numa.
+// kubeletplugin to driver to cdi and deviceclasses to numa; simulate knows the
+// objects of a cluster and none of these.
 var arrows = []arrow{
 	{"cmd/dra-numa", "kubeletplugin", "the daemon serves the kubelet"},
 	{"cmd/dra-numa", "kubeletplugin/nri", "the daemon talks to the container runtime"},
@@ -20,6 +21,8 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "deviceclasses", "a NodeConfig is a file that it is given"},
 	{"cmd/kubectl-numa", "driver", "the slices that it prints are the driver's"},
 	{"cmd/kubectl-numa", "numa", "it reads machines"},
+	{"cmd/kubectl-numa", "simulate", "it says where pods would go, and why not"},
+	{"cmd/kubectl-numa", "simulate/snapshot", "the objects of a cluster are files that it is given"},
 	{"cmd/kubectl-numa", "numa/cpuset", "CPUs are flags and answers"},
 	{"cmd/kubectl-numa", "numa/draw", "it shows machines"},
 	{"cmd/kubectl-numa", "numa/pick", "it says what a claim would get"},
@@ -37,6 +40,7 @@ var arrows = []arrow{
 	{"driver", "numa/pick", "a grant's CPUs are picked by it"},
 	{"deviceclasses/lint", "deviceclasses", "opaque parameters are decoded as the driver does"},
 	{"deviceclasses/lint", "deviceclasses/books", "a pod's requests are compared with its claims"},
+	{"simulate", "simulate/snapshot", "what it places pods on is a snapshot of a cluster"},
 	{"deviceclasses", "numa/cpuset", "reserved CPUs are checked where they are read"},
 	{"cdi", "numa/cpuset", "specs carry CPUs and mems"},
 	{"cdi/pin", "numa/cpuset", "cgroups are given CPUs and mems"},
@@ -59,15 +63,15 @@ type module struct {
 
 // modules are all direct ones of this go.mod.
 var modules = []module{
-	{"k8s.io/api", []string{"driver", "kubeletplugin", "deviceclasses", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "the types of claims, slices and classes"},
-	{"k8s.io/apimachinery", []string{"cdi", "driver", "kubeletplugin", "deviceclasses", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "metadata, quantities and API errors"},
+	{"k8s.io/api", []string{"driver", "kubeletplugin", "deviceclasses", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "the types of claims, slices and classes"},
+	{"k8s.io/apimachinery", []string{"cdi", "driver", "kubeletplugin", "deviceclasses", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "metadata, quantities and API errors"},
 	{"k8s.io/client-go", []string{"kubeletplugin", "cmd/dra-numa", "test", "webhook"}, "the API server's client"},
-	{"k8s.io/component-helpers", []string{"deviceclasses/books"}, "what a pod requests, as the scheduler adds it up"},
-	{"k8s.io/dynamic-resource-allocation", []string{"driver", "kubeletplugin", "test", "deviceclasses/lint"}, "the kubelet helper, its slice controller, and the CEL of classes"},
-	{"k8s.io/klog/v2", []string{"kubeletplugin", "cmd/dra-numa", "test", "webhook"}, "the logger that the kubelet helper takes from a context"},
-	{"k8s.io/utils", []string{"driver", "kubeletplugin", "test", "deviceclasses/lint"}, "pointers to values, as optional API fields are"},
-	{"sigs.k8s.io/json", []string{"deviceclasses"}, "names the fields of a configuration that nobody knows; encoding/json takes any case"},
-	{"sigs.k8s.io/yaml", []string{"driver", "deviceclasses", "cmd/dra-numa", "cmd/kubectl-numa", "test"}, "YAML into Kubernetes types, and back"},
+	{"k8s.io/component-helpers", []string{"simulate", "deviceclasses/books"}, "what a pod requests, and which nodes and taints suit it, as the scheduler sees it"},
+	{"k8s.io/dynamic-resource-allocation", []string{"driver", "kubeletplugin", "simulate", "test", "deviceclasses/lint"}, "the kubelet helper, its slice controller, the CEL of classes, and the scheduler's allocator"},
+	{"k8s.io/klog/v2", []string{"kubeletplugin", "simulate", "cmd/dra-numa", "test", "webhook"}, "the logger that helpers of Kubernetes take"},
+	{"k8s.io/utils", []string{"driver", "kubeletplugin", "simulate", "test", "deviceclasses/lint"}, "pointers to values, as optional API fields are"},
+	{"sigs.k8s.io/json", []string{"deviceclasses", "simulate"}, "names the fields of a configuration or an object that nobody knows; encoding/json takes any case"},
+	{"sigs.k8s.io/yaml", []string{"driver", "deviceclasses", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test"}, "YAML into Kubernetes types, and back"},
 	{"github.com/spf13/cobra", []string{"cmd/kubectl-numa"}, "commands, their help and their completion in shells"},
 	{"golang.org/x/term", []string{"cmd/kubectl-numa"}, "whether there is a terminal, and how wide"},
 	{"tags.cncf.io/container-device-interface", []string{"test"}, "our spec files read as a container runtime reads them"},

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
+)
+
+// files is a snapshot.Source: files and folders by path, and - for standard
+// input. Of a folder it takes what is YAML or JSON, by name, at any depth.
+type files []string
+
+// extensions are those of files that a folder is read for.
+var extensions = [...]string{".yaml", ".yml", ".json"}
+
+func (f files) Snapshot(context.Context) (*snapshot.Snapshot, error) {
+	s := &snapshot.Snapshot{}
+	for _, path := range f {
+		if path == "-" {
+			if err := s.Read("standard input", os.Stdin); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		names, err := filesOf(path)
+		if err != nil {
+			return nil, fmt.Errorf("--filename: %w", err)
+		}
+		for _, name := range names {
+			if err := readFile(s, name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, nil
+}
+
+func readFile(s *snapshot.Snapshot, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("--filename: %w", err)
+	}
+	defer file.Close()
+	return s.Read(name, file)
+}
+
+// filesOf is the file itself, or the files of a folder.
+func filesOf(path string) (names []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, err
+	}
+	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && slices.Contains(extensions[:], strings.ToLower(filepath.Ext(name))) {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("folder %q has no %s files", path, strings.Join(extensions[:], ", "))
+	}
+	return names, err
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
+)
+
+// simulation is what the flags of simulate say.
+type simulation struct {
+	cli
+	from     files
+	gates    string
+	node     string
+	allNodes bool
+	strategy *choice
+	output   *choice
+}
+
+func (c cli) simulateCommand() *cobra.Command {
+	s := simulation{
+		cli:      c,
+		strategy: newChoice(string(simulate.First), string(simulate.Spread), string(simulate.Pack)),
+		output:   newChoice("table", "json", "yaml"),
+	}
+	command := &cobra.Command{
+		Use:   "simulate",
+		Short: "Say where the scheduler would place pods, and which devices they would get",
+		Long: `Say where the scheduler would place pods, and which devices they would get.
+
+Files have Nodes, DeviceClasses, ResourceSlices, ResourceClaims,
+ResourceClaimTemplates, DeviceTaintRules and Pods. Pods that have a node run
+there; those without are placed one after the other in the order in which they
+are read, with the scheduler's own allocator. What one gets is not there for the
+next. A pod goes to the first feasible node by name, or to the one with the
+fewest (spread) or most (pack) pods.`,
+		Example: c.examples(`
+# would the pods of a manifest fit on the nodes as they are now?
+simulate -f nodes.yaml -f slices.yaml -f classes.yaml -f pods.yaml
+# every node that each pod could have, for a program
+simulate -f cluster/ --all-nodes -o json
+# a cluster where shares of devices are switched off
+simulate -f cluster/ --feature-gates DRAConsumableCapacity=false`),
+		Args: c.flagsOnly,
+		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
+	}
+	addSnapshot(command, &s.from, &s.gates)
+	flags := command.Flags()
+	flags.StringVar(&s.node, "node", "", "`name` of the only node to consider (default: any)")
+	flags.BoolVar(&s.allNodes, "all-nodes", false, "list every feasible node of each pod")
+	s.strategy.addTo(command, "strategy", "", "which of several feasible nodes a pod goes to")
+	s.output.addTo(command, "output", "o", "how to say it")
+	return command
+}
+
+// addSnapshot gives a command the flags for what it is about: the objects of a
+// cluster, and how its scheduler is set up.
+func addSnapshot(command *cobra.Command, from *files, gates *string) {
+	flags := command.Flags()
+	flags.StringArrayVarP((*[]string)(from), "filename", "f", nil, "`file` or folder with objects of the cluster, - is standard input; may be repeated; required")
+	flags.StringVar(gates, "feature-gates", "", "`list` of the scheduler's feature gates that differ from those of Kubernetes 1.37, such as DRAConsumableCapacity=false")
+	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json") // for a shell's completion; the flag is there
+}
+
+// load makes the cluster of a source.
+func load(ctx context.Context, source snapshot.Source, gates string) (*simulate.Cluster, *snapshot.Snapshot, error) {
+	if paths, ok := source.(files); ok && len(paths) == 0 {
+		return nil, nil, errors.New("files are missing: set --filename")
+	}
+	parsed, err := simulate.ParseGates(gates)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--feature-gates: %w", err)
+	}
+	objects, err := source.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := simulate.New(objects, parsed)
+	return cluster, objects, err
+}
+
+func (s *simulation) run(ctx context.Context) error {
+	cluster, objects, err := load(ctx, s.from, s.gates)
+	if err != nil {
+		return err
+	}
+	if s.node != "" && objects.Node(s.node) == nil {
+		return fmt.Errorf("--node %q: there is no such Node in the files", s.node)
+	}
+	waiting := objects.Waiting()
+	s.warn(objects, waiting)
+	options := simulate.Options{Node: s.node, AllNodes: s.allNodes, Strategy: simulate.Strategy(s.strategy.value)}
+	result, err := cluster.Run(ctx, waiting, options)
+	if err != nil {
+		return &failure{err}
+	}
+	if err := s.write(result); err != nil {
+		return &failure{fmt.Errorf("write placements: %w", err)}
+	}
+	return s.verdict(result)
+}
+
+// verdict is an error if a pod has no node; one on which the scheduler gives up
+// is not a matter of room.
+func (c cli) verdict(result simulate.Result) error {
+	if len(result.Aborted) > 0 {
+		first := result.Aborted[0]
+		if hint := first.Hint(); hint != "" {
+			return &hintedError{first, []string{hint}}
+		}
+		return first
+	}
+	if unplaced := len(result.Unschedulable); unplaced > 0 {
+		return &failure{&hintedError{
+			fmt.Errorf("%d of %d pods have no node", unplaced, unplaced+len(result.Pods)),
+			[]string{c.name + " explain pod NAME says more about one"},
+		}}
+	}
+	return nil
+}
+
+func (s *simulation) write(result simulate.Result) error {
+	switch s.output.value {
+	case "json":
+		encoder := json.NewEncoder(s.stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(result)
+	case "yaml":
+		text, err := yaml.Marshal(result)
+		if err != nil {
+			return err
+		}
+		_, err = s.stdout.Write(text)
+		return err
+	}
+	_, err := io.WriteString(s.stdout, placements(result))
+	return err
+}
+
+// warn notes what may make the scheduler decide otherwise.
+func (c cli) warn(objects *snapshot.Snapshot, pods []*corev1.Pod) {
+	if kinds := objects.IgnoredKinds(); len(kinds) > 0 {
+		c.note("nothing depends on these objects, they are ignored: %s", strings.Join(kinds, ", "))
+	}
+	unsimulated := make(map[string]int)
+	for _, pod := range pods {
+		for _, field := range simulate.Unsimulated(pod) {
+			unsimulated[field]++
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(unsimulated)) {
+		c.note("%s is not simulated, %d pods have it", field, unsimulated[field])
+	}
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate"
+)
+
+// clusterFolder has a node with the slices of the rig's machine, the class of
+// zones, and one pod for each list of amounts, which asks for a zone with them.
+func clusterFolder(t *testing.T, amounts ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nstatus: {allocatable: {cpu: 16, memory: 4Gi, pods: 110}}\n")
+	write("slices.yml", mustCall(t, "slices", "--root", folder(t, "rig"), "--node-name", "worker-1"))
+	class, err := os.ReadFile("../../deviceclasses/zone.dra.numa.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("class.yaml", string(class))
+	for i, amounts := range amounts {
+		name := string(rune('a' + i))
+		write("pod-"+name+".yaml", strings.NewReplacer("NAME", name, "AMOUNTS", amounts).Replace(podManifest))
+	}
+	write("notes.txt", "not for a program")
+	return dir
+}
+
+const podManifest = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: NAME}
+spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {AMOUNTS}}}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME}
+spec:
+  resourceClaims: [{name: cpus, resourceClaimName: NAME}]
+  containers: [{name: main, resources: {claims: [{name: cpus}], requests: {cpu: 1}}}]
+`
+
+func TestSimulatePlacesPodsInOrder(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 3", "cpu: 2")
+	stdout := mustCall(t, "simulate", "-f", dir)
+	const want = `POD        NODE      CLAIM  REQUEST  DEVICE                    CAPACITY
+default/a  worker-1  a      zone     dra.numa/worker-1/numa-1  cpu 4
+default/b  worker-1  b      zone     dra.numa/worker-1/numa-0  cpu 2
+`
+	if stdout != want {
+		t.Errorf("simulate says\n%swant\n%s", stdout, want)
+	}
+}
+
+func TestSimulateInJSONAndYAMLIsOneDocument(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 3")
+	var fromJSON, fromYAML simulate.Result
+	if err := json.Unmarshal([]byte(mustCall(t, "simulate", "-f", dir, "-o", "json", "--all-nodes")), &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict([]byte(mustCall(t, "simulate", "-f", dir, "-o", "yaml")), &fromYAML); err != nil {
+		t.Fatal(err)
+	}
+	for _, result := range []simulate.Result{fromJSON, fromYAML} {
+		if len(result.Pods) != 1 || result.Unschedulable == nil {
+			t.Fatalf("result is %+v", result)
+		}
+		pod := result.Pods[0]
+		allocation := pod.Claims[0].Allocations[0]
+		cpu := allocation.ConsumedCapacity["cpu"]
+		if pod.Pod != "default/a" || pod.Node != "worker-1" || strings.Join(pod.FeasibleNodes, " ") != "worker-1" || pod.Claims[0].Name != "a" ||
+			allocation.Device != "numa-1" || allocation.ShareID == "" || cpu.String() != "4" {
+			t.Errorf("placed %+v", pod)
+		}
+	}
+	text := mustCall(t, "simulate", "-f", dir, "-o", "json")
+	if !strings.Contains(text, `"unschedulable": []`) || text != mustCall(t, "simulate", "-f", dir, "-o", "json") {
+		t.Errorf("twice the same is not the same, or nothing is null in\n%s", text)
+	}
+}
+
+func TestPodWithoutNodeIsExitCode1(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 4", "cpu: 6", "dra.numa/cpu: 2")
+	exitCode, stdout, stderr := call("simulate", "-f", dir)
+	const want = `POD        NODE      CLAIM  REQUEST  DEVICE                    CAPACITY
+default/a  worker-1  a      zone     dra.numa/worker-1/numa-1  cpu 4
+
+default/b has no node
+  worker-1: request zone: 6 cpu asked: numa-0 has 2, numa-1 has 0 of 4 left, numa-2 has 4, numa-3 has 4
+
+default/c has no node
+  worker-1: request zone: no device has a capacity "dra.numa/cpu"
+`
+	const wantError = "kubectl-numa: error: 2 of 3 pods have no node\nkubectl-numa: hint: kubectl numa explain pod NAME says more about one\n"
+	if exitCode != exitCouldNot || stdout != want || stderr != wantError {
+		t.Errorf("exit code %d, stderr %q, stdout\n%swant 1 and\n%s", exitCode, stderr, stdout, want)
+	}
+}
+
+// TestSchedulerThatGivesUpIsExitCode2 although the pod could run.
+func TestSchedulerThatGivesUpIsExitCode2(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 1")
+	class := "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n" +
+		`spec: {selectors: [{cel: {expression: 'device.attributes["resource.kubernetes.io"].numaNod == 1'}}]}`
+	if err := os.WriteFile(filepath.Join(dir, "class.yaml"), []byte(class), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exitCode, stdout, stderr := call("simulate", "-f", dir, "-o", "json")
+	if exitCode != exitUsage || !strings.Contains(stdout, "no such key: numaNod") ||
+		!strings.HasPrefix(stderr, "kubectl-numa: error: the scheduler gives up on pod default/a because of node worker-1: class zone.dra.numa: ") ||
+		!strings.Contains(stderr, "no such key: numaNod") || !strings.Contains(stderr, "\nkubectl-numa: hint: not every device has it; guard") {
+		t.Errorf("exit code %d, stdout %s, stderr %s", exitCode, stdout, stderr)
+	}
+}
+
+func TestExplainNamesWhatBlocks(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 4", "cpu: 6", "dra.numa/cpu: 2")
+	const want = `default/b: the only node cannot have it
+hint: together the devices have 10 cpu, but a request gets it from one device: split it into several requests
+
+worker-1: request zone: 6 cpu asked: numa-0 has 2, numa-1 has 0 of 4 left, numa-2 has 4, numa-3 has 4
+ wants of driver class selector taint in use capacity match  request
+     1  4      4     4        4     4      4       *0     0  cpus/zone
+
+The numbers are devices: those of the node, and what is left of them after each
+column. * is where too few are.
+`
+	if got := mustCall(t, "explain", "pod", "b", "-f", dir); got != want {
+		t.Errorf("explain says\n%swant\n%s", got, want)
+	}
+	if got := mustCall(t, "explain", "pod", "default/b", "-n", "other", "-f", dir); got != want {
+		t.Errorf("with the namespace before the name, explain says\n%s", got)
+	}
+	if got := mustCall(t, "explain", "claim", "c", "-f", dir); !strings.Contains(got, "hint: write cpu instead of dra.numa/cpu, without the driver's prefix") {
+		t.Errorf("explain says\n%s", got)
+	}
+	var answer simulate.Explanation
+	if err := json.Unmarshal([]byte(mustCall(t, "explain", "pod", "a", "-f", dir, "-o", "json")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Node != "worker-1" || !answer.Nodes[0].Feasible || answer.Nodes[0].Requests[0].Left.Constraint != 3 {
+		t.Errorf("explanation of a pod that fits: %+v", answer)
+	}
+}
+
+func TestNonsenseInFilesIsOneUsageLine(t *testing.T) {
+	dir := clusterFolder(t)
+	empty := t.TempDir()
+	for args, want := range map[string]string{
+		"simulate":                                           "files are missing: set --filename",
+		"simulate -f /no/such":                               "--filename: stat /no/such: no such file or directory",
+		"simulate -f " + empty:                               `--filename: folder "` + empty + `" has no .yaml, .yml, .json files`,
+		"simulate -f " + dir + "/notes.txt":                  "read " + dir + "/notes.txt, document 1: want an object with apiVersion and kind",
+		"simulate -f " + dir + " --node worker-2":            `--node "worker-2": there is no such Node in the files`,
+		"simulate -f " + dir + " --feature-gates X":          `--feature-gates: feature gate "X": want NAME=true or NAME=false`,
+		"simulate -f " + dir + " --feature-gates=Other=true": `--feature-gates: feature gate "Other" is not simulated, allowed are DRAAdminAccess, `,
+		"explain -f " + dir:                                  `want pod NAME or claim NAME, not ""`,
+		"explain node n -f " + dir:                           `want pod NAME or claim NAME, not "node n"`,
+		"explain pod x -f " + dir:                            "there is no Pod default/x in the files",
+		"explain claim x -n team -f " + dir:                  "there is no ResourceClaim team/x in the files",
+	} {
+		exitCode, stdout, stderr := call(strings.Fields(args)...)
+		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", args, exitCode, stdout, stderr, want)
+		}
+	}
+}
+
+// TestNotesAreOnStderr: what the answer leaves out is said beside it.
+func TestNotesAreOnStderr(t *testing.T) {
+	dir := clusterFolder(t)
+	more := "kind: Namespace\napiVersion: v1\nmetadata: {name: team}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec:\n" +
+		"  containers: [{name: main}]\n  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n"
+	if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exitCode, stdout, stderr := call("simulate", "-f", dir)
+	const want = "kubectl-numa: note: nothing depends on these objects, they are ignored: 1 Namespace\n" +
+		"kubectl-numa: note: spec.topologySpreadConstraints is not simulated, 1 pods have it\n"
+	if exitCode != exitDone || !strings.Contains(stdout, "default/p  worker-1\n") || stderr != want {
+		t.Errorf("exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
+	}
+}
+
+// TestManyNodesAreFewLines for people, and all of them for programs.
+func TestManyNodesAreFewLines(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 4")
+	var nodes strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&nodes, "kind: Node\napiVersion: v1\nmetadata: {name: small-%02d}\nstatus: {allocatable: {cpu: %dm}}\n---\n", i, i/2)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "node.yaml"), []byte(nodes.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stdout, _ := call("simulate", "-f", dir)
+	for text, want := range map[string]int{
+		"  small-00, small-01: the pod requests 1 of cpu, free are 0 of 0\n": 1,
+		"the pod requests": maxGroups,
+		"  other nodes: 10 more reasons, -o json has them all\n": 1,
+	} {
+		if got := strings.Count(stdout, text); got != want {
+			t.Errorf("%q is there %d times, want %d, in\n%s", text, got, want, stdout)
+		}
+	}
+	if stdout := mustCall(t, "explain", "pod", "a", "-f", dir); strings.Count(stdout, "the pod requests") != maxGroups ||
+		!strings.Contains(stdout, "\nOther nodes have 10 more answers, -o json has them all.\n") {
+		t.Errorf("explain says\n%s", stdout)
+	}
+	if stdout := mustCall(t, "explain", "pod", "a", "-f", dir, "-o", "json"); strings.Count(stdout, `"node": "small-`) != 40 {
+		t.Errorf("explain in JSON leaves nodes out")
+	}
+}

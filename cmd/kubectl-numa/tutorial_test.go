@@ -1,0 +1,99 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write what the commands of the tutorial say into it")
+
+// asProgram makes the test's binary the program.
+const asProgram = "KUBECTL_NUMA_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+const tutorial = "../../docs/pending-pod.md"
+
+// TestTutorialSaysWhatItsCommandsSay: every line of a console block that begins
+// with $ is a command (with a here document, up to its end), the others are what
+// it says on both streams.
+func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
+	text, err := os.ReadFile(tutorial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := tutorialShell(t)
+	var got strings.Builder
+	lines := strings.SplitAfter(string(text), "\n")
+	for i := 0; i < len(lines); i++ {
+		got.WriteString(lines[i])
+		if lines[i] != "```console\n" {
+			continue
+		}
+		for i++; lines[i] != "```\n"; {
+			command := strings.TrimPrefix(lines[i], "$ ")
+			i++
+			if strings.Contains(command, "<<EOF") {
+				for done := false; !done; i++ {
+					command += lines[i]
+					done = lines[i] == "EOF\n"
+				}
+			}
+			got.WriteString("$ " + command + shell(command))
+			for !strings.HasPrefix(lines[i], "$ ") && lines[i] != "```\n" {
+				i++ // what it said when this was written
+			}
+		}
+		got.WriteString(lines[i])
+	}
+	if *update {
+		if err := os.WriteFile(tutorial, []byte(got.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(string(text), got.String()); diff != "" && !*update {
+		t.Errorf("%s is not what its commands say (-tutorial +now), -update writes it:\n%s", tutorial, diff)
+	}
+}
+
+// tutorialShell runs a command where the tutorial's reader is: in a folder with a
+// copy of a machine and of this repository's classes, and with kubectl.
+func tutorialShell(t *testing.T) func(command string) (output string) {
+	t.Helper()
+	dir, bin := t.TempDir(), t.TempDir()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes, err := filepath.Abs("../../deviceclasses")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{bin + "/kubectl-numa": binary, dir + "/deviceclasses": classes, dir + "/machine": folder(t, "rig")} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubectl := "#!/bin/sh\nplugin=kubectl-$1\nshift\nexec \"$plugin\" \"$@\"\n"
+	if err := os.WriteFile(bin+"/kubectl", []byte(kubectl), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return func(command string) string {
+		shell := exec.CommandContext(t.Context(), "sh", "-c", command)
+		shell.Dir = dir
+		shell.Env = append(os.Environ(), asProgram+"=1", "PATH="+bin+":"+os.Getenv("PATH"))
+		output, _ := shell.CombinedOutput() // some commands are to fail
+		return string(output)
+	}
+}

@@ -1,0 +1,120 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+)
+
+// Feature gates of the scheduler that placement depends on.
+const (
+	gateAdminAccess        = "DRAAdminAccess"
+	gateCompatibility      = "DRADeviceCompatibilityGroups"
+	gateConsumableCapacity = "DRAConsumableCapacity"
+	gateDerivedAttributes  = "DRADerivedAttributes"
+	gateBindingConditions  = "DRADeviceBindingConditions"
+	gateDeviceTaints       = "DRADeviceTaints"
+	gateDeviceTaintRules   = "DRADeviceTaintRules"
+	gateExtendedResource   = "DRAExtendedResource"
+	gateFractionalRange    = "DRAFractionalCapacityRange"
+	gateListAttributes     = "DRAListTypeAttributes"
+	gatePartitionable      = "DRAPartitionableDevices"
+	gatePrioritizedList    = "DRAPrioritizedList"
+	gateDeviceStatus       = "DRAResourceClaimDeviceStatus"
+	gateFilterTimeout      = "DRASchedulerFilterTimeout"
+)
+
+// Gates says which feature gates are on.
+type Gates map[string]bool
+
+// DefaultGates are those of Kubernetes 1.37 (pkg/features/kube_features.go).
+func DefaultGates() Gates {
+	return Gates{
+		gateAdminAccess:        true,
+		gateCompatibility:      false,
+		gateConsumableCapacity: true,
+		gateDerivedAttributes:  false,
+		gateBindingConditions:  true,
+		gateDeviceTaints:       true,
+		gateDeviceTaintRules:   true,
+		gateExtendedResource:   true,
+		gateFractionalRange:    true,
+		gateListAttributes:     false,
+		gatePartitionable:      true,
+		gatePrioritizedList:    true,
+		gateDeviceStatus:       true,
+		gateFilterTimeout:      true,
+	}
+}
+
+// needs are the gates without which another one cannot be on.
+func needs() map[string]string {
+	return map[string]string{
+		gateBindingConditions: gateDeviceStatus,
+		gateCompatibility:     gatePartitionable,
+		gateDeviceTaintRules:  gateDeviceTaints,
+		gateFractionalRange:   gateConsumableCapacity,
+	}
+}
+
+// ParseGates reads a list as the flag --feature-gates of Kubernetes has it,
+// such as "DRAConsumableCapacity=false,DRAListTypeAttributes=true", on top of
+// the defaults. What needs a gate that is off is off.
+func ParseGates(text string) (Gates, error) {
+	gates, asked := DefaultGates(), Gates{}
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return nil, fmt.Errorf("feature gate %q: want NAME=true or NAME=false", part)
+		}
+		if _, known := gates[name]; !known {
+			return nil, fmt.Errorf("feature gate %q is not simulated, allowed are %s", name,
+				strings.Join(slices.Sorted(maps.Keys(gates)), ", "))
+		}
+		gates[name], asked[name] = on, on
+	}
+	for gate, needed := range needs() {
+		if gates[needed] {
+			continue
+		}
+		if asked[gate] {
+			return nil, fmt.Errorf("feature gate %s=true needs %s=true", gate, needed)
+		}
+		gates[gate] = false
+	}
+	return gates, nil
+}
+
+// features are the allocator's, as the scheduler derives them (AllocatorFeatures
+// of its plugin dynamicresources).
+func (g Gates) features() structured.Features {
+	return structured.Features{
+		AdminAccess:             g[gateAdminAccess],
+		CompatibilityGroups:     g[gateCompatibility],
+		ConsumableCapacity:      g[gateConsumableCapacity],
+		DerivedAttributes:       g[gateDerivedAttributes],
+		DeviceBindingAndStatus:  g[gateBindingConditions] && g[gateDeviceStatus],
+		DeviceTaints:            g[gateDeviceTaints],
+		FractionalCapacityRange: g[gateFractionalRange],
+		ListTypeAttributes:      g[gateListAttributes],
+		PartitionableDevices:    g[gatePartitionable],
+		PrioritizedList:         g[gatePrioritizedList],
+	}
+}
+
+// celFeatures are those of the selectors.
+func (g Gates) celFeatures() cel.Features {
+	return cel.Features{
+		EnableConsumableCapacity: g[gateConsumableCapacity],
+		EnableListTypeAttributes: g[gateListAttributes],
+	}
+}

@@ -1,0 +1,40 @@
+package simulate
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// nameLetters are those that an API server makes names from.
+const nameLetters = "bcdfghjklmnpqrstvwxz2456789"
+
+// letters are five that follow from the text.
+func letters(text string) string {
+	var b strings.Builder
+	sum := sha256.Sum256([]byte(text))
+	for _, octet := range sum[:5] {
+		b.WriteByte(nameLetters[int(octet)%len(nameLetters)])
+	}
+	return b.String()
+}
+
+// uid has the form of a UUID, of the version for such, and follows from the text.
+func uid(text string) types.UID {
+	hex := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	return types.UID(hex[:8] + "-" + hex[8:12] + "-8" + hex[13:16] + "-8" + hex[17:20] + "-" + hex[20:32])
+}
+
+// settle replaces the ids that the allocator drew for shares by such that follow
+// from the claim: the same files have the same answer.
+func settle(claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) {
+	for i := range allocation.Devices.Results {
+		if result := &allocation.Devices.Results[i]; result.ShareID != nil {
+			id := uid(fmt.Sprintf("%s/%d", claim.UID, i))
+			result.ShareID = &id
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// Placement is where a pod went, or why nowhere.
+type Placement struct {
+	Pod *corev1.Pod
+	// Node is "" if there is none.
+	Node string
+	// Feasible nodes in the order of their names; only Node unless all were
+	// asked for.
+	Feasible []string
+	// Claims are those of the pod, in its order and with their allocations, and
+	// the one for its extended resources last.
+	Claims []PlacedClaim
+	// Refusals are of every node if no node was feasible; one without a node is
+	// about the pod itself.
+	Refusals []Refusal
+	// Aborted is set if the scheduler would give up on the pod.
+	Aborted *AbortError
+}
+
+// PlacedClaim is a claim that a pod uses.
+type PlacedClaim struct {
+	Entry string // of pod.spec.resourceClaims; "" for extended resources
+	Claim *resourceapi.ResourceClaim
+}
+
+// Refusal is why a pod cannot run on a node.
+type Refusal struct {
+	Node   string `json:"node,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Options say how to place.
+type Options struct {
+	// Node is the only one to consider; "" is any.
+	Node string
+	// AllNodes asks for every feasible node.
+	AllNodes bool
+	// Strategy picks one of the feasible nodes; "" is First.
+	Strategy Strategy
+	// Choose picks it instead, if it is not nil.
+	Choose func(pod *corev1.Pod, feasible []string) string
+}
+
+// Strategy is how a pod chooses among feasible nodes. The scheduler's scores are
+// none of these.
+type Strategy string
+
+// Strategies. Of equal nodes, each takes the first by name.
+const (
+	First  Strategy = "first"  // the first by name
+	Spread Strategy = "spread" // the one with the fewest pods
+	Pack   Strategy = "pack"   // the one with the most pods
+)
+
+// Place finds a node for the pod, and books what it takes there. The error is
+// about the context or this program; what the scheduler thinks of the pod is in
+// the placement.
+func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placement, error) {
+	p := Placement{Pod: pod}
+	d, err := c.demandOf(pod)
+	var why Reason
+	if errors.As(err, &why) {
+		p.Refusals = []Refusal{{Reason: string(why)}}
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	offers, err := c.survey(ctx, d, o, &p)
+	if err != nil {
+		return p, err
+	}
+	if len(offers) == 0 {
+		return p, c.explainRefusals(ctx, d, p.Refusals)
+	}
+	chosen := choose(offers, pod, o)
+	if chosen.allocations == nil {
+		if chosen, err = c.allocate(ctx, d, chosen.node); err != nil {
+			return p, fmt.Errorf("allocate devices of node %s once more: %w", chosen.Name, err)
+		}
+	}
+	p.Refusals, p.Node = nil, chosen.Name
+	if !o.AllNodes {
+		p.Feasible = []string{chosen.Name} // not known to be complete
+	}
+	p.Claims = c.bind(d, chosen)
+	return p, nil
+}
+
+func choose(offers []offer, pod *corev1.Pod, o Options) offer {
+	byPods := func(a, b offer) int { return cmp.Compare(a.pods, b.pods) }
+	switch {
+	case o.Choose == nil && o.Strategy == Spread:
+		return slices.MinFunc(offers, byPods)
+	case o.Choose == nil && o.Strategy == Pack:
+		return slices.MaxFunc(offers, byPods) // the first of them
+	case o.Choose == nil:
+		return offers[0]
+	}
+	var names []string
+	for _, offer := range offers {
+		names = append(names, offer.Name)
+	}
+	name := o.Choose(pod, names)
+	for _, offer := range offers {
+		if offer.Name == name {
+			return offer
+		}
+	}
+	return offers[0]
+}
+
+// survey asks the nodes, all of them if that matters, and notes what they say.
+func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement) (offers []offer, err error) {
+	onlyFirst := d.harmless && !o.AllNodes && o.Choose == nil && (o.Strategy == First || o.Strategy == "")
+	for _, n := range c.nodes {
+		if o.Node != "" && n.Name != o.Node {
+			continue
+		}
+		if onlyFirst && len(offers) > 0 {
+			break
+		}
+		offered, err := c.ask(ctx, d, n)
+		var why Reason
+		switch {
+		case errors.As(err, &p.Aborted):
+			p.Feasible, p.Refusals = nil, []Refusal{{n.Name, p.Aborted.onNode()}}
+			return nil, nil
+		case errors.As(err, &why):
+			p.Refusals = append(p.Refusals, Refusal{n.Name, string(why)})
+		case err != nil:
+			return nil, err
+		default:
+			offers = append(offers, offered)
+			p.Feasible = append(p.Feasible, n.Name)
+		}
+	}
+	return offers, nil
+}
+
+// explainRefusals replaces the scheduler's reason, which is always the same.
+func (c *Cluster) explainRefusals(ctx context.Context, d *demand, refusals []Refusal) (err error) {
+	for i := range refusals {
+		if r := &refusals[i]; r.Reason == string(errCannotAllocate) {
+			if r.Reason, err = c.reasonFor(ctx, d, c.node(r.Node)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) node(name string) *node {
+	i, _ := slices.BinarySearchFunc(c.nodes, name, func(n *node, name string) int { return cmp.Compare(n.Name, name) })
+	return c.nodes[i]
+}
+
+// bind books what the pod takes of the node and returns its claims.
+func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
+	o.take(d.requests)
+	allocations := o.allocations
+	for i := range d.claims {
+		claim := d.claims[i].claim.DeepCopy()
+		if claim.Status.Allocation == nil {
+			claim.Status.Allocation, allocations = &allocations[0], allocations[1:]
+			c.held.add(claim, c.features.ConsumableCapacity)
+		}
+		placed = append(placed, PlacedClaim{d.claims[i].entry, c.reserve(claim, d.pod)})
+	}
+	if len(allocations) > 0 {
+		special := o.claims[len(o.claims)-1]
+		special.Status.Allocation = &allocations[0]
+		c.held.add(special, c.features.ConsumableCapacity)
+		placed = append(placed, PlacedClaim{"", c.reserve(special, d.pod)})
+	}
+	return placed
+}
+
+// reserve says in the claim that the pod uses it.
+func (c *Cluster) reserve(claim *resourceapi.ResourceClaim, pod *corev1.Pod) *resourceapi.ResourceClaim {
+	if !resourceclaim.IsReservedForPod(pod, claim, false) {
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{
+			Resource: "pods", Name: pod.Name, UID: pod.UID,
+		})
+	}
+	c.claims[keyOf(claim)] = claim
+	return claim
+}

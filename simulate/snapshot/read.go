@@ -1,0 +1,109 @@
+package snapshot
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Read adds the objects of a text, which is YAML with any number of documents, or
+// JSON; lists are what is in them. An error is one line and names text and
+// document; the snapshot is of no use then.
+func (s *Snapshot) Read(name string, text io.Reader) error {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(text))
+	for number := 1; ; number++ {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		where := fmt.Sprintf("%s, document %d", name, number)
+		if err == nil {
+			err = s.readDocument(document, where)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %s", where, oneLine(err.Error()))
+		}
+	}
+}
+
+func (s *Snapshot) readDocument(document []byte, where string) error {
+	if trimmed := bytes.TrimLeft(document, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
+		var err error
+		if document, err = yaml.YAMLToJSONStrict(document); err != nil {
+			return err
+		}
+	}
+	if string(document) == "null" {
+		return nil // comments only
+	}
+	return s.readObject(document, metav1.TypeMeta{}, where)
+}
+
+// list is any list of objects, those of one kind or kubectl's List.
+type list struct {
+	Items []json.RawMessage `json:"items"`
+}
+
+// readObject takes an object, or all that are in a list of them. An object of a
+// typed list need not say what it is.
+func (s *Snapshot) readObject(text []byte, meta metav1.TypeMeta, where string) error {
+	if err := json.Unmarshal(text, &meta); err != nil {
+		return errors.New("want an object with apiVersion and kind")
+	}
+	if meta.Kind == "" {
+		return errors.New("object without kind")
+	}
+	if item, isList := strings.CutSuffix(meta.Kind, "List"); isList {
+		return s.readList(text, metav1.TypeMeta{Kind: item, APIVersion: meta.APIVersion}, where)
+	}
+	object, err := newObject(meta)
+	if err != nil {
+		return err
+	}
+	if object == nil {
+		s.ignore(meta.Kind)
+		return nil
+	}
+	unknown, err := kjson.UnmarshalStrict(text, object)
+	if err == nil && len(unknown) > 0 {
+		err = unknown[0]
+	}
+	if err != nil {
+		return fmt.Errorf("%s%s: %w", meta.Kind, nameIn(text), err)
+	}
+	return s.add(object, where)
+}
+
+func (s *Snapshot) readList(text []byte, item metav1.TypeMeta, where string) error {
+	var l list
+	if err := json.Unmarshal(text, &l); err != nil {
+		return fmt.Errorf("%sList: %w", item.Kind, err)
+	}
+	for i, text := range l.Items {
+		if err := s.readObject(text, item, where); err != nil {
+			return fmt.Errorf("items[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// nameIn is the name of an object that cannot be read, if that much can.
+func nameIn(text []byte) string {
+	var object metav1.PartialObjectMetadata
+	if json.Unmarshal(text, &object) != nil || object.Name == "" {
+		return ""
+	}
+	return " " + object.Name
+}
+
+// oneLine keeps messages of other modules to the rule that an error is a line.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,155 @@
+// Package snapshot holds the objects of a cluster that decide where pods go, as
+// they are at one moment. It reads them from files; it decides nothing.
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Source is where a snapshot comes from: files, or a cluster.
+type Source interface {
+	// Snapshot returns all objects that there are. The caller owns them.
+	Snapshot(ctx context.Context) (*Snapshot, error)
+}
+
+// Snapshot is what the scheduler would know; the zero value is empty. Every object has a name, a UID and,
+// where its kind has one, a namespace; fields that an API server would fill in
+// and placement depends on are filled in.
+type Snapshot struct {
+	Nodes      []*corev1.Node
+	Classes    []*resourceapi.DeviceClass
+	Slices     []*resourceapi.ResourceSlice
+	Claims     []*resourceapi.ResourceClaim
+	Templates  []*resourceapi.ResourceClaimTemplate
+	TaintRules []*resourceapi.DeviceTaintRule
+	// Pods without a node wait for one, in the order in which they were read.
+	Pods []*corev1.Pod
+
+	// Ignored counts the objects of kinds that are none of the above, by kind.
+	Ignored map[string]int
+
+	seen map[identity]string // where an object was read
+}
+
+// identity is what no two objects have in common.
+type identity struct{ kind, namespace, name string }
+
+func (i identity) String() string {
+	if i.namespace == "" {
+		return i.kind + " " + i.name
+	}
+	return i.kind + " " + i.namespace + "/" + i.name
+}
+
+// Waiting are the pods that are to be placed, in their order.
+func (s *Snapshot) Waiting() (pods []*corev1.Pod) {
+	for _, pod := range s.Pods {
+		if pod.Spec.NodeName == "" && !Finished(pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// Finished says whether the pod will never run again; it takes nothing of its
+// node.
+func Finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// Node returns the node, or nil.
+func (s *Snapshot) Node(name string) *corev1.Node { return find(s.Nodes, "", name) }
+
+// Pod returns the pod, or nil.
+func (s *Snapshot) Pod(namespace, name string) *corev1.Pod {
+	return find(s.Pods, namespace, name)
+}
+
+// Claim returns the claim, or nil.
+func (s *Snapshot) Claim(namespace, name string) *resourceapi.ResourceClaim {
+	return find(s.Claims, namespace, name)
+}
+
+func find[T metav1.Object](objects []T, namespace, name string) (found T) {
+	for _, object := range objects {
+		if object.GetName() == name && object.GetNamespace() == namespace {
+			return object
+		}
+	}
+	return found
+}
+
+// IgnoredKinds says which kinds were ignored and how often, by name.
+func (s *Snapshot) IgnoredKinds() (texts []string) {
+	for _, kind := range slices.Sorted(maps.Keys(s.Ignored)) {
+		texts = append(texts, fmt.Sprintf("%d %s", s.Ignored[kind], kind))
+	}
+	return texts
+}
+
+func (s *Snapshot) ignore(kind string) {
+	if s.Ignored == nil {
+		s.Ignored = make(map[string]int)
+	}
+	s.Ignored[kind]++
+}
+
+// add keeps an object that was read at a place, and gives it what it lacks.
+func (s *Snapshot) add(object metav1.Object, where string) error {
+	kind := kindOf(object)
+	if object.GetName() == "" && object.GetGenerateName() != "" {
+		// As an API server does it, but in the order of reading: slices are
+		// tried in the order of their names.
+		object.SetName(fmt.Sprintf("%s%05d", object.GetGenerateName(), len(s.seen)))
+	}
+	if object.GetName() == "" {
+		return fmt.Errorf("%s without metadata.name", kind)
+	}
+	if namespaced(object) && object.GetNamespace() == "" {
+		object.SetNamespace(metav1.NamespaceDefault)
+	}
+	id := identity{kind, object.GetNamespace(), object.GetName()}
+	if first, twice := s.seen[id]; twice {
+		return fmt.Errorf("%s is there twice, first in %s", id, first)
+	}
+	if s.seen == nil {
+		s.seen = make(map[identity]string)
+	}
+	s.seen[id] = where
+	if object.GetUID() == "" {
+		object.SetUID(types.UID(id.String()))
+	}
+	s.keep(object)
+	return nil
+}
+
+func (s *Snapshot) keep(object metav1.Object) {
+	switch o := object.(type) {
+	case *corev1.Node:
+		defaultNode(o)
+		s.Nodes = append(s.Nodes, o)
+	case *corev1.Pod:
+		defaultPod(o)
+		s.Pods = append(s.Pods, o)
+	case *resourceapi.DeviceClass:
+		s.Classes = append(s.Classes, o)
+	case *resourceapi.ResourceSlice:
+		s.Slices = append(s.Slices, o)
+	case *resourceapi.ResourceClaim:
+		defaultClaim(&o.Spec)
+		s.Claims = append(s.Claims, o)
+	case *resourceapi.ResourceClaimTemplate:
+		defaultClaim(&o.Spec.Spec)
+		s.Templates = append(s.Templates, o)
+	case *resourceapi.DeviceTaintRule:
+		s.TaintRules = append(s.TaintRules, o)
+	}
+}
