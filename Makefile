@@ -41,15 +41,15 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: ## Build bin/dra-numa, bin/numa-pin, bin/kubectl-numa and bin/cluster
-	$(GO_BUILD) -o bin/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/kubectl-numa
+build: ## Build bin/dra-numa, bin/numa-pin, bin/numa-webhook, bin/kubectl-numa and bin/cluster
+	$(GO_BUILD) -o bin/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook ./cmd/kubectl-numa
 	$(STATIC) go -C test/cluster build -o ../../bin/cluster .
 
 .PHONY: image
 image: build ## Write the container image bin/images/dra-driver-numa.tar
 	mkdir -p bin/images
 	$(STATIC) go run ./deployments/image -ref $(IMAGE) -out bin/images/dra-driver-numa.tar -entrypoint /dra-numa \
-	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin
+	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin /numa-webhook=bin/numa-webhook
 
 .PHONY: unit
 unit: cc lstopo ## Run every test that needs no cluster, with the race detector

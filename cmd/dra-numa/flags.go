@@ -68,7 +68,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stdout, "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa webhook --namespace NAMESPACE --secret NAME --names LIST [flags]\n\n")
+			fmt.Fprint(stdout, "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n\n")
 			flags.SetOutput(stdout)
 			flags.PrintDefaults()
 			return options{}, err

@@ -1,6 +1,5 @@
 // Command dra-numa is the node daemon: it publishes the zones of its machine and
-// prepares the claims that the kubelet asks for. Its subcommand webhook is the
-// admission webhook.
+// prepares the claims that the kubelet asks for.
 package main
 
 import (

@@ -24,9 +24,6 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	if len(args) > 0 && args[0] == "checkpoint" {
 		return runCheckpoint(args[1:], stdout)
 	}
-	if len(args) > 0 && args[0] == "webhook" {
-		return runWebhook(ctx, args[1:], stdout)
-	}
 	o, err := parseFlags(args, env, stdout)
 	if err != nil {
 		return err

@@ -7,12 +7,17 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
-const webhookUsage = `Usage: dra-numa webhook --namespace NAMESPACE --secret NAME --names LIST [flags]
+const usage = `Usage: numa-webhook --namespace NAMESPACE --secret NAME --names LIST [flags]
 
 Answers the API server's admission reviews: refuses claims, templates and device
 classes that the driver could make nothing of, warns of what will not work, and
@@ -20,8 +25,17 @@ has pods request what their claims hold where a configuration asks /mutate.
 
 `
 
-// webhookOptions are the flags of the webhook as given.
-type webhookOptions struct {
+// usageError is a flag that makes no sense.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// options are the flags as given.
+type options struct {
 	webhook.Options
 	listen     string
 	names      string
@@ -29,14 +43,19 @@ type webhookOptions struct {
 	verbosity  int
 }
 
-// runWebhook is the admission webhook until ctx ends.
-func runWebhook(ctx context.Context, args []string, stdout io.Writer) error {
-	o, err := parseWebhookFlags(args, stdout)
+// run is the admission webhook until ctx ends.
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	o, err := parseFlags(args, stdout)
 	if err != nil {
 		return err
 	}
 	setVerbosity(o.verbosity)
-	if o.Client, err = newClient(o.kubeconfig); err != nil {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.UserAgent = "numa-webhook"
+	if o.Client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
 	if o.Listener, err = net.Listen("tcp", o.listen); err != nil {
@@ -45,9 +64,9 @@ func runWebhook(ctx context.Context, args []string, stdout io.Writer) error {
 	return webhook.Run(ctx, o.Options)
 }
 
-func parseWebhookFlags(args []string, stdout io.Writer) (webhookOptions, error) {
-	var o webhookOptions
-	flags := flag.NewFlagSet("dra-numa webhook", flag.ContinueOnError)
+func parseFlags(args []string, stdout io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("numa-webhook", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // an error is one line, printed by main
 	flags.StringVar(&o.Namespace, "namespace", "", "`namespace` of the Secret")
 	flags.StringVar(&o.Secret, "secret", "", "`name` of the Secret that keeps the certificate; it has to be there, empty at first")
@@ -59,24 +78,30 @@ func parseWebhookFlags(args []string, stdout io.Writer) (webhookOptions, error) 
 	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stdout, webhookUsage)
+			fmt.Fprint(stdout, usage)
 			flags.SetOutput(stdout)
 			flags.PrintDefaults()
-			return webhookOptions{}, err
+			return options{}, err
 		}
-		return webhookOptions{}, &usageError{err}
+		return options{}, &usageError{err}
 	}
 	if flags.NArg() > 0 {
-		return webhookOptions{}, usagef("webhook %q: want flags only", flags.Arg(0))
+		return options{}, usagef("unexpected argument %q, numa-webhook takes flags only", flags.Arg(0))
 	}
 	for _, needed := range []struct{ flag, value string }{{"namespace", o.Namespace}, {"secret", o.Secret}, {"names", o.names}} {
 		if needed.value == "" {
-			return webhookOptions{}, usagef("webhook: --%s is missing", needed.flag)
+			return options{}, usagef("--%s is missing", needed.flag)
 		}
 	}
 	if o.verbosity < 0 || o.verbosity > 10 {
-		return webhookOptions{}, usagef("-v %d: allowed are 0 to 10", o.verbosity)
+		return options{}, usagef("-v %d: allowed are 0 to 10", o.verbosity)
 	}
 	o.Names = strings.Split(o.names, ",")
 	return o, nil
+}
+
+func setVerbosity(level int) {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	_ = flags.Set("v", strconv.Itoa(level)) // a number is always accepted
 }
