@@ -151,14 +151,13 @@ e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel,
 	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(call install-chart,e2e); \
-	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS")
+	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter '!candidate')
 
-# The second run is of what kernel and cgroup driver have a hand in.
-.PHONY: e2e-all
-e2e-all: ## Run e2e on the oldest and on the newest kernel, one with each init and cgroup driver
-	@$(MAKE) --no-print-directory e2e KERNEL=6.12 INIT=busybox
-	@$(MAKE) --no-print-directory e2e KERNEL=7.2 INIT=systemd \
-	  FOCUS='two pods with|newcomers|somebody breaks|others restart|several containers|configuration'
+.PHONY: candidates
+candidates: image ## Run the end-to-end specs that have yet to show that they hold, on a node of the rig [KERNEL=] [INIT=]
+	@$(call with-node,candidates); \
+	$(call install-chart,candidates); \
+	$(call suite,candidates,-e2e.require -ginkgo.timeout 60m -ginkgo.label-filter candidate)
 
 .PHONY: soak
 soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
@@ -167,7 +166,7 @@ soak: image ## Make, share, resize and delete claims at random and kill everythi
 	$(call suite,soak,-ginkgo.focus soak -ginkgo.timeout 0 -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
 
 .PHONY: test
-test: unit lint chart-lint apiserver e2e-all ## Run all of the above checks
+test: unit lint chart-lint apiserver e2e ## Run all of the above checks
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline
