@@ -53,7 +53,7 @@ image: build ## Write the container image bin/images/dra-driver-numa.tar
 
 .PHONY: unit
 unit: cc lstopo ## Run every test that needs no cluster, with the race detector
-	HELM="$$($(TOOL) -n helm)" go test -race $$(go list ./... | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler)
+	HELM="$$($(TOOL) -n helm)" go test -race -timeout 30m $$(go list ./... | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler)
 	go -C test/cluster test -race ./...
 
 # The race detector needs a C compiler.
