@@ -13,7 +13,7 @@ const (
 	keeperMemoryBytes = 20 << 20
 )
 
-var _ = Describe("the idle driver", func() {
+var _ = Describe("the idle driver", candidate, func() {
 	It("and its keeper need little memory", func(ctx context.Context) {
 		for _, process := range []struct {
 			name, argument string
