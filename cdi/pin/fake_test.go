@@ -133,13 +133,14 @@ func (f *fake) around(w Write, effect func() error) error {
 
 // refuse is EINVAL for an exclusive set that meets a sibling's, or that leaves
 // a sibling with CPUs of its own none, and for memory nodes that are not there;
-// ENOSPC for taking the last CPU or memory node from a cgroup with tasks.
+// ENOSPC for clearing the memory nodes of a cgroup with tasks, or the CPUs on an
+// old kernel.
 func (f *fake) refuse(dir, file, value string) error {
 	if file == memsFile && !parse(value).IsSubsetOf(f.mems) {
 		return syscall.EINVAL
 	}
 	populated := strings.HasPrefix(f.lines[dir+"/cgroup.events"], "populated 1")
-	if (file == memsFile || file == cpusFile) && value == "" && populated && f.line(dir+"/"+file) != "" {
+	if (file == memsFile || file == cpusFile && f.old) && value == "" && populated && f.line(dir+"/"+file) != "" {
 		return syscall.ENOSPC
 	}
 	if file != exclusiveFile {

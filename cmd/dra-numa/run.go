@@ -113,6 +113,7 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 		return nil, err
 	}
 	running.Go(func() { newWatcher(o, n, core, plugin).run(ctx) })
+	running.Go(func() { keepTrim(ctx) })
 	return func() {
 		cancel()
 		plugin.Stop()
