@@ -72,10 +72,9 @@ type claimStatus struct {
 }
 
 func newClaimStatuses(client kubernetes.Interface, config driver.Config) *claimStatuses {
-	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstRetry, lastRetry)
 	return &claimStatuses{
 		client: client, node: config.Exclusivity, pool: config.NodeName, now: time.Now,
-		queue:  workqueue.NewTypedRateLimitingQueue(limit),
+		queue:  newQueue[types.UID](),
 		claims: make(map[types.UID]*claimStatus),
 	}
 }
@@ -95,6 +94,21 @@ func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant driver.Grant
 	s.claims[grant.UID] = status
 	s.check(grant.UID, status)
 }
+
+// share is told all grants, of which another claim's Prepare may have changed
+// the scope.
+func (s *claimStatuses) share(grants []driver.Grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, grant := range grants {
+		if status := s.claims[grant.UID]; status != nil && !slices.EqualFunc(status.grant.Shares, grant.Shares, sameScope) {
+			status.grant = grant
+			s.check(grant.UID, status)
+		}
+	}
+}
+
+func sameScope(a, b driver.Share) bool { return a.Scope == b.Scope }
 
 // recover is told which grants there were before this daemon, and their claims
 // as far as the API server gave them; nil is none.
@@ -143,23 +157,13 @@ func (s *claimStatuses) check(claimUID types.UID, status *claimStatus) {
 
 // run writes until ctx ends.
 func (s *claimStatuses) run(ctx context.Context) {
-	stop := context.AfterFunc(ctx, s.queue.ShutDown)
-	defer stop()
-	for {
-		claimUID, shutdown := s.queue.Get()
-		if shutdown {
-			return
-		}
-		if err := s.write(ctx, claimUID); apierrors.IsConflict(err) {
-			s.queue.AddRateLimited(claimUID) // somebody else was faster
-		} else if err != nil {
+	work(ctx, s.queue, func(ctx context.Context, claimUID types.UID) (repeat bool) {
+		err := s.write(ctx, claimUID)
+		if err != nil && !apierrors.IsConflict(err) { // which is somebody who was faster
 			klog.FromContext(ctx).Error(err, "Claim status is not written yet", "claimUID", claimUID)
-			s.queue.AddRateLimited(claimUID)
-		} else {
-			s.queue.Forget(claimUID)
 		}
-		s.queue.Done(claimUID)
-	}
+		return err != nil
+	})
 }
 
 // write reads the claim and updates it. An apply would be one request, but the

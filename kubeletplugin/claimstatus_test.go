@@ -196,3 +196,16 @@ func findCondition(device resourceapi.AllocatedDeviceStatus, kind string) *metav
 	}
 	return nil
 }
+
+// A claim's Prepare may take another one's partition away.
+func TestClaimStatusFollowsTheScope(t *testing.T) {
+	api := fake.NewClientset(statusClaim())
+	statuses := newClaimStatuses(api, testConfig())
+	go statuses.run(t.Context())
+	statuses.set(statusClaim(), statusGrant(cpuset.New(4)))
+	waitReason(t, api, reasonKernelPartition)
+	shared := statusGrant(cpuset.New(4))
+	shared.Shares[0].Scope = driver.ScopeShared
+	statuses.share([]driver.Grant{{UID: "of another daemon"}, shared})
+	waitReason(t, api, reasonShared)
+}

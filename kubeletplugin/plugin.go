@@ -211,6 +211,7 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 		}
 		klog.FromContext(ctx).Info("Prepared claim", "claim", klog.KObj(claim), "claimUID", claim.UID)
 	}
+	s.statuses.share(s.driver.Grants())
 	s.RefreshPool(ctx)
 	return results, nil
 }

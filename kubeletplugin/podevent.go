@@ -45,8 +45,7 @@ type podEvents struct {
 }
 
 func newPodEvents(client kubernetes.Interface, nodeName string) *podEvents {
-	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[podEvent](firstRetry, lastRetry)
-	return &podEvents{client: client, nodeName: nodeName, queue: workqueue.NewTypedRateLimitingQueue(limit)}
+	return &podEvents{client: client, nodeName: nodeName, queue: newQueue[podEvent]()}
 }
 
 // tell asks for the events of what has turned for a claim.
@@ -66,24 +65,13 @@ func (e *podEvents) tell(grant driver.Grant, turned turn, at time.Time) {
 
 // run writes until ctx ends.
 func (e *podEvents) run(ctx context.Context) {
-	stop := context.AfterFunc(ctx, e.queue.ShutDown)
-	defer stop()
-	for {
-		event, shutdown := e.queue.Get()
-		if shutdown {
-			return
-		}
+	work(ctx, e.queue, func(ctx context.Context, event podEvent) (repeat bool) {
 		err := e.write(ctx, event)
-		if err != nil && e.queue.NumRequeues(event) < podEventTries {
-			e.queue.AddRateLimited(event)
-		} else {
-			e.queue.Forget(event)
-		}
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Put event on the pods of a claim", "claim", event.claim, "reason", event.reason)
+			klog.FromContext(ctx).Error(err, "Pods of a claim have no event yet", "claim", event.claim, "reason", event.reason)
 		}
-		e.queue.Done(event)
-	}
+		return err != nil && e.queue.NumRequeues(event) < podEventTries
+	})
 }
 
 func (e *podEvents) write(ctx context.Context, event podEvent) error {
@@ -94,12 +82,12 @@ func (e *podEvents) write(ctx context.Context, event podEvent) error {
 		return nil // nobody to tell
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("read claim %s: %w", event.claim, err)
 	}
 	for _, pod := range consumers(claim) {
 		_, err := e.client.EventsV1().Events(claim.Namespace).Create(ctx, e.event(event, claim, pod), metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) { // repeated after an error
-			return fmt.Errorf("create event %s: %w", event.reason, err)
+			return fmt.Errorf("create event %s on pod %s/%s: %w", event.reason, claim.Namespace, pod.Name, err)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	admissionapi "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -74,28 +75,35 @@ func (t *trust) agree(ctx context.Context) (map[string][]byte, error) {
 
 // publish has both configurations trust the authorities.
 func (t *trust) publish(ctx context.Context, authorities []byte) error {
+	api := t.client.AdmissionregistrationV1()
 	if t.validating != "" {
-		if err := t.publishValidating(ctx, authorities); err != nil {
+		if err := publishIn(ctx, api.ValidatingWebhookConfigurations(), t.validating, authorities, validatingBundles); err != nil {
 			return fmt.Errorf("publish authorities in validating configuration %s: %w", t.validating, err)
 		}
 	}
 	if t.mutating != "" {
-		if err := t.publishMutating(ctx, authorities); err != nil {
+		if err := publishIn(ctx, api.MutatingWebhookConfigurations(), t.mutating, authorities, mutatingBundles); err != nil {
 			return fmt.Errorf("publish authorities in mutating configuration %s: %w", t.mutating, err)
 		}
 	}
 	return nil
 }
 
-func (t *trust) publishValidating(ctx context.Context, authorities []byte) error {
-	api := t.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	config, err := api.Get(ctx, t.validating, metav1.GetOptions{})
+// configurations are webhook configurations of one kind.
+type configurations[T any] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Update(ctx context.Context, config T, options metav1.UpdateOptions) (T, error)
+}
+
+// publishIn has the webhooks of one configuration trust the authorities.
+func publishIn[T any](ctx context.Context, api configurations[T], name string, authorities []byte, bundles func(T) []*[]byte) error {
+	config, err := api.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	changed := false
-	for i := range config.Webhooks {
-		changed = replace(&config.Webhooks[i].ClientConfig.CABundle, authorities) || changed
+	for _, bundle := range bundles(config) {
+		changed = replace(bundle, authorities) || changed
 	}
 	if changed {
 		_, err = api.Update(ctx, config, metav1.UpdateOptions{})
@@ -103,20 +111,18 @@ func (t *trust) publishValidating(ctx context.Context, authorities []byte) error
 	return err
 }
 
-func (t *trust) publishMutating(ctx context.Context, authorities []byte) error {
-	api := t.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	config, err := api.Get(ctx, t.mutating, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	changed := false
+func validatingBundles(config *admissionapi.ValidatingWebhookConfiguration) (bundles []*[]byte) {
 	for i := range config.Webhooks {
-		changed = replace(&config.Webhooks[i].ClientConfig.CABundle, authorities) || changed
+		bundles = append(bundles, &config.Webhooks[i].ClientConfig.CABundle)
 	}
-	if changed {
-		_, err = api.Update(ctx, config, metav1.UpdateOptions{})
+	return bundles
+}
+
+func mutatingBundles(config *admissionapi.MutatingWebhookConfiguration) (bundles []*[]byte) {
+	for i := range config.Webhooks {
+		bundles = append(bundles, &config.Webhooks[i].ClientConfig.CABundle)
 	}
-	return err
+	return bundles
 }
 
 func replace(bundle *[]byte, authorities []byte) (changed bool) {

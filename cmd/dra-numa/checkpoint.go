@@ -2,13 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
@@ -23,25 +23,19 @@ is wrong with it. dump prints its content as JSON. Neither changes anything.
 func runCheckpoint(args []string, stdout io.Writer) error {
 	var kubeletRoot string
 	flags := flag.NewFlagSet("dra-numa checkpoint", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // an error is one line, printed by main
 	kubeletRootFlag(flags, &kubeletRoot)
 	var verb string
 	if len(args) > 0 && (args[0] == "verify" || args[0] == "dump") {
 		verb, args = args[0], args[1:]
 	}
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, checkpointUsage)
-		flags.SetOutput(stdout)
-		flags.PrintDefaults()
+	if err := cli.Parse(flags, args, checkpointUsage, stdout); err != nil {
 		return err
-	case err != nil:
-		return &usageError{err}
+	}
+	switch {
 	case verb == "":
-		return usagef("checkpoint %q: want verify or dump", flags.Arg(0))
+		return cli.Usagef("checkpoint %q: want verify or dump", flags.Arg(0))
 	case flags.NArg() > 1 || flags.NArg() == 1 && flags.NFlag() > 0:
-		return usagef("checkpoint %s: want --kubelet-root or one file", verb)
+		return cli.Usagef("checkpoint %s: want --kubelet-root or one file", verb)
 	}
 	path := filepath.Join((&options{kubeletRoot: kubeletRoot}).pluginDir(), driver.CheckpointName)
 	if flags.NArg() == 1 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
@@ -56,7 +57,7 @@ func TestCheckpointVerify(t *testing.T) {
 		}
 		for _, verb := range []string{"verify", "dump"} {
 			got, err := runLines(t, verb, "--kubelet-root="+kubelet)
-			var usage *usageError
+			var usage *cli.UsageError
 			if err == nil || got != "" || errors.As(err, &usage) || errors.Is(err, driver.ErrDamaged) != row.damaged ||
 				!strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s of a file that is %s: %q, %v, want %q and the path", verb, name, got, err, row.want)
@@ -93,7 +94,7 @@ func TestCheckpointUsage(t *testing.T) {
 		"verify --node-name=of-no-matter": "node-name",
 	} {
 		_, err := runLines(t, strings.Fields(args)...)
-		var usage *usageError
+		var usage *cli.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want usage with %q", args, err, want)
 		}

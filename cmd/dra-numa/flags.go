@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -12,20 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
+const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n\n"
+
 // exclusivityAuto is the default of --exclusivity.
 const exclusivityAuto = "auto"
-
-// usageError is a flag or a setting that makes no sense.
-type usageError struct{ error }
-
-func (e *usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
-}
 
 // options are the flags as given; empty paths are features not asked for.
 type options struct {
@@ -50,7 +42,6 @@ type options struct {
 func parseFlags(args []string, env func(string) string, stdout io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("dra-numa", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // an error is one line, printed by main
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node; default $NODE_NAME")
 	kubeletRootFlag(flags, &o.kubeletRoot)
 	flags.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "`directory` where the container runtime looks for CDI specs")
@@ -65,18 +56,12 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "who keeps others off the CPUs of claims, a `mode`: kernel, cooperative (the container runtime, over NRI), none, or auto for the first that the node has")
 	flags.StringVar(&o.nriSocket, "nri-socket", "/var/run/nri/nri.sock", "the container runtime's NRI `socket`; empty does without")
 	flags.BoolVar(&o.probe, "probe", false, "only install the hook, probe the kernel for cpuset partitions, and keep the answer for the daemon; needs CAP_SYS_ADMIN")
-	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stdout, "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n\n")
-			flags.SetOutput(stdout)
-			flags.PrintDefaults()
-			return options{}, err
-		}
-		return options{}, &usageError{err}
+	cli.AddVerbosity(flags, &o.verbosity)
+	if err := cli.Parse(flags, args, usage, stdout); err != nil {
+		return options{}, err
 	}
-	if flags.NArg() > 0 {
-		return options{}, usagef("unexpected argument %q, dra-numa takes flags only", flags.Arg(0))
+	if err := cli.FlagsOnly(flags); err != nil {
+		return options{}, err
 	}
 	return o, o.validate()
 }
@@ -87,33 +72,30 @@ func kubeletRootFlag(flags *flag.FlagSet, value *string) {
 
 func (o *options) validate() error {
 	if o.nodeName == "" {
-		return usagef("node name is missing: set --node-name or $NODE_NAME")
+		return cli.Usagef("node name is missing: set --node-name or $NODE_NAME")
 	}
 	if problems := validation.IsDNS1123Subdomain(o.nodeName); len(problems) > 0 {
-		return usagef("--node-name %q: %s", o.nodeName, problems[0])
+		return cli.Usagef("--node-name %q: %s", o.nodeName, problems[0])
 	}
 	for _, path := range []struct{ flag, value string }{
 		{"kubelet-root", o.kubeletRoot}, {"cdi-dir", o.cdiDir},
 	} {
 		if !filepath.IsAbs(path.value) {
-			return usagef("--%s %q: want an absolute path", path.flag, path.value)
+			return cli.Usagef("--%s %q: want an absolute path", path.flag, path.value)
 		}
 	}
 	if modes := []string{exclusivityAuto, string(driver.ExclusivityKernel), string(driver.ExclusivityCooperative), string(driver.ExclusivityNone)}; !slices.Contains(modes, o.exclusivityMode) {
-		return usagef("--exclusivity %q: allowed are %s", o.exclusivityMode, strings.Join(modes, ", "))
+		return cli.Usagef("--exclusivity %q: allowed are %s", o.exclusivityMode, strings.Join(modes, ", "))
 	}
 	if o.exclusivityMode == string(driver.ExclusivityCooperative) && o.nriSocket == "" {
-		return usagef("--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty")
-	}
-	if o.verbosity < 0 || o.verbosity > 10 {
-		return usagef("-v %d: allowed are 0 to 10", o.verbosity)
+		return cli.Usagef("--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty")
 	}
 	if o.reservedMemory == "" {
 		return nil
 	}
 	quantity, err := resource.ParseQuantity(o.reservedMemory)
 	if err != nil || quantity.Sign() < 0 {
-		return usagef("--reserved-memory %q: want a quantity of 0 or more, such as 256Mi", o.reservedMemory)
+		return cli.Usagef("--reserved-memory %q: want a quantity of 0 or more, such as 256Mi", o.reservedMemory)
 	}
 	o.reservedMemoryBytes = uint64(quantity.Value())
 	return nil
@@ -127,7 +109,3 @@ func (o *options) registryDir() string { return filepath.Join(o.kubeletRoot, "pl
 
 // hookPath is where the container runtime finds the pin hook.
 func (o *options) hookPath() string { return filepath.Join(o.pluginDir(), hookName) }
-
-// oneLine keeps a message of another module from breaking the rule that an
-// error is one line.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

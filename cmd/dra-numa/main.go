@@ -4,13 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 func main() {
@@ -19,15 +18,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout)
 	stop()
-	var usage *usageError
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return
-	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "dra-numa: error: %s\n", oneLine(err))
-		os.Exit(2)
-	default:
-		fmt.Fprintf(os.Stderr, "dra-numa: error: %s\n", oneLine(err))
-		os.Exit(1)
-	}
+	os.Exit(cli.Exit("dra-numa", err, os.Stderr))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -36,7 +37,7 @@ func readNode(o options) (n node, err error) {
 	}
 	reserved, err := readReserved(o, n.machine)
 	if err != nil {
-		return node{}, &usageError{err}
+		return node{}, &cli.UsageError{Err: err}
 	}
 	n.config = driver.Config{
 		NodeName:            o.nodeName,

@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"strconv"
 	"sync"
 
 	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/nri"
@@ -28,7 +27,9 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	if err != nil {
 		return err
 	}
-	setVerbosity(o.verbosity)
+	if err := cli.SetVerbosity(o.verbosity); err != nil {
+		return err
+	}
 	n, err := readNode(o) // a flag that suits no machine must not end the daemon that runs
 	if err != nil {
 		return err
@@ -154,10 +155,4 @@ func firstOf(errs chan<- error) func(error) {
 		default:
 		}
 	}
-}
-
-func setVerbosity(level int) {
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	_ = flags.Set("v", strconv.Itoa(level)) // a number is always accepted
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
@@ -67,7 +68,7 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		"stray":                     `unexpected argument "stray"`,
 	} {
 		err := run(t.Context(), append(valid[:len(valid):len(valid)], flag), noEnv, &bytes.Buffer{})
-		var usage *usageError
+		var usage *cli.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want one line of usage with %q", flag, err, want)
 		}
@@ -86,7 +87,7 @@ func TestKubeletReservationLeavesAHousekeepingCPU(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := run(t.Context(), append(valid[:len(valid):len(valid)], "--kubelet-config="+file), noEnv, &bytes.Buffer{})
-		var usage *usageError
+		var usage *cli.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one of usage with %q", text, err, want)
 		}
@@ -110,8 +111,8 @@ func TestDamagedCheckpointEndsTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := run(t.Context(), append(flags, "--exclusivity=none"), noEnv, &bytes.Buffer{})
-	var usage *usageError
-	if !errors.Is(err, driver.ErrDamaged) || errors.As(err, &usage) || strings.Contains(oneLine(err), "\n") {
+	var usage *cli.UsageError
+	if !errors.Is(err, driver.ErrDamaged) || errors.As(err, &usage) || strings.Contains(cli.OneLine(err), "\n") {
 		t.Errorf("error %v, want ErrDamaged", err)
 	}
 }

@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
@@ -24,15 +21,6 @@ classes that the driver could make nothing of, warns of what will not work, and
 has pods request what their claims hold where a configuration asks /mutate.
 
 `
-
-// usageError is a flag that makes no sense.
-type usageError struct{ error }
-
-func (e *usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
-}
 
 // options are the flags as given.
 type options struct {
@@ -49,7 +37,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	setVerbosity(o.verbosity)
+	if err := cli.SetVerbosity(o.verbosity); err != nil {
+		return err
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
 		return err
@@ -67,7 +57,6 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 func parseFlags(args []string, stdout io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("numa-webhook", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // an error is one line, printed by main
 	flags.StringVar(&o.Namespace, "namespace", "", "`namespace` of the Secret")
 	flags.StringVar(&o.Secret, "secret", "", "`name` of the Secret that keeps the certificate; it has to be there, empty at first")
 	flags.StringVar(&o.names, "names", "", "`list` of names by which the API server reaches the webhook, such as NAME.NAMESPACE.svc")
@@ -75,33 +64,18 @@ func parseFlags(args []string, stdout io.Writer) (options, error) {
 	flags.StringVar(&o.Mutating, "mutating-configuration", "", "`name` of the MutatingWebhookConfiguration that is to trust the certificate")
 	flags.StringVar(&o.listen, "listen", ":8443", "`address` of /validate, /mutate and /readyz")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; default the service account of the pod")
-	flags.IntVar(&o.verbosity, "v", 2, "log verbosity, 0 to 10")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stdout, usage)
-			flags.SetOutput(stdout)
-			flags.PrintDefaults()
-			return options{}, err
-		}
-		return options{}, &usageError{err}
+	cli.AddVerbosity(flags, &o.verbosity)
+	if err := cli.Parse(flags, args, usage, stdout); err != nil {
+		return options{}, err
 	}
-	if flags.NArg() > 0 {
-		return options{}, usagef("unexpected argument %q, numa-webhook takes flags only", flags.Arg(0))
+	if err := cli.FlagsOnly(flags); err != nil {
+		return options{}, err
 	}
 	for _, needed := range []struct{ flag, value string }{{"namespace", o.Namespace}, {"secret", o.Secret}, {"names", o.names}} {
 		if needed.value == "" {
-			return options{}, usagef("--%s is missing", needed.flag)
+			return options{}, cli.Usagef("--%s is missing", needed.flag)
 		}
-	}
-	if o.verbosity < 0 || o.verbosity > 10 {
-		return options{}, usagef("-v %d: allowed are 0 to 10", o.verbosity)
 	}
 	o.Names = strings.Split(o.names, ",")
 	return o, nil
-}
-
-func setVerbosity(level int) {
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	_ = flags.Set("v", strconv.Itoa(level)) // a number is always accepted
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 func TestUsage(t *testing.T) {
@@ -21,7 +23,7 @@ func TestUsage(t *testing.T) {
 		valid + " --node-name=of-no-matter-for-that": "node-name",
 	} {
 		err := run(t.Context(), strings.Fields(args), &bytes.Buffer{})
-		var usage *usageError
+		var usage *cli.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want usage with %q", args, err, want)
 		}

@@ -8,6 +8,7 @@ type arrow struct{ from, to, why string }
 // kubeletplugin to driver to cdi and deviceclasses to numa; simulate knows the
 // objects of a cluster and none of these.
 var arrows = []arrow{
+	{"cmd/dra-numa", "cmd/internal/cli", "flags and errors are as in the other daemon"},
 	{"cmd/dra-numa", "kubeletplugin", "the daemon serves the kubelet"},
 	{"cmd/dra-numa", "kubeletplugin/nri", "the daemon talks to the container runtime"},
 	{"cmd/dra-numa", "driver", "flags become the driver's configuration"},
@@ -15,6 +16,7 @@ var arrows = []arrow{
 	{"cmd/dra-numa", "cdi/pin", "the daemon probes for partitions at start"},
 	{"cmd/dra-numa", "numa", "the daemon reads the machine it runs on"},
 	{"cmd/dra-numa", "numa/cpuset", "reserved CPUs are a flag"},
+	{"cmd/numa-webhook", "cmd/internal/cli", "flags and errors are as in the other daemon"},
 	{"cmd/numa-webhook", "webhook", "the command is flags around it"},
 	{"cmd/numa-pin", "cdi/pin", "the hook is flags around it"},
 	{"cmd/numa-pin", "numa/cpuset", "CPUs and mems are flags"},
@@ -68,7 +70,7 @@ var modules = []module{
 	{"k8s.io/client-go", []string{"kubeletplugin", "cmd/dra-numa", "cmd/numa-webhook", "test", "webhook"}, "the API server's client"},
 	{"k8s.io/component-helpers", []string{"simulate", "deviceclasses/books"}, "what a pod requests, and which nodes and taints suit it, as the scheduler sees it"},
 	{"k8s.io/dynamic-resource-allocation", []string{"driver", "kubeletplugin", "simulate", "test", "deviceclasses/lint"}, "the kubelet helper, its slice controller, the CEL of classes, and the scheduler's allocator"},
-	{"k8s.io/klog/v2", []string{"kubeletplugin", "simulate", "cmd/dra-numa", "cmd/numa-webhook", "test", "webhook"}, "the logger that helpers of Kubernetes take"},
+	{"k8s.io/klog/v2", []string{"kubeletplugin", "simulate", "cmd/dra-numa", "cmd/internal/cli", "test", "webhook"}, "the logger that helpers of Kubernetes take"},
 	{"k8s.io/utils", []string{"driver", "kubeletplugin", "simulate", "test", "deviceclasses/lint"}, "pointers to values, as optional API fields are"},
 	{"sigs.k8s.io/json", []string{"deviceclasses", "simulate"}, "names the fields of a configuration or an object that nobody knows; encoding/json takes any case"},
 	{"sigs.k8s.io/yaml", []string{"driver", "deviceclasses", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test"}, "YAML into Kubernetes types, and back"},

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -93,27 +94,13 @@ func (s Scenario) Snapshot() (*snapshot.Snapshot, error) {
 	return result, result.Read("scenario "+s.Name, &text)
 }
 
-func (s Scenario) objects() (list []any) {
-	for _, o := range s.Nodes {
-		list = append(list, o)
-	}
-	for _, o := range s.Classes {
-		list = append(list, o)
-	}
-	for _, o := range s.Slices {
-		list = append(list, o)
-	}
-	for _, o := range s.Templates {
-		list = append(list, o)
-	}
-	for _, o := range s.Claims {
-		list = append(list, o)
-	}
-	for _, o := range s.TaintRules {
-		list = append(list, o)
-	}
-	for _, o := range s.Pods {
-		list = append(list, o)
+func (s Scenario) objects() []any {
+	return slices.Concat(anys(s.Nodes), anys(s.Classes), anys(s.Slices), anys(s.Templates), anys(s.Claims), anys(s.TaintRules), anys(s.Pods))
+}
+
+func anys[T any](objects []T) (list []any) {
+	for _, object := range objects {
+		list = append(list, object)
 	}
 	return list
 }
