@@ -16,6 +16,8 @@ task 653 4194368 /kubepods/podA/x dra numa
 task 33 69238848 / ksoftirqd/4
 task 151 2162752 / kcompactd1
 task 160 - - kworker/5:1
+task 277 - - psimon
+task 278 4194368 /kubepods/podA/x psimon
 task 743 - - runc:[2:INIT]
 `
 	got, err := parseTasks(text)
@@ -27,6 +29,8 @@ task 743 - - runc:[2:INIT]
 		`true ksoftirqd/4 (task 33 of "/")`,
 		`true kcompactd1 (task 151 of "/")`,
 		`true kworker/5:1 (task 160 of "")`,
+		`true psimon (task 277 of "")`,
+		`false psimon (task 278 of "/kubepods/podA/x")`,
 		`false runc:[2:INIT] (task 743 of "")`,
 	}
 	var list []string
