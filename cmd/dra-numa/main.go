@@ -9,12 +9,17 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"k8s.io/klog/v2"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 func main() {
 	// The daemon idles: memory counts for more than the time of its collections.
 	debug.SetGCPercent(25)
+	if err := refuseHugePages(); err != nil {
+		klog.ErrorS(err, "The kernel may give this program hugepages that it does not need")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout)
 	stop()

@@ -54,7 +54,7 @@ var _ = Describe("100 newcomers while the driver is away", candidate, func() {
 
 // newcomer is a pod without a claim: by turns of each QoS class, and now and
 // then one that asks again and again for the wanted CPUs, alone or with all
-// others, and keeps busy. Sharing the node's network saves its start some
+// others, and is busy for a moment. Sharing the node's network saves its start some
 // programs.
 func newcomer(i int, online, wanted cpuset.Set) *corev1.Pod {
 	pod := plainPod(fmt.Sprintf("newcomer-%d", i))
@@ -81,7 +81,7 @@ func newcomer(i int, online, wanted cpuset.Set) *corev1.Pod {
 	if ask != "" { // $$ in a command is the kubelet's for $
 		container.Command = []string{
 			"/bin/sh", "-c",
-			`while :; do taskset -pc "$0" $$$$; i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; sleep 1; done >/dev/null 2>&1`, ask,
+			`while :; do taskset -pc "$0" $$$$; i=0; while [ $i -lt 500 ]; do i=$((i + 1)); done; sleep 5; done >/dev/null 2>&1`, ask,
 		}
 	}
 	return pod
