@@ -16,11 +16,15 @@ NODES    ?= 1
 # Which specs of the end-to-end suite run: a pattern. Default: all.
 FOCUS ?=
 
+# And those of them that have a label: kernel for what is up to the kernel or to
+# PID 1. Default: all.
+LABELS ?=
+
 # How long a soak takes, and what it is to repeat (0: something new).
 DURATION ?= 30m
 SEED     ?= 0
 
-export TOPOLOGY KERNEL INIT NODES NODE CMD FOCUS DURATION SEED
+export TOPOLOGY KERNEL INIT NODES NODE CMD FOCUS LABELS DURATION SEED
 
 # One set of flags for all but the race detector: the modules that daemon, tools
 # and tests share are compiled once.
@@ -145,19 +149,17 @@ $(STATIC) go test -v -count=1 -timeout 0 ./test/e2e -ginkgo.no-color -kubeconfig
 endef
 
 .PHONY: e2e
-e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KERNEL=] [INIT=] [FOCUS=pattern]
+e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KERNEL=] [INIT=] [FOCUS=pattern] [LABELS=kernel]
 	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
 	@$(call with-node,e2e); \
 	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(call install-chart,e2e); \
-	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter '!candidate')
+	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "$$LABELS")
 
-.PHONY: candidates
-candidates: image ## Run the end-to-end specs that have yet to show that they hold, on a node of the rig [KERNEL=] [INIT=]
-	@$(call with-node,candidates); \
-	$(call install-chart,candidates); \
-	$(call suite,candidates,-e2e.require -ginkgo.timeout 60m -ginkgo.label-filter candidate)
+.PHONY: e2e-systemd
+e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 with systemd
+	$(MAKE) e2e KERNEL=7.2 INIT=systemd LABELS=kernel
 
 .PHONY: soak
 soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
@@ -166,7 +168,7 @@ soak: image ## Make, share, resize and delete claims at random and kill everythi
 	$(call suite,soak,-ginkgo.focus soak -ginkgo.timeout 0 -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
 
 .PHONY: test
-test: unit lint chart-lint apiserver e2e ## Run all of the above checks
+test: unit lint chart-lint apiserver e2e e2e-systemd ## Run all of these checks but the soak
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
-var _ = Describe("claims with a configuration", Ordered, func() {
+var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 	var (
 		namespace string
 		core      request

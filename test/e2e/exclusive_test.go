@@ -12,7 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
-var _ = Describe("two pods with a claim each and one without", Ordered, func() {
+var _ = Describe("two pods with a claim each and one without", ofKernel, Ordered, func() {
 	var (
 		alpha, beta, plain *corev1.Pod
 		before             cpuset.Set // of the plain pod while there was no claim

@@ -18,7 +18,7 @@ import (
 // machine.
 const slicesFollow = 5 * time.Second
 
-var _ = Describe("a machine that changes", func() {
+var _ = Describe("a machine that changes", ofKernel, func() {
 	It("is published anew when hugepages are added and taken away", func(ctx context.Context) {
 		const pages, pageBytes = 2, 2 << 20
 		zone := node.zones[len(node.zones)-1]

@@ -21,7 +21,7 @@ const (
 	newcomersAtATime = 12
 )
 
-var _ = Describe("100 newcomers while the driver is away", candidate, func() {
+var _ = Describe("100 newcomers while the driver is away", ofKernel, func() {
 	It("never run on a claim's CPUs", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "newcomers")
 		zone, _ := wholeZone(snapshot(ctx))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-var _ = Describe("claim pods of every QoS class, one after the other", func() {
+var _ = Describe("claim pods of every QoS class, one after the other", ofKernel, func() {
 	// Each class has a folder of its own below kubepods: what one left exclusive
 	// there would keep the CPUs from the next.
 	It("hold the same CPUs", func(ctx context.Context) {

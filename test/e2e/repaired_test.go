@@ -11,7 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
-var _ = Describe("a claim's partition that somebody breaks", Ordered, func() {
+var _ = Describe("a claim's partition that somebody breaks", ofKernel, Ordered, func() {
 	const sibling = "sibling"
 	var (
 		pod  *corev1.Pod

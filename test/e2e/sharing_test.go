@@ -14,7 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
-var _ = Describe("a claim that several containers use", func() {
+var _ = Describe("a claim that several containers use", ofKernel, func() {
 	It("belongs to an init container first and then to the main one", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "init"), oneCore(ctx)
 		pod := claimPod("init", core)

@@ -35,9 +35,9 @@ var (
 	driverDaemonSet = flag.String("driver-daemonset", "dra-driver-numa", "name of the driver's DaemonSet")
 )
 
-// candidate marks specs that have not yet passed on every kernel: make e2e leaves
-// them out, make candidates runs them. None is to stay one.
-var candidate = Label("candidate")
+// ofKernel marks specs whose answer is the kernel's, or that of PID 1: make test
+// runs them on a second kind of node, too.
+var ofKernel = Label("kernel")
 
 // What the suite tests, set before the first spec.
 var (

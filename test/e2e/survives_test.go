@@ -36,7 +36,7 @@ func expectTimely(what string, took, promised time.Duration) {
 	Expect(took).To(BeNumerically("<=", patience), what)
 }
 
-var _ = Describe("a claim pod on a node where others restart", Ordered, func() {
+var _ = Describe("a claim pod on a node where others restart", ofKernel, Ordered, func() {
 	var (
 		namespace string
 		core      request
