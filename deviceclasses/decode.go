@@ -47,7 +47,11 @@ func (s schema) explain(err error) error {
 	case errors.As(err, &unsuitable) && unsuitable.Field == "":
 		return fmt.Errorf("want a mapping of %s, not %s", s.fields, unsuitable.Value)
 	case errors.As(err, &unsuitable):
-		return fmt.Errorf("%s: want a %s, not a %s", unsuitable.Field, unsuitable.Type, unsuitable.Value)
+		article := "a"
+		if strings.ContainsAny(unsuitable.Value[:1], "ao") { // an array, an object
+			article = "an"
+		}
+		return fmt.Errorf("%s: want a %s, not %s %s", unsuitable.Field, unsuitable.Type, article, unsuitable.Value)
 	}
 	return oneLine(err)
 }

@@ -11,6 +11,27 @@ import (
 // ZoneConfigKind is the kind of a ZoneConfig.
 const ZoneConfigKind = "ZoneConfig"
 
+// What a ZoneConfig may say of Cores. The default is CoresWhole.
+const (
+	CoresWhole            = "whole"               // all threads of each core, as far as whole cores are free
+	CoresThread           = "thread"              // first those that others left of a core
+	CoresOneThreadPerCore = "one-thread-per-core" // whole cores, of each of which containers run on one thread
+)
+
+// What a ZoneConfig may say of L3. The default is L3Any.
+const (
+	L3Prefer  = "prefer"  // as few level-3 caches as possible
+	L3Require = "require" // one, or the pod waits on its node until one has room
+	L3Any     = "any"     // as few as whole cores allow
+)
+
+// What a ZoneConfig may say of Placement. The default is PlacementPack.
+const (
+	PlacementPack       = "pack"       // where they leave the largest room for others
+	PlacementSpread     = "spread"     // evenly over dies, then level-3 caches
+	PlacementDistribute = "distribute" // evenly over the zone's NUMA nodes, packed in each
+)
+
 // What a ZoneConfig may say of Partition. The default is PartitionRoot.
 const (
 	PartitionRoot     = "root"     // no other task runs on the CPUs; load is balanced inside
@@ -31,6 +52,12 @@ const (
 type ZoneConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
+	// Cores is how the CPUs share physical cores with others.
+	Cores string `json:"cores,omitempty"`
+	// L3 is how much it matters that the CPUs share one level-3 cache.
+	L3 string `json:"l3,omitempty"`
+	// Placement is which CPUs of the zone it is where several would do.
+	Placement string `json:"placement,omitempty"`
 	// Partition is how the kernel keeps other tasks off the CPUs.
 	Partition string `json:"partition,omitempty"`
 	// Mixed lets the containers run on the node's shared pool, too. Such CPUs
@@ -43,7 +70,7 @@ type ZoneConfig struct {
 
 // zoneConfigs names all fields there are.
 func zoneConfigs() schema {
-	return schema{ZoneConfigKind, "apiVersion, kind, partition, mixed, memoryPolicy"}
+	return schema{ZoneConfigKind, "apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy"}
 }
 
 // DecodeZoneConfig reads one ZoneConfig, in JSON. Whatever it does not know is an
@@ -69,6 +96,9 @@ func (c ZoneConfig) Validate() error {
 		name, value string
 		allowed     []string
 	}{
+		{"cores", c.Cores, []string{CoresWhole, CoresThread, CoresOneThreadPerCore}},
+		{"l3", c.L3, []string{L3Prefer, L3Require, L3Any}},
+		{"placement", c.Placement, []string{PlacementPack, PlacementSpread, PlacementDistribute}},
 		{"partition", c.Partition, []string{PartitionRoot, PartitionIsolated, PartitionNone}},
 		{"memoryPolicy", c.MemoryPolicy, []string{MemoryBind, MemoryPreferred, MemoryInterleave, MemoryWeightedInterleave}},
 	} {

@@ -32,7 +32,10 @@ func rows() []struct{ kind, text, want string } {
 		{"claim", `{config: [{` + parameters + `partition: root}}}]}`, ""},
 		{"claim", `{config: [{` + parameters + `partition: x}}}]}`, `invalid-parameters error spec.devices.config[0].opaque.parameters: partition: "x", allowed are root, isolated, none`},
 		{"claim", `{config: [{opaque: {driver: other, parameters: {a: b}}}, {opaque: {driver: dra.numa, parameters: {}}}]}`, `invalid-parameters error spec.devices.config[1].opaque.parameters: kind: "", allowed is ZoneConfig`},
-		{"template", `{config: [{` + parameters + `speed: 1}}}]}`, `invalid-parameters error spec.spec.devices.config[0].opaque.parameters: unknown field "speed", allowed are apiVersion, kind, partition, mixed, memoryPolicy`},
+		{"template", `{config: [{` + parameters + `speed: 1}}}]}`, `invalid-parameters error spec.spec.devices.config[0].opaque.parameters: unknown field "speed", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy`},
+		{"template", `{config: [{` + parameters + `l3: prefer, cores: whole, placement: spread}}}]}`, ""},
+		{"template", `{config: [{` + parameters + `l3: require}}}]}`, `required-l3-waits warning spec.spec.devices.config[0].opaque.parameters: l3: the scheduler does not see caches, the pod would wait on a node where no single one has the CPUs free: write prefer`},
+		{"class", `{config: [{` + parameters + `cores: half}}}]}`, `invalid-parameters error spec.config[0].opaque.parameters: cores: "half", allowed are whole, thread, one-thread-per-core`},
 		{"class", `{config: [{` + parameters + `mixed: perhaps}}}]}`, `invalid-parameters error spec.config[0].opaque.parameters: mixed: want a bool, not a string`},
 
 		{"claim", `{requests: [{name: z, exactly: {` + zone + `, capacity: {requests: {cpu: 2, memory: 1Gi, hugepages2Mi: 2Mi}}}}]}`, ""},
