@@ -70,7 +70,7 @@ type ZoneConfig struct {
 
 // zoneConfigs names all fields there are.
 func zoneConfigs() schema {
-	return schema{ZoneConfigKind, "apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy"}
+	return schema{kind: ZoneConfigKind, fields: "apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy"}
 }
 
 // DecodeZoneConfig reads one ZoneConfig, in JSON. Whatever it does not know is an

@@ -103,7 +103,7 @@ func readReserved(o options, machine numa.Machine) (cpuset.Set, error) {
 	}
 	reserved, err := driver.Reserved(machine, o.reservedCPUs, kubelet)
 	if err != nil && o.reservedCPUs != "" {
-		return cpuset.Set{}, fmt.Errorf("--reserved-cpus: %w", err)
+		return cpuset.Set{}, fmt.Errorf("%s: %w", o.reservedIn, err)
 	}
 	return reserved, err
 }

@@ -29,6 +29,9 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 		return err
 	}
 	setVerbosity(o.verbosity)
+	if o, err = o.withConfig(ctx); err != nil {
+		return err
+	}
 	n, err := readNode(o) // a flag that suits no machine must not end the daemon that runs
 	if err != nil {
 		return err
