@@ -40,6 +40,9 @@ type NodeConfig struct {
 
 	// Profiles are what holds for some nodes instead: of all profiles whose labels
 	// a node has, each field that one names. The last one that names a field holds.
+	// The daemon reads the labels when it starts.
+	//
+	//	profiles: [{nodeSelector: {pool: batch}, reservedCPUs: 0-3}]
 	Profiles []NodeProfile `json:"profiles,omitempty"`
 }
 
@@ -47,16 +50,25 @@ type NodeConfig struct {
 type NodeSettings struct {
 	// ReservedCPUs is the list of CPUs that no claim gets. Without it they are the
 	// kubelet's reservedSystemCPUs, else the first core.
+	//
+	//	reservedCPUs: 0-1,8-9
 	ReservedCPUs string `json:"reservedCPUs,omitempty"`
 	// ReservedMemory is the memory of each zone that no claim gets, 0 or more.
+	//
+	//	reservedMemory: 256Mi
 	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
-	// Exclusivity is who keeps others off the CPUs of claims.
+	// Exclusivity is who keeps others off the CPUs of claims. A daemon that cannot
+	// have what is asked for does not start.
+	//
+	//	exclusivity: kernel
 	Exclusivity string `json:"exclusivity,omitempty"`
 }
 
 // NodeProfile is settings of the nodes that have labels.
 type NodeProfile struct {
 	// NodeSelector is the labels that a node has to have, all of them, one at least.
+	//
+	//	nodeSelector: {pool: batch, size: large}
 	NodeSelector map[string]string `json:"nodeSelector"`
 	NodeSettings `json:",inline"`
 }

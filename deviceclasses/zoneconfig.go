@@ -35,16 +35,16 @@ const (
 // What a ZoneConfig may say of Partition. The default is PartitionRoot.
 const (
 	PartitionRoot     = "root"     // no other task runs on the CPUs; load is balanced inside
-	PartitionIsolated = "isolated" // PartitionRoot without load balancing
+	PartitionIsolated = "isolated" // the same without load balancing
 	PartitionNone     = "none"     // the kernel does not keep others off
 )
 
 // What a ZoneConfig may say of MemoryPolicy; set_mempolicy(2) explains them.
 const (
-	MemoryBind               = "bind"
-	MemoryPreferred          = "preferred"
-	MemoryInterleave         = "interleave"
-	MemoryWeightedInterleave = "weighted-interleave"
+	MemoryBind               = "bind"                // from the claim's NUMA nodes only
+	MemoryPreferred          = "preferred"           // from others if those have none left
+	MemoryInterleave         = "interleave"          // page by page from each in turn
+	MemoryWeightedInterleave = "weighted-interleave" // in proportion to their bandwidth; Linux 6.9
 )
 
 // ZoneConfig is how a claim, or a class for its claims, wants to use zones. It
@@ -52,19 +52,35 @@ const (
 type ZoneConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Cores is how the CPUs share physical cores with others.
+	// Cores is how the CPUs share physical cores with others. Each CPU of a claim
+	// counts, also those that one-thread-per-core keeps idle: of 8 CPUs on cores of
+	// two threads, containers run on 4.
+	//
+	//	cores: one-thread-per-core
 	Cores string `json:"cores,omitempty"`
-	// L3 is how much it matters that the CPUs share one level-3 cache.
+	// L3 is how much it matters that the CPUs share one level-3 cache. The scheduler
+	// does not see those.
+	//
+	//	l3: prefer
 	L3 string `json:"l3,omitempty"`
-	// Placement is which CPUs of the zone it is where several would do.
+	// Placement is which CPUs of the zone it is where several would do. A claim that
+	// prefers or requires one level-3 cache is spread inside of that one only.
+	//
+	//	placement: spread
 	Placement string `json:"placement,omitempty"`
 	// Partition is how the kernel keeps other tasks off the CPUs.
+	//
+	//	partition: isolated
 	Partition string `json:"partition,omitempty"`
 	// Mixed lets the containers run on the node's shared pool, too. Such CPUs
-	// are in no partition, whatever Partition says.
+	// are in no partition.
+	//
+	//	mixed: true
 	Mixed bool `json:"mixed,omitempty"`
-	// MemoryPolicy is where the containers' memory comes from; without one it
-	// is where the task that asks for it runs.
+	// MemoryPolicy is where the containers' memory comes from, by the container
+	// runtime over NRI; without one it is where the task that asks for it runs.
+	//
+	//	memoryPolicy: bind
 	MemoryPolicy string `json:"memoryPolicy,omitempty"`
 }
 
