@@ -2,14 +2,19 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
 
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -91,6 +96,16 @@ func installHook(source string, state *os.Root) error {
 func readBootID(root fs.FS) (string, error) {
 	text, err := fs.ReadFile(root, "proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text)), err
+}
+
+// countsAllocatable asks the API server, once: without an answer claims are not
+// counted until the daemon starts again.
+func countsAllocatable(ctx context.Context, client kubernetes.Interface, nodeName string) bool {
+	counts, err := kubeletplugin.CountsAllocatable(ctx, client, nodeName)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Claims are not counted in the node's allocatable")
+	}
+	return counts
 }
 
 func readReserved(o options, machine numa.Machine) (cpuset.Set, error) {

@@ -91,6 +91,7 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 	if err != nil {
 		return nil, err
 	}
+	n.config.NodeAllocatable = countsAllocatable(ctx, client, o.nodeName)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	options := kubeletplugin.Options{

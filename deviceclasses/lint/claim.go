@@ -26,6 +26,9 @@ func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 		findings = append(findings, checkParameters(fmt.Sprintf("spec.config[%d]", i), config.DeviceConfiguration)...)
 	}
 	findings = append(findings, l.guards("spec.selectors", nil, class.Spec.Selectors)...)
+	if class.Spec.ExtendedResourceName != nil && books.OfZones(class, nil) {
+		findings = append(findings, warn(ExtendedZones, "spec.extendedResourceName", "a pod that asks for 1 gets a share of a zone with no CPUs and no memory: have it use a claim"))
+	}
 	return findings
 }
 

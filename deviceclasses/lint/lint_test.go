@@ -65,6 +65,8 @@ func rows() []struct{ kind, text, want string } {
 		{"class", `{selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].?socket.orValue(-1) == 0'}}]}`, ""},
 		{"class", `{selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].coreType == "performance"'}}]}`, `missing-guard warning spec.selectors[0].cel.expression: it reads coreType, without which a device stops the scheduler: read it with .?coreType.orValue(...)`},
 		{"class", `{selectors: [{cel: {expression: 'nonsense'}}]}`, ""},
+		{"class", `{extendedResourceName: example.com/zone, selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"'}}]}`, `extended-resource-of-zones warning spec.extendedResourceName: a pod that asks for 1 gets a share of a zone with no CPUs and no memory: have it use a claim`},
+		{"class", `{extendedResourceName: example.com/nic, selectors: [{cel: {expression: 'device.driver == "nic.example.com"'}}]}`, ""},
 		{"claim", `{requests: [{name: z, exactly: {` + zone + `, selectors: [{cel: {expression: 'device.attributes["dra.numa"].coreType == "performance"'}}]}}]}`, ""},
 		{"claim", `{requests: [{name: nics, exactly: {deviceClassName: nic, selectors: [{cel: {expression: 'device.attributes["nic.example.com"].speed == 1'}}]}}]}`, ""},
 		{"claim", `{requests: [{name: nics, exactly: {deviceClassName: any, selectors: [{cel: {expression: 'device.attributes["nic.example.com"].speed == 1'}}]}}]}`, `missing-guard warning spec.devices.requests[0].exactly.selectors[0].cel.expression: it reads speed, without which a device stops the scheduler: begin with device.driver == "dra.numa" &&`},
