@@ -6,7 +6,9 @@
 //
 // The environment of a container that uses a claim has, as lists such as 0-3,8:
 //
-//	DRA_NUMA_CPUS         the claim's CPUs; empty if it has memory only
+//	DRA_NUMA_CPUS         the claim's CPUs to run on; empty if it has memory only
+//	DRA_NUMA_IDLE_CPUS    for a claim of one thread per core only: the siblings
+//	                      of those, which nobody is to run on
 //	DRA_NUMA_MEMS         the NUMA nodes of its memory
 //	DRA_NUMA_SHARED_CPUS  for a mixed claim only: the CPUs of the node's shared
 //	                      pool when the claim was prepared, where the container
@@ -74,6 +76,9 @@ type Share struct {
 	CPUs    cpuset.Set // empty: the share has memory only
 	Mems    cpuset.Set // NUMA nodes
 
+	// IdleCPUs are those of CPUs that the container keeps idle.
+	IdleCPUs cpuset.Set
+
 	Partition string // PartitionRoot, PartitionIsolated or PartitionNone
 	Scope     string // ScopeContainer or ScopePod
 
@@ -118,10 +123,13 @@ func deviceName(claimUID, request, device string) string {
 
 func pinHook(claim Claim, share Share, hookPath string) *specs.Hook {
 	cpus := share.CPUs
-	if share.Mixed {
+	switch {
+	case share.Mixed:
 		cpus = cpuset.Set{}
+	case share.Partition == PartitionNone:
+		cpus = share.runCPUs() // nobody is kept off the idle ones
 	}
-	return &specs.Hook{
+	hook := &specs.Hook{
 		HookName: "createRuntime",
 		Path:     hookPath,
 		Args: []string{
@@ -136,7 +144,13 @@ func pinHook(claim Claim, share Share, hookPath string) *specs.Hook {
 			"--records=" + RecordsDir(hookPath),
 		},
 	}
+	if share.Partition != PartitionNone && !share.IdleCPUs.IsEmpty() {
+		hook.Args = append(hook.Args, "--idle="+share.IdleCPUs.String())
+	}
+	return hook
 }
+
+func (s Share) runCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
 
 // LockFile is the lock that the hook at a path shares with everybody who works
 // on cpuset partitions of the host.
@@ -182,6 +196,7 @@ func (s Share) mainRequest() string {
 
 func (s Share) united(other Share) Share {
 	s.CPUs = s.CPUs.Union(other.CPUs)
+	s.IdleCPUs = s.IdleCPUs.Union(other.IdleCPUs)
 	s.Mems = s.Mems.Union(other.Mems)
 	s.SharedCPUs = s.SharedCPUs.Union(other.SharedCPUs)
 	s.Mixed = s.Mixed || other.Mixed
@@ -190,8 +205,11 @@ func (s Share) united(other Share) Share {
 
 func (s Share) environment(suffix string) []string {
 	env := []string{
-		"DRA_NUMA_CPUS" + suffix + "=" + s.CPUs.String(),
+		"DRA_NUMA_CPUS" + suffix + "=" + s.runCPUs().String(),
 		"DRA_NUMA_MEMS" + suffix + "=" + s.Mems.String(),
+	}
+	if !s.IdleCPUs.IsEmpty() {
+		env = append(env, "DRA_NUMA_IDLE_CPUS"+suffix+"="+s.IdleCPUs.String())
 	}
 	if s.Mixed {
 		env = append(env, "DRA_NUMA_SHARED_CPUS"+suffix+"="+s.SharedCPUs.String())

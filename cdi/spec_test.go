@@ -26,7 +26,7 @@ const (
 func fullClaim() Claim {
 	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Note: `{"any":"text"}`, Shares: []Share{
 		{
-			Request: "fast-cpus/large", Device: "numa-0", CPUs: cpuset.New(4, 5, 6, 7), Mems: cpuset.New(0),
+			Request: "fast-cpus/large", Device: "numa-0", CPUs: cpuset.New(4, 5, 6, 7), IdleCPUs: cpuset.New(5, 7), Mems: cpuset.New(0),
 			Partition: PartitionIsolated, Scope: ScopePod,
 		},
 		{
@@ -36,6 +36,10 @@ func fullClaim() Claim {
 		{
 			Request: "io", Device: "numa-1", CPUs: cpuset.New(10), Mems: cpuset.New(1),
 			Partition: PartitionNone, Scope: ScopeContainer, Mixed: true, SharedCPUs: cpuset.New(0, 1, 11),
+		},
+		{
+			Request: "io", Device: "numa-3", CPUs: cpuset.New(12, 13), IdleCPUs: cpuset.New(13), Mems: cpuset.New(3),
+			Partition: PartitionNone, Scope: ScopeContainer,
 		},
 		{Request: "memory", Device: "numa-2", Mems: cpuset.New(2), Partition: PartitionNone, Scope: ScopeContainer},
 	}}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ const APIVersion = "dra.numa/v1alpha1"
 type schema struct {
 	kind   string
 	fields string // all there are
+	below  string // those of the entries of its lists
 }
 
 // decode reads a JSON document into the configuration whose TypeMeta is meta;
@@ -35,7 +37,11 @@ func (s schema) decode(document []byte, config any, meta *metav1.TypeMeta) error
 		return fmt.Errorf("apiVersion: %q, allowed is %s", meta.APIVersion, APIVersion)
 	}
 	if len(unknown) > 0 {
-		return fmt.Errorf("%w, allowed are %s", unknown[0], s.fields)
+		fields := s.fields
+		if strings.Contains(unknown[0].Error(), "]") {
+			fields = s.below
+		}
+		return fmt.Errorf("%w, allowed are %s", unknown[0], fields)
 	}
 	return nil
 }
@@ -47,9 +53,24 @@ func (s schema) explain(err error) error {
 	case errors.As(err, &unsuitable) && unsuitable.Field == "":
 		return fmt.Errorf("want a mapping of %s, not %s", s.fields, unsuitable.Value)
 	case errors.As(err, &unsuitable):
-		return fmt.Errorf("%s: want a %s, not a %s", unsuitable.Field, unsuitable.Type, unsuitable.Value)
+		article := "a"
+		if strings.ContainsAny(unsuitable.Value[:1], "ao") { // an array, an object
+			article = "an"
+		}
+		return fmt.Errorf("%s: want a %s, not %s %s", unsuitable.Field, word(unsuitable.Type), article, unsuitable.Value)
 	}
 	return oneLine(err)
+}
+
+// word is what YAML calls values of the type.
+func word(of reflect.Type) string {
+	switch of.Kind() {
+	case reflect.Slice:
+		return "list"
+	case reflect.Map, reflect.Struct:
+		return "mapping"
+	}
+	return of.String()
 }
 
 // oneLine keeps messages of other modules to the rule that an error is a line.

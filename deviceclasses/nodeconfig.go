@@ -3,12 +3,18 @@ package deviceclasses
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -18,29 +24,84 @@ import (
 // NodeConfigKind is the kind of a NodeConfig.
 const NodeConfigKind = "NodeConfig"
 
-// NodeConfig is what the operator decides for a node.
+// What a NodeConfig may say of Exclusivity. The default is ExclusivityAuto.
+const (
+	ExclusivityAuto        = "auto"        // the first of those below that the node has
+	ExclusivityKernel      = "kernel"      // cpuset partitions
+	ExclusivityCooperative = "cooperative" // the container runtime, over NRI
+	ExclusivityNone        = "none"        // nobody
+)
+
+// NodeConfig is what the operator decides for nodes. It is a file that the daemon
+// reads when it starts.
 type NodeConfig struct {
 	metav1.TypeMeta `json:",inline"`
+	NodeSettings    `json:",inline"`
 
-	// ReservedCPUs is the list of CPUs that no claim gets, such as 0-1,8. If
-	// it is empty, the driver reserves as if there were no file.
+	// Profiles are what holds for some nodes instead: of all profiles whose labels
+	// a node has, each field that one names. The last one that names a field holds.
+	// The daemon reads the labels when it starts.
+	//
+	//	profiles: [{nodeSelector: {pool: batch}, reservedCPUs: 0-3}]
+	Profiles []NodeProfile `json:"profiles,omitempty"`
+}
+
+// NodeSettings are the fields of a NodeConfig that a profile may have as well.
+type NodeSettings struct {
+	// ReservedCPUs is the list of CPUs that no claim gets. Without it they are the
+	// kubelet's reservedSystemCPUs, else the first core.
+	//
+	//	reservedCPUs: 0-1,8-9
 	ReservedCPUs string `json:"reservedCPUs,omitempty"`
-	// ReservedMemory is the memory of each zone that no claim gets, such as
-	// 256Mi; 0 ≤ ReservedMemory.
+	// ReservedMemory is the memory of each zone that no claim gets, 0 or more.
+	//
+	//	reservedMemory: 256Mi
 	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
+	// Exclusivity is who keeps others off the CPUs of claims. A daemon that cannot
+	// have what is asked for does not start.
+	//
+	//	exclusivity: kernel
+	Exclusivity string `json:"exclusivity,omitempty"`
+}
+
+// NodeProfile is settings of the nodes that have labels.
+type NodeProfile struct {
+	// NodeSelector is the labels that a node has to have, all of them, one at least.
+	//
+	//	nodeSelector: {pool: batch, size: large}
+	NodeSelector map[string]string `json:"nodeSelector"`
+	NodeSettings `json:",inline"`
 }
 
 // nodeConfigs names all fields there are.
 func nodeConfigs() schema {
-	return schema{NodeConfigKind, "apiVersion, kind, reservedCPUs, reservedMemory"}
+	const settings = "reservedCPUs, reservedMemory, exclusivity"
+	return schema{
+		kind:   NodeConfigKind,
+		fields: "apiVersion, kind, " + settings + ", profiles",
+		below:  "nodeSelector, " + settings,
+	}
+}
+
+// For is what holds for a node with these labels.
+func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
+	settings := c.NodeSettings
+	for _, profile := range c.Profiles {
+		if labels.SelectorFromSet(profile.NodeSelector).Matches(labels.Set(nodeLabels)) {
+			settings.ReservedCPUs = cmp.Or(profile.ReservedCPUs, settings.ReservedCPUs)
+			settings.ReservedMemory = cmp.Or(profile.ReservedMemory, settings.ReservedMemory)
+			settings.Exclusivity = cmp.Or(profile.Exclusivity, settings.Exclusivity)
+		}
+	}
+	return settings
 }
 
 // ReservedMemoryBytes is ReservedMemory, or 0 without it.
-func (c NodeConfig) ReservedMemoryBytes() uint64 {
-	if c.ReservedMemory == nil {
+func (s NodeSettings) ReservedMemoryBytes() uint64 {
+	if s.ReservedMemory == nil {
 		return 0
 	}
-	return uint64(c.ReservedMemory.Value())
+	return uint64(s.ReservedMemory.Value())
 }
 
 // DecodeNodeConfig reads a file that holds one NodeConfig, in YAML or JSON.
@@ -62,11 +123,43 @@ func DecodeNodeConfig(text []byte) (NodeConfig, error) {
 }
 
 func (c NodeConfig) validate() error {
-	if _, err := cpuset.Parse(c.ReservedCPUs); err != nil {
+	if err := c.NodeSettings.validate(); err != nil {
+		return err
+	}
+	for i, profile := range c.Profiles {
+		if err := cmp.Or(profile.validateSelector(), profile.NodeSettings.validate()); err != nil {
+			return fmt.Errorf("profiles[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (s NodeSettings) validate() error {
+	if _, err := cpuset.Parse(s.ReservedCPUs); err != nil {
 		return fmt.Errorf("reservedCPUs: %w; want a list such as 0-1,8", err)
 	}
-	if c.ReservedMemory != nil && c.ReservedMemory.Sign() < 0 {
-		return fmt.Errorf("reservedMemory: %s, %s", c.ReservedMemory, wantMemory)
+	if s.ReservedMemory != nil && s.ReservedMemory.Sign() < 0 {
+		return fmt.Errorf("reservedMemory: %s, %s", s.ReservedMemory, wantMemory)
+	}
+	modes := []string{ExclusivityAuto, ExclusivityKernel, ExclusivityCooperative, ExclusivityNone}
+	if s.Exclusivity != "" && !slices.Contains(modes, s.Exclusivity) {
+		return fmt.Errorf("exclusivity: %q, allowed are %s", s.Exclusivity, strings.Join(modes, ", "))
+	}
+	return nil
+}
+
+// validateSelector refuses what no node has, or all have.
+func (p NodeProfile) validateSelector() error {
+	if len(p.NodeSelector) == 0 {
+		return errors.New("nodeSelector: want at least one label")
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.NodeSelector)) {
+		if problems := content.IsLabelKey(key); len(problems) > 0 {
+			return fmt.Errorf("nodeSelector: key %q: %s", key, problems[0])
+		}
+		if problems := content.IsLabelValue(p.NodeSelector[key]); len(problems) > 0 {
+			return fmt.Errorf("nodeSelector[%s]: %q: %s", key, p.NodeSelector[key], problems[0])
+		}
 	}
 	return nil
 }

@@ -1,10 +1,14 @@
 package deviceclasses
 
 import (
+	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 )
+
+const nodeHead = "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n"
 
 const validNodeConfig = `# of the rack with the old firmware
 ---
@@ -29,24 +33,34 @@ func TestDecodeNodeConfig(t *testing.T) {
 }
 
 func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
-	const head = "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n"
+	const head, profile = nodeHead, nodeHead + "profiles: [{nodeSelector: {a: b}, "
 	for text, want := range map[string]string{
-		"":                           "the file is empty, want one NodeConfig",
-		"# nothing\n---\n# nothing":  "the file is empty",
-		head + "---\n" + head:        "several documents",
-		head + "a: [":                "yaml: line 3",
-		head + "a: b: c":             "yaml: ",
-		"- kind: NodeConfig":         "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, not array",
-		"kind: NodeConfig":           `apiVersion: "", allowed is dra.numa/v1alpha1`,
-		"apiVersion: v1\nkind: Pod":  `kind: "Pod", allowed is NodeConfig`,
-		"kind: Pod\nspec: {}":        `kind: "Pod", allowed is NodeConfig`,
-		head + "kind: NodeConfig":    `key "kind" already set`,
-		head + "reservedcpus: '0'":   `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory`,
-		head + "reservedCPUs: 0":     "reservedCPUs: want a string, not a number",
-		head + "reservedCPUs: 1-x":   `reservedCPUs: cpulist "1-x": id "x" is not a decimal number; want a list such as 0-1,8`,
-		head + "reservedMemory: lot": "reservedMemory: want a quantity of 0 or more, such as 256Mi",
-		head + "reservedMemory: []":  "reservedMemory: ",
-		head + "reservedMemory: -1":  "reservedMemory: -1, want a quantity of 0 or more",
+		"":                               "the file is empty, want one NodeConfig",
+		"# nothing\n---\n# nothing":      "the file is empty",
+		head + "---\n" + head:            "several documents",
+		head + "a: [":                    "yaml: line 3",
+		head + "a: b: c":                 "yaml: ",
+		"- kind: NodeConfig":             "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, profiles, not array",
+		"kind: NodeConfig":               `apiVersion: "", allowed is dra.numa/v1alpha1`,
+		"apiVersion: v1\nkind: Pod":      `kind: "Pod", allowed is NodeConfig`,
+		"kind: Pod\nspec: {}":            `kind: "Pod", allowed is NodeConfig`,
+		head + "kind: NodeConfig":        `key "kind" already set`,
+		head + "reservedcpus: '0'":       `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, profiles`,
+		head + "reservedCPUs: 0":         "reservedCPUs: want a string, not a number",
+		head + "reservedCPUs: 1-x":       `reservedCPUs: cpulist "1-x": id "x" is not a decimal number; want a list such as 0-1,8`,
+		head + "reservedMemory: lot":     "reservedMemory: want a quantity of 0 or more, such as 256Mi",
+		head + "reservedMemory: []":      "reservedMemory: ",
+		head + "reservedMemory: -1":      "reservedMemory: -1, want a quantity of 0 or more",
+		head + "exclusivity: all":        `exclusivity: "all", allowed are auto, kernel, cooperative, none`,
+		head + "exclusivity: true":       "exclusivity: want a string, not a bool",
+		head + "profiles: {}":            "profiles: want a list, not an object",
+		head + "profiles: [1]":           "profiles: want a mapping, not a number",
+		head + "profiles: [{}]":          "profiles[0].nodeSelector: want at least one label",
+		profile + "zone: 1}]":            `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, exclusivity`,
+		profile + "reservedCPUs: x}]":    `profiles[0].reservedCPUs: cpulist "x": id "x" is not a decimal number; want a list such as 0-1,8`,
+		profile + "reservedMemory: -1}]": "profiles[0].reservedMemory: -1, want a quantity",
+		profile + "exclusivity: kernel }, {nodeSelector: {a b: c}}]": `profiles[1].nodeSelector: key "a b": `,
+		profile + "exclusivity: kernel }, {nodeSelector: {a: '*'}}]": `profiles[1].nodeSelector[a]: "*": `,
 	} {
 		config, err := DecodeNodeConfig([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -61,14 +75,81 @@ func TestFieldsAreNamed(t *testing.T) {
 		nodeConfigs(): reflect.TypeFor[NodeConfig](),
 		zoneConfigs(): reflect.TypeFor[ZoneConfig](),
 	} {
-		names := []string{"apiVersion", "kind"}
-		for _, field := range reflect.VisibleFields(config) {
-			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && len(field.Index) == 1 {
-				names = append(names, name)
-			}
-		}
-		if got := strings.Join(names, ", "); got != kind.fields || config.Name() != kind.kind {
+		if got := "apiVersion, kind, " + fieldNames(config); got != kind.fields || config.Name() != kind.kind {
 			t.Errorf("allowed in a %s are %s, the type %s has %s", kind.kind, kind.fields, config.Name(), got)
 		}
 	}
+	if got := fieldNames(reflect.TypeFor[NodeProfile]()); got != nodeConfigs().below {
+		t.Errorf("allowed in a profile are %s, the type has %s", nodeConfigs().below, got)
+	}
+}
+
+// fieldNames are those of a type beside its TypeMeta.
+func fieldNames(config reflect.Type) string {
+	var names []string
+	for _, field := range reflect.VisibleFields(config) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" && name != "kind" && name != "apiVersion" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func TestProfilesHoldForNodesWithTheirLabels(t *testing.T) {
+	config, err := DecodeNodeConfig([]byte(nodeHead + `
+reservedCPUs: "0"
+reservedMemory: 1Gi
+profiles:
+- nodeSelector: {pool: batch}
+  reservedCPUs: 0-1
+- nodeSelector: {pool: batch, size: large}
+  reservedMemory: "0"
+  exclusivity: kernel
+- nodeSelector: {size: large}
+  reservedCPUs: 0-3
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for labels, want := range map[string]string{
+		"":                        "0 1073741824 ",
+		"pool=web":                "0 1073741824 ",
+		"pool=batch":              "0-1 1073741824 ",
+		"size=large":              "0-3 1073741824 ",
+		"pool=batch,size=large,x": "0-3 0 kernel",
+	} {
+		node := map[string]string{}
+		for label := range strings.SplitSeq(labels, ",") {
+			key, value, _ := strings.Cut(label, "=")
+			node[key] = value
+		}
+		settings := config.For(node)
+		if got := fmt.Sprintf("%s %d %s", settings.ReservedCPUs, settings.ReservedMemoryBytes(), settings.Exclusivity); got != want {
+			t.Errorf("node with %q: %q, want %q", labels, got, want)
+		}
+	}
+}
+
+func FuzzDecodeNodeConfig(f *testing.F) {
+	f.Add([]byte(validNodeConfig))
+	f.Add([]byte(nodeHead + "profiles: [{nodeSelector: {a: b}, exclusivity: auto, reservedMemory: 5e-3}]"))
+	f.Add([]byte("{a: &a [*a]}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		config, err := DecodeNodeConfig(text)
+		if err != nil {
+			if !reflect.DeepEqual(config, NodeConfig{}) || strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("%q: %+v, %q", text, config, err)
+			}
+			return
+		}
+		again, err := json.Marshal(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeNodeConfig(again)
+		if err != nil || config.For(nil).ReservedMemoryBytes() != got.For(nil).ReservedMemoryBytes() || len(got.Profiles) != len(config.Profiles) {
+			t.Errorf("decode(%s) = %+v, %v, want %+v", again, got, err, config)
+		}
+	})
 }

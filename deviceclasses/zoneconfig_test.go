@@ -13,6 +13,7 @@ func TestDecodeZoneConfig(t *testing.T) {
 		``: {},
 		`, "partition": "isolated", "mixed": true, "memoryPolicy": "weighted-interleave"`: {Partition: PartitionIsolated, Mixed: true, MemoryPolicy: MemoryWeightedInterleave},
 		`, "partition": "none", "mixed": false`:                                           {Partition: PartitionNone},
+		`, "cores": "one-thread-per-core", "l3": "require", "placement": "distribute"`:    {Cores: CoresOneThreadPerCore, L3: L3Require, Placement: PlacementDistribute},
 	} {
 		want.APIVersion, want.Kind = APIVersion, ZoneConfigKind
 		if got, err := DecodeZoneConfig([]byte(zoneHead + fields + "}")); err != nil || got != want {
@@ -38,13 +39,13 @@ func TestNonsenseInAZoneConfigIsOneLine(t *testing.T) {
 		"":               "unexpected end of JSON input",
 		"{":              "unexpected end of JSON input",
 		"null":           `kind: "", allowed is ZoneConfig`,
-		"[]":             "want a mapping of apiVersion, kind, partition, mixed, memoryPolicy, not array",
-		`"x"`:            "want a mapping of apiVersion, kind, partition, mixed, memoryPolicy, not string",
+		"[]":             "want a mapping of apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, not array",
+		`"x"`:            "want a mapping of apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, not string",
 		"kind: x":        "invalid character 'k'",
 		zoneHead + "} {": "invalid character '{' after top-level value",
 		`{"apiVersion": "dra.numa/v1alpha1", "kind": "NodeConfig"}`: `kind: "NodeConfig", allowed is ZoneConfig`,
 		`{"apiVersion": "dra.numa/v1", "kind": "ZoneConfig"}`:       `apiVersion: "dra.numa/v1", allowed is dra.numa/v1alpha1`,
-		zoneHead + `, "Mixed": true}`:                               `unknown field "Mixed", allowed are apiVersion, kind, partition, mixed, memoryPolicy`,
+		zoneHead + `, "Mixed": true}`:                               `unknown field "Mixed", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy`,
 		zoneHead + `, "a\nb": true}`:                                `unknown field "a\nb", allowed are`,
 		zoneHead + `, "mixed": true, "mixed": true}`:                `duplicate field "mixed"`,
 		zoneHead + `, "mixed": "yes"}`:                              "mixed: want a bool, not a string",
@@ -61,6 +62,7 @@ func TestNonsenseInAZoneConfigIsOneLine(t *testing.T) {
 
 func FuzzDecodeZoneConfig(f *testing.F) {
 	f.Add([]byte(zoneHead + `, "partition": "isolated", "mixed": true, "memoryPolicy": "bind"}`))
+	f.Add([]byte(zoneHead + `, "cores": "thread", "l3": "prefer", "placement": "spread"}`))
 	f.Add([]byte(zoneHead + `, "mixed": null, "cores": {}}`))
 	f.Add([]byte(`{"kind": "\u2028"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

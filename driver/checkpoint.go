@@ -19,11 +19,12 @@ import (
 const CheckpointName = "checkpoint.json"
 
 // Versions of the checkpoint. Version 2 added order and all of a Share behind its
-// cpus; the next may add more to a Share (devices, cache, frequency), left out
-// where empty, so that one set of types reads all versions.
+// cpus, version 3 idleCPUs; the next may add more to a Share (devices, cache,
+// frequency), left out where empty, so that one set of types reads all versions.
 const (
 	checkpointV1      = 1
-	checkpointVersion = 2
+	checkpointV2      = 2
+	checkpointVersion = 3
 )
 
 // ErrDamaged says that the record of the node's grants cannot be trusted: torn,
@@ -149,10 +150,8 @@ func DecodeCheckpoint(data []byte) (Checkpoint, error) {
 	if !bytes.Equal(encodeCheckpoint(decoded), data) || decoded.Version < checkpointV1 {
 		return Checkpoint{}, damaged(errors.New("not as dra-numa writes it"))
 	}
-	if decoded.Version == checkpointV1 {
-		if err := decoded.upgrade(); err != nil {
-			return Checkpoint{}, damaged(err)
-		}
+	if err := decoded.upgrade(); err != nil {
+		return Checkpoint{}, damaged(err)
 	}
 	if err := decoded.validateEach(); err != nil {
 		return Checkpoint{}, damaged(err)
@@ -160,20 +159,37 @@ func DecodeCheckpoint(data []byte) (Checkpoint, error) {
 	return decoded, nil
 }
 
-// upgrade adds what version 1 did not record. Who came first is not known; what
-// a claim holds beside CPUs is filled in when its allocation is seen again.
+// upgrade makes what an older version recorded that of the newest.
 func (c *Checkpoint) upgrade() error {
 	for i := range c.Grants {
 		grant := &c.Grants[i]
-		newer := func(s Share) bool {
-			old := Share{Request: s.Request, Device: s.Device, ShareID: s.ShareID, Zone: s.Zone, CPUs: s.CPUs}
-			return !s.equal(old)
+		var err error
+		switch c.Version {
+		case checkpointV1:
+			err = grant.upgradeV1(i)
+		case checkpointV2:
+			if slices.ContainsFunc(grant.Shares, func(s Share) bool { return !s.IdleCPUs.IsEmpty() }) {
+				err = errors.New("version 2 has a field of version 3")
+			}
 		}
-		if grant.Order != 0 || slices.ContainsFunc(grant.Shares, newer) {
-			return fmt.Errorf("version 1 has a field of version 2 in claim %s", grant.UID)
+		if err != nil {
+			return fmt.Errorf("%w in claim %s", err, grant.UID)
 		}
-		grant.Order = uint64(i) + 1
 	}
+	return nil
+}
+
+// upgradeV1 adds what version 1 did not record. Who came first is not known; what
+// a claim holds beside CPUs is filled in when its allocation is seen again.
+func (g *Grant) upgradeV1(position int) error {
+	newer := func(s Share) bool {
+		old := Share{Request: s.Request, Device: s.Device, ShareID: s.ShareID, Zone: s.Zone, CPUs: s.CPUs}
+		return !s.equal(old)
+	}
+	if g.Order != 0 || slices.ContainsFunc(g.Shares, newer) {
+		return errors.New("version 1 has a field of version 2")
+	}
+	g.Order = uint64(position) + 1
 	return nil
 }
 

@@ -24,6 +24,7 @@ func sampleCheckpoint() Checkpoint {
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Shares: []Share{
 			{
 				Request: "main/sub", Device: "numa-1", Zone: 1, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30,
+				IdleCPUs:  cpuset.New(5),
 				Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind",
 			},
 			{Request: "memory", Device: "numa-2", Zone: 2, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}},
@@ -32,6 +33,14 @@ func sampleCheckpoint() Checkpoint {
 			{Request: "r", Device: "numa-0", ShareID: "s", CPUs: cpuset.New(2, 3)},
 		}},
 	}}
+}
+
+// sampleV2 is what version 2 could record of it.
+func sampleV2() Checkpoint {
+	sample := sampleCheckpoint()
+	sample.Version = checkpointV2
+	sample.Grants[0].Shares[0].IdleCPUs = cpuset.Set{}
+	return sample
 }
 
 // sampleV1 is what version 1 could record of it.
@@ -56,7 +65,7 @@ func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointVersion: sampleCheckpoint()}
+	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointVersion: sampleCheckpoint()}
 	for version := checkpointV1; version <= checkpointVersion; version++ {
 		data, err := os.ReadFile(golden(version))
 		if err != nil {
@@ -88,7 +97,7 @@ func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 	strange.BootID = "a\"b\\c\n<&>\u2028\x7f\xff\u00e9"
 	full := Checkpoint{}
 	fill(reflect.ValueOf(&full).Elem())
-	for _, c := range []Checkpoint{full, sampleCheckpoint(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
+	for _, c := range []Checkpoint{full, sampleCheckpoint(), sampleV2(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
 		state, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +180,7 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 	want := sampleCheckpoint() // of claim b nothing is known beside its CPUs
 	want.Grants[0].Order, want.Grants[1].Order = 1, 2
 	of := &want.Grants[0].Shares[0] // why is lost for good; there was one way to use CPUs
-	of.Why, of.Partition, of.Scope, of.Mixed, of.SharedCPUs, of.MemoryPolicy = "", "root", "", false, cpuset.Set{}, ""
+	of.IdleCPUs, of.Why, of.Partition, of.Scope, of.Mixed, of.SharedCPUs, of.MemoryPolicy = cpuset.Set{}, "", "root", "", false, cpuset.Set{}, ""
 	if got := (Checkpoint{checkpointVersion, "boot-1", driver.grants}); !reflect.DeepEqual(got, want) {
 		t.Errorf("grants %+v, want %+v", got, want)
 	}
@@ -272,8 +281,12 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"spaces":             {`"zone":0`, `"zone": 0`, "not as dra-numa writes it"},
 		"no order":           {`"order":1,`, ``, "claim uid-b has no order"},
 		"one CPU twice":      {`"zone":2,"cpus":""`, `"zone":2,"cpus":"5"`, "cpus 5 are in two shares of claim uid-a"},
-		"new field in old":   {`"version":2`, `"version":1`, "version 1 has a field of version 2"},
-		"version 0":          {`"version":2`, `"version":0`, "not as dra-numa writes it"},
+		"new field in old":   {`"version":3`, `"version":1`, "version 1 has a field of version 2 in claim uid-a"},
+		"newer field in old": {`"version":3`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
+		"others' idle CPUs":  {`"idleCPUs":"5"`, `"idleCPUs":"6"`, "idleCPUs: 6, allowed are some of cpus 4-5"},
+		"all CPUs idle":      {`"idleCPUs":"5"`, `"idleCPUs":"4-5"`, "idleCPUs: 4-5, allowed are some of cpus 4-5"},
+		"no idle CPUs":       {`"idleCPUs":"5"`, `"idleCPUs":""`, "not as dra-numa writes it"},
+		"version 0":          {`"version":3`, `"version":0`, "not as dra-numa writes it"},
 		"no hugepages":       {`"1Gi":1073741824`, `"1Gi":-1`, "cannot unmarshal"},
 		"CPU out of bounds":  {`"4-5"`, `"4-8192"`, "above 8191"},
 		"unknown partition":  {`"partition":"isolated"`, `"partition":"member"`, `partition: "member", allowed are root, isolated, none`},
@@ -295,12 +308,12 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 }
 
 func TestOpenRefusesUnusableCheckpoint(t *testing.T) {
-	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":2`), []byte(`"version":3`), 1)
+	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":3`), []byte(`"version":4`), 1)
 	for name, row := range map[string]struct {
 		data []byte
 		want string
 	}{
-		"newer":   {newer, "version 3, newest known is 2; install the newer dra-numa"},
+		"newer":   {newer, "version 4, newest known is 3; install the newer dra-numa"},
 		"empty":   {nil, "drain the node, delete the file"},
 		"corrupt": {bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte("4-5"), []byte("4-6"), 1), "checksum"},
 	} {

@@ -67,13 +67,17 @@ func Devices(machine numa.Machine, config Config, faults ZoneFaults) []resourcea
 		if len(capacity) == 0 || zone.Kind == numa.GPUZone {
 			continue // nothing a claim could hold, or memory that comes with its GPU
 		}
-		devices = append(devices, resourceapi.Device{
+		device := resourceapi.Device{
 			Name:                     deviceName(zone.ID),
 			Attributes:               zoneAttributes(machine, zone, config),
 			Capacity:                 capacity,
 			AllowMultipleAllocations: ptr.To(true),
 			Taints:                   faults.taints(zone.ID),
-		})
+		}
+		if config.NodeAllocatable {
+			device = withAllocatable(device)
+		}
+		devices = append(devices, device)
 	}
 	return devices
 }

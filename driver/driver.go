@@ -32,6 +32,7 @@ type Config struct {
 	ReservedMemoryBytes uint64      // memory of each zone no claim gets
 	Exclusivity         Exclusivity // how a claim's CPUs are kept from others
 	HookPath            string      // numa-pin on the host
+	NodeAllocatable     bool        // the scheduler counts claims in the node's allocatable, if it is told how
 }
 
 // Exclusivity says who keeps other tasks off the CPUs of a claim.

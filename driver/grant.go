@@ -2,7 +2,6 @@ package driver
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
 // Grant is what one claim holds, as it is in the checkpoint.
@@ -75,19 +73,6 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 		}
 	}
 	return grant, nil
-}
-
-func (d *Driver) choose(wish wish, free cpuset.Set) (Share, error) {
-	share := Share{Request: wish.request, Device: wish.device, ShareID: wish.shareUID(), Zone: wish.zone}
-	if wish.cpus == 0 {
-		return share.configured(wish.config).completed(wish), nil
-	}
-	choice, err := d.picker.Pick(free, pick.Request{CPUs: wish.cpus, Zones: []int{wish.zone}})
-	if errors.Is(err, pick.ErrNotEnough) {
-		return Share{}, d.namingBlocked(err, wish.zone)
-	}
-	share.CPUs, share.Why = choice.CPUs, choice.Why.String()
-	return share.configured(wish.config).completed(wish), err
 }
 
 // free is every CPU that a claim may still get.

@@ -48,8 +48,8 @@ func TestRandomOperationsAndKills(t *testing.T) {
 	if w.kills != wantKills || w.shortages < 20 || w.orphans < 10 || w.insideWrites < 20 {
 		t.Errorf("%d kills, %d inside of writes, %d shortages, %d orphans: not much of a test", w.kills, w.insideWrites, w.shortages, w.orphans)
 	}
-	if w.degraded < 10 || w.offline < 20 || w.mixed < 20 {
-		t.Errorf("%d neighbours lost a partition, %d grants a CPU, %d are mixed: not much of a test", w.degraded, w.offline, w.mixed)
+	if w.degraded < 10 || w.offline < 20 || w.mixed < 20 || w.idle < 20 {
+		t.Errorf("%d neighbours lost a partition, %d grants a CPU, %d are mixed, %d leave CPUs idle: not much of a test", w.degraded, w.offline, w.mixed, w.idle)
 	}
 	w.plug(cpuset.Set{})
 	for uid := range w.claims {
@@ -77,7 +77,7 @@ type world struct {
 
 	killing                                 bool // in this operation
 	kills, insideWrites, shortages, orphans int
-	degraded, offline, mixed                int
+	degraded, offline, mixed, idle          int
 }
 
 func newWorld(t *testing.T) *world {
@@ -185,7 +185,7 @@ func (w *world) compare(uid types.UID, before grantList) {
 }
 
 func (w *world) configs() (configs []resourceapi.DeviceAllocationConfiguration) {
-	for _, fields := range []string{`"mixed": true`, `"partition": "isolated"`, `"memoryPolicy": "bind"`} {
+	for _, fields := range []string{`"mixed": true`, `"partition": "isolated"`, `"memoryPolicy": "bind"`, `"cores": "one-thread-per-core"`, `"cores": "thread", "l3": "prefer"`, `"placement": "spread"`} {
 		if w.random.IntN(4) == 0 {
 			configs = append(configs, fromClaim(fields, []string{"r0", "r1"}[:w.random.IntN(3)]...))
 		}
@@ -221,6 +221,9 @@ func (w *world) prepare(uid types.UID) {
 	grant := next.Grant
 	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return s.Mixed }) {
 		w.mixed++
+	}
+	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return !s.IdleCPUs.IsEmpty() }) {
+		w.idle++
 	}
 	if !grant.fulfils(wishes) || had && before.fulfils(wishes) && before.cpus() != grant.cpus() {
 		w.t.Errorf("%s planned for %v, recorded is %s", grant, wishes, before)

@@ -28,6 +28,10 @@ type Share struct {
 	CPUs    cpuset.Set `json:"cpus"`          // empty: memory only
 	Why     string     `json:"why,omitempty"` // these CPUs, in one line
 
+	// IdleCPUs are those of CPUs that containers keep idle: they are siblings of
+	// the others. IdleCPUs ⊂ CPUs.
+	IdleCPUs cpuset.Set `json:"idleCPUs,omitzero"`
+
 	Partition    string     `json:"partition,omitempty"`    // the kind that is wanted for the CPUs: root, isolated or none; "" in old data is root
 	Scope        string     `json:"scope,omitempty"`        // who becomes it: "" is a container, else pod or shared
 	Mixed        bool       `json:"mixed,omitempty"`        // containers run on the shared pool as well
@@ -47,6 +51,9 @@ const (
 
 // Mems is the NUMA nodes of the share's memory.
 func (s Share) Mems() cpuset.Set { return cpuset.New(s.Zone) }
+
+// RunCPUs is where the share's containers are to run.
+func (s Share) RunCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
 
 // KernelExclusive reports whether a partition is made for the CPUs, where the
 // node's kernel has those.
@@ -69,7 +76,8 @@ func (s Share) Attributes() map[string]resourceapi.DeviceAttribute {
 	add("mems", s.Mems().String())
 	add("memoryPolicy", s.MemoryPolicy)
 	if !s.CPUs.IsEmpty() {
-		add("cpus", s.CPUs.String())
+		add("cpus", s.RunCPUs().String())
+		add("idleCPUs", s.IdleCPUs.String())
 		add("sharedCPUs", s.SharedCPUs.String())
 		add("partition", s.cdiPartition())
 		add("scope", cmp.Or(s.Scope, cdi.ScopeContainer))
@@ -108,7 +116,7 @@ func (s Share) cdiPartition() string {
 
 func (s Share) cdiShare() cdi.Share {
 	share := cdi.Share{
-		Request: s.Request, Device: s.Device, CPUs: s.CPUs, Mems: s.Mems(),
+		Request: s.Request, Device: s.Device, CPUs: s.CPUs, IdleCPUs: s.IdleCPUs, Mems: s.Mems(),
 		Partition: s.cdiPartition(), Scope: cdi.ScopeContainer, Mixed: s.Mixed, SharedCPUs: s.SharedCPUs,
 	}
 	if s.Scope == ScopePod {
@@ -126,12 +134,15 @@ func (s *Share) validate() error {
 	if allowed := []string{ScopePod, ScopeShared}; s.Scope != ScopeContainer && !slices.Contains(allowed, s.Scope) {
 		return fmt.Errorf("scope: %q, allowed are %s", s.Scope, strings.Join(allowed, ", "))
 	}
+	if !s.IdleCPUs.IsEmpty() && (!s.IdleCPUs.IsSubsetOf(s.CPUs) || s.IdleCPUs == s.CPUs) {
+		return fmt.Errorf("idleCPUs: %s, allowed are some of cpus %s", s.IdleCPUs, s.CPUs)
+	}
 	return nil
 }
 
 func (s Share) equal(other Share) bool {
 	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Zone == other.Zone &&
-		s.CPUs == other.CPUs && s.Why == other.Why && s.Partition == other.Partition && s.Scope == other.Scope &&
+		s.CPUs == other.CPUs && s.IdleCPUs == other.IdleCPUs && s.Why == other.Why && s.Partition == other.Partition && s.Scope == other.Scope &&
 		s.Mixed == other.Mixed && s.SharedCPUs == other.SharedCPUs && s.MemoryPolicy == other.MemoryPolicy &&
 		s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes)
 }

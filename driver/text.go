@@ -53,6 +53,9 @@ func (s *Share) appendText(text []byte) []byte {
 	if s.Why != "" {
 		text = appendString(append(text, `,"why":`...), s.Why)
 	}
+	if !s.IdleCPUs.IsEmpty() {
+		text = appendString(append(text, `,"idleCPUs":`...), s.IdleCPUs.String())
+	}
 	text = s.appendUse(text)
 	if s.MemoryBytes != 0 {
 		text = strconv.AppendUint(append(text, `,"memoryBytes":`...), s.MemoryBytes, 10)

@@ -49,7 +49,7 @@ func (d *Driver) Grants() []Grant {
 
 // Pinned is what claims give one container.
 type Pinned struct {
-	CPUs, Mems   cpuset.Set // of all shares; no CPUs: memory only
+	CPUs, Mems   cpuset.Set // of all shares, without what is to be idle unless a partition has it; no CPUs: memory only
 	Mixed        bool       // it runs on the Pool as well
 	MemoryPolicy string     // as in Share; that of the last share that has one
 	Claims       []string   // namespace/name, ascending, each once
@@ -61,7 +61,7 @@ func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 	for _, grant := range d.shown.Load().grants {
 		for _, share := range grant.Shares {
 			if slices.Contains(cdiDeviceIDs, cdi.DeviceID(string(grant.UID), share.Request, share.Device)) {
-				pinned.add(grant.name(), share)
+				pinned.add(grant.name(), share, d.config.Exclusivity)
 			}
 		}
 	}
@@ -70,8 +70,12 @@ func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 	return pinned, len(pinned.Claims) > 0
 }
 
-func (p *Pinned) add(claim string, share Share) {
-	p.CPUs = p.CPUs.Union(share.CPUs)
+func (p *Pinned) add(claim string, share Share, by Exclusivity) {
+	cpus := share.RunCPUs()
+	if by == ExclusivityKernel && share.KernelExclusive() {
+		cpus = share.CPUs // the cpuset is the partition, which keeps others off the idle ones
+	}
+	p.CPUs = p.CPUs.Union(cpus)
 	p.Mems = p.Mems.Union(share.Mems())
 	p.Mixed = p.Mixed || share.Mixed
 	if share.MemoryPolicy != "" {

@@ -17,7 +17,7 @@ import (
 // golden files of the driver: the second one has all there is.
 const (
 	oldCheckpoint = "../../driver/testdata/checkpoint-v1.json"
-	newCheckpoint = "../../driver/testdata/checkpoint-v2.json"
+	newCheckpoint = "../../driver/testdata/checkpoint-v3.json"
 )
 
 func runLines(t *testing.T, args ...string) (string, error) {
@@ -29,7 +29,7 @@ func runLines(t *testing.T, args ...string) (string, error) {
 
 func TestCheckpointVerify(t *testing.T) {
 	got, err := runLines(t, "verify", newCheckpoint)
-	if want := newCheckpoint + ": version 2, claims 2, boot boot-1\n"; err != nil || got != want {
+	if want := newCheckpoint + ": version 3, claims 2, boot boot-1\n"; err != nil || got != want {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
 	kubelet := t.TempDir()
@@ -68,7 +68,7 @@ func TestCheckpointVerify(t *testing.T) {
 }
 
 func TestCheckpointDump(t *testing.T) {
-	for path, want := range map[string]int{oldCheckpoint: 1, newCheckpoint: 2} {
+	for path, want := range map[string]int{oldCheckpoint: 1, newCheckpoint: 3} {
 		got, err := runLines(t, "dump", path)
 		var dump struct {
 			Version int

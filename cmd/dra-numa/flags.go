@@ -24,7 +24,9 @@ type options struct {
 	nodeName            string
 	kubeletRoot         string
 	cdiDir              string
+	configFile          string
 	reservedCPUs        string
+	reservedIn          string // where they are set
 	reservedMemory      string
 	reservedMemoryBytes uint64
 	kubeletConfig       string
@@ -40,11 +42,12 @@ type options struct {
 }
 
 func parseFlags(args []string, env func(string) string, stdout io.Writer) (options, error) {
-	var o options
+	o := options{reservedIn: "--reserved-cpus"}
 	flags := flag.NewFlagSet("dra-numa", flag.ContinueOnError)
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node; default $NODE_NAME")
 	kubeletRootFlag(flags, &o.kubeletRoot)
 	flags.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "`directory` where the container runtime looks for CDI specs")
+	flags.StringVar(&o.configFile, "config", "", "`file` with a NodeConfig, read once: reserved CPUs and memory, exclusivity, profiles by the node's labels; what it says is not to be a flag as well")
 	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8; default the kubelet's reservedSystemCPUs, else the first core")
 	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "memory of each zone that no claim gets, a `quantity` such as 256Mi; default 0")
 	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "the kubelet's configuration `file`, read for reservedSystemCPUs")
@@ -89,6 +92,9 @@ func (o *options) validate() error {
 	}
 	if o.exclusivityMode == string(driver.ExclusivityCooperative) && o.nriSocket == "" {
 		return cli.Usagef("--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty")
+	}
+	if o.probe && o.configFile != "" {
+		return cli.Usagef("--probe: it has no use for --config")
 	}
 	if o.reservedMemory == "" {
 		return nil

@@ -2,15 +2,20 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
 
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -94,6 +99,16 @@ func readBootID(root fs.FS) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
+// countsAllocatable asks the API server, once: without an answer claims are not
+// counted until the daemon starts again.
+func countsAllocatable(ctx context.Context, client kubernetes.Interface, nodeName string) bool {
+	counts, err := kubeletplugin.CountsAllocatable(ctx, client, nodeName)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Claims are not counted in the node's allocatable")
+	}
+	return counts
+}
+
 func readReserved(o options, machine numa.Machine) (cpuset.Set, error) {
 	var kubelet []byte
 	if o.kubeletConfig != "" {
@@ -104,7 +119,7 @@ func readReserved(o options, machine numa.Machine) (cpuset.Set, error) {
 	}
 	reserved, err := driver.Reserved(machine, o.reservedCPUs, kubelet)
 	if err != nil && o.reservedCPUs != "" {
-		return cpuset.Set{}, fmt.Errorf("--reserved-cpus: %w", err)
+		return cpuset.Set{}, fmt.Errorf("%s: %w", o.reservedIn, err)
 	}
 	return reserved, err
 }

@@ -30,6 +30,9 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	if err := cli.SetVerbosity(o.verbosity); err != nil {
 		return err
 	}
+	if o, err = o.withConfig(ctx); err != nil {
+		return err
+	}
 	n, err := readNode(o) // a flag that suits no machine must not end the daemon that runs
 	if err != nil {
 		return err
@@ -89,6 +92,7 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 	if err != nil {
 		return nil, err
 	}
+	n.config.NodeAllocatable = countsAllocatable(ctx, client, o.nodeName)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	options := kubeletplugin.Options{

@@ -11,31 +11,44 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// addConfig gives a command the flag for what the node's operator decides.
-func addConfig(command *cobra.Command, file *string) {
-	command.Flags().StringVar(file, "config", "", "`file` with the NodeConfig of the node (default: the first core is reserved, and no memory)")
+// nodeConfig is what the flags say of the node's operator.
+type nodeConfig struct {
+	file   string
+	labels map[string]string
+}
+
+// addTo gives a command the flags for what the node's operator decides.
+func (c *nodeConfig) addTo(command *cobra.Command) {
+	command.Flags().StringVar(&c.file, "config", "", "`file` with the NodeConfig of the node (default: the first core is reserved, and no memory)")
+	command.Flags().StringToStringVar(&c.labels, "node-labels", nil, "`key=value` pairs, the labels of the Node, which choose among the profiles of --config")
 	_ = command.MarkFlagFilename("config", "yaml", "yml", "json") // for a shell's completion; the flag is there
 }
 
-// readConfig is the driver's configuration for the machine; without a file, the
-// one it has without settings.
-func readConfig(file string, machine numa.Machine) (driver.Config, error) {
-	var node deviceclasses.NodeConfig
-	if file != "" {
-		text, err := os.ReadFile(file)
+// read is the driver's configuration for the machine; without a file, the one it
+// has without settings. Its exclusivity is empty if the machine decides.
+func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
+	var settings deviceclasses.NodeSettings
+	if c.file != "" {
+		text, err := os.ReadFile(c.file)
 		if err != nil {
 			return driver.Config{}, fmt.Errorf("--config: %w", err)
 		}
-		if node, err = deviceclasses.DecodeNodeConfig(text); err != nil {
-			return driver.Config{}, fmt.Errorf("--config %q: %w", file, err)
+		config, err := deviceclasses.DecodeNodeConfig(text)
+		if err != nil {
+			return driver.Config{}, fmt.Errorf("--config %q: %w", c.file, err)
 		}
+		settings = config.For(c.labels)
 	}
-	reserved, err := driver.Reserved(machine, node.ReservedCPUs, nil)
-	if err != nil && node.ReservedCPUs != "" {
-		return driver.Config{}, fmt.Errorf("--config %q: %w", file, err)
+	reserved, err := driver.Reserved(machine, settings.ReservedCPUs, nil)
+	if err != nil && settings.ReservedCPUs != "" {
+		return driver.Config{}, fmt.Errorf("--config %q: %w", c.file, err)
 	}
 	if err != nil {
 		return driver.Config{}, &failure{err}
 	}
-	return driver.Config{Reserved: reserved, ReservedMemoryBytes: node.ReservedMemoryBytes()}, nil
+	config := driver.Config{Reserved: reserved, ReservedMemoryBytes: settings.ReservedMemoryBytes()}
+	if settings.Exclusivity != deviceclasses.ExclusivityAuto {
+		config.Exclusivity = driver.Exclusivity(settings.Exclusivity)
+	}
+	return config, nil
 }

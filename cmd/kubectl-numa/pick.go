@@ -18,7 +18,7 @@ import (
 type picking struct {
 	cli
 	root   string
-	config string
+	config nodeConfig
 	cpus   int
 	zones  string
 	used   string
@@ -50,7 +50,7 @@ pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
 		RunE: func(*cobra.Command, []string) error { return p.run() },
 	}
 	addRoot(command, &p.root)
-	addConfig(command, &p.config)
+	p.config.addTo(command)
 	flags := command.Flags()
 	flags.IntVar(&p.cpus, "cpus", 0, "`number` of CPUs that the claim asks for; required")
 	flags.StringVar(&p.zones, "zone", "", "`list` of NUMA nodes that give the CPUs, such as 0 or 0,1 (default: the first that can)")
@@ -108,7 +108,7 @@ func (p *picking) run() error {
 	if err != nil {
 		return err
 	}
-	config, err := readConfig(p.config, machine)
+	config, err := p.config.read(machine)
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,10 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		{slices, "--node-name A_b", `--node-name "A_b": a lowercase RFC 1123 subdomain must consist of`},
 		{slices, "--exclusivity all", `invalid argument "all" for "--exclusivity" flag: allowed are kernel, none`},
 		{slices, "--config /no/such", "--config: open /no/such: no such file or directory"},
+		{
+			slices, "--exclusivity none --config " + file(t, "kind: NodeConfig\napiVersion: dra.numa/v1alpha1\nexclusivity: kernel"),
+			"exclusivity: set --exclusivity or this, not both",
+		},
 		{slices, "--config " + file(t, "kind: Pod"), `: kind: "Pod", allowed is NodeConfig`},
 		{
 			slices, "--config " + file(t, "kind: NodeConfig\napiVersion: dra.numa/v1alpha1\nreservedCPUs: 0-99"),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -18,7 +19,7 @@ type published struct {
 	cli
 	root        string
 	nodeName    string
-	config      string
+	config      nodeConfig
 	exclusivity *choice
 	output      *choice
 }
@@ -34,24 +35,25 @@ func (c cli) slicesCommand() *cobra.Command {
 		Short: "Print the ResourceSlices that the driver would publish for a machine",
 		Long: `Print the ResourceSlices that the driver would publish for a machine.
 
-The kernel's part in exclusivity cannot be probed from files, so a flag says it.`,
+The kernel's part in exclusivity cannot be probed from files, so a flag says it,
+unless the NodeConfig does.`,
 		Example: c.examples(`
 # this machine as the node worker-1
 slices --node-name worker-1
 # a copy of another one's sys and proc, with what its operator reserves
-slices --root /tmp/machine --node-name worker-1 --config node.yaml -o json`),
+slices --root /tmp/machine --node-name worker-1 --config node.yaml --node-labels pool=batch -o json`),
 		Args: c.flagsOnly,
-		RunE: func(*cobra.Command, []string) error { return p.run() },
+		RunE: func(command *cobra.Command, _ []string) error { return p.run(command.Flags().Changed("exclusivity")) },
 	}
 	addRoot(command, &p.root)
-	addConfig(command, &p.config)
+	p.config.addTo(command)
 	command.Flags().StringVar(&p.nodeName, "node-name", "", "`name` of the Node whose machine it is; required")
 	p.exclusivity.addTo(command, "exclusivity", "", "who keeps other tasks off the CPUs of a claim on that node")
 	p.output.addTo(command, "output", "o", "how to print them")
 	return command
 }
 
-func (p *published) run() error {
+func (p *published) run(exclusivityGiven bool) error {
 	if p.nodeName == "" {
 		return fmt.Errorf("node name is missing: set --node-name")
 	}
@@ -62,11 +64,14 @@ func (p *published) run() error {
 	if err != nil {
 		return err
 	}
-	config, err := readConfig(p.config, machine)
+	config, err := p.config.read(machine)
 	if err != nil {
 		return err
 	}
-	config.Exclusivity = driver.Exclusivity(p.exclusivity.value)
+	if config.Exclusivity != "" && exclusivityGiven {
+		return fmt.Errorf("--config %q: exclusivity: set --exclusivity or this, not both", p.config.file)
+	}
+	config.Exclusivity = cmp.Or(config.Exclusivity, driver.Exclusivity(p.exclusivity.value))
 	list := resourceSlices(p.nodeName, driver.Devices(machine, config, nil))
 	if err := p.write(list); err != nil {
 		return &failure{fmt.Errorf("write slices: %w", err)}

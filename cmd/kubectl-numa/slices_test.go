@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -63,6 +64,23 @@ func TestSlicesAreWhatTheDriverPublishes(t *testing.T) {
 	var same resourceapi.ResourceSlice
 	if err := json.Unmarshal([]byte(mustCall(t, append(args[:5:5], "-o", "json")...)), &same); err != nil || !cmp.Equal(slice, same) {
 		t.Errorf("json is of another slice: %v\n%s", err, cmp.Diff(slice, same))
+	}
+}
+
+// TestSlicesOfAProfile has the labels choose what is reserved and exclusive.
+func TestSlicesOfAProfile(t *testing.T) {
+	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nexclusivity: auto\nprofiles:\n"+
+		"- {nodeSelector: {pool: batch}, reservedCPUs: 0-3, exclusivity: cooperative}\n")
+	args := []string{"slices", "--root", folder(t, "rig"), "--node-name", "node-1", "--config", config}
+	for labels, want := range map[string]string{"pool=web": "2 kernel", "pool=batch,size=large": "0 cooperative"} {
+		var slice resourceapi.ResourceSlice
+		if err := yaml.UnmarshalStrict([]byte(mustCall(t, append(args, "--node-labels", labels)...)), &slice); err != nil {
+			t.Fatal(err)
+		}
+		cpu, device := slice.Spec.Devices[0].Capacity["cpu"].Value, slice.Spec.Devices[0]
+		if got := fmt.Sprintf("%d %s", cpu.Value(), *device.Attributes["dra.numa/exclusivity"].StringValue); device.Name != "numa-0" || got != want {
+			t.Errorf("%s with labels %s: %s, want numa-0 with %s", device.Name, labels, got, want)
+		}
 	}
 }
 

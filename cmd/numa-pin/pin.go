@@ -18,6 +18,7 @@ const stateBytes = 1 << 20
 type config struct {
 	claim         pin.Claim
 	scope         pin.Scope
+	idle          cpuset.Set // of the claim's CPUs, where the container is not to run
 	lock, records string
 }
 
@@ -38,6 +39,12 @@ func runPin(args []string, host host, streams streams) error {
 	if err := pinLocked(config, host, container); err != nil {
 		return config.errorf("container "+container, err)
 	}
+	if config.idle.IsEmpty() {
+		return nil
+	}
+	if err := keepIdle(host, state.PID, container, config.idle); err != nil {
+		return config.errorf("container "+container, fmt.Errorf("keep cpus %s idle: %w", config.idle, err))
+	}
 	return nil
 }
 
@@ -49,6 +56,7 @@ func parsePin(args []string, out io.Writer) (c config, help bool, err error) {
 	flags.StringVar(&c.records, "records", defaultRecords, "")
 	setFlag(flags, "cpus", &c.claim.CPUs)
 	setFlag(flags, "mems", &c.claim.Mems)
+	setFlag(flags, "idle", &c.idle)
 	c.claim.Partition = pin.PartitionRoot
 	flags.Func("partition", "", func(name string) (err error) {
 		c.claim.Partition, err = pin.ParsePartition(name)
@@ -69,6 +77,8 @@ func parsePin(args []string, out io.Writer) (c config, help bool, err error) {
 		return c, false, usageError{"no --claim", pinUsage}
 	case c.claim.CPUs.IsEmpty() && c.claim.Mems.IsEmpty():
 		return c, false, usageError{"neither --cpus nor --mems", pinUsage}
+	case !c.idle.IsEmpty() && (c.idle == c.claim.CPUs || !c.idle.IsSubsetOf(c.claim.CPUs)):
+		return c, false, usageError{fmt.Sprintf("--idle=%s is not some of --cpus", c.idle), pinUsage}
 	}
 	return c, false, nil
 }

@@ -176,6 +176,8 @@ func TestPinSaysInOneLineWhyNot(t *testing.T) {
 		{"bad scope", ociState, `scope "shared": want one of container, pod`, []string{"--cpus=1", "--scope=shared"}, 2},
 		{"nothing to do", ociState, `neither --cpus nor --mems; want numa-pin pin --uid=`, nil, 2},
 		{"no uid", ociState, `no --uid`, []string{"--cpus=1", "--uid="}, 2},
+		{"idle ones of others", ociState, `--idle=3 is not some of --cpus`, []string{"--cpus=1,2", "--idle=3"}, 2},
+		{"all idle", ociState, `--idle=1-2 is not some of --cpus`, []string{"--cpus=1,2", "--idle=1-2"}, 2},
 		{"unknown flag", ociState, `-x; want numa-pin pin`, []string{"-x"}, 2},
 		{"argument", ociState, `argument "x"`, []string{"--cpus=1", "x"}, 2},
 		{"no claim", ociState, `no --claim`, []string{"--cpus=1", "--claim="}, 2},

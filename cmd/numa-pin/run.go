@@ -14,7 +14,7 @@ import (
 
 const (
 	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME --cpus=LIST --mems=LIST --partition=root|isolated|none" +
-		" [--scope=container|pod] [--lock=FILE] [--records=DIR]"
+		" [--scope=container|pod] [--idle=LIST] [--lock=FILE] [--records=DIR]"
 	keepUsage = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR]"
 
 	defaultLock    = "/run/dra.numa/lock"

@@ -26,6 +26,9 @@ func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 		findings = append(findings, checkParameters(fmt.Sprintf("spec.config[%d]", i), config.DeviceConfiguration)...)
 	}
 	findings = append(findings, l.guards("spec.selectors", nil, class.Spec.Selectors)...)
+	if class.Spec.ExtendedResourceName != nil && books.OfZones(class, nil) {
+		findings = append(findings, warn(ExtendedZones, "spec.extendedResourceName", "a pod that asks for 1 gets a share of a zone with no CPUs and no memory: have it use a claim"))
+	}
 	return findings
 }
 
@@ -50,13 +53,18 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 	return append(findings, l.texts(devices, asks)...)
 }
 
-// checkParameters refuses what the driver would refuse.
+// checkParameters refuses what the driver would refuse, and warns of what it
+// refuses on some nodes.
 func checkParameters(field string, config resourceapi.DeviceConfiguration) []Finding {
 	if config.Opaque == nil || config.Opaque.Driver != driverName {
 		return nil
 	}
-	if _, err := deviceclasses.DecodeZoneConfig(config.Opaque.Parameters.Raw); err != nil {
+	zone, err := deviceclasses.DecodeZoneConfig(config.Opaque.Parameters.Raw)
+	switch {
+	case err != nil:
 		return []Finding{{InvalidParameters, Error, field + ".opaque.parameters", err.Error()}}
+	case zone.L3 == deviceclasses.L3Require:
+		return []Finding{warn(RequiredL3Waits, field+".opaque.parameters", "l3: the scheduler does not see caches, the pod would wait on a node where no single one has the CPUs free: write prefer")}
 	}
 	return nil
 }

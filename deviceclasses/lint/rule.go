@@ -18,9 +18,11 @@ const (
 // Names of the rules. They are stable: people look them up and suppress them.
 const (
 	InvalidParameters    = "invalid-parameters"
+	RequiredL3Waits      = "required-l3-waits"
 	UnknownCapacityKey   = "unknown-capacity-key"
 	CountOnShared        = "count-on-shared"
 	OrderRarestFirst     = "order-rarest-first"
+	ExtendedZones        = "extended-resource-of-zones"
 	MissingGuard         = "missing-guard"
 	TooManyTexts         = "too-many-texts"
 	CPULimitOnClaimPod   = "cpu-limit-on-claim-pod"
@@ -42,9 +44,11 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		{InvalidParameters, Error, "The opaque parameters for driver dra.numa have to be a known kind with known fields and values. The driver would refuse to prepare the claim, and its pod would not start."},
+		{RequiredL3Waits, Warning, "The scheduler does not see level-3 caches. Where no single one of the zone has the CPUs free, the driver refuses to prepare the claim and the pod waits on that node, until another claim is gone. With l3: prefer it starts, and the claim's status says in how many it is."},
 		{UnknownCapacityKey, Warning, "A capacity has to be spelled as devices publish it, without the driver's name: cpu, memory, hugepages2Mi. The scheduler finds no device with another key, and the pod stays Pending without a word."},
 		{CountOnShared, Warning, "A zone is one device that many claims share. A count of 2 is two different NUMA nodes; a larger share is a larger capacity, and two shares of any zones are two requests."},
 		{OrderRarestFirst, Warning, "The scheduler tries requests as written and goes back over all that came before. With constraints between them, write zones first, then what is rare, and large sets last: the other way round takes seconds instead of milliseconds."},
+		{ExtendedZones, Warning, "An extended resource counts devices and has no amounts: who asks for 1 gets a share of a zone with 0 CPUs and 0 memory, and nothing aligns it with other resources. Extended resources are for whole devices; zones are asked for by claims."},
 		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. One that reads an attribute which a device lacks stops the scheduling of the pod with an error: begin with device.driver == \"dra.numa\" &&, and read what not all devices have with .?name.orValue(...)."},
 		{TooManyTexts, Warning, "The scheduler keeps 10 compiled selectors. A claim with more different texts, those of its classes included, has them compiled again for every node."},
 		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms: it throttles the container on CPUs that nobody else may use. Leave it out; the claim is the limit."},

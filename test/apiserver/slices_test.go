@@ -49,6 +49,13 @@ func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node s
 		Exclusivity:         driver.ExclusivityKernel,
 	}
 	sent = driver.Devices(machine, config, nil)
+	return sent, publishDevices(ctx, t, api, node, sent)
+}
+
+// publishDevices creates the slices of a node until the test ends, and returns what
+// the server kept.
+func publishDevices(ctx context.Context, t *testing.T, api kubernetes.Interface, node string, sent []resourceapi.Device) (kept []resourceapi.Device) {
+	t.Helper()
 	pool := driver.Resources(node, sent).Pools[node]
 	for i, part := range pool.Slices {
 		created, err := api.ResourceV1().ResourceSlices().Create(ctx, &resourceapi.ResourceSlice{
@@ -76,7 +83,7 @@ func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node s
 		}
 		kept = append(kept, read.Spec.Devices...)
 	}
-	return sent, kept
+	return kept
 }
 
 func firstCore(machine numa.Machine) cpuset.Set {

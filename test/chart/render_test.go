@@ -111,6 +111,7 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 			"verbosity=5", "priorityClassName=", "nodeSelector.numa=yes", "tolerations[0].key=gpu",
 			"tolerations[0].operator=Exists", "updateStrategy.maxUnavailable=0", "updateStrategy.maxSurge=25%",
 			"resources.limits.memory=1Gi", "keeper.resources.limits.memory=32Mi", "exclusivity=kernel", "nri.enabled=false",
+			"config.profiles[0].nodeSelector.pool=batch", "config.profiles[0].nodeSelector.size=large",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ var arrows = []arrow{
 	{"cmd/dra-numa", "cmd/internal/cli", "flags and errors are as in the other daemon"},
 	{"cmd/dra-numa", "kubeletplugin", "the daemon serves the kubelet"},
 	{"cmd/dra-numa", "kubeletplugin/nri", "the daemon talks to the container runtime"},
+	{"cmd/dra-numa", "deviceclasses", "a NodeConfig is a file that it is given"},
 	{"cmd/dra-numa", "driver", "flags become the driver's configuration"},
 	{"cmd/dra-numa", "cdi", "the daemon holds the CDI folder"},
 	{"cmd/dra-numa", "cdi/pin", "the daemon probes for partitions at start"},

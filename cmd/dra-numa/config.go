@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
+
+// labelsTimeout bounds the question for the labels of the node. Without an answer
+// it is not known what is reserved, so the daemon ends, and is started again.
+const labelsTimeout = 30 * time.Second
+
+// withConfig adds what the file says that --config names. The labels of the node
+// are asked for once, and only if profiles depend on them. A setting that is a
+// flag as well must not be in both.
+func (o options) withConfig(ctx context.Context) (options, error) {
+	if o.configFile == "" {
+		return o, nil
+	}
+	text, err := os.ReadFile(o.configFile)
+	if err != nil {
+		return options{}, cli.Usagef("--config: %w", err)
+	}
+	config, err := deviceclasses.DecodeNodeConfig(text)
+	if err != nil {
+		return options{}, cli.Usagef("--config %q: %w", o.configFile, err)
+	}
+	var labels map[string]string
+	if len(config.Profiles) > 0 {
+		if labels, err = o.nodeLabels(ctx); err != nil {
+			return options{}, fmt.Errorf("--config %q has profiles: %w", o.configFile, err)
+		}
+	}
+	return o.with(config.For(labels))
+}
+
+// nodeLabels asks the API server.
+func (o options) nodeLabels(ctx context.Context) (map[string]string, error) {
+	client, err := newClient(o.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, labelsTimeout)
+	defer cancel()
+	node, err := client.CoreV1().Nodes().Get(ctx, o.nodeName, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read labels of node %s: %w", o.nodeName, err)
+	}
+	return node.Labels, nil
+}
+
+// with adds the settings of a file to those of flags.
+func (o options) with(settings deviceclasses.NodeSettings) (options, error) {
+	for _, both := range []struct {
+		field, flag   string
+		isSet, isFlag bool
+	}{
+		{"reservedCPUs", "reserved-cpus", settings.ReservedCPUs != "", o.reservedCPUs != ""},
+		{"reservedMemory", "reserved-memory", settings.ReservedMemory != nil, o.reservedMemory != ""},
+		{"exclusivity", "exclusivity", settings.Exclusivity != "", o.exclusivityMode != exclusivityAuto},
+	} {
+		if both.isSet && both.isFlag {
+			return options{}, cli.Usagef("--config %q: %s: set --%s or this, not both", o.configFile, both.field, both.flag)
+		}
+	}
+	if settings.ReservedCPUs != "" {
+		o.reservedCPUs, o.reservedIn = settings.ReservedCPUs, fmt.Sprintf("--config %q: reservedCPUs", o.configFile)
+	}
+	if settings.ReservedMemory != nil {
+		o.reservedMemoryBytes = settings.ReservedMemoryBytes()
+	}
+	if settings.Exclusivity != "" {
+		o.exclusivityMode = settings.Exclusivity
+	}
+	if err := o.validate(); err != nil {
+		return options{}, cli.Usagef("--config %q: %w", o.configFile, err)
+	}
+	return o, nil
+}

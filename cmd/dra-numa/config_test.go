@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+)
+
+// configFile is a NodeConfig with the text after its head.
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "node.yaml")
+	if err := os.WriteFile(path, []byte("apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n"+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// configured are the options with these flags and what the file says.
+func configured(t *testing.T, flags ...string) (options, error) {
+	t.Helper()
+	o, err := parseFlags(flags, noEnv, &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.withConfig(t.Context())
+}
+
+func TestNodeConfigBecomesTheDriversConfiguration(t *testing.T) {
+	flags, _ := fakeMachine(t)
+	path := configFile(t, "reservedCPUs: '0'\nreservedMemory: 1Mi\nexclusivity: none\n")
+	// The default of the flag says nothing, so it contradicts nothing.
+	o, err := configured(t, append(flags, "--config="+path, "--exclusivity=auto")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := readNode(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.config.Reserved.String() != "0" || n.config.ReservedMemoryBytes != 1<<20 || o.exclusivityMode != "none" {
+		t.Errorf("configuration %+v, exclusivity %s", n.config, o.exclusivityMode)
+	}
+	o, err = configured(t, append(flags, "--config="+configFile(t, ""), "--reserved-memory=2Mi", "--exclusivity=kernel")...)
+	if err != nil || o.reservedMemoryBytes != 2<<20 || o.exclusivityMode != "kernel" || o.reservedIn != "--reserved-cpus" {
+		t.Errorf("an empty file changes the flags to %+v, %v", o, err)
+	}
+}
+
+func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
+	valid, _ := fakeMachine(t)
+	for text, row := range map[string]struct{ flag, want string }{
+		"reservedCPUs: 0-9-1\n":      {"", `reservedCPUs: cpulist "0-9-1"`},
+		"reservedCPUs: '7'\n":        {"", `reservedCPUs: reserved CPUs "7": 7 not online, allowed are 0-1`},
+		"reservedCPUs: '0'\n":        {"--reserved-cpus=0", "reservedCPUs: set --reserved-cpus or this, not both"},
+		"reservedMemory: 1Mi\n":      {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
+		"reservedMemory: '0'\n":      {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},
+		"exclusivity: none\n":        {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
+		"exclusivity: cooperative\n": {"--nri-socket=", "--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty"},
+		"exclusivity: some\n":        {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
+		"zoneBy: l3\n":               {"", `unknown field "zoneBy", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, profiles`},
+	} {
+		flags := append(valid[:len(valid):len(valid)], "--config="+configFile(t, text))
+		if row.flag != "" {
+			flags = append(flags, row.flag)
+		}
+		err := run(t.Context(), flags, noEnv, &bytes.Buffer{})
+		var usage *cli.UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), row.want) || !strings.HasPrefix(err.Error(), `--config "`) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: error %v, want one line of usage with %q", text, err, row.want)
+		}
+	}
+	for flag, want := range map[string]string{
+		"--config=/no/such": "--config: open /no/such",
+		"--probe":           "--probe: it has no use for --config",
+	} {
+		err := run(t.Context(), append(valid[:len(valid):len(valid)], "--config="+configFile(t, ""), flag), noEnv, &bytes.Buffer{})
+		var usage *cli.UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want usage with %q", flag, err, want)
+		}
+	}
+}
+
+// apiServer has the node, and counts how often it is asked.
+func apiServer(t *testing.T, labels map[string]string) (kubeconfig string, asked *int) {
+	t.Helper()
+	asked = new(int)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*asked++
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path != "/api/v1/nodes/node-1" || labels == nil {
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Message: "not for you", Code: http.StatusForbidden})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(corev1.Node{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+			ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: labels},
+		})
+	}))
+	t.Cleanup(server.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], clusters: [{name: a, cluster: {server: '%s'}}]}", server.URL)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig, asked
+}
+
+func TestProfilesAreChosenByTheLabelsOfTheNode(t *testing.T) {
+	flags, _ := fakeMachine(t)
+	const profiles = "reservedMemory: 1Mi\nprofiles:\n- nodeSelector: {pool: batch}\n  reservedMemory: 2Mi\n"
+	for name, row := range map[string]struct {
+		text   string
+		labels map[string]string
+		want   uint64
+		asks   int
+		err    string
+	}{
+		"no profiles":    {"reservedMemory: 1Mi\n", map[string]string{"pool": "batch"}, 1 << 20, 0, ""},
+		"other labels":   {profiles, map[string]string{"pool": "web"}, 1 << 20, 1, ""},
+		"its labels":     {profiles, map[string]string{"pool": "batch", "a": "b"}, 2 << 20, 1, ""},
+		"may not see it": {profiles, nil, 0, 1, "has profiles: read labels of node node-1: not for you"},
+	} {
+		kubeconfig, asked := apiServer(t, row.labels)
+		o, err := configured(t, append(flags, "--config="+configFile(t, row.text), "--kubeconfig="+kubeconfig)...)
+		if o.reservedMemoryBytes != row.want || *asked != row.asks {
+			t.Errorf("%s: reserved memory %d after %d questions, want %d after %d", name, o.reservedMemoryBytes, *asked, row.want, row.asks)
+		}
+		if row.err == "" && err != nil || row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)) {
+			t.Errorf("%s: error %v, want %q", name, err, row.err)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package deviceclasses
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// fieldRow is a value of a field as JSON, none for a field that is left out, and
+// what becomes of it: the error, else the value. Class is the value that the class
+// has when the claim says this.
+type fieldRow struct{ class, json, want, err string }
+
+// oneOf are the rows of a field that has one of a few values.
+func oneOf(field string, values ...string) []fieldRow {
+	rows := []fieldRow{
+		{json: "", want: ""}, // default
+		{json: `""`, want: ""},
+		{json: "null", want: ""},
+		{class: fmt.Sprintf("%q", values[1]), json: "", want: values[1]},
+		{class: fmt.Sprintf("%q", values[1]), json: `""`, want: ""},
+		{class: fmt.Sprintf("%q", values[1]), json: fmt.Sprintf("%q", values[2]), want: values[2]},
+		{json: "1", err: field + ": want a string, not a number"},
+		{json: "true", err: field + ": want a string, not a bool"},
+		{json: "[]", err: field + ": want a string, not an array"},
+		{json: "{}", err: field + ": want a string, not an object"},
+	}
+	for _, value := range values {
+		rows = append(rows, fieldRow{json: fmt.Sprintf("%q", value), want: value})
+		for _, near := range []string{strings.ToUpper(value), value + " ", "x" + value, value + `\n`} {
+			rows = append(rows, fieldRow{
+				json: `"` + near + `"`,
+				err:  fmt.Sprintf("%s: \"%s\", allowed are %s", field, near, strings.Join(values, ", ")),
+			})
+		}
+	}
+	return rows
+}
+
+// zoneFields are the rows of each field: default, valid, edge, invalid.
+func zoneFields() map[string][]fieldRow {
+	return map[string][]fieldRow{
+		"cores":        oneOf("cores", "whole", "thread", "one-thread-per-core"),
+		"l3":           oneOf("l3", "prefer", "require", "any"),
+		"placement":    oneOf("placement", "pack", "spread", "distribute"),
+		"partition":    oneOf("partition", "root", "isolated", "none"),
+		"memoryPolicy": oneOf("memoryPolicy", "bind", "preferred", "interleave", "weighted-interleave"),
+		"mixed": {
+			{json: "", want: "false"},
+			{json: "true", want: "true"},
+			{json: "false", want: "false"},
+			{json: "null", want: "false"},
+			{class: "true", json: "", want: "true"},
+			{class: "true", json: "false", want: "false"},
+			{json: `"true"`, err: "mixed: want a bool, not a string"},
+			{json: "1", err: "mixed: want a bool, not a number"},
+			{json: "TRUE", err: "invalid character 'T' looking for beginning of value"},
+		},
+	}
+}
+
+func TestEveryFieldOfAZoneConfig(t *testing.T) {
+	document := func(field, value string) []byte {
+		if value == "" {
+			return []byte(zoneHead + "}")
+		}
+		return fmt.Appendf(nil, "%s, %q: %s}", zoneHead, field, value)
+	}
+	rows := zoneFields()
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[ZoneConfig]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if len(field.Index) != 1 || name == "" {
+			continue
+		}
+		if len(rows[name]) == 0 {
+			t.Errorf("field %s has no rows", name)
+		}
+		for _, row := range rows[name] {
+			class, err := DecodeZoneConfig(document(name, row.class))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := class.DecodeOver(document(name, row.json))
+			if row.err != "" {
+				if err == nil || err.Error() != row.err {
+					t.Errorf("%s %s: error %v, want %s", name, row.json, err, row.err)
+				}
+				continue
+			}
+			if got := fmt.Sprint(reflect.ValueOf(config).FieldByIndex(field.Index)); err != nil || got != row.want {
+				t.Errorf("%s %s over %s: %q, %v, want %q", name, row.json, row.class, got, err, row.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
+)
+
+// choose makes the share of a wish from the free CPUs.
+func (d *Driver) choose(wish wish, free cpuset.Set) (Share, error) {
+	share := Share{Request: wish.request, Device: wish.device, ShareID: wish.shareUID(), Zone: wish.zone}
+	if wish.cpus == 0 {
+		return share.configured(wish.config).completed(wish), nil
+	}
+	choice, err := d.picker.Pick(free, pickRequest(wish))
+	if errors.Is(err, pick.ErrNotEnough) {
+		return Share{}, d.namingBlocked(err, wish.zone)
+	}
+	share.CPUs, share.Why = choice.CPUs, choice.Why.String()
+	if wish.config.Cores == deviceclasses.CoresOneThreadPerCore {
+		share.IdleCPUs = laterThreads(d.machine, share.CPUs)
+		share.Why += fmt.Sprintf("; %d of the %d cpus kept idle", share.IdleCPUs.Size(), share.CPUs.Size())
+	}
+	return share.configured(wish.config).completed(wish), err
+}
+
+// pickRequest is how the configuration wants the CPUs. One thread of each core is
+// chosen as whole cores are: the scheduler counted all threads of them, so they
+// are the claim's.
+func pickRequest(wish wish) pick.Request {
+	request := pick.Request{CPUs: wish.cpus, Zones: []int{wish.zone}}
+	if wish.config.Cores == deviceclasses.CoresThread {
+		request.Cores = pick.SingleThreads
+	}
+	switch wish.config.L3 {
+	case deviceclasses.L3Prefer:
+		request.L3 = pick.PreferOneL3
+	case deviceclasses.L3Require:
+		request.L3 = pick.RequireOneL3
+	}
+	if wish.config.Placement == deviceclasses.PlacementSpread {
+		request.Placement = pick.Spread // PlacementDistribute is what the picker does with several zones
+	}
+	return request
+}
+
+// laterThreads are all of the CPUs but the lowest of each core.
+func laterThreads(machine *numa.Machine, cpus cpuset.Set) (later cpuset.Set) {
+	for i := range machine.Cores {
+		mine := machine.Cores[i].CPUs.Intersection(cpus)
+		if lowest, ok := mine.First(); ok {
+			later = later.Union(mine.Difference(cpuset.New(lowest)))
+		}
+	}
+	return later
+}

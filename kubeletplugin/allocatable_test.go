@@ -1,0 +1,42 @@
+package kubeletplugin
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	core "k8s.io/client-go/testing"
+)
+
+// The API server answers with what it would store; nothing is stored.
+func TestCountsAllocatableByWhatIsKept(t *testing.T) {
+	for name, row := range map[string]struct {
+		answer func(*resourceapi.ResourceSlice) error
+		want   bool
+		err    string
+	}{
+		"gate on": {func(*resourceapi.ResourceSlice) error { return nil }, true, ""},
+		"gate off": {func(s *resourceapi.ResourceSlice) error {
+			s.Spec.Devices[0].NodeAllocatableResources = nil
+			return nil
+		}, false, ""},
+		"refused": {func(*resourceapi.ResourceSlice) error { return errors.New("no") }, false, "rehearse publishing allocatable resources: no"},
+	} {
+		client := fake.NewClientset()
+		client.PrependReactor("create", "resourceslices", func(action core.Action) (bool, runtime.Object, error) {
+			create := action.(core.CreateActionImpl)
+			slice := create.GetObject().(*resourceapi.ResourceSlice).DeepCopy()
+			if dryRun := create.CreateOptions.DryRun; len(dryRun) != 1 || dryRun[0] != "All" || *slice.Spec.NodeName != "node-1" {
+				t.Errorf("%s: created %+v, dry run %q", name, slice, dryRun)
+			}
+			return true, slice, row.answer(slice)
+		})
+		got, err := CountsAllocatable(t.Context(), client, "node-1")
+		if got != row.want || (err == nil) != (row.err == "") || err != nil && !strings.HasSuffix(err.Error(), row.err) {
+			t.Errorf("%s: %t, %v, want %t, %q", name, got, err, row.want, row.err)
+		}
+	}
+}

@@ -1,0 +1,395 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+)
+
+// office is a node of 16 CPUs without a kubelet, on which the real scheduler puts
+// pods with and without claims.
+type office struct {
+	t     *testing.T
+	admin kubernetes.Interface
+	node  string
+}
+
+// openOffice makes the node, whose kubelet would declare the features.
+func openOffice(t *testing.T, admin kubernetes.Interface, node string, features ...string) office {
+	t.Helper()
+	all := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	object := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"books": node}},
+		Status:     corev1.NodeStatus{Capacity: all, Allocatable: all, DeclaredFeatures: features},
+	}
+	if _, err := admin.CoreV1().Nodes().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeNode(t, admin, node) })
+	return office{t, admin, node}
+}
+
+// publish has all CPUs of the node in slices, 4 in each of 4 zones.
+func (o office) publish(counted bool) {
+	o.t.Helper()
+	config := driver.Config{NodeName: o.node, Exclusivity: driver.ExclusivityKernel, NodeAllocatable: counted}
+	publishDevices(o.t.Context(), o.t, o.admin, o.node, driver.Devices(rigMachine(), config, nil))
+}
+
+// run creates a pod that requests CPUs and has a claim of others, and returns why
+// the scheduler has no node for it, "" if it has.
+func (o office) run(name string, cpus, claimed int64) (unschedulable string) {
+	o.t.Helper()
+	pod := o.pod(name)
+	container := &pod.Spec.Containers[0]
+	if cpus > 0 {
+		container.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpus, resource.DecimalSI)}
+	}
+	if claimed > 0 {
+		o.claim(pod.Name, claimed)
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "zone", ResourceClaimName: &pod.Name}}
+		container.Resources.Claims = []corev1.ResourceClaim{{Name: "zone"}}
+	}
+	return o.start(pod)
+}
+
+// pod is one for this node only.
+func (o office) pod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: o.node + "-" + name},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{"books": o.node},
+			Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers:   []corev1.Container{{Name: "main", Image: "none"}},
+
+			TerminationGracePeriodSeconds: ptr.To(int64(0)),
+			AutomountServiceAccountToken:  ptr.To(false),
+		},
+	}
+}
+
+// start creates the pod until the test ends, and returns what the scheduler says.
+func (o office) start(pod *corev1.Pod) (unschedulable string) {
+	o.t.Helper()
+	pods := o.admin.CoreV1().Pods(metav1.NamespaceDefault)
+	if _, err := pods.Create(o.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(func() {
+		//nolint:usetesting // the test's own context has ended by now
+		if err := pods.Delete(context.Background(), pod.Name, metav1.DeleteOptions{}); err != nil {
+			o.t.Errorf("delete pod: %v", err)
+		}
+	})
+	return o.judgement(pod.Name)
+}
+
+func (o office) claim(name string, cpus int64) {
+	o.t.Helper()
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{
+		Name: "zone",
+		Exactly: &resourceapi.ExactDeviceRequest{
+			DeviceClassName: "zone.dra.numa",
+			Capacity: &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{
+				"cpu": *resource.NewQuantity(cpus, resource.DecimalSI),
+			}},
+		},
+	}}
+	claims := o.admin.ResourceV1().ResourceClaims(metav1.NamespaceDefault)
+	if _, err := claims.Create(o.t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(func() {
+		//nolint:usetesting // the test's own context has ended by now
+		if err := claims.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			o.t.Errorf("delete claim: %v", err)
+		}
+	})
+}
+
+// judgement waits for the scheduler's.
+func (o office) judgement(name string) (unschedulable string) {
+	o.t.Helper()
+	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		pod, err := o.admin.CoreV1().Pods(metav1.NamespaceDefault).Get(o.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		if pod.Spec.NodeName == o.node {
+			return ""
+		}
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && strings.Contains(condition.Message, "nodes are available") {
+				return condition.Message
+			}
+		}
+	}
+	o.t.Fatalf("the scheduler has nothing to say about pod %s", name)
+	return ""
+}
+
+// fill runs pods that request 2 CPUs until one has no place, and returns how many
+// have.
+func (o office) fill() (count int) {
+	o.t.Helper()
+	for ; count < 9; count++ {
+		if why := o.run(fmt.Sprintf("plain-%d", count), 2, 0); why != "" {
+			if !strings.Contains(why, "Insufficient cpu") {
+				o.t.Errorf("pod %d is refused with %q", count, why)
+			}
+			return count
+		}
+	}
+	return count
+}
+
+// books adds up the node.
+func (o office) books() (node books.Node, pods []books.Pod) {
+	o.t.Helper()
+	var cluster books.Cluster
+	nodes, err := o.admin.CoreV1().Nodes().List(o.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for i := range nodes.Items {
+		cluster.Nodes = append(cluster.Nodes, &nodes.Items[i])
+	}
+	slices, err := o.admin.ResourceV1().ResourceSlices().List(o.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for i := range slices.Items {
+		cluster.Slices = append(cluster.Slices, &slices.Items[i])
+	}
+	claims, err := o.admin.ResourceV1().ResourceClaims(metav1.NamespaceDefault).List(o.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for i := range claims.Items {
+		if claims.Items[i].Status.Allocation != nil {
+			cluster.Claims = append(cluster.Claims, &claims.Items[i])
+		}
+	}
+	list, err := o.admin.CoreV1().Pods(metav1.NamespaceDefault).List(o.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for i := range list.Items {
+		cluster.Pods = append(cluster.Pods, &list.Items[i])
+	}
+	report := books.Balance(cluster)
+	for _, node := range report.Nodes {
+		if node.Name == o.node {
+			return node, report.Pods
+		}
+	}
+	o.t.Fatalf("the report has no node %s: %+v", o.node, report)
+	return books.Node{}, nil
+}
+
+// mustBalance compares the CPUs of the node's books.
+func (o office) mustBalance(want string) (pods []books.Pod) {
+	o.t.Helper()
+	node, pods := o.books()
+	text := func(list corev1.ResourceList) string { return list.Cpu().String() }
+	got := fmt.Sprintf("published %s allocatable %s claimed %s requested %s uncounted %s overcommit %s",
+		text(node.Published), text(node.Allocatable), text(node.Claimed), text(node.Requested), text(node.Uncounted), text(node.Overcommit))
+	if diff := cmp.Diff(want, got); diff != "" {
+		o.t.Errorf("books of the node (-want +got):\n%s", diff)
+	}
+	return pods
+}
+
+// TestWithoutMirroringTheReportHasTheOvercommit: what two claims hold is promised
+// again to pods that only request.
+func TestWithoutMirroringTheReportHasTheOvercommit(t *testing.T) {
+	admin := clientFor(t, "APISERVER_KUBECONFIG")
+	installChart(t)
+	office := openOffice(t, admin, "unmirrored")
+	office.publish(false)
+	for _, name := range []string{"a", "b"} {
+		if why := office.run(name, 0, 4); why != "" {
+			t.Fatalf("pod %s: %s", name, why)
+		}
+	}
+	if got := office.fill(); got != 8 {
+		t.Errorf("%d pods of 2 CPUs have a place, want 8 of 16 CPUs", got)
+	}
+	pods := office.mustBalance("published 16 allocatable 16 claimed 8 requested 16 uncounted 8 overcommit 8")
+	var found []string
+	for _, pod := range pods {
+		found = append(found, fmt.Sprintf("%s lacks %s of %s", pod.Name, pod.Uncounted.Cpu(), pod.Held.Cpu()))
+	}
+	if diff := cmp.Diff([]string{"unmirrored-a lacks 4 of 4", "unmirrored-b lacks 4 of 4"}, found); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
+
+// TestWithMirroringANodeOf16CPUsCounts16: pods say again what their claims hold.
+func TestWithMirroringANodeOf16CPUsCounts16(t *testing.T) {
+	admin := clientFor(t, "APISERVER_KUBECONFIG")
+	startWebhook(t, admin, 1)
+	refused(t, admin)
+	office := openOffice(t, admin, "mirrored-16")
+	office.publish(false)
+	office.mustMirror()
+	if got := office.fill(); got != 4 {
+		t.Errorf("%d pods of 2 CPUs have a place beside 8 that are claimed, want 4", got)
+	}
+	if why := office.run("late", 0, 4); !strings.Contains(why, "Insufficient cpu") {
+		t.Errorf("a claim of zones that are free, but whose CPUs are promised: %q", why)
+	}
+	if pods := office.mustBalance("published 16 allocatable 16 claimed 8 requested 16 uncounted 0 overcommit 0"); len(pods) != 0 {
+		t.Errorf("pods %+v", pods)
+	}
+}
+
+// mustMirror runs two pods with claims once the webhook mirrors them.
+func (o office) mustMirror() {
+	o.t.Helper()
+	for _, name := range []string{"a", "b"} {
+		if why := o.run(name, 0, 4); why != "" {
+			o.t.Fatalf("pod %s: %s", name, why)
+		}
+		pod, err := o.admin.CoreV1().Pods(metav1.NamespaceDefault).Get(o.t.Context(), o.node+"-"+name, metav1.GetOptions{})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		if got := pod.Spec.Containers[0].Resources.Requests.Cpu().String(); got != "4" {
+			o.t.Fatalf("pod %s requests %s CPUs, mirrored are 4", name, got)
+		}
+	}
+}
+
+// nodeAllocatable is the gate of KEP-5517, and what a kubelet declares that has it.
+const nodeAllocatable = "DRANodeAllocatableResources"
+
+// TestSchedulerCountsClaimsWhereTheGateIsOn goes by what this API server keeps of a
+// slice. Nothing is mirrored.
+func TestSchedulerCountsClaimsWhereTheGateIsOn(t *testing.T) {
+	admin := clientFor(t, "ALLOCATABLE_KUBECONFIG")
+	openOffice(t, admin, "old-kubelet").mustCount(false, `node "old-kubelet" does not support DRANodeAllocatableResources feature`)
+	office := openOffice(t, admin, "counted", nodeAllocatable)
+	office.mustCount(true, "")
+	installClasses(t, admin)
+	office.publish(true)
+	for _, name := range []string{"a", "b"} {
+		if why := office.run(name, 0, 4); why != "" {
+			t.Fatalf("pod %s: %s", name, why)
+		}
+	}
+	if got := office.fill(); got != 4 {
+		t.Errorf("%d pods of 2 CPUs have a place beside 8 that are claimed, want 4", got)
+	}
+	if why := office.run("late", 0, 4); !strings.Contains(why, "Insufficient cpu") {
+		t.Errorf("a claim of zones that are free, but whose CPUs are promised: %q", why)
+	}
+	if pods := office.mustBalance("published 16 allocatable 16 claimed 8 requested 16 uncounted 0 overcommit 0"); len(pods) != 0 {
+		t.Errorf("pods %+v", pods)
+	}
+}
+
+func TestNothingIsMappedWhereTheGateIsOff(t *testing.T) {
+	admin := clientFor(t, "APISERVER_KUBECONFIG")
+	openOffice(t, admin, "uncounted", nodeAllocatable).mustCount(false, "")
+}
+
+// mustCount asks as the daemon does. The API server's cache of nodes is behind.
+func (o office) mustCount(want bool, problem string) {
+	o.t.Helper()
+	var counts bool
+	var err error
+	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if counts, err = kubeletplugin.CountsAllocatable(o.t.Context(), o.admin, o.node); err == nil || !strings.Contains(err.Error(), "not found") {
+			break
+		}
+	}
+	if counts != want || (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
+		o.t.Fatalf("the API server counts claims of node %s: %t, %v, want %t, %q", o.node, counts, err, want, problem)
+	}
+}
+
+// installClasses are those of the chart, in a cluster without it.
+func installClasses(t *testing.T, admin kubernetes.Interface) {
+	t.Helper()
+	classes, err := deviceclasses.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range classes {
+		api := admin.ResourceV1().DeviceClasses()
+		if _, err := api.Create(t.Context(), &classes[i], metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			//nolint:usetesting // the test's own context has ended by now
+			if err := api.Delete(context.Background(), classes[i].Name, metav1.DeleteOptions{}); err != nil {
+				t.Errorf("delete class: %v", err)
+			}
+		})
+	}
+}
+
+// TestExtendedResourceOfZonesHasNoAmounts holds the documented limit to what a real
+// scheduler does.
+func TestExtendedResourceOfZonesHasNoAmounts(t *testing.T) {
+	admin := clientFor(t, "APISERVER_KUBECONFIG")
+	installChart(t)
+	office := openOffice(t, admin, "extended")
+	office.publish(false)
+	class, err := admin.ResourceV1().DeviceClasses().Get(t.Context(), "zone.dra.numa", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	class.ObjectMeta = metav1.ObjectMeta{Name: "extended-zone"}
+	class.Spec.ExtendedResourceName = ptr.To("example.com/zone")
+	if _, err := admin.ResourceV1().DeviceClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		//nolint:usetesting // the test's own context has ended by now
+		if err := admin.ResourceV1().DeviceClasses().Delete(context.Background(), class.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete class: %v", err)
+		}
+	})
+	pod := office.pod("two")
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/zone": resource.MustParse("2")}
+	if why := office.start(pod); why != "" {
+		t.Fatal(why)
+	}
+	placed, err := admin.CoreV1().Pods(metav1.NamespaceDefault).Get(t.Context(), pod.Name, metav1.GetOptions{})
+	if err != nil || placed.Status.ExtendedResourceClaimStatus == nil {
+		t.Fatalf("pod status %+v, %v", placed.Status, err)
+	}
+	claim, err := admin.ResourceV1().ResourceClaims(metav1.NamespaceDefault).Get(t.Context(), placed.Status.ExtendedResourceClaimStatus.ResourceClaimName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		cpu, memory := result.ConsumedCapacity["cpu"], result.ConsumedCapacity["memory"]
+		got = append(got, fmt.Sprintf("%s cpu=%s memory=%s of %d", result.Device, cpu.String(), memory.String(), len(result.ConsumedCapacity)))
+	}
+	if diff := cmp.Diff([]string{"numa-0 cpu=0 memory=0 of 3", "numa-1 cpu=0 memory=0 of 3"}, got); diff != "" {
+		t.Errorf("allocated (-want +got):\n%s", diff)
+	}
+	office.mustBalance("published 16 allocatable 16 claimed 0 requested 0 uncounted 0 overcommit 0")
+}
