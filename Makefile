@@ -113,11 +113,13 @@ endef
 
 .PHONY: apiserver
 apiserver: build ## Have a real API server take our ResourceSlices, and a real scheduler agree with our simulation
-	@$(call with-clusters,apiserver gates-off); \
+	@$(call with-clusters,apiserver gates-off allocatable); \
 	$(CLUSTER) up -name apiserver -nodes 0; \
+	$(CLUSTER) up -name allocatable -nodes 0 -feature-gates DRANodeAllocatableResources=true; \
 	$(CLUSTER) up -name gates-off -nodes 0 -feature-gates DRAConsumableCapacity=false; \
 	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \
 	GATES_OFF_KUBECONFIG=$$($(CLUSTER) path -name gates-off kubeconfig) \
+	ALLOCATABLE_KUBECONFIG=$$($(CLUSTER) path -name allocatable kubeconfig) \
 	DRA_NUMA=$(CURDIR)/bin/dra-numa \
 	HELM="$$($(TOOL) -n helm)" \
 	  $(STATIC) go test -count=1 ./test/apiserver; \
