@@ -36,8 +36,9 @@ const scopeContainer = "container"
 
 // shareData is what a claim's status says of each share beside its conditions.
 type shareData struct {
-	CPUs       string `json:"cpus"` // kernel list form; "" for a share of memory only
-	Mems       string `json:"mems"` // NUMA nodes, in the same form
+	CPUs       string `json:"cpus"`               // kernel list form; "" for a share of memory only
+	Mems       string `json:"mems"`               // NUMA nodes, in the same form
+	IdleCPUs   string `json:"idleCPUs,omitempty"` // those of cpus that its containers do not run on
 	Partition  string `json:"partition,omitempty"`
 	Scope      string `json:"scope,omitempty"`      // container, pod or shared; "" without CPUs
 	Mixed      bool   `json:"mixed,omitempty"`      // containers run on the shared pool as well
@@ -261,7 +262,7 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 }
 
 func dataOf(share driver.Share) []byte {
-	data := shareData{CPUs: share.CPUs.String(), Mems: share.Mems().String(), Mixed: share.Mixed, Why: share.Why}
+	data := shareData{CPUs: share.CPUs.String(), Mems: share.Mems().String(), IdleCPUs: share.IdleCPUs.String(), Mixed: share.Mixed, Why: share.Why}
 	if !share.CPUs.IsEmpty() {
 		data.Partition = cmp.Or(share.Partition, deviceclasses.PartitionRoot)
 		data.Scope = cmp.Or(share.Scope, scopeContainer)

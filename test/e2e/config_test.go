@@ -34,6 +34,7 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 			"none":     `"partition": "none"`,
 			"mixed":    `"mixed": true`,
 			"bind":     `"memoryPolicy": "bind"`,
+			"idle":     `"cores": "one-thread-per-core"`,
 			"unknown":  `"partition": "most"`,
 		} {
 			pods[name] = createConfigured(ctx, namespace, withoutRequests(claimPod(name, core)), core, config)
@@ -77,6 +78,19 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 		Expect(process.CPUs.Difference(own).IsEmpty()).To(BeFalse(), "may run on no more than its own %s", own)
 		Expect(process.Mems.Size()).To(Equal(1), "memory of the pod: %s", process.Mems)
 		expectSharedPool(ctx, pods["mixed"], "", own)
+	})
+
+	It("run on one thread of a core, and nobody runs on the other", func(ctx context.Context) {
+		process := inKernel(s, pods["idle"])
+		environment, err := observer.Environment(ctx, process.PID)
+		Expect(err).NotTo(HaveOccurred())
+		idle, err := cpuset.Parse(environment["DRA_NUMA_IDLE_CPUS"])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(environment["DRA_NUMA_CPUS"]).To(Equal(process.CPUs.String()), "DRA_NUMA_CPUS")
+		Expect(process.CPUs.Size()).To(Equal(1), "the pod may run on %s", process.CPUs)
+		Expect(idle.Size()).To(BeNumerically("==", core.cpus-1), "DRA_NUMA_IDLE_CPUS %s", idle)
+		Expect(process.Partition).To(Equal("root"))
+		Expect(process.ExclusiveCPUs.String()).To(Equal(process.CPUs.Union(idle).String()), "exclusive CPUs")
 	})
 
 	It("have a memory policy", func(ctx context.Context) {
