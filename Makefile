@@ -119,6 +119,7 @@ apiserver: build ## Have a real API server take our ResourceSlices, and a real s
 	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \
 	GATES_OFF_KUBECONFIG=$$($(CLUSTER) path -name gates-off kubeconfig) \
 	DRA_NUMA=$(CURDIR)/bin/dra-numa \
+	KUBECTL_NUMA=$(CURDIR)/bin/kubectl-numa \
 	HELM="$$($(TOOL) -n helm)" \
 	  $(STATIC) go test -count=1 ./test/apiserver; \
 	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \

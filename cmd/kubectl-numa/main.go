@@ -1,5 +1,5 @@
-// Command kubectl-numa shows machines and what the driver makes of them, without
-// a cluster. kubectl runs it as "kubectl numa" when it is in the PATH.
+// Command kubectl-numa shows machines, and what driver and scheduler make of them
+// and of a cluster. It changes nothing there. kubectl runs it as "kubectl numa" when it is in the PATH.
 package main
 
 import "os"

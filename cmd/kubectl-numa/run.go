@@ -68,8 +68,8 @@ func (c cli) rootCommand() *cobra.Command {
 		Short: "Show NUMA machines and what driver and scheduler make of them",
 		Long: `Show NUMA machines and what driver and scheduler make of them.
 
-The commands read files, of a machine or of a cluster's objects, and need no
-cluster.`,
+The commands read the files of a machine, the cluster that kubectl talks to, or
+files with a cluster's objects. They change nothing.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: c.name},
 		SilenceErrors: true,
 		SilenceUsage:  true,
