@@ -77,7 +77,15 @@ files with a cluster's objects. They change nothing.`,
 	asGroup(root)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(c.topologyCommand(), c.slicesCommand(), c.pickCommand(), c.simulateCommand(), c.explainCommand())
+	root.AddCommand(
+		c.explainCommand(),
+		c.gatherCommand(),
+		c.pickCommand(),
+		c.simulateCommand(),
+		c.slicesCommand(),
+		c.topologyCommand(),
+		c.validateCommand(),
+	)
 	return root
 }
 

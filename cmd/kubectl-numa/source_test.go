@@ -22,15 +22,26 @@ func listOf[T any](kind, apiVersion string, items []T) map[string]any {
 	return map[string]any{"kind": kind, "apiVersion": apiVersion, "items": append([]T{}, items...)}
 }
 
-// testCluster answers lists with the objects of a folder of files, and makes a
-// kubeconfig with the contexts "cluster", of namespace team, and "other".
+// answers are those of an API server, by path: texts, and what is encoded as JSON.
+type answers map[string]any
+
+// testCluster answers as a cluster with the objects of a folder of files.
 func testCluster(t *testing.T, dir string, metrics string) (kubeconfig string) {
+	t.Helper()
+	a := objectAnswers(t, dir)
+	if metrics != "" {
+		a["/metrics"] = metrics
+	}
+	return a.serve(t)
+}
+
+func objectAnswers(t *testing.T, dir string) answers {
 	t.Helper()
 	objects, err := files{dir}.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	lists := map[string]any{
+	return answers{
 		"/api/v1/nodes":                                   listOf("NodeList", "v1", objects.Nodes),
 		"/api/v1/pods":                                    listOf("PodList", "v1", objects.Pods),
 		"/apis/resource.k8s.io/v1/deviceclasses":          listOf("DeviceClassList", resources, objects.Classes),
@@ -39,19 +50,26 @@ func testCluster(t *testing.T, dir string, metrics string) (kubeconfig string) {
 		"/apis/resource.k8s.io/v1/resourceclaimtemplates": listOf("ResourceClaimTemplateList", resources, objects.Templates),
 		"/apis/resource.k8s.io/v1/devicetaintrules":       listOf("DeviceTaintRuleList", resources, objects.TaintRules),
 	}
+}
+
+// serve makes a kubeconfig with the contexts "cluster", of namespace team, and
+// "other", which nobody answers. What there is no answer for is forbidden.
+func (a answers) serve(t *testing.T) (kubeconfig string) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch list, known := lists[r.URL.Path]; {
-		case r.Method != http.MethodGet:
-			t.Errorf("%s %s, want to read only", r.Method, r.URL)
-		case r.URL.Path == "/metrics" && metrics != "":
-			fmt.Fprint(w, metrics)
-		case known:
+		switch answer := a[r.URL.Path].(type) {
+		case string:
+			fmt.Fprint(w, answer)
+		case nil:
+			if r.Method != http.MethodGet {
+				t.Errorf("%s %s, want to read only", r.Method, r.URL)
+			}
+			http.Error(w, `forbidden: User "ann" cannot get path "`+r.URL.Path+`"`, http.StatusForbidden)
+		default:
 			w.Header().Set("Content-Type", "application/json")
-			if err := json.NewEncoder(w).Encode(list); err != nil {
+			if err := json.NewEncoder(w).Encode(answer); err != nil {
 				t.Error(err)
 			}
-		default:
-			http.Error(w, `forbidden: User "ann" cannot get path "`+r.URL.Path+`"`, http.StatusForbidden)
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -71,6 +89,8 @@ current-context: cluster
 }
 
 const gatesOn = "kubernetes_feature_enabled{name=\"DRAConsumableCapacity\",stage=\"BETA\"} 1\n"
+
+const gatesOff = "kubernetes_feature_enabled{name=\"DRAConsumableCapacity\",stage=\"BETA\"} 0\n"
 
 // TestClusterSaysWhatItsFilesSay: where objects come from changes no answer.
 func TestClusterSaysWhatItsFilesSay(t *testing.T) {
