@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ func TestPlacementDependsOnNothingThatIsLeftOut(t *testing.T) {
 	}
 }
 
-func outcome(t *testing.T, objects *snapshot.Snapshot) simulate.Result {
+func outcome(t *testing.T, objects *snapshot.Snapshot) string {
 	t.Helper()
 	cluster, err := simulate.New(objects, simulate.DefaultGates())
 	if err != nil {
@@ -84,7 +85,11 @@ func outcome(t *testing.T, objects *snapshot.Snapshot) simulate.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return result
+	text, err := json.MarshalIndent(result, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // packed is an archive of somebody else.
