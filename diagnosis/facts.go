@@ -22,8 +22,10 @@ import (
 const (
 	// NameLabel says what an object is part of.
 	NameLabel = "app.kubernetes.io/name"
-	// DaemonName and WebhookName are its values.
-	DaemonName, WebhookName = "dra-driver-numa", "dra-driver-numa-webhook"
+	// DaemonName is its value for what belongs to the daemon.
+	DaemonName = "dra-driver-numa"
+	// WebhookName is its value for what belongs to the webhook.
+	WebhookName = "dra-driver-numa-webhook"
 
 	versionLabel = "app.kubernetes.io/version" // of the chart's application
 )

@@ -161,12 +161,12 @@ func TestNonsenseOfBundlesIsOneLine(t *testing.T) {
 	t.Setenv("KUBECONFIG", installedCluster(t).serve(t))
 	noBundle := file(t, "kind: Node")
 	for args, want := range map[string]string{
-		"validate --from /no/such":               "--from: open /no/such: no such file or directory",
-		"validate --from " + noBundle:            `--from "` + noBundle + `": unpack: gzip: invalid header`,
-		"simulate --from x --from-cluster":       "--from is instead of a cluster, and --from-cluster asks for one: set one of them",
-		"simulate --from x --context y":          "--context is about a cluster, and none is asked: ",
-		"gather --file " + noBundle:              "--file: open " + noBundle + ": file exists",
-		"gather --context none --file /tmp/x.gz": `read kubeconfig: context "none" does not exist`,
+		"validate --from /no/such":         "--from: open /no/such: no such file or directory",
+		"validate --from " + noBundle:      `--from "` + noBundle + `": unpack: gzip: invalid header`,
+		"simulate --from x --from-cluster": "--from is instead of a cluster, and --from-cluster asks for one: set one of them",
+		"simulate --from x --context y":    "--context is about a cluster, and none is asked: ",
+		"gather --file " + noBundle:        "--file: open " + noBundle + ": file exists",
+		"gather --context none":            `read kubeconfig: context "none" does not exist`,
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {
