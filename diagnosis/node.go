@@ -49,6 +49,9 @@ func reservedCPUs(f *Facts) (findings []Finding) {
 		return nil // what is not known, or is a finding already
 	}
 	daemon := f.Installation.daemon()
+	if _, file := Argument(daemon, "config"); file {
+		return nil // a NodeConfig may reserve others on each node
+	}
 	if _, follows := Argument(daemon, "kubelet-config"); follows {
 		if _, set := Argument(daemon, "reserved-cpus"); !set {
 			return nil
