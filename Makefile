@@ -121,6 +121,7 @@ apiserver: build ## Have a real API server take our ResourceSlices, and a real s
 	GATES_OFF_KUBECONFIG=$$($(CLUSTER) path -name gates-off kubeconfig) \
 	ALLOCATABLE_KUBECONFIG=$$($(CLUSTER) path -name allocatable kubeconfig) \
 	DRA_NUMA=$(CURDIR)/bin/dra-numa \
+	KUBECTL_NUMA=$(CURDIR)/bin/kubectl-numa \
 	HELM="$$($(TOOL) -n helm)" \
 	  $(STATIC) go test -count=1 ./test/apiserver; \
 	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \

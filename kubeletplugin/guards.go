@@ -4,16 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
-
-// cpuDriver is the name of dra-driver-cpu, which may publish a device for each
-// CPU and then has no capacity to know it by.
-const cpuDriver = "dra.cpu"
 
 var errNotListed = errors.New("ResourceSlices of this node are not yet listed")
 
@@ -46,7 +41,7 @@ func (g *guards) check() error {
 func checkDrivers(all []*resourceapi.ResourceSlice) error {
 	var others []string
 	for _, slice := range all {
-		if slice.Spec.Driver != driver.Name && offersCPUs(slice) {
+		if driver.IsRival(slice) {
 			others = append(others, slice.Spec.Driver)
 		}
 	}
@@ -55,22 +50,4 @@ func checkDrivers(all []*resourceapi.ResourceSlice) error {
 	}
 	return guardError(fmt.Sprintf("driver %q publishes CPUs of this node, and would give out those of our claims: keep one of the two off the node",
 		slices.Min(others)))
-}
-
-// offersCPUs reports whether claims get CPUs with the slice's devices: they are
-// of dra-driver-cpu, or one has a capacity cpu, of whatever domain. Attributes
-// tell nothing: drivers of memory and networks carry some of the domain dra.cpu,
-// so that a claim may match on them.
-func offersCPUs(slice *resourceapi.ResourceSlice) bool {
-	return slices.ContainsFunc(slice.Spec.Devices, func(device resourceapi.Device) bool {
-		if slice.Spec.Driver == cpuDriver {
-			return true
-		}
-		for name := range device.Capacity {
-			if name == "cpu" || strings.HasSuffix(string(name), "/cpu") {
-				return true
-			}
-		}
-		return false
-	})
 }

@@ -99,7 +99,7 @@ func read(t testing.TB, manifests ...string) *snapshot.Snapshot {
 
 func cluster(t testing.TB, s *snapshot.Snapshot, gates string) *Cluster {
 	t.Helper()
-	parsed, err := ParseGates(gates)
+	parsed, err := ParseGates(gates, DefaultGates())
 	if err != nil {
 		t.Fatal(err)
 	}

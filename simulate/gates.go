@@ -62,11 +62,23 @@ func needs() map[string]string {
 	}
 }
 
+// Observed are the gates with what a cluster says of them; what it says of others
+// does not matter here.
+func (g Gates) Observed(said map[string]bool) Gates {
+	gates := maps.Clone(g)
+	for name := range gates {
+		if on, known := said[name]; known {
+			gates[name] = on
+		}
+	}
+	return gates
+}
+
 // ParseGates reads a list as the flag --feature-gates of Kubernetes has it,
 // such as "DRAConsumableCapacity=false,DRAListTypeAttributes=true", on top of
-// the defaults. What needs a gate that is off is off.
-func ParseGates(text string) (Gates, error) {
-	gates, asked := DefaultGates(), Gates{}
+// those given. What needs a gate that is off is off.
+func ParseGates(text string, base Gates) (Gates, error) {
+	gates, asked := maps.Clone(base), Gates{}
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue

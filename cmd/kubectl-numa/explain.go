@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 // question is what the flags and arguments of explain say.
 type question struct {
 	cli
-	from      files
+	from      source
 	gates     string
 	namespace string
 	output    *choice
@@ -33,11 +34,13 @@ func (c cli) explainCommand() *cobra.Command {
 		Long: `Say why a pod or a claim gets no devices on which node, and what helps.
 
 For every node and request it counts the devices that are left after each thing
-that can rule one out. The files are those of simulate; pods without a node that
-are read before this one are placed first, as simulate does.`,
+that can rule one out. What there is comes from where it does for simulate; pods
+without a node that are before this one are placed first, as simulate does.`,
 		Example: c.examples(`
 # why is the pod Pending?
-explain pod trainer -f cluster/
+explain pod trainer -n team-a
+# the same in a cluster that is a folder of files
+explain pod trainer -n team-a -f cluster/
 # what is wrong with a claim, without a pod that uses it
 explain claim four-gpus -n team-a -f cluster/ -o json`),
 		Args: func(command *cobra.Command, args []string) error {
@@ -49,22 +52,25 @@ explain claim four-gpus -n team-a -f cluster/ -o json`),
 		RunE:              func(command *cobra.Command, args []string) error { return q.run(command.Context(), args[0], args[1]) },
 		ValidArgsFunction: q.completeArgs,
 	}
-	addSnapshot(command, &q.from, &q.gates)
-	command.Flags().StringVarP(&q.namespace, "namespace", "n", "default", "`name` of the namespace that it is in")
+	q.from.addTo(command)
+	addGates(command, &q.gates)
+	command.Flags().StringVarP(&q.namespace, "namespace", "n", "", "`name` of the namespace that it is in (default: the kubeconfig's for a cluster, else default)")
 	q.output.addTo(command, "output", "o", "how to say it")
 	return command
 }
 
-// completeArgs knows the kinds and, if the files are named already, the names.
+// completeArgs knows the kinds and, if what there is can be read, the names.
 func (q *question) completeArgs(command *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return []string{"pod", "claim"}, cobra.ShellCompDirectiveNoFileComp
+	}
 	objects, err := q.from.Snapshot(command.Context())
+	namespace := cmp.Or(q.namespace, q.from.namespace())
 	switch {
-	case len(args) == 0:
-		names = []string{"pod", "claim"}
 	case len(args) == 1 && err == nil && args[0] == "pod":
-		names = namesIn(objects.Pods, q.namespace)
+		names = namesIn(objects.Pods, namespace)
 	case len(args) == 1 && err == nil && args[0] == "claim":
-		names = namesIn(objects.Claims, q.namespace)
+		names = namesIn(objects.Claims, namespace)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
@@ -84,8 +90,10 @@ func namesIn[T interface {
 func (q *question) run(ctx context.Context, kind, name string) error {
 	if namespace, short, found := strings.Cut(name, "/"); found { // as simulate writes it
 		q.namespace, name = namespace, short
+	} else if q.namespace == "" {
+		q.namespace = q.from.namespace()
 	}
-	cluster, objects, err := load(ctx, q.from, q.gates)
+	cluster, objects, err := q.load(ctx, &q.from, q.gates)
 	if err != nil {
 		return err
 	}
@@ -107,7 +115,7 @@ func (q *question) run(ctx context.Context, kind, name string) error {
 func (q *question) pod(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, name string) (simulate.Explanation, error) {
 	pod := objects.Pod(q.namespace, name)
 	if pod == nil {
-		return simulate.Explanation{}, fmt.Errorf("there is no Pod %s/%s in the files", q.namespace, name)
+		return simulate.Explanation{}, fmt.Errorf("there is no Pod %s/%s in %s", q.namespace, name, &q.from)
 	}
 	if pod.Spec.NodeName != "" {
 		return simulate.Explanation{
@@ -136,7 +144,7 @@ func (q *question) pod(ctx context.Context, cluster *simulate.Cluster, objects *
 func (q *question) claim(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, name string) (simulate.Explanation, error) {
 	claim := objects.Claim(q.namespace, name)
 	if claim == nil {
-		return simulate.Explanation{}, fmt.Errorf("there is no ResourceClaim %s/%s in the files", q.namespace, name)
+		return simulate.Explanation{}, fmt.Errorf("there is no ResourceClaim %s/%s in %s", q.namespace, name, &q.from)
 	}
 	if claim.Status.Allocation != nil {
 		return simulate.Explanation{Claim: q.namespace + "/" + name, Nodes: []simulate.NodeExplanation{}, Sentence: allocated(claim)}, nil

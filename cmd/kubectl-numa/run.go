@@ -68,8 +68,8 @@ func (c cli) rootCommand() *cobra.Command {
 		Short: "Show NUMA machines and what driver and scheduler make of them",
 		Long: `Show NUMA machines and what driver and scheduler make of them.
 
-The commands read files, of a machine or of a cluster's objects, and need no
-cluster.`,
+The commands read the files of a machine, the cluster that kubectl talks to, or
+files with a cluster's objects. They change nothing.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: c.name},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -77,7 +77,15 @@ cluster.`,
 	asGroup(root)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(c.topologyCommand(), c.slicesCommand(), c.pickCommand(), c.simulateCommand(), c.explainCommand())
+	root.AddCommand(
+		c.explainCommand(),
+		c.gatherCommand(),
+		c.pickCommand(),
+		c.simulateCommand(),
+		c.slicesCommand(),
+		c.topologyCommand(),
+		c.validateCommand(),
+	)
 	return root
 }
 

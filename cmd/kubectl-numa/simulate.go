@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -21,7 +20,7 @@ import (
 // simulation is what the flags of simulate say.
 type simulation struct {
 	cli
-	from     files
+	from     source
 	gates    string
 	node     string
 	allNodes bool
@@ -40,14 +39,20 @@ func (c cli) simulateCommand() *cobra.Command {
 		Short: "Say where the scheduler would place pods, and which devices they would get",
 		Long: `Say where the scheduler would place pods, and which devices they would get.
 
-Files have Nodes, DeviceClasses, ResourceSlices, ResourceClaims,
-ResourceClaimTemplates, DeviceTaintRules and Pods. Pods that have a node run
-there; those without are placed one after the other in the order in which they
-are read, with the scheduler's own allocator. What one gets is not there for the
-next. A pod goes to the first feasible node by name, or to the one with the
-fewest (spread) or most (pack) pods.`,
+What there is are the Nodes, DeviceClasses, ResourceSlices, ResourceClaims,
+ResourceClaimTemplates, DeviceTaintRules and Pods of the cluster that kubectl
+talks to, or of files; nothing is changed there. Pods that have a node run there;
+those without are placed one after the other, with the scheduler's own
+allocator: those of files in the order in which they are read, those of a
+cluster by priority and age. What one gets is not there for the next. A pod goes
+to the first feasible node by name, or to the one with the fewest (spread) or
+most (pack) pods.`,
 		Example: c.examples(`
-# would the pods of a manifest fit on the nodes as they are now?
+# where will the pods go that wait in the cluster?
+simulate
+# would the pods of a manifest fit into the cluster as it is now?
+simulate --from-cluster -f pods.yaml
+# the same without a cluster
 simulate -f nodes.yaml -f slices.yaml -f classes.yaml -f pods.yaml
 # every node that each pod could have, for a program
 simulate -f cluster/ --all-nodes -o json
@@ -56,7 +61,8 @@ simulate -f cluster/ --feature-gates DRAConsumableCapacity=false`),
 		Args: c.flagsOnly,
 		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
 	}
-	addSnapshot(command, &s.from, &s.gates)
+	s.from.addTo(command)
+	addGates(command, &s.gates)
 	flags := command.Flags()
 	flags.StringVar(&s.node, "node", "", "`name` of the only node to consider (default: any)")
 	flags.BoolVar(&s.allNodes, "all-nodes", false, "list every feasible node of each pod")
@@ -65,39 +71,40 @@ simulate -f cluster/ --feature-gates DRAConsumableCapacity=false`),
 	return command
 }
 
-// addSnapshot gives a command the flags for what it is about: the objects of a
-// cluster, and how its scheduler is set up.
-func addSnapshot(command *cobra.Command, from *files, gates *string) {
-	flags := command.Flags()
-	flags.StringArrayVarP((*[]string)(from), "filename", "f", nil, "`file` or folder with objects of the cluster, - is standard input; may be repeated; required")
-	flags.StringVar(gates, "feature-gates", "", "`list` of the scheduler's feature gates that differ from those of Kubernetes 1.37, such as DRAConsumableCapacity=false")
-	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json") // for a shell's completion; the flag is there
+// addGates gives a command the flag for how the cluster's scheduler is set up.
+func addGates(command *cobra.Command, gates *string) {
+	command.Flags().StringVar(gates, "feature-gates", "", "`list` of the scheduler's feature gates that differ from those of the cluster's API server, "+
+		"or without a cluster from those of Kubernetes 1.37, such as DRAConsumableCapacity=false")
 }
 
-// load makes the cluster of a source.
-func load(ctx context.Context, source snapshot.Source, gates string) (*simulate.Cluster, *snapshot.Snapshot, error) {
-	if paths, ok := source.(files); ok && len(paths) == 0 {
-		return nil, nil, errors.New("files are missing: set --filename")
-	}
-	parsed, err := simulate.ParseGates(gates)
-	if err != nil {
+// load makes the cluster of a source; gates is the value of --feature-gates.
+func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cluster, *snapshot.Snapshot, error) {
+	if _, err := simulate.ParseGates(gates, simulate.DefaultGates()); err != nil {
 		return nil, nil, fmt.Errorf("--feature-gates: %w", err)
 	}
-	objects, err := source.Snapshot(ctx)
+	objects, err := from.Snapshot(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	known, err := from.Gates(ctx)
+	if err != nil {
+		c.note("feature gates are taken to be those of Kubernetes 1.37, --feature-gates says otherwise: %s", oneLine(err.Error()))
+	}
+	parsed, err := simulate.ParseGates(gates, simulate.DefaultGates().Observed(known))
+	if err != nil {
+		return nil, nil, fmt.Errorf("--feature-gates: %w", err)
 	}
 	cluster, err := simulate.New(objects, parsed)
 	return cluster, objects, err
 }
 
 func (s *simulation) run(ctx context.Context) error {
-	cluster, objects, err := load(ctx, s.from, s.gates)
+	cluster, objects, err := s.load(ctx, &s.from, s.gates)
 	if err != nil {
 		return err
 	}
 	if s.node != "" && objects.Node(s.node) == nil {
-		return fmt.Errorf("--node %q: there is no such Node in the files", s.node)
+		return fmt.Errorf("--node %q: there is no such Node in %s", s.node, &s.from)
 	}
 	waiting := objects.Waiting()
 	s.warn(objects, waiting)

@@ -159,7 +159,8 @@ func TestNonsenseInFilesIsOneUsageLine(t *testing.T) {
 	dir := clusterFolder(t)
 	empty := t.TempDir()
 	for args, want := range map[string]string{
-		"simulate":                                           "files are missing: set --filename",
+		"simulate --context a -f " + dir:                     "--context is about a cluster, and none is asked: set --from-cluster to have the objects of a cluster and of files",
+		"simulate --kubeconfig /no/such":                     "read kubeconfig: stat /no/such: no such file or directory",
 		"simulate -f /no/such":                               "--filename: stat /no/such: no such file or directory",
 		"simulate -f " + empty:                               `--filename: folder "` + empty + `" has no .yaml, .yml, .json files`,
 		"simulate -f " + dir + "/notes.txt":                  "read " + dir + "/notes.txt, document 1: want an object with apiVersion and kind",

@@ -80,7 +80,7 @@ func (s *Snapshot) readObject(text []byte, meta metav1.TypeMeta, where string) e
 	if err != nil {
 		return fmt.Errorf("%s%s: %w", meta.Kind, nameIn(text), err)
 	}
-	return s.add(object, where)
+	return s.Add(object, where)
 }
 
 func (s *Snapshot) readList(text []byte, item metav1.TypeMeta, where string) error {

@@ -1,5 +1,6 @@
 // Package snapshot holds the objects of a cluster that decide where pods go, as
-// they are at one moment. It reads them from files; it decides nothing.
+// they are at one moment. It reads them from files; package live reads them from
+// a cluster. It decides nothing.
 package snapshot
 
 import (
@@ -14,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Source is where a snapshot comes from: files, or a cluster.
+// Source is where a snapshot comes from: files, a cluster, or both.
 type Source interface {
 	// Snapshot returns all objects that there are. The caller owns them.
 	Snapshot(ctx context.Context) (*Snapshot, error)
@@ -41,6 +42,13 @@ type Snapshot struct {
 
 // identity is what no two objects have in common.
 type identity struct{ kind, namespace, name string }
+
+func identityOf(object metav1.Object) identity {
+	return identity{kindOf(object), object.GetNamespace(), object.GetName()}
+}
+
+// madeUpUID is that of an object that has none.
+func madeUpUID(id identity) types.UID { return types.UID(id.String()) }
 
 func (i identity) String() string {
 	if i.namespace == "" {
@@ -102,8 +110,10 @@ func (s *Snapshot) ignore(kind string) {
 	s.Ignored[kind]++
 }
 
-// add keeps an object that was read at a place, and gives it what it lacks.
-func (s *Snapshot) add(object metav1.Object, where string) error {
+// Add keeps an object of one of the kinds above, which is the snapshot's from now
+// on, and gives it what it lacks. A second one of its kind, namespace and name is
+// an error that says where the first is from.
+func (s *Snapshot) Add(object metav1.Object, where string) error {
 	kind := kindOf(object)
 	if object.GetName() == "" && object.GetGenerateName() != "" {
 		// As an API server does it, but in the order of reading: slices are
@@ -116,19 +126,23 @@ func (s *Snapshot) add(object metav1.Object, where string) error {
 	if namespaced(object) && object.GetNamespace() == "" {
 		object.SetNamespace(metav1.NamespaceDefault)
 	}
-	id := identity{kind, object.GetNamespace(), object.GetName()}
+	id := identityOf(object)
 	if first, twice := s.seen[id]; twice {
 		return fmt.Errorf("%s is there twice, first in %s", id, first)
 	}
+	s.see(id, where)
+	if object.GetUID() == "" {
+		object.SetUID(madeUpUID(id))
+	}
+	s.keep(object)
+	return nil
+}
+
+func (s *Snapshot) see(id identity, where string) {
 	if s.seen == nil {
 		s.seen = make(map[identity]string)
 	}
 	s.seen[id] = where
-	if object.GetUID() == "" {
-		object.SetUID(types.UID(id.String()))
-	}
-	s.keep(object)
-	return nil
 }
 
 func (s *Snapshot) keep(object metav1.Object) {

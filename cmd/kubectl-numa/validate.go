@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
+)
+
+// inspection is what the flags of validate say.
+type inspection struct {
+	cli
+	from   source
+	output *choice
+}
+
+func (c cli) validateCommand() *cobra.Command {
+	v := inspection{cli: c, output: newChoice("table", "json", "yaml")}
+	command := &cobra.Command{
+		Use:   "validate",
+		Short: "Say what is wrong with a cluster and its nodes",
+		Long: `Say what is wrong with a cluster and its nodes, as far as the driver depends on
+them: versions, feature gates, what the chart installed, zones, settings of the
+kubelets, and pods that hold more than they request. Nothing is changed.
+
+The exit code is 0 if nothing is found, 1 if something is, and 2 if the cluster
+cannot be read. What may not be read is a finding, too.`,
+		Example: c.examples(`
+# is everything as it should be?
+validate
+# the same for a program, in a cluster that somebody else gathered
+validate --from bundle.tar.gz -o json`),
+		Args: c.flagsOnly,
+		RunE: func(command *cobra.Command, _ []string) error { return v.run(command.Context()) },
+	}
+	v.from.addDiagnosisTo(command)
+	v.output.addTo(command, "output", "o", "how to say it")
+	return command
+}
+
+func (v *inspection) run(ctx context.Context) error {
+	facts, err := v.from.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	findings := diagnosis.Validate(facts)
+	if err := writeFindings(v.stdout, v.output.value, findings); err != nil {
+		return &failure{fmt.Errorf("write findings: %w", err)}
+	}
+	return foundVerdict(findings)
+}
+
+// foundVerdict is an error if something was found.
+func foundVerdict(findings []diagnosis.Finding) error {
+	switch len(findings) {
+	case 0:
+		return nil
+	case 1:
+		return &failure{errors.New("1 thing is not as it should be")}
+	}
+	return &failure{fmt.Errorf("%d things are not as they should be", len(findings))}
+}
+
+func writeFindings(w io.Writer, format string, findings []diagnosis.Finding) error {
+	switch format {
+	case "json":
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(findings)
+	case "yaml":
+		text, err := yaml.Marshal(findings)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
+	}
+	if len(findings) == 0 {
+		_, err := fmt.Fprintln(w, "nothing found")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NODE\tCHECK\tCOMPONENT\tSETTING\tEXPECTED\tDETECTED")
+	for _, f := range findings {
+		node := f.Node
+		if node == "" {
+			node = "-"
+		}
+		fmt.Fprintln(table, strings.Join([]string{node, f.Check, f.Component, f.Setting, f.Expected, f.Detected}, "\t"))
+	}
+	return table.Flush()
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
+)
+
+const secret = "hunter2"
+
+// installed is a node with a daemon as the chart makes it, and a pod beside it with
+// secrets wherever people put them.
+const installed = `
+apiVersion: v1
+kind: Pod
+metadata: {name: driver-x, namespace: dra-numa, labels: {app.kubernetes.io/name: dra-driver-numa}}
+spec: {nodeName: worker-1, containers: [{name: driver, image: "d:1", env: [{name: X, value: hunter2}]}]}
+status:
+  conditions: [{type: Ready, status: "True"}]
+  containerStatuses: [{name: driver, ready: true, restartCount: 1, image: "d:1", imageID: x, lastState: {terminated: {exitCode: 1, message: "was killed"}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: app, annotations: {kubectl.kubernetes.io/last-applied-configuration: hunter2}}
+spec:
+  nodeName: worker-1
+  volumes: [{name: v, csi: {driver: d, volumeAttributes: {password: hunter2}}}]
+  initContainers: [{name: init, command: [sh, -c, "login hunter2"]}]
+  containers:
+  - {name: main, image: "a:1", args: ["--password=hunter2"], env: [{name: PASSWORD, value: hunter2}], livenessProbe: {httpGet: {port: 1, httpHeaders: [{name: A, value: hunter2}]}}}
+status: {containerStatuses: [{name: main, ready: true, restartCount: 0, image: a, imageID: a, lastState: {terminated: {exitCode: 1, message: "hunter2 refused"}}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: gpu}
+spec:
+  devices:
+    requests: [{name: gpu, exactly: {deviceClassName: gpu}}]
+    config: [{opaque: {driver: gpu.example.com, parameters: {token: hunter2}}}]
+`
+
+const daemonSet = `
+metadata: {name: dra-driver-numa, namespace: dra-numa, annotations: {meta.helm.sh/x: hunter2}}
+spec:
+  selector: {}
+  template:
+    spec:
+      serviceAccountName: dra-driver-numa
+      containers: [{name: driver, image: "d:1", args: [--exclusivity=auto, --kubelet-config=/x], env: [{name: X, value: hunter2}]}]
+status: {desiredNumberScheduled: 1, currentNumberScheduled: 1}
+`
+
+// installedCluster answers as a cluster in which nothing is to be found.
+func installedCluster(t *testing.T) answers {
+	t.Helper()
+	dir := clusterFolder(t, "cpu: 2")
+	node := "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nstatus: {allocatable: {cpu: 16, memory: 4Gi, pods: 110}, nodeInfo: {kubeletVersion: v1.37.1}}\n"
+	for name, text := range map[string]string{"node.yaml": node, "installed.yaml": installed} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := &appsv1.DaemonSet{}
+	if err := yaml.UnmarshalStrict([]byte(daemonSet), set); err != nil {
+		t.Fatal(err)
+	}
+	role, binding := &rbacv1.ClusterRole{Rules: diagnosis.Rights()}, &rbacv1.ClusterRoleBinding{}
+	role.Name, binding.RoleRef = "r", rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}
+	binding.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "dra-numa", Name: "dra-driver-numa"}}
+	event := &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "worker-1"}, Message: "ready"}
+	a := objectAnswers(t, dir)
+	for path, answer := range (answers{
+		"/metrics":                             gatesOn,
+		"/version":                             map[string]string{"gitVersion": "v1.37.1"},
+		"/apis/apps/v1/daemonsets":             listOf("DaemonSetList", "apps/v1", []*appsv1.DaemonSet{set}),
+		"/apis/apps/v1/deployments":            listOf("DeploymentList", "apps/v1", []*appsv1.Deployment{}),
+		"/api/v1/events":                       listOf("EventList", "v1", []*corev1.Event{event}),
+		"/api/v1/nodes/worker-1/proxy/configz": `{"kubeletconfig": {"cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "staticPodURLHeader": {"X": ["hunter2"]}}}`,
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles":        listOf("ClusterRoleList", "rbac.authorization.k8s.io/v1", []*rbacv1.ClusterRole{role}),
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": listOf("ClusterRoleBindingList", "rbac.authorization.k8s.io/v1", []*rbacv1.ClusterRoleBinding{binding}),
+		"/api/v1/namespaces/dra-numa/pods/driver-x/log":          "Publishing zones\n",
+	}) {
+		a[path] = answer
+	}
+	return a
+}
+
+func TestValidateFindsNothingInAHealthyCluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", installedCluster(t).serve(t))
+	if stdout := mustCall(t, "validate"); stdout != "nothing found\n" {
+		t.Errorf("validate says\n%s", stdout)
+	}
+	for _, format := range []string{"json", "yaml"} {
+		if stdout := mustCall(t, "validate", "-o", format); stdout != "[]\n" {
+			t.Errorf("validate -o %s says %q", format, stdout)
+		}
+	}
+}
+
+// TestValidateSaysWhatItMayNotRead and looks at the rest.
+func TestValidateSaysWhatItMayNotRead(t *testing.T) {
+	a := installedCluster(t)
+	a["/api/v1/nodes/worker-1/proxy/configz"] = nil
+	a["/metrics"] = gatesOff
+	t.Setenv("KUBECONFIG", a.serve(t))
+	const want = `NODE  CHECK         COMPONENT       SETTING                EXPECTED  DETECTED
+-     not-checked   kubelet         configz                readable  forbidden: User "ann" cannot get path "/api/v1/nodes/worker-1/proxy/configz" (get nodes worker-1)
+-     feature-gate  kube-apiserver  DRAConsumableCapacity  true      false
+`
+	const wantError = "kubectl-numa: error: 2 things are not as they should be\n"
+	exitCode, stdout, stderr := call("validate")
+	if diff := cmp.Diff(want, stdout); exitCode != exitCouldNot || stderr != wantError || diff != "" {
+		t.Errorf("exit code %d, stderr %q (-want +got):\n%s", exitCode, stderr, diff)
+	}
+	_, stdout, _ = call("validate", "-o", "json")
+	var findings []map[string]string
+	if err := json.Unmarshal([]byte(stdout), &findings); err != nil {
+		t.Fatal(err)
+	}
+	first := map[string]string{
+		"node": "", "area": "versions", "check": "feature-gate", "component": "kube-apiserver",
+		"setting": "DRAConsumableCapacity", "expected": "true", "detected": "false",
+	}
+	if diff := cmp.Diff(first, findings[1]); diff != "" {
+		t.Errorf("finding (-want +got):\n%s", diff)
+	}
+}
+
+// TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster: what gather leaves out, none needs.
+func TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster(t *testing.T) {
+	a := installedCluster(t)
+	a["/metrics"] = strings.Replace(gatesOn, "DRAConsumableCapacity", "Another", 1)
+	a["/apis/apps/v1/deployments"] = nil
+	a["/apis/apps/v1/daemonsets"] = listOf("DaemonSetList", "apps/v1", []*appsv1.DaemonSet{})
+	t.Setenv("KUBECONFIG", a.serve(t))
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	exitCode, stdout, stderr := call("gather", "--file", file)
+	if exitCode != exitDone || stdout != file+"\n" || !strings.Contains(stderr, "note: not in the file: Deployments: ") {
+		t.Fatalf("gather: exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
+	}
+	for _, args := range []string{"validate", "simulate", "explain pod default/a", "explain claim default/gpu -o yaml"} {
+		wantCode, want, wantErr := call(strings.Fields(args)...)
+		exitCode, stdout, stderr := call(strings.Fields(args + " --from " + file)...)
+		if diff := cmp.Diff(want, stdout); exitCode != wantCode || stderr != wantErr || diff != "" {
+			t.Errorf("%s: exit code %d, want %d; stderr %q, want %q; stdout (-cluster +bundle):\n%s", args, exitCode, wantCode, stderr, wantErr, diff)
+		}
+	}
+}
+
+func TestNonsenseOfBundlesIsOneLine(t *testing.T) {
+	t.Setenv("KUBECONFIG", installedCluster(t).serve(t))
+	noBundle := file(t, "kind: Node")
+	for args, want := range map[string]string{
+		"validate --from /no/such":         "--from: open /no/such: no such file or directory",
+		"validate --from " + noBundle:      `--from "` + noBundle + `": unpack: gzip: invalid header`,
+		"simulate --from x --from-cluster": "--from is instead of a cluster, and --from-cluster asks for one: set one of them",
+		"simulate --from x --context y":    "--context is about a cluster, and none is asked: ",
+		"gather --file " + noBundle:        "--file: open " + noBundle + ": file exists",
+		"gather --context none":            `read kubeconfig: context "none" does not exist`,
+	} {
+		exitCode, stdout, stderr := call(strings.Fields(args)...)
+		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", args, exitCode, stdout, stderr, want)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+// Package collect reads the facts of a cluster from its API server, and through it
+// those of nodes. It decides nothing, and writes nothing.
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot/live"
+)
+
+const (
+	// requestTimeout is for one question, which the API server may pass on to a
+	// node that is down.
+	requestTimeout = 10 * time.Second
+	// atOnce is how many nodes are asked at a time.
+	atOnce = 16
+)
+
+// Facts reads all that there is. Only the objects that decide where pods go have to
+// be readable; what else is not is in Unread.
+func Facts(ctx context.Context, client kubernetes.Interface) (*diagnosis.Facts, error) {
+	objects, err := live.Source{Client: client}.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("get version: %w", err)
+	}
+	c := collector{client: client, facts: &diagnosis.Facts{Objects: objects, Version: version.GitVersion}}
+	c.gates(ctx)
+	c.installation(ctx)
+	c.kubelets(ctx)
+	return c.facts, nil
+}
+
+type collector struct {
+	client kubernetes.Interface
+	facts  *diagnosis.Facts
+}
+
+func (c *collector) unread(node, component, setting string, err error) {
+	c.facts.Unread = append(c.facts.Unread, diagnosis.Unread{Node: node, Component: component, Setting: setting, Why: err.Error()})
+}
+
+func (c *collector) gates(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	gates, err := live.Gates(ctx, c.client.Discovery().RESTClient())
+	if err != nil {
+		c.unread("", "kube-apiserver", "feature gates", err)
+		return
+	}
+	c.facts.Gates = gates
+}
+
+// installation lists what carries the chart's label, in any namespace.
+func (c *collector) installation(ctx context.Context) {
+	found := &c.facts.Installation
+	ours := metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + diagnosis.DaemonName, ResourceVersion: "0"}
+	webhook := metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + diagnosis.WebhookName, ResourceVersion: "0"}
+	if sets, err := c.client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, ours); err != nil {
+		c.unread("", diagnosis.DaemonName, "DaemonSets", err)
+	} else {
+		found.DaemonSets = pointers(sets.Items, func(o *appsv1.DaemonSet) { o.ManagedFields = nil })
+	}
+	if deployments, err := c.client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, webhook); err != nil {
+		c.unread("", diagnosis.WebhookName, "Deployments", err)
+	} else {
+		found.Deployments = pointers(deployments.Items, func(o *appsv1.Deployment) { o.ManagedFields = nil })
+	}
+	if roles, err := c.client.RbacV1().ClusterRoles().List(ctx, ours); err != nil {
+		c.unread("", diagnosis.DaemonName, "ClusterRoles", err)
+	} else {
+		found.ClusterRoles = pointers(roles.Items, func(o *rbacv1.ClusterRole) { o.ManagedFields = nil })
+	}
+	if bindings, err := c.client.RbacV1().ClusterRoleBindings().List(ctx, ours); err != nil {
+		c.unread("", diagnosis.DaemonName, "ClusterRoleBindings", err)
+	} else {
+		found.Bindings = pointers(bindings.Items, func(o *rbacv1.ClusterRoleBinding) { o.ManagedFields = nil })
+	}
+}
+
+// pointers are those to the items of a list, each made lighter.
+func pointers[T any](items []T, lighten func(*T)) (list []*T) {
+	for i := range items {
+		lighten(&items[i])
+		list = append(list, &items[i])
+	}
+	return list
+}
+
+// kubelets asks the kubelet of every node of ours for its settings. Who may not ask
+// one may ask none.
+func (c *collector) kubelets(ctx context.Context) {
+	nodes := c.facts.Nodes()
+	answers, errs := make([]diagnosis.Kubelet, len(nodes)), make([]error, len(nodes))
+	var group sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	for i, node := range nodes {
+		if i == 1 && apierrors.IsForbidden(errs[0]) {
+			break
+		}
+		turns <- struct{}{}
+		group.Go(func() {
+			answers[i], errs[i] = c.kubelet(ctx, node)
+			<-turns
+		})
+		if i == 0 {
+			group.Wait()
+		}
+	}
+	group.Wait()
+	c.facts.Kubelets = make(map[string]diagnosis.Kubelet)
+	for i, node := range nodes {
+		switch {
+		case apierrors.IsForbidden(errs[i]) && i == 0:
+			c.unread("", "kubelet", "configz", errs[i])
+			return
+		case errs[i] != nil:
+			c.unread(node, "kubelet", "configz", errs[i])
+		default:
+			c.facts.Kubelets[node] = answers[i]
+		}
+	}
+}
+
+func (c *collector) kubelet(ctx context.Context, node string) (kubelet diagnosis.Kubelet, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	text, err := c.client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz").DoRaw(ctx)
+	if err != nil {
+		return kubelet, err
+	}
+	var answer struct {
+		KubeletConfig *diagnosis.Kubelet `json:"kubeletconfig"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return kubelet, fmt.Errorf("parse configz: %w", err)
+	}
+	if answer.KubeletConfig == nil {
+		return kubelet, errors.New("parse configz: no kubeletconfig")
+	}
+	return *answer.KubeletConfig, nil
+}

@@ -1,0 +1,205 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+func driverInstalled(f *Facts) []Finding {
+	sets := f.Installation.DaemonSets
+	if len(sets) == 1 || len(sets) == 0 && f.isUnread("DaemonSets") {
+		return nil
+	}
+	names := []string{}
+	for _, set := range sets {
+		names = append(names, set.Namespace+"/"+set.Name)
+	}
+	return []Finding{{
+		Component: DaemonName, Setting: "DaemonSet", Expected: "one with the label " + NameLabel + "=" + DaemonName,
+		Detected: strings.TrimSpace(fmt.Sprintf("%d %s", len(names), strings.Join(names, ", "))),
+	}}
+}
+
+func (f *Facts) isUnread(setting string) bool {
+	return slices.ContainsFunc(f.Unread, func(u Unread) bool { return u.Setting == setting })
+}
+
+// driverVersion compares what runs with what is installed: a rollout that stands
+// still, a chart that was upgraded in part.
+func driverVersion(f *Facts) (findings []Finding) {
+	for _, set := range f.Installation.DaemonSets {
+		for _, pod := range f.DaemonPods() {
+			if pod.Namespace == set.Namespace {
+				findings = append(findings, otherImages(pod, set.Spec.Template.Spec)...)
+			}
+		}
+		for _, webhook := range f.Installation.Deployments {
+			want, got := set.Labels[versionLabel], webhook.Labels[versionLabel]
+			if webhook.Namespace == set.Namespace && want != got {
+				findings = append(findings, Finding{
+					Component: "Deployment " + webhook.Name, Setting: versionLabel, Expected: want + ", as the DaemonSet", Detected: got,
+				})
+			}
+		}
+	}
+	return findings
+}
+
+func otherImages(pod *corev1.Pod, want corev1.PodSpec) (findings []Finding) {
+	for _, container := range want.Containers {
+		for _, running := range pod.Spec.Containers {
+			if running.Name == container.Name && running.Image != container.Image {
+				findings = append(findings, Finding{
+					Node: pod.Spec.NodeName, Component: "Pod " + pod.Name, Setting: "image of " + container.Name,
+					Expected: container.Image + ", as the DaemonSet", Detected: running.Image,
+				})
+			}
+		}
+	}
+	return findings
+}
+
+func driverReady(f *Facts) (findings []Finding) {
+	pods := f.DaemonPods()
+	for _, pod := range pods {
+		if ready, why := podReady(pod); !ready {
+			findings = append(findings, Finding{
+				Node: pod.Spec.NodeName, Component: "Pod " + pod.Name, Setting: "Ready", Expected: "True", Detected: why,
+			})
+		}
+	}
+	for _, set := range f.Installation.DaemonSets {
+		if lacking := set.Status.DesiredNumberScheduled - set.Status.CurrentNumberScheduled; lacking > 0 {
+			findings = append(findings, Finding{
+				Component: "DaemonSet " + set.Name, Setting: "pods", Expected: fmt.Sprint(set.Status.DesiredNumberScheduled),
+				Detected: fmt.Sprint(set.Status.CurrentNumberScheduled),
+			})
+		}
+	}
+	return findings
+}
+
+// podReady says why not in the words of the kubelet, which has those of the
+// container itself if it ended.
+func podReady(pod *corev1.Pod) (ready bool, why string) {
+	why = "not yet started"
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type != corev1.PodReady {
+			continue
+		}
+		if condition.Status == corev1.ConditionTrue {
+			return true, ""
+		}
+		why = condition.Message
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		ended := status.State.Terminated
+		if ended == nil || ended.ExitCode == 0 {
+			ended = status.LastTerminationState.Terminated
+		}
+		if waiting := status.State.Waiting; !status.Ready && waiting != nil && ended == nil && waiting.Reason != "PodInitializing" {
+			return false, strings.TrimSpace(waiting.Reason + " " + waiting.Message)
+		}
+		if !status.Ready && ended != nil && ended.ExitCode != 0 {
+			return false, oneLine(fmt.Sprintf("container %s ended with status %d: %s", status.Name, ended.ExitCode, ended.Message))
+		}
+	}
+	return false, why
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Rights are what the daemon's service account needs, as the chart grants it.
+func Rights() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{resourceapi.GroupName}, Resources: []string{"resourceslices"}, Verbs: []string{"list", "watch", "create", "update", "delete"}},
+		{APIGroups: []string{resourceapi.GroupName}, Resources: []string{"resourceclaims"}, Verbs: []string{"get"}},
+		{APIGroups: []string{resourceapi.GroupName}, Resources: []string{"resourceclaims/status"}, Verbs: []string{"update"}},
+		{APIGroups: []string{resourceapi.GroupName}, Resources: []string{"resourceclaims/driver"}, ResourceNames: []string{driver.Name}, Verbs: []string{"associated-node:update"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
+	}
+}
+
+// driverRights looks at the ClusterRoles that are bound to the daemon's account
+// by name.
+func driverRights(f *Facts) (findings []Finding) {
+	if f.isUnread("ClusterRoles") || f.isUnread("ClusterRoleBindings") {
+		return nil
+	}
+	for _, set := range f.Installation.DaemonSets {
+		account := set.Spec.Template.Spec.ServiceAccountName
+		_, lacking := validation.Covers(f.rulesOf(set.Namespace, account), Rights())
+		for _, rule := range lacking {
+			findings = append(findings, Finding{
+				Component: "ServiceAccount " + set.Namespace + "/" + account, Setting: "ClusterRole",
+				Expected: fmt.Sprintf("%s on %s", strings.Join(rule.Verbs, ","), strings.TrimSuffix(strings.Join(rule.Resources, ",")+"."+strings.Join(rule.APIGroups, ","), ".")),
+				Detected: "not granted",
+			})
+		}
+	}
+	return findings
+}
+
+func (f *Facts) rulesOf(namespace, account string) (rules []rbacv1.PolicyRule) {
+	for _, binding := range f.Installation.Bindings {
+		if !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == namespace && s.Name == account
+		}) {
+			continue
+		}
+		for _, role := range f.Installation.ClusterRoles {
+			if binding.RoleRef.Kind == "ClusterRole" && role.Name == binding.RoleRef.Name {
+				rules = append(rules, role.Rules...)
+			}
+		}
+	}
+	return rules
+}
+
+func webhookReady(f *Facts) (findings []Finding) {
+	for _, webhook := range f.Installation.Deployments {
+		want := int32(1)
+		if webhook.Spec.Replicas != nil {
+			want = *webhook.Spec.Replicas
+		}
+		if got := webhook.Status.AvailableReplicas; got < want {
+			findings = append(findings, Finding{
+				Component: "Deployment " + webhook.Name, Setting: "available replicas", Expected: fmt.Sprint(want), Detected: fmt.Sprint(got),
+			})
+		}
+	}
+	return findings
+}
+
+// deviceClass compares the classes that come with the driver; others are nobody's
+// business.
+func deviceClass(f *Facts) (findings []Finding) {
+	shipped, err := deviceclasses.All()
+	if err != nil {
+		panic(err) // they are embedded, and a test reads them
+	}
+	for _, want := range shipped {
+		i := slices.IndexFunc(f.Objects.Classes, func(c *resourceapi.DeviceClass) bool { return c.Name == want.Name })
+		finding := Finding{Component: "DeviceClass " + want.Name, Setting: "spec.selectors", Expected: "those of the driver", Detected: "others"}
+		switch {
+		case i < 0:
+			finding.Setting, finding.Expected, finding.Detected = "metadata.name", "installed", "missing"
+		case equality.Semantic.DeepEqual(f.Objects.Classes[i].Spec.Selectors, want.Spec.Selectors):
+			continue
+		}
+		findings = append(findings, finding)
+	}
+	return findings
+}

@@ -1,0 +1,79 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// otherCPUDriver names each driver once for a node.
+func otherCPUDriver(f *Facts) (findings []Finding) {
+	nodes := f.Nodes()
+	for _, slice := range f.Objects.Slices {
+		if slice.Spec.NodeName == nil || !driver.IsRival(slice) || !slices.Contains(nodes, *slice.Spec.NodeName) {
+			continue
+		}
+		finding := Finding{
+			Node: *slice.Spec.NodeName, Component: slice.Spec.Driver, Setting: "ResourceSlices",
+			Expected: "no CPUs on a node of " + driver.Name, Detected: "publishes CPUs",
+		}
+		if !slices.Contains(findings, finding) {
+			findings = append(findings, finding)
+		}
+	}
+	return findings
+}
+
+// kubeletManager finds the managers that decide on CPUs and memory without
+// knowing of claims.
+func kubeletManager(f *Facts) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		kubelet := f.Kubelets[node]
+		check := func(setting, want, got string) {
+			if got != "" && !strings.EqualFold(got, want) {
+				findings = append(findings, Finding{Node: node, Component: "kubelet", Setting: setting, Expected: want, Detected: got})
+			}
+		}
+		check("cpuManagerPolicy", "none", kubelet.CPUManagerPolicy)
+		check("memoryManagerPolicy", "None", kubelet.MemoryManagerPolicy)
+	}
+	return findings
+}
+
+// reservedCPUs finds CPUs that the kubelet reserves and claims may get.
+func reservedCPUs(f *Facts) (findings []Finding) {
+	if len(f.Installation.DaemonSets) == 0 {
+		return nil // what is not known, or is a finding already
+	}
+	daemon := f.Installation.daemon()
+	if _, file := Argument(daemon, "config"); file {
+		return nil // a NodeConfig may reserve others on each node
+	}
+	if _, follows := Argument(daemon, "kubelet-config"); follows {
+		if _, set := Argument(daemon, "reserved-cpus"); !set {
+			return nil
+		}
+	}
+	for _, node := range f.Nodes() {
+		reserved := f.Kubelets[node].ReservedSystemCPUs
+		kubelet, err := cpuset.Parse(reserved)
+		if reserved == "" || err != nil {
+			continue // nothing, or what no kubelet takes
+		}
+		detected := "the first core, as neither reservedCPUs nor kubelet.configFile is set"
+		if text, set := Argument(daemon, "reserved-cpus"); set {
+			if ours, err := cpuset.Parse(text); err == nil && kubelet.IsSubsetOf(ours) {
+				continue
+			}
+			detected = text
+		}
+		findings = append(findings, Finding{
+			Node: node, Component: DaemonName, Setting: "reservedCPUs",
+			Expected: fmt.Sprintf("all of %s, the kubelet's reservedSystemCPUs", kubelet), Detected: detected,
+		})
+	}
+	return findings
+}

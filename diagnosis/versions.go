@@ -1,0 +1,76 @@
+package diagnosis
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// oldestKubernetes has all that the driver needs on by default; the chart says so,
+// too.
+const oldestKubernetes = "1.36.0"
+
+// gates are the feature gates without which there are no zones, and what each of
+// them is for.
+func gates() []string {
+	return []string{
+		"DRAConsumableCapacity",        // a claim is a part of a zone
+		"DRAResourceClaimDeviceStatus", // a claim says what it was given
+	}
+}
+
+// runtimes are the container runtimes that have CDI switched on, each with the
+// oldest version that has.
+func runtimes() map[string]string {
+	return map[string]string{"containerd": "2.0.0", "cri-o": "1.28.0"}
+}
+
+// older reports whether a version is; one that cannot be read is not.
+func older(text, than string) bool {
+	parsed, err := version.ParseGeneric(text)
+	return err == nil && parsed.LessThan(version.MustParseGeneric(than))
+}
+
+func kubernetesVersion(f *Facts) (findings []Finding) {
+	check := func(node, component, version string) {
+		if older(version, oldestKubernetes) {
+			findings = append(findings, Finding{
+				Node: node, Component: component, Setting: "version", Expected: "1.36 or newer", Detected: version,
+			})
+		}
+	}
+	check("", "kube-apiserver", f.Version)
+	for _, name := range f.Nodes() {
+		if node := f.Objects.Node(name); node != nil {
+			check(name, "kubelet", node.Status.NodeInfo.KubeletVersion)
+		}
+	}
+	return findings
+}
+
+func featureGate(f *Facts) (findings []Finding) {
+	for _, gate := range gates() {
+		if on, known := f.Gates[gate]; known && !on {
+			findings = append(findings, Finding{Component: "kube-apiserver", Setting: gate, Expected: "true", Detected: "false"})
+		}
+	}
+	return findings
+}
+
+func runtimeVersion(f *Facts) (findings []Finding) {
+	for _, name := range f.Nodes() {
+		node := f.Objects.Node(name)
+		if node == nil {
+			continue
+		}
+		runtime, version, _ := strings.Cut(node.Status.NodeInfo.ContainerRuntimeVersion, "://")
+		if oldest, known := runtimes()[runtime]; known && older(version, oldest) {
+			findings = append(findings, Finding{
+				Node: name, Component: runtime, Setting: "version",
+				Expected: fmt.Sprintf("%s or newer, which has CDI switched on", strings.TrimSuffix(oldest, ".0")), Detected: version,
+			})
+		}
+	}
+	return findings
+}

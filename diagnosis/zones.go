@@ -1,0 +1,90 @@
+package diagnosis
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+// zonesPublished holds a node with a ready daemon to a complete pool of devices.
+func zonesPublished(f *Facts) (findings []Finding) {
+	pools := make(map[string][]*resourceapi.ResourceSlice)
+	for _, slice := range f.zones() {
+		pools[*slice.Spec.NodeName] = append(pools[*slice.Spec.NodeName], slice)
+	}
+	for _, pod := range f.DaemonPods() {
+		if ready, _ := podReady(pod); !ready {
+			continue // it is a finding already
+		}
+		node := pod.Spec.NodeName
+		newest, got := int64(-1), 0
+		var want int64 = 1
+		for _, slice := range pools[node] {
+			pool := slice.Spec.Pool
+			if pool.Generation > newest {
+				newest, got, want = pool.Generation, 0, pool.ResourceSliceCount
+			}
+			if pool.Generation == newest {
+				got++
+			}
+		}
+		if int64(got) < want {
+			findings = append(findings, Finding{
+				Node: node, Component: driver.Name, Setting: "ResourceSlices",
+				Expected: fmt.Sprintf("%d or more", want), Detected: fmt.Sprint(got),
+			})
+			pools[node] = nil
+		}
+	}
+	return findings
+}
+
+// zoneExclusivity compares what zones say with what the chart's value asks for.
+func zoneExclusivity(f *Facts) (findings []Finding) {
+	want, given := Argument(f.Installation.daemon(), "exclusivity")
+	if !given || want == "auto" {
+		want = string(driver.ExclusivityKernel)
+	}
+	for _, slice := range f.zones() {
+		for _, device := range slice.Spec.Devices {
+			is := device.Attributes[driver.Name+"/exclusivity"].StringValue
+			if is == nil || *is == want {
+				continue
+			}
+			node := *slice.Spec.NodeName
+			detected := *is
+			if object := f.Objects.Node(node); object != nil {
+				detected += ", with Linux " + object.Status.NodeInfo.KernelVersion
+			}
+			findings = append(findings, Finding{
+				Node: node, Component: driver.Name, Setting: driver.Name + "/exclusivity", Expected: want + exclusivityNeeds(want), Detected: detected,
+			})
+			break // all zones of a node have the same
+		}
+	}
+	return findings
+}
+
+func exclusivityNeeds(mode string) string {
+	if mode == string(driver.ExclusivityKernel) {
+		return ", which needs Linux 6.11"
+	}
+	return ""
+}
+
+// zoneTaint is what the daemon says that it could not repair.
+func zoneTaint(f *Facts) (findings []Finding) {
+	for _, slice := range f.zones() {
+		for _, device := range slice.Spec.Devices {
+			for _, taint := range device.Taints {
+				findings = append(findings, Finding{
+					Node: *slice.Spec.NodeName, Component: "zone " + device.Name, Setting: "taints",
+					Expected: "none", Detected: fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect),
+				})
+			}
+		}
+	}
+	return findings
+}

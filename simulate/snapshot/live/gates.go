@@ -1,0 +1,69 @@
+package live
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// gateMetric is the number that every program of Kubernetes has for each of its
+// feature gates: 1 if it is on (k8s.io/component-base/metrics/prometheus/feature).
+const gateMetric = "kubernetes_feature_enabled{"
+
+// Gates are the feature gates that the API server knows and whether they are on, as
+// its metrics say; the scheduler of a cluster has the same as a rule. The user needs
+// the verb get on the path /metrics, which not everybody has.
+func Gates(ctx context.Context, client rest.Interface) (map[string]bool, error) {
+	body, err := client.Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").Stream(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("get /metrics: %w", err)
+	}
+	defer body.Close()
+	return parseGates(body)
+}
+
+// parseGates reads metrics in the text format of Prometheus, which are sorted by
+// name: what follows the gates is not read.
+func parseGates(text io.Reader) (map[string]bool, error) {
+	gates := make(map[string]bool)
+	reader := bufio.NewReader(text)
+	for {
+		line, err := reader.ReadString('\n')
+		if rest, is := strings.CutPrefix(line, gateMetric); is {
+			name, on, isGate := parseGate(strings.TrimSuffix(rest, "\n"))
+			if !isGate {
+				return nil, fmt.Errorf("metric %q: want %sname=\"NAME\",stage=\"STAGE\"} 0 or 1", oneLine(line), gateMetric)
+			}
+			gates[name] = on
+		} else if len(gates) > 0 {
+			return gates, nil
+		}
+		if errors.Is(err, io.EOF) {
+			if len(gates) > 0 {
+				return gates, nil
+			}
+			return nil, fmt.Errorf("the metrics have no %s", strings.TrimSuffix(gateMetric, "{"))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// parseGate reads what follows the bracket: name="X",stage="BETA"} 1.
+func parseGate(text string) (name string, on, isGate bool) {
+	labels, value, _ := strings.Cut(text, "} ")
+	for label := range strings.SplitSeq(labels, ",") {
+		if quoted, is := strings.CutPrefix(label, "name="); is {
+			name = strings.Trim(quoted, `"`)
+		}
+	}
+	return name, value == "1", name != "" && (value == "0" || value == "1")
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

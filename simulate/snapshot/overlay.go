@@ -1,0 +1,44 @@
+package snapshot
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Overlay adds the objects of another snapshot, which is of no use afterwards. One
+// of the same kind, namespace and name takes the place of that of s; without a UID
+// of its own it is the same object for those that refer to it.
+func (s *Snapshot) Overlay(other *Snapshot) {
+	s.Nodes = overlay(s.Nodes, other.Nodes)
+	s.Classes = overlay(s.Classes, other.Classes)
+	s.Slices = overlay(s.Slices, other.Slices)
+	s.Claims = overlay(s.Claims, other.Claims)
+	s.Templates = overlay(s.Templates, other.Templates)
+	s.TaintRules = overlay(s.TaintRules, other.TaintRules)
+	s.Pods = overlay(s.Pods, other.Pods)
+	for kind, count := range other.Ignored {
+		for range count {
+			s.ignore(kind)
+		}
+	}
+	for id, where := range other.seen {
+		s.see(id, where)
+	}
+}
+
+func overlay[T metav1.Object](under, over []T) []T {
+	places := make(map[identity]int, len(under))
+	for i, object := range under {
+		places[identityOf(object)] = i
+	}
+	for _, object := range over {
+		id := identityOf(object)
+		i, there := places[id]
+		if !there {
+			under = append(under, object)
+			continue
+		}
+		if object.GetUID() == madeUpUID(id) {
+			object.SetUID(under[i].GetUID())
+		}
+		under[i] = object
+	}
+	return under
+}

@@ -1,0 +1,95 @@
+package snapshot
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// read is the snapshot of a text.
+func read(t *testing.T, text string) *Snapshot {
+	t.Helper()
+	s := &Snapshot{}
+	if err := s.Read("text", strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const (
+	underneath = `
+kind: Node
+apiVersion: v1
+metadata: {name: n1, uid: u1}
+---
+kind: Pod
+apiVersion: v1
+metadata: {name: a, uid: ua}
+---
+kind: Pod
+apiVersion: v1
+metadata: {name: b, uid: ub}
+---
+kind: Namespace
+apiVersion: v1
+metadata: {name: x}
+`
+	above = `
+kind: Pod
+apiVersion: v1
+metadata: {name: c}
+---
+kind: Pod
+apiVersion: v1
+metadata: {name: a}
+spec: {nodeName: n1}
+---
+kind: Pod
+apiVersion: v1
+metadata: {name: b, uid: other}
+---
+kind: Pod
+apiVersion: v1
+metadata: {name: a, namespace: team}
+---
+kind: Namespace
+apiVersion: v1
+metadata: {name: y}
+`
+)
+
+// TestOverlayReplacesByName: an object without a UID of its own keeps that by which
+// claims and pods refer to it.
+func TestOverlayReplacesByName(t *testing.T) {
+	s := read(t, underneath)
+	s.Overlay(read(t, above))
+	var got []string
+	for _, pod := range s.Pods {
+		got = append(got, strings.Join([]string{pod.Namespace + "/" + pod.Name, string(pod.UID), pod.Spec.NodeName}, " "))
+	}
+	want := []string{"default/a ua n1", "default/b other ", "default/c Pod default/c ", "team/a Pod team/a "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	if len(s.Nodes) != 1 || s.Nodes[0].UID != "u1" {
+		t.Errorf("nodes are %v", s.Nodes)
+	}
+	if diff := cmp.Diff([]string{"2 Namespace"}, s.IgnoredKinds()); diff != "" {
+		t.Errorf("ignored (-want +got):\n%s", diff)
+	}
+}
+
+// TestOverlayKeepsEveryKind: of each one object comes through.
+func TestOverlayKeepsEveryKind(t *testing.T) {
+	var text strings.Builder
+	for _, kind := range []string{"DeviceClass", "ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceTaintRule"} {
+		text.WriteString("---\napiVersion: resource.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: x}\n")
+	}
+	s := &Snapshot{}
+	s.Overlay(read(t, text.String()+"---"+above+"---"+underneath[:strings.Index(underneath, "---")]))
+	got := []int{len(s.Nodes), len(s.Classes), len(s.Slices), len(s.Claims), len(s.Templates), len(s.TaintRules), len(s.Pods)}
+	if diff := cmp.Diff([]int{1, 1, 1, 1, 1, 1, 4}, got); diff != "" {
+		t.Errorf("objects of each kind (-want +got):\n%s", diff)
+	}
+}

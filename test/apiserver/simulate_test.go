@@ -1,0 +1,168 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scenario"
+)
+
+// nobody is a scheduler that there is not: its pods wait until the test ends.
+const nobody = "nobody"
+
+// buildCLI returns the program, that which KUBECTL_NUMA names if it does.
+func buildCLI(t *testing.T) string {
+	t.Helper()
+	if program := os.Getenv("KUBECTL_NUMA"); program != "" {
+		return program
+	}
+	program := filepath.Join(t.TempDir(), "kubectl-numa")
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/kubectl-numa").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, output)
+	}
+	return program
+}
+
+// TestSimulateOfTheClusterIsThatOfItsFiles: lists over the wire, in protobuf and
+// with what the server fills in, and files of kubectl get say the same.
+func TestSimulateOfTheClusterIsThatOfItsFiles(t *testing.T) {
+	admin := clientFor(t, "APISERVER_KUBECONFIG")
+	program := buildCLI(t)
+	for seed := range uint64(8) {
+		createScenario(t, admin, scenario.New(fmt.Sprintf("live-%d", seed), seed+1))
+	}
+	dir := t.TempDir()
+	save(t, admin, dir)
+	time.Sleep(time.Second) // the server's memory follows its store
+	kubeconfig := "--kubeconfig=" + os.Getenv("APISERVER_KUBECONFIG")
+	cluster := simulation(t, program, "--from-cluster", kubeconfig)
+	// The cluster's own gates are not all those of Kubernetes 1.37.
+	files := simulation(t, program, "--filename", dir, "--feature-gates", "DRAFractionalCapacityRange=false")
+	if diff := cmp.Diff(files, cluster); diff != "" || len(cluster) < 10 {
+		t.Errorf("%d pods (-files +cluster):\n%s", len(cluster), diff)
+	}
+}
+
+// simulation is what becomes of every pod of nobody, by name.
+func simulation(t *testing.T, program string, args ...string) map[string]string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), program, append([]string{"simulate", "--all-nodes", "-o", "json"}, args...)...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err := command.Run()
+	var result simulate.Result
+	if json.Unmarshal(stdout.Bytes(), &result) != nil {
+		t.Fatalf("%s: %v\n%s", command, err, &stderr)
+	}
+	if note := "taken to be those of Kubernetes"; strings.Contains(stderr.String(), note) {
+		t.Errorf("%s: %s", command, &stderr)
+	}
+	outcomes := make(map[string]string)
+	for _, pod := range result.Pods {
+		text, _ := json.Marshal(pod)
+		outcomes[pod.Pod] = string(text)
+	}
+	for _, pod := range result.Unschedulable {
+		text, _ := json.Marshal(pod)
+		outcomes[pod.Pod] = string(text)
+	}
+	return outcomes
+}
+
+// creator is what every typed client has.
+type creator[T any] interface {
+	Create(context.Context, T, metav1.CreateOptions) (T, error)
+	Delete(context.Context, string, metav1.DeleteOptions) error
+}
+
+// createAll makes objects until the test ends.
+func createAll[T metav1.Object](t *testing.T, client creator[T], objects []T) {
+	t.Helper()
+	for _, object := range objects {
+		made, err := client.Create(t.Context(), object, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := client.Delete(context.Background(), made.GetName(), metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func createScenario(t *testing.T, admin kubernetes.Interface, s scenario.Scenario) {
+	t.Helper()
+	resources := admin.ResourceV1()
+	createAll(t, admin.CoreV1().Nodes(), s.Nodes)
+	createAll(t, resources.DeviceClasses(), s.Classes)
+	createAll(t, resources.ResourceSlices(), s.Slices)
+	createAll(t, resources.ResourceClaimTemplates(s.Namespace), s.Templates)
+	createAll(t, resources.ResourceClaims(s.Namespace), s.Claims)
+	createAll(t, resources.DeviceTaintRules(), s.TaintRules)
+	for _, pod := range s.Pods {
+		pod.Spec.SchedulerName = nobody
+	}
+	createAll(t, admin.CoreV1().Pods(s.Namespace), s.Pods)
+	for _, pod := range s.Pods {
+		waitForClaims(t, admin, pod.Namespace, pod.Name)
+	}
+}
+
+// waitForClaims waits until the claims of the pod's templates are made.
+func waitForClaims(t *testing.T, admin kubernetes.Interface, namespace, name string) {
+	t.Helper()
+	for deadline := time.Now().Add(readyTimeout); ; time.Sleep(50 * time.Millisecond) {
+		pod, err := admin.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		for _, entry := range pod.Spec.ResourceClaims {
+			if entry.ResourceClaimTemplateName != nil {
+				want++
+			}
+		}
+		if len(pod.Status.ResourceClaimStatuses) >= want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("pod %s has %d of %d claims", name, len(pod.Status.ResourceClaimStatuses), want)
+		}
+	}
+}
+
+// save writes the cluster's objects as kubectl get does.
+func save(t *testing.T, admin kubernetes.Interface, dir string) {
+	t.Helper()
+	client := admin.CoreV1().RESTClient()
+	for _, path := range []string{"api/v1/nodes", "api/v1/pods"} {
+		saveList(t, dir, path, client.Get().AbsPath(path).Do(t.Context()).Raw)
+	}
+	for _, kind := range []string{"deviceclasses", "resourceslices", "resourceclaims", "resourceclaimtemplates", "devicetaintrules"} {
+		path := "apis/resource.k8s.io/v1/" + kind
+		saveList(t, dir, path, client.Get().AbsPath(path).Do(t.Context()).Raw)
+	}
+}
+
+func saveList(t *testing.T, dir, path string, raw func() ([]byte, error)) {
+	t.Helper()
+	text, err := raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, filepath.Base(path)+".json"), string(text))
+}
