@@ -43,7 +43,7 @@ func DefaultGates() Gates {
 		gateDeviceTaints:       true,
 		gateDeviceTaintRules:   true,
 		gateExtendedResource:   true,
-		gateFractionalRange:    true,
+		gateFractionalRange:    false, // emulates 1.36 until the version it may go back to is 1.37
 		gateListAttributes:     false,
 		gatePartitionable:      true,
 		gatePrioritizedList:    true,
