@@ -6,22 +6,23 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // chips are cores in columns, each an outline around the words of its CPUs.
 type chips struct {
-	cores [][]word
+	cores [][]canvas.Word
 	width int // of each core, brackets included
 }
 
 // look is isolated for a core that is so with all its CPUs.
-func (c chips) look(core int) look {
+func (c chips) look(core int) canvas.Look {
 	for _, w := range c.cores[core] {
-		if w.look != isolatedText {
-			return cpuText
+		if w.Look != canvas.IsolatedText {
+			return canvas.CPUText
 		}
 	}
-	return isolatedText
+	return canvas.IsolatedText
 }
 
 // wordWidths are those of the longest first, second, … word of all cores: cores look the same all over the drawing.
@@ -31,7 +32,7 @@ func wordWidths(cores []numa.Core, isolated cpuset.Set) (widths []int) {
 			if j == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[j] = max(widths[j], len(w.text))
+			widths[j] = max(widths[j], len(w.Text))
 		}
 	}
 	return widths
@@ -43,7 +44,7 @@ func (s *scene) newChips(cores []numa.Core) chips {
 	for i := range cores {
 		core := coreWords(cores[i].CPUs, s.isolated)
 		for j := range core {
-			core[j].text = fmt.Sprintf("%*s", s.widths[j], core[j].text)
+			core[j].Text = fmt.Sprintf("%*s", s.widths[j], core[j].Text)
 		}
 		most = max(most, len(core))
 		c.cores = append(c.cores, core)
@@ -55,18 +56,18 @@ func (s *scene) newChips(cores []numa.Core) chips {
 }
 
 // coreWords are the CPUs of a core: numbers, or ranges of more than two of a kind.
-func coreWords(cpus, isolated cpuset.Set) (list []word) {
+func coreWords(cpus, isolated cpuset.Set) (list []canvas.Word) {
 	for _, run := range runs(cpus, isolated) {
-		look, suffix := cpuText, ""
+		look, suffix := canvas.CPUText, ""
 		if isolated.Contains(run.first) {
-			look, suffix = isolatedText, isolatedSuffix
+			look, suffix = canvas.IsolatedText, isolatedSuffix
 		}
 		if run.last > run.first+1 {
-			list = append(list, word{text: fmt.Sprintf("%d-%d%s", run.first, run.last, suffix), look: look})
+			list = append(list, canvas.Word{Text: fmt.Sprintf("%d-%d%s", run.first, run.last, suffix), Look: look})
 			continue
 		}
 		for cpu := run.first; cpu <= run.last; cpu++ {
-			list = append(list, word{text: strconv.Itoa(cpu) + suffix, look: look})
+			list = append(list, canvas.Word{Text: strconv.Itoa(cpu) + suffix, Look: look})
 		}
 	}
 	return list
@@ -93,20 +94,20 @@ func runs(cpus, isolated cpuset.Set) (list []run) {
 // mostPerRow keeps a wide terminal from being filled with one row.
 const mostPerRow = 16
 
-func (c chips) minWidth() int { return c.width }
+func (c chips) MinWidth() int { return c.width }
 
-func (c chips) layout(width int) block {
+func (c chips) Layout(width int) canvas.Block {
 	perRow := c.perRow(min(max(1, (width+1)/(c.width+1)), mostPerRow))
-	var b block
+	var b canvas.Block
 	for i, core := range c.cores {
 		x, y := i%perRow*(c.width+1), i/perRow
-		b.marks = append(b.marks, mark{shape: chip, look: c.look(i), x: x, y: y, w: c.width, h: 1})
+		b.Marks = append(b.Marks, canvas.Mark{Shape: canvas.Chip, Look: c.look(i), X: x, Y: y, W: c.width, H: 1})
 		at := x + 1
 		for _, w := range core {
-			b.marks = append(b.marks, mark{look: w.look, x: at, y: y, w: len(w.text), h: 1, text: w.text})
-			at += len(w.text) + 1
+			b.Marks = append(b.Marks, canvas.Mark{Look: w.Look, X: at, Y: y, W: len(w.Text), H: 1, Text: w.Text})
+			at += len(w.Text) + 1
 		}
-		b.w, b.h = max(b.w, x+c.width), y+1
+		b.W, b.H = max(b.W, x+c.width), y+1
 	}
 	return b
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // group is the cores of a zone that share an L3, or where none is known a die.
@@ -86,9 +87,9 @@ func (s *scene) groupTitle(core *numa.Core, socket, die bool) string {
 		facts = append(facts, "L3 "+strconv.Itoa(*core.L3))
 	}
 	if cache, ok := s.l3(core); ok && cache.SizeBytes != nil {
-		facts = append(facts, size(*cache.SizeBytes))
+		facts = append(facts, canvas.Size(*cache.SizeBytes))
 	}
-	return printable(strings.Join(facts, ", "))
+	return canvas.Printable(strings.Join(facts, ", "))
 }
 
 // l3 returns the L3 of a core; ok is false where none is known.
@@ -125,57 +126,57 @@ func (s *scene) sharedWith(core *numa.Core) string {
 }
 
 // cores are the parts of a zone's box that show its cores.
-func (s *scene) cores(zone *numa.Zone) (parts []part) {
+func (s *scene) cores(zone *numa.Zone) (parts []canvas.Part) {
 	groups := s.groups(zone)
 	if s.detail != everyCore {
 		for _, g := range groups {
 			parts = append(parts, listed(g))
 		}
 		if isolated := zone.CPUs.Intersection(s.isolated); !isolated.IsEmpty() {
-			line := append(words("isolated", isolatedText), cpuWords(isolated, isolatedText)...)
-			parts = append(parts, paragraph{words: line, indent: 2})
+			line := append(canvas.Words("isolated", canvas.IsolatedText), canvas.CPUWords(isolated, canvas.IsolatedText)...)
+			parts = append(parts, canvas.Paragraph{Words: line, Indent: 2})
 		}
 		return parts
 	}
-	var caches grid
+	var caches canvas.Grid
 	for _, g := range groups {
 		if g.title == "" {
 			parts = append(parts, s.coreParts(g.cores)...)
 			continue
 		}
-		inside := stack{parts: append([]part{text(g.shared, muted)}, s.coreParts(g.cores)...)}
-		caches = append(caches, box{title: g.title, look: cacheFrame, content: inside})
+		inside := canvas.Stack{Parts: append([]canvas.Part{canvas.Text(g.shared, canvas.Muted)}, s.coreParts(g.cores)...)}
+		caches = append(caches, canvas.Box{Title: g.title, Look: canvas.CacheFrame, Content: inside})
 	}
 	return append(parts, caches)
 }
 
 // listed is a group in one line.
-func listed(g group) part {
-	p := paragraph{indent: 2}
+func listed(g group) canvas.Part {
+	p := canvas.Paragraph{Indent: 2}
 	if g.shared != "" {
-		p.words = words(g.title+", "+g.shared+":", muted)
+		p.Words = canvas.Words(g.title+", "+g.shared+":", canvas.Muted)
 	} else if g.title != "" {
-		p.words = words(g.title+":", muted)
+		p.Words = canvas.Words(g.title+":", canvas.Muted)
 	}
 	for i, kind := range byType(g.cores) {
 		if i > 0 {
-			p.words[len(p.words)-1].text += ","
+			p.Words[len(p.Words)-1].Text += ","
 		}
 		var cpus cpuset.Set
 		for j := range kind {
 			cpus = cpus.Union(kind[j].CPUs)
 		}
-		p.words = append(p.words, words(coreCount(kind), plain)...)
-		p.words = append(p.words, cpuWords(cpus, cpuText)...)
+		p.Words = append(p.Words, canvas.Words(coreCount(kind), canvas.Plain)...)
+		p.Words = append(p.Words, canvas.CPUWords(cpus, canvas.CPUText)...)
 	}
 	return p
 }
 
 // coreParts show each core; those of a hybrid by type.
-func (s *scene) coreParts(cores []numa.Core) (parts []part) {
+func (s *scene) coreParts(cores []numa.Core) (parts []canvas.Part) {
 	for _, kind := range byType(cores) {
 		if kind[0].Type == numa.PerformanceCores || kind[0].Type == numa.EfficientCores {
-			parts = append(parts, text(coreCount(kind), muted))
+			parts = append(parts, canvas.Text(coreCount(kind), canvas.Muted))
 		}
 		parts = append(parts, s.newChips(kind))
 	}
@@ -185,9 +186,9 @@ func (s *scene) coreParts(cores []numa.Core) (parts []part) {
 // coreCount is "6 performance cores".
 func coreCount(cores []numa.Core) string {
 	if kind := cores[0].Type; kind != "" && kind != numa.StandardCores {
-		return count(len(cores), string(kind)+" core")
+		return canvas.Count(len(cores), string(kind)+" core")
 	}
-	return count(len(cores), "core")
+	return canvas.Count(len(cores), "core")
 }
 
 // byType splits cores by their type, in the order in which the types come.

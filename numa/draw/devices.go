@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // Up to so many functions that are no GPU, NIC or NVMe drive, and so many virtual functions, are named.
@@ -55,7 +56,7 @@ func functionsByZone(m numa.Machine) (byZone map[int][]function, unknown []funct
 }
 
 // deviceParts are a line for each function, and one for all bridges and one for all others.
-func (s *scene) deviceParts(functions []function) (parts []part) {
+func (s *scene) deviceParts(functions []function) (parts []canvas.Part) {
 	others := map[numa.FunctionKind][]string{}
 	for i := range functions {
 		f := &functions[i]
@@ -73,53 +74,53 @@ func (s *scene) deviceParts(functions []function) (parts []part) {
 		noun string
 	}{{numa.OtherFunction, "other function"}, {numa.BridgeFunction, "bridge"}} {
 		if addresses := others[kind.kind]; len(addresses) > 0 {
-			parts = append(parts, s.addressLine(count(len(addresses), kind.noun), addresses))
+			parts = append(parts, s.addressLine(canvas.Count(len(addresses), kind.noun), addresses))
 		}
 	}
 	return parts
 }
 
 // line is "nic 0000:3b:00.0 15b3:101e mlx5_core eth0 mlx5_0".
-func (f *function) line() part {
-	p := paragraph{indent: 2, words: words(string(f.Kind), deviceText)}
-	p.words = append(p.words, words(f.Address, plain)...)
+func (f *function) line() canvas.Part {
+	p := canvas.Paragraph{Indent: 2, Words: canvas.Words(string(f.Kind), canvas.DeviceText)}
+	p.Words = append(p.Words, canvas.Words(f.Address, canvas.Plain)...)
 	if f.Vendor != nil && f.Device != nil {
-		p.words = append(p.words, words(fmt.Sprintf("%04x:%04x", *f.Vendor, *f.Device), muted)...)
+		p.Words = append(p.Words, canvas.Words(fmt.Sprintf("%04x:%04x", *f.Vendor, *f.Device), canvas.Muted)...)
 	}
-	p.words = append(p.words, words(f.Driver, muted)...)
+	p.Words = append(p.Words, canvas.Words(f.Driver, canvas.Muted)...)
 	for _, names := range [][]string{f.Net, f.Infiniband, f.NVMe, f.DRM, f.VFIO} {
 		for _, name := range names {
-			p.words = append(p.words, words(name, plain)...)
+			p.Words = append(p.Words, canvas.Words(name, canvas.Plain)...)
 		}
 	}
 	return p
 }
 
-func (s *scene) virtualLine(f *function) part {
-	p := paragraph{indent: 4, words: words(count(len(f.virtual), "VF"), muted)}
-	p.words[0].text = "  " + p.words[0].text
+func (s *scene) virtualLine(f *function) canvas.Part {
+	p := canvas.Paragraph{Indent: 4, Words: canvas.Words(canvas.Count(len(f.virtual), "VF"), canvas.Muted)}
+	p.Words[0].Text = "  " + p.Words[0].Text
 	if s.detail != everyCore {
 		return p
 	}
-	p.words[len(p.words)-1].text += ":"
+	p.Words[len(p.Words)-1].Text += ":"
 	if len(f.virtual) > namedVirtual {
-		p.words = append(p.words, words(f.virtual[0]+" to "+f.virtual[len(f.virtual)-1], muted)...)
+		p.Words = append(p.Words, canvas.Words(f.virtual[0]+" to "+f.virtual[len(f.virtual)-1], canvas.Muted)...)
 		return p
 	}
 	for _, address := range f.virtual {
-		p.words = append(p.words, words(address, muted)...)
+		p.Words = append(p.Words, canvas.Words(address, canvas.Muted)...)
 	}
 	return p
 }
 
-func (s *scene) addressLine(heading string, addresses []string) part {
-	p := paragraph{indent: 2, words: words(heading, muted)}
+func (s *scene) addressLine(heading string, addresses []string) canvas.Part {
+	p := canvas.Paragraph{Indent: 2, Words: canvas.Words(heading, canvas.Muted)}
 	if len(addresses) > namedOthers || s.detail != everyCore {
 		return p
 	}
-	p.words[len(p.words)-1].text += ":"
+	p.Words[len(p.Words)-1].Text += ":"
 	for _, address := range addresses {
-		p.words = append(p.words, words(address, muted)...)
+		p.Words = append(p.Words, canvas.Words(address, canvas.Muted)...)
 	}
 	return p
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // Document is a machine for programs. Every key is always there; null is what the kernel does not say. Sets of CPUs are
@@ -94,7 +95,7 @@ func node(zone *numa.Zone) Node {
 		n.Socket = &zone.Sockets[0]
 	}
 	for _, pool := range zone.Hugepages {
-		n.Hugepages = append(n.Hugepages, Hugepages{pageSize(pool.PageBytes), pool.TotalPages, pool.FreePages})
+		n.Hugepages = append(n.Hugepages, Hugepages{canvas.PageSize(pool.PageBytes), pool.TotalPages, pool.FreePages})
 	}
 	for _, distance := range zone.Distances {
 		n.Distances = append(n.Distances, Distance{distance.Zone, distance.Value})

@@ -6,19 +6,20 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // summary is the machine in a line or two.
-func (s *scene) summary() part {
+func (s *scene) summary() canvas.Part {
 	m := &s.machine
-	lines := stack{parts: []part{text(headline(*m), heading)}}
+	lines := canvas.Stack{Parts: []canvas.Part{canvas.Text(headline(*m), canvas.Heading)}}
 	for _, set := range []struct {
 		what string
 		cpus *cpuset.Set
 	}{{"isolated CPUs (isolcpus)", m.Isolated}, {"CPUs without a tick (nohz_full)", m.NoHZFull}} {
 		if set.cpus != nil && !set.cpus.IsEmpty() {
-			p := paragraph{indent: 2, words: append(words(set.what, plain), cpuWords(*set.cpus, isolatedText)...)}
-			lines.parts = append(lines.parts, p)
+			p := canvas.Paragraph{Indent: 2, Words: append(canvas.Words(set.what, canvas.Plain), canvas.CPUWords(*set.cpus, canvas.IsolatedText)...)}
+			lines.Parts = append(lines.Parts, p)
 		}
 	}
 	return lines
@@ -39,37 +40,37 @@ func headline(m numa.Machine) string {
 			memory, known = memory+*m.Zones[i].MemoryBytes, true
 		}
 	}
-	line := count(len(m.Zones), "NUMA node") + ", " + count(len(m.Cores), "core") + ", " + count(m.Online.Size(), "CPU")
+	line := canvas.Count(len(m.Zones), "NUMA node") + ", " + canvas.Count(len(m.Cores), "core") + ", " + canvas.Count(m.Online.Size(), "CPU")
 	if len(sockets) > 0 {
-		line = count(len(sockets), "socket") + ", " + line
+		line = canvas.Count(len(sockets), "socket") + ", " + line
 	}
 	if known {
-		line += ", " + size(memory)
+		line += ", " + canvas.Size(memory)
 	}
 	return line
 }
 
 // legend explains the signs that this drawing has.
-func (s *scene) legend() part {
-	var lines stack
+func (s *scene) legend() canvas.Part {
+	var lines canvas.Stack
 	if sample, ok := s.sampleCore(); ok && s.detail == everyCore {
-		e := entry{sample: s.newChips([]numa.Core{sample}), text: "a core with its CPU"}
+		e := canvas.Entry{Sample: s.newChips([]numa.Core{sample}), Text: "a core with its CPU"}
 		if n := sample.CPUs.Size(); n > 1 {
-			e.text = "a core with its " + strconv.Itoa(n) + " CPUs (hardware threads)"
+			e.Text = "a core with its " + strconv.Itoa(n) + " CPUs (hardware threads)"
 		}
-		lines.parts = append(lines.parts, e)
+		lines.Parts = append(lines.Parts, e)
 	}
 	if s.detail == everyCore && s.isolated.Overlaps(s.machine.Online) {
-		lines.parts = append(lines.parts, entry{text("4"+isolatedSuffix, isolatedText), "an isolated CPU: no task is balanced to it"})
+		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Text("4"+isolatedSuffix, canvas.IsolatedText), Text: "an isolated CPU: no task is balanced to it"})
 	}
 	if s.sharesL3() {
-		lines.parts = append(lines.parts, entry{text("with node", muted), "the L3 is shared with CPUs of that node"})
+		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Text("with node", canvas.Muted), Text: "the L3 is shared with CPUs of that node"})
 	}
 	if len(s.nearest) > 0 {
-		lines.parts = append(lines.parts, entry{text("node in node", plain), "a node without CPUs, in the nearest one with CPUs"})
+		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Text("node in node", canvas.Plain), Text: "a node without CPUs, in the nearest one with CPUs"})
 	}
 	if len(s.machine.PCI) > 0 {
-		lines.parts = append(lines.parts, entry{text("gpu nic nvme", deviceText), "PCI address, vendor:device, driver, names"})
+		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Text("gpu nic nvme", canvas.DeviceText), Text: "PCI address, vendor:device, driver, names"})
 	}
 	return lines
 }
@@ -87,22 +88,4 @@ func (s *scene) sampleCore() (sample numa.Core, ok bool) {
 		}
 	}
 	return sample, ok
-}
-
-// entry is a sample beside what it means.
-type entry struct {
-	sample part
-	text   string
-}
-
-// samples is the width of the column of samples.
-const samples = 14
-
-func (e entry) minWidth() int { return samples + text(e.text, plain).minWidth() }
-
-func (e entry) layout(width int) block {
-	b := e.sample.layout(samples - 1)
-	x := max(samples, b.w+1)
-	b.place(text(e.text, muted).layout(width-x), x, 0)
-	return b
 }

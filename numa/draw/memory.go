@@ -5,11 +5,14 @@ import (
 	"strconv"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // memory are the lines of a zone's box that tell of its memory.
-func (s *scene) memory(zone *numa.Zone) (parts []part) {
-	add := func(line string) { parts = append(parts, paragraph{words: words(line, memoryText), indent: 2}) }
+func (s *scene) memory(zone *numa.Zone) (parts []canvas.Part) {
+	add := func(line string) {
+		parts = append(parts, canvas.Paragraph{Words: canvas.Words(line, canvas.MemoryText), Indent: 2})
+	}
 	switch {
 	case zone.MemoryBytes == nil:
 	case *zone.MemoryBytes == 0:
@@ -17,9 +20,9 @@ func (s *scene) memory(zone *numa.Zone) (parts []part) {
 			add("no memory")
 		}
 	default:
-		line := size(*zone.MemoryBytes)
+		line := canvas.Size(*zone.MemoryBytes)
 		if zone.FreeBytes != nil {
-			line += "," + joint + size(*zone.FreeBytes) + joint + "free"
+			line += "," + canvas.Joint + canvas.Size(*zone.FreeBytes) + canvas.Joint + "free"
 		}
 		add(line)
 	}
@@ -27,9 +30,9 @@ func (s *scene) memory(zone *numa.Zone) (parts []part) {
 		if pool.TotalPages == 0 {
 			continue
 		}
-		line := fmt.Sprintf("hugepages %s: %d", pageSize(pool.PageBytes), pool.TotalPages)
+		line := fmt.Sprintf("hugepages %s: %d", canvas.PageSize(pool.PageBytes), pool.TotalPages)
 		if pool.FreePages != nil {
-			line += fmt.Sprintf(", %d%sfree", *pool.FreePages, joint)
+			line += fmt.Sprintf(", %d%sfree", *pool.FreePages, canvas.Joint)
 		}
 		add(line)
 	}
@@ -39,7 +42,7 @@ func (s *scene) memory(zone *numa.Zone) (parts []part) {
 	for _, cache := range zone.SideCaches {
 		line := "memory-side cache"
 		if cache.SizeBytes != nil {
-			line += " " + size(*cache.SizeBytes)
+			line += " " + canvas.Size(*cache.SizeBytes)
 		}
 		add(line)
 	}
@@ -54,8 +57,8 @@ func performance(p *numa.Performance) string {
 	if p == nil {
 		return ""
 	}
-	bandwidth := readWrite(p.ReadBandwidthMiBps, p.WriteBandwidthMiBps, func(mib uint64) string { return size(mib<<20) + "/s" })
-	latency := readWrite(p.ReadLatencyNs, p.WriteLatencyNs, func(ns uint64) string { return strconv.FormatUint(ns, 10) + joint + "ns" })
+	bandwidth := readWrite(p.ReadBandwidthMiBps, p.WriteBandwidthMiBps, func(mib uint64) string { return canvas.Size(mib<<20) + "/s" })
+	latency := readWrite(p.ReadLatencyNs, p.WriteLatencyNs, func(ns uint64) string { return strconv.FormatUint(ns, 10) + canvas.Joint + "ns" })
 	if bandwidth != "" && latency != "" {
 		return bandwidth + ", " + latency
 	}
@@ -68,13 +71,13 @@ func readWrite(read, write *uint64, format func(uint64) string) string {
 	case read == nil && write == nil:
 		return ""
 	case write == nil:
-		return format(*read) + joint + "read"
+		return format(*read) + canvas.Joint + "read"
 	case read == nil:
-		return format(*write) + joint + "write"
+		return format(*write) + canvas.Joint + "write"
 	case *read == *write:
 		return format(*read)
 	}
-	return format(*read) + " read, " + format(*write) + joint + "write"
+	return format(*read) + " read, " + format(*write) + canvas.Joint + "write"
 }
 
 // severalTiers says whether some memory is faster than other.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // detail says what of a machine is drawn one by one.
@@ -30,7 +31,7 @@ type scene struct {
 }
 
 // arrange returns the whole drawing of a machine.
-func arrange(m numa.Machine, d detail) part {
+func arrange(m numa.Machine, d detail) canvas.Part {
 	s := scene{machine: m, detail: d, nearest: map[int][]*numa.Zone{}}
 	if m.Isolated != nil {
 		s.isolated = *m.Isolated
@@ -45,11 +46,11 @@ func arrange(m numa.Machine, d detail) part {
 			s.free = append(s.free, zone)
 		}
 	}
-	var nodes grid
+	var nodes canvas.Grid
 	for _, zone := range s.free {
 		nodes = append(nodes, s.zone(zone))
 	}
-	return stack{gap: 1, parts: []part{s.summary(), stack{parts: []part{nodes, s.elsewhere()}}, s.distances(), s.legend()}}
+	return canvas.Stack{Gap: 1, Parts: []canvas.Part{s.summary(), canvas.Stack{Parts: []canvas.Part{nodes, s.elsewhere()}}, s.distances(), s.legend()}}
 }
 
 // host is the zone with CPUs in whose box a zone without is drawn.
@@ -62,19 +63,19 @@ func (s *scene) host(zone *numa.Zone) (id int, ok bool) {
 }
 
 // zone is the box of a zone: what it has, the zones that are nearest to it, and its devices.
-func (s *scene) zone(zone *numa.Zone) box {
-	b := box{title: s.zoneTitle(zone), look: socketFrame}
+func (s *scene) zone(zone *numa.Zone) canvas.Box {
+	b := canvas.Box{Title: s.zoneTitle(zone), Look: canvas.SocketFrame}
 	if zone.CPUs.IsEmpty() {
-		b.look = memoryFrame
+		b.Look = canvas.MemoryFrame
 	}
-	b.content.parts = append(b.content.parts, s.memory(zone)...)
-	b.content.parts = append(b.content.parts, s.cores(zone)...)
-	var attached grid
+	b.Content.Parts = append(b.Content.Parts, s.memory(zone)...)
+	b.Content.Parts = append(b.Content.Parts, s.cores(zone)...)
+	var attached canvas.Grid
 	for _, near := range s.nearest[zone.ID] {
 		attached = append(attached, s.zone(near))
 	}
-	b.content.parts = append(b.content.parts, attached)
-	b.content.parts = append(b.content.parts, s.deviceParts(s.devices[zone.ID])...)
+	b.Content.Parts = append(b.Content.Parts, attached)
+	b.Content.Parts = append(b.Content.Parts, s.deviceParts(s.devices[zone.ID])...)
 	return b
 }
 
@@ -98,16 +99,16 @@ func (s *scene) zoneTitle(zone *numa.Zone) string {
 	case 1:
 		return title + ", socket " + strconv.Itoa(zone.Sockets[0])
 	}
-	return title + ", " + count(len(zone.Sockets), "socket")
+	return title + ", " + canvas.Count(len(zone.Sockets), "socket")
 }
 
 // elsewhere is what has no place in a zone.
-func (s *scene) elsewhere() part {
-	var g grid
+func (s *scene) elsewhere() canvas.Part {
+	var g canvas.Grid
 	addCPUs := func(title string, cpus cpuset.Set) {
 		if !cpus.IsEmpty() {
-			list := paragraph{words: cpuWords(cpus, muted)}
-			g = append(g, box{title: title, look: otherFrame, content: stack{parts: []part{list}}})
+			list := canvas.Paragraph{Words: canvas.CPUWords(cpus, canvas.Muted)}
+			g = append(g, canvas.Box{Title: title, Look: canvas.OtherFrame, Content: canvas.Stack{Parts: []canvas.Part{list}}})
 		}
 	}
 	lost := s.machine.Online
@@ -117,31 +118,31 @@ func (s *scene) elsewhere() part {
 	addCPUs("offline CPUs", s.machine.Present.Difference(s.machine.Online))
 	addCPUs("CPUs of no known node", lost)
 	if len(s.unknown) > 0 {
-		g = append(g, box{title: "devices of no known node", look: otherFrame, content: stack{parts: s.deviceParts(s.unknown)}})
+		g = append(g, canvas.Box{Title: "devices of no known node", Look: canvas.OtherFrame, Content: canvas.Stack{Parts: s.deviceParts(s.unknown)}})
 	}
 	return g
 }
 
 // distances is the matrix of a machine with several zones; rows are the ones it is from.
-func (s *scene) distances() part {
-	t := table{corner: "distance"}
+func (s *scene) distances() canvas.Part {
+	t := canvas.Table{Corner: "distance"}
 	for i := range s.machine.Zones {
-		t.columns = append(t.columns, strconv.Itoa(s.machine.Zones[i].ID))
+		t.Columns = append(t.Columns, strconv.Itoa(s.machine.Zones[i].ID))
 	}
 	known := false
 	for i := range s.machine.Zones {
 		zone := &s.machine.Zones[i]
-		row := slices.Repeat([]string{"?"}, len(t.columns))
+		row := slices.Repeat([]string{"?"}, len(t.Columns))
 		for _, distance := range zone.Distances {
-			if at := slices.Index(t.columns, strconv.Itoa(distance.Zone)); at >= 0 {
+			if at := slices.Index(t.Columns, strconv.Itoa(distance.Zone)); at >= 0 {
 				row[at], known = strconv.Itoa(distance.Value), true
 			}
 		}
-		t.rows = append(t.rows, fmt.Sprintf("node %d", zone.ID))
-		t.cells = append(t.cells, row)
+		t.Rows = append(t.Rows, fmt.Sprintf("node %d", zone.ID))
+		t.Cells = append(t.Cells, row)
 	}
-	if len(t.rows) < 2 || !known {
-		return stack{}
+	if len(t.Rows) < 2 || !known {
+		return canvas.Stack{}
 	}
 	return t
 }

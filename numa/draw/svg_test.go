@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // element is one rect or text of a picture.
@@ -60,10 +61,10 @@ func TestPictureIsCompleteAndWellFormed(t *testing.T) {
 			if e.XMLName.Local != "text" && e.XMLName.Local != "rect" {
 				t.Errorf("unexpected <%s>", e.XMLName.Local)
 			}
-			if right := e.X + max(e.W, len(e.Text)*charWidth); right > svg.Width || e.Y+e.H > svg.Height || e.X < 0 || e.Y < 0 {
+			if right := e.X + max(e.W, len(e.Text)*canvas.CharWidth); right > svg.Width || e.Y+e.H > svg.Height || e.X < 0 || e.Y < 0 {
 				t.Errorf("%+v is outside of %s", e, svg.ViewBox)
 			}
-			if !strings.Contains(style, "."+e.Class+" ") && e.Class != "plain" {
+			if !strings.Contains(canvas.Style, "."+e.Class+" ") && e.Class != "plain" {
 				t.Errorf("class %q has no style", e.Class)
 			}
 			switch e.Class {

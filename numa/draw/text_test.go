@@ -9,6 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 func TestTextFitsItsWidth(t *testing.T) {
@@ -16,7 +17,7 @@ func TestTextFitsItsWidth(t *testing.T) {
 		for _, width := range []int{MinWidth, 60, DefaultWidth, 133, 300} {
 			for line := range strings.Lines(drawn(t, machine, width)) {
 				line = strings.TrimSuffix(line, "\n")
-				if len(line) > width || strings.TrimRight(line, " ") != line || printable(line) != line {
+				if len(line) > width || strings.TrimRight(line, " ") != line || canvas.Printable(line) != line {
 					t.Errorf("width %d: line %q", width, line)
 				}
 			}
@@ -40,7 +41,7 @@ func TestTextShowsAllThereIs(t *testing.T) {
 				t.Errorf("device %s is not drawn", address)
 			}
 		}
-		if arrange(machine, everyCore).layout(120).h > terminalRows {
+		if arrange(machine, everyCore).Layout(120).H > terminalRows {
 			return // cores are lists, which may be in two lines
 		}
 		body, _, _ := strings.Cut(text, "hardware threads")
@@ -116,7 +117,7 @@ func TestColourOnlyAddsSequences(t *testing.T) {
 		t.Errorf("without sequences it is\n%s, want\n%s", plain, want)
 	}
 	for line := range strings.Lines(coloured.String()) {
-		if last := strings.LastIndex(line, "\x1b["); last >= 0 && !strings.HasPrefix(line[last:], escapeEnd) {
+		if last := strings.LastIndex(line, "\x1b["); last >= 0 && !strings.HasPrefix(line[last:], canvas.EscapeEnd) {
 			t.Errorf("colour runs over the end of %q", line)
 		}
 	}
@@ -135,21 +136,6 @@ func TestNamesAreNoCommands(t *testing.T) {
 	svg := picture(t, machine)
 	if !strings.Contains(svg, "?[2J?&lt;script&gt;") || !strings.Contains(svg, "a?b&amp;c") {
 		t.Errorf("drawn as\n%s", svg)
-	}
-}
-
-func TestSizes(t *testing.T) {
-	for bytes, want := range map[uint64]string{
-		0: "0 bytes", 1023: "1023 bytes", 1024: "1 KiB", 1536 << 10: "1.5 MiB", 125 << 30: "125 GiB", 1300 << 20: "1.3 GiB", 1<<64 - 1: "16 EiB",
-	} {
-		if got := printable(size(bytes)); got != want {
-			t.Errorf("size(%d) = %q, want %q", bytes, got, want)
-		}
-	}
-	for bytes, want := range map[uint64]string{0: "0", 1000: "1000", 64 << 10: "64Ki", 2 << 20: "2Mi", 1 << 30: "1Gi", 16 << 30: "16Gi"} {
-		if got := pageSize(bytes); got != want {
-			t.Errorf("pageSize(%d) = %q, want %q", bytes, got, want)
-		}
 	}
 }
 

@@ -67,6 +67,8 @@ var arrows = []arrow{
 	{"numa", "numa/cpuset", "zones, cores and caches are sets of CPUs"},
 	{"numa/draw", "numa", "what it draws is a machine"},
 	{"numa/draw", "numa/cpuset", "drawings and documents have sets of CPUs"},
+	{"numa/draw", "numa/draw/canvas", "it draws on it"},
+	{"numa/draw/canvas", "numa/cpuset", "lists of CPUs are broken where they may be"},
 	{"numa/fake", "numa/cpuset", "declarations name CPUs, files list them"},
 	{"numa/pick", "numa", "it picks from the cores and caches of a machine"},
 	{"numa/pick", "numa/cpuset", "what is free and what is picked are sets"},

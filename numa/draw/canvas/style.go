@@ -1,7 +1,7 @@
-package draw
+package canvas
 
-// style is the picture's style sheet. Isolated and unknown things differ in their outline as well as in colour.
-const style = `text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328 }
+// Style is the picture's style sheet. Isolated and unknown things differ in their outline as well as in colour.
+const Style = `text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328 }
 .heading { font-weight: 600 }
 .page { fill: #ffffff }
 .node { fill: #f6f8fa; stroke: #8c959f }

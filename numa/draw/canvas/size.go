@@ -1,4 +1,4 @@
-package draw
+package canvas
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 // units are the binary prefixes from 2^10 up.
 const units = "KMGTPE"
 
-// pageSize is 2Mi for 2^21, as Kubernetes writes the sizes of hugepages.
-func pageSize(bytes uint64) string {
+// PageSize is 2Mi for 2^21, as Kubernetes writes the sizes of hugepages.
+func PageSize(bytes uint64) string {
 	unit := 0
 	for bytes != 0 && bytes%1024 == 0 && unit < len(units) {
 		bytes, unit = bytes/1024, unit+1
@@ -21,11 +21,11 @@ func pageSize(bytes uint64) string {
 	return strconv.FormatUint(bytes, 10) + units[unit-1:unit] + "i"
 }
 
-// joint is a space at which no line is broken, until [printable] makes it a space.
-const joint = "\u2060"
+// Joint is a space at which no line is broken, until [printable] makes it a space.
+const Joint = "\u2060"
 
-// size is 125 GiB, 1.5 GiB: two digits or more, and no zero after the point.
-func size(bytes uint64) string {
+// Size is 125 GiB, 1.5 GiB: two digits or more, and no zero after the point.
+func Size(bytes uint64) string {
 	amount, unit := float64(bytes), 0
 	for amount >= 1024 && unit < len(units) {
 		amount, unit = amount/1024, unit+1
@@ -36,13 +36,13 @@ func size(bytes uint64) string {
 	}
 	text := strings.TrimSuffix(strconv.FormatFloat(amount, 'f', digits, 64), ".0")
 	if unit == 0 {
-		return text + joint + "bytes"
+		return text + Joint + "bytes"
 	}
-	return text + joint + units[unit-1:unit] + "iB"
+	return text + Joint + units[unit-1:unit] + "iB"
 }
 
-// count is "1 core", "2 cores".
-func count(n int, noun string) string {
+// Count is "1 core", "2 cores".
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
