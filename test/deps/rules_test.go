@@ -59,6 +59,11 @@ var arrows = []arrow{
 	{"driver", "numa/pick", "a grant's CPUs are picked by it"},
 	{"deviceclasses/lint", "deviceclasses", "opaque parameters are decoded as the driver does"},
 	{"deviceclasses/lint", "deviceclasses/books", "a pod's requests are compared with its claims"},
+	{"holdings", "simulate/snapshot", "what it reads is a snapshot of a cluster"},
+	{"holdings", "numa/cpuset", "what a share has is CPUs"},
+	{"holdings/chart", "holdings", "what it draws is who holds what"},
+	{"holdings/chart", "numa/draw", "a drawing is as wide and as coloured as that of a machine"},
+	{"holdings/chart", "numa/draw/canvas", "it draws on it"},
 	{"simulate", "simulate/snapshot", "what it places pods on is a snapshot of a cluster"},
 	{"simulate/snapshot/live", "simulate/snapshot", "what it reads from a cluster is a snapshot"},
 	{"deviceclasses", "numa/cpuset", "reserved CPUs are checked where they are read"},
@@ -85,13 +90,13 @@ type module struct {
 
 // modules are all direct ones of this go.mod.
 var modules = []module{
-	{"k8s.io/api", []string{"driver", "kubeletplugin", "deviceclasses", "diagnosis", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "the types of claims, slices and classes"},
-	{"k8s.io/apimachinery", []string{"cdi", "driver", "kubeletplugin", "deviceclasses", "diagnosis", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "metadata, quantities and API errors"},
+	{"k8s.io/api", []string{"holdings", "driver", "kubeletplugin", "deviceclasses", "diagnosis", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "the types of claims, slices and classes"},
+	{"k8s.io/apimachinery", []string{"holdings", "cdi", "driver", "kubeletplugin", "deviceclasses", "diagnosis", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "metadata, quantities and API errors"},
 	{"k8s.io/client-go", []string{"kubeletplugin", "diagnosis/collect", "simulate/snapshot/live", "cmd/dra-numa", "cmd/kubectl-numa", "cmd/numa-webhook", "test", "webhook"}, "the API server's client"},
 	{"k8s.io/component-helpers", []string{"simulate", "deviceclasses/books", "diagnosis"}, "which rights cover others, what a pod requests, and which nodes and taints suit it, as the scheduler sees it"},
 	{"k8s.io/dynamic-resource-allocation", []string{"driver", "kubeletplugin", "simulate", "test", "deviceclasses/lint"}, "the kubelet helper, its slice controller, the CEL of classes, and the scheduler's allocator"},
 	{"k8s.io/klog/v2", []string{"kubeletplugin", "simulate", "cmd/dra-numa", "cmd/internal/cli", "test", "webhook"}, "the logger that helpers of Kubernetes take"},
-	{"k8s.io/utils", []string{"diagnosis", "driver", "kubeletplugin", "simulate", "test", "deviceclasses/lint"}, "pointers to values, as optional API fields are"},
+	{"k8s.io/utils", []string{"holdings", "diagnosis", "driver", "kubeletplugin", "simulate", "test", "deviceclasses/lint"}, "pointers to values, as optional API fields are"},
 	{"sigs.k8s.io/json", []string{"deviceclasses", "simulate"}, "names the fields of a configuration or an object that nobody knows; encoding/json takes any case"},
 	{"sigs.k8s.io/yaml", []string{"driver", "deviceclasses", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test"}, "YAML into Kubernetes types, and back"},
 	{"github.com/spf13/cobra", []string{"cmd/kubectl-numa"}, "commands, their help and their completion in shells"},

@@ -11,6 +11,7 @@ const BarStyle = `.hue-0 { fill: #9ecbff }
 .hue-6 { fill: #ffea7f }
 .hue-7 { fill: #d7c4a9 }
 .free { fill: #ffffff; stroke: #d0d7de }
+.blocked { fill: #ffffff; stroke: #bf8700; stroke-dasharray: 3 2 }
 text.sign { fill: #1f2328; font-weight: 600 }
 @media (prefers-color-scheme: dark) {
 .hue-0 { fill: #1f6feb }
@@ -22,6 +23,7 @@ text.sign { fill: #1f2328; font-weight: 600 }
 .hue-6 { fill: #8a5a00 }
 .hue-7 { fill: #6e5a45 }
 .free { fill: #0d1117; stroke: #3d444d }
+.blocked { fill: #0d1117; stroke: #d29922 }
 text.sign { fill: #ffffff }
 }
 `

@@ -73,7 +73,7 @@ func escape(l Look) string {
 		return "\x1b[32m" // green
 	case DeviceText:
 		return "\x1b[36m" // cyan
-	case IsolatedText:
+	case IsolatedText, Blocked:
 		return "\x1b[33m" // yellow
 	case Free:
 		return "\x1b[2m" // faint

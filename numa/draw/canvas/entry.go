@@ -20,6 +20,6 @@ func (e Entry) MinWidth() int { return e.column() + Text(e.Text, Plain).MinWidth
 func (e Entry) Layout(width int) Block {
 	b := e.Sample.Layout(e.column() - 1)
 	x := max(e.column(), b.W+1)
-	b.place(Text(e.Text, Muted).Layout(width-x), x, 0)
+	b.Place(Text(e.Text, Muted).Layout(width-x), x, 0)
 	return b
 }

@@ -20,7 +20,8 @@ const (
 	MemoryText
 	DeviceText
 	Muted
-	Free // what nobody has, beside a hue
+	Free    // what nobody has, beside a hue
+	Blocked // what nobody can have, beside those
 	firstHue
 )
 
@@ -56,8 +57,8 @@ type Block struct {
 	Marks []Mark
 }
 
-// place adds the other block at x, y.
-func (b *Block) place(other Block, x, y int) {
+// Place adds the other block at x, y.
+func (b *Block) Place(other Block, x, y int) {
 	for _, m := range other.Marks {
 		m.X, m.Y = m.X+x, m.Y+y
 		b.Marks = append(b.Marks, m)
@@ -100,7 +101,7 @@ func (s Stack) Layout(width int) Block {
 		if y > 0 {
 			y += s.Gap
 		}
-		b.place(below, 0, y)
+		b.Place(below, 0, y)
 	}
 	return b
 }
@@ -131,7 +132,7 @@ func (b Box) Layout(width int) Block {
 	if b.Title != "" {
 		framed.Marks = append(framed.Marks, Mark{Shape: Title, Look: b.titleLook(), X: 3, W: len(b.Title), H: 1, Text: b.Title})
 	}
-	framed.place(inside, 2, 1)
+	framed.Place(inside, 2, 1)
 	return framed
 }
 
@@ -195,7 +196,7 @@ func (g Grid) columns(n, width int) Block {
 		y := all.H
 		for i := range row {
 			row[i].stretch(used, height)
-			all.place(row[i], i*(used+1), y)
+			all.Place(row[i], i*(used+1), y)
 		}
 	}
 	return all

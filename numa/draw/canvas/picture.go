@@ -70,7 +70,7 @@ func (out *svgWriter) mark(m Mark) {
 		out.rect(class, 3, x-1, y+inset, m.W*CharWidth+2, charHeight-2*inset)
 	case Bar:
 		out.rect(className(m.Look), 2, x, y+inset, m.W*CharWidth, charHeight-2*inset)
-		if m.Look >= firstHue {
+		if m.Look != Free {
 			out.text("sign", x+(m.W-1)*CharWidth/2, y+baseline, m.Text)
 		}
 	case Label:
@@ -120,6 +120,8 @@ func className(l Look) string {
 		return "muted"
 	case Free:
 		return "free"
+	case Blocked:
+		return "blocked"
 	}
 	if l >= firstHue {
 		return fmt.Sprintf("hue-%d", l-firstHue)

@@ -41,7 +41,7 @@ func (s Strip) Layout(width int) Block {
 				x, y = 0, y+1
 			}
 			part := min(left, row-x)
-			b.add(Mark{Shape: Bar, Look: run.Look, X: x, Y: y, W: part, H: 1, Text: string(rune(run.Sign))})
+			b.Add(Mark{Shape: Bar, Look: run.Look, X: x, Y: y, W: part, H: 1, Text: string(rune(run.Sign))})
 			x, left = x+part, left-part
 		}
 	}

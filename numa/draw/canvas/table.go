@@ -43,7 +43,7 @@ func (t Table) Layout(width int) Block {
 		if y > 0 {
 			y++
 		}
-		all.place(t.piece(from, min(from+perPiece, len(t.Columns)), first, other), 0, y)
+		all.Place(t.piece(from, min(from+perPiece, len(t.Columns)), first, other), 0, y)
 	}
 	return all
 }
@@ -53,9 +53,9 @@ func (t Table) piece(from, to, first, other int) Block {
 	var b Block
 	line := func(head string, cells []string, look Look) {
 		y := b.H
-		b.add(Mark{Look: Muted, Y: y, W: first, H: 1, Text: fmt.Sprintf("%-*s", first, head)})
+		b.Add(Mark{Look: Muted, Y: y, W: first, H: 1, Text: fmt.Sprintf("%-*s", first, head)})
 		for i, cell := range cells {
-			b.add(Mark{Look: look, X: first + 2 + i*(other+2), Y: y, W: other, H: 1, Text: fmt.Sprintf("%*s", other, cell)})
+			b.Add(Mark{Look: look, X: first + 2 + i*(other+2), Y: y, W: other, H: 1, Text: fmt.Sprintf("%*s", other, cell)})
 		}
 	}
 	line(t.Corner, t.Columns[from:to], Muted)
@@ -65,7 +65,8 @@ func (t Table) piece(from, to, first, other int) Block {
 	return b
 }
 
-func (b *Block) add(m Mark) {
+// Add adds one mark.
+func (b *Block) Add(m Mark) {
 	b.Marks = append(b.Marks, m)
 	b.W, b.H = max(b.W, m.X+m.W), max(b.H, m.Y+m.H)
 }

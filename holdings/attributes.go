@@ -1,0 +1,104 @@
+package holdings
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// numaNodeAttribute is the key that drivers have in common for the NUMA node
+// (k8s.io/dynamic-resource-allocation/deviceattribute).
+const numaNodeAttribute = "resource.kubernetes.io/numaNode"
+
+// attribute finds one by its full name: without a domain it is of the driver's.
+func (e *entry) attribute(name string) (resourceapi.DeviceAttribute, bool) {
+	if e.published == nil {
+		return resourceapi.DeviceAttribute{}, false
+	}
+	attribute, found := e.published.Attributes[resourceapi.QualifiedName(name)]
+	if short, own := strings.CutPrefix(name, e.id.driver+"/"); own && !found {
+		attribute, found = e.published.Attributes[resourceapi.QualifiedName(short)]
+	}
+	return attribute, found
+}
+
+// intAttribute is nil where there is none; a list of one number is that number.
+func (e *entry) intAttribute(name string) *int64 {
+	attribute, _ := e.attribute(name)
+	if len(attribute.IntValues) == 1 {
+		return &attribute.IntValues[0]
+	}
+	return attribute.IntValue
+}
+
+// isZone goes by what is published of the device; of one that is not published
+// by what its driver publishes at all, which is zones.
+func (e *entry) isZone() bool {
+	if e.id.driver != driverName {
+		return false
+	}
+	kind, _ := e.attribute(driverName + "/kind")
+	return e.published == nil || kind.StringValue != nil && *kind.StringValue == "zone"
+}
+
+// attributes are all, for people.
+func (e *entry) attributes() map[string]string {
+	list := make(map[string]string)
+	if e.published == nil {
+		return list
+	}
+	for name, attribute := range e.published.Attributes {
+		list[string(name)] = valueOf(attribute)
+	}
+	return list
+}
+
+func valueOf(a resourceapi.DeviceAttribute) string {
+	var values []string
+	for _, value := range a.IntValues {
+		values = append(values, strconv.FormatInt(value, 10))
+	}
+	for _, value := range a.BoolValues {
+		values = append(values, strconv.FormatBool(value))
+	}
+	values = append(append(values, a.StringValues...), a.VersionValues...)
+	switch {
+	case a.IntValue != nil:
+		return strconv.FormatInt(*a.IntValue, 10)
+	case a.BoolValue != nil:
+		return strconv.FormatBool(*a.BoolValue)
+	case a.StringValue != nil:
+		return *a.StringValue
+	case a.VersionValue != nil:
+		return *a.VersionValue
+	}
+	return strings.Join(values, ", ")
+}
+
+// rank puts the capacities of zones first.
+func rank(name string) int {
+	switch {
+	case name == "cpu":
+		return 0
+	case name == "memory":
+		return 1
+	case strings.HasPrefix(name, hugepagesPrefix):
+		return 2
+	}
+	return 3
+}
+
+const hugepagesPrefix = "hugepages"
+
+// compareSizes orders hugepages by their size.
+func compareSizes(a, b string) int {
+	sizeA, errA := resource.ParseQuantity(strings.TrimPrefix(a, hugepagesPrefix))
+	sizeB, errB := resource.ParseQuantity(strings.TrimPrefix(b, hugepagesPrefix))
+	if errA != nil || errB != nil {
+		return 0
+	}
+	return cmp.Compare(sizeA.Value(), sizeB.Value())
+}
