@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -184,4 +185,25 @@ func (c Cluster) Only(node string) (only Cluster, found bool) {
 		}
 	}
 	return only, len(only.Nodes) > 0
+}
+
+// Claim is that of a namespace/name, nil if there is none.
+func (c Cluster) Claim(key string) *Claim {
+	namespace, name, _ := strings.Cut(key, "/")
+	i, found := slices.BinarySearchFunc(c.Claims, name, func(c Claim, name string) int {
+		return cmp.Or(cmp.Compare(c.Namespace, namespace), cmp.Compare(c.Name, name))
+	})
+	if !found {
+		return nil
+	}
+	return &c.Claims[i]
+}
+
+// Node is that of a name, nil if there is none.
+func (c Cluster) Node(name string) *Node {
+	i, found := slices.BinarySearchFunc(c.Nodes, name, func(n Node, name string) int { return cmp.Compare(n.Name, name) })
+	if !found {
+		return nil
+	}
+	return &c.Nodes[i]
 }

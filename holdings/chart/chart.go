@@ -58,7 +58,7 @@ func arrange(c holdings.Cluster) canvas.Part {
 		}
 	}
 	if len(c.Elsewhere) > 0 {
-		s := scene{signs: map[string]sign{}}
+		s := scene{NewSigns()}
 		parts := s.devices(c.Elsewhere)
 		all.Parts = append(all.Parts, canvas.Stack{Parts: []canvas.Part{
 			canvas.Box{Title: "devices of no one node", Look: canvas.OtherFrame, Content: canvas.Stack{Parts: parts}}, s.legend(c),

@@ -19,12 +19,12 @@ func (s *scene) legend(c holdings.Cluster) canvas.Part {
 	}
 	lines := canvas.Stack{}
 	for _, key := range s.order {
-		claim := find(c.Claims, key)
+		claim := c.Claim(key)
 		text := key
 		if claim != nil {
 			text = legendOf(claim)
 		}
-		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Strip{s.signs[key].run(1)}, Text: text, Column: 2})
+		lines.Parts = append(lines.Parts, canvas.Entry{Sample: s.Sample(key), Text: text, Column: 2})
 	}
 	free := canvas.Entry{Sample: canvas.Strip{{Cells: 1, Look: canvas.Free, Sign: freeSign}}, Text: "free", Column: 2}
 	lines.Parts = append(lines.Parts, free)
@@ -34,22 +34,6 @@ func (s *scene) legend(c holdings.Cluster) canvas.Part {
 		})
 	}
 	return lines
-}
-
-// find is by binary search: claims are sorted as keys are not quite, so by both
-// parts of the key.
-func find(claims []holdings.Claim, key string) *holdings.Claim {
-	namespace, name, _ := strings.Cut(key, "/")
-	i, found := slices.BinarySearchFunc(claims, key, func(c holdings.Claim, _ string) int {
-		if n := strings.Compare(c.Namespace, namespace); n != 0 {
-			return n
-		}
-		return strings.Compare(c.Name, name)
-	})
-	if !found {
-		return nil
-	}
-	return &claims[i]
 }
 
 // legendOf is "default/a, pod b: numa-1: CPUs 4-7, memory 1 GiB".

@@ -9,16 +9,12 @@ import (
 )
 
 // scene is a node that is being arranged.
-type scene struct {
-	signs map[string]sign // of the claims that were met, by key
-	order []string        // as they were met
-	admin []string        // "claim (device)" of those who only look
-}
+type scene struct{ *Signs }
 
 // node is the drawing of one: its sums, what is wrong, a box for each NUMA node,
 // and who the letters are.
 func node(c holdings.Cluster, n *holdings.Node) canvas.Part {
-	s := scene{signs: make(map[string]sign)}
+	s := scene{NewSigns()}
 	head := canvas.Stack{Parts: []canvas.Part{canvas.Text(n.Name, canvas.Heading)}}
 	var sums []string
 	for _, r := range n.Totals {
@@ -86,10 +82,10 @@ func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
 	for _, taint := range device.Taints {
 		parts = append(parts, canvas.Paragraph{Words: canvas.Words("tainted: "+taint.String(), canvas.IsolatedText), Indent: 2})
 	}
-	s.meet(device)
+	s.Meet(device)
 	for _, r := range device.Resources {
 		line := canvas.Paragraph{Words: canvas.Words(Label(r.Name)+": "+Left(r), canvas.Plain), Indent: 2}
-		parts = append(parts, line, s.strip(device, r))
+		parts = append(parts, line, s.Strip(device, r))
 	}
 	return parts
 }
@@ -108,7 +104,8 @@ func (s *scene) exclusive(driver string, list []*holdings.Device) (parts []canva
 		if device.State == holdings.StateFree {
 			free++
 		}
-		strip = append(strip, s.cell(device))
+		s.Meet(device)
+		strip = append(strip, s.Cell(device))
 	}
 	head := fmt.Sprintf("%d devices of %s, %d free", len(list), driver, free)
 	return append(parts, canvas.Text(head, canvas.DeviceText), strip)
@@ -126,19 +123,6 @@ func (s *scene) line(device *holdings.Device) canvas.Part {
 	for _, taint := range device.Taints {
 		text += "; tainted " + taint.String()
 	}
-	return canvas.Entry{Sample: canvas.Strip{s.cell(device)}, Text: text, Column: 2}
-}
-
-// cell is a device that somebody has whole, or nobody.
-func (s *scene) cell(device *holdings.Device) canvas.Run {
-	s.meet(device)
-	for _, share := range device.Shares {
-		if !share.Admin {
-			return s.signs[share.Claim].run(1)
-		}
-	}
-	if device.State == holdings.StateBlocked {
-		return canvas.Run{Cells: 1, Look: canvas.Blocked, Sign: 'x'}
-	}
-	return canvas.Run{Cells: 1, Look: canvas.Free, Sign: freeSign}
+	s.Meet(device)
+	return canvas.Entry{Sample: canvas.Strip{s.Cell(device)}, Text: text, Column: 2}
 }

@@ -29,14 +29,25 @@ const (
 	barLength = 32
 )
 
-// meet gives the claims of a device their signs.
-func (s *scene) meet(device *holdings.Device) {
+// Signs are the letters and colours of the claims of a drawing, in the order in
+// which their devices are met.
+type Signs struct {
+	of    map[string]sign // by key
+	order []string
+	admin []string // "claim (device)" of those who only look
+}
+
+// NewSigns are none.
+func NewSigns() *Signs { return &Signs{of: make(map[string]sign)} }
+
+// Meet gives the claims of a device their signs.
+func (s *Signs) Meet(device *holdings.Device) {
 	for _, share := range device.Shares {
 		if share.Admin {
 			s.admin = append(s.admin, share.Claim+" ("+device.Name+")")
 			continue
 		}
-		if _, known := s.signs[share.Claim]; known {
+		if _, known := s.of[share.Claim]; known {
 			continue
 		}
 		n := len(s.order)
@@ -44,31 +55,62 @@ func (s *scene) meet(device *holdings.Device) {
 		if n < len(letters) {
 			next.letter = letters[n]
 		}
-		s.signs[share.Claim] = next
+		s.of[share.Claim] = next
 		s.order = append(s.order, share.Claim)
 	}
 }
 
-// strip is a resource of a device by who holds it: CPUs are a cell each, all else
-// is a bar. Claims whose CPUs are known come first, by those.
-func (s *scene) strip(device *holdings.Device, r holdings.Resource) canvas.Part {
+// Claims are the keys of those that hold something, in the order of their signs.
+func (s *Signs) Claims() []string { return s.order }
+
+// Sample is the sign of a claim that was met.
+func (s *Signs) Sample(claim string) canvas.Strip { return canvas.Strip{s.of[claim].run(1)} }
+
+// Strip is a resource of a device that was met, by who holds it: CPUs are a cell
+// each, all else is a bar.
+func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip {
+	if r.Name == "cpu" {
+		total := most(r)
+		return s.Bar(device, r, total.Value())
+	}
+	if r.Total == nil {
+		return nil
+	}
+	return s.Bar(device, r, barLength)
+}
+
+// most is the total, or what is held if that is more or all that is known.
+func most(r holdings.Resource) resource.Quantity {
+	if r.Total != nil && r.Total.Cmp(r.Held) > 0 {
+		return *r.Total
+	}
+	return r.Held
+}
+
+// Bar is a resource of a device that was met in so many cells. Claims whose CPUs
+// are known come first, by those.
+func (s *Signs) Bar(device *holdings.Device, r holdings.Resource, count int64) canvas.Strip {
 	var parts []part
 	for _, share := range byCPU(device.Shares) {
 		if amount, held := share.Amounts[r.Name]; held && amount.Sign() > 0 {
-			parts = append(parts, part{s.signs[share.Claim], amount})
+			parts = append(parts, part{s.of[share.Claim], amount})
 		}
 	}
-	total := r.Held
-	if r.Total != nil && r.Total.Cmp(r.Held) > 0 {
-		total = *r.Total
+	total := most(r)
+	return cells(parts, total.Value(), count)
+}
+
+// Cell is a device that somebody has whole, or nobody; it was met.
+func (s *Signs) Cell(device *holdings.Device) canvas.Run {
+	for _, share := range device.Shares {
+		if !share.Admin {
+			return s.of[share.Claim].run(1)
+		}
 	}
-	if r.Name == "cpu" {
-		return cells(parts, total.Value(), total.Value())
+	if device.State == holdings.StateBlocked {
+		return canvas.Run{Cells: 1, Look: canvas.Blocked, Sign: 'x'}
 	}
-	if r.Total == nil {
-		return canvas.Stack{}
-	}
-	return cells(parts, total.Value(), barLength)
+	return canvas.Run{Cells: 1, Look: canvas.Free, Sign: freeSign}
 }
 
 // part is what a claim holds.
