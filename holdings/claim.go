@@ -161,6 +161,19 @@ func constraintsOf(claim resourceapi.DeviceClaim) []string {
 	return list
 }
 
+// claimName is the ResourceClaim of a pod's claim, "" if there is none yet.
+func claimName(pod *corev1.Pod, claim corev1.PodResourceClaim) string {
+	if claim.ResourceClaimName != nil {
+		return *claim.ResourceClaimName
+	}
+	for _, made := range pod.Status.ResourceClaimStatuses {
+		if made.Name == claim.Name && made.ResourceClaimName != nil {
+			return *made.ResourceClaimName
+		}
+	}
+	return ""
+}
+
 // pending are the pods that wait for a node and name claims.
 func pending(s *snapshot.Snapshot) []Pending {
 	list := []Pending{}
@@ -168,9 +181,9 @@ func pending(s *snapshot.Snapshot) []Pending {
 		if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
 			continue
 		}
-		p := Pending{Namespace: pod.Namespace, Name: pod.Name, Claims: []string{}}
+		p := Pending{Namespace: pod.Namespace, Name: pod.Name, Claims: []PodClaim{}}
 		for _, claim := range pod.Spec.ResourceClaims {
-			p.Claims = append(p.Claims, claim.Name)
+			p.Claims = append(p.Claims, PodClaim{claim.Name, claimName(pod, claim)})
 		}
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {

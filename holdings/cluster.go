@@ -5,6 +5,8 @@
 package holdings
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -162,8 +164,19 @@ type Request struct {
 
 // Pending is a pod that waits for a node.
 type Pending struct {
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	Claims    []string `json:"claims"`            // its names for them
-	Message   string   `json:"message,omitempty"` // the scheduler's last word
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	Claims    []PodClaim `json:"claims"`
+	Message   string     `json:"message,omitempty"` // the scheduler's last word
+}
+
+// PodClaim is a claim of a pod.
+type PodClaim struct {
+	Name  string `json:"name"`            // the pod's for it
+	Claim string `json:"claim,omitempty"` // "" if it is not made from its template yet
+}
+
+// Names reports whether the pod uses the claim of that name.
+func (p *Pending) Names(claim string) bool {
+	return slices.ContainsFunc(p.Claims, func(c PodClaim) bool { return c.Claim == claim })
 }

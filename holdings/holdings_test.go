@@ -275,7 +275,7 @@ func TestClaimsAndPods(t *testing.T) {
 	if amount := large.Requests[0].Capacity["cpu"]; large.Allocated || len(large.Shares) > 0 || amount.String() != "64" || large.Constraints[0] != "all requests: devices with the same a/b" {
 		t.Errorf("large is %+v", large)
 	}
-	want := []holdings.Pending{{Namespace: "team-a", Name: "waits", Claims: []string{"large"}, Message: "0/5 nodes are available: 5 cannot allocate all claims."}}
+	want := []holdings.Pending{{Namespace: "team-a", Name: "waits", Claims: []holdings.PodClaim{{Name: "large", Claim: "large"}}, Message: "0/5 nodes are available: 5 cannot allocate all claims."}}
 	if diff := cmp.Diff(want, got.Pending); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)
 	}

@@ -41,6 +41,25 @@ type Explanation struct {
 	Nodes []NodeExplanation `json:"nodes"`
 }
 
+// SameNodes puts nodes together that differ only in their names, in the order of
+// the first of them.
+func (e Explanation) SameNodes() (groups [][]NodeExplanation) {
+	index := make(map[string]int)
+	for _, node := range e.Nodes {
+		bare := node
+		bare.Node = ""
+		key := fmt.Sprintf("%+v", bare)
+		i, known := index[key]
+		if !known {
+			i = len(groups)
+			index[key] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], node)
+	}
+	return groups
+}
+
 // NodeExplanation is about one node.
 type NodeExplanation struct {
 	Node     string `json:"node"`

@@ -21,7 +21,7 @@ func explanation(e simulate.Explanation) string {
 		fmt.Fprintf(&b, "hint: %s\n", hint)
 	}
 	legend := false
-	groups := sameNodes(e.Nodes)
+	groups := e.SameNodes()
 	for _, group := range groups[:min(len(groups), maxGroups)] {
 		node := group[0]
 		var names []string
@@ -43,25 +43,6 @@ func explanation(e simulate.Explanation) string {
 		b.WriteString("\nThe numbers are devices: those of the node, and what is left of them after each\ncolumn. * is where too few are.\n")
 	}
 	return b.String()
-}
-
-// sameNodes puts nodes together that differ only in their names, in the order of
-// the first of them.
-func sameNodes(nodes []simulate.NodeExplanation) (groups [][]simulate.NodeExplanation) {
-	index := make(map[string]int)
-	for _, node := range nodes {
-		bare := node
-		bare.Node = ""
-		key := fmt.Sprintf("%+v", bare)
-		i, known := index[key]
-		if !known {
-			i = len(groups)
-			index[key] = i
-			groups = append(groups, nil)
-		}
-		groups[i] = append(groups[i], node)
-	}
-	return groups
 }
 
 // nodeNames are the first of them.

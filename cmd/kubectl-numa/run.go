@@ -83,7 +83,9 @@ files with a cluster's objects. They change nothing.`,
 		c.pickCommand(),
 		c.simulateCommand(),
 		c.slicesCommand(),
+		c.statusCommand(),
 		c.topologyCommand(),
+		c.uiCommand(),
 		c.validateCommand(),
 	)
 	return root

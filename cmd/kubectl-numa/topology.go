@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -75,17 +76,14 @@ func (t *topology) write(machine numa.Machine) error {
 	case "svg":
 		return draw.SVG(t.stdout, machine)
 	}
-	return draw.Text(t.stdout, machine, t.textOptions())
+	return draw.Text(t.stdout, machine, t.textOptions(t.width))
 }
 
-// textOptions are those of the terminal, if there is one.
-func (t *topology) textOptions() draw.TextOptions {
-	width, isTerminal := terminalWidth(t.stdout)
-	o := draw.TextOptions{Width: t.width, Colour: isTerminal && t.env("NO_COLOR") == "" && t.env("TERM") != "dumb"}
-	if o.Width == 0 {
-		o.Width = width
-	}
-	return o
+// textOptions are those of the terminal, if there is one; a width that is not 0 is
+// the user's.
+func (c cli) textOptions(width int) draw.TextOptions {
+	terminal, isTerminal := terminalWidth(c.stdout)
+	return draw.TextOptions{Width: cmp.Or(width, terminal), Colour: isTerminal && c.env("NO_COLOR") == "" && c.env("TERM") != "dumb"}
 }
 
 // terminalWidth is 0 for what is no terminal, or does not know.

@@ -29,11 +29,7 @@ func node(c holdings.Cluster, n *holdings.Node) canvas.Part {
 	var boxes canvas.Grid
 	for i := range n.NUMANodes {
 		at := &n.NUMANodes[i]
-		title := fmt.Sprintf("NUMA node %d", at.ID)
-		if at.Socket != nil {
-			title += fmt.Sprintf(", socket %d", *at.Socket)
-		}
-		boxes = append(boxes, canvas.Box{Title: title, Look: canvas.SocketFrame, Content: canvas.Stack{Parts: s.devices(at.Devices)}})
+		boxes = append(boxes, canvas.Box{Title: Title(at), Look: canvas.SocketFrame, Content: canvas.Stack{Parts: s.devices(at.Devices)}})
 	}
 	if len(n.Devices) > 0 {
 		boxes = append(boxes, canvas.Box{
@@ -41,6 +37,15 @@ func node(c holdings.Cluster, n *holdings.Node) canvas.Part {
 		})
 	}
 	return canvas.Stack{Gap: 1, Parts: []canvas.Part{canvas.Stack{Parts: []canvas.Part{head, boxes}}, s.legend(c)}}
+}
+
+// Title is "NUMA node 0, socket 0".
+func Title(at *holdings.NUMANode) string {
+	title := fmt.Sprintf("NUMA node %d", at.ID)
+	if at.Socket != nil {
+		title += fmt.Sprintf(", socket %d", *at.Socket)
+	}
+	return title
 }
 
 // namedDevices of one driver at a NUMA node are a line each; of more there is a

@@ -68,7 +68,7 @@ func TestPictureOfBarsHasTheirStyles(t *testing.T) {
 		if err := WriteSVG(&out, b, Caption{ID: "a", Title: "<", Description: "&"}); err != nil {
 			t.Fatal(err)
 		}
-		class := className(Hue(n))
+		class := ClassName(Hue(n))
 		if !strings.Contains(out.String(), `<rect class="`+class+`"`) || !strings.Contains(out.String(), `<text class="sign" x="24" y="26">&lt;</text>`) ||
 			strings.Count(out.String(), "\n."+class+" {") != 2 {
 			t.Errorf("hue %d is drawn as\n%s", n, out.String())

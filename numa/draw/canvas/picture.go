@@ -61,7 +61,7 @@ func (out *svgWriter) mark(m Mark) {
 	x, y := margin+m.X*CharWidth, margin+m.Y*charHeight
 	switch m.Shape {
 	case Frame:
-		out.rect(className(m.Look), 6, x+CharWidth/2, y+inset, (m.W-1)*CharWidth, (m.H-1)*charHeight+charHeight/2-inset)
+		out.rect(ClassName(m.Look), 6, x+CharWidth/2, y+inset, (m.W-1)*CharWidth, (m.H-1)*charHeight+charHeight/2-inset)
 	case Chip:
 		class := "core"
 		if m.Look == IsolatedText {
@@ -69,15 +69,15 @@ func (out *svgWriter) mark(m Mark) {
 		}
 		out.rect(class, 3, x-1, y+inset, m.W*CharWidth+2, charHeight-2*inset)
 	case Bar:
-		out.rect(className(m.Look), 2, x, y+inset, m.W*CharWidth, charHeight-2*inset)
+		out.rect(ClassName(m.Look), 2, x, y+inset, m.W*CharWidth, charHeight-2*inset)
 		if m.Look != Free {
 			out.text("sign", x+(m.W-1)*CharWidth/2, y+baseline, m.Text)
 		}
 	case Label:
 		text := strings.TrimLeft(m.Text, " ")
-		out.text(className(m.Look), x+(len(m.Text)-len(text))*CharWidth, y+baseline, text)
+		out.text(ClassName(m.Look), x+(len(m.Text)-len(text))*CharWidth, y+baseline, text)
 	case Title:
-		out.text(className(m.Look), x-CharWidth, y+baseline+inset, m.Text)
+		out.text(ClassName(m.Look), x-CharWidth, y+baseline+inset, m.Text)
 	}
 }
 
@@ -95,8 +95,8 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// className is the class of a look in the style sheet.
-func className(l Look) string {
+// ClassName is the class of a look in the style sheets.
+func ClassName(l Look) string {
 	switch l {
 	case Heading:
 		return "heading"

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
+)
+
+// lists are those of a cluster by their paths.
+func lists(s *snapshot.Snapshot) map[string]any {
+	return map[string]any{
+		"/api/v1/nodes":                                   listOf("NodeList", "v1", s.Nodes),
+		"/api/v1/pods":                                    listOf("PodList", "v1", s.Pods),
+		"/apis/resource.k8s.io/v1/deviceclasses":          listOf("DeviceClassList", resources, s.Classes),
+		"/apis/resource.k8s.io/v1/resourceslices":         listOf("ResourceSliceList", resources, s.Slices),
+		"/apis/resource.k8s.io/v1/resourceclaims":         listOf("ResourceClaimList", resources, s.Claims),
+		"/apis/resource.k8s.io/v1/resourceclaimtemplates": listOf("ResourceClaimTemplateList", resources, s.Templates),
+		"/apis/resource.k8s.io/v1/devicetaintrules":       listOf("DeviceTaintRuleList", resources, s.TaintRules),
+	}
+}
+
+// showcase is a folder with files of a cluster of which something is held.
+func showcase(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for path, list := range lists(&occupied.Showcase(t).Snapshot) {
+		text, err := json.Marshal(list)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(path)+".json"), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestStatusInEveryForm(t *testing.T) {
+	dir := showcase(t)
+	all := mustCall(t, "status", "-f", dir)
+	one := mustCall(t, "status", "worker-1", "-f", dir)
+	if !strings.Contains(all, one) || !strings.Contains(all, "\nworker-5\n") || !strings.HasPrefix(one, "worker-1\ncpu 6 of 14 free") {
+		t.Errorf("all nodes:\n%s\none:\n%s", all, one)
+	}
+	for line := range strings.Lines(mustCall(t, "status", "-f", dir, "--width", "60")) {
+		if len(line) > 61 {
+			t.Errorf("--width 60: line %q", line)
+		}
+	}
+	if picture := mustCall(t, "status", "worker-1", "-f", dir, "-o", "svg"); !strings.HasPrefix(picture, "<svg ") || !strings.Contains(picture, "NUMA node 3") {
+		t.Errorf("svg is\n%s", picture)
+	}
+	var fromJSON, fromYAML holdings.Cluster
+	if err := json.Unmarshal([]byte(mustCall(t, "status", "worker-3", "-f", dir, "-o", "json")), &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(mustCall(t, "status", "worker-3", "-f", dir, "-o", "yaml")), &fromYAML); err != nil {
+		t.Fatal(err)
+	}
+	if len(fromJSON.Nodes) != 1 || len(fromJSON.Claims) != 1 || fromJSON.Nodes[0].NUMANodes[0].Devices[0].Resources[0].Total != nil {
+		t.Errorf("json is %+v", fromJSON)
+	}
+	if diff := cmp.Diff(asJSON(t, fromJSON), asJSON(t, fromYAML)); diff != "" {
+		t.Errorf("(-json +yaml):\n%s", diff)
+	}
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(value, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestStatusAndUIRefuseNonsense(t *testing.T) {
+	dir := showcase(t)
+	for args, want := range map[string]string{
+		"status a b":                     `unexpected argument "b", want one node or none`,
+		"status nobody -f " + dir:        `there is no Node "nobody" in the files`,
+		"status --width 39 -f " + dir:    "--width 39: want 40 or more",
+		"status -w -f " + dir:            "--watch: what files say does not change, want a cluster without --filename",
+		"status -w -o svg":               "--watch: several pictures make no file, allowed outputs are table, json, yaml",
+		"status -o png":                  "allowed are table, json, yaml, svg",
+		"ui now":                         `unexpected argument "now", kubectl numa ui takes flags only`,
+		"ui --listen 0.0.0.0:80":         `--listen "0.0.0.0:80": want an address that only this machine has, such as 127.0.0.1:8480`,
+		"ui --listen :80":                `--listen ":80": want an address that only this machine has`,
+		"ui --listen numa.example:80":    `--listen "numa.example:80": want an address that only this machine has`,
+		"ui --listen 80":                 `--listen "80": want an address and a port such as 127.0.0.1:8480`,
+		"ui --feature-gates x -f " + dir: "--feature-gates: ",
+	} {
+		exitCode, stdout, stderr := call(strings.Fields(args)...)
+		if exitCode != exitUsage || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, stdout %q, stderr\n%swant\n%s", args, exitCode, stdout, stderr, want)
+		}
+	}
+}
+
+// watched is an API server of a cluster that can change.
+type watched struct {
+	lists  map[string]any
+	events chan string // of ResourceClaims
+}
+
+func (w *watched) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	list, known := w.lists[r.URL.Path]
+	out.Header().Set("Content-Type", "application/json")
+	switch {
+	case !known:
+		http.Error(out, "no such path", http.StatusForbidden)
+	case r.FormValue("sendInitialEvents") != "":
+		http.Error(out, "not known", http.StatusUnprocessableEntity) // clients then list
+	case r.FormValue("watch") == "":
+		_ = json.NewEncoder(out).Encode(list)
+	default:
+		flusher := http.NewResponseController(out)
+		_ = flusher.Flush()
+		for {
+			select {
+			case <-r.Context().Done():
+				return
+			case event := <-w.claims(r.URL.Path):
+				_, _ = io.WriteString(out, event)
+				_ = flusher.Flush()
+			}
+		}
+	}
+}
+
+// claims are the events for a path.
+func (w *watched) claims(path string) chan string {
+	if strings.HasSuffix(path, "/resourceclaims") {
+		return w.events
+	}
+	return nil
+}
+
+// kubeconfigOf is a file that leads to a server.
+func kubeconfigOf(t *testing.T, url string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "` + url + `"}}], users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWatchShowsWhatChanges: what is written is the first state and the one after
+// the change; a change of something else is no news.
+func TestWatchShowsWhatChanges(t *testing.T) {
+	c := occupied.Showcase(t)
+	claim := c.Claim("team-a", "gamma").DeepCopy()
+	api := &watched{lists(&c.Snapshot), make(chan string)}
+	server := httptest.NewServer(api)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	reader, writer := io.Pipe()
+	s := status{
+		cli: cli{name: program, env: func(string) string { return "" }, stdout: writer}, from: source{kubeconfig: kubeconfigOf(t, server.URL)},
+		node: "worker-1", output: newChoice("table"), watch: true,
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.from.follow(ctx, s.show)
+		writer.Close()
+	}()
+	lines := bufio.NewScanner(reader)
+	until := func(want string) (passed []string) {
+		t.Helper()
+		for lines.Scan() {
+			passed = append(passed, lines.Text())
+			if strings.HasPrefix(lines.Text(), want) {
+				return passed
+			}
+		}
+		t.Fatalf("no line %q; follow: %v", want, <-ended)
+		return nil
+	}
+	until("D team-a/gamma, pod gamma-0: numa-3: 2 CPUs, not reported as prepared yet")
+	until("admin access")
+	send := func(labels map[string]string) {
+		claim.Labels, claim.ResourceVersion = labels, claim.ResourceVersion+"1"
+		text, err := json.Marshal(map[string]any{"type": "MODIFIED", "object": claim})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case api.events <- string(text):
+		case <-ctx.Done():
+			t.Fatal("nobody watches claims")
+		}
+	}
+	claim.Kind, claim.APIVersion = "ResourceClaim", resources
+	send(map[string]string{"no": "news"})
+	time.Sleep(2 * settle)
+	claim.Status.Allocation, claim.Status.ReservedFor = nil, nil
+	send(nil)
+	if passed := until("cpu 8 of 14 free"); len(passed) > 3 { // an empty line and the node's name
+		t.Errorf("before the change was shown came\n%s", strings.Join(passed, "\n"))
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("at its end the watch is %v", err)
+	}
+}
+
+func TestUIServesUntilItEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	p := pages{
+		cli:  cli{name: program, env: func(string) string { return "" }, stdout: writer, stderr: io.Discard},
+		from: source{files: files{showcase(t)}}, listen: "127.0.0.1:0",
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.run(ctx) }()
+	address, err := bufio.NewReader(reader).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = strings.TrimSpace(address)
+	for path, want := range map[string]string{
+		"/":                  "Nodes: 5. Claims: 26.",
+		"/pods/team-a/waits": "DeviceClass &#34;zone.dra.numa&#34;",
+	} {
+		answer, err := http.Get(address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), "<script") {
+			t.Errorf("%s: %v, no %q in\n%s", path, err, want, text)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

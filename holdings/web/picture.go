@@ -1,0 +1,47 @@
+package web
+
+import (
+	"fmt"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+)
+
+// picture is a strip as the elements of an inline SVG, in its user units.
+type picture struct {
+	Width, Height int
+	Rects         []rect
+}
+
+// rect is a bar. Its colour is that of a class: styles in elements are not allowed.
+type rect struct {
+	Class        string
+	X, Y, W, H   int
+	Sign         string // "" is none
+	SignX, SignY int
+}
+
+// A cell of a strip in user units.
+const (
+	cellWidth  = 10
+	cellHeight = 18
+	rowHeight  = 21
+)
+
+// pictureOf is nil where there is nothing to see.
+func pictureOf(b canvas.Block, signs bool) *picture {
+	if len(b.Marks) == 0 {
+		return nil
+	}
+	p := &picture{Width: b.W * cellWidth, Height: b.H*rowHeight - rowHeight + cellHeight}
+	for _, m := range b.Marks {
+		r := rect{Class: canvas.ClassName(m.Look), X: m.X * cellWidth, Y: m.Y * rowHeight, W: m.W * cellWidth, H: cellHeight}
+		if signs && m.Look != canvas.Free {
+			r.Sign, r.SignX, r.SignY = m.Text, r.X+r.W/2, r.Y+cellHeight-5
+		}
+		p.Rects = append(p.Rects, r)
+	}
+	return p
+}
+
+// ViewBox is that of the SVG.
+func (p *picture) ViewBox() string { return fmt.Sprintf("0 0 %d %d", p.Width, p.Height) }

@@ -1,0 +1,82 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	core "k8s.io/client-go/testing"
+)
+
+// TestWatchKeepsUp sees what is made and what goes.
+func TestWatchKeepsUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	client := cluster()
+	w, err := Source{client}.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cancel(); w.Stop() }()
+	first, err := w.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Nodes) != 1 || len(first.Classes) != 1 || len(first.Slices) != 1 || len(first.Claims) != 1 || len(first.Templates) != 1 ||
+		len(first.TaintRules) != 1 || len(first.Pods) != 5 || first.Pods[0].Name != "important" {
+		t.Fatalf("the first snapshot is %+v", first)
+	}
+	if fields := first.Slices[0].ManagedFields; fields != nil {
+		t.Errorf("slices have managed fields %v", fields)
+	}
+	claims := client.ResourceV1().ResourceClaims("team")
+	for name, change := range map[string]func() error{
+		"made": func() error {
+			_, err := claims.Create(ctx, &resourceapi.ResourceClaim{ObjectMeta: named("new")}, metav1.CreateOptions{})
+			return err
+		},
+		"gone": func() error { return claims.Delete(ctx, "claim", metav1.DeleteOptions{}) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			select {
+			case <-w.Changes():
+			case <-time.After(time.Minute):
+				t.Fatalf("a claim is %s, and nothing has changed", name)
+			}
+			now, err := w.Snapshot(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := func(name string) bool {
+				return slices.ContainsFunc(now.Claims, func(c *resourceapi.ResourceClaim) bool { return c.Name == name })
+			}
+			if name == "made" && has("new") || name == "gone" && !has("claim") {
+				break
+			}
+		}
+	}
+}
+
+func TestWatchWithoutTaintRules(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	client := cluster()
+	client.PrependReactor("list", "devicetaintrules", func(core.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "devicetaintrules"}, "")
+	})
+	w, err := Source{client}.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cancel(); w.Stop() }()
+	if now, err := w.Snapshot(ctx); err != nil || len(now.Slices) != 1 || len(now.TaintRules) != 0 {
+		t.Errorf("%+v, %v", now, err)
+	}
+}
