@@ -56,7 +56,7 @@ image: build ## Write the container image bin/images/dra-driver-numa.tar
 	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin /numa-webhook=bin/numa-webhook
 
 .PHONY: unit
-unit: cc lstopo ## Run every test that needs no cluster, with the race detector
+unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector
 	HELM="$$($(TOOL) -n helm)" go test -race -timeout 30m $$(go list ./... | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler)
 	go -C test/cluster test -race ./...
 
@@ -72,6 +72,12 @@ cc:
 lstopo:
 	@command -v lstopo-no-graphics >/dev/null || ! command -v apt-get >/dev/null || \
 	  apt-get install --yes --no-install-recommends hwloc-nox
+
+# holdings/web looks at its pages with it, and skips where there is neither.
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || \
+	  apt-get install --yes --no-install-recommends chromium || echo "make: no chromium: its tests skip" >&2
 
 .PHONY: lint
 lint: ## Check style, layering and common mistakes of every module
@@ -175,7 +181,7 @@ test: unit lint chart-lint apiserver e2e e2e-systemd ## Run all of these checks 
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline
-	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./numa/... ./simulate ./webhook
+	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./holdings/... ./numa/... ./simulate ./webhook
 
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KERNEL=6.12|7.2] [INIT=busybox|systemd] [NODES=n]

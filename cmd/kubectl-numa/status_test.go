@@ -80,6 +80,25 @@ func TestStatusInEveryForm(t *testing.T) {
 	}
 }
 
+// TestStatusIsAsTheDocumentationShowsIt, line by line.
+func TestStatusIsAsTheDocumentationShowsIt(t *testing.T) {
+	text, err := os.ReadFile("../../docs/kubectl-numa.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, found := strings.Cut(string(text), "$ kubectl numa status worker-1 -f cluster/\n")
+	example, _, ended := strings.Cut(example, "```")
+	if !found || !ended {
+		t.Fatal("docs/kubectl-numa.md has no example of status")
+	}
+	shown := mustCall(t, "status", "worker-1", "-f", showcase(t))
+	for line := range strings.Lines(example) {
+		if line != "…\n" && !strings.Contains(shown, line) {
+			t.Errorf("the documentation has a line %q, and status shows\n%s", line, shown)
+		}
+	}
+}
+
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.MarshalIndent(value, "", " ")
