@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,6 +20,7 @@ import (
 const (
 	newcomers        = 100
 	newcomersAtATime = 12
+	askPeriod        = 5 * time.Second // of those that ask for CPUs
 )
 
 var _ = Describe("100 newcomers while the driver is away", ofKernel, func() {
@@ -47,8 +49,11 @@ var _ = Describe("100 newcomers while the driver is away", ofKernel, func() {
 		By("showing that the watch sees them as soon as they may")
 		startDriver(ctx)
 		deletePod(ctx, holder)
-		Eventually(ctx, func() []string { return strangers(ctx, held) }).
-			Should(ContainElement(HavePrefix("ran: sh ")), "newcomers on CPUs that are nobody's")
+		Eventually(ctx, func() []string {
+			Expect(observer.Watch(ctx, held)).To(Succeed()) // anew: it takes long to read what so many have done
+			time.Sleep(askPeriod)
+			return strangers(ctx, held)
+		}).Should(ContainElement(HavePrefix("ran: sh ")), "newcomers on CPUs that are nobody's")
 	})
 })
 
@@ -81,7 +86,8 @@ func newcomer(i int, online, wanted cpuset.Set) *corev1.Pod {
 	if ask != "" { // $$ in a command is the kubelet's for $
 		container.Command = []string{
 			"/bin/sh", "-c",
-			`while :; do taskset -pc "$0" $$$$; i=0; while [ $i -lt 500 ]; do i=$((i + 1)); done; sleep 5; done >/dev/null 2>&1`, ask,
+			`while :; do taskset -pc "$0" $$$$; i=0; while [ $i -lt 500 ]; do i=$((i + 1)); done; sleep "$1"; done >/dev/null 2>&1`,
+			ask, fmt.Sprint(askPeriod.Seconds()),
 		}
 	}
 	return pod
