@@ -11,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/requests"
 )
 
 // filterTimeout is how long the scheduler tries to allocate devices of one node
@@ -143,7 +146,7 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 		return offer{}, errCannotAllocate
 	}
 	for i := range allocations {
-		settle(o.claims[i], &allocations[i])
+		requests.Settle(o.claims[i], &allocations[i])
 	}
 	o.allocations = allocations
 	return o, nil
@@ -162,10 +165,10 @@ func (c *Cluster) hopeless(d *demand, n *node) bool {
 	for _, claim := range d.toAllocate() {
 		for _, request := range claim.Spec.Devices.Requests {
 			hope, ways := false, 0
-			for _, a := range alternatives(request) {
+			for _, a := range requests.Alternatives(request) {
 				found := c.candidates(a, n)
-				hope = hope || found >= int(a.count)
-				ways += power(found, int(a.count))
+				hope = hope || found >= int(a.Count)
+				ways += power(found, int(a.Count))
 			}
 			if !hope {
 				return combinations <= quickSearch
@@ -187,10 +190,10 @@ func power(base, exponent int) int {
 
 // candidates counts the devices that are not held whole, are selected and have,
 // rounding aside, what is asked.
-func (c *Cluster) candidates(a alternative, n *node) (found int) {
-	for i := range n.devices {
-		d := &n.devices[i]
-		if n.state.AllocatedDevices.Has(d.id) || !c.hasRoom(a, d, n) {
+func (c *Cluster) candidates(a requests.Alternative, n *node) (found int) {
+	for i := range n.Devices {
+		d := &n.Devices[i]
+		if n.state.AllocatedDevices.Has(d.ID) || !c.hasRoom(a, d, n) {
 			continue
 		}
 		if matches, err := c.passes(a, d); err == nil && matches { // there is no error: the demand is harmless
@@ -200,12 +203,12 @@ func (c *Cluster) candidates(a alternative, n *node) (found int) {
 	return found
 }
 
-func (c *Cluster) hasRoom(a alternative, d *device, n *node) bool {
-	if a.capacity == nil {
+func (c *Cluster) hasRoom(a requests.Alternative, d *inventory.Device, n *node) bool {
+	if a.Capacity == nil {
 		return true
 	}
-	used := n.state.AggregatedCapacity[d.id]
-	for name, asked := range a.capacity.Requests {
+	used := n.state.AggregatedCapacity[d.ID]
+	for name, asked := range a.Capacity.Requests {
 		capacity, has := d.Capacity[name]
 		if !has {
 			return false

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 )
 
@@ -60,7 +61,7 @@ func BenchmarkExplain(b *testing.B) {
 	addPods(b, s, 1, func(int) int { return 18 })
 	for b.Loop() {
 		e, err := cluster(b, s, "").ExplainPod(b.Context(), s.Waiting()[0])
-		if err != nil || len(e.Nodes) != 1000 || e.Nodes[0].Blocks != StageCapacity {
+		if err != nil || len(e.Nodes) != 1000 || e.Nodes[0].Blocks != funnel.StageCapacity {
 			b.Fatal(e.Sentence, err)
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 )
 
@@ -33,10 +35,10 @@ type Cluster struct {
 	extended  map[corev1.ResourceName]*resourceapi.DeviceClass
 	claims    map[types.NamespacedName]*resourceapi.ResourceClaim // never changed, but replaced
 	templates map[types.NamespacedName]*resourceapi.ResourceClaimTemplate
-	held      ledger
+	held      inventory.Ledger
 	celCache  *cel.Cache
-	selected  map[string]*selection // by expression
-	demands   map[string]*demand    // by key
+	selectors *inventory.Selectors
+	demands   map[string]*demand // by key
 
 	harmlessDevices bool            // isHarmlessDevice holds for all
 	harmless        map[string]bool // what isHarmlessSelection said
@@ -54,24 +56,24 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 		classes:   make(classes),
 		claims:    make(map[types.NamespacedName]*resourceapi.ResourceClaim),
 		templates: make(map[types.NamespacedName]*resourceapi.ResourceClaimTemplate),
-		held:      make(ledger),
+		held:      make(inventory.Ledger),
 		celCache:  cel.NewCache(celExpressions, gates.celFeatures()),
-		selected:  make(map[string]*selection),
 		demands:   make(map[string]*demand),
 		harmless:  make(map[string]bool),
 
 		harmlessDevices: true,
 	}
+	c.selectors = inventory.NewSelectors(c.celCache)
 	for _, class := range s.Classes {
 		c.classes[class.Name] = class
 	}
-	c.extended = extendedResources(s.Classes)
+	c.extended = requests.ExtendedResources(s.Classes)
 	for _, template := range s.Templates {
 		c.templates[keyOf(template)] = template
 	}
 	for _, claim := range s.Claims {
 		c.claims[keyOf(claim)] = claim
-		c.held.add(claim, c.features.ConsumableCapacity)
+		c.held.Add(claim, c.features.ConsumableCapacity)
 	}
 	if err := c.addNodes(s); err != nil {
 		return nil, err
@@ -81,48 +83,21 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 }
 
 func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
-	devices, err := newInventory(c.withTaintRules(s))
+	list := s.Slices
+	if c.gates[gateDeviceTaintRules] {
+		list = inventory.WithTaints(list, s.TaintRules)
+	}
+	devices, err := inventory.New(list)
 	if err != nil {
 		return err
 	}
-	for device := range devices.order {
-		c.harmlessDevices = c.harmlessDevices && isHarmlessDevice(device)
-	}
+	devices.Each(func(device *resourceapi.Device) { c.harmlessDevices = c.harmlessDevices && isHarmlessDevice(device) })
 	known := make(shapes)
 	for _, object := range s.Nodes {
 		c.nodes = append(c.nodes, newNode(object, devices, known))
 	}
 	slices.SortFunc(c.nodes, func(a, b *node) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
-}
-
-// withTaintRules are the slices as the scheduler sees them: with the taints of
-// DeviceTaintRules on the devices (resourceslice/tracker).
-func (c *Cluster) withTaintRules(s *snapshot.Snapshot) []*resourceapi.ResourceSlice {
-	if !c.gates[gateDeviceTaintRules] || len(s.TaintRules) == 0 {
-		return s.Slices
-	}
-	list := make([]*resourceapi.ResourceSlice, len(s.Slices))
-	for i, slice := range s.Slices {
-		list[i] = slice.DeepCopy()
-		for _, rule := range s.TaintRules {
-			taint(list[i], rule.Spec)
-		}
-	}
-	return list
-}
-
-func taint(slice *resourceapi.ResourceSlice, rule resourceapi.DeviceTaintRuleSpec) {
-	selector := rule.DeviceSelector
-	matches := func(want *string, is string) bool { return want == nil || *want == is }
-	if selector == nil || !matches(selector.Driver, slice.Spec.Driver) || !matches(selector.Pool, slice.Spec.Pool.Name) {
-		return
-	}
-	for i := range slice.Spec.Devices {
-		if device := &slice.Spec.Devices[i]; matches(selector.Device, device.Name) {
-			device.Taints = append(device.Taints, rule.Taint)
-		}
-	}
 }
 
 // countRunning books what the pods that have a node take of it.
@@ -133,7 +108,7 @@ func (c *Cluster) countRunning(pods []*corev1.Pod) {
 	}
 	for _, pod := range pods {
 		if n := byName[pod.Spec.NodeName]; n != nil && !snapshot.Finished(pod) {
-			n.take(runningRequests(pod))
+			n.take(requests.Running(pod))
 		}
 	}
 }

@@ -10,13 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/requests"
 )
 
 // demand is what a pod needs, as far as it is the same for all nodes: the
 // outcome of the scheduler's PreFilter.
 type demand struct {
 	pod      *corev1.Pod
-	requests amounts
+	requests requests.Amounts
 	affinity nodeaffinity.RequiredNodeAffinity
 	claims   []podClaim
 	extended bool // devices stand behind an extended resource
@@ -57,7 +59,7 @@ func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
 	}
 	d := &demand{
 		pod:      pod,
-		requests: requestsOf(pod),
+		requests: requests.Waiting(pod),
 		affinity: nodeaffinity.GetRequiredNodeAffinity(pod),
 	}
 	for i := range pod.Spec.ResourceClaims {
@@ -117,7 +119,7 @@ func (c *Cluster) fromTemplate(pod *corev1.Pod, entry *corev1.PodResourceClaim) 
 	if template == nil {
 		return nil, reason("ResourceClaimTemplate %q does not exist in namespace %s", name, pod.Namespace)
 	}
-	claim := generatedClaim(pod, entry.Name)
+	claim := requests.Claim(pod, entry.Name)
 	claim.Labels, claim.Annotations = template.Spec.Labels, template.Spec.Annotations
 	claim.Spec = template.Spec.Spec
 	return claim, nil
@@ -133,12 +135,12 @@ func (c *Cluster) mayUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) erro
 		return nil
 	}
 	for _, request := range claim.Spec.Devices.Requests {
-		for _, alternative := range alternatives(request) {
-			if alternative.class == "" {
+		for _, alternative := range requests.Alternatives(request) {
+			if alternative.Class == "" {
 				return reason("request %q of ResourceClaim %q has neither exactly nor firstAvailable", request.Name, claim.Name)
 			}
-			if c.classes[alternative.class] == nil {
-				return reason("DeviceClass %q, which request %q of ResourceClaim %q asks for, does not exist", alternative.class, alternative.name, claim.Name)
+			if c.classes[alternative.Class] == nil {
+				return reason("DeviceClass %q, which request %q of ResourceClaim %q asks for, does not exist", alternative.Class, alternative.Name, claim.Name)
 			}
 		}
 		if len(request.FirstAvailable) > 0 && !c.gates[gatePrioritizedList] {
@@ -146,38 +148,6 @@ func (c *Cluster) mayUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) erro
 		}
 	}
 	return nil
-}
-
-// alternative is a request, or one of its subrequests.
-type alternative struct {
-	name        string // request/subrequest
-	class       string
-	mode        resourceapi.DeviceAllocationMode
-	count       int64
-	admin       bool
-	selectors   []resourceapi.DeviceSelector
-	tolerations []resourceapi.DeviceToleration
-	capacity    *resourceapi.CapacityRequirements
-	derived     bool
-}
-
-func alternatives(request resourceapi.DeviceRequest) (list []alternative) {
-	if e := request.Exactly; e != nil {
-		return []alternative{{
-			request.Name, e.DeviceClassName, e.AllocationMode, e.Count, e.AdminAccess != nil && *e.AdminAccess,
-			e.Selectors, e.Tolerations, e.Capacity, len(e.DerivedAttributes) > 0,
-		}}
-	}
-	for _, s := range request.FirstAvailable {
-		list = append(list, alternative{
-			request.Name + "/" + s.Name, s.DeviceClassName, s.AllocationMode, s.Count, false,
-			s.Selectors, s.Tolerations, s.Capacity, len(s.DerivedAttributes) > 0,
-		})
-	}
-	if len(list) == 0 {
-		return []alternative{{name: request.Name}}
-	}
-	return list
 }
 
 // number gives demands with the same claims to allocate the same number.
@@ -203,4 +173,23 @@ func (c *Cluster) number(d *demand) error {
 	d.number, d.harmless = len(c.demands), c.isHarmless(d)
 	c.demands[string(text)] = d
 	return nil
+}
+
+// asksExtended says whether devices stand behind an extended resource of the pod.
+func (c *Cluster) asksExtended(asked requests.Amounts) bool {
+	for name, amount := range asked {
+		if amount != 0 && c.delegated()[name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// extendedClaim is the claim for the pod's extended resources; nil if there is
+// none on this node.
+func (c *Cluster) extendedClaim(d *demand, n *node) *resourceapi.ResourceClaim {
+	if !d.extended {
+		return nil
+	}
+	return requests.ExtendedClaim(d.pod, d.requests, c.extended, n.allocatable)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/funnel"
 )
 
 // explain is the answer for the pod p on the only node.
@@ -44,58 +46,58 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 	for name, tc := range map[string]struct {
 		manifests []string
 		requests  string
-		stage     Stage
+		stage     funnel.Stage
 		sentence  string
 		hint      string
 	}{
 		"driver is not there": {
 			[]string{two, slice("gpu.example.com", "")},
 			requestOf("gpu", "gpu.example.com", ""),
-			StageDriver, "request gpu: the node has no devices of driver gpu.example.com, which class gpu.example.com wants", "does the driver run there?",
+			funnel.StageDriver, "request gpu: the node has no devices of driver gpu.example.com, which class gpu.example.com wants", "does the driver run there?",
 		},
 		"pool is incomplete": {
 			[]string{strings.Replace(two, "resourceSliceCount: 1", "resourceSliceCount: 2", 1)},
 			zoneRequest("zone", "cpu: 2"),
-			StageDriver, "pool n1 of driver dra.numa has 1 slices but says that it has 2", "does its driver publish them?",
+			funnel.StageDriver, "pool n1 of driver dra.numa has 1 slices but says that it has 2", "does its driver publish them?",
 		},
 		"class": {
-			[]string{two, gpuClass}, requestOf("gpu", "gpu.dra.numa", ""), StageClass, "request gpu: 2 devices are not of class gpu.dra.numa", "",
+			[]string{two, gpuClass}, requestOf("gpu", "gpu.dra.numa", ""), funnel.StageClass, "request gpu: 2 devices are not of class gpu.dra.numa", "",
 		},
 		"selector": {
 			[]string{two},
 			requestOf("zone", "zone.dra.numa", `, selectors: [{cel: {expression: 'device.attributes["dra.numa"].socket == 7'}}]`),
-			StageSelector, `2 devices are not selected by the request: device.attributes["dra.numa"].socket == 7`, "",
+			funnel.StageSelector, `2 devices are not selected by the request: device.attributes["dra.numa"].socket == 7`, "",
 		},
 		"taint": {
 			[]string{slice("d", "", "{name: d1, taints: [{key: a, value: b, effect: NoSchedule}, {key: c, effect: None}]}"), nodeWith("n1", "", "")},
 			requestOf("r", "d", ""),
-			StageTaint, "request r: taints that the request does not tolerate: d1 has a=b:NoSchedule", "",
+			funnel.StageTaint, "request r: taints that the request does not tolerate: d1 has a=b:NoSchedule", "",
 		},
 		"capacity": {
 			[]string{two},
-			zoneRequest("zone", "cpu: 10"), StageCapacity, "request zone: 10 cpu asked: numa-0 has 8, numa-1 has 6",
+			zoneRequest("zone", "cpu: 10"), funnel.StageCapacity, "request zone: 10 cpu asked: numa-0 has 8, numa-1 has 6",
 			"together the devices have 14 cpu, but a request gets it from one device: split it into several requests",
 		},
 		"capacity that nothing has": {
-			[]string{two}, zoneRequest("zone", "cpu: 100"), StageCapacity, "request zone: 100 cpu asked", "",
+			[]string{two}, zoneRequest("zone", "cpu: 100"), funnel.StageCapacity, "request zone: 100 cpu asked", "",
 		},
 		"rounding": {
 			[]string{zonedNode("n1", []zone{{5, 2, "8Gi"}})},
-			zoneRequest("zone", "cpu: 5"), StageCapacity,
+			zoneRequest("zone", "cpu: 5"), funnel.StageCapacity,
 			"5 cpu asked, which is rounded up to 6: numa-0 has 5", "5 would fit, but cpu comes in steps and is rounded up to 6: ask for a multiple of the step",
 		},
 		"driver's prefix": {
-			[]string{two}, zoneRequest("zone", "dra.numa/cpu: 2"), StageCapacity, `no device has a capacity "dra.numa/cpu"`, "write cpu instead of dra.numa/cpu, without the driver's prefix",
+			[]string{two}, zoneRequest("zone", "dra.numa/cpu: 2"), funnel.StageCapacity, `no device has a capacity "dra.numa/cpu"`, "write cpu instead of dra.numa/cpu, without the driver's prefix",
 		},
 		"spelling": {
-			[]string{two}, zoneRequest("zone", "CPUs: 2"), StageCapacity, `no device has a capacity "CPUs"`, "write cpu instead of CPUs: a request has to spell",
+			[]string{two}, zoneRequest("zone", "CPUs: 2"), funnel.StageCapacity, `no device has a capacity "CPUs"`, "write cpu instead of CPUs: a request has to spell",
 		},
 		"no such capacity": {
-			[]string{two}, zoneRequest("zone", "watts: 2"), StageCapacity, `no device has a capacity "watts"`, "the capacities there are: cpu, memory",
+			[]string{two}, zoneRequest("zone", "watts: 2"), funnel.StageCapacity, `no device has a capacity "watts"`, "the capacities there are: cpu, memory",
 		},
 		"maximum of a request": {
 			[]string{strings.ReplaceAll(two, `min: "0", step: "1"`, `min: "0", step: "1", max: "3"`)},
-			zoneRequest("zone", "cpu: 7"), StageCapacity,
+			zoneRequest("zone", "cpu: 7"), funnel.StageCapacity,
 			"7 cpu asked: numa-0 gives a request at most 3", "together the devices have 14 cpu",
 		},
 		"capacity without a default": {
@@ -103,32 +105,32 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 				slice("d", "", "{name: d1, allowMultipleAllocations: true, capacity: {watts: {value: 5}}}"), nodeWith("n1", "", ""),
 				claim("held", "requests: ["+requestOf("r", "d", "")+"]", `status: {allocation: {devices: {results: [{request: r, driver: d, pool: n1, device: d1, shareID: 00000000-0000-8000-8000-000000000000, consumedCapacity: {watts: "1"}}]}}}`),
 			},
-			requestOf("r", "d", ""), StageCapacity, "capacity watts, which the request does not name, is charged as 5: d1 has 4 of 5 left", "name watts in the request's capacity",
+			requestOf("r", "d", ""), funnel.StageCapacity, "capacity watts, which the request does not name, is charged as 5: d1 has 4 of 5 left", "name watts in the request's capacity",
 		},
 		"count on shared devices": {
 			[]string{two},
-			requestOf("zone", "zone.dra.numa", ", count: 3, capacity: {requests: {cpu: 1}}"), StageDriver,
+			requestOf("zone", "zone.dra.numa", ", count: 3, capacity: {requests: {cpu: 1}}"), funnel.StageDriver,
 			"request zone: 3 devices wanted, 2 left", "count: 3 asks for as many different devices; for more of one device, ask for more of its capacity",
 		},
 		"attribute is missing": {
 			[]string{two, slice("d", "", "{name: d1, attributes: {dra.net/numaNode: {int: 0}}}")},
 			zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
-			StageConstraint, "no device of request nic has the attribute resource.kubernetes.io/numaNode, which has to match", "they have dra.net/numaNode: match in an attribute that all devices have",
+			funnel.StageConstraint, "no device of request nic has the attribute resource.kubernetes.io/numaNode, which has to match", "they have dra.net/numaNode: match in an attribute that all devices have",
 		},
 		"values differ": {
 			[]string{two, slice("d", "", "{name: d1, attributes: {resource.kubernetes.io/numaNode: {int: 5}}}")},
 			zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
-			StageConstraint, "no value of resource.kubernetes.io/numaNode suits all requests that have to match in it: zone finds 0 on 1 device, 1 on 1 device; nic finds 5 on 1 device", "",
+			funnel.StageConstraint, "no value of resource.kubernetes.io/numaNode suits all requests that have to match in it: zone finds 0 on 1 device, 1 on 1 device; nic finds 5 on 1 device", "",
 		},
 		"requests together": {
 			[]string{zonedNode("n1", []zone{{8, 1, "8Gi"}})},
-			zoneRequest("a", "cpu: 5") + "," + zoneRequest("b", "cpu: 5"), StageTogether,
+			zoneRequest("a", "cpu: 5") + "," + zoneRequest("b", "cpu: 5"), funnel.StageTogether,
 			"claim devices: every request could be met alone, but not all together", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			devices := "requests: [" + tc.requests + "]"
-			if tc.stage == StageConstraint {
+			if tc.stage == funnel.StageConstraint {
 				devices += ", " + numaNode
 			}
 			e := explain(t, append(tc.manifests, zoneClass, claimingPod("p", devices))...)
@@ -151,7 +153,7 @@ func TestCountersOfAPoolAreExplained(t *testing.T) {
 	two := strings.NewReplacer("resourceSliceCount: 1", "resourceSliceCount: 2")
 	e := explain(t, two.Replace(devices), two.Replace(counters), "---", held, nodeWith("n1", "", ""), claimingPod("p", "requests: ["+requestOf("r", "d", "")+"]"))
 	const want = "request r: counter card/slots of the pool: d2 has 1"
-	if got := e.Nodes[0]; got.Blocks != StageCapacity || got.Sentence != want || got.Requests[0].Left.InUse != 1 {
+	if got := e.Nodes[0]; got.Blocks != funnel.StageCapacity || got.Sentence != want || got.Requests[0].Left.InUse != 1 {
 		t.Errorf("blocked by %s: %s (%+v), want %s", got.Blocks, got.Sentence, got.Requests, want)
 	}
 }
@@ -162,7 +164,7 @@ func TestClaimsOfInitContainersAddUp(t *testing.T) {
 		podWith("p", `resourceClaims: [{name: early, resourceClaimTemplateName: early}, {name: late, resourceClaimTemplateName: late}],
   initContainers: [{name: i, resources: {claims: [{name: early}]}}], containers: [{name: main, resources: {claims: [{name: late}]}}]`)
 	e := explain(t, zoneClass, zonedNode("n1", []zone{{8, 1, "8Gi"}}), pod)
-	if got := e.Nodes[0]; got.Blocks != StageTogether || got.Sentence != "the claims early, late could each be met alone, but not all together" ||
+	if got := e.Nodes[0]; got.Blocks != funnel.StageTogether || got.Sentence != "the claims early, late could each be met alone, but not all together" ||
 		!strings.Contains(got.Hint, "claims of init containers add up") || len(e.Hints) != 1 {
 		t.Errorf("blocked by %s: %s; hints %q", got.Blocks, got.Sentence, e.Hints)
 	}

@@ -8,24 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-)
 
-// Stage is a step at which devices drop out, in the order in which they do.
-type Stage string
-
-// Stages. StageNode is about the node as a whole, StageTogether about requests
-// that could each be met alone.
-const (
-	StageNode       Stage = "node"
-	StageDriver     Stage = "driver"
-	StageClass      Stage = "class"
-	StageSelector   Stage = "selector"
-	StageTaint      Stage = "taint"
-	StageInUse      Stage = "inUse"
-	StageCapacity   Stage = "capacity"
-	StageConstraint Stage = "constraint"
-	StageTogether   Stage = "together"
-	StageAbort      Stage = "abort"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/requests"
 )
 
 // Explanation is why a pod, or a claim of its own, can or cannot run where.
@@ -66,39 +51,13 @@ type NodeExplanation struct {
 	Feasible bool   `json:"feasible"`
 	// Blocks is the first stage that does, Request the first request that it
 	// does it to, as claim/request.
-	Blocks   Stage  `json:"blocks,omitempty"`
-	Request  string `json:"request,omitempty"`
-	Sentence string `json:"sentence,omitempty"`
-	Hint     string `json:"hint,omitempty"`
+	Blocks   funnel.Stage `json:"blocks,omitempty"`
+	Request  string       `json:"request,omitempty"`
+	Sentence string       `json:"sentence,omitempty"`
+	Hint     string       `json:"hint,omitempty"`
 	// Requests are in the order in which the allocator meets them. There are
 	// none if the node is no place for the pod anyway.
-	Requests []RequestExplanation `json:"requests,omitempty"`
-}
-
-// RequestExplanation counts the devices that are left for a request, or for one
-// alternative of it, after each stage.
-type RequestExplanation struct {
-	Claim   string `json:"claim"`   // its name in the pod
-	Request string `json:"request"` // request, or request/subrequest
-	Wanted  int    `json:"wanted"`  // devices
-	Devices int    `json:"devices"` // that the node can see
-	Left    Left   `json:"left"`
-	Blocks  Stage  `json:"blocks,omitempty"`
-	// Sentence is about Blocks.
-	Sentence string `json:"sentence,omitempty"`
-
-	hint string
-}
-
-// Left is how many devices passed each stage and those before it.
-type Left struct {
-	Driver     int `json:"driver"`
-	Class      int `json:"class"`
-	Selector   int `json:"selector"`
-	Taint      int `json:"taint"`
-	InUse      int `json:"inUse"`
-	Capacity   int `json:"capacity"`
-	Constraint int `json:"constraint"`
+	Requests []funnel.Request `json:"requests,omitempty"`
 }
 
 // ExplainPod says what every node thinks of the pod now. It books nothing.
@@ -141,7 +100,7 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		e.hint(node.Hint)
 		e.Nodes = append(e.Nodes, node)
 	}
-	aborts := slices.IndexFunc(e.Nodes, func(n NodeExplanation) bool { return n.Blocks == StageAbort })
+	aborts := slices.IndexFunc(e.Nodes, func(n NodeExplanation) bool { return n.Blocks == funnel.StageAbort })
 	switch {
 	case aborts >= 0:
 		e.Node, e.Sentence = "", fmt.Sprintf("no node can have it, because of %s %s", e.Nodes[aborts].Node, e.Nodes[aborts].Sentence)
@@ -152,10 +111,10 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		e.Hints = nil
 	case len(c.nodes) == 1:
 		e.Sentence = "the only node cannot have it"
-		e.hint(initHint(d.pod))
+		e.hint(funnel.InitHint(d.pod))
 	default:
 		e.Sentence = fmt.Sprintf("none of the %d nodes can have it", len(c.nodes))
-		e.hint(initHint(d.pod))
+		e.hint(funnel.InitHint(d.pod))
 	}
 	return e, nil
 }
@@ -174,11 +133,11 @@ func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExpl
 	var abort *AbortError
 	switch {
 	case err == nil:
-		return NodeExplanation{Node: n.Name, Feasible: true, Requests: c.funnels(d, n)}, nil
+		return NodeExplanation{Node: n.Name, Feasible: true, Requests: c.view(n).Requests(c.unallocated(d, n))}, nil
 	case errors.As(err, &abort):
-		return NodeExplanation{Node: n.Name, Blocks: StageAbort, Sentence: abort.onNode(), Hint: abort.Hint()}, nil
+		return NodeExplanation{Node: n.Name, Blocks: funnel.StageAbort, Sentence: abort.onNode(), Hint: abort.Hint()}, nil
 	case errors.As(err, &why) && why != errCannotAllocate:
-		return NodeExplanation{Node: n.Name, Blocks: StageNode, Sentence: string(why)}, nil
+		return NodeExplanation{Node: n.Name, Blocks: funnel.StageNode, Sentence: string(why)}, nil
 	case errors.As(err, &why):
 		return c.explainDevices(ctx, d, n)
 	}
@@ -187,52 +146,43 @@ func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExpl
 
 // explainDevices is for a node whose devices are what the pod lacks.
 func (c *Cluster) explainDevices(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
-	e := NodeExplanation{Node: n.Name, Requests: c.funnels(d, n)}
-	if blocked := firstBlocked(e.Requests); blocked != nil {
+	e := NodeExplanation{Node: n.Name, Requests: c.view(n).Requests(c.unallocated(d, n))}
+	if blocked := funnel.FirstBlocked(e.Requests); blocked != nil {
 		e.Blocks, e.Request = blocked.Blocks, blocked.Claim+"/"+blocked.Request
-		e.Sentence, e.Hint = blocked.Sentence, blocked.hint
-		if base := baseRequest(blocked.Request); base != blocked.Request {
+		e.Sentence, e.Hint = blocked.Sentence, blocked.Hint
+		if base := requests.Base(blocked.Request); base != blocked.Request {
 			e.Sentence = fmt.Sprintf("no alternative of request %s can be met; nearest to it, %s", base, blocked.Sentence)
 		}
 		return e, nil
 	}
 	var err error
-	e.Blocks = StageTogether
-	e.Sentence, e.Hint, err = c.explainTogether(ctx, d, n)
+	e.Blocks = funnel.StageTogether
+	e.Sentence, e.Hint = funnel.Together(d.pod, c.unallocated(d, n), func(claims ...*resourceapi.ResourceClaim) bool {
+		allocations, allocateErr := n.allocator.Allocate(ctx, n.Node, claims)
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return allocateErr == nil && len(allocations) == len(claims)
+	})
 	return e, err
 }
 
-// firstBlocked is the first request that cannot be met; of one with alternatives
-// all have to be blocked, and the one that gets furthest says why.
-func firstBlocked(requests []RequestExplanation) *RequestExplanation {
-	type name struct{ claim, request string }
-	furthest := make(map[name]*RequestExplanation)
-	open := make(map[name]bool)
-	var order []name
-	for i := range requests {
-		r := &requests[i]
-		id := name{r.Claim, baseRequest(r.Request)}
-		if furthest[id] == nil {
-			order = append(order, id)
-			furthest[id] = r
-		}
-		open[id] = open[id] || r.Blocks == ""
-		if r.Blocks.order() > furthest[id].Blocks.order() {
-			furthest[id] = r
-		}
-	}
-	for _, id := range order {
-		if !open[id] {
-			return furthest[id]
-		}
-	}
-	return nil
+// view is the node as explanations see it.
+func (c *Cluster) view(n *node) *funnel.View {
+	return &funnel.View{Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors}
 }
 
-func (s Stage) order() int {
-	return slices.Index([]Stage{
-		StageNode, StageDriver, StageClass, StageSelector, StageTaint, StageInUse, StageCapacity, StageConstraint, StageTogether, StageAbort,
-	}, s)
+// unallocated are the claims that the allocator would be asked for.
+func (c *Cluster) unallocated(d *demand, n *node) (list []funnel.Claim) {
+	for _, used := range d.claims {
+		if used.claim.Status.Allocation == nil {
+			list = append(list, funnel.Claim{Entry: used.entry, Claim: used.claim})
+		}
+	}
+	if special := c.extendedClaim(d, n); special != nil {
+		list = append(list, funnel.Claim{Entry: "extended-resources", Claim: special})
+	}
+	return list
 }
 
 // reasonFor is the sentence for a node that cannot allocate the demand. The same

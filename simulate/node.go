@@ -4,20 +4,20 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/requests"
 )
 
 // node is a Node with its books.
 type node struct {
 	*corev1.Node
-	allocatable amounts
-	taken       amounts // by pods that have this node
-	pods        int64   // that have this node
-	pools       []*pool
-	slices      []*resourceapi.ResourceSlice // of the pools
-	devices     []device                     // that are for this node
-	shape       *shape                       // nil if no other node can be like it
+	inventory.Local
+	allocatable requests.Amounts
+	taken       requests.Amounts // by pods that have this node
+	pods        int64            // that have this node
+	shape       *shape           // nil if no other node can be like it
 
 	// What follows is of one version of what is held of the pools.
 	version   int
@@ -28,23 +28,19 @@ type node struct {
 	late      map[int]bool   // by number of demand: the search takes too long
 }
 
-func newNode(object *corev1.Node, inv *inventory, known shapes) *node {
+func newNode(object *corev1.Node, inv *inventory.Inventory, known shapes) *node {
 	n := &node{
 		Node:        object,
-		allocatable: amountsOf(object.Status.Allocatable),
-		taken:       make(amounts),
-		pools:       inv.poolsOf(object.Name),
+		Local:       inv.For(object),
+		allocatable: requests.Count(object.Status.Allocatable),
+		taken:       make(requests.Amounts),
 		version:     -1,
-	}
-	for _, p := range n.pools {
-		n.slices = append(n.slices, p.slices...)
-		n.devices = append(n.devices, p.devicesFor(object, inv.order)...)
 	}
 	n.shape = known.of(n, inv)
 	return n
 }
 
-func (n *node) take(asked amounts) {
+func (n *node) take(asked requests.Amounts) {
 	n.pods++
 	for name, amount := range asked {
 		n.taken[name] += amount
@@ -53,12 +49,12 @@ func (n *node) take(asked amounts) {
 
 // refresh brings what depends on the held devices up to date.
 func (n *node) refresh(ctx context.Context, c *Cluster) error {
-	version := c.held.version(n.pools)
+	version := c.held.Version(n.Pools)
 	if version == n.version {
 		return nil
 	}
-	state := c.held.state(n.pools)
-	allocator, err := structured.NewAllocator(ctx, c.features, state, c.classes, n.slices, c.celCache)
+	state := c.held.State(n.Pools)
+	allocator, err := structured.NewAllocator(ctx, c.features, state, c.classes, n.Slices, c.celCache)
 	if err != nil {
 		return err
 	}

@@ -176,14 +176,14 @@ func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
 		claim := d.claims[i].claim.DeepCopy()
 		if claim.Status.Allocation == nil {
 			claim.Status.Allocation, allocations = &allocations[0], allocations[1:]
-			c.held.add(claim, c.features.ConsumableCapacity)
+			c.held.Add(claim, c.features.ConsumableCapacity)
 		}
 		placed = append(placed, PlacedClaim{d.claims[i].entry, c.reserve(claim, d.pod)})
 	}
 	if len(allocations) > 0 {
 		special := o.claims[len(o.claims)-1]
 		special.Status.Allocation = &allocations[0]
-		c.held.add(special, c.features.ConsumableCapacity)
+		c.held.Add(special, c.features.ConsumableCapacity)
 		placed = append(placed, PlacedClaim{"", c.reserve(special, d.pod)})
 	}
 	return placed

@@ -10,6 +10,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scenario"
 )
@@ -73,15 +75,15 @@ func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasib
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := make(ledger)
+	held := make(inventory.Ledger)
 	for _, claim := range c.claims {
-		held.add(claim, true)
+		held.Add(claim, true)
 	}
-	var pools []*pool
+	var pools []*inventory.Pool
 	for id := range held {
-		pools = append(pools, &pool{id: id})
+		pools = append(pools, &inventory.Pool{ID: id})
 	}
-	allocator, err := structured.NewAllocator(t.Context(), c.features, held.state(pools), c.classes, c.withTaintRules(s), cel.NewCache(10, c.gates.celFeatures()))
+	allocator, err := structured.NewAllocator(t.Context(), c.features, held.State(pools), c.classes, inventory.WithTaints(s.Slices, s.TaintRules), cel.NewCache(10, c.gates.celFeatures()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +112,7 @@ func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasib
 // TestExplanationsAgreeWithTheAllocator: no request of a feasible pod is blocked,
 // and one request for one device is never blocked by anything but a stage.
 func TestExplanationsAgreeWithTheAllocator(t *testing.T) {
-	blocks := make(map[Stage]int)
+	blocks := make(map[funnel.Stage]int)
 	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot) {
 		c := cluster(t, s, "")
 		for _, pod := range s.Waiting() {
@@ -120,13 +122,13 @@ func TestExplanationsAgreeWithTheAllocator(t *testing.T) {
 			}
 			for _, node := range e.Nodes {
 				blocks[node.Blocks]++
-				if blocked := firstBlocked(node.Requests); node.Feasible && blocked != nil {
+				if blocked := funnel.FirstBlocked(node.Requests); node.Feasible && blocked != nil {
 					t.Errorf("pod %s on node %s is feasible, but %+v", pod.Name, node.Node, blocked)
 				}
 				if !node.Feasible && node.Sentence == "" {
 					t.Errorf("pod %s on node %s: no sentence", pod.Name, node.Node)
 				}
-				if node.Blocks == StageTogether && len(node.Requests) == 1 && node.Requests[0].Wanted == 1 {
+				if node.Blocks == funnel.StageTogether && len(node.Requests) == 1 && node.Requests[0].Wanted == 1 {
 					t.Errorf("pod %s on node %s: %s", pod.Name, node.Node, node.Sentence)
 				}
 			}
@@ -147,7 +149,7 @@ func TestExplanationsAgreeWithTheAllocator(t *testing.T) {
 		}
 	})
 	t.Logf("what blocks: %v", blocks)
-	for _, stage := range []Stage{StageNode, StageDriver, StageClass, StageSelector, StageTaint, StageInUse, StageCapacity, StageConstraint, StageTogether, StageAbort} {
+	for _, stage := range []funnel.Stage{funnel.StageNode, funnel.StageDriver, funnel.StageClass, funnel.StageSelector, funnel.StageTaint, funnel.StageInUse, funnel.StageCapacity, funnel.StageConstraint, funnel.StageTogether, funnel.StageAbort} {
 		if blocks[stage] == 0 {
 			t.Errorf("nothing is blocked by %s: the scenarios are too much alike", stage)
 		}

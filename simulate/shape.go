@@ -6,6 +6,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/inventory"
 )
 
 // shape is what nodes have in common whose devices differ in nothing but the
@@ -23,18 +25,18 @@ type shapes map[string]*shape
 
 // of is the node's shape; nil if it has none because it shares devices with
 // others, or its pools are not as they should be.
-func (s shapes) of(n *node, inv *inventory) *shape {
-	if len(inv.shared) > 0 {
+func (s shapes) of(n *node, inv *inventory.Inventory) *shape {
+	if inv.Shares() {
 		return nil
 	}
 	var specs []resourceapi.ResourceSliceSpec
 	drivers := make(map[string]bool)
-	for _, p := range n.pools {
-		if drivers[p.id.driver] {
+	for _, p := range n.Pools {
+		if drivers[p.ID.Driver] {
 			return nil
 		}
-		drivers[p.id.driver] = true
-		for _, slice := range p.slices {
+		drivers[p.ID.Driver] = true
+		for _, slice := range p.Slices {
 			if ptr.Deref(slice.Spec.NodeName, "") != n.Name {
 				return nil
 			}
@@ -44,7 +46,7 @@ func (s shapes) of(n *node, inv *inventory) *shape {
 		}
 	}
 	text, err := json.Marshal(specs)
-	if err != nil || slices.ContainsFunc(n.devices, func(d device) bool { return d.incomplete != "" }) {
+	if err != nil || slices.ContainsFunc(n.Devices, func(d inventory.Device) bool { return d.Incomplete != "" }) {
 		return nil // it is only a short cut
 	}
 	if s[string(text)] == nil {

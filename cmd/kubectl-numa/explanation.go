@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/dra-driver-numa/dra-driver-numa/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/funnel"
 )
 
 // maxGroups are shown of nodes of which different things are to be said.
@@ -55,7 +56,7 @@ func nodeNames(names []string) string {
 }
 
 // funnels is a line for each request.
-func funnels(requests []simulate.RequestExplanation) string {
+func funnels(requests []funnel.Request) string {
 	if len(requests) == 0 {
 		return ""
 	}
@@ -63,16 +64,16 @@ func funnels(requests []simulate.RequestExplanation) string {
 	table := tabwriter.NewWriter(&b, 0, 0, 1, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "wants\tof\tdriver\tclass\tselector\ttaint\tin use\tcapacity\tmatch\t  request")
 	for _, r := range requests {
-		count := func(stage simulate.Stage, left int) string {
+		count := func(stage funnel.Stage, left int) string {
 			if r.Blocks == stage {
 				return "*" + strconv.Itoa(left)
 			}
 			return strconv.Itoa(left)
 		}
 		fmt.Fprintf(table, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s/%s\n", r.Wanted, r.Devices,
-			count(simulate.StageDriver, r.Left.Driver), count(simulate.StageClass, r.Left.Class), count(simulate.StageSelector, r.Left.Selector),
-			count(simulate.StageTaint, r.Left.Taint), count(simulate.StageInUse, r.Left.InUse), count(simulate.StageCapacity, r.Left.Capacity),
-			count(simulate.StageConstraint, r.Left.Constraint), r.Claim, r.Request)
+			count(funnel.StageDriver, r.Left.Driver), count(funnel.StageClass, r.Left.Class), count(funnel.StageSelector, r.Left.Selector),
+			count(funnel.StageTaint, r.Left.Taint), count(funnel.StageInUse, r.Left.InUse), count(funnel.StageCapacity, r.Left.Capacity),
+			count(funnel.StageConstraint, r.Left.Constraint), r.Claim, r.Request)
 	}
 	table.Flush()
 	return b.String()

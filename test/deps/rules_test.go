@@ -6,7 +6,8 @@ type arrow struct{ from, to, why string }
 
 // arrows are all that shipped code has. They point down only: cmd to
 // kubeletplugin to driver to cdi and deviceclasses to numa; simulate knows the
-// objects of a cluster and none of these.
+// objects of a cluster and none of these: its own go from simulate to funnel to
+// inventory and requests.
 var arrows = []arrow{
 	{"cmd/dra-numa", "cmd/internal/cli", "flags and errors are as in the other daemon"},
 	{"cmd/dra-numa", "kubeletplugin", "the daemon serves the kubelet"},
@@ -28,6 +29,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "holdings/web", "it serves its pages"},
 	{"cmd/kubectl-numa", "numa", "it reads machines"},
 	{"cmd/kubectl-numa", "simulate", "it says where pods would go, and why not"},
+	{"cmd/kubectl-numa", "simulate/funnel", "it counts the devices that are left after each stage"},
 	{"cmd/kubectl-numa", "simulate/snapshot", "the objects of a cluster are files that it is given"},
 	{"cmd/kubectl-numa", "simulate/snapshot/live", "without files, what a command is about is a cluster"},
 	{"cmd/kubectl-numa", "numa/cpuset", "CPUs are flags and answers"},
@@ -75,6 +77,11 @@ var arrows = []arrow{
 	{"holdings/web", "simulate/snapshot", "what it shows is a snapshot of a cluster"},
 	{"simulate", "simulate/snapshot", "what it places pods on is a snapshot of a cluster"},
 	{"simulate/snapshot/live", "simulate/snapshot", "what it reads from a cluster is a snapshot"},
+	{"simulate", "simulate/requests", "pods are what they request"},
+	{"simulate", "simulate/inventory", "nodes are the devices that they can see, and what is held of them"},
+	{"simulate", "simulate/funnel", "why a node's devices do not do is said there"},
+	{"simulate/funnel", "simulate/requests", "each stage compares devices with a request"},
+	{"simulate/funnel", "simulate/inventory", "each stage drops devices"},
 	{"deviceclasses", "numa/cpuset", "reserved CPUs are checked where they are read"},
 	{"cdi", "numa/cpuset", "specs carry CPUs and mems"},
 	{"cdi/pin", "numa/cpuset", "cgroups are given CPUs and mems"},

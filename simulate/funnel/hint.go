@@ -1,4 +1,4 @@
-package simulate
+package funnel
 
 import (
 	"fmt"
@@ -8,11 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/inventory"
 )
 
 // countHint is about shared devices: more of one is no count.
 func countHint(f *funnel) string {
-	if f.wanted < 2 || f.mode == resourceapi.DeviceAllocationModeAll || !slices.ContainsFunc(f.left, isShared) {
+	if f.wanted < 2 || f.Mode == resourceapi.DeviceAllocationModeAll || !slices.ContainsFunc(f.left, (*inventory.Device).Shared) {
 		return ""
 	}
 	return fmt.Sprintf("count: %d asks for as many different devices; for more of one device, ask for more of its capacity", f.wanted)
@@ -26,7 +28,7 @@ func withoutAttribute(name resourceapi.FullyQualifiedName, f *funnel) string {
 		for has := range d.Attributes {
 			full := string(has)
 			if !strings.Contains(full, "/") {
-				full = d.slice.Spec.Driver + "/" + full
+				full = d.Slice.Spec.Driver + "/" + full
 			}
 			if strings.HasSuffix(full, "/"+short) {
 				similar[full] = true
@@ -39,8 +41,8 @@ func withoutAttribute(name resourceapi.FullyQualifiedName, f *funnel) string {
 	return fmt.Sprintf("a device without %s meets no matchAttribute in it: leave its request out of the constraint", name)
 }
 
-// initHint: a pod's claims are all held from its start to its end.
-func initHint(pod *corev1.Pod) string {
+// InitHint is about claims of init containers, or "": a pod's claims are all held from its start to its end.
+func InitHint(pod *corev1.Pod) string {
 	later := make(map[string]bool)
 	for _, container := range pod.Spec.Containers {
 		for _, claim := range container.Resources.Claims {

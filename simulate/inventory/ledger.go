@@ -1,4 +1,4 @@
-package simulate
+package inventory
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ledger is what claims hold, by pool.
-type ledger map[poolID]*account
+// Ledger is what claims hold, by pool.
+type Ledger map[PoolID]*account
 
 // account is what claims hold of a pool. Its version grows with every change.
 type account struct {
@@ -18,10 +18,10 @@ type account struct {
 	capacity []structured.DeviceConsumedCapacity
 }
 
-// add books the allocation of a claim, if it has one. It mirrors
+// Add books the allocation of a claim, if it has one. It mirrors
 // foreachAllocatedDevice of the scheduler's plugin: admin access holds nothing,
 // and without consumable capacity every device is held whole.
-func (l ledger) add(claim *resourceapi.ResourceClaim, consumableCapacity bool) {
+func (l Ledger) Add(claim *resourceapi.ResourceClaim, consumableCapacity bool) {
 	if claim.Status.Allocation == nil {
 		return
 	}
@@ -29,7 +29,7 @@ func (l ledger) add(claim *resourceapi.ResourceClaim, consumableCapacity bool) {
 		if ptr.Deref(result.AdminAccess, false) {
 			continue
 		}
-		id := poolID{result.Driver, result.Pool}
+		id := PoolID{result.Driver, result.Pool}
 		if l[id] == nil {
 			l[id] = &account{}
 		}
@@ -47,26 +47,26 @@ func (l ledger) add(claim *resourceapi.ResourceClaim, consumableCapacity bool) {
 	}
 }
 
-// version changes when what is held of the pools does.
-func (l ledger) version(pools []*pool) (sum int) {
+// Version changes when what is held of the pools does.
+func (l Ledger) Version(pools []*Pool) (sum int) {
 	for _, p := range pools {
-		if a := l[p.id]; a != nil {
+		if a := l[p.ID]; a != nil {
 			sum += a.version
 		}
 	}
 	return sum
 }
 
-// state is what is held of the pools as the allocator takes it. To it, what is
+// State is what is held of the pools as the allocator takes it. To it, what is
 // held of other pools' devices makes no difference.
-func (l ledger) state(pools []*pool) structured.AllocatedState {
+func (l Ledger) State(pools []*Pool) structured.AllocatedState {
 	state := structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 	}
 	for _, p := range pools {
-		a := l[p.id]
+		a := l[p.ID]
 		if a == nil {
 			continue
 		}

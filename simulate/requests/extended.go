@@ -1,50 +1,50 @@
-package simulate
+package requests
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
-// What follows mirrors extendeddynamicresources.go of the scheduler's plugin.
-
-// asksExtended says whether devices stand behind an extended resource of the pod.
-func (c *Cluster) asksExtended(requests amounts) bool {
-	if !c.gates[gateExtendedResource] {
-		return false
-	}
-	for name, amount := range requests {
-		if amount != 0 && c.extended[name] != nil {
-			return true
+// ExtendedResources are the classes by the names under which a container can ask
+// for their devices. Of two classes with one name, the newer one has it, then
+// the one whose own name sorts first (deviceclass/extendedresourcecache).
+func ExtendedResources(list []*resourceapi.DeviceClass) map[corev1.ResourceName]*resourceapi.DeviceClass {
+	list = slices.SortedFunc(slices.Values(list), func(a, b *resourceapi.DeviceClass) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(b.Name, a.Name))
+	})
+	byName := make(map[corev1.ResourceName]*resourceapi.DeviceClass)
+	for _, class := range list {
+		byName[corev1.ResourceName(resourceapi.ResourceDeviceClassPrefix+class.Name)] = class
+		if class.Spec.ExtendedResourceName != nil {
+			byName[corev1.ResourceName(*class.Spec.ExtendedResourceName)] = class
 		}
 	}
-	return false
+	return byName
 }
 
-// extendedClaim is the special claim for the pod's extended resources that the
-// node does not have itself; nil if there are none.
-func (c *Cluster) extendedClaim(d *demand, n *node) *resourceapi.ResourceClaim {
-	if !d.extended {
-		return nil
-	}
-	var requests []resourceapi.DeviceRequest
-	for _, name := range sortedNames(d.requests) {
-		if class := c.extended[name]; class != nil && d.requests[name] != 0 && n.allocatable[name] == 0 {
-			requests = append(requests, extendedRequests(d.pod, name, class.Name)...)
+// ExtendedClaim is the special claim for the pod's extended resources that are
+// devices and that the node does not have itself; nil if there are none. It and
+// what follows mirror extendeddynamicresources.go of the scheduler's plugin.
+func ExtendedClaim(pod *corev1.Pod, asked Amounts, classes map[corev1.ResourceName]*resourceapi.DeviceClass, allocatable Amounts) *resourceapi.ResourceClaim {
+	var list []resourceapi.DeviceRequest
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		if class := classes[name]; class != nil && asked[name] != 0 && allocatable[name] == 0 {
+			list = append(list, extendedRequests(pod, name, class.Name)...)
 		}
 	}
-	if len(requests) == 0 {
+	if len(list) == 0 {
 		return nil
 	}
-	slices.SortFunc(requests, func(a, b resourceapi.DeviceRequest) int { return cmp.Compare(a.Name, b.Name) })
-	claim := generatedClaim(d.pod, "extended-resources")
+	slices.SortFunc(list, func(a, b resourceapi.DeviceRequest) int { return cmp.Compare(a.Name, b.Name) })
+	claim := Claim(pod, "extended-resources")
 	claim.Annotations = map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"}
-	claim.Spec.Devices.Requests = requests
+	claim.Spec.Devices.Requests = list
 	return claim
 }
 
@@ -97,24 +97,11 @@ func extendedRequest(index int, container *corev1.Container, name corev1.Resourc
 		return nil
 	}
 	return &resourceapi.DeviceRequest{
-		Name: fmt.Sprintf("container-%d-request-%d", index, slices.Index(sortedNames(container.Resources.Requests), name)),
+		Name: fmt.Sprintf("container-%d-request-%d", index, slices.Index(slices.Sorted(maps.Keys(container.Resources.Requests)), name)),
 		Exactly: &resourceapi.ExactDeviceRequest{
 			DeviceClassName: class,
 			AllocationMode:  resourceapi.DeviceAllocationModeExactCount,
 			Count:           count,
 		},
 	}
-}
-
-// generatedClaim is a claim made for the pod: by the controller for a template,
-// by the scheduler for extended resources. The letters that an API server draws
-// for its name follow from the pod's here.
-func generatedClaim(pod *corev1.Pod, suffix string) *resourceapi.ResourceClaim {
-	name := fmt.Sprintf("%s-%s-%s", pod.Name, suffix, letters(pod.Namespace+"/"+pod.Name+"/"+suffix))
-	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace:       pod.Namespace,
-		Name:            name,
-		UID:             uid("ResourceClaim " + pod.Namespace + "/" + name),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true)}},
-	}}
 }

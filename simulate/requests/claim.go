@@ -1,13 +1,29 @@
-package simulate
+package requests
 
 import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
+
+// Claim is a claim without requests, made for the pod: by the controller for a
+// template, by the scheduler for extended resources. The letters that an API
+// server draws for its name follow from the pod's here.
+func Claim(pod *corev1.Pod, suffix string) *resourceapi.ResourceClaim {
+	name := fmt.Sprintf("%s-%s-%s", pod.Name, suffix, letters(pod.Namespace+"/"+pod.Name+"/"+suffix))
+	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace:       pod.Namespace,
+		Name:            name,
+		UID:             uid("ResourceClaim " + pod.Namespace + "/" + name),
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true)}},
+	}}
+}
 
 // nameLetters are those that an API server makes names from.
 const nameLetters = "bcdfghjklmnpqrstvwxz2456789"
@@ -28,9 +44,9 @@ func uid(text string) types.UID {
 	return types.UID(hex[:8] + "-" + hex[8:12] + "-8" + hex[13:16] + "-8" + hex[17:20] + "-" + hex[20:32])
 }
 
-// settle replaces the ids that the allocator drew for shares by such that follow
+// Settle replaces the ids that the allocator drew for shares by such that follow
 // from the claim: the same files have the same answer.
-func settle(claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) {
+func Settle(claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) {
 	for i := range allocation.Devices.Results {
 		if result := &allocation.Devices.Results[i]; result.ShareID != nil {
 			id := uid(fmt.Sprintf("%s/%d", claim.UID, i))

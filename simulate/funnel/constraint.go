@@ -1,22 +1,24 @@
-package simulate
+package funnel
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/requests"
 )
 
 // attributeOf is a value of the device as text; two values are equal if and only
 // if their texts are. Constraints name attributes in full, devices may leave
 // their driver's domain out.
-func attributeOf(d *device, name resourceapi.FullyQualifiedName) (text string, has bool) {
+func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
 	attribute, has := d.Attributes[resourceapi.QualifiedName(name)]
 	if !has {
 		domain, short, _ := strings.Cut(string(name), "/")
-		if domain != d.slice.Spec.Driver {
+		if domain != d.Slice.Spec.Driver {
 			return "", false
 		}
 		if attribute, has = d.Attributes[resourceapi.QualifiedName(short)]; !has {
@@ -55,7 +57,7 @@ func constrain(constraints []resourceapi.DeviceConstraint, funnels []*funnel) {
 
 func coveredBy(constraint resourceapi.DeviceConstraint, funnels []*funnel) (covered []*funnel) {
 	for _, f := range funnels {
-		if len(constraint.Requests) == 0 || slices.Contains(constraint.Requests, f.name) || slices.Contains(constraint.Requests, baseRequest(f.name)) {
+		if len(constraint.Requests) == 0 || slices.Contains(constraint.Requests, f.Name) || slices.Contains(constraint.Requests, requests.Base(f.Name)) {
 			covered = append(covered, f)
 		}
 	}
@@ -65,7 +67,7 @@ func coveredBy(constraint resourceapi.DeviceConstraint, funnels []*funnel) (cove
 // match keeps the values of which every covered request finds as many devices as
 // it wants, or one of its alternatives does.
 func match(name resourceapi.FullyQualifiedName, covered []*funnel) {
-	if slices.ContainsFunc(covered, func(f *funnel) bool { return f.counts.Blocks != "" && !strings.Contains(f.name, "/") }) {
+	if slices.ContainsFunc(covered, func(f *funnel) bool { return f.counts.Blocks != "" && !strings.Contains(f.Name, "/") }) {
 		return // nothing can meet it, but it is not to blame
 	}
 	counts := make([]map[string]int, len(covered))
@@ -80,7 +82,7 @@ func match(name resourceapi.FullyQualifiedName, covered []*funnel) {
 	suits := func(value string) bool {
 		met := make(map[string]bool)
 		for i, f := range covered {
-			met[baseRequest(f.name)] = met[baseRequest(f.name)] || counts[i][value] >= f.wanted
+			met[requests.Base(f.Name)] = met[requests.Base(f.Name)] || counts[i][value] >= f.wanted
 		}
 		for _, ok := range met {
 			if !ok {
@@ -90,10 +92,10 @@ func match(name resourceapi.FullyQualifiedName, covered []*funnel) {
 		return true
 	}
 	for _, f := range covered {
-		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *device) bool {
+		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
 			value, has := attributeOf(d, name)
 			return has && suits(value)
-		}, func([]*device) (string, string) { return unmatched(name, covered, counts) })
+		}, func([]*inventory.Device) (string, string) { return unmatched(name, covered, counts) })
 	}
 }
 
@@ -106,9 +108,9 @@ func unmatched(name resourceapi.FullyQualifiedName, covered []*funnel, counts []
 			values = append(values, fmt.Sprintf("%s on %s", value, devices(counts[i][value])))
 		}
 		if len(values) == 0 {
-			return fmt.Sprintf("no device of request %s has the attribute %s, which has to match", f.name, name), withoutAttribute(name, f)
+			return fmt.Sprintf("no device of request %s has the attribute %s, which has to match", f.Name, name), withoutAttribute(name, f)
 		}
-		found = append(found, fmt.Sprintf("%s finds %s", f.name, some(values)))
+		found = append(found, fmt.Sprintf("%s finds %s", f.Name, some(values)))
 	}
 	return fmt.Sprintf("no value of %s suits all requests that have to match in it: %s", name, strings.Join(found, "; ")), ""
 }
@@ -117,7 +119,7 @@ func unmatched(name resourceapi.FullyQualifiedName, covered []*funnel, counts []
 func distinct(name resourceapi.FullyQualifiedName, covered []*funnel) {
 	values, wanted := make(map[string]bool), 0
 	for _, f := range covered {
-		if !strings.Contains(f.name, "/") {
+		if !strings.Contains(f.Name, "/") {
 			wanted += f.wanted
 		}
 		for _, d := range f.left {
@@ -127,70 +129,11 @@ func distinct(name resourceapi.FullyQualifiedName, covered []*funnel) {
 		}
 	}
 	for _, f := range covered {
-		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *device) bool {
+		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
 			_, has := attributeOf(d, name)
 			return has && len(values) >= wanted
-		}, func([]*device) (string, string) {
+		}, func([]*inventory.Device) (string, string) {
 			return fmt.Sprintf("%s have to differ in %s, but there are only %d values: %s", devices(wanted), name, len(values), some(sortedNames(values))), ""
 		})
 	}
-}
-
-// explainTogether is for requests each of which could be met alone: it asks the
-// allocator for less and less to see what is too much.
-func (c *Cluster) explainTogether(ctx context.Context, d *demand, n *node) (sentence, hint string, err error) {
-	fits := func(claims ...*resourceapi.ResourceClaim) bool {
-		allocations, allocateErr := n.allocator.Allocate(ctx, n.Node, claims)
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return allocateErr == nil && len(allocations) == len(claims)
-	}
-	claims := c.unallocated(d, n)
-	for _, used := range claims {
-		if fits(used.claim) {
-			continue
-		}
-		relaxed := used.claim.DeepCopy()
-		relaxed.Spec.Devices.Constraints = nil
-		if fits(relaxed) {
-			return fmt.Sprintf("claim %s: every request could be met alone, but not all together with its constraints on %s", used.entry, constraintNames(used.claim)), "", err
-		}
-		return fmt.Sprintf("claim %s: every request could be met alone, but not all together: %s", used.entry, totals(used.claim)), "", err
-	}
-	var names []string
-	for _, used := range claims {
-		names = append(names, used.entry)
-	}
-	return fmt.Sprintf("the claims %s could each be met alone, but not all together", strings.Join(names, ", ")), initHint(d.pod), err
-}
-
-func constraintNames(claim *resourceapi.ResourceClaim) string {
-	var names []string
-	for _, constraint := range claim.Spec.Devices.Constraints {
-		for _, name := range []*resourceapi.FullyQualifiedName{constraint.MatchAttribute, constraint.DistinctAttribute} {
-			if name != nil {
-				names = append(names, string(*name))
-			}
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-// totals is what the requests of a claim ask for.
-func totals(claim *resourceapi.ResourceClaim) string {
-	var parts []string
-	for _, request := range claim.Spec.Devices.Requests {
-		for _, a := range alternatives(request) {
-			part := fmt.Sprintf("%s wants %s of %s", a.name, devices(int(a.count)), a.class)
-			if a.capacity != nil {
-				for _, name := range sortedNames(a.capacity.Requests) {
-					amount := a.capacity.Requests[name]
-					part += fmt.Sprintf(", %s %s", amount.String(), name)
-				}
-			}
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "; ")
 }

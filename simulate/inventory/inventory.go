@@ -1,0 +1,126 @@
+// Package inventory is what ResourceSlices and ResourceClaims say of devices:
+// which there are, which of them a node can see, what claims hold of them, and
+// what selectors say of them. It decides nothing about pods.
+package inventory
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/utils/ptr"
+)
+
+// PoolID names a pool.
+type PoolID struct{ Driver, Name string }
+
+// Pool is all slices of a pool, also outdated ones.
+type Pool struct {
+	ID     PoolID
+	Slices []*resourceapi.ResourceSlice
+}
+
+// Inventory is all slices, by who can see them.
+type Inventory struct {
+	pools  map[PoolID]*Pool
+	local  map[string][]*Pool // by node that a slice of the pool names
+	shared []*Pool            // with a slice that names no node
+	order  map[*resourceapi.Device]int
+}
+
+// New refuses what would abort the scheduler for every pod. It keeps the slices.
+func New(list []*resourceapi.ResourceSlice) (*Inventory, error) {
+	inv := &Inventory{
+		pools: make(map[PoolID]*Pool),
+		local: make(map[string][]*Pool),
+		order: make(map[*resourceapi.Device]int),
+	}
+	type place struct {
+		*Pool
+		node string
+	}
+	seen := make(map[place]bool)
+	for _, slice := range list {
+		if err := checkSelectors(slice); err != nil {
+			return nil, fmt.Errorf("ResourceSlice %s: %w", slice.Name, err)
+		}
+		id := PoolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+		if inv.pools[id] == nil {
+			inv.pools[id] = &Pool{ID: id}
+		}
+		p := inv.pools[id]
+		p.Slices = append(p.Slices, slice)
+		for i := range slice.Spec.Devices {
+			inv.order[&slice.Spec.Devices[i]] = len(inv.order)
+		}
+		name := ptr.Deref(slice.Spec.NodeName, "")
+		if seen[place{p, name}] {
+			continue
+		}
+		seen[place{p, name}] = true
+		if name == "" {
+			inv.shared = append(inv.shared, p)
+		} else {
+			inv.local[name] = append(inv.local[name], p)
+		}
+	}
+	return inv, nil
+}
+
+func checkSelectors(slice *resourceapi.ResourceSlice) error {
+	if err := checkSelector(slice.Spec.NodeSelector); err != nil {
+		return err
+	}
+	for i := range slice.Spec.Devices {
+		if err := checkSelector(slice.Spec.Devices[i].NodeSelector); err != nil {
+			return fmt.Errorf("device %s: %w", slice.Spec.Devices[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func checkSelector(selector *corev1.NodeSelector) error {
+	if selector == nil {
+		return nil
+	}
+	_, err := nodeaffinity.NewNodeSelector(selector)
+	return err
+}
+
+// Shares says whether there is a pool of which a slice names no node.
+func (inv *Inventory) Shares() bool { return len(inv.shared) > 0 }
+
+// Each calls f for every device there is, also of outdated slices.
+func (inv *Inventory) Each(f func(*resourceapi.Device)) {
+	for device := range inv.order {
+		f(device)
+	}
+}
+
+// Local is what a node can see.
+type Local struct {
+	Pools   []*Pool
+	Slices  []*resourceapi.ResourceSlice // of the pools, in their order
+	Devices []Device                     // that are for the node, in the order of their slices
+}
+
+// For is what the node can see. What the allocator answers for it depends on no
+// other pool's slices: it picks the slices for the node and, to know whether a
+// pool is complete, looks at all slices of their pools (GatherPools).
+func (inv *Inventory) For(node *corev1.Node) Local {
+	var local Local
+	seen := make(map[*Pool]bool)
+	for _, pools := range [][]*Pool{inv.local[node.Name], inv.shared} {
+		for _, p := range pools {
+			if seen[p] {
+				continue
+			}
+			seen[p] = true
+			local.Pools = append(local.Pools, p)
+			local.Slices = append(local.Slices, p.Slices...)
+			local.Devices = append(local.Devices, p.devicesFor(node, inv.order)...)
+		}
+	}
+	return local
+}

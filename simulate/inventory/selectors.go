@@ -1,0 +1,73 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+)
+
+// Selectors evaluates the selectors of classes and requests. It is for one
+// inventory and one goroutine.
+type Selectors struct {
+	cache *cel.Cache
+	said  map[string]*selection // by expression
+}
+
+// selection is what an expression says of devices.
+type selection struct {
+	compiled cel.CompilationResult
+	known    map[int]bool // by order of the device
+}
+
+// NewSelectors compiles expressions with the cache.
+func NewSelectors(cache *cel.Cache) *Selectors {
+	return &Selectors{cache, make(map[string]*selection)}
+}
+
+// selects evaluates an expression as the allocator does. What it says of a device
+// never changes, so it is asked once.
+func (s *Selectors) selects(expression string, d *Device) (bool, error) {
+	said := s.said[expression]
+	if said == nil {
+		said = &selection{s.cache.GetOrCompile(expression), make(map[int]bool)}
+		s.said[expression] = said
+	}
+	if said.compiled.Error != nil {
+		return false, said.compiled.Error
+	}
+	if matches, known := said.known[d.order]; known {
+		return matches, nil
+	}
+	matches, _, err := said.compiled.DeviceMatches(context.Background(), cel.Device{
+		Driver:                   d.Slice.Spec.Driver,
+		AllowMultipleAllocations: d.AllowMultipleAllocations,
+		Attributes:               d.Attributes,
+		Capacity:                 d.Capacity,
+	})
+	if err != nil {
+		return false, cel.EnhanceRuntimeError(err)
+	}
+	said.known[d.order] = matches
+	return matches, nil
+}
+
+// errNoExpression is about a selector of a kind that this version does not know.
+var errNoExpression = errors.New("selector without a CEL expression")
+
+// All says whether the device passes all selectors, each of which makes the
+// allocator fail if it is an error.
+func (s *Selectors) All(selectors []resourceapi.DeviceSelector, d *Device) (bool, error) {
+	for _, selector := range selectors {
+		if selector.CEL == nil {
+			return false, errNoExpression
+		}
+	}
+	for _, selector := range selectors {
+		if matches, err := s.selects(selector.CEL.Expression, d); err != nil || !matches {
+			return false, err
+		}
+	}
+	return true, nil
+}
