@@ -11,7 +11,6 @@ package simulate
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,14 +30,15 @@ type Cluster struct {
 	gates     Gates
 	features  structured.Features
 	nodes     []*node // by name
-	classes   classes
+	classes   inventory.Classes
 	extended  map[corev1.ResourceName]*resourceapi.DeviceClass
 	claims    map[types.NamespacedName]*resourceapi.ResourceClaim // never changed, but replaced
 	templates map[types.NamespacedName]*resourceapi.ResourceClaimTemplate
 	held      inventory.Ledger
 	celCache  *cel.Cache
 	selectors *inventory.Selectors
-	demands   map[string]*demand // by key
+	demands   map[string]*demand                              // by key
+	users     map[types.NamespacedName][]types.NamespacedName // pods to claims that were ever reserved for them; nil is not known
 
 	harmlessDevices bool            // isHarmlessDevice holds for all
 	harmless        map[string]bool // what isHarmlessSelection said
@@ -53,7 +53,7 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 	c := &Cluster{
 		gates:     gates,
 		features:  gates.features(),
-		classes:   make(classes),
+		classes:   make(inventory.Classes),
 		claims:    make(map[types.NamespacedName]*resourceapi.ResourceClaim),
 		templates: make(map[types.NamespacedName]*resourceapi.ResourceClaimTemplate),
 		held:      make(inventory.Ledger),
@@ -111,23 +111,6 @@ func (c *Cluster) countRunning(pods []*corev1.Pod) {
 			n.take(requests.Running(pod))
 		}
 	}
-}
-
-// classes is the allocator's view of the device classes.
-type classes map[string]*resourceapi.DeviceClass
-
-func (c classes) List() (list []*resourceapi.DeviceClass, err error) {
-	for _, class := range c {
-		list = append(list, class)
-	}
-	return list, nil
-}
-
-func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
-	if class := c[name]; class != nil {
-		return class, nil
-	}
-	return nil, fmt.Errorf("device class %s does not exist", name)
 }
 
 type named interface {

@@ -62,3 +62,11 @@ func (n *node) refresh(ctx context.Context, c *Cluster) error {
 	n.answers, n.reasons, n.late = make(map[int]bool), make(map[int]string), make(map[int]bool)
 	return nil
 }
+
+// give is the reverse of take.
+func (n *node) give(asked requests.Amounts) {
+	n.pods--
+	for name, amount := range asked {
+		n.taken[name] -= amount
+	}
+}

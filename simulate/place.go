@@ -155,7 +155,8 @@ func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement
 func (c *Cluster) explainRefusals(ctx context.Context, d *demand, refusals []Refusal) (err error) {
 	for i := range refusals {
 		if r := &refusals[i]; r.Reason == string(errCannotAllocate) {
-			if r.Reason, err = c.reasonFor(ctx, d, c.node(r.Node)); err != nil {
+			index, _ := c.find(r.Node)
+			if r.Reason, err = c.reasonFor(ctx, d, c.nodes[index]); err != nil {
 				return err
 			}
 		}
@@ -163,9 +164,9 @@ func (c *Cluster) explainRefusals(ctx context.Context, d *demand, refusals []Ref
 	return nil
 }
 
-func (c *Cluster) node(name string) *node {
-	i, _ := slices.BinarySearchFunc(c.nodes, name, func(n *node, name string) int { return cmp.Compare(n.Name, name) })
-	return c.nodes[i]
+// find is the index of a node.
+func (c *Cluster) find(name string) (index int, found bool) {
+	return slices.BinarySearchFunc(c.nodes, name, func(n *node, name string) int { return cmp.Compare(n.Name, name) })
 }
 
 // bind books what the pod takes of the node and returns its claims.
@@ -196,6 +197,6 @@ func (c *Cluster) reserve(claim *resourceapi.ResourceClaim, pod *corev1.Pod) *re
 			Resource: "pods", Name: pod.Name, UID: pod.UID,
 		})
 	}
-	c.claims[keyOf(claim)] = claim
+	c.claims[keyOf(claim)], c.users = claim, nil
 	return claim
 }

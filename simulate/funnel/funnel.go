@@ -21,8 +21,8 @@ type View struct {
 	inventory.Local
 	State     structured.AllocatedState // of the devices
 	Features  structured.Features
-	Classes   map[string]*resourceapi.DeviceClass // every one that is asked for
-	Selectors *inventory.Selectors                // of the inventory
+	Classes   inventory.Classes    // every one that is asked for
+	Selectors *inventory.Selectors // of the inventory
 }
 
 // Claim is one that a pod waits for.

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
@@ -10,9 +11,15 @@ import (
 // Ledger is what claims hold, by pool.
 type Ledger map[PoolID]*account
 
-// account is what claims hold of a pool. Its version grows with every change.
+// account is what claims hold of a pool, by their names. Its version grows with
+// every change.
 type account struct {
 	version  int
+	holdings map[types.NamespacedName]*holding
+}
+
+// holding is what one claim holds.
+type holding struct {
 	devices  []structured.DeviceID
 	shares   []structured.SharedDeviceID
 	capacity []structured.DeviceConsumedCapacity
@@ -29,25 +36,49 @@ func (l Ledger) Add(claim *resourceapi.ResourceClaim, consumableCapacity bool) {
 		if ptr.Deref(result.AdminAccess, false) {
 			continue
 		}
-		id := PoolID{result.Driver, result.Pool}
-		if l[id] == nil {
-			l[id] = &account{}
-		}
-		a := l[id]
-		a.version++
+		h := l.holdingOf(claim, PoolID{result.Driver, result.Pool})
 		device := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
 		if result.ShareID == nil || !consumableCapacity {
-			a.devices = append(a.devices, device)
+			h.devices = append(h.devices, device)
 			continue
 		}
-		a.shares = append(a.shares, structured.MakeSharedDeviceID(device, result.ShareID))
+		h.shares = append(h.shares, structured.MakeSharedDeviceID(device, result.ShareID))
 		if result.ConsumedCapacity != nil {
-			a.capacity = append(a.capacity, structured.NewDeviceConsumedCapacity(device, result.ConsumedCapacity))
+			h.capacity = append(h.capacity, structured.NewDeviceConsumedCapacity(device, result.ConsumedCapacity))
 		}
 	}
 }
 
-// Version changes when what is held of the pools does.
+// holdingOf is for a change of what the claim holds of the pool.
+func (l Ledger) holdingOf(claim *resourceapi.ResourceClaim, id PoolID) *holding {
+	a := l[id]
+	if a == nil {
+		a = &account{holdings: make(map[types.NamespacedName]*holding)}
+		l[id] = a
+	}
+	a.version++
+	name := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
+	if a.holdings[name] == nil {
+		a.holdings[name] = &holding{}
+	}
+	return a.holdings[name]
+}
+
+// Remove takes back all that is booked for the claim, whose allocation is that
+// with which it was added.
+func (l Ledger) Remove(claim *resourceapi.ResourceClaim) {
+	if claim.Status.Allocation == nil {
+		return
+	}
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if a := l[PoolID{result.Driver, result.Pool}]; a != nil {
+			a.version++
+			delete(a.holdings, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+		}
+	}
+}
+
+// Version grows when what is held of the pools changes.
 func (l Ledger) Version(pools []*Pool) (sum int) {
 	for _, p := range pools {
 		if a := l[p.ID]; a != nil {
@@ -70,10 +101,12 @@ func (l Ledger) State(pools []*Pool) structured.AllocatedState {
 		if a == nil {
 			continue
 		}
-		state.AllocatedDevices.Insert(a.devices...)
-		state.AllocatedSharedDeviceIDs.Insert(a.shares...)
-		for _, capacity := range a.capacity {
-			state.AggregatedCapacity.Insert(capacity)
+		for _, h := range a.holdings {
+			state.AllocatedDevices.Insert(h.devices...)
+			state.AllocatedSharedDeviceIDs.Insert(h.shares...)
+			for _, capacity := range h.capacity {
+				state.AggregatedCapacity.Insert(capacity)
+			}
 		}
 	}
 	return state

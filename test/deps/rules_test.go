@@ -80,6 +80,8 @@ var arrows = []arrow{
 	{"simulate", "simulate/requests", "pods are what they request"},
 	{"simulate", "simulate/inventory", "nodes are the devices that they can see, and what is held of them"},
 	{"simulate", "simulate/funnel", "why a node's devices do not do is said there"},
+	{"simulate/evict", "simulate", "what an eviction helps is asked there"},
+	{"simulate/evict", "simulate/snapshot", "pods and their claims are those of a snapshot"},
 	{"simulate/funnel", "simulate/requests", "each stage compares devices with a request"},
 	{"simulate/funnel", "simulate/inventory", "each stage drops devices"},
 	{"deviceclasses", "numa/cpuset", "reserved CPUs are checked where they are read"},

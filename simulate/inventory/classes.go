@@ -1,0 +1,26 @@
+package inventory
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// Classes are the allocator's view of the device classes, by name.
+type Classes map[string]*resourceapi.DeviceClass
+
+// List returns all, in no order.
+func (c Classes) List() (list []*resourceapi.DeviceClass, err error) {
+	for _, class := range c {
+		list = append(list, class)
+	}
+	return list, nil
+}
+
+// Get says in an error which one is not there.
+func (c Classes) Get(name string) (*resourceapi.DeviceClass, error) {
+	if class := c[name]; class != nil {
+		return class, nil
+	}
+	return nil, fmt.Errorf("device class %s does not exist", name)
+}
