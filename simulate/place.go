@@ -52,6 +52,9 @@ type Options struct {
 	Strategy Strategy
 	// Choose picks it instead, if it is not nil.
 	Choose func(pod *corev1.Pod, feasible []string) string
+	// Progress, if it is not nil, is told by Run how many of all pods it is done
+	// with.
+	Progress func(done, total int)
 }
 
 // Strategy is how a pod chooses among feasible nodes. The scheduler's scores are

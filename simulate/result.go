@@ -53,7 +53,7 @@ type Unschedulable struct {
 // that follow.
 func (c *Cluster) Run(ctx context.Context, pods []*corev1.Pod, o Options) (Result, error) {
 	result := Result{Pods: []Placed{}, Unschedulable: []Unschedulable{}}
-	for _, pod := range pods {
+	for i, pod := range pods {
 		placement, err := c.Place(ctx, pod, o)
 		if err != nil {
 			return Result{}, err
@@ -66,6 +66,9 @@ func (c *Cluster) Run(ctx context.Context, pods []*corev1.Pod, o Options) (Resul
 		}
 		if placement.Aborted != nil {
 			result.Aborted = append(result.Aborted, placement.Aborted)
+		}
+		if o.Progress != nil {
+			o.Progress(i+1, len(pods))
 		}
 	}
 	return result, nil

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -44,16 +42,6 @@ func newAnswer(machine numa.Machine, chosen pick.Choice, tried []refusal) answer
 		}
 	}
 	return a
-}
-
-func (a answer) write(w io.Writer, format string) error {
-	if format == "json" {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(a)
-	}
-	_, err := io.WriteString(w, a.text())
-	return err
 }
 
 // text has a line for each fact that there is.

@@ -8,14 +8,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// choice is the value of a flag that knows all its values; the first is the
-// default.
+// choice is the value of a flag that knows all its values.
 type choice struct {
 	value   string
 	allowed []string
 }
 
+// newChoice has the first as its default.
 func newChoice(allowed ...string) *choice { return &choice{allowed[0], allowed} }
+
+// newOption has no default, which is "".
+func newOption(allowed ...string) *choice { return &choice{"", allowed} }
 
 // String, Set and Type make it a flag's value.
 func (c *choice) String() string { return c.value }

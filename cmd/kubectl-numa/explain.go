@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
@@ -106,7 +103,7 @@ func (q *question) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := q.write(answer); err != nil {
+	if err := write(q.stdout, q.output.value, answer, func() string { return explanation(answer) }); err != nil {
 		return &failure{fmt.Errorf("write explanation: %w", err)}
 	}
 	return nil
@@ -166,22 +163,4 @@ func allocated(claim *resourceapi.ResourceClaim) string {
 		parts = append(parts, part)
 	}
 	return fmt.Sprintf("it is allocated and in use by %d pods: %s", len(claim.Status.ReservedFor), strings.Join(parts, "; "))
-}
-
-func (q *question) write(answer simulate.Explanation) error {
-	switch q.output.value {
-	case "json":
-		encoder := json.NewEncoder(q.stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(answer)
-	case "yaml":
-		text, err := yaml.Marshal(answer)
-		if err != nil {
-			return err
-		}
-		_, err = q.stdout.Write(text)
-		return err
-	}
-	_, err := io.WriteString(q.stdout, explanation(answer))
-	return err
 }

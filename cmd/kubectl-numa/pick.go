@@ -126,7 +126,7 @@ func (p *picking) run() error {
 		return &failure{withReserved(err, config.Reserved)}
 	}
 	answer.Reserved, answer.Used = config.Reserved, used
-	if err := answer.write(p.stdout, p.output.value); err != nil {
+	if err := write(p.stdout, p.output.value, answer, answer.text); err != nil {
 		return &failure{fmt.Errorf("write choice: %w", err)}
 	}
 	return nil

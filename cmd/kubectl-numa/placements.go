@@ -56,13 +56,16 @@ func trimLines(text string) string {
 // consumed is "cpu 4, memory 8Gi", without what is 0.
 func consumed(capacity map[resourceapi.QualifiedName]resource.Quantity) string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(capacity)) {
+	for _, name := range sortedNames(capacity) {
 		if amount := capacity[name]; !amount.IsZero() {
 			parts = append(parts, fmt.Sprintf("%s %s", name, amount.String()))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
+
+// sortedNames are the keys in order.
+func sortedNames[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // maxNodes are named before a reason that many have.
 const maxNodes = 3

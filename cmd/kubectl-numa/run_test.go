@@ -62,9 +62,9 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		args    string
 		want    string
 	}{
-		{nil, "topolgy", `unknown command "topolgy", allowed are completion, explain, gather, pick, simulate, slices, status, topology, ui, validate` + "\n" + `kubectl-numa: hint: did you mean "topology"?`},
+		{nil, "topolgy", `unknown command "topolgy", allowed are completion, explain, gather, generate, lint, pick, simulate, slices, status, suggest-evictions, topology, ui, validate` + "\n" + `kubectl-numa: hint: did you mean "topology"?`},
 		{nil, "--no-such-flag", "unknown flag: --no-such-flag"},
-		{nil, "help nothing", `unknown command "nothing", allowed are completion, explain, gather, pick, simulate, slices, status, topology, ui, validate`},
+		{nil, "help nothing", `unknown command "nothing", allowed are completion, explain, gather, generate, lint, pick, simulate, slices, status, suggest-evictions, topology, ui, validate`},
 		{nil, "completion nushell", `unknown command "nushell", allowed are bash, fish, powershell, zsh`},
 		{topology, "stray", `unexpected argument "stray", kubectl numa topology takes flags only`},
 		{topology, "-o png", `invalid argument "png" for "-o, --output" flag: allowed are table, json, yaml, svg`},
@@ -156,10 +156,15 @@ func TestUsageNamesTheProgramAsItWasCalled(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	rig := folder(t, "rig")
 	for args, want := range map[string]string{
-		"topology -o ":                    "table\njson\nyaml\nsvg\n:4\n",
-		"slices --exclusivity ":           "kernel\nnone\n:4\n",
-		"pick --root " + rig + " --zone ": "0\n1\n2\n3\n:4\n",
-		"pick --root /no/such --zone ":    ":4\n",
+		"topology -o ":                      "table\njson\nyaml\nsvg\n:4\n",
+		"slices --exclusivity ":             "kernel\nnone\n:4\n",
+		"pick --root " + rig + " --zone ":   "0\n1\n2\n3\n:4\n",
+		"pick --root /no/such --zone ":      ":4\n",
+		"generate claim c --same ":          "node\nsocket\n:4\n",
+		"generate class ":                   ":4\n",
+		"lint --ignore ":                    strings.Join(ruleNames(), "\n") + "\n:4\n",
+		"generate machine /tmp/m --preset ": strings.Join(presetNames(), "\n") + "\n:4\n",
+		"suggest-evictions ":                "pod\n:4\n",
 	} {
 		_, stdout, _ := call(append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		if stdout != want {

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
@@ -109,11 +106,14 @@ func (s *simulation) run(ctx context.Context) error {
 	waiting := objects.Waiting()
 	s.warn(objects, waiting)
 	options := simulate.Options{Node: s.node, AllNodes: s.allNodes, Strategy: simulate.Strategy(s.strategy.value)}
+	progress := s.progress("pods placed")
+	options.Progress = progress.at
 	result, err := cluster.Run(ctx, waiting, options)
+	progress.done()
 	if err != nil {
 		return &failure{err}
 	}
-	if err := s.write(result); err != nil {
+	if err := write(s.stdout, s.output.value, result, func() string { return placements(result) }); err != nil {
 		return &failure{fmt.Errorf("write placements: %w", err)}
 	}
 	return s.verdict(result)
@@ -123,11 +123,7 @@ func (s *simulation) run(ctx context.Context) error {
 // is not a matter of room.
 func (c cli) verdict(result simulate.Result) error {
 	if len(result.Aborted) > 0 {
-		first := result.Aborted[0]
-		if hint := first.Hint(); hint != "" {
-			return &hintedError{first, []string{hint}}
-		}
-		return first
+		return aborted(result.Aborted[0])
 	}
 	if unplaced := len(result.Unschedulable); unplaced > 0 {
 		return &failure{&hintedError{
@@ -138,21 +134,11 @@ func (c cli) verdict(result simulate.Result) error {
 	return nil
 }
 
-func (s *simulation) write(result simulate.Result) error {
-	switch s.output.value {
-	case "json":
-		encoder := json.NewEncoder(s.stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(result)
-	case "yaml":
-		text, err := yaml.Marshal(result)
-		if err != nil {
-			return err
-		}
-		_, err = s.stdout.Write(text)
-		return err
+// aborted is the error with what helps.
+func aborted(err *simulate.AbortError) error {
+	if hint := err.Hint(); hint != "" {
+		return &hintedError{err, []string{hint}}
 	}
-	_, err := io.WriteString(s.stdout, placements(result))
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
 // published is what the flags of slices say.
@@ -25,6 +26,11 @@ type published struct {
 }
 
 func (c cli) slicesCommand() *cobra.Command {
+	return c.slicesOf(func(_ *cobra.Command, root string) (numa.Machine, error) { return readMachine(root) })
+}
+
+// slicesOf prints those of the machine that the flags name.
+func (c cli) slicesOf(read func(command *cobra.Command, root string) (numa.Machine, error)) *cobra.Command {
 	p := published{
 		cli:         c,
 		exclusivity: newChoice(string(driver.ExclusivityKernel), string(driver.ExclusivityNone)),
@@ -43,7 +49,9 @@ slices --node-name worker-1
 # a copy of another one's sys and proc, with what its operator reserves
 slices --root /tmp/machine --node-name worker-1 --config node.yaml --node-labels pool=batch -o json`),
 		Args: c.flagsOnly,
-		RunE: func(command *cobra.Command, _ []string) error { return p.run(command.Flags().Changed("exclusivity")) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.run(func() (numa.Machine, error) { return read(command, p.root) }, command.Flags().Changed("exclusivity"))
+		},
 	}
 	addRoot(command, &p.root)
 	p.config.addTo(command)
@@ -53,14 +61,14 @@ slices --root /tmp/machine --node-name worker-1 --config node.yaml --node-labels
 	return command
 }
 
-func (p *published) run(exclusivityGiven bool) error {
+func (p *published) run(read func() (numa.Machine, error), exclusivityGiven bool) error {
 	if p.nodeName == "" {
 		return fmt.Errorf("node name is missing: set --node-name")
 	}
 	if problems := validation.IsDNS1123Subdomain(p.nodeName); len(problems) > 0 {
 		return fmt.Errorf("--node-name %q: %s", p.nodeName, problems[0])
 	}
-	machine, err := readMachine(p.root)
+	machine, err := read()
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 		findings = append(findings, checkParameters(fmt.Sprintf("%s.config[%d]", devices, i), config.DeviceConfiguration)...)
 	}
 	asks := asksOf(devices, spec)
+	oneFirst := map[string]bool{} // requests that prefer a share of one zone
 	for _, ask := range asks {
 		class := l.known.DeviceClass(ask.class)
 		if class == nil {
@@ -46,7 +47,10 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 		findings = append(findings, l.guards(ask.field+".selectors", class.Spec.Selectors, ask.selectors)...)
 		if books.OfZones(class, ask.selectors) {
 			findings = append(findings, l.capacityKeys(ask)...)
-			findings = append(findings, checkCount(ask)...)
+			if !oneFirst[ask.request] {
+				findings = append(findings, checkCount(ask)...)
+			}
+			oneFirst[ask.request] = oneFirst[ask.request] || ask.alternative && size(ask) == 1
 		}
 	}
 	findings = append(findings, l.order(devices, spec, asks)...)

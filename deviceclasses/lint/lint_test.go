@@ -48,6 +48,8 @@ func rows() []struct{ kind, text, want string } {
 
 		{"claim", `{requests: [{name: z, exactly: {` + zone + `, count: 1}}, {name: nics, exactly: {deviceClassName: nic, count: 2}}]}`, ""},
 		{"claim", `{requests: [{name: z, exactly: {` + zone + `, count: 2}}]}`, `count-on-shared warning spec.devices.requests[0].exactly.count: 2 shares of zones are on 2 different NUMA nodes`},
+		{"claim", `{requests: [{name: z, firstAvailable: [{name: one, ` + zone + `}, {name: two, ` + zone + `, count: 2}]}]}`, ""},
+		{"claim", `{requests: [{name: z, firstAvailable: [{name: two, ` + zone + `, count: 2}, {name: one, ` + zone + `}]}]}`, `count-on-shared warning spec.devices.requests[0].firstAvailable[0].count: 2 shares of zones are on 2 different NUMA nodes`},
 		{"template", `{requests: [{name: z, exactly: {` + zone + `, allocationMode: All}}]}`, `count-on-shared warning spec.spec.devices.requests[0].exactly.allocationMode: All is a share of every zone of the node`},
 
 		{"claim", `{` + bind + `requests: [{name: z, exactly: {` + zone + `}}, {name: g, exactly: {deviceClassName: nic}}, {name: nics, exactly: {deviceClassName: nic, count: 4}}]}`, ""},

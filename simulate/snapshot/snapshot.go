@@ -86,6 +86,11 @@ func (s *Snapshot) Claim(namespace, name string) *resourceapi.ResourceClaim {
 	return find(s.Claims, namespace, name)
 }
 
+// Template returns the template, or nil.
+func (s *Snapshot) Template(namespace, name string) *resourceapi.ResourceClaimTemplate {
+	return find(s.Templates, namespace, name)
+}
+
 func find[T metav1.Object](objects []T, namespace, name string) (found T) {
 	for _, object := range objects {
 		if object.GetName() == name && object.GetNamespace() == namespace {
@@ -137,6 +142,9 @@ func (s *Snapshot) Add(object metav1.Object, where string) error {
 	s.keep(object)
 	return nil
 }
+
+// Where is what Add was told of the object: file and document, or "".
+func (s *Snapshot) Where(object metav1.Object) string { return s.seen[identityOf(object)] }
 
 func (s *Snapshot) see(id identity, where string) {
 	if s.seen == nil {

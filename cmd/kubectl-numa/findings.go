@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
+)
+
+// inCluster is where objects of a cluster are.
+const inCluster = "the cluster"
+
+// findings is what lint says.
+type findings struct {
+	Looked  int     `json:"looked"`  // objects that there are rules for
+	Objects []found `json:"objects"` // with findings: classes, templates, claims, pods
+}
+
+// found is an object with what is wrong with it.
+type found struct {
+	Kind      string         `json:"kind"`
+	Namespace string         `json:"namespace,omitempty"`
+	Name      string         `json:"name"`
+	Where     string         `json:"where"` // file and document, or the cluster
+	Findings  []lint.Finding `json:"findings"`
+}
+
+// known is what objects can refer to. It implements books.Known.
+type known struct {
+	*snapshot.Snapshot
+	classes map[string]*resourceapi.DeviceClass
+	steps   books.Steps
+}
+
+// newKnown has the classes that are installed with the driver where the snapshot
+// has none of the name.
+func newKnown(objects *snapshot.Snapshot, installed []resourceapi.DeviceClass) known {
+	k := known{objects, make(map[string]*resourceapi.DeviceClass), books.StepsOf(objects.Slices)}
+	for i := range installed {
+		k.classes[installed[i].Name] = &installed[i]
+	}
+	for _, class := range objects.Classes {
+		k.classes[class.Name] = class
+	}
+	return k
+}
+
+// DeviceClass is one of the snapshot's or the driver's.
+func (k known) DeviceClass(name string) *resourceapi.DeviceClass { return k.classes[name] }
+
+// ResourceClaim is one of the snapshot's.
+func (k known) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
+	return k.Claim(namespace, name)
+}
+
+// ResourceClaimTemplate is one of the snapshot's.
+func (k known) ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate {
+	return k.Template(namespace, name)
+}
+
+// Steps are those of the slices.
+func (k known) Steps() books.Steps { return k.steps }
+
+// add looks at all objects in the places that are asked for.
+func (f *findings) add(objects known, isAsked func(where string) bool, ignored []string) {
+	linter := lint.New(objects)
+	look := func(kind string, object metav1.Object, list func() []lint.Finding) {
+		where := objects.Where(object)
+		if !isAsked(where) {
+			return
+		}
+		f.Looked++
+		rest := slices.DeleteFunc(list(), func(finding lint.Finding) bool { return slices.Contains(ignored, finding.Rule) })
+		if len(rest) > 0 {
+			f.Objects = append(f.Objects, found{kind, object.GetNamespace(), object.GetName(), where, rest})
+		}
+	}
+	for _, class := range objects.Classes {
+		look("DeviceClass", class, func() []lint.Finding { return linter.Class(class) })
+	}
+	for _, template := range objects.Templates {
+		look("ResourceClaimTemplate", template, func() []lint.Finding { return linter.Template(template) })
+	}
+	for _, claim := range objects.Claims {
+		look("ResourceClaim", claim, func() []lint.Finding { return linter.Claim(claim) })
+	}
+	for _, pod := range objects.Pods {
+		if !snapshot.Finished(pod) {
+			look("Pod", pod, func() []lint.Finding { return linter.Pod(pod) })
+		}
+	}
+}
+
+// text has a line for each object, and one for each finding below.
+func (f *findings) text() string {
+	var b strings.Builder
+	for _, object := range f.Objects {
+		fmt.Fprintf(&b, "%s %s in %s\n", object.Kind, strings.TrimPrefix(object.Namespace+"/"+object.Name, "/"), object.Where)
+		for _, finding := range object.Findings {
+			fmt.Fprintf(&b, "  %s: %s: %s (%s)\n", finding.Severity, finding.Field, finding.Message, finding.Rule)
+		}
+	}
+	return b.String()
+}
+
+// verdict is an error if there is a finding.
+func (f *findings) verdict() error {
+	count := 0
+	for _, object := range f.Objects {
+		count += len(object.Findings)
+	}
+	if count == 0 {
+		return nil
+	}
+	return &failure{fmt.Errorf("%d findings in %d of %d objects", count, len(f.Objects), f.Looked)}
+}

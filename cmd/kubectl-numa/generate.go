@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+func (c cli) generateCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "generate",
+		Short: "Write machines, slices, classes, claims and claim templates",
+		Long: `Write machines, slices, classes, claims and claim templates.
+
+The same flags write the same text. Nothing is created anywhere: pipe it to
+kubectl create, or to the other commands with -f -.`,
+	}
+	command.AddCommand(
+		c.generateClaimCommand("claim"),
+		c.generateClassCommand(),
+		c.generateMachineCommand(),
+		c.generateSlicesCommand(),
+		c.generateClaimCommand("template"),
+	)
+	return command
+}
+
+// generated is a machine that flags declare.
+type generated struct {
+	preset    string
+	make      *choice
+	numbering *choice
+	counts    fake.Machine // those that are flags
+	memory    string
+	hugepages map[string]int
+}
+
+func newGenerated() *generated {
+	return &generated{
+		make:      newChoice("intel", "amd", "arm"),
+		numbering: newChoice("blocks", "interleaved", "adjacent"),
+		counts:    fake.Machine{Sockets: 2, ZonesPerSocket: 1, L3sPerSocket: 1, CoresPerSocket: 8, Threads: 2},
+		memory:    "16Gi",
+	}
+}
+
+// layoutFlags are those that a preset leaves no room for.
+var layoutFlags = [...]string{"make", "numbering", "sockets", "nodes-per-socket", "l3s-per-socket", "cores-per-socket", "threads", "memory", "hugepages"}
+
+func (g *generated) addTo(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&g.preset, "preset", "", "`name` of a machine that is known: "+strings.Join(presetNames(), ", "))
+	complete(command, "preset", func(*cobra.Command) []string { return presetNames() })
+	g.make.addTo(command, "make", "", "the kind of processor")
+	g.numbering.addTo(command, "numbering", "", "the order of CPU ids: siblings last, the same with sockets in turn, or siblings side by side")
+	flags.IntVar(&g.counts.Sockets, "sockets", g.counts.Sockets, "`number` of sockets")
+	flags.IntVar(&g.counts.ZonesPerSocket, "nodes-per-socket", g.counts.ZonesPerSocket, "`number` of NUMA nodes of a socket")
+	flags.IntVar(&g.counts.L3sPerSocket, "l3s-per-socket", g.counts.L3sPerSocket, "`number` of L3 caches of a socket")
+	flags.IntVar(&g.counts.CoresPerSocket, "cores-per-socket", g.counts.CoresPerSocket, "`number` of cores of a socket")
+	flags.IntVar(&g.counts.Threads, "threads", g.counts.Threads, "`number` of CPUs of a core, 1 or 2")
+	flags.StringVar(&g.memory, "memory", g.memory, "`amount` of memory of a NUMA node")
+	flags.StringToIntVar(&g.hugepages, "hugepages", nil, "`pages` of a NUMA node by their size, such as 2Mi=512,1Gi=4")
+}
+
+func presetNames() (names []string) {
+	for _, preset := range fake.Presets() {
+		names = append(names, preset.Name)
+	}
+	return names
+}
+
+// asked says whether a flag declares a machine.
+func (g *generated) asked(command *cobra.Command) bool {
+	return slices.ContainsFunc(append(layoutFlags[:], "preset"), command.Flags().Changed)
+}
+
+// machine is what the flags declare.
+func (g *generated) machine(command *cobra.Command) (fake.Machine, error) {
+	if command.Flags().Changed("preset") {
+		for _, name := range layoutFlags {
+			if command.Flags().Changed(name) {
+				return fake.Machine{}, fmt.Errorf("--preset %s says all of a machine: leave out --%s", g.preset, name)
+			}
+		}
+		for _, preset := range fake.Presets() {
+			if preset.Name == g.preset {
+				return preset.Machine, nil
+			}
+		}
+		return fake.Machine{}, fmt.Errorf("--preset %q: there is no such machine, allowed are %s", g.preset, strings.Join(presetNames(), ", "))
+	}
+	machine := g.counts
+	machine.Make = fake.Make(slices.Index(g.make.allowed, g.make.value))
+	machine.Numbering = fake.Numbering(slices.Index(g.numbering.allowed, g.numbering.value))
+	memory, err := bytesOf(g.memory)
+	if err != nil {
+		return machine, fmt.Errorf("--memory: %w", err)
+	}
+	machine.MemoryBytes = memory
+	for _, size := range sortedNames(g.hugepages) {
+		page, err := bytesOf(size)
+		if err != nil || g.hugepages[size] < 1 {
+			return machine, fmt.Errorf("--hugepages %s=%d: want a size and 1 page or more, such as 2Mi=512", size, g.hugepages[size])
+		}
+		pages := uint64(g.hugepages[size])
+		machine.Hugepages = append(machine.Hugepages, fake.Hugepages{PageBytes: page, Pages: pages, FreePages: pages})
+	}
+	return machine, machine.Validate()
+}
+
+// bytesOf is an amount of memory.
+func bytesOf(text string) (uint64, error) {
+	amount, err := resource.ParseQuantity(text)
+	if err != nil || amount.Sign() <= 0 {
+		return 0, fmt.Errorf("%q: want an amount such as 16Gi", text)
+	}
+	return uint64(amount.Value()), nil
+}
+
+func (c cli) generateMachineCommand() *cobra.Command {
+	g := newGenerated()
+	command := &cobra.Command{
+		Use:   "machine DIR",
+		Short: "Write what Linux shows of a machine under sys and proc into a folder",
+		Long: `Write what Linux shows of a machine under sys and proc into a folder.
+
+The folder is made if it is not there, and may not have a sys or proc. It is for
+--root of the other commands, and of the node's daemon.`,
+		Example: c.examples(`
+# one of the machines that are known
+generate machine /tmp/epyc --preset epyc-2s-nps4
+# one socket with 2 NUMA nodes of 8 cores each
+generate machine /tmp/small --sockets 1 --nodes-per-socket 2 --cores-per-socket 16
+# what it looks like
+topology --root /tmp/small`),
+		Args: oneArgument("DIR"),
+		RunE: func(command *cobra.Command, args []string) error { return g.write(command, args[0]) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	g.addTo(command)
+	return command
+}
+
+// oneArgument refuses what is not one.
+func oneArgument(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("want %s, not %q", what, strings.Join(args, " "))
+		}
+		return nil
+	}
+}
+
+func (g *generated) write(command *cobra.Command, dir string) error {
+	machine, err := g.machine(command)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"sys", "proc"} {
+		if path := filepath.Join(dir, name); exists(path) {
+			return fmt.Errorf("%s is there already: want a folder without sys and proc", path)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return &failure{err}
+	}
+	if err := machine.Write(dir); err != nil {
+		return &failure{err}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func (c cli) generateSlicesCommand() *cobra.Command {
+	g := newGenerated()
+	command := c.slicesOf(func(command *cobra.Command, root string) (numa.Machine, error) {
+		switch {
+		case !g.asked(command):
+			return readMachine(root)
+		case command.Flags().Changed("root"):
+			return numa.Machine{}, fmt.Errorf("--root is a machine, and --preset or its parts are another: want one of the two")
+		}
+		machine, err := g.machine(command)
+		if err != nil {
+			return numa.Machine{}, err
+		}
+		return numa.Read(machine.FS())
+	})
+	command.Short = "Print the ResourceSlices of a machine, or of one that flags declare"
+	command.Long += `
+
+Without --root and flags that declare a machine it is this one.`
+	command.Example = c.examples(`
+# a node that nobody has
+generate slices --node-name worker-1 --preset intel-2s-snc2
+# one that somebody has
+generate slices --node-name worker-2 --root /tmp/machine`)
+	g.addTo(command)
+	return command
+}

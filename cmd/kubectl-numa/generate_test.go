@@ -1,0 +1,299 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+// exampleLines are the command lines in the help of a command, without the
+// program's name.
+func exampleLines(t *testing.T, args ...string) (lines [][]string) {
+	t.Helper()
+	for line := range strings.Lines(mustCall(t, append(args, "--help")...)) {
+		if rest, isExample := strings.CutPrefix(strings.TrimSpace(line), "kubectl numa "+args[0]+" "+args[1]+" "); isExample && !strings.Contains(line, "[flags]") {
+			lines = append(lines, append(args[:len(args):len(args)], strings.Fields(rest)...))
+		}
+	}
+	if len(lines) < 2 {
+		t.Fatalf("the help of %q has %d examples", args, len(lines))
+	}
+	return lines
+}
+
+// nodeFiles are a Node, the slices of a generated machine for it and a device of
+// another driver on each NUMA node.
+func nodeFiles(t *testing.T, preset string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	var devices []string
+	for node := range 2 {
+		devices = append(devices, fmt.Sprintf("{name: gpu-%[1]d, attributes: {resource.kubernetes.io/numaNode: {int: %[1]d}}}", node))
+	}
+	for name, text := range map[string]string{
+		"node.yaml":   "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\n",
+		"slices.yaml": mustCall(t, "generate", "slices", "--node-name", "worker-1", "--preset", preset),
+		"gpus.yaml": "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: gpus}\nspec: {driver: gpu.example.com, nodeName: worker-1, " +
+			"pool: {name: gpus, generation: 1, resourceSliceCount: 1}, devices: [" + strings.Join(devices, ", ") + "]}\n---\n" +
+			"apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.example.com}\nspec: {selectors: [{cel: {expression: device.driver == \"gpu.example.com\"}}]}\n",
+		"zone.yaml": mustCall(t, "generate", "class", "zone.dra.numa"),
+	} {
+		writeFile(t, filepath.Join(dir, name), text)
+	}
+	return dir
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// podFor uses the claim or template of the name.
+func podFor(use, name string) string {
+	field := map[string]string{"claim": "resourceClaimName", "template": "resourceClaimTemplateName"}[use]
+	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {resourceClaims: [{name: c, %s: %s}], containers: [{name: main, resources: {claims: [{name: c}]}}]}\n", field, name)
+}
+
+// TestGeneratedExamplesAreCleanAndPlaced: nothing is wrong with what the examples
+// of the help write, and the scheduler places a pod with it.
+func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
+	for _, use := range []string{"claim", "template"} {
+		for _, line := range exampleLines(t, "generate", use) {
+			t.Run(strings.Join(line[1:], " "), func(t *testing.T) {
+				dir := nodeFiles(t, "intel-2s-snc2")
+				manifest := mustCall(t, line...)
+				if again := mustCall(t, line...); again != manifest {
+					t.Errorf("a second time it is\n%s", again)
+				}
+				writeFile(t, filepath.Join(dir, "generated.yaml"), manifest)
+				if text := mustCall(t, "lint", "-f", dir); text != "" {
+					t.Errorf("lint says\n%sof\n%s", text, manifest)
+				}
+				writeFile(t, filepath.Join(dir, "pod.yaml"), podFor(use, line[2]))
+				if text := mustCall(t, "simulate", "-f", dir); !strings.Contains(text, "default/p  worker-1") {
+					t.Errorf("simulate says\n%s", text)
+				}
+			})
+		}
+	}
+}
+
+func TestGeneratedClassesSelectWhatTheySay(t *testing.T) {
+	for class, want := range map[string]struct{ preset, device string }{
+		"hybrid --core-type mixed --partition isolated": {"hybrid-laptop", "worker-1/numa-0"},
+		"cxl --memory-tier 22 --memory-policy bind":     {"cxl-expander", "worker-1/numa-2"},
+		"second --socket 1 --exclusivity kernel":        {"cxl-expander", "worker-1/numa-1"},
+		"third --numa-node 2 --mixed":                   {"cxl-expander", "worker-1/numa-2"},
+	} {
+		dir := nodeFiles(t, want.preset)
+		args := strings.Fields(class)
+		writeFile(t, filepath.Join(dir, "class.yaml"), mustCall(t, append([]string{"generate", "class"}, args...)...))
+		writeFile(t, filepath.Join(dir, "claim.yaml"), mustCall(t, "generate", "claim", "c", "--class", args[0], "--memory", "1Gi"))
+		if text := mustCall(t, "lint", "-f", dir); text != "" {
+			t.Errorf("class %s: lint says\n%s", class, text)
+		}
+		writeFile(t, filepath.Join(dir, "pod.yaml"), podFor("claim", "c"))
+		if text := mustCall(t, "simulate", "-f", dir); !strings.Contains(text, want.device) {
+			t.Errorf("class %s: want %s, simulate says\n%s", class, want.device, text)
+		}
+	}
+}
+
+// TestFirstAvailableFallsBack in the order of the alternatives: to parts on one
+// socket, and then on any.
+func TestFirstAvailableFallsBack(t *testing.T) {
+	// Two sockets of two NUMA nodes of 4 CPUs, of which 2 are reserved.
+	for _, tc := range []struct{ cpus, parts, want string }{
+		{"4", "2", "zone/one-node"}, {"6", "2", "zone/one-socket"}, {"8", "4", "zone/any"},
+	} {
+		dir := nodeFiles(t, "rig")
+		writeFile(t, filepath.Join(dir, "claim.yaml"), mustCall(t, "generate", "claim", "c", "--cpus", tc.cpus, "--parts", tc.parts, "--first-available", "one-node,one-socket,any"))
+		writeFile(t, filepath.Join(dir, "pod.yaml"), podFor("claim", "c"))
+		if text := mustCall(t, "simulate", "-f", dir); !strings.Contains(text, tc.want) {
+			t.Errorf("%s CPUs: want %s, simulate says\n%s", tc.cpus, tc.want, text)
+		}
+	}
+}
+
+// TestDocumentedExamplesSayWhatTheySay holds the page to the commands.
+func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
+	page, err := os.ReadFile("../../docs/kubectl-numa.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = "generate claim trainer --cpus 8 --memory 16Gi --first-available one-node,one-socket,any"
+	for _, want := range []string{
+		"$ kubectl numa " + line + "\n" + mustCall(t, strings.Fields(line)...),
+		"$ kubectl numa suggest-evictions pod urgent -f cluster/\n" + suggestion,
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("docs/kubectl-numa.md lacks\n%s", want)
+		}
+	}
+}
+
+const isolatedTemplate = `apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  name: workers
+  namespace: team-a
+spec:
+  spec:
+    devices:
+      config:
+      - opaque:
+          driver: dra.numa
+          parameters:
+            apiVersion: dra.numa/v1alpha1
+            kind: ZoneConfig
+            memoryPolicy: bind
+            partition: isolated
+        requests:
+        - zone
+      constraints:
+      - matchAttribute: resource.kubernetes.io/numaNode
+      requests:
+      - exactly:
+          capacity:
+            requests:
+              cpu: "4"
+              hugepages1Gi: 2Gi
+          deviceClassName: zone.dra.numa
+          selectors:
+          - cel:
+              expression: device.driver == "dra.numa" && device.attributes["dra.numa"].?coreType.orValue("")
+                == "standard"
+        name: zone
+      - exactly:
+          allocationMode: ExactCount
+          count: 1
+          deviceClassName: gpu.example.com
+        name: devices-0
+      - exactly:
+          allocationMode: ExactCount
+          count: 2
+          deviceClassName: nic.example.com
+        name: devices-1
+`
+
+func TestGeneratedManifestIsReadable(t *testing.T) {
+	got := mustCall(t, strings.Fields("generate template workers -n team-a --cpus 4 --hugepages 1Gi=2Gi --partition isolated --memory-policy bind "+
+		"--core-type standard --device nic.example.com=2 --device gpu.example.com --same node")...)
+	if diff := cmp.Diff(isolatedTemplate, got); diff != "" {
+		t.Errorf("template (-want +got):\n%s", diff)
+	}
+}
+
+func TestGeneratedMachineIsReadAsDeclared(t *testing.T) {
+	dirs := []string{filepath.Join(t.TempDir(), "new", "machine"), t.TempDir()}
+	for _, dir := range dirs {
+		args := strings.Fields("generate machine " + dir + " --make amd --sockets 1 --nodes-per-socket 2 --l3s-per-socket 4 --cores-per-socket 16 --memory 8Gi --hugepages 2Mi=64,1Gi=1")
+		if text := mustCall(t, args...); text != "" {
+			t.Errorf("it says %q", text)
+		}
+		exitCode, _, stderr := call(args...)
+		if exitCode != exitUsage || !strings.Contains(stderr, "sys is there already: want a folder without sys and proc") {
+			t.Errorf("into the same folder: exit code %d, %s", exitCode, stderr)
+		}
+	}
+	if diff := cmp.Diff(contents(t, dirs[0]), contents(t, dirs[1])); diff != "" {
+		t.Errorf("two times is not the same:\n%s", diff)
+	}
+	text := mustCall(t, "topology", "--root", dirs[0], "-o", "json")
+	if strings.Count(text, `"distances"`) != 2 || strings.Count(text, `"siblings"`) != 32 || strings.Count(text, `"1Gi"`) != 2 {
+		t.Errorf("topology is\n%s", text)
+	}
+}
+
+// contents are all files and links of a folder.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		if entry.Type()&fs.ModeSymlink != 0 {
+			all[name], err = os.Readlink(path)
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestGenerateSlicesIsSlices: of a folder the same as the command slices, of a
+// preset the same as of the folder that has it.
+func TestGenerateSlicesIsSlices(t *testing.T) {
+	dir := folder(t, "epyc-2s-nps4")
+	want := mustCall(t, "slices", "--node-name", "n", "--root", dir)
+	for _, args := range []string{"--root " + dir, "--preset epyc-2s-nps4"} {
+		if got := mustCall(t, strings.Fields("generate slices --node-name n "+args)...); got != want {
+			t.Errorf("%s: (-want +got)\n%s", args, cmp.Diff(want, got))
+		}
+	}
+	if len(presetNames()) != len(fake.Presets()) {
+		t.Errorf("presets are %q", presetNames())
+	}
+}
+
+func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
+	dir := t.TempDir()
+	for args, want := range map[string]string{
+		"generate nothing":                                                    `unknown command "nothing", allowed are claim, class, machine, slices, template`,
+		"generate machine":                                                    `want DIR, not ""`,
+		"generate machine " + dir + " --preset x":                             `--preset "x": there is no such machine, allowed are rig, `,
+		"generate machine " + dir + " --preset rig --sockets 2":               "--preset rig says all of a machine: leave out --sockets",
+		"generate machine " + dir + " --memory much":                          `--memory: "much": want an amount such as 16Gi`,
+		"generate machine " + dir + " --hugepages 2Mi=0":                      "--hugepages 2Mi=0: want a size and 1 page or more, such as 2Mi=512",
+		"generate machine " + dir + " --threads 3":                            "fake machine: Threads is 3, allowed are 1-2",
+		"generate slices --node-name n --root / --preset rig":                 "--root is a machine, and --preset or its parts are another: want one of the two",
+		"generate class A_b":                                                  `name "A_b": a lowercase RFC 1123 subdomain must consist of`,
+		"generate class c --core-type fast":                                   `invalid argument "fast" for "--core-type" flag: allowed are `,
+		"generate class c --socket -2":                                        "socket -2: want 0 or more",
+		"generate class c --mixed --partition root":                           `mixed with partition "root": CPUs that the containers share with others are in no partition`,
+		"generate claim":                                                      `want NAME, not ""`,
+		"generate claim c":                                                    "nothing is asked for: want cpus, memory, hugepages or devices",
+		"generate claim c -n A_b --cpus 1":                                    `namespace "A_b": a lowercase RFC 1123 label must consist of`,
+		"generate claim c --cpus 0":                                           "--cpus 0: want 1 or more",
+		"generate claim c --memory much":                                      `--memory "much": want an amount such as 16Gi`,
+		"generate claim c --hugepages 2Mi=x":                                  "--hugepages 2Mi=x: want an amount such as 2Mi=512Mi",
+		"generate claim c --hugepages 2M=2Mi":                                 `2Mi of hugepages of 2M: want whole pages`,
+		"generate claim c --hugepages 2Mi=3Mi":                                "3Mi of hugepages of 2Mi: want whole pages",
+		"generate claim c --hugepages big=3Mi":                                `hugepages of "big": want a size such as 2Mi or 1Gi`,
+		"generate claim c --cpus 1 --shares 0":                                "0 shares: want 1 or more",
+		"generate claim c --cpus 1 --apart":                                   "one share has nothing to be apart from: want 2 shares or more",
+		"generate claim c --cpus 1 --shares 2 --apart --same node":            "shares apart and on the same NUMA node: want one of the two",
+		"generate claim c --cpus 1 --same node":                               "there is only one share or device, which has nothing to be on the same node with",
+		"generate claim c --cpus 1 --device g --same socket":                  "devices do not say their socket: want the same NUMA node, or no devices",
+		"generate claim c --device g=0":                                       `--device "g=0": want CLASS or CLASS=NUMBER`,
+		"generate claim c --device g --mixed":                                 "there is no share of a NUMA node: want cpus, memory or hugepages as well",
+		"generate claim c --cpus 4 --parts 2":                                 "--parts 2: nothing is parted without --first-available",
+		"generate claim c --cpus 4 --first-available any":                     `alternatives "any": want one-node and then one or both of one-socket, any`,
+		"generate claim c --cpus 4 --first-available one-node":                `alternatives "one-node": want one-node and then one or both of one-socket, any`,
+		"generate claim c --cpus 4 --first-available one-node,any --shares 2": "alternatives are of one share alone: want no second share, no devices and nothing that is to be the same",
+		"generate claim c --cpus 3 --first-available one-node,any":            "3 CPUs cannot be divided into 2 equal parts",
+		"generate claim c --hugepages 1Gi=3Gi --first-available one-node,any": "3Gi of hugepages of 1Gi cannot be divided into 2 equal parts",
+		"generate claim c --cpus 4 --parts 1 --first-available one-node,any":  "1 parts: want 2 or more",
+	} {
+		exitCode, stdout, stderr := call(strings.Fields(args)...)
+		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", args, exitCode, stdout, stderr, want)
+		}
+	}
+}

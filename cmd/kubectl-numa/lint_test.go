@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
+)
+
+const wrongManifests = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: team}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: four}
+spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}}}]}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: wrong, namespace: team}
+spec:
+  spec:
+    devices:
+      config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partitions: root}}}]
+      requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 4}}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {resourceClaims: [{name: c, resourceClaimName: four}], containers: [{name: main, resources: {claims: [{name: c}], requests: {cpu: 1}, limits: {cpu: 2}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: over}
+spec: {resourceClaims: [{name: c, resourceClaimName: gone}], containers: [{name: main}]}
+status: {phase: Succeeded}
+`
+
+func TestLintSaysWhatAdmissionWould(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "all.yaml")
+	writeFile(t, name, wrongManifests)
+	want := strings.ReplaceAll(`ResourceClaimTemplate team/wrong in FILE, document 3
+  error: spec.spec.devices.config[0].opaque.parameters: unknown field "partitions", allowed are apiVersion, kind, partition, mixed, memoryPolicy (invalid-parameters)
+  warning: spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device publishes it, the pod would stay Pending: write cpu (unknown-capacity-key)
+Pod default/p in FILE, document 4
+  warning: spec.containers[0].resources.limits[cpu]: 2 throttles the container on CPUs that are its own: leave it out (cpu-limit-on-claim-pod)
+  warning: spec.containers: the requests lack cpu 3 that the pod's claims hold (requests-do-not-match-claim)
+`, "FILE", name)
+	const wantError = "kubectl-numa: note: there are no rules for these objects, they are ignored: 1 Namespace\n" +
+		"kubectl-numa: error: 4 findings in 2 of 3 objects\n"
+	exitCode, stdout, stderr := call("lint", "-f", dir)
+	if exitCode != exitCouldNot || stdout != want || stderr != wantError {
+		t.Errorf("exit code %d, stderr %q, stdout\n%swant 1 and\n%s", exitCode, stderr, stdout, want)
+	}
+	exitCode, stdout, _ = call("lint", "-f", dir, "--ignore", "invalid-parameters,unknown-capacity-key,cpu-limit-on-claim-pod,requests-do-not-match-claim")
+	if exitCode != exitDone || stdout != "" {
+		t.Errorf("without the rules: exit code %d, stdout %q", exitCode, stdout)
+	}
+}
+
+func TestLintInJSONAndYAMLIsOneDocument(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "all.yaml"), wrongManifests)
+	var fromJSON, fromYAML findings
+	_, text, _ := call("lint", "-f", dir, "-o", "json")
+	if err := json.Unmarshal([]byte(text), &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = call("lint", "-f", dir, "-o", "yaml")
+	if err := yaml.UnmarshalStrict([]byte(text), &fromYAML); err != nil {
+		t.Fatal(err)
+	}
+	for _, report := range []findings{fromJSON, fromYAML} {
+		if report.Looked != 3 || len(report.Objects) != 2 {
+			t.Fatalf("report is %+v", report)
+		}
+		object := report.Objects[0]
+		if object.Kind != "ResourceClaimTemplate" || object.Namespace != "team" || object.Name != "wrong" || !strings.HasSuffix(object.Where, "/all.yaml, document 3") ||
+			len(object.Findings) != 2 || object.Findings[0].Rule != lint.InvalidParameters || object.Findings[0].Severity != lint.Error {
+			t.Errorf("object is %+v", object)
+		}
+	}
+	clean := t.TempDir()
+	writeFile(t, filepath.Join(clean, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main}]}\n")
+	if text := mustCall(t, "lint", "-f", clean, "-o", "json"); text != "{\n  \"looked\": 1,\n  \"objects\": []\n}\n" {
+		t.Errorf("nothing is wrong, and lint says %s", text)
+	}
+}
+
+// TestLintLooksUpWhatObjectsReferTo: what nodes publish, and a class of the name of
+// one of the driver's.
+func TestLintLooksUpWhatObjectsReferTo(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 4, hugepages1Gi: 1Gi") // the rig's machine has pages of 2 MiB
+	_, stdout, _ := call("lint", "-f", dir)
+	if !strings.Contains(stdout, "requests[hugepages1Gi]: no node publishes it now") {
+		t.Errorf("lint says\n%s", stdout)
+	}
+	writeFile(t, filepath.Join(dir, "class.yaml"), "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n"+
+		"spec: {selectors: [{cel: {expression: 'device.attributes[\"a\"].b'}}]}\n")
+	_, stdout, _ = call("lint", "-f", dir)
+	if strings.Contains(stdout, "hugepages1Gi") || !strings.Contains(stdout, "DeviceClass zone.dra.numa in ") || !strings.Contains(stdout, "(missing-guard)") {
+		t.Errorf("with another class of that name, lint says\n%s", stdout)
+	}
+}
+
+// TestLintOfFilesInACluster looks at the files' objects, and looks up the cluster's.
+func TestLintOfFilesInACluster(t *testing.T) {
+	kubeconfig := testCluster(t, clusterFolder(t, "hugepages1Gi: 1Gi"), "")
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"+
+		"spec: {resourceClaims: [{name: c, resourceClaimName: a}], containers: [{name: main, resources: {claims: [{name: c}]}}]}\n")
+	_, files, _ := call("lint", "--from-cluster", "-f", dir, "--kubeconfig", kubeconfig)
+	want := "Pod default/p in " + dir + "/pod.yaml, document 1\n  warning: spec.containers: the requests lack hugepages-1Gi 1Gi that the pod's claims hold (requests-do-not-match-claim)\n"
+	if files != want {
+		t.Errorf("of files in a cluster lint says\n%swant\n%s", files, want)
+	}
+	exitCode, cluster, stderr := call("lint", "--kubeconfig", kubeconfig)
+	if exitCode != exitCouldNot || !strings.HasPrefix(cluster, "ResourceClaim default/a in the cluster\n") {
+		t.Errorf("of a cluster: exit code %d, stderr %q, stdout\n%s", exitCode, stderr, cluster)
+	}
+}
+
+func TestNonsenseToLintIsOneUsageLine(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "bad.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {container: []}\n")
+	for args, want := range map[string]string{
+		"lint -f " + dir:                       "read " + dir + `/bad.yaml, document 1: Pod p: unknown field "spec.container"`,
+		"lint -f " + dir + " --ignore speling": `--ignore "speling": there is no such rule, allowed are invalid-parameters, `,
+		"lint pods -f " + dir:                  `unexpected argument "pods", kubectl numa lint takes flags only`,
+	} {
+		exitCode, stdout, stderr := call(strings.Fields(args)...)
+		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", args, exitCode, stdout, stderr, want)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/evict"
+)
+
+// runningPods are pods on the folder's node with a claim for 4 CPUs of the NUMA
+// nodes 1, 2 and 3, and one with 2 CPUs of 0: all that the rig's machine has.
+func runningPods(t *testing.T, dir string) {
+	t.Helper()
+	var b strings.Builder
+	for node, cpus := range []int{2, 4, 4, 4} {
+		fmt.Fprintf(&b, `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: claim-%[1]d}
+spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: %[2]d}}}}]}}
+status:
+  reservedFor: [{resource: pods, name: running-%[1]d, uid: uid-%[1]d}]
+  allocation: {devices: {results: [{request: zone, driver: dra.numa, pool: worker-1, device: numa-%[1]d, shareID: 00000000-0000-8000-8000-00000000000%[1]d, consumedCapacity: {cpu: "%[2]d"}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: running-%[1]d, uid: uid-%[1]d}
+spec: {nodeName: worker-1, priority: %[3]d, resourceClaims: [{name: c, resourceClaimName: claim-%[1]d}], containers: [{name: main}]}
+---`, node, cpus, 10-node)
+	}
+	writeFile(t, filepath.Join(dir, "running.yaml"), b.String())
+}
+
+// suggestion is also in the docs.
+const suggestion = `default/urgent: without 1 pod worker-1 can have it, and fewer are not enough
+
+POD                PRIORITY  NODE      CLAIMS
+default/running-3  7         worker-1  claim-3
+
+PodDisruptionBudgets are not considered.
+`
+
+func TestSuggestEvictions(t *testing.T) {
+	dir := clusterFolder(t)
+	runningPods(t, dir)
+	text := strings.NewReplacer("AMOUNTS", "cpu: 4")
+	waiting := strings.ReplaceAll(podManifest, "NAME", "urgent") + "  priority: 10\n---\n" + strings.ReplaceAll(podManifest, "NAME", "modest") + "  priority: 1\n"
+	writeFile(t, filepath.Join(dir, "waiting.yaml"), text.Replace(waiting))
+	for _, args := range []string{"urgent", "default/urgent -n other"} {
+		if got := mustCall(t, append(strings.Fields("suggest-evictions pod "+args), "-f", dir)...); got != suggestion {
+			t.Errorf("suggest-evictions pod %s says\n%swant\n%s", args, got, suggestion)
+		}
+	}
+	var answer evict.Suggestion
+	if err := json.Unmarshal([]byte(mustCall(t, "suggest-evictions", "pod", "urgent", "-f", dir, "-o", "json")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Pod != "default/urgent" || answer.Node != "worker-1" || answer.Method != evict.Exact || len(answer.Evictions) != 1 || answer.Evictions[0].Priority != 7 {
+		t.Errorf("answer in JSON: %+v", answer)
+	}
+	exitCode, stdout, stderr := call("suggest-evictions", "pod", "modest", "-f", dir)
+	if exitCode != exitCouldNot || stdout != "default/modest: no eviction helps: no pod of a priority below 1 runs that would not come back\n" ||
+		stderr != "kubectl-numa: error: nothing helps\nkubectl-numa: hint: kubectl numa explain pod modest says what is in the way\n" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
+	}
+	small := clusterFolder(t, "cpu: 4")
+	if got := mustCall(t, "suggest-evictions", "pod", "a", "-f", small); got != "default/a: nothing has to be deleted, worker-1 can have it now\n" {
+		t.Errorf("for a pod that has room: %s", got)
+	}
+}
+
+func TestSuggestEvictionsWithoutSense(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 4")
+	writeFile(t, filepath.Join(dir, "running.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: r}\nspec: {nodeName: worker-1, containers: [{name: main}]}\n")
+	for args, want := range map[string]string{
+		"suggest-evictions claim a -f " + dir: `want pod NAME, not "claim a"`,
+		"suggest-evictions pod x -f " + dir:   "there is no Pod default/x in the files",
+		"suggest-evictions pod r -f " + dir:   "pod default/r has the node worker-1, want one that waits for a node",
+	} {
+		exitCode, stdout, stderr := call(strings.Fields(args)...)
+		if exitCode != exitUsage || stdout != "" || stderr != "kubectl-numa: error: "+want+"\n" {
+			t.Errorf("%q: exit code %d, stdout %q, stderr %q, want %q", args, exitCode, stdout, stderr, want)
+		}
+	}
+	writeFile(t, filepath.Join(dir, "class.yaml"), "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n"+
+		`spec: {selectors: [{cel: {expression: 'device.attributes["resource.kubernetes.io"].numaNod == 1'}}]}`)
+	exitCode, _, stderr := call("suggest-evictions", "pod", "a", "-f", dir)
+	if exitCode != exitUsage || !strings.HasPrefix(stderr, "kubectl-numa: error: the scheduler gives up on pod default/a") || !strings.Contains(stderr, "kubectl-numa: hint: ") {
+		t.Errorf("where the scheduler gives up: exit code %d, stderr %q", exitCode, stderr)
+	}
+}

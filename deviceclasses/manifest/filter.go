@@ -1,0 +1,85 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+const driverName = "dra.numa"
+
+// Filter says which zones will do.
+type Filter struct {
+	CoreType    string // "" or what zones publish: standard, performance, efficient, mixed
+	Exclusivity string // "" or what zones publish: kernel, cooperative, none
+	MemoryTier  *int64 // of memory_tier<N>, nil is any
+	Socket      *int64 // nil is any
+	Node        *int64 // NUMA node, nil is any
+}
+
+// IsEmpty holds if any zone will do.
+func (f Filter) IsEmpty() bool { return f == Filter{} }
+
+func (f Filter) check() error {
+	for _, field := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"core type", f.CoreType, []string{"standard", "performance", "efficient", "mixed"}},
+		{"exclusivity", f.Exclusivity, []string{"kernel", "cooperative", "none"}},
+	} {
+		if field.value != "" && !slices.Contains(field.allowed, field.value) {
+			return fmt.Errorf("%s %q, allowed are %s", field.name, field.value, strings.Join(field.allowed, ", "))
+		}
+	}
+	for _, field := range []struct {
+		name  string
+		value *int64
+	}{{"memory tier", f.MemoryTier}, {"socket", f.Socket}, {"NUMA node", f.Node}} {
+		if field.value != nil && *field.value < 0 {
+			return fmt.Errorf("%s %d: want 0 or more", field.name, *field.value)
+		}
+	}
+	return nil
+}
+
+// terms are what CEL says of the attributes. Each reads what a zone may lack with
+// a default that matches nothing.
+func (f Filter) terms() (terms []string) {
+	text := func(attribute, value string) {
+		if value != "" {
+			terms = append(terms, fmt.Sprintf(`device.attributes[%q].?%s.orValue("") == %q`, driverName, attribute, value))
+		}
+	}
+	number := func(domain, attribute string, value *int64) {
+		if value != nil {
+			terms = append(terms, fmt.Sprintf(`device.attributes[%q].?%s.orValue(-1) == %d`, domain, attribute, *value))
+		}
+	}
+	text("coreType", f.CoreType)
+	text("exclusivity", f.Exclusivity)
+	number(driverName, "memoryTier", f.MemoryTier)
+	number(driverName, "socket", f.Socket)
+	number("resource.kubernetes.io", "numaNode", f.Node)
+	return terms
+}
+
+// ofDriver is what every selector begins with: it is evaluated on all devices.
+const ofDriver = `device.driver == "` + driverName + `"`
+
+// selectors are those of a request, whose class has selected zones already.
+func (f Filter) selectors() []resourceapi.DeviceSelector {
+	if f.IsEmpty() {
+		return nil
+	}
+	return selector(append([]string{ofDriver}, f.terms()...))
+}
+
+func selector(terms []string) []resourceapi.DeviceSelector {
+	return []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: strings.Join(terms, " && ")}}}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,189 @@
+package manifest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
+
+// Names of the constraints' attributes.
+const (
+	numaNode resourceapi.FullyQualifiedName = "resource.kubernetes.io/numaNode"
+	socket   resourceapi.FullyQualifiedName = driverName + "/socket"
+)
+
+// Object is a manifest: what kubectl create takes, without what an API server
+// fills in.
+type Object struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        Metadata `json:"metadata"`
+	Spec            any      `json:"spec"`
+}
+
+// Metadata is what an object is called. Namespace may be "".
+type Metadata struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+func object(kind string, name Metadata, spec any) (Object, error) {
+	if problems := validation.IsDNS1123Subdomain(name.Name); len(problems) > 0 {
+		return Object{}, fmt.Errorf("name %q: %s", name.Name, problems[0])
+	}
+	if problems := validation.IsDNS1123Label(name.Namespace); name.Namespace != "" && len(problems) > 0 {
+		return Object{}, fmt.Errorf("namespace %q: %s", name.Namespace, problems[0])
+	}
+	return Object{metav1.TypeMeta{APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: kind}, name, spec}, nil
+}
+
+// Class is a DeviceClass of the zones that pass the filter, with a configuration
+// that claims can override.
+func Class(name string, filter Filter, config Config) (Object, error) {
+	if err := filter.check(); err != nil {
+		return Object{}, err
+	}
+	if err := config.check(); err != nil {
+		return Object{}, err
+	}
+	zone := fmt.Sprintf(`device.attributes[%q].kind == "zone"`, driverName)
+	spec := resourceapi.DeviceClassSpec{Selectors: selector(append([]string{ofDriver, zone}, filter.terms()...))}
+	if !config.IsEmpty() {
+		spec.Config = []resourceapi.DeviceClassConfiguration{{DeviceConfiguration: config.opaque()}}
+	}
+	return object("DeviceClass", Metadata{Name: name}, spec)
+}
+
+// Claim is a ResourceClaim for the wish.
+func Claim(name Metadata, wish Wish) (Object, error) {
+	spec, err := wish.spec()
+	if err != nil {
+		return Object{}, err
+	}
+	return object("ResourceClaim", name, spec)
+}
+
+// Template is a ResourceClaimTemplate for the wish.
+func Template(name Metadata, wish Wish) (Object, error) {
+	spec, err := wish.spec()
+	if err != nil {
+		return Object{}, err
+	}
+	return object("ResourceClaimTemplate", name, struct {
+		Spec resourceapi.ResourceClaimSpec `json:"spec"`
+	}{spec})
+}
+
+// spec has zones before devices: what is rare comes before large sets, and what
+// any device can be had with comes first.
+func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
+	if err := w.check(); err != nil {
+		return spec, err
+	}
+	devices := &spec.Devices
+	if capacity := w.capacity(); capacity != nil {
+		devices.Requests = w.shares(capacity)
+		var zones []string
+		for _, request := range devices.Requests {
+			zones = append(zones, request.Name)
+		}
+		if w.Apart {
+			devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: zones, DistinctAttribute: ptr.To(numaNode)})
+		}
+		if !w.Config.IsEmpty() {
+			devices.Config = []resourceapi.DeviceClaimConfiguration{{Requests: zones, DeviceConfiguration: w.Config.opaque()}}
+		}
+	}
+	for i, wanted := range w.byCount() {
+		devices.Requests = append(devices.Requests, resourceapi.DeviceRequest{
+			Name:    fmt.Sprintf("devices-%d", i),
+			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: wanted.Class, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: wanted.Count},
+		})
+	}
+	switch {
+	case w.Same == SameNode:
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{MatchAttribute: ptr.To(numaNode)})
+	case w.Same == SameSocket:
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{MatchAttribute: ptr.To(socket)})
+	case len(w.Places) > 1 && w.Places[1] == OneSocket:
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: []string{"zone/" + OneSocket}, MatchAttribute: ptr.To(socket)})
+	}
+	return spec, nil
+}
+
+// byCount has large sets last.
+func (w Wish) byCount() []Devices {
+	return slices.SortedStableFunc(slices.Values(w.Devices), func(a, b Devices) int { return cmp.Compare(a.Count, b.Count) })
+}
+
+// capacity is nil if no share of a zone is asked for.
+func (w Wish) capacity() *resourceapi.CapacityRequirements {
+	requests := make(map[resourceapi.QualifiedName]resource.Quantity)
+	if w.CPUs > 0 {
+		requests["cpu"] = *resource.NewQuantity(w.CPUs, resource.DecimalSI)
+	}
+	if w.Memory.Sign() > 0 {
+		requests["memory"] = w.Memory
+	}
+	for size, amount := range w.Hugepages {
+		requests[resourceapi.QualifiedName("hugepages"+size)] = amount
+	}
+	if len(requests) == 0 {
+		return nil
+	}
+	return &resourceapi.CapacityRequirements{Requests: requests}
+}
+
+// shares are the requests of zones.
+func (w Wish) shares(capacity *resourceapi.CapacityRequirements) (requests []resourceapi.DeviceRequest) {
+	if len(w.Places) > 0 {
+		return []resourceapi.DeviceRequest{{Name: "zone", FirstAvailable: w.alternatives(capacity)}}
+	}
+	for i := range w.Shares {
+		name := "zone"
+		if w.Shares > 1 {
+			name = fmt.Sprintf("zone-%d", i)
+		}
+		requests = append(requests, resourceapi.DeviceRequest{
+			Name:    name,
+			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: w.Class, Selectors: w.Filter.selectors(), Capacity: capacity},
+		})
+	}
+	return requests
+}
+
+func (w Wish) alternatives(capacity *resourceapi.CapacityRequirements) (list []resourceapi.DeviceSubRequest) {
+	part, _ := w.part() // it was checked
+	for _, place := range w.Places {
+		one := resourceapi.DeviceSubRequest{Name: place, DeviceClassName: w.Class, Selectors: w.Filter.selectors(), Capacity: capacity}
+		if place != OneNode {
+			one.AllocationMode, one.Count, one.Capacity = resourceapi.DeviceAllocationModeExactCount, int64(w.Parts), part.capacity()
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// opaque is the configuration as claims and classes carry it.
+func (c Config) opaque() resourceapi.DeviceConfiguration {
+	config := deviceclasses.ZoneConfig{
+		TypeMeta:  metav1.TypeMeta{APIVersion: deviceclasses.APIVersion, Kind: deviceclasses.ZoneConfigKind},
+		Partition: c.Partition, Mixed: c.Mixed, MemoryPolicy: c.MemoryPolicy,
+	}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		panic(err) // strings and a bool
+	}
+	return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
+		Driver: driverName, Parameters: runtime.RawExtension{Raw: raw},
+	}}
+}

@@ -1,0 +1,199 @@
+// Package manifest writes classes, claims and claim templates for zones from what
+// somebody wishes for, in the form that the API server, the rules of package lint
+// and the scheduler take. It is the other direction of reading them, and knows no
+// cluster: whether a node has that much is the scheduler's question.
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
+
+// Values of Wish.Same.
+const (
+	SameNode   = "node"   // NUMA node
+	SameSocket = "socket" // of our zones only: other drivers do not publish it
+)
+
+// Values of Wish.Places.
+const (
+	OneNode   = "one-node"   // all of it on one NUMA node
+	OneSocket = "one-socket" // equal parts on NUMA nodes of one socket
+	Anywhere  = "any"        // equal parts on any NUMA nodes
+)
+
+// Wish is what a claim is to hold.
+type Wish struct {
+	// Class is that of the zones.
+	Class string
+	// CPUs and MemoryBytes are of each share; 0 is none.
+	CPUs   int64
+	Memory resource.Quantity
+	// Hugepages are amounts by size of the pages, such as 2Mi; whole pages.
+	Hugepages map[string]resource.Quantity
+	// Shares is how many of these there are, each a request of its own; 1 or more
+	// unless there are only devices.
+	Shares int
+	// Devices are requests of whole devices of other classes.
+	Devices []Devices
+	// Same is what all shares and devices have in common: "", SameNode or SameSocket.
+	Same string
+	// Apart puts every share on a NUMA node of its own.
+	Apart bool
+	// Places are tried one after the other: none, or OneNode and what comes after.
+	Places []string
+	// Parts is how many NUMA nodes share what one does not have, 2 or more.
+	Parts int
+	// Config is how the zones are used.
+	Config Config
+	Filter Filter
+}
+
+// Devices are whole devices of a class.
+type Devices struct {
+	Class string
+	Count int64 // 1 or more
+}
+
+// Config is a deviceclasses.ZoneConfig as far as somebody says it.
+type Config struct {
+	Partition    string // "" or a value of ZoneConfig
+	Mixed        bool
+	MemoryPolicy string // "" or a value of ZoneConfig
+}
+
+// IsEmpty holds if nothing is said.
+func (c Config) IsEmpty() bool { return c == Config{} }
+
+// check refuses what ZoneConfig would refuse, and what contradicts itself.
+func (c Config) check() error {
+	if c.Mixed && c.Partition != "" && c.Partition != deviceclasses.PartitionNone {
+		return fmt.Errorf("mixed with partition %q: CPUs that the containers share with others are in no partition", c.Partition)
+	}
+	return deviceclasses.ZoneConfig{Partition: c.Partition, MemoryPolicy: c.MemoryPolicy}.Validate()
+}
+
+// check refuses what makes no sense together.
+func (w Wish) check() error {
+	zones := w.CPUs > 0 || w.Memory.Sign() > 0 || len(w.Hugepages) > 0
+	switch {
+	case w.CPUs < 0 || w.Memory.Sign() < 0:
+		return errors.New("amounts below 0")
+	case !zones && len(w.Devices) == 0:
+		return errors.New("nothing is asked for: want cpus, memory, hugepages or devices")
+	case !zones && (!w.Config.IsEmpty() || !w.Filter.IsEmpty() || w.Shares > 1 || w.Apart || len(w.Places) > 0):
+		return errors.New("there is no share of a NUMA node: want cpus, memory or hugepages as well")
+	case w.Shares < 1:
+		return fmt.Errorf("%d shares: want 1 or more", w.Shares)
+	case w.Apart && w.Shares == 1:
+		return errors.New("one share has nothing to be apart from: want 2 shares or more")
+	case w.Apart && w.Same == SameNode:
+		return errors.New("shares apart and on the same NUMA node: want one of the two")
+	case w.Same != "" && !slices.Contains([]string{SameNode, SameSocket}, w.Same):
+		return fmt.Errorf("same %q, allowed are %s, %s", w.Same, SameNode, SameSocket)
+	case w.Same != "" && w.devices(zones) < 2:
+		return fmt.Errorf("there is only one share or device, which has nothing to be on the same %s with", w.Same)
+	case w.Same == SameSocket && len(w.Devices) > 0:
+		return errors.New("devices do not say their socket: want the same NUMA node, or no devices")
+	}
+	if err := w.checkAmounts(); err != nil {
+		return err
+	}
+	if err := w.checkPlaces(); err != nil {
+		return err
+	}
+	if err := w.Config.check(); err != nil {
+		return err
+	}
+	return w.Filter.check()
+}
+
+// devices counts what the claim gets, shares and devices.
+func (w Wish) devices(zones bool) (count int) {
+	if zones {
+		count += w.Shares
+	}
+	for _, devices := range w.Devices {
+		count += int(devices.Count)
+	}
+	return count
+}
+
+func (w Wish) checkAmounts() error {
+	for _, size := range sortedKeys(w.Hugepages) {
+		page, err := resource.ParseQuantity(size)
+		if err != nil || page.Sign() <= 0 || page.String() != size {
+			return fmt.Errorf("hugepages of %q: want a size such as 2Mi or 1Gi", size)
+		}
+		amount := w.Hugepages[size]
+		if amount.Sign() <= 0 || amount.Value()%page.Value() != 0 {
+			return fmt.Errorf("%s of hugepages of %s: want whole pages", amount.String(), size)
+		}
+	}
+	for _, devices := range w.Devices {
+		if devices.Class == "" || devices.Count < 1 {
+			return fmt.Errorf("%d devices of class %q: want 1 or more of a class", devices.Count, devices.Class)
+		}
+	}
+	return nil
+}
+
+// checkPlaces wants the order in which alternatives make sense, and amounts that
+// can be divided.
+func (w Wish) checkPlaces() error {
+	if len(w.Places) == 0 {
+		return nil
+	}
+	order := []string{OneNode, OneSocket, Anywhere}
+	for i, place := range w.Places {
+		known := slices.Index(order, place)
+		if known < 0 || i == 0 && known > 0 || i > 0 && known <= slices.Index(order, w.Places[i-1]) || len(w.Places) == 1 {
+			return fmt.Errorf("alternatives %q: want %s and then one or both of %s, %s", strings.Join(w.Places, ","), OneNode, OneSocket, Anywhere)
+		}
+	}
+	if w.Shares > 1 || w.Same != "" || len(w.Devices) > 0 {
+		return errors.New("alternatives are of one share alone: want no second share, no devices and nothing that is to be the same")
+	}
+	if w.Parts < 2 {
+		return fmt.Errorf("%d parts: want 2 or more", w.Parts)
+	}
+	_, err := w.part()
+	return err
+}
+
+// part is what each of several NUMA nodes has if one does not have all.
+func (w Wish) part() (Wish, error) {
+	parts := int64(w.Parts)
+	divide := func(what string, amount, unit int64) (int64, error) {
+		if amount%(parts*unit) != 0 {
+			return 0, fmt.Errorf("%s cannot be divided into %d equal parts", what, parts)
+		}
+		return amount / parts, nil
+	}
+	var err error
+	if w.CPUs, err = divide(fmt.Sprintf("%d CPUs", w.CPUs), w.CPUs, 1); err != nil {
+		return w, err
+	}
+	memory, err := divide(w.Memory.String()+" of memory", w.Memory.Value(), 1)
+	if err != nil {
+		return w, err
+	}
+	w.Memory = *resource.NewQuantity(memory, w.Memory.Format)
+	pages := make(map[string]resource.Quantity)
+	for size, amount := range w.Hugepages {
+		page := resource.MustParse(size)
+		bytes, err := divide(fmt.Sprintf("%s of hugepages of %s", amount.String(), size), amount.Value(), page.Value())
+		if err != nil {
+			return w, err
+		}
+		pages[size] = *resource.NewQuantity(bytes, amount.Format)
+	}
+	w.Hugepages = pages
+	return w, nil
+}
