@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
@@ -97,7 +96,7 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 			zones = append(zones, request.Name)
 		}
 		if w.Apart {
-			devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: zones, DistinctAttribute: ptr.To(numaNode)})
+			devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: zones, DistinctAttribute: new(numaNode)})
 		}
 		if !w.Config.IsEmpty() {
 			devices.Config = []resourceapi.DeviceClaimConfiguration{{Requests: zones, DeviceConfiguration: w.Config.opaque()}}
@@ -111,11 +110,11 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	}
 	switch {
 	case w.Same == SameNode:
-		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{MatchAttribute: ptr.To(numaNode)})
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{MatchAttribute: new(numaNode)})
 	case w.Same == SameSocket:
-		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{MatchAttribute: ptr.To(socket)})
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{MatchAttribute: new(socket)})
 	case len(w.Places) > 1 && w.Places[1] == OneSocket:
-		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: []string{"zone/" + OneSocket}, MatchAttribute: ptr.To(socket)})
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: []string{"zone/" + OneSocket}, MatchAttribute: new(socket)})
 	}
 	return spec, nil
 }
