@@ -58,9 +58,27 @@ func newSearch(c *simulate.Cluster, s *snapshot.Snapshot, pod *corev1.Pod, o Opt
 	return e
 }
 
-// best is nil if there is no set.
+// best is nil if there is no set. Small sets first: most often one or two pods are
+// enough, and to leave pods out of all of a node takes longer.
 func (e *search) best(ctx context.Context) (best *set, method Method, err error) {
-	for i, p := range e.places {
+	if err := e.prune(ctx); err != nil {
+		return nil, "", err
+	}
+	e.trials = 0
+	method = Exact
+	for size := 1; size <= maxExact && best == nil && method == Exact; size++ {
+		best, err = e.smallest(ctx, size)
+		if errors.Is(err, errTrials) {
+			best, method, err = nil, Greedy, nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	if best != nil {
+		return best, Exact, nil
+	}
+	for _, p := range e.places {
 		found, err := e.greedy(ctx, p)
 		if err != nil {
 			return nil, "", err
@@ -68,37 +86,38 @@ func (e *search) best(ctx context.Context) (best *set, method Method, err error)
 		if found != nil && (best == nil || found.compare(best) < 0) {
 			best = found
 		}
+	}
+	if best != nil && len(best.victims) > maxExact+1 {
+		method = Greedy
+	}
+	return best, method, nil
+}
+
+// prune leaves out nodes that are nothing for the pod even if all are deleted.
+func (e *search) prune(ctx context.Context) error {
+	var left []*place
+	for i, p := range e.places {
+		fits, err := e.fits(ctx, p.node, p.victims)
+		if err != nil {
+			return err
+		}
+		if fits || !e.monotone {
+			left = append(left, p)
+		}
 		if e.Progress != nil {
 			e.Progress(i+1, len(e.places))
 		}
 	}
-	e.trials = 0
-	for size := 1; size <= maxExact && (best == nil || size <= len(best.victims)); size++ {
-		found, err := e.smallest(ctx, size, best)
-		switch {
-		case errors.Is(err, errTrials):
-			return best, Greedy, nil
-		case err != nil:
-			return nil, "", err
-		case found != nil:
-			return found, Exact, nil
-		}
-	}
-	if best != nil && len(best.victims) > maxExact+1 {
-		return best, Greedy, nil
-	}
-	return best, Exact, nil
+	e.places = left
+	return nil
 }
 
 // greedy keeps one pod after the other that need not be deleted, those first that
 // one would rather keep. It is nil if the node is nothing for the pod even if all
-// are deleted; the place has nothing to delete from then on, if that is for sure.
+// are deleted.
 func (e *search) greedy(ctx context.Context, p *place) (*set, error) {
 	left := slices.Clone(p.victims)
 	if fits, err := e.fits(ctx, p.node, left); err != nil || !fits {
-		if e.monotone {
-			p.victims = nil
-		}
 		return nil, err
 	}
 	for i := len(left) - 1; i >= 0; i-- {
@@ -117,12 +136,9 @@ func (e *search) greedy(ctx context.Context, p *place) (*set, error) {
 // errTrials ends a search that takes too long.
 var errTrials = errors.New("too many sets")
 
-// smallest tries all sets of a size; it is the best of them and the one known, or
-// nil if there is none of the size.
-func (e *search) smallest(ctx context.Context, size int, known *set) (best *set, err error) {
-	if known != nil && len(known.victims) == size {
-		best = known
-	}
+// smallest tries all sets of a size; it is the best of them, or nil if none is
+// enough.
+func (e *search) smallest(ctx context.Context, size int) (best *set, err error) {
 	for _, p := range e.places {
 		err := e.extend(ctx, p, nil, p.victims, size, func(victims []*victim) {
 			if found := (&set{p.node, slices.Clone(victims)}); best == nil || found.compare(best) < 0 {
