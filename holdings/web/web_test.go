@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
@@ -25,7 +26,7 @@ func explained(_ context.Context, _ *snapshot.Snapshot, namespace, name string) 
 	if name == "broken" {
 		return simulate.Explanation{}, errors.New("no <such> key")
 	}
-	blocked := simulate.NodeExplanation{Sentence: "64 cpu asked <b>", Requests: []simulate.RequestExplanation{{Claim: "large", Request: "zone", Wanted: 1, Blocks: simulate.StageCapacity}}}
+	blocked := simulate.NodeExplanation{Sentence: "64 cpu asked <b>", Requests: []funnel.Request{{Claim: "large", Request: "zone", Wanted: 1, Blocks: funnel.StageCapacity}}}
 	e := simulate.Explanation{Pod: namespace + "/" + name, Sentence: "none of the nodes can have it", Hints: []string{"ask for less"}}
 	for i := range 12 {
 		blocked.Node = fmt.Sprintf("worker-%d", i%5+1)
