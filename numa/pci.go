@@ -72,7 +72,7 @@ func (t tree) pciIdentity(folder string, f *PCIFunction) error {
 			break
 		}
 	}
-	if parent := path.Base(path.Dir(folder)); isPCIAddress(parent) {
+	if parent := path.Base(path.Dir(folder)); IsPCIAddress(parent) {
 		f.Parent = parent
 	}
 	if group, ok := t.link(folder + "/iommu_group"); ok {
