@@ -49,6 +49,11 @@ func (c *nameCheck) visit(e ast.Expr) {
 		for _, element := range e.AsList().Elements() {
 			c.visit(element)
 		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			c.visit(entry.AsMapEntry().Key())
+			c.visit(entry.AsMapEntry().Value())
+		}
 	case ast.ComprehensionKind:
 		c.visitComprehension(e.AsComprehension())
 	}

@@ -70,6 +70,7 @@ func TestBadSelectionsAreRefusedWithTheirPlace(t *testing.T) {
 		"has":               {deviceclasses.DeviceSelection{Include: []string{`has(` + ours + `.knid)`}}, `no device has attribute dra.numa/knid`},
 		"bound":             {deviceclasses.DeviceSelection{Include: []string{`cel.bind(a, ` + ours + `, a.knid == "gpu")`}}, `no device has attribute dra.numa/knid`},
 		"in a list":         {deviceclasses.DeviceSelection{Include: []string{`["a"].exists(x, x in [` + ours + `.knid])`}}, `no device has attribute dra.numa/knid`},
+		"in a map":          {deviceclasses.DeviceSelection{Include: []string{`{"a": ` + ours + `.knid}["a"] == "gpu"`}}, `no device has attribute dra.numa/knid`},
 		"standard":          {deviceclasses.DeviceSelection{Include: []string{`device.attributes["resource.kubernetes.io"].pciBusId == "x"`}}, `allowed are pciBusID, pcieRoot, numaNode`},
 		"domain":            {deviceclasses.DeviceSelection{Include: []string{`device.attributes["gpu.nvidia.com"].uuid == "x"`}}, `no device has attributes of "gpu.nvidia.com", allowed are resource.kubernetes.io, dra.net, gpu.amd.com, dra.numa`},
 		"capacity":          {deviceclasses.DeviceSelection{Include: []string{`device.capacity["dra.numa"].memory.isGreaterThan(quantity("1Gi"))`}}, `no PCI function has capacities`},
@@ -113,4 +114,29 @@ func TestPresetsNameKinds(t *testing.T) {
 			t.Errorf("preset %s: %v", name, err)
 		}
 	}
+}
+
+// An expression is refused in one line, or evaluated for every device.
+func FuzzExpression(f *testing.F) {
+	for _, text := range []string{
+		"true", `device.attributes["dra.numa"].kind == "gpu"`, `cel.bind(a, device.attributes["dra.numa"], a.?uuid.orValue("") != "")`,
+		`"x" in device.attributes["dra.net"]`, `[1].exists(x, {"a": x}["a"] == 1)`, `device.driver.matches("(")`, "\x00", `a.b.c`, `has(device.x.y)`, `1/0 == 1`,
+	} {
+		f.Add(text)
+	}
+	devices := Devices(generated(f, "epyc-mi300x"), everything(f))
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := compile(text)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("compile(%q) = %q", text, err)
+			}
+			return
+		}
+		for _, d := range devices {
+			if holds, err := e.holds(d); holds && err != nil {
+				t.Errorf("%q holds for %s and %v", text, d.Name, err)
+			}
+		}
+	})
 }
