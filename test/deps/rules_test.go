@@ -12,6 +12,7 @@ var arrows = []arrow{
 	{"cmd/dra-numa", "kubeletplugin", "the daemon serves the kubelet"},
 	{"cmd/dra-numa", "kubeletplugin/nri", "the daemon talks to the container runtime"},
 	{"cmd/dra-numa", "deviceclasses", "a NodeConfig is a file that it is given"},
+	{"cmd/dra-numa", "driver/attached", "it compiles what a NodeConfig selects"},
 	{"cmd/dra-numa", "driver", "flags become the driver's configuration"},
 	{"cmd/dra-numa", "cdi", "the daemon holds the CDI folder"},
 	{"cmd/dra-numa", "cdi/pin", "the daemon probes for partitions at start"},
