@@ -1,6 +1,7 @@
 package deviceclasses
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,36 @@ func TestADeviceSelectionIsPartOfANodeConfig(t *testing.T) {
 	}
 	if d := config.Devices; !slices.Equal(d.Presets, []string{"gpu", "vf"}) || len(d.Include) != 1 || !slices.Equal(d.Exclude, []string{"0000:3b:00.0"}) {
 		t.Errorf("devices %+v", d)
+	}
+}
+
+func TestAProfileReplacesTheWholeDeviceSelection(t *testing.T) {
+	config, err := DecodeNodeConfig([]byte(nodeHead + `
+devices: {presets: [gpu], exclude: ["0000:3b:00.0"]}
+profiles:
+- nodeSelector: {pool: batch}
+  devices: {presets: [nic]}
+- nodeSelector: {pool: web}
+  devices: {}
+- nodeSelector: {size: large}
+  reservedCPUs: 0-3
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for label, want := range map[string]DeviceSelection{
+		"pool=batch": {Presets: []string{"nic"}},
+		"pool=web":   {},
+		"size=large": {Presets: []string{"gpu"}, Exclude: []string{"0000:3b:00.0"}},
+	} {
+		key, value, _ := strings.Cut(label, "=")
+		if got := config.For(map[string]string{key: value}).Devices; !reflect.DeepEqual(got, &want) {
+			t.Errorf("node with %s: %+v, want %+v", label, got, want)
+		}
+	}
+	_, err = DecodeNodeConfig([]byte(nodeHead + "profiles: [{nodeSelector: {a: b}, devices: {presets: [tpu]}}]"))
+	if err == nil || err.Error() != `profiles[0].devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio` {
+		t.Errorf("error %v", err)
 	}
 }
 
