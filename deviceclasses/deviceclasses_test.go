@@ -11,12 +11,13 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// devices are as the driver publishes them, and as others do.
+// devices are as the driver publishes them, and as others do, by the class they
+// belong to.
 func devices() map[string]cel.Device {
-	zone := func(driver, kind string) cel.Device {
+	device := func(driver, kind string) cel.Device {
 		return cel.Device{
 			Driver:                   driver,
-			AllowMultipleAllocations: ptr.To(true),
+			AllowMultipleAllocations: ptr.To(kind == "zone"),
 			Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 				resourceapi.QualifiedName(driver + "/kind"): {StringValue: &kind},
 			},
@@ -26,14 +27,18 @@ func devices() map[string]cel.Device {
 		}
 	}
 	return map[string]cel.Device{
-		"zone":            zone("dra.numa", "zone"),
-		"gpu of ours":     zone("dra.numa", "gpu"),
-		"zone of another": zone("dra.cpu", "zone"),
+		"zone.dra.numa":   device("dra.numa", "zone"),
+		"gpu.dra.numa":    device("dra.numa", "gpu"),
+		"nic.dra.numa":    device("dra.numa", "nic"),
+		"nvme.dra.numa":   device("dra.numa", "nvme"),
+		"pci.dra.numa":    device("dra.numa", "pci"),
+		"zone of another": device("dra.cpu", "zone"),
+		"gpu of another":  device("gpu.nvidia.com", "gpu"),
 		"bare of another": {Driver: "dra.net"},
 	}
 }
 
-func TestZoneClassSelectsOurZonesOnly(t *testing.T) {
+func TestEachClassSelectsOneKindOfOurDevices(t *testing.T) {
 	classes, err := All()
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +52,9 @@ func TestZoneClassSelectsOurZonesOnly(t *testing.T) {
 		if class.Name+".yaml" != files[i] || class.Kind != "DeviceClass" {
 			t.Errorf("file %s holds %s %s", files[i], class.Kind, class.Name)
 		}
+		if _, known := devices()[class.Name]; !known || len(class.Spec.Selectors) != 1 {
+			t.Errorf("class %s has %d selectors and is in no row", class.Name, len(class.Spec.Selectors))
+		}
 		for _, selector := range class.Spec.Selectors {
 			compiled := compiler.CompileCELExpression(selector.CEL.Expression, cel.Options{})
 			if compiled.Error != nil {
@@ -57,7 +65,7 @@ func TestZoneClassSelectsOurZonesOnly(t *testing.T) {
 				if err != nil { // fatal to the scheduler
 					t.Errorf("class %s on %s: %v", class.Name, name, err)
 				}
-				if want := name == "zone"; got != want {
+				if want := name == class.Name; got != want {
 					t.Errorf("class %s matches %s: %t, want %t", class.Name, name, got, want)
 				}
 			}

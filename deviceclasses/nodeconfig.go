@@ -62,6 +62,10 @@ type NodeSettings struct {
 	//
 	//	exclusivity: kernel
 	Exclusivity string `json:"exclusivity,omitempty"`
+	// Devices are the PCI functions that are published as devices; none without it.
+	//
+	//	devices: {presets: [gpu], exclude: ["0000:3b:00.0"]}
+	Devices *DeviceSelection `json:"devices,omitempty"`
 }
 
 // NodeProfile is settings of the nodes that have labels.
@@ -75,7 +79,7 @@ type NodeProfile struct {
 
 // nodeConfigs names all fields there are.
 func nodeConfigs() schema {
-	const settings = "reservedCPUs, reservedMemory, exclusivity"
+	const settings = "reservedCPUs, reservedMemory, exclusivity, devices.presets, devices.include, devices.exclude"
 	return schema{
 		kind:   NodeConfigKind,
 		fields: "apiVersion, kind, " + settings + ", profiles",
@@ -91,6 +95,7 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			settings.ReservedCPUs = cmp.Or(profile.ReservedCPUs, settings.ReservedCPUs)
 			settings.ReservedMemory = cmp.Or(profile.ReservedMemory, settings.ReservedMemory)
 			settings.Exclusivity = cmp.Or(profile.Exclusivity, settings.Exclusivity)
+			settings.Devices = cmp.Or(profile.Devices, settings.Devices)
 		}
 	}
 	return settings
@@ -144,6 +149,9 @@ func (s NodeSettings) validate() error {
 	modes := []string{ExclusivityAuto, ExclusivityKernel, ExclusivityCooperative, ExclusivityNone}
 	if s.Exclusivity != "" && !slices.Contains(modes, s.Exclusivity) {
 		return fmt.Errorf("exclusivity: %q, allowed are %s", s.Exclusivity, strings.Join(modes, ", "))
+	}
+	if s.Devices != nil {
+		return s.Devices.validate()
 	}
 	return nil
 }

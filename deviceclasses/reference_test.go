@@ -37,7 +37,7 @@ var ofField = regexp.MustCompile(`^What a (Zone|Node)Config may say of (\w+)[.;]
 func readReference(t *testing.T) reference {
 	t.Helper()
 	r := reference{map[string]*ast.StructType{}, map[string]string{}, map[string][]*ast.ValueSpec{}, map[string]string{}}
-	for _, name := range []string{"zoneconfig.go", "nodeconfig.go"} {
+	for _, name := range []string{"zoneconfig.go", "nodeconfig.go", "selection.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestReferenceIsOfTheTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, want := readReference(t), string(text)
-	for _, of := range []string{"ZoneConfig", "NodeConfig", "NodeProfile"} {
+	for _, of := range []string{"ZoneConfig", "NodeConfig", "DeviceSelection", "NodeProfile"} {
 		head, rest, found := strings.Cut(want, "<!-- fields of "+of+" -->\n")
 		_, tail, closed := strings.Cut(rest, "<!-- end of fields -->\n")
 		if !found || !closed {
@@ -162,6 +162,10 @@ func TestExampleOfEveryField(t *testing.T) {
 			return DecodeZoneConfig(document)
 		}},
 		"NodeConfig": {"apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n%s", func(text string) (any, error) { return DecodeNodeConfig([]byte(text)) }},
+		"DeviceSelection": {nodeHead + "devices: {%s}", func(text string) (any, error) {
+			config, err := DecodeNodeConfig([]byte(text))
+			return *config.Devices, err
+		}},
 		"NodeProfile": {nodeHead + "profiles:\n- %s", func(text string) (any, error) {
 			config, err := DecodeNodeConfig([]byte(text))
 			return config.Profiles[0], err

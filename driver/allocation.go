@@ -19,6 +19,9 @@ import (
 var ErrNoConsumedCapacity = errors.New(
 	"no consumedCapacity: turn on the feature gate DRAConsumableCapacity of kube-apiserver and kube-scheduler, then recreate the claim")
 
+// errNotPrepared is for the PCI functions: they are published, and no more.
+var errNotPrepared = errors.New("PCI functions cannot be prepared yet: ask for zones of this driver only")
+
 // wish is one allocation result of this driver, checked.
 type wish struct {
 	request string // "main" or "main/sub"
@@ -134,6 +137,9 @@ func (d *Driver) zoneOf(claimUID types.UID, device string) (zone int, err error)
 		if share.Device == device {
 			return share.Zone, nil
 		}
+	}
+	if _, published := d.devices[device]; published {
+		return 0, errNotPrepared
 	}
 	return 0, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -58,8 +60,10 @@ const faultTaint = Name + "/fault"
 // not have is a dash.
 type ZoneFaults map[int]string
 
-// Devices is what the node publishes: one shared device for each zone, in the
-// order in which the scheduler is to try them. Zones with a fault are tainted.
+// Devices is what the node publishes, in the order in which the scheduler is to
+// try them: one shared device for each zone, those without a PCI function beside
+// them first; then the PCI functions that are selected. Zones with a fault are
+// tainted.
 func Devices(machine numa.Machine, config Config, faults ZoneFaults) []resourceapi.Device {
 	var devices []resourceapi.Device
 	for _, zone := range machine.Zones {
@@ -79,19 +83,37 @@ func Devices(machine numa.Machine, config Config, faults ZoneFaults) []resourcea
 		}
 		devices = append(devices, device)
 	}
-	return devices
+	pci := attached.Devices(machine, config.Attached)
+	slices.SortStableFunc(devices, func(a, b resourceapi.Device) int { return cmp.Compare(hasNeighbour(a, pci), hasNeighbour(b, pci)) })
+	return append(devices, pci...)
+}
+
+// hasNeighbour is 1 where one of the devices is on the NUMA node of the zone:
+// such a zone is tried last, for CPUs that are near to a device are scarce.
+func hasNeighbour(zone resourceapi.Device, devices []resourceapi.Device) int {
+	const name = deviceattribute.StandardDeviceAttributeNUMANode
+	for _, device := range devices {
+		if node := device.Attributes[name].IntValue; node != nil && *node == *zone.Attributes[name].IntValue {
+			return 1
+		}
+	}
+	return 0
 }
 
 // Resources is the pool of the node, in as few ResourceSlices as the API allows.
 // A node without devices has an empty slice, which says that the driver runs.
 func Resources(nodeName string, devices []resourceapi.Device) resourceslice.DriverResources {
+	devices = attached.WithCounters(devices)
 	pool := resourceslice.Pool{}
 	size := resourceapi.ResourceSliceMaxDevices
-	if slices.ContainsFunc(devices, func(d resourceapi.Device) bool { return len(d.Taints) > 0 }) {
+	if slices.ContainsFunc(devices, func(d resourceapi.Device) bool { return len(d.Taints)+len(d.ConsumesCounters) > 0 }) {
 		size = resourceapi.ResourceSliceMaxDevicesWithAdvancedFeatures
 	}
 	for part := range slices.Chunk(devices, size) {
 		pool.Slices = append(pool.Slices, resourceslice.Slice{Devices: part})
+	}
+	for part := range slices.Chunk(attached.CounterSets(devices), resourceapi.ResourceSliceMaxCounterSets) {
+		pool.Slices = append(pool.Slices, resourceslice.Slice{SharedCounters: part})
 	}
 	if len(pool.Slices) == 0 {
 		pool.Slices = []resourceslice.Slice{{}}

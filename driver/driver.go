@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
@@ -26,13 +27,14 @@ const Name = "dra.numa"
 
 // Config is what the operator and the start-up probes decide for one node.
 type Config struct {
-	NodeName            string      // also the name of the node's only pool
-	BootID              string      // the kernel's random id of this boot
-	Reserved            cpuset.Set  // CPUs no claim gets
-	ReservedMemoryBytes uint64      // memory of each zone no claim gets
-	Exclusivity         Exclusivity // how a claim's CPUs are kept from others
-	HookPath            string      // numa-pin on the host
-	NodeAllocatable     bool        // the scheduler counts claims in the node's allocatable, if it is told how
+	NodeName            string             // also the name of the node's only pool
+	BootID              string             // the kernel's random id of this boot
+	Reserved            cpuset.Set         // CPUs no claim gets
+	ReservedMemoryBytes uint64             // memory of each zone no claim gets
+	Exclusivity         Exclusivity        // how a claim's CPUs are kept from others
+	HookPath            string             // numa-pin on the host
+	NodeAllocatable     bool               // the scheduler counts claims in the node's allocatable, if it is told how
+	Attached            attached.Selection // PCI functions that are published
 }
 
 // Exclusivity says who keeps other tasks off the CPUs of a claim.

@@ -94,7 +94,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		recovered: options.Claims,
 		renew:     true,
 	}
-	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, func(ctx context.Context, resources resourceslice.DriverResources) error {
+	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, d.WithoutOthers, func(ctx context.Context, resources resourceslice.DriverResources) error {
 		return p.helper.PublishResources(ctx, resources)
 	})
 	p.show(nil)

@@ -39,14 +39,23 @@ type publisher struct {
 	events    events
 	readiness *Readiness
 
-	mu        sync.Mutex
-	resources resourceslice.DriverResources // must not be changed
-	renewed   chan struct{}                 // holds one: resources were set anew
+	withoutOthers withoutOthers
+	others        others
+	leftOut       string // what was last said of them
+
+	mu      sync.Mutex
+	devices []resourceapi.Device // must not be changed
+	renewed chan struct{}        // holds one: devices were set anew
 
 	running sync.WaitGroup
 }
 
-func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, publish func(context.Context, resourceslice.DriverResources) error) *publisher {
+// withoutOthers is the driver's.
+type withoutOthers = func([]resourceapi.Device, []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict)
+
+func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, withoutOthers withoutOthers,
+	publish func(context.Context, resourceslice.DriverResources) error,
+) *publisher {
 	readiness.NotReady(errNotListed.Error())
 	return &publisher{
 		client:    client,
@@ -56,15 +65,17 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		guards:    guards,
 		events:    events{client: client, nodeName: nodeName},
 		readiness: readiness,
-		resources: driver.Resources(nodeName, nil),
+		others:    others{},
 		renewed:   make(chan struct{}, 1),
+
+		withoutOthers: withoutOthers,
 	}
 }
 
 // set says what to publish from now on.
 func (p *publisher) set(devices []resourceapi.Device) {
 	p.mu.Lock()
-	p.resources = driver.Resources(p.nodeName, devices)
+	p.devices = devices
 	p.mu.Unlock()
 	select {
 	case p.renewed <- struct{}{}:
@@ -72,10 +83,11 @@ func (p *publisher) set(devices []resourceapi.Device) {
 	}
 }
 
-func (p *publisher) current() resourceslice.DriverResources {
+func (p *publisher) current(ctx context.Context) resourceslice.DriverResources {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.resources
+	devices := p.devices
+	p.mu.Unlock()
+	return driver.Resources(p.nodeName, p.leaveOut(ctx, devices))
 }
 
 func (p *publisher) start(ctx context.Context) {
@@ -143,7 +155,7 @@ func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 // correct returns how the slices were not as they should be, or why that cannot
 // be changed.
 func (p *publisher) correct(ctx context.Context) error {
-	resources := p.current()
+	resources := p.current(ctx)
 	problem := p.differs(resources)
 	if problem == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 
@@ -39,7 +40,8 @@ func wantedSlices(nodeName string, resources resourceslice.DriverResources) []*r
 				Pool: resourceapi.ResourcePool{
 					Name: nodeName, Generation: 1, ResourceSliceCount: int64(len(pool.Slices)),
 				},
-				Devices: slice.Devices,
+				Devices:        slice.Devices,
+				SharedCounters: slice.SharedCounters,
 			},
 		})
 	}
@@ -67,7 +69,8 @@ func compareSlices(pool string, wanted, stored []*resourceapi.ResourceSlice) err
 }
 
 func compareSlice(pool string, wanted, stored *resourceapi.ResourceSlice) error {
-	if resourceslice.DevicesDeepEqual(wanted.Spec.Devices, stored.Spec.Devices) {
+	if resourceslice.DevicesDeepEqual(wanted.Spec.Devices, stored.Spec.Devices) &&
+		equality.Semantic.DeepEqual(wanted.Spec.SharedCounters, stored.Spec.SharedCounters) {
 		return nil
 	}
 	dropped := resourceslice.DroppedFieldsError{PoolName: pool, DesiredSlice: wanted, ActualSlice: stored}

@@ -32,6 +32,21 @@ func TestCompareSlices(t *testing.T) {
 			}
 		})
 	}
+	t.Run("counters", func(t *testing.T) {
+		wanted := wantedSlices(node, driver.Resources(node, cardDevices()))
+		if len(wanted) != 2 || len(wanted[1].Spec.SharedCounters) != 1 {
+			t.Fatalf("%d slices for a function and its virtual one", len(wanted))
+		}
+		stored := []*resourceapi.ResourceSlice{wanted[0].DeepCopy(), wanted[1].DeepCopy()}
+		stored[0].Name, stored[1].Name = "0", "1"
+		if err := compareSlices(node, wanted, stored); err != nil {
+			t.Error(err)
+		}
+		stored[1].Spec.SharedCounters = nil
+		if err := compareSlices(node, wanted, stored); err == nil || !strings.Contains(err.Error(), "DRAPartitionableDevices") {
+			t.Errorf("error without counters: %v", err)
+		}
+	})
 	if err := compareSlices(node, wantedSlices(node, driver.Resources(node, testDevices())), nil); err == nil {
 		t.Error("no slices are taken for published ones")
 	}

@@ -10,6 +10,7 @@ type PCIFunction struct {
 	Driver     string   // "" where none is bound
 	Zone       *int     // Zone.ID of its locality; nil where unknown
 	Root       string   // the PCIe root complex it hangs under, such as pci0000:00; "" where unknown
+	Parent     string   // address of the bridge above it; "" where it is on a root bus, and where unknown
 	PhysFn     string   // address of the physical function whose virtual function this is; "" for all others
 	VirtFns    []string // addresses of its virtual functions, in order of their number
 	TotalVFs   *int     // how many virtual functions it can have; nil where it is no SR-IOV device
@@ -20,6 +21,14 @@ type PCIFunction struct {
 	NVMe       []string // NVMe controllers
 	DRM        []string // card<N>, renderD<N>
 	VFIO       []string // vfio<N> character devices
+
+	// What the driver that is bound tells; "", nil or empty where it does not.
+	Model        string   // of a GPU or an NVMe drive, as its maker calls it
+	UUID         string   // of a GPU: the same on every machine that it is put into
+	Architecture string   // of an AMD GPU that computes: gfx942
+	MemoryBytes  *uint64  // of a GPU: its own
+	Namespaces   []string // of an NVMe drive: block devices such as nvme0n1
+	LinkMbps     *int     // of the fastest of its network interfaces that are up
 }
 
 // FunctionKind says what a function is for, by its class.

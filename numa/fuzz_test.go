@@ -121,3 +121,50 @@ func FuzzPCIAddress(f *testing.F) {
 		}
 	})
 }
+
+func FuzzNamespace(f *testing.F) {
+	for _, text := range []string{"nvme0n1", "nvme12c3n4", "nvme0", "ng0n1", "nvme0n1p1", "nvmen", "nvme0cn1", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		namespace, ok := parseNamespace(text)
+		if !ok {
+			if namespace != "" {
+				t.Errorf("parseNamespace(%q) = %q and none", text, namespace)
+			}
+			return
+		}
+		if again, ok := parseNamespace(namespace); !ok || again != namespace || strings.Contains(namespace, "c") || len(namespace) > len(text) {
+			t.Errorf("parseNamespace(%q) = %q, which is %q", text, namespace, again)
+		}
+	})
+}
+
+func FuzzNetSpeed(f *testing.F) {
+	for _, text := range []string{"100000", "-1", "4294967295", "0", "1e5", "", "99999999999999999999"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		speed, err := parseNetSpeed(text)
+		if err != nil && speed != nil || speed != nil && *speed <= 0 {
+			t.Fatalf("parseNetSpeed(%q) = %v, %v", text, speed, err)
+		}
+		if speed == nil {
+			return
+		}
+		if again, err := parseNetSpeed(strconv.Itoa(*speed)); err != nil || *again != *speed {
+			t.Errorf("parseNetSpeed(%q) = %d, which reads %v, %v", text, *speed, again, err)
+		}
+	})
+}
+
+func FuzzProperties(f *testing.F) {
+	f.Add("simd_count 4\nlocation_id 512\nname 0x12\n")
+	f.Add("a\n b  2\n\x00 3")
+	f.Fuzz(func(t *testing.T, text string) {
+		properties, err := parseProperties(text)
+		if err != nil || len(properties) > strings.Count(text, "\n")+1 {
+			t.Errorf("parseProperties(%q) = %v, %v", text, properties, err)
+		}
+	})
+}

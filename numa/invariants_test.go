@@ -44,7 +44,7 @@ func checkInvariants(t *testing.T, m Machine) {
 				t.Errorf("%s is in zone %d", function.Address, *function.Zone)
 			}
 		}
-		if i > 0 && m.PCI[i-1].Address == function.Address || !isPCIAddress(function.Address) {
+		if i > 0 && m.PCI[i-1].Address == function.Address || !IsPCIAddress(function.Address) {
 			t.Errorf("%s is no address or twice there", function.Address)
 		}
 	}

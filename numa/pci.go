@@ -33,7 +33,7 @@ func (t tree) readPCI(m *Machine) error {
 			folder = device
 		}
 		for _, read := range []func(string, *PCIFunction) error{
-			t.pciIdentity, t.pciVirtualFunctions, t.pciLink, t.pciChildren,
+			t.pciIdentity, t.pciVirtualFunctions, t.pciLink, t.pciChildren, t.gpuMemory, t.nvidiaGPU, t.amdGPU, t.nvmeDrive, t.netLinks,
 		} {
 			if err := read(folder, &function); err != nil {
 				return err
@@ -44,7 +44,7 @@ func (t tree) readPCI(m *Machine) error {
 		}
 		m.PCI = append(m.PCI, function)
 	}
-	return nil
+	return t.gpuArchitectures(m.PCI)
 }
 
 // pciIdentity reads what the function is and where it hangs.
@@ -71,6 +71,9 @@ func (t tree) pciIdentity(folder string, f *PCIFunction) error {
 			f.Root = name
 			break
 		}
+	}
+	if parent := path.Base(path.Dir(folder)); IsPCIAddress(parent) {
+		f.Parent = parent
 	}
 	if group, ok := t.link(folder + "/iommu_group"); ok {
 		number, err := parseInt(path.Base(group))
@@ -132,17 +135,9 @@ func (t tree) pciVirtualFunctions(folder string, f *PCIFunction) error {
 
 // pciChildren reads the names of what the function's driver made of it.
 func (t tree) pciChildren(folder string, f *PCIFunction) error {
-	parents := []string{folder}
-	if f.Driver == "virtio-pci" { // the device is one level further down
-		names, err := t.entries(folder)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if isNumbered(name, "virtio") {
-				parents = append(parents, folder+"/"+name)
-			}
-		}
+	parents, err := t.driverFolders(folder, f)
+	if err != nil {
+		return err
 	}
 	for _, parent := range parents {
 		for _, child := range []struct {
@@ -170,4 +165,20 @@ func (t tree) pciChildren(folder string, f *PCIFunction) error {
 		}
 	}
 	return nil
+}
+
+// driverFolders are where the function's driver puts what it makes: the function's own, and those of virtio devices,
+// which are one level further down.
+func (t tree) driverFolders(folder string, f *PCIFunction) ([]string, error) {
+	folders := []string{folder}
+	if f.Driver != "virtio-pci" {
+		return folders, nil
+	}
+	names, err := t.entries(folder)
+	for _, name := range names {
+		if isNumbered(name, "virtio") {
+			folders = append(folders, folder+"/"+name)
+		}
+	}
+	return folders, err
 }

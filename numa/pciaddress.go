@@ -43,12 +43,13 @@ func (a pciAddress) compare(b pciAddress) int {
 		cmp.Compare(a.device, b.device), cmp.Compare(a.function, b.function))
 }
 
-func isPCIAddress(text string) bool {
+// IsPCIAddress says whether a text is an address as the kernel prints it, 0000:3b:00.0.
+func IsPCIAddress(text string) bool {
 	_, err := parsePCIAddress(text)
 	return err == nil
 }
 
 // isRootBus says whether a folder's name is that of a PCI host bridge, pci0000:00.
 func isRootBus(name string) bool {
-	return strings.HasPrefix(name, "pci") && isPCIAddress(name[len("pci"):]+":00.0")
+	return strings.HasPrefix(name, "pci") && IsPCIAddress(name[len("pci"):]+":00.0")
 }

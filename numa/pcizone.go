@@ -50,7 +50,7 @@ func (t tree) pciZone(folder string, m *Machine) (*int, error) {
 func pciParents(folder string) (bridges, buses []string) {
 	for parent := path.Dir(folder); parent != "."; parent = path.Dir(parent) {
 		switch name := path.Base(parent); {
-		case isPCIAddress(name):
+		case IsPCIAddress(name):
 			bridges = append(bridges, parent)
 		case isRootBus(name):
 			buses = append(buses, parent+"/pci_bus/"+name[len("pci"):])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
 
 // labelsTimeout bounds the question for the labels of the node. Without an answer
@@ -77,6 +78,13 @@ func (o options) with(settings deviceclasses.NodeSettings) (options, error) {
 	}
 	if settings.Exclusivity != "" {
 		o.exclusivityMode = settings.Exclusivity
+	}
+	if settings.Devices != nil {
+		selection, err := attached.NewSelection(*settings.Devices)
+		if err != nil {
+			return options{}, cli.Usagef("--config %q: %w", o.configFile, err)
+		}
+		o.attached = selection
 	}
 	if err := o.validate(); err != nil {
 		return options{}, cli.Usagef("--config %q: %w", o.configFile, err)

@@ -40,7 +40,7 @@ func configured(t *testing.T, flags ...string) (options, error) {
 
 func TestNodeConfigBecomesTheDriversConfiguration(t *testing.T) {
 	flags, _ := fakeMachine(t)
-	path := configFile(t, "reservedCPUs: '0'\nreservedMemory: 1Mi\nexclusivity: none\n")
+	path := configFile(t, "reservedCPUs: '0'\nreservedMemory: 1Mi\nexclusivity: none\ndevices: {presets: [gpu]}\n")
 	// The default of the flag says nothing, so it contradicts nothing.
 	o, err := configured(t, append(flags, "--config="+path, "--exclusivity=auto")...)
 	if err != nil {
@@ -50,11 +50,11 @@ func TestNodeConfigBecomesTheDriversConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n.config.Reserved.String() != "0" || n.config.ReservedMemoryBytes != 1<<20 || o.exclusivityMode != "none" {
+	if n.config.Reserved.String() != "0" || n.config.ReservedMemoryBytes != 1<<20 || o.exclusivityMode != "none" || n.config.Attached.IsEmpty() {
 		t.Errorf("configuration %+v, exclusivity %s", n.config, o.exclusivityMode)
 	}
 	o, err = configured(t, append(flags, "--config="+configFile(t, ""), "--reserved-memory=2Mi", "--exclusivity=kernel")...)
-	if err != nil || o.reservedMemoryBytes != 2<<20 || o.exclusivityMode != "kernel" || o.reservedIn != "--reserved-cpus" {
+	if err != nil || o.reservedMemoryBytes != 2<<20 || o.exclusivityMode != "kernel" || o.reservedIn != "--reserved-cpus" || !o.attached.IsEmpty() {
 		t.Errorf("an empty file changes the flags to %+v, %v", o, err)
 	}
 }
@@ -62,15 +62,17 @@ func TestNodeConfigBecomesTheDriversConfiguration(t *testing.T) {
 func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 	valid, _ := fakeMachine(t)
 	for text, row := range map[string]struct{ flag, want string }{
-		"reservedCPUs: 0-9-1\n":      {"", `reservedCPUs: cpulist "0-9-1"`},
-		"reservedCPUs: '7'\n":        {"", `reservedCPUs: reserved CPUs "7": 7 not online, allowed are 0-1`},
-		"reservedCPUs: '0'\n":        {"--reserved-cpus=0", "reservedCPUs: set --reserved-cpus or this, not both"},
-		"reservedMemory: 1Mi\n":      {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
-		"reservedMemory: '0'\n":      {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},
-		"exclusivity: none\n":        {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
-		"exclusivity: cooperative\n": {"--nri-socket=", "--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty"},
-		"exclusivity: some\n":        {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
-		"zoneBy: l3\n":               {"", `unknown field "zoneBy", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, profiles`},
+		"reservedCPUs: 0-9-1\n":                          {"", `reservedCPUs: cpulist "0-9-1"`},
+		"reservedCPUs: '7'\n":                            {"", `reservedCPUs: reserved CPUs "7": 7 not online, allowed are 0-1`},
+		"reservedCPUs: '0'\n":                            {"--reserved-cpus=0", "reservedCPUs: set --reserved-cpus or this, not both"},
+		"reservedMemory: 1Mi\n":                          {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
+		"reservedMemory: '0'\n":                          {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},
+		"exclusivity: none\n":                            {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
+		"exclusivity: cooperative\n":                     {"--nri-socket=", "--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty"},
+		"exclusivity: some\n":                            {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
+		"zoneBy: l3\n":                                   {"", `unknown field "zoneBy", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, devices.presets, devices.include, devices.exclude, profiles`},
+		"devices: {presets: [tpu]}\n":                    {"", `devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio`},
+		"devices: {include: ['device.driver == gpu']}\n": {"", "devices.include[0]: line 1, column 18: undeclared reference to 'gpu'"},
 	} {
 		flags := append(valid[:len(valid):len(valid)], "--config="+configFile(t, text))
 		if row.flag != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
 
 const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n\n"
@@ -25,6 +26,7 @@ type options struct {
 	kubeletRoot         string
 	cdiDir              string
 	configFile          string
+	attached            attached.Selection // by the NodeConfig
 	reservedCPUs        string
 	reservedIn          string // where they are set
 	reservedMemory      string
@@ -47,7 +49,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node; default $NODE_NAME")
 	kubeletRootFlag(flags, &o.kubeletRoot)
 	flags.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "`directory` where the container runtime looks for CDI specs")
-	flags.StringVar(&o.configFile, "config", "", "`file` with a NodeConfig, read once: reserved CPUs and memory, exclusivity, profiles by the node's labels; what it says is not to be a flag as well")
+	flags.StringVar(&o.configFile, "config", "", "`file` with a NodeConfig, read once: reserved CPUs and memory, exclusivity, PCI functions to publish, profiles by the node's labels; what it says is not to be a flag as well")
 	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8; default the kubelet's reservedSystemCPUs, else the first core")
 	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "memory of each zone that no claim gets, a `quantity` such as 256Mi; default 0")
 	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "the kubelet's configuration `file`, read for reservedSystemCPUs")

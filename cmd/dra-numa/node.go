@@ -50,6 +50,7 @@ func readNode(o options) (n node, err error) {
 		Reserved:            reserved,
 		ReservedMemoryBytes: o.reservedMemoryBytes,
 		HookPath:            o.hookPath(),
+		Attached:            o.attached,
 	}
 	return n, nil
 }

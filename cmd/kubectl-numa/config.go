@@ -5,9 +5,11 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -19,7 +21,7 @@ type nodeConfig struct {
 
 // addTo gives a command the flags for what the node's operator decides.
 func (c *nodeConfig) addTo(command *cobra.Command) {
-	command.Flags().StringVar(&c.file, "config", "", "`file` with the NodeConfig of the node (default: the first core is reserved, and no memory)")
+	command.Flags().StringVar(&c.file, "config", "", "`file` with the NodeConfig of the node (default: the first core is reserved, no memory, and no PCI function is published)")
 	command.Flags().StringToStringVar(&c.labels, "node-labels", nil, "`key=value` pairs, the labels of the Node, which choose among the profiles of --config")
 	_ = command.MarkFlagFilename("config", "yaml", "yml", "json") // for a shell's completion; the flag is there
 }
@@ -39,6 +41,10 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 		}
 		settings = config.For(c.labels)
 	}
+	selection, err := attached.NewSelection(ptr.Deref(settings.Devices, deviceclasses.DeviceSelection{}))
+	if err != nil {
+		return driver.Config{}, fmt.Errorf("--config %q: %w", c.file, err)
+	}
 	reserved, err := driver.Reserved(machine, settings.ReservedCPUs, nil)
 	if err != nil && settings.ReservedCPUs != "" {
 		return driver.Config{}, fmt.Errorf("--config %q: %w", c.file, err)
@@ -46,7 +52,7 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	if err != nil {
 		return driver.Config{}, &failure{err}
 	}
-	config := driver.Config{Reserved: reserved, ReservedMemoryBytes: settings.ReservedMemoryBytes()}
+	config := driver.Config{Reserved: reserved, ReservedMemoryBytes: settings.ReservedMemoryBytes(), Attached: selection}
 	if settings.Exclusivity != deviceclasses.ExclusivityAuto {
 		config.Exclusivity = driver.Exclusivity(settings.Exclusivity)
 	}

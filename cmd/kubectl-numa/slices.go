@@ -97,10 +97,11 @@ func resourceSlices(nodeName string, devices []resourceapi.Device) (list []resou
 			TypeMeta:   metav1.TypeMeta{APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: "ResourceSlice"},
 			ObjectMeta: metav1.ObjectMeta{GenerateName: fmt.Sprintf("%0*x-%s-%s-", digits, i, driver.Name, nodeName)},
 			Spec: resourceapi.ResourceSliceSpec{
-				Driver:   driver.Name,
-				NodeName: &nodeName,
-				Pool:     resourceapi.ResourcePool{Name: nodeName, Generation: 1, ResourceSliceCount: int64(len(pool.Slices))},
-				Devices:  pool.Slices[i].Devices,
+				Driver:         driver.Name,
+				NodeName:       &nodeName,
+				Pool:           resourceapi.ResourcePool{Name: nodeName, Generation: 1, ResourceSliceCount: int64(len(pool.Slices))},
+				Devices:        pool.Slices[i].Devices,
+				SharedCounters: pool.Slices[i].SharedCounters,
 			},
 		})
 	}

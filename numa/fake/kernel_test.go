@@ -154,7 +154,7 @@ func withoutAmounts(m numa.Machine, declared Machine) numa.Machine {
 		return !slices.ContainsFunc(declared.PCI, func(d Function) bool { return d.Address == f.Address || d.Port.Address == f.Address })
 	})
 	for i := range m.PCI {
-		m.PCI[i].Net = nil // its name depends on who was first
+		m.PCI[i].Net, m.PCI[i].LinkMbps = nil, nil // its name depends on who was first, its speed on the cable
 	}
 	return m
 }

@@ -25,6 +25,14 @@ type Function struct {
 	MaxWidth             int
 	Children             []string // <class>/<name>, such as net/eth0, nvme/nvme0, drm/card0, vfio-dev/vfio0
 
+	// What the driver tells, each where it is known which file it would be in.
+	Model       string // of a GPU of NVIDIA or AMD, of an NVMe drive
+	UUID        string // of a GPU of NVIDIA or AMD
+	MemoryBytes uint64 // of a GPU of AMD or Intel
+	GFXTarget   int    // of a GPU of AMD: 90402 for gfx942
+	Namespaces  int    // of an NVMe drive
+	LinkMbps    int    // of each network interface; 0: its cable is not plugged in
+
 	VFs, TotalVFs int // virtual functions that there are, and that there can be
 	VFDevice      uint16
 	VFDriver      string
@@ -39,6 +47,24 @@ func NVIDIA(address string, zone, number int) Function {
 	return Function{
 		Address: address, Zone: zone, Class: 0x030200, Driver: "nvidia", Vendor: 0x10de, Device: 0x2330, SubVendor: 0x10de, SubDevice: 0x16c1,
 		SpeedGTps: 32, Width: 16, Children: []string{fmt.Sprintf("drm/card%d", number), fmt.Sprintf("drm/renderD%d", 128+number)},
+		Model: "NVIDIA H100 80GB HBM3", UUID: fmt.Sprintf("GPU-00000000-0000-4000-8000-%012x", number),
+	}
+}
+
+// MI300X is a GPU of AMD, by number among the machine's.
+func MI300X(address string, zone, number int) Function {
+	return Function{
+		Address: address, Zone: zone, Class: 0x120000, Driver: "amdgpu", Vendor: 0x1002, Device: 0x74a1, SubVendor: 0x1002, SubDevice: 0x74a1,
+		SpeedGTps: 32, Width: 16, Children: []string{fmt.Sprintf("drm/card%d", number), fmt.Sprintf("drm/renderD%d", 128+number)},
+		Model: "AMD Instinct MI300X OAM", UUID: fmt.Sprintf("d29a3a6f4c1b7e%02x", number), MemoryBytes: 192 * gib, GFXTarget: 90402,
+	}
+}
+
+// ASPEED is the console of a server's management controller, behind a bridge that has no PCIe link.
+func ASPEED(address string, zone int) Function {
+	return Function{
+		Address: address, Zone: zone, Class: 0x030000, Driver: "ast", Vendor: 0x1a03, Device: 0x2000, SubVendor: 0x1a03, SubDevice: 0x2000,
+		Children: []string{"drm/card99"},
 	}
 }
 
@@ -47,7 +73,7 @@ func ConnectX(address string, zone int, netdev string, number, vfs int) Function
 	return Function{
 		Address: address, Zone: zone, Class: 0x020000, Driver: "mlx5_core", Vendor: 0x15b3, Device: 0x101d, SubVendor: 0x15b3, SubDevice: 0x0043,
 		SpeedGTps: 16, Width: 16, Children: []string{"net/" + netdev, fmt.Sprintf("infiniband/mlx5_%d", number)},
-		VFs: vfs, TotalVFs: max(vfs, 8), VFDevice: 0x101e, VFDriver: "vfio-pci",
+		VFs: vfs, TotalVFs: max(vfs, 8), VFDevice: 0x101e, VFDriver: "vfio-pci", LinkMbps: 100_000,
 	}
 }
 
@@ -56,6 +82,7 @@ func NVMe(address string, zone, number int) Function {
 	return Function{
 		Address: address, Zone: zone, Class: 0x010802, Driver: "nvme", Vendor: 0x144d, Device: 0xa80a, SubVendor: 0x144d, SubDevice: 0xa801,
 		SpeedGTps: 8, MaxSpeedGTps: 16, Width: 4, Children: []string{fmt.Sprintf("nvme/nvme%d", number)},
+		Model: "SAMSUNG MZVL21T0HCLR-00B00", Namespaces: 1,
 	}
 }
 
@@ -187,6 +214,7 @@ func (f *function) virtual(declared []Function) ([]function, error) {
 		vf.Address = printAddress(f.bus, first+n)
 		vf.path = strings.TrimSuffix(f.path, f.Address) + vf.Address
 		vf.Device, vf.Driver, vf.Children, vf.TotalVFs, vf.VFs = f.VFDevice, f.VFDriver, nil, 0, 0
+		vf.Model, vf.UUID, vf.MemoryBytes, vf.GFXTarget, vf.Namespaces, vf.LinkMbps = "", "", 0, 0, 0, 0
 		f.vfs = append(f.vfs, vf.Address)
 		list = append(list, vf)
 	}

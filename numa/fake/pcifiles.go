@@ -8,12 +8,14 @@ import (
 
 // addPCI adds sys/devices/pci<domain>:<bus> and sys/bus/pci; Documentation/ABI/testing/sysfs-bus-pci.
 func (t tree) addPCI(l layout, functions []function) {
+	t.addKFD(l, functions)
 	vfio := 0
 	for _, f := range functions {
 		t.addFunction(f)
 		t.addLocality(l, f)
 		t.addLink(f)
 		t.addSRIOV(f)
+		t.addDriver(f)
 		t.link("sys/bus/pci/devices/"+f.Address, f.path)
 		t.link(f.path+"/subsystem", "sys/bus/pci")
 		if f.Driver != "" {

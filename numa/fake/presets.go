@@ -23,6 +23,8 @@ func Presets() []Preset {
 		{"xeon-max-cache", xeonMaxCache()},
 		{"epyc-2s-nps1", epyc2S(1, 32)},
 		{"epyc-2s-nps4", epyc2S(4, 64)},
+		{"epyc-mi300x", epycMI300X()},
+		{"dgx-h100", dgxH100()},
 		{"grace-hopper", graceHopper()},
 		{"hybrid-laptop", hybridLaptop()},
 		{"hybrid-laptop-lowpower", hybridLaptopLowPower()},
@@ -111,6 +113,50 @@ func epyc2S(zonesPerSocket, coresPerSocket int) Machine {
 			RMIDs: 256, Features: []string{"llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"},
 		},
 	}
+}
+
+// dgxH100 has eight GPUs, each with a network card under the same host bridge, as a PCIe switch would bring them
+// together, and two cards with virtual functions besides. A console and the drives of the system are on socket 0.
+func dgxH100() Machine {
+	m := Machine{
+		Sockets: 2, CoresPerSocket: 56, Threads: 2, MaxMHz: 3800, BaseMHz: 2000, MemoryBytes: 1024 * gib,
+		Hugepages: []Hugepages{{gib, 32, 32}},
+		PCI:       []Function{ASPEED("0000:02:00.0", 0), NVMe("0000:04:00.0", 0, 0), NVMe("0000:06:00.0", 0, 1)},
+		IOMMU:     true, Resctrl: intelResctrl(),
+	}
+	for i, root := range []int{0x15, 0x2a, 0x3a, 0x58, 0x97, 0xab, 0xbd, 0xd7} {
+		zone := i / 4
+		gpu := NVIDIA(fmt.Sprintf("0000:%02x:00.0", root+1), zone, i)
+		card := ConnectX(fmt.Sprintf("0000:%02x:00.0", root+3), zone, fmt.Sprintf("ibp%ds0", root+3), i, 0)
+		card.Class, card.Device, card.SpeedGTps, card.LinkMbps, card.TotalVFs = 0x020700, 0x1021, 32, 400_000, 16
+		drive := NVMe(fmt.Sprintf("0000:%02x:00.0", root+5), zone, i+2)
+		for slot, f := range []Function{gpu, card, drive} {
+			f.Port = &Function{
+				Address: fmt.Sprintf("0000:%02x:%02x.0", root, 2*slot+1), Zone: zone, Class: 0x060400, Driver: "pcieport",
+				Vendor: 0x8086, Device: 0x352a, SpeedGTps: f.SpeedGTps, Width: f.Width, MaxSpeedGTps: 32, MaxWidth: 16,
+			}
+			m.PCI = append(m.PCI, f)
+		}
+	}
+	m.PCI = append(m.PCI, ConnectX("0000:0c:00.0", 0, "enp12s0np0", 8, 8), ConnectX("0000:e2:00.0", 1, "enp226s0np0", 9, 8))
+	return m
+}
+
+// epycMI300X has eight GPUs of AMD, a card with virtual functions on each socket, and a drive of which the firmware
+// tells no zone.
+func epycMI300X() Machine {
+	m := Machine{
+		Make: AMD, Sockets: 2, L3sPerSocket: 12, CoresPerSocket: 96, Threads: 2, MemoryBytes: 1152 * gib, MaxMHz: 3700,
+		PCI: []Function{
+			ConnectX("0000:09:00.0", 0, "enp9s0np0", 0, 8), ConnectX("0000:89:00.0", 1, "enp137s0np0", 1, 8),
+			NVMe("0000:41:00.0", 0, 0), NVMe("0000:c1:00.0", NoZone, 1),
+		},
+		IOMMU: true,
+	}
+	for i, bus := range []int{0x05, 0x15, 0x65, 0x75, 0x85, 0x95, 0xe5, 0xf5} {
+		m.PCI = append(m.PCI, MI300X(fmt.Sprintf("0000:%02x:00.0", bus), i/4, i))
+	}
+	return m
 }
 
 // graceHopper has one zone of CPUs, the GPU's memory as a zone, and seven more initiators for slices of the GPU.

@@ -43,6 +43,8 @@ var shapes = map[string]string{
 	"xeon-max-cache":         "cpus 0-127; zones 0-7 cpu; 2 sockets, 2 dies, 64 cores of 2; 64 L2s, 2 L3s; 1024 GiB",
 	"epyc-2s-nps1":           "cpus 0-127; zones 0-1 cpu; 2 sockets, 2 dies, 64 cores of 2; 64 L2s, 16 L3s; 1024 GiB",
 	"epyc-2s-nps4":           "cpus 0-255; zones 0-7 cpu; 2 sockets, 2 dies, 128 cores of 2; 128 L2s, 16 L3s; 1024 GiB",
+	"epyc-mi300x":            "cpus 0-383; zones 0-1 cpu; 2 sockets, 2 dies, 192 cores of 2; 192 L2s, 24 L3s; 2304 GiB",
+	"dgx-h100":               "cpus 0-223; zones 0-1 cpu; 2 sockets, 2 dies, 112 cores of 2; 112 L2s, 2 L3s; 2048 GiB",
 	"grace-hopper":           "cpus 0-71; zones 0 cpu, 1 gpu, 2-8 initiator; 1 sockets, 0 dies, 72 cores of 1; 72 L2s, 1 L3s; 576 GiB",
 	"hybrid-laptop":          "cpus 0-19; zones 0 cpu; 1 sockets, 1 dies, 14 cores of 2; 8 L2s, 1 L3s; 32 GiB",
 	"hybrid-laptop-lowpower": "cpus 0-15; zones 0 cpu; 1 sockets, 1 dies, 16 cores of 1; 9 L2s, 1 L3s; 32 GiB",
@@ -160,26 +162,31 @@ func checkFunctions(t *testing.T, m numa.Machine, declared Machine) {
 		f := got[want.Address]
 		buses[want.Address[:7]] = true
 		count += 1 + want.VFs
-		root := "pci" + want.Address[:5] + fmt.Sprintf("%02x", busOf(t, want.Address)-1)
-		if f.Root != root || *f.Class != want.Class || *f.Vendor != want.Vendor || *f.Device != want.Device || f.Driver != want.Driver {
+		port := want.Address[:5] + fmt.Sprintf("%02x:01.0", busOf(t, want.Address)-1)
+		if want.Port != nil {
+			port = want.Port.Address
+		}
+		root := "pci" + port[:7]
+		if f.Root != root || f.Parent != port || *f.Class != want.Class || *f.Vendor != want.Vendor || *f.Device != want.Device || f.Driver != want.Driver {
 			t.Errorf("read %+v\nwant %+v below %s", f, want, root)
 		}
 		wantZone := want.Zone
 		if len(m.Zones) == 1 {
 			wantZone = 0
 		}
-		if f.Zone == nil || *f.Zone != wantZone {
+		if (f.Zone == nil) != (wantZone == NoZone) || f.Zone != nil && *f.Zone != wantZone {
 			t.Errorf("%s is on zone %v, want %d", f.Address, f.Zone, wantZone)
 		}
 		if names := slices.Concat(f.Net, f.Infiniband, f.NVMe, f.DRM, f.VFIO); len(names) != len(want.Children) {
 			t.Errorf("%s has %q, want %q", f.Address, names, want.Children)
 		}
-		if f.Link == nil || *f.Link.SpeedGTps != want.SpeedGTps || *f.Link.Width != want.Width {
+		if want.SpeedGTps != 0 && (f.Link == nil || *f.Link.SpeedGTps != want.SpeedGTps || *f.Link.Width != want.Width) {
 			t.Errorf("%s has link %+v, want %v GT/s ×%d", f.Address, f.Link, want.SpeedGTps, want.Width)
 		}
 		if (f.TotalVFs == nil) != (want.TotalVFs == 0) || len(f.VirtFns) != want.VFs || (f.IOMMU != nil) != declared.IOMMU {
 			t.Errorf("%s has total %v, virtual functions %v, IOMMU group %v; want %+v", f.Address, f.TotalVFs, f.VirtFns, f.IOMMU, want)
 		}
+		checkTold(t, f, want)
 		for _, address := range f.VirtFns {
 			vf := got[address]
 			if vf.PhysFn != f.Address || *vf.Device != want.VFDevice || vf.Driver != want.VFDriver || vf.Zone == nil || *vf.Zone != wantZone ||
@@ -190,6 +197,17 @@ func checkFunctions(t *testing.T, m numa.Machine, declared Machine) {
 	}
 	if len(m.PCI) != count+len(buses) {
 		t.Errorf("%d PCI functions, want %d and %d ports", len(m.PCI), count, len(buses))
+	}
+}
+
+// checkTold compares what the driver tells of a function.
+func checkTold(t *testing.T, f numa.PCIFunction, want Function) {
+	t.Helper()
+	architecture := map[int]string{90402: "gfx942"}[want.GFXTarget]
+	if f.Model != want.Model || f.UUID != want.UUID || f.Architecture != architecture || len(f.Namespaces) != want.Namespaces ||
+		(f.MemoryBytes == nil) != (want.MemoryBytes == 0) || f.MemoryBytes != nil && *f.MemoryBytes != want.MemoryBytes ||
+		(f.LinkMbps == nil) != (want.LinkMbps == 0) || f.LinkMbps != nil && *f.LinkMbps != want.LinkMbps {
+		t.Errorf("of %s its driver tells %+v, want %+v", f.Address, f, want)
 	}
 }
 

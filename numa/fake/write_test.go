@@ -111,7 +111,8 @@ func TestZonesAreListedByWhatTheyHave(t *testing.T) {
 func TestEveryLineEndsInANewline(t *testing.T) {
 	for _, p := range Presets() {
 		for name, text := range p.Machine.Files() {
-			if !strings.HasSuffix(text, "\n") || strings.Contains(text, " \n") {
+			isPadded := strings.HasSuffix(name, "/model") // with spaces, as the drive has it
+			if !strings.HasSuffix(text, "\n") || strings.Contains(text, " \n") && !isPadded {
 				t.Errorf("%s: %s has %q", p.Name, name, text)
 			}
 		}

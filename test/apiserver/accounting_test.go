@@ -50,7 +50,7 @@ func openOffice(t *testing.T, admin kubernetes.Interface, node string, features 
 func (o office) publish(counted bool) {
 	o.t.Helper()
 	config := driver.Config{NodeName: o.node, Exclusivity: driver.ExclusivityKernel, NodeAllocatable: counted}
-	publishDevices(o.t.Context(), o.t, o.admin, o.node, driver.Devices(rigMachine(), config, nil))
+	publishSlices(o.t.Context(), o.t, o.admin, o.node, driver.Resources(o.node, driver.Devices(rigMachine(), config, nil)).Pools[o.node].Slices)
 }
 
 // run creates a pod that requests CPUs and has a claim of others, and returns why

@@ -16,10 +16,14 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
 )
 
@@ -38,33 +42,39 @@ func clientFor(t *testing.T, variable string) kubernetes.Interface {
 	return cluster.Kubernetes
 }
 
-// publish creates the slices of a machine as those of the named node and
-// returns what was sent, and what the server kept.
-func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node string, machine numa.Machine) (sent, kept []resourceapi.Device) {
+// publish creates the slices of a machine, with all PCI functions that there
+// are, as those of the named node and returns what was sent, and what the server
+// kept.
+func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node string, machine numa.Machine) (sent, kept []resourceslice.Slice) {
 	t.Helper()
+	everything, err := attached.NewSelection(deviceclasses.DeviceSelection{Include: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := driver.Config{
 		NodeName:            node,
 		Reserved:            firstCore(machine),
 		ReservedMemoryBytes: 64 << 20,
 		Exclusivity:         driver.ExclusivityKernel,
+		Attached:            everything,
 	}
-	sent = driver.Devices(machine, config, nil)
-	return sent, publishDevices(ctx, t, api, node, sent)
+	sent = driver.Resources(node, driver.Devices(machine, config, nil)).Pools[node].Slices
+	return sent, publishSlices(ctx, t, api, node, sent)
 }
 
-// publishDevices creates the slices of a node until the test ends, and returns what
+// publishSlices creates the slices of a node until the test ends, and returns what
 // the server kept.
-func publishDevices(ctx context.Context, t *testing.T, api kubernetes.Interface, node string, sent []resourceapi.Device) (kept []resourceapi.Device) {
+func publishSlices(ctx context.Context, t *testing.T, api kubernetes.Interface, node string, sent []resourceslice.Slice) (kept []resourceslice.Slice) {
 	t.Helper()
-	pool := driver.Resources(node, sent).Pools[node]
-	for i, part := range pool.Slices {
+	for i, part := range sent {
 		created, err := api.ResourceV1().ResourceSlices().Create(ctx, &resourceapi.ResourceSlice{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: node + "-"},
 			Spec: resourceapi.ResourceSliceSpec{
-				Driver:   driver.Name,
-				NodeName: &node,
-				Pool:     resourceapi.ResourcePool{Name: node, ResourceSliceCount: int64(len(pool.Slices))},
-				Devices:  part.Devices,
+				Driver:         driver.Name,
+				NodeName:       &node,
+				Pool:           resourceapi.ResourcePool{Name: node, ResourceSliceCount: int64(len(sent))},
+				Devices:        part.Devices,
+				SharedCounters: part.SharedCounters,
 			},
 		}, metav1.CreateOptions{})
 		if err != nil {
@@ -81,7 +91,7 @@ func publishDevices(ctx context.Context, t *testing.T, api kubernetes.Interface,
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept = append(kept, read.Spec.Devices...)
+		kept = append(kept, resourceslice.Slice{Devices: read.Spec.Devices, SharedCounters: read.Spec.SharedCounters})
 	}
 	return kept
 }
@@ -102,18 +112,28 @@ func TestServerKeepsEveryFieldOfOurSlices(t *testing.T) {
 	api := clientFor(t, "APISERVER_KUBECONFIG")
 	machines := recorded(t)
 	machines["rig-default"] = rigMachine()
-	devices := 0
+	for _, preset := range fake.Presets() {
+		machine, err := numa.Read(preset.Machine.FS())
+		if err != nil {
+			t.Fatal(err)
+		}
+		machines[preset.Name] = machine
+	}
+	devices, counters := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
 		t.Run(name, func(t *testing.T) {
 			sent, kept := publish(t.Context(), t, api, nodeName(name), machines[name])
 			if diff := cmp.Diff(sent, kept); diff != "" {
-				t.Errorf("devices (-sent +kept):\n%s", diff)
+				t.Errorf("devices and counters (-sent +kept):\n%s", diff)
 			}
-			devices += len(kept)
+			for _, slice := range kept {
+				devices, counters = devices+len(slice.Devices), counters+len(slice.SharedCounters)
+			}
 		})
 	}
-	if devices < len(machines) {
-		t.Errorf("%d machines gave %d devices: most have no zone", len(machines), devices)
+	t.Logf("%d machines, %d devices, %d counter sets", len(machines), devices, counters)
+	if devices < 10*len(machines) || counters == 0 {
+		t.Errorf("%d machines gave %d devices and %d counter sets: most have no zone, or no PCI function", len(machines), devices, counters)
 	}
 }
 
@@ -123,7 +143,7 @@ func TestRigMachineIsPublishedWhole(t *testing.T) {
 	api := clientFor(t, "APISERVER_KUBECONFIG")
 	_, kept := publish(t.Context(), t, api, "rig-whole", rigMachine())
 	var got []string
-	for _, device := range kept {
+	for _, device := range kept[0].Devices {
 		cpus := device.Capacity["cpu"].Value
 		got = append(got, device.Name+": "+cpus.String())
 	}

@@ -1,0 +1,334 @@
+package attached
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of docs/devices.md")
+
+// generated is a machine that exists nowhere.
+func generated(t testing.TB, name string) numa.Machine {
+	t.Helper()
+	for _, preset := range fake.Presets() {
+		if preset.Name != name {
+			continue
+		}
+		machine, err := numa.Read(preset.Machine.FS())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return machine
+	}
+	t.Fatalf("no generated machine %s", name)
+	return numa.Machine{}
+}
+
+// everywhere runs a test on every generated machine, and on every recorded one
+// where there are some.
+func everywhere(t *testing.T, test func(*testing.T, numa.Machine)) {
+	t.Helper()
+	for _, preset := range fake.Presets() {
+		t.Run(preset.Name, func(t *testing.T) { test(t, generated(t, preset.Name)) })
+	}
+	t.Run("recorded", func(t *testing.T) {
+		for _, recorded := range machines.All(t) {
+			t.Run(recorded.Name, func(t *testing.T) {
+				test(t, readRecorded(t, recorded))
+			})
+		}
+	})
+}
+
+// recordedMachines are those read so far: unpacking one takes longer than all
+// tests of it.
+var recordedMachines = map[string]numa.Machine{}
+
+func readRecorded(t *testing.T, recorded machines.Recorded) numa.Machine {
+	t.Helper()
+	machine, ok := recordedMachines[recorded.Name]
+	if !ok {
+		var err error
+		if machine, err = numa.Read(os.DirFS(recorded.Unpack(t))); err != nil {
+			t.Fatal(err)
+		}
+		recordedMachines[recorded.Name] = machine
+	}
+	return machine
+}
+
+func selected(t testing.TB, config deviceclasses.DeviceSelection) Selection {
+	t.Helper()
+	selection, err := NewSelection(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selection
+}
+
+func everything(t testing.TB) Selection {
+	t.Helper()
+	return selected(t, deviceclasses.DeviceSelection{Include: []string{"true"}})
+}
+
+func names(devices []resourceapi.Device) (names []string) {
+	for _, d := range devices {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// The limits are those of ResourceSlices, Kubernetes 1.37.
+func TestDevicesAreWhatTheAPITakes(t *testing.T) {
+	everywhere(t, func(t *testing.T, machine numa.Machine) {
+		known := map[string]bool{}
+		for _, d := range Devices(machine, everything(t)) {
+			if problems := validation.IsDNS1123Label(d.Name); len(problems) > 0 || known[d.Name] {
+				t.Errorf("name %s: %v, there already: %t", d.Name, problems, known[d.Name])
+			}
+			known[d.Name] = true
+			if len(d.Attributes)+len(d.Capacity) > resourceapi.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
+				t.Errorf("%s has %d attributes", d.Name, len(d.Attributes))
+			}
+			for name, value := range d.Attributes {
+				domain, id, _ := strings.Cut(string(name), "/")
+				if len(validation.IsCIdentifier(id)) > 0 || len(id) > resourceapi.DeviceMaxIDLength || len(validation.IsDNS1123Subdomain(domain)) > 0 {
+					t.Errorf("%s: attribute %s", d.Name, name)
+				}
+				if value.StringValue != nil && (len(*value.StringValue) > maxStringBytes || *value.StringValue == "") {
+					t.Errorf("%s: attribute %s is %q", d.Name, name, *value.StringValue)
+				}
+			}
+		}
+	})
+}
+
+func TestEveryAttributeIsOnItsKindOrAbsentByDesign(t *testing.T) {
+	table := map[resourceapi.QualifiedName]Attribute{}
+	for _, attribute := range Attributes() {
+		if _, twice := table[attribute.Name]; twice || attribute.Means == "" || len(attribute.Kinds) == 0 {
+			t.Errorf("attribute %+v, there already: %t", attribute, twice)
+		}
+		table[attribute.Name] = attribute
+	}
+	everywhere(t, func(t *testing.T, machine numa.Machine) {
+		for _, d := range Devices(machine, everything(t)) {
+			kind := Kind(stringOf(d, AttributeKind))
+			for name := range d.Attributes {
+				if !slices.Contains(table[name].Kinds, kind) {
+					t.Errorf("%s has attribute %s, which kind %s has not", d.Name, name, kind)
+				}
+			}
+			for _, attribute := range table {
+				_, has := d.Attributes[attribute.Name]
+				if !has && attribute.Absent == "" && slices.Contains(attribute.Kinds, kind) {
+					t.Errorf("%s lacks attribute %s", d.Name, attribute.Name)
+				}
+			}
+		}
+	})
+	for _, kind := range kinds() {
+		sample := sample(kind).attributes()
+		for _, attribute := range table {
+			if _, has := sample[attribute.Name]; has != slices.Contains(attribute.Kinds, kind) {
+				t.Errorf("the sample of kind %s has attribute %s: %t", kind, attribute.Name, has)
+			}
+		}
+	}
+}
+
+// Kubernetes takes -1 as a NUMA node that many devices share.
+func TestUnknownLocalityIsAbsent(t *testing.T) {
+	machine := generated(t, "epyc-mi300x")
+	for _, d := range Devices(machine, everything(t)) {
+		for _, name := range []resourceapi.QualifiedName{attributeNUMANode, attributeNUMANodeNet, attributeNUMANodeAMD, Domain + "/socket"} {
+			node, has := d.Attributes[name]
+			if has != (d.Name != "nvme-0000-c1-00-0") || has && *node.IntValue < 0 {
+				t.Errorf("%s has %s: %t", d.Name, name, has)
+			}
+		}
+	}
+}
+
+func TestKindsGoByClass(t *testing.T) {
+	for name, row := range map[string]struct {
+		class  uint32
+		vendor uint16
+		want   string
+	}{
+		"3D controller":              {0x030200, 0x10de, "gpu-0000-01-00-0"},
+		"accelerator":                {0x120000, 0x1da3, "gpu-0000-01-00-0"},
+		"VGA of NVIDIA":              {0x030000, 0x10de, "gpu-0000-01-00-0"},
+		"VGA of a management board":  {0x030000, 0x1a03, "pci-0000-01-00-0"},
+		"VGA of a virtual machine":   {0x030000, 0x1234, "pci-0000-01-00-0"},
+		"display that is not VGA":    {0x038000, 0x1a03, "gpu-0000-01-00-0"},
+		"Ethernet":                   {0x020000, 0x8086, "nic-0000-01-00-0"},
+		"InfiniBand, the old class":  {0x0c0600, 0x1077, "nic-0000-01-00-0"},
+		"NVMe":                       {0x010802, 0x144d, "nvme-0000-01-00-0"},
+		"SATA":                       {0x010601, 0x8086, "pci-0000-01-00-0"},
+		"bridge":                     {0x060400, 0x8086, ""},
+		"NVSwitch, which is another": {0x068000, 0x10de, ""},
+	} {
+		function := numa.PCIFunction{Address: "0000:01:00.0", Class: &row.class, Vendor: &row.vendor, Device: new(uint16)}
+		function.Kind = classKind(t, row.class)
+		got := Devices(numa.Machine{PCI: []numa.PCIFunction{function}}, everything(t))
+		if list := strings.Join(names(got), " "); list != row.want {
+			t.Errorf("%s is %q, want %q", name, list, row.want)
+		}
+	}
+	if got := Devices(numa.Machine{PCI: []numa.PCIFunction{{Address: "0000:01:00.0", Kind: numa.NICFunction}}}, everything(t)); len(got) > 0 {
+		t.Errorf("a function that does not say what it is is %v", names(got))
+	}
+}
+
+// classKind has the reader say it.
+func classKind(t *testing.T, class uint32) numa.FunctionKind {
+	t.Helper()
+	machine := fake.Machine{PCI: []fake.Function{{Address: "0000:01:00.0", Class: class, Zone: fake.NoZone}}}
+	read, err := numa.Read(machine.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read.PCI[len(read.PCI)-1].Kind
+}
+
+func TestNamesOfFarDomainsAreLabels(t *testing.T) {
+	for address, want := range map[string]string{
+		"0000:17:00.0": "gpu-0000-17-00-0", "10000:e1:1f.7": "gpu-10000-e1-1f-7", "ffffffff:ff:1f.7": "gpu-ffffffff-ff-1f-7",
+	} {
+		if got := name(GPU, address); got != want || len(validation.IsDNS1123Label(got)) > 0 {
+			t.Errorf("name of %s is %s, want %s", address, got, want)
+		}
+	}
+}
+
+func TestLinkIsThatOfTheWeakerEnd(t *testing.T) {
+	slow := &numa.Link{SpeedGTps: new(2.5), Width: new(8), MaxSpeedGTps: new(32.0), MaxWidth: new(16)}
+	machine := numa.Machine{PCI: []numa.PCIFunction{
+		{Address: "0000:00:01.0", Link: &numa.Link{MaxSpeedGTps: new(16.0), MaxWidth: new(32)}},
+		{Address: "0000:01:00.0", Parent: "0000:00:01.0", Link: slow},
+		{Address: "0000:01:00.1", Parent: "0000:00:01.0", PhysFn: "0000:01:00.0", Link: &numa.Link{}},
+		{Address: "0000:02:00.0", Link: slow},
+		{Address: "0000:03:00.0", Parent: "0000:00:01.0"},
+		{Address: "0000:04:00.0", Link: &numa.Link{SpeedGTps: new(8.0)}},
+	}}
+	want := []string{"", "16000 16", "16000 16", "32000 16", "<nil> <nil>", "<nil> <nil>"}
+	for i := 1; i < len(machine.PCI); i++ {
+		speed, width := link(machine, &machine.PCI[i])
+		if got := fmt.Sprint(number(speed), number(width)); got != want[i] {
+			t.Errorf("link of %s is %s, want %s", machine.PCI[i].Address, got, want[i])
+		}
+	}
+}
+
+func TestStringsAreCutBetweenLetters(t *testing.T) {
+	long := strings.Repeat("x", maxStringBytes-1)
+	for value, want := range map[string]string{
+		"short": "short", long + "ab": long + "a", long + "é": long, long + "é!": long, "bad \xff": "bad ?", long + "é"[:1]: long + "?",
+	} {
+		if got := cut(value); got != want {
+			t.Errorf("cut(%q) = %q, want %q", value, got, want)
+		}
+	}
+}
+
+// A claim that does not care gets what costs others least.
+func TestOrderIsPackingPolicy(t *testing.T) {
+	machine := generated(t, "epyc-mi300x")
+	got := names(Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"nvme", "vf", "nic"}})))
+	want := []string{}
+	for _, bus := range []string{"09", "89"} { // virtual functions, by card
+		for vf := 1; vf <= 8; vf++ {
+			want = append(want, fmt.Sprintf("nic-0000-%s-%02x-%x", bus, vf>>3, vf&7))
+		}
+	}
+	want = append(want, "nic-0000-09-00-0", "nic-0000-89-00-0", "nvme-0000-c1-00-0", "nvme-0000-41-00-0") // the last but one is nowhere
+	if !slices.Equal(got, want) {
+		t.Errorf("order is %v\nwant %v", got, want)
+	}
+}
+
+func TestProductsHaveNames(t *testing.T) {
+	wants := map[string]string{
+		"gpu-0000-16-00-0": "NVIDIA Corporation, GH100 [H100 SXM5 80GB]",
+		"nic-0000-18-00-0": "Mellanox Technologies, MT2910 Family [ConnectX-7]",
+		"pci-0000-02-00-0": "ASPEED Technology, Inc., ASPEED Graphics Family",
+	}
+	for _, d := range Devices(generated(t, "dgx-h100"), everything(t)) {
+		if want, ok := wants[d.Name]; ok {
+			if got := stringOf(d, Domain+"/vendor") + ", " + stringOf(d, Domain+"/product"); got != want {
+				t.Errorf("%s is %s, want %s", d.Name, got, want)
+			}
+			delete(wants, d.Name)
+		}
+	}
+	if len(wants) > 0 {
+		t.Errorf("no devices %v", slices.Sorted(maps.Keys(wants)))
+	}
+	nobody := numa.PCIFunction{Address: "0000:01:00.0", Class: new(uint32), Vendor: new(uint16(0xfff0)), Device: new(uint16(0x12))}
+	f, _ := newFunction(numa.Machine{}, &nobody)
+	if f.vendorName != "fff0" || f.product != "0012" {
+		t.Errorf("what nobody knows is %q, %q", f.vendorName, f.product)
+	}
+}
+
+func TestTheDocumentHasAllAttributes(t *testing.T) {
+	const path = "../../docs/devices.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, found := strings.Cut(string(text), tableHead)
+	want := head + tableHead + table()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !found || string(text) != want {
+		t.Errorf("the table of %s is not that of the code; -update rewrites it:\n%s", path, table())
+	}
+	if most := most(); !strings.Contains(head, fmt.Sprintf("a GPU has at most %d.", most)) {
+		t.Errorf("%s does not say that a GPU has at most %d attributes", path, most)
+	}
+}
+
+const tableHead = "| attribute | of | is | absent if |\n|---|---|---|---|\n"
+
+// table has a line for each attribute.
+func table() string {
+	var out strings.Builder
+	for _, attribute := range Attributes() {
+		of := "all"
+		if len(attribute.Kinds) < len(kinds()) {
+			var some []string
+			for _, kind := range attribute.Kinds {
+				some = append(some, string(kind))
+			}
+			of = strings.Join(some, ", ")
+		}
+		absent := attribute.Absent
+		if absent == "" {
+			absent = "never"
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", attribute.Name, of, attribute.Means, absent)
+	}
+	return out.String()
+}
+
+// most is how many attributes a GPU can have.
+func most() int { return len(sample(GPU).attributes()) }

@@ -1,0 +1,87 @@
+package attached
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+// expression is a CEL expression as in a claim, over the attributes that are
+// published.
+type expression struct{ compiled cel.CompilationResult }
+
+// compile refuses what no device could ever match by what it has: unknown
+// attributes, and types that do not go together. The error is one line.
+func compile(text string) (expression, error) {
+	if len(text) > resourceapi.CELSelectorExpressionMaxLength {
+		return expression{}, fmt.Errorf("it has %d bytes, allowed are %d", len(text), resourceapi.CELSelectorExpressionMaxLength)
+	}
+	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
+	ast, issues := compiler.CompileCELExpression("true", cel.Options{}).Environment.Compile(text)
+	if issues.Err() != nil {
+		return expression{}, explain(issues)
+	}
+	if err := checkNames(ast); err != nil {
+		return expression{}, err
+	}
+	e := expression{compiler.CompileCELExpression(text, cel.Options{})}
+	if e.compiled.Error != nil {
+		return expression{}, fmt.Errorf("%s", e.compiled.Error.Detail)
+	}
+	return e, e.tryOut()
+}
+
+// explain says where the first mistake is.
+func explain(issues *celgo.Issues) error {
+	for _, issue := range issues.Errors() {
+		return at(issue.Location, "%s", strings.Join(strings.Fields(issue.Message), " "))
+	}
+	return issues.Err()
+}
+
+// at is an error at a place of an expression. The first column is 1.
+func at(place common.Location, format string, args ...any) error {
+	return fmt.Errorf("line %d, column %d: %s", place.Line(), place.Column()+1, fmt.Sprintf(format, args...))
+}
+
+// tryOut evaluates the expression for a device of each kind that has all
+// attributes there are.
+func (e expression) tryOut() error {
+	for _, kind := range kinds() {
+		device := resourceapi.Device{Attributes: sample(kind).attributes()}
+		if _, err := e.holds(device); err != nil {
+			return fmt.Errorf("for a device of kind %s: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// holds says whether the expression is true for the device.
+func (e expression) holds(d resourceapi.Device) (bool, error) {
+	matches, _, err := e.compiled.DeviceMatches(context.Background(), cel.Device{Driver: Domain, Attributes: d.Attributes})
+	if err != nil && strings.HasPrefix(err.Error(), "no such key") {
+		return false, nil
+	}
+	return matches, err
+}
+
+// sample is a function of which everything is known, with numbers that can be
+// divided by.
+func sample(kind Kind) function {
+	return function{
+		PCIFunction: &numa.PCIFunction{
+			Address: "0000:3b:00.1", Class: new(uint32(1)), Vendor: new(uint16(1)), Device: new(uint16(1)), Driver: "x", Zone: new(1),
+			Root: "pci0000:3a", PhysFn: "0000:3b:00.0", IOMMU: new(1), Net: []string{"x"}, Infiniband: []string{"x"}, NVMe: []string{"x"},
+			DRM: []string{firstRenderNodePrefix}, Model: "x", UUID: "x", Architecture: "x", MemoryBytes: new(bytesPerMiB), LinkMbps: new(1),
+			Namespaces: []string{"x"},
+		},
+		kind: kind, socket: new(1), vendorName: "x", product: "x", speedMTps: new(1), width: new(1),
+	}
+}

@@ -1,0 +1,99 @@
+package attached
+
+import (
+	"slices"
+
+	"github.com/u-root/u-root/pkg/pci"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+// function is a PCI function with what only the rest of the machine tells of it.
+type function struct {
+	*numa.PCIFunction
+	kind       Kind
+	socket     *int
+	vendorName string
+	product    string
+	speedMTps  *int // of the PCIe link, as fast as it can be
+	width      *int // of the PCIe link, in lanes
+}
+
+// newFunction leaves out bridges, which are no claim's, and functions that do
+// not say what they are.
+func newFunction(machine numa.Machine, read *numa.PCIFunction) (f function, ok bool) {
+	if read.Kind == numa.BridgeFunction || read.Class == nil || read.Vendor == nil || read.Device == nil {
+		return function{}, false
+	}
+	f = function{PCIFunction: read, kind: kindOf(read)}
+	f.vendorName, f.product = pci.Lookup(pci.IDs, *read.Vendor, *read.Device)
+	if read.Zone != nil {
+		if zone, known := machine.Zone(*read.Zone); known && len(zone.Sockets) == 1 {
+			f.socket = &zone.Sockets[0]
+		}
+	}
+	f.speedMTps, f.width = link(machine, read)
+	return f, true
+}
+
+// kindOf goes by the class, but for the consoles of management controllers and
+// virtual machines: they are display controllers compatible with VGA, as the
+// GPUs of three makers are.
+func kindOf(f *numa.PCIFunction) Kind {
+	const vga = 0x0300
+	const amd, nvidia, intel = 0x1002, 0x10de, 0x8086
+	switch f.Kind {
+	case numa.GPUFunction:
+		if *f.Class>>8 == vga && !slices.Contains([]uint16{amd, nvidia, intel}, *f.Vendor) {
+			return Other
+		}
+		return GPU
+	case numa.NICFunction:
+		return NIC
+	case numa.NVMeFunction:
+		return NVMe
+	}
+	return Other
+}
+
+// link is what the function and the bridge above it can do at best. A GPU that
+// has nothing to do trains its link down, so the present speed says little. A
+// virtual function has the link of its physical one.
+func link(machine numa.Machine, f *numa.PCIFunction) (speedMTps, width *int) {
+	if f.PhysFn != "" {
+		if physical := find(machine, f.PhysFn); physical != nil {
+			f = physical
+		}
+	}
+	if f.Link == nil {
+		return nil, nil
+	}
+	ends := []*numa.Link{f.Link}
+	if bridge := find(machine, f.Parent); bridge != nil && bridge.Link != nil {
+		ends = append(ends, bridge.Link)
+	}
+	for _, end := range ends {
+		if end.MaxSpeedGTps != nil {
+			speedMTps = lower(speedMTps, int(*end.MaxSpeedGTps*1000))
+		}
+		if end.MaxWidth != nil {
+			width = lower(width, *end.MaxWidth)
+		}
+	}
+	return speedMTps, width
+}
+
+func lower(known *int, other int) *int {
+	if known == nil {
+		return &other
+	}
+	return new(min(*known, other))
+}
+
+func find(machine numa.Machine, address string) *numa.PCIFunction {
+	i := slices.IndexFunc(machine.PCI, func(f numa.PCIFunction) bool { return f.Address == address })
+	if i < 0 {
+		return nil
+	}
+	return &machine.PCI[i]
+}

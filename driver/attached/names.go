@@ -1,0 +1,149 @@
+package attached
+
+import (
+	"slices"
+	"strings"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// checkNames looks for attributes that no device has, which an expression may
+// read as a.b, a["b"], a.?b, a[?"b"] and "b" in a, where a is
+// device.attributes["domain"] or bound to it by cel.bind. What a name is
+// computed from is not looked at.
+func checkNames(checked *celgo.Ast) error {
+	native := checked.NativeRep()
+	c := nameCheck{info: native.SourceInfo(), domains: map[string]string{}}
+	c.visit(native.Expr())
+	return c.problem
+}
+
+// nameCheck is one walk over an expression.
+type nameCheck struct {
+	info    *ast.SourceInfo
+	domains map[string]string // by name of a variable that is bound to the attributes of one
+	problem error             // the first
+}
+
+func (c *nameCheck) visit(e ast.Expr) {
+	if c.problem != nil || e == nil {
+		return
+	}
+	if from, key, ok := lookup(e); ok {
+		c.check(e, from, key)
+	}
+	switch e.Kind() {
+	case ast.SelectKind:
+		c.visit(e.AsSelect().Operand())
+	case ast.CallKind:
+		if e.AsCall().IsMemberFunction() {
+			c.visit(e.AsCall().Target())
+		}
+		for _, argument := range e.AsCall().Args() {
+			c.visit(argument)
+		}
+	case ast.ListKind:
+		for _, element := range e.AsList().Elements() {
+			c.visit(element)
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			c.visit(entry.AsMapEntry().Key())
+			c.visit(entry.AsMapEntry().Value())
+		}
+	case ast.ComprehensionKind:
+		c.visitComprehension(e.AsComprehension())
+	}
+}
+
+// visitComprehension follows cel.bind and the macros that loop.
+func (c *nameCheck) visitComprehension(loop ast.ComprehensionExpr) {
+	outer, shadows := c.domains[loop.AccuVar()]
+	delete(c.domains, loop.AccuVar())
+	if domain, ok := c.domainOf(loop.AccuInit()); ok {
+		c.domains[loop.AccuVar()] = domain
+	}
+	for _, part := range []ast.Expr{loop.IterRange(), loop.AccuInit(), loop.LoopCondition(), loop.LoopStep(), loop.Result()} {
+		c.visit(part)
+	}
+	delete(c.domains, loop.AccuVar())
+	if shadows {
+		c.domains[loop.AccuVar()] = outer
+	}
+}
+
+// check looks at one lookup of a key.
+func (c *nameCheck) check(e, from ast.Expr, key string) {
+	place := c.info.GetStartLocation(e.ID())
+	switch domain, ok := c.domainOf(from); {
+	case ok && !slices.Contains(domains(), domain):
+		c.problem = at(place, "no device has attributes of %q, allowed are %s", domain, strings.Join(domains(), ", "))
+	case isDevice(from, "capacity"):
+		c.problem = at(place, "no PCI function has capacities")
+	case ok && !slices.Contains(namesOf(domain), key):
+		c.problem = at(place, "no device has attribute %s/%s, allowed are %s", domain, key, strings.Join(namesOf(domain), ", "))
+	}
+}
+
+// domainOf is whose attributes the expression is: it is
+// device.attributes["domain"], or bound to it.
+func (c *nameCheck) domainOf(e ast.Expr) (domain string, ok bool) {
+	if e.Kind() == ast.IdentKind {
+		domain, ok = c.domains[e.AsIdent()]
+		return domain, ok
+	}
+	from, key, ok := lookup(e)
+	return key, ok && isDevice(from, "attributes")
+}
+
+// isDevice says whether the expression is device.field.
+func isDevice(e ast.Expr, field string) bool {
+	from, key, ok := lookup(e)
+	return ok && key == field && from.Kind() == ast.IdentKind && from.AsIdent() == "device"
+}
+
+// lookup takes an expression apart that reads a key which it spells out.
+func lookup(e ast.Expr) (from ast.Expr, key string, ok bool) {
+	if e.Kind() == ast.SelectKind {
+		return e.AsSelect().Operand(), e.AsSelect().FieldName(), true
+	}
+	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
+		return nil, "", false
+	}
+	from, literal := e.AsCall().Args()[0], e.AsCall().Args()[1]
+	switch e.AsCall().FunctionName() {
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+	case operators.In:
+		from, literal = literal, from
+	default:
+		return nil, "", false
+	}
+	if literal.Kind() != ast.LiteralKind {
+		return nil, "", false
+	}
+	name, ok := literal.AsLiteral().(types.String)
+	return from, string(name), ok
+}
+
+// domains are those of all attributes, in the order of the table.
+func domains() (all []string) {
+	for _, attribute := range Attributes() {
+		if domain, _, _ := strings.Cut(string(attribute.Name), "/"); !slices.Contains(all, domain) {
+			all = append(all, domain)
+		}
+	}
+	return all
+}
+
+// namesOf are the attributes of a domain.
+func namesOf(domain string) (names []string) {
+	for _, attribute := range Attributes() {
+		if name, ok := strings.CutPrefix(string(attribute.Name), domain+"/"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

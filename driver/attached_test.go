@@ -1,0 +1,247 @@
+package driver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+)
+
+// generated is a machine that exists nowhere.
+func generated(t testing.TB, name string) numa.Machine {
+	t.Helper()
+	for _, preset := range fake.Presets() {
+		if preset.Name == name {
+			machine, err := numa.Read(preset.Machine.FS())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return machine
+		}
+	}
+	t.Fatalf("no generated machine %s", name)
+	return numa.Machine{}
+}
+
+// withAttached is a configuration that publishes what expressions include.
+func withAttached(t testing.TB, include ...string) Config {
+	t.Helper()
+	selection, err := attached.NewSelection(deviceclasses.DeviceSelection{Include: include})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{NodeName: node, Exclusivity: ExclusivityKernel, Attached: selection}
+}
+
+// drawPool is a pool in few lines: slices, in them devices with attributes,
+// capacities and counters.
+func drawPool(config Config, machine numa.Machine) string {
+	var out bytes.Buffer
+	for i, slice := range Resources(node, Devices(machine, config, nil)).Pools[node].Slices {
+		fmt.Fprintf(&out, "slice %d\n", i)
+		for _, device := range slice.Devices {
+			fmt.Fprintf(&out, "  %s\n", device.Name)
+			var words []string
+			for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
+				words = append(words, strings.TrimPrefix(string(name), Name+"/")+"="+drawValue(device.Attributes[name]))
+			}
+			for _, name := range slices.Sorted(maps.Keys(device.Capacity)) {
+				value := device.Capacity[name].Value
+				words = append(words, fmt.Sprintf("capacity %s=%s", name, value.String()))
+			}
+			for _, consumed := range device.ConsumesCounters {
+				words = append(words, "consumes "+drawCounters(consumed.CounterSet, consumed.Counters))
+			}
+			fmt.Fprint(&out, wrap(words))
+		}
+		for _, set := range slice.SharedCounters {
+			fmt.Fprintf(&out, "  counters %s\n", drawCounters(set.Name, set.Counters))
+		}
+	}
+	return out.String()
+}
+
+// wrap is the words in lines of 120 columns at most, if none is longer.
+func wrap(words []string) string {
+	var out strings.Builder
+	line := "   "
+	for _, word := range words {
+		if len(line)+len("; ")+len(word) > 120 {
+			fmt.Fprintln(&out, line)
+			line = "   "
+		}
+		line += " " + word + ";"
+	}
+	fmt.Fprintln(&out, strings.TrimSuffix(line, ";"))
+	return out.String()
+}
+
+func drawValue(value resourceapi.DeviceAttribute) string {
+	switch {
+	case value.IntValue != nil:
+		return fmt.Sprint(*value.IntValue)
+	case value.BoolValue != nil:
+		return fmt.Sprint(*value.BoolValue)
+	}
+	return fmt.Sprintf("%q", *value.StringValue)
+}
+
+func drawCounters(set string, counters map[string]resourceapi.Counter) string {
+	for _, name := range slices.Sorted(maps.Keys(counters)) {
+		value := counters[name].Value
+		set += fmt.Sprintf(" %s=%s", name, value.String())
+	}
+	return set
+}
+
+func goldenPool(t *testing.T, name, got string) {
+	t.Helper()
+	path := "testdata/attached/" + name + ".txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the pool differs from %s (-golden +drawn); -update rewrites it:\n%s", path, diff)
+	}
+}
+
+// Of every kind of machine what an operator would publish, not all that there is.
+func TestAttachedDevicesGolden(t *testing.T) {
+	const ours = `device.attributes["dra.numa"]`
+	for name, include := range map[string]string{
+		"dgx-h100":      ours + `.kind in ["gpu", "nic"] || device.attributes["resource.kubernetes.io"].pciBusID == "0000:1a:00.0"`,
+		"epyc-mi300x":   ours + `.kind in ["gpu", "nvme"]`,
+		"epyc-2s-nps4":  ours + `.kind != "pci"`,
+		"grace-hopper":  "true",
+		"cxl-expander":  "true",
+		"hybrid-laptop": "true",
+	} {
+		t.Run(name, func(t *testing.T) { goldenPool(t, name, drawPool(withAttached(t, include), generated(t, name))) })
+	}
+}
+
+// The machines were recorded by others; their archives are not in this repository.
+func TestAttachedDevicesOfRecordedMachinesGolden(t *testing.T) {
+	wanted := map[string]bool{
+		"fakepcilocalities": true, "2pa-pcidomain32bits": true, "32em64t-2n8c+dax+nvme+mic+dimms": true, "40intel64-2g2n4c+pcilocality": true,
+	}
+	for _, recorded := range machines.All(t) {
+		if !wanted[recorded.Name] {
+			continue
+		}
+		delete(wanted, recorded.Name)
+		t.Run(recorded.Name, func(t *testing.T) {
+			machine, err := numa.Read(os.DirFS(recorded.Unpack(t)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			goldenPool(t, recorded.Name, drawPool(withAttached(t, `device.attributes["dra.numa"].kind != "pci"`), machine))
+		})
+	}
+	if len(wanted) > 0 {
+		t.Errorf("no archives %v", slices.Sorted(maps.Keys(wanted)))
+	}
+}
+
+// A slice has counters or devices, and of devices fewer if they consume some.
+func TestSlicesWithCountersAreWhatTheAPITakes(t *testing.T) {
+	for _, preset := range fake.Presets() {
+		machine := generated(t, preset.Name)
+		// Many cards, each of which has a virtual function.
+		for i := range 40 {
+			physical, virtual := fmt.Sprintf("0100:%02x:00.0", i), fmt.Sprintf("0100:%02x:00.1", i)
+			card := numa.PCIFunction{
+				Address: physical, Kind: numa.NICFunction, Class: new(uint32(0x020000)), Vendor: new(uint16(0x8086)), Device: new(uint16(0x1572)),
+				VirtFns: []string{virtual},
+			}
+			machine.PCI = append(machine.PCI, card)
+			card.Address, card.PhysFn, card.VirtFns = virtual, physical, nil
+			machine.PCI = append(machine.PCI, card)
+		}
+		sets, consumed := map[string]bool{}, map[string]bool{}
+		for i, slice := range Resources(node, Devices(machine, withAttached(t, "true"), nil)).Pools[node].Slices {
+			if len(slice.Devices) > resourceapi.ResourceSliceMaxDevicesWithAdvancedFeatures || len(slice.SharedCounters) > resourceapi.ResourceSliceMaxCounterSets ||
+				len(slice.Devices) > 0 == (len(slice.SharedCounters) > 0) {
+				t.Errorf("%s: slice %d has %d devices and %d counter sets", preset.Name, i, len(slice.Devices), len(slice.SharedCounters))
+			}
+			for _, set := range slice.SharedCounters {
+				sets[set.Name] = true
+			}
+			for _, device := range slice.Devices {
+				for _, counters := range device.ConsumesCounters {
+					consumed[counters.CounterSet] = true
+				}
+			}
+		}
+		if !maps.Equal(sets, consumed) || len(sets) < 40 {
+			t.Errorf("%s: there are counter sets %v, consumed are %v", preset.Name, sets, consumed)
+		}
+	}
+}
+
+// CPUs beside a GPU are what the next claim for that GPU needs.
+func TestZonesWithoutAttachedDevicesComeFirst(t *testing.T) {
+	machine := generated(t, "epyc-2s-nps4") // GPUs are on zones 0, 2 and 7
+	var zones []string
+	for _, device := range Devices(machine, withAttached(t, `device.attributes["dra.numa"].kind == "gpu"`), nil) {
+		if zone, isZone := strings.CutPrefix(device.Name, "numa-"); isZone {
+			zones = append(zones, zone)
+		}
+	}
+	if got := strings.Join(zones, " "); got != "1 3 4 5 6 0 2 7" {
+		t.Errorf("zones are tried in the order %s", got)
+	}
+}
+
+// Whatever else a claim has, and whichever comes first: all of it or nothing.
+func TestAClaimForAPCIFunctionIsRefusedWhole(t *testing.T) {
+	disk := newDisk(t)
+	disk.machine = generated(t, "dgx-h100")
+	config := testConfig()
+	config.Attached = withAttached(t, "true").Attached
+	driver, err := disk.tryOpen(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPrepare(t, driver, claim("other", result("cpus", "numa-1", 2)))
+	files, grants := disk.files(), driver.Grants()
+	cpus := result("cpus", "numa-0", 2)
+	gpu := resourceapi.DeviceRequestAllocationResult{Request: "gpu", Driver: Name, Pool: node, Device: "gpu-0000-2b-00-0"}
+	seen := gpu
+	seen.AdminAccess = new(true)
+	for i, results := range [][]resourceapi.DeviceRequestAllocationResult{{gpu}, {cpus, gpu}, {gpu, cpus}, {cpus, seen}} {
+		prepared, err := driver.Prepare(claim("a", results...), nil)
+		want := `(request "gpu", device "gpu-0000-2b-00-0"): ` + errNotPrepared.Error()
+		if prepared != nil || !errors.Is(err, errNotPrepared) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("row %d: %+v, %v, want %s", i, prepared, err, want)
+		}
+		assertFiles(t, disk.files(), files)
+		if now := driver.Grants(); !reflect.DeepEqual(now, grants) {
+			t.Errorf("row %d: grants are %v, before %v", i, now, grants)
+		}
+	}
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Error(err)
+	}
+	assertFiles(t, disk.files(), files)
+}

@@ -1,0 +1,46 @@
+package numa
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// nvmeDrive reads the model of an NVMe drive and its namespaces; Documentation/ABI/stable/sysfs-driver-nvme. A drive
+// with several paths names a namespace by path, nvme0c1n1, and what programs open is nvme0n1. Before Linux 4.5 the
+// block devices are the function's, not the controller's.
+func (t tree) nvmeDrive(folder string, f *PCIFunction) error {
+	folders := []string{folder + "/block"}
+	for _, controller := range f.NVMe {
+		folders = append(folders, folder+"/nvme/"+controller)
+	}
+	for _, folder := range folders {
+		model, found, err := t.text(folder + "/model")
+		if err != nil {
+			return err
+		}
+		if found {
+			f.Model = model
+		}
+		names, err := t.entries(folder)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if namespace, ok := parseNamespace(name); ok && !slices.Contains(f.Namespaces, namespace) {
+				f.Namespaces = append(f.Namespaces, namespace)
+			}
+		}
+	}
+	return nil
+}
+
+// parseNamespace returns nvme<S>n<N> for itself, and for the path nvme<S>c<C>n<N> to it.
+func parseNamespace(name string) (namespace string, ok bool) {
+	head, number, _ := strings.Cut(strings.TrimPrefix(name, "nvme"), "n")
+	subsystem, controller, isPath := strings.Cut(head, "c")
+	if !strings.HasPrefix(name, "nvme") || !isNumbered(subsystem, "") || !isNumbered(number, "") || isPath && !isNumbered(controller, "") {
+		return "", false
+	}
+	return fmt.Sprintf("nvme%sn%s", subsystem, number), true
+}
