@@ -41,11 +41,11 @@ func keepTrim(ctx context.Context) {
 // is needed again is still in the page cache, and costs a minor fault.
 func trim() error {
 	debug.FreeOSMemory()
-	maps, err := os.ReadFile("/proc/self/maps")
+	smaps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return err
 	}
-	for _, program := range programSpans(string(maps)) {
+	for _, program := range programSpans(string(smaps)) {
 		_, _, errno := syscall.Syscall(syscall.SYS_MADVISE, program.start, program.end-program.start, syscall.MADV_DONTNEED)
 		if errno != 0 {
 			return fmt.Errorf("madvise %#x-%#x: %w", program.start, program.end, errno)
@@ -54,20 +54,22 @@ func trim() error {
 	return nil
 }
 
-// programSpans returns where proc_pid_maps(5) shows files that are mapped to be
-// read only: in a static program its own code and constants. They can be
-// dropped, for they are read from the file again.
-func programSpans(maps string) (spans []span) {
-	for line := range strings.Lines(maps) {
-		fields := strings.Fields(line) // addresses, permissions, offset, device, inode, path
-		if len(fields) < 6 || strings.Contains(fields[1], "w") || fields[4] == "0" {
-			continue
-		}
-		first, last, _ := strings.Cut(fields[0], "-")
-		start, errStart := strconv.ParseUint(first, 16, strconv.IntSize)
-		end, errEnd := strconv.ParseUint(last, 16, strconv.IntSize)
-		if errStart == nil && errEnd == nil && start < end {
-			spans = append(spans, span{uintptr(start), uintptr(end)})
+// programSpans returns where proc_pid_smaps(5) shows files that are mapped to be
+// read only, and no page of which is the process's own: code and constants, which
+// are read from the file again. A page that a dynamic linker wrote to before it
+// was protected (RELRO) would be lost.
+func programSpans(smaps string) (spans []span) {
+	var mapping span
+	file := false
+	for line := range strings.Lines(smaps) {
+		fields := strings.Fields(line)
+		if first, last, found := strings.Cut(fields[0], "-"); found { // addresses, permissions, offset, device, inode, path
+			start, errStart := strconv.ParseUint(first, 16, strconv.IntSize)
+			end, errEnd := strconv.ParseUint(last, 16, strconv.IntSize)
+			mapping = span{uintptr(start), uintptr(end)}
+			file = errStart == nil && errEnd == nil && start < end && len(fields) > 5 && !strings.Contains(fields[1], "w") && fields[4] != "0"
+		} else if file && fields[0] == "Anonymous:" && fields[1] == "0" {
+			spans = append(spans, mapping)
 		}
 	}
 	return spans
