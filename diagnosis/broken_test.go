@@ -1,6 +1,8 @@
 package diagnosis
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -93,12 +95,14 @@ func breakages() []broken {
 			" | webhook-ready | Deployment dra-driver-numa-webhook | available replicas | 2 | 1",
 		},
 		{
-			"no class", func(f *Facts) { f.Objects.Classes = nil },
+			"no class", func(f *Facts) {
+				f.Objects.Classes = slices.DeleteFunc(f.Objects.Classes, func(c *resourceapi.DeviceClass) bool { return c.Name == "zone.dra.numa" })
+			},
 			" | device-class | DeviceClass zone.dra.numa | metadata.name | installed | missing",
 		},
 		{
 			"other class", func(f *Facts) { f.Objects.Classes[0].Spec.Selectors = nil },
-			" | device-class | DeviceClass zone.dra.numa | spec.selectors | those of the driver | others",
+			" | device-class | DeviceClass gpu.dra.numa | spec.selectors | those of the driver | others",
 		},
 		{
 			"no slices", func(f *Facts) { f.Objects.Slices = nil },

@@ -1,7 +1,6 @@
 package diagnosis
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 )
 
@@ -95,12 +95,15 @@ func parse[T any](t *testing.T, text string) *T {
 func healthy(t *testing.T) *Facts {
 	t.Helper()
 	objects := &snapshot.Snapshot{}
-	class, err := os.ReadFile("../deviceclasses/zone.dra.numa.yaml")
+	if err := objects.Read("objects", strings.NewReader(healthyObjects)); err != nil {
+		t.Fatal(err)
+	}
+	classes, err := deviceclasses.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := objects.Read("objects", strings.NewReader(healthyObjects+"---\n"+string(class))); err != nil {
-		t.Fatal(err)
+	for i := range classes {
+		objects.Classes = append(objects.Classes, &classes[i])
 	}
 	role := &rbacv1.ClusterRole{Rules: Rights()}
 	role.Name = "dra-driver-numa"

@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
@@ -41,9 +40,12 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 		}
 		settings = config.For(c.labels)
 	}
-	selection, err := attached.NewSelection(ptr.Deref(settings.Devices, deviceclasses.DeviceSelection{}))
-	if err != nil {
-		return driver.Config{}, fmt.Errorf("--config %q: %w", c.file, err)
+	var selection attached.Selection
+	if settings.Devices != nil {
+		var err error
+		if selection, err = attached.NewSelection(*settings.Devices); err != nil {
+			return driver.Config{}, fmt.Errorf("--config %q: %w", c.file, err)
+		}
 	}
 	reserved, err := driver.Reserved(machine, settings.ReservedCPUs, nil)
 	if err != nil && settings.ReservedCPUs != "" {

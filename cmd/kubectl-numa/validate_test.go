@@ -70,6 +70,15 @@ func installedCluster(t *testing.T) answers {
 			t.Fatal(err)
 		}
 	}
+	for _, kind := range []string{"gpu", "nic", "nvme", "pci"} { // the folder has that of zones
+		class, err := os.ReadFile("../../deviceclasses/" + kind + ".dra.numa.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, kind+".yaml"), class, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	set := &appsv1.DaemonSet{}
 	if err := yaml.UnmarshalStrict([]byte(daemonSet), set); err != nil {
 		t.Fatal(err)
