@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-
 	"strconv"
 
 	"github.com/dra-driver-numa/dra-driver-numa/holdings"
