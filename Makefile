@@ -164,7 +164,8 @@ e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel,
 	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(call install-chart,e2e); \
-	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "$$LABELS")
+	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd$${LABELS:+ && $$LABELS}"); \
+	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "crowd$${LABELS:+ && $$LABELS}")
 
 .PHONY: e2e-systemd
 e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 with systemd

@@ -23,7 +23,7 @@ const (
 	askPeriod        = 5 * time.Second // of those that ask for CPUs
 )
 
-var _ = Describe("100 newcomers while the driver is away", ofKernel, func() {
+var _ = Describe("100 newcomers while the driver is away", ofKernel, withCrowd, func() {
 	It("never run on a claim's CPUs", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "newcomers")
 		zone, _ := wholeZone(snapshot(ctx))

@@ -39,6 +39,10 @@ var (
 // runs them on a second kind of node, too.
 var ofKernel = Label("kernel")
 
+// withCrowd marks specs that leave a node behind which is busy for minutes: make
+// test runs them when all others are done.
+var withCrowd = Label("crowd")
+
 // What the suite tests, set before the first spec.
 var (
 	cluster  *client.Cluster
