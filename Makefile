@@ -184,7 +184,7 @@ soak: image ## Make, share, resize and delete claims at random and kill everythi
 	$(call suite,soak,-ginkgo.focus soak -ginkgo.timeout 0 -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
 
 .PHONY: test
-test: unit lint chart-lint apiserver e2e ## Run all of the above checks
+test: unit lint chart-lint apiserver e2e ## Run unit, lint, chart-lint, apiserver and e2e: what every change has to pass
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline

@@ -13,6 +13,7 @@ func write(w io.Writer, format string, value any, text func() string) error {
 	case "json":
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false) // it is for a terminal or a program
 		return encoder.Encode(value)
 	case "yaml":
 		document, err := yaml.Marshal(value)

@@ -1,16 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
 )
@@ -52,7 +50,7 @@ func (v *inspection) run(ctx context.Context) error {
 		return err
 	}
 	findings := diagnosis.Validate(facts)
-	if err := writeFindings(v.stdout, v.output.value, findings); err != nil {
+	if err := write(v.stdout, v.output.value, findings, func() string { return findingsTable(findings) }); err != nil {
 		return &failure{fmt.Errorf("write findings: %w", err)}
 	}
 	return foundVerdict(findings)
@@ -69,33 +67,16 @@ func foundVerdict(findings []diagnosis.Finding) error {
 	return &failure{fmt.Errorf("%d things are not as they should be", len(findings))}
 }
 
-func writeFindings(w io.Writer, format string, findings []diagnosis.Finding) error {
-	switch format {
-	case "json":
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(findings)
-	case "yaml":
-		text, err := yaml.Marshal(findings)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(text)
-		return err
-	}
+func findingsTable(findings []diagnosis.Finding) string {
 	if len(findings) == 0 {
-		_, err := fmt.Fprintln(w, "nothing found")
-		return err
+		return "nothing found\n"
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NODE\tCHECK\tCOMPONENT\tSETTING\tEXPECTED\tDETECTED")
 	for _, f := range findings {
-		node := f.Node
-		if node == "" {
-			node = "-"
-		}
-		fmt.Fprintln(table, strings.Join([]string{node, f.Check, f.Component, f.Setting, f.Expected, f.Detected}, "\t"))
+		fmt.Fprintln(table, strings.Join([]string{cmp.Or(f.Node, "-"), f.Check, f.Component, f.Setting, f.Expected, f.Detected}, "\t"))
 	}
-	return table.Flush()
+	_ = table.Flush() // a Builder takes everything
+	return text.String()
 }
