@@ -19,8 +19,9 @@ const settle = 300 * time.Millisecond
 func (s *source) canFollow() bool { return s.live() && len(s.files) == 0 }
 
 // follow calls show with what there is, and again after changes, until ctx ends or
-// show returns an error.
-func (s *source) follow(ctx context.Context, show func(*snapshot.Snapshot) error) error {
+// show returns an error. In between it calls behind when the cluster cannot be
+// followed for now.
+func (s *source) follow(ctx context.Context, show func(*snapshot.Snapshot) error, behind func(error)) error {
 	if !s.canFollow() {
 		return errors.New("only a cluster without files can be watched")
 	}
@@ -47,7 +48,15 @@ func (s *source) follow(ctx context.Context, show func(*snapshot.Snapshot) error
 	}
 	defer func() { cancel(); watcher.Stop() }()
 	for {
-		if !wait(ctx, watcher.Changes()) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-watcher.Failures():
+			behind(err)
+			continue
+		case <-watcher.Changes():
+		}
+		if !settled(ctx) {
 			return nil
 		}
 		objects, err := watcher.Snapshot(ctx)
@@ -60,13 +69,8 @@ func (s *source) follow(ctx context.Context, show func(*snapshot.Snapshot) error
 	}
 }
 
-// wait is for a change that has settled; it is false at the end.
-func wait(ctx context.Context, changes <-chan struct{}) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-changes:
-	}
+// settled waits until a change has settled; it is false at the end.
+func settled(ctx context.Context) bool {
 	timer := time.NewTimer(settle)
 	defer timer.Stop()
 	select {

@@ -103,7 +103,7 @@ func (s *status) run(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return s.from.follow(ctx, s.show)
+	return s.from.follow(ctx, s.show, func(err error) { s.note("this is not up to date: %s", oneLine(err.Error())) })
 }
 
 // show writes what a snapshot says, if it is not what was written last.

@@ -199,7 +199,7 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.from.follow(ctx, s.show)
+		ended <- s.from.follow(ctx, s.show, func(err error) { t.Error(err) })
 		writer.Close()
 	}()
 	lines := bufio.NewScanner(reader)

@@ -108,7 +108,7 @@ func (p *pages) follow(ctx context.Context, board *web.Board) error {
 	return p.from.follow(ctx, func(objects *snapshot.Snapshot) error {
 		board.Show(objects)
 		return nil
-	})
+	}, board.Fail)
 }
 
 // checkLoopback keeps other machines out: what the user may read is shown to

@@ -2,7 +2,9 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,13 +21,14 @@ type Watcher struct {
 	factory   informers.SharedInformerFactory
 	informers []cache.SharedIndexInformer
 	changes   chan struct{}
+	failures  chan error
 }
 
 // Watch starts to copy the cluster, and returns when the copy is complete. It goes
 // on until ctx ends; Stop waits for that. Its user needs the verbs list and watch on
 // every kind of a snapshot, in all namespaces.
 func (s Source) Watch(ctx context.Context) (*Watcher, error) {
-	w := &Watcher{factory: informers.NewSharedInformerFactoryWithOptions(s.Client, 0, informers.WithTransform(complete)), changes: make(chan struct{}, 1)}
+	w := &Watcher{factory: informers.NewSharedInformerFactoryWithOptions(s.Client, 0, informers.WithTransform(complete)), changes: make(chan struct{}, 1), failures: make(chan error, 1)}
 	core, resources := w.factory.Core().V1(), w.factory.Resource().V1()
 	w.informers = []cache.SharedIndexInformer{
 		core.Nodes().Informer(), resources.DeviceClasses().Informer(), resources.ResourceSlices().Informer(),
@@ -43,6 +46,9 @@ func (s Source) Watch(ctx context.Context) (*Watcher, error) {
 	}
 	for _, informer := range w.informers {
 		if _, err := informer.AddEventHandler(changed); err != nil {
+			return nil, err
+		}
+		if err := informer.SetWatchErrorHandlerWithContext(w.fail); err != nil {
 			return nil, err
 		}
 	}
@@ -63,6 +69,22 @@ func (w *Watcher) change() {
 	default:
 	}
 }
+
+// fail notes that the copy is behind, if nobody has seen the last failure yet. A
+// watch that ends, or is too old to go on, is begun again and behind nothing.
+func (w *Watcher) fail(ctx context.Context, reflector *cache.Reflector, err error) {
+	cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return
+	}
+	select {
+	case w.failures <- err:
+	default:
+	}
+}
+
+// Failures gives an error when the copy may be behind; it is tried again.
+func (w *Watcher) Failures() <-chan error { return w.failures }
 
 // Changes gives a value after one or more changes.
 func (w *Watcher) Changes() <-chan struct{} { return w.changes }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	core "k8s.io/client-go/testing"
 )
 
@@ -78,5 +79,26 @@ func TestWatchWithoutTaintRules(t *testing.T) {
 	defer func() { cancel(); w.Stop() }()
 	if now, err := w.Snapshot(ctx); err != nil || len(now.Slices) != 1 || len(now.TaintRules) != 0 {
 		t.Errorf("%+v, %v", now, err)
+	}
+}
+
+func TestWatchThatIsRefusedIsAFailure(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	client := cluster()
+	client.PrependWatchReactor("nodes", func(core.Action) (bool, apiwatch.Interface, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
+	})
+	w, err := Source{client}.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cancel(); w.Stop() }()
+	select {
+	case err := <-w.Failures():
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("failure %v, want that it is forbidden", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("nodes cannot be watched, and nobody is told")
 	}
 }
