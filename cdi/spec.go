@@ -102,7 +102,8 @@ func Render(claim Claim, hookPath string) (*specs.Spec, error) {
 	if claim.Note != "" {
 		spec.Annotations = map[string]string{noteKey: claim.Note}
 	}
-	for _, share := range claim.Shares {
+	for i := range claim.Shares {
+		share := &claim.Shares[i]
 		spec.Devices = append(spec.Devices, specs.Device{
 			Name:           deviceName(claim.UID, share.Request, share.Device),
 			ContainerEdits: specs.ContainerEdits{Hooks: []*specs.Hook{pinHook(claim, share, hookPath)}},
@@ -121,7 +122,7 @@ func deviceName(claimUID, request, device string) string {
 	return claimUID + "_" + strings.ReplaceAll(request, "/", ".") + "_" + device
 }
 
-func pinHook(claim Claim, share Share, hookPath string) *specs.Hook {
+func pinHook(claim Claim, share *Share, hookPath string) *specs.Hook {
 	cpus := share.CPUs
 	switch {
 	case share.Mixed:
@@ -150,7 +151,7 @@ func pinHook(claim Claim, share Share, hookPath string) *specs.Hook {
 	return hook
 }
 
-func (s Share) runCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
+func (s *Share) runCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
 
 // LockFile is the lock that the hook at a path shares with everybody who works
 // on cpuset partitions of the host.
@@ -165,8 +166,9 @@ func RecordsDir(hookPath string) string { return path.Join(path.Dir(hookPath), "
 func environment(shares []Share) []string {
 	var all Share
 	var requests []string
-	for _, share := range shares {
-		all = all.united(share)
+	for i := range shares {
+		share := &shares[i]
+		all.unite(share)
 		requests = append(requests, share.mainRequest())
 	}
 	env := all.environment("")
@@ -176,9 +178,9 @@ func environment(shares []Share) []string {
 	}
 	for _, request := range requests {
 		var own Share
-		for _, share := range shares {
-			if share.mainRequest() == request {
-				own = own.united(share)
+		for i := range shares {
+			if share := &shares[i]; share.mainRequest() == request {
+				own.unite(share)
 			}
 		}
 		// Request names have no underscore, so different names stay different.
@@ -189,21 +191,20 @@ func environment(shares []Share) []string {
 
 // mainRequest is the request without its subrequest: one of those is chosen, so
 // the main name says all.
-func (s Share) mainRequest() string {
+func (s *Share) mainRequest() string {
 	main, _, _ := strings.Cut(s.Request, "/")
 	return main
 }
 
-func (s Share) united(other Share) Share {
+func (s *Share) unite(other *Share) {
 	s.CPUs = s.CPUs.Union(other.CPUs)
 	s.IdleCPUs = s.IdleCPUs.Union(other.IdleCPUs)
 	s.Mems = s.Mems.Union(other.Mems)
 	s.SharedCPUs = s.SharedCPUs.Union(other.SharedCPUs)
 	s.Mixed = s.Mixed || other.Mixed
-	return s
 }
 
-func (s Share) environment(suffix string) []string {
+func (s *Share) environment(suffix string) []string {
 	env := []string{
 		"DRA_NUMA_CPUS" + suffix + "=" + s.runCPUs().String(),
 		"DRA_NUMA_MEMS" + suffix + "=" + s.Mems.String(),
@@ -235,15 +236,15 @@ func (c Claim) Validate() error {
 	if len(c.Shares) == 0 {
 		return fmt.Errorf("claim %s/%s: no shares", c.Namespace, c.Name)
 	}
-	for _, share := range c.Shares {
-		if err := share.validate(); err != nil {
+	for i := range c.Shares {
+		if err := c.Shares[i].validate(); err != nil {
 			return fmt.Errorf("claim %s/%s: %w", c.Namespace, c.Name, err)
 		}
 	}
 	return nil
 }
 
-func (s Share) validate() error {
+func (s *Share) validate() error {
 	main, sub, isSub := strings.Cut(s.Request, "/")
 	parts := []string{main}
 	if isSub {

@@ -2,6 +2,7 @@ package cdi
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"maps"
 	"os"
@@ -68,19 +69,31 @@ func names(t *testing.T, dir *os.Root) []string {
 	return all
 }
 
+func write(store Store, claim Claim) error {
+	text, err := Encode(claim, hook)
+	if err != nil {
+		return err
+	}
+	return store.Ensure(claim.UID, text)
+}
+
 func TestSpecGolden(t *testing.T) {
 	single := fullClaim()
 	single.Shares, single.Note = single.Shares[1:2], ""
 	for name, claim := range map[string]Claim{"full": fullClaim(), "single": single} {
 		dir := openTemp(t)
-		if err := NewStore(dir).Write(claim, hook); err != nil {
+		if err := write(NewStore(dir), claim); err != nil {
 			t.Fatal(err)
 		}
-		got, err := dir.ReadFile(fileName(uid))
+		text, err := dir.ReadFile(fileName(uid))
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden := "testdata/" + name + ".json"
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, text, "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		got, golden := indented.Bytes(), "testdata/"+name+".json"
 		if *update {
 			if err := os.WriteFile(golden, got, 0o644); err != nil {
 				t.Fatal(err)
@@ -101,7 +114,7 @@ func TestRuntimeFindsEveryDevice(t *testing.T) {
 	dir := openTemp(t)
 	claim := fullClaim()
 	claim.Note = strings.Repeat("a note of 128 KiB", 128<<10/17)
-	if err := NewStore(dir).Write(claim, hook); err != nil {
+	if err := write(NewStore(dir), claim); err != nil {
 		t.Fatal(err)
 	}
 	cache, err := cdi.NewCache(cdi.WithSpecDirs(dir.Name()), cdi.WithAutoRefresh(false))
@@ -147,7 +160,7 @@ func TestWriteAgainLeavesFileAlone(t *testing.T) {
 	dir := openTemp(t)
 	store := NewStore(dir)
 	for range 2 {
-		if err := store.Write(fullClaim(), hook); err != nil {
+		if err := write(store, fullClaim()); err != nil {
 			t.Fatal(err)
 		}
 		// A second replacement would need this name, and fail.
@@ -183,7 +196,7 @@ func TestRemoveExceptRemovesOnlyOurOrphans(t *testing.T) {
 func TestNotesAreReadBack(t *testing.T) {
 	dir := openTemp(t)
 	store := NewStore(dir)
-	if err := store.Write(fullClaim(), hook); err != nil {
+	if err := write(store, fullClaim()); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
@@ -219,11 +232,11 @@ func TestTimeInFsyncIsCounted(t *testing.T) {
 	dir := openTemp(t)
 	store := NewStore(dir)
 	before := store.SyncTime()
-	if err := store.Write(fullClaim(), hook); err != nil {
+	if err := write(store, fullClaim()); err != nil {
 		t.Fatal(err)
 	}
 	first := store.SyncTime()
-	if err := store.Write(fullClaim(), hook); err != nil { // says so already
+	if err := write(store, fullClaim()); err != nil { // says so already
 		t.Fatal(err)
 	}
 	if before != 0 || first <= 0 || store.SyncTime() != first {

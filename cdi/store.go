@@ -30,23 +30,28 @@ func NewStore(dir *os.Root) Store { return Store{dir: dir, files: NewFiles(dir)}
 // SyncTime is the time spent in fsync so far.
 func (s Store) SyncTime() time.Duration { return s.files.SyncTime() }
 
-// Write makes the spec file of a claim what Render says. A file that says so
-// already is left alone; it may be called again after a crash at any point.
-func (s Store) Write(claim Claim, hookPath string) error {
+// Encode is the spec file of a claim, as Render says.
+func Encode(claim Claim, hookPath string) ([]byte, error) {
 	spec, err := Render(claim, hookPath)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	data, err := json.MarshalIndent(spec, "", "  ")
-	if err != nil {
-		return err
-	}
-	data = append(data, '\n')
-	name := fileName(claim.UID)
-	if current, err := s.dir.ReadFile(name); err == nil && bytes.Equal(current, data) {
+	text, err := json.Marshal(spec)
+	return append(text, '\n'), err
+}
+
+// Write makes this the spec file of a claim, which [Encode] made. It may be
+// called again after a crash at any point.
+func (s Store) Write(claimUID string, text []byte) error {
+	return s.files.Replace(fileName(claimUID), text, 0o644)
+}
+
+// Ensure is Write, but leaves a file alone that says so already.
+func (s Store) Ensure(claimUID string, text []byte) error {
+	if current, err := s.dir.ReadFile(fileName(claimUID)); err == nil && bytes.Equal(current, text) {
 		return nil
 	}
-	return s.files.Replace(name, data, 0o644)
+	return s.Write(claimUID, text)
 }
 
 // Note is what a spec file of this driver says beside what the runtime reads.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -57,12 +56,11 @@ type envelope struct {
 func (c Checkpoint) Validate() error {
 	var held cpuset.Set
 	for i := range c.Grants {
-		grant := &c.Grants[i]
 		if err := c.validateNames(i); err != nil {
 			return err
 		}
-		if cpus, ok := grant.addTo(&held); !ok {
-			return fmt.Errorf("cpus %s are in two grants, one of claim %s", cpus, grant.name())
+		if err := c.Grants[i].addOnce(&held); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -112,19 +110,14 @@ func loadCheckpoint(state *os.Root) (Checkpoint, error) {
 }
 
 // encodeCheckpoint is the file of the checkpoint.
-func encodeCheckpoint(c Checkpoint) []byte { return c.appendEnvelope(nil) }
-
-// appendEnvelope writes the envelope as json.Marshal does.
-func (c Checkpoint) appendEnvelope(text []byte) []byte {
-	text = strconv.AppendInt(append(text, `{"version":`...), int64(c.Version), 10)
-	text = append(text, `,"sha256":"`...)
-	sum := len(text)
-	text = append(text, make([]byte, hex.EncodedLen(sha256.Size))...)
-	text = append(text, `","state":`...)
-	state := len(text)
-	text = c.appendState(text)
-	copy(text[sum:], checksum(text[state:]))
-	return append(text, "}\n"...)
+func encodeCheckpoint(c Checkpoint) []byte {
+	return appendCheckpoint(make([]byte, 0, 512*(len(c.Grants)+1)), c.Version, c.BootID, func(yield func(string) bool) {
+		for i := range c.Grants {
+			if !yield(string(c.Grants[i].appendText(nil))) {
+				return
+			}
+		}
+	})
 }
 
 // DecodeCheckpoint reads the file of a checkpoint of any known version. What it

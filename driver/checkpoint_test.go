@@ -181,7 +181,7 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 	want.Grants[0].Order, want.Grants[1].Order = 1, 2
 	of := &want.Grants[0].Shares[0] // why is lost for good; there was one way to use CPUs
 	of.IdleCPUs, of.Why, of.Partition, of.Scope, of.Mixed, of.SharedCPUs, of.MemoryPolicy = cpuset.Set{}, "", "root", "", false, cpuset.Set{}, ""
-	if got := (Checkpoint{checkpointVersion, "boot-1", driver.grants}); !reflect.DeepEqual(got, want) {
+	if got := (Checkpoint{checkpointVersion, "boot-1", driver.grants.grants()}); !reflect.DeepEqual(got, want) {
 		t.Errorf("grants %+v, want %+v", got, want)
 	}
 	if len(report) != 2 || report[0].Outcome != Kept || report[1].Outcome != Kept {

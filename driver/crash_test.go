@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"encoding/json"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -253,7 +251,7 @@ func assertFiles(t testing.TB, got, want map[string]string) {
 
 func assertDisjoint(t *testing.T, driver *Driver) {
 	t.Helper()
-	if err := (Checkpoint{checkpointVersion, "", driver.grants}).Validate(); err != nil {
+	if err := (Checkpoint{checkpointVersion, "", driver.grants.grants()}).Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -263,27 +261,18 @@ func assertDisjoint(t *testing.T, driver *Driver) {
 // what it has.
 func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	t.Helper()
-	if shown := driver.shown.Load(); !slices.EqualFunc(shown.grants, driver.grants, Grant.equal) {
+	if shown := driver.shown.Load(); !slices.EqualFunc(shown.grants.grants(), driver.grants.grants(), Grant.equal) {
 		t.Errorf("shown are grants %v of %v", shown.grants, driver.grants)
 	}
-	text, err := driver.recordText(driver.grants)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{CheckpointName: string(text)}
+	recorded := encodeCheckpoint(Checkpoint{checkpointVersion, driver.config.BootID, driver.grants.grants()})
+	want := map[string]string{CheckpointName: string(recorded)}
 	var taken cpuset.Set
-	for _, grant := range driver.grants {
-		claim := grant.cdiClaim(driver.config.Exclusivity)
-		claim.Note = encodeNote(driver.config.BootID, grant)
-		spec, err := cdi.Render(claim, driver.config.HookPath)
+	for _, grant := range driver.grants.grants() {
+		spec, err := driver.spec(grant)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.MarshalIndent(spec, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		want[specName(grant.UID)] = string(text) + "\n"
+		want[specName(grant.UID)] = string(spec)
 		taken = taken.Union(grant.cpus())
 	}
 	assertFiles(t, disk.files(), want)

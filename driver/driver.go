@@ -6,7 +6,6 @@ package driver
 import (
 	"errors"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +63,7 @@ type Driver struct {
 	picker  *pick.Picker                  // of machine
 	devices map[string]resourceapi.Device // of machine, by name
 	grants  grantList
+	taken   cpuset.Set           // by grants
 	ready   bool                 // Recover is done
 	loaded  ledger               // what grants were before it
 	orphans map[types.UID]string // grants that nobody needs and a partition holds, and why
@@ -131,16 +131,20 @@ func (d *Driver) prepareSteps(next change) []step {
 	}
 	var specs []step
 	grants, changed := d.grants, false
-	for _, grant := range append(slices.Clip(next.others), next.Grant) {
+	for i, grant := range next.grants() {
+		write := d.specs.Ensure
 		if recorded, held := d.grants.find(grant.UID); !held || !recorded.equal(grant) {
 			grants, changed = grants.with(grant), true
+			write = d.specs.Write // the file says something else
 		}
-		specs = append(specs, d.specStep(grant))
+		specs = append(specs, step{"write CDI spec of claim " + grant.name(), func() error {
+			return write(string(grant.UID), next.specs[i])
+		}})
 	}
 	if !changed {
 		return specs
 	}
-	return append([]step{d.recordStep("record "+next.String(), grants)}, specs...)
+	return append([]step{d.recordStep("record claim "+next.name(), grants)}, specs...)
 }
 
 // Unprepare takes back what Prepare gave. It may be repeated, and called for a
@@ -168,36 +172,35 @@ func (d *Driver) removeSpecStep(claimUID types.UID) step {
 	}}
 }
 
-func (d *Driver) specStep(grant Grant) step {
-	return step{"write CDI spec of claim " + grant.name(), func() error {
-		claim := grant.cdiClaim(d.config.Exclusivity)
-		claim.Note = encodeNote(d.config.BootID, grant)
-		return d.specs.Write(claim, d.config.HookPath)
-	}}
-}
-
 func (d *Driver) recordStep(name string, next grantList) step {
 	return step{name, func() error {
-		text, err := d.recordText(next)
+		text, taken, err := d.recordText(next)
 		if err != nil {
 			return err
 		}
 		if err := d.files.Replace(CheckpointName, text, 0o600); err != nil {
 			return err
 		}
-		d.grants = next
+		d.grants, d.taken = next, taken
 		d.show()
 		return nil
 	}}
 }
 
 // recordText is the checkpoint that has the grants on record, until the next
-// call.
-func (d *Driver) recordText(grants grantList) ([]byte, error) {
-	next := Checkpoint{checkpointVersion, d.config.BootID, grants}
-	if err := next.Validate(); err != nil {
-		return nil, err
+// call, and the CPUs that they take.
+func (d *Driver) recordText(grants grantList) (text []byte, taken cpuset.Set, err error) {
+	for _, grant := range grants {
+		if err := grant.addOnce(&taken); err != nil {
+			return nil, cpuset.Set{}, err
+		}
 	}
-	d.text = next.appendEnvelope(d.text[:0])
-	return d.text, nil
+	d.text = appendCheckpoint(d.text[:0], checkpointVersion, d.config.BootID, func(yield func(string) bool) {
+		for _, grant := range grants {
+			if !yield(grant.text) {
+				return
+			}
+		}
+	})
+	return d.text, taken, nil
 }

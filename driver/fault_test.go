@@ -185,7 +185,7 @@ func fullAt(t *testing.T, size uint64, do func(disk, *Driver) (*Driver, error)) 
 
 func assertOldOrNew(t *testing.T, grants, before grantList) {
 	t.Helper()
-	for _, grant := range before {
+	for _, grant := range before.grants() {
 		if now, kept := grants.find(grant.UID); grant.UID != "uid-a" && (!kept || !now.equal(grant)) {
 			t.Errorf("%s is on record as %s", grant, now)
 		}

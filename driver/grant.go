@@ -37,21 +37,43 @@ type PreparedDevice struct {
 // change is what preparing a claim puts on record.
 type change struct {
 	Grant
-	others []Grant // of other claims in the same pods, as they are to be
+	others []Grant  // of other claims in the same pods, as they are to be
+	specs  [][]byte // the CDI specs of others and of the Grant, in this order
 }
 
 // plan is the recorded grant of the claim if that is still what was allocated,
 // else a new one. It changes nothing.
 func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wishes []wish) (change, error) {
 	if recorded, held := d.grants.find(claim.UID); held && recorded.fulfils(wishes) {
-		return d.scope(recorded.completed(wishes), true, pods), nil
+		return d.rendered(d.scope(recorded.completed(wishes), true, pods))
 	}
 	grant, err := d.planAnew(claim, wishes)
 	if err != nil || len(grant.Shares) == 0 {
 		return change{Grant: grant}, err
 	}
-	next := d.scope(grant, false, pods)
-	return next, next.cdiClaim(d.config.Exclusivity).Validate() // on record only if it can be rendered
+	return d.rendered(d.scope(grant, false, pods))
+}
+
+// rendered has the CDI specs: a grant comes on record only if it can be rendered.
+func (d *Driver) rendered(next change) (change, error) {
+	for _, grant := range next.grants() {
+		spec, err := d.spec(grant)
+		if err != nil {
+			return change{}, err
+		}
+		next.specs = append(next.specs, spec)
+	}
+	return next, nil
+}
+
+// grants are all that the change has.
+func (c change) grants() []Grant { return append(slices.Clip(c.others), c.Grant) }
+
+// spec is the CDI spec of a grant.
+func (d *Driver) spec(grant Grant) ([]byte, error) {
+	claim := grant.cdiClaim(d.config.Exclusivity)
+	claim.Note = encodeNote(d.config.BootID, grant)
+	return cdi.Encode(claim, d.config.HookPath)
 }
 
 func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Grant, error) {
@@ -77,11 +99,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 
 // free is every CPU that a claim may still get.
 func (d *Driver) free() cpuset.Set {
-	var taken cpuset.Set
-	for i := range d.grants {
-		d.grants[i].addTo(&taken)
-	}
-	free := d.grantable().Difference(taken)
+	free := d.grantable().Difference(d.taken)
 	for i := range d.blocked {
 		free = free.Difference(d.blocked[i].CPUs)
 	}
@@ -138,6 +156,15 @@ func (g Grant) completed(wishes []wish) Grant {
 func (g Grant) equal(other Grant) bool {
 	return g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name &&
 		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.equal)
+}
+
+// addOnce adds the CPUs to those that are held; it is an error if some of them
+// were.
+func (g *Grant) addOnce(held *cpuset.Set) error {
+	if cpus, ok := g.addTo(held); !ok {
+		return fmt.Errorf("cpus %s are in two grants, one of claim %s", cpus, g.name())
+	}
+	return nil
 }
 
 // addTo adds the CPUs to those that are held; ok is false if some of them were,

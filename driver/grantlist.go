@@ -9,10 +9,26 @@ import (
 
 // grantList is a set of grants, ascending by UID, each UID once. A list is never
 // changed: with and without make new ones, which are those to put on record.
-type grantList []Grant
+type grantList []*listedGrant
+
+// listedGrant is a grant of a list and its text in the checkpoint. All of them
+// are written when one changes, so the text is made once.
+type listedGrant struct {
+	Grant
+	text string
+}
 
 func (l grantList) search(uid types.UID) (i int, found bool) {
-	return slices.BinarySearchFunc(l, uid, func(g Grant, uid types.UID) int { return cmp.Compare(g.UID, uid) })
+	return slices.BinarySearchFunc(l, uid, func(g *listedGrant, uid types.UID) int { return cmp.Compare(g.UID, uid) })
+}
+
+// grants are those of the list, in its order.
+func (l grantList) grants() []Grant {
+	grants := make([]Grant, len(l))
+	for i := range l {
+		grants[i] = l[i].Grant
+	}
+	return grants
 }
 
 // find is the grant of a claim.
@@ -21,14 +37,14 @@ func (l grantList) find(uid types.UID) (grant Grant, found bool) {
 	if !found {
 		return Grant{}, false
 	}
-	return l[i], true
+	return l[i].Grant, true
 }
 
 // with has the grant instead of the one that its claim had, if any.
 func (l grantList) with(grant Grant) grantList {
 	i, found := l.search(grant.UID)
 	next := make(grantList, 0, len(l)+1)
-	next = append(append(next, l[:i]...), grant)
+	next = append(append(next, l[:i]...), &listedGrant{grant, string(grant.appendText(nil))})
 	if found {
 		i++
 	}

@@ -105,7 +105,7 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 	}
 	next.settle(held)
 	next.separate()
-	for _, grant := range next.grants {
+	for _, grant := range next.grants.grants() {
 		switch _, waiting := next.orphans[grant.UID]; {
 		case waiting: // reported by settle
 		case entries[grant.UID].fromSpec:
@@ -194,7 +194,7 @@ func (r *recovered) byRight() []Grant {
 		}
 		return 0
 	}
-	return slices.SortedFunc(slices.Values(r.grants), func(a, b Grant) int {
+	return slices.SortedFunc(slices.Values(r.grants.grants()), func(a, b Grant) int {
 		if by := rank(a) - rank(b); by != 0 {
 			return by
 		}
@@ -205,7 +205,7 @@ func (r *recovered) byRight() []Grant {
 // block finds what partitions hold beyond the grants.
 func (r *recovered) block(held []Held) {
 	var granted cpuset.Set
-	for _, grant := range r.grants {
+	for _, grant := range r.grants.grants() {
 		granted = granted.Union(grant.cpus())
 	}
 	for _, h := range held {
@@ -239,8 +239,14 @@ func (d *Driver) recoverySteps(grants grantList) []step {
 			return nil
 		}},
 	}
-	for _, grant := range grants {
-		steps = append(steps, d.specStep(grant))
+	for _, grant := range grants.grants() {
+		steps = append(steps, step{"write CDI spec of claim " + grant.name(), func() error {
+			spec, err := d.spec(grant)
+			if err != nil {
+				return err
+			}
+			return d.specs.Ensure(string(grant.UID), spec)
+		}})
 	}
 	return steps
 }
@@ -251,14 +257,14 @@ func (d *Driver) recordOnce(grants grantList) step {
 	record := d.recordStep("record boot "+d.config.BootID, grants)
 	write := record.run
 	record.run = func() error {
-		text, err := d.recordText(grants)
+		text, taken, err := d.recordText(grants)
 		if err != nil {
 			return err
 		}
 		if current, err := d.state.ReadFile(CheckpointName); err != nil || !bytes.Equal(current, text) {
 			return write()
 		}
-		d.grants = grants
+		d.grants, d.taken = grants, taken
 		d.show()
 		return nil
 	}

@@ -177,7 +177,7 @@ func overlap(t *testing.T, disk disk) {
 	}
 	younger := grantOf(driver, "uid-a")
 	younger.Shares[0].CPUs = cpuset.New(5, 6)
-	disk.write(CheckpointName, string(encodeCheckpoint(Checkpoint{checkpointVersion, "boot-1", driver.grants.with(younger)})))
+	disk.write(CheckpointName, string(encodeCheckpoint(Checkpoint{checkpointVersion, "boot-1", driver.grants.with(younger).grants()})))
 }
 
 func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {

@@ -198,7 +198,7 @@ func (d *Driver) scope(grant Grant, recorded bool, pods []*corev1.Pod) change {
 		grants[i] = grants[i].withScopes(shares[:len(grants[i].Shares)])
 		shares = shares[len(grants[i].Shares):]
 	}
-	return change{grants[len(grants)-1], grants[:len(grants)-1]}
+	return change{Grant: grants[len(grants)-1], others: grants[:len(grants)-1]}
 }
 
 // withScopes has the scopes of these shares, which are the grant's.
@@ -224,7 +224,7 @@ func (d *Driver) neighbours(grant Grant, pods []*corev1.Pod) (others []Grant) {
 	}
 	for _, other := range d.grants {
 		if other.Namespace == grant.Namespace && names[other.Name] {
-			others = append(others, other)
+			others = append(others, other.Grant)
 		}
 	}
 	return others

@@ -184,13 +184,13 @@ func TestSpecOfAnotherClaimIsRepaired(t *testing.T) {
 
 func TestSpecSaysTheScope(t *testing.T) {
 	for line, want := range map[string]string{
-		"main:a":               `"--partition=root", "--scope=container"`,
-		"main:a main:a":        `"--partition=root", "--scope=pod"`,
-		"main:a main:a main: ": `"--partition=none", "--scope=container"`,
+		"main:a":               `"--partition=root","--scope=container"`,
+		"main:a main:a":        `"--partition=root","--scope=pod"`,
+		"main:a main:a main: ": `"--partition=none","--scope=container"`,
 	} {
 		disk := newDisk(t)
 		mustPrepare(t, disk.open(), claim("a", result("r", "numa-0", 2)), podOf(line))
-		if spec := strings.Join(strings.Fields(disk.files()[specName("uid-a")]), " "); !strings.Contains(spec, want) {
+		if spec := disk.files()[specName("uid-a")]; !strings.Contains(spec, want) {
 			t.Errorf("%s: spec %s has no %s", line, spec, want)
 		}
 	}

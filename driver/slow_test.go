@@ -10,11 +10,13 @@ import (
 	"syscall"
 	"testing"
 
+	resourceapi "k8s.io/api/resource/v1"
+
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // stall makes a file that cannot be read before resume is called; reached
-// returns when somebody tries. A file that is replaced is read first.
+// returns when somebody tries.
 func (d disk) stall(name string) (reached func() (resume func())) {
 	d.t.Helper()
 	path := filepath.Join(d.dirOf(name).Name(), name)
@@ -39,14 +41,18 @@ func TestSlowDiskHoldsUpOnlyWhoWrites(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
 	mustPrepare(t, driver, claim("early", result("r", "numa-1", 2))) // 4-5
+	two := func(name string) *resourceapi.ResourceClaim {
+		return claim(name, result("r", "numa-1", 1), result("q", "numa-0", 1))
+	}
+	mustPrepare(t, driver, two("a"))
 	reached := disk.stall(specName("uid-a"))
 	done := make(chan error, 3)
 	prepare := func(name string) {
-		_, err := driver.Prepare(claim(name, result("r", "numa-1", 1), result("q", "numa-0", 1)), nil)
+		_, err := driver.Prepare(two(name), nil)
 		done <- err
 	}
 	go prepare("a")
-	resume := reached() // on record, its spec is not written yet
+	resume := reached() // on record, and it is looked whether its spec says so
 	go prepare("a")
 	go prepare("b")
 	if got := driver.Grants(); len(got) != 2 || got[1].cpus() != cpuset.New(2, 6) {
@@ -69,6 +75,7 @@ func TestSlowDiskHoldsUpOnlyWhoWrites(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	disk.remove(specName("uid-a") + ".aside")
 	assertDisjoint(t, driver)
 	assertConsistent(t, disk, driver)
 	if got := grantOf(driver, "uid-a").cpus(); got != cpuset.New(2, 6) {

@@ -44,7 +44,7 @@ func (d *Driver) use(machine numa.Machine) {
 
 // Grants is what each claim holds, the oldest first.
 func (d *Driver) Grants() []Grant {
-	return slices.SortedFunc(slices.Values(d.shown.Load().grants), byAge)
+	return slices.SortedFunc(slices.Values(d.shown.Load().grants.grants()), byAge)
 }
 
 // Pinned is what claims give one container.
