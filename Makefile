@@ -164,18 +164,12 @@ e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel,
 	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(call install-chart,e2e); \
-	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !reboot$${LABELS:+ && $$LABELS}"); \
+	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd$${LABELS:+ && $$LABELS}"); \
 	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "crowd$${LABELS:+ && $$LABELS}")
 
 .PHONY: e2e-systemd
-e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 with systemd
+e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 with systemd and crun
 	$(MAKE) e2e KERNEL=7.2 INIT=systemd LABELS=kernel
-
-.PHONY: reboot
-reboot: image ## Restart a node of the rig that has claims; QEMU 10.0 without KVM sometimes hangs in it [KERNEL=] [INIT=]
-	@$(call with-node,reboot); \
-	$(call install-chart,reboot); \
-	$(call suite,reboot,-e2e.require -ginkgo.label-filter reboot)
 
 .PHONY: soak
 soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
@@ -184,7 +178,7 @@ soak: image ## Make, share, resize and delete claims at random and kill everythi
 	$(call suite,soak,-ginkgo.focus soak -ginkgo.timeout 0 -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
 
 .PHONY: test
-test: unit lint chart-lint apiserver e2e ## Run unit, lint, chart-lint, apiserver and e2e: what every change has to pass
+test: unit lint chart-lint apiserver e2e e2e-systemd ## Run unit, lint, chart-lint, apiserver, e2e and e2e-systemd: what every change has to pass
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline

@@ -133,6 +133,7 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 	if err != nil {
 		return 1, err
 	}
+	boot.Self = self
 	r, err := rig.New(o.dir(), o.nodes, os.Stderr)
 	if err != nil {
 		return 1, err
@@ -248,6 +249,14 @@ func path(_ context.Context, o options) (int, error) {
 	}
 	fmt.Println(paths[o.args[0]])
 	return 0, nil
+}
+
+// machine is started by up and keeps a node's virtual machine running.
+func machine(ctx context.Context, o options) (int, error) {
+	if len(o.args) == 0 {
+		return 2, usageError{errors.New("machine: the command that runs it is wanted")}
+	}
+	return 0, rig.RunMachine(ctx, o.args...)
 }
 
 // proxy is started by up and carries the API server's connections into the nodes.

@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		return 2, usageError{errors.New("no command; see cluster help")}
 	}
 	commands := map[string]func(context.Context, options) (int, error){
-		"up": up, "down": down, "exec": execute, "load": load, "console": console, "path": path, "proxy": proxy,
+		"up": up, "down": down, "exec": execute, "load": load, "console": console, "path": path, "proxy": proxy, "machine": machine,
 	}
 	if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
 		fmt.Print(usage)

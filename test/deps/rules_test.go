@@ -129,6 +129,7 @@ var modules = []module{
 	{"sigs.k8s.io/json", []string{"deviceclasses", "simulate"}, "names the fields of a configuration or an object that nobody knows; encoding/json takes any case"},
 	{"sigs.k8s.io/yaml", []string{"driver", "deviceclasses", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test"}, "YAML into Kubernetes types, and back"},
 	{"github.com/spf13/cobra", []string{"cmd/kubectl-numa"}, "commands, their help and their completion in shells"},
+	{"golang.org/x/sys/unix", []string{"cdi", "test"}, "replaces a file with fewer system calls than os.Root"},
 	{"golang.org/x/term", []string{"cmd/kubectl-numa"}, "whether there is a terminal, and how wide"},
 	{"tags.cncf.io/container-device-interface", []string{"test"}, "our spec files read as a container runtime reads them"},
 	{"tags.cncf.io/container-device-interface/specs-go", []string{"cdi", "test"}, "the types of CDI spec files"},

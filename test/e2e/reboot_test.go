@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var _ = Describe("a node that restarts", withReboot, func() {
+var _ = Describe("a node that restarts", func() {
 	It("gives its claims the same CPUs again", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "reboot"), oneCore(ctx)
 		pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("stays", core), core))

@@ -43,10 +43,6 @@ var ofKernel = Label("kernel")
 // test runs them when all others are done.
 var withCrowd = Label("crowd")
 
-// withReboot marks specs that restart the node, which make reboot runs: now and
-// then an emulated CPU has no timer after a warm reset, and the node hangs.
-var withReboot = Label("reboot")
-
 // What the suite tests, set before the first spec.
 var (
 	cluster  *client.Cluster

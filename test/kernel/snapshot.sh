@@ -19,11 +19,12 @@ status() {
 	done <"/proc/$1/status"
 }
 
-# unified PID sets cgroup to the path of a process in the cgroup v2 tree.
+# unified PID sets cgroup to the path of a process in the cgroup v2 tree; of one
+# that crun started, to the cgroup of its container, above its own.
 unified() {
 	cgroup=
 	while read -r line; do
-		case $line in 0::*) cgroup=${line#0::} ;; esac
+		case $line in 0::*) cgroup=${line#0::}; cgroup=${cgroup%/container} ;; esac
 	done <"/proc/$1/cgroup"
 }
 

@@ -14,13 +14,13 @@ import (
 
 const systemdSuite = "trixie"
 
-// systemdPackages are Debian's systemd with a system bus, and every library that their programs are linked with.
-// kubelet and runc reach systemd over the system bus; as root they could do without, but few nodes do.
+// systemdPackages are Debian's systemd with a system bus, and crun, and every library that their programs are linked with.
+// kubelet and crun reach systemd over the system bus; as root they could do without, but few nodes do.
 var systemdPackages = []string{
-	"systemd", "systemd-sysv", "mount", "dbus", "dbus-daemon", "dbus-system-bus-common",
+	"systemd", "systemd-sysv", "crun", "mount", "dbus", "dbus-daemon", "dbus-system-bus-common",
 	"libacl1", "libapparmor1", "libaudit1", "libblkid1", "libc6", "libcap-ng0", "libcap2", "libcrypt1", "libdbus-1-3", "libexpat1",
 	"libmount1", "libpam0g", "libpcre2-8-0", "libseccomp2", "libselinux1", "libsmartcols1", "libssl3t64", "libsystemd-shared",
-	"libsystemd0", "libzstd1", "zlib1g",
+	"libsystemd0", "libyajl2", "libzstd1", "zlib1g",
 }
 
 // systemdUnused are what no node reads, most of what the packages weigh, and the generators: a node has no fstab, GPT or

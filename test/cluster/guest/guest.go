@@ -41,6 +41,14 @@ func (i Init) CgroupDriver() string {
 	return "cgroupfs"
 }
 
+// Runtime is the OCI runtime that containerd runs under this init.
+func (i Init) Runtime() string {
+	if i == Systemd {
+		return "crun"
+	}
+	return "runc"
+}
+
 // masked are the units of Debian's systemd that fail in a node or do nothing for one, having no modules, TPM, logins and disks
 // of its own; every start of a program costs an emulated machine a good part of a second.
 var masked = []string{

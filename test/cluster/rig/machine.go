@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/cluster/topology"
@@ -17,6 +19,7 @@ const qemu = "qemu-system-x86_64"
 // Boot is what a virtual machine starts from.
 type Boot struct {
 	Vmlinuz, Initramfs string
+	Self               string // the program whose "machine" command is RunMachine
 	Accelerator        Accelerator
 }
 
@@ -74,6 +77,9 @@ func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 // startMachine starts a node's virtual machine and returns at once. Like a guest that sees KVM, the kernel is told not to check
 // that timer interrupts arrive: on a busy host the emulated ones come late, and it would stop. Mitigations against
 // speculation are off: page-table isolation costs an emulated machine its translations at every system call.
+//
+// A guest that restarts ends its QEMU, for now and then the emulated machine loses a timer in a reset: RunMachine starts it anew
+// with the same disk.
 func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
 	dir := r.Path("nodes", n.Name)
 	args := append([]string{qemu, "-name", n.Name}, b.Accelerator.args()...)
@@ -83,10 +89,28 @@ func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk strin
 		"-netdev", fmt.Sprintf("user,id=net0,net=10.101.%d.0/24,host=%s,hostfwd=tcp:127.0.0.1:%d-%s:9000", n.Subnet, n.Gateway(), n.AgentPort, n.Address()),
 		"-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile=",
 		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1",
-		"-display", "none", // and no -no-reboot: a node that restarts, as tests have it do, boots from the same disk
-		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logfile="+r.Console(n), "-serial", "chardev:console",
-		"-monitor", "none")
-	return r.start(10+n.Subnet, n.Name, args...)
+		"-display", "none", "-monitor", "none", "-no-reboot",
+		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logappend=on,logfile="+r.Console(n), "-serial", "chardev:console")
+	return r.start(10+n.Subnet, n.Name, append([]string{b.Self, "machine", "--"}, args...)...)
+}
+
+// RunMachine runs QEMU again whenever it ends well, until the context is done, when it is told to stop, or it fails. It does not
+// outlive us.
+func RunMachine(ctx context.Context, args ...string) error {
+	runtime.LockOSThread() // which the child's life hangs on
+	for {
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		err := cmd.Run()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("run %s: %w", args[0], err)
+		}
+	}
 }
 
 // Console is the file with everything that a node printed on its console.
