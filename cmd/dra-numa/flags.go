@@ -15,7 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
 
-const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n\n"
+const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa state [flags]\n\n"
 
 // exclusivityAuto is the default of --exclusivity.
 const exclusivityAuto = "auto"
@@ -48,14 +48,14 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags := flag.NewFlagSet("dra-numa", flag.ContinueOnError)
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node; default $NODE_NAME")
 	kubeletRootFlag(flags, &o.kubeletRoot)
-	flags.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "`directory` where the container runtime looks for CDI specs")
+	cdiDirFlag(flags, &o.cdiDir)
 	flags.StringVar(&o.configFile, "config", "", "`file` with a NodeConfig, read once: reserved CPUs and memory, exclusivity, PCI functions to publish, profiles by the node's labels; what it says is not to be a flag as well")
 	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8; default the kubelet's reservedSystemCPUs, else the first core")
 	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "memory of each zone that no claim gets, a `quantity` such as 256Mi; default 0")
 	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "the kubelet's configuration `file`, read for reservedSystemCPUs")
 	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "the pin hook, a `file` that is copied to the host")
-	flags.StringVar(&o.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "the host's cgroup v2 `directory`")
-	flags.StringVar(&o.machineRoot, "machine-root", "/", "`directory` that holds sys and proc")
+	cgroupRootFlag(flags, &o.cgroupRoot)
+	machineRootFlag(flags, &o.machineRoot)
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` of /healthz and /readyz")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; default the service account of the pod")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "who keeps others off the CPUs of claims, a `mode`: kernel, cooperative (the container runtime, over NRI), none, or auto for the first that the node has")
@@ -73,6 +73,18 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 
 func kubeletRootFlag(flags *flag.FlagSet, value *string) {
 	flags.StringVar(value, "kubelet-root", "/var/lib/kubelet", "the kubelet's root `directory`, the same path here and on the host")
+}
+
+func cdiDirFlag(flags *flag.FlagSet, value *string) {
+	flags.StringVar(value, "cdi-dir", "/var/run/cdi", "`directory` where the container runtime looks for CDI specs")
+}
+
+func cgroupRootFlag(flags *flag.FlagSet, value *string) {
+	flags.StringVar(value, "cgroup-root", "/sys/fs/cgroup", "the host's cgroup v2 `directory`")
+}
+
+func machineRootFlag(flags *flag.FlagSet, value *string) {
+	flags.StringVar(value, "machine-root", "/", "`directory` that holds sys and proc")
 }
 
 func (o *options) validate() error {

@@ -23,6 +23,9 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	if len(args) > 0 && args[0] == "checkpoint" {
 		return runCheckpoint(args[1:], stdout)
 	}
+	if len(args) > 0 && args[0] == "state" {
+		return runState(args[1:], env, stdout)
+	}
 	o, err := parseFlags(args, env, stdout)
 	if err != nil {
 		return err

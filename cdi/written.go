@@ -1,0 +1,124 @@
+package cdi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Written is what a spec file of this driver says, read back.
+type Written struct {
+	ClaimUID string          `json:"claimUID"` // from the name of the file
+	File     string          `json:"file"`     // in the folder of the specs
+	CPUs     cpuset.Set      `json:"cpus"`     // of the environment: those to run on and those to be idle
+	Devices  []WrittenDevice `json:"devices"`  // in the order of the file
+
+	// Problem is why the file is no spec of this driver, which has neither CPUs
+	// nor devices; else empty.
+	Problem string `json:"problem,omitempty"`
+}
+
+// WrittenDevice is what the hook is told for one share.
+type WrittenDevice struct {
+	ID        string     `json:"id"`            // as DeviceID has it
+	CPUs      cpuset.Set `json:"cpus"`          // empty: the hook leaves the CPUs alone
+	Idle      cpuset.Set `json:"idle,omitzero"` // those of CPUs that the container keeps idle
+	Mems      cpuset.Set `json:"mems"`          // NUMA nodes
+	Partition string     `json:"partition"`     // PartitionRoot, PartitionIsolated or PartitionNone
+	Scope     string     `json:"scope"`         // ScopeContainer or ScopePod
+}
+
+// ReadSpecs reads every spec of this driver in the folder, ascending by file
+// name. A file that is removed meanwhile is left out.
+func ReadSpecs(dir fs.FS) ([]Written, error) {
+	entries, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		return nil, err
+	}
+	var all []Written
+	for _, entry := range entries {
+		uid, complete := claimUID(entry.Name())
+		if !complete {
+			continue
+		}
+		data, err := fs.ReadFile(dir, entry.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		written, err := parseSpec(data)
+		if err != nil {
+			written = Written{Problem: err.Error()}
+		}
+		written.ClaimUID, written.File = uid, entry.Name()
+		all = append(all, written)
+	}
+	return all, nil
+}
+
+// parseSpec is the inverse of Render, as far as Written goes.
+func parseSpec(data []byte) (w Written, err error) {
+	var spec specs.Spec
+	if err := json.Unmarshal(data, &spec); err != nil {
+		return Written{}, err
+	}
+	for _, name := range []string{"DRA_NUMA_CPUS", "DRA_NUMA_IDLE_CPUS"} {
+		cpus, err := variable(spec.ContainerEdits.Env, name)
+		if err != nil {
+			return Written{}, err
+		}
+		w.CPUs = w.CPUs.Union(cpus)
+	}
+	for _, device := range spec.Devices {
+		read, err := parseDevice(device)
+		if err != nil {
+			return Written{}, fmt.Errorf("device %q: %w", device.Name, err)
+		}
+		w.Devices = append(w.Devices, read)
+	}
+	return w, nil
+}
+
+// variable is the list in an environment; without one it is empty.
+func variable(env []string, name string) (cpuset.Set, error) {
+	for _, entry := range env {
+		if list, found := strings.CutPrefix(entry, name+"="); found {
+			return cpuset.Parse(list)
+		}
+	}
+	return cpuset.Set{}, nil
+}
+
+func parseDevice(device specs.Device) (read WrittenDevice, err error) {
+	read.ID = Kind + "=" + device.Name
+	if len(device.ContainerEdits.Hooks) != 1 || device.ContainerEdits.Hooks[0] == nil {
+		return read, fmt.Errorf("%d hooks, want the one that pins", len(device.ContainerEdits.Hooks))
+	}
+	for _, arg := range device.ContainerEdits.Hooks[0].Args {
+		flag, value, _ := strings.Cut(arg, "=")
+		switch flag {
+		case "--cpus":
+			read.CPUs, err = cpuset.Parse(value)
+		case "--idle":
+			read.Idle, err = cpuset.Parse(value)
+		case "--mems":
+			read.Mems, err = cpuset.Parse(value)
+		case "--partition":
+			read.Partition = value
+		case "--scope":
+			read.Scope = value
+		}
+		if err != nil {
+			return read, fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	return read, nil
+}

@@ -1,0 +1,127 @@
+package drift
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// comparePins holds each cgroup that the hook has pinned to what is on record and
+// to what the kernel says.
+func (c *comparison) comparePins() {
+	pinned := make(map[string]bool)
+	for _, pin := range c.state.Pins {
+		for _, claim := range pin.Claims {
+			pinned[claim.UID] = true
+		}
+		if c.read(nodestate.CheckpointPart) {
+			c.comparePin(pin)
+		}
+		if i := c.partition(pin); i >= 0 && c.state.Partitions[i].CPUs != pin.CPUs {
+			c.find(Finding{
+				Check: PartitionDiffers, Claim: names(pin), CPUs: pin.CPUs, Where: "cgroup " + pin.Cgroup,
+				Expected: lists(pin.CPUs, cpuset.Set{}), Detected: lists(c.state.Partitions[i].CPUs, cpuset.Set{}),
+			})
+		} else if pin.Fault != "" {
+			c.find(Finding{
+				Check: PartitionInvalid, Claim: names(pin), CPUs: pin.CPUs, Where: "cgroup " + pin.Cgroup,
+				Expected: fmt.Sprintf("%s, partition %s", lists(pin.CPUs, pin.Mems), pin.Partition), Detected: pin.Fault,
+			})
+		}
+	}
+	if c.read(nodestate.PinsPart, nodestate.CheckpointPart) {
+		c.findNotPinned(pinned)
+	}
+}
+
+// partition is the index of the cgroup's own, -1 if it is to have none or has none.
+func (c *comparison) partition(pin nodestate.Pin) int {
+	if pin.CPUs.IsEmpty() || pin.Partition == "none" {
+		return -1
+	}
+	return slices.IndexFunc(c.state.Partitions, func(p nodestate.Partition) bool { return p.Cgroup == pin.Cgroup })
+}
+
+// comparePin holds a cgroup to what its claims have on record. It may have less: a
+// container can use some requests of a claim.
+func (c *comparison) comparePin(pin nodestate.Pin) {
+	var recorded cpuset.Set
+	for _, claim := range pin.Claims {
+		grant, known := c.grants[types.UID(claim.UID)]
+		if !known {
+			c.find(Finding{
+				Check: PartitionOfNobody, Claim: claim.Name, CPUs: pin.CPUs, Where: "cgroup " + pin.Cgroup,
+				Expected: "a record of the claim that it is pinned for", Detected: "none of uid " + claim.UID,
+			})
+			return
+		}
+		recorded = recorded.Union(cpus(grant))
+	}
+	if !pin.CPUs.IsSubsetOf(recorded) {
+		c.find(Finding{
+			Check: PartitionDiffers, Claim: names(pin), CPUs: recorded, Where: "cgroup " + pin.Cgroup,
+			Expected: "none but " + lists(recorded, cpuset.Set{}) + ", as on record", Detected: lists(pin.CPUs, cpuset.Set{}),
+		})
+	}
+}
+
+// findNotPinned finds claims that a container runs with outside of every cgroup
+// that is pinned for them.
+func (c *comparison) findNotPinned(pinned map[string]bool) {
+	for _, grant := range c.state.Checkpoint.Grants {
+		claim := c.claims[grant.UID]
+		if claim == nil || pinned[string(grant.UID)] {
+			continue
+		}
+		requests := []string{}
+		for _, share := range grant.Shares {
+			requests = append(requests, resourceclaim.BaseRequestRef(share.Request))
+		}
+		if pod := c.running(claim, requests); pod != "" {
+			c.find(Finding{
+				Check: ContainerNotPinned, Claim: name(claim), CPUs: cpus(grant), Where: "cgroups of pod " + pod,
+				Expected: "one that is pinned for the claim", Detected: "none",
+			})
+		}
+	}
+}
+
+// comparePartitions finds partitions that no hook has made a record of. What a
+// container makes below its own cgroup is its business.
+func (c *comparison) comparePartitions() {
+	for _, partition := range c.state.Partitions {
+		if slices.ContainsFunc(c.state.Pins, func(pin nodestate.Pin) bool {
+			return partition.Cgroup == pin.Cgroup || strings.HasPrefix(partition.Cgroup, pin.Cgroup+"/")
+		}) {
+			continue
+		}
+		finding := Finding{
+			Check: PartitionOfNobody, CPUs: partition.CPUs, Where: "cgroup " + partition.Cgroup,
+			Expected: "a container of a claim", Detected: "no record by the hook, partition " + partition.State,
+		}
+		i := slices.IndexFunc(c.state.Checkpoint.Grants, func(g driver.Grant) bool { return cpus(g).Overlaps(partition.CPUs) })
+		if i >= 0 {
+			grant := c.state.Checkpoint.Grants[i]
+			finding.Claim = grant.Namespace + "/" + grant.Name
+			finding.Expected = "a container of the claim that has CPUs " + cpus(grant).String()
+		}
+		c.find(finding)
+	}
+}
+
+// names are the claims of a cgroup.
+func names(pin nodestate.Pin) string {
+	var names []string
+	for _, claim := range pin.Claims {
+		names = append(names, cmp.Or(claim.Name, claim.UID))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,158 @@
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// checkpoint is where records are.
+const checkpoint = "checkpoint"
+
+// compareClaims finds claims that containers run with and that are not on record.
+func (c *comparison) compareClaims() {
+	for _, claim := range c.objects.Claims {
+		if _, recorded := c.grants[claim.UID]; recorded || len(c.held(claim)) == 0 {
+			continue
+		}
+		if pod := c.running(claim, nil); pod != "" {
+			c.find(Finding{
+				Check: ClaimWithoutRecord, Claim: name(claim), Where: checkpoint,
+				Expected: "on record, as containers of pod " + pod + " run with it", Detected: "none",
+			})
+		}
+	}
+}
+
+// held are the claim's results of this node that hold something, one line each.
+func (c *comparison) held(claim *resourceapi.ResourceClaim) (results []string) {
+	if claim.Status.Allocation == nil {
+		return nil
+	}
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		admin := result.AdminAccess != nil && *result.AdminAccess
+		if result.Driver != driver.Name || result.Pool != c.node || admin {
+			continue
+		}
+		share := ""
+		if result.ShareID != nil {
+			share = string(*result.ShareID)
+		}
+		results = append(results, result.Request+" "+result.Device+" "+share)
+	}
+	return results
+}
+
+// compareGrants holds what is on record to the claims and to the specs.
+func (c *comparison) compareGrants() {
+	for _, grant := range c.state.Checkpoint.Grants {
+		finding := Finding{Check: RecordWithoutClaim, Claim: grant.Namespace + "/" + grant.Name, CPUs: cpus(grant), Where: checkpoint}
+		claim := c.claims[grant.UID]
+		switch {
+		case claim == nil:
+			finding.Expected, finding.Detected = "a claim with uid "+string(grant.UID), "there is none"
+			if other := c.objects.Claim(grant.Namespace, grant.Name); other != nil {
+				finding.Detected = "the claim of this name has uid " + string(other.UID)
+			}
+		case len(c.held(claim)) == 0:
+			finding.Expected, finding.Detected = "allocated on the node", "it is not"
+		case !slices.Equal(c.held(claim), results(grant)):
+			finding.Check = RecordDiffers
+			finding.Expected = "as allocated: " + strings.Join(c.held(claim), ", ")
+			finding.Detected = strings.Join(results(grant), ", ")
+		default:
+			continue
+		}
+		c.find(finding)
+	}
+}
+
+// results are what was allocated when the grant was made, as held has them.
+func results(grant driver.Grant) (results []string) {
+	for _, share := range grant.Shares {
+		results = append(results, share.Request+" "+share.Device+" "+string(share.ShareID))
+	}
+	return results
+}
+
+// compareSpecs holds the specs to what is on record.
+func (c *comparison) compareSpecs() {
+	written := make(map[string]bool)
+	for _, spec := range c.state.Specs {
+		written[spec.ClaimUID] = true
+		finding := Finding{Check: SpecWithoutRecord, Claim: spec.ClaimUID, CPUs: spec.CPUs, Where: "CDI spec " + spec.File, Expected: "a record", Detected: "none"}
+		if grant, recorded := c.grants[types.UID(spec.ClaimUID)]; recorded {
+			finding.Check, finding.Claim, finding.CPUs = SpecDiffers, grant.Namespace+"/"+grant.Name, cpus(grant)
+			finding.Expected, finding.Detected = difference(grant, spec)
+		}
+		if finding.Expected != "" {
+			c.find(finding)
+		}
+	}
+	for _, grant := range c.state.Checkpoint.Grants {
+		if !written[string(grant.UID)] {
+			c.find(Finding{
+				Check: RecordWithoutSpec, Claim: grant.Namespace + "/" + grant.Name, CPUs: cpus(grant), Where: "CDI specs",
+				Expected: "a spec, without which its containers do not start", Detected: "none",
+			})
+		}
+	}
+}
+
+// difference is the first one between what is on record and what the spec says;
+// empty if there is none. Whether there is a partition depends on the node, so
+// the spec is taken at its word.
+func difference(grant driver.Grant, spec cdi.Written) (expected, detected string) {
+	if spec.Problem != "" {
+		return "readable", spec.Problem
+	}
+	if all := cpus(grant); spec.CPUs != all {
+		return lists(all, cpuset.Set{}), lists(spec.CPUs, cpuset.Set{})
+	}
+	if len(spec.Devices) != len(grant.Shares) {
+		return fmt.Sprintf("%d devices", len(grant.Shares)), fmt.Sprint(len(spec.Devices))
+	}
+	for i, share := range grant.Shares {
+		device, want := spec.Devices[i], share.CPUs
+		switch {
+		case share.Mixed:
+			want = cpuset.Set{} // the hook leaves its CPUs alone
+		case device.Partition == cdi.PartitionNone:
+			want = share.RunCPUs()
+		}
+		if id := cdi.DeviceID(string(grant.UID), share.Request, share.Device); device.ID != id {
+			return id, device.ID
+		}
+		if device.CPUs != want || device.Mems != share.Mems() {
+			return share.Request + ": " + lists(want, share.Mems()), lists(device.CPUs, device.Mems)
+		}
+	}
+	return "", ""
+}
+
+// lists are CPUs and, if there are some, NUMA nodes.
+func lists(cpus, mems cpuset.Set) string {
+	text := "no CPUs"
+	if !cpus.IsEmpty() {
+		text = "CPUs " + cpus.String()
+	}
+	if !mems.IsEmpty() {
+		text += ", mems " + mems.String()
+	}
+	return text
+}
+
+// cpus are all that the grant has.
+func cpus(grant driver.Grant) (all cpuset.Set) {
+	for i := range grant.Shares {
+		all = all.Union(grant.Shares[i].CPUs)
+	}
+	return all
+}

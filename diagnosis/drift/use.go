@@ -1,0 +1,46 @@
+package drift
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// running is a pod of this node with a running container that uses one of the
+// claim's requests, as namespace/name; empty if there is none. No requests are
+// all of them. Before a container runs, and while the claim is being prepared, it
+// need not be on record.
+func (c *comparison) running(claim *resourceapi.ResourceClaim, requests []string) (pod string) {
+	for _, user := range claim.Status.ReservedFor {
+		if user.APIGroup != "" || user.Resource != "pods" {
+			continue
+		}
+		pod := c.objects.Pod(claim.Namespace, user.Name)
+		if pod != nil && pod.UID == user.UID && pod.Spec.NodeName == c.node && pod.DeletionTimestamp == nil && runs(pod, claim.Name, requests) {
+			return pod.Namespace + "/" + pod.Name
+		}
+	}
+	return ""
+}
+
+// runs reports whether a container runs that uses the claim.
+func runs(pod *corev1.Pod, claim string, requests []string) bool {
+	entries := make(map[string]bool) // of the pod, that are the claim
+	for i := range pod.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		entries[pod.Spec.ResourceClaims[i].Name] = err == nil && name != nil && *name == claim
+	}
+	running := make(map[string]bool)
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		running[status.Name] = status.State.Running != nil
+	}
+	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(container corev1.Container) bool {
+		return running[container.Name] && slices.ContainsFunc(container.Resources.Claims, func(ref corev1.ResourceClaim) bool {
+			return entries[ref.Name] && (ref.Request == "" || requests == nil || slices.Contains(requests, ref.Request))
+		})
+	})
+}
+
+func name(claim *resourceapi.ResourceClaim) string { return claim.Namespace + "/" + claim.Name }
