@@ -29,8 +29,12 @@ func (f *Facts) zone() *resourceapi.Device { return &f.Objects.Slices[0].Spec.De
 func breakages() []broken {
 	return []broken{
 		{
-			"configz", func(f *Facts) { f.Unread = []Unread{{"n1", "kubelet", "configz", "nodes is forbidden"}} },
-			"n1 | not-checked | kubelet | configz | readable | nodes is forbidden",
+			"no answer", func(f *Facts) { f.Unread = []Unread{{"n1", "kubelet", "configz", "no route to host", false}} },
+			"n1 | not-checked | kubelet | configz | readable | no route to host",
+		},
+		{
+			"no right", func(f *Facts) { f.Unread = []Unread{{"", "kubelet", "configz", "nodes is forbidden", true}} },
+			" | not-permitted | kubelet | configz | readable | nodes is forbidden",
 		},
 		{
 			"old server", func(f *Facts) { f.Version = "v1.35.9" },

@@ -15,6 +15,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 )
 
@@ -43,8 +44,13 @@ type Facts struct {
 	Installation Installation
 	// Kubelets are the settings in force, by node.
 	Kubelets map[string]Kubelet
+	// States are what nodes have of claims, by node; only a bundle has them.
+	States map[string]*nodestate.State
 	// Unread is what should be here and is not.
 	Unread []Unread
+	// Missing is the same of what Validate does not look at: what a bundle has
+	// beside, States among it.
+	Missing []Unread
 }
 
 // Installation is what the chart made, whatever the release is called.
@@ -53,6 +59,7 @@ type Installation struct {
 	Deployments  []*appsv1.Deployment         `json:"deployments"` // of the webhook
 	ClusterRoles []*rbacv1.ClusterRole        `json:"clusterRoles"`
 	Bindings     []*rbacv1.ClusterRoleBinding `json:"clusterRoleBindings"`
+	ConfigMaps   []*corev1.ConfigMap          `json:"configMaps"` // with a NodeConfig; only a bundle has them
 }
 
 // Kubelet is what a kubelet's endpoint configz says, as far as it matters here
@@ -69,6 +76,10 @@ type Unread struct {
 	Component string `json:"component"`      // whose it is
 	Setting   string `json:"setting"`        // what it is
 	Why       string `json:"why"`
+
+	// Denied says that who asked has no right to it; else something is wrong with
+	// what was asked.
+	Denied bool `json:"denied,omitempty"`
 }
 
 // Nodes are the names of the nodes that have the daemon or zones, sorted.
@@ -129,5 +140,12 @@ func (i Installation) daemon() corev1.Container {
 	return corev1.Container{}
 }
 
-// DriverContainer is the name of the daemon's container in its pods.
-const DriverContainer = "driver"
+// Names in the pods of the daemon, and in its ConfigMap.
+const (
+	// DriverContainer is the daemon's.
+	DriverContainer = "driver"
+	// KeeperContainer is beside it, of the same image, and sees no CDI specs.
+	KeeperContainer = "keeper"
+	// ConfigKey has the NodeConfig.
+	ConfigKey = "node.yaml"
+)

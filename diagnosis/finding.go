@@ -32,6 +32,7 @@ type Check struct {
 func Checks() []Check {
 	return []Check{
 		{"not-checked", "diagnosis", notChecked},
+		{notPermitted, "diagnosis", notAllowed},
 		{"kubernetes-version", "versions", kubernetesVersion},
 		{"feature-gate", "versions", featureGate},
 		{"runtime-version", "versions", runtimeVersion},
@@ -71,12 +72,32 @@ func run(checks []Check, facts *Facts) []Finding {
 	return findings
 }
 
-func notChecked(f *Facts) (findings []Finding) {
+// notPermitted is the check of what the user has no right to read.
+const notPermitted = "not-permitted"
+
+// Wrong is how many of the findings are about something that is not as it should
+// be: what the user may not read is not.
+func Wrong(findings []Finding) (count int) {
+	for _, finding := range findings {
+		if finding.Check != notPermitted {
+			count++
+		}
+	}
+	return count
+}
+
+func notChecked(f *Facts) []Finding { return f.unread(false) }
+
+func notAllowed(f *Facts) []Finding { return f.unread(true) }
+
+func (f *Facts) unread(denied bool) (findings []Finding) {
 	for _, unread := range f.Unread {
-		findings = append(findings, Finding{
-			Node: unread.Node, Component: unread.Component, Setting: unread.Setting,
-			Expected: "readable", Detected: unread.Why,
-		})
+		if unread.Denied == denied {
+			findings = append(findings, Finding{
+				Node: unread.Node, Component: unread.Component, Setting: unread.Setting,
+				Expected: "readable", Detected: unread.Why,
+			})
+		}
 	}
 	return findings
 }

@@ -57,6 +57,20 @@ func TestUnreadIsNoSecondFinding(t *testing.T) {
 	}
 }
 
+// TestWhatMayNotBeReadIsNothingWrong but something that does not answer is.
+func TestWhatMayNotBeReadIsNothingWrong(t *testing.T) {
+	facts := healthy(t)
+	facts.Unread = []Unread{{Setting: "configz", Denied: true}, {Setting: "ClusterRoles", Denied: true}}
+	if findings := Validate(facts); len(findings) != 2 || Wrong(findings) != 0 {
+		t.Errorf("%d of findings %+v are wrong, want none of two", Wrong(findings), findings)
+	}
+	facts.Unread[0].Denied = false
+	facts.Gates["DRAConsumableCapacity"] = false
+	if findings := Validate(facts); len(findings) != 3 || Wrong(findings) != 2 {
+		t.Errorf("%d of findings %+v are wrong, want two of three", Wrong(findings), findings)
+	}
+}
+
 // TestFindingsAreByNode with those of the cluster before them.
 func TestFindingsAreByNode(t *testing.T) {
 	facts := healthy(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,9 @@ func (c cli) gatherCommand() *cobra.Command {
 		Short: "Write what a diagnosis of a cluster needs into a file",
 		Long: `Write what a diagnosis of a cluster needs into a file, which other commands read
 as --from: objects that decide where pods go, what the chart installed, settings
-of kubelets, events, and logs of the driver. Nothing is changed in the cluster.
+of kubelets, what nodes have of claims, events, and logs of the driver. Nothing
+is changed in the cluster. Nodes are asked by a program that is run in the pods
+of the driver, if you may run one.
 
 There are no secrets in it: neither environments nor arguments of containers, no
 annotations but this driver's, no parameters of other drivers. Names, labels and
@@ -38,6 +41,7 @@ gather
 # into this one, and a look at it somewhere else
 gather --file bundle.tar.gz
 validate --from bundle.tar.gz
+drift --from bundle.tar.gz
 explain pod trainer --from bundle.tar.gz`),
 		Args: c.flagsOnly,
 		RunE: func(command *cobra.Command, _ []string) error { return g.run(command.Context(), time.Now()) },
@@ -51,7 +55,7 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 	if g.file == "" {
 		g.file = "numa-" + now.UTC().Format("20060102-150405") + ".tar.gz"
 	}
-	_, client, err := g.from.connect()
+	config, client, err := g.from.connect()
 	if err != nil {
 		return err
 	}
@@ -60,7 +64,7 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("--file: %w", err)
 	}
-	gathered, err := collect.Bundle(ctx, client, now)
+	gathered, err := collect.Bundle(ctx, client, collect.NewExec(config, client), now)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the cluster: %w", err), file.Close(), os.Remove(g.file))
 	}
@@ -68,7 +72,7 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return &failure{errors.Join(fmt.Errorf("write %q: %w", g.file, err), os.Remove(g.file))}
 	}
-	for _, unread := range gathered.Facts.Unread {
+	for _, unread := range slices.Concat(gathered.Facts.Unread, gathered.Facts.Missing) {
 		g.note("not in the file: %s: %s", unread.Setting, oneLine(unread.Why))
 	}
 	if _, err := fmt.Fprintln(g.stdout, g.file); err != nil {

@@ -62,7 +62,7 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	bundle := gather(t, now)
 	names, text := unpacked(t, bundle)
 	want := []string{
-		"index.json", "events.json", "installation.json", "kubelets.json", "logs/dra-numa/driver-x/driver.log", "logs/dra-numa/driver-x/driver.previous.log",
+		"index.json", "events.json", "installation.json", "kubelets.json", "logs/dra-numa/driver-x/driver.log", "logs/dra-numa/driver-x/driver.previous.log", "nodes/worker-1.json",
 		"objects/deviceclasses.json", "objects/devicetaintrules.json", "objects/nodes.json", "objects/pods.json",
 		"objects/resourceclaims.json", "objects/resourceclaimtemplates.json", "objects/resourceslices.json",
 	}
@@ -72,7 +72,7 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	if i := strings.Index(text, secret); i >= 0 {
 		t.Errorf("the secret is in it: %s", text[max(0, i-200):i+20])
 	}
-	for _, part := range []string{"was killed", "Publishing zones", "--exclusivity=auto", `"featureGates"`, `"kubernetes": "v1.37.1"`, `"worker-1"`} {
+	for _, part := range []string{"was killed", "Publishing zones", "--exclusivity=auto", `"featureGates"`, `"kubernetes": "v1.37.1"`, `"worker-1"`, "reservedCPUs: 0-1", `"settled": false`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in it", part)
 		}

@@ -78,6 +78,7 @@ files with a cluster's objects. They change nothing.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
+		c.driftCommand(),
 		c.explainCommand(),
 		c.gatherCommand(),
 		c.generateCommand(),

@@ -62,9 +62,9 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		args    string
 		want    string
 	}{
-		{nil, "topolgy", `unknown command "topolgy", allowed are completion, explain, gather, generate, lint, pick, simulate, slices, status, suggest-evictions, topology, ui, validate` + "\n" + `kubectl-numa: hint: did you mean "topology"?`},
+		{nil, "topolgy", `unknown command "topolgy", allowed are completion, drift, explain, gather, generate, lint, pick, simulate, slices, status, suggest-evictions, topology, ui, validate` + "\n" + `kubectl-numa: hint: did you mean "topology"?`},
 		{nil, "--no-such-flag", "unknown flag: --no-such-flag"},
-		{nil, "help nothing", `unknown command "nothing", allowed are completion, explain, gather, generate, lint, pick, simulate, slices, status, suggest-evictions, topology, ui, validate`},
+		{nil, "help nothing", `unknown command "nothing", allowed are completion, drift, explain, gather, generate, lint, pick, simulate, slices, status, suggest-evictions, topology, ui, validate`},
 		{nil, "completion nushell", `unknown command "nushell", allowed are bash, fish, powershell, zsh`},
 		{topology, "stray", `unexpected argument "stray", kubectl numa topology takes flags only`},
 		{topology, "-o png", `invalid argument "png" for "-o, --output" flag: allowed are table, json, yaml, svg`},

@@ -22,7 +22,8 @@ func listOf[T any](kind, apiVersion string, items []T) map[string]any {
 	return map[string]any{"kind": kind, "apiVersion": apiVersion, "items": append([]T{}, items...)}
 }
 
-// answers are those of an API server, by path: texts, and what is encoded as JSON.
+// answers are those of an API server, by path: texts, handlers, and what is encoded
+// as JSON.
 type answers map[string]any
 
 // testCluster answers as a cluster with the objects of a folder of files.
@@ -58,6 +59,8 @@ func (a answers) serve(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch answer := a[r.URL.Path].(type) {
+		case http.Handler:
+			answer.ServeHTTP(w, r)
 		case string:
 			fmt.Fprint(w, answer)
 		case nil:

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -29,8 +28,8 @@ func (c cli) validateCommand() *cobra.Command {
 them: versions, feature gates, what the chart installed, zones, settings of the
 kubelets, and pods that hold more than they request. Nothing is changed.
 
-The exit code is 0 if nothing is found, 1 if something is, and 2 if the cluster
-cannot be read. What may not be read is a finding, too.`,
+The exit code is 0 if nothing is wrong, 1 if something is, and 2 if the cluster
+cannot be read. What you may not read is said, but it is nothing wrong.`,
 		Example: c.examples(`
 # is everything as it should be?
 validate
@@ -53,18 +52,7 @@ func (v *inspection) run(ctx context.Context) error {
 	if err := write(v.stdout, v.output.value, findings, func() string { return findingsTable(findings) }); err != nil {
 		return &failure{fmt.Errorf("write findings: %w", err)}
 	}
-	return foundVerdict(findings)
-}
-
-// foundVerdict is an error if something was found.
-func foundVerdict(findings []diagnosis.Finding) error {
-	switch len(findings) {
-	case 0:
-		return nil
-	case 1:
-		return &failure{errors.New("1 thing is not as it should be")}
-	}
-	return &failure{fmt.Errorf("%d things are not as they should be", len(findings))}
+	return foundVerdict(diagnosis.Wrong(findings))
 }
 
 func findingsTable(findings []diagnosis.Finding) string {

@@ -27,7 +27,7 @@ metadata: {name: driver-x, namespace: dra-numa, labels: {app.kubernetes.io/name:
 spec: {nodeName: worker-1, containers: [{name: driver, image: "d:1", env: [{name: X, value: hunter2}]}]}
 status:
   conditions: [{type: Ready, status: "True"}]
-  containerStatuses: [{name: driver, ready: true, restartCount: 1, image: "d:1", imageID: x, lastState: {terminated: {exitCode: 1, message: "was killed"}}}]
+  containerStatuses: [{name: driver, ready: true, restartCount: 1, image: "d:1", imageID: x, state: {running: {}}, lastState: {terminated: {exitCode: 1, message: "was killed"}}}]
 ---
 apiVersion: v1
 kind: Pod
@@ -86,6 +86,7 @@ func installedCluster(t *testing.T) answers {
 	role, binding := &rbacv1.ClusterRole{Rules: diagnosis.Rights()}, &rbacv1.ClusterRoleBinding{}
 	role.Name, binding.RoleRef = "r", rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}
 	binding.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "dra-numa", Name: "dra-driver-numa"}}
+	config := &corev1.ConfigMap{Data: map[string]string{"node.yaml": "kind: NodeConfig\nreservedCPUs: 0-1\n", "token": secret}}
 	event := &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "worker-1"}, Message: "ready"}
 	a := objectAnswers(t, dir)
 	for path, answer := range (answers{
@@ -98,6 +99,8 @@ func installedCluster(t *testing.T) answers {
 		"/apis/rbac.authorization.k8s.io/v1/clusterroles":        listOf("ClusterRoleList", "rbac.authorization.k8s.io/v1", []*rbacv1.ClusterRole{role}),
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": listOf("ClusterRoleBindingList", "rbac.authorization.k8s.io/v1", []*rbacv1.ClusterRoleBinding{binding}),
 		"/api/v1/namespaces/dra-numa/pods/driver-x/log":          "Publishing zones\n",
+		"/api/v1/namespaces/dra-numa/pods/driver-x/exec":         stateOf(nothing),
+		"/api/v1/namespaces/dra-numa/configmaps":                 listOf("ConfigMapList", "v1", []*corev1.ConfigMap{config}),
 	}) {
 		a[path] = answer
 	}
@@ -122,11 +125,11 @@ func TestValidateSaysWhatItMayNotRead(t *testing.T) {
 	a["/api/v1/nodes/worker-1/proxy/configz"] = nil
 	a["/metrics"] = gatesOff
 	t.Setenv("KUBECONFIG", a.serve(t))
-	const want = `NODE  CHECK         COMPONENT       SETTING                EXPECTED  DETECTED
--     not-checked   kubelet         configz                readable  forbidden: User "ann" cannot get path "/api/v1/nodes/worker-1/proxy/configz" (get nodes worker-1)
--     feature-gate  kube-apiserver  DRAConsumableCapacity  true      false
+	const want = `NODE  CHECK          COMPONENT       SETTING                EXPECTED  DETECTED
+-     not-permitted  kubelet         configz                readable  forbidden: User "ann" cannot get path "/api/v1/nodes/worker-1/proxy/configz" (get nodes worker-1)
+-     feature-gate   kube-apiserver  DRAConsumableCapacity  true      false
 `
-	const wantError = "kubectl-numa: error: 2 things are not as they should be\n"
+	const wantError = "kubectl-numa: error: 1 thing is not as it should be\n"
 	exitCode, stdout, stderr := call("validate")
 	if diff := cmp.Diff(want, stdout); exitCode != exitCouldNot || stderr != wantError || diff != "" {
 		t.Errorf("exit code %d, stderr %q (-want +got):\n%s", exitCode, stderr, diff)
@@ -145,6 +148,16 @@ func TestValidateSaysWhatItMayNotRead(t *testing.T) {
 	}
 }
 
+// TestWhatOneMayNotReadIsExitCode0 for those who are no administrators.
+func TestWhatOneMayNotReadIsExitCode0(t *testing.T) {
+	a := installedCluster(t)
+	a["/api/v1/nodes/worker-1/proxy/configz"] = nil
+	t.Setenv("KUBECONFIG", a.serve(t))
+	if stdout := mustCall(t, "validate"); !strings.Contains(stdout, "not-permitted") {
+		t.Errorf("validate says\n%s", stdout)
+	}
+}
+
 // TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster: what gather leaves out, none needs.
 func TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster(t *testing.T) {
 	a := installedCluster(t)
@@ -157,7 +170,7 @@ func TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster(t *testing.T) {
 	if exitCode != exitDone || stdout != file+"\n" || !strings.Contains(stderr, "note: not in the file: Deployments: ") {
 		t.Fatalf("gather: exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
 	}
-	for _, args := range []string{"validate", "simulate", "explain pod default/a", "explain claim default/gpu -o yaml"} {
+	for _, args := range []string{"validate", "drift", "drift worker-1 -o json", "simulate", "explain pod default/a", "explain claim default/gpu -o yaml"} {
 		wantCode, want, wantErr := call(strings.Fields(args)...)
 		exitCode, stdout, stderr := call(strings.Fields(args + " --from " + file)...)
 		if diff := cmp.Diff(want, stdout); exitCode != wantCode || stderr != wantErr || diff != "" {

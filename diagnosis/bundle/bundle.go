@@ -50,7 +50,8 @@ type index struct {
 	Kubernetes string             `json:"kubernetes"` // the API server's version
 	Gates      map[string]bool    `json:"featureGates"`
 	Files      []entry            `json:"files"`
-	Unread     []diagnosis.Unread `json:"unread"` // what should be here, and why it is not
+	Unread     []diagnosis.Unread `json:"unread"`  // what should be here, and why it is not
+	Missing    []diagnosis.Unread `json:"missing"` // the same of what no check depends on
 }
 
 // entry is a file of the archive.
@@ -65,6 +66,7 @@ const (
 	objectsDir       = "objects/"
 	installationFile = "installation.json"
 	kubeletsFile     = "kubelets.json"
+	statesDir        = "nodes/"
 	eventsFile       = "events.json"
 )
 

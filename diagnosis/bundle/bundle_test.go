@@ -11,8 +11,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scenario"
@@ -33,7 +37,15 @@ func example(objects *snapshot.Snapshot) Bundle {
 		Facts: &diagnosis.Facts{
 			Version: "v1.37.1", Gates: map[string]bool{"A": true, "B": false}, Objects: objects,
 			Kubelets: map[string]diagnosis.Kubelet{"n1": {CPUManagerPolicy: "static"}},
-			Unread:   []diagnosis.Unread{{Node: "n1", Component: "kubelet", Setting: "configz", Why: "forbidden"}},
+			Unread:   []diagnosis.Unread{{Node: "n1", Component: "kubelet", Setting: "configz", Why: "forbidden", Denied: true}},
+			Missing:  []diagnosis.Unread{{Component: "kube-apiserver", Setting: "events", Why: "no answer"}},
+			States: map[string]*nodestate.State{"n1.example.com": {
+				Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Version: 3, Grants: []driver.Grant{{
+					UID: "u", Namespace: "a", Name: "c", Order: 1, Shares: []driver.Share{{Request: "r", Device: "numa-0", CPUs: cpuset.New(4, 5)}},
+				}}},
+				Pins: []nodestate.Pin{{Cgroup: "pods/x", CPUs: cpuset.New(4)}},
+			}},
+			Installation: diagnosis.Installation{ConfigMaps: []*corev1.ConfigMap{{Data: map[string]string{diagnosis.ConfigKey: "kind: NodeConfig"}}}},
 		},
 		Logs: []Log{
 			{Namespace: "a", Pod: "p", Container: "driver", Text: []byte("now\n")},
@@ -50,7 +62,7 @@ func TestReadIsTheInverseOfWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.Facts.Objects, want.Facts.Objects = nil, nil
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b cpuset.Set) bool { return a == b })); diff != "" {
 		t.Errorf("bundle (-want +got):\n%s", diff)
 	}
 }
@@ -159,6 +171,19 @@ func TestNewerLayoutIsRefused(t *testing.T) {
 	b := &reader{files: map[string][]byte{indexFile: []byte(`{"version": 2}`)}}
 	if _, err := b.bundle(); err == nil || err.Error() != "version 2, want 1: take the kubectl-numa that gathered it" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestStateOfANewerDriverIsRefused: what is not known would be taken for drift.
+func TestStateOfANewerDriverIsRefused(t *testing.T) {
+	facts := &diagnosis.Facts{}
+	for name, want := range map[string]string{
+		"nodes/n1.json": "read the state of a node: version 2, want 1: take the kubectl-numa of the driver's version", "nodes/n1": "", "n1.json": "",
+	} {
+		err := addState(facts, name, []byte(`{"version": 2}`))
+		if err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("%s: error %v, want %q", name, err, want)
+		}
 	}
 }
 

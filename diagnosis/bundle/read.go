@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 )
 
@@ -81,7 +82,7 @@ func (b *reader) bundle() (Bundle, error) {
 		return Bundle{}, fmt.Errorf("version %d, want %d: take the kubectl-numa that gathered it", contents.Version, version)
 	}
 	facts := &diagnosis.Facts{
-		Version: contents.Kubernetes, Gates: contents.Gates, Unread: contents.Unread, Objects: &snapshot.Snapshot{},
+		Version: contents.Kubernetes, Gates: contents.Gates, Unread: contents.Unread, Missing: contents.Missing, Objects: &snapshot.Snapshot{},
 	}
 	result := Bundle{Gathered: contents.Gathered, Facts: facts}
 	for path, value := range map[string]any{installationFile: &facts.Installation, kubeletsFile: &facts.Kubelets, eventsFile: &result.Events} {
@@ -95,12 +96,30 @@ func (b *reader) bundle() (Bundle, error) {
 				return Bundle{}, err
 			}
 		}
+		if err := addState(facts, name, b.files[name]); err != nil {
+			return Bundle{}, fmt.Errorf("%s: %w", name, err)
+		}
 		if log, is := parseLog(name); is {
 			log.Text = b.files[name]
 			result.Logs = append(result.Logs, log)
 		}
 	}
 	return result, nil
+}
+
+// addState adds the state of a node, if the file is one.
+func addState(facts *diagnosis.Facts, name string, text []byte) error {
+	file, isState := strings.CutPrefix(name, statesDir)
+	node, isJSON := strings.CutSuffix(file, ".json")
+	if !isState || !isJSON {
+		return nil
+	}
+	state, err := nodestate.Decode(text)
+	if facts.States == nil {
+		facts.States = make(map[string]*nodestate.State)
+	}
+	facts.States[node] = state
+	return err
 }
 
 func (b *reader) decode(path string, value any) error {

@@ -171,8 +171,8 @@ func redactedRule(rule *resourceapi.DeviceTaintRule) *resourceapi.DeviceTaintRul
 	return &resourceapi.DeviceTaintRule{ObjectMeta: redactedMeta(rule.ObjectMeta), Spec: rule.Spec}
 }
 
-// redactedInstallation keeps the arguments of our own containers: they are values of
-// the chart, and none is a secret.
+// redactedInstallation keeps the arguments of our own containers and the NodeConfig:
+// they are values of the chart, and none is a secret.
 func redactedInstallation(i diagnosis.Installation) diagnosis.Installation {
 	kept := diagnosis.Installation{}
 	for _, set := range i.DaemonSets {
@@ -198,6 +198,13 @@ func redactedInstallation(i diagnosis.Installation) diagnosis.Installation {
 		binding = binding.DeepCopy()
 		binding.ObjectMeta = redactedMeta(binding.ObjectMeta)
 		kept.Bindings = append(kept.Bindings, binding)
+	}
+	for _, config := range i.ConfigMaps {
+		redacted := &corev1.ConfigMap{ObjectMeta: redactedMeta(config.ObjectMeta)}
+		if text, is := config.Data[diagnosis.ConfigKey]; is {
+			redacted.Data = map[string]string{diagnosis.ConfigKey: text}
+		}
+		kept.ConfigMaps = append(kept.ConfigMaps, redacted)
 	}
 	return kept
 }

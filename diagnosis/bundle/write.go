@@ -58,12 +58,19 @@ func (b Bundle) files() ([]file, error) {
 		}
 		list = append(list, file{path, text})
 	}
+	for node, state := range b.Facts.States {
+		text, err := indented(state)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, file{statesDir + node + ".json", text})
+	}
 	for _, log := range sortLogs(b.Logs) {
 		list = append(list, file{log.path(), log.Text})
 	}
 	list = sortFiles(list)
 	contents := index{
-		Version: version, Gathered: b.Gathered.UTC(), Kubernetes: b.Facts.Version, Gates: b.Facts.Gates, Unread: b.Facts.Unread,
+		Version: version, Gathered: b.Gathered.UTC(), Kubernetes: b.Facts.Version, Gates: b.Facts.Gates, Unread: b.Facts.Unread, Missing: b.Facts.Missing,
 	}
 	for _, f := range list {
 		contents.Files = append(contents.Files, entry{f.path, len(f.text)})

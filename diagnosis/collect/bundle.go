@@ -19,14 +19,17 @@ const (
 	logBytes = 1 << 20 // and no more than that
 )
 
-// Bundle reads the facts of a cluster and what explains them: events, and the logs
-// of the driver's containers.
-func Bundle(ctx context.Context, client kubernetes.Interface, now time.Time) (bundle.Bundle, error) {
+// Bundle reads the facts of a cluster and what explains them: what nodes have of
+// claims, the driver's configuration, events, and the logs of the driver's containers.
+func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, now time.Time) (bundle.Bundle, error) {
 	facts, err := Facts(ctx, client)
 	if err != nil {
 		return bundle.Bundle{}, err
 	}
 	c := collector{client: client, facts: facts}
+	c.configs(ctx)
+	states, lacking := States(ctx, exec, facts, facts.Nodes())
+	facts.States, facts.Missing = states, append(facts.Missing, lacking...)
 	result := bundle.Bundle{Gathered: now.UTC().Truncate(time.Second), Facts: facts, Events: c.events(ctx)}
 	for _, pod := range c.driverPods() {
 		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
@@ -36,11 +39,29 @@ func Bundle(ctx context.Context, client kubernetes.Interface, now time.Time) (bu
 	return result, nil
 }
 
+func (c *collector) missing(node, component, setting string, err error) {
+	c.facts.Missing = append(c.facts.Missing, unread(node, component, setting, err))
+}
+
+// configs are the ConfigMaps of the chart, in the namespaces of its DaemonSets.
+func (c *collector) configs(ctx context.Context) {
+	installed := &c.facts.Installation
+	for _, set := range installed.DaemonSets {
+		ours := metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + diagnosis.DaemonName, ResourceVersion: "0"}
+		list, err := c.client.CoreV1().ConfigMaps(set.Namespace).List(ctx, ours)
+		if err != nil {
+			c.missing("", diagnosis.DaemonName, "ConfigMaps", err)
+			return
+		}
+		installed.ConfigMaps = append(installed.ConfigMaps, pointers(list.Items, func(o *corev1.ConfigMap) { o.ManagedFields = nil })...)
+	}
+}
+
 // events are those about nodes, and those that this driver reports.
 func (c *collector) events(ctx context.Context) (events []*corev1.Event) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		c.unread("", "kube-apiserver", "events", err)
+		c.missing("", "kube-apiserver", "events", err)
 		return nil
 	}
 	for i := range list.Items {
@@ -72,7 +93,7 @@ func (c *collector) logs(ctx context.Context, pod *corev1.Pod, status corev1.Con
 		text, err := c.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(asking)
 		cancel()
 		if err != nil {
-			c.unread(pod.Spec.NodeName, "Pod "+pod.Name, "log of "+status.Name, err)
+			c.missing(pod.Spec.NodeName, "Pod "+pod.Name, "log of "+status.Name, err)
 			continue
 		}
 		logs = append(logs, bundle.Log{Namespace: pod.Namespace, Pod: pod.Name, Container: status.Name, Previous: previous, Text: text})

@@ -52,7 +52,12 @@ type collector struct {
 }
 
 func (c *collector) unread(node, component, setting string, err error) {
-	c.facts.Unread = append(c.facts.Unread, diagnosis.Unread{Node: node, Component: component, Setting: setting, Why: err.Error()})
+	c.facts.Unread = append(c.facts.Unread, unread(node, component, setting, err))
+}
+
+func unread(node, component, setting string, err error) diagnosis.Unread {
+	denied := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	return diagnosis.Unread{Node: node, Component: component, Setting: setting, Why: err.Error(), Denied: denied}
 }
 
 func (c *collector) gates(ctx context.Context) {
@@ -102,11 +107,17 @@ func pointers[T any](items []T, lighten func(*T)) (list []*T) {
 	return list
 }
 
-// kubelets asks the kubelet of every node of ours for its settings. Who may not ask
-// one may ask none.
+// kubelets asks the kubelet of every node of ours for its settings.
 func (c *collector) kubelets(ctx context.Context) {
-	nodes := c.facts.Nodes()
-	answers, errs := make([]diagnosis.Kubelet, len(nodes)), make([]error, len(nodes))
+	answers, lacking := askNodes(c.facts.Nodes(), "kubelet", "configz", func(node string) (diagnosis.Kubelet, error) { return c.kubelet(ctx, node) })
+	c.facts.Kubelets = answers
+	c.facts.Unread = append(c.facts.Unread, lacking...)
+}
+
+// askNodes asks every node, some at a time. Who may not ask the first one may ask
+// none, which is said once.
+func askNodes[T any](nodes []string, component, setting string, ask func(node string) (T, error)) (answers map[string]T, lacking []diagnosis.Unread) {
+	list, errs := make([]T, len(nodes)), make([]error, len(nodes))
 	var group sync.WaitGroup
 	turns := make(chan struct{}, atOnce)
 	for i, node := range nodes {
@@ -115,7 +126,7 @@ func (c *collector) kubelets(ctx context.Context) {
 		}
 		turns <- struct{}{}
 		group.Go(func() {
-			answers[i], errs[i] = c.kubelet(ctx, node)
+			list[i], errs[i] = ask(node)
 			<-turns
 		})
 		if i == 0 {
@@ -123,18 +134,18 @@ func (c *collector) kubelets(ctx context.Context) {
 		}
 	}
 	group.Wait()
-	c.facts.Kubelets = make(map[string]diagnosis.Kubelet)
+	answers = make(map[string]T)
 	for i, node := range nodes {
 		switch {
 		case apierrors.IsForbidden(errs[i]) && i == 0:
-			c.unread("", "kubelet", "configz", errs[i])
-			return
+			return answers, []diagnosis.Unread{unread("", component, setting, errs[i])}
 		case errs[i] != nil:
-			c.unread(node, "kubelet", "configz", errs[i])
+			lacking = append(lacking, unread(node, component, setting, errs[i]))
 		default:
-			c.facts.Kubelets[node] = answers[i]
+			answers[node] = list[i]
 		}
 	}
+	return answers, lacking
 }
 
 func (c *collector) kubelet(ctx context.Context, node string) (kubelet diagnosis.Kubelet, err error) {

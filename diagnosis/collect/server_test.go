@@ -1,0 +1,145 @@
+package collect
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
+)
+
+// refused is the answer to who has no right, broken that of something that does
+// not work.
+type (
+	refused struct{}
+	broken  struct{}
+)
+
+// server answers as an API server with two nodes, worker-1 and worker-2.
+type server struct {
+	mu      sync.Mutex
+	asked   map[string]int
+	answers map[string]any
+}
+
+func meta(name string, labels ...string) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Name: name, Namespace: "dra-numa", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "helm"}}}
+	if len(labels) > 0 {
+		m.Labels = map[string]string{"app.kubernetes.io/name": labels[0]}
+	}
+	return m
+}
+
+// daemonPod is ready, with both of its containers.
+func daemonPod(name, node string) corev1.Pod {
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	return corev1.Pod{
+		ObjectMeta: meta(name, "dra-driver-numa"),
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{
+			{Name: "driver", Args: []string{"--kubelet-root=/k", "-v=2", "--cgroup-root=/host/cgroup", "--nri-socket=/n"}}, {Name: "keeper"},
+		}},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "driver", State: running}, {Name: "keeper", State: running, RestartCount: 1},
+		}},
+	}
+}
+
+func list[T any](items ...T) any { return map[string]any{"items": items} }
+
+const stateText = `{"version": 1, "node": "worker-1", "checkpoint": {"version": 3}}`
+
+func newServer() *server {
+	const ours, rbac = "?labelSelector=app.kubernetes.io%2Fname%3Ddra-driver-numa", "/apis/rbac.authorization.k8s.io/v1/"
+	logs := "/api/v1/namespaces/dra-numa/pods/"
+	exec := podexec.Handler(func(string, []string) (string, string, int) { return stateText, "", 0 })
+	return &server{asked: make(map[string]int), answers: map[string]any{
+		"/version":                               map[string]string{"gitVersion": "v1.37.2"},
+		"/metrics":                               "kubernetes_feature_enabled{name=\"DRAConsumableCapacity\",stage=\"BETA\"} 1\n",
+		"/api/v1/nodes":                          list(corev1.Node{ObjectMeta: meta("worker-1")}, corev1.Node{ObjectMeta: meta("worker-2")}),
+		"/api/v1/pods":                           list(daemonPod("driver-1", "worker-1"), daemonPod("driver-2", "worker-2")),
+		"/apis/resource.k8s.io/v1/deviceclasses": list[any](),
+		"/apis/resource.k8s.io/v1/resourceslices":         list[any](),
+		"/apis/resource.k8s.io/v1/resourceclaims":         list[any](),
+		"/apis/resource.k8s.io/v1/resourceclaimtemplates": list[any](),
+		"/apis/resource.k8s.io/v1/devicetaintrules":       list[any](),
+		"/apis/apps/v1/daemonsets" + ours:                 list(appsv1.DaemonSet{ObjectMeta: meta("set")}),
+		"/apis/apps/v1/deployments" + ours + "-webhook":   list(appsv1.Deployment{ObjectMeta: meta("deployment")}),
+		rbac + "clusterroles" + ours:                      list(rbacv1.ClusterRole{ObjectMeta: meta("role")}),
+		rbac + "clusterrolebindings" + ours:               list(rbacv1.ClusterRoleBinding{ObjectMeta: meta("binding")}),
+		"/api/v1/nodes/worker-1/proxy/configz":            `{"kubeletconfig": {"cpuManagerPolicy": "static"}}`,
+		"/api/v1/nodes/worker-2/proxy/configz":            `{"kubeletconfig": {"cpuManagerPolicy": "none"}}`,
+		"/api/v1/namespaces/dra-numa/configmaps" + ours:   list(corev1.ConfigMap{ObjectMeta: meta("config"), Data: map[string]string{"node.yaml": "kind: NodeConfig"}}),
+		"/api/v1/events": list(
+			corev1.Event{Message: "of a node", InvolvedObject: corev1.ObjectReference{Kind: "Node"}}, corev1.Event{Message: "of ours", ReportingController: "dra.numa"},
+			corev1.Event{Message: "of ours before", Source: corev1.EventSource{Component: "dra.numa"}}, corev1.Event{Message: "of others"},
+		),
+		logs + "driver-1/log driver": "one\n", logs + "driver-1/log keeper": "two\n", logs + "driver-1/log keeper previous": "three\n",
+		logs + "driver-2/log driver": "four\n", logs + "driver-2/log keeper": "five\n", logs + "driver-2/log keeper previous": "six\n",
+		logs + "driver-1/exec": exec, logs + "driver-2/exec": exec,
+	}}
+}
+
+// key is the request without what does not matter.
+func key(r *http.Request) string {
+	key, query := r.URL.Path, r.URL.Query()
+	if selector := query.Get("labelSelector"); selector != "" {
+		key += "?labelSelector=" + strings.NewReplacer("/", "%2F", "=", "%3D").Replace(selector)
+	}
+	if strings.HasSuffix(key, "/log") {
+		key += " " + query.Get("container")
+		if query.Get("previous") == "true" {
+			key += " previous"
+		}
+	}
+	return key
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.asked[key(r)]++
+	answer := s.answers[key(r)]
+	s.mu.Unlock()
+	switch answer := answer.(type) {
+	case http.Handler:
+		answer.ServeHTTP(w, r)
+	case string:
+		fmt.Fprint(w, answer)
+	case broken:
+		http.Error(w, "no route to host", http.StatusInternalServerError)
+	case refused:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Message: "it is forbidden", Code: http.StatusForbidden,
+		})
+	case nil:
+		http.Error(w, "nobody answers "+key(r), http.StatusNotFound)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+	}
+}
+
+// connect makes a client of the server, and what runs programs there.
+func (s *server) connect(t *testing.T) (kubernetes.Interface, Exec) {
+	t.Helper()
+	listening := httptest.NewServer(s)
+	t.Cleanup(listening.Close)
+	config := &rest.Config{Host: listening.URL, QPS: -1}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, NewExec(config, client)
+}
