@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -119,6 +120,17 @@ func TestNodeThatCannotBeReadIsExitCode2(t *testing.T) {
 		if exitCode != exitUsage || stdout != "" && stdout != "nothing found\n" || !strings.HasPrefix(stderr, "kubectl-numa: error: ") || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", args, exitCode, stdout, stderr, want)
 		}
+	}
+}
+
+// TestDriftOfThePageIsWhatItSays: the example of the documentation is the answer.
+func TestDriftOfThePageIsWhatItSays(t *testing.T) {
+	page, err := os.ReadFile("../../docs/kubectl-numa.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "$ kubectl numa drift worker-1\n" + driftText + "```"; !strings.Contains(string(page), want) {
+		t.Errorf("docs/kubectl-numa.md lacks\n%s", want)
 	}
 }
 

@@ -136,7 +136,7 @@ var modules = []module{
 	{"k8s.io/api", []string{"holdings", "driver", "kubeletplugin", "deviceclasses", "diagnosis", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "the types of claims, slices and classes"},
 	{"k8s.io/apimachinery", []string{"holdings", "cdi", "driver", "kubeletplugin", "deviceclasses", "diagnosis", "simulate", "cmd/dra-numa", "cmd/kubectl-numa", "test", "webhook"}, "metadata, quantities and API errors"},
 	{"k8s.io/client-go", []string{"kubeletplugin", "diagnosis/collect", "simulate/snapshot/live", "cmd/dra-numa", "cmd/kubectl-numa", "cmd/numa-webhook", "test", "webhook"}, "the API server's client"},
-	{"k8s.io/streaming", []string{"diagnosis/collect"}, "why the API server refuses to run a program in a pod"},
+	{"k8s.io/streaming", []string{"diagnosis/collect", "test"}, "why the API server refuses to run a program in a pod, and its side of that"},
 	{"k8s.io/component-helpers", []string{"simulate", "deviceclasses/books", "diagnosis"}, "which rights cover others, what a pod requests, and which nodes and taints suit it, as the scheduler sees it"},
 	{"k8s.io/dynamic-resource-allocation", []string{"driver", "kubeletplugin", "simulate", "test", "deviceclasses/lint", "diagnosis"}, "the kubelet helper, its slice controller, the CEL of classes, the scheduler's allocator, and which claim a pod has"},
 	{"k8s.io/klog/v2", []string{"kubeletplugin", "simulate", "cmd/dra-numa", "cmd/internal/cli", "test", "webhook"}, "the logger that helpers of Kubernetes take"},

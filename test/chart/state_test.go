@@ -1,0 +1,55 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
+)
+
+// TestStateOfTheNodeCanBeReadInThePod holds the chart to what package collect does:
+// it runs the daemon's program in the container driver, or keeper, with the paths
+// that the daemon has. CDI specs are in the first one only.
+func TestStateOfTheNodeCanBeReadInThePod(t *testing.T) {
+	set := object[appsv1.DaemonSet](t, mustRender(t, "kubelet.root=/k"), "DaemonSet")
+	if set.Spec.Template.Labels[diagnosis.NameLabel] != diagnosis.DaemonName {
+		t.Errorf("labels %v, by which the pod is not found", set.Spec.Template.Labels)
+	}
+	containers := map[string]corev1.Container{}
+	for _, container := range set.Spec.Template.Spec.Containers {
+		containers[container.Name] = container
+	}
+	daemon, keeper := containers[diagnosis.DriverContainer], containers[diagnosis.KeeperContainer]
+	if daemon.Image == "" || daemon.Image != keeper.Image {
+		t.Errorf("images %q and %q, want one with the daemon's program", daemon.Image, keeper.Image)
+	}
+	var paths []string
+	for flag, below := range map[string]string{"kubelet-root": "/plugins/dra.numa", "cgroup-root": ""} {
+		value, given := diagnosis.Argument(daemon, flag)
+		if !given {
+			t.Errorf("the daemon is not told --%s", flag)
+		}
+		paths = append(paths, value+below)
+	}
+	for _, path := range append(paths, "/var/run/cdi") {
+		mounted := func(mount corev1.VolumeMount) bool { return mount.MountPath == path }
+		if !slices.ContainsFunc(daemon.VolumeMounts, mounted) {
+			t.Errorf("the daemon has no %s", path)
+		}
+		if !slices.ContainsFunc(keeper.VolumeMounts, mounted) && path != "/var/run/cdi" {
+			t.Errorf("the keeper has no %s", path)
+		}
+	}
+}
+
+// TestConfigurationIsGathered: by its label, and the key is the only one.
+func TestConfigurationIsGathered(t *testing.T) {
+	config := object[corev1.ConfigMap](t, mustRender(t, "config.reservedCPUs=0-1"), "ConfigMap")
+	if text := config.Data[diagnosis.ConfigKey]; len(config.Data) != 1 || !strings.Contains(text, "reservedCPUs: 0-1") || config.Labels[diagnosis.NameLabel] != diagnosis.DaemonName {
+		t.Errorf("labels %v, data %v", config.Labels, config.Data)
+	}
+}
