@@ -58,17 +58,18 @@ type Driver struct {
 
 	shown atomic.Pointer[view] // of what is below; never nil after Open
 
-	mu      sync.Mutex                    // held for a whole recovery, prepare or unprepare
-	machine *numa.Machine                 // replaced, never changed
-	picker  *pick.Picker                  // of machine
-	devices map[string]resourceapi.Device // of machine, by name
-	grants  grantList
-	taken   cpuset.Set           // by grants
-	ready   bool                 // Recover is done
-	loaded  ledger               // what grants were before it
-	orphans map[types.UID]string // grants that nobody needs and a partition holds, and why
-	blocked []Held               // CPUs that partitions hold, and no grant
-	text    []byte               // of the last checkpoint: its memory serves the next
+	mu        sync.Mutex                    // held for a whole recovery, prepare or unprepare
+	machine   *numa.Machine                 // replaced, never changed
+	picker    *pick.Picker                  // of machine
+	grantable cpuset.Set                    // CPUs of machine that a claim may ever get
+	devices   map[string]resourceapi.Device // of machine, by name
+	grants    grantList
+	taken     cpuset.Set           // by grants
+	ready     bool                 // Recover is done
+	loaded    ledger               // what grants were before it
+	orphans   map[types.UID]string // grants that nobody needs and a partition holds, and why
+	blocked   []Held               // CPUs that partitions hold, and no grant
+	text      []byte               // of the last checkpoint: its memory serves the next
 }
 
 // ErrNotRecovered says that Recover was not called, or did not succeed.

@@ -80,7 +80,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	recorded, _ := d.grants.find(claim.UID)
 	grant := Grant{UID: claim.UID, Namespace: claim.Namespace, Name: claim.Name, Order: d.grants.nextOrder()}
 	// A claim allocated anew gives up what it held.
-	free := d.free().Union(recorded.cpus().Intersection(d.grantable()))
+	free := d.free().Union(recorded.cpus().Intersection(d.grantable))
 	for _, wish := range pinned(wishes) {
 		share, err := d.choose(wish, free)
 		if err != nil {
@@ -99,20 +99,11 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 
 // free is every CPU that a claim may still get.
 func (d *Driver) free() cpuset.Set {
-	free := d.grantable().Difference(d.taken)
+	free := d.grantable.Difference(d.taken)
 	for i := range d.blocked {
 		free = free.Difference(d.blocked[i].CPUs)
 	}
 	return free
-}
-
-// grantable is every CPU that a claim may ever get on this machine.
-func (d *Driver) grantable() cpuset.Set {
-	var all cpuset.Set
-	for i := range d.machine.Zones {
-		all = all.Union(d.machine.Zones[i].CPUs)
-	}
-	return all.Difference(d.config.Reserved)
 }
 
 // honours reports whether the machine still has all that was granted.
@@ -206,13 +197,13 @@ func (g Grant) String() string {
 // cdiClaim is what the hook is told. It makes partitions on a node of that
 // exclusivity only.
 func (g Grant) cdiClaim(by Exclusivity) cdi.Claim {
-	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name}
-	for _, share := range g.Shares {
-		described := share.cdiShare()
+	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name, Shares: make([]cdi.Share, len(g.Shares))}
+	for i := range g.Shares {
+		described := &claim.Shares[i]
+		*described = g.Shares[i].cdiShare()
 		if by != ExclusivityKernel {
 			described.Partition, described.Scope = cdi.PartitionNone, cdi.ScopeContainer
 		}
-		claim.Shares = append(claim.Shares, described)
 	}
 	return claim
 }

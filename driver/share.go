@@ -107,14 +107,14 @@ func (s Share) configured(config deviceclasses.ZoneConfig) Share {
 }
 
 // cdiPartition is what the hook is told.
-func (s Share) cdiPartition() string {
+func (s *Share) cdiPartition() string {
 	if !s.KernelExclusive() {
 		return cdi.PartitionNone
 	}
 	return cmp.Or(s.Partition, cdi.PartitionRoot)
 }
 
-func (s Share) cdiShare() cdi.Share {
+func (s *Share) cdiShare() cdi.Share {
 	share := cdi.Share{
 		Request: s.Request, Device: s.Device, CPUs: s.CPUs, IdleCPUs: s.IdleCPUs, Mems: s.Mems(),
 		Partition: s.cdiPartition(), Scope: cdi.ScopeContainer, Mixed: s.Mixed, SharedCPUs: s.SharedCPUs,

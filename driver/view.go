@@ -36,6 +36,11 @@ func (d *Driver) SetMachine(machine numa.Machine) {
 
 func (d *Driver) use(machine numa.Machine) {
 	d.machine, d.picker = &machine, pick.New(machine)
+	var all cpuset.Set
+	for i := range machine.Zones {
+		all = all.Union(machine.Zones[i].CPUs)
+	}
+	d.grantable = all.Difference(d.config.Reserved)
 	d.devices = make(map[string]resourceapi.Device)
 	for _, device := range Devices(machine, d.config, nil) {
 		d.devices[device.Name] = device

@@ -93,7 +93,11 @@ func (k *soak) printf(format string, args ...any) {
 // create makes a pod and its claim; now and then two containers use it.
 func (k *soak) create(ctx context.Context) {
 	threads := node.zones[0].threadsPerCore
-	want := request{cpus: int64(threads * (1 + k.random.IntN(2))), zone: anyZone}
+	cores := 1
+	if len(k.pods) < 2 { // with more there may be no zone with two
+		cores += k.random.IntN(2)
+	}
+	want := request{cpus: int64(threads * cores), zone: anyZone}
 	name := fmt.Sprintf("soak-%d", k.made)
 	k.made++
 	pod := claimPod(name, want)
