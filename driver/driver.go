@@ -64,7 +64,6 @@ type Driver struct {
 	grantable cpuset.Set                    // CPUs of machine that a claim may ever get
 	devices   map[string]resourceapi.Device // of machine, by name
 	grants    grantList
-	taken     cpuset.Set           // by grants
 	ready     bool                 // Recover is done
 	loaded    ledger               // what grants were before it
 	orphans   map[types.UID]string // grants that nobody needs and a partition holds, and why
@@ -175,25 +174,26 @@ func (d *Driver) removeSpecStep(claimUID types.UID) step {
 
 func (d *Driver) recordStep(name string, next grantList) step {
 	return step{name, func() error {
-		text, taken, err := d.recordText(next)
+		text, err := d.recordText(next)
 		if err != nil {
 			return err
 		}
 		if err := d.files.Replace(CheckpointName, text, 0o600); err != nil {
 			return err
 		}
-		d.grants, d.taken = next, taken
+		d.grants = next
 		d.show()
 		return nil
 	}}
 }
 
 // recordText is the checkpoint that has the grants on record, until the next
-// call, and the CPUs that they take.
-func (d *Driver) recordText(grants grantList) (text []byte, taken cpuset.Set, err error) {
+// call.
+func (d *Driver) recordText(grants grantList) ([]byte, error) {
+	var taken cpuset.Set
 	for _, grant := range grants {
 		if err := grant.addOnce(&taken); err != nil {
-			return nil, cpuset.Set{}, err
+			return nil, err
 		}
 	}
 	d.text = appendCheckpoint(d.text[:0], checkpointVersion, d.config.BootID, func(yield func(string) bool) {
@@ -203,5 +203,5 @@ func (d *Driver) recordText(grants grantList) (text []byte, taken cpuset.Set, er
 			}
 		}
 	})
-	return d.text, taken, nil
+	return d.text, nil
 }

@@ -91,7 +91,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	}
 	for i := range grant.Shares {
 		if grant.Shares[i].Mixed {
-			grant.Shares[i].SharedCPUs = pool(d.machine.Online, d.grants.with(grant))
+			grant.Shares[i].SharedCPUs = untaken(d.machine.Online, d.grants.with(grant))
 		}
 	}
 	return grant, nil
@@ -99,7 +99,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 
 // free is every CPU that a claim may still get.
 func (d *Driver) free() cpuset.Set {
-	free := d.grantable.Difference(d.taken)
+	free := untaken(d.grantable, d.grants)
 	for i := range d.blocked {
 		free = free.Difference(d.blocked[i].CPUs)
 	}

@@ -95,7 +95,7 @@ func (p *Pinned) add(claim string, share Share, by Exclusivity) {
 // would remain.
 func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	seen := d.shown.Load()
-	cpus = pool(seen.machine.Online, seen.grants)
+	cpus = untaken(seen.machine.Online, seen.grants)
 	for _, grant := range seen.grants {
 		restrict = restrict || slices.ContainsFunc(grant.Shares, func(share Share) bool {
 			byKernel := d.config.Exclusivity == ExclusivityKernel && share.KernelExclusive()
@@ -105,10 +105,11 @@ func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	return cpus, restrict && !cpus.IsEmpty()
 }
 
-func pool(online cpuset.Set, grants grantList) cpuset.Set {
+// untaken are those of the CPUs that no grant has.
+func untaken(cpus cpuset.Set, grants grantList) cpuset.Set {
 	var taken cpuset.Set
 	for i := range grants {
 		grants[i].addTo(&taken)
 	}
-	return online.Difference(taken)
+	return cpus.Difference(taken)
 }

@@ -176,11 +176,12 @@ func (k *soak) kill(ctx context.Context) {
 	}
 }
 
-// killCommand kills a program; one that is only just coming back stays.
+// killCommand kills a program and waits until it is gone, and a kubelet is there
+// that can be asked; one that is only just coming back stays.
 func (k *soak) killCommand(ctx context.Context, name, argument string) {
-	_, err := observer.KillCommand(ctx, name, argument)
+	pids, err := observer.KillCommand(ctx, name, argument)
 	Expect(err).NotTo(HaveOccurred())
-	time.Sleep(2 * time.Second) // it dies a second later
+	Eventually(ctx, func() error { return observer.Gone(ctx, pids) }).Should(Succeed(), "process %s", name)
 }
 
 // check waits until everything runs again, and compares all claims with the
