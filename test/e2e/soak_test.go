@@ -56,6 +56,7 @@ type soak struct {
 	pods      []soakPod
 	steps     int
 	watched   cpuset.Set
+	owners    []string // cgroups of the anchor, one more after each time that its container was killed
 }
 
 // soakPod is a pod of a claim that has its own name or, for the second pod of a
@@ -189,8 +190,8 @@ func (k *soak) killCommand(ctx context.Context, name, argument string) {
 func (k *soak) check(ctx context.Context) {
 	GinkgoHelper()
 	waitDriverReady(ctx)
-	for i, made := range k.pods {
-		k.pods[i].pod = waitRunning(ctx, made.pod)
+	for _, made := range k.pods {
+		waitRunning(ctx, made.pod)
 	}
 	Eventually(ctx, k.agrees).Should(Succeed(), "the kernel holds something else than the claims")
 	s := snapshot(ctx)
@@ -202,9 +203,9 @@ func (k *soak) check(ctx context.Context) {
 	held := inKernel(s, anchor.pod).CPUs
 	if !k.watched.IsEmpty() {
 		Expect(held.String()).To(Equal(k.watched.String()), "CPUs of the anchor")
-		expectNoStrangers(ctx, held, owner)
+		expectNoStrangers(ctx, held, append(k.owners, owner)...)
 	}
-	k.watched = held
+	k.watched, k.owners = held, append(k.owners, owner)
 	Expect(observer.Watch(ctx, held)).To(Succeed()) // anew, so that the record does not overflow
 }
 
@@ -215,8 +216,11 @@ func (k *soak) agrees(g Gomega, ctx context.Context) { //nolint:revive // the or
 	s, err := observer.Snapshot(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
 	users, held := map[string]int{}, map[string]cpuset.Set{}
-	for _, made := range k.pods {
+	for i, made := range k.pods {
 		users[made.claim]++
+		// Anew each time: a container that was killed is known by another id.
+		k.pods[i].pod, err = cluster.Kubernetes.CoreV1().Pods(k.namespace).Get(ctx, made.pod.Name, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
 	}
 	var taken cpuset.Set
 	var owners []string
