@@ -131,6 +131,7 @@ apiserver: build ## Have a real API server take our ResourceSlices, and a real s
 	HELM="$$($(TOOL) -n helm)" \
 	  $(STATIC) go test -count=1 ./test/apiserver; \
 	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \
+	ALLOCATABLE_KUBECONFIG=$$($(CLUSTER) path -name allocatable kubeconfig) \
 	  $(STATIC) go test -count=1 -timeout 20m ./test/scheduler
 
 # install-chart installs the driver in cluster $(1), whose nodes have the image.

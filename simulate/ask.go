@@ -57,11 +57,12 @@ func (e *AbortError) Hint() string {
 func isIdentifier(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // offer is a node that can have the pod. It has one allocation for each claim
-// that has none yet, or none at all if those are not known.
+// that has none yet; if those are not known, there is nothing else in it.
 type offer struct {
 	*node
 	claims      []*resourceapi.ResourceClaim
 	allocations []resourceapi.AllocationResult
+	takes       requests.Amounts // of the node, by the pod; nil is not known
 }
 
 // ask says whether the pod can run on the node; the error is a Reason if it
@@ -85,9 +86,9 @@ func (c *Cluster) ask(ctx context.Context, d *demand, n *node) (offer, error) {
 	switch {
 	case n.late[d.number]:
 		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, errLate}
-	case known && can:
+	case known && can && !c.gates[gateNodeAllocatable]:
 		return offer{node: n}, nil
-	case known:
+	case known && !can:
 		return offer{}, errCannotAllocate
 	}
 	o, err := c.allocate(ctx, d, n)
@@ -122,7 +123,7 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 		o.claims = append(o.claims, special)
 	}
 	if len(o.claims) == 0 {
-		return o, nil
+		return c.counted(d, o)
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if c.gates[gateFilterTimeout] {
@@ -149,7 +150,7 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 		requests.Settle(o.claims[i], &allocations[i])
 	}
 	o.allocations = allocations
-	return o, nil
+	return c.counted(d, o)
 }
 
 // quickSearch is how many combinations of devices the allocator may try, at the

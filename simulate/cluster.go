@@ -108,7 +108,7 @@ func (c *Cluster) countRunning(pods []*corev1.Pod) {
 	}
 	for _, pod := range pods {
 		if n := byName[pod.Spec.NodeName]; n != nil && !snapshot.Finished(pod) {
-			n.take(requests.Running(pod))
+			n.take(requests.Running(pod, c.gates[gateNodeAllocatable]))
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 func (c *Cluster) Evict(pod *corev1.Pod) (restore func()) {
 	var undo []func()
 	if i, found := c.find(pod.Spec.NodeName); found {
-		n, taken := c.nodes[i], requests.Running(pod)
+		n, taken := c.nodes[i], requests.Running(pod, c.gates[gateNodeAllocatable])
 		n.give(taken)
 		undo = append(undo, func() { n.take(taken) })
 	}

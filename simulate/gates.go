@@ -23,6 +23,7 @@ const (
 	gateExtendedResource   = "DRAExtendedResource"
 	gateFractionalRange    = "DRAFractionalCapacityRange"
 	gateListAttributes     = "DRAListTypeAttributes"
+	gateNodeAllocatable    = "DRANodeAllocatableResources"
 	gatePartitionable      = "DRAPartitionableDevices"
 	gatePrioritizedList    = "DRAPrioritizedList"
 	gateDeviceStatus       = "DRAResourceClaimDeviceStatus"
@@ -45,6 +46,7 @@ func DefaultGates() Gates {
 		gateExtendedResource:   true,
 		gateFractionalRange:    false, // emulates 1.36 until the version it may go back to is 1.37
 		gateListAttributes:     false,
+		gateNodeAllocatable:    false,
 		gatePartitionable:      true,
 		gatePrioritizedList:    true,
 		gateDeviceStatus:       true,

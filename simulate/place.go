@@ -90,7 +90,7 @@ func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placem
 		return p, c.explainRefusals(ctx, d, p.Refusals)
 	}
 	chosen := choose(offers, pod, o)
-	if chosen.allocations == nil {
+	if chosen.takes == nil {
 		if chosen, err = c.allocate(ctx, d, chosen.node); err != nil {
 			return p, fmt.Errorf("allocate devices of node %s once more: %w", chosen.Name, err)
 		}
@@ -174,7 +174,7 @@ func (c *Cluster) find(name string) (index int, found bool) {
 
 // bind books what the pod takes of the node and returns its claims.
 func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
-	o.take(d.requests)
+	o.take(o.takes)
 	allocations := o.allocations
 	for i := range d.claims {
 		claim := d.claims[i].claim.DeepCopy()

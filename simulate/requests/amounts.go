@@ -43,10 +43,11 @@ func Waiting(pod *corev1.Pod) Amounts {
 }
 
 // Running is what a pod on a node takes of it: also what its status says while
-// it is resized.
-func Running(pod *corev1.Pod) Amounts {
+// it is resized and, if that counts, of its claims.
+func Running(pod *corev1.Pod, withClaims bool) Amounts {
 	return Count(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
-		UseStatusResources: true,
+		UseDRANodeAllocatableResourceClaimStatus:       withClaims,
+		UseStatusResources:                             true,
 		InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	}))
 }

@@ -16,9 +16,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/scenario"
 )
 
-// scenarios is how many are compared; the first seed can be set to try others.
-const scenarios = 200
-
 // seedVariable is the environment's, for the number of the first seed.
 const seedVariable = "SCHEDULER_SEED"
 
@@ -35,10 +32,19 @@ type trial struct {
 
 // TestSimulateAgreesWithTheScheduler: one pod of every scenario after the other.
 // A node that the scheduler chose has to be one that is feasible here too, and
-// the devices have to be the same; without a node, none may be feasible here.
+// the devices have to be the same; without a node, none may be feasible here. The
+// first seed can be set to try other scenarios.
 func TestSimulateAgreesWithTheScheduler(t *testing.T) {
-	client := connect(t)
-	trials := newTrials(t)
+	t.Run("default gates", func(t *testing.T) {
+		agree(t, connect(t, "APISERVER_KUBECONFIG"), newTrials(t, 200, scenario.New, ""))
+	})
+	t.Run("node allocatable resources", func(t *testing.T) {
+		agree(t, connect(t, "ALLOCATABLE_KUBECONFIG"), newTrials(t, 60, scenario.NewAllocatable, "DRANodeAllocatableResources=true"))
+	})
+}
+
+func agree(t *testing.T, client kubernetes.Interface, trials []*trial) {
+	t.Helper()
 	create(t, client, trials)
 	placed, unplaced, aborted, late := 0, 0, 0, 0
 	for step := range 5 {
@@ -81,11 +87,11 @@ func TestSimulateAgreesWithTheScheduler(t *testing.T) {
 	}
 }
 
-func connect(t *testing.T) kubernetes.Interface {
+func connect(t *testing.T, variable string) kubernetes.Interface {
 	t.Helper()
-	path := os.Getenv("APISERVER_KUBECONFIG")
+	path := os.Getenv(variable)
 	if path == "" {
-		t.Skip("APISERVER_KUBECONFIG names no cluster; make apiserver starts one")
+		t.Skipf("%s names no cluster; make apiserver starts one", variable)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
@@ -99,8 +105,12 @@ func connect(t *testing.T) kubernetes.Interface {
 	return client
 }
 
-func newTrials(t *testing.T) (trials []*trial) {
+func newTrials(t *testing.T, count uint64, newScenario func(name string, seed uint64) scenario.Scenario, gates string) (trials []*trial) {
 	t.Helper()
+	parsed, err := simulate.ParseGates(gates, simulate.DefaultGates())
+	if err != nil {
+		t.Fatal(err)
+	}
 	first := uint64(1)
 	if text := os.Getenv(seedVariable); text != "" {
 		if _, err := fmt.Sscan(text, &first); err != nil {
@@ -108,13 +118,13 @@ func newTrials(t *testing.T) (trials []*trial) {
 		}
 	}
 	run := time.Now().Unix() % 100_000 // so that one cluster can have several runs
-	for i := range uint64(scenarios) {
-		made := scenario.New(fmt.Sprintf("r%d-%d", run, i), first+i)
+	for i := range count {
+		made := newScenario(fmt.Sprintf("r%d-%d", run, i), first+i)
 		objects, err := made.Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
-		cluster, err := simulate.New(objects, simulate.DefaultGates())
+		cluster, err := simulate.New(objects, parsed)
 		if err != nil {
 			t.Fatal(err)
 		}

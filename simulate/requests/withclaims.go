@@ -1,0 +1,53 @@
+package requests
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// WithClaims is Waiting for a pod whose status says what its claims are of the
+// node's resources.
+func WithClaims(pod *corev1.Pod) Amounts {
+	return Count(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true}))
+}
+
+// Uncovered says which requests or limits of the pod as a whole are less than
+// those of its containers with what its status says of its claims; "" if none is.
+// It mirrors validatePodLevelResourcesCoverDRA of the scheduler.
+func Uncovered(pod *corev1.Pod) string {
+	if pod.Spec.Resources == nil {
+		return ""
+	}
+	whole := *pod.Spec.Resources
+	sum := resourcehelper.PodResourcesOptions{SkipPodLevelResources: true, UseDRANodeAllocatableResourceClaimStatus: true}
+	asked, limits := resourcehelper.AggregateContainerRequests(pod, sum), resourcehelper.AggregateContainerLimits(pod, sum)
+	for _, name := range slices.Sorted(maps.Keys(whole.Requests)) {
+		all, wants := asked[name]
+		if have := whole.Requests[name]; wants && resourcehelper.IsSupportedPodLevelResource(name) && all.Cmp(have) > 0 {
+			return fmt.Sprintf("the pod requests %s of %s as a whole, its containers with their claims %s", have.String(), name, all.String())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(whole.Limits)) {
+		have := whole.Limits[name]
+		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			if all := limits[name]; all.Cmp(have) > 0 {
+				return fmt.Sprintf("the pod is limited to %s of %s as a whole, its containers with their claims to %s", have.String(), name, all.String())
+			}
+			continue
+		}
+		for _, container := range pod.Spec.Containers {
+			limit, limited := container.Resources.Limits[name]
+			limit = limit.DeepCopy()
+			limit.Add(resourcehelper.GetContainerDRAAllocations(pod, container.Name)[name])
+			if limited && limit.Cmp(have) > 0 {
+				return fmt.Sprintf("the pod is limited to %s of %s as a whole, its container %s with its claims to %s", have.String(), name, container.Name, limit.String())
+			}
+		}
+	}
+	return ""
+}
