@@ -79,6 +79,7 @@ func (o options) with(settings deviceclasses.NodeSettings) (options, error) {
 	if settings.Exclusivity != "" {
 		o.exclusivityMode = settings.Exclusivity
 	}
+	o.zoneBy = settings.ZoneBy
 	if settings.Devices != nil {
 		selection, err := attached.NewSelection(*settings.Devices)
 		if err != nil {

@@ -54,7 +54,7 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	if err != nil {
 		return driver.Config{}, &failure{err}
 	}
-	config := driver.Config{Reserved: reserved, ReservedMemoryBytes: settings.ReservedMemoryBytes(), Attached: selection}
+	config := driver.Config{Reserved: reserved, ReservedMemoryBytes: settings.ReservedMemoryBytes(), ZoneBy: settings.ZoneBy, Attached: selection}
 	if settings.Exclusivity != deviceclasses.ExclusivityAuto {
 		config.Exclusivity = driver.Exclusivity(settings.Exclusivity)
 	}
