@@ -117,6 +117,35 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 	return settings
 }
 
+// Profile is where the field comes from that holds for a node with these labels,
+// "profiles[1]." or "" for what holds for all nodes: with the field it is a path in
+// the NodeConfig. Field is a name as in the file, of NodeSettings.
+func (c NodeConfig) Profile(field string, nodeLabels map[string]string) string {
+	for i, profile := range slices.Backward(c.Profiles) {
+		if labels.SelectorFromSet(profile.NodeSelector).Matches(labels.Set(nodeLabels)) && profile.names(field) {
+			return fmt.Sprintf("profiles[%d].", i)
+		}
+	}
+	return ""
+}
+
+// names reports whether the field is set.
+func (s NodeSettings) names(field string) bool {
+	switch field {
+	case "reservedCPUs":
+		return s.ReservedCPUs != ""
+	case "reservedMemory":
+		return s.ReservedMemory != nil
+	case "exclusivity":
+		return s.Exclusivity != ""
+	case "zoneBy":
+		return s.ZoneBy != ""
+	case "devices":
+		return s.Devices != nil
+	}
+	return false
+}
+
 // ReservedMemoryBytes is ReservedMemory, or 0 without it.
 func (s NodeSettings) ReservedMemoryBytes() uint64 {
 	if s.ReservedMemory == nil {

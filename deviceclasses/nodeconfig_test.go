@@ -158,3 +158,26 @@ func FuzzDecodeNodeConfig(f *testing.F) {
 		}
 	})
 }
+
+// A field is of the last profile that names it, and of none where that is another
+// node's.
+func TestProfileIsWhereAFieldComesFrom(t *testing.T) {
+	fields := []string{"reservedCPUs: 0-1", "reservedMemory: 1Mi", "exclusivity: none", "zoneBy: l3", "devices: {presets: [gpu]}"}
+	if all := reflect.TypeFor[NodeSettings]().NumField(); all != len(fields) {
+		t.Errorf("settings have %d fields, of which this test knows %d", all, len(fields))
+	}
+	for _, field := range fields {
+		name, _, _ := strings.Cut(field, ":")
+		config, err := DecodeNodeConfig([]byte(nodeHead + field + "\nprofiles:\n" +
+			"- {nodeSelector: {a: b}, " + field + "}\n- {nodeSelector: {a: b}, " + field + "}\n- {nodeSelector: {c: d}, " + field + "}\n- {nodeSelector: {a: b}}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for label, want := range map[string]string{"a": "profiles[1].", "c": "profiles[2].", "x": ""} {
+			value := map[string]string{"a": "b", "c": "d"}[label]
+			if got := config.Profile(name, map[string]string{label: value}); got != want {
+				t.Errorf("%s of a node with label %s is of %q, want %q", name, label, got, want)
+			}
+		}
+	}
+}

@@ -86,6 +86,23 @@ func TestSlicesOfAProfile(t *testing.T) {
 	}
 }
 
+// TestRefusedProfileIsNamed says which of several settings is wrong.
+func TestRefusedProfileIsNamed(t *testing.T) {
+	root := folder(t, "rig")
+	for text, want := range map[string]string{
+		"devices: {include: [gpu]}":      "profiles[1].devices.include[0]: line 1, column 1: undeclared reference to 'gpu'",
+		"reservedCPUs: '99'":             `profiles[1].reservedCPUs: reserved CPUs "99": 99 not online`,
+		"devices: {presets: [tpu]}":      `profiles[1].devices.presets[0]: "tpu", allowed are gpu`,
+		"devices: {include: ['1 == 1']}": "",
+	} {
+		config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nprofiles:\n- {nodeSelector: {a: b}}\n- {nodeSelector: {pool: batch}, "+text+"}\n")
+		_, _, stderr := call("slices", "--root", root, "--node-name", "n", "--config", config, "--node-labels", "pool=batch")
+		if !strings.Contains(stderr, want) || want == "" && stderr != "" {
+			t.Errorf("%s: error %q, want %q", text, stderr, want)
+		}
+	}
+}
+
 // TestZonesAreTheSameInSlicesStatusAndSimulate has all of them name what zoneBy
 // makes of one machine.
 func TestZonesAreTheSameInSlicesStatusAndSimulate(t *testing.T) {
