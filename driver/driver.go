@@ -29,7 +29,8 @@ type Config struct {
 	NodeName            string             // also the name of the node's only pool
 	BootID              string             // the kernel's random id of this boot
 	Reserved            cpuset.Set         // CPUs no claim gets
-	ReservedMemoryBytes uint64             // memory of each zone no claim gets
+	ReservedMemoryBytes uint64             // memory of each NUMA node no claim gets
+	ZoneBy              string             // what one zone is, as in a NodeConfig; "" is a NUMA node
 	Exclusivity         Exclusivity        // how a claim's CPUs are kept from others
 	HookPath            string             // numa-pin on the host
 	NodeAllocatable     bool               // the scheduler counts claims in the node's allocatable, if it is told how
@@ -60,6 +61,7 @@ type Driver struct {
 
 	mu      sync.Mutex                    // held for a whole recovery, prepare or unprepare
 	machine *numa.Machine                 // replaced, never changed
+	zones   []zone                        // of machine, as they are published
 	picker  *pick.Picker                  // of machine
 	devices map[string]resourceapi.Device // of machine, by name
 	grants  grantList
@@ -190,12 +192,14 @@ func (d *Driver) recordStep(name string, next grantList) step {
 // recordText is the checkpoint that has the grants on record, until the next
 // call, and the CPUs that they take.
 func (d *Driver) recordText(grants grantList) (text []byte, taken cpuset.Set, err error) {
+	version := checkpointV3
 	for _, grant := range grants {
+		version = max(version, grant.version())
 		if err := grant.addOnce(&taken); err != nil {
 			return nil, cpuset.Set{}, err
 		}
 	}
-	d.text = appendCheckpoint(d.text[:0], checkpointVersion, d.config.BootID, func(yield func(string) bool) {
+	d.text = appendCheckpoint(d.text[:0], version, d.config.BootID, func(yield func(string) bool) {
 		for _, grant := range grants {
 			if !yield(grant.text) {
 				return

@@ -118,8 +118,15 @@ func (d *Driver) grantable() cpuset.Set {
 // honours reports whether the machine still has all that was granted.
 func (d *Driver) honours(grant Grant) bool {
 	for _, share := range grant.Shares {
-		zone, ok := d.machine.Zone(share.Zone)
-		if !ok || !share.CPUs.IsSubsetOf(zone.CPUs.Difference(d.config.Reserved)) {
+		var cpus cpuset.Set
+		for id := range share.Mems().All() {
+			zone, ok := d.machine.Zone(id)
+			if !ok {
+				return false
+			}
+			cpus = cpus.Union(zone.CPUs)
+		}
+		if !share.CPUs.IsSubsetOf(cpus.Difference(d.config.Reserved)) {
 			return false
 		}
 	}
@@ -138,7 +145,7 @@ func pinned(wishes []wish) []wish {
 // fulfils reports whether the grant is of the allocation that asks for this.
 func (g Grant) fulfils(wishes []wish) bool {
 	return slices.EqualFunc(g.Shares, pinned(wishes), func(s Share, w wish) bool {
-		return s.Request == w.request && s.Device == w.device && s.Zone == w.zone &&
+		return s.Request == w.request && s.Device == w.device && s.Zone == w.zone.nodes[0] &&
 			s.ShareID == w.shareUID() && s.CPUs.Size() == w.cpus
 	})
 }
@@ -155,7 +162,7 @@ func (g Grant) completed(wishes []wish) Grant {
 
 func (g Grant) equal(other Grant) bool {
 	return g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name &&
-		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.equal)
+		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.Equal)
 }
 
 // addOnce adds the CPUs to those that are held; it is an error if some of them

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -196,8 +197,8 @@ func (w *world) configs() (configs []resourceapi.DeviceAllocationConfiguration) 
 func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
 	var results []resourceapi.DeviceRequestAllocationResult
 	for i := range 1 + w.random.IntN(2) {
-		zone := w.whole.Zones[w.random.IntN(len(w.whole.Zones))]
-		made := result(fmt.Sprintf("r%d", i), deviceName(zone.ID), int64(w.random.IntN(4)))
+		zones := zonesOf(&w.whole, deviceclasses.ZoneBys()[w.random.IntN(4)])
+		made := result(fmt.Sprintf("r%d", i), zones[w.random.IntN(len(zones))].device, int64(w.random.IntN(4)))
 		w.shares++
 		made.ShareID = ptr.To(types.UID(fmt.Sprintf("share-%d", w.shares)))
 		results = append(results, made)
@@ -242,12 +243,14 @@ func (w *world) short(wishes []wish, own Grant) {
 	w.t.Helper()
 	w.shortages++
 	free := w.driver.free().Union(own.cpus())
-	wanted := map[int]int{}
-	for _, wish := range wishes {
-		wanted[wish.zone] += wish.cpus
-	}
-	for _, zone := range w.disk.machine.Zones {
-		if free.Intersection(zone.CPUs).Size() < wanted[zone.ID] {
+	for _, one := range wishes {
+		wanted := 0
+		for _, other := range wishes {
+			if other.zone.cpus.Overlaps(one.zone.cpus) {
+				wanted += other.cpus
+			}
+		}
+		if free.Intersection(one.zone.cpus).Size() < wanted {
 			return
 		}
 	}
@@ -332,7 +335,9 @@ func (w *world) restart() {
 		said = w.claims
 	}
 	held := w.left()
-	restarted, err := w.disk.tryRead(testConfig())
+	config := testConfig()
+	config.ZoneBy = deviceclasses.ZoneBys()[w.random.IntN(4)] // operators change it at any time
+	restarted, err := w.disk.tryRead(config)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -273,10 +273,9 @@ func (d *Driver) recordOnce(grants grantList) step {
 
 // namingBlocked adds to the error of a zone without enough CPUs who holds those
 // that are missing.
-func (d *Driver) namingBlocked(err error, zoneID int) error {
-	zone, _ := d.machine.Zone(zoneID)
+func (d *Driver) namingBlocked(err error, of zone) error {
 	for _, held := range d.blocked {
-		if cpus := held.CPUs.Intersection(zone.CPUs); !cpus.IsEmpty() {
+		if cpus := held.CPUs.Intersection(of.cpus); !cpus.IsEmpty() {
 			err = fmt.Errorf("%w; cpus %s are held by cgroup %s, which is of no claim", err, cpus, held.Cgroup)
 		}
 	}

@@ -24,7 +24,8 @@ type Share struct {
 	Request string     `json:"request"` // "main" or "main/sub"
 	Device  string     `json:"device"`
 	ShareID types.UID  `json:"shareID,omitempty"`
-	Zone    int        `json:"zone"`
+	Zone    int        `json:"zone"`            // the first of its NUMA nodes
+	Zones   []int      `json:"zones,omitempty"` // its NUMA nodes, ascending, if it has several
 	CPUs    cpuset.Set `json:"cpus"`          // empty: memory only
 	Why     string     `json:"why,omitempty"` // these CPUs, in one line
 
@@ -50,7 +51,12 @@ const (
 )
 
 // Mems is the NUMA nodes of the share's memory.
-func (s Share) Mems() cpuset.Set { return cpuset.New(s.Zone) }
+func (s Share) Mems() cpuset.Set {
+	if len(s.Zones) > 0 {
+		return cpuset.New(s.Zones...)
+	}
+	return cpuset.New(s.Zone)
+}
 
 // RunCPUs is where the share's containers are to run.
 func (s Share) RunCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
@@ -67,7 +73,9 @@ func (s Share) KernelExclusive() bool {
 // does not have. The environment has all lists, see package cdi.
 func (s Share) Attributes() map[string]resourceapi.DeviceAttribute {
 	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // with those of the zone
-	attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(s.Zone)
+	if len(s.Zones) == 0 {
+		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(s.Zone)
+	}
 	add := func(name, value string) {
 		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
 			attributes[Name+"/"+name] = stringAttribute(value)
@@ -134,14 +142,36 @@ func (s *Share) validate() error {
 	if allowed := []string{ScopePod, ScopeShared}; s.Scope != ScopeContainer && !slices.Contains(allowed, s.Scope) {
 		return fmt.Errorf("scope: %q, allowed are %s", s.Scope, strings.Join(allowed, ", "))
 	}
+	if err := s.validateZones(); err != nil {
+		return err
+	}
 	if !s.IdleCPUs.IsEmpty() && (!s.IdleCPUs.IsSubsetOf(s.CPUs) || s.IdleCPUs == s.CPUs) {
 		return fmt.Errorf("idleCPUs: %s, allowed are some of cpus %s", s.IdleCPUs, s.CPUs)
 	}
 	return nil
 }
 
-func (s Share) equal(other Share) bool {
-	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Zone == other.Zone &&
+func (s *Share) validateZones() error {
+	zones := s.Zones
+	if zones == nil {
+		zones = []int{s.Zone}
+	}
+	last := -1
+	for _, zone := range zones {
+		if zone <= last || zone >= cpuset.MaxCPUs {
+			return fmt.Errorf("zones: %d, allowed are ids in ascending order, of 0 to %d", zones, cpuset.MaxCPUs-1)
+		}
+		last = zone
+	}
+	if len(s.Zones) == 1 || zones[0] != s.Zone {
+		return fmt.Errorf("zones: %d, allowed are several, of which zone %d is the first", zones, s.Zone)
+	}
+	return nil
+}
+
+// Equal compares every field.
+func (s Share) Equal(other Share) bool {
+	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Zone == other.Zone && slices.Equal(s.Zones, other.Zones) &&
 		s.CPUs == other.CPUs && s.IdleCPUs == other.IdleCPUs && s.Why == other.Why && s.Partition == other.Partition && s.Scope == other.Scope &&
 		s.Mixed == other.Mixed && s.SharedCPUs == other.SharedCPUs && s.MemoryPolicy == other.MemoryPolicy &&
 		s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes)

@@ -60,6 +60,16 @@ func (s *Share) appendText(text []byte) []byte {
 		text = appendString(append(text, `,"shareID":`...), string(s.ShareID))
 	}
 	text = strconv.AppendInt(append(text, `,"zone":`...), int64(s.Zone), 10)
+	for i, zone := range s.Zones {
+		separator := ","
+		if i == 0 {
+			separator = `,"zones":[`
+		}
+		text = strconv.AppendInt(append(text, separator...), int64(zone), 10)
+	}
+	if len(s.Zones) > 0 {
+		text = append(text, ']')
+	}
 	text = appendString(append(text, `,"cpus":`...), s.CPUs.String())
 	if s.Why != "" {
 		text = appendString(append(text, `,"why":`...), s.Why)

@@ -36,6 +36,7 @@ func (d *Driver) SetMachine(machine numa.Machine) {
 
 func (d *Driver) use(machine numa.Machine) {
 	d.machine, d.picker = &machine, pick.New(machine)
+	d.zones = zonesOf(d.machine, d.config.ZoneBy)
 	d.devices = make(map[string]resourceapi.Device)
 	for _, device := range Devices(machine, d.config, nil) {
 		d.devices[device.Name] = device

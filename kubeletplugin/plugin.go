@@ -77,6 +77,7 @@ type Plugin struct {
 	partitions faultWatch
 	published  []resourceapi.Device
 	faults     driver.ZoneFaults // with which they are published
+	strays     []driver.Share    // beside which they are published
 	renew      bool              // the machine has changed since
 }
 
@@ -144,8 +145,11 @@ func (p *Plugin) Observe(live []pin.Live) {
 // show publishes the devices and tells kubelets about them.
 func (p *Plugin) show(partitions map[types.UID]partitionState) {
 	problems, faults := findProblems(p.driver, partitions)
-	if p.renew || !maps.Equal(faults, p.faults) {
-		p.published, p.faults, p.renew = driver.Devices(p.driver.Machine(), p.config, faults), faults, false
+	machine := p.driver.Machine()
+	strays := driver.Strays(machine, p.config, p.driver.Grants())
+	if p.renew || !maps.Equal(faults, p.faults) || !slices.EqualFunc(strays, p.strays, driver.Share.Equal) {
+		p.published = driver.DevicesBeside(strays, machine, p.config, faults)
+		p.faults, p.strays, p.renew = faults, strays, false
 		p.publisher.set(p.published)
 	}
 	p.health.set(deviceHealth(p.config.NodeName, p.published, problems))

@@ -49,6 +49,7 @@ func readNode(o options) (n node, err error) {
 		BootID:              bootID,
 		Reserved:            reserved,
 		ReservedMemoryBytes: o.reservedMemoryBytes,
+		ZoneBy:              o.zoneBy,
 		HookPath:            o.hookPath(),
 		Attached:            o.attached,
 	}
