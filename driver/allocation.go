@@ -19,16 +19,14 @@ import (
 var ErrNoConsumedCapacity = errors.New(
 	"no consumedCapacity: turn on the feature gate DRAConsumableCapacity of kube-apiserver and kube-scheduler, then recreate the claim")
 
-// errNotPrepared is for the PCI functions: they are published, and no more.
-var errNotPrepared = errors.New("PCI functions cannot be prepared yet: ask for zones of this driver only")
-
 // wish is one allocation result of this driver, checked.
 type wish struct {
 	request string // "main" or "main/sub"
 	device  string
 	zone    int
+	address string // of a PCI function, which has no zone, no CPUs and no memory; "" for a zone
 	shareID *types.UID
-	admin   bool // sees the zone, holds nothing of it
+	admin   bool // sees the device, holds nothing of it
 
 	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
 	memoryBytes   uint64
@@ -78,13 +76,17 @@ func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAlloca
 	if result.Pool != d.config.NodeName {
 		return wish{}, fmt.Errorf("pool %q: this node has pool %q only", result.Pool, d.config.NodeName)
 	}
-	zone, err := d.zoneOf(claimUID, result.Device)
+	read := wish{request: result.Request, device: result.Device, shareID: result.ShareID}
+	read.admin = result.AdminAccess != nil && *result.AdminAccess
+	var err error
+	var isFunction bool
+	if read.address, isFunction, err = d.addressOf(claimUID, result.Device); !isFunction {
+		read.zone, err = d.zoneOf(claimUID, result.Device)
+	}
 	if err != nil {
 		return wish{}, err
 	}
-	read := wish{request: result.Request, device: result.Device, zone: zone, shareID: result.ShareID}
-	if result.AdminAccess != nil && *result.AdminAccess {
-		read.admin = true
+	if read.admin || isFunction {
 		return read, nil
 	}
 	if len(result.ConsumedCapacity) == 0 {
@@ -137,9 +139,6 @@ func (d *Driver) zoneOf(claimUID types.UID, device string) (zone int, err error)
 		if share.Device == device {
 			return share.Zone, nil
 		}
-	}
-	if _, published := d.devices[device]; published {
-		return 0, errNotPrepared
 	}
 	return 0, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
 }

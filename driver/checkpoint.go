@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,12 +19,14 @@ import (
 const CheckpointName = "checkpoint.json"
 
 // Versions of the checkpoint. Version 2 added order and all of a Share behind its
-// cpus, version 3 idleCPUs; the next may add more to a Share (devices, cache,
-// frequency), left out where empty, so that one set of types reads all versions.
+// cpus, version 3 idleCPUs, version 4 function; the next may add more to a Share
+// (cache, frequency), left out where empty, so that one set of types reads all
+// versions.
 const (
 	checkpointV1      = 1
 	checkpointV2      = 2
-	checkpointVersion = 3
+	checkpointV3      = 3
+	checkpointVersion = 4
 )
 
 // ErrDamaged says that the record of the node's grants cannot be trusted: torn,
@@ -50,16 +53,17 @@ type envelope struct {
 	State   json.RawMessage `json:"state"`
 }
 
-// Validate returns an error if a CPU is in two grants. Nothing writes such a
-// checkpoint, but it can be read: which of the two keeps the CPU is decided when
-// the driver recovers.
+// Validate returns an error if a CPU or a PCI function is in two grants. Nothing
+// writes such a checkpoint, but it can be read: which of the two keeps it is
+// decided when the driver recovers.
 func (c Checkpoint) Validate() error {
 	var held cpuset.Set
+	var functions heldFunctions
 	for i := range c.Grants {
 		if err := c.validateNames(i); err != nil {
 			return err
 		}
-		if err := c.Grants[i].addOnce(&held); err != nil {
+		if err := cmp.Or(c.Grants[i].addOnce(&held), functions.addOnce(&c.Grants[i])); err != nil {
 			return err
 		}
 	}
@@ -75,6 +79,9 @@ func (c Checkpoint) validateEach() error {
 		}
 		if cpus, ok := c.Grants[i].addTo(&held); !ok {
 			return fmt.Errorf("cpus %s are in two shares of claim %s", cpus, c.Grants[i].UID)
+		}
+		if err := new(heldFunctions).addOnce(&c.Grants[i]); err != nil {
+			return err
 		}
 		for j := range c.Grants[i].Shares {
 			if err := c.Grants[i].Shares[j].validate(); err != nil {
@@ -164,6 +171,9 @@ func (c *Checkpoint) upgrade() error {
 			if slices.ContainsFunc(grant.Shares, func(s Share) bool { return !s.IdleCPUs.IsEmpty() }) {
 				err = errors.New("version 2 has a field of version 3")
 			}
+		}
+		if c.Version < checkpointVersion && len(grant.functions()) > 0 {
+			err = cmp.Or(err, fmt.Errorf("version %d has a field of version 4", c.Version))
 		}
 		if err != nil {
 			return fmt.Errorf("%w in claim %s", err, grant.UID)

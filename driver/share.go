@@ -19,7 +19,7 @@ import (
 
 // Share is what one allocation result of a claim holds.
 //
-// Invariant: no CPU is in two shares of a node.
+// Invariant: no CPU and no PCI function is in two shares of a node.
 type Share struct {
 	Request string     `json:"request"` // "main" or "main/sub"
 	Device  string     `json:"device"`
@@ -40,6 +40,8 @@ type Share struct {
 
 	MemoryBytes   uint64            `json:"memoryBytes,omitempty"`   // without hugepages
 	HugepageBytes map[string]uint64 `json:"hugepageBytes,omitempty"` // each > 0, by size as in "2Mi"
+
+	Function Function `json:"function,omitzero"` // of a share that is one; it has no Zone, no CPUs and nothing of what belongs to those
 }
 
 // The scopes of a share: which cgroup has its CPUs to itself.
@@ -49,8 +51,13 @@ const (
 	ScopeShared    = "shared" // none: some containers of a pod use them, or several pods, or one has other CPUs that are shared
 )
 
-// Mems is the NUMA nodes of the share's memory.
-func (s Share) Mems() cpuset.Set { return cpuset.New(s.Zone) }
+// Mems is the NUMA nodes of the share's memory; none of a PCI function.
+func (s Share) Mems() cpuset.Set {
+	if !s.Function.IsZero() {
+		return cpuset.Set{}
+	}
+	return cpuset.New(s.Zone)
+}
 
 // RunCPUs is where the share's containers are to run.
 func (s Share) RunCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
@@ -66,6 +73,9 @@ func (s Share) KernelExclusive() bool {
 // longer than an attribute may be is left out, as is what a share of memory only
 // does not have. The environment has all lists, see package cdi.
 func (s Share) Attributes() map[string]resourceapi.DeviceAttribute {
+	if !s.Function.IsZero() {
+		return s.Function.attributes()
+	}
 	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // with those of the zone
 	attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(s.Zone)
 	add := func(name, value string) {
@@ -115,6 +125,9 @@ func (s Share) cdiPartition() string {
 }
 
 func (s Share) cdiShare() cdi.Share {
+	if f := s.Function; !f.IsZero() {
+		return cdi.Share{Request: s.Request, Device: s.Device, PCI: f.Address, Nodes: f.Nodes, Interfaces: f.Interfaces}
+	}
 	share := cdi.Share{
 		Request: s.Request, Device: s.Device, CPUs: s.CPUs, IdleCPUs: s.IdleCPUs, Mems: s.Mems(),
 		Partition: s.cdiPartition(), Scope: cdi.ScopeContainer, Mixed: s.Mixed, SharedCPUs: s.SharedCPUs,
@@ -127,6 +140,13 @@ func (s Share) cdiShare() cdi.Share {
 
 // validate looks at what only a few values are allowed for.
 func (s *Share) validate() error {
+	if !s.Function.IsZero() {
+		alone := Share{Request: s.Request, Device: s.Device, ShareID: s.ShareID, Function: s.Function}
+		if !s.equal(alone) {
+			return fmt.Errorf("function: %s has CPUs or memory", s.Function.Address)
+		}
+		return s.Function.validate()
+	}
 	config := deviceclasses.ZoneConfig{Partition: s.Partition, MemoryPolicy: s.MemoryPolicy}
 	if err := config.Validate(); err != nil {
 		return err
@@ -144,5 +164,5 @@ func (s Share) equal(other Share) bool {
 	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Zone == other.Zone &&
 		s.CPUs == other.CPUs && s.IdleCPUs == other.IdleCPUs && s.Why == other.Why && s.Partition == other.Partition && s.Scope == other.Scope &&
 		s.Mixed == other.Mixed && s.SharedCPUs == other.SharedCPUs && s.MemoryPolicy == other.MemoryPolicy &&
-		s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes)
+		s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes) && s.Function.equal(other.Function)
 }

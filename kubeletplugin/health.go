@@ -123,6 +123,9 @@ func findProblems(d *driver.Driver, partitions map[types.UID]partitionState) (pr
 				claim := fmt.Sprintf("claim %s/%s: ", grant.Namespace, grant.Name)
 				problems[share.Device] = append(problems[share.Device], claim+fmt.Sprintf(format, args...))
 			}
+			if !share.Function.IsZero() {
+				continue // it has neither a zone nor CPUs
+			}
 			if _, online := machine.Zone(share.Zone); !online {
 				tell("NUMA node %d is offline", share.Zone)
 			}

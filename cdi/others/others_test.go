@@ -23,7 +23,7 @@ devices:
 - name: all
   containerEdits: {deviceNodes: [{path: /dev/dri/card1}, {path: /dev/dri/card2}]}
 `
-	amd    = `{"cdiVersion":"0.6.0","kind":"amd.com/gpu","devices":[
+	amd = `{"cdiVersion":"0.6.0","kind":"amd.com/gpu","devices":[
 {"name":"all","containerEdits":{"deviceNodes":[{"path":"/dev/kfd"},{"path":"/dev/dri/card1"},{"path":"/dev/dri/card2"}]}},
 {"name":"1","containerEdits":{"deviceNodes":[{"path":"/dev/kfd"},{"path":"/dev/dri/other","hostPath":"/dev/dri/card2"}]}},
 {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/kfd"},{"path":"/dev/dri/card1"}]}}]}`
@@ -37,7 +37,9 @@ func TestTheDeviceOfAFunctionIsFound(t *testing.T) {
 	card1 := Function{Names: []string{"0000:3b:00.0"}, Nodes: []string{"/dev/dri/card1", "/dev/dri/renderD128"}}
 	withUUID := card1
 	withUUID.Names = []string{"0000:3b:00.0", "GPU-1111"}
-	foreign := func(path string) bool { return strings.HasPrefix(path, "/dev/dri/") && !slices.Contains(card1.Nodes, path) }
+	foreign := func(path string) bool {
+		return strings.HasPrefix(path, "/dev/dri/") && !slices.Contains(card1.Nodes, path)
+	}
 	for name, row := range map[string]struct {
 		function Function
 		static   fstest.MapFS

@@ -51,6 +51,8 @@ func readNode(o options) (n node, err error) {
 		ReservedMemoryBytes: o.reservedMemoryBytes,
 		HookPath:            o.hookPath(),
 		Attached:            o.attached,
+		Machine:             root,
+		StaticSpecs:         os.DirFS(o.staticCDIDir),
 	}
 	return n, nil
 }

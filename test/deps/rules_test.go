@@ -99,6 +99,8 @@ var arrows = []arrow{
 	{"cdi", "numa/cpuset", "specs carry CPUs and mems"},
 	{"cdi", "numa", "PCI functions are known by their addresses"},
 	{"cdi", "numa/devnode", "specs carry the device nodes of PCI functions"},
+	{"driver", "cdi/others", "a PCI function that another's CDI spec has is that device"},
+	{"driver", "numa/devnode", "what a claim holds is device nodes"},
 	{"numa/devnode", "numa", "a function is known by its address"},
 	{"cdi/pin", "numa/cpuset", "cgroups are given CPUs and mems"},
 	{"numa", "numa/cpuset", "zones, cores and caches are sets of CPUs"},
