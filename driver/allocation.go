@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -20,16 +21,14 @@ import (
 var ErrNoConsumedCapacity = errors.New(
 	"no consumedCapacity: turn on the feature gate DRAConsumableCapacity of kube-apiserver and kube-scheduler, then recreate the claim")
 
-// errNotPrepared is for the PCI functions: they are published, and no more.
-var errNotPrepared = errors.New("PCI functions cannot be prepared yet: ask for zones of this driver only")
-
 // wish is one allocation result of this driver, checked.
 type wish struct {
 	request string // "main" or "main/sub"
 	device  string
 	zone    zone
+	address string // of a PCI function, which has no zone, no CPUs and no memory; "" for a zone
 	shareID *types.UID
-	admin   bool // sees the zone, holds nothing of it
+	admin   bool // sees the device, holds nothing of it
 
 	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
 	memoryBytes   uint64
@@ -79,19 +78,19 @@ func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAlloca
 	if result.Pool != d.config.NodeName {
 		return wish{}, fmt.Errorf("pool %q: this node has pool %q only", result.Pool, d.config.NodeName)
 	}
-	if _, published := d.devices[result.Device]; published && find(d.zones, result.Device) == nil {
-		return wish{}, errNotPrepared
-	}
 	read := wish{request: result.Request, device: result.Device, shareID: result.ShareID}
 	read.admin = result.AdminAccess != nil && *result.AdminAccess
-	if !read.admin {
-		if err := read.consume(result.ConsumedCapacity); err != nil {
-			return wish{}, err
-		}
-	}
 	var err error
+	var isFunction bool
+	if read.address, isFunction, err = d.addressOf(claimUID, result.Device); err != nil || isFunction {
+		return read, err
+	}
+	var consumed error
+	if !read.admin {
+		consumed = read.consume(result.ConsumedCapacity)
+	}
 	read.zone, err = d.zoneOf(claimUID, read)
-	return read, err
+	return read, cmp.Or(err, consumed) // of a device that there is not, only that
 }
 
 // consume reads the amounts. Capacities of other names hold nothing.

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,10 +19,11 @@ import (
 const CheckpointName = "checkpoint.json"
 
 // Versions of the checkpoint. Version 2 added order and all of a Share behind its
-// cpus, version 3 idleCPUs, version 4 zones; the next may add more to a Share
-// (devices, cache, frequency), left out where empty, so that one set of types
-// reads all versions. What is written is version 3 where no share has zones: a
-// node whose zones are NUMA nodes can go back to the release before.
+// cpus, version 3 idleCPUs, version 4 zones and function; the next may add more to
+// a Share (cache, frequency), left out where empty, so that one set of types reads
+// all versions. What is written is version 3 where no share has either: a node
+// whose zones are NUMA nodes, and that attaches no devices, can go back to the
+// release before.
 const (
 	checkpointV1      = 1
 	checkpointV2      = 2
@@ -53,16 +55,17 @@ type envelope struct {
 	State   json.RawMessage `json:"state"`
 }
 
-// Validate returns an error if a CPU is in two grants. Nothing writes such a
-// checkpoint, but it can be read: which of the two keeps the CPU is decided when
-// the driver recovers.
+// Validate returns an error if a CPU or a PCI function is in two grants. Nothing
+// writes such a checkpoint, but it can be read: which of the two keeps it is
+// decided when the driver recovers.
 func (c Checkpoint) Validate() error {
 	var held cpuset.Set
+	var functions heldFunctions
 	for i := range c.Grants {
 		if err := c.validateNames(i); err != nil {
 			return err
 		}
-		if err := c.Grants[i].addOnce(&held); err != nil {
+		if err := cmp.Or(c.Grants[i].addOnce(&held), functions.addOnce(&c.Grants[i])); err != nil {
 			return err
 		}
 	}
@@ -78,6 +81,9 @@ func (c Checkpoint) validateEach() error {
 		}
 		if cpus, ok := c.Grants[i].addTo(&held); !ok {
 			return fmt.Errorf("cpus %s are in two shares of claim %s", cpus, c.Grants[i].UID)
+		}
+		if err := new(heldFunctions).addOnce(&c.Grants[i]); err != nil {
+			return err
 		}
 		for j := range c.Grants[i].Shares {
 			if err := c.Grants[i].Shares[j].validate(); err != nil {
@@ -180,7 +186,7 @@ func (c *Checkpoint) upgrade() error {
 
 // version is the oldest of those written now that can have the grant.
 func (g *Grant) version() int {
-	if slices.ContainsFunc(g.Shares, func(s Share) bool { return len(s.Zones) > 0 }) {
+	if slices.ContainsFunc(g.Shares, func(s Share) bool { return len(s.Zones) > 0 || !s.Function.IsZero() }) {
 		return checkpointVersion
 	}
 	return checkpointV3

@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
 func sampleCheckpoint() Checkpoint {
@@ -33,6 +35,13 @@ func sampleCheckpoint() Checkpoint {
 			{Request: "r", Device: "numa-0", ShareID: "s", CPUs: cpuset.New(2, 3)},
 			{Request: "s", Device: "socket-1", Zone: 2, Zones: []int{2, 3}, CPUs: cpuset.New(8)},
 		}},
+		{UID: "uid-c", Namespace: "default", Name: "c", Order: 3, Shares: []Share{
+			{Request: "drive", Device: "nvme-0000-3b-00-0", Function: Function{Address: "0000:3b:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{
+				{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 3},
+			}}},
+			{Request: "card", Device: "nic-0000-5e-00-2", Function: Function{Address: "0000:5e:00.2", Kind: attached.NIC, PhysFn: "0000:5e:00.0", Interfaces: []string{"ens1v0"}}},
+			{Request: "gpu", Device: "gpu-0000-17-00-0", Function: Function{Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
+		}},
 	}}
 }
 
@@ -40,6 +49,7 @@ func sampleCheckpoint() Checkpoint {
 func sampleV3() Checkpoint {
 	sample := sampleCheckpoint()
 	sample.Version = checkpointV3
+	sample.Grants = sample.Grants[:2]
 	sample.Grants[1].Shares = sample.Grants[1].Shares[:1]
 	return sample
 }
@@ -298,6 +308,14 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"zones backwards":    {`"zones":[2,3]`, `"zones":[2,2]`, "zones: [2 2], allowed are ids in ascending order, of 0 to 8191"},
 		"zone out of bounds": {`"zone":0`, `"zone":-1`, "zones: [-1], allowed are ids in ascending order, of 0 to 8191"},
 		"zones of none":      {`"zones":[2,3]`, `"zones":[]`, "not as dra-numa writes it"},
+		"one function twice": {`"0000:17:00.0"`, `"0000:3b:00.0"`, "PCI function 0000:3b:00.0 is in two shares, one of claim default/c"},
+		"physical and not":   {`"0000:17:00.0"`, `"0000:5e:00.0"`, "PCI function 0000:5e:00.0 is in two shares, one of claim default/c"},
+		"no address":         {`"0000:17:00.0"`, `"17:00.0"`, `function.address: "17:00.0", want one such as 0000:3b:00.0`},
+		"no physical one":    {`"0000:5e:00.0"`, `"eno1"`, `function.physicalFunction: "eno1", want one such as 0000:3b:00.0`},
+		"node elsewhere":     {`"/dev/nvme0"`, `"/dev/../etc"`, `function.nodes: device node path "/dev/../etc": want one below /dev/`},
+		"node of no kind":    {`"type":"c"`, `"type":"p"`, `device node type "p": allowed are b, c`},
+		"no CDI device":      {`gpu=GPU-1111`, `gpu`, `CDI device "nvidia.com/gpu": want vendor/class=name`},
+		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: 0000:17:00.0 has CPUs or memory"},
 		"others' idle CPUs":  {`"idleCPUs":"5"`, `"idleCPUs":"6"`, "idleCPUs: 6, allowed are some of cpus 4-5"},
 		"all CPUs idle":      {`"idleCPUs":"5"`, `"idleCPUs":"4-5"`, "idleCPUs: 4-5, allowed are some of cpus 4-5"},
 		"no idle CPUs":       {`"idleCPUs":"5"`, `"idleCPUs":""`, "not as dra-numa writes it"},

@@ -4,15 +4,23 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// choose makes the share of a wish from the free CPUs.
-func (d *Driver) choose(wish wish, free cpuset.Set) (Share, error) {
-	share := Share{Request: wish.request, Device: wish.device, ShareID: wish.shareUID(), Zone: wish.zone.nodes[0]}
+// choose makes the share of a wish, CPUs from those that are free.
+func (d *Driver) choose(claimUID types.UID, wish wish, free cpuset.Set) (Share, error) {
+	share := Share{Request: wish.request, Device: wish.device, ShareID: wish.shareUID()}
+	if wish.address != "" {
+		var err error
+		share.Function, err = d.attach(claimUID, wish)
+		return share, err
+	}
+	share.Zone = wish.zone.nodes[0]
 	if len(wish.zone.nodes) > 1 {
 		share.Zones = wish.zone.nodes
 	}

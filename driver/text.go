@@ -92,6 +92,10 @@ func (s *Share) appendText(text []byte) []byte {
 		}
 		text = append(text, '}')
 	}
+	if !s.Function.IsZero() {
+		function, _ := json.Marshal(s.Function) // no value of it is an error
+		text = append(append(text, `,"function":`...), function...)
+	}
 	return append(text, '}')
 }
 

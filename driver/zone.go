@@ -22,6 +22,14 @@ type zone struct {
 	l3     *int       // the id of the cache that it is; such a zone has no memory
 }
 
+// first is the id of its first NUMA node; 0 of no zone, as a PCI function has it.
+func (z zone) first() int {
+	if len(z.nodes) == 0 {
+		return 0
+	}
+	return z.nodes[0]
+}
+
 // zonesOf are the zones of a machine, in the order of their first NUMA nodes. A
 // NUMA node without CPUs, or on several sockets, is in no socket; a cache of
 // several NUMA nodes is no zone.

@@ -123,7 +123,7 @@ func findProblems(d *driver.Driver, partitions map[types.UID]partitionState) (pr
 				claim := fmt.Sprintf("claim %s/%s: ", grant.Namespace, grant.Name)
 				problems[share.Device] = append(problems[share.Device], claim+fmt.Sprintf(format, args...))
 			}
-			for node := range share.Mems().All() {
+			for node := range share.Mems().All() { // a PCI function has none
 				if _, online := machine.Zone(node); !online {
 					tell("NUMA node %d is offline", node)
 				}

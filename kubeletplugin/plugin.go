@@ -266,6 +266,16 @@ func (s *claimServer) WatchHealthStatus(ctx context.Context, reports chan<- help
 	return s.health.watch(ctx, reports)
 }
 
+// metadataOf is what containers may read of a device; with admin access it has
+// no share.
+func metadataOf(device driver.PreparedDevice) *helper.DeviceMetadata {
+	metadata := &helper.DeviceMetadata{Attributes: device.Attributes}
+	if device.Share != nil {
+		metadata.NetworkData = networkOf(device.Share.Function)
+	}
+	return metadata
+}
+
 func kubeletDevices(prepared []driver.PreparedDevice) []helper.Device {
 	devices := make([]helper.Device, 0, len(prepared))
 	for _, device := range prepared {
@@ -275,7 +285,7 @@ func kubeletDevices(prepared []driver.PreparedDevice) []helper.Device {
 			DeviceName:   device.Device,
 			CDIDeviceIDs: device.CDIDeviceIDs,
 			ShareID:      device.ShareID,
-			Metadata:     &helper.DeviceMetadata{Attributes: device.Attributes},
+			Metadata:     metadataOf(device),
 		})
 	}
 	return devices

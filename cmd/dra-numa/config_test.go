@@ -133,9 +133,9 @@ func TestProfilesAreChosenByTheLabelsOfTheNode(t *testing.T) {
 		asks   int
 		err    string
 	}{
-		"no profiles":    {"reservedMemory: 1Mi\n", map[string]string{"pool": "batch"}, 1 << 20, 0, ""},
-		"other labels":   {profiles, map[string]string{"pool": "web"}, 1 << 20, 1, ""},
-		"its labels":     {profiles, map[string]string{"pool": "batch", "a": "b"}, 2 << 20, 1, ""},
+		"no profiles":  {"reservedMemory: 1Mi\n", map[string]string{"pool": "batch"}, 1 << 20, 0, ""},
+		"other labels": {profiles, map[string]string{"pool": "web"}, 1 << 20, 1, ""},
+		"its labels":   {profiles, map[string]string{"pool": "batch", "a": "b"}, 2 << 20, 1, ""},
 		"bad devices": {
 			profiles + "  devices: {include: ['device.driver == gpu']}\n", map[string]string{"pool": "batch"},
 			0, 1, `": profiles[0].devices.include[0]: line 1, column 18: undeclared reference to 'gpu'`,

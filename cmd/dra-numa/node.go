@@ -52,6 +52,8 @@ func readNode(o options) (n node, err error) {
 		ZoneBy:              o.zoneBy,
 		HookPath:            o.hookPath(),
 		Attached:            o.attached,
+		Machine:             root,
+		StaticSpecs:         os.DirFS(o.staticCDIDir),
 	}
 	return n, nil
 }
