@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,9 +50,10 @@ func startBrowser(t *testing.T) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+	command := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
 		"--no-first-run", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
 	command.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, as the flag has it
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +63,11 @@ func startBrowser(t *testing.T) *browser {
 	t.Cleanup(func() {
 		_, _ = ourOut.WriteString(`{"id":0,"method":"Browser.close"}` + "\x00")
 		ourOut.Close()
+		stuck := time.AfterFunc(30*time.Second, func() { _ = command.Process.Kill() })
 		_ = command.Wait()
+		stuck.Stop()
 		ourIn.Close()
+		endGroup(command.Process.Pid)
 	})
 	_ = ourIn.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	var target struct{ TargetID string }
@@ -71,6 +76,17 @@ func startBrowser(t *testing.T) *browser {
 	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &session)
 	b.session = session.SessionID
 	return b
+}
+
+// endGroup ends what is left of a group of processes: they write to the folder
+// that is removed next. One that nobody reaps is waited for a second in vain.
+func endGroup(group int) {
+	for range 100 {
+		if err := syscall.Kill(-group, syscall.SIGKILL); err != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // call sends a command and waits for its answer; events are passed over.
