@@ -283,8 +283,8 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	for _, held := range driver.blocked {
 		taken = taken.Union(held.CPUs)
 	}
-	taken = taken.Intersection(driver.grantable()) // the others are reserved or offline
-	if free := driver.free(); free.Overlaps(taken) || free.Union(taken) != driver.grantable() {
-		t.Errorf("cpus %s are free, %s granted or blocked, of %s", free, taken, driver.grantable())
+	taken = taken.Intersection(driver.grantable) // the others are reserved or offline
+	if free := driver.free(); free.Overlaps(taken) || free.Union(taken) != driver.grantable {
+		t.Errorf("cpus %s are free, %s granted or blocked, of %s", free, taken, driver.grantable)
 	}
 }

@@ -65,18 +65,18 @@ type Driver struct {
 
 	shown atomic.Pointer[view] // of what is below; never nil after Open
 
-	mu      sync.Mutex                    // held for a whole recovery, prepare or unprepare
-	machine *numa.Machine                 // replaced, never changed
-	zones   []zone                        // of machine, as they are published
-	picker  *pick.Picker                  // of machine
-	devices map[string]resourceapi.Device // of machine, by name
-	grants  grantList
-	taken   cpuset.Set           // by grants
-	ready   bool                 // Recover is done
-	loaded  ledger               // what grants were before it
-	orphans map[types.UID]string // grants that nobody needs and a partition holds, and why
-	blocked []Held               // CPUs that partitions hold, and no grant
-	text    []byte               // of the last checkpoint: its memory serves the next
+	mu        sync.Mutex                    // held for a whole recovery, prepare or unprepare
+	machine   *numa.Machine                 // replaced, never changed
+	zones     []zone                        // of machine, as they are published
+	picker    *pick.Picker                  // of machine
+	grantable cpuset.Set                    // CPUs of machine that a claim may ever get
+	devices   map[string]resourceapi.Device // of machine, by name
+	grants    grantList
+	ready     bool                 // Recover is done
+	loaded    ledger               // what grants were before it
+	orphans   map[types.UID]string // grants that nobody needs and a partition holds, and why
+	blocked   []Held               // CPUs that partitions hold, and no grant
+	text      []byte               // of the last checkpoint: its memory serves the next
 }
 
 // ErrNotRecovered says that Recover was not called, or did not succeed.
@@ -182,28 +182,29 @@ func (d *Driver) removeSpecStep(claimUID types.UID) step {
 
 func (d *Driver) recordStep(name string, next grantList) step {
 	return step{name, func() error {
-		text, taken, err := d.recordText(next)
+		text, err := d.recordText(next)
 		if err != nil {
 			return err
 		}
 		if err := d.files.Replace(CheckpointName, text, 0o600); err != nil {
 			return err
 		}
-		d.grants, d.taken = next, taken
+		d.grants = next
 		d.show()
 		return nil
 	}}
 }
 
 // recordText is the checkpoint that has the grants on record, until the next
-// call, and the CPUs that they take.
-func (d *Driver) recordText(grants grantList) (text []byte, taken cpuset.Set, err error) {
+// call.
+func (d *Driver) recordText(grants grantList) ([]byte, error) {
 	version := checkpointV3
+	var taken cpuset.Set
 	var functions heldFunctions
 	for _, grant := range grants {
 		version = max(version, grant.version())
 		if err := cmp.Or(grant.addOnce(&taken), functions.addOnce(&grant.Grant)); err != nil {
-			return nil, cpuset.Set{}, err
+			return nil, err
 		}
 	}
 	d.text = appendCheckpoint(d.text[:0], version, d.config.BootID, func(yield func(string) bool) {
@@ -213,5 +214,5 @@ func (d *Driver) recordText(grants grantList) (text []byte, taken cpuset.Set, er
 			}
 		}
 	})
-	return d.text, taken, nil
+	return d.text, nil
 }

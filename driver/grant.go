@@ -85,7 +85,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	recorded, _ := d.grants.find(claim.UID)
 	grant := Grant{UID: claim.UID, Namespace: claim.Namespace, Name: claim.Name, Order: d.grants.nextOrder()}
 	// A claim allocated anew gives up what it held.
-	free := d.free().Union(recorded.cpus().Intersection(d.grantable()))
+	free := d.free().Union(recorded.cpus().Intersection(d.grantable))
 	for _, wish := range pinned(wishes) {
 		share, err := d.choose(claim.UID, wish, free)
 		if err != nil {
@@ -96,7 +96,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	}
 	for i := range grant.Shares {
 		if grant.Shares[i].Mixed {
-			grant.Shares[i].SharedCPUs = pool(d.machine.Online, d.grants.with(grant))
+			grant.Shares[i].SharedCPUs = untaken(d.machine.Online, d.grants.with(grant))
 		}
 	}
 	return grant, nil
@@ -104,20 +104,11 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 
 // free is every CPU that a claim may still get.
 func (d *Driver) free() cpuset.Set {
-	free := d.grantable().Difference(d.taken)
+	free := untaken(d.grantable, d.grants)
 	for i := range d.blocked {
 		free = free.Difference(d.blocked[i].CPUs)
 	}
 	return free
-}
-
-// grantable is every CPU that a claim may ever get on this machine.
-func (d *Driver) grantable() cpuset.Set {
-	var all cpuset.Set
-	for i := range d.machine.Zones {
-		all = all.Union(d.machine.Zones[i].CPUs)
-	}
-	return all.Difference(d.config.Reserved)
 }
 
 // honours reports whether the machine still has all that was granted.
@@ -231,13 +222,13 @@ func (g Grant) String() string {
 // cdiClaim is what the hook is told. It makes partitions on a node of that
 // exclusivity only.
 func (g Grant) cdiClaim(by Exclusivity) cdi.Claim {
-	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name}
-	for _, share := range g.Shares {
-		described := share.cdiShare()
+	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name, Shares: make([]cdi.Share, len(g.Shares))}
+	for i := range g.Shares {
+		described := &claim.Shares[i]
+		*described = g.Shares[i].cdiShare()
 		if by != ExclusivityKernel && described.PCI == "" {
 			described.Partition, described.Scope = cdi.PartitionNone, cdi.ScopeContainer
 		}
-		claim.Shares = append(claim.Shares, described)
 	}
 	return claim
 }

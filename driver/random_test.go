@@ -65,8 +65,8 @@ func TestRandomOperationsAndKills(t *testing.T) {
 		}
 	}
 	assertConsistent(t, w.disk, w.driver)
-	if free := w.driver.free(); free != w.driver.grantable() || len(w.driver.grants) > 0 {
-		t.Errorf("after all, cpus %s are free of %s", free, w.driver.grantable())
+	if free := w.driver.free(); free != w.driver.grantable || len(w.driver.grants) > 0 {
+		t.Errorf("after all, cpus %s are free of %s", free, w.driver.grantable)
 	}
 }
 
@@ -313,7 +313,7 @@ func (w *world) unprepare(uid types.UID) {
 	if now, kept := w.driver.grants.find(uid); kept && (!killed || !now.equal(before)) {
 		w.t.Errorf("%s is still on record, released was %s", now, before)
 	}
-	if free := w.driver.free(); !killed && !before.cpus().Intersection(w.driver.grantable()).IsSubsetOf(free) {
+	if free := w.driver.free(); !killed && !before.cpus().Intersection(w.driver.grantable).IsSubsetOf(free) {
 		w.t.Errorf("cpus %s of the released claim are not among the free %s", before.cpus(), free)
 	}
 }

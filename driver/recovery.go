@@ -256,14 +256,14 @@ func (d *Driver) recordOnce(grants grantList) step {
 	record := d.recordStep("record boot "+d.config.BootID, grants)
 	write := record.run
 	record.run = func() error {
-		text, taken, err := d.recordText(grants)
+		text, err := d.recordText(grants)
 		if err != nil {
 			return err
 		}
 		if current, err := d.state.ReadFile(CheckpointName); err != nil || !bytes.Equal(current, text) {
 			return write()
 		}
-		d.grants, d.taken = grants, taken
+		d.grants = grants
 		d.show()
 		return nil
 	}

@@ -162,7 +162,7 @@ func TestInvalidPartitionHoldsItsCPUs(t *testing.T) {
 	if report, err := driver.Observe(held); err != nil || len(report) != 2 {
 		t.Errorf("report %s, %v, want two that wait", lines(report), err)
 	}
-	if _, err := driver.Observe(nil); err != nil || driver.free() != driver.grantable().Difference(cpuset.New(4, 5)) {
+	if _, err := driver.Observe(nil); err != nil || driver.free() != driver.grantable.Difference(cpuset.New(4, 5)) {
 		t.Errorf("free are %s, %v", driver.free(), err)
 	}
 }

@@ -123,14 +123,14 @@ func (s Share) configured(config deviceclasses.ZoneConfig) Share {
 }
 
 // cdiPartition is what the hook is told.
-func (s Share) cdiPartition() string {
+func (s *Share) cdiPartition() string {
 	if !s.KernelExclusive() {
 		return cdi.PartitionNone
 	}
 	return cmp.Or(s.Partition, cdi.PartitionRoot)
 }
 
-func (s Share) cdiShare() cdi.Share {
+func (s *Share) cdiShare() cdi.Share {
 	if f := s.Function; !f.IsZero() {
 		return cdi.Share{Request: s.Request, Device: s.Device, PCI: f.Address, Nodes: f.Nodes, Interfaces: f.Interfaces}
 	}

@@ -37,6 +37,11 @@ func (d *Driver) SetMachine(machine numa.Machine) {
 func (d *Driver) use(machine numa.Machine) {
 	d.machine, d.picker = &machine, pick.New(machine)
 	d.zones = zonesOf(d.machine, d.config.ZoneBy)
+	var all cpuset.Set
+	for i := range machine.Zones {
+		all = all.Union(machine.Zones[i].CPUs)
+	}
+	d.grantable = all.Difference(d.config.Reserved)
 	d.devices = make(map[string]resourceapi.Device)
 	for _, device := range Devices(machine, d.config, nil) {
 		d.devices[device.Name] = device
@@ -91,7 +96,7 @@ func (p *Pinned) add(claim string, share Share, by Exclusivity) {
 // would remain.
 func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	seen := d.shown.Load()
-	cpus = pool(seen.machine.Online, seen.grants)
+	cpus = untaken(seen.machine.Online, seen.grants)
 	for _, grant := range seen.grants {
 		restrict = restrict || slices.ContainsFunc(grant.Shares, func(share Share) bool {
 			byKernel := d.config.Exclusivity == ExclusivityKernel && share.KernelExclusive()
@@ -101,10 +106,11 @@ func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	return cpus, restrict && !cpus.IsEmpty()
 }
 
-func pool(online cpuset.Set, grants grantList) cpuset.Set {
+// untaken are those of the CPUs that no grant has.
+func untaken(cpus cpuset.Set, grants grantList) cpuset.Set {
 	var taken cpuset.Set
 	for i := range grants {
 		grants[i].addTo(&taken)
 	}
-	return online.Difference(taken)
+	return cpus.Difference(taken)
 }

@@ -51,12 +51,7 @@ drift
 drift worker-1 -o json
 # of what somebody else gathered
 drift --from bundle.tar.gz`),
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("unexpected argument %q, want one node or none", args[1])
-			}
-			return nil
-		},
+		Args: oneNodeOrNone,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				d.node = args[0]
@@ -85,7 +80,11 @@ func (d *drifting) run(ctx context.Context) error {
 		return err
 	}
 	if len(findings) > 0 && d.from.live() {
-		time.Sleep(d.lasts)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(d.lasts):
+		}
 		var again []drift.Finding
 		if again, unread, err = d.look(ctx); err != nil {
 			return err

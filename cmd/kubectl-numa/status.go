@@ -50,12 +50,7 @@ status worker-1 --watch
 status worker-1 -o svg >worker-1.svg
 # the free CPUs of each zone of files that somebody sent
 status -f cluster/ -o json | jq '.nodes[].numaNodes[].devices[] | select(.zone).resources[0].free'`),
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("unexpected argument %q, want one node or none", args[1])
-			}
-			return nil
-		},
+		Args: oneNodeOrNone,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				s.node = args[0]
@@ -70,6 +65,14 @@ status -f cluster/ -o json | jq '.nodes[].numaNodes[].devices[] | select(.zone).
 		"`characters` that a line of the table may have, %d or more (default that of the terminal, else %d)", draw.MinWidth, draw.DefaultWidth))
 	command.Flags().BoolVarP(&s.watch, "watch", "w", false, "show it again whenever something changes in the cluster")
 	return command
+}
+
+// oneNodeOrNone refuses more than the name of a node.
+func oneNodeOrNone(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("unexpected argument %q, want one node or none", args[1])
+	}
+	return nil
 }
 
 // completeNode knows the names if what there is can be read.

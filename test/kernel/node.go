@@ -34,7 +34,7 @@ func (o *Observer) Kill(ctx context.Context, pid int) error {
 // process.
 func (o *Observer) KillNamed(ctx context.Context, name string) error {
 	killed, err := o.KillCommand(ctx, name, "")
-	if err == nil && killed == 0 {
+	if err == nil && len(killed) == 0 {
 		err = fmt.Errorf("kill %s: no process has that name", name)
 	}
 	return err
@@ -54,14 +54,20 @@ const commandsScript = `
 `
 
 // KillCommand sends SIGKILL to every process with this command name, at most 15
-// characters, and this first argument, where "" stands for any. It returns how
-// many there are; they are killed a second later, as without kubelet and container
-// runtime nobody would hear the answer.
-func (o *Observer) KillCommand(ctx context.Context, name, argument string) (int, error) {
+// characters, and this first argument, where "" stands for any. It returns their
+// process ids; they are killed a second later, as without kubelet and container
+// runtime nobody would hear the answer. [Observer.Gone] tells when that is done.
+func (o *Observer) KillCommand(ctx context.Context, name, argument string) (pids []string, err error) {
 	out, err := o.Run(ctx, commandsScript+`found=$(commands "$1" "$2")
 		{ sleep 1; [ -z "$found" ] || kill -9 $found; } </dev/null >/dev/null 2>&1 &
 		echo $found`, name, argument)
-	return len(strings.Fields(out)), err
+	return strings.Fields(out), err
+}
+
+// Gone is an error as long as there is one of the processes.
+func (o *Observer) Gone(ctx context.Context, pids []string) error {
+	_, err := o.Run(ctx, `for pid; do [ ! -e "/proc/$pid" ] || { echo "process $pid is there" >&2; exit 1; }; done`, pids...)
+	return err
 }
 
 // KillNext sends SIGKILL to the processes that KillCommand would find as soon as
