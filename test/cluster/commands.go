@@ -253,10 +253,18 @@ func path(_ context.Context, o options) (int, error) {
 
 // machine is started by up and keeps a node's virtual machine running.
 func machine(ctx context.Context, o options) (int, error) {
-	if len(o.args) == 0 {
-		return 2, usageError{errors.New("machine: the command that runs it is wanted")}
+	if len(o.args) < 3 {
+		return 2, usageError{errors.New("machine: the cluster's folder, a node and the command that runs it are wanted")}
 	}
-	return 0, rig.RunMachine(ctx, o.args...)
+	r, err := rig.Load(o.args[0], os.Stderr)
+	if err != nil {
+		return 1, err
+	}
+	n, err := r.Node(o.args[1])
+	if err != nil {
+		return 2, usageError{err}
+	}
+	return 0, r.RunMachine(ctx, n, o.args[2:]...)
 }
 
 // proxy is started by up and carries the API server's connections into the nodes.

@@ -7,7 +7,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
 // logLines is how much of the driver's log a failure shows.
@@ -21,15 +24,28 @@ var _ = JustAfterEach(func(ctx context.Context) {
 	}
 	reportNamespaces(ctx)
 	reportDriver(ctx)
-	if s, err := observer.Snapshot(ctx); err != nil {
-		GinkgoWriter.Println("snapshot:", err)
-	} else {
-		for _, process := range s.Processes {
-			GinkgoWriter.Printf("process %d cpus %s mems %s exclusive %s partition %s in %s\n",
-				process.PID, process.CPUs, process.Mems, process.ExclusiveCPUs, process.Partition, process.Cgroup)
-		}
-	}
+	reportProcesses(ctx)
 })
+
+// reportProcesses ends the suite if the node has not answered for some time: every
+// other spec would fail for that, too.
+func reportProcesses(ctx context.Context) {
+	var s kernel.Snapshot
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, eventuallyTimeout, true, func(ctx context.Context) (done bool, err error) {
+		s, err = observer.Snapshot(ctx)
+		if err != nil {
+			GinkgoWriter.Println("snapshot:", err)
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		AbortSuite("the node does not answer any more")
+	}
+	for _, process := range s.Processes {
+		GinkgoWriter.Printf("process %d cpus %s mems %s exclusive %s partition %s in %s\n",
+			process.PID, process.CPUs, process.Mems, process.ExclusiveCPUs, process.Partition, process.Cgroup)
+	}
+}
 
 // reportNamespaces prints pods, claims and events of the suite's namespaces.
 func reportNamespaces(ctx context.Context) {

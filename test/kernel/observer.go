@@ -26,8 +26,12 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// startTimeout is how long an observer pod may take to run on an emulated node.
-const startTimeout = 3 * time.Minute
+// How long an observer pod may take to run on an emulated node, and until it does again when that restarts: the rig starts a
+// machine anew that does not boot.
+const (
+	startTimeout   = 3 * time.Minute
+	restartTimeout = 10 * time.Minute
+)
 
 // runTimeout is how long one script may take: a lost connection must fail, not hang.
 const runTimeout = time.Minute
@@ -56,13 +60,13 @@ func Start(ctx context.Context, client kubernetes.Interface, config *rest.Config
 		return nil, fmt.Errorf("create observer of node %s: %w", node, err)
 	}
 	o := &Observer{client: client, config: config, pod: pod}
-	return o, o.wait(ctx, 0)
+	return o, o.wait(ctx, 0, startTimeout)
 }
 
 // wait waits until the observer's container runs and has been restarted so often.
-func (o *Observer) wait(ctx context.Context, restarts int32) error {
+func (o *Observer) wait(ctx context.Context, restarts int32, within time.Duration) error {
 	pods := o.client.CoreV1().Pods(o.pod.Namespace)
-	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
 		current, err := pods.Get(ctx, o.pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -90,7 +94,7 @@ func (o *Observer) Reboot(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reboot node %s: %w", o.pod.Spec.NodeName, err)
 	}
-	return o.wait(ctx, restarts)
+	return o.wait(ctx, restarts, restartTimeout)
 }
 
 func observerPod(node, image string) *corev1.Pod {

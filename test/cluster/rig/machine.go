@@ -1,8 +1,10 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,9 +79,6 @@ func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 // startMachine starts a node's virtual machine and returns at once. Like a guest that sees KVM, the kernel is told not to check
 // that timer interrupts arrive: on a busy host the emulated ones come late, and it would stop. Mitigations against
 // speculation are off: page-table isolation costs an emulated machine its translations at every system call.
-//
-// A guest that restarts ends its QEMU, for now and then the emulated machine loses a timer in a reset: RunMachine starts it anew
-// with the same disk.
 func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
 	dir := r.Path("nodes", n.Name)
 	args := append([]string{qemu, "-name", n.Name}, b.Accelerator.args()...)
@@ -91,26 +90,81 @@ func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk strin
 		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1",
 		"-display", "none", "-monitor", "none", "-no-reboot",
 		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logappend=on,logfile="+r.Console(n), "-serial", "chardev:console")
-	return r.start(10+n.Subnet, n.Name, append([]string{b.Self, "machine", "--"}, args...)...)
+	return r.start(machineOrder(n), n.Name, append([]string{b.Self, "machine", r.Dir, n.Name}, args...)...)
 }
 
-// RunMachine runs QEMU again whenever it ends well, until the context is done, when it is told to stop, or it fails. It does not
-// outlive us.
-func RunMachine(ctx context.Context, args ...string) error {
+const (
+	bootAttempts = 3
+	bootTime     = 90 * time.Second // of the first attempt; each that follows has as much more
+	answerTime   = 10 * time.Second // of a node's agent
+	endTime      = 3 * time.Second  // of a QEMU that is told to end
+)
+
+// RunMachine runs a node's virtual machine until the context is done, which is no error. Its QEMU ends when the guest restarts, for
+// now and then the emulated machine loses a timer in a reset; it crashes now and then; and on a busy host it may lose an interrupt
+// that the booting guest waits for. It is started anew each time, with the same disk, until it has not booted bootAttempts times
+// in a row.
+func (r *Rig) RunMachine(ctx context.Context, n Node, args ...string) error {
+	return r.runMachine(ctx, n, bootTime, args)
+}
+
+func (r *Rig) runMachine(ctx context.Context, n Node, within time.Duration, args []string) error {
 	runtime.LockOSThread() // which the child's life hangs on
+	failed := 0
 	for {
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		err := cmd.Run()
-		if ctx.Err() != nil {
+		booted, err := r.runOnce(ctx, n, time.Duration(failed+1)*within, args)
+		switch {
+		case ctx.Err() != nil:
 			return nil
+		case booted:
+			failed = 0
+		default:
+			failed++
 		}
-		if err != nil {
-			return fmt.Errorf("run %s: %w", args[0], err)
+		r.logf("%s: %s has ended, guest booted: %t, error: %v", n.Name, args[0], booted, err)
+		if failed == bootAttempts {
+			return fmt.Errorf("run %s: the guest has not booted %d times", args[0], failed)
 		}
 	}
+}
+
+// runOnce runs QEMU until it ends, or the guest has not booted in time: its agent does not answer. QEMU does not outlive us.
+func (r *Rig) runOnce(ctx context.Context, n Node, within time.Duration, args []string) (booted bool, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = r.Log, r.Log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = endTime
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	answered := make(chan bool, 1)
+	go func() {
+		err := eventually(within, 300*time.Millisecond, func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return r.answers(ctx, n)
+		})
+		if err != nil {
+			stop(fmt.Errorf("no answer within %s: %w", within, err))
+		}
+		answered <- err == nil && ctx.Err() == nil
+	}()
+	err = cmd.Wait()
+	why := context.Cause(ctx) // QEMU was told to end, if anything
+	stop(nil)
+	return <-answered, cmp.Or(why, err)
+}
+
+// answers is an error as long as nobody runs commands in the node.
+func (r *Rig) answers(ctx context.Context, n Node) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime) // QEMU accepts connections before there is somebody to take them
+	defer cancel()
+	_, err := r.Exec(ctx, n, strings.NewReader(""), io.Discard, "/bin/true")
+	return err
 }
 
 // Console is the file with everything that a node printed on its console.

@@ -2,6 +2,9 @@ package rig
 
 import (
 	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,29 +12,77 @@ import (
 	"time"
 )
 
-func TestRunMachineStartsAnewUntilItFails(t *testing.T) {
-	starts := filepath.Join(t.TempDir(), "starts")
-	err := RunMachine(t.Context(), "sh", "-c", `echo . >>"$0"; test "$(wc -l <"$0")" -lt 3`, starts)
-	if err == nil || !strings.Contains(err.Error(), "run sh: exit status 1") {
-		t.Errorf("error %v, want the exit status", err)
+const testBootTime = 100 * time.Millisecond
+
+// testGuest is the agent of a node that has booted when "booted" is in the folder.
+func testGuest(t *testing.T) (r *Rig, n Node) {
+	t.Helper()
+	r = &Rig{Dir: t.TempDir(), Log: t.Output()}
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := os.Stat(r.Path("booted")); err != nil {
+			http.Error(w, "not booted", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Trailer", "Rig-Exit")
+		w.WriteHeader(http.StatusOK)
+		w.Header().Set("Rig-Exit", "0")
+	}))
+	t.Cleanup(agent.Close)
+	return r, Node{Name: "node", AgentPort: agent.Listener.Addr().(*net.TCPAddr).Port}
+}
+
+// starts counts the lines that the machine's script has written.
+func starts(t *testing.T, r *Rig) int {
+	t.Helper()
+	text, err := os.ReadFile(r.Path("starts"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(starts); err != nil || string(text) != ".\n.\n.\n" {
-		t.Errorf("starts %q, %v, want three", text, err)
+	return strings.Count(string(text), "\n")
+}
+
+func TestRunMachineStartsAnewUntilItDoesNotBoot(t *testing.T) {
+	r, n := testGuest(t)
+	// Boots three times: ends well, with an error, well. Then it ends at once.
+	script := `cd "$0"; echo . >>starts; i=$(wc -l <starts); [ "$i" -le 3 ] || exit 0; : >booted; sleep 1; rm booted; [ "$i" != 2 ]`
+	err := r.runMachine(t.Context(), n, testBootTime, []string{"sh", "-c", script, r.Dir})
+	if err == nil || !strings.Contains(err.Error(), "run sh: the guest has not booted 3 times") {
+		t.Errorf("error %v, want that the guest has not booted", err)
+	}
+	if got := starts(t, r); got != 3+bootAttempts {
+		t.Errorf("%d starts, want %d", got, 3+bootAttempts)
 	}
 }
 
-func TestRunMachineStopsWhatRuns(t *testing.T) {
-	started := filepath.Join(t.TempDir(), "started")
+func TestRunMachineStartsAnewWhatHangs(t *testing.T) {
+	r, n := testGuest(t)
 	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
 	go func() {
 		for ctx.Err() == nil {
-			if _, err := os.Stat(started); err == nil {
+			if _, err := os.Stat(filepath.Join(r.Dir, "second")); err == nil {
 				stop()
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	if err := RunMachine(ctx, "sh", "-c", `: >"$0"; exec sleep 1000`, started); err != nil {
+	script := `cd "$0"; echo . >>starts; [ "$(wc -l <starts)" = 1 ] || : >second; exec sleep 1000`
+	if err := r.runMachine(ctx, n, testBootTime, []string{"sh", "-c", script, r.Dir}); err != nil {
 		t.Error(err)
+	}
+	if got := starts(t, r); got != 2 {
+		t.Errorf("%d starts, want 2", got)
+	}
+}
+
+func TestRunMachineNamesWhatCannotBeStarted(t *testing.T) {
+	r, n := testGuest(t)
+	var log strings.Builder
+	r.Log = &log
+	if err := r.runMachine(t.Context(), n, testBootTime, []string{r.Path("no-qemu")}); err == nil {
+		t.Error("no error")
+	}
+	if !strings.Contains(log.String(), "no such file or directory") {
+		t.Errorf("log %q, want why it is not started", log.String())
 	}
 }

@@ -36,6 +36,9 @@ func (r *Rig) start(order int, name string, args ...string) error {
 	return os.WriteFile(r.Path("pids", pidFile(order, name)), []byte(record), 0o600)
 }
 
+// machineOrder is the place of a node's machine among what is started.
+func machineOrder(n Node) int { return 10 + n.Subnet }
+
 func pidFile(order int, name string) string { return fmt.Sprintf("%02d-%s", order, name) }
 
 // stop ends one process, kindly for three seconds.
