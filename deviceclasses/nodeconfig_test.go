@@ -53,7 +53,7 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "reservedMemory: -1":      "reservedMemory: -1, want a quantity of 0 or more",
 		head + "exclusivity: all":        `exclusivity: "all", allowed are auto, kernel, cooperative, none`,
 		head + "exclusivity: true":       "exclusivity: want a string, not a bool",
-		head + "zoneBy: NUMA":           `zoneBy: "NUMA", allowed are numa, l3, socket, machine`,
+		head + "zoneBy: NUMA":            `zoneBy: "NUMA", allowed are numa, l3, socket, machine`,
 		head + "profiles: {}":            "profiles: want a list, not an object",
 		head + "profiles: [1]":           "profiles: want a mapping, not a number",
 		head + "profiles: [{}]":          "profiles[0].nodeSelector: want at least one label",

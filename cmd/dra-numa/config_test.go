@@ -137,7 +137,8 @@ func TestProfilesAreChosenByTheLabelsOfTheNode(t *testing.T) {
 		"other labels": {profiles, map[string]string{"pool": "web"}, 1 << 20, 1, ""},
 		"its labels":   {profiles, map[string]string{"pool": "batch", "a": "b"}, 2 << 20, 1, ""},
 		"bad devices": {
-			profiles + "  devices: {include: ['device.driver == gpu']}\n", map[string]string{"pool": "batch"},
+			profiles + "  devices: {include: ['device.driver == gpu']}\n",
+			map[string]string{"pool": "batch"},
 			0, 1, `": profiles[0].devices.include[0]: line 1, column 18: undeclared reference to 'gpu'`,
 		},
 		"of others":      {profiles + "  devices: {include: ['device.driver == gpu']}\n", map[string]string{"pool": "web"}, 1 << 20, 1, ""},
