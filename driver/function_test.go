@@ -107,6 +107,9 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 	if bus := prepared[1].Attributes["resource.kubernetes.io/pciBusID"].StringValue; bus == nil || *bus != "0001:23:00.0" || prepared[1].Attributes["dra.numa/cpus"].StringValue != nil {
 		t.Errorf("attributes of the drive are %v", prepared[1].Attributes)
 	}
+	if strays := Strays(driver.Machine(), driver.config, driver.Grants()); len(strays) > 0 {
+		t.Errorf("strays %v, want none: a PCI function is of no zone", strays)
+	}
 	spec := disk.files()[specName("uid-a")]
 	for _, text := range []string{`{"path":"/dev/nvme1n1","type":"b","major":259,"minor":32,"permissions":"rw"}`, `"DRA_NUMA_PCI=0001:23:00.0,0001:31:00.1,0001:31:00.2"`, `"DRA_NUMA_PCI_DRIVE=0001:23:00.0"`, `"DRA_NUMA_CPUS=`} {
 		if !strings.Contains(spec, text) {

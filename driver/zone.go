@@ -110,6 +110,9 @@ func Strays(machine numa.Machine, config Config, grants []Grant) (shares []Share
 	zones := zonesOf(&machine, config.ZoneBy)
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
+			if !share.Function.IsZero() {
+				continue
+			}
 			if of := find(zones, share.Device); of == nil || !share.CPUs.IsSubsetOf(of.cpus) {
 				shares = append(shares, share)
 			}
