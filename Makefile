@@ -134,10 +134,10 @@ apiserver: build ## Have a real API server take our ResourceSlices, and a real s
 	ALLOCATABLE_KUBECONFIG=$$($(CLUSTER) path -name allocatable kubeconfig) \
 	  $(STATIC) go test -count=1 -timeout 20m ./test/scheduler
 
-# install-chart installs the driver in cluster $(1), whose nodes have the image.
+# install-chart installs the driver in cluster $(1), whose nodes have the image, with the values $(2).
 define install-chart
 $(TOOL) helm upgrade --install dra-driver-numa $(CHART) --kubeconfig "$$($(CLUSTER) path -name $(1) kubeconfig)" \
-  --namespace dra-numa --create-namespace --set image.tag=dev --set kubelet.configFile=/var/lib/kubelet/config.yaml \
+  --namespace dra-numa --create-namespace --set image.tag=dev --set kubelet.configFile=/var/lib/kubelet/config.yaml $(2) \
   --wait --timeout 5m
 endef
 
@@ -165,12 +165,19 @@ e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel,
 	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(call install-chart,e2e); \
-	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd$${LABELS:+ && $$LABELS}"); \
+	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !devices$${LABELS:+ && $$LABELS}"); \
 	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "crowd$${LABELS:+ && $$LABELS}")
 
 .PHONY: e2e-systemd
 e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 with systemd and crun
 	$(MAKE) e2e KERNEL=7.2 INIT=systemd LABELS=kernel
+
+.PHONY: e2e-devices
+e2e-devices: export TOPOLOGY = test/cluster/topology/machines/devices.yaml
+e2e-devices: image ## Have claims hold NVMe drives of a node of the rig [KERNEL=] [INIT=]
+	@$(call with-node,devices); \
+	$(call install-chart,devices,--set 'config.devices.presets={nvme}'); \
+	$(call suite,devices,-e2e.require -ginkgo.label-filter devices)
 
 .PHONY: soak
 soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]

@@ -1,8 +1,8 @@
 // Package cdi turns what a claim was given into a Container Device Interface
 // spec and keeps one spec file per claim. The spec tells the container its CPUs
 // and memory nodes in the environment and has the container runtime run the pin
-// hook before the container's process starts. It never decides which CPUs a
-// claim gets.
+// hook before the container's process starts; PCI functions it gives it as device
+// nodes. It never decides which CPUs or functions a claim gets.
 //
 // The environment of a container that uses a claim has, as lists such as 0-3,8:
 //
@@ -13,6 +13,12 @@
 //	DRA_NUMA_SHARED_CPUS  for a mixed claim only: the CPUs of the node's shared
 //	                      pool when the claim was prepared, where the container
 //	                      may run as well; later claims take CPUs away from it
+//	DRA_NUMA_PCI          the addresses of its PCI functions, 0000:3b:00.0,…
+//	DRA_NUMA_INTERFACES   for a claim with such only: the network interfaces of
+//	                      those functions, as the host calls them: eth1,…
+//
+// The first four are not there for a claim of PCI functions only, and the last two
+// not for one of CPUs and memory only.
 //
 // A claim with several requests has each of these for the single request too,
 // with the request's name in capitals behind: DRA_NUMA_CPUS_FAST_CPUS is of
@@ -32,6 +38,7 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
 const (
@@ -86,10 +93,16 @@ type Share struct {
 	// shared pool. The hook then leaves its CPUs alone.
 	Mixed      bool
 	SharedCPUs cpuset.Set
+
+	// PCI is the address of the function that the share is, if it is one. It has
+	// no CPUs and no memory then, and no hook runs for it.
+	PCI        string
+	Nodes      []devnode.Node // what the container is given of it
+	Interfaces []string       // its network interfaces, by their names on the host
 }
 
 // Render returns the CDI spec of a claim: one device per share, which runs the
-// hook at hookPath.
+// hook at hookPath or has the device nodes of a PCI function.
 func Render(claim Claim, hookPath string) (*specs.Spec, error) {
 	if err := claim.Validate(); err != nil {
 		return nil, err
@@ -104,10 +117,13 @@ func Render(claim Claim, hookPath string) (*specs.Spec, error) {
 	}
 	for i := range claim.Shares {
 		share := &claim.Shares[i]
-		spec.Devices = append(spec.Devices, specs.Device{
-			Name:           deviceName(claim.UID, share.Request, share.Device),
-			ContainerEdits: specs.ContainerEdits{Hooks: []*specs.Hook{pinHook(claim, share, hookPath)}},
-		})
+		device := specs.Device{Name: deviceName(claim.UID, share.Request, share.Device)}
+		if share.PCI == "" {
+			device.ContainerEdits.Hooks = []*specs.Hook{pinHook(claim, share, hookPath)}
+		} else {
+			device.ContainerEdits = share.pciEdits(spec.ContainerEdits.Env)
+		}
+		spec.Devices = append(spec.Devices, device)
 	}
 	return spec, nil
 }
@@ -161,15 +177,14 @@ func LockFile(hookPath string) string { return hookPath + ".lock" }
 // cgroup has which claims.
 func RecordsDir(hookPath string) string { return path.Join(path.Dir(hookPath), "pins") }
 
-// environment lists the CPUs and memory nodes of the whole claim and, when it
-// has several requests, of each of them.
+// environment lists what the whole claim has and, when it has several requests,
+// each of them.
 func environment(shares []Share) []string {
-	var all Share
+	var all content
 	var requests []string
 	for i := range shares {
-		share := &shares[i]
-		all.unite(share)
-		requests = append(requests, share.mainRequest())
+		all.add(&shares[i])
+		requests = append(requests, shares[i].mainRequest())
 	}
 	env := all.environment("")
 	slices.Sort(requests)
@@ -177,10 +192,10 @@ func environment(shares []Share) []string {
 		return env
 	}
 	for _, request := range requests {
-		var own Share
+		var own content
 		for i := range shares {
 			if share := &shares[i]; share.mainRequest() == request {
-				own.unite(share)
+				own.add(share)
 			}
 		}
 		// Request names have no underscore, so different names stay different.
@@ -194,28 +209,6 @@ func environment(shares []Share) []string {
 func (s *Share) mainRequest() string {
 	main, _, _ := strings.Cut(s.Request, "/")
 	return main
-}
-
-func (s *Share) unite(other *Share) {
-	s.CPUs = s.CPUs.Union(other.CPUs)
-	s.IdleCPUs = s.IdleCPUs.Union(other.IdleCPUs)
-	s.Mems = s.Mems.Union(other.Mems)
-	s.SharedCPUs = s.SharedCPUs.Union(other.SharedCPUs)
-	s.Mixed = s.Mixed || other.Mixed
-}
-
-func (s *Share) environment(suffix string) []string {
-	env := []string{
-		"DRA_NUMA_CPUS" + suffix + "=" + s.runCPUs().String(),
-		"DRA_NUMA_MEMS" + suffix + "=" + s.Mems.String(),
-	}
-	if !s.IdleCPUs.IsEmpty() {
-		env = append(env, "DRA_NUMA_IDLE_CPUS"+suffix+"="+s.IdleCPUs.String())
-	}
-	if s.Mixed {
-		env = append(env, "DRA_NUMA_SHARED_CPUS"+suffix+"="+s.SharedCPUs.String())
-	}
-	return env
 }
 
 // Validate refuses names that Kubernetes would not have let pass: they end up
@@ -257,6 +250,9 @@ func (s *Share) validate() error {
 	}
 	if problems := validation.IsDNS1123Label(s.Device); len(problems) > 0 {
 		return fmt.Errorf("device %q: %s", s.Device, problems[0])
+	}
+	if s.PCI != "" {
+		return s.validatePCI()
 	}
 	if partitions := []string{PartitionRoot, PartitionIsolated, PartitionNone}; !slices.Contains(partitions, s.Partition) {
 		return fmt.Errorf("partition %q: allowed are %s", s.Partition, strings.Join(partitions, ", "))

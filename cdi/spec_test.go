@@ -13,6 +13,7 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -43,6 +44,17 @@ func fullClaim() Claim {
 			Partition: PartitionNone, Scope: ScopeContainer,
 		},
 		{Request: "memory", Device: "numa-2", Mems: cpuset.New(2), Partition: PartitionNone, Scope: ScopeContainer},
+	}}
+}
+
+// pciClaim has PCI functions only: with device nodes and without, two of one request.
+func pciClaim() Claim {
+	return Claim{UID: uid, Namespace: "default", Name: "pci", Shares: []Share{
+		{Request: "drive", Device: "nvme-0000-3b-00-0", PCI: "0000:3b:00.0", Nodes: []devnode.Node{
+			{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 3},
+		}},
+		{Request: "cards", Device: "nic-0000-5e-00-0", PCI: "0000:5e:00.0", Interfaces: []string{"ens1", "ens1d1"}},
+		{Request: "cards", Device: "nic-0000-5e-00-1", PCI: "0000:5e:00.1", Interfaces: []string{"ens2"}},
 	}}
 }
 
@@ -80,7 +92,7 @@ func write(store Store, claim Claim) error {
 func TestSpecGolden(t *testing.T) {
 	single := fullClaim()
 	single.Shares, single.Note = single.Shares[1:2], ""
-	for name, claim := range map[string]Claim{"full": fullClaim(), "single": single} {
+	for name, claim := range map[string]Claim{"full": fullClaim(), "single": single, "pci": pciClaim()} {
 		dir := openTemp(t)
 		if err := write(NewStore(dir), claim); err != nil {
 			t.Fatal(err)
@@ -114,6 +126,7 @@ func TestRuntimeFindsEveryDevice(t *testing.T) {
 	dir := openTemp(t)
 	claim := fullClaim()
 	claim.Note = strings.Repeat("a note of 128 KiB", 128<<10/17)
+	claim.Shares = append(claim.Shares, pciClaim().Shares...)
 	if err := write(NewStore(dir), claim); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +137,7 @@ func TestRuntimeFindsEveryDevice(t *testing.T) {
 	if problems := cache.GetErrors(); len(problems) > 0 {
 		t.Fatal(slices.Collect(maps.Values(problems)))
 	}
-	for _, share := range fullClaim().Shares {
+	for _, share := range claim.Shares {
 		id := DeviceID(uid, share.Request, share.Device)
 		if cache.GetDevice(id) == nil {
 			t.Errorf("device %s is not among %v", id, cache.ListDevices())
@@ -147,6 +160,11 @@ func TestRenderRefusesWhatTheHookWould(t *testing.T) {
 		"partition":     func(c *Claim) { c.Shares[0].Partition = "member" },
 		"no scope":      func(c *Claim) { c.Shares[0].Scope = "" },
 		"scope":         func(c *Claim) { c.Shares[0].Scope = "shared" },
+		"address":       func(c *Claim) { *c = pciClaim(); c.Shares[0].PCI = "3b:00.0" },
+		"node path":     func(c *Claim) { *c = pciClaim(); c.Shares[0].Nodes[0].Path = "/dev/../etc/shadow" },
+		"node type":     func(c *Claim) { *c = pciClaim(); c.Shares[0].Nodes[0].Type = "p" },
+		"interface":     func(c *Claim) { *c = pciClaim(); c.Shares[1].Interfaces[0] = "a\nLD_PRELOAD=x" },
+		"both":          func(c *Claim) { c.Shares[0].PCI = "0000:3b:00.0" },
 	} {
 		claim := fullClaim()
 		change(&claim)

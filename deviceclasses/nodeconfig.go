@@ -32,6 +32,17 @@ const (
 	ExclusivityNone        = "none"        // nobody
 )
 
+// What a NodeConfig may say of ZoneBy. The default is ZoneByNUMA.
+const (
+	ZoneByNUMA    = "numa"    // a NUMA node
+	ZoneByL3      = "l3"      // the CPUs of a level-3 cache; the memory is that of NUMA nodes
+	ZoneBySocket  = "socket"  // all NUMA nodes of a socket that have CPUs
+	ZoneByMachine = "machine" // all NUMA nodes that have CPUs
+)
+
+// ZoneBys are all that a NodeConfig may say of ZoneBy, the default first.
+func ZoneBys() []string { return []string{ZoneByNUMA, ZoneByL3, ZoneBySocket, ZoneByMachine} }
+
 // NodeConfig is what the operator decides for nodes. It is a file that the daemon
 // reads when it starts.
 type NodeConfig struct {
@@ -53,7 +64,7 @@ type NodeSettings struct {
 	//
 	//	reservedCPUs: 0-1,8-9
 	ReservedCPUs string `json:"reservedCPUs,omitempty"`
-	// ReservedMemory is the memory of each zone that no claim gets, 0 or more.
+	// ReservedMemory is the memory of each NUMA node that no claim gets, 0 or more.
 	//
 	//	reservedMemory: 256Mi
 	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
@@ -62,6 +73,10 @@ type NodeSettings struct {
 	//
 	//	exclusivity: kernel
 	Exclusivity string `json:"exclusivity,omitempty"`
+	// ZoneBy is what one zone is, the device that claims share.
+	//
+	//	zoneBy: socket
+	ZoneBy string `json:"zoneBy,omitempty"`
 	// Devices are the PCI functions that are published as devices; none without it.
 	//
 	//	devices: {presets: [gpu], exclude: ["0000:3b:00.0"]}
@@ -79,7 +94,7 @@ type NodeProfile struct {
 
 // nodeConfigs names all fields there are.
 func nodeConfigs() schema {
-	const settings = "reservedCPUs, reservedMemory, exclusivity, devices.presets, devices.include, devices.exclude"
+	const settings = "reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude"
 	return schema{
 		kind:   NodeConfigKind,
 		fields: "apiVersion, kind, " + settings + ", profiles",
@@ -95,10 +110,40 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			settings.ReservedCPUs = cmp.Or(profile.ReservedCPUs, settings.ReservedCPUs)
 			settings.ReservedMemory = cmp.Or(profile.ReservedMemory, settings.ReservedMemory)
 			settings.Exclusivity = cmp.Or(profile.Exclusivity, settings.Exclusivity)
+			settings.ZoneBy = cmp.Or(profile.ZoneBy, settings.ZoneBy)
 			settings.Devices = cmp.Or(profile.Devices, settings.Devices)
 		}
 	}
 	return settings
+}
+
+// Profile is where the field comes from that holds for a node with these labels,
+// "profiles[1]." or "" for what holds for all nodes: with the field it is a path in
+// the NodeConfig. Field is a name as in the file, of NodeSettings.
+func (c NodeConfig) Profile(field string, nodeLabels map[string]string) string {
+	for i, profile := range slices.Backward(c.Profiles) {
+		if labels.SelectorFromSet(profile.NodeSelector).Matches(labels.Set(nodeLabels)) && profile.names(field) {
+			return fmt.Sprintf("profiles[%d].", i)
+		}
+	}
+	return ""
+}
+
+// names reports whether the field is set.
+func (s NodeSettings) names(field string) bool {
+	switch field {
+	case "reservedCPUs":
+		return s.ReservedCPUs != ""
+	case "reservedMemory":
+		return s.ReservedMemory != nil
+	case "exclusivity":
+		return s.Exclusivity != ""
+	case "zoneBy":
+		return s.ZoneBy != ""
+	case "devices":
+		return s.Devices != nil
+	}
+	return false
 }
 
 // ReservedMemoryBytes is ReservedMemory, or 0 without it.
@@ -146,9 +191,16 @@ func (s NodeSettings) validate() error {
 	if s.ReservedMemory != nil && s.ReservedMemory.Sign() < 0 {
 		return fmt.Errorf("reservedMemory: %s, %s", s.ReservedMemory, wantMemory)
 	}
-	modes := []string{ExclusivityAuto, ExclusivityKernel, ExclusivityCooperative, ExclusivityNone}
-	if s.Exclusivity != "" && !slices.Contains(modes, s.Exclusivity) {
-		return fmt.Errorf("exclusivity: %q, allowed are %s", s.Exclusivity, strings.Join(modes, ", "))
+	for _, field := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"exclusivity", s.Exclusivity, []string{ExclusivityAuto, ExclusivityKernel, ExclusivityCooperative, ExclusivityNone}},
+		{"zoneBy", s.ZoneBy, ZoneBys()},
+	} {
+		if field.value != "" && !slices.Contains(field.allowed, field.value) {
+			return fmt.Errorf("%s: %q, allowed are %s", field.name, field.value, strings.Join(field.allowed, ", "))
+		}
 	}
 	if s.Devices != nil {
 		return s.Devices.validate()

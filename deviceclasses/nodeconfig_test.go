@@ -40,12 +40,12 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "---\n" + head:            "several documents",
 		head + "a: [":                    "yaml: line 3",
 		head + "a: b: c":                 "yaml: ",
-		"- kind: NodeConfig":             "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, devices.presets, devices.include, devices.exclude, profiles, not array",
+		"- kind: NodeConfig":             "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, profiles, not array",
 		"kind: NodeConfig":               `apiVersion: "", allowed is dra.numa/v1alpha1`,
 		"apiVersion: v1\nkind: Pod":      `kind: "Pod", allowed is NodeConfig`,
 		"kind: Pod\nspec: {}":            `kind: "Pod", allowed is NodeConfig`,
 		head + "kind: NodeConfig":        `key "kind" already set`,
-		head + "reservedcpus: '0'":       `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, devices.presets, devices.include, devices.exclude, profiles`,
+		head + "reservedcpus: '0'":       `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, profiles`,
 		head + "reservedCPUs: 0":         "reservedCPUs: want a string, not a number",
 		head + "reservedCPUs: 1-x":       `reservedCPUs: cpulist "1-x": id "x" is not a decimal number; want a list such as 0-1,8`,
 		head + "reservedMemory: lot":     "reservedMemory: want a quantity of 0 or more, such as 256Mi",
@@ -53,10 +53,11 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "reservedMemory: -1":      "reservedMemory: -1, want a quantity of 0 or more",
 		head + "exclusivity: all":        `exclusivity: "all", allowed are auto, kernel, cooperative, none`,
 		head + "exclusivity: true":       "exclusivity: want a string, not a bool",
+		head + "zoneBy: NUMA":            `zoneBy: "NUMA", allowed are numa, l3, socket, machine`,
 		head + "profiles: {}":            "profiles: want a list, not an object",
 		head + "profiles: [1]":           "profiles: want a mapping, not a number",
 		head + "profiles: [{}]":          "profiles[0].nodeSelector: want at least one label",
-		profile + "zone: 1}]":            `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, exclusivity, devices.presets, devices.include, devices.exclude`,
+		profile + "zone: 1}]":            `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude`,
 		profile + "reservedCPUs: x}]":    `profiles[0].reservedCPUs: cpulist "x": id "x" is not a decimal number; want a list such as 0-1,8`,
 		profile + "reservedMemory: -1}]": "profiles[0].reservedMemory: -1, want a quantity",
 		profile + "exclusivity: kernel }, {nodeSelector: {a b: c}}]": `profiles[1].nodeSelector: key "a b": `,
@@ -156,4 +157,27 @@ func FuzzDecodeNodeConfig(f *testing.F) {
 			t.Errorf("decode(%s) = %+v, %v, want %+v", again, got, err, config)
 		}
 	})
+}
+
+// A field is of the last profile that names it, and of none where that is another
+// node's.
+func TestProfileIsWhereAFieldComesFrom(t *testing.T) {
+	fields := []string{"reservedCPUs: 0-1", "reservedMemory: 1Mi", "exclusivity: none", "zoneBy: l3", "devices: {presets: [gpu]}"}
+	if all := reflect.TypeFor[NodeSettings]().NumField(); all != len(fields) {
+		t.Errorf("settings have %d fields, of which this test knows %d", all, len(fields))
+	}
+	for _, field := range fields {
+		name, _, _ := strings.Cut(field, ":")
+		config, err := DecodeNodeConfig([]byte(nodeHead + field + "\nprofiles:\n" +
+			"- {nodeSelector: {a: b}, " + field + "}\n- {nodeSelector: {a: b}, " + field + "}\n- {nodeSelector: {c: d}, " + field + "}\n- {nodeSelector: {a: b}}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for label, want := range map[string]string{"a": "profiles[1].", "c": "profiles[2].", "x": ""} {
+			value := map[string]string{"a": "b", "c": "d"}[label]
+			if got := config.Profile(name, map[string]string{label: value}); got != want {
+				t.Errorf("%s of a node with label %s is of %q, want %q", name, label, got, want)
+			}
+		}
+	}
 }

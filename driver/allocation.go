@@ -1,9 +1,11 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -19,16 +21,14 @@ import (
 var ErrNoConsumedCapacity = errors.New(
 	"no consumedCapacity: turn on the feature gate DRAConsumableCapacity of kube-apiserver and kube-scheduler, then recreate the claim")
 
-// errNotPrepared is for the PCI functions: they are published, and no more.
-var errNotPrepared = errors.New("PCI functions cannot be prepared yet: ask for zones of this driver only")
-
 // wish is one allocation result of this driver, checked.
 type wish struct {
 	request string // "main" or "main/sub"
 	device  string
-	zone    int
+	zone    zone
+	address string // of a PCI function, which has no zone, no CPUs and no memory; "" for a zone
 	shareID *types.UID
-	admin   bool // sees the zone, holds nothing of it
+	admin   bool // sees the device, holds nothing of it
 
 	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
 	memoryBytes   uint64
@@ -78,26 +78,26 @@ func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAlloca
 	if result.Pool != d.config.NodeName {
 		return wish{}, fmt.Errorf("pool %q: this node has pool %q only", result.Pool, d.config.NodeName)
 	}
-	zone, err := d.zoneOf(claimUID, result.Device)
-	if err != nil {
-		return wish{}, err
+	read := wish{request: result.Request, device: result.Device, shareID: result.ShareID}
+	read.admin = result.AdminAccess != nil && *result.AdminAccess
+	var err error
+	var isFunction bool
+	if read.address, isFunction, err = d.addressOf(claimUID, result.Device); err != nil || isFunction {
+		return read, err
 	}
-	read := wish{request: result.Request, device: result.Device, zone: zone, shareID: result.ShareID}
-	if result.AdminAccess != nil && *result.AdminAccess {
-		read.admin = true
-		return read, nil
+	var consumed error
+	if !read.admin {
+		consumed = read.consume(result.ConsumedCapacity)
 	}
-	if len(result.ConsumedCapacity) == 0 {
-		return wish{}, ErrNoConsumedCapacity
-	}
-	if err := read.consume(result.ConsumedCapacity); err != nil {
-		return wish{}, err
-	}
-	return read, nil
+	read.zone, err = d.zoneOf(claimUID, read)
+	return read, cmp.Or(err, consumed) // of a device that there is not, only that
 }
 
 // consume reads the amounts. Capacities of other names hold nothing.
 func (w *wish) consume(consumed map[resourceapi.QualifiedName]resource.Quantity) error {
+	if len(consumed) == 0 {
+		return ErrNoConsumedCapacity
+	}
 	for name, quantity := range consumed {
 		size, huge := strings.CutPrefix(string(name), hugepagesPrefix)
 		limit := int64(math.MaxInt64)
@@ -122,24 +122,31 @@ func (w *wish) consume(consumed map[resourceapi.QualifiedName]resource.Quantity)
 	return nil
 }
 
-// zoneOf finds the zone behind a device name. One that is gone is still known to
-// the claim that has it.
-func (d *Driver) zoneOf(claimUID types.UID, device string) (zone int, err error) {
-	var known []string
-	for _, zone := range d.machine.Zones {
-		if deviceName(zone.ID) == device {
-			return zone.ID, nil
+// zoneOf finds the zone behind a device name. The claim may have been allocated
+// when zones were something else: it then has the CPUs of what the name stood
+// for. A zone that is gone is still known to the claim that has it.
+func (d *Driver) zoneOf(claimUID types.UID, wish wish) (zone, error) {
+	published := find(d.zones, wish.device)
+	if published != nil && wish.cpus <= published.cpus.Size() {
+		return *published, nil
+	}
+	for _, by := range deviceclasses.ZoneBys() {
+		if former := find(zonesOf(d.machine, by), wish.device); former != nil && (published == nil || former.cpus.Size() > published.cpus.Size()) {
+			return *former, nil
 		}
-		known = append(known, deviceName(zone.ID))
+	}
+	if published != nil {
+		return *published, nil
 	}
 	recorded, _ := d.grants.find(claimUID)
 	for _, share := range recorded.Shares {
-		if share.Device == device {
-			return share.Zone, nil
+		if share.Device == wish.device {
+			return zone{device: wish.device, nodes: slices.Collect(share.Mems().All())}, nil
 		}
 	}
-	if _, published := d.devices[device]; published {
-		return 0, errNotPrepared
+	var known []string
+	for i := range d.zones {
+		known = append(known, d.zones[i].device)
 	}
-	return 0, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
+	return zone{}, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
 }

@@ -2,11 +2,9 @@ package driver
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -211,37 +209,4 @@ func TestZonesWithoutAttachedDevicesComeFirst(t *testing.T) {
 	if got := strings.Join(zones, " "); got != "1 3 4 5 6 0 2 7" {
 		t.Errorf("zones are tried in the order %s", got)
 	}
-}
-
-// Whatever else a claim has, and whichever comes first: all of it or nothing.
-func TestAClaimForAPCIFunctionIsRefusedWhole(t *testing.T) {
-	disk := newDisk(t)
-	disk.machine = generated(t, "dgx-h100")
-	config := testConfig()
-	config.Attached = withAttached(t, "true").Attached
-	driver, err := disk.tryOpen(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustPrepare(t, driver, claim("other", result("cpus", "numa-1", 2)))
-	files, grants := disk.files(), driver.Grants()
-	cpus := result("cpus", "numa-0", 2)
-	gpu := resourceapi.DeviceRequestAllocationResult{Request: "gpu", Driver: Name, Pool: node, Device: "gpu-0000-2b-00-0"}
-	seen := gpu
-	seen.AdminAccess = new(true)
-	for i, results := range [][]resourceapi.DeviceRequestAllocationResult{{gpu}, {cpus, gpu}, {gpu, cpus}, {cpus, seen}} {
-		prepared, err := driver.Prepare(claim("a", results...), nil)
-		want := `(request "gpu", device "gpu-0000-2b-00-0"): ` + errNotPrepared.Error()
-		if prepared != nil || !errors.Is(err, errNotPrepared) || !strings.HasSuffix(err.Error(), want) {
-			t.Errorf("row %d: %+v, %v, want %s", i, prepared, err, want)
-		}
-		assertFiles(t, disk.files(), files)
-		if now := driver.Grants(); !reflect.DeepEqual(now, grants) {
-			t.Errorf("row %d: grants are %v, before %v", i, now, grants)
-		}
-	}
-	if err := driver.Unprepare("uid-a"); err != nil {
-		t.Error(err)
-	}
-	assertFiles(t, disk.files(), files)
 }

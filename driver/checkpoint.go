@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,12 +19,16 @@ import (
 const CheckpointName = "checkpoint.json"
 
 // Versions of the checkpoint. Version 2 added order and all of a Share behind its
-// cpus, version 3 idleCPUs; the next may add more to a Share (devices, cache,
-// frequency), left out where empty, so that one set of types reads all versions.
+// cpus, version 3 idleCPUs, version 4 zones and function; the next may add more to
+// a Share (cache, frequency), left out where empty, so that one set of types reads
+// all versions. What is written is version 3 where no share has either: a node
+// whose zones are NUMA nodes, and that attaches no devices, can go back to the
+// release before.
 const (
 	checkpointV1      = 1
 	checkpointV2      = 2
-	checkpointVersion = 3
+	checkpointV3      = 3
+	checkpointVersion = 4
 )
 
 // ErrDamaged says that the record of the node's grants cannot be trusted: torn,
@@ -37,7 +42,7 @@ const remedy = "drain the node, delete the file and start again"
 
 // Checkpoint is every grant of a node, as its file says.
 type Checkpoint struct {
-	Version int     `json:"-"`      // of the text that was read; what is written is always the newest
+	Version int     `json:"-"`      // of the text
 	BootID  string  `json:"bootID"` // of the boot in which it was written
 	Grants  []Grant `json:"grants"` // ascending by UID, each UID once
 }
@@ -50,16 +55,17 @@ type envelope struct {
 	State   json.RawMessage `json:"state"`
 }
 
-// Validate returns an error if a CPU is in two grants. Nothing writes such a
-// checkpoint, but it can be read: which of the two keeps the CPU is decided when
-// the driver recovers.
+// Validate returns an error if a CPU or a PCI function is in two grants. Nothing
+// writes such a checkpoint, but it can be read: which of the two keeps it is
+// decided when the driver recovers.
 func (c Checkpoint) Validate() error {
 	var held cpuset.Set
+	var functions heldFunctions
 	for i := range c.Grants {
 		if err := c.validateNames(i); err != nil {
 			return err
 		}
-		if err := c.Grants[i].addOnce(&held); err != nil {
+		if err := cmp.Or(c.Grants[i].addOnce(&held), functions.addOnce(&c.Grants[i])); err != nil {
 			return err
 		}
 	}
@@ -75,6 +81,9 @@ func (c Checkpoint) validateEach() error {
 		}
 		if cpus, ok := c.Grants[i].addTo(&held); !ok {
 			return fmt.Errorf("cpus %s are in two shares of claim %s", cpus, c.Grants[i].UID)
+		}
+		if err := new(heldFunctions).addOnce(&c.Grants[i]); err != nil {
+			return err
 		}
 		for j := range c.Grants[i].Shares {
 			if err := c.Grants[i].Shares[j].validate(); err != nil {
@@ -165,6 +174,9 @@ func (c *Checkpoint) upgrade() error {
 				err = errors.New("version 2 has a field of version 3")
 			}
 		}
+		if err == nil && c.Version <= checkpointV3 && grant.version() == checkpointVersion {
+			err = fmt.Errorf("version %d has a field of version %d", c.Version, checkpointVersion)
+		}
 		if err != nil {
 			return fmt.Errorf("%w in claim %s", err, grant.UID)
 		}
@@ -172,12 +184,20 @@ func (c *Checkpoint) upgrade() error {
 	return nil
 }
 
+// version is the oldest of those written now that can have the grant.
+func (g *Grant) version() int {
+	if slices.ContainsFunc(g.Shares, func(s Share) bool { return len(s.Zones) > 0 || !s.Function.IsZero() }) {
+		return checkpointVersion
+	}
+	return checkpointV3
+}
+
 // upgradeV1 adds what version 1 did not record. Who came first is not known; what
 // a claim holds beside CPUs is filled in when its allocation is seen again.
 func (g *Grant) upgradeV1(position int) error {
 	newer := func(s Share) bool {
 		old := Share{Request: s.Request, Device: s.Device, ShareID: s.ShareID, Zone: s.Zone, CPUs: s.CPUs}
-		return !s.equal(old)
+		return !s.Equal(old)
 	}
 	if g.Order != 0 || slices.ContainsFunc(g.Shares, newer) {
 		return errors.New("version 1 has a field of version 2")

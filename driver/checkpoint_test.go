@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
 func sampleCheckpoint() Checkpoint {
@@ -31,13 +33,30 @@ func sampleCheckpoint() Checkpoint {
 		}},
 		{UID: "uid-b", Namespace: "default", Name: "b", Order: 1, Shares: []Share{
 			{Request: "r", Device: "numa-0", ShareID: "s", CPUs: cpuset.New(2, 3)},
+			{Request: "s", Device: "socket-1", Zone: 2, Zones: []int{2, 3}, CPUs: cpuset.New(8)},
+		}},
+		{UID: "uid-c", Namespace: "default", Name: "c", Order: 3, Shares: []Share{
+			{Request: "drive", Device: "nvme-0000-3b-00-0", Function: Function{Address: "0000:3b:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{
+				{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 3},
+			}}},
+			{Request: "card", Device: "nic-0000-5e-00-2", Function: Function{Address: "0000:5e:00.2", Kind: attached.NIC, PhysFn: "0000:5e:00.0", Interfaces: []string{"ens1v0"}}},
+			{Request: "gpu", Device: "gpu-0000-17-00-0", Function: Function{Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
 		}},
 	}}
 }
 
+// sampleV3 is what version 3 could record of it.
+func sampleV3() Checkpoint {
+	sample := sampleCheckpoint()
+	sample.Version = checkpointV3
+	sample.Grants = sample.Grants[:2]
+	sample.Grants[1].Shares = sample.Grants[1].Shares[:1]
+	return sample
+}
+
 // sampleV2 is what version 2 could record of it.
 func sampleV2() Checkpoint {
-	sample := sampleCheckpoint()
+	sample := sampleV3()
 	sample.Version = checkpointV2
 	sample.Grants[0].Shares[0].IdleCPUs = cpuset.Set{}
 	return sample
@@ -45,7 +64,7 @@ func sampleV2() Checkpoint {
 
 // sampleV1 is what version 1 could record of it.
 func sampleV1() Checkpoint {
-	sample := sampleCheckpoint()
+	sample := sampleV3()
 	sample.Version = checkpointV1
 	for i := range sample.Grants {
 		grant := &sample.Grants[i]
@@ -65,7 +84,7 @@ func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointVersion: sampleCheckpoint()}
+	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointV3: sampleV3(), checkpointVersion: sampleCheckpoint()}
 	for version := checkpointV1; version <= checkpointVersion; version++ {
 		data, err := os.ReadFile(golden(version))
 		if err != nil {
@@ -97,7 +116,7 @@ func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 	strange.BootID = "a\"b\\c\n<&>\u2028\x7f\xff\u00e9"
 	full := Checkpoint{}
 	fill(reflect.ValueOf(&full).Elem())
-	for _, c := range []Checkpoint{full, sampleCheckpoint(), sampleV2(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
+	for _, c := range []Checkpoint{full, sampleCheckpoint(), sampleV3(), sampleV2(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
 		state, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
@@ -148,13 +167,13 @@ func fill(v reflect.Value) {
 func TestEveryFieldOfAShareCounts(t *testing.T) {
 	var full Share
 	fill(reflect.ValueOf(&full).Elem())
-	if !full.equal(full) {
+	if !full.Equal(full) {
 		t.Error("a share is not equal to itself")
 	}
 	for i := range reflect.TypeFor[Share]().NumField() {
 		less := full
 		reflect.ValueOf(&less).Elem().Field(i).SetZero()
-		if less.equal(full) {
+		if less.Equal(full) {
 			t.Errorf("shares with and without %s are equal", reflect.TypeFor[Share]().Field(i).Name)
 		}
 	}
@@ -177,11 +196,11 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 	memory.ConsumedCapacity["hugepages2Mi"] = resource.MustParse("4Mi")
 	memory.ConsumedCapacity["hugepages1Gi"] = resource.MustParse("1Gi")
 	driver, report := disk.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-a": claim("a", sub, memory)})
-	want := sampleCheckpoint() // of claim b nothing is known beside its CPUs
+	want := sampleV3() // of claim b nothing is known beside its CPUs
 	want.Grants[0].Order, want.Grants[1].Order = 1, 2
 	of := &want.Grants[0].Shares[0] // why is lost for good; there was one way to use CPUs
 	of.IdleCPUs, of.Why, of.Partition, of.Scope, of.Mixed, of.SharedCPUs, of.MemoryPolicy = cpuset.Set{}, "", "root", "", false, cpuset.Set{}, ""
-	if got := (Checkpoint{checkpointVersion, "boot-1", driver.grants.grants()}); !reflect.DeepEqual(got, want) {
+	if got := (Checkpoint{checkpointV3, "boot-1", driver.grants.grants()}); !reflect.DeepEqual(got, want) {
 		t.Errorf("grants %+v, want %+v", got, want)
 	}
 	if len(report) != 2 || report[0].Outcome != Kept || report[1].Outcome != Kept {
@@ -281,12 +300,26 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"spaces":             {`"zone":0`, `"zone": 0`, "not as dra-numa writes it"},
 		"no order":           {`"order":1,`, ``, "claim uid-b has no order"},
 		"one CPU twice":      {`"zone":2,"cpus":""`, `"zone":2,"cpus":"5"`, "cpus 5 are in two shares of claim uid-a"},
-		"new field in old":   {`"version":3`, `"version":1`, "version 1 has a field of version 2 in claim uid-a"},
-		"newer field in old": {`"version":3`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
+		"new field in old":   {`"version":4`, `"version":1`, "version 1 has a field of version 2 in claim uid-a"},
+		"newer field in old": {`"version":4`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
+		"zones in old":       {`"version":4`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
+		"one of zones":       {`"zones":[2,3]`, `"zones":[2]`, "zones: [2], allowed are several, of which zone 2 is the first"},
+		"zones of another":   {`"zones":[2,3]`, `"zones":[1,2]`, "zones: [1 2], allowed are several, of which zone 2 is the first"},
+		"zones backwards":    {`"zones":[2,3]`, `"zones":[2,2]`, "zones: [2 2], allowed are ids in ascending order, of 0 to 8191"},
+		"zone out of bounds": {`"zone":0`, `"zone":-1`, "zones: [-1], allowed are ids in ascending order, of 0 to 8191"},
+		"zones of none":      {`"zones":[2,3]`, `"zones":[]`, "not as dra-numa writes it"},
+		"one function twice": {`"0000:17:00.0"`, `"0000:3b:00.0"`, "PCI function 0000:3b:00.0 is in two shares, one of claim default/c"},
+		"physical and not":   {`"0000:17:00.0"`, `"0000:5e:00.0"`, "PCI function 0000:5e:00.0 is in two shares, one of claim default/c"},
+		"no address":         {`"0000:17:00.0"`, `"17:00.0"`, `function.address: "17:00.0", want one such as 0000:3b:00.0`},
+		"no physical one":    {`"0000:5e:00.0"`, `"eno1"`, `function.physicalFunction: "eno1", want one such as 0000:3b:00.0`},
+		"node elsewhere":     {`"/dev/nvme0"`, `"/dev/../etc"`, `function.nodes: device node path "/dev/../etc": want one below /dev/`},
+		"node of no kind":    {`"type":"c"`, `"type":"p"`, `device node type "p": allowed are b, c`},
+		"no CDI device":      {`gpu=GPU-1111`, `gpu`, `CDI device "nvidia.com/gpu": want vendor/class=name`},
+		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: 0000:17:00.0 has CPUs or memory"},
 		"others' idle CPUs":  {`"idleCPUs":"5"`, `"idleCPUs":"6"`, "idleCPUs: 6, allowed are some of cpus 4-5"},
 		"all CPUs idle":      {`"idleCPUs":"5"`, `"idleCPUs":"4-5"`, "idleCPUs: 4-5, allowed are some of cpus 4-5"},
 		"no idle CPUs":       {`"idleCPUs":"5"`, `"idleCPUs":""`, "not as dra-numa writes it"},
-		"version 0":          {`"version":3`, `"version":0`, "not as dra-numa writes it"},
+		"version 0":          {`"version":4`, `"version":0`, "not as dra-numa writes it"},
 		"no hugepages":       {`"1Gi":1073741824`, `"1Gi":-1`, "cannot unmarshal"},
 		"CPU out of bounds":  {`"4-5"`, `"4-8192"`, "above 8191"},
 		"unknown partition":  {`"partition":"isolated"`, `"partition":"member"`, `partition: "member", allowed are root, isolated, none`},
@@ -308,12 +341,12 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 }
 
 func TestOpenRefusesUnusableCheckpoint(t *testing.T) {
-	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":3`), []byte(`"version":4`), 1)
+	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":4`), []byte(`"version":5`), 1)
 	for name, row := range map[string]struct {
 		data []byte
 		want string
 	}{
-		"newer":   {newer, "version 4, newest known is 3; install the newer dra-numa"},
+		"newer":   {newer, "version 5, newest known is 4; install the newer dra-numa"},
 		"empty":   {nil, "drain the node, delete the file"},
 		"corrupt": {bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte("4-5"), []byte("4-6"), 1), "checksum"},
 	} {

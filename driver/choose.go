@@ -4,19 +4,30 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// choose makes the share of a wish from the free CPUs.
-func (d *Driver) choose(wish wish, free cpuset.Set) (Share, error) {
-	share := Share{Request: wish.request, Device: wish.device, ShareID: wish.shareUID(), Zone: wish.zone}
+// choose makes the share of a wish, CPUs from those that are free.
+func (d *Driver) choose(claimUID types.UID, wish wish, free cpuset.Set) (Share, error) {
+	share := Share{Request: wish.request, Device: wish.device, ShareID: wish.shareUID()}
+	if wish.address != "" {
+		var err error
+		share.Function, err = d.attach(claimUID, wish)
+		return share, err
+	}
+	share.Zone = wish.zone.nodes[0]
+	if len(wish.zone.nodes) > 1 {
+		share.Zones = wish.zone.nodes
+	}
 	if wish.cpus == 0 {
 		return share.configured(wish.config).completed(wish), nil
 	}
-	choice, err := d.picker.Pick(free, pickRequest(wish))
+	choice, err := d.pick(wish, free.Intersection(wish.zone.cpus))
 	if errors.Is(err, pick.ErrNotEnough) {
 		return Share{}, d.namingBlocked(err, wish.zone)
 	}
@@ -28,11 +39,28 @@ func (d *Driver) choose(wish wish, free cpuset.Set) (Share, error) {
 	return share.configured(wish.config).completed(wish), err
 }
 
+// pick chooses from the free CPUs of the zone. Those of several NUMA nodes are
+// chosen as of one, in which each is a die, unless they are to be distributed and
+// can be: the scheduler saw to no more than that the zone has enough.
+func (d *Driver) pick(wish wish, free cpuset.Set) (pick.Choice, error) {
+	request := pickRequest(wish)
+	if len(wish.zone.nodes) == 1 {
+		return d.picker.Pick(free, request)
+	}
+	if wish.config.Placement == deviceclasses.PlacementDistribute && wish.config.L3 != deviceclasses.L3Require {
+		if choice, err := d.picker.Pick(free, request); err == nil {
+			return choice, nil
+		}
+	}
+	request.Zones = wish.zone.nodes[:1]
+	return pick.New(joined(d.machine, wish.zone)).Pick(free, request)
+}
+
 // pickRequest is how the configuration wants the CPUs. One thread of each core is
 // chosen as whole cores are: the scheduler counted all threads of them, so they
 // are the claim's.
 func pickRequest(wish wish) pick.Request {
-	request := pick.Request{CPUs: wish.cpus, Zones: []int{wish.zone}}
+	request := pick.Request{CPUs: wish.cpus, Zones: wish.zone.nodes}
 	if wish.config.Cores == deviceclasses.CoresThread {
 		request.Cores = pick.SingleThreads
 	}

@@ -264,7 +264,11 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	if shown := driver.shown.Load(); !slices.EqualFunc(shown.grants.grants(), driver.grants.grants(), Grant.equal) {
 		t.Errorf("shown are grants %v of %v", shown.grants, driver.grants)
 	}
-	recorded := encodeCheckpoint(Checkpoint{checkpointVersion, driver.config.BootID, driver.grants.grants()})
+	version := checkpointV3
+	for _, grant := range driver.grants.grants() {
+		version = max(version, grant.version())
+	}
+	recorded := encodeCheckpoint(Checkpoint{version, driver.config.BootID, driver.grants.grants()})
 	want := map[string]string{CheckpointName: string(recorded)}
 	var taken cpuset.Set
 	for _, grant := range driver.grants.grants() {

@@ -2,12 +2,10 @@ package driver
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
@@ -26,6 +24,7 @@ const (
 	attributeCoreType       resourceapi.QualifiedName = Name + "/coreType"
 	attributeExclusivity    resourceapi.QualifiedName = Name + "/exclusivity"
 	attributeMemoryTier     resourceapi.QualifiedName = Name + "/memoryTier"
+	attributeL3             resourceapi.QualifiedName = Name + "/l3"
 
 	capacityCPU    resourceapi.QualifiedName = "cpu"
 	capacityMemory resourceapi.QualifiedName = "memory"
@@ -65,35 +64,42 @@ type ZoneFaults map[int]string
 // them first; then the PCI functions that are selected. Zones with a fault are
 // tainted.
 func Devices(machine numa.Machine, config Config, faults ZoneFaults) []resourceapi.Device {
+	return DevicesBeside(nil, machine, config, faults)
+}
+
+// DevicesBeside are the Devices of a node with these Strays, whose CPUs and memory
+// the zones do not have.
+func DevicesBeside(strays []Share, machine numa.Machine, config Config, faults ZoneFaults) []resourceapi.Device {
+	pci := attached.Devices(machine, config.Attached)
+	zones := zonesOf(&machine, config.ZoneBy)
+	slices.SortStableFunc(zones, func(a, b zone) int { return cmp.Compare(a.hasNeighbour(pci), b.hasNeighbour(pci)) })
 	var devices []resourceapi.Device
-	for _, zone := range machine.Zones {
-		capacity := zoneCapacity(machine, zone, config)
-		if len(capacity) == 0 || zone.Kind == numa.GPUZone {
+	for _, zone := range zones {
+		capacity := zone.capacity(&machine, config, strays)
+		if node, _ := machine.Zone(zone.nodes[0]); len(capacity) == 0 || node.Kind == numa.GPUZone {
 			continue // nothing a claim could hold, or memory that comes with its GPU
 		}
 		device := resourceapi.Device{
-			Name:                     deviceName(zone.ID),
-			Attributes:               zoneAttributes(machine, zone, config),
+			Name:                     zone.device,
+			Attributes:               zone.attributes(&machine, config),
 			Capacity:                 capacity,
 			AllowMultipleAllocations: ptr.To(true),
-			Taints:                   faults.taints(zone.ID),
+			Taints:                   faults.taints(zone.nodes),
 		}
 		if config.NodeAllocatable {
 			device = withAllocatable(device)
 		}
 		devices = append(devices, device)
 	}
-	pci := attached.Devices(machine, config.Attached)
-	slices.SortStableFunc(devices, func(a, b resourceapi.Device) int { return cmp.Compare(hasNeighbour(a, pci), hasNeighbour(b, pci)) })
 	return append(devices, pci...)
 }
 
-// hasNeighbour is 1 where one of the devices is on the NUMA node of the zone:
-// such a zone is tried last, for CPUs that are near to a device are scarce.
-func hasNeighbour(zone resourceapi.Device, devices []resourceapi.Device) int {
-	const name = deviceattribute.StandardDeviceAttributeNUMANode
+// hasNeighbour is 1 where one of the devices is on a NUMA node of the zone: such
+// a zone is tried last, for CPUs that are near to a device are scarce.
+func (z zone) hasNeighbour(devices []resourceapi.Device) int {
 	for _, device := range devices {
-		if node := device.Attributes[name].IntValue; node != nil && *node == *zone.Attributes[name].IntValue {
+		node := device.Attributes[deviceattribute.StandardDeviceAttributeNUMANode].IntValue
+		if node != nil && slices.Contains(z.nodes, int(*node)) {
 			return 1
 		}
 	}
@@ -121,12 +127,13 @@ func Resources(nodeName string, devices []resourceapi.Device) resourceslice.Driv
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{nodeName: pool}}
 }
 
-func (f ZoneFaults) taints(zone int) []resourceapi.DeviceTaint {
-	why, faulty := f[zone]
-	if !faulty {
-		return nil
+func (f ZoneFaults) taints(nodes []int) []resourceapi.DeviceTaint {
+	for _, node := range nodes {
+		if why, faulty := f[node]; faulty {
+			return []resourceapi.DeviceTaint{{Key: faultTaint, Value: labelValue(why), Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+		}
 	}
-	return []resourceapi.DeviceTaint{{Key: faultTaint, Value: labelValue(why), Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+	return nil
 }
 
 // labelValue makes a label value of any text: dashes for what it may not have,
@@ -140,85 +147,4 @@ func labelValue(text string) string {
 	}, text)
 	value = strings.TrimLeft(value, "-_.")
 	return strings.TrimRight(value[:min(len(value), validation.LabelValueMaxLength)], "-_.")
-}
-
-func deviceName(zone int) string { return fmt.Sprintf("numa-%d", zone) }
-
-func zoneAttributes(machine numa.Machine, zone numa.Zone, config Config) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
-	coreType, tier := string(zone.CoreType), defaultMemoryTier
-	if zone.CPUs.IsEmpty() {
-		coreType = noCoreType
-	}
-	if zone.MemoryTier != nil {
-		tier = *zone.MemoryTier
-	}
-	attributes := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-		attributeKind:           stringAttribute(kindZone),
-		attributeThreadsPerCore: intAttribute(machine.ThreadsPerCore(zone.ID)),
-		attributeCoreType:       stringAttribute(coreType),
-		attributeExclusivity:    stringAttribute(string(config.Exclusivity)),
-		attributeMemoryTier:     intAttribute(tier),
-	}
-	for _, name := range numaNodeAttributes {
-		attributes[name] = intAttribute(zone.ID)
-	}
-	if len(zone.Sockets) == 1 { // a zone over several sockets is on none of them
-		attributes[attributeSocket] = intAttribute(zone.Sockets[0])
-	}
-	return attributes
-}
-
-// zoneCapacity leaves out what the zone has none of: the API refuses a step
-// that is larger than the capacity.
-func zoneCapacity(machine numa.Machine, zone numa.Zone, config Config) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
-	capacity := make(map[resourceapi.QualifiedName]resourceapi.DeviceCapacity)
-	add := func(name resourceapi.QualifiedName, amount, step uint64, format resource.Format) {
-		if steps := amount / max(step, 1); steps > 0 {
-			capacity[name] = shared(steps*step, step, format)
-		}
-	}
-	cpus := zone.CPUs.Difference(config.Reserved).Size()
-	add(capacityCPU, uint64(cpus), uint64(machine.ThreadsPerCore(zone.ID)), resource.DecimalSI)
-
-	withheld := config.ReservedMemoryBytes
-	if zone.Watermarks != nil {
-		withheld += zone.Watermarks.HighBytes
-	}
-	for _, pool := range zone.Hugepages {
-		bytes := pool.TotalPages * pool.PageBytes
-		withheld += bytes
-		add(hugepagesName(pool.PageBytes), bytes, pool.PageBytes, resource.BinarySI)
-	}
-	if zone.MemoryBytes != nil {
-		add(capacityMemory, *zone.MemoryBytes-min(withheld, *zone.MemoryBytes), memoryStepBytes, resource.BinarySI)
-	}
-	return capacity
-}
-
-// shared is a capacity of which a request that does not name it takes nothing.
-// Without the policy it would take everything.
-func shared(amount, step uint64, format resource.Format) resourceapi.DeviceCapacity {
-	return resourceapi.DeviceCapacity{
-		Value: *resource.NewQuantity(int64(amount), format),
-		RequestPolicy: &resourceapi.CapacityRequestPolicy{
-			Default: resource.NewQuantity(0, format),
-			ValidRange: &resourceapi.CapacityRequestPolicyRange{
-				Min:  resource.NewQuantity(0, format),
-				Step: resource.NewQuantity(int64(step), format),
-			},
-		},
-	}
-}
-
-func hugepagesName(pageBytes uint64) resourceapi.QualifiedName {
-	size := resource.NewQuantity(int64(pageBytes), resource.BinarySI)
-	return resourceapi.QualifiedName(hugepagesPrefix + size.String())
-}
-
-func intAttribute(value int) resourceapi.DeviceAttribute {
-	return resourceapi.DeviceAttribute{IntValue: ptr.To(int64(value))}
-}
-
-func stringAttribute(value string) resourceapi.DeviceAttribute {
-	return resourceapi.DeviceAttribute{StringValue: &value}
 }

@@ -92,7 +92,7 @@ func TestResourcesFillWholeSlices(t *testing.T) {
 			devices[i].Name = deviceName(i)
 		}
 		if row.tainted {
-			devices[row.devices-1].Taints = ZoneFaults{0: "x"}.taints(0)
+			devices[row.devices-1].Taints = ZoneFaults{0: "x"}.taints([]int{0})
 		}
 		pool := Resources(node, devices).Pools[node]
 		if len(pool.Slices) != row.want {

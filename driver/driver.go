@@ -4,7 +4,9 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -29,11 +31,14 @@ type Config struct {
 	NodeName            string             // also the name of the node's only pool
 	BootID              string             // the kernel's random id of this boot
 	Reserved            cpuset.Set         // CPUs no claim gets
-	ReservedMemoryBytes uint64             // memory of each zone no claim gets
+	ReservedMemoryBytes uint64             // memory of each NUMA node no claim gets
+	ZoneBy              string             // what one zone is, as in a NodeConfig; "" is a NUMA node
 	Exclusivity         Exclusivity        // how a claim's CPUs are kept from others
 	HookPath            string             // numa-pin on the host
 	NodeAllocatable     bool               // the scheduler counts claims in the node's allocatable, if it is told how
 	Attached            attached.Selection // PCI functions that are published
+	Machine             fs.FS              // holds sys: a PCI function is read again when it is prepared
+	StaticSpecs         fs.FS              // the CDI specs that others write once, in /etc/cdi; nil for none
 }
 
 // Exclusivity says who keeps other tasks off the CPUs of a claim.
@@ -49,17 +54,20 @@ const (
 // Driver holds the claims of one node. Its methods may be called concurrently;
 // only one Driver at a time may use a state directory.
 //
-// Invariant: from Recover on, no CPU is in two grants.
+// Invariant: from Recover on, no CPU and no PCI function is in two grants, and none
+// has a physical function of which another has a virtual one.
 type Driver struct {
-	config Config
-	state  *os.Root
-	files  *cdi.Files // in state
-	specs  cdi.Store
+	config    Config
+	state     *os.Root
+	files     *cdi.Files // in state
+	specs     cdi.Store
+	specFiles fs.FS // those of specs, and of others
 
 	shown atomic.Pointer[view] // of what is below; never nil after Open
 
 	mu        sync.Mutex                    // held for a whole recovery, prepare or unprepare
 	machine   *numa.Machine                 // replaced, never changed
+	zones     []zone                        // of machine, as they are published
 	picker    *pick.Picker                  // of machine
 	grantable cpuset.Set                    // CPUs of machine that a claim may ever get
 	devices   map[string]resourceapi.Device // of machine, by name
@@ -80,7 +88,7 @@ var ErrNotRecovered = errors.New("what the node's claims hold is not recovered y
 // that wraps ErrDamaged, because a start with no grants would give away CPUs
 // that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	d := &Driver{config: config, state: state, files: cdi.NewFiles(state), specs: cdi.NewStore(specs)}
+	d := &Driver{config: config, state: state, files: cdi.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
 	d.use(machine)
 	var err error
 	if d.loaded, err = loadLedger(state, d.specs, config.BootID); err != nil {
@@ -96,8 +104,8 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 // SyncTime is the time spent in fsync so far, for metrics.
 func (d *Driver) SyncTime() time.Duration { return d.files.SyncTime() + d.specs.SyncTime() }
 
-// Prepare gives the claim its CPUs, or finds those it has, and writes the CDI
-// spec that pins its containers. It may be repeated, after a crash too. Pods are
+// Prepare gives the claim its CPUs and PCI functions, or finds those it has, and
+// writes the CDI spec that pins its containers and gives them device nodes. It may be repeated, after a crash too. Pods are
 // those that the claim is reserved for, as far as they exist; without any it is
 // for one container. The result has one entry for each allocation result of this
 // driver.
@@ -190,13 +198,16 @@ func (d *Driver) recordStep(name string, next grantList) step {
 // recordText is the checkpoint that has the grants on record, until the next
 // call.
 func (d *Driver) recordText(grants grantList) ([]byte, error) {
+	version := checkpointV3
 	var taken cpuset.Set
+	var functions heldFunctions
 	for _, grant := range grants {
-		if err := grant.addOnce(&taken); err != nil {
+		version = max(version, grant.version())
+		if err := cmp.Or(grant.addOnce(&taken), functions.addOnce(&grant.Grant)); err != nil {
 			return nil, err
 		}
 	}
-	d.text = appendCheckpoint(d.text[:0], checkpointVersion, d.config.BootID, func(yield func(string) bool) {
+	d.text = appendCheckpoint(d.text[:0], version, d.config.BootID, func(yield func(string) bool) {
 		for _, grant := range grants {
 			if !yield(grant.text) {
 				return

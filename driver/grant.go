@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -29,7 +30,7 @@ type PreparedDevice struct {
 	CDIDeviceIDs          []string // empty with admin access, which pins nothing
 	Share                 *Share   // what it holds; nil with admin access
 
-	// Attributes are those of the Share and of its zone, for the container to
+	// Attributes are those of the Share and of its device, for the container to
 	// read; nil with admin access.
 	Attributes map[string]resourceapi.DeviceAttribute
 }
@@ -45,7 +46,11 @@ type change struct {
 // else a new one. It changes nothing.
 func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wishes []wish) (change, error) {
 	if recorded, held := d.grants.find(claim.UID); held && recorded.fulfils(wishes) {
-		return d.rendered(d.scope(recorded.completed(wishes), true, pods))
+		current, err := d.attached(recorded.completed(wishes))
+		if err != nil {
+			return change{}, err
+		}
+		return d.rendered(d.scope(current, true, pods))
 	}
 	grant, err := d.planAnew(claim, wishes)
 	if err != nil || len(grant.Shares) == 0 {
@@ -82,7 +87,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	// A claim allocated anew gives up what it held.
 	free := d.free().Union(recorded.cpus().Intersection(d.grantable))
 	for _, wish := range pinned(wishes) {
-		share, err := d.choose(wish, free)
+		share, err := d.choose(claim.UID, wish, free)
 		if err != nil {
 			return Grant{}, fmt.Errorf("request %s: %w", wish.request, err)
 		}
@@ -109,8 +114,21 @@ func (d *Driver) free() cpuset.Set {
 // honours reports whether the machine still has all that was granted.
 func (d *Driver) honours(grant Grant) bool {
 	for _, share := range grant.Shares {
-		zone, ok := d.machine.Zone(share.Zone)
-		if !ok || !share.CPUs.IsSubsetOf(zone.CPUs.Difference(d.config.Reserved)) {
+		if f := share.Function; !f.IsZero() {
+			if !d.hasFunction(f.Address) {
+				return false
+			}
+			continue
+		}
+		var cpus cpuset.Set
+		for id := range share.Mems().All() {
+			zone, ok := d.machine.Zone(id)
+			if !ok {
+				return false
+			}
+			cpus = cpus.Union(zone.CPUs)
+		}
+		if !share.CPUs.IsSubsetOf(cpus.Difference(d.config.Reserved)) {
 			return false
 		}
 	}
@@ -129,7 +147,7 @@ func pinned(wishes []wish) []wish {
 // fulfils reports whether the grant is of the allocation that asks for this.
 func (g Grant) fulfils(wishes []wish) bool {
 	return slices.EqualFunc(g.Shares, pinned(wishes), func(s Share, w wish) bool {
-		return s.Request == w.request && s.Device == w.device && s.Zone == w.zone &&
+		return s.Request == w.request && s.Device == w.device && s.Zone == w.zone.first() && s.Function.Address == w.address &&
 			s.ShareID == w.shareUID() && s.CPUs.Size() == w.cpus
 	})
 }
@@ -146,7 +164,7 @@ func (g Grant) completed(wishes []wish) Grant {
 
 func (g Grant) equal(other Grant) bool {
 	return g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name &&
-		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.equal)
+		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.Equal)
 }
 
 // addOnce adds the CPUs to those that are held; it is an error if some of them
@@ -191,7 +209,14 @@ func (g Grant) name() string { return g.Namespace + "/" + g.Name }
 
 // String is the grant as logs and errors show it.
 func (g Grant) String() string {
-	return fmt.Sprintf("claim %s with cpus %s", g.name(), g.cpus())
+	var addresses []string
+	for _, f := range g.functions() {
+		addresses = append(addresses, f.Address)
+	}
+	if len(addresses) == 0 {
+		return fmt.Sprintf("claim %s with cpus %s", g.name(), g.cpus())
+	}
+	return fmt.Sprintf("claim %s with cpus %s, PCI functions %s", g.name(), g.cpus(), strings.Join(addresses, ", "))
 }
 
 // cdiClaim is what the hook is told. It makes partitions on a node of that
@@ -201,7 +226,7 @@ func (g Grant) cdiClaim(by Exclusivity) cdi.Claim {
 	for i := range g.Shares {
 		described := &claim.Shares[i]
 		*described = g.Shares[i].cdiShare()
-		if by != ExclusivityKernel {
+		if by != ExclusivityKernel && described.PCI == "" {
 			described.Partition, described.Scope = cdi.PartitionNone, cdi.ScopeContainer
 		}
 	}
@@ -216,8 +241,8 @@ func (d *Driver) prepared(grant Grant, wishes []wish) []PreparedDevice {
 	for _, wish := range wishes {
 		device := PreparedDevice{Request: wish.request, Pool: d.config.NodeName, Device: wish.device, ShareID: wish.shareID}
 		if !wish.admin {
-			device.CDIDeviceIDs = []string{cdi.DeviceID(string(grant.UID), wish.request, wish.device)}
 			device.Share, shares = &shares[0], shares[1:]
+			device.CDIDeviceIDs = device.Share.cdiDevices(cdi.DeviceID(string(grant.UID), wish.request, wish.device))
 			device.Attributes = d.attributes(*device.Share)
 		}
 		devices = append(devices, device)
@@ -225,7 +250,7 @@ func (d *Driver) prepared(grant Grant, wishes []wish) []PreparedDevice {
 	return devices
 }
 
-// attributes are those of the share and, as they are published, of its zone.
+// attributes are those of the share and, as they are published, of its device.
 func (d *Driver) attributes(share Share) map[string]resourceapi.DeviceAttribute {
 	attributes := share.Attributes()
 	for name, value := range d.devices[share.Device].Attributes {

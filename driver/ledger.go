@@ -72,7 +72,7 @@ func (l *ledger) addNoted(noted Grant) {
 // just this one. CDI specs are in a tmpfs, so they are lost when the containers
 // are, and not when somebody deletes the checkpoint.
 func encodeNote(bootID string, grant Grant) string {
-	text := encodeCheckpoint(Checkpoint{checkpointVersion, bootID, []Grant{grant}})
+	text := encodeCheckpoint(Checkpoint{grant.version(), bootID, []Grant{grant}})
 	return string(bytes.TrimSuffix(text, []byte("\n")))
 }
 

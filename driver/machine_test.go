@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -54,6 +55,10 @@ type disk struct {
 	t            testing.TB
 	machine      numa.Machine
 	state, specs *os.Root
+
+	// Of a machine with PCI functions, all of which are published.
+	root     string // its files
+	selected attached.Selection
 }
 
 func newDisk(t testing.TB) disk {
@@ -81,6 +86,9 @@ func diskIn(t testing.TB, dir string) disk {
 // tryRead is a driver that has not recovered.
 func (d disk) tryRead(config Config) (*Driver, error) {
 	d.t.Helper()
+	if d.root != "" {
+		config.Machine, config.Attached = os.DirFS(d.root), d.selected
+	}
 	return Open(d.machine, config, d.state, d.specs)
 }
 

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,8 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
@@ -51,6 +55,9 @@ func TestRandomOperationsAndKills(t *testing.T) {
 	if w.degraded < 10 || w.offline < 20 || w.mixed < 20 || w.idle < 20 {
 		t.Errorf("%d neighbours lost a partition, %d grants a CPU, %d are mixed, %d leave CPUs idle: not much of a test", w.degraded, w.offline, w.mixed, w.idle)
 	}
+	if w.attached < 100 || w.taken < 20 || w.gone < 5 {
+		t.Errorf("%d PCI functions granted, %d were taken, %d gone: not much of a test", w.attached, w.taken, w.gone)
+	}
 	w.plug(cpuset.Set{})
 	for uid := range w.claims {
 		if err := w.driver.Unprepare(uid); err != nil {
@@ -75,16 +82,22 @@ type world struct {
 	whole  numa.Machine // with all CPUs online
 	shares int          // so far: no share has the id of another
 
+	functions []string // devices that are PCI functions
+	unplugged string   // address of the one that is gone, "" for none
+
 	killing                                 bool // in this operation
 	kills, insideWrites, shortages, orphans int
 	degraded, offline, mixed, idle          int
+	attached, taken, gone                   int
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, random: rand.New(rand.NewPCG(4, 1)), disk: newDisk(t), claims: claims{}}
-	w.disk.machine = fakeMachine(t, "rig") // 16 CPUs in 4 zones: often short
+	w := &world{t: t, random: rand.New(rand.NewPCG(4, 1)), disk: pciDisk(t), claims: claims{}} // 16 CPUs in 4 zones: often short
 	w.whole = w.disk.machine
+	for _, device := range attached.Devices(w.whole, w.disk.selected) {
+		w.functions = append(w.functions, device.Name)
+	}
 	for i := range 10 {
 		made := claim(fmt.Sprintf("claim-%d", i))
 		w.claims[made.UID] = made
@@ -128,6 +141,19 @@ func (w *world) plug(offline cpuset.Set) {
 	}
 }
 
+// plugFunction takes a PCI function away, of which nobody is told, or gives it
+// back.
+func (w *world) plugFunction() {
+	w.t.Helper()
+	if w.unplugged != "" {
+		w.disk.plug(w.unplugged, true)
+		w.unplugged = ""
+		return
+	}
+	_, w.unplugged, _ = attached.Parse(w.functions[w.random.IntN(len(w.functions))])
+	w.disk.plug(w.unplugged, false)
+}
+
 // operate does one thing to one claim and compares before and after.
 func (w *world) operate() {
 	w.t.Helper()
@@ -146,6 +172,7 @@ func (w *world) operate() {
 		w.unprepare("uid-of-nobody")
 	case 7:
 		w.plug(cpuset.New(w.random.IntN(16), w.random.IntN(16)))
+		w.plugFunction()
 	case 8:
 		w.observe()
 	default: // deleted while nobody looked
@@ -196,11 +223,14 @@ func (w *world) configs() (configs []resourceapi.DeviceAllocationConfiguration) 
 func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
 	var results []resourceapi.DeviceRequestAllocationResult
 	for i := range 1 + w.random.IntN(2) {
-		zone := w.whole.Zones[w.random.IntN(len(w.whole.Zones))]
-		made := result(fmt.Sprintf("r%d", i), deviceName(zone.ID), int64(w.random.IntN(4)))
+		zones := zonesOf(&w.whole, deviceclasses.ZoneBys()[w.random.IntN(4)])
+		made := result(fmt.Sprintf("r%d", i), zones[w.random.IntN(len(zones))].device, int64(w.random.IntN(4)))
 		w.shares++
 		made.ShareID = ptr.To(types.UID(fmt.Sprintf("share-%d", w.shares)))
 		results = append(results, made)
+	}
+	if w.random.IntN(3) == 0 {
+		results = append(results[w.random.IntN(len(results)+1):], functionResult("f", w.functions[w.random.IntN(len(w.functions))]))
 	}
 	return results
 }
@@ -215,10 +245,11 @@ func (w *world) prepare(uid types.UID) {
 	before, had := w.driver.grants.find(uid)
 	next, err := w.driver.plan(w.claims[uid], w.podsOf(w.claims[uid]), wishes)
 	if err != nil {
-		w.short(wishes, before)
+		w.short(wishes, before, err)
 		return
 	}
 	grant := next.Grant
+	w.attached += len(grant.functions())
 	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return s.Mixed }) {
 		w.mixed++
 	}
@@ -238,20 +269,41 @@ func (w *world) prepare(uid types.UID) {
 }
 
 // short looks whether the node is as full as the error says.
-func (w *world) short(wishes []wish, own Grant) {
+func (w *world) short(wishes []wish, own Grant, err error) {
 	w.t.Helper()
+	for _, wish := range wishes {
+		if wish.address == "" {
+			continue
+		}
+		if errors.Is(err, devnode.ErrGone) && wish.address == w.unplugged {
+			w.gone++
+			return
+		}
+		if strings.Contains(err.Error(), "PCI function "+wish.address+": claim ") {
+			w.taken++
+			for _, other := range w.driver.grants {
+				for _, f := range other.functions() {
+					if other.UID != own.UID && (f.Address == wish.address || f.PhysFn == wish.address || strings.HasPrefix(wish.address, "0001:31:00.") && f.Address == "0001:31:00.0") {
+						return
+					}
+				}
+			}
+		}
+	}
 	w.shortages++
 	free := w.driver.free().Union(own.cpus())
-	wanted := map[int]int{}
-	for _, wish := range wishes {
-		wanted[wish.zone] += wish.cpus
-	}
-	for _, zone := range w.disk.machine.Zones {
-		if free.Intersection(zone.CPUs).Size() < wanted[zone.ID] {
+	for _, one := range wishes {
+		wanted := 0
+		for _, other := range wishes {
+			if other.zone.cpus.Overlaps(one.zone.cpus) {
+				wanted += other.cpus
+			}
+		}
+		if free.Intersection(one.zone.cpus).Size() < wanted {
 			return
 		}
 	}
-	w.t.Errorf("refused %v with cpus %s free", wishes, free)
+	w.t.Errorf("refused %v with cpus %s free: %v", wishes, free, err)
 }
 
 func (w *world) unprepare(uid types.UID) {
@@ -332,7 +384,9 @@ func (w *world) restart() {
 		said = w.claims
 	}
 	held := w.left()
-	restarted, err := w.disk.tryRead(testConfig())
+	config := testConfig()
+	config.ZoneBy = deviceclasses.ZoneBys()[w.random.IntN(4)] // operators change it at any time
+	restarted, err := w.disk.tryRead(config)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -164,12 +164,12 @@ func (r *recovered) settle(held []Held) {
 	}
 }
 
-// separate refuses each grant that has a CPU of an older one. A grant that
+// separate refuses each grant that has a CPU or a PCI function of an older one. A grant that
 // nobody needs is older than none.
 func (r *recovered) separate() {
 	var kept []Grant
 	for _, grant := range r.byRight() {
-		i := slices.IndexFunc(kept, func(older Grant) bool { return older.cpus().Overlaps(grant.cpus()) })
+		i := slices.IndexFunc(kept, func(older Grant) bool { return grant.conflict(older) != "" })
 		if i < 0 {
 			kept = append(kept, grant)
 			continue
@@ -178,8 +178,7 @@ func (r *recovered) separate() {
 			r.report = slices.DeleteFunc(r.report, func(f Finding) bool { return f.Grant.UID == grant.UID }) // it waited
 			r.find(Released, grant, why)
 		} else {
-			r.find(Refused, grant, fmt.Sprintf("cpus %s are of the older claim %s",
-				kept[i].cpus().Intersection(grant.cpus()), kept[i].name()))
+			r.find(Refused, grant, fmt.Sprintf("%s of the older claim %s", grant.conflict(kept[i]), kept[i].name()))
 		}
 		r.grants = r.grants.without(grant.UID)
 		delete(r.orphans, grant.UID)
@@ -273,10 +272,9 @@ func (d *Driver) recordOnce(grants grantList) step {
 
 // namingBlocked adds to the error of a zone without enough CPUs who holds those
 // that are missing.
-func (d *Driver) namingBlocked(err error, zoneID int) error {
-	zone, _ := d.machine.Zone(zoneID)
+func (d *Driver) namingBlocked(err error, of zone) error {
 	for _, held := range d.blocked {
-		if cpus := held.CPUs.Intersection(zone.CPUs); !cpus.IsEmpty() {
+		if cpus := held.CPUs.Intersection(of.cpus); !cpus.IsEmpty() {
 			err = fmt.Errorf("%w; cpus %s are held by cgroup %s, which is of no claim", err, cpus, held.Cgroup)
 		}
 	}

@@ -177,7 +177,7 @@ func overlap(t *testing.T, disk disk) {
 	}
 	younger := grantOf(driver, "uid-a")
 	younger.Shares[0].CPUs = cpuset.New(5, 6)
-	disk.write(CheckpointName, string(encodeCheckpoint(Checkpoint{checkpointVersion, "boot-1", driver.grants.with(younger).grants()})))
+	disk.write(CheckpointName, string(encodeCheckpoint(Checkpoint{checkpointV3, "boot-1", driver.grants.with(younger).grants()})))
 }
 
 func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {
@@ -269,7 +269,7 @@ func TestLostCheckpointWithUnreadableSpecIsDamage(t *testing.T) {
 		"no spec at all":   {func(string) string { return "" }, "the CDI spec has no grant"},
 		"of version 1":     {func(s string) string { return strings.Replace(s, "dra.numa/grant", "other/key", 1) }, "the CDI spec has no grant"},
 		"other CPUs":       {func(s string) string { return strings.Replace(s, `cpus\":\"2-3`, `cpus\":\"2-4`, 1) }, "checksum"},
-		"of a newer one":   {func(s string) string { return strings.Replace(s, `version\":3`, `version\":4`, 1) }, "install the newer dra-numa"},
+		"of a newer one":   {func(s string) string { return strings.Replace(s, `version\":3`, `version\":5`, 1) }, "install the newer dra-numa"},
 		"of another claim": {nil, "the CDI spec has the grant of another claim"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ const (
 	Restored Outcome = "restored" // the checkpoint had lost it
 	Waiting  Outcome = "waiting"  // nobody needs it, but a live partition holds its CPUs
 	Released Outcome = "released" // nobody needs it
-	Refused  Outcome = "refused"  // an older grant has its CPUs
+	Refused  Outcome = "refused"  // an older grant has its CPUs or PCI functions
 	Blocked  Outcome = "blocked"  // a live partition holds CPUs of no grant: nobody gets them until it is gone
 )
 

@@ -189,7 +189,7 @@ func (d *Driver) scope(grant Grant, recorded bool, pods []*corev1.Pod) change {
 			main, _, _ := strings.Cut(share.Request, "/")
 			shares = append(shares, scoped{
 				claim: neighbour.Name, request: main, cpus: !share.CPUs.IsEmpty(), mixed: share.Mixed,
-				recorded: recorded || i < len(grants)-1, scope: share.Scope,
+				recorded: recorded || i < len(grants)-1 || !share.Function.IsZero(), scope: share.Scope,
 			})
 		}
 	}

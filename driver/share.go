@@ -19,14 +19,15 @@ import (
 
 // Share is what one allocation result of a claim holds.
 //
-// Invariant: no CPU is in two shares of a node.
+// Invariant: no CPU and no PCI function is in two shares of a node.
 type Share struct {
 	Request string     `json:"request"` // "main" or "main/sub"
 	Device  string     `json:"device"`
 	ShareID types.UID  `json:"shareID,omitempty"`
-	Zone    int        `json:"zone"`
-	CPUs    cpuset.Set `json:"cpus"`          // empty: memory only
-	Why     string     `json:"why,omitempty"` // these CPUs, in one line
+	Zone    int        `json:"zone"`            // the first of its NUMA nodes
+	Zones   []int      `json:"zones,omitempty"` // its NUMA nodes, ascending, if it has several
+	CPUs    cpuset.Set `json:"cpus"`            // empty: memory only
+	Why     string     `json:"why,omitempty"`   // these CPUs, in one line
 
 	// IdleCPUs are those of CPUs that containers keep idle: they are siblings of
 	// the others. IdleCPUs ⊂ CPUs.
@@ -40,6 +41,8 @@ type Share struct {
 
 	MemoryBytes   uint64            `json:"memoryBytes,omitempty"`   // without hugepages
 	HugepageBytes map[string]uint64 `json:"hugepageBytes,omitempty"` // each > 0, by size as in "2Mi"
+
+	Function Function `json:"function,omitzero"` // of a share that is one; it has no Zone, no CPUs and nothing of what belongs to those
 }
 
 // The scopes of a share: which cgroup has its CPUs to itself.
@@ -49,8 +52,16 @@ const (
 	ScopeShared    = "shared" // none: some containers of a pod use them, or several pods, or one has other CPUs that are shared
 )
 
-// Mems is the NUMA nodes of the share's memory.
-func (s Share) Mems() cpuset.Set { return cpuset.New(s.Zone) }
+// Mems is the NUMA nodes of the share's memory; none of a PCI function.
+func (s Share) Mems() cpuset.Set {
+	switch {
+	case !s.Function.IsZero():
+		return cpuset.Set{}
+	case len(s.Zones) > 0:
+		return cpuset.New(s.Zones...)
+	}
+	return cpuset.New(s.Zone)
+}
 
 // RunCPUs is where the share's containers are to run.
 func (s Share) RunCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
@@ -66,8 +77,13 @@ func (s Share) KernelExclusive() bool {
 // longer than an attribute may be is left out, as is what a share of memory only
 // does not have. The environment has all lists, see package cdi.
 func (s Share) Attributes() map[string]resourceapi.DeviceAttribute {
+	if !s.Function.IsZero() {
+		return s.Function.attributes()
+	}
 	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // with those of the zone
-	attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(s.Zone)
+	if len(s.Zones) == 0 {
+		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(s.Zone)
+	}
 	add := func(name, value string) {
 		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
 			attributes[Name+"/"+name] = stringAttribute(value)
@@ -115,6 +131,9 @@ func (s *Share) cdiPartition() string {
 }
 
 func (s *Share) cdiShare() cdi.Share {
+	if f := s.Function; !f.IsZero() {
+		return cdi.Share{Request: s.Request, Device: s.Device, PCI: f.Address, Nodes: f.Nodes, Interfaces: f.Interfaces}
+	}
 	share := cdi.Share{
 		Request: s.Request, Device: s.Device, CPUs: s.CPUs, IdleCPUs: s.IdleCPUs, Mems: s.Mems(),
 		Partition: s.cdiPartition(), Scope: cdi.ScopeContainer, Mixed: s.Mixed, SharedCPUs: s.SharedCPUs,
@@ -127,6 +146,13 @@ func (s *Share) cdiShare() cdi.Share {
 
 // validate looks at what only a few values are allowed for.
 func (s *Share) validate() error {
+	if !s.Function.IsZero() {
+		alone := Share{Request: s.Request, Device: s.Device, ShareID: s.ShareID, Function: s.Function}
+		if !s.Equal(alone) {
+			return fmt.Errorf("function: %s has CPUs or memory", s.Function.Address)
+		}
+		return s.Function.validate()
+	}
 	config := deviceclasses.ZoneConfig{Partition: s.Partition, MemoryPolicy: s.MemoryPolicy}
 	if err := config.Validate(); err != nil {
 		return err
@@ -134,15 +160,37 @@ func (s *Share) validate() error {
 	if allowed := []string{ScopePod, ScopeShared}; s.Scope != ScopeContainer && !slices.Contains(allowed, s.Scope) {
 		return fmt.Errorf("scope: %q, allowed are %s", s.Scope, strings.Join(allowed, ", "))
 	}
+	if err := s.validateZones(); err != nil {
+		return err
+	}
 	if !s.IdleCPUs.IsEmpty() && (!s.IdleCPUs.IsSubsetOf(s.CPUs) || s.IdleCPUs == s.CPUs) {
 		return fmt.Errorf("idleCPUs: %s, allowed are some of cpus %s", s.IdleCPUs, s.CPUs)
 	}
 	return nil
 }
 
-func (s Share) equal(other Share) bool {
-	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Zone == other.Zone &&
+func (s *Share) validateZones() error {
+	zones := s.Zones
+	if zones == nil {
+		zones = []int{s.Zone}
+	}
+	last := -1
+	for _, zone := range zones {
+		if zone <= last || zone >= cpuset.MaxCPUs {
+			return fmt.Errorf("zones: %d, allowed are ids in ascending order, of 0 to %d", zones, cpuset.MaxCPUs-1)
+		}
+		last = zone
+	}
+	if len(s.Zones) == 1 || zones[0] != s.Zone {
+		return fmt.Errorf("zones: %d, allowed are several, of which zone %d is the first", zones, s.Zone)
+	}
+	return nil
+}
+
+// Equal compares every field.
+func (s Share) Equal(other Share) bool {
+	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Zone == other.Zone && slices.Equal(s.Zones, other.Zones) &&
 		s.CPUs == other.CPUs && s.IdleCPUs == other.IdleCPUs && s.Why == other.Why && s.Partition == other.Partition && s.Scope == other.Scope &&
 		s.Mixed == other.Mixed && s.SharedCPUs == other.SharedCPUs && s.MemoryPolicy == other.MemoryPolicy &&
-		s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes)
+		s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes) && s.Function.equal(other.Function)
 }

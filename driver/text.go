@@ -60,6 +60,16 @@ func (s *Share) appendText(text []byte) []byte {
 		text = appendString(append(text, `,"shareID":`...), string(s.ShareID))
 	}
 	text = strconv.AppendInt(append(text, `,"zone":`...), int64(s.Zone), 10)
+	for i, zone := range s.Zones {
+		separator := ","
+		if i == 0 {
+			separator = `,"zones":[`
+		}
+		text = strconv.AppendInt(append(text, separator...), int64(zone), 10)
+	}
+	if len(s.Zones) > 0 {
+		text = append(text, ']')
+	}
 	text = appendString(append(text, `,"cpus":`...), s.CPUs.String())
 	if s.Why != "" {
 		text = appendString(append(text, `,"why":`...), s.Why)
@@ -81,6 +91,10 @@ func (s *Share) appendText(text []byte) []byte {
 			text = strconv.AppendUint(text, s.HugepageBytes[size], 10)
 		}
 		text = append(text, '}')
+	}
+	if !s.Function.IsZero() {
+		function, _ := json.Marshal(s.Function) // no value of it is an error
+		text = append(append(text, `,"function":`...), function...)
 	}
 	return append(text, '}')
 }

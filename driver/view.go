@@ -36,6 +36,7 @@ func (d *Driver) SetMachine(machine numa.Machine) {
 
 func (d *Driver) use(machine numa.Machine) {
 	d.machine, d.picker = &machine, pick.New(machine)
+	d.zones = zonesOf(d.machine, d.config.ZoneBy)
 	var all cpuset.Set
 	for i := range machine.Zones {
 		all = all.Union(machine.Zones[i].CPUs)
@@ -61,11 +62,11 @@ type Pinned struct {
 }
 
 // Pinned is what these CDI devices give one container, united; ok is false if
-// none of them is a device of a grant.
+// none of them is of a zone in a grant.
 func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 	for _, grant := range d.shown.Load().grants {
 		for _, share := range grant.Shares {
-			if slices.Contains(cdiDeviceIDs, cdi.DeviceID(string(grant.UID), share.Request, share.Device)) {
+			if share.Function.IsZero() && slices.Contains(cdiDeviceIDs, cdi.DeviceID(string(grant.UID), share.Request, share.Device)) {
 				pinned.add(grant.name(), share, d.config.Exclusivity)
 			}
 		}

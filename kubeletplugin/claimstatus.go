@@ -34,7 +34,17 @@ const (
 // scopeContainer is how the status spells driver.ScopeContainer.
 const scopeContainer = "container"
 
-// shareData is what a claim's status says of each share beside its conditions.
+// functionData is what a claim's status says of a PCI function beside its
+// conditions and, of a network card, the first of its interfaces.
+type functionData struct {
+	PCI        string   `json:"pci"`                  // address
+	Nodes      []string `json:"nodes,omitempty"`      // paths of the device nodes that containers get
+	CDIDevice  string   `json:"cdiDevice,omitempty"`  // of another's CDI spec, which containers get instead
+	Interfaces []string `json:"interfaces,omitempty"` // network interfaces, by their names on the host
+}
+
+// shareData is what a claim's status says of each share of a zone beside its
+// conditions.
 type shareData struct {
 	CPUs       string `json:"cpus"`               // kernel list form; "" for a share of memory only
 	Mems       string `json:"mems"`               // NUMA nodes, in the same form
@@ -248,11 +258,16 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 		if share.ShareID != "" {
 			device.ShareID = new(string(share.ShareID))
 		}
+		device.NetworkData = networkOf(share.Function)
 		if now := findStatus(status.seen, device); now != nil {
 			device.Conditions = slices.Clone(now.Conditions) // the time of a condition is when it last changed
 		}
 		ready := metav1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers of the claim may start"}
-		for _, condition := range []metav1.Condition{ready, exclusive(share, by)} {
+		conditions := []metav1.Condition{ready}
+		if share.Function.IsZero() {
+			conditions = append(conditions, exclusive(share, by))
+		}
+		for _, condition := range conditions {
 			condition.LastTransitionTime = metav1.NewTime(s.now())
 			meta.SetStatusCondition(&device.Conditions, condition)
 		}
@@ -261,7 +276,22 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 	return devices
 }
 
+// networkOf is nil but for a function with a network interface of the host.
+func networkOf(f driver.Function) *resourceapi.NetworkDeviceData {
+	if len(f.Interfaces) == 0 {
+		return nil
+	}
+	return &resourceapi.NetworkDeviceData{InterfaceName: f.Interfaces[0]}
+}
+
 func dataOf(share driver.Share) []byte {
+	if f := share.Function; !f.IsZero() {
+		data := functionData{PCI: f.Address, CDIDevice: f.CDIDevice, Interfaces: f.Interfaces}
+		for _, node := range f.Nodes {
+			data.Nodes = append(data.Nodes, node.Path)
+		}
+		return encode(data)
+	}
 	data := shareData{CPUs: share.CPUs.String(), Mems: share.Mems().String(), IdleCPUs: share.IdleCPUs.String(), Mixed: share.Mixed, Why: share.Why}
 	if !share.CPUs.IsEmpty() {
 		data.Partition = cmp.Or(share.Partition, deviceclasses.PartitionRoot)
@@ -273,6 +303,10 @@ func dataOf(share driver.Share) []byte {
 	if share.Mixed {
 		data.SharedCPUs = share.SharedCPUs.String()
 	}
+	return encode(data)
+}
+
+func encode(data any) []byte {
 	text, err := json.Marshal(data)
 	if err != nil {
 		panic(err) // strings
@@ -284,7 +318,7 @@ func dataOf(share driver.Share) []byte {
 func hasStatuses(seen, devices []resourceapi.AllocatedDeviceStatus) bool {
 	for _, device := range devices {
 		now := findStatus(seen, device)
-		if now == nil || !sameData(now.Data, device.Data) || !apiequality.Semantic.DeepEqual(now.Conditions, device.Conditions) {
+		if now == nil || !sameData(now.Data, device.Data) || !apiequality.Semantic.DeepEqual(now.NetworkData, device.NetworkData) || !apiequality.Semantic.DeepEqual(now.Conditions, device.Conditions) {
 			return false
 		}
 	}
@@ -293,8 +327,8 @@ func hasStatuses(seen, devices []resourceapi.AllocatedDeviceStatus) bool {
 
 // sameData compares JSON of which the API server may sort the fields.
 func sameData(a, b *runtime.RawExtension) bool {
-	var dataA, dataB shareData
-	return a != nil && json.Unmarshal(a.Raw, &dataA) == nil && json.Unmarshal(b.Raw, &dataB) == nil && dataA == dataB
+	var dataA, dataB map[string]any
+	return a != nil && json.Unmarshal(a.Raw, &dataA) == nil && json.Unmarshal(b.Raw, &dataB) == nil && apiequality.Semantic.DeepEqual(dataA, dataB)
 }
 
 func findStatus(seen []resourceapi.AllocatedDeviceStatus, device resourceapi.AllocatedDeviceStatus) *resourceapi.AllocatedDeviceStatus {

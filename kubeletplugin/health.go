@@ -123,8 +123,10 @@ func findProblems(d *driver.Driver, partitions map[types.UID]partitionState) (pr
 				claim := fmt.Sprintf("claim %s/%s: ", grant.Namespace, grant.Name)
 				problems[share.Device] = append(problems[share.Device], claim+fmt.Sprintf(format, args...))
 			}
-			if _, online := machine.Zone(share.Zone); !online {
-				tell("NUMA node %d is offline", share.Zone)
+			for node := range share.Mems().All() { // a PCI function has none
+				if _, online := machine.Zone(node); !online {
+					tell("NUMA node %d is offline", node)
+				}
 			}
 			if offline := share.CPUs.Difference(machine.Online); !offline.IsEmpty() {
 				tell("cpus %s are offline", offline)
@@ -132,7 +134,9 @@ func findProblems(d *driver.Driver, partitions map[types.UID]partitionState) (pr
 			switch {
 			case fault != "" && share.KernelExclusive():
 				tell("cpus %s are not exclusive: %s", share.CPUs, fault)
-				zones[share.Zone] = reasonPartitionInvalid
+				for node := range share.Mems().All() {
+					zones[node] = reasonPartitionInvalid
+				}
 			case fault != "":
 				tell("a container is not where it should be: %s", fault)
 			}

@@ -77,6 +77,7 @@ type Plugin struct {
 	partitions faultWatch
 	published  []resourceapi.Device
 	faults     driver.ZoneFaults // with which they are published
+	strays     []driver.Share    // beside which they are published
 	renew      bool              // the machine has changed since
 }
 
@@ -144,8 +145,11 @@ func (p *Plugin) Observe(live []pin.Live) {
 // show publishes the devices and tells kubelets about them.
 func (p *Plugin) show(partitions map[types.UID]partitionState) {
 	problems, faults := findProblems(p.driver, partitions)
-	if p.renew || !maps.Equal(faults, p.faults) {
-		p.published, p.faults, p.renew = driver.Devices(p.driver.Machine(), p.config, faults), faults, false
+	machine := p.driver.Machine()
+	strays := driver.Strays(machine, p.config, p.driver.Grants())
+	if p.renew || !maps.Equal(faults, p.faults) || !slices.EqualFunc(strays, p.strays, driver.Share.Equal) {
+		p.published = driver.DevicesBeside(strays, machine, p.config, faults)
+		p.faults, p.strays, p.renew = faults, strays, false
 		p.publisher.set(p.published)
 	}
 	p.health.set(deviceHealth(p.config.NodeName, p.published, problems))
@@ -262,6 +266,16 @@ func (s *claimServer) WatchHealthStatus(ctx context.Context, reports chan<- help
 	return s.health.watch(ctx, reports)
 }
 
+// metadataOf is what containers may read of a device; with admin access it has
+// no share.
+func metadataOf(device driver.PreparedDevice) *helper.DeviceMetadata {
+	metadata := &helper.DeviceMetadata{Attributes: device.Attributes}
+	if device.Share != nil {
+		metadata.NetworkData = networkOf(device.Share.Function)
+	}
+	return metadata
+}
+
 func kubeletDevices(prepared []driver.PreparedDevice) []helper.Device {
 	devices := make([]helper.Device, 0, len(prepared))
 	for _, device := range prepared {
@@ -271,7 +285,7 @@ func kubeletDevices(prepared []driver.PreparedDevice) []helper.Device {
 			DeviceName:   device.Device,
 			CDIDeviceIDs: device.CDIDeviceIDs,
 			ShareID:      device.ShareID,
-			Metadata:     &helper.DeviceMetadata{Attributes: device.Attributes},
+			Metadata:     metadataOf(device),
 		})
 	}
 	return devices

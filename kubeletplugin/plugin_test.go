@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
@@ -108,5 +109,33 @@ func TestNewClaimsWaitForTheFirstList(t *testing.T) {
 	s.guards = &guards{t.TempDir(), newNodeSlices(newCluster(), node)}
 	if _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
 		t.Errorf("error %v, want %v", err, errNotListed)
+	}
+}
+
+// What claims hold under names of before is published again when they are gone.
+func TestZonesComeBackWithTheClaimsOfFormerZones(t *testing.T) {
+	config := testConfig()
+	config.ZoneBy = deviceclasses.ZoneByMachine
+	d := recoveredDriver(t)
+	p := &Plugin{driver: d, config: config, health: newHealth(), renew: true, publisher: &publisher{renewed: make(chan struct{}, 1)}}
+	cpus := func() int64 {
+		t.Helper()
+		p.show(nil)
+		capacity := p.publisher.devices[0].Capacity["cpu"]
+		return capacity.Value.Value()
+	}
+	before := cpus()
+	held := allocated("old", "uid-1") // of numa-0
+	if _, err := d.Prepare(held, nil); err != nil {
+		t.Fatal(err)
+	}
+	if beside := cpus(); beside != before-2 || p.publisher.devices[0].Name != "machine" {
+		t.Errorf("beside a claim of 2 CPUs %s has %d CPUs of %d", p.publisher.devices[0].Name, beside, before)
+	}
+	if err := d.Unprepare(held.UID); err != nil {
+		t.Fatal(err)
+	}
+	if after := cpus(); after != before {
+		t.Errorf("without claims there are %d CPUs of %d", after, before)
 	}
 }

@@ -27,7 +27,7 @@ func (t tree) nvmeDrive(folder string, f *PCIFunction) error {
 			return err
 		}
 		for _, name := range names {
-			if namespace, ok := parseNamespace(name); ok && !slices.Contains(f.Namespaces, namespace) {
+			if namespace, ok := Namespace(name); ok && !slices.Contains(f.Namespaces, namespace) {
 				f.Namespaces = append(f.Namespaces, namespace)
 			}
 		}
@@ -35,8 +35,9 @@ func (t tree) nvmeDrive(folder string, f *PCIFunction) error {
 	return nil
 }
 
-// parseNamespace returns nvme<S>n<N> for itself, and for the path nvme<S>c<C>n<N> to it.
-func parseNamespace(name string) (namespace string, ok bool) {
+// Namespace returns the name of the block device that programs open for a name below an NVMe controller: nvme<S>n<N> for
+// itself, and for the path nvme<S>c<C>n<N> to it; ok is false for any other name.
+func Namespace(name string) (namespace string, ok bool) {
 	head, number, _ := strings.Cut(strings.TrimPrefix(name, "nvme"), "n")
 	subsystem, controller, isPath := strings.Cut(head, "c")
 	if !strings.HasPrefix(name, "nvme") || !isNumbered(subsystem, "") || !isNumbered(number, "") || isPath && !isNumbered(controller, "") {

@@ -127,15 +127,15 @@ func FuzzNamespace(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		namespace, ok := parseNamespace(text)
+		namespace, ok := Namespace(text)
 		if !ok {
 			if namespace != "" {
-				t.Errorf("parseNamespace(%q) = %q and none", text, namespace)
+				t.Errorf("Namespace(%q) = %q and none", text, namespace)
 			}
 			return
 		}
-		if again, ok := parseNamespace(namespace); !ok || again != namespace || strings.Contains(namespace, "c") || len(namespace) > len(text) {
-			t.Errorf("parseNamespace(%q) = %q, which is %q", text, namespace, again)
+		if again, ok := Namespace(namespace); !ok || again != namespace || strings.Contains(namespace, "c") || len(namespace) > len(text) {
+			t.Errorf("Namespace(%q) = %q, which is %q", text, namespace, again)
 		}
 	})
 }

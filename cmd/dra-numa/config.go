@@ -38,7 +38,7 @@ func (o options) withConfig(ctx context.Context) (options, error) {
 			return options{}, fmt.Errorf("--config %q has profiles: %w", o.configFile, err)
 		}
 	}
-	return o.with(config.For(labels))
+	return o.with(config, labels)
 }
 
 // nodeLabels asks the API server.
@@ -57,7 +57,8 @@ func (o options) nodeLabels(ctx context.Context) (map[string]string, error) {
 }
 
 // with adds the settings of a file to those of flags.
-func (o options) with(settings deviceclasses.NodeSettings) (options, error) {
+func (o options) with(config deviceclasses.NodeConfig, labels map[string]string) (options, error) {
+	settings := config.For(labels)
 	for _, both := range []struct {
 		field, flag   string
 		isSet, isFlag bool
@@ -67,11 +68,11 @@ func (o options) with(settings deviceclasses.NodeSettings) (options, error) {
 		{"exclusivity", "exclusivity", settings.Exclusivity != "", o.exclusivityMode != exclusivityAuto},
 	} {
 		if both.isSet && both.isFlag {
-			return options{}, cli.Usagef("--config %q: %s: set --%s or this, not both", o.configFile, both.field, both.flag)
+			return options{}, cli.Usagef("--config %q: %s%s: set --%s or this, not both", o.configFile, config.Profile(both.field, labels), both.field, both.flag)
 		}
 	}
 	if settings.ReservedCPUs != "" {
-		o.reservedCPUs, o.reservedIn = settings.ReservedCPUs, fmt.Sprintf("--config %q: reservedCPUs", o.configFile)
+		o.reservedCPUs, o.reservedIn = settings.ReservedCPUs, fmt.Sprintf("--config %q: %sreservedCPUs", o.configFile, config.Profile("reservedCPUs", labels))
 	}
 	if settings.ReservedMemory != nil {
 		o.reservedMemoryBytes = settings.ReservedMemoryBytes()
@@ -79,10 +80,11 @@ func (o options) with(settings deviceclasses.NodeSettings) (options, error) {
 	if settings.Exclusivity != "" {
 		o.exclusivityMode = settings.Exclusivity
 	}
+	o.zoneBy = settings.ZoneBy
 	if settings.Devices != nil {
 		selection, err := attached.NewSelection(*settings.Devices)
 		if err != nil {
-			return options{}, cli.Usagef("--config %q: %w", o.configFile, err)
+			return options{}, cli.Usagef("--config %q: %s%w", o.configFile, config.Profile("devices", labels), err)
 		}
 		o.attached = selection
 	}

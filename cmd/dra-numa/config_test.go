@@ -70,7 +70,8 @@ func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 		"exclusivity: none\n":                            {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
 		"exclusivity: cooperative\n":                     {"--nri-socket=", "--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty"},
 		"exclusivity: some\n":                            {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
-		"zoneBy: l3\n":                                   {"", `unknown field "zoneBy", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, devices.presets, devices.include, devices.exclude, profiles`},
+		"zoneBy: die\n":                                  {"", `zoneBy: "die", allowed are numa, l3, socket, machine`},
+		"zones: l3\n":                                    {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, profiles`},
 		"devices: {presets: [tpu]}\n":                    {"", `devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio`},
 		"devices: {include: ['device.driver == gpu']}\n": {"", "devices.include[0]: line 1, column 18: undeclared reference to 'gpu'"},
 	} {
@@ -132,9 +133,15 @@ func TestProfilesAreChosenByTheLabelsOfTheNode(t *testing.T) {
 		asks   int
 		err    string
 	}{
-		"no profiles":    {"reservedMemory: 1Mi\n", map[string]string{"pool": "batch"}, 1 << 20, 0, ""},
-		"other labels":   {profiles, map[string]string{"pool": "web"}, 1 << 20, 1, ""},
-		"its labels":     {profiles, map[string]string{"pool": "batch", "a": "b"}, 2 << 20, 1, ""},
+		"no profiles":  {"reservedMemory: 1Mi\n", map[string]string{"pool": "batch"}, 1 << 20, 0, ""},
+		"other labels": {profiles, map[string]string{"pool": "web"}, 1 << 20, 1, ""},
+		"its labels":   {profiles, map[string]string{"pool": "batch", "a": "b"}, 2 << 20, 1, ""},
+		"bad devices": {
+			profiles + "  devices: {include: ['device.driver == gpu']}\n",
+			map[string]string{"pool": "batch"},
+			0, 1, `": profiles[0].devices.include[0]: line 1, column 18: undeclared reference to 'gpu'`,
+		},
+		"of others":      {profiles + "  devices: {include: ['device.driver == gpu']}\n", map[string]string{"pool": "web"}, 1 << 20, 1, ""},
 		"may not see it": {profiles, nil, 0, 1, "has profiles: read labels of node node-1: not for you"},
 	} {
 		kubeconfig, asked := apiServer(t, row.labels)

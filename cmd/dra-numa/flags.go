@@ -25,8 +25,10 @@ type options struct {
 	nodeName            string
 	kubeletRoot         string
 	cdiDir              string
+	staticCDIDir        string
 	configFile          string
 	attached            attached.Selection // by the NodeConfig
+	zoneBy              string             // by the NodeConfig
 	reservedCPUs        string
 	reservedIn          string // where they are set
 	reservedMemory      string
@@ -49,9 +51,10 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node; default $NODE_NAME")
 	kubeletRootFlag(flags, &o.kubeletRoot)
 	cdiDirFlag(flags, &o.cdiDir)
+	flags.StringVar(&o.staticCDIDir, "static-cdi-dir", "/etc/cdi", "`directory` of CDI specs that others write once; it may be missing")
 	flags.StringVar(&o.configFile, "config", "", "`file` with a NodeConfig, read once: reserved CPUs and memory, exclusivity, PCI functions to publish, profiles by the node's labels; what it says is not to be a flag as well")
 	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8; default the kubelet's reservedSystemCPUs, else the first core")
-	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "memory of each zone that no claim gets, a `quantity` such as 256Mi; default 0")
+	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "memory of each NUMA node that no claim gets, a `quantity` such as 256Mi; default 0")
 	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "the kubelet's configuration `file`, read for reservedSystemCPUs")
 	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "the pin hook, a `file` that is copied to the host")
 	cgroupRootFlag(flags, &o.cgroupRoot)

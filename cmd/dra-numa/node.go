@@ -49,8 +49,11 @@ func readNode(o options) (n node, err error) {
 		BootID:              bootID,
 		Reserved:            reserved,
 		ReservedMemoryBytes: o.reservedMemoryBytes,
+		ZoneBy:              o.zoneBy,
 		HookPath:            o.hookPath(),
 		Attached:            o.attached,
+		Machine:             root,
+		StaticSpecs:         os.DirFS(o.staticCDIDir),
 	}
 	return n, nil
 }

@@ -28,35 +28,34 @@ func (c *nodeConfig) addTo(command *cobra.Command) {
 // read is the driver's configuration for the machine; without a file, the one it
 // has without settings. Its exclusivity is empty if the machine decides.
 func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
-	var settings deviceclasses.NodeSettings
+	var config deviceclasses.NodeConfig
 	if c.file != "" {
 		text, err := os.ReadFile(c.file)
 		if err != nil {
 			return driver.Config{}, fmt.Errorf("--config: %w", err)
 		}
-		config, err := deviceclasses.DecodeNodeConfig(text)
-		if err != nil {
+		if config, err = deviceclasses.DecodeNodeConfig(text); err != nil {
 			return driver.Config{}, fmt.Errorf("--config %q: %w", c.file, err)
 		}
-		settings = config.For(c.labels)
 	}
+	settings := config.For(c.labels)
 	var selection attached.Selection
 	if settings.Devices != nil {
 		var err error
 		if selection, err = attached.NewSelection(*settings.Devices); err != nil {
-			return driver.Config{}, fmt.Errorf("--config %q: %w", c.file, err)
+			return driver.Config{}, fmt.Errorf("--config %q: %s%w", c.file, config.Profile("devices", c.labels), err)
 		}
 	}
 	reserved, err := driver.Reserved(machine, settings.ReservedCPUs, nil)
 	if err != nil && settings.ReservedCPUs != "" {
-		return driver.Config{}, fmt.Errorf("--config %q: %w", c.file, err)
+		return driver.Config{}, fmt.Errorf("--config %q: %sreservedCPUs: %w", c.file, config.Profile("reservedCPUs", c.labels), err)
 	}
 	if err != nil {
 		return driver.Config{}, &failure{err}
 	}
-	config := driver.Config{Reserved: reserved, ReservedMemoryBytes: settings.ReservedMemoryBytes(), Attached: selection}
+	read := driver.Config{Reserved: reserved, ReservedMemoryBytes: settings.ReservedMemoryBytes(), ZoneBy: settings.ZoneBy, Attached: selection}
 	if settings.Exclusivity != deviceclasses.ExclusivityAuto {
-		config.Exclusivity = driver.Exclusivity(settings.Exclusivity)
+		read.Exclusivity = driver.Exclusivity(settings.Exclusivity)
 	}
-	return config, nil
+	return read, nil
 }

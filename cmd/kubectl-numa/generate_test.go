@@ -1,15 +1,20 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
@@ -141,6 +146,41 @@ func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	}
 }
 
+// Every way to use zones that the driver knows is a flag.
+func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
+	const flags = "--cores one-thread-per-core --l3 require --placement spread --partition none --mixed --memory-policy bind"
+	for _, made := range []string{"class c", "claim c --cpus 4", "template c --cpus 4"} {
+		text := mustCall(t, strings.Fields("generate "+made+" -o json "+flags)...)
+		var object struct {
+			Spec struct {
+				Config  []resourceapi.DeviceClaimConfiguration
+				Devices resourceapi.DeviceClaim
+				Spec    resourceapi.ResourceClaimSpec
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &object); err != nil {
+			t.Fatal(err)
+		}
+		configs := slices.Concat(object.Spec.Config, object.Spec.Devices.Config, object.Spec.Spec.Devices.Config)
+		if len(configs) != 1 {
+			t.Fatalf("%s: %d configurations in\n%s", made, len(configs), text)
+		}
+		config, err := deviceclasses.DecodeZoneConfig(configs[0].Opaque.Parameters.Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := reflect.ValueOf(config)
+		for i := range value.NumField() {
+			if value.Field(i).IsZero() {
+				t.Errorf("%s: nothing says %s in\n%s", made, value.Type().Field(i).Name, text)
+			}
+		}
+		if config.Cores != "one-thread-per-core" || config.L3 != "require" || config.Placement != "spread" {
+			t.Errorf("%s: %+v", made, config)
+		}
+	}
+}
+
 const isolatedTemplate = `apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
 metadata:
@@ -265,6 +305,9 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate slices --node-name n --root / --preset rig":                 "--root is a machine, and --preset or its parts are another: want one of the two",
 		"generate class A_b":                                                  `name "A_b": a lowercase RFC 1123 subdomain must consist of`,
 		"generate class c --core-type fast":                                   `invalid argument "fast" for "--core-type" flag: allowed are `,
+		"generate class c --cores half":                                       `invalid argument "half" for "--cores" flag: allowed are whole, thread, one-thread-per-core`,
+		"generate claim c --cpus 1 --l3 two":                                  `invalid argument "two" for "--l3" flag: allowed are any, prefer, require`,
+		"generate template c --cpus 1 --placement up":                         `invalid argument "up" for "--placement" flag: allowed are pack, spread, distribute`,
 		"generate class c --socket -2":                                        "socket -2: want 0 or more",
 		"generate class c --mixed --partition root":                           `mixed with partition "root": CPUs that the containers share with others are in no partition`,
 		"generate claim":                                                      `want NAME, not ""`,

@@ -16,6 +16,9 @@ import (
 // manifestFlags are those of classes and claims.
 type manifestFlags struct {
 	config      manifest.Config
+	cores       *choice
+	l3          *choice
+	placement   *choice
 	partition   *choice
 	policy      *choice
 	coreType    *choice
@@ -28,6 +31,9 @@ type manifestFlags struct {
 
 func newManifestFlags() *manifestFlags {
 	return &manifestFlags{
+		cores:       newOption(deviceclasses.CoresWhole, deviceclasses.CoresThread, deviceclasses.CoresOneThreadPerCore),
+		l3:          newOption(deviceclasses.L3Any, deviceclasses.L3Prefer, deviceclasses.L3Require),
+		placement:   newOption(deviceclasses.PlacementPack, deviceclasses.PlacementSpread, deviceclasses.PlacementDistribute),
 		partition:   newOption(deviceclasses.PartitionRoot, deviceclasses.PartitionIsolated, deviceclasses.PartitionNone),
 		policy:      newOption(deviceclasses.MemoryBind, deviceclasses.MemoryPreferred, deviceclasses.MemoryInterleave, deviceclasses.MemoryWeightedInterleave),
 		coreType:    newOption("standard", "performance", "efficient", "mixed"),
@@ -38,6 +44,9 @@ func newManifestFlags() *manifestFlags {
 
 func (m *manifestFlags) addTo(command *cobra.Command) {
 	flags := command.Flags()
+	m.cores.addTo(command, "cores", "", "how the CPUs share physical cores with others (default: as the driver does, whole)")
+	m.l3.addTo(command, "l3", "", "how much it matters that the CPUs share one level-3 cache (default: as the driver does, any)")
+	m.placement.addTo(command, "placement", "", "which CPUs it is where several would do (default: as the driver does, pack)")
 	m.partition.addTo(command, "partition", "", "how the kernel keeps other tasks off the CPUs (default: as the driver does)")
 	flags.BoolVar(&m.config.Mixed, "mixed", false, "let the containers run on the node's shared CPUs, too")
 	m.policy.addTo(command, "memory-policy", "", "where the containers' memory comes from (default: where they run)")
@@ -50,6 +59,7 @@ func (m *manifestFlags) addTo(command *cobra.Command) {
 }
 
 func (m *manifestFlags) zoneConfig() manifest.Config {
+	m.config.Cores, m.config.L3, m.config.Placement = m.cores.value, m.l3.value, m.placement.value
 	m.config.Partition, m.config.MemoryPolicy = m.partition.value, m.policy.value
 	return m.config
 }
@@ -85,11 +95,14 @@ func (c cli) generateClassCommand() *cobra.Command {
 		Short: "Print a DeviceClass of NUMA nodes",
 		Long: `Print a DeviceClass of NUMA nodes.
 
-Claims for it get NUMA nodes that pass the filters, used as it says; a claim's own
---partition, --mixed and --memory-policy override the class's.`,
+Claims for it get NUMA nodes that pass the filters, used as it says; what a claim
+says itself of --cores, --l3, --placement, --partition, --mixed and
+--memory-policy overrides the class's.`,
 		Example: c.examples(`
 # NUMA nodes whose kernel keeps others off the CPUs, without load balancing
 generate class quiet --exclusivity kernel --partition isolated
+# one thread of each core, and as few level-3 caches as possible
+generate class latency --cores one-thread-per-core --l3 prefer
 # memory of CXL cards
 generate class cxl --memory-tier 22 --memory-policy bind`),
 		Args: oneArgument("NAME"),

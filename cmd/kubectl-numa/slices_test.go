@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -80,6 +82,47 @@ func TestSlicesOfAProfile(t *testing.T) {
 		cpu, device := slice.Spec.Devices[0].Capacity["cpu"].Value, slice.Spec.Devices[0]
 		if got := fmt.Sprintf("%d %s", cpu.Value(), *device.Attributes["dra.numa/exclusivity"].StringValue); device.Name != "numa-0" || got != want {
 			t.Errorf("%s with labels %s: %s, want numa-0 with %s", device.Name, labels, got, want)
+		}
+	}
+}
+
+// TestRefusedProfileIsNamed says which of several settings is wrong.
+func TestRefusedProfileIsNamed(t *testing.T) {
+	root := folder(t, "rig")
+	for text, want := range map[string]string{
+		"devices: {include: [gpu]}":      "profiles[1].devices.include[0]: line 1, column 1: undeclared reference to 'gpu'",
+		"reservedCPUs: '99'":             `profiles[1].reservedCPUs: reserved CPUs "99": 99 not online`,
+		"devices: {presets: [tpu]}":      `profiles[1].devices.presets[0]: "tpu", allowed are gpu`,
+		"devices: {include: ['1 == 1']}": "",
+	} {
+		config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nprofiles:\n- {nodeSelector: {a: b}}\n- {nodeSelector: {pool: batch}, "+text+"}\n")
+		_, _, stderr := call("slices", "--root", root, "--node-name", "n", "--config", config, "--node-labels", "pool=batch")
+		if !strings.Contains(stderr, want) || want == "" && stderr != "" {
+			t.Errorf("%s: error %q, want %q", text, stderr, want)
+		}
+	}
+}
+
+// TestZonesAreTheSameInSlicesStatusAndSimulate has all of them name what zoneBy
+// makes of one machine.
+func TestZonesAreTheSameInSlicesStatusAndSimulate(t *testing.T) {
+	for by, device := range map[string]string{"numa": "numa-1", "socket": "socket-1", "machine": "machine", "l3": "l3-1"} {
+		config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nzoneBy: "+by+"\n")
+		asked := map[string]string{"numa": "cpu: 32", "socket": "cpu: 128", "machine": "cpu: 200", "l3": "cpu: 16"}[by]
+		dir := clusterFolder(t, asked)
+		slices := mustCall(t, "slices", "--root", folder(t, "epyc-2s-nps4"), "--node-name", "worker-1", "--config", config)
+		if err := os.WriteFile(filepath.Join(dir, "slices.yml"), []byte(slices), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		status := mustCall(t, "status", "-f", dir)
+		if !strings.Contains(status, "cpu 254 of 254 free") {
+			t.Errorf("zoneBy %s: status does not sum up all CPUs\n%s", by, status)
+		}
+		if by != "numa" && !strings.Contains(status, device) {
+			t.Errorf("zoneBy %s: status does not name %s\n%s", by, device, status)
+		}
+		if placed := mustCall(t, "simulate", "-f", dir); !strings.Contains(placed, "dra.numa/worker-1/"+device+" ") {
+			t.Errorf("zoneBy %s: %s is not of %s\n%s", by, asked, device, placed)
 		}
 	}
 }

@@ -172,13 +172,18 @@ func (w Wish) alternatives(capacity *resourceapi.CapacityRequirements) (list []r
 	return list
 }
 
-// opaque is the configuration as claims and classes carry it.
-func (c Config) opaque() resourceapi.DeviceConfiguration {
-	config := deviceclasses.ZoneConfig{
-		TypeMeta:  metav1.TypeMeta{APIVersion: deviceclasses.APIVersion, Kind: deviceclasses.ZoneConfigKind},
+// zoneConfig is the configuration as the driver reads it.
+func (c Config) zoneConfig() deviceclasses.ZoneConfig {
+	return deviceclasses.ZoneConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: deviceclasses.APIVersion, Kind: deviceclasses.ZoneConfigKind},
+		Cores:    c.Cores, L3: c.L3, Placement: c.Placement,
 		Partition: c.Partition, Mixed: c.Mixed, MemoryPolicy: c.MemoryPolicy,
 	}
-	raw, err := json.Marshal(config)
+}
+
+// opaque is the configuration as claims and classes carry it.
+func (c Config) opaque() resourceapi.DeviceConfiguration {
+	raw, err := json.Marshal(c.zoneConfig())
 	if err != nil {
 		panic(err) // strings and a bool
 	}

@@ -63,6 +63,9 @@ type Devices struct {
 
 // Config is a deviceclasses.ZoneConfig as far as somebody says it.
 type Config struct {
+	Cores        string // "" or a value of ZoneConfig
+	L3           string // "" or a value of ZoneConfig
+	Placement    string // "" or a value of ZoneConfig
 	Partition    string // "" or a value of ZoneConfig
 	Mixed        bool
 	MemoryPolicy string // "" or a value of ZoneConfig
@@ -76,7 +79,7 @@ func (c Config) check() error {
 	if c.Mixed && c.Partition != "" && c.Partition != deviceclasses.PartitionNone {
 		return fmt.Errorf("mixed with partition %q: CPUs that the containers share with others are in no partition", c.Partition)
 	}
-	return deviceclasses.ZoneConfig{Partition: c.Partition, MemoryPolicy: c.MemoryPolicy}.Validate()
+	return c.zoneConfig().Validate()
 }
 
 // check refuses what makes no sense together.

@@ -88,4 +88,16 @@ func all(machine numa.Machine) (devices []device) {
 // name is a DNS label, which an address is not: gpu-0000-3b-00-0.
 func name(kind Kind, address string) string { return string(kind) + "-" + label(address) }
 
+// Parse takes the name of a device apart; ok is false if it is none that Devices
+// gives, on whatever machine.
+func Parse(deviceName string) (kind Kind, address string, ok bool) {
+	text, rest, _ := strings.Cut(deviceName, "-")
+	parts := strings.Split(rest, "-")
+	if kind = Kind(text); len(parts) != 4 || !slices.Contains(kinds(), kind) {
+		return "", "", false
+	}
+	address = strings.Join(parts[:3], ":") + "." + parts[3]
+	return kind, address, numa.IsPCIAddress(address)
+}
+
 func label(address string) string { return strings.NewReplacer(":", "-", ".", "-").Replace(address) }

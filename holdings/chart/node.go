@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/holdings"
@@ -33,7 +34,7 @@ func node(c holdings.Cluster, n *holdings.Node) canvas.Part {
 	}
 	if len(n.Devices) > 0 {
 		boxes = append(boxes, canvas.Box{
-			Title: "NUMA node not known", Look: canvas.OtherFrame, Content: canvas.Stack{Parts: s.devices(n.Devices)},
+			Title: TitleOfOthers(n.Devices), Look: canvas.OtherFrame, Content: canvas.Stack{Parts: s.devices(n.Devices)},
 		})
 	}
 	return canvas.Stack{Gap: 1, Parts: []canvas.Part{canvas.Stack{Parts: []canvas.Part{head, boxes}}, s.legend(c)}}
@@ -48,6 +49,15 @@ func Title(at *holdings.NUMANode) string {
 	return title
 }
 
+// TitleOfOthers is that of devices without one NUMA node: a zone of several has
+// none.
+func TitleOfOthers(devices []holdings.Device) string {
+	if slices.ContainsFunc(devices, func(d holdings.Device) bool { return d.Zone }) {
+		return "Several NUMA nodes, or not known"
+	}
+	return "NUMA node not known"
+}
+
 // namedDevices of one driver at a NUMA node are a line each; of more there is a
 // strip.
 const namedDevices = 12
@@ -56,8 +66,17 @@ const namedDevices = 12
 func (s *scene) devices(list []holdings.Device) (parts []canvas.Part) {
 	others := make(map[string][]*holdings.Device)
 	var drivers []string
+	zones := 0
+	for i := range list {
+		if list[i].Zone {
+			zones++
+		}
+	}
 	for i := range list {
 		device := &list[i]
+		if device.Zone && device.State != holdings.StateUnpublished && (zones > 1 || !strings.HasPrefix(device.Name, "numa-")) {
+			parts = append(parts, canvas.Text(device.Name, canvas.DeviceText)) // the box does not say which
+		}
 		if device.Zone || len(device.Resources) > 0 {
 			parts = append(parts, s.bars(device)...)
 			continue

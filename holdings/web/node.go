@@ -64,7 +64,7 @@ func (s *server) node(w http.ResponseWriter, r *http.Request) {
 		page.Places = append(page.Places, place{chart.Title(at), views(signs, at.Devices)})
 	}
 	if len(node.Devices) > 0 {
-		page.Places = append(page.Places, place{"NUMA node not known", views(signs, node.Devices)})
+		page.Places = append(page.Places, place{chart.TitleOfOthers(node.Devices), views(signs, node.Devices)})
 	}
 	for _, key := range signs.Claims() {
 		if claim := now.cluster.Claim(key); claim != nil {

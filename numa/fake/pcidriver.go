@@ -3,6 +3,8 @@ package fake
 import (
 	"fmt"
 	"path"
+	"strconv"
+	"strings"
 )
 
 // addDriver adds what the driver of a function tells of it.
@@ -23,7 +25,7 @@ func (t tree) addDriver(f function) {
 		case "nvme":
 			t.line(f.path+"/"+child+"/model", "%-40s", f.Model)
 			for n := range f.Namespaces {
-				t.addNamespace(f.path + "/" + child + "/" + fmt.Sprintf("%sn%d", path.Base(child), n+1))
+				t.addNamespace(f.path+"/"+child, n)
 			}
 		case "net":
 			speed := f.LinkMbps
@@ -35,11 +37,16 @@ func (t tree) addDriver(f function) {
 	}
 }
 
-// addNamespace adds a block device of 3.84 TB.
-func (t tree) addNamespace(folder string) {
+// addNamespace adds a block device of 3.84 TB, the number counts from 0.
+func (t tree) addNamespace(controller string, number int) {
+	name := fmt.Sprintf("%sn%d", path.Base(controller), number+1)
+	drive, _ := strconv.Atoi(strings.TrimPrefix(path.Base(controller), "nvme"))
+	minor := drive*namespaceMinor + number
+	folder := controller + "/" + name
 	t.line(folder+"/size", "%d", 7501476528)
-	t.line(folder+"/uevent", "DEVNAME=%s\nDEVTYPE=disk", path.Base(folder))
-	t.link("sys/class/block/"+path.Base(folder), folder)
+	t.line(folder+"/dev", "%d:%d", blockExtMajor, minor)
+	t.line(folder+"/uevent", "MAJOR=%d\nMINOR=%d\nDEVNAME=%s\nDEVTYPE=disk", blockExtMajor, minor, name)
+	t.link("sys/class/block/"+name, folder)
 }
 
 const kfdFolder = "sys/class/kfd/kfd/topology/nodes"

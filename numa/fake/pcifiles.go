@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // addPCI adds sys/devices/pci<domain>:<bus> and sys/bus/pci; Documentation/ABI/testing/sysfs-bus-pci.
@@ -24,6 +26,10 @@ func (t tree) addPCI(l layout, functions []function) {
 		}
 		if l.IOMMU {
 			group := fmt.Sprintf("sys/kernel/iommu_groups/%d", f.group)
+			if f.Driver == "vfio-pci" {
+				t.device(fmt.Sprintf("sys/class/vfio/%d", f.group), vfioMajor, f.group, fmt.Sprintf("vfio/%d", f.group))
+				t.device("sys/class/misc/vfio", miscMajor, vfioMinor, "vfio/vfio")
+			}
 			t.line(group+"/type", "DMA-FQ")
 			t.link(f.path+"/iommu_group", group)
 			t.link(group+"/devices/"+f.Address, f.path)
@@ -34,23 +40,50 @@ func (t tree) addPCI(l layout, functions []function) {
 			vfio++
 		}
 		for _, child := range children {
-			t.line(f.path+"/"+child+"/uevent", "%s=%s", nameKey(child), path.Base(child))
+			t.addChild(f.path+"/"+child, path.Base(path.Dir(child)))
 			t.link(f.path+"/"+child+"/device", f.path)
 			t.link("sys/class/"+child, f.path+"/"+child)
 		}
 	}
 }
 
-// nameKey is the variable with the name of a child of a function.
-func nameKey(child string) string {
-	switch path.Dir(child) {
+// Major numbers of devices, Documentation/admin-guide/devices.txt; those of which it says nothing are given out while
+// drivers load.
+const (
+	miscMajor      = 10
+	vfioMinor      = 196
+	drmMajor       = 226
+	nvmeMajor      = 240
+	vfioMajor      = 243
+	vfioDevMajor   = 244
+	blockExtMajor  = 259
+	namespaceMinor = 32 // for the namespaces of each drive
+)
+
+// addChild adds what the driver made of a function in a class of devices.
+func (t tree) addChild(folder, class string) {
+	name := path.Base(folder)
+	number, _ := strconv.Atoi(name[strings.LastIndexFunc(name, func(c rune) bool { return c < '0' || c > '9' })+1:])
+	switch class {
 	case "net":
-		return "INTERFACE"
+		t.line(folder+"/uevent", "INTERFACE=%s", name)
 	case "infiniband":
-		return "NAME"
+		t.line(folder+"/uevent", "NAME=%s", name)
+	case "drm":
+		t.device(folder, drmMajor, number, "dri/"+name)
+	case "nvme":
+		t.device(folder, nvmeMajor, number, name)
+	case "vfio-dev":
+		t.device(folder, vfioDevMajor, number, "vfio/devices/"+name)
 	default:
-		return "DEVNAME"
+		t.line(folder+"/uevent", "DEVNAME=%s", name)
 	}
+}
+
+// device adds a device that has a node below /dev.
+func (t tree) device(folder string, major, minor int, name string) {
+	t.line(folder+"/dev", "%d:%d", major, minor)
+	t.line(folder+"/uevent", "MAJOR=%d\nMINOR=%d\nDEVNAME=%s", major, minor, name)
 }
 
 // addFunction adds what the function's configuration space says.

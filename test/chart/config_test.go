@@ -48,7 +48,7 @@ func TestEverySettingIsInOnePlace(t *testing.T) {
 		{"exclusivity=none", "config.exclusivity=kernel", "exclusivity is in config as well: set one of them"},
 		{"exclusivity=auto", "config.exclusivity=kernel", ""},
 		{"reservedCPUs=0", "config.exclusivity=kernel", ""},
-		{"reservedCPUs=", "config.zoneBy=l3", "zoneBy"},
+		{"reservedCPUs=", "config.zoneBy=die", "zoneBy"},
 		{"reservedCPUs=", "config.profiles[2].reservedCPUs=1", "nodeSelector"},
 	} {
 		_, stderr, err := render(t, row.value, row.setting, "config.profiles[0].nodeSelector.a=b", "config.profiles[1].nodeSelector.c=d")

@@ -88,6 +88,24 @@ func TestOnlyTheDaemonTalksAndOnlyOthersMayPartition(t *testing.T) {
 	}
 }
 
+// What others have for PCI functions is read where there are some to be prepared.
+func TestStaticCDISpecsAreMountedForDevices(t *testing.T) {
+	const mount = "/etc/cdi at /etc/cdi read-only"
+	for _, tc := range []struct {
+		set  string
+		want bool
+	}{
+		{"config.exclusivity=kernel", false},
+		{"config.devices.presets={nvme}", true},
+		{"config.profiles[0].nodeSelector.kind=gpus,config.profiles[0].devices.presets={gpu}", true},
+	} {
+		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec
+		if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want {
+			t.Errorf("%s: %s is mounted: %t", tc.set, mount, got)
+		}
+	}
+}
+
 // TestHostPathsAreTheOnesTheDesignNames also holds the chart to one path on
 // host and in container for what the runtime reads: CDI specs name the hook.
 func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {

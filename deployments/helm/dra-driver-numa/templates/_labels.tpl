@@ -44,6 +44,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   readOnly: true
 {{- end }}
 {{- end }}
+{{/* Not empty if a NodeConfig or one of its profiles selects PCI functions. */}}
+{{- define "dra-driver-numa.devices" -}}
+{{- range prepend ((.Values.config).profiles | default list) (.Values.config | default dict) }}
+{{- if .devices }}yes{{ end }}
+{{- end }}
+{{- end }}
 {{- define "dra-driver-numa.state" -}}
 {{ .Values.kubelet.root }}/plugins/dra.numa
 {{- end }}

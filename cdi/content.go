@@ -1,0 +1,50 @@
+package cdi
+
+import (
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// content is what shares have together, as the environment says it.
+type content struct {
+	zones                            bool // some are of a zone
+	cpus, idleCPUs, mems, sharedCPUs cpuset.Set
+	mixed                            bool
+	pci, interfaces                  []string
+}
+
+func (c *content) add(share *Share) {
+	if share.PCI != "" {
+		c.pci = append(c.pci, share.PCI)
+		c.interfaces = append(c.interfaces, share.Interfaces...)
+		return
+	}
+	c.zones = true
+	c.cpus = c.cpus.Union(share.CPUs)
+	c.idleCPUs = c.idleCPUs.Union(share.IdleCPUs)
+	c.mems = c.mems.Union(share.Mems)
+	c.sharedCPUs = c.sharedCPUs.Union(share.SharedCPUs)
+	c.mixed = c.mixed || share.Mixed
+}
+
+func (c *content) environment(suffix string) (env []string) {
+	add := func(name, value string) { env = append(env, name+suffix+"="+value) }
+	if c.zones {
+		add("DRA_NUMA_CPUS", c.cpus.Difference(c.idleCPUs).String())
+		add("DRA_NUMA_MEMS", c.mems.String())
+	}
+	if !c.idleCPUs.IsEmpty() {
+		add("DRA_NUMA_IDLE_CPUS", c.idleCPUs.String())
+	}
+	if c.mixed {
+		add("DRA_NUMA_SHARED_CPUS", c.sharedCPUs.String())
+	}
+	if len(c.pci) > 0 {
+		add("DRA_NUMA_PCI", strings.Join(c.pci, ","))
+	}
+	if len(c.interfaces) > 0 {
+		add("DRA_NUMA_INTERFACES", strings.Join(c.interfaces, ","))
+	}
+	return env
+}

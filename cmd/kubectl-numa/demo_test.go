@@ -1,0 +1,140 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+// demoFolder has a node with the PCI functions of a machine, all classes, and
+// copies of the demo's pod, each of its own name.
+func demoFolder(t *testing.T, machine, demo string, pods ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nstatus: {allocatable: {cpu: 1000, memory: 1000Gi, pods: 110}}\n")
+	config := file(t, selecting+"  presets: ["+strings.Join(deviceclasses.Presets(), ", ")+"]\n")
+	write("slices.yaml", mustCall(t, "slices", "--root", machine, "--node-name", "worker-1", "--config", config))
+	classes, err := filepath.Glob("../../deviceclasses/*.yaml")
+	if err != nil || len(classes) == 0 {
+		t.Fatal(classes, err)
+	}
+	for _, class := range classes {
+		text, err := os.ReadFile(class)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(filepath.Base(class), string(text))
+	}
+	text, err := os.ReadFile("../../demo/devices/" + demo + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, pod, _ := strings.Cut(string(text), "\n---\n")
+	write("template.yaml", template)
+	for _, name := range pods {
+		write("pod-"+name+".yaml", strings.Replace(pod, "name: "+demo+"\n", "name: "+name+"\n", 1))
+	}
+	return dir
+}
+
+// twoRoots has a drive under each of two roots, and a card under the second.
+func twoRoots(t *testing.T) string {
+	t.Helper()
+	presets := fake.Presets()
+	machine := presets[0].Machine // the rig's
+	port := func(address string, zone int) *fake.Function {
+		return &fake.Function{Address: address, Zone: zone, Class: 0x060400, Vendor: 0x8086, Device: 0x347a, Driver: "pcieport", SpeedGTps: 16, Width: 16}
+	}
+	add := func(function fake.Function, above *fake.Function) {
+		function.Port = above
+		machine.PCI = append(machine.PCI, function)
+	}
+	add(fake.NVMe("0001:11:00.0", 0, 0), port("0001:10:01.0", 0))
+	add(fake.NVMe("0001:21:00.0", 2, 1), port("0001:20:01.0", 2))
+	add(fake.ConnectX("0001:22:00.0", 2, "ens22", 0, 0), port("0001:20:02.0", 2))
+	dir := t.TempDir()
+	if err := machine.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// crowd is pods that leave each of the zones fewer than 8 of its 32 CPUs.
+func crowd(zones ...int) (manifests string) {
+	for _, zone := range zones {
+		manifests += strings.ReplaceAll(`---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: a-crowd-ZONE}
+spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 26}}, selectors: [
+  {cel: {expression: 'device.attributes["resource.kubernetes.io"].numaNode == ZONE'}}]}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a-crowd-ZONE}
+spec: {resourceClaims: [{name: cpus, resourceClaimName: a-crowd-ZONE}], containers: [{name: main, resources: {claims: [{name: cpus}]}}]}
+`, "ZONE", strconv.Itoa(zone))
+	}
+	return manifests
+}
+
+// Every template of demo/devices gives what its first line says: GPUs of the
+// machine are on NUMA nodes 2, 0 and 7, sockets have four of them.
+func TestDemosWithDevicesAreAligned(t *testing.T) {
+	covered := map[string]bool{}
+	for _, row := range []struct {
+		name, demo, machine, crowd string
+		pods, want                 []string
+	}{
+		{"GPU", "gpu-near", folder(t, "epyc-2s-nps4"), "", []string{"p", "q", "r"}, []string{
+			"p zone numa-0", "p gpu gpu-0000-25-00-0", "q zone numa-2", "q gpu gpu-0000-01-00-0", "r zone numa-7", "r gpu gpu-0000-81-00-0",
+		}},
+		{"drive and card", "drive-card", twoRoots(t), "", []string{"p"}, []string{
+			"p zone numa-2", "p drive nvme-0001-21-00-0", "p card nic-0001-22-00-0",
+		}},
+		{"room at the GPU", "gpu-nearest", folder(t, "epyc-2s-nps4"), "", []string{"p"}, []string{"p zone/same-node numa-0", "p gpu gpu-0000-25-00-0"}},
+		{"room on its socket, once", "gpu-nearest", folder(t, "epyc-2s-nps4"), crowd(0, 1, 2, 3, 4, 6, 7), []string{"p", "q"}, []string{
+			"p zone/same-socket numa-5", "p gpu gpu-0000-81-00-0", "q zone/anywhere numa-5", "q gpu gpu-0000-01-00-0",
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			covered[row.demo+".yaml"] = true
+			dir := demoFolder(t, row.machine, row.demo, row.pods...)
+			if err := os.WriteFile(filepath.Join(dir, "crowd.yaml"), []byte(row.crowd), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			stdout := mustCall(t, "simulate", "-f", dir)
+			var got []string
+			for line := range strings.Lines(stdout) {
+				pod, isPod := strings.CutPrefix(line, "default/")
+				if columns := strings.Fields(pod); isPod && !strings.HasPrefix(pod, "a-crowd-") {
+					got = append(got, columns[0]+" "+columns[3]+" "+filepath.Base(columns[4]))
+				}
+			}
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%s", diff, stdout)
+			}
+		})
+	}
+	files, err := os.ReadDir("../../demo/devices")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !covered[file.Name()] {
+			t.Errorf("demo/devices/%s is not tried", file.Name())
+		}
+	}
+}

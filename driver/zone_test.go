@@ -1,0 +1,253 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+// summary is a device in one line.
+func summary(device resourceapi.Device) string {
+	line := device.Name + ":"
+	for _, name := range []resourceapi.QualifiedName{numaNodeAttributes[0], attributeSocket, attributeL3} {
+		if value := device.Attributes[name].IntValue; value != nil {
+			line += fmt.Sprintf(" %s=%d", name[strings.Index(string(name), "/")+1:], *value)
+		}
+	}
+	for _, name := range []resourceapi.QualifiedName{capacityCPU, capacityMemory, "hugepages2Mi"} {
+		if capacity, has := device.Capacity[name]; has {
+			line += fmt.Sprintf(" %s=%s", name, capacity.Value.String())
+		}
+	}
+	return line
+}
+
+func summaries(devices []resourceapi.Device) (lines []string) {
+	for _, device := range devices {
+		lines = append(lines, summary(device))
+	}
+	return lines
+}
+
+// zonedBy is the configuration of a node whose zones are these.
+func zonedBy(by string) Config {
+	config := testConfig()
+	config.ZoneBy = by
+	return config
+}
+
+func TestZonesAreWhatTheOperatorSays(t *testing.T) {
+	const memoryOnly = "numa-2: numaNode=2 memory=1Gi"
+	machine := testMachine()
+	for by, want := range map[string][]string{
+		"": {
+			"numa-0: numaNode=0 socket=0 cpu=2 memory=1003Mi hugepages2Mi=16Mi",
+			"numa-1: numaNode=1 socket=1 cpu=4 memory=1003Mi hugepages2Mi=16Mi", memoryOnly,
+		},
+		deviceclasses.ZoneBySocket: {
+			"socket-0: numaNode=0 socket=0 cpu=2 memory=1003Mi hugepages2Mi=16Mi",
+			"socket-1: numaNode=1 socket=1 cpu=4 memory=1003Mi hugepages2Mi=16Mi", memoryOnly,
+		},
+		deviceclasses.ZoneByMachine: {"machine: cpu=6 memory=2006Mi hugepages2Mi=32Mi", memoryOnly},
+		deviceclasses.ZoneByL3: {
+			"l3-0: numaNode=0 socket=0 l3=0 cpu=2", "numa-0: numaNode=0 socket=0 memory=1003Mi hugepages2Mi=16Mi",
+			"l3-1: numaNode=1 socket=1 l3=1 cpu=4", "numa-1: numaNode=1 socket=1 memory=1003Mi hugepages2Mi=16Mi", memoryOnly,
+		},
+	} {
+		if got := summaries(Devices(machine, zonedBy(by), nil)); !slices.Equal(got, want) {
+			t.Errorf("zoneBy %q:\n%s\nwant\n%s", by, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	if diff := cmp.Diff(Devices(machine, testConfig(), nil), Devices(machine, zonedBy(deviceclasses.ZoneByNUMA), nil)); diff != "" {
+		t.Errorf("zoneBy numa is not the default:\n%s", diff)
+	}
+}
+
+// Zones of several NUMA nodes say only what holds for all of them.
+func TestZoneOfDifferentNUMANodes(t *testing.T) {
+	machine := testMachine()
+	machine.Zones[1].CoreType = "efficient"
+	machine.Zones[1].MemoryTier = new(6)
+	device := Devices(machine, zonedBy(deviceclasses.ZoneByMachine), ZoneFaults{1: "gone"})[0]
+	if coreType := *device.Attributes[attributeCoreType].StringValue; coreType != "mixed" {
+		t.Errorf("cores are %s, want mixed", coreType)
+	}
+	if tier := *device.Attributes[attributeMemoryTier].IntValue; tier != 6 {
+		t.Errorf("memory tier %d, want the slower, 6", tier)
+	}
+	if len(device.Taints) != 1 {
+		t.Errorf("taints %v of a zone with a fault in one NUMA node, want one", device.Taints)
+	}
+}
+
+// On every generated machine all zoneBys publish the same CPUs, memory and
+// hugepages, and no CPU twice.
+func TestEveryZoneByPublishesTheSameMachine(t *testing.T) {
+	for _, preset := range fake.Presets() {
+		machine := fakeMachine(t, preset.Name)
+		var want map[resourceapi.QualifiedName]int64
+		for _, by := range deviceclasses.ZoneBys() {
+			got := make(map[resourceapi.QualifiedName]int64)
+			for _, device := range Devices(machine, Config{ZoneBy: by}, nil) {
+				for name, capacity := range device.Capacity {
+					got[name] += capacity.Value.Value()
+				}
+			}
+			if want == nil {
+				want = got
+			}
+			for name := range want {
+				const slack = 64 * memoryStepBytes // sums of zones are rounded less
+				if diff := got[name] - want[name]; diff < 0 || diff > slack || name == capacityCPU && diff != 0 {
+					t.Errorf("%s by %s: %s %d, by NUMA node it is %d", preset.Name, by, name, got[name], want[name])
+				}
+			}
+			zones := zonesOf(&machine, by)
+			for i := range zones {
+				for j := range i {
+					if zones[i].cpus.Overlaps(zones[j].cpus) || zones[i].device == zones[j].device {
+						t.Errorf("%s by %s: %v and %v", preset.Name, by, zones[i], zones[j])
+					}
+				}
+			}
+		}
+	}
+}
+
+// epycBy is a node of 2 sockets with 4 NUMA nodes each, of 2 caches with 8 cores.
+func epycBy(t *testing.T, by string) *Driver {
+	t.Helper()
+	disk := newDisk(t)
+	disk.machine = fakeMachine(t, "epyc-2s-nps4")
+	driver, err := disk.tryOpen(zonedBy(by))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return driver
+}
+
+func TestClaimsOfCoarseAndFineZones(t *testing.T) {
+	for _, row := range []struct {
+		by, device, fields string
+		cpus               int64
+		want, mems         string
+	}{
+		{"socket", "socket-1", ``, 4, "64-65,192-193", "4-7"},
+		{"socket", "socket-1", ``, 32, "64-79,192-207", "4-7"}, // a whole NUMA node
+		{"socket", "socket-1", ``, 48, "64-87,192-215", "4-7"},
+		{"socket", "socket-1", ``, 128, "64-127,192-255", "4-7"},
+		{"socket", "socket-1", `"placement": "distribute"`, 8, "64,80,96,112,192,208,224,240", "4-7"},
+		{"socket", "socket-1", `"placement": "distribute", "l3": "require"`, 8, "64-67,192-195", "4-7"},
+		{"socket", "socket-1", `"placement": "spread"`, 8, "64,80,96,112,192,208,224,240", "4-7"},
+		{"machine", "machine", ``, 128, "16-79,144-207", "0-7"},
+		{"l3", "l3-9", ``, 4, "72-73,200-201", "4"},
+		{"l3", "l3-9", `"l3": "require"`, 16, "72-79,200-207", "4"},
+		{"l3", "numa-4", ``, 0, "", "4"},
+	} {
+		driver := epycBy(t, row.by)
+		wanted := claim("a", result("r", row.device, row.cpus))
+		if row.fields != "" {
+			configured(wanted, fromClaim(row.fields))
+		}
+		mustPrepare(t, driver, wanted)
+		share := grantOf(driver, "uid-a").Shares[0]
+		if share.CPUs.String() != row.want || share.Mems().String() != row.mems {
+			t.Errorf("%s %s, %d CPUs: %s of NUMA nodes %s because %s, want %s of %s", row.device, row.fields, row.cpus, share.CPUs, share.Mems(), share.Why, row.want, row.mems)
+		}
+		_, single := share.Attributes()["resource.kubernetes.io/numaNode"]
+		if wants := !strings.Contains(row.mems, "-"); single != wants {
+			t.Errorf("%s: the container is told one NUMA node: %t, want %t", row.device, single, wants)
+		}
+	}
+}
+
+// The scheduler sees that a zone has enough, not where.
+func TestDistributedCPUsGoWhereThereAreSome(t *testing.T) {
+	driver := epycBy(t, deviceclasses.ZoneBySocket)
+	mustPrepare(t, driver, claim("big", result("r", "socket-1", 120)))
+	wanted := configured(claim("a", result("r", "socket-1", 8)), fromClaim(`"placement": "distribute"`))
+	mustPrepare(t, driver, wanted)
+	if got := grantOf(driver, "uid-a").cpus(); got.Size() != 8 {
+		t.Errorf("cpus %s, want all 8 that are left", got)
+	}
+}
+
+// An operator may change zoneBy at any time: claims keep what they hold, new ones
+// cannot be placed on it, and when the old ones are gone all is published.
+func TestZoneByIsChangedUnderClaims(t *testing.T) {
+	for _, change := range []struct {
+		from, device, to string
+		beside, after    []string
+	}{
+		{
+			"", "numa-1", deviceclasses.ZoneByMachine,
+			[]string{"machine: cpu=4 memory=1994Mi hugepages2Mi=32Mi", "numa-2: numaNode=2 memory=1Gi"},
+			[]string{"machine: cpu=6 memory=2006Mi hugepages2Mi=32Mi", "numa-2: numaNode=2 memory=1Gi"},
+		},
+		{
+			deviceclasses.ZoneByMachine, "machine", "", // where its memory is, nobody knows
+			[]string{"numa-0: numaNode=0 socket=0 memory=991Mi hugepages2Mi=16Mi", "numa-1: numaNode=1 socket=1 cpu=4 memory=991Mi hugepages2Mi=16Mi", "numa-2: numaNode=2 memory=1Gi"},
+			nil,
+		},
+		{
+			"", "numa-1", deviceclasses.ZoneByL3,
+			[]string{
+				"l3-0: numaNode=0 socket=0 l3=0 cpu=2", "numa-0: numaNode=0 socket=0 memory=1003Mi hugepages2Mi=16Mi",
+				"l3-1: numaNode=1 socket=1 l3=1 cpu=2", "numa-1: numaNode=1 socket=1 memory=1003Mi hugepages2Mi=16Mi", "numa-2: numaNode=2 memory=1Gi",
+			},
+			nil,
+		},
+	} {
+		disk := newDisk(t)
+		before, err := disk.tryOpen(zonedBy(change.from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := result("r", change.device, 2)
+		held.ConsumedCapacity[capacityMemory] = resource.MustParse("12Mi")
+		old := claim("old", held)
+		mustPrepare(t, before, old)
+		if strays := Strays(before.Machine(), zonedBy(change.from), before.Grants()); len(strays) > 0 {
+			t.Errorf("by %q: strays %v without a change", change.from, strays)
+		}
+
+		driver, err := disk.tryOpen(zonedBy(change.to))
+		if err != nil {
+			t.Fatal(err)
+		}
+		published := func() []string {
+			machine := driver.Machine()
+			strays := Strays(machine, driver.config, driver.Grants())
+			return summaries(DevicesBeside(strays, machine, driver.config, nil))
+		}
+		if got := published(); !slices.Equal(got, change.beside) {
+			t.Errorf("from %q to %q:\n%s\nwant\n%s", change.from, change.to, strings.Join(got, "\n"), strings.Join(change.beside, "\n"))
+		}
+		mustPrepare(t, driver, old) // the kubelet has restarted
+		if got, want := grantOf(driver, "uid-old"), grantOf(before, "uid-old"); !got.equal(want) {
+			t.Errorf("the old claim has %+v, had %+v", got, want)
+		}
+		mustPrepare(t, driver, claim("late", result("r", change.device, 2))) // allocated before the change, prepared after it
+		assertConsistent(t, disk, driver)
+		for _, uid := range []types.UID{"uid-old", "uid-late"} {
+			if err := driver.Unprepare(uid); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if change.after == nil {
+			change.after = summaries(Devices(driver.Machine(), driver.config, nil))
+		}
+		if got := published(); !slices.Equal(got, change.after) {
+			t.Errorf("from %q to %q, without claims:\n%s\nwant\n%s", change.from, change.to, strings.Join(got, "\n"), strings.Join(change.after, "\n"))
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// withDevices marks specs for a node that publishes NVMe drives: make e2e-devices
+// runs them.
+var withDevices = Label("devices")
+
+// stayPending is how long a pod that nothing is left for is watched.
+const stayPending = 15 * time.Second
+
+var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices, func() {
+	It("have exactly its device node, which no other claim gets", func(ctx context.Context) {
+		drives := publishedDrives(ctx)
+		if len(drives) == 0 {
+			lacks("node %s publishes no NVMe drives", node.name)
+		}
+		namespace := createNamespace(ctx, "drives")
+		var pods []*corev1.Pod
+		for i := range len(drives) + 1 { // one too many
+			pods = append(pods, createWithDrive(ctx, namespace, fmt.Sprintf("drive-%d", i)))
+		}
+		var running []*corev1.Pod
+		Eventually(ctx, func(g Gomega) {
+			running = nil
+			for _, pod := range pods {
+				current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+				g.Expect(err).NotTo(HaveOccurred())
+				if statuses := current.Status.ContainerStatuses; len(statuses) > 0 && statuses[0].State.Running != nil {
+					running = append(running, current)
+				}
+			}
+			g.Expect(running).To(HaveLen(len(drives)), "pods that run, of as many drives")
+		}).Should(Succeed())
+
+		s, holders := snapshot(ctx), map[string]string{}
+		for _, pod := range running {
+			zone, drive := driveResults(ctx, pod)
+			Expect(holders[drive.address]).To(BeEmpty(), "pods %s and %s have drive %s", holders[drive.address], pod.Name, drive.address)
+			holders[drive.address] = pod.Name
+			Expect(zone.id).To(Equal(drives[drive.name].zone), "NUMA node of the CPUs of pod %s, drive %s", pod.Name, drive.address)
+			expectHeld(s, pod, zone.id, zone.threadsPerCore)
+			expectDrive(ctx, inKernel(s, pod).PID, pod, drive.address)
+		}
+		Consistently(ctx, func(g Gomega) {
+			for _, pod := range pods {
+				current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+				g.Expect(err).NotTo(HaveOccurred())
+				isHolder := false
+				for _, holder := range holders {
+					isHolder = isHolder || holder == pod.Name
+				}
+				if !isHolder {
+					g.Expect(current.Spec.NodeName).To(BeEmpty(), "node of pod %s, for which no drive is left", pod.Name)
+				}
+			}
+		}).WithTimeout(stayPending).Should(Succeed())
+
+		By("giving one back")
+		deletePod(ctx, running[0])
+		claims := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace)
+		Expect(claims.Delete(ctx, running[0].Name, metav1.DeleteOptions{})).To(Succeed())
+		for _, pod := range pods {
+			if pod.Name == running[0].Name {
+				continue
+			}
+			pod = waitRunning(ctx, pod)
+			_, drive := driveResults(ctx, pod)
+			expectDrive(ctx, inKernel(snapshot(ctx), pod).PID, pod, drive.address)
+		}
+	})
+})
+
+// publishedDrive is a PCI function of kind nvme that the node publishes.
+type publishedDrive struct {
+	name, address string
+	zone          int
+}
+
+// publishedDrives are those of the node by the names of their devices.
+func publishedDrives(ctx context.Context) map[string]publishedDrive {
+	GinkgoHelper()
+	slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+	Expect(err).NotTo(HaveOccurred())
+	drives := map[string]publishedDrive{}
+	for _, slice := range slices.Items {
+		for _, device := range slice.Spec.Devices {
+			kind, address, zone := device.Attributes[driverName+"/kind"].StringValue, device.Attributes["resource.kubernetes.io/pciBusID"].StringValue, device.Attributes["resource.kubernetes.io/numaNode"].IntValue
+			if kind != nil && *kind == "nvme" && address != nil && zone != nil {
+				drives[device.Name] = publishedDrive{device.Name, *address, int(*zone)}
+			}
+		}
+	}
+	return drives
+}
+
+// createWithDrive creates a pod with a claim of a drive and one core beside it.
+func createWithDrive(ctx context.Context, namespace, name string) *corev1.Pod {
+	GinkgoHelper()
+	want := request{cpus: int64(node.zones[0].threadsPerCore), zone: anyZone}
+	claim := newClaim(name, want)
+	devices := &claim.Spec.Devices
+	devices.Requests = append(devices.Requests, resourceapi.DeviceRequest{
+		Name: "drive", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "nvme.dra.numa"},
+	})
+	numaNode := resourceapi.FullyQualifiedName("resource.kubernetes.io/numaNode")
+	devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &numaNode}}
+	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return createPod(ctx, namespace, claimPod(name, want))
+}
+
+// driveResults are what the claim of a pod was allocated.
+func driveResults(ctx context.Context, pod *corev1.Pod) (zone publishedZone, drive publishedDrive) {
+	GinkgoHelper()
+	drives := publishedDrives(ctx)
+	for _, result := range claimOf(ctx, pod).Status.Allocation.Devices.Results {
+		if result.Request == "drive" {
+			drive = drives[result.Device]
+		} else {
+			zone = zoneOf(result.Device)
+		}
+	}
+	Expect(drive.address).NotTo(BeEmpty(), "drive of pod %s", pod.Name)
+	return zone, drive
+}
+
+// expectDrive checks what a container and the status of its claim have of a drive.
+func expectDrive(ctx context.Context, pid int, pod *corev1.Pod, address string) {
+	GinkgoHelper()
+	controller, err := observer.Run(ctx, `ls "/proc/1/root/sys/bus/pci/devices/$1/nvme"`, address)
+	Expect(err).NotTo(HaveOccurred())
+	controller = strings.TrimSpace(controller)
+	nodes, err := observer.Run(ctx, `cd "/proc/$1/root/dev" && ls -d nvme*`, strconv.Itoa(pid))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(strings.Fields(nodes)).To(Equal([]string{controller}), "nodes of drives in pod %s", pod.Name)
+	numbers, err := observer.Run(ctx, `stat -c %t:%T "/proc/$1/root/dev/$2" && stat -c %t:%T "/proc/1/root/dev/$2"`, strconv.Itoa(pid), controller)
+	Expect(err).NotTo(HaveOccurred())
+	both := strings.Fields(numbers)
+	Expect(both).To(HaveLen(2))
+	Expect(both[0]).To(Equal(both[1]), "number of /dev/%s in pod %s and on the node", controller, pod.Name)
+
+	environment, err := observer.Environment(ctx, pid)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI", address))
+	Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI_DRIVE", address))
+	Eventually(ctx, func(g Gomega) {
+		var data struct {
+			PCI   string
+			Nodes []string
+		}
+		for _, device := range claimOf(ctx, pod).Status.Devices {
+			if strings.HasPrefix(device.Device, "nvme-") {
+				g.Expect(json.Unmarshal(device.Data.Raw, &data)).To(Succeed())
+			}
+		}
+		g.Expect(data.PCI).To(Equal(address), "status of claim %s", pod.Name)
+		g.Expect(data.Nodes).To(Equal([]string{"/dev/" + controller}), "status of claim %s", pod.Name)
+	}).Should(Succeed())
+}
