@@ -36,20 +36,28 @@ func (c *Cluster) counted(d *demand, o offer) (offer, error) {
 	if text := o.lacks(o.takes, c.delegated()); text != "" {
 		return offer{}, reason("with the devices of its claims, %s", text)
 	}
+	if list := pod.Status.NodeAllocatableResourceClaimStatuses; list[len(list)-1].ResourceClaimName == "" {
+		return offer{}, &AbortError{keyOf(d.pod).String(), o.Name, errExtendedCounts}
+	}
 	return o, nil
 }
 
-// withClaims is the pod with a status that says what its claims are of the node.
+// errExtendedCounts: the scheduler cannot write it to the pod's status, which has
+// no name for that claim (Kubernetes 1.37).
+var errExtendedCounts = errors.New("a device behind an extended resource counts as the node's own resources, which the API server refuses")
+
+// withClaims is the pod with a status that says what its claims are of the node;
+// that for its extended resources is last, and without a name.
 func (c *Cluster) withClaims(d *demand, o offer) (*corev1.Pod, error) {
 	pod := *d.pod
 	pod.Status.NodeAllocatableResourceClaimStatuses = nil
-	add := func(entry string, claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) error {
-		status, err := o.allocatableOf(claim, allocation)
+	add := func(entry, name string, allocation *resourceapi.AllocationResult) error {
+		status, err := o.allocatableOf(allocation)
 		if err != nil {
 			return &AbortError{keyOf(d.pod).String(), o.Name, err}
 		}
 		if len(status.Mapping)+len(status.Overhead) > 0 {
-			status.Containers = usersOf(d.pod, entry)
+			status.ResourceClaimName, status.Containers = name, usersOf(d.pod, entry)
 			pod.Status.NodeAllocatableResourceClaimStatuses = append(pod.Status.NodeAllocatableResourceClaimStatuses, status)
 		}
 		return nil
@@ -63,12 +71,12 @@ func (c *Cluster) withClaims(d *demand, o offer) (*corev1.Pod, error) {
 		} else if o.maps(allocation) && len(used.claim.Status.ReservedFor) > 0 && !resourceclaim.IsReservedForPod(d.pod, used.claim, false) {
 			return nil, reason("ResourceClaim %s has a device that counts as the node's own resources, and cannot be shared across pods", used.claim.Name)
 		}
-		if err := add(used.entry, used.claim, allocation); err != nil {
+		if err := add(used.entry, used.claim.Name, allocation); err != nil {
 			return nil, err
 		}
 	}
 	if next < len(o.allocations) {
-		return &pod, add("", o.claims[next], &o.allocations[next])
+		return &pod, add("", "", &o.allocations[next])
 	}
 	return &pod, nil
 }
@@ -108,9 +116,8 @@ func (n *node) maps(allocation *resourceapi.AllocationResult) bool {
 	return false
 }
 
-// allocatableOf is what an allocated claim is of the node's resources.
-func (n *node) allocatableOf(claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) (corev1.NodeAllocatableResourceClaimStatus, error) {
-	status := corev1.NodeAllocatableResourceClaimStatus{ResourceClaimName: claim.Name}
+// allocatableOf is what allocated devices are of the node's resources.
+func (n *node) allocatableOf(allocation *resourceapi.AllocationResult) (status corev1.NodeAllocatableResourceClaimStatus, err error) {
 	for i := range allocation.Devices.Results {
 		result := &allocation.Devices.Results[i]
 		d := n.device(result)
@@ -121,7 +128,7 @@ func (n *node) allocatableOf(claim *resourceapi.ResourceClaim, allocation *resou
 			if counts.Mapping != nil {
 				quantity, err := mapped(counts.Mapping, result)
 				if err != nil {
-					return status, fmt.Errorf("claim %s, device %s, %s: %w", keyOf(claim), result.Device, name, err)
+					return status, fmt.Errorf("%s of device %s: %w", name, result.Device, err)
 				}
 				status.Mapping = append(status.Mapping, corev1.NodeAllocatableMappedResources{Name: name, Quantity: &quantity})
 			}

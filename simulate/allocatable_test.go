@@ -77,6 +77,21 @@ func TestDevicesCountAsTheNodesResources(t *testing.T) {
 	}
 }
 
+// TestTheSchedulerGivesUpOnExtendedResourcesThatCount: it cannot write them to the
+// status of the pod.
+func TestTheSchedulerGivesUpOnExtendedResourcesThatCount(t *testing.T) {
+	class := strings.Replace(kindClasses, "spec: {selectors", "spec: {extendedResourceName: example.com/card, selectors", 1)
+	pod := podWith("p", "containers: [{name: main, resources: {limits: {example.com/card: 1}}}]")
+	s := read(t, class, allocatableNode(), pod)
+	placed, err := cluster(t, s, "DRANodeAllocatableResources=true").Place(t.Context(), s.Waiting()[0], Options{})
+	if err != nil || placed.Aborted == nil || !strings.Contains(placed.Aborted.Error(), "which the API server refuses") {
+		t.Errorf("placement %+v, %v, want that the scheduler gives up", placed, err)
+	}
+	if off := run(t, class, allocatableNode(), pod); len(off.Unschedulable) > 0 {
+		t.Errorf("without the gate: %s", where(off))
+	}
+}
+
 // TestAMappedClaimIsNotShared: the scheduler refuses the second pod of a claim
 // whose devices count as the node's resources.
 func TestAMappedClaimIsNotShared(t *testing.T) {

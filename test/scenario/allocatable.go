@@ -12,10 +12,20 @@ import (
 // NewAllocatable is New with devices that count as the node's CPUs and memory,
 // which the feature gate DRANodeAllocatableResources is for: zones by what is
 // consumed of them, some others by the piece or with what their pods need besides.
+// Devices of kind gpu do not, for containers ask for them as extended resources,
+// on which the scheduler then gives up, or not, by the node that it happened to take.
+// Devices for all nodes do not: the API server takes such only if every node of the
+// cluster knows the feature.
 func NewAllocatable(name string, seed uint64) Scenario {
 	s := New(name, seed)
 	m := maker{rand.New(rand.NewPCG(seed, 1)), &s}
+	for _, node := range s.Nodes {
+		node.Status.DeclaredFeatures = []string{"DRANodeAllocatableResources"} // as a kubelet does
+	}
 	for _, slice := range s.Slices {
+		if slice.Spec.NodeName == nil {
+			continue
+		}
 		for i := range slice.Spec.Devices {
 			m.count(&slice.Spec.Devices[i])
 		}
@@ -30,7 +40,8 @@ func (m maker) count(device *resourceapi.Device) {
 		}
 		device.NodeAllocatableResources[name] = counts
 	}
-	switch {
+	switch kind := device.Attributes["kind"].StringValue; {
+	case kind != nil && *kind == "gpu":
 	case strings.HasPrefix(device.Name, "zone-"):
 		for _, name := range []resourceapi.QualifiedName{"cpu", "memory"} {
 			add(corev1.ResourceName(name), resourceapi.NodeAllocatableResource{Mapping: &resourceapi.NodeAllocatableMapping{

@@ -61,14 +61,14 @@ func creations[T any](client creator[T], objects []T) (calls []func(context.Cont
 	return calls
 }
 
-// create makes everything but the pods, and waits until the scheduler is likely
-// to know it.
+// create makes everything but the pods, the nodes first, and waits until those who
+// have to know of it are likely to.
 func create(t *testing.T, client kubernetes.Interface, trials []*trial) {
 	t.Helper()
-	var calls []func(context.Context) error
+	var nodes, calls []func(context.Context) error
 	resources := client.ResourceV1()
 	for _, tr := range trials {
-		calls = append(calls, creations(client.CoreV1().Nodes(), tr.Nodes)...)
+		nodes = append(nodes, creations(client.CoreV1().Nodes(), tr.Nodes)...)
 		calls = append(calls, creations(resources.DeviceClasses(), tr.Classes)...)
 		calls = append(calls, creations(resources.ResourceSlices(), tr.Slices)...)
 		calls = append(calls, creations(resources.ResourceClaimTemplates(namespace), tr.Templates)...)
@@ -76,9 +76,11 @@ func create(t *testing.T, client kubernetes.Interface, trials []*trial) {
 		calls = append(calls, creations(resources.DeviceTaintRules(), tr.TaintRules)...)
 	}
 	start := time.Now()
-	parallel(t, calls)
-	t.Logf("%d objects in %s", len(calls), time.Since(start).Round(time.Second))
-	time.Sleep(3 * time.Second)
+	for _, calls := range [][]func(context.Context) error{nodes, calls} {
+		parallel(t, calls)
+		time.Sleep(3 * time.Second)
+	}
+	t.Logf("%d objects in %s", len(nodes)+len(calls), time.Since(start).Round(time.Second))
 }
 
 // createPods makes one pod of every scenario that has so many, and returns their
