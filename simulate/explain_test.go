@@ -76,7 +76,7 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 		"capacity": {
 			[]string{two},
 			zoneRequest("zone", "cpu: 10"), funnel.StageCapacity, "request zone: 10 cpu asked: numa-0 has 8, numa-1 has 6",
-			"together the devices have 14 cpu, but a request gets it from one device: split it into several requests",
+			"a request gets its cpu from one device, and only several together have so much: split it into several requests",
 		},
 		"capacity that nothing has": {
 			[]string{two}, zoneRequest("zone", "cpu: 100"), funnel.StageCapacity, "request zone: 100 cpu asked", "",

@@ -128,7 +128,7 @@ func TestSchedulerThatGivesUpIsExitCode2(t *testing.T) {
 func TestExplainNamesWhatBlocks(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4", "cpu: 6", "dra.numa/cpu: 2")
 	const want = `default/b: the only node cannot have it
-hint: together the devices have 10 cpu, but a request gets it from one device: split it into several requests
+hint: a request gets its cpu from one device, and only several together have so much: split it into several requests
 
 worker-1: request zone: 6 cpu asked: numa-0 has 2, numa-1 has 0 of 4 left, numa-2 has 4, numa-3 has 4
  wants of driver class selector taint in use capacity match  request

@@ -102,7 +102,7 @@ func (v *View) capacityHint(s shortage, out []*inventory.Device) string {
 		sum.Add(v.freeOf(s.name, d))
 	}
 	if len(out) > 1 && s.charged.Cmp(sum) <= 0 {
-		return fmt.Sprintf("together the devices have %s %s, but a request gets it from one device: split it into several requests", sum.String(), s.name)
+		return fmt.Sprintf("a request gets its %s from one device, and only several together have so much: split it into several requests", s.name)
 	}
 	return ""
 }
