@@ -98,7 +98,7 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 		"maximum of a request": {
 			[]string{strings.ReplaceAll(two, `min: "0", step: "1"`, `min: "0", step: "1", max: "3"`)},
 			zoneRequest("zone", "cpu: 7"), funnel.StageCapacity,
-			"7 cpu asked: numa-0 gives a request at most 3", "together the devices have 14 cpu",
+			"7 cpu asked: numa-0 gives a request at most 3", "a request gets its cpu from one device",
 		},
 		"capacity without a default": {
 			[]string{
