@@ -51,8 +51,12 @@ const (
 	noCoreType = "none"
 )
 
-// faultTaint is the key of the taint of a zone that no new claim may go to.
-const faultTaint = Name + "/fault"
+// faultTaint is the key of the taint of a device that no new claim may go to, and
+// taintGone its value where the device is gone.
+const (
+	faultTaint = Name + "/fault"
+	taintGone  = "gone"
+)
 
 // ZoneFaults says, by NUMA node, why no new claim may go there. Claims that are
 // there stay. The words become the value of a taint, where all that a label may
@@ -67,8 +71,8 @@ func Devices(machine numa.Machine, config Config, faults ZoneFaults) []resourcea
 	return DevicesBeside(nil, machine, config, faults)
 }
 
-// DevicesBeside are the Devices of a node with these Strays, whose CPUs and memory
-// the zones do not have.
+// DevicesBeside are the Devices of a node with these Strays: zones do not have
+// their CPUs and memory, and PCI functions that are gone are last, tainted.
 func DevicesBeside(strays []Share, machine numa.Machine, config Config, faults ZoneFaults) []resourceapi.Device {
 	pci := attached.Devices(machine, config.Attached)
 	zones := zonesOf(&machine, config.ZoneBy)
@@ -91,7 +95,13 @@ func DevicesBeside(strays []Share, machine numa.Machine, config Config, faults Z
 		}
 		devices = append(devices, device)
 	}
-	return append(devices, pci...)
+	devices = append(devices, pci...)
+	for i := range strays {
+		if !strays[i].Function.IsZero() {
+			devices = append(devices, strays[i].goneDevice())
+		}
+	}
+	return devices
 }
 
 // hasNeighbour is 1 where one of the devices is on a NUMA node of the zone: such

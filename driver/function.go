@@ -189,8 +189,32 @@ func (d *Driver) addressOf(claimUID types.UID, device string) (address string, o
 }
 
 // hasFunction reports whether the machine has it.
-func (d *Driver) hasFunction(address string) bool {
-	return slices.ContainsFunc(d.machine.PCI, func(f numa.PCIFunction) bool { return f.Address == address })
+func hasFunction(machine *numa.Machine, address string) bool {
+	return slices.ContainsFunc(machine.PCI, func(f numa.PCIFunction) bool { return f.Address == address })
+}
+
+// Gone is the PCI function of the share if the machine does not have it any more;
+// "" else.
+func (s *Share) Gone(machine *numa.Machine) (address string) {
+	if f := s.Function; !f.IsZero() && !hasFunction(machine, f.Address) {
+		return f.Address
+	}
+	return ""
+}
+
+// goneDevice is a device of which there is only the claim that holds it. It is
+// published until the claim ends, so that whoever looks at the pool sees what has
+// become of it.
+func (s *Share) goneDevice() resourceapi.Device {
+	device := resourceapi.Device{
+		Name:       s.Device,
+		Attributes: make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute),
+		Taints:     []resourceapi.DeviceTaint{{Key: faultTaint, Value: taintGone, Effect: resourceapi.DeviceTaintEffectNoSchedule}},
+	}
+	for name, value := range s.Function.attributes() {
+		device.Attributes[resourceapi.QualifiedName(name)] = value
+	}
+	return device
 }
 
 // cdiDevices are the names by which a container gets the share.

@@ -207,11 +207,39 @@ func TestAFunctionThatIsGoneIsAnErrorThatNamesIt(t *testing.T) {
 	disk.plug("0001:21:00.0", false)
 	gone(wanted) // prepared before: its nodes lead nowhere
 	driver.SetMachine(without)
+	assertGone(t, driver, driveA)
+	driver.SetMachine(machine)
+	assertGone(t, driver)
+	driver.SetMachine(without)
 	if err := driver.Unprepare("uid-a"); err != nil {
 		t.Error(err)
 	}
 	if _, err := driver.Prepare(claim("b", functionResult("r", "nvme-0001-21-00")), nil); err == nil || !strings.Contains(err.Error(), "no such device, this node has numa-0") {
 		t.Errorf("error %v of a name that is none", err)
+	}
+}
+
+// assertGone: of all devices, only those are published as gone, and last.
+func assertGone(t *testing.T, driver *Driver, names ...string) {
+	t.Helper()
+	machine := driver.Machine()
+	usual := Devices(machine, driver.config, nil)
+	devices := DevicesBeside(Strays(machine, driver.config, driver.Grants()), machine, driver.config, nil)
+	if diff := cmp.Diff(usual, devices[:len(usual)]); diff != "" {
+		t.Errorf("devices (-want +got):\n%s", diff)
+	}
+	var gone []string
+	for _, device := range devices[len(usual):] {
+		gone = append(gone, device.Name)
+		if taints := device.Taints; len(taints) != 1 || taints[0].Key != "dra.numa/fault" || taints[0].Value != "gone" || taints[0].Effect != resourceapi.DeviceTaintEffectNoSchedule {
+			t.Errorf("%s has taints %v", device.Name, taints)
+		}
+		if bus := device.Attributes["resource.kubernetes.io/pciBusID"].StringValue; bus == nil || *bus != "0001:21:00.0" {
+			t.Errorf("%s has attributes %v", device.Name, device.Attributes)
+		}
+	}
+	if !slices.Equal(gone, names) {
+		t.Errorf("published as gone are %v, want %v", gone, names)
 	}
 }
 

@@ -115,7 +115,7 @@ func (d *Driver) free() cpuset.Set {
 func (d *Driver) honours(grant Grant) bool {
 	for _, share := range grant.Shares {
 		if f := share.Function; !f.IsZero() {
-			if !d.hasFunction(f.Address) {
+			if share.Gone(d.machine) != "" {
 				return false
 			}
 			continue

@@ -103,17 +103,20 @@ func joined(machine *numa.Machine, of zone) numa.Machine {
 	return whole
 }
 
-// Strays are the shares that hold something of a zone which is published under
-// another name: zones were something else when the claim was allocated. The
-// scheduler does not count them there, see DevicesBeside.
+// Strays are the shares of devices that are not published as they were when the
+// claim was allocated: they hold something of a zone under another name, which the
+// scheduler does not count there, or a PCI function that the machine does not have
+// any more. See DevicesBeside.
 func Strays(machine numa.Machine, config Config, grants []Grant) (shares []Share) {
 	zones := zonesOf(&machine, config.ZoneBy)
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
+			of := find(zones, share.Device)
+			stray := of == nil || !share.CPUs.IsSubsetOf(of.cpus)
 			if !share.Function.IsZero() {
-				continue
+				stray = share.Gone(&machine) != ""
 			}
-			if of := find(zones, share.Device); of == nil || !share.CPUs.IsSubsetOf(of.cpus) {
+			if stray {
 				shares = append(shares, share)
 			}
 		}

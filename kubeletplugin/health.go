@@ -13,6 +13,7 @@ import (
 	helper "k8s.io/dynamic-resource-allocation/kubeletplugin"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
 const (
@@ -113,15 +114,17 @@ func deviceHealth(pool string, published []resourceapi.Device, problems map[stri
 
 // findProblems says by device what claims do not get of it, and which zones are
 // not to take more of them.
-func findProblems(d *driver.Driver, partitions map[types.UID]partitionState) (problems map[string][]string, zones driver.ZoneFaults) {
+func findProblems(machine *numa.Machine, grants []driver.Grant, partitions map[types.UID]partitionState) (problems map[string][]string, zones driver.ZoneFaults) {
 	problems, zones = make(map[string][]string), make(driver.ZoneFaults)
-	machine := d.Machine()
-	for _, grant := range d.Grants() {
+	for _, grant := range grants {
 		fault := partitions[grant.UID].fault
 		for _, share := range grant.Shares {
 			tell := func(format string, args ...any) {
 				claim := fmt.Sprintf("claim %s/%s: ", grant.Namespace, grant.Name)
 				problems[share.Device] = append(problems[share.Device], claim+fmt.Sprintf(format, args...))
+			}
+			if address := share.Gone(machine); address != "" {
+				tell("PCI function %s is gone", address)
 			}
 			for node := range share.Mems().All() { // a PCI function has none
 				if _, online := machine.Zone(node); !online {

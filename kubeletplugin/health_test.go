@@ -13,6 +13,7 @@ import (
 	helper "k8s.io/dynamic-resource-allocation/kubeletplugin"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -98,7 +99,8 @@ func TestProblemsOfClaims(t *testing.T) {
 	published := []resourceapi.Device{{Name: "numa-1"}, {Name: "numa-0"}}
 	check := func(what string, partitions map[types.UID]partitionState, zones driver.ZoneFaults, message string) {
 		t.Helper()
-		problems, faults := findProblems(d, partitions)
+		machine := d.Machine()
+		problems, faults := findProblems(&machine, d.Grants(), partitions)
 		want := []helper.DeviceHealth{healthy("numa-0"), healthy("numa-1")}
 		if message != "" {
 			want[0] = sick("numa-0", message)
@@ -124,6 +126,24 @@ func TestProblemsOfClaims(t *testing.T) {
 	published = published[:1] // its device is gone, and still on its claim
 	check("zone offline", invalid, driver.ZoneFaults{0: reasonPartitionInvalid},
 		"claim default/c: NUMA node 0 is offline; claim default/c: cpus 1 are offline; claim default/c: cpus 0-1 are not exclusive: root invalid")
+}
+
+func TestAFunctionThatIsGoneIsAProblemOfItsClaim(t *testing.T) {
+	machine := testMachine()
+	machine.PCI = []numa.PCIFunction{{Address: "0000:5e:00.0"}}
+	problems, faults := findProblems(&machine, []driver.Grant{functionGrant()}, nil)
+	for device, address := range map[string]string{"nic-0000-3b-00-0": "0000:3b:00.0", "nvme-0000-5e-00-0": "", "gpu-0000-17-00-0": "0000:17:00.0"} {
+		var want []string
+		if address != "" {
+			want = []string{"claim default/c: PCI function " + address + " is gone"}
+		}
+		if !slices.Equal(problems[device], want) {
+			t.Errorf("problems of %s are %q, want %q", device, problems[device], want)
+		}
+	}
+	if len(faults) > 0 {
+		t.Errorf("faults of zones %v, want none", faults)
+	}
 }
 
 func TestLongMessagesAreCut(t *testing.T) {

@@ -144,9 +144,9 @@ func (p *Plugin) Observe(live []pin.Live) {
 
 // show publishes the devices and tells kubelets about them.
 func (p *Plugin) show(partitions map[types.UID]partitionState) {
-	problems, faults := findProblems(p.driver, partitions)
-	machine := p.driver.Machine()
-	strays := driver.Strays(machine, p.config, p.driver.Grants())
+	machine, grants := p.driver.Machine(), p.driver.Grants()
+	problems, faults := findProblems(&machine, grants, partitions)
+	strays := driver.Strays(machine, p.config, grants)
 	if p.renew || !maps.Equal(faults, p.faults) || !slices.EqualFunc(strays, p.strays, driver.Share.Equal) {
 		p.published = driver.DevicesBeside(strays, machine, p.config, faults)
 		p.faults, p.strays, p.renew = faults, strays, false

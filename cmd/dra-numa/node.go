@@ -32,7 +32,7 @@ type node struct {
 
 func readNode(o options) (n node, err error) {
 	root := os.DirFS(o.machineRoot)
-	n.signature, _ = signature(root) // before: what changes meanwhile is then seen to have
+	n.signature, _ = signature(root, !o.attached.IsEmpty()) // before: what changes meanwhile is then seen to have
 	if n.machine, err = numa.Read(root); err != nil {
 		return node{}, fmt.Errorf("read machine: %w", err)
 	}

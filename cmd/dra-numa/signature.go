@@ -6,15 +6,43 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-const nodeFolder = "sys/devices/system/node"
+const (
+	nodeFolder = "sys/devices/system/node"
+	pciFolder  = "sys/bus/pci/devices"
+)
 
-// signature is a text that changes with what is hot-plugged: CPUs, memory and
-// hugepages. It costs a thousandth of reading the machine.
-func signature(root fs.FS) (string, error) {
+// signature is a text that changes with what is hot-plugged: CPUs, memory,
+// hugepages and, if they matter, PCI functions. It costs a hundredth of reading
+// the machine.
+func signature(root fs.FS, withPCI bool) (string, error) {
+	text, err := memorySignature(root)
+	if err != nil || !withPCI {
+		return text, err
+	}
+	functions, err := pciSignature(root)
+	return text + functions, err
+}
+
+// pciSignature is the functions there are, virtual ones too, and their drivers.
+func pciSignature(root fs.FS) (string, error) {
+	entries, err := fs.ReadDir(root, pciFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	var text strings.Builder
+	for _, entry := range entries {
+		driver, _ := fs.ReadLink(root, path.Join(pciFolder, entry.Name(), "driver")) // none, or gone this moment
+		fmt.Fprintf(&text, "%s %s\n", entry.Name(), path.Base(driver))
+	}
+	return text.String(), nil
+}
+
+func memorySignature(root fs.FS) (string, error) {
 	var text bytes.Buffer
 	add := func(name string) ([]byte, error) {
 		content, err := fs.ReadFile(root, name)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,11 +33,15 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	if err != nil || machine.Online.Size() != 512 {
 		t.Fatalf("%d CPUs, %v", machine.Online.Size(), err)
 	}
-	before, err := signature(os.DirFS(dir))
+	before, err := signature(os.DirFS(dir), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := signature(os.DirFS(dir)); again != before || err != nil {
+	without, err := signature(os.DirFS(dir), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := signature(os.DirFS(dir), true); again != before || err != nil {
 		t.Errorf("it changes by itself, %v", err)
 	}
 	change := func(what, text string) {
@@ -49,13 +54,32 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if after, err := signature(os.DirFS(dir)); err != nil || after == before {
+		if after, err := signature(os.DirFS(dir), true); err != nil || after == before {
 			t.Errorf("%s changed, and the signature has not: %v", what, err)
 		}
 		if err := os.WriteFile(path, was, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	unplug := func(link string) {
+		t.Helper()
+		link = filepath.Join(dir, pciFolder, link)
+		target, err := os.Readlink(link)
+		if err := errors.Join(err, os.Remove(link)); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := signature(os.DirFS(dir), true); err != nil || after == before {
+			t.Errorf("%s is gone, and the signature has not changed: %v", link, err)
+		}
+		if after, err := signature(os.DirFS(dir), false); err != nil || after != without {
+			t.Errorf("%s is gone, and the signature without PCI has changed: %v", link, err)
+		}
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unplug(machine.PCI[0].Address + "/driver")
+	unplug(machine.PCI[0].Address)
 	change("cpu/online", "0-510\n")
 	change("node/online", "0\n")
 	change("node/node1/meminfo", "Node 1 MemTotal:       1 kB\n")
@@ -63,7 +87,7 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sys/devices/system/node/online"), []byte("x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signature(os.DirFS(dir)); err == nil {
+	if _, err := signature(os.DirFS(dir), true); err == nil {
 		t.Error("a list that is none gives no error")
 	}
 }
@@ -71,7 +95,7 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 func BenchmarkSignature512CPUs(b *testing.B) {
 	root := os.DirFS(largest(b))
 	for b.Loop() {
-		if _, err := signature(root); err != nil {
+		if _, err := signature(root, true); err != nil {
 			b.Fatal(err)
 		}
 	}

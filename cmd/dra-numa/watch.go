@@ -35,6 +35,7 @@ type watcher struct {
 	cgroups fs.FS
 	records fs.FS
 
+	withPCI   bool              // some functions are published
 	signature string            // of the machine that the core has
 	findings  []string          // of the last look at partitions
 	problems  map[string]string // by what is looked at: the error that was logged
@@ -42,7 +43,7 @@ type watcher struct {
 
 func newWatcher(o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin) *watcher {
 	return &watcher{
-		core: core, plugin: plugin, signature: n.signature,
+		core: core, plugin: plugin, withPCI: !n.config.Attached.IsEmpty(), signature: n.signature,
 		machine:  os.DirFS(o.machineRoot),
 		cgroups:  os.DirFS(o.cgroupRoot),
 		records:  os.DirFS(cdi.RecordsDir(o.hookPath())),
@@ -87,7 +88,7 @@ func (w *watcher) isNews(what string, err error) bool {
 // lookAtMachine reads the machine if it has changed. If it changes meanwhile, it
 // is read again the next time.
 func (w *watcher) lookAtMachine(ctx context.Context) error {
-	now, err := signature(w.machine)
+	now, err := signature(w.machine, w.withPCI)
 	if err != nil || now == w.signature {
 		return err
 	}

@@ -101,9 +101,13 @@ func (o *Observer) CDISpecsNaming(ctx context.Context, text string) ([]string, e
 	return strings.Fields(out), err
 }
 
+// initRoot is the node's file system in the observer.
+const initRoot = "/proc/1/root"
+
 // The node's cgroup v2 tree, and the cgroup in it that Block makes.
 const (
-	cgroupRoot    = "/proc/1/root/sys/fs/cgroup"
+	cgroupFolder  = "/sys/fs/cgroup"
+	cgroupRoot    = initRoot + cgroupFolder
 	blockerCgroup = cgroupRoot + "/dra-numa-test-blocker"
 )
 
@@ -177,8 +181,7 @@ func (o *Observer) Memory(ctx context.Context, name, argument string) ([]int64, 
 
 // WriteCgroup writes to a file of a cgroup, which is given with a leading slash.
 func (o *Observer) WriteCgroup(ctx context.Context, cgroup, file, value string) error {
-	_, err := o.Run(ctx, `echo "$3" >"$1/$2"`, cgroupRoot+cgroup, file, value)
-	return err
+	return o.WriteFile(ctx, cgroupFolder+cgroup+"/"+file, value)
 }
 
 // ReadCgroup returns the first line of a file of a cgroup, which is given with a
@@ -192,6 +195,22 @@ func (o *Observer) ReadCgroup(ctx context.Context, cgroup, file string) (string,
 func (o *Observer) SetHugepages(ctx context.Context, node, count int) error {
 	_, err := o.Run(ctx, `echo "$2" >"/sys/devices/system/node/node$1/hugepages/hugepages-2048kB/nr_hugepages"`,
 		strconv.Itoa(node), strconv.Itoa(count))
+	return err
+}
+
+// Unplug removes a PCI function as if somebody pulled it out.
+func (o *Observer) Unplug(ctx context.Context, address string) error {
+	return o.WriteFile(ctx, "/sys/bus/pci/devices/"+address+"/remove", "1")
+}
+
+// Rescan has the kernel look for PCI functions anew: what Unplug removed is back.
+func (o *Observer) Rescan(ctx context.Context) error {
+	return o.WriteFile(ctx, "/sys/bus/pci/rescan", "1")
+}
+
+// WriteFile writes a line to a file of the node's.
+func (o *Observer) WriteFile(ctx context.Context, path, line string) error {
+	_, err := o.Run(ctx, `echo "$2" >"$1"`, initRoot+path, line)
 	return err
 }
 

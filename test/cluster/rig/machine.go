@@ -3,6 +3,7 @@ package rig
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -95,15 +96,15 @@ func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk strin
 
 const (
 	bootAttempts = 3
-	bootTime     = 90 * time.Second // of the first attempt; each that follows has as much more
+	bootTime     = 150 * time.Second // of the first attempt; each that follows has as much more
 	answerTime   = 10 * time.Second // of a node's agent
 	endTime      = 3 * time.Second  // of a QEMU that is told to end
 )
 
 // RunMachine runs a node's virtual machine until the context is done, which is no error. Its QEMU ends when the guest restarts, for
 // now and then the emulated machine loses a timer in a reset; it crashes now and then; and on a busy host it may lose an interrupt
-// that the booting guest waits for. It is started anew each time, with the same disk, until it has not booted bootAttempts times
-// in a row.
+// that the booting kernel waits for, or a wake-up, so that containerd stops before it serves. It is started anew each time, with
+// the same disk, until it has not booted bootAttempts times in a row.
 func (r *Rig) RunMachine(ctx context.Context, n Node, args ...string) error {
 	return r.runMachine(ctx, n, bootTime, args)
 }
@@ -128,7 +129,7 @@ func (r *Rig) runMachine(ctx context.Context, n Node, within time.Duration, args
 	}
 }
 
-// runOnce runs QEMU until it ends, or the guest has not booted in time: its agent does not answer. QEMU does not outlive us.
+// runOnce runs QEMU until it ends, or the guest has not booted in time: its kubelet is not healthy. QEMU does not outlive us.
 func (r *Rig) runOnce(ctx context.Context, n Node, within time.Duration, args []string) (booted bool, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -142,14 +143,14 @@ func (r *Rig) runOnce(ctx context.Context, n Node, within time.Duration, args []
 	}
 	answered := make(chan bool, 1)
 	go func() {
-		err := eventually(within, 300*time.Millisecond, func() error {
+		err := eventually(within, 500*time.Millisecond, func() error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return r.answers(ctx, n)
+			return r.healthy(ctx, n)
 		})
 		if err != nil {
-			stop(fmt.Errorf("no answer within %s: %w", within, err))
+			stop(fmt.Errorf("not healthy within %s: %w", within, err))
 		}
 		answered <- err == nil && ctx.Err() == nil
 	}()
@@ -159,11 +160,14 @@ func (r *Rig) runOnce(ctx context.Context, n Node, within time.Duration, args []
 	return <-answered, cmp.Or(why, err)
 }
 
-// answers is an error as long as nobody runs commands in the node.
-func (r *Rig) answers(ctx context.Context, n Node) error {
+// healthy is an error as long as a node's kubelet says that it is not, or nothing.
+func (r *Rig) healthy(ctx context.Context, n Node) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime) // QEMU accepts connections before there is somebody to take them
 	defer cancel()
-	_, err := r.Exec(ctx, n, strings.NewReader(""), io.Discard, "/bin/true")
+	code, err := r.Exec(ctx, n, strings.NewReader(""), io.Discard, "/bin/busybox", "wget", "-q", "-O", "/dev/null", "http://127.0.0.1:10248/healthz")
+	if err == nil && code != 0 {
+		err = errors.New("the kubelet does not say that it is healthy")
+	}
 	return err
 }
 

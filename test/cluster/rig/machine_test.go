@@ -14,7 +14,7 @@ import (
 
 const testBootTime = 100 * time.Millisecond
 
-// testGuest is the agent of a node that has booted when "booted" is in the folder.
+// testGuest is the agent of a node that answers when "booted" is in the folder, and is well unless "sick" is.
 func testGuest(t *testing.T) (r *Rig, n Node) {
 	t.Helper()
 	r = &Rig{Dir: t.TempDir(), Log: t.Output()}
@@ -25,7 +25,11 @@ func testGuest(t *testing.T) (r *Rig, n Node) {
 		}
 		w.Header().Set("Trailer", "Rig-Exit")
 		w.WriteHeader(http.StatusOK)
-		w.Header().Set("Rig-Exit", "0")
+		code := "0"
+		if _, err := os.Stat(r.Path("sick")); err == nil {
+			code = "1"
+		}
+		w.Header().Set("Rig-Exit", code)
 	}))
 	t.Cleanup(agent.Close)
 	return r, Node{Name: "node", AgentPort: agent.Listener.Addr().(*net.TCPAddr).Port}
@@ -66,7 +70,8 @@ func TestRunMachineStartsAnewWhatHangs(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	script := `cd "$0"; echo . >>starts; [ "$(wc -l <starts)" = 1 ] || : >second; exec sleep 1000`
+	// Its agent answers, but its kubelet is not well.
+	script := `cd "$0"; : >sick; : >booted; echo . >>starts; [ "$(wc -l <starts)" = 1 ] || : >second; exec sleep 1000`
 	if err := r.runMachine(ctx, n, testBootTime, []string{"sh", "-c", script, r.Dir}); err != nil {
 		t.Error(err)
 	}
