@@ -97,8 +97,8 @@ func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk strin
 const (
 	bootAttempts = 3
 	bootTime     = 150 * time.Second // of the first attempt; each that follows has as much more
-	answerTime   = 10 * time.Second // of a node's agent
-	endTime      = 3 * time.Second  // of a QEMU that is told to end
+	answerTime   = 10 * time.Second  // of a node's agent
+	endTime      = 3 * time.Second   // of a QEMU that is told to end
 )
 
 // RunMachine runs a node's virtual machine until the context is done, which is no error. Its QEMU ends when the guest restarts, for
