@@ -91,40 +91,13 @@ var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices,
 
 		Expect(observer.Unplug(ctx, drive.address)).To(Succeed())
 		expectPublished(ctx, drive.name, "a taint", tainted)
-		expectUnhealthy(ctx, pod, "PCI function "+drive.address+" is gone")
+		expectHealth(ctx, pod, "PCI function "+drive.address+" is gone")
 
 		Expect(observer.Rescan(ctx)).To(Succeed())
 		expectPublished(ctx, drive.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
-		expectUnhealthy(ctx, pod)
+		expectHealth(ctx, pod)
 	})
 })
-
-// expectUnhealthy waits until, of what a pod has, devices with these ends of
-// messages are unhealthy, and all others healthy.
-func expectUnhealthy(ctx context.Context, pod *corev1.Pod, want ...string) {
-	GinkgoHelper()
-	Eventually(ctx, func(g Gomega) {
-		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		var messages []string
-		for _, status := range current.Status.ContainerStatuses[0].AllocatedResourcesStatus {
-			for _, resource := range status.Resources {
-				if resource.Health == corev1.ResourceHealthStatusHealthy {
-					continue
-				}
-				text := string(resource.Health)
-				if resource.Message != nil {
-					text = *resource.Message
-				}
-				messages = append(messages, text)
-			}
-		}
-		g.Expect(messages).To(HaveLen(len(want)), "what is not healthy of pod %s", pod.Name)
-		for i, end := range want {
-			g.Expect(messages[i]).To(HaveSuffix(end), "health of pod %s", pod.Name)
-		}
-	}).Should(Succeed())
-}
 
 // publishedDrive is a PCI function of kind nvme that the node publishes.
 type publishedDrive struct {

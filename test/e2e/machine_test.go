@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -56,7 +57,7 @@ var _ = Describe("a machine that changes", ofKernel, func() {
 			return capacity.Value() == int64(zone.cpus-held.Size()) && tainted(device)
 		})
 		expectExclusive(ctx, pod, metav1.ConditionFalse, "PartitionInvalid")
-		expectHealth(ctx, pod, corev1.ResourceHealthStatusUnhealthy)
+		expectHealth(ctx, pod, "are offline")
 		expectEvent(ctx, pod, "NUMAExclusivityLost")
 
 		By("bringing them back")
@@ -67,7 +68,7 @@ var _ = Describe("a machine that changes", ofKernel, func() {
 		})
 		Expect(expectPinned(ctx, snapshot(ctx), pod).String()).To(Equal(held.String()), "CPUs of the claim")
 		expectExclusive(ctx, pod, metav1.ConditionTrue, "KernelPartition")
-		expectHealth(ctx, pod, corev1.ResourceHealthStatusHealthy)
+		expectHealth(ctx, pod)
 		expectEvent(ctx, pod, "NUMAExclusivityRestored")
 	})
 })
@@ -103,19 +104,26 @@ func expectPublished(ctx context.Context, name, what string, is func(resourceapi
 	expectTimely(fmt.Sprintf("device %s is published with %s after", name, what), time.Since(begin), slicesFollow)
 }
 
-// expectHealth waits for the health of the claim in the status of its pod.
-func expectHealth(ctx context.Context, pod *corev1.Pod, want corev1.ResourceHealthStatus) {
+// expectHealth waits until the devices of a pod that are not healthy are those
+// whose messages have these texts.
+func expectHealth(ctx context.Context, pod *corev1.Pod, sick ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
 		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		var health []corev1.ResourceHealthStatus
+		g.Expect(current.Status.ContainerStatuses[0].AllocatedResourcesStatus).NotTo(BeEmpty(), "allocatedResourcesStatus of pod %s", pod.Name)
+		var messages []string
 		for _, status := range current.Status.ContainerStatuses[0].AllocatedResourcesStatus {
 			for _, resource := range status.Resources {
-				health = append(health, resource.Health)
+				if resource.Health != corev1.ResourceHealthStatusHealthy {
+					messages = append(messages, ptr.Deref(resource.Message, string(resource.Health)))
+				}
 			}
 		}
-		g.Expect(health).To(ConsistOf(want), "allocatedResourcesStatus of pod %s", pod.Name)
+		g.Expect(messages).To(HaveLen(len(sick)), "what is not healthy of pod %s", pod.Name)
+		for i, text := range sick {
+			g.Expect(messages[i]).To(ContainSubstring(text), "health of pod %s", pod.Name)
+		}
 	}).Should(Succeed())
 }
 
