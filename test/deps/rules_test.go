@@ -44,6 +44,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "numa/fake", "its flags become machines"},
 	{"cmd/kubectl-numa", "numa/pick", "it says what a claim would get"},
 	{"kubeletplugin", "driver", "it translates the kubelet's calls for the driver"},
+	{"kubeletplugin", "numa", "health compares what claims have with what the machine has online"},
 	{"kubeletplugin", "deviceclasses", "the status of a claim says what its configuration asked for"},
 	{"kubeletplugin", "cdi/pin", "what the kernel honours of a claim's cgroups becomes taints, health and events"},
 	{"kubeletplugin/nri", "driver", "what a claim gives a container is the driver's word"},
