@@ -65,7 +65,7 @@ func (c Checkpoint) Validate() error {
 		if err := c.validateNames(i); err != nil {
 			return err
 		}
-		if err := cmp.Or(c.Grants[i].addOnce(&held), functions.addOnce(&c.Grants[i])); err != nil {
+		if err := cmp.Or(c.Grants[i].addOnce(&held, c.Grants[i].words()), functions.addOnce(&c.Grants[i])); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (c Checkpoint) validateEach() error {
 		if err := c.validateNames(i); err != nil {
 			return err
 		}
-		if cpus, ok := c.Grants[i].addTo(&held); !ok {
+		if cpus, ok := c.Grants[i].addTo(&held, c.Grants[i].words()); !ok {
 			return fmt.Errorf("cpus %s are in two shares of claim %s", cpus, c.Grants[i].UID)
 		}
 		if err := new(heldFunctions).addOnce(&c.Grants[i]); err != nil {
@@ -186,8 +186,10 @@ func (c *Checkpoint) upgrade() error {
 
 // version is the oldest of those written now that can have the grant.
 func (g *Grant) version() int {
-	if slices.ContainsFunc(g.Shares, func(s Share) bool { return len(s.Zones) > 0 || !s.Function.IsZero() }) {
-		return checkpointVersion
+	for i := range g.Shares { // none is copied: this is done to every grant on each write
+		if s := &g.Shares[i]; len(s.Zones) > 0 || !s.Function.IsZero() {
+			return checkpointVersion
+		}
 	}
 	return checkpointV3
 }

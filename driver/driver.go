@@ -203,7 +203,7 @@ func (d *Driver) recordText(grants grantList) ([]byte, error) {
 	var functions heldFunctions
 	for _, grant := range grants {
 		version = max(version, grant.version())
-		if err := cmp.Or(grant.addOnce(&taken), functions.addOnce(&grant.Grant)); err != nil {
+		if err := cmp.Or(grant.addOnce(&taken, grant.words), functions.addOnce(&grant.Grant)); err != nil {
 			return nil, err
 		}
 	}

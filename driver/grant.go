@@ -169,32 +169,42 @@ func (g Grant) equal(other Grant) bool {
 
 // addOnce adds the CPUs to those that are held; it is an error if some of them
 // were.
-func (g *Grant) addOnce(held *cpuset.Set) error {
-	if cpus, ok := g.addTo(held); !ok {
+func (g *Grant) addOnce(held *cpuset.Set, words int) error {
+	if cpus, ok := g.addTo(held, words); !ok {
 		return fmt.Errorf("cpus %s are in two grants, one of claim %s", cpus, g.name())
 	}
 	return nil
 }
 
 // addTo adds the CPUs to those that are held; ok is false if some of them were,
-// which are twice. It works in place, because a set is 1 KiB and this is done to
-// every grant on each write.
-func (g *Grant) addTo(held *cpuset.Set) (twice cpuset.Set, ok bool) {
+// which are twice. It works in place and looks at no more than the words of the
+// grant, because a set is 1 KiB and this is done to every grant on each write.
+func (g *Grant) addTo(held *cpuset.Set, words int) (twice cpuset.Set, ok bool) {
 	ok = true
-	words := held.Words()
+	all := held.Words()
 	for i := range g.Shares {
-		for j, word := range g.Shares[i].CPUs.Words() {
-			if word == 0 {
-				continue
-			}
-			if both := words[j] & word; both != 0 {
+		for j, word := range g.Shares[i].CPUs.Words()[:words] {
+			if both := all[j] & word; both != 0 {
 				twice.Words()[j] |= both
 				ok = false
 			}
-			words[j] |= word
+			all[j] |= word
 		}
 	}
 	return twice, ok
+}
+
+// words is how many of the words of a set of CPUs are looked at to see all of the
+// grant's.
+func (g *Grant) words() (words int) {
+	for i := range g.Shares {
+		for j, word := range g.Shares[i].CPUs.Words() {
+			if word != 0 {
+				words = max(words, j+1)
+			}
+		}
+	}
+	return words
 }
 
 func (g Grant) cpus() cpuset.Set {

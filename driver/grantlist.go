@@ -11,11 +11,12 @@ import (
 // changed: with and without make new ones, which are those to put on record.
 type grantList []*listedGrant
 
-// listedGrant is a grant of a list and its text in the checkpoint. All of them
-// are written when one changes, so the text is made once.
+// listedGrant is a grant of a list. All of them are written when one changes, so
+// what that takes is made once.
 type listedGrant struct {
 	Grant
-	text string
+	text  string // in the checkpoint
+	words int    // of its sets of CPUs, for addTo
 }
 
 func (l grantList) search(uid types.UID) (i int, found bool) {
@@ -44,7 +45,7 @@ func (l grantList) find(uid types.UID) (grant Grant, found bool) {
 func (l grantList) with(grant Grant) grantList {
 	i, found := l.search(grant.UID)
 	next := make(grantList, 0, len(l)+1)
-	next = append(append(next, l[:i]...), &listedGrant{grant, string(grant.appendText(nil))})
+	next = append(append(next, l[:i]...), &listedGrant{grant, string(grant.appendText(nil)), grant.words()})
 	if found {
 		i++
 	}

@@ -110,7 +110,7 @@ func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 func untaken(cpus cpuset.Set, grants grantList) cpuset.Set {
 	var taken cpuset.Set
 	for i := range grants {
-		grants[i].addTo(&taken)
+		grants[i].addTo(&taken, grants[i].words)
 	}
 	return cpus.Difference(taken)
 }
