@@ -11,11 +11,11 @@ import (
 var _ = Describe("a node whose kubelet gives out CPUs itself, policy static", func() {
 	It("offers no zones, says why, and offers them again when that has an end", func(ctx context.Context) {
 		DeferCleanup(func(ctx context.Context) {
-			Expect(observer.SetCPUManager(ctx, "static", "none")).To(Succeed())
+			setCPUManager(ctx, "static", "none")
 			waitDriverReady(ctx)
 			Eventually(ctx, func() []publishedZone { return readNode(ctx).zones }).Should(HaveLen(len(node.zones)), "zones of the node")
 		})
-		Expect(observer.SetCPUManager(ctx, "none", "static")).To(Succeed())
+		setCPUManager(ctx, "none", "static")
 		Eventually(ctx, func(g Gomega) {
 			slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
 			g.Expect(err).NotTo(HaveOccurred())
@@ -36,3 +36,13 @@ var _ = Describe("a node whose kubelet gives out CPUs itself, policy static", fu
 		}).Should(Succeed())
 	})
 })
+
+// setCPUManager waits for the kubelet that has the new policy: until the one
+// before is gone everything may still look as it is to look in the end.
+func setCPUManager(ctx context.Context, from, to string) {
+	GinkgoHelper()
+	kubelet, err := observer.SetCPUManager(ctx, from, to)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(kubelet).NotTo(BeEmpty(), "processes of the kubelet")
+	Eventually(ctx, func() error { return observer.Gone(ctx, kubelet) }).Should(Succeed())
+}

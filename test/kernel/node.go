@@ -230,13 +230,14 @@ func (o *Observer) SetOnline(ctx context.Context, cpus cpuset.Set, online bool) 
 }
 
 // SetCPUManager changes the policy of the kubelet's CPU manager, in the
-// configuration file that the rig's kubelet reads, and restarts the kubelet.
-func (o *Observer) SetCPUManager(ctx context.Context, from, to string) error {
-	_, err := o.Run(ctx, `cd /proc/1/root/var/lib/kubelet &&
+// configuration file that the rig's kubelet reads, and restarts the kubelet: it
+// returns the process that is killed, see [Observer.KillCommand].
+func (o *Observer) SetCPUManager(ctx context.Context, from, to string) (pids []string, err error) {
+	_, err = o.Run(ctx, `cd /proc/1/root/var/lib/kubelet &&
 		sed -i "s/^cpuManagerPolicy: $1$/cpuManagerPolicy: $2/" config.yaml && grep -q "^cpuManagerPolicy: $2$" config.yaml &&
 		rm -f cpu_manager_state`, from, to)
 	if err != nil {
-		return fmt.Errorf("set CPU manager policy %s: %w", to, err)
+		return nil, fmt.Errorf("set CPU manager policy %s: %w", to, err)
 	}
-	return o.KillNamed(ctx, "kubelet")
+	return o.KillCommand(ctx, "kubelet", "")
 }
