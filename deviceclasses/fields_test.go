@@ -60,15 +60,44 @@ func zoneFields() map[string][]fieldRow {
 	}
 }
 
+// deviceFields are the same of a DeviceConfig.
+func deviceFields() map[string][]fieldRow {
+	return map[string][]fieldRow{
+		"driver": {
+			{json: "", want: ""}, // default
+			{json: `""`, want: ""},
+			{json: "null", want: ""},
+			{json: `"vfio-pci"`, want: "vfio-pci"},
+			{class: `"vfio-pci"`, json: "", want: "vfio-pci"},
+			{class: `"vfio-pci"`, json: `""`, want: ""},
+			{json: "1", err: "driver: want a string, not a number"},
+			{json: "[]", err: "driver: want a string, not an array"},
+			{json: `"vfio-pci "`, err: `driver: "vfio-pci ", allowed is vfio-pci`},
+			{json: `"VFIO-PCI"`, err: `driver: "VFIO-PCI", allowed is vfio-pci`},
+			{json: `"vfio"`, err: `driver: "vfio", allowed is vfio-pci`},
+			{json: `"../nvme"`, err: `driver: "../nvme", allowed is vfio-pci`},
+			{json: `"a\nb"`, err: `driver: "a\nb", allowed is vfio-pci`},
+		},
+	}
+}
+
 func TestEveryFieldOfAZoneConfig(t *testing.T) {
+	testEveryField(t, zoneHead, zoneFields(), ZoneConfig.DecodeOver)
+}
+
+func TestEveryFieldOfADeviceConfig(t *testing.T) {
+	testEveryField(t, deviceHead, deviceFields(), DeviceConfig.DecodeOver)
+}
+
+func testEveryField[C any](t *testing.T, head string, rows map[string][]fieldRow, decodeOver func(C, []byte) (C, error)) {
+	t.Helper()
 	document := func(field, value string) []byte {
 		if value == "" {
-			return []byte(zoneHead + "}")
+			return []byte(head + "}")
 		}
-		return fmt.Appendf(nil, "%s, %q: %s}", zoneHead, field, value)
+		return fmt.Appendf(nil, "%s, %q: %s}", head, field, value)
 	}
-	rows := zoneFields()
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[ZoneConfig]()) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[C]()) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if len(field.Index) != 1 || name == "" {
 			continue
@@ -77,11 +106,12 @@ func TestEveryFieldOfAZoneConfig(t *testing.T) {
 			t.Errorf("field %s has no rows", name)
 		}
 		for _, row := range rows[name] {
-			class, err := DecodeZoneConfig(document(name, row.class))
+			var none C
+			class, err := decodeOver(none, document(name, row.class))
 			if err != nil {
 				t.Fatal(err)
 			}
-			config, err := class.DecodeOver(document(name, row.json))
+			config, err := decodeOver(class, document(name, row.json))
 			if row.err != "" {
 				if err == nil || err.Error() != row.err {
 					t.Errorf("%s %s: error %v, want %s", name, row.json, err, row.err)

@@ -94,7 +94,7 @@ type NodeProfile struct {
 
 // nodeConfigs names all fields there are.
 func nodeConfigs() schema {
-	const settings = "reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude"
+	const settings = "reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, devices.bindDrivers"
 	return schema{
 		kind:   NodeConfigKind,
 		fields: "apiVersion, kind, " + settings + ", profiles",

@@ -40,12 +40,12 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "---\n" + head:            "several documents",
 		head + "a: [":                    "yaml: line 3",
 		head + "a: b: c":                 "yaml: ",
-		"- kind: NodeConfig":             "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, profiles, not array",
+		"- kind: NodeConfig":             "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, devices.bindDrivers, profiles, not array",
 		"kind: NodeConfig":               `apiVersion: "", allowed is dra.numa/v1alpha1`,
 		"apiVersion: v1\nkind: Pod":      `kind: "Pod", allowed is NodeConfig`,
 		"kind: Pod\nspec: {}":            `kind: "Pod", allowed is NodeConfig`,
 		head + "kind: NodeConfig":        `key "kind" already set`,
-		head + "reservedcpus: '0'":       `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, profiles`,
+		head + "reservedcpus: '0'":       `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, devices.bindDrivers, profiles`,
 		head + "reservedCPUs: 0":         "reservedCPUs: want a string, not a number",
 		head + "reservedCPUs: 1-x":       `reservedCPUs: cpulist "1-x": id "x" is not a decimal number; want a list such as 0-1,8`,
 		head + "reservedMemory: lot":     "reservedMemory: want a quantity of 0 or more, such as 256Mi",
@@ -57,7 +57,7 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "profiles: {}":            "profiles: want a list, not an object",
 		head + "profiles: [1]":           "profiles: want a mapping, not a number",
 		head + "profiles: [{}]":          "profiles[0].nodeSelector: want at least one label",
-		profile + "zone: 1}]":            `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude`,
+		profile + "zone: 1}]":            `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, devices.bindDrivers`,
 		profile + "reservedCPUs: x}]":    `profiles[0].reservedCPUs: cpulist "x": id "x" is not a decimal number; want a list such as 0-1,8`,
 		profile + "reservedMemory: -1}]": "profiles[0].reservedMemory: -1, want a quantity",
 		profile + "exclusivity: kernel }, {nodeSelector: {a b: c}}]": `profiles[1].nodeSelector: key "a b": `,
@@ -73,8 +73,9 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 // The text of the error is held to the types.
 func TestFieldsAreNamed(t *testing.T) {
 	for kind, config := range map[schema]reflect.Type{
-		nodeConfigs(): reflect.TypeFor[NodeConfig](),
-		zoneConfigs(): reflect.TypeFor[ZoneConfig](),
+		nodeConfigs():   reflect.TypeFor[NodeConfig](),
+		zoneConfigs():   reflect.TypeFor[ZoneConfig](),
+		deviceConfigs(): reflect.TypeFor[DeviceConfig](),
 	} {
 		if got := "apiVersion, kind, " + strings.Join(fieldNames(config, ""), ", "); got != kind.fields || config.Name() != kind.kind {
 			t.Errorf("allowed in a %s are %s, the type %s has %s", kind.kind, kind.fields, config.Name(), got)

@@ -32,12 +32,12 @@ type reference struct {
 }
 
 // values of a field are constants under such a comment.
-var ofField = regexp.MustCompile(`^What a (Zone|Node)Config may say of (\w+)[.;]`)
+var ofField = regexp.MustCompile(`^What a (Zone|Device|Node)Config may say of (\w+)[.;]`)
 
 func readReference(t *testing.T) reference {
 	t.Helper()
 	r := reference{map[string]*ast.StructType{}, map[string]string{}, map[string][]*ast.ValueSpec{}, map[string]string{}}
-	for _, name := range []string{"zoneconfig.go", "nodeconfig.go", "selection.go"} {
+	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "selection.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestReferenceIsOfTheTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, want := readReference(t), string(text)
-	for _, of := range []string{"ZoneConfig", "NodeConfig", "DeviceSelection", "NodeProfile"} {
+	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "DeviceSelection", "NodeProfile"} {
 		head, rest, found := strings.Cut(want, "<!-- fields of "+of+" -->\n")
 		_, tail, closed := strings.Cut(rest, "<!-- end of fields -->\n")
 		if !found || !closed {
@@ -159,7 +159,14 @@ func TestExampleOfEveryField(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return DecodeZoneConfig(document)
+			return ZoneConfig{}.DecodeOver(document)
+		}},
+		"DeviceConfig": {"{apiVersion: dra.numa/v1alpha1, kind: DeviceConfig, %s}", func(text string) (any, error) {
+			document, err := yaml.YAMLToJSONStrict([]byte(text))
+			if err != nil {
+				return nil, err
+			}
+			return DeviceConfig{}.DecodeOver(document)
 		}},
 		"NodeConfig": {"apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n%s", func(text string) (any, error) { return DecodeNodeConfig([]byte(text)) }},
 		"DeviceSelection": {nodeHead + "devices: {%s}", func(text string) (any, error) {
@@ -236,6 +243,6 @@ func decodeExample(kind string, document []byte) error {
 	default:
 		return fmt.Errorf("kind %q is no example", kind)
 	}
-	_, err := DecodeZoneConfig(parameters)
+	_, err := RequestConfig{}.DecodeOver(parameters)
 	return err
 }

@@ -23,6 +23,11 @@ type DeviceSelection struct {
 	//
 	//	exclude: ["0000:3b:00.0"]
 	Exclude []string `json:"exclude,omitempty"`
+	// BindDrivers lets claims have another kernel driver bound to a function that
+	// they hold (DeviceConfig). The daemon then writes to the host's sysfs.
+	//
+	//	bindDrivers: true
+	BindDrivers bool `json:"bindDrivers,omitempty"`
 }
 
 // What a NodeConfig may say of Presets. Each function that is no bridge is in one

@@ -89,12 +89,9 @@ func zoneConfigs() schema {
 	return schema{kind: ZoneConfigKind, fields: "apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy"}
 }
 
-// DecodeZoneConfig reads one ZoneConfig, in JSON. Whatever it does not know is an
-// error of one line, which names the field and what is allowed.
-func DecodeZoneConfig(raw []byte) (ZoneConfig, error) { return ZoneConfig{}.DecodeOver(raw) }
-
-// DecodeOver is DecodeZoneConfig where fields that raw does not name are those of
-// c.
+// DecodeOver reads one ZoneConfig, in JSON. Fields that raw does not name are
+// those of c; whatever is not known is an error of one line, which names the field
+// and what is allowed.
 func (c ZoneConfig) DecodeOver(raw []byte) (ZoneConfig, error) {
 	err := zoneConfigs().decode(raw, &c, &c.TypeMeta)
 	if err == nil {

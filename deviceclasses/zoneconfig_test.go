@@ -16,7 +16,7 @@ func TestDecodeZoneConfig(t *testing.T) {
 		`, "cores": "one-thread-per-core", "l3": "require", "placement": "distribute"`:    {Cores: CoresOneThreadPerCore, L3: L3Require, Placement: PlacementDistribute},
 	} {
 		want.APIVersion, want.Kind = APIVersion, ZoneConfigKind
-		if got, err := DecodeZoneConfig([]byte(zoneHead + fields + "}")); err != nil || got != want {
+		if got, err := (ZoneConfig{}).DecodeOver([]byte(zoneHead + fields + "}")); err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", fields, got, err, want)
 		}
 	}
@@ -53,7 +53,7 @@ func TestNonsenseInAZoneConfigIsOneLine(t *testing.T) {
 		zoneHead + `, "partition": "Root"}`:                         `partition: "Root", allowed are root, isolated, none`,
 		zoneHead + `, "memoryPolicy": "local\n"}`:                   `memoryPolicy: "local\n", allowed are bind, preferred, interleave, weighted-interleave`,
 	} {
-		config, err := DecodeZoneConfig([]byte(text))
+		config, err := ZoneConfig{}.DecodeOver([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %+v, %v; want one line with %q", text, config, err, want)
 		}
@@ -66,7 +66,7 @@ func FuzzDecodeZoneConfig(f *testing.F) {
 	f.Add([]byte(zoneHead + `, "mixed": null, "cores": {}}`))
 	f.Add([]byte(`{"kind": "\u2028"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		config, err := DecodeZoneConfig(text)
+		config, err := ZoneConfig{}.DecodeOver(text)
 		if err != nil {
 			if config != (ZoneConfig{}) || strings.ContainsAny(err.Error(), "\r\n") {
 				t.Errorf("%q: %+v, %q", text, config, err)
@@ -77,7 +77,7 @@ func FuzzDecodeZoneConfig(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := DecodeZoneConfig(again); err != nil || got != config {
+		if got, err := (ZoneConfig{}).DecodeOver(again); err != nil || got != config {
 			t.Errorf("decode(%s) = %+v, %v, want %+v", again, got, err, config)
 		}
 		if got, err := (ZoneConfig{Partition: PartitionNone, Mixed: true, MemoryPolicy: MemoryBind}).DecodeOver(again); err != nil || config.Partition != "" && got.Partition != config.Partition {

@@ -28,7 +28,8 @@ type wish struct {
 	zone    zone
 	address string // of a PCI function, which has no zone, no CPUs and no memory; "" for a zone
 	shareID *types.UID
-	admin   bool // sees the device, holds nothing of it
+	driver  string // kernel driver that the function is to have; "" for whichever it has
+	admin   bool   // sees the device, holds nothing of it
 
 	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
 	memoryBytes   uint64
@@ -60,7 +61,7 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 		}
 		wish, err := d.wish(claim.UID, result)
 		if err == nil {
-			wish.config, err = configOf(result.Request, allocation.Devices.Config)
+			err = d.configure(&wish, allocation.Devices.Config)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("status.allocation.devices.results[%d] (request %q, device %q): %w",
@@ -72,6 +73,22 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 		return nil, fmt.Errorf("status.allocation.devices.results: none of driver %s", Name)
 	}
 	return wishes, nil
+}
+
+// configure has the wish say what classes and claim say of its request.
+func (d *Driver) configure(wish *wish, configs []resourceapi.DeviceAllocationConfiguration) error {
+	config, err := configOf(wish.request, configs)
+	if err != nil {
+		return err
+	}
+	wish.config = config.Zone
+	if wish.address != "" && !wish.admin {
+		wish.driver = config.Device.Driver
+	}
+	if wish.driver != "" && d.config.Drivers == nil {
+		return fmt.Errorf("driver %s: this node binds none: devices.bindDrivers is not set in its NodeConfig", wish.driver)
+	}
+	return nil
 }
 
 func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAllocationResult) (wish, error) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
@@ -40,6 +41,7 @@ func sampleCheckpoint() Checkpoint {
 				{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 3},
 			}}},
 			{Request: "card", Device: "nic-0000-5e-00-2", Function: Function{Address: "0000:5e:00.2", Kind: attached.NIC, PhysFn: "0000:5e:00.0", Interfaces: []string{"ens1v0"}}},
+			{Request: "bound", Device: "nvme-0000-3d-00-0", Function: Function{Address: "0000:3d:00.0", Kind: attached.NVMe, Driver: "vfio-pci", Before: binding.State{Driver: "nvme", Override: "nvme"}}},
 			{Request: "gpu", Device: "gpu-0000-17-00-0", Function: Function{Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
 		}},
 	}}

@@ -16,7 +16,7 @@ func checkConfigs(configs []resourceapi.DeviceAllocationConfiguration) error {
 		if !isOurs(config) {
 			continue
 		}
-		if _, err := deviceclasses.DecodeZoneConfig(config.Opaque.Parameters.Raw); err != nil {
+		if _, err := (deviceclasses.RequestConfig{}).DecodeOver(config.Opaque.Parameters.Raw); err != nil {
 			return fmt.Errorf("status.allocation.devices.config[%d].opaque.parameters: %w", i, err)
 		}
 	}
@@ -26,8 +26,8 @@ func checkConfigs(configs []resourceapi.DeviceAllocationConfiguration) error {
 // configOf is what classes and claim want for a request: what the claim says
 // holds over what its class says, field by field, and of the same source what is
 // said last.
-func configOf(request string, configs []resourceapi.DeviceAllocationConfiguration) (deviceclasses.ZoneConfig, error) {
-	var merged deviceclasses.ZoneConfig
+func configOf(request string, configs []resourceapi.DeviceAllocationConfiguration) (deviceclasses.RequestConfig, error) {
+	var merged deviceclasses.RequestConfig
 	for _, source := range []resourceapi.AllocationConfigSource{
 		resourceapi.AllocationConfigSourceClass, resourceapi.AllocationConfigSourceClaim,
 	} {
@@ -37,7 +37,7 @@ func configOf(request string, configs []resourceapi.DeviceAllocationConfiguratio
 			}
 			var err error
 			if merged, err = merged.DecodeOver(config.Opaque.Parameters.Raw); err != nil {
-				return deviceclasses.ZoneConfig{}, err
+				return deviceclasses.RequestConfig{}, err
 			}
 		}
 	}

@@ -38,7 +38,8 @@ func TestConfigurationOfARequest(t *testing.T) {
 		"of all subrequests":  {"r/s", list(fromClaim(`"mixed": true`, "r")), deviceclasses.ZoneConfig{Mixed: true}},
 		"of what looks alike": {"rs", list(fromClaim(`"mixed": true`, "r")), deviceclasses.ZoneConfig{}},
 	} {
-		got, err := configOf(row.request, row.configs)
+		config, err := configOf(row.request, row.configs)
+		got := config.Zone
 		got.TypeMeta = row.want.TypeMeta
 		if err != nil || got != row.want {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, row.want)
@@ -51,7 +52,7 @@ func TestConfigurationThatNobodyKnowsIsRefused(t *testing.T) {
 	driver := disk.open()
 	want := disk.files()
 	for parameters, problem := range map[string]string{
-		`{"apiVersion": "dra.numa/v1alpha1", "kind": "CacheConfig"}`:                             `kind: "CacheConfig", allowed is ZoneConfig`,
+		`{"apiVersion": "dra.numa/v1alpha1", "kind": "CacheConfig"}`:                             `kind: "CacheConfig", allowed are ZoneConfig, DeviceConfig`,
 		`{"apiVersion": "dra.numa/v2", "kind": "ZoneConfig"}`:                                    `apiVersion: "dra.numa/v2", allowed is dra.numa/v1alpha1`,
 		`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "partition": "member"}`:       `partition: "member", allowed are root, isolated, none`,
 		`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "cores": "whole", "mixed":1}`: `mixed: want a bool, not a number`,

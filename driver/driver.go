@@ -18,6 +18,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
@@ -38,6 +39,7 @@ type Config struct {
 	NodeAllocatable     bool               // the scheduler counts claims in the node's allocatable, if it is told how
 	Attached            attached.Selection // PCI functions that are published
 	Machine             fs.FS              // holds sys: a PCI function is read again when it is prepared
+	Drivers             *binding.Host      // binds kernel drivers that claims want; nil: claims cannot
 	StaticSpecs         fs.FS              // the CDI specs that others write once, in /etc/cdi; nil for none
 }
 
@@ -124,6 +126,14 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	if err != nil {
 		return nil, err
 	}
+	if steps := d.bindSteps(next.Grant); len(steps) > 0 {
+		if err := perform(steps); err != nil {
+			return nil, err
+		}
+		if next, err = d.plan(claim, pods, wishes); err != nil { // with what the drivers make of the functions
+			return nil, err
+		}
+	}
 	if err := perform(d.prepareSteps(next)); err != nil {
 		return nil, err
 	}
@@ -168,7 +178,8 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 
 func (d *Driver) unprepareSteps(claimUID types.UID) []step {
 	steps := []step{d.removeSpecStep(claimUID)}
-	if _, held := d.grants.find(claimUID); held {
+	if grant, held := d.grants.find(claimUID); held {
+		steps = append(steps, d.restoreSteps(grant, nil)...)
 		steps = append(steps, d.recordStep("record release of claim "+string(claimUID), d.grants.without(claimUID)))
 	}
 	return steps

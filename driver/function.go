@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -10,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/others"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
@@ -23,6 +26,8 @@ type Function struct {
 	Nodes      []devnode.Node `json:"nodes,omitempty"`            // by path; none if there is a CDIDevice
 	Interfaces []string       `json:"interfaces,omitempty"`       // network interfaces, by their names on the host
 	CDIDevice  string         `json:"cdiDevice,omitempty"`        // of a spec that somebody else wrote, vendor/class=name
+	Driver     string         `json:"driver,omitempty"`           // kernel driver that is bound for the claim; "" for whichever it had
+	Before     binding.State  `json:"before,omitzero"`            // if there is a Driver: what the function had, and gets back
 }
 
 // IsZero says that the share is of a zone.
@@ -30,6 +35,7 @@ func (f Function) IsZero() bool { return f.Address == "" }
 
 func (f Function) equal(other Function) bool {
 	return f.Address == other.Address && f.Kind == other.Kind && f.PhysFn == other.PhysFn && f.CDIDevice == other.CDIDevice &&
+		f.Driver == other.Driver && f.Before == other.Before &&
 		slices.Equal(f.Nodes, other.Nodes) && slices.Equal(f.Interfaces, other.Interfaces)
 }
 
@@ -53,7 +59,18 @@ func (f Function) validate() error {
 		}
 	}
 	if f.CDIDevice != "" {
-		return others.Validate(f.CDIDevice)
+		if err := others.Validate(f.CDIDevice); err != nil {
+			return err
+		}
+	}
+	if err := (deviceclasses.DeviceConfig{Driver: f.Driver}).Validate(); err != nil {
+		return fmt.Errorf("function.%w", err)
+	}
+	if f.Driver == "" && f.Before != (binding.State{}) {
+		return fmt.Errorf("function.before: %+v, and no driver", f.Before)
+	}
+	if err := f.Before.Validate(); err != nil {
+		return fmt.Errorf("function.before: %w", err)
 	}
 	return nil
 }
@@ -83,15 +100,15 @@ func (h *heldFunctions) addOnce(g *Grant) error {
 	return nil
 }
 
-// attach reads a function as it is now. The claim gets it unless another one has
-// what excludes it.
+// attach reads a function as it is now, or as it is until another driver is bound.
+// The claim gets it unless another one has what excludes it.
 func (d *Driver) attach(claimUID types.UID, wish wish) (Function, error) {
 	access, err := devnode.Read(d.config.Machine, wish.address)
 	if err != nil {
 		return Function{}, err
 	}
 	kind, _, _ := attached.Parse(wish.device)
-	f := Function{Address: wish.address, Kind: kind, PhysFn: access.PhysFn, Interfaces: access.Interfaces}
+	f := Function{Address: wish.address, Kind: kind, PhysFn: access.PhysFn}
 	for _, other := range d.grants {
 		if other.UID == claimUID {
 			continue
@@ -102,6 +119,12 @@ func (d *Driver) attach(claimUID types.UID, wish wish) (Function, error) {
 			}
 		}
 	}
+	if wish.driver != "" {
+		if isBound, err := d.wantDriver(claimUID, wish.driver, &f); err != nil || !isBound {
+			return f, err // what that makes of it is known when it is bound
+		}
+	}
+	f.Interfaces = access.Interfaces
 	if f.CDIDevice, err = d.otherDevice(f, access); err != nil {
 		return Function{}, err
 	}
@@ -154,12 +177,15 @@ func (d *Driver) nodesBeside(address string) map[string]bool {
 
 // attached is the grant with its functions as they are now: another driver may be
 // bound, a namespace may be new.
-func (d *Driver) attached(grant Grant) (Grant, error) {
-	for i, share := range grant.Shares {
+// The grant fulfils the wishes.
+func (d *Driver) attached(grant Grant, wishes []wish) (Grant, error) {
+	for i, wish := range pinned(wishes) {
+		share := &grant.Shares[i]
 		if share.Function.IsZero() {
 			continue
 		}
-		now, err := d.attach(grant.UID, wish{device: share.Device, address: share.Function.Address})
+		wish.driver = cmp.Or(share.Function.Driver, wish.driver)
+		now, err := d.attach(grant.UID, wish)
 		if err != nil {
 			return Grant{}, fmt.Errorf("request %s: %w", share.Request, err)
 		}
@@ -179,7 +205,7 @@ func (d *Driver) addressOf(claimUID types.UID, device string) (address string, o
 		return "", false, nil
 	}
 	recorded, _ := d.grants.find(claimUID)
-	if _, published := d.devices[device]; published || slices.ContainsFunc(recorded.functions(), func(f Function) bool { return f.Address == address }) {
+	if _, published := d.devices[device]; published || !recorded.function(address).IsZero() {
 		return address, true, nil
 	}
 	if _, err := devnode.Read(d.config.Machine, address); err != nil {

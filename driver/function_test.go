@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,25 +32,35 @@ const (
 // pciDisk has the rig's machine, with PCI functions that are read from a folder.
 func pciDisk(t testing.TB) disk {
 	t.Helper()
+	disk := newDisk(t)
+	disk.root = t.TempDir()
+	if err := pciMachine().Write(disk.root); err != nil {
+		t.Fatal(err)
+	}
+	disk.publish(os.DirFS(disk.root))
+	return disk
+}
+
+func pciMachine() fake.Machine {
 	presets := fake.Presets()
 	machine := presets[slices.IndexFunc(presets, func(p fake.Preset) bool { return p.Name == "rig" })].Machine
 	machine.IOMMU = true
 	machine.PCI = append(slices.Clone(machine.PCI),
 		fake.NVMe("0001:21:00.0", 0, 0), fake.NVMe("0001:23:00.0", 1, 1),
 		fake.ConnectX("0001:31:00.0", 2, "ens1", 0, 2), fake.MI300X("0001:41:00.0", 3, 0))
-	disk := newDisk(t)
-	disk.root = t.TempDir()
-	if err := machine.Write(disk.root); err != nil {
-		t.Fatal(err)
-	}
+	return machine
+}
+
+// publish has the machine and all of its functions.
+func (d *disk) publish(files fs.FS) {
+	d.t.Helper()
 	var err error
-	if disk.machine, err = numa.Read(os.DirFS(disk.root)); err != nil {
-		t.Fatal(err)
+	if d.machine, err = numa.Read(files); err != nil {
+		d.t.Fatal(err)
 	}
-	if disk.selected, err = attached.NewSelection(deviceclasses.DeviceSelection{Include: []string{"true"}}); err != nil {
-		t.Fatal(err)
+	if d.selected, err = attached.NewSelection(deviceclasses.DeviceSelection{Include: []string{"true"}}); err != nil {
+		d.t.Fatal(err)
 	}
-	return disk
 }
 
 // plug has a function appear or vanish.

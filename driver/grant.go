@@ -46,7 +46,7 @@ type change struct {
 // else a new one. It changes nothing.
 func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wishes []wish) (change, error) {
 	if recorded, held := d.grants.find(claim.UID); held && recorded.fulfils(wishes) {
-		current, err := d.attached(recorded.completed(wishes))
+		current, err := d.attached(recorded.completed(wishes), wishes)
 		if err != nil {
 			return change{}, err
 		}

@@ -13,8 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
 const node = "node-1"
@@ -57,7 +59,8 @@ type disk struct {
 	state, specs *os.Root
 
 	// Of a machine with PCI functions, all of which are published.
-	root     string // its files
+	root     string     // its files
+	kernel   *fake.Host // in place of root, if drivers can be bound
 	selected attached.Selection
 }
 
@@ -88,6 +91,10 @@ func (d disk) tryRead(config Config) (*Driver, error) {
 	d.t.Helper()
 	if d.root != "" {
 		config.Machine, config.Attached = os.DirFS(d.root), d.selected
+	}
+	if d.kernel != nil {
+		config.Machine, config.Attached = d.kernel, d.selected
+		config.Drivers = binding.New(d.kernel, d.kernel.Write)
 	}
 	return Open(d.machine, config, d.state, d.specs)
 }

@@ -150,7 +150,7 @@ func TestPrepareRefuses(t *testing.T) {
 					Driver: Name, Parameters: runtime.RawExtension{Raw: []byte(`{"kind":"Pod"}`)},
 				}},
 			}}
-		}), "status.allocation.devices.config[0].opaque.parameters: kind: \"Pod\", allowed is ZoneConfig"},
+		}), "status.allocation.devices.config[0].opaque.parameters: kind: \"Pod\", allowed are ZoneConfig, DeviceConfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := driver.Prepare(row.claim, nil)

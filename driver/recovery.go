@@ -27,6 +27,7 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	next := d.planRecovery(claims, held)
+	d.restoreReleased(&next)
 	if err := perform(d.recoverySteps(next.grants)); err != nil {
 		return nil, err
 	}
@@ -47,6 +48,7 @@ func (d *Driver) Observe(held []Held) (Report, error) {
 		return nil, ErrNotRecovered
 	}
 	next := d.planObservation(held)
+	d.restoreReleased(&next)
 	if err := perform(d.observeSteps(next)); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ type Outcome string
 const (
 	Kept     Outcome = "kept"     // as it was on record
 	Restored Outcome = "restored" // the checkpoint had lost it
-	Waiting  Outcome = "waiting"  // nobody needs it, but a live partition holds its CPUs
+	Waiting  Outcome = "waiting"  // nobody needs it, but a live partition holds its CPUs, or a function has not got its driver back
 	Released Outcome = "released" // nobody needs it
 	Refused  Outcome = "refused"  // an older grant has its CPUs or PCI functions
 	Blocked  Outcome = "blocked"  // a live partition holds CPUs of no grant: nobody gets them until it is gone
@@ -23,7 +23,7 @@ const (
 type Finding struct {
 	Outcome Outcome
 	Grant   Grant  // empty if Blocked
-	Held    Held   // of a grant that is Waiting, or Blocked; else empty
+	Held    Held   // of a grant that is Waiting for a partition, or Blocked; else empty
 	Why     string // one clause; empty if Kept
 }
 

@@ -86,7 +86,7 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 		if err != nil {
 			return options{}, cli.Usagef("--config %q: %s%w", o.configFile, config.Profile("devices", labels), err)
 		}
-		o.attached = selection
+		o.attached, o.bindDrivers = selection, settings.Devices.BindDrivers
 	}
 	if err := o.validate(); err != nil {
 		return options{}, cli.Usagef("--config %q: %w", o.configFile, err)

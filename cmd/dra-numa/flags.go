@@ -28,6 +28,7 @@ type options struct {
 	staticCDIDir        string
 	configFile          string
 	attached            attached.Selection // by the NodeConfig
+	bindDrivers         bool               // by the NodeConfig
 	zoneBy              string             // by the NodeConfig
 	reservedCPUs        string
 	reservedIn          string // where they are set
@@ -37,6 +38,7 @@ type options struct {
 	hookSource          string
 	cgroupRoot          string
 	machineRoot         string
+	bindRoot            string
 	listen              string
 	kubeconfig          string
 	exclusivityMode     string
@@ -59,6 +61,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "the pin hook, a `file` that is copied to the host")
 	cgroupRootFlag(flags, &o.cgroupRoot)
 	machineRootFlag(flags, &o.machineRoot)
+	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` that holds a sys to write to, where the NodeConfig lets claims bind drivers")
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` of /healthz and /readyz")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; default the service account of the pod")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "who keeps others off the CPUs of claims, a `mode`: kernel, cooperative (the container runtime, over NRI), none, or auto for the first that the node has")

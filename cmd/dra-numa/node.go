@@ -15,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -54,6 +55,9 @@ func readNode(o options) (n node, err error) {
 		Attached:            o.attached,
 		Machine:             root,
 		StaticSpecs:         os.DirFS(o.staticCDIDir),
+	}
+	if o.bindDrivers {
+		n.config.Drivers = binding.On(o.bindRoot)
 	}
 	return n, nil
 }

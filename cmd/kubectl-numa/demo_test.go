@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -71,6 +72,20 @@ func twoRoots(t *testing.T) string {
 	return dir
 }
 
+// fourCards has a card with two virtual functions on each of four NUMA nodes.
+func fourCards(t *testing.T) string {
+	t.Helper()
+	machine := fake.Presets()[0].Machine // the rig's
+	for i := range 4 {
+		machine.PCI = append(machine.PCI, fake.ConnectX(fmt.Sprintf("0001:%d1:00.0", i+1), i, fmt.Sprintf("ens%d1", i+1), i, 2))
+	}
+	dir := t.TempDir()
+	if err := machine.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // crowd is pods that leave each of the zones fewer than 8 of its 32 CPUs.
 func crowd(zones ...int) (manifests string) {
 	for _, zone := range zones {
@@ -107,6 +122,14 @@ func TestDemosWithDevicesAreAligned(t *testing.T) {
 		{"room at the GPU", "gpu-nearest", folder(t, "epyc-2s-nps4"), "", []string{"p"}, []string{"p zone/same-node numa-0", "p gpu gpu-0000-25-00-0"}},
 		{"room on its socket, once", "gpu-nearest", folder(t, "epyc-2s-nps4"), crowd(0, 1, 2, 3, 4, 6, 7), []string{"p", "q"}, []string{
 			"p zone/same-socket numa-5", "p gpu gpu-0000-81-00-0", "q zone/anywhere numa-5", "q gpu gpu-0000-01-00-0",
+		}},
+		{"cards of their own", "four-vfs", fourCards(t), "", []string{"p", "q"}, []string{
+			"p zone numa-0", "p vf nic-0001-11-00-1", "p vf nic-0001-21-00-1", "p vf nic-0001-31-00-1", "p vf nic-0001-41-00-1",
+			"q zone numa-1", "q vf nic-0001-11-00-2", "q vf nic-0001-21-00-2", "q vf nic-0001-31-00-2", "q vf nic-0001-41-00-2",
+		}},
+		{"nothing in common", "apart", twoRoots(t), "", []string{"p"}, []string{
+			"p zone-a numa-0", "p drive-a nvme-0001-11-00-0", "p zone-b numa-2", "p drive-b nvme-0001-21-00-0",
+			"apart-other zone-a numa-0", "apart-other drive-a nvme-0001-11-00-0", "apart-other zone-b numa-2", "apart-other drive-b nvme-0001-21-00-0",
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -165,7 +165,7 @@ func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
 		if len(configs) != 1 {
 			t.Fatalf("%s: %d configurations in\n%s", made, len(configs), text)
 		}
-		config, err := deviceclasses.DecodeZoneConfig(configs[0].Opaque.Parameters.Raw)
+		config, err := deviceclasses.ZoneConfig{}.DecodeOver(configs[0].Opaque.Parameters.Raw)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,11 +63,11 @@ func checkParameters(field string, config resourceapi.DeviceConfiguration) []Fin
 	if config.Opaque == nil || config.Opaque.Driver != driverName {
 		return nil
 	}
-	zone, err := deviceclasses.DecodeZoneConfig(config.Opaque.Parameters.Raw)
+	decoded, err := deviceclasses.RequestConfig{}.DecodeOver(config.Opaque.Parameters.Raw)
 	switch {
 	case err != nil:
 		return []Finding{{InvalidParameters, Error, field + ".opaque.parameters", err.Error()}}
-	case zone.L3 == deviceclasses.L3Require:
+	case decoded.Zone.L3 == deviceclasses.L3Require:
 		return []Finding{warn(RequiredL3Waits, field+".opaque.parameters", "l3: the scheduler does not see caches, the pod would wait on a node where no single one has the CPUs free: write prefer")}
 	}
 	return nil

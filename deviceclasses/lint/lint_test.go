@@ -31,7 +31,7 @@ func rows() []struct{ kind, text, want string } {
 	return []struct{ kind, text, want string }{
 		{"claim", `{config: [{` + parameters + `partition: root}}}]}`, ""},
 		{"claim", `{config: [{` + parameters + `partition: x}}}]}`, `invalid-parameters error spec.devices.config[0].opaque.parameters: partition: "x", allowed are root, isolated, none`},
-		{"claim", `{config: [{opaque: {driver: other, parameters: {a: b}}}, {opaque: {driver: dra.numa, parameters: {}}}]}`, `invalid-parameters error spec.devices.config[1].opaque.parameters: kind: "", allowed is ZoneConfig`},
+		{"claim", `{config: [{opaque: {driver: other, parameters: {a: b}}}, {opaque: {driver: dra.numa, parameters: {}}}]}`, `invalid-parameters error spec.devices.config[1].opaque.parameters: kind: "", allowed are ZoneConfig, DeviceConfig`},
 		{"template", `{config: [{` + parameters + `speed: 1}}}]}`, `invalid-parameters error spec.spec.devices.config[0].opaque.parameters: unknown field "speed", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy`},
 		{"template", `{config: [{` + parameters + `l3: prefer, cores: whole, placement: spread}}}]}`, ""},
 		{"template", `{config: [{` + parameters + `l3: require}}}]}`, `required-l3-waits warning spec.spec.devices.config[0].opaque.parameters: l3: the scheduler does not see caches, the pod would wait on a node where no single one has the CPUs free: write prefer`},

@@ -38,7 +38,9 @@ type Machine struct {
 	MaxMHz, BaseMHz int // MaxMHz 0: no frequencies, as in a virtual machine; BaseMHz is told by Intel's alone
 
 	PCI     []Function
-	IOMMU   bool // each function is a group of its own
+	Drivers []string           // kernel drivers that are loaded, beside those that are bound
+	Bound   map[string]Binding // what somebody has changed of a function, by address
+	IOMMU   bool               // each function is a group of its own
 	Resctrl *Resctrl
 
 	// Full adds what only other programs read, such as lstopo: masks beside lists, and more of every cache.

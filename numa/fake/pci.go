@@ -86,6 +86,9 @@ func NVMe(address string, zone, number int) Function {
 	}
 }
 
+// Binding is the driver of a function, "" for none, and the only one that the kernel would bind.
+type Binding struct{ Driver, Override string }
+
 // function is one that the machine has: declared, or the port or a virtual function of such a one.
 type function struct {
 	Function
@@ -95,7 +98,16 @@ type function struct {
 	vfs    []string // addresses
 	offset int      // from its own number to that of its first virtual function
 	isPort bool
-	group  int // IOMMU group
+	group  int    // IOMMU group
+	only   string // driver_override
+}
+
+// rebind has another driver, which makes nothing of the function that is known here.
+func (f *function) rebind(bound Binding) {
+	f.only = bound.Override
+	if f.Driver != bound.Driver {
+		f.Driver, f.Children, f.Model, f.UUID, f.MemoryBytes, f.GFXTarget, f.Namespaces, f.LinkMbps = bound.Driver, nil, "", "", 0, 0, 0, 0
+	}
 }
 
 // parseAddress returns the domain with the bus, and the slot with the function, each as one number.
@@ -142,6 +154,9 @@ func (l *layout) functions() ([]function, error) {
 	for i := range list {
 		f := &list[i]
 		f.group = i
+		if bound, changed := l.Bound[f.Address]; changed {
+			f.rebind(bound)
+		}
 		if port, isRoot := roots[f.bus]; isRoot && !f.isPort {
 			return nil, fmt.Errorf("fake machine: PCI function %s is on the bus of port %s", f.Address, port)
 		}

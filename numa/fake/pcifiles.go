@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -12,12 +13,16 @@ import (
 func (t tree) addPCI(l layout, functions []function) {
 	t.addKFD(l, functions)
 	vfio := 0
+	for _, driver := range l.Drivers {
+		t.line("sys/bus/pci/drivers/"+driver+"/uevent", "")
+	}
 	for _, f := range functions {
 		t.addFunction(f)
 		t.addLocality(l, f)
 		t.addLink(f)
 		t.addSRIOV(f)
 		t.addDriver(f)
+		t.line(f.path+"/driver_override", "%s", cmp.Or(f.only, "(null)"))
 		t.link("sys/bus/pci/devices/"+f.Address, f.path)
 		t.link(f.path+"/subsystem", "sys/bus/pci")
 		if f.Driver != "" {

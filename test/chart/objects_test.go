@@ -106,6 +106,24 @@ func TestStaticCDISpecsAreMountedForDevices(t *testing.T) {
 	}
 }
 
+// The host's sysfs is written to only where somebody said that claims may bind drivers.
+func TestSysfsIsMountedToBindDrivers(t *testing.T) {
+	const mount, flag = "/sys at /host/sys", "--bind-root=/host"
+	for _, tc := range []struct {
+		set  string
+		want bool
+	}{
+		{"config.devices.presets={nvme}", false},
+		{"config.devices.presets={nvme},config.devices.bindDrivers=true", true},
+		{"config.profiles[0].nodeSelector.kind=gpus,config.profiles[0].devices.presets={gpu},config.profiles[0].devices.bindDrivers=true", true},
+	} {
+		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec
+		if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want || got != slices.Contains(pod.Containers[0].Args, flag) {
+			t.Errorf("%s: %s is mounted: %t, arguments %v", tc.set, mount, got, pod.Containers[0].Args)
+		}
+	}
+}
+
 // TestHostPathsAreTheOnesTheDesignNames also holds the chart to one path on
 // host and in container for what the runtime reads: CDI specs name the hook.
 func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {

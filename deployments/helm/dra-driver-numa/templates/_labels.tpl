@@ -50,6 +50,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .devices }}yes{{ end }}
 {{- end }}
 {{- end }}
+{{- define "dra-driver-numa.bindDrivers" -}}
+{{- range prepend ((.Values.config).profiles | default list) (.Values.config | default dict) }}
+{{- if (.devices).bindDrivers }}yes{{ end }}
+{{- end }}
+{{- end }}
 {{- define "dra-driver-numa.state" -}}
 {{ .Values.kubelet.root }}/plugins/dra.numa
 {{- end }}

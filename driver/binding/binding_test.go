@@ -1,0 +1,221 @@
+package binding
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+const (
+	drive = "0001:21:00.0"
+	card  = "0001:31:00.0"
+	vf    = "0001:31:00.1" // of card
+	bare  = "0001:41:00.0" // has no driver
+)
+
+func machine() fake.Machine {
+	m := fake.Presets()[0].Machine
+	noDriver := fake.NVMe(bare, 0, 1)
+	noDriver.Driver, noDriver.Children, noDriver.Namespaces = "", nil, 0
+	nic := fake.ConnectX(card, 1, "ens1", 0, 2)
+	nic.VFDriver = "mlx5_core"
+	m.PCI = []fake.Function{fake.NVMe(drive, 0, 0), nic, noDriver}
+	m.Drivers, m.IOMMU = []string{"vfio-pci"}, true
+	return m
+}
+
+func newHost(t *testing.T, m fake.Machine) *fake.Host {
+	t.Helper()
+	host, err := fake.NewHost(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+func TestBoundAndRestored(t *testing.T) {
+	for name, row := range map[string]struct {
+		address string
+		before  State
+	}{
+		"a drive":              {drive, State{Driver: "nvme"}},
+		"a virtual function":   {vf, State{Driver: "mlx5_core"}},
+		"without a driver":     {bare, State{}},
+		"overridden, not used": {drive, State{Override: "vfio-pci"}},
+		"overridden with it":   {drive, State{Driver: "nvme", Override: "nvme"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kernel := newHost(t, machine())
+			host := New(kernel, kernel.Write)
+			if err := host.Restore(row.address, row.before); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, kernel, row.address, row.before)
+			for range 2 { // again changes nothing
+				if err := host.Bind(row.address, "vfio-pci"); err != nil {
+					t.Fatal(err)
+				}
+				expect(t, kernel, row.address, State{"vfio-pci", "vfio-pci"})
+			}
+			for range 2 {
+				if err := host.Restore(row.address, row.before); err != nil {
+					t.Fatal(err)
+				}
+				expect(t, kernel, row.address, row.before)
+			}
+		})
+	}
+}
+
+// A crash after any write is healed by doing it again, and by going back.
+func TestCrashDuringBindHeals(t *testing.T) {
+	before := State{Driver: "nvme"}
+	crash := errors.New("crash")
+	for _, restored := range []bool{false, true} {
+		for last := range 4 {
+			kernel := newHost(t, machine())
+			writes := 0
+			dying := New(kernel, func(name, text string) error {
+				if writes++; writes > last {
+					return crash
+				}
+				return kernel.Write(name, text)
+			})
+			if err := dying.Bind(drive, "vfio-pci"); (err != nil) != (last < 3) || err != nil && !errors.Is(err, crash) {
+				t.Fatalf("%d writes: %v", last, err)
+			}
+			host := New(kernel, kernel.Write)
+			want := State{"vfio-pci", "vfio-pci"}
+			err := host.Bind(drive, "vfio-pci")
+			if restored {
+				want, err = before, host.Restore(drive, before)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, kernel, drive, want)
+		}
+	}
+}
+
+func TestWhatIsNotBound(t *testing.T) {
+	plain := machine()
+	unloaded, open := plain, plain
+	unloaded.Drivers, open.IOMMU = nil, false
+	for name, row := range map[string]struct {
+		machine fake.Machine
+		files   map[string]string // beside those of the machine; with -> a link
+		address string
+		want    string
+	}{
+		"no driver":         {unloaded, nil, drive, "PCI function 0001:21:00.0: kernel driver vfio-pci is not loaded on this node: modprobe vfio-pci"},
+		"no IOMMU":          {open, nil, drive, "PCI function 0001:21:00.0: it is in no IOMMU group: turn the IOMMU on"},
+		"gone":              {plain, nil, "0001:99:00.0", "PCI function 0001:99:00.0: the machine does not have it any more"},
+		"no address":        {plain, nil, "../../devices", `PCI address "../../devices": want one`},
+		"virtual functions": {plain, nil, card, "PCI function 0001:31:00.0: the host uses it: it has virtual functions"},
+		"mounted":           {plain, map[string]string{"sys/fs/ext4/nvme0n1/uevent": ""}, drive, "PCI function 0001:21:00.0: the host uses it: disk nvme0n1 has a file system that is mounted"},
+		"partition mounted": {plain, map[string]string{"sys/class/block/nvme0n1/nvme0n1p2/partition": "2", "sys/fs/xfs/nvme0n1p2/uevent": ""}, drive, "the host uses it: disk nvme0n1p2 has a file system that is mounted"},
+		"btrfs":             {plain, map[string]string{"sys/fs/btrfs/0-1/devices/nvme0n1/uevent": ""}, drive, "the host uses it: disk nvme0n1 has a file system that is mounted"},
+		"a volume":          {plain, map[string]string{"sys/class/block/nvme0n1/holders/dm-0/uevent": ""}, drive, "the host uses it: disk nvme0n1 is part of dm-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kernel := newHost(t, row.machine)
+			host := New(overlay{kernel, row.files}, func(string, string) error {
+				t.Error("wrote")
+				return nil
+			})
+			if err := host.Bind(row.address, "vfio-pci"); err == nil || !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v, want one line with %s", err, row.want)
+			}
+		})
+	}
+}
+
+func TestADriverThatRefusesIsAnErrorAndTheFunctionGoesBack(t *testing.T) {
+	kernel := newHost(t, machine())
+	kernel.Refuse("vfio-pci", true)
+	host := New(kernel, kernel.Write)
+	err := host.Bind(drive, "vfio-pci")
+	if want := "PCI function 0001:21:00.0: kernel driver vfio-pci does not take it, it has none: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if err := host.Restore(drive, State{Driver: "nvme"}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, kernel, drive, State{Driver: "nvme"})
+}
+
+func TestNothingIsRestoredOfAFunctionThatIsGone(t *testing.T) {
+	kernel := newHost(t, machine())
+	if err := New(kernel, kernel.Write).Restore("0001:99:00.0", State{Driver: "nvme"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// The kernel waits for the last user of a function, the driver does not.
+func TestAWriteThatTheKernelDoesNotFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kernel := newHost(t, machine())
+		let := make(chan struct{})
+		host := New(kernel, func(name, text string) error {
+			if strings.HasSuffix(name, "/unbind") {
+				<-let
+			}
+			return kernel.Write(name, text)
+		})
+		for _, want := range []string{"has not done it after 20s", "has not done what it was told before"} {
+			if err := host.Bind(drive, "vfio-pci"); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want one with %s", err, want)
+			}
+		}
+		if err := host.Bind(vf, "vfio-pci"); err == nil || !strings.Contains(err.Error(), "20s") {
+			t.Errorf("error %v, want one of its own", err)
+		}
+		close(let)
+		synctest.Wait()
+		if err := host.Bind(drive, "vfio-pci"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func expect(t *testing.T, files fs.FS, address string, want State) {
+	t.Helper()
+	if got, err := Read(files, address); err != nil || got != want {
+		t.Errorf("PCI function %s has %+v, %v, want %+v", address, got, err, want)
+	}
+}
+
+func TestReadOfAFunctionThatIsGone(t *testing.T) {
+	if _, err := Read(newHost(t, machine()), "0001:99:00.0"); !errors.Is(err, devnode.ErrGone) {
+		t.Error(err)
+	}
+}
+
+// overlay has files beside those of a machine.
+type overlay struct {
+	*fake.Host
+	files map[string]string
+}
+
+func (o overlay) added() fstest.MapFS {
+	added := fstest.MapFS{}
+	for name, text := range maps.All(o.files) {
+		added[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return added
+}
+
+func (o overlay) Open(name string) (fs.File, error) {
+	if file, err := o.added().Open(name); err == nil {
+		return file, nil
+	}
+	return o.Host.Open(name)
+}

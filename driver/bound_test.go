@@ -1,0 +1,212 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+// boundDisk is a pciDisk whose kernel binds drivers.
+func boundDisk(t testing.TB) disk {
+	t.Helper()
+	machine := pciMachine()
+	machine.Drivers = []string{"vfio-pci"}
+	for i := range machine.PCI {
+		if machine.PCI[i].VFs > 0 {
+			machine.PCI[i].VFDriver = "mlx5_core"
+		}
+	}
+	disk := newDisk(t)
+	var err error
+	if disk.kernel, err = fake.NewHost(machine); err != nil {
+		t.Fatal(err)
+	}
+	disk.publish(disk.kernel)
+	return disk
+}
+
+// vfio is a claim that wants VFIO for its requests.
+func vfio(claim *resourceapi.ResourceClaim, requests ...string) *resourceapi.ResourceClaim {
+	return configured(claim, opaque(resourceapi.AllocationConfigSourceClaim,
+		`{"apiVersion": "dra.numa/v1alpha1", "kind": "DeviceConfig", "driver": "vfio-pci"}`, requests...))
+}
+
+// expectDriver asks the kernel.
+func (d disk) expectDriver(device, want string) {
+	d.t.Helper()
+	address := strings.NewReplacer("nvme-", "", "nic-", "", "-", ":").Replace(device)
+	address = address[:len("0001:21:00")] + "." + address[len("0001:21:00."):]
+	if now, err := binding.Read(d.kernel, address); err != nil || now.Driver != want {
+		d.t.Errorf("PCI function %s has driver %q, %v, want %q", address, now.Driver, err, want)
+	}
+}
+
+func TestAClaimHasTheDriverThatItWants(t *testing.T) {
+	disk := boundDisk(t)
+	driver := disk.open()
+	before := disk.files()
+	wanted := vfio(claim("a", result("cpus", "numa-1", 2), functionResult("drive", driveA), functionResult("other", driveB), functionResult("card", virtualA)), "drive", "card", "cpus")
+	prepared := mustPrepare(t, driver, wanted)
+	disk.expectDriver(driveA, "vfio-pci")
+	disk.expectDriver(virtualA, "vfio-pci")
+	disk.expectDriver(driveB, "nvme")
+	for i, node := range map[int]string{1: "/dev/vfio/vfio", 2: "/dev/nvme1", 3: "/dev/vfio/vfio"} {
+		found := false
+		for _, got := range prepared[i].Share.Function.Nodes {
+			found = found || got.Path == node
+		}
+		if !found {
+			t.Errorf("%s has nodes %v, want %s", prepared[i].Device, prepared[i].Share.Function.Nodes, node)
+		}
+	}
+	files := disk.files()
+	if text := `"driver":"vfio-pci","before":{"driver":"nvme"}}`; !strings.Contains(files[CheckpointName], text) {
+		t.Errorf("checkpoint %s has no %s", files[CheckpointName], text)
+	}
+	driver = disk.open()
+	mustPrepare(t, driver, wanted)
+	assertFiles(t, disk.files(), files)
+	assertConsistent(t, disk, driver)
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	disk.expectDriver(driveA, "nvme")
+	disk.expectDriver(virtualA, "mlx5_core")
+	assertFiles(t, disk.files(), before)
+}
+
+// Whatever was done before a crash, what comes next ends as without it.
+func TestCrashWhileDriversAreBoundHeals(t *testing.T) {
+	wanted := vfio(claim("a", functionResult("drive", driveA), functionResult("card", virtualA)))
+	for what, next := range map[string]func(disk) (*Driver, error){
+		"prepared again": func(d disk) (*Driver, error) {
+			driver := d.open()
+			_, err := driver.Prepare(wanted, nil)
+			return driver, err
+		},
+		"unprepared": func(d disk) (*Driver, error) {
+			driver := d.open()
+			return driver, driver.Unprepare("uid-a")
+		},
+		"forgotten": func(d disk) (*Driver, error) {
+			driver, _ := d.recover(claims{"uid-a": nil})
+			return driver, nil
+		},
+	} {
+		for done := range crashSweep(t, what) {
+			disk := boundDisk(t)
+			driver := disk.open()
+			steps := driver.bindSteps(mustPlan(t, driver, wanted).Grant)
+			if done > len(steps) { // what is left are the steps of a claim that binds nothing
+				break
+			}
+			crashAfter(t, disk, steps, done)
+			driver, err := next(disk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			assertConsistent(t, disk, driver)
+			if what == "prepared again" {
+				disk.expectDriver(driveA, "vfio-pci")
+				disk.expectDriver(virtualA, "vfio-pci")
+				if err := driver.Unprepare("uid-a"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			disk.expectDriver(driveA, "nvme")
+			disk.expectDriver(virtualA, "mlx5_core")
+		}
+	}
+}
+
+func TestAFunctionThatDoesNotGetItsDriverBackStaysWithItsClaim(t *testing.T) {
+	disk := boundDisk(t)
+	driver := disk.open()
+	mustPrepare(t, driver, vfio(claim("a", result("cpus", "numa-1", 2), functionResult("drive", driveA))))
+	disk.kernel.Refuse("nvme", true)
+	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), "restore the driver from before claim default/a: PCI function 0001:21:00.0: kernel driver nvme does not take it") {
+		t.Errorf("error %v, want one of the kernel driver", err)
+	}
+	driver, report := disk.recover(claims{"uid-a": nil})
+	if len(report) != 1 || report[0].Outcome != Waiting || !strings.HasPrefix(report[0].Why, "the claim is gone, but restore the driver from before claim default/a: ") {
+		t.Errorf("report %v, want one that waits", report)
+	}
+	if grant := grantOf(driver, "uid-a"); len(grant.Shares) != 1 || grant.Shares[0].Device != driveA {
+		t.Errorf("%s is kept, want %s only", grant, driveA)
+	}
+	if _, err := driver.Prepare(claim("b", functionResult("drive", driveA)), nil); err == nil || !strings.Contains(err.Error(), "claim default/a has PCI function 0001:21:00.0") {
+		t.Errorf("error %v, want that the function is held", err)
+	}
+	for range 2 {
+		report, err := driver.Observe(nil)
+		if err != nil || len(report) != 1 || report[0].Outcome != Waiting || strings.Count(report[0].Why, "but") != 1 {
+			t.Errorf("report %v, %v, want one that waits", report, err)
+		}
+	}
+	disk.kernel.Refuse("nvme", false)
+	if report, err := driver.Observe(nil); err != nil || len(report) != 1 || report[0].Outcome != Released {
+		t.Errorf("report %v, %v, want one release", report, err)
+	}
+	disk.expectDriver(driveA, "nvme")
+	assertConsistent(t, disk, driver)
+}
+
+func TestAllocatedAnewAClaimGivesFunctionsBack(t *testing.T) {
+	disk := boundDisk(t)
+	driver := disk.open()
+	mustPrepare(t, driver, vfio(claim("a", functionResult("drive", driveA), functionResult("card", virtualA))))
+	mustPrepare(t, driver, vfio(claim("a", functionResult("drive", driveB), functionResult("card", virtualA))))
+	disk.expectDriver(driveA, "nvme")
+	disk.expectDriver(driveB, "vfio-pci")
+	disk.expectDriver(virtualA, "vfio-pci")
+	assertConsistent(t, disk, driver)
+	mustPrepare(t, driver, claim("a", functionResult("card", virtualA), functionResult("drive", driveB))) // in another order, as they are
+	for device, want := range map[string]string{driveB: "nvme", virtualA: "mlx5_core"} {
+		disk.expectDriver(device, want)
+	}
+	assertConsistent(t, disk, driver)
+}
+
+func TestANodeThatBindsNoDrivers(t *testing.T) {
+	disk := boundDisk(t)
+	wanted := vfio(claim("a", functionResult("drive", driveA)))
+	driver := disk.open()
+	driver.config.Drivers = nil
+	before := disk.files()
+	if _, err := driver.Prepare(wanted, nil); err == nil || !strings.HasSuffix(err.Error(), "driver vfio-pci: this node binds none: devices.bindDrivers is not set in its NodeConfig") {
+		t.Errorf("error %v", err)
+	}
+	assertFiles(t, disk.files(), before)
+	mustPrepare(t, driver, vfio(claim("b", result("r", "numa-1", 2)))) // it is of no function
+	binds := disk.open()
+	mustPrepare(t, binds, wanted)
+
+	driver = disk.open() // switched off while the claim has it
+	driver.config.Drivers = nil
+	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: this node binds none any more: set devices.bindDrivers") {
+		t.Errorf("error %v", err)
+	}
+	if err := disk.open().Unprepare("uid-a"); err != nil { // and on again
+		t.Error(err)
+	}
+	disk.expectDriver(driveA, "nvme")
+}
+
+func TestAFunctionThatCannotBeBoundIsAnErrorAndGoesBack(t *testing.T) {
+	disk := boundDisk(t)
+	driver := disk.open()
+	before := disk.files()
+	_, err := driver.Prepare(vfio(claim("a", functionResult("card", card))), nil)
+	if want := "bind driver vfio-pci for claim default/a: PCI function 0001:31:00.0: the host uses it: it has virtual functions"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	disk.expectDriver(card, "mlx5_core")
+	if err := disk.open().Unprepare("uid-a"); err != nil {
+		t.Error(err)
+	}
+	assertFiles(t, disk.files(), before)
+}

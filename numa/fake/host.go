@@ -1,0 +1,126 @@
+package fake
+
+import (
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Host is a machine on which PCI functions can be bound to other drivers: its files show what was written last. It does
+// what Documentation/ABI/testing/sysfs-bus-pci says of driver_override, bind, unbind and drivers_probe.
+type Host struct {
+	mu      sync.Mutex
+	machine Machine
+	shown   fs.FS
+	found   map[string]string // drivers by address, as the machine was declared
+	refuses map[string]bool   // drivers that take no function
+}
+
+// NewHost has every declared function bound as declared, and nothing overridden.
+func NewHost(machine Machine) (*Host, error) {
+	l := newLayout(machine)
+	l.number()
+	functions, err := l.functions()
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{machine: machine, shown: machine.FS(), found: make(map[string]string), refuses: make(map[string]bool)}
+	h.machine.Bound = make(map[string]Binding)
+	for _, f := range functions {
+		h.found[f.Address] = f.Driver
+		h.machine.Bound[f.Address] = Binding{Driver: f.Driver}
+	}
+	return h, nil
+}
+
+// Refuse has a driver fail to take any function, until it is told otherwise.
+func (h *Host) Refuse(driver string, refuse bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refuses[driver] = refuse
+}
+
+// Write is write(2) to a file of sysfs.
+func (h *Host) Write(name, text string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	folder, file := path.Split(name)
+	device, isDevice := strings.CutPrefix(folder, "sys/bus/pci/devices/")
+	driver, isDriver := strings.CutPrefix(folder, "sys/bus/pci/drivers/")
+	address := strings.TrimSuffix(text, "\n")
+	switch {
+	case isDevice && file == "driver_override":
+		return h.change(strings.TrimSuffix(device, "/"), func(b *Binding) error {
+			b.Override = address // the text
+			return nil
+		})
+	case isDevice && file == "unbind" && strings.HasSuffix(device, "/driver/"):
+		return h.change(address, func(b *Binding) error {
+			if b.Driver == "" {
+				return syscall.ENOENT // there is no such folder
+			}
+			b.Driver = ""
+			return nil
+		})
+	case folder == "sys/bus/pci/" && file == "drivers_probe":
+		return h.change(address, func(b *Binding) error { return h.bind(address, b, "") })
+	case isDriver && file == "bind":
+		return h.change(address, func(b *Binding) error { return h.bind(address, b, strings.TrimSuffix(driver, "/")) })
+	}
+	return syscall.EACCES
+}
+
+func (h *Host) change(address string, do func(*Binding) error) error {
+	binding, there := h.machine.Bound[address]
+	if !there {
+		return syscall.ENODEV
+	}
+	if err := do(&binding); err != nil {
+		return err
+	}
+	h.machine.Bound = maps.Clone(h.machine.Bound)
+	h.machine.Bound[address] = binding
+	h.shown = h.machine.FS()
+	return nil
+}
+
+// bind has a driver bound that matches the function: the one that overrides all, else the one that it was found with.
+func (h *Host) bind(address string, b *Binding, only string) error {
+	if b.Driver != "" {
+		return nil
+	}
+	matching := h.found[address]
+	if b.Override != "" {
+		matching = b.Override
+	}
+	loaded := slices.Contains(h.machine.Drivers, matching) || slices.Contains(slices.Collect(maps.Values(h.found)), matching)
+	switch {
+	case only != "" && only != matching:
+		return syscall.ENODEV
+	case !loaded:
+		return nil // nobody knows it
+	case h.refuses[matching]:
+		return syscall.EINVAL
+	}
+	b.Driver = matching
+	return nil
+}
+
+func (h *Host) files() fs.FS {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.shown
+}
+
+// Open implements [fs.FS].
+func (h *Host) Open(name string) (fs.File, error) { return h.files().Open(name) }
+
+// ReadLink implements [fs.ReadLinkFS].
+func (h *Host) ReadLink(name string) (string, error) { return fs.ReadLink(h.files(), name) }
+
+// Lstat implements [fs.ReadLinkFS].
+func (h *Host) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(h.files(), name) }
