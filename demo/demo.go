@@ -8,3 +8,8 @@ import "embed"
 //
 //go:embed *.yaml
 var Manifests embed.FS
+
+// Devices holds those of the folder devices, which need attached devices.
+//
+//go:embed devices/*.yaml
+var Devices embed.FS

@@ -24,7 +24,10 @@ func KernelNames() []string {
 }
 
 // guestModules are loaded by the initramfs before the root disk is mounted; their dependencies come with them.
-var guestModules = []string{"crc32c_generic", "virtio_blk", "ext4", "virtio_net", "overlay", "veth", "bridge", "e1000e", "igb", "nvme"}
+var guestModules = []string{
+	"virtio_iommu", "crc32c_generic", "virtio_blk", "ext4", "virtio_net", "overlay", "veth", "bridge", "e1000e", "igb", "igbvf", "nvme",
+	"vfio-pci", "vfio_iommu_type1",
+}
 
 // Kernel fetches a guest kernel (unpacked, not installed) and builds its initramfs; both paths are in the cache.
 func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, initramfs string, err error) {

@@ -38,6 +38,7 @@ type Topology struct {
 	// Absent: 20 between every two nodes.
 	Distances [][]int `json:"distances,omitempty"`
 	PCI       []PCI   `json:"pci,omitempty"`
+	IOMMU     bool    `json:"iommu,omitempty"` // there is one, and the guest's kernel uses it
 }
 
 // NumaNode is one NUMA node; without CPUs it is a memory-only node.
@@ -52,6 +53,8 @@ type PCI struct {
 	Device   string `json:"device"`
 	NumaNode int    `json:"numaNode"`
 	Count    int    `json:"count,omitempty"` // 1 when absent, at most 8
+	// SameRoot puts it behind the host bridge of the entry before, which is on the same node; both together are at most 8.
+	SameRoot bool `json:"sameRoot,omitempty"`
 }
 
 // Parse reads a topology file strictly and checks that it describes a machine. Errors name the field and what it allows.
@@ -189,15 +192,22 @@ func (t Topology) checkDistances() error {
 }
 
 func (t Topology) checkPCI() error {
+	below := 0 // the host bridge of the entry
 	for i, p := range t.PCI {
+		if p.SameRoot && (i == 0 || t.PCI[i-1].NumaNode != p.NumaNode) {
+			return fmt.Errorf("topology: pci[%d].sameRoot: there is no entry before on numaNode %d", i, p.NumaNode)
+		}
+		if !p.SameRoot {
+			below = 0
+		}
 		if !slices.Contains(Devices, p.Device) {
 			return fmt.Errorf("topology: pci[%d].device: %q, allowed are %s", i, p.Device, strings.Join(Devices, ", "))
 		}
 		if p.NumaNode < 0 || p.NumaNode >= len(t.NumaNodes) {
 			return fmt.Errorf("topology: pci[%d].numaNode: %d, the machine has 0-%d", i, p.NumaNode, len(t.NumaNodes)-1)
 		}
-		if p.Count < 1 || p.Count > 8 {
-			return fmt.Errorf("topology: pci[%d].count: %d is not in 1-8", i, p.Count)
+		if below += p.Count; p.Count < 1 || below > 8 {
+			return fmt.Errorf("topology: pci[%d].count: %d is not in 1-%d", i, p.Count, 8-below+p.Count)
 		}
 	}
 	return nil

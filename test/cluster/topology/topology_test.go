@@ -47,6 +47,10 @@ func TestParseNamesFieldAndAllowedValues(t *testing.T) {
 		{"device", "nvme", "rtl8139", `"rtl8139", allowed are e1000e, igb, nvme, virtio-net-pci`},
 		{"device's node", "numaNode: 1", "numaNode: 2", "numaNode: 2, the machine has 0-1"},
 		{"device count", "numaNode: 1", "numaNode: 1, count: 9", "count: 9 is not in 1-8"},
+		{"no count", "numaNode: 1", "numaNode: 1, count: -1", "count: -1 is not in 1-8"},
+		{"root of nothing", "numaNode: 1", "numaNode: 1, sameRoot: true", "pci[0].sameRoot: there is no entry before on numaNode 1"},
+		{"root of another node", "numaNode: 1}", "numaNode: 1}, {device: igb, numaNode: 0, sameRoot: true}", "pci[1].sameRoot: there is no entry before on numaNode 0"},
+		{"too many on a root", "numaNode: 1}", "numaNode: 1, count: 5}, {device: igb, numaNode: 1, count: 4, sameRoot: true}", "pci[1].count: 4 is not in 1-3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(good, c.old, c.new, 1)
@@ -58,6 +62,28 @@ func TestParseNamesFieldAndAllowedValues(t *testing.T) {
 				t.Errorf("error %q, want one line with %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestQEMUArgsOfDevicesUnderOneRootBehindAnIOMMU(t *testing.T) {
+	text, err := os.ReadFile("machines/devices.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := machine.QEMUArgs()
+	bridges := 0
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "pxb-pcie,") {
+			bridges++
+		}
+	}
+	first := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "pxb-pcie,") })
+	if at := slices.Index(args, "virtio-iommu-pci,bus=pcie.0"); at < 0 || at > first || bridges != len(machine.PCI)-1 {
+		t.Errorf("%d host bridges for %d entries, QEMUArgs() %q", bridges, len(machine.PCI), args)
 	}
 }
 
