@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -163,11 +164,13 @@ func TestNothingIsRestoredOfAFunctionThatIsGone(t *testing.T) {
 func TestAWriteThatTheKernelDoesNotFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kernel := newHost(t, machine())
-		let := make(chan struct{})
+		let, one := make(chan struct{}), sync.Mutex{}
 		host := New(kernel, func(name, text string) error {
 			if strings.HasSuffix(name, "/unbind") {
 				<-let
 			}
+			one.Lock()
+			defer one.Unlock()
 			return kernel.Write(name, text)
 		})
 		for _, want := range []string{"has not done it after 20s", "has not done what it was told before"} {

@@ -6,14 +6,13 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 )
 
 // Host is a machine on which PCI functions can be bound to other drivers: its files show what was written last. It does
-// what Documentation/ABI/testing/sysfs-bus-pci says of driver_override, bind, unbind and drivers_probe.
+// what Documentation/ABI/testing/sysfs-bus-pci says of driver_override, bind, unbind and drivers_probe. It is for one caller
+// at a time.
 type Host struct {
-	mu      sync.Mutex
 	machine Machine
 	shown   fs.FS
 	found   map[string]string // drivers by address, as the machine was declared
@@ -39,15 +38,11 @@ func NewHost(machine Machine) (*Host, error) {
 
 // Refuse has a driver fail to take any function, until it is told otherwise.
 func (h *Host) Refuse(driver string, refuse bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.refuses[driver] = refuse
 }
 
 // Write is write(2) to a file of sysfs.
 func (h *Host) Write(name, text string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	folder, file := path.Split(name)
 	device, isDevice := strings.CutPrefix(folder, "sys/bus/pci/devices/")
 	driver, isDriver := strings.CutPrefix(folder, "sys/bus/pci/drivers/")
@@ -110,17 +105,11 @@ func (h *Host) bind(address string, b *Binding, only string) error {
 	return nil
 }
 
-func (h *Host) files() fs.FS {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.shown
-}
-
 // Open implements [fs.FS].
-func (h *Host) Open(name string) (fs.File, error) { return h.files().Open(name) }
+func (h *Host) Open(name string) (fs.File, error) { return h.shown.Open(name) }
 
 // ReadLink implements [fs.ReadLinkFS].
-func (h *Host) ReadLink(name string) (string, error) { return fs.ReadLink(h.files(), name) }
+func (h *Host) ReadLink(name string) (string, error) { return fs.ReadLink(h.shown, name) }
 
 // Lstat implements [fs.ReadLinkFS].
-func (h *Host) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(h.files(), name) }
+func (h *Host) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(h.shown, name) }

@@ -37,11 +37,7 @@ var _ = Describe("the manifests in demo", func() {
 // template for a pod was allocated.
 func templateResult(ctx context.Context, pod *corev1.Pod) (zone, cpus int) {
 	GinkgoHelper()
-	Expect(pod.Status.ResourceClaimStatuses).To(HaveLen(1), "claims of pod %s", pod.Name)
-	name := pod.Status.ResourceClaimStatuses[0].ResourceClaimName
-	Expect(name).NotTo(BeNil(), "claim of pod %s", pod.Name)
-	claim, err := cluster.Kubernetes.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, *name, metav1.GetOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	claim := onlyClaim(ctx, pod)
 	result := claim.Status.Allocation.Devices.Results[0]
 	amount := result.ConsumedCapacity["cpu"]
 	return zoneOf(result.Device).id, int(amount.Value())

@@ -24,7 +24,7 @@ const stayPending = 15 * time.Second
 
 var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices, func() {
 	It("have exactly its device node, which no other claim gets", func(ctx context.Context) {
-		drives := publishedDrives(ctx)
+		drives := publishedFunctions(ctx, "nvme")
 		if len(drives) == 0 {
 			lacks("node %s publishes no NVMe drives", node.name)
 		}
@@ -99,29 +99,6 @@ var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices,
 	})
 })
 
-// publishedDrive is a PCI function of kind nvme that the node publishes.
-type publishedDrive struct {
-	name, address string
-	zone          int
-}
-
-// publishedDrives are those of the node by the names of their devices.
-func publishedDrives(ctx context.Context) map[string]publishedDrive {
-	GinkgoHelper()
-	slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
-	Expect(err).NotTo(HaveOccurred())
-	drives := map[string]publishedDrive{}
-	for _, slice := range slices.Items {
-		for _, device := range slice.Spec.Devices {
-			kind, address, zone := device.Attributes[driverName+"/kind"].StringValue, device.Attributes["resource.kubernetes.io/pciBusID"].StringValue, device.Attributes["resource.kubernetes.io/numaNode"].IntValue
-			if kind != nil && *kind == "nvme" && address != nil && zone != nil {
-				drives[device.Name] = publishedDrive{device.Name, *address, int(*zone)}
-			}
-		}
-	}
-	return drives
-}
-
 // createWithDrive creates a pod with a claim of a drive and one core beside it.
 func createWithDrive(ctx context.Context, namespace, name string) *corev1.Pod {
 	GinkgoHelper()
@@ -139,9 +116,9 @@ func createWithDrive(ctx context.Context, namespace, name string) *corev1.Pod {
 }
 
 // driveResults are what the claim of a pod was allocated.
-func driveResults(ctx context.Context, pod *corev1.Pod) (zone publishedZone, drive publishedDrive) {
+func driveResults(ctx context.Context, pod *corev1.Pod) (zone publishedZone, drive publishedFunction) {
 	GinkgoHelper()
-	drives := publishedDrives(ctx)
+	drives := publishedFunctions(ctx, "nvme")
 	for _, result := range claimOf(ctx, pod).Status.Allocation.Devices.Results {
 		if result.Request == "drive" {
 			drive = drives[result.Device]

@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// publishedFunction is a PCI function that the node publishes.
+type publishedFunction struct {
+	name, address, kind string
+	zone                int
+}
+
+// publishedFunctions are those of the node, of one kind unless that is empty, by
+// the names of their devices.
+func publishedFunctions(ctx context.Context, kind string) map[string]publishedFunction {
+	GinkgoHelper()
+	slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+	Expect(err).NotTo(HaveOccurred())
+	functions := map[string]publishedFunction{}
+	for _, slice := range slices.Items {
+		for _, device := range slice.Spec.Devices {
+			is, address, zone := device.Attributes[driverName+"/kind"].StringValue, device.Attributes["resource.kubernetes.io/pciBusID"].StringValue, device.Attributes["resource.kubernetes.io/numaNode"].IntValue
+			if is != nil && address != nil && zone != nil && (kind == "" || kind == *is) {
+				functions[device.Name] = publishedFunction{device.Name, *address, *is, int(*zone)}
+			}
+		}
+	}
+	return functions
+}
+
+// allocatedFunctions are those of a claim, by request.
+func allocatedFunctions(ctx context.Context, claim *resourceapi.ResourceClaim) map[string][]publishedFunction {
+	GinkgoHelper()
+	published, allocated := publishedFunctions(ctx, ""), map[string][]publishedFunction{}
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if function, is := published[result.Device]; is {
+			allocated[result.Request] = append(allocated[result.Request], function)
+		}
+	}
+	return allocated
+}
+
+// inSysfs is what a file says, or a link leads to, in the folder that the kernel
+// has for a PCI function.
+func inSysfs(ctx context.Context, address, name string) string {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cd "/sys/bus/pci/devices/$1" && if [ -L "$2" ]; then readlink -f "$2"; else cat "$2"; fi`, address, name)
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(text)
+}
+
+// driverOf is the kernel driver that is bound to a PCI function; "" if none is.
+func driverOf(ctx context.Context, address string) (string, error) {
+	text, err := observer.Run(ctx, `cd "/sys/bus/pci/devices/$1" && if [ -e driver ]; then basename "$(readlink driver)"; fi`, address)
+	return strings.TrimSpace(text), err
+}
+
+// rootOf is the PCIe root that the kernel has a function below.
+func rootOf(ctx context.Context, address string) string {
+	GinkgoHelper()
+	path, err := observer.Run(ctx, `readlink -f "/sys/bus/pci/devices/$1"`, address)
+	Expect(err).NotTo(HaveOccurred())
+	return strings.Split(strings.TrimPrefix(path, "/sys/devices/"), "/")[0]
+}
+
+// setVirtualFunctions has each of the node's network cards that can have virtual
+// functions have so many, and waits until they are published. It returns the
+// addresses of the cards.
+func setVirtualFunctions(ctx context.Context, count string) []string {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cd /sys/bus/pci/devices && for card in */sriov_numvfs; do
+		case "$(cat "${card%/*}/class")" in 0x02*) ;; *) continue;; esac
+		[ "$(cat "$card")" = "$1" ] || echo "$1" >"/proc/1/root$PWD/$card" || exit
+		echo "${card%/*}"
+	done`, count)
+	Expect(err).NotTo(HaveOccurred())
+	cards := strings.Fields(text)
+	Eventually(ctx, func(g Gomega) {
+		virtual := map[string]int{}
+		slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, slice := range slices.Items {
+			for _, device := range slice.Spec.Devices {
+				if card := device.Attributes[driverName+"/physicalFunction"].StringValue; card != nil {
+					virtual[*card]++
+				}
+			}
+		}
+		for _, card := range cards {
+			g.Expect(virtual[card]).To(BeEquivalentTo(int(count[0]-'0')), "virtual functions of %s that are published", card)
+		}
+	}).Should(Succeed())
+	return cards
+}
+
+// podsIn are the pods of a namespace, all of them running.
+func podsIn(ctx context.Context, namespace string) (pods []*corev1.Pod) {
+	GinkgoHelper()
+	list, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for i := range list.Items {
+		pods = append(pods, waitRunning(ctx, &list.Items[i]))
+	}
+	return pods
+}
