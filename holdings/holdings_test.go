@@ -296,7 +296,7 @@ func TestNoListIsNull(t *testing.T) {
 	}
 }
 
-// BenchmarkOf: 0.3 s on a core of its own; a page is made anew with every change of the cluster.
+// BenchmarkOf: a page is made anew with every change of the cluster.
 func BenchmarkOf(b *testing.B) {
 	c := occupied.Large(b, 500, 8)
 	for b.Loop() {

@@ -41,6 +41,7 @@ type functionData struct {
 	Nodes      []string `json:"nodes,omitempty"`      // paths of the device nodes that containers get
 	CDIDevice  string   `json:"cdiDevice,omitempty"`  // of another's CDI spec, which containers get instead
 	Interfaces []string `json:"interfaces,omitempty"` // network interfaces, by their names on the host
+	Driver     string   `json:"driver,omitempty"`     // kernel driver that is bound for the claim
 }
 
 // shareData is what a claim's status says of each share of a zone beside its
@@ -286,7 +287,7 @@ func networkOf(f driver.Function) *resourceapi.NetworkDeviceData {
 
 func dataOf(share driver.Share) []byte {
 	if f := share.Function; !f.IsZero() {
-		data := functionData{PCI: f.Address, CDIDevice: f.CDIDevice, Interfaces: f.Interfaces}
+		data := functionData{PCI: f.Address, CDIDevice: f.CDIDevice, Interfaces: f.Interfaces, Driver: f.Driver}
 		for _, node := range f.Nodes {
 			data.Nodes = append(data.Nodes, node.Path)
 		}

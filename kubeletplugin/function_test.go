@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
@@ -28,6 +29,9 @@ func functionGrant() driver.Grant {
 		driver.Share{Request: "gpu", Device: "gpu-0000-17-00-0", Function: driver.Function{
 			Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=0",
 		}},
+		driver.Share{Request: "guest", Device: "nvme-0000-5f-00-0", Function: driver.Function{
+			Address: "0000:5f:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{{Path: "/dev/vfio/7", Type: "c", Major: 243}}, Driver: "vfio-pci", Before: binding.State{Driver: "nvme"},
+		}},
 	)
 	return grant
 }
@@ -39,6 +43,7 @@ func TestStatusSaysWhatAClaimHasOfAFunction(t *testing.T) {
 		"nic-0000-3b-00-0":  `{"pci":"0000:3b:00.0","interfaces":["ens1","ens1d1"]}`,
 		"nvme-0000-5e-00-0": `{"pci":"0000:5e:00.0","nodes":["/dev/nvme0","/dev/nvme0n1"]}`,
 		"gpu-0000-17-00-0":  `{"pci":"0000:17:00.0","cdiDevice":"nvidia.com/gpu=0"}`,
+		"nvme-0000-5f-00-0": `{"pci":"0000:5f:00.0","nodes":["/dev/vfio/7"],"driver":"vfio-pci"}`,
 	}
 	for _, device := range devices {
 		text, isFunction := want[device.Device]

@@ -158,6 +158,22 @@ func TestCountersOfAPoolAreExplained(t *testing.T) {
 	}
 }
 
+// TestAPodThatTheSchedulerDoesNotLookAt: it would have a node, and is told how long
+// that takes at most.
+func TestAPodThatTheSchedulerDoesNotLookAt(t *testing.T) {
+	for status, hints := range map[string]int{
+		"": 0,
+		"status: {conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]}":   1,
+		"status: {conditions: [{type: PodScheduled, status: 'False', reason: SchedulingGated}]}": 0,
+	} {
+		pod := strings.TrimSuffix(claimingPod("p", "requests: ["+zoneRequest("zone", "cpu: 6")+"]"), "---") + status + "\n---"
+		e := explain(t, zoneClass, zonedNode("n1", []zone{{8, 1, "8Gi"}}), pod)
+		if e.Node != "n1" || len(e.Hints) != hints || hints > 0 && !strings.HasPrefix(e.Hints[0], "the scheduler said no when it looked last") {
+			t.Errorf("%s: node %s, hints %q", status, e.Node, e.Hints)
+		}
+	}
+}
+
 // TestClaimsOfInitContainersAddUp: they are all held as long as the pod is there.
 func TestClaimsOfInitContainersAddUp(t *testing.T) {
 	pod := template("early", "requests: ["+zoneRequest("zone", "cpu: 6")+"]") + template("late", "requests: ["+zoneRequest("zone", "cpu: 6")+"]") +

@@ -109,6 +109,9 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 	case feasible > 0:
 		e.Sentence = fmt.Sprintf("%d of %d nodes can have it, %s is the first", feasible, len(c.nodes), e.Node)
 		e.Hints = nil
+		if saidNo(d.pod) {
+			e.hint(againHint)
+		}
 	case len(c.nodes) == 1:
 		e.Sentence = "the only node cannot have it"
 		e.hint(funnel.InitHint(d.pod))
@@ -117,6 +120,17 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		e.hint(funnel.InitHint(d.pod))
 	}
 	return e, nil
+}
+
+// againHint is for a pod that would have a node if the scheduler looked. Until
+// Kubernetes 1.37 at least it counts a claim twice against a shared device while
+// that is both in flight and in its cache.
+const againHint = "the scheduler said no when it looked last: it looks again when something changes, 5 minutes later at the latest"
+
+func saidNo(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
+	})
 }
 
 // hint adds one that is not there yet.
