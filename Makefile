@@ -174,7 +174,7 @@ e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 wit
 
 .PHONY: e2e-devices
 e2e-devices: export TOPOLOGY = test/cluster/topology/machines/devices.yaml
-e2e-devices: image ## Have claims hold NVMe drives and network cards of a node of the rig [KERNEL=] [INIT=]
+e2e-devices: image ## Have claims hold NVMe drives and network cards of a node of the rig, and the webhook mirror claims [KERNEL=] [INIT=]
 	@$(call with-node,devices); \
 	$(call install-chart,devices,--values test/e2e/devices-values.yaml); \
 	$(call suite,devices,-e2e.require -ginkgo.label-filter devices)

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// withDevices marks specs for a node that publishes NVMe drives: make e2e-devices
-// runs them.
+// withDevices marks specs for a node with attached devices, and for what the chart
+// installs only if it is told to: make e2e-devices runs them.
 var withDevices = Label("devices")
 
 // stayPending is how long a pod that nothing is left for is watched.
