@@ -187,7 +187,7 @@ func (c *Checkpoint) upgrade() error {
 // version is the oldest of those written now that can have the grant.
 func (g *Grant) version() int {
 	for i := range g.Shares { // none is copied: this is done to every grant on each write
-		if s := &g.Shares[i]; len(s.Zones) > 0 || !s.Function.IsZero() {
+		if s := &g.Shares[i]; len(s.Zones) > 0 || s.Function.Address != "" {
 			return checkpointVersion
 		}
 	}

@@ -78,8 +78,8 @@ func (f Function) validate() error {
 // functions are those of a grant.
 func (g *Grant) functions() (functions []Function) {
 	for i := range g.Shares {
-		if f := g.Shares[i].Function; !f.IsZero() {
-			functions = append(functions, f)
+		if f := &g.Shares[i].Function; f.Address != "" { // not IsZero, which copies: this is done to every grant on each write
+			functions = append(functions, *f)
 		}
 	}
 	return functions
