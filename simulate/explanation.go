@@ -122,9 +122,9 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 	return e, nil
 }
 
-// againHint is for a pod that would have a node if the scheduler looked. Until
-// Kubernetes 1.37 at least it counts a claim twice against a shared device while
-// that is both in flight and in its cache.
+// againHint is for a pod that would have a node if the scheduler looked. By the
+// code of Kubernetes 1.37 (GatherAllocatedState) it can count a claim twice against
+// a shared device while that is both in flight and in its cache.
 const againHint = "the scheduler said no when it looked last: it looks again when something changes, 5 minutes later at the latest"
 
 func saidNo(pod *corev1.Pod) bool {

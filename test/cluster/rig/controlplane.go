@@ -44,7 +44,7 @@ func (r *Rig) StartControlPlane(ctx context.Context, bin, self, gates string) er
 	if err != nil {
 		return err
 	}
-	// A claim that is both in flight and in the scheduler's cache counts twice against a shared device. A pod that does not fit
+	// A claim that is both in flight and in the scheduler's cache can count twice against a shared device. A pod that does not fit
 	// for that moment is looked at again when something changes, else after this time, which is 5 minutes by default.
 	return r.start(4, "scheduler", filepath.Join(bin, "kube-scheduler"), "--kubeconfig="+r.Path("scheduler.kubeconfig"),
 		"--secure-port=0", "--leader-elect=false", "--pod-max-in-unschedulable-pods-duration=30s", "--feature-gates="+gates)
