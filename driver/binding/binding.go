@@ -231,35 +231,37 @@ func (h *Host) mayBind(address, driver string) error {
 			return fmt.Errorf("PCI function %s with driver %s is in the same IOMMU group: none of it can be had while the host has another part", member.Name(), other.Driver)
 		}
 	}
-	if user := h.userOf(address); user != "" {
-		return fmt.Errorf("the host uses it: %s", user)
+	user, err := h.userOf(address)
+	if err == nil && user != "" {
+		err = fmt.Errorf("the host uses it: %s", user)
 	}
-	return nil
+	return err
 }
 
 // userOf says what of the host uses a function; "" if nothing that sysfs tells.
-func (h *Host) userOf(address string) string {
+// What cannot be read is an error: it may be in use.
+func (h *Host) userOf(address string) (user string, err error) {
 	access, err := devnode.Read(h.files, address)
 	if err != nil {
-		return ""
+		return "", fmt.Errorf("whether the host uses it: %w", err)
 	}
 	for _, node := range access.Nodes {
 		if node.Type == devnode.TypeBlock {
 			if user := h.userOfDisk(path.Base(node.Path)); user != "" {
-				return user
+				return user, nil
 			}
 		}
 	}
 	for _, name := range access.Interfaces {
 		uppers, _ := fs.Glob(h.files, folder(address)+"/net/"+name+"/upper_*")
 		if len(uppers) > 0 {
-			return fmt.Sprintf("network interface %s is part of %s", name, strings.TrimPrefix(path.Base(uppers[0]), "upper_"))
+			return fmt.Sprintf("network interface %s is part of %s", name, strings.TrimPrefix(path.Base(uppers[0]), "upper_")), nil
 		}
 	}
 	if numbers, err := fs.ReadFile(h.files, folder(address)+"/sriov_numvfs"); err == nil && strings.TrimSpace(string(numbers)) != "0" {
-		return "it has virtual functions"
+		return "it has virtual functions", nil
 	}
-	return ""
+	return "", nil
 }
 
 // userOfDisk looks for what is mounted or made of a disk and of its partitions.

@@ -124,6 +124,7 @@ func TestWhatIsNotBound(t *testing.T) {
 		"mounted":           {plain, map[string]string{"sys/fs/ext4/nvme0n1/uevent": ""}, drive, "PCI function 0001:21:00.0: the host uses it: disk nvme0n1 has a file system that is mounted"},
 		"partition mounted": {plain, map[string]string{"sys/class/block/nvme0n1/nvme0n1p2/partition": "2", "sys/fs/xfs/nvme0n1p2/uevent": ""}, drive, "the host uses it: disk nvme0n1p2 has a file system that is mounted"},
 		"btrfs":             {plain, map[string]string{"sys/fs/btrfs/0-1/devices/nvme0n1/uevent": ""}, drive, "the host uses it: disk nvme0n1 has a file system that is mounted"},
+		"not to be read":    {plain, map[string]string{"sys/bus/pci/devices/" + drive + "/net/a b/uevent": ""}, drive, "PCI function 0001:21:00.0: whether the host uses it: "},
 		"a volume":          {plain, map[string]string{"sys/class/block/nvme0n1/holders/dm-0/uevent": ""}, drive, "the host uses it: disk nvme0n1 is part of dm-0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,10 +30,10 @@ var forTheRig = strings.NewReplacer("gpu.dra.numa", "nvme.dra.numa", "cpu: 8", "
 
 var _ = Describe("the manifests in demo/devices", withDevices, Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx context.Context) {
+		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, "0") })
 		if cards := setVirtualFunctions(ctx, "2"); len(cards) < 4 {
 			lacks("node %s has %d cards with virtual functions, 4 are needed", node.name, len(cards))
 		}
-		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, "0") })
 	})
 
 	for _, manifest := range []struct {

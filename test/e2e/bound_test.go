@@ -16,10 +16,10 @@ import (
 
 var _ = Describe("claims of functions with a driver of their own", withDevices, func() {
 	It("have VFIO bound as long as they last, whoever dies meanwhile", func(ctx context.Context) {
+		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, "0") })
 		if cards := setVirtualFunctions(ctx, "1"); len(cards) == 0 {
 			lacks("node %s has no card with virtual functions", node.name)
 		}
-		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, "0") })
 		namespace := createNamespace(ctx, "bound")
 		pod := waitRunning(ctx, createWithVFIO(ctx, namespace, "vfio"))
 		functions := allocatedFunctions(ctx, claimOf(ctx, pod))
@@ -31,7 +31,7 @@ var _ = Describe("claims of functions with a driver of their own", withDevices, 
 		killDriver(ctx)
 		expectGroups(ctx, pod, before)
 
-		By("killing the driver while it is given back")
+		By("killing the driver as the pod is deleted")
 		Expect(observer.KillNext(ctx, driverProcess, "", eventuallyTimeout)).To(Succeed())
 		deletePod(ctx, pod)
 		for address, driver := range before {
