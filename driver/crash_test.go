@@ -272,7 +272,7 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	want := map[string]string{CheckpointName: string(recorded)}
 	var taken cpuset.Set
 	for _, grant := range driver.grants.grants() {
-		spec, err := driver.spec(grant)
+		spec, err := driver.spec(listed(grant))
 		if err != nil {
 			t.Fatal(err)
 		}

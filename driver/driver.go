@@ -149,10 +149,10 @@ func (d *Driver) prepareSteps(next change) []step {
 	}
 	var specs []step
 	grants, changed := d.grants, false
-	for i, grant := range next.grants() {
+	for i, grant := range next.grants {
 		write := d.specs.Ensure
-		if recorded, held := d.grants.find(grant.UID); !held || !recorded.equal(grant) {
-			grants, changed = grants.with(grant), true
+		if recorded, held := d.grants.find(grant.UID); !held || !recorded.equal(grant.Grant) {
+			grants, changed = grants.withListed(grant), true
 			write = d.specs.Write // the file says something else
 		}
 		specs = append(specs, step{"write CDI spec of claim " + grant.name(), func() error {

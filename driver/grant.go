@@ -38,8 +38,8 @@ type PreparedDevice struct {
 // change is what preparing a claim puts on record.
 type change struct {
 	Grant
-	others []Grant  // of other claims in the same pods, as they are to be
-	specs  [][]byte // the CDI specs of others and of the Grant, in this order
+	grants []*listedGrant // of other claims in the same pods, as they are to be, and the Grant behind them
+	specs  [][]byte       // the CDI specs of grants
 }
 
 // plan is the recorded grant of the claim if that is still what was allocated,
@@ -61,7 +61,7 @@ func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wish
 
 // rendered has the CDI specs: a grant comes on record only if it can be rendered.
 func (d *Driver) rendered(next change) (change, error) {
-	for _, grant := range next.grants() {
+	for _, grant := range next.grants {
 		spec, err := d.spec(grant)
 		if err != nil {
 			return change{}, err
@@ -71,11 +71,8 @@ func (d *Driver) rendered(next change) (change, error) {
 	return next, nil
 }
 
-// grants are all that the change has.
-func (c change) grants() []Grant { return append(slices.Clip(c.others), c.Grant) }
-
 // spec is the CDI spec of a grant.
-func (d *Driver) spec(grant Grant) ([]byte, error) {
+func (d *Driver) spec(grant *listedGrant) ([]byte, error) {
 	claim := grant.cdiClaim(d.config.Exclusivity)
 	claim.Note = encodeNote(d.config.BootID, grant)
 	return cdi.Encode(claim, d.config.HookPath)
@@ -83,10 +80,14 @@ func (d *Driver) spec(grant Grant) ([]byte, error) {
 
 func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Grant, error) {
 	recorded, _ := d.grants.find(claim.UID)
-	grant := Grant{UID: claim.UID, Namespace: claim.Namespace, Name: claim.Name, Order: d.grants.nextOrder()}
+	wishes = pinned(wishes)
+	grant := Grant{
+		UID: claim.UID, Namespace: claim.Namespace, Name: claim.Name, Order: d.grants.nextOrder(),
+		Shares: make([]Share, 0, len(wishes)),
+	}
 	// A claim allocated anew gives up what it held.
 	free := d.free().Union(recorded.cpus().Intersection(d.grantable))
-	for _, wish := range pinned(wishes) {
+	for _, wish := range wishes {
 		share, err := d.choose(claim.UID, wish, free)
 		if err != nil {
 			return Grant{}, fmt.Errorf("request %s: %w", wish.request, err)
@@ -141,7 +142,11 @@ func byAge(a, b Grant) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Co
 
 // pinned are the wishes that hold something.
 func pinned(wishes []wish) []wish {
-	return slices.DeleteFunc(slices.Clone(wishes), func(w wish) bool { return w.admin })
+	admin := func(w wish) bool { return w.admin }
+	if !slices.ContainsFunc(wishes, admin) {
+		return wishes
+	}
+	return slices.DeleteFunc(slices.Clone(wishes), admin)
 }
 
 // fulfils reports whether the grant is of the allocation that asks for this.

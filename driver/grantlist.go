@@ -41,11 +41,18 @@ func (l grantList) find(uid types.UID) (grant Grant, found bool) {
 	return l[i].Grant, true
 }
 
+// listed is the grant as lists have it.
+func listed(grant Grant) *listedGrant {
+	return &listedGrant{grant, string(grant.appendText(make([]byte, 0, 512))), grant.words()}
+}
+
 // with has the grant instead of the one that its claim had, if any.
-func (l grantList) with(grant Grant) grantList {
+func (l grantList) with(grant Grant) grantList { return l.withListed(listed(grant)) }
+
+func (l grantList) withListed(grant *listedGrant) grantList {
 	i, found := l.search(grant.UID)
 	next := make(grantList, 0, len(l)+1)
-	next = append(append(next, l[:i]...), &listedGrant{grant, string(grant.appendText(nil)), grant.words()})
+	next = append(append(next, l[:i]...), grant)
 	if found {
 		i++
 	}

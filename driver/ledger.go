@@ -71,8 +71,8 @@ func (l *ledger) addNoted(noted Grant) {
 // encodeNote is what the CDI spec of a claim says of its grant: a checkpoint of
 // just this one. CDI specs are in a tmpfs, so they are lost when the containers
 // are, and not when somebody deletes the checkpoint.
-func encodeNote(bootID string, grant Grant) string {
-	text := encodeCheckpoint(Checkpoint{grant.version(), bootID, []Grant{grant}})
+func encodeNote(bootID string, grant *listedGrant) string {
+	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version(), bootID, slices.Values([]string{grant.text}))
 	return string(bytes.TrimSuffix(text, []byte("\n")))
 }
 

@@ -240,7 +240,7 @@ func (d *Driver) recoverySteps(grants grantList) []step {
 			return nil
 		}},
 	}
-	for _, grant := range grants.grants() {
+	for _, grant := range grants {
 		steps = append(steps, step{"write CDI spec of claim " + grant.name(), func() error {
 			spec, err := d.spec(grant)
 			if err != nil {

@@ -198,7 +198,11 @@ func (d *Driver) scope(grant Grant, recorded bool, pods []*corev1.Pod) change {
 		grants[i] = grants[i].withScopes(shares[:len(grants[i].Shares)])
 		shares = shares[len(grants[i].Shares):]
 	}
-	return change{Grant: grants[len(grants)-1], others: grants[:len(grants)-1]}
+	next := change{Grant: grants[len(grants)-1]}
+	for _, decided := range grants {
+		next.grants = append(next.grants, listed(decided))
+	}
+	return next
 }
 
 // withScopes has the scopes of these shares, which are the grant's.

@@ -86,17 +86,17 @@ func (s Share) Attributes() map[string]resourceapi.DeviceAttribute {
 	}
 	add := func(name, value string) {
 		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
-			attributes[Name+"/"+name] = stringAttribute(value)
+			attributes[name] = stringAttribute(value)
 		}
 	}
-	add("mems", s.Mems().String())
-	add("memoryPolicy", s.MemoryPolicy)
+	add(Name+"/mems", s.Mems().String())
+	add(Name+"/memoryPolicy", s.MemoryPolicy)
 	if !s.CPUs.IsEmpty() {
-		add("cpus", s.RunCPUs().String())
-		add("idleCPUs", s.IdleCPUs.String())
-		add("sharedCPUs", s.SharedCPUs.String())
-		add("partition", s.cdiPartition())
-		add("scope", cmp.Or(s.Scope, cdi.ScopeContainer))
+		add(Name+"/cpus", s.RunCPUs().String())
+		add(Name+"/idleCPUs", s.IdleCPUs.String())
+		add(Name+"/sharedCPUs", s.SharedCPUs.String())
+		add(Name+"/partition", s.cdiPartition())
+		add(Name+"/scope", cmp.Or(s.Scope, cdi.ScopeContainer))
 		attributes[Name+"/mixed"] = resourceapi.DeviceAttribute{BoolValue: ptr.To(s.Mixed)}
 	}
 	return attributes
