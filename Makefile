@@ -6,12 +6,15 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
-# How a node of the rig looks: a file of test/cluster/topologies, a guest
+# How a node of the rig looks: a file of test/cluster/topology/machines, a guest
 # kernel, what is PID 1 (and with it the cgroup driver), and how many nodes.
 TOPOLOGY ?=
 KERNEL   ?= 6.12
 INIT     ?= busybox
 NODES    ?= 1
+
+# The version of Kubernetes, of control plane and nodes.
+KUBERNETES ?= 1.37
 
 # Which specs of the end-to-end suite run: a pattern. Default: all.
 FOCUS ?=
@@ -24,7 +27,7 @@ LABELS ?=
 DURATION ?= 30m
 SEED     ?= 0
 
-export TOPOLOGY KERNEL INIT NODES NODE CMD FOCUS LABELS DURATION SEED
+export TOPOLOGY KERNEL INIT NODES KUBERNETES NODE CMD FOCUS LABELS DURATION SEED
 
 # One set of flags for all but the race detector: the modules that daemon, tools
 # and tests share are compiled once.
@@ -118,11 +121,11 @@ trap finish EXIT
 endef
 
 .PHONY: apiserver
-apiserver: build ## Have a real API server take our ResourceSlices, and a real scheduler agree with our simulation
+apiserver: build ## Have a real API server take our ResourceSlices, and a real scheduler agree with our simulation [KUBERNETES=1.37|1.36]
 	@$(call with-clusters,apiserver gates-off allocatable); \
-	$(CLUSTER) up -name apiserver -nodes 0; \
-	$(CLUSTER) up -name allocatable -nodes 0 -feature-gates DRANodeAllocatableResources=true; \
-	$(CLUSTER) up -name gates-off -nodes 0 -feature-gates DRAConsumableCapacity=false; \
+	$(CLUSTER) up -name apiserver -kubernetes "$$KUBERNETES" -nodes 0; \
+	$(CLUSTER) up -name allocatable -kubernetes "$$KUBERNETES" -nodes 0 -feature-gates DRANodeAllocatableResources=true; \
+	$(CLUSTER) up -name gates-off -kubernetes "$$KUBERNETES" -nodes 0 -feature-gates DRAConsumableCapacity=false; \
 	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \
 	GATES_OFF_KUBECONFIG=$$($(CLUSTER) path -name gates-off kubeconfig) \
 	ALLOCATABLE_KUBECONFIG=$$($(CLUSTER) path -name allocatable kubeconfig) \
@@ -149,7 +152,7 @@ endef
 # with-node starts a recipe that brings up cluster $(1) whose nodes have the image.
 define with-node
 $(call with-clusters,$(1)); \
-$(CLUSTER) up -name $(1) -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
+$(CLUSTER) up -name $(1) -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
 $(CLUSTER) load -name $(1) bin/images/dra-driver-numa.tar
 endef
 
@@ -159,7 +162,7 @@ $(STATIC) go test -v -count=1 -timeout 0 ./test/e2e -ginkgo.no-color -kubeconfig
 endef
 
 .PHONY: e2e
-e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KERNEL=] [INIT=] [FOCUS=pattern] [LABELS=kernel]
+e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern] [LABELS=kernel]
 	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
 	@$(call with-node,e2e); \
 	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
@@ -174,8 +177,11 @@ e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 wit
 
 .PHONY: e2e-devices
 e2e-devices: export TOPOLOGY = test/cluster/topology/machines/devices.yaml
-e2e-devices: image ## Have claims hold NVMe drives and network cards of a node of the rig, and the webhook mirror claims [KERNEL=] [INIT=]
+e2e-devices: image ## Have claims hold NVMe drives and network cards of a node of the rig, also beside another driver, and the webhook mirror claims [KERNEL=] [INIT=]
+	$(GO_BUILD) -o bin/gpudriver ./test/gpudriver
+	$(STATIC) go run ./deployments/image -ref localhost/gpudriver:dev -out bin/images/gpudriver.tar -entrypoint /gpudriver /gpudriver=bin/gpudriver
 	@$(call with-node,devices); \
+	$(CLUSTER) load -name devices bin/images/gpudriver.tar; \
 	$(call install-chart,devices,--values test/e2e/devices-values.yaml); \
 	$(call suite,devices,-e2e.require -ginkgo.label-filter devices)
 
@@ -193,8 +199,8 @@ bench: ## Run every benchmark beside its baseline
 	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./holdings/... ./numa/... ./simulate ./webhook
 
 .PHONY: cluster-up
-cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KERNEL=6.12|7.2] [INIT=busybox|systemd] [NODES=n]
-	$(CLUSTER) up -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
+cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2] [INIT=busybox|systemd] [NODES=n]
+	$(CLUSTER) up -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
 	$(CLUSTER) load bin/images/dra-driver-numa.tar
 
 .PHONY: cluster-exec

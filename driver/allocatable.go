@@ -11,8 +11,8 @@ import (
 
 // What is here has the scheduler count claims in the node's allocatable
 // (KEP-5517, alpha): a device says which of its capacities are the node's CPUs,
-// memory and hugepages. The fields were called differently in 1.36 and may be
-// again: nothing else in the driver knows them.
+// memory and hugepages. The fields were others in 1.36, whose API server drops these,
+// and may be others again: nothing else in the driver knows them.
 
 // withAllocatable maps each capacity that is a resource of the node, one to one.
 func withAllocatable(device resourceapi.Device) resourceapi.Device {

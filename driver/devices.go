@@ -51,12 +51,8 @@ const (
 	noCoreType = "none"
 )
 
-// faultTaint is the key of the taint of a device that no new claim may go to, and
-// taintGone its value where the device is gone.
-const (
-	faultTaint = Name + "/fault"
-	taintGone  = "gone"
-)
+// taintGone is the value of the taint of a device that is gone.
+const taintGone = "gone"
 
 // ZoneFaults says, by NUMA node, why no new claim may go there. Claims that are
 // there stay. The words become the value of a taint, where all that a label may
@@ -140,7 +136,7 @@ func Resources(nodeName string, devices []resourceapi.Device) resourceslice.Driv
 func (f ZoneFaults) taints(nodes []int) []resourceapi.DeviceTaint {
 	for _, node := range nodes {
 		if why, faulty := f[node]; faulty {
-			return []resourceapi.DeviceTaint{{Key: faultTaint, Value: labelValue(why), Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+			return []resourceapi.DeviceTaint{{Key: attached.TaintFault, Value: labelValue(why), Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 		}
 	}
 	return nil

@@ -228,6 +228,20 @@ func (s *Share) Gone(machine *numa.Machine) (address string) {
 	return ""
 }
 
+// Fault says what is wrong with the PCI function of the share; "" if nothing is known
+// to be, and of a zone.
+func (s *Share) Fault(machine *numa.Machine) (why string) {
+	if address := s.Gone(machine); address != "" {
+		return fmt.Sprintf("PCI function %s is gone", address)
+	}
+	for i := range machine.PCI {
+		if f := &machine.PCI[i]; f.Address == s.Function.Address {
+			_, why = attached.Fault(*machine, f)
+		}
+	}
+	return why
+}
+
 // goneDevice is a device of which there is only the claim that holds it. It is
 // published until the claim ends, so that whoever looks at the pool sees what has
 // become of it.
@@ -235,7 +249,7 @@ func (s *Share) goneDevice() resourceapi.Device {
 	device := resourceapi.Device{
 		Name:       s.Device,
 		Attributes: make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute),
-		Taints:     []resourceapi.DeviceTaint{{Key: faultTaint, Value: taintGone, Effect: resourceapi.DeviceTaintEffectNoSchedule}},
+		Taints:     []resourceapi.DeviceTaint{{Key: attached.TaintFault, Value: taintGone, Effect: resourceapi.DeviceTaintEffectNoSchedule}},
 	}
 	for name, value := range s.Function.attributes() {
 		device.Attributes[resourceapi.QualifiedName(name)] = value

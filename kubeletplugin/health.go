@@ -123,8 +123,8 @@ func findProblems(machine *numa.Machine, grants []driver.Grant, partitions map[t
 				claim := fmt.Sprintf("claim %s/%s: ", grant.Namespace, grant.Name)
 				problems[share.Device] = append(problems[share.Device], claim+fmt.Sprintf(format, args...))
 			}
-			if address := share.Gone(machine); address != "" {
-				tell("PCI function %s is gone", address)
+			if fault := share.Fault(machine); fault != "" {
+				tell("%s", fault)
 			}
 			for node := range share.Mems().All() { // a PCI function has none
 				if _, online := machine.Zone(node); !online {

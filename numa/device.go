@@ -29,6 +29,10 @@ type PCIFunction struct {
 	MemoryBytes  *uint64  // of a GPU: its own
 	Namespaces   []string // of an NVMe drive: block devices such as nvme0n1
 	LinkMbps     *int     // of the fastest of its network interfaces that are up
+
+	// What is wrong with it, if anything is known.
+	FatalErrors uint64 // of its PCIe link since the kernel found it; 0 also where they are not counted
+	Dead        bool   // its NVMe driver has given it up
 }
 
 // FunctionKind says what a function is for, by its class.

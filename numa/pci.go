@@ -33,7 +33,7 @@ func (t tree) readPCI(m *Machine) error {
 			folder = device
 		}
 		for _, read := range []func(string, *PCIFunction) error{
-			t.pciIdentity, t.pciVirtualFunctions, t.pciLink, t.pciChildren, t.gpuMemory, t.nvidiaGPU, t.amdGPU, t.nvmeDrive, t.netLinks,
+			t.pciIdentity, t.pciVirtualFunctions, t.pciLink, t.pciChildren, t.gpuMemory, t.nvidiaGPU, t.amdGPU, t.nvmeDrive, t.netLinks, t.pciHealth,
 		} {
 			if err := read(folder, &function); err != nil {
 				return err

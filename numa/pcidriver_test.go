@@ -52,6 +52,21 @@ func TestWhatDriversTellOfTheirFunctions(t *testing.T) {
 	})
 }
 
+func TestWhatIsWrongWithFunctions(t *testing.T) {
+	const counted = "Undefined 0\nData Link Protocol 1\nSurprise Down Error 2\nPoisoned TLP 0\n"
+	got := mustReadPCI(t,
+		function("pci0000:01/0000:01:00.0", files{"class": "0x010802", "nvme/nvme3/state": "live", "aer_dev_fatal": counted + "TOTAL_ERR_FATAL 0"}),
+		function("pci0000:02/0000:02:00.0", files{"class": "0x010802", "nvme/nvme1/state": "dead"}),
+		function("pci0000:03/0000:03:00.0", files{"class": "0x020000", "aer_dev_fatal": counted + "TOTAL_ERR_FATAL 3"}),
+		function("pci0000:04/0000:04:00.0", files{"class": "0x010802", "nvme/nvme2/state": "resetting"}), // it may come back
+	)
+	var wrong []PCIFunction
+	for _, f := range got {
+		wrong = append(wrong, PCIFunction{FatalErrors: f.FatalErrors, Dead: f.Dead})
+	}
+	sameJSON(t, "what is wrong", wrong, []PCIFunction{{}, {Dead: true}, {FatalErrors: 3}, {}})
+}
+
 // Before it is asked, the driver prints question marks for the digits.
 func TestAUUIDThatNobodyKnowsIsNone(t *testing.T) {
 	got := mustReadPCI(t, function("pci0000:01/0000:01:00.0", files{"driver": "-> ../../../bus/pci/drivers/nvidia"}), files{
@@ -66,6 +81,7 @@ func TestGarbageOfADriverIsAnErrorThatNamesTheFile(t *testing.T) {
 	const device = "pci0000:00/0000:00:01.0"
 	for file, text := range map[string]string{
 		"mem_info_vram_total": "much", "tile0/physical_vram_size_bytes": "-1", "net/ens1/speed": "fast", "tile99999/x": "",
+		"aer_dev_fatal": "TOTAL_ERR_FATAL -1",
 	} {
 		f := rigFiles()
 		maps.Copy(f, function(device, files{"class": "0x030000", file: text}))

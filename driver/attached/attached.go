@@ -70,7 +70,7 @@ func all(machine numa.Machine) (devices []device) {
 			continue
 		}
 		d := device{
-			Device: resourceapi.Device{Name: name(f.kind, f.Address), Attributes: f.attributes()},
+			Device: resourceapi.Device{Name: name(f.kind, f.Address), Attributes: f.attributes(), Taints: taints(machine, f.PCIFunction)},
 			order:  slices.Index(kinds(), f.kind),
 			weight: len(f.VirtFns),
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/dra-driver-numa/dra-driver-numa/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/test/client"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scenario"
 )
 
@@ -41,11 +42,20 @@ func buildCLI(t *testing.T) string {
 func TestSimulateOfTheClusterIsThatOfItsFiles(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	program := buildCLI(t)
+	isOld := releaseOf(t, admin) == client.Release136
 	for seed := range uint64(8) {
-		createScenario(t, admin, scenario.New(fmt.Sprintf("live-%d", seed), seed+1))
+		made := scenario.New(fmt.Sprintf("live-%d", seed), seed+1)
+		if isOld {
+			made.TaintRules = nil
+		}
+		createScenario(t, admin, made)
 	}
 	dir := t.TempDir()
-	save(t, admin, dir)
+	kinds := []string{"deviceclasses", "resourceslices", "resourceclaims", "resourceclaimtemplates", "devicetaintrules"}
+	if isOld {
+		kinds = kinds[:4]
+	}
+	save(t, admin, dir, kinds)
 	time.Sleep(time.Second) // the server's memory follows its store
 	kubeconfig := "--kubeconfig=" + os.Getenv("APISERVER_KUBECONFIG")
 	cluster := simulation(t, program, "--from-cluster", kubeconfig)
@@ -145,16 +155,26 @@ func waitForClaims(t *testing.T, admin kubernetes.Interface, namespace, name str
 	}
 }
 
-// save writes the cluster's objects as kubectl get does.
-func save(t *testing.T, admin kubernetes.Interface, dir string) {
+// releaseOf is the release of Kubernetes of an API server.
+func releaseOf(t *testing.T, admin kubernetes.Interface) string {
 	t.Helper()
-	client := admin.CoreV1().RESTClient()
-	for _, path := range []string{"api/v1/nodes", "api/v1/pods"} {
-		saveList(t, dir, path, client.Get().AbsPath(path).Do(t.Context()).Raw)
+	release, err := client.Release(admin.Discovery())
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, kind := range []string{"deviceclasses", "resourceslices", "resourceclaims", "resourceclaimtemplates", "devicetaintrules"} {
+	return release
+}
+
+// save writes the cluster's objects as kubectl get does, those of some kinds of DRA.
+func save(t *testing.T, admin kubernetes.Interface, dir string, kinds []string) {
+	t.Helper()
+	rest := admin.CoreV1().RESTClient()
+	for _, path := range []string{"api/v1/nodes", "api/v1/pods"} {
+		saveList(t, dir, path, rest.Get().AbsPath(path).Do(t.Context()).Raw)
+	}
+	for _, kind := range kinds {
 		path := "apis/resource.k8s.io/v1/" + kind
-		saveList(t, dir, path, client.Get().AbsPath(path).Do(t.Context()).Raw)
+		saveList(t, dir, path, rest.Get().AbsPath(path).Do(t.Context()).Raw)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -16,8 +17,8 @@ import (
 // fieldManager owns the fields that Apply sets.
 const fieldManager = "dra-driver-numa-test"
 
-// Apply applies every object of every *.yaml file in the root of manifests to
-// a namespace that exists, server-side: a second call changes nothing.
+// Apply applies every object of every *.yaml file in the root of manifests, those
+// that are namespaced to a namespace that exists, server-side: a second call changes nothing.
 func (c *Cluster) Apply(ctx context.Context, manifests fs.FS, namespace string) error {
 	names, err := fs.Glob(manifests, "*.yaml")
 	if err != nil {
@@ -46,6 +47,9 @@ func (c *Cluster) applyObject(ctx context.Context, object *unstructured.Unstruct
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = ""
 	}
 	object.SetNamespace(namespace)
 	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}

@@ -26,13 +26,14 @@ type options struct {
 	name string // of the cluster
 	args []string
 
-	nodes    int
-	topology string
-	kernel   string
-	init     guest.Init
-	gates    string
-	source   string
-	node     string
+	nodes      int
+	topology   string
+	kernel     string
+	init       guest.Init
+	kubernetes string
+	gates      string
+	source     string
+	node       string
 }
 
 func parseOptions(command string, args []string) (options, error) {
@@ -46,6 +47,7 @@ func parseOptions(command string, args []string) (options, error) {
 		f.StringVar(&o.topology, "topology", "", "")
 		f.StringVar(&o.kernel, "kernel", "6.12", "")
 		f.StringVar((*string)(&o.init), "init", string(guest.Busybox), "")
+		f.StringVar(&o.kubernetes, "kubernetes", build.DefaultKubernetes, "")
 		f.StringVar(&o.gates, "feature-gates", "", "")
 		f.StringVar(&o.source, "source", ".", "")
 	case "exec", "console":
@@ -66,6 +68,9 @@ func parseOptions(command string, args []string) (options, error) {
 	}
 	if command == "up" && !slices.Contains(guest.Inits(), o.init) {
 		return options{}, fmt.Errorf("-init %q, allowed are %s, %s", o.init, guest.Busybox, guest.Systemd)
+	}
+	if versions := build.KubernetesVersions(); command == "up" && !slices.Contains(versions, o.kubernetes) {
+		return options{}, fmt.Errorf("-kubernetes %q, allowed are %s", o.kubernetes, strings.Join(versions, ", "))
 	}
 	var err error
 	o.home, err = home()
@@ -114,7 +119,7 @@ func up(ctx context.Context, o options) (int, error) {
 	if err := c.HostPrograms(ctx); err != nil {
 		return 1, err
 	}
-	if err := c.ControlPlane(ctx); err != nil {
+	if err := c.ControlPlane(ctx, o.kubernetes); err != nil {
 		return 1, err
 	}
 	var boot rig.Boot
@@ -138,7 +143,7 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 	if err != nil {
 		return 1, err
 	}
-	if err := r.StartControlPlane(ctx, c.Path("bin"), self, o.gates); err != nil {
+	if err := r.StartControlPlane(ctx, c.Path("bin"), c.KubernetesDir(o.kubernetes), self, o.gates); err != nil {
 		return 1, fmt.Errorf("%w (logs: %s; then: cluster down -name %s)", err, r.Path("logs"), o.name)
 	}
 	if err := r.StartNodes(ctx, machine, boot, programs); err != nil {
@@ -150,7 +155,7 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 
 func prepareNodes(ctx context.Context, c build.Cache, o options, machine topology.Topology) (rig.Boot, rig.Programs, error) {
 	var b rig.Boot
-	p := rig.Programs{Bin: c.Path("bin"), Init: o.init}
+	p := rig.Programs{Bin: c.Path("bin"), Kubernetes: c.KubernetesDir(o.kubernetes), Init: o.init}
 	err := c.Node(ctx)
 	if err != nil {
 		return b, p, err

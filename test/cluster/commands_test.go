@@ -7,7 +7,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/cluster/guest"
 )
 
-func TestInitOption(t *testing.T) {
+func TestOptionsOfUp(t *testing.T) {
 	for _, row := range []struct {
 		args []string
 		want guest.Init
@@ -24,6 +24,11 @@ func TestInitOption(t *testing.T) {
 	for _, init := range []string{"", "openrc", "Systemd", "systemd,busybox"} {
 		if _, err := parseOptions("up", []string{"-init", init}); err == nil || !strings.Contains(err.Error(), "allowed are busybox, systemd") {
 			t.Errorf("up -init %q: %v, want an error that names what is allowed", init, err)
+		}
+	}
+	for _, version := range []string{"", "1.35", "v1.36", "1.36.3"} {
+		if _, err := parseOptions("up", []string{"-kubernetes", version}); err == nil || !strings.Contains(err.Error(), "allowed are 1.36, 1.37") {
+			t.Errorf("up -kubernetes %q: %v, want an error that names what is allowed", version, err)
 		}
 	}
 	if _, err := parseOptions("exec", []string{"-init", "systemd", "--", "true"}); err == nil {

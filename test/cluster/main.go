@@ -15,7 +15,7 @@ import (
 const usage = `cluster: a real Kubernetes cluster whose nodes are virtual NUMA machines
 
   cluster up [-name N] [-nodes n] [-topology FILE] [-kernel 6.12|7.2] [-init busybox|systemd]
-             [-feature-gates LIST] [-source DIR]
+             [-kubernetes 1.37|1.36] [-feature-gates LIST] [-source DIR]
                          build what is missing, start, wait until ready
   cluster down [-name N] stop everything and remove the cluster's folder
   cluster exec [-name N] -node NODE -- COMMAND [ARG…]

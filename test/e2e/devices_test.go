@@ -97,7 +97,34 @@ var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices,
 		expectPublished(ctx, drive.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
 		expectHealth(ctx, pod)
 	})
+
+	It("are told when the kernel gives it up", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "dead")
+		pod := waitRunning(ctx, createWithDrive(ctx, namespace, "drive"))
+		_, drive := driveResults(ctx, pod)
+		link, err := observer.CutLink(ctx, drive.address)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(observer.MendLink(ctx, link)).To(Succeed())
+			Expect(observer.Unplug(ctx, drive.address)).To(Succeed()) // nothing else has the kernel take it back
+			Expect(observer.Rescan(ctx)).To(Succeed())
+			expectPublished(ctx, drive.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
+		})
+		Expect(observer.ResetDrive(ctx, drive.address)).NotTo(Succeed(), "reset of a drive that does not answer")
+
+		Expect(strings.TrimSpace(inSysfs(ctx, drive.address, "nvme/"+controllerOf(ctx, drive.address)+"/state"))).To(Equal("dead"))
+		expectPublished(ctx, drive.name, "a taint", tainted)
+		expectHealth(ctx, pod, "PCI function "+drive.address+" is dead")
+	})
 })
+
+// controllerOf is the name of the NVMe controller that a drive is.
+func controllerOf(ctx context.Context, address string) string {
+	GinkgoHelper()
+	controller, err := observer.Run(ctx, `ls "/sys/bus/pci/devices/$1/nvme"`, address)
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(controller)
+}
 
 // createWithDrive creates a pod with a claim of a drive and one core beside it.
 func createWithDrive(ctx context.Context, namespace, name string) *corev1.Pod {
@@ -133,9 +160,7 @@ func driveResults(ctx context.Context, pod *corev1.Pod) (zone publishedZone, dri
 // expectDrive checks what a container and the status of its claim have of a drive.
 func expectDrive(ctx context.Context, pid int, pod *corev1.Pod, address string) {
 	GinkgoHelper()
-	controller, err := observer.Run(ctx, `ls "/proc/1/root/sys/bus/pci/devices/$1/nvme"`, address)
-	Expect(err).NotTo(HaveOccurred())
-	controller = strings.TrimSpace(controller)
+	controller := controllerOf(ctx, address)
 	nodes, err := observer.Run(ctx, `cd "/proc/$1/root/dev" && ls -d nvme*`, strconv.Itoa(pid))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(strings.Fields(nodes)).To(Equal([]string{controller}), "nodes of drives in pod %s", pod.Name)

@@ -208,6 +208,38 @@ func (o *Observer) Rescan(ctx context.Context) error {
 	return o.WriteFile(ctx, "/sys/bus/pci/rescan", "1")
 }
 
+// Link is the PCIe link of a function that was cut.
+type Link struct{ port, command string }
+
+// CutLink has the port above a PCI function pass nothing on to it, until MendLink:
+// whoever reads the function's registers reads ones only, as of a link that is down.
+// It clears the port's command register, which is 2 bytes at 4.
+func (o *Observer) CutLink(ctx context.Context, address string) (Link, error) {
+	words, err := o.Run(ctx, `port=$(readlink -f "/sys/bus/pci/devices/$1") && port=$(basename "${port%/*}") &&
+		config="$2/sys/bus/pci/devices/$port/config" && echo "$port" && dd if="$config" bs=2 skip=2 count=1 2>/dev/null | od -An -to1 &&
+		printf '\000\000' | dd of="$config" bs=2 seek=2 count=1 conv=notrunc 2>/dev/null`, address, initRoot)
+	if err != nil {
+		return Link{}, err
+	}
+	fields := strings.Fields(words)
+	if len(fields) != 3 {
+		return Link{}, fmt.Errorf("cut link of PCI function %s: read %q of its port", address, words)
+	}
+	return Link{fields[0], `\` + fields[1] + `\` + fields[2]}, nil
+}
+
+// MendLink undoes CutLink.
+func (o *Observer) MendLink(ctx context.Context, link Link) error {
+	_, err := o.Run(ctx, `printf "$2" | dd of="$3/sys/bus/pci/devices/$1/config" bs=2 seek=2 count=1 conv=notrunc`, link.port, link.command, initRoot)
+	return err
+}
+
+// ResetDrive resets an NVMe drive. It is an error if the drive does not come back.
+func (o *Observer) ResetDrive(ctx context.Context, address string) error {
+	_, err := o.Run(ctx, `for reset in "$2/sys/bus/pci/devices/$1"/nvme/*/reset_controller; do echo 1 >"$reset"; done`, address, initRoot)
+	return err
+}
+
 // WriteFile writes a line to a file of the node's.
 func (o *Observer) WriteFile(ctx context.Context, path, line string) error {
 	_, err := o.Run(ctx, `echo "$2" >"$1"`, initRoot+path, line)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 )
@@ -21,15 +20,18 @@ type binaries struct {
 	cgo      bool
 }
 
-const kubernetesModule = "test/cluster"
-
-// ControlPlane builds what runs on the host: etcd, the API server, its controllers and scheduler, and kubectl.
-func (c Cache) ControlPlane(ctx context.Context) error {
-	kubernetes, err := c.kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl")
+// ControlPlane builds what runs on the host: etcd and kubectl, and the API server, its controllers and scheduler of a version of
+// Kubernetes.
+func (c Cache) ControlPlane(ctx context.Context, version string) error {
+	kubernetes, err := c.kubernetes(version, "kubernetes/"+version+"/", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
 	if err != nil {
 		return err
 	}
-	return c.goBuild(ctx, kubernetes,
+	kubectl, err := c.kubernetes(DefaultKubernetes, "bin/kubectl", "kubectl")
+	if err != nil {
+		return err
+	}
+	return c.goBuild(ctx, kubernetes, kubectl,
 		binaries{module: "test/cluster/runtime", out: "bin/etcd", packages: []string{"go.etcd.io/etcd/server/v3"}})
 }
 
@@ -49,29 +51,8 @@ func (c Cache) Node(ctx context.Context) error {
 			module: "test/cluster/runtime", out: "bin/runc", tags: "netgo osusergo seccomp", ldflags: "-extldflags -static", cgo: true,
 			packages: []string{"github.com/opencontainers/runc"},
 		},
-		binaries{module: kubernetesModule, out: "bin/rig-agent", packages: []string{"./agent"}},
+		binaries{module: "test/cluster", out: "bin/rig-agent", packages: []string{"./agent"}},
 	)
-}
-
-// kubernetes names the version in the binaries as a release build does; the API server derives its own from it.
-func (c Cache) kubernetes(commands ...string) (binaries, error) {
-	mod, err := os.ReadFile(filepath.Join(c.Source, kubernetesModule, "go.mod"))
-	if err != nil {
-		return binaries{}, err
-	}
-	version := regexp.MustCompile(`k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)`).FindStringSubmatch(string(mod))
-	if version == nil {
-		return binaries{}, fmt.Errorf("%s/go.mod: no version of k8s.io/kubernetes", kubernetesModule)
-	}
-	const pkg = "-X k8s.io/component-base/version."
-	b := binaries{
-		module: kubernetesModule, out: "bin/",
-		ldflags: fmt.Sprintf("%sgitVersion=%s %sgitMajor=%s %sgitMinor=%s", pkg, version[1], pkg, version[2], pkg, version[3]),
-	}
-	for _, command := range commands {
-		b.packages = append(b.packages, "k8s.io/kubernetes/cmd/"+command)
-	}
-	return b, nil
 }
 
 func (c Cache) goBuild(ctx context.Context, sets ...binaries) error {

@@ -15,10 +15,10 @@ func (r *Rig) apiServer(host string) string {
 	return fmt.Sprintf("https://%s:%d", host, r.Ports.APIServer)
 }
 
-// StartControlPlane starts etcd, the API server, its controllers and the scheduler from the programs in bin, and waits for
-// the API server to be ready. Self is the program whose "proxy" command carries connections into the nodes. Gates is a list
+// StartControlPlane starts etcd, the API server, its controllers and the scheduler from the programs in two folders, and
+// waits for the API server to be ready. Self is the program whose "proxy" command carries connections into the nodes. Gates is a list
 // as --feature-gates takes it, for every component.
-func (r *Rig) StartControlPlane(ctx context.Context, bin, self, gates string) error {
+func (r *Rig) StartControlPlane(ctx context.Context, bin, kubernetes, self, gates string) error {
 	if err := os.WriteFile(r.Path("egress.yaml"), fmt.Appendf(nil, egressConfig, r.Path("proxy.sock")), 0o600); err != nil {
 		return err
 	}
@@ -32,13 +32,13 @@ func (r *Rig) StartControlPlane(ctx context.Context, bin, self, gates string) er
 	if err := r.start(1, "proxy", self, "proxy", r.Dir); err != nil {
 		return err
 	}
-	if err := r.start(2, "apiserver", append([]string{filepath.Join(bin, "kube-apiserver")}, r.apiServerFlags(etcd, gates)...)...); err != nil {
+	if err := r.start(2, "apiserver", append([]string{filepath.Join(kubernetes, "kube-apiserver")}, r.apiServerFlags(etcd, gates)...)...); err != nil {
 		return err
 	}
 	if err := r.waitAPIServer(ctx); err != nil {
 		return err
 	}
-	err = r.start(3, "controller-manager", filepath.Join(bin, "kube-controller-manager"), "--kubeconfig="+r.Path("controller-manager.kubeconfig"),
+	err = r.start(3, "controller-manager", filepath.Join(kubernetes, "kube-controller-manager"), "--kubeconfig="+r.Path("controller-manager.kubeconfig"),
 		"--service-account-private-key-file="+r.Path("service-account.key"), "--root-ca-file="+r.Path("ca.crt"),
 		"--use-service-account-credentials", "--secure-port=0", "--leader-elect=false", "--feature-gates="+gates)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *Rig) StartControlPlane(ctx context.Context, bin, self, gates string) er
 	}
 	// A claim that is both in flight and in the scheduler's cache can count twice against a shared device. A pod that does not fit
 	// for that moment is looked at again when something changes, else after this time, which is 5 minutes by default.
-	return r.start(4, "scheduler", filepath.Join(bin, "kube-scheduler"), "--kubeconfig="+r.Path("scheduler.kubeconfig"),
+	return r.start(4, "scheduler", filepath.Join(kubernetes, "kube-scheduler"), "--kubeconfig="+r.Path("scheduler.kubeconfig"),
 		"--secure-port=0", "--leader-elect=false", "--pod-max-in-unschedulable-pods-duration=30s", "--feature-gates="+gates)
 }
 

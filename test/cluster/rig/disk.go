@@ -20,10 +20,11 @@ const (
 
 // Programs are the built files that go onto a node's disk.
 type Programs struct {
-	Bin    string   // folder of the cache with containerd, kubelet, runc, …; plugins in cni/
-	Images []string // archives imported before kubelet starts
-	Init   guest.Init
-	System string // folder with the unpacked packages of Init; "" where it needs none
+	Bin        string   // folder of the cache with containerd, runc, …; plugins in cni/
+	Kubernetes string   // folder of the cache with kubelet
+	Images     []string // archives imported before kubelet starts
+	Init       guest.Init
+	System     string // folder with the unpacked packages of Init; "" where it needs none
 }
 
 // makeDisk stages the root file system of a node and writes it as an ext4 image without mounting anything.
@@ -167,9 +168,10 @@ func copyTree(from, to string) error {
 
 func stagePrograms(root string, p Programs) error {
 	files := map[string]string{"/bin/busybox": "bin/busybox"}
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "rig-agent"} {
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "rig-agent"} {
 		files[filepath.Join(p.Bin, name)] = "usr/local/bin/" + name
 	}
+	files[filepath.Join(p.Kubernetes, "kubelet")] = "usr/local/bin/kubelet"
 	for _, name := range []string{"bridge", "loopback", "host-local"} {
 		files[filepath.Join(p.Bin, "cni", name)] = "opt/cni/bin/" + name
 	}

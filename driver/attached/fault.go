@@ -1,0 +1,36 @@
+package attached
+
+import (
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+// TaintFault is the key of the taint of a device that no new claim is to get. Its
+// value says why, in words that a label may have.
+const TaintFault = Domain + "/fault"
+
+// Fault says why no new claim is to get a function, for a taint and for people;
+// both are empty if nothing is known against it. A virtual function has the link of
+// its physical one, and so its fatal errors.
+func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
+	if f.Dead {
+		return "dead", fmt.Sprintf("PCI function %s is dead: its NVMe driver has given it up", f.Address)
+	}
+	for _, end := range []*numa.PCIFunction{f, find(machine, f.PhysFn)} {
+		if end != nil && end.FatalErrors > 0 {
+			return "fatal-errors", fmt.Sprintf("PCI function %s has had fatal PCIe errors: %d since the kernel found it", end.Address, end.FatalErrors)
+		}
+	}
+	return "", ""
+}
+
+// taints are those of a function.
+func taints(machine numa.Machine, f *numa.PCIFunction) []resourceapi.DeviceTaint {
+	if taint, _ := Fault(machine, f); taint != "" {
+		return []resourceapi.DeviceTaint{{Key: TaintFault, Value: taint, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package numa
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// pciHealth reads whether the function's link had fatal errors, Documentation/ABI/testing/sysfs-bus-pci-devices-aer, and
+// whether the NVMe driver has given its controller up: nvme_ctrl_state in drivers/nvme/host/nvme.h.
+func (t tree) pciHealth(folder string, f *PCIFunction) error {
+	counted, err := pointer(t, folder+"/aer_dev_fatal", parseFatalErrors)
+	if err != nil {
+		return err
+	}
+	if counted != nil {
+		f.FatalErrors = *counted
+	}
+	for _, controller := range f.NVMe {
+		state, _, err := t.text(folder + "/nvme/" + controller + "/state")
+		if err != nil {
+			return err
+		}
+		f.Dead = f.Dead || state == "dead"
+	}
+	return nil
+}
+
+// parseFatalErrors reads the last of lines such as "Undefined 0": the sum of all of them.
+func parseFatalErrors(text string) (uint64, error) {
+	for line := range strings.Lines(text) {
+		if number, isTotal := strings.CutPrefix(strings.TrimSpace(line), "TOTAL_ERR_FATAL "); isTotal {
+			return strconv.ParseUint(number, 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("%.80q has no line TOTAL_ERR_FATAL", text)
+}
