@@ -28,7 +28,8 @@ func signature(root fs.FS, withPCI bool) (string, error) {
 	return text + functions, err
 }
 
-// pciSignature is the functions there are, virtual ones too, and their drivers.
+// pciSignature is the functions there are, virtual ones too, their drivers, and
+// what is wrong with them. A drive that is reset is not yet dead.
 func pciSignature(root fs.FS) (string, error) {
 	entries, err := fs.ReadDir(root, pciFolder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -36,8 +37,17 @@ func pciSignature(root fs.FS) (string, error) {
 	}
 	var text strings.Builder
 	for _, entry := range entries {
-		driver, _ := fs.ReadLink(root, path.Join(pciFolder, entry.Name(), "driver")) // none, or gone this moment
-		fmt.Fprintf(&text, "%s %s\n", entry.Name(), path.Base(driver))
+		// What cannot be read is not there, or gone this moment.
+		folder := path.Join(pciFolder, entry.Name())
+		driver, _ := fs.ReadLink(root, path.Join(folder, "driver"))
+		fatal, _ := fs.ReadFile(root, path.Join(folder, "aer_dev_fatal"))
+		fmt.Fprintf(&text, "%s %s %s\n", entry.Name(), path.Base(driver), fatal)
+		controllers, _ := fs.ReadDir(root, path.Join(folder, "nvme"))
+		for _, controller := range controllers {
+			if state, _ := fs.ReadFile(root, path.Join(folder, "nvme", controller.Name(), "state")); bytes.HasPrefix(state, []byte("dead")) {
+				text.Write(state)
+			}
+		}
 	}
 	return text.String(), nil
 }

@@ -78,6 +78,26 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	breakDown := func(file, text string, changes bool) {
+		t.Helper()
+		file = filepath.Join(dir, pciFolder, file)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := signature(os.DirFS(dir), true); err != nil || (after != before) != changes {
+			t.Errorf("%s is %q, and that the signature has changed is %t: %v", file, text, after != before, err)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drive := machine.PCI[0].Address + "/nvme/nvme0" // which it is none of
+	if err := os.MkdirAll(filepath.Join(dir, pciFolder, drive), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	breakDown(drive+"/state", "dead\n", true)
+	breakDown(drive+"/state", "resetting\n", false)
+	breakDown(machine.PCI[0].Address+"/aer_dev_fatal", "TOTAL_ERR_FATAL 1\n", true)
 	unplug(machine.PCI[0].Address + "/driver")
 	unplug(machine.PCI[0].Address)
 	change("cpu/online", "0-510\n")

@@ -21,9 +21,10 @@ import (
 // driverName is the name the driver publishes under.
 const driverName = "dra.numa"
 
-// Generous: a pod of an emulated node takes 8 to 15 seconds to start.
+// Generous: a pod of an emulated node takes 8 to 15 seconds to start, and a container
+// that is killed again and again waits 5 minutes to be started again.
 const (
-	eventuallyTimeout = 3 * time.Minute
+	eventuallyTimeout = 10 * time.Minute
 	pollInterval      = 500 * time.Millisecond
 )
 
@@ -56,6 +57,7 @@ func TestE2E(t *testing.T) {
 	}
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(eventuallyTimeout)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultEventuallyPollingInterval(pollInterval)
 	RunSpecs(t, "dra-driver-numa")
 }
