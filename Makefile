@@ -183,7 +183,7 @@ e2e-devices: image ## Have claims hold NVMe drives and network cards of a node o
 	@$(call with-node,devices); \
 	$(CLUSTER) load -name devices bin/images/gpudriver.tar; \
 	$(call install-chart,devices,--values test/e2e/devices-values.yaml); \
-	$(call suite,devices,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name devices" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter devices)
+	$(call suite,devices,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter devices)
 
 .PHONY: soak
 soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
