@@ -122,7 +122,7 @@ func breakages() []broken {
 		}, "n1 | zone-exclusivity | dra.numa | dra.numa/exclusivity | kernel, which needs Linux 6.11 | cooperative, with Linux 6.1.0"},
 		{"taint", func(f *Facts) {
 			f.zone().Taints = []resourceapi.DeviceTaint{{Key: "dra.numa/fault", Value: "cpus-gone", Effect: "NoSchedule"}}
-		}, "n1 | zone-taint | zone numa-0 | taints | none | dra.numa/fault=cpus-gone:NoSchedule"},
+		}, "n1 | device-taint | device numa-0 | taints | none | dra.numa/fault=cpus-gone:NoSchedule"},
 		{"rival", func(f *Facts) {
 			device := &f.Objects.Slices[1].Spec.Devices[0]
 			device.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"dra.net/cpu": {}}

@@ -44,7 +44,7 @@ func Checks() []Check {
 		{"device-class", "classes", deviceClass},
 		{"zones-published", "zones", zonesPublished},
 		{"zone-exclusivity", "zones", zoneExclusivity},
-		{"zone-taint", "zones", zoneTaint},
+		{"device-taint", "zones", deviceTaint},
 		{"other-cpu-driver", "node", otherCPUDriver},
 		{"kubelet-manager", "node", kubeletManager},
 		{"reserved-cpus", "node", reservedCPUs},

@@ -74,13 +74,14 @@ func exclusivityNeeds(mode string) string {
 	return ""
 }
 
-// zoneTaint is what the daemon says that it could not repair.
-func zoneTaint(f *Facts) (findings []Finding) {
+// deviceTaint is what the daemon says that it could not repair, or that the kernel has
+// given up.
+func deviceTaint(f *Facts) (findings []Finding) {
 	for _, slice := range f.zones() {
 		for _, device := range slice.Spec.Devices {
 			for _, taint := range device.Taints {
 				findings = append(findings, Finding{
-					Node: *slice.Spec.NodeName, Component: "zone " + device.Name, Setting: "taints",
+					Node: *slice.Spec.NodeName, Component: "device " + device.Name, Setting: "taints",
 					Expected: "none", Detected: fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect),
 				})
 			}

@@ -79,7 +79,8 @@ func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 
 // startMachine starts a node's virtual machine and returns at once. Like a guest that sees KVM, the kernel is told not to check
 // that timer interrupts arrive: on a busy host the emulated ones come late, and it would stop. Mitigations against
-// speculation are off: page-table isolation costs an emulated machine its translations at every system call.
+// speculation are off: page-table isolation costs an emulated machine its translations at every system call. There is no monitor to
+// pull devices out with: with one to listen on, emulated guests behind the virtual IOMMU lost their timers (QEMU 10.0).
 func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
 	dir := r.Path("nodes", n.Name)
 	args := append([]string{qemu, "-name", n.Name}, b.Accelerator.args()...)
