@@ -30,8 +30,8 @@ var forTheRig = strings.NewReplacer("gpu.dra.numa", "nvme.dra.numa", "cpu: 8", "
 
 var _ = Describe("the manifests in demo/devices", withDevices, Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx context.Context) {
-		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, "0") })
-		if cards := setVirtualFunctions(ctx, "2"); len(cards) < 4 {
+		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, networkCards, "0") })
+		if cards := setVirtualFunctions(ctx, networkCards, "2"); len(cards) < 4 {
 			lacks("node %s has %d cards with virtual functions, 4 are needed", node.name, len(cards))
 		}
 	})

@@ -16,8 +16,8 @@ import (
 
 var _ = Describe("claims of functions with a driver of their own", withDevices, func() {
 	It("have VFIO bound as long as they last, whoever dies meanwhile", func(ctx context.Context) {
-		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, "0") })
-		if cards := setVirtualFunctions(ctx, "1"); len(cards) == 0 {
+		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, networkCards, "0") })
+		if cards := setVirtualFunctions(ctx, networkCards, "1"); len(cards) == 0 {
 			lacks("node %s has no card with virtual functions", node.name)
 		}
 		namespace := createNamespace(ctx, "bound")

@@ -70,16 +70,22 @@ func rootOf(ctx context.Context, address string) string {
 	return strings.Split(strings.TrimPrefix(path, "/sys/devices/"), "/")[0]
 }
 
-// setVirtualFunctions has each of the node's network cards that can have virtual
-// functions have so many, and waits until they are published. It returns the
-// addresses of the cards.
-func setVirtualFunctions(ctx context.Context, count string) []string {
+// Classes of PCI functions, as they start in sysfs.
+const (
+	networkCards = "0x02"
+	nvmeDrives   = "0x0108"
+)
+
+// setVirtualFunctions has each of the node's functions of a class that can have
+// virtual functions have so many, and waits until they are published. It returns the
+// addresses of the physical ones.
+func setVirtualFunctions(ctx context.Context, class, count string) []string {
 	GinkgoHelper()
 	text, err := observer.Run(ctx, `cd /sys/bus/pci/devices && for card in */sriov_numvfs; do
-		case "$(cat "${card%/*}/class")" in 0x02*) ;; *) continue;; esac
+		case "$(cat "${card%/*}/class")" in "$2"*) ;; *) continue;; esac
 		[ "$(cat "$card")" = "$1" ] || echo "$1" >"/proc/1/root$PWD/$card" || exit
 		echo "${card%/*}"
-	done`, count)
+	done`, count, class)
 	Expect(err).NotTo(HaveOccurred())
 	cards := strings.Fields(text)
 	Eventually(ctx, func(g Gomega) {

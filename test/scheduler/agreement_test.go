@@ -40,7 +40,7 @@ func TestSimulateAgreesWithTheScheduler(t *testing.T) {
 		cluster := connect(t, "APISERVER_KUBECONFIG")
 		made, gates := scenario.New, ""
 		if isOld(t, cluster) {
-			made, gates = withoutTaintRules, "DRADeviceTaintRules=false"
+			made, gates = newScenario136, "DRADeviceTaintRules=false"
 		}
 		agree(t, cluster, newTrials(t, 200, made, gates))
 	})
@@ -62,9 +62,25 @@ func isOld(t *testing.T, cluster kubernetes.Interface) bool {
 	return release == client.Release136
 }
 
-func withoutTaintRules(name string, seed uint64) scenario.Scenario {
+// newScenario136 has no taint rules, and no slice of a pool is missing: the scheduler
+// of 1.36 then gives up on every claim of all devices, on whatever node.
+func newScenario136(name string, seed uint64) scenario.Scenario {
 	made := scenario.New(name, seed)
 	made.TaintRules = nil
+	type pool struct {
+		driver, name string
+		generation   int64
+	}
+	key := func(slice *resourceapi.ResourceSlice) pool {
+		return pool{slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation}
+	}
+	counts := make(map[pool]int64)
+	for _, slice := range made.Slices {
+		counts[key(slice)]++
+	}
+	for _, slice := range made.Slices {
+		slice.Spec.Pool.ResourceSliceCount = counts[key(slice)]
+	}
 	return made
 }
 

@@ -48,18 +48,25 @@ func (t Topology) pciArgs() []string {
 		}
 		for range p.Count {
 			port++
-			args = append(args,
-				"-device", fmt.Sprintf("pcie-root-port,id=rp%d,bus=%s,chassis=%d", port, bridge, port),
-				"-device", deviceArg(p.Device, port))
+			args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=rp%d,bus=%s,chassis=%d", port, bridge, port))
+			for _, device := range deviceArgs(p.Device, port) {
+				args = append(args, "-device", device)
+			}
 		}
 	}
 	return args
 }
 
-func deviceArg(device string, port int) string {
+// deviceArgs is a device, behind what it needs. A drive can give two virtual functions queues and interrupts of their own.
+func deviceArgs(device string, port int) []string {
 	bus := fmt.Sprintf(",id=dev%d,bus=rp%d", port, port)
-	if device == "nvme" {
-		return fmt.Sprintf("nvme%s,serial=rig%d", bus, port)
+	drive := fmt.Sprintf("nvme%s,serial=rig%d", bus, port)
+	switch device {
+	case "nvme":
+		return []string{drive}
+	case "nvme-sriov":
+		subsystem := fmt.Sprintf("subsys%d", port)
+		return []string{"nvme-subsys,id=" + subsystem, drive + ",subsys=" + subsystem + ",sriov_max_vfs=2,sriov_vq_flexible=4,sriov_vi_flexible=2"}
 	}
-	return device + bus + ",romfile="
+	return []string{device + bus + ",romfile="}
 }

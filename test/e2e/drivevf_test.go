@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var _ = Describe("claims of the virtual functions of a drive", withDevices, func() {
+	It("have one each, and the drive itself waits for all of them", func(ctx context.Context) {
+		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, nvmeDrives, "0") })
+		drives := setVirtualFunctions(ctx, nvmeDrives, "2")
+		if len(drives) == 0 {
+			lacks("node %s has no drive with virtual functions", node.name)
+		}
+		drive, namespace, holders := drives[0], createNamespace(ctx, "drivevf"), map[string]string{}
+		virtual := fmt.Sprintf(`device.attributes["dra.numa"].virtualFunction && device.attributes["dra.numa"].physicalFunction == %q`, drive)
+		var pods []*corev1.Pod
+		for _, name := range []string{"one", "two"} {
+			pods = append(pods, createWithSelected(ctx, namespace, name, virtual))
+		}
+		for i, pod := range pods {
+			pods[i] = waitRunning(ctx, pod)
+			functions := allocatedFunctions(ctx, claimOf(ctx, pod))["drive"]
+			Expect(functions).To(HaveLen(1), "virtual functions of pod %s", pod.Name)
+			address := functions[0].address
+			Expect(holders[address]).To(BeEmpty(), "pods %s and %s have virtual function %s", holders[address], pod.Name, address)
+			holders[address] = pod.Name
+			Expect(inSysfs(ctx, address, "physfn")).To(HaveSuffix("/"+drive), "physical function of %s", address)
+			Expect(inSysfs(ctx, drive, "numa_node")).To(Equal(strconv.Itoa(functions[0].zone)), "NUMA node of %s", address)
+			environment, err := observer.Environment(ctx, inKernel(snapshot(ctx), pods[i]).PID)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI", address))
+		}
+
+		whole := createWithSelected(ctx, namespace, "whole", fmt.Sprintf(`device.attributes["resource.kubernetes.io"].pciBusID == %q`, drive))
+		deletePod(ctx, pods[0])
+		Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Delete(ctx, pods[0].Name, metav1.DeleteOptions{})).To(Succeed())
+		Consistently(ctx, func(g Gomega) {
+			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, whole.Name, metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(current.Spec.NodeName).To(BeEmpty(), "node of pod %s, of whose drive a virtual function is in use", whole.Name)
+		}).WithTimeout(stayPending).Should(Succeed())
+		deletePod(ctx, pods[1])
+		Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Delete(ctx, pods[1].Name, metav1.DeleteOptions{})).To(Succeed())
+		whole = waitRunning(ctx, whole)
+		expectNodeOf(ctx, whole, drive)
+	})
+})
+
+// createWithSelected creates a pod with a claim of a drive for which an expression
+// holds, and of nothing else.
+func createWithSelected(ctx context.Context, namespace, name, expression string) *corev1.Pod {
+	GinkgoHelper()
+	drive := wholeDevice("drive", "nvme."+driverName)
+	drive.Exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{drive}
+	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{})))
+}
