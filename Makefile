@@ -40,6 +40,9 @@ CHART    := deployments/helm/dra-driver-numa
 CLUSTER  := bin/cluster
 IMAGE    := localhost/dra-driver-numa:dev
 
+# NVIDIA's header says of many functions that they are old.
+export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
+
 # Everything with Go files of its own go.mod, this folder first.
 MODULES  := . test/cluster
 
@@ -52,11 +55,14 @@ build: ## Build bin/dra-numa, bin/numa-pin, bin/numa-webhook, bin/kubectl-numa a
 	$(GO_BUILD) -o bin/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook ./cmd/kubectl-numa
 	$(STATIC) go -C test/cluster build -o ../../bin/cluster .
 
+# numa-nvml is the only program that needs a C library: it runs in another image,
+# which has one.
 .PHONY: image
-image: build ## Write the container image bin/images/dra-driver-numa.tar
+image: build cc ## Write the container image bin/images/dra-driver-numa.tar
 	mkdir -p bin/images
+	CGO_ENABLED=1 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/numa-nvml
 	$(STATIC) go run ./deployments/image -ref $(IMAGE) -out bin/images/dra-driver-numa.tar -entrypoint /dra-numa \
-	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin /numa-webhook=bin/numa-webhook
+	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin /numa-webhook=bin/numa-webhook /numa-nvml=bin/numa-nvml
 
 .PHONY: unit
 unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector

@@ -3,6 +3,7 @@ module github.com/dra-driver-numa/dra-driver-numa
 go 1.26.0
 
 require (
+	github.com/NVIDIA/go-nvml v0.13.3-0
 	github.com/containerd/nri v0.12.3
 	github.com/google/cel-go v0.29.2
 	github.com/google/go-cmp v0.7.0

@@ -30,7 +30,13 @@ type PCIFunction struct {
 	Namespaces   []string // of an NVMe drive: block devices such as nvme0n1
 	LinkMbps     *int     // of the fastest of its network interfaces that are up
 
+	// What NVIDIA's library tells of a GPU, where it is asked: see [GPUReport].
+	ComputeCapability string // 9.0
+	MIG               *bool  // whether it is divided now; nil where it cannot be, or nobody knows
+	NVLink            string // address of the first of the GPUs that NVLinks connect it with, itself among them; "" for none
+
 	// What is wrong with it, if anything is known.
+	Fault       string // what the library of a GPU says
 	FatalErrors uint64 // of its PCIe link since the kernel found it; 0 also where they are not counted
 	Dead        bool   // its NVMe driver has given it up
 }

@@ -27,6 +27,7 @@ func Read(root fs.FS) (Machine, error) {
 		t.readCoreTypes,
 		t.readCaches,
 		t.optional().readPCI,
+		t.optional().readGPUReport,
 		t.optional().readAccess,
 		t.optional().readResctrl,
 	} {

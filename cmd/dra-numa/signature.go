@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -28,8 +29,8 @@ func signature(root fs.FS, withPCI bool) (string, error) {
 	return text + functions, err
 }
 
-// pciSignature is the functions there are, virtual ones too, their drivers, and
-// what is wrong with them. A drive that is reset is not yet dead.
+// pciSignature is the functions there are, virtual ones too, their drivers, what
+// is wrong with them, and what is reported of GPUs. A drive that is reset is not yet dead.
 func pciSignature(root fs.FS) (string, error) {
 	entries, err := fs.ReadDir(root, pciFolder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -49,6 +50,8 @@ func pciSignature(root fs.FS) (string, error) {
 			}
 		}
 	}
+	report, _ := fs.ReadFile(root, numa.GPUReportFile)
+	text.Write(report)
 	return text.String(), nil
 }
 

@@ -98,6 +98,10 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	breakDown(drive+"/state", "dead\n", true)
 	breakDown(drive+"/state", "resetting\n", false)
 	breakDown(machine.PCI[0].Address+"/aer_dev_fatal", "TOTAL_ERR_FATAL 1\n", true)
+	if err := os.MkdirAll(filepath.Join(dir, "run/dra-numa"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	breakDown("../../../../"+numa.GPUReportFile, "{}", true)
 	unplug(machine.PCI[0].Address + "/driver")
 	unplug(machine.PCI[0].Address)
 	change("cpu/online", "0-510\n")

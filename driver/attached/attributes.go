@@ -88,6 +88,7 @@ func roles() []Attribute {
 
 func details() []Attribute {
 	const untold = "the driver does not tell"
+	const untoldByLibrary = "NVIDIA's library does not tell"
 	return []Attribute{
 		{Domain + "/model", []Kind{GPU, NVMe}, untold, "name that the maker gave it", func(f function) any { return text(f.Model) }},
 		{Domain + "/uuid", []Kind{GPU}, untold, "of this one piece", func(f function) any { return text(f.UUID) }},
@@ -98,6 +99,14 @@ func details() []Attribute {
 			return int(*f.MemoryBytes / bytesPerMiB)
 		}},
 		{Domain + "/architecture", []Kind{GPU}, untold, "what programs are compiled for, gfx942", func(f function) any { return text(f.Architecture) }},
+		{Domain + "/computeCapability", []Kind{GPU}, untoldByLibrary, "what NVIDIA's programs are compiled for, 9.0", func(f function) any { return text(f.ComputeCapability) }},
+		{Domain + "/mig", []Kind{GPU}, untoldByLibrary, "is divided into instances now, which are no devices of this driver", func(f function) any {
+			if f.MIG == nil {
+				return nil
+			}
+			return *f.MIG
+		}},
+		{Domain + "/nvlink", []Kind{GPU}, untoldByLibrary, "PCI address of the first of the GPUs that NVLinks connect: the same for all of them", func(f function) any { return text(f.NVLink) }},
 		{Domain + "/renderNode", []Kind{GPU}, untold, "name below /dev/dri, renderD128; other after a reboot perhaps", func(f function) any { return first(f.DRM, firstRenderNodePrefix) }},
 		{Domain + "/interface", []Kind{NIC}, "the driver makes none", "network interface of the host, the first one", func(f function) any { return first(f.Net, "") }},
 		{Domain + "/linkMbps", []Kind{NIC}, "no network interface is up", "speed of its fastest network interface", func(f function) any { return number(f.LinkMbps) }},

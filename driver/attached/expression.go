@@ -80,7 +80,7 @@ func sample(kind Kind) function {
 			Address: "0000:3b:00.1", Class: new(uint32(1)), Vendor: new(uint16(1)), Device: new(uint16(1)), Driver: "x", Zone: new(1),
 			Root: "pci0000:3a", PhysFn: "0000:3b:00.0", IOMMU: new(1), Net: []string{"x"}, Infiniband: []string{"x"}, NVMe: []string{"x"},
 			DRM: []string{firstRenderNodePrefix}, Model: "x", UUID: "x", Architecture: "x", MemoryBytes: new(bytesPerMiB), LinkMbps: new(1),
-			Namespaces: []string{"x"},
+			Namespaces: []string{"x"}, ComputeCapability: "x", MIG: new(true), NVLink: "0000:3b:00.0",
 		},
 		kind: kind, socket: new(1), vendorName: "x", product: "x", speedMTps: new(1), width: new(1),
 	}

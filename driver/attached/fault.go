@@ -19,6 +19,9 @@ func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
 	if f.Dead {
 		return "dead", fmt.Sprintf("PCI function %s is dead: its NVMe driver has given it up", f.Address)
 	}
+	if f.Fault != "" {
+		return "unhealthy", fmt.Sprintf("PCI function %s: %s", f.Address, f.Fault)
+	}
 	for _, end := range []*numa.PCIFunction{f, find(machine, f.PhysFn)} {
 		if end != nil && end.FatalErrors > 0 {
 			return "fatal-errors", fmt.Sprintf("PCI function %s has had fatal PCIe errors: %d since the kernel found it", end.Address, end.FatalErrors)

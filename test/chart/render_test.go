@@ -156,6 +156,7 @@ func TestNonsenseIsOneClearLine(t *testing.T) {
 		"webhook.replicas=0":                 `- at '/webhook/replicas': minimum: got 0, want 1`,
 		"webhook.mirror=true":                `- at '/webhook': additional properties 'mirror' not allowed`,
 		"ownSlicesOnly=yes":                  `- at '/ownSlicesOnly': got string, want boolean`,
+		"nvml.image=a b":                     `- at '/nvml/image': 'a b' does not match pattern`,
 		"verbosity=11":                       `- at '/verbosity': maximum: got 11, want 10`,
 		"nodeSelector=x":                     `- at '/nodeSelector': got string, want object`,
 		"reservedCpus=0":                     `- at '': additional properties 'reservedCpus' not allowed`,

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ func goList(t *testing.T, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
 	command.Dir = "../.."
+	command.Env = append(os.Environ(), "CGO_ENABLED=1") // all of our packages, numa-nvml as well
 	output, err := command.Output()
 	if err != nil {
 		var exit *exec.ExitError

@@ -1,0 +1,135 @@
+//go:build cgo
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// readGPUs asks the library for every GPU that it can reach, by address; one that
+// has fallen off the bus is among them as long as its address is known. What the
+// library does not support is left out.
+func readGPUs(library nvml.Interface) ([]numa.ReportedGPU, error) {
+	count, ret := library.DeviceGetCount()
+	if ret != nvml.SUCCESS {
+		return nil, fmt.Errorf("count GPUs: %w", ret)
+	}
+	var gpus []numa.ReportedGPU
+	for i := range count {
+		device, ret := library.DeviceGetHandleByIndex(i)
+		if ret != nvml.SUCCESS {
+			return nil, fmt.Errorf("open GPU %d: %w", i, ret)
+		}
+		gpu, err := readGPU(device)
+		if err != nil {
+			return nil, fmt.Errorf("read GPU %d: %w", i, err)
+		}
+		gpus = append(gpus, gpu)
+	}
+	return gpus, nil
+}
+
+func readGPU(device nvml.Device) (gpu numa.ReportedGPU, err error) {
+	if gpu.Address, err = addressOf(device); err != nil {
+		return gpu, err
+	}
+	var ret [5]nvml.Return
+	gpu.UUID, ret[0] = device.GetUUID()
+	gpu.Model, ret[1] = device.GetName()
+	memory, memoryRet := device.GetMemoryInfo()
+	major, minor, capabilityRet := device.GetCudaComputeCapability()
+	mig, _, migRet := device.GetMigMode()
+	ret[2], ret[3], ret[4] = memoryRet, capabilityRet, migRet
+	if ret[2] == nvml.SUCCESS {
+		gpu.MemoryBytes = &memory.Total
+	}
+	if ret[3] == nvml.SUCCESS {
+		gpu.ComputeCapability = fmt.Sprintf("%d.%d", major, minor)
+	}
+	if ret[4] == nvml.SUCCESS {
+		isDivided := mig == nvml.DEVICE_MIG_ENABLE
+		gpu.MIG = &isDivided
+	}
+	if slices.Contains(ret[:], nvml.ERROR_GPU_IS_LOST) {
+		gpu.Fault = "the GPU is lost: it has fallen off the bus"
+	}
+	for _, r := range ret {
+		if r != nvml.SUCCESS && r != nvml.ERROR_NOT_SUPPORTED && r != nvml.ERROR_GPU_IS_LOST {
+			return gpu, fmt.Errorf("PCI function %s: %w", gpu.Address, r)
+		}
+	}
+	gpu.NVLinks = nvlinksOf(device)
+	gpu.CPUs = cpusOf(device)
+	return gpu, nil
+}
+
+// addressOf is the address as the kernel prints it. The library prints a domain of
+// eight digits.
+func addressOf(device nvml.Device) (string, error) {
+	pci, ret := device.GetPciInfo()
+	if ret != nvml.SUCCESS {
+		return "", fmt.Errorf("PCI address: %w", ret)
+	}
+	return format(pci)
+}
+
+func format(pci nvml.PciInfo) (string, error) {
+	var text []byte
+	for _, c := range pci.BusId {
+		if c == 0 {
+			break
+		}
+		text = append(text, byte(c))
+	}
+	var domain, bus, device, function uint32
+	if _, err := fmt.Sscanf(string(text), "%x:%x:%x.%x", &domain, &bus, &device, &function); err != nil {
+		return "", fmt.Errorf("PCI address %q: %w", text, err)
+	}
+	address := fmt.Sprintf("%04x:%02x:%02x.%d", domain, bus, device, function)
+	if !numa.IsPCIAddress(address) {
+		return "", errors.New("PCI address: " + address)
+	}
+	return address, nil
+}
+
+// nvlinksOf are the addresses of what active NVLinks lead to, ascending, each once.
+func nvlinksOf(device nvml.Device) (addresses []string) {
+	for link := range nvml.NVLINK_MAX_LINKS {
+		if state, ret := device.GetNvLinkState(link); ret != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
+			continue
+		}
+		remote, ret := device.GetNvLinkRemotePciInfo(link)
+		if ret != nvml.SUCCESS {
+			continue
+		}
+		if address, err := format(remote); err == nil {
+			addresses = append(addresses, address)
+		}
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
+}
+
+// cpusOf are the CPUs near to a GPU: bits of words as large as the machine's.
+func cpusOf(device nvml.Device) (cpus cpuset.Set) {
+	words, ret := device.GetCpuAffinity(cpuset.MaxCPUs / bits.UintSize)
+	if ret != nvml.SUCCESS {
+		return cpus
+	}
+	for i, word := range words {
+		for bit := range bits.UintSize {
+			if word&(1<<bit) != 0 {
+				cpus = cpus.Union(cpuset.New(i*bits.UintSize + bit))
+			}
+		}
+	}
+	return cpus
+}

@@ -1,0 +1,122 @@
+//go:build cgo
+
+// Command numa-nvml asks NVIDIA's library for what no file of the kernel tells of
+// GPUs, and writes it to a file that the node daemon reads. It is a program of its
+// own because the library needs the C library, and because what goes wrong in it
+// is then nobody else's. Where there is no such library it waits for one.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+const (
+	retry      = time.Minute // until there is a library, or it works again
+	readPeriod = 5000        // milliseconds: GPUs are read again, for MIG and NVLinks change
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("numa-nvml: ")
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	file, err := parse(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		log.Print("error: ", err)
+		os.Exit(2)
+	}
+	library := nvml.New()
+	for before := ""; ctx.Err() == nil; {
+		err := report(ctx, library, file)
+		if err != nil && err.Error() != before {
+			log.Print("error: ", err)
+			before = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
+		}
+	}
+}
+
+func parse(args []string, output io.Writer) (file string, err error) {
+	flags := flag.NewFlagSet("numa-nvml", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.StringVar(&file, "report", "/"+numa.GPUReportFile, "`file` to write")
+	if err := flags.Parse(args); err != nil {
+		return "", err
+	}
+	if flags.NArg() > 0 {
+		return "", fmt.Errorf("argument %q: there are none", flags.Arg(0))
+	}
+	return file, nil
+}
+
+// report writes the file as often as it changes, until the context ends.
+func report(ctx context.Context, library nvml.Interface, file string) error {
+	if ret := library.Init(); ret != nvml.SUCCESS {
+		return fmt.Errorf("open NVIDIA's library: %w", ret)
+	}
+	defer library.Shutdown()
+	dir, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	events, err := listen(library)
+	if err != nil {
+		return err
+	}
+	known, written := faults{}, []byte(nil)
+	for ctx.Err() == nil {
+		text, err := known.report(library)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(text, written) {
+			if err := cdi.ReplaceFile(dir, filepath.Base(file), text, 0o644); err != nil {
+				return err
+			}
+			written = text
+		}
+		if _, err := known.next(events, readPeriod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report is the content of the file.
+func (f faults) report(library nvml.Interface) ([]byte, error) {
+	gpus, err := readGPUs(library)
+	if err != nil {
+		return nil, err
+	}
+	for i := range gpus {
+		if why, known := f[gpus[i].Address]; known && gpus[i].Fault == "" {
+			gpus[i].Fault = why
+		}
+	}
+	text, err := json.Marshal(numa.GPUReport{GPUs: gpus})
+	return append(text, '\n'), err
+}
