@@ -77,7 +77,7 @@ func report(ctx context.Context, library nvml.Interface, file string) error {
 	if ret := library.Init(); ret != nvml.SUCCESS {
 		return fmt.Errorf("open NVIDIA's library: %w", ret)
 	}
-	defer library.Shutdown()
+	defer func() { _ = library.Shutdown() }()
 	dir, err := os.OpenRoot(filepath.Dir(file))
 	if err != nil {
 		return err
