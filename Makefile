@@ -62,7 +62,7 @@ image: build cc ## Write the container image bin/images/dra-driver-numa.tar
 	mkdir -p bin/images
 	CGO_ENABLED=1 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/numa-nvml
 	$(STATIC) go run ./deployments/image -ref $(IMAGE) -out bin/images/dra-driver-numa.tar -entrypoint /dra-numa \
-	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin /numa-webhook=bin/numa-webhook /numa-nvml=bin/numa-nvml
+	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin /numa-webhook=bin/numa-webhook /numa-nvml=dynamic:bin/numa-nvml
 
 .PHONY: unit
 unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector

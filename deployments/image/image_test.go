@@ -157,4 +157,7 @@ func TestDynamicProgramIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "dynamically linked") {
 		t.Errorf("error = %v, want a refusal", err)
 	}
+	if err := run([]string{"-ref", "a:1", "-out", filepath.Join(t.TempDir(), "x"), "/sh=dynamic:" + shell}, io.Discard); err != nil {
+		t.Errorf("error = %v of one that is for another image", err)
+	}
 }

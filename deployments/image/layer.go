@@ -16,10 +16,14 @@ type entry struct {
 	path   string // absolute, clean
 	source string // file on this machine; empty for a link
 	target string // what a link points to; empty for a file
+
+	// dynamic permits a program that needs libraries, which the image has not: it is
+	// for containers of another image that has this one as a volume.
+	dynamic bool
 }
 
-// parseEntries reads arguments of the forms /path=file and /path=->target.
-// The result is sorted by path.
+// parseEntries reads arguments of the forms /path=file, /path=dynamic:file and
+// /path=->target. The result is sorted by path.
 func parseEntries(args []string) ([]entry, error) {
 	if len(args) == 0 {
 		return nil, fmt.Errorf("no files: want /path=file or /path=->target")
@@ -52,7 +56,11 @@ func parseEntry(arg string) (entry, error) {
 		}
 		return entry{path: dest, target: target}, nil
 	}
-	return entry{path: dest, source: source}, nil
+	source, dynamic := strings.CutPrefix(source, "dynamic:")
+	if source == "" {
+		return entry{}, fmt.Errorf("%q: there is no file", arg)
+	}
+	return entry{path: dest, source: source, dynamic: dynamic}, nil
 }
 
 // renderLayer returns the file system of the image as a tar stream. Owner,
@@ -85,7 +93,7 @@ func writeEntry(w *tar.Writer, e entry) error {
 	if err != nil {
 		return err
 	}
-	if needsLoader(content) {
+	if needsLoader(content) && !e.dynamic {
 		return fmt.Errorf("add %s: %s is dynamically linked; the image has no libraries", e.path, e.source)
 	}
 	return writeRegular(w, e.path[1:], 0o755, content)

@@ -69,7 +69,7 @@ func parseArgs(args []string, stderr io.Writer) (config, error) {
 	flags.StringVar(&entrypoint, "entrypoint", "", "command of the image, words separated by spaces")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(stderr, "usage: %s -ref name:tag -out file.tar [-entrypoint command] /path=file|/path=->target …\n", prog)
+		fmt.Fprintf(stderr, "usage: %s -ref name:tag -out file.tar [-entrypoint command] /path=file|/path=dynamic:file|/path=->target …\n", prog)
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
 		return config{}, err
