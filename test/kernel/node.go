@@ -209,28 +209,38 @@ func (o *Observer) Rescan(ctx context.Context) error {
 }
 
 // Link is the PCIe link of a function that was cut.
-type Link struct{ port, command string }
+type Link struct {
+	port    string
+	command [2]uint64 // bytes of the port's command register
+}
 
-// CutLink has the port above a PCI function pass nothing on to it, until MendLink:
-// whoever reads the function's registers reads ones only, as of a link that is down.
-// It clears the port's command register, which is 2 bytes at 4.
+// CutLink has the port above a PCI function pass on nothing that the function says,
+// until MendLink: its DMA gets nowhere. It clears the bit Bus Master of the port's
+// command register. (Without its bit Memory Space, QEMU 10.0 fails an assertion now and
+// then.)
 func (o *Observer) CutLink(ctx context.Context, address string) (Link, error) {
-	words, err := o.Run(ctx, `port=$(readlink -f "/sys/bus/pci/devices/$1") && port=$(basename "${port%/*}") &&
-		config="$2/sys/bus/pci/devices/$port/config" && echo "$port" && dd if="$config" bs=2 skip=2 count=1 2>/dev/null | od -An -to1 &&
-		printf '\000\000' | dd of="$config" bs=2 seek=2 count=1 conv=notrunc 2>/dev/null`, address, initRoot)
+	const busMaster = 1 << 2
+	words, err := o.Run(ctx, `port=$(readlink -f "/sys/bus/pci/devices/$1") && port=$(basename "${port%/*}") && echo "$port" &&
+		dd if="$2/sys/bus/pci/devices/$port/config" bs=2 skip=2 count=1 2>/dev/null | od -An -to1`, address, initRoot)
 	if err != nil {
 		return Link{}, err
 	}
-	fields := strings.Fields(words)
-	if len(fields) != 3 {
-		return Link{}, fmt.Errorf("cut link of PCI function %s: read %q of its port", address, words)
+	link := Link{}
+	if _, err := fmt.Sscanf(strings.Join(strings.Fields(words), " "), "%s %o %o", &link.port, &link.command[0], &link.command[1]); err != nil {
+		return Link{}, fmt.Errorf("cut link of PCI function %s: read %q of its port: %w", address, words, err)
 	}
-	return Link{fields[0], `\` + fields[1] + `\` + fields[2]}, nil
+	return link, o.setCommand(ctx, link.port, link.command[0]&^busMaster, link.command[1])
 }
 
 // MendLink undoes CutLink.
 func (o *Observer) MendLink(ctx context.Context, link Link) error {
-	_, err := o.Run(ctx, `printf "$2" | dd of="$3/sys/bus/pci/devices/$1/config" bs=2 seek=2 count=1 conv=notrunc`, link.port, link.command, initRoot)
+	return o.setCommand(ctx, link.port, link.command[0], link.command[1])
+}
+
+// setCommand writes the command register, two bytes at 4.
+func (o *Observer) setCommand(ctx context.Context, address string, low, high uint64) error {
+	_, err := o.Run(ctx, `printf "$2" | dd of="$3/sys/bus/pci/devices/$1/config" bs=2 seek=2 count=1 conv=notrunc`,
+		address, fmt.Sprintf(`\%03o\%03o`, low, high), initRoot)
 	return err
 }
 
