@@ -105,8 +105,8 @@ var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices,
 		link, err := observer.CutLink(ctx, drive.address)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx context.Context) {
-			Expect(observer.MendLink(ctx, link)).To(Succeed())
 			Expect(observer.Unplug(ctx, drive.address)).To(Succeed()) // nothing else has the kernel take it back
+			Expect(observer.MendLink(ctx, link)).To(Succeed())
 			Expect(observer.Rescan(ctx)).To(Succeed())
 			expectPublished(ctx, drive.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
 		})

@@ -214,12 +214,11 @@ type Link struct {
 	command [2]uint64 // bytes of the port's command register
 }
 
-// CutLink has the port above a PCI function pass on nothing that the function says,
-// until MendLink: its DMA gets nowhere. It clears the bit Bus Master of the port's
-// command register. (Without its bit Memory Space, QEMU 10.0 fails an assertion now and
-// then.)
+// CutLink has the port above a PCI function pass nothing on, in neither direction,
+// until MendLink: it clears the port's command register. Mend it when nobody looks at
+// the function any more: of a machine whose memory changes while it is used, QEMU 10.0
+// fails an assertion now and then.
 func (o *Observer) CutLink(ctx context.Context, address string) (Link, error) {
-	const busMaster = 1 << 2
 	words, err := o.Run(ctx, `port=$(readlink -f "/sys/bus/pci/devices/$1") && port=$(basename "${port%/*}") && echo "$port" &&
 		dd if="$2/sys/bus/pci/devices/$port/config" bs=2 skip=2 count=1 2>/dev/null | od -An -to1`, address, initRoot)
 	if err != nil {
@@ -229,7 +228,7 @@ func (o *Observer) CutLink(ctx context.Context, address string) (Link, error) {
 	if _, err := fmt.Sscanf(strings.Join(strings.Fields(words), " "), "%s %o %o", &link.port, &link.command[0], &link.command[1]); err != nil {
 		return Link{}, fmt.Errorf("cut link of PCI function %s: read %q of its port: %w", address, words, err)
 	}
-	return link, o.setCommand(ctx, link.port, link.command[0]&^busMaster, link.command[1])
+	return link, o.setCommand(ctx, link.port, 0, 0)
 }
 
 // MendLink undoes CutLink.
