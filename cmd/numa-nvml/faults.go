@@ -3,18 +3,30 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
 // applicationXIDs are errors of a program on the GPU, not of the GPU: those that
 // NVIDIA's own device plugin passes over (docs.nvidia.com/deploy/xid-errors).
 var applicationXIDs = []uint64{13, 31, 43, 45, 68, 109}
 
-// faults is what has become of GPUs since the program started, by address.
-type faults map[string]string
+// seen is what is known of GPUs since the program started, also when the library
+// had to be opened anew.
+type seen struct {
+	gpus   []numa.ReportedGPU // as they were read last
+	faults map[string]string  // by address
+}
+
+const lost = "the GPU is lost: it has fallen off the bus"
 
 // listen has the library tell of errors of all GPUs that can.
 func listen(library nvml.Interface) (nvml.EventSet, error) {
@@ -28,6 +40,9 @@ func listen(library nvml.Interface) (nvml.EventSet, error) {
 	}
 	for i := range count {
 		device, ret := library.DeviceGetHandleByIndex(i)
+		if ret == nvml.ERROR_GPU_IS_LOST {
+			continue
+		}
 		if ret != nvml.SUCCESS {
 			return nil, fmt.Errorf("open GPU %d: %w", i, ret)
 		}
@@ -42,22 +57,48 @@ func listen(library nvml.Interface) (nvml.EventSet, error) {
 	return set, nil
 }
 
-// next waits for an event, but no longer than so many milliseconds, and reports
-// whether something is new.
-func (f faults) next(set nvml.EventSet, milliseconds uint32) (isNew bool, err error) {
-	event, ret := set.Wait(milliseconds)
+// next waits for an event, but no longer than the period. Which GPU is lost says
+// what is read of it.
+func (s *seen) next(set nvml.EventSet, period time.Duration) error {
+	event, ret := set.Wait(uint32(period.Milliseconds()))
 	switch {
-	case ret == nvml.ERROR_TIMEOUT, ret == nvml.ERROR_GPU_IS_LOST: // which one says what is read of it
-		return false, nil
+	case ret == nvml.ERROR_GPU_IS_LOST:
+		time.Sleep(period) // it is told at once, again and again
+		return nil
+	case ret == nvml.ERROR_TIMEOUT:
+		return nil
 	case ret != nvml.SUCCESS:
-		return false, fmt.Errorf("wait for errors of GPUs: %w", ret)
+		return fmt.Errorf("wait for errors of GPUs: %w", ret)
 	case event.EventType != nvml.EventTypeXidCriticalError || slices.Contains(applicationXIDs, event.EventData):
-		return false, nil
+		return nil
 	}
 	address, err := addressOf(event.Device)
-	if err != nil {
-		return false, err
+	if errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
+		return nil
 	}
-	f[address] = fmt.Sprintf("its driver has reported XID %d", event.EventData)
-	return true, nil
+	if err == nil {
+		s.faults[address] = fmt.Sprintf("its driver has reported XID %d", event.EventData)
+	}
+	return err
+}
+
+// report is the content of the file. A GPU that the library does not open any more
+// is as it was, and lost.
+func (s *seen) report(library nvml.Interface) ([]byte, error) {
+	gpus, err := readGPUs(library)
+	if err != nil {
+		return nil, err
+	}
+	for _, before := range s.gpus {
+		if !slices.ContainsFunc(gpus, func(gpu numa.ReportedGPU) bool { return gpu.Address == before.Address }) {
+			before.Fault = lost
+			gpus = append(gpus, before)
+		}
+	}
+	for i := range gpus {
+		gpus[i].Fault = cmp.Or(gpus[i].Fault, s.faults[gpus[i].Address])
+	}
+	s.gpus = gpus
+	text, err := json.Marshal(numa.GPUReport{GPUs: gpus})
+	return append(text, '\n'), err
 }

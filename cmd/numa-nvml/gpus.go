@@ -14,9 +14,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// readGPUs asks the library for every GPU that it can reach, by address; one that
-// has fallen off the bus is among them as long as its address is known. What the
-// library does not support is left out.
+// readGPUs asks the library for every GPU that it opens. What the library does not
+// support is left out.
 func readGPUs(library nvml.Interface) ([]numa.ReportedGPU, error) {
 	count, ret := library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
@@ -25,10 +24,16 @@ func readGPUs(library nvml.Interface) ([]numa.ReportedGPU, error) {
 	var gpus []numa.ReportedGPU
 	for i := range count {
 		device, ret := library.DeviceGetHandleByIndex(i)
+		if ret == nvml.ERROR_GPU_IS_LOST {
+			continue
+		}
 		if ret != nvml.SUCCESS {
 			return nil, fmt.Errorf("open GPU %d: %w", i, ret)
 		}
 		gpu, err := readGPU(device)
+		if errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
+			continue // not even its address is told
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read GPU %d: %w", i, err)
 		}
@@ -59,7 +64,7 @@ func readGPU(device nvml.Device) (gpu numa.ReportedGPU, err error) {
 		gpu.MIG = &isDivided
 	}
 	if slices.Contains(ret[:], nvml.ERROR_GPU_IS_LOST) {
-		gpu.Fault = "the GPU is lost: it has fallen off the bus"
+		gpu.Fault = lost
 	}
 	for _, r := range ret {
 		if r != nvml.SUCCESS && r != nvml.ERROR_NOT_SUPPORTED && r != nvml.ERROR_GPU_IS_LOST {
@@ -95,7 +100,7 @@ func format(pci nvml.PciInfo) (string, error) {
 	}
 	address := fmt.Sprintf("%04x:%02x:%02x.%d", domain, bus, device, function)
 	if !numa.IsPCIAddress(address) {
-		return "", errors.New("PCI address: " + address)
+		return "", fmt.Errorf("PCI address %q: no such address can be", text)
 	}
 	return address, nil
 }

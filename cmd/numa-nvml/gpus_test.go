@@ -35,7 +35,7 @@ func dgx(events chan nvml.EventData) *dgxa100.Server {
 			case <-time.After(time.Millisecond):
 				return nvml.EventData{}, nvml.ERROR_TIMEOUT
 			}
-		}}, nvml.SUCCESS
+		}, FreeFunc: func() nvml.Return { return nvml.SUCCESS }}, nvml.SUCCESS
 	}
 	for i := range server.Devices {
 		device := gpu(server, i)
@@ -100,6 +100,34 @@ func TestAGPUThatIsLostHasItsAddress(t *testing.T) {
 	}
 }
 
+func TestAGPUThatIsNotOpenedAnyMoreIsAsItWasAndLost(t *testing.T) {
+	server, known := dgx(nil), &seen{faults: map[string]string{"0000:05:00.0": "its driver has reported XID 48"}}
+	if _, err := known.report(server); err != nil {
+		t.Fatal(err)
+	}
+	open := server.DeviceGetHandleByIndexFunc
+	server.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i == 3 {
+			return nil, nvml.ERROR_GPU_IS_LOST
+		}
+		return open(i)
+	}
+	gpu(server, 4).GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, nvml.ERROR_GPU_IS_LOST }
+	for range 2 {
+		if _, err := known.report(server); err != nil {
+			t.Fatal(err)
+		}
+	}
+	faults := map[string]string{}
+	for _, gpu := range known.gpus {
+		faults[gpu.Address] = gpu.Fault
+	}
+	if len(known.gpus) != 8 || faults["0000:03:00.0"] != lost || faults["0000:04:00.0"] != lost || faults["0000:02:00.0"] != "" ||
+		faults["0000:05:00.0"] != "its driver has reported XID 48" {
+		t.Errorf("%d GPUs, faults %q", len(known.gpus), faults)
+	}
+}
+
 func TestErrorsOfTheLibrarySayOfWhat(t *testing.T) {
 	for what, damage := range map[string]func(*dgxa100.Server){
 		"count GPUs: ERROR_UNKNOWN": func(s *dgxa100.Server) {
@@ -128,8 +156,8 @@ func TestTheFileFollows(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gpus.json")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ended := make(chan error)
-	go func() { ended <- report(ctx, server, file) }()
+	ended, known := make(chan error), &seen{faults: map[string]string{}}
+	go func() { ended <- report(ctx, server, known, file) }()
 	faultsBecome := func(want map[string]string) {
 		t.Helper()
 		var got map[string]string
@@ -164,7 +192,7 @@ func TestTheFileFollows(t *testing.T) {
 func TestWithoutALibraryItSaysSo(t *testing.T) {
 	server := dgx(nil)
 	server.InitFunc = func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }
-	err := report(t.Context(), server, filepath.Join(t.TempDir(), "gpus.json"))
+	err := report(t.Context(), server, &seen{}, filepath.Join(t.TempDir(), "gpus.json"))
 	if err == nil || !strings.HasPrefix(err.Error(), "open NVIDIA's library: ") {
 		t.Errorf("error %v", err)
 	}

@@ -9,7 +9,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,8 +27,8 @@ import (
 )
 
 const (
-	retry      = time.Minute // until there is a library, or it works again
-	readPeriod = 5000        // milliseconds: GPUs are read again, for MIG and NVLinks change
+	retry      = time.Minute     // until there is a library, or it works again
+	readPeriod = 5 * time.Second // GPUs are read again, for MIG and NVLinks change
 )
 
 func main() {
@@ -45,9 +44,9 @@ func main() {
 		log.Print("error: ", err)
 		os.Exit(2)
 	}
-	library := nvml.New()
+	library, known := nvml.New(), &seen{faults: map[string]string{}}
 	for before := ""; ctx.Err() == nil; {
-		err := report(ctx, library, file)
+		err := report(ctx, library, known, file)
 		if err != nil && err.Error() != before {
 			log.Print("error: ", err)
 			before = err.Error()
@@ -73,7 +72,7 @@ func parse(args []string, output io.Writer) (file string, err error) {
 }
 
 // report writes the file as often as it changes, until the context ends.
-func report(ctx context.Context, library nvml.Interface, file string) error {
+func report(ctx context.Context, library nvml.Interface, known *seen, file string) error {
 	if ret := library.Init(); ret != nvml.SUCCESS {
 		return fmt.Errorf("open NVIDIA's library: %w", ret)
 	}
@@ -87,7 +86,8 @@ func report(ctx context.Context, library nvml.Interface, file string) error {
 	if err != nil {
 		return err
 	}
-	known, written := faults{}, []byte(nil)
+	defer func() { _ = events.Free() }()
+	var written []byte
 	for ctx.Err() == nil {
 		text, err := known.report(library)
 		if err != nil {
@@ -99,24 +99,9 @@ func report(ctx context.Context, library nvml.Interface, file string) error {
 			}
 			written = text
 		}
-		if _, err := known.next(events, readPeriod); err != nil {
+		if err := known.next(events, readPeriod); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// report is the content of the file.
-func (f faults) report(library nvml.Interface) ([]byte, error) {
-	gpus, err := readGPUs(library)
-	if err != nil {
-		return nil, err
-	}
-	for i := range gpus {
-		if why, known := f[gpus[i].Address]; known && gpus[i].Fault == "" {
-			gpus[i].Fault = why
-		}
-	}
-	text, err := json.Marshal(numa.GPUReport{GPUs: gpus})
-	return append(text, '\n'), err
 }

@@ -80,14 +80,14 @@ func installGPUDriver(ctx context.Context, count int) {
 	manifest, err := os.ReadFile("../gpudriver/manifests/gpudriver.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	text := strings.ReplaceAll(string(manifest), "NAMESPACE", namespace)
-	DeferCleanup(removeGPUDriver, namespace)
+	DeferCleanup(removeGPUDriver, namespace, count)
 	Expect(cluster.Apply(ctx, fstest.MapFS{"gpudriver.yaml": {Data: []byte(text)}}, namespace)).To(Succeed())
 	Eventually(ctx, gpus).Should(HaveLen(count), "GPUs that driver %s publishes", gpuDriver)
 }
 
 // removeGPUDriver leaves nothing of the second driver. Ours takes it for one that
 // starts again until it starts again itself.
-func removeGPUDriver(ctx context.Context, namespace string) {
+func removeGPUDriver(ctx context.Context, namespace string, count int) {
 	api := cluster.Kubernetes
 	foreground := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}
 	Expect(api.AppsV1().DaemonSets(namespace).Delete(ctx, "gpudriver", foreground)).To(Succeed())
@@ -101,7 +101,7 @@ func removeGPUDriver(ctx context.Context, namespace string) {
 	Expect(api.RbacV1().ClusterRoleBindings().Delete(ctx, "gpudriver", metav1.DeleteOptions{})).To(Succeed())
 	Expect(api.RbacV1().ClusterRoles().Delete(ctx, "gpudriver", metav1.DeleteOptions{})).To(Succeed())
 	killDriver(ctx)
-	Eventually(ctx, publishedFunctions).WithArguments("nvme").ShouldNot(BeEmpty(), "drives that are published again")
+	Eventually(ctx, publishedFunctions).WithArguments("nvme").Should(HaveLen(count), "drives that are published again")
 }
 
 // gpus are the addresses of what the second driver publishes, by the names of the

@@ -134,8 +134,11 @@ func (d *driver) prepare(claim *resourceapi.ResourceClaim) (devices []kubeletplu
 			continue
 		}
 		controllers, err := filepath.Glob(filepath.Join(functions, d.addresses[result.Device], "nvme", "nvme*"))
-		if err != nil || len(controllers) == 0 {
-			return nil, fmt.Errorf("device %s: no device node: %w", result.Device, err)
+		if err != nil {
+			return nil, err
+		}
+		if len(controllers) == 0 {
+			return nil, fmt.Errorf("device %s: PCI function %q has no device node", result.Device, d.addresses[result.Device])
 		}
 		name := string(claim.UID) + "-" + result.Device
 		device := specs.Device{Name: name}
