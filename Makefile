@@ -184,13 +184,17 @@ e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 wit
 
 .PHONY: e2e-devices
 e2e-devices: export TOPOLOGY = test/cluster/topology/machines/devices.yaml
-e2e-devices: image ## Have claims hold NVMe drives and network cards of a node of the rig, also beside another driver, and the webhook mirror claims [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
+e2e-devices: image ## Have claims hold drives, network cards and GPUs of a node of the rig, also beside another driver, and the webhook mirror claims [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
 	$(GO_BUILD) -o bin/gpudriver ./test/gpudriver
 	$(STATIC) go run ./deployments/image -ref localhost/gpudriver:dev -out bin/images/gpudriver.tar -entrypoint /gpudriver /gpudriver=bin/gpudriver
+	$${CC:-cc} -shared -fPIC -I"$$(go list -m -f '{{.Dir}}' github.com/NVIDIA/go-nvml)/pkg/nvml" -o bin/libnvidia-ml.so.1 test/nvml/nvml.c
+	$(STATIC) go run ./deployments/image -ref localhost/nvml:dev -out bin/images/nvml.tar /usr/lib/libnvidia-ml.so.1=bin/libnvidia-ml.so.1 \
+	  $$(ldd bin/numa-nvml | awk '{ for (i = 1; i <= NF; i++) if ($$i ~ /^\//) print $$i "=dynamic:" $$i }')
 	@$(call with-node,devices); \
 	$(CLUSTER) load -name devices bin/images/gpudriver.tar; \
+	$(CLUSTER) load -name devices bin/images/nvml.tar; \
 	$(call install-chart,devices,--values test/e2e/devices-values.yaml); \
-	$(call suite,devices,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter devices)
+	$(call suite,devices,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name devices" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter devices)
 
 .PHONY: soak
 soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]

@@ -50,7 +50,7 @@ func parseOptions(command string, args []string) (options, error) {
 		f.StringVar(&o.kubernetes, "kubernetes", build.DefaultKubernetes, "")
 		f.StringVar(&o.gates, "feature-gates", "", "")
 		f.StringVar(&o.source, "source", ".", "")
-	case "exec", "console":
+	case "exec", "console", "monitor":
 		f.StringVar(&o.node, "node", "numa-node-0", "")
 	}
 	if err := f.Parse(args); err != nil {
@@ -240,6 +240,23 @@ func console(_ context.Context, o options) (int, error) {
 		return 1, err
 	}
 	_, err = os.Stdout.Write(text)
+	return 0, err
+}
+
+func monitor(ctx context.Context, o options) (int, error) {
+	if len(o.args) == 0 {
+		return 2, usageError{errors.New("monitor: no command; see cluster help")}
+	}
+	r, err := o.load()
+	if err != nil {
+		return 1, err
+	}
+	n, err := r.Node(o.node)
+	if err != nil {
+		return 2, usageError{err}
+	}
+	output, err := r.Monitor(ctx, n, strings.Join(o.args, " "))
+	fmt.Print(strings.ReplaceAll(output, "\r\n", "\n"))
 	return 0, err
 }
 

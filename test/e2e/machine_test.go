@@ -88,6 +88,13 @@ func tainted(device resourceapi.Device) bool {
 func expectPublished(ctx context.Context, name, what string, is func(resourceapi.Device) bool) {
 	GinkgoHelper()
 	begin := time.Now()
+	waitPublished(ctx, name, what, is)
+	expectTimely(fmt.Sprintf("device %s is published with %s after", name, what), time.Since(begin), slicesFollow)
+}
+
+// waitPublished waits until a device of the node is what it should be.
+func waitPublished(ctx context.Context, name, what string, is func(resourceapi.Device) bool) {
+	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
 		slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -101,7 +108,6 @@ func expectPublished(ctx context.Context, name, what string, is func(resourceapi
 		}
 		g.Expect(name).To(BeEmpty(), "device is not published")
 	}).Should(Succeed(), "device %s is not published with %s", name, what)
-	expectTimely(fmt.Sprintf("device %s is published with %s after", name, what), time.Since(begin), slicesFollow)
 }
 
 // expectHealth waits until the devices of a pod that are not healthy are those

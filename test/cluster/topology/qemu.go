@@ -6,7 +6,8 @@ import (
 )
 
 // QEMUArgs renders the machine as arguments of qemu-system-x86_64: machine, CPUs, memory, NUMA and PCI devices. Disks,
-// network, kernel and accelerator are the caller's; the caller's own PCI devices have to name bus=pcie.0.
+// network, kernel, accelerator and, before these arguments, IOMMU are the caller's; the caller's own PCI devices have to name
+// bus=pcie.0.
 func (t Topology) QEMUArgs() []string {
 	args := []string{
 		"-machine", "q35",
@@ -29,9 +30,6 @@ func (t Topology) QEMUArgs() []string {
 				args = append(args, "-numa", fmt.Sprintf("dist,src=%d,dst=%d,val=%d", i, j, d))
 			}
 		}
-	}
-	if t.IOMMU { // an emulated guest behind an intel-iommu loses interrupts of its timers, one behind an amd-iommu does not start
-		args = append(args, "-device", "virtio-iommu-pci,bus=pcie.0")
 	}
 	return append(args, t.pciArgs()...)
 }
@@ -57,7 +55,8 @@ func (t Topology) pciArgs() []string {
 	return args
 }
 
-// deviceArgs is a device, behind what it needs. A drive can give two virtual functions queues and interrupts of their own.
+// deviceArgs is a device, behind what it needs. A drive can give two virtual functions queues and interrupts of their own. Only
+// of virtio's devices QEMU reports errors of their link.
 func deviceArgs(device string, port int) []string {
 	bus := fmt.Sprintf(",id=dev%d,bus=rp%d", port, port)
 	drive := fmt.Sprintf("nvme%s,serial=rig%d", bus, port)
@@ -67,6 +66,8 @@ func deviceArgs(device string, port int) []string {
 	case "nvme-sriov":
 		subsystem := fmt.Sprintf("subsys%d", port)
 		return []string{"nvme-subsys,id=" + subsystem, drive + ",subsys=" + subsystem + ",sriov_max_vfs=2,sriov_vq_flexible=4,sriov_vi_flexible=2"}
+	case "virtio-net-pci":
+		return []string{device + bus + ",romfile=,aer=on"}
 	}
 	return []string{device + bus + ",romfile="}
 }

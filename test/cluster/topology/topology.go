@@ -21,7 +21,7 @@ const (
 )
 
 // Devices that a topology may place, all of them parts of QEMU.
-var Devices = []string{"e1000e", "igb", "nvme", "nvme-sriov", "virtio-net-pci"}
+var Devices = []string{"bochs-display", "e1000e", "igb", "nvme", "nvme-sriov", "virtio-net-pci"}
 
 // HugepageSizes that x86 offers, as they are written in a topology file.
 var HugepageSizes = []string{"1Gi", "2Mi"}

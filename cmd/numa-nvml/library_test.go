@@ -1,0 +1,80 @@
+//go:build cgo
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// makeLibrary compiles test/nvml against NVIDIA's header, for a machine with GPUs
+// at these addresses.
+func makeLibrary(t *testing.T, addresses ...string) (library nvml.Interface, root string) {
+	t.Helper()
+	header, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root = t.TempDir()
+	file := filepath.Join(root, "libnvidia-ml.so.1")
+	compiler := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-Wall", "-Werror",
+		"-I"+strings.TrimSpace(string(header))+"/pkg/nvml", "-o", file, "../../test/nvml/nvml.c")
+	if output, err := compiler.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, output)
+	}
+	for _, address := range addresses {
+		write(t, filepath.Join(root, "sys/bus/pci/devices", address, "class"), "0x038000\n")
+	}
+	write(t, filepath.Join(root, "sys/bus/pci/devices/0000:00:00.0/class"), "0x060000\n")
+	t.Setenv("FAKE_NVML_ROOT", root)
+	return nvml.New(nvml.WithLibraryPath(file)), root
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestALibraryIsOpened has what the other tests lack: symbols of a library, and
+// structures as NVIDIA's header has them.
+func TestALibraryIsOpened(t *testing.T) {
+	library, root := makeLibrary(t, "0000:3b:00.0", "0001:af:1f.0")
+	file, xid := filepath.Join(root, "run/dra-numa/gpus.json"), filepath.Join(root, "run/dra-numa/xid")
+	write(t, file, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- report(ctx, library, &seen{faults: map[string]string{}}, file) }()
+	becomes := func(want string) {
+		t.Helper()
+		var text []byte
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if text, _ = os.ReadFile(file); string(text) == want {
+				return
+			}
+		}
+		t.Fatalf("the report is %s\nwant %s", text, want)
+	}
+	common := `"model":"Fake NVIDIA GPU","memoryBytes":85899345920,"computeCapability":"9.0","mig":false,`
+	first := `{"gpus":[{"address":"0000:3b:00.0","uuid":"GPU-00000000-0000-0000-0000-000000000000",` + common + `"nvlinks":["0001:af:1f.0"]},`
+	second := `{"address":"0001:af:1f.0","uuid":"GPU-00000000-0000-0000-0000-000000000001",` + common + `"nvlinks":["0000:3b:00.0"]`
+	becomes(first + second + "}]}\n")
+	write(t, xid, "0001:af:1f.0 79\n")
+	becomes(first + second + `,"fault":"its driver has reported XID 79"}]}` + "\n")
+	cancel()
+	write(t, xid, "0000:3b:00.0 31\n") // it need not wait to the end
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+var monitor = flag.String("e2e.monitor", "", "program, with arguments between spaces, that has the QEMU of a node's machine do what follows -node NAME --")
+
+// inMonitor has QEMU do something to the machine. QEMU says why it does not.
+func inMonitor(ctx context.Context, command string) {
+	GinkgoHelper()
+	words := strings.Fields(*monitor)
+	if len(words) == 0 {
+		lacks("flag -e2e.monitor names no program")
+	}
+	output, err := exec.CommandContext(ctx, words[0], append(words[1:], "-node", node.name, "--", command)...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s: %s", command, output)
+	Expect(strings.ToLower(string(output))).NotTo(ContainSubstring("error:"), "%s", command)
+}
+
+// deviceOf is what the rig has QEMU call a function: all of a topology's functions
+// are numbered in the order of their addresses. The rig's node has to publish them
+// all.
+func deviceOf(ctx context.Context, address string) string {
+	GinkgoHelper()
+	var addresses []string
+	for function := range maps.Values(publishedFunctions(ctx, "")) {
+		addresses = append(addresses, function.address)
+	}
+	slices.Sort(addresses)
+	place := slices.Index(addresses, address)
+	Expect(place).NotTo(Equal(-1), "published functions %v have no %s", addresses, address)
+	return fmt.Sprintf("dev%d", place+1)
+}
+
+var _ = Describe("a machine whose devices fail", withDevices, func() {
+	It("has no new claim get a drive that is pulled out of its slot", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "slot")
+		pod := waitRunning(ctx, createWithDrive(ctx, namespace, "drive"))
+		_, drive := driveResults(ctx, pod)
+		device := deviceOf(ctx, drive.address)
+		serial := inSysfs(ctx, drive.address, "nvme/"+controllerOf(ctx, drive.address)+"/serial")
+		Expect("dev"+strings.TrimPrefix(strings.TrimSpace(serial), "rig")).To(Equal(device), "serial number of drive %s", drive.address)
+
+		inMonitor(ctx, "device_del "+device)
+		isThere := func(ctx context.Context) (string, error) {
+			return observer.Run(ctx, `ls /sys/bus/pci/devices | grep -Fx "$1" || true`, drive.address)
+		}
+		Eventually(ctx, isThere).Should(BeEmpty(), "PCI function %s is still there", drive.address) // the port's button blinks for 5 s
+		expectPublished(ctx, drive.name, "a taint", tainted)
+		expectHealth(ctx, pod, "PCI function "+drive.address+" is gone")
+
+		inMonitor(ctx, fmt.Sprintf("device_add nvme,id=%s,bus=%s,serial=%s", device, strings.Replace(device, "dev", "rp", 1), strings.TrimSpace(serial)))
+		Eventually(ctx, isThere).ShouldNot(BeEmpty(), "PCI function %s is not there again", drive.address)
+		expectPublished(ctx, drive.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
+		expectHealth(ctx, pod)
+	})
+
+	It("has no new claim get a card whose link had a fatal error", func(ctx context.Context) {
+		card := reportingCard(ctx)
+		DeferCleanup(func(ctx context.Context) {
+			Expect(observer.Unplug(ctx, card.address)).To(Succeed())
+			Expect(observer.Rescan(ctx)).To(Succeed())
+			expectPublished(ctx, card.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
+		})
+		inMonitor(ctx, "pcie_aer_inject_error "+deviceOf(ctx, card.address)+" DLP")
+		expectPublished(ctx, card.name, "a taint", tainted)
+	})
+})
+
+// reportingCard is a network card of which QEMU reports errors: its e1000e, igb and
+// drives have no register to turn that on (QEMU 10.0).
+func reportingCard(ctx context.Context) publishedFunction {
+	GinkgoHelper()
+	for _, card := range publishedFunctions(ctx, "nic") {
+		if driver, err := driverOf(ctx, card.address); err == nil && driver == "virtio-pci" {
+			return card
+		}
+	}
+	lacks("node %s publishes no network card with driver virtio-pci", node.name)
+	return publishedFunction{}
+}

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// The node's display controllers are GPUs to the library of test/nvml, which is in
+// the image that the chart runs numa-nvml in.
+var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
+	It("are published with what it tells, and linked ones go to one pod", func(ctx context.Context) {
+		addresses := addressesOf(knownGPUs(ctx))
+		namespace := createNamespace(ctx, "linked")
+		nvlink := resourceapi.FullyQualifiedName(driverName + "/nvlink")
+		claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "linked"}}
+		gpus := wholeDevice("gpu", "gpu."+driverName)
+		gpus.Exactly.Count = int64(len(addresses))
+		gpus.Exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{
+			Expression: `device.attributes["` + driverName + `"].?computeCapability.orValue("") == "9.0" && !device.attributes["` + driverName + `"].?mig.orValue(true)`,
+		}}}
+		claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{gpus}
+		claim.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &nvlink}}
+		_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		pod := waitRunning(ctx, createPod(ctx, namespace, withoutRequests(claimPod(claim.Name, request{}))))
+		environment, err := observer.Environment(ctx, inKernel(snapshot(ctx), pod).PID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI", strings.Join(addresses, ",")))
+	})
+
+	It("go to no new pod when it reports an error, until numa-nvml starts again", func(ctx context.Context) {
+		gpus := knownGPUs(ctx)
+		namespace := createNamespace(ctx, "sick")
+		claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "sick"}}
+		claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{wholeDevice("gpu", "gpu."+driverName)}
+		_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		pod := waitRunning(ctx, createPod(ctx, namespace, withoutRequests(claimPod(claim.Name, request{}))))
+		gpu := gpus[claimOf(ctx, pod).Status.Allocation.Devices.Results[0].Device]
+		expectHealth(ctx, pod)
+
+		Expect(observer.WriteFile(ctx, "/run/dra-numa/xid", gpu.address+" 79")).To(Succeed())
+		expectPublished(ctx, gpu.name, "a taint", tainted)
+		expectHealth(ctx, pod, "PCI function "+gpu.address+": its driver has reported XID 79")
+
+		By("starting numa-nvml again")
+		ofNVML := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=dra-driver-numa-nvml"}
+		Expect(cluster.Kubernetes.CoreV1().Pods(*driverNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, ofNVML)).To(Succeed())
+		waitPublished(ctx, gpu.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
+		expectHealth(ctx, pod)
+	})
+})
+
+// knownGPUs are the node's GPUs, once all that the library tells of them is
+// published.
+func knownGPUs(ctx context.Context) map[string]publishedFunction {
+	GinkgoHelper()
+	gpus := publishedFunctions(ctx, "gpu")
+	if len(gpus) == 0 {
+		lacks("node %s publishes no GPUs", node.name)
+	}
+	first := slices.Min(addressesOf(gpus))
+	for name := range gpus {
+		waitPublished(ctx, name, "what NVIDIA's library tells", func(device resourceapi.Device) bool {
+			about := func(name string) resourceapi.DeviceAttribute {
+				return device.Attributes[resourceapi.QualifiedName(driverName+"/"+name)]
+			}
+			return ptr.Equal(about("computeCapability").StringValue, ptr.To("9.0")) && ptr.Equal(about("mig").BoolValue, ptr.To(false)) &&
+				ptr.Equal(about("memoryMiB").IntValue, ptr.To[int64](80<<10)) && ptr.Equal(about("model").StringValue, ptr.To("Fake NVIDIA GPU")) &&
+				ptr.Equal(about("nvlink").StringValue, &first) && strings.HasPrefix(ptr.Deref(about("uuid").StringValue, ""), "GPU-") && !tainted(device)
+		})
+	}
+	return gpus
+}
+
+// addressesOf are those of functions, ascending.
+func addressesOf(functions map[string]publishedFunction) (addresses []string) {
+	for _, function := range functions {
+		addresses = append(addresses, function.address)
+	}
+	slices.Sort(addresses)
+	return addresses
+}
