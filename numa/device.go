@@ -37,7 +37,7 @@ type PCIFunction struct {
 
 	// What is wrong with it, if anything is known.
 	Fault       string // what the library of a GPU says
-	FatalErrors uint64 // of its PCIe link since the kernel found it; 0 also where they are not counted
+	FatalErrors uint64 // that it has seen, a root port received, since the kernel found it; 0 also where they are not counted
 	Dead        bool   // its NVMe driver has given it up
 }
 

@@ -59,12 +59,13 @@ func TestWhatIsWrongWithFunctions(t *testing.T) {
 		function("pci0000:02/0000:02:00.0", files{"class": "0x010802", "nvme/nvme1/state": "dead"}),
 		function("pci0000:03/0000:03:00.0", files{"class": "0x020000", "aer_dev_fatal": counted + "TOTAL_ERR_FATAL 3"}),
 		function("pci0000:04/0000:04:00.0", files{"class": "0x010802", "nvme/nvme2/state": "resetting"}), // it may come back
+		function("pci0000:05/0000:05:00.0", files{"class": "0x060400", "aer_dev_fatal": counted + "TOTAL_ERR_FATAL 1", "aer_rootport_total_err_fatal": "2"}),
 	)
 	var wrong []PCIFunction
 	for _, f := range got {
 		wrong = append(wrong, PCIFunction{FatalErrors: f.FatalErrors, Dead: f.Dead})
 	}
-	sameJSON(t, "what is wrong", wrong, []PCIFunction{{}, {Dead: true}, {FatalErrors: 3}, {}})
+	sameJSON(t, "what is wrong", wrong, []PCIFunction{{}, {Dead: true}, {FatalErrors: 3}, {}, {FatalErrors: 2}})
 }
 
 // Before it is asked, the driver prints question marks for the digits.

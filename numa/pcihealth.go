@@ -6,15 +6,22 @@ import (
 	"strings"
 )
 
-// pciHealth reads whether the function's link had fatal errors, Documentation/ABI/testing/sysfs-bus-pci-devices-aer, and
-// whether the NVMe driver has given its controller up: nvme_ctrl_state in drivers/nvme/host/nvme.h.
+// pciHealth reads whether the function has seen fatal errors, Documentation/ABI/testing/sysfs-bus-pci-devices-aer, and
+// whether the NVMe driver has given its controller up: nvme_ctrl_state in drivers/nvme/host/nvme.h. Linux 6.12 counts an error
+// that a function reports only at its root port, as it cannot read the function then.
 func (t tree) pciHealth(folder string, f *PCIFunction) error {
-	counted, err := pointer(t, folder+"/aer_dev_fatal", parseFatalErrors)
+	seen, err := pointer(t, folder+"/aer_dev_fatal", parseFatalErrors)
 	if err != nil {
 		return err
 	}
-	if counted != nil {
-		f.FatalErrors = *counted
+	received, err := pointer(t, folder+"/aer_rootport_total_err_fatal", parseCount)
+	if err != nil {
+		return err
+	}
+	for _, count := range []*uint64{seen, received} {
+		if count != nil {
+			f.FatalErrors = max(f.FatalErrors, *count)
+		}
 	}
 	for _, controller := range f.NVMe {
 		state, _, err := t.text(folder + "/nvme/" + controller + "/state")
@@ -35,3 +42,5 @@ func parseFatalErrors(text string) (uint64, error) {
 	}
 	return 0, fmt.Errorf("%.80q has no line TOTAL_ERR_FATAL", text)
 }
+
+func parseCount(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }

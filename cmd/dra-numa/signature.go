@@ -42,7 +42,8 @@ func pciSignature(root fs.FS) (string, error) {
 		folder := path.Join(pciFolder, entry.Name())
 		driver, _ := fs.ReadLink(root, path.Join(folder, "driver"))
 		fatal, _ := fs.ReadFile(root, path.Join(folder, "aer_dev_fatal"))
-		fmt.Fprintf(&text, "%s %s %s\n", entry.Name(), path.Base(driver), fatal)
+		received, _ := fs.ReadFile(root, path.Join(folder, "aer_rootport_total_err_fatal"))
+		fmt.Fprintf(&text, "%s %s %s %s\n", entry.Name(), path.Base(driver), fatal, received)
 		controllers, _ := fs.ReadDir(root, path.Join(folder, "nvme"))
 		for _, controller := range controllers {
 			if state, _ := fs.ReadFile(root, path.Join(folder, "nvme", controller.Name(), "state")); bytes.HasPrefix(state, []byte("dead")) {

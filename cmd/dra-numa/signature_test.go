@@ -98,6 +98,7 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	breakDown(drive+"/state", "dead\n", true)
 	breakDown(drive+"/state", "resetting\n", false)
 	breakDown(machine.PCI[0].Address+"/aer_dev_fatal", "TOTAL_ERR_FATAL 1\n", true)
+	breakDown(machine.PCI[0].Address+"/aer_rootport_total_err_fatal", "1\n", true)
 	if err := os.MkdirAll(filepath.Join(dir, "run/dra-numa"), 0o750); err != nil {
 		t.Fatal(err)
 	}

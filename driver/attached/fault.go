@@ -13,8 +13,8 @@ import (
 const TaintFault = Domain + "/fault"
 
 // Fault says why no new claim is to get a function, for a taint and for people;
-// both are empty if nothing is known against it. A virtual function has the link of
-// its physical one, and so its fatal errors.
+// both are empty if nothing is known against it. Fatal errors of its link are those
+// that it has seen, its physical function, or the port that it is plugged into.
 func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
 	if f.Dead {
 		return "dead", fmt.Sprintf("PCI function %s is dead: its NVMe driver has given it up", f.Address)
@@ -22,9 +22,10 @@ func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
 	if f.Fault != "" {
 		return "unhealthy", fmt.Sprintf("PCI function %s: %s", f.Address, f.Fault)
 	}
-	for _, end := range []*numa.PCIFunction{f, find(machine, f.PhysFn)} {
+	for _, end := range []*numa.PCIFunction{f, find(machine, f.PhysFn), find(machine, f.Parent)} {
 		if end != nil && end.FatalErrors > 0 {
-			return "fatal-errors", fmt.Sprintf("PCI function %s has had fatal PCIe errors: %d since the kernel found it", end.Address, end.FatalErrors)
+			return "fatal-errors", fmt.Sprintf("PCI function %s: the link had fatal PCIe errors, %s has counted %d since the kernel found it",
+				f.Address, end.Address, end.FatalErrors)
 		}
 	}
 	return "", ""

@@ -6,6 +6,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
 // Of the machine, 3b:00.0 has 8 virtual functions, and 3b:00.2 is the first.
@@ -13,8 +14,8 @@ func TestAFunctionThatIsBrokenIsTainted(t *testing.T) {
 	machine := generated(t, "intel-2s")
 	want := map[string]string{"nic-0000-3b-00-0": "fatal-errors", "nic-0000-3b-00-2": "fatal-errors"}
 	whys := map[string]string{
-		"0000:3b:00.0": "PCI function 0000:3b:00.0 has had fatal PCIe errors: 2 since the kernel found it",
-		"0000:3b:00.2": "PCI function 0000:3b:00.0 has had fatal PCIe errors: 2 since the kernel found it",
+		"0000:3b:00.0": "PCI function 0000:3b:00.0: the link had fatal PCIe errors, 0000:3b:00.0 has counted 2 since the kernel found it",
+		"0000:3b:00.2": "PCI function 0000:3b:00.2: the link had fatal PCIe errors, 0000:3b:00.0 has counted 2 since the kernel found it",
 	}
 	for i := range machine.PCI {
 		switch f := &machine.PCI[i]; {
@@ -52,5 +53,20 @@ func TestAFunctionThatIsBrokenIsTainted(t *testing.T) {
 		if expected, has := whys[f.Address]; has && why != expected || !has && f.PhysFn != "0000:3b:00.0" && why != "" {
 			t.Errorf("of %s it says %q, want %q", f.Address, why, expected)
 		}
+	}
+}
+
+func TestAPortCountsErrorsOfWhatIsPluggedIn(t *testing.T) {
+	machine := numa.Machine{PCI: []numa.PCIFunction{
+		{Address: "0000:3a:00.0", FatalErrors: 1},
+		{Address: "0000:3b:00.0", Parent: "0000:3a:00.0"},
+		{Address: "0000:3c:00.0", Parent: "0000:3a:01.0"},
+	}}
+	if taint, why := Fault(machine, &machine.PCI[1]); taint != "fatal-errors" ||
+		why != "PCI function 0000:3b:00.0: the link had fatal PCIe errors, 0000:3a:00.0 has counted 1 since the kernel found it" {
+		t.Errorf("taint %q: %q", taint, why)
+	}
+	if taint, why := Fault(machine, &machine.PCI[2]); taint != "" {
+		t.Errorf("taint %q of what is plugged in elsewhere: %q", taint, why)
 	}
 }

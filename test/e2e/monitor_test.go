@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 
@@ -68,13 +69,17 @@ var _ = Describe("a machine whose devices fail", withDevices, func() {
 
 	It("has no new claim get a card whose link had a fatal error", func(ctx context.Context) {
 		card := reportingCard(ctx)
+		link, err := observer.Run(ctx, `readlink -f "/sys/bus/pci/devices/$1"`, card.address)
+		Expect(err).NotTo(HaveOccurred())
+		port := path.Base(path.Dir(strings.TrimSpace(link)))
 		DeferCleanup(func(ctx context.Context) {
-			Expect(observer.Unplug(ctx, card.address)).To(Succeed())
+			Expect(observer.Unplug(ctx, port)).To(Succeed()) // which has counted
 			Expect(observer.Rescan(ctx)).To(Succeed())
 			expectPublished(ctx, card.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
 		})
 		inMonitor(ctx, "pcie_aer_inject_error "+deviceOf(ctx, card.address)+" DLP")
 		expectPublished(ctx, card.name, "a taint", tainted)
+		Expect(strings.TrimSpace(inSysfs(ctx, port, "aer_rootport_total_err_fatal"))).To(Equal("1"), "fatal errors that port %s received", port)
 	})
 })
 
