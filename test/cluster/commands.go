@@ -97,6 +97,17 @@ func (o options) load() (*rig.Rig, error) {
 	return r, err
 }
 
+// loadNode returns the cluster, the node that a command is for, and the exit code if there is none.
+func (o options) loadNode() (r *rig.Rig, n rig.Node, code int, err error) {
+	if r, err = o.load(); err != nil {
+		return nil, n, 1, err
+	}
+	if n, err = r.Node(o.node); err != nil {
+		return nil, n, 2, usageError{err}
+	}
+	return r, n, 0, nil
+}
+
 func up(ctx context.Context, o options) (int, error) {
 	machine, err := readTopology(o.topology)
 	if err != nil {
@@ -198,13 +209,9 @@ func execute(ctx context.Context, o options) (int, error) {
 	if len(o.args) == 0 {
 		return 2, usageError{errors.New("exec: no command; see cluster help")}
 	}
-	r, err := o.load()
+	r, n, code, err := o.loadNode()
 	if err != nil {
-		return 1, err
-	}
-	n, err := r.Node(o.node)
-	if err != nil {
-		return 2, usageError{err}
+		return code, err
 	}
 	var stdin io.Reader = strings.NewReader("")
 	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice == 0 {
@@ -227,13 +234,9 @@ func load(ctx context.Context, o options) (int, error) {
 }
 
 func console(_ context.Context, o options) (int, error) {
-	r, err := o.load()
+	r, n, code, err := o.loadNode()
 	if err != nil {
-		return 1, err
-	}
-	n, err := r.Node(o.node)
-	if err != nil {
-		return 2, usageError{err}
+		return code, err
 	}
 	text, err := os.ReadFile(r.Console(n))
 	if err != nil {
@@ -247,13 +250,9 @@ func monitor(ctx context.Context, o options) (int, error) {
 	if len(o.args) == 0 {
 		return 2, usageError{errors.New("monitor: no command; see cluster help")}
 	}
-	r, err := o.load()
+	r, n, code, err := o.loadNode()
 	if err != nil {
-		return 1, err
-	}
-	n, err := r.Node(o.node)
-	if err != nil {
-		return 2, usageError{err}
+		return code, err
 	}
 	output, err := r.Monitor(ctx, n, strings.Join(o.args, " "))
 	fmt.Print(strings.ReplaceAll(output, "\r\n", "\n"))

@@ -47,7 +47,8 @@ func (a Accelerator) args() []string {
 
 // iommuArgs are the IOMMU of a machine, and what its kernel is told of it. An emulated machine (QEMU 10.0) always has one that
 // remaps interrupts, as only with it the kernel has x2APICs. With APICs, now and then the end of a timer's interrupt was lost while
-// PCI functions were found: that CPU had no timers from then on. It was so in 6 of 14 boots of topology devices.yaml, and in 1 of 14 with x2APICs.
+// PCI functions were found: that CPU had no timers from then on. It was so in 6 of 14 boots of topology devices.yaml, and with
+// x2APICs in 1 of 17.
 func (a Accelerator) iommuArgs(machine topology.Topology) (args []string, kernel string) {
 	switch {
 	case a == TCG && machine.IOMMU:
