@@ -187,7 +187,7 @@ e2e-devices: export TOPOLOGY = test/cluster/topology/machines/devices.yaml
 e2e-devices: image ## Have claims hold drives, network cards and GPUs of a node of the rig, also beside another driver, and the webhook mirror claims [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
 	$(GO_BUILD) -o bin/gpudriver ./test/gpudriver
 	$(STATIC) go run ./deployments/image -ref localhost/gpudriver:dev -out bin/images/gpudriver.tar -entrypoint /gpudriver /gpudriver=bin/gpudriver
-	$${CC:-cc} -shared -fPIC -I"$$(go list -m -f '{{.Dir}}' github.com/NVIDIA/go-nvml)/pkg/nvml" -o bin/libnvidia-ml.so.1 test/nvml/nvml.c
+	$${CC:-gcc} -shared -fPIC -I"$$(go list -m -f '{{.Dir}}' github.com/NVIDIA/go-nvml)/pkg/nvml" -o bin/libnvidia-ml.so.1 test/nvml/nvml.c
 	$(STATIC) go run ./deployments/image -ref localhost/nvml:dev -out bin/images/nvml.tar /usr/lib/libnvidia-ml.so.1=bin/libnvidia-ml.so.1 \
 	  $$(ldd bin/numa-nvml | awk '{ for (i = 1; i <= NF; i++) if ($$i ~ /^\//) print $$i "=dynamic:" $$i }')
 	@$(call with-node,devices); \

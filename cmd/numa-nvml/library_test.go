@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -24,7 +25,7 @@ func makeLibrary(t *testing.T, addresses ...string) (library nvml.Interface, roo
 	}
 	root = t.TempDir()
 	file := filepath.Join(root, "libnvidia-ml.so.1")
-	compiler := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-Wall", "-Werror",
+	compiler := exec.CommandContext(t.Context(), cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-Wall", "-Werror",
 		"-I"+strings.TrimSpace(string(header))+"/pkg/nvml", "-o", file, "../../test/nvml/nvml.c")
 	if output, err := compiler.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", compiler, err, output)

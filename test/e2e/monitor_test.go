@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"os/exec"
 	"path"
 	"slices"
@@ -34,11 +33,7 @@ func inMonitor(ctx context.Context, command string) {
 // all.
 func deviceOf(ctx context.Context, address string) string {
 	GinkgoHelper()
-	var addresses []string
-	for function := range maps.Values(publishedFunctions(ctx, "")) {
-		addresses = append(addresses, function.address)
-	}
-	slices.Sort(addresses)
+	addresses := addressesOf(publishedFunctions(ctx, ""))
 	place := slices.Index(addresses, address)
 	Expect(place).NotTo(Equal(-1), "published functions %v have no %s", addresses, address)
 	return fmt.Sprintf("dev%d", place+1)

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -17,19 +18,7 @@ import (
 var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
 	It("are published with what it tells, and linked ones go to one pod", func(ctx context.Context) {
 		addresses := addressesOf(knownGPUs(ctx))
-		namespace := createNamespace(ctx, "linked")
-		nvlink := resourceapi.FullyQualifiedName(driverName + "/nvlink")
-		claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "linked"}}
-		gpus := wholeDevice("gpu", "gpu."+driverName)
-		gpus.Exactly.Count = int64(len(addresses))
-		gpus.Exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{
-			Expression: `device.attributes["` + driverName + `"].?computeCapability.orValue("") == "9.0" && !device.attributes["` + driverName + `"].?mig.orValue(true)`,
-		}}}
-		claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{gpus}
-		claim.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &nvlink}}
-		_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		pod := waitRunning(ctx, createPod(ctx, namespace, withoutRequests(claimPod(claim.Name, request{}))))
+		pod := waitRunning(ctx, createWithLinkedGPUs(ctx, createNamespace(ctx, "linked"), "linked", len(addresses)))
 		environment, err := observer.Environment(ctx, inKernel(snapshot(ctx), pod).PID)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI", strings.Join(addresses, ",")))
@@ -38,11 +27,7 @@ var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
 	It("go to no new pod when it reports an error, until numa-nvml starts again", func(ctx context.Context) {
 		gpus := knownGPUs(ctx)
 		namespace := createNamespace(ctx, "sick")
-		claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "sick"}}
-		claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{wholeDevice("gpu", "gpu."+driverName)}
-		_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		pod := waitRunning(ctx, createPod(ctx, namespace, withoutRequests(claimPod(claim.Name, request{}))))
+		pod := waitRunning(ctx, createWithLinkedGPUs(ctx, namespace, "sick", 1))
 		gpu := gpus[claimOf(ctx, pod).Status.Allocation.Devices.Results[0].Device]
 		expectHealth(ctx, pod)
 
@@ -50,13 +35,40 @@ var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
 		expectPublished(ctx, gpu.name, "a taint", tainted)
 		expectHealth(ctx, pod, "PCI function "+gpu.address+": its driver has reported XID 79")
 
+		By("asking for all of them")
+		deletePod(ctx, pod)
+		Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		next := createWithLinkedGPUs(ctx, namespace, "next", len(gpus))
+		Consistently(ctx, func(g Gomega) {
+			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, next.Name, metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(current.Spec.NodeName).To(BeEmpty(), "node of pod %s, which would have GPU %s", next.Name, gpu.address)
+		}).WithTimeout(stayPending).Should(Succeed())
+
 		By("starting numa-nvml again")
 		ofNVML := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=dra-driver-numa-nvml"}
 		Expect(cluster.Kubernetes.CoreV1().Pods(*driverNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, ofNVML)).To(Succeed())
-		waitPublished(ctx, gpu.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
-		expectHealth(ctx, pod)
+		expectHealth(ctx, waitRunning(ctx, next))
 	})
 })
+
+// createWithLinkedGPUs creates a pod with a claim of so many GPUs that NVLinks
+// connect, of a generation and not divided.
+func createWithLinkedGPUs(ctx context.Context, namespace, name string, count int) *corev1.Pod {
+	GinkgoHelper()
+	nvlink := resourceapi.FullyQualifiedName(driverName + "/nvlink")
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	gpus := wholeDevice("gpu", "gpu."+driverName)
+	gpus.Exactly.Count = int64(count)
+	gpus.Exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{
+		Expression: `device.attributes["` + driverName + `"].?computeCapability.orValue("") == "9.0" && !device.attributes["` + driverName + `"].?mig.orValue(true)`,
+	}}}
+	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{gpus}
+	claim.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &nvlink}}
+	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{})))
+}
 
 // knownGPUs are the node's GPUs, once all that the library tells of them is
 // published.

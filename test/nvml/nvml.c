@@ -22,16 +22,18 @@ static struct nvmlDevice_st gpus[8];
 static unsigned int count;
 static struct nvmlEventSet_st events;
 
-static FILE *openBelowRoot(const char *name, char path[256]) {
+// belowRoot is good until it is called again.
+static const char *belowRoot(const char *name) {
+	static char path[256];
 	const char *root = getenv("FAKE_NVML_ROOT");
-	snprintf(path, 256, "%s/%s", root ? root : "", name);
-	return fopen(path, "r");
+	snprintf(path, sizeof path, "%s/%s", root ? root : "", name);
+	return path;
 }
 
 static int isGPU(const struct dirent *function) {
-	char name[64], path[256], class[16] = "";
+	char name[64], class[16] = "";
 	snprintf(name, sizeof name, "sys/bus/pci/devices/%.16s/class", function->d_name);
-	FILE *file = openBelowRoot(name, path);
+	FILE *file = fopen(belowRoot(name), "r");
 	if (!file)
 		return 0;
 	(void)!fgets(class, sizeof class, file);
@@ -40,12 +42,8 @@ static int isGPU(const struct dirent *function) {
 }
 
 nvmlReturn_t nvmlInit_v2(void) {
-	char folder[256];
-	FILE *file = openBelowRoot("sys/bus/pci/devices", folder);
-	if (file)
-		fclose(file);
 	struct dirent **found;
-	int n = scandir(folder, &found, isGPU, alphasort);
+	int n = scandir(belowRoot("sys/bus/pci/devices"), &found, isGPU, alphasort);
 	if (n < 0)
 		return NVML_ERROR_DRIVER_NOT_LOADED;
 	count = 0;
@@ -145,8 +143,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ev
 
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) {
 	for (unsigned int waited = 0; waited < timeoutms; waited += 100, usleep(100000)) {
-		char path[256];
-		FILE *file = openBelowRoot("run/dra-numa/xid", path);
+		FILE *file = fopen(belowRoot("run/dra-numa/xid"), "r");
 		if (!file)
 			continue;
 		struct nvmlDevice_st gpu;
@@ -155,7 +152,7 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsi
 		fclose(file);
 		if (read != 4) // it is being written
 			continue;
-		unlink(path);
+		unlink(belowRoot("run/dra-numa/xid"));
 		for (unsigned int i = 0; i < count && set.handle->types & nvmlEventTypeXidCriticalError; i++) {
 			if (memcmp(&gpus[i], &gpu, sizeof gpu))
 				continue;

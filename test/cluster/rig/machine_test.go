@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/dra-driver-numa/dra-driver-numa/test/cluster/topology"
 )
 
 const testBootTime = 100 * time.Millisecond
@@ -91,23 +89,5 @@ func TestRunMachineNamesWhatCannotBeStarted(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "no such file or directory") {
 		t.Errorf("log %q, want why it is not started", log.String())
-	}
-}
-
-func TestAnEmulatedMachineRemapsInterrupts(t *testing.T) {
-	for _, row := range []struct {
-		accelerator  Accelerator
-		iommu        bool
-		device, says string
-	}{
-		{TCG, false, "intel-iommu,intremap=on,eim=on", "intel_iommu=off"},
-		{TCG, true, "intel-iommu,intremap=on,eim=on", "intel_iommu=on"},
-		{KVM, true, "virtio-iommu-pci,bus=pcie.0", ""},
-		{KVM, false, "", ""},
-	} {
-		args, says := row.accelerator.iommuArgs(topology.Topology{IOMMU: row.iommu})
-		if device := strings.TrimPrefix(strings.Join(args, " "), "-device "); device != row.device || says != row.says {
-			t.Errorf("%s, IOMMU %t: device %q, kernel %q; want %q, %q", row.accelerator, row.iommu, device, says, row.device, row.says)
-		}
 	}
 }
