@@ -50,6 +50,7 @@ type imageConfig struct {
 type runtimeConfig struct {
 	Env        []string
 	Entrypoint []string `json:",omitempty"`
+	StopSignal string   `json:",omitempty"`
 }
 
 type rootFS struct {
@@ -73,7 +74,7 @@ func renderArchive(c config, layer []byte) ([]byte, error) {
 	configBlob := a.blob(typeConfig, a.json(imageConfig{
 		Architecture: c.arch,
 		OS:           "linux",
-		Config:       runtimeConfig{Env: []string{"PATH=/bin:/"}, Entrypoint: c.entrypoint},
+		Config:       runtimeConfig{Env: []string{"PATH=/bin:/"}, Entrypoint: c.entrypoint, StopSignal: c.stopSignal},
 		RootFS:       rootFS{Type: "layers", DiffIDs: []string{layerBlob.Digest}}, // uncompressed: digest and diff id agree
 	}))
 	manifestBlob := a.blob(typeManifest, a.json(manifest{

@@ -23,7 +23,7 @@ func writeImage(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	out := filepath.Join(dir, "out.tar")
-	args := []string{"-ref", "localhost/tool:1", "-out", out, "-arch", "amd64", "-entrypoint", "/bin/tool run", "/bin/tool=" + source, "/bin/sh=->tool"}
+	args := []string{"-ref", "localhost/tool:1", "-out", out, "-arch", "amd64", "-entrypoint", "/bin/tool run", "-stop-signal", "SIGKILL", "/bin/tool=" + source, "/bin/sh=->tool"}
 	if err := run(args, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +97,9 @@ func TestBothIndexesLeadToTheFiles(t *testing.T) {
 	c := decode[imageConfig](t, files[blobName(m.Config.Digest)])
 	if got := strings.Join(c.Config.Entrypoint, " "); got != "/bin/tool run" {
 		t.Errorf("entrypoint = %q", got)
+	}
+	if got := c.Config.StopSignal; got != "SIGKILL" {
+		t.Errorf("stop signal %q", got)
 	}
 	layer := untar(t, files[blobName(m.Layers[0].Digest)])
 	if got := string(layer["bin/sh"]); got != "->tool" {

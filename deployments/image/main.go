@@ -39,6 +39,7 @@ type config struct {
 	out        string // path of the archive
 	arch       string // GOARCH of the binaries
 	entrypoint []string
+	stopSignal string // "" is the runtime's default, SIGTERM
 	entries    []entry
 }
 
@@ -67,9 +68,10 @@ func parseArgs(args []string, stderr io.Writer) (config, error) {
 	flags.StringVar(&c.out, "out", "", "`file` to write")
 	flags.StringVar(&c.arch, "arch", runtime.GOARCH, "architecture of the binaries")
 	flags.StringVar(&entrypoint, "entrypoint", "", "command of the image, words separated by spaces")
+	flags.StringVar(&c.stopSignal, "stop-signal", "", "`signal` that asks a container to end; default SIGTERM")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(stderr, "usage: %s -ref name:tag -out file.tar [-entrypoint command] /path=file|/path=dynamic:file|/path=->target …\n", prog)
+		fmt.Fprintf(stderr, "usage: %s -ref name:tag -out file.tar [-entrypoint command] [-stop-signal signal] /path=file|/path=dynamic:file|/path=->target …\n", prog)
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
 		return config{}, err

@@ -33,6 +33,7 @@ type options struct {
 	kubernetes string
 	gates      string
 	source     string
+	speed      int
 	node       string
 }
 
@@ -50,6 +51,7 @@ func parseOptions(command string, args []string) (options, error) {
 		f.StringVar(&o.kubernetes, "kubernetes", build.DefaultKubernetes, "")
 		f.StringVar(&o.gates, "feature-gates", "", "")
 		f.StringVar(&o.source, "source", ".", "")
+		f.IntVar(&o.speed, "speed", 100, "")
 	case "exec", "console", "monitor":
 		f.StringVar(&o.node, "node", "numa-node-0", "")
 	}
@@ -62,6 +64,9 @@ func parseOptions(command string, args []string) (options, error) {
 	}
 	if o.nodes < 0 || o.nodes > maxNodes {
 		return options{}, fmt.Errorf("-nodes %d is not in 0-%d", o.nodes, maxNodes)
+	}
+	if command == "up" && (o.speed < 1 || o.speed > 100) {
+		return options{}, fmt.Errorf("-speed %d is not in 1-100", o.speed)
 	}
 	if command == "up" && !slices.Contains(build.KernelNames(), o.kernel) {
 		return options{}, fmt.Errorf("-kernel %q, allowed are %s", o.kernel, strings.Join(build.KernelNames(), ", "))
@@ -150,7 +155,7 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 		return 1, err
 	}
 	boot.Self = self
-	r, err := rig.New(o.dir(), o.nodes, os.Stderr)
+	r, err := rig.New(o.dir(), o.nodes, o.speed, os.Stderr)
 	if err != nil {
 		return 1, err
 	}
@@ -174,10 +179,8 @@ func prepareNodes(ctx context.Context, c build.Cache, o options, machine topolog
 	if p.Images, err = c.Images(ctx); err != nil {
 		return b, p, err
 	}
-	if o.init == guest.Systemd {
-		if p.System, err = c.Systemd(ctx); err != nil {
-			return b, p, err
-		}
+	if p.System, err = c.System(ctx, string(o.init)); err != nil {
+		return b, p, err
 	}
 	if b.Vmlinuz, b.Initramfs, err = c.Kernel(ctx, o.kernel, guest.InitramfsInit); err != nil {
 		return b, p, err

@@ -6,7 +6,8 @@ import (
 )
 
 // Images makes the archives of the images that every node starts with, all of them nothing but busybox, and returns their
-// paths: localhost/busybox:1 runs a shell, localhost/pause:1 sleeps and holds a pod's namespaces.
+// paths: localhost/busybox:1 runs a shell, localhost/pause:1 sleeps and holds a pod's namespaces. They are stopped by SIGKILL: as
+// PID 1 of a container neither would end otherwise before its grace period does.
 func (c Cache) Images(ctx context.Context) ([]string, error) {
 	list, err := c.output(ctx, c.Dir, nil, "/bin/busybox", "--list")
 	if err != nil {
@@ -25,8 +26,8 @@ func (c Cache) Images(ctx context.Context) ([]string, error) {
 	} {
 		archive := c.Path("images", image.name+".tar")
 		archives = append(archives, archive)
-		err := c.once("images/"+image.name, image.entrypoint+list, func() error {
-			args := append([]string{"run", "./deployments/image", "--ref", "localhost/" + image.name + ":1", "--out", archive, "--entrypoint", image.entrypoint}, files...)
+		err := c.once("images/"+image.name, "SIGKILL "+image.entrypoint+list, func() error {
+			args := append([]string{"run", "./deployments/image", "--ref", "localhost/" + image.name + ":1", "--out", archive, "--stop-signal", "SIGKILL", "--entrypoint", image.entrypoint}, files...)
 			return c.run(ctx, c.Source, []string{"CGO_ENABLED=0"}, "go", args...)
 		})
 		if err != nil {

@@ -12,38 +12,51 @@ import (
 	"strings"
 )
 
-const systemdSuite = "trixie"
+const systemSuite = "trixie"
 
-// systemdPackages are Debian's systemd with a system bus, and crun, and every library that their programs are linked with.
+// runtimePackages are Debian's crun and every library that it is linked with.
+var runtimePackages = []string{"crun", "libc6", "libcap2", "libseccomp2", "libsystemd0", "libyajl2"}
+
+// systemdPackages are Debian's systemd with a system bus, and every library that their programs are linked with.
 // kubelet and crun reach systemd over the system bus; as root they could do without, but few nodes do.
 var systemdPackages = []string{
-	"systemd", "systemd-sysv", "crun", "mount", "dbus", "dbus-daemon", "dbus-system-bus-common",
-	"libacl1", "libapparmor1", "libaudit1", "libblkid1", "libc6", "libcap-ng0", "libcap2", "libcrypt1", "libdbus-1-3", "libexpat1",
-	"libmount1", "libpam0g", "libpcre2-8-0", "libseccomp2", "libselinux1", "libsmartcols1", "libssl3t64", "libsystemd-shared",
-	"libsystemd0", "libyajl2", "libzstd1", "zlib1g",
+	"systemd", "systemd-sysv", "mount", "dbus", "dbus-daemon", "dbus-system-bus-common",
+	"libacl1", "libapparmor1", "libaudit1", "libblkid1", "libcap-ng0", "libcrypt1", "libdbus-1-3", "libexpat1",
+	"libmount1", "libpam0g", "libpcre2-8-0", "libselinux1", "libsmartcols1", "libssl3t64", "libsystemd-shared",
+	"libzstd1", "zlib1g",
 }
 
-// systemdUnused are what no node reads, most of what the packages weigh, and the generators: a node has no fstab, GPT or
+// systemPackages are what the nodes have of Debian's packages, by what is PID 1.
+var systemPackages = map[string][]string{
+	"busybox": runtimePackages,
+	"systemd": slices.Concat(systemdPackages, runtimePackages),
+}
+
+// systemUnused are what no node reads, most of what the packages weigh, and the generators: a node has no fstab, GPT or
 // System V script to make units of, and all of them run at every daemon-reload.
-var systemdUnused = []string{
+var systemUnused = []string{
 	"usr/share/bash-completion", "usr/share/bug", "usr/share/doc", "usr/share/lintian", "usr/share/locale", "usr/share/man", "usr/share/zsh",
 	"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/systemd/system-generators", "etc/init.d",
 }
 
-// Systemd fetches what a node with systemd as PID 1 has on its disk beside the files that every node has, and returns its folder.
-func (c Cache) Systemd(ctx context.Context) (string, error) {
-	dir := c.Path("systemd", "root")
-	inputs := strings.Join(append([]string{systemdSuite}, append(systemdPackages, systemdUnused...)...), " ")
-	return dir, c.once("systemd/root", inputs, func() error {
+// System fetches what a node with this PID 1 has of Debian's packages on its disk, and returns its folder.
+func (c Cache) System(ctx context.Context, init string) (string, error) {
+	packages, known := systemPackages[init]
+	if !known {
+		return "", fmt.Errorf("init %q, allowed are %q", init, slices.Sorted(maps.Keys(systemPackages)))
+	}
+	dir := c.Path("system", init)
+	inputs := strings.Join(slices.Concat([]string{systemSuite}, packages, systemUnused), " ")
+	return dir, c.once("system/"+init, inputs, func() error {
 		if debianCodename() == "" {
 			return fmt.Errorf("unpack the packages %s of Debian %s into %s and create %s.made with the text %q",
-				strings.Join(systemdPackages, " "), systemdSuite, dir, dir, inputs)
+				strings.Join(packages, " "), systemSuite, dir, dir, inputs)
 		}
-		apt, err := c.apt(ctx, systemdSuite)
+		apt, err := c.apt(ctx, systemSuite)
 		if err != nil {
 			return err
 		}
-		if err := c.fetchPackages(ctx, apt, dir, systemdPackages); err != nil {
+		if err := c.fetchPackages(ctx, apt, dir, packages); err != nil {
 			return err
 		}
 		if err := trimSystem(dir); err != nil {
@@ -56,12 +69,15 @@ func (c Cache) Systemd(ctx context.Context) (string, error) {
 // trimSystem removes what is not used, and links /bin, /sbin, /lib and /lib64 to their folders in /usr, where the packages
 // put everything: Debian's base-files has those links, and nothing else that a node needs.
 func trimSystem(dir string) error {
-	for _, path := range systemdUnused {
+	for _, path := range systemUnused {
 		if err := os.RemoveAll(filepath.Join(dir, path)); err != nil {
 			return err
 		}
 	}
 	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
+		if err := os.MkdirAll(filepath.Join(dir, "usr", name), 0o755); err != nil {
+			return err
+		}
 		if err := os.Symlink("usr/"+name, filepath.Join(dir, name)); err != nil {
 			return err
 		}

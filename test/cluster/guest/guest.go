@@ -41,13 +41,9 @@ func (i Init) CgroupDriver() string {
 	return "cgroupfs"
 }
 
-// Runtime is the OCI runtime that containerd runs under this init.
-func (i Init) Runtime() string {
-	if i == Systemd {
-		return "crun"
-	}
-	return "runc"
-}
+// Runtimes are the OCI runtimes of every node, each the handler of a RuntimeClass. The first is what pods without one have: crun takes
+// half as long as runc to start a pod.
+func (i Init) Runtimes() []string { return []string{"crun", "runc"} }
 
 // masked are the units of Debian's systemd that fail in a node or do nothing for one, having no modules, TPM, logins and disks
 // of its own; every start of a program costs an emulated machine a good part of a second.

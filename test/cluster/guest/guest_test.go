@@ -49,6 +49,22 @@ func TestKubeletAndRuncMakeCgroupsTheSameWay(t *testing.T) {
 	}
 }
 
+// Pods run with the first runtime; a RuntimeClass names the handler of each.
+func TestContainerdKnowsEveryRuntime(t *testing.T) {
+	for _, init := range Inits() {
+		config := render(t, init)["etc/containerd/config.toml"]
+		for _, line := range []string{
+			`default_runtime_name = "crun"`,
+			`containerd.runtimes.crun.options]` + "\n", `BinaryName = "crun"` + "\n",
+			`containerd.runtimes.runc.options]` + "\n", `BinaryName = "runc"` + "\n",
+		} {
+			if !strings.Contains(config, line) {
+				t.Errorf("%s: containerd's configuration has no %q:\n%s", init, line, config)
+			}
+		}
+	}
+}
+
 func TestInitsHaveOnlyTheirOwnFiles(t *testing.T) {
 	for _, init := range Inits() {
 		files := render(t, init)

@@ -95,7 +95,7 @@ func (r *Rig) waitAPIServer(ctx context.Context) error {
 		return err
 	}
 	begin := time.Now()
-	err = eventually(90*time.Second, 200*time.Millisecond, func() error {
+	err = eventually(r.patiently(90*time.Second), 200*time.Millisecond, func() error {
 		if _, alive := r.alive(pidFile(2, "apiserver")); !alive && time.Since(begin) > time.Second {
 			return fmt.Errorf("kube-apiserver ended: %s", tail(r.Path("logs", "apiserver.log"), 5))
 		}

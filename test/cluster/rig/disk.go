@@ -24,7 +24,7 @@ type Programs struct {
 	Kubernetes string   // folder of the cache with kubelet
 	Images     []string // archives imported before kubelet starts
 	Init       guest.Init
-	System     string // folder with the unpacked packages of Init; "" where it needs none
+	System     string // folder with the unpacked packages of Init
 }
 
 // makeDisk stages the root file system of a node and writes it as an ext4 image without mounting anything.
@@ -46,10 +46,8 @@ func (r *Rig) makeDisk(n Node, machine topology.Topology, p Programs) (disk stri
 }
 
 func (r *Rig) stage(root string, n Node, machine topology.Topology, p Programs) error {
-	if p.System != "" {
-		if err := copyTree(p.System, root); err != nil {
-			return err
-		}
+	if err := copyTree(p.System, root); err != nil {
+		return err
 	}
 	for _, dir := range []string{
 		"bin", "sbin", "usr/bin", "usr/sbin", "usr/local/bin", "opt/cni/bin", "etc/kubernetes", "images",

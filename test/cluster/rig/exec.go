@@ -44,7 +44,7 @@ func (r *Rig) LoadImage(ctx context.Context, archive string) error {
 			return err
 		}
 		var out strings.Builder
-		code, err := r.Exec(ctx, n, file, &out, "/usr/local/bin/ctr", "-n", "k8s.io", "images", "import", "-")
+		code, err := r.Exec(ctx, n, file, &out, "/usr/local/bin/ctr", "-n", "k8s.io", "images", "import", "--local", "-")
 		_ = file.Close()
 		if err != nil {
 			return err

@@ -105,7 +105,7 @@ func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk strin
 		"-drive", "file="+disk+",if=none,id=root,format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
 		"-netdev", fmt.Sprintf("user,id=net0,net=10.101.%d.0/24,host=%s,hostfwd=tcp:127.0.0.1:%d-%s:9000", n.Subnet, n.Gateway(), n.AgentPort, n.Address()),
 		"-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile=",
-		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1 "+kernelIOMMU,
+		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1 rcupdate.rcu_expedited=1 "+kernelIOMMU,
 		"-display", "none", "-monitor", "none", "-qmp", "unix:"+r.monitorSocket(n)+",server=on,wait=off", "-no-reboot",
 		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logappend=on,logfile="+r.Console(n), "-serial", "chardev:console")
 	return r.start(machineOrder(n), n.Name, append([]string{b.Self, "machine", r.Dir, n.Name}, args...)...)
@@ -113,7 +113,7 @@ func (r *Rig) startMachine(n Node, machine topology.Topology, b Boot, disk strin
 
 const (
 	bootAttempts = 3
-	bootTime     = 150 * time.Second // of the first attempt; each that follows has as much more
+	bootTime     = 150 * time.Second // of the first attempt, at pace 1; each that follows has as much more
 	answerTime   = 10 * time.Second  // of a node's agent
 	endTime      = 3 * time.Second   // of a QEMU that is told to end
 )
@@ -123,7 +123,7 @@ const (
 // that the booting kernel waits for, or a wake-up, so that containerd stops before it serves. It is started anew each time, with
 // the same disk, until it has not booted bootAttempts times in a row.
 func (r *Rig) RunMachine(ctx context.Context, n Node, args ...string) error {
-	return r.runMachine(ctx, n, bootTime, args)
+	return r.runMachine(ctx, n, r.patiently(bootTime), args)
 }
 
 func (r *Rig) runMachine(ctx context.Context, n Node, within time.Duration, args []string) error {
@@ -158,6 +158,7 @@ func (r *Rig) runOnce(ctx context.Context, n Node, within time.Duration, args []
 	if err := cmd.Start(); err != nil {
 		return false, err
 	}
+	go hold(ctx, cmd.Process, r.Speed)
 	answered := make(chan bool, 1)
 	go func() {
 		err := eventually(within, 500*time.Millisecond, func() error {

@@ -14,8 +14,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/cluster/topology"
 )
 
-// readyTime is how long a node may take until kubelet reports it ready, if its first boot succeeds, and longestBoot how long until
-// its last one has.
+// readyTime is how long a node may take at pace 1 until kubelet reports it ready, if its first boot succeeds, and longestBoot how
+// long until its last one has.
 const (
 	readyTime   = 240 * time.Second
 	longestBoot = bootTime * bootAttempts * (bootAttempts + 1) / 2
@@ -56,7 +56,7 @@ func (r *Rig) waitReady(ctx context.Context, n Node) error {
 		return err
 	}
 	var ended error
-	err = eventually(longestBoot+readyTime, 300*time.Millisecond, func() error {
+	err = eventually(r.patiently(longestBoot+readyTime), 300*time.Millisecond, func() error {
 		if ended = ctx.Err(); ended != nil {
 			return nil
 		}

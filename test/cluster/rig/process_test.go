@@ -62,10 +62,10 @@ func TestDownOfNothingIsDone(t *testing.T) {
 
 func TestNewRefusesFolderOfARig(t *testing.T) {
 	dir := t.TempDir() + "/rig"
-	if _, err := New(dir, 2, io.Discard); err != nil {
+	if _, err := New(dir, 2, 100, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(dir, 2, io.Discard); err == nil || !strings.Contains(err.Error(), "take it down first") {
+	if _, err := New(dir, 2, 100, io.Discard); err == nil || !strings.Contains(err.Error(), "take it down first") {
 		t.Errorf("second New: %v", err)
 	}
 	r, err := Load(dir, io.Discard)

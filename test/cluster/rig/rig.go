@@ -26,6 +26,7 @@ type Rig struct {
 	Ports Ports  `json:"ports"`
 	Nodes []Node `json:"nodes"`
 	Token string `json:"token"` // shown to the nodes' agents
+	Speed int    `json:"speed"` // of the nodes' emulators in percent of what they could have; 0 is 100
 
 	Log io.Writer `json:"-"`
 }
@@ -67,7 +68,7 @@ func CheckName(name string) error {
 }
 
 // New makes a rig's folder, keys and configuration. It refuses a folder in which a rig may still run.
-func New(dir string, nodes int, log io.Writer) (*Rig, error) {
+func New(dir string, nodes, speed int, log io.Writer) (*Rig, error) {
 	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
 		return nil, fmt.Errorf("%s: a rig is there already, take it down first", dir)
 	}
@@ -83,7 +84,7 @@ func New(dir string, nodes int, log io.Writer) (*Rig, error) {
 	}
 	token := make([]byte, 16)
 	_, _ = rand.Read(token) // never fails
-	r := &Rig{Dir: dir, Ports: Ports{ports[0], ports[1], ports[2]}, Token: hex.EncodeToString(token), Log: log}
+	r := &Rig{Dir: dir, Ports: Ports{ports[0], ports[1], ports[2]}, Token: hex.EncodeToString(token), Speed: speed, Log: log}
 	for i := range nodes {
 		r.Nodes = append(r.Nodes, Node{Name: fmt.Sprintf("numa-node-%d", i), Subnet: i, AgentPort: ports[3+i]})
 	}
