@@ -23,7 +23,7 @@ func watch(ctx context.Context, cpus cpuset.Set) {
 // that have run on the watched CPUs or may do so now.
 func strangers(ctx context.Context, cpus cpuset.Set, owners ...string) []string {
 	GinkgoHelper()
-	ran, err := observer.Ran(ctx, cpus)
+	ran, err := observer.Ran(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	var found []string
 	for _, task := range ran {

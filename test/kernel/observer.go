@@ -9,11 +9,11 @@
 package kernel
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // snapshot.sh
 	"fmt"
-	"strings"
+	"io"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,15 +26,20 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// How long an observer pod may take to run on an emulated node, and until it does again when that restarts: the rig starts a
-// machine anew that does not boot.
+// How long an observer pod may take to run, on a node whose pace is not known yet, and until it runs again when the node
+// restarts, at pace 1: the rig starts a machine that does not boot again.
 const (
-	startTimeout   = 3 * time.Minute
+	startTimeout   = 10 * time.Minute
 	restartTimeout = 10 * time.Minute
 )
 
-// runTimeout is how long one script may take: a lost connection must fail, not hang.
-const runTimeout = time.Minute
+// runTimeout is how long one script may take, with a connection if there is none: a lost one must fail, not hang.
+// connectPeriod is how long to wait until the next attempt to connect, leaveTimeout how long the shell may take to end.
+const (
+	runTimeout    = time.Minute
+	connectPeriod = time.Second
+	leaveTimeout  = 10 * time.Second
+)
 
 // cdiFolder is where the node's CDI specs are mounted in the observer: a mount,
 // because /var/run is a symbolic link on most hosts.
@@ -45,9 +50,14 @@ var snapshotScript string
 
 // Observer is a pod that reads the kernel of the node it runs on.
 type Observer struct {
-	client kubernetes.Interface
-	config *rest.Config
-	pod    *corev1.Pod
+	// Pace lengthens how long one script may take, see [Observer.Measure].
+	Pace Pace
+
+	client  kubernetes.Interface
+	config  *rest.Config
+	pod     *corev1.Pod
+	running sync.Mutex // one script at a time
+	session *session
 }
 
 // Start runs an observer on a node and waits until it runs. The image needs
@@ -59,7 +69,7 @@ func Start(ctx context.Context, client kubernetes.Interface, config *rest.Config
 	if err != nil {
 		return nil, fmt.Errorf("create observer of node %s: %w", node, err)
 	}
-	o := &Observer{client: client, config: config, pod: pod}
+	o := &Observer{Pace: 1, client: client, config: config, pod: pod}
 	return o, o.wait(ctx, 0, startTimeout)
 }
 
@@ -94,7 +104,7 @@ func (o *Observer) Reboot(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reboot node %s: %w", o.pod.Spec.NodeName, err)
 	}
-	return o.wait(ctx, restarts, restartTimeout)
+	return o.wait(ctx, restarts, o.Pace.Of(restartTimeout))
 }
 
 func observerPod(node, image string) *corev1.Pod {
@@ -124,6 +134,12 @@ func observerPod(node, image string) *corev1.Pod {
 
 // Remove deletes the observer's pod. It is not an error if it is gone.
 func (o *Observer) Remove(ctx context.Context) error {
+	if o.session.open() {
+		_, _ = o.Run(ctx, leaveScript, sessionCgroup) // else an empty cgroup stays
+		within, cancel := context.WithTimeout(ctx, leaveTimeout)
+		defer cancel()
+		o.session.leave(within)
+	}
 	err := o.client.CoreV1().Pods(o.pod.Namespace).Delete(ctx, o.pod.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete observer %s: %w", o.pod.Name, err)
@@ -146,22 +162,52 @@ func (o *Observer) Self(s Snapshot) (Process, error) {
 }
 
 // Run runs a shell script on the node, as root and with the arguments $1, $2
-// and so on, and returns its standard output.
+// and so on, and returns its standard output. Scripts run one after the other, in a
+// shell that a lost connection ends; the next call starts another.
 func (o *Observer) Run(ctx context.Context, script string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Pace.Of(runTimeout), fmt.Errorf("no answer within %s", o.Pace.Of(runTimeout)))
 	defer cancel()
-	command := append([]string{"/bin/sh", "-c", script, "observer"}, args...)
-	request := o.client.CoreV1().RESTClient().Post().
-		Resource("pods").Namespace(o.pod.Namespace).Name(o.pod.Name).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
-	executor, err := remotecommand.NewWebSocketExecutor(o.config, "GET", request.URL().String())
+	o.running.Lock()
+	defer o.running.Unlock()
+	for !o.session.open() {
+		if err := o.connect(ctx); err != nil {
+			return "", fmt.Errorf("run in observer of node %s: %w", o.pod.Spec.NodeName, err)
+		}
+	}
+	stdout, err := o.session.run(ctx, withArguments(script, args))
 	if err != nil {
 		return "", fmt.Errorf("run in observer of node %s: %w", o.pod.Spec.NodeName, err)
 	}
-	var stdout, stderr bytes.Buffer
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
-	if err != nil {
-		return "", fmt.Errorf("run in observer of node %s: %w: %s", o.pod.Spec.NodeName, err, strings.TrimSpace(stderr.String()))
+	return stdout, nil
+}
+
+// connect starts a session. While kubelet or container runtime are away, which
+// tests kill, it tries again: to start one changes nothing on the node.
+func (o *Observer) connect(ctx context.Context) error {
+	for {
+		s, err := newSession(ctx, o.stream)
+		if err == nil {
+			o.session = s
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w; last: %w", context.Cause(ctx), err)
+		case <-time.After(connectPeriod):
+		}
 	}
-	return stdout.String(), nil
+}
+
+// stream runs the session's shell in the observer's container.
+func (o *Observer) stream(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	request := o.client.CoreV1().RESTClient().Post().
+		Resource("pods").Namespace(o.pod.Namespace).Name(o.pod.Name).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{
+			Command: []string{"/bin/sh", "-c", sessionScript, "observer", sessionCgroup, "/"}, Stdin: true, Stdout: true,
+		}, scheme.ParameterCodec)
+	executor, err := remotecommand.NewWebSocketExecutor(o.config, "GET", request.URL().String())
+	if err != nil {
+		return err
+	}
+	return executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: stdin, Stdout: stdout})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed" // watch.sh, allowed.sh
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -48,75 +47,52 @@ func (t Task) String() string {
 }
 
 // Watch begins to record which tasks the scheduler of the kernel puts on the
-// CPUs: not samples but every switch, however short (sched_switch,
+// CPUs: not samples but every switch, however short (the event sched_switch, see
 // Documentation/trace/events.rst). What was recorded before is dropped.
 // Unwatch must be called after use.
 func (o *Observer) Watch(ctx context.Context, cpus cpuset.Set) error {
-	if _, err := o.watch(ctx, "start", cpus); err != nil {
+	args := []string{"start"}
+	for cpu := range cpus.All() {
+		args = append(args, strconv.Itoa(cpu))
+	}
+	if _, err := o.Run(ctx, watchScript, args...); err != nil {
 		return fmt.Errorf("watch cpus %s: %w", cpus, err)
 	}
 	return nil
 }
 
-// Ran returns the tasks that ran on the watched CPUs since Watch, each once and
-// in the order of their first run. The CPUs must be those of Watch. It is an
-// error if the kernel could not keep the record.
-func (o *Observer) Ran(ctx context.Context, cpus cpuset.Set) ([]Task, error) {
-	text, err := o.watch(ctx, "list", cpus)
+// Ran returns the tasks that ran on the watched CPUs since Watch, each once. It is
+// an error if there were more than the kernel could keep.
+func (o *Observer) Ran(ctx context.Context) ([]Task, error) {
+	text, err := o.Run(ctx, watchScript, "list")
 	var tasks []Task
 	if err == nil {
 		tasks, err = parseTasks(text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list tasks of cpus %s: %w", cpus, err)
+		return nil, fmt.Errorf("list tasks of the watched cpus: %w", err)
 	}
 	return tasks, nil
 }
 
 // Unwatch ends what Watch began. It is not an error if there is nothing.
 func (o *Observer) Unwatch(ctx context.Context) error {
-	_, err := o.watch(ctx, "stop", cpuset.Set{})
+	_, err := o.Run(ctx, watchScript, "stop")
 	return err
-}
-
-func (o *Observer) watch(ctx context.Context, verb string, cpus cpuset.Set) (string, error) {
-	args := []string{verb}
-	if verb != "stop" {
-		args = append(args, mask(cpus))
-		for cpu := range cpus.All() {
-			args = append(args, strconv.Itoa(cpu))
-		}
-	}
-	return o.Run(ctx, watchScript, args...)
-}
-
-// mask writes CPUs as the kernel reads a bitmap: hexadecimal words of 32 bits,
-// the highest first.
-func mask(cpus cpuset.Set) string {
-	words := []uint32{0}
-	for cpu := range cpus.All() {
-		for len(words) <= cpu/32 {
-			words = append(words, 0)
-		}
-		words[cpu/32] |= 1 << (cpu % 32)
-	}
-	var text []string
-	for _, word := range slices.Backward(words) {
-		text = append(text, fmt.Sprintf("%08x", word))
-	}
-	return strings.Join(text, ",")
 }
 
 // parseTasks reads the output of watch.sh list.
 func parseTasks(text string) ([]Task, error) {
 	var tasks []Task
+	complete := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		fields := strings.SplitN(line, " ", 5)
 		switch {
 		case line == "lost 0":
+			complete = true
 		case fields[0] == "lost":
-			return nil, fmt.Errorf("the record of a CPU has overflown: %q", line)
+			return nil, fmt.Errorf("the record has no room for more tasks: %q", line)
 		case fields[0] == "task" && len(fields) == 5:
 			task := Task{Name: strings.TrimSpace(fields[4])}
 			var err error
@@ -133,6 +109,9 @@ func parseTasks(text string) ([]Task, error) {
 		default:
 			return nil, fmt.Errorf("parse task %q: want a task", line)
 		}
+	}
+	if !complete {
+		return nil, fmt.Errorf("parse tasks: no number of lost ones in %q", text)
 	}
 	return tasks, nil
 }

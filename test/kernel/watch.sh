@@ -1,44 +1,34 @@
-# Records every switch of a task on some CPUs of this node, as the kernel's
-# scheduler makes it, and prints which tasks that were. Arguments: what to do
-# ("start", "list", "stop"), the CPUs as a mask, the CPUs one by one.
+# Counts the switches to each task on some CPUs of this node, as the kernel's scheduler makes them, and prints which
+# tasks that were. The kernel keeps the count, a line a task (Documentation/trace/histogram.rst): what is read is short
+# however long it took. Arguments: what to do ("start", "list", "stop"), and for start the CPUs.
 tracing=/sys/kernel/tracing
 instance=$tracing/instances/dra-numa-test
+tasks=8192
 
 stop() {
 	[ ! -d "$instance" ] || rmdir "$instance"
 }
 
-# start begins with an empty record. The buffers of the watched CPUs hold some
-# 100,000 switches each.
+# start begins with an empty record.
 start() {
 	[ -d $tracing/instances ] || mount -t tracefs tracefs $tracing || return
-	stop || return
-	mkdir $instance || return
-	mask=$1
-	shift
-	for cpu; do echo 8192 >"$instance/per_cpu/cpu$cpu/buffer_size_kb" || return; done
-	echo "$mask" >$instance/tracing_cpumask || return
-	echo 1 >$instance/events/sched/sched_switch/enable
+	stop && mkdir $instance || return
+	watched=
+	for cpu; do watched="$watched${watched:+ || }CPU == $cpu"; done
+	echo "hist:keys=next_pid,next_comm:size=$tasks if next_pid != 0 && ($watched)" >$instance/events/sched/sched_switch/trigger
 }
 
-# list prints "task ID FLAGS CGROUP NAME" for every task but the idle ones;
-# FLAGS and CGROUP are - of a task that is gone.
+# list prints "lost TASKS" and "task ID FLAGS CGROUP NAME" for every task but the idle ones; FLAGS and CGROUP are - of
+# a task that is gone.
 list() {
-	shift
-	for cpu; do
-		while read -r key value; do
-			[ "$key" != overrun: ] || echo "lost $value"
-		done <"$instance/per_cpu/cpu$cpu/stats"
-	done
-	# A name may hold anything: the last mark on the line is the kernel's own.
-	awk '/sched_switch:/ {
-		for (name = ""; i = index($0, " ==> "); $0 = substr($0, i + 5)) {}
-		if (match($0, / next_pid=[0-9]+ next_prio=/)) {
-			id = substr($0, RSTART + 10) + 0
-			name = substr($0, 11, RSTART - 11)
-			if (id && !(id in seen)) { seen[id]; print id, name }
-		}
-	}' $instance/trace | while read -r id name; do
+	awk '/^[{] next_pid:/ {
+		name = $0
+		sub(/^.*, next_comm: /, "", name)
+		sub(/ *[}] hitcount: *[0-9]+ *$/, "", name)
+		print "task", $3 + 0, name
+	}
+	$1 == "Dropped:" { print "lost", $2 }' $instance/events/sched/sched_switch/hist | while read -r kind id name; do
+		[ "$kind" = task ] || { echo "$kind $id"; continue; }
 		flags=- cgroup=-
 		{ read -r stat <"/proc/$id/stat"; } 2>/dev/null && {
 			set -- ${stat##*) }

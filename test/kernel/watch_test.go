@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,15 +9,14 @@ import (
 )
 
 func TestParseTasks(t *testing.T) {
-	const text = `lost 0
-lost 0
-task 653 4194368 /kubepods/podA/x dra numa
+	const text = `task 653 4194368 /kubepods/podA/x dra numa
 task 33 69238848 / ksoftirqd/4
 task 151 2162752 / kcompactd1
 task 160 - - kworker/5:1
 task 277 - - psimon
 task 278 4194368 /kubepods/podA/x psimon
 task 743 - - runc:[2:INIT]
+lost 0
 `
 	got, err := parseTasks(text)
 	if err != nil {
@@ -40,7 +38,7 @@ task 743 - - runc:[2:INIT]
 	if diff := cmp.Diff(want, list); diff != "" {
 		t.Errorf("Kernel and task (-want +got):\n%s", diff)
 	}
-	for _, damaged := range []string{"lost 3\n", "task x 0 / a\n", "task 1 x / a\n", "task 1\n", "sh: not found\n"} {
+	for _, damaged := range []string{"", "task 160 - - kworker/5:1\n", "lost 3\n", "task x 0 / a\n", "task 1 x / a\n", "task 1\n", "sh: not found\n"} {
 		if tasks, err := parseTasks(damaged); err == nil {
 			t.Errorf("parseTasks(%q) = %v, want an error", damaged, tasks)
 		}
@@ -59,18 +57,6 @@ func TestParseAllowed(t *testing.T) {
 	for _, damaged := range []string{"", "allowed 0-x 1 1 a\n", "allowed 0 many 1 a\n", "allowed 0 1\n", "find: x\n"} {
 		if sets, err := parseAllowed(damaged); err == nil {
 			t.Errorf("parseAllowed(%q) = %v, want an error", damaged, sets)
-		}
-	}
-}
-
-func TestMaskIsReadAsTheKernelDoes(t *testing.T) {
-	for want, cpus := range map[string]cpuset.Set{
-		"00000000":                   {},
-		"000000f0":                   cpuset.New(4, 5, 6, 7),
-		"00000001,00000000,80000000": cpuset.New(31, 64),
-	} {
-		if got := mask(cpus); got != want {
-			t.Errorf("mask(%s) = %s, want %s", cpus, got, strings.ToLower(want))
 		}
 	}
 }
