@@ -91,10 +91,7 @@ func removeGPUDriver(ctx context.Context, namespace string, count int) {
 	api := cluster.Kubernetes
 	foreground := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}
 	Expect(api.AppsV1().DaemonSets(namespace).Delete(ctx, "gpudriver", foreground)).To(Succeed())
-	Eventually(ctx, func() ([]corev1.Pod, error) {
-		list, err := api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		return list.Items, err
-	}).Should(BeEmpty(), "pods of driver %s are still there", gpuDriver)
+	Eventually(ctx, podNames).WithArguments(namespace).Should(BeEmpty(), "pods of driver %s are still there", gpuDriver)
 	ofDriver := metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + gpuDriver}
 	Expect(api.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, ofDriver)).To(Succeed())
 	Expect(api.ResourceV1().DeviceClasses().Delete(ctx, gpuDriver, metav1.DeleteOptions{})).To(Succeed())

@@ -32,7 +32,7 @@ var _ = Describe("claims of functions with a driver of their own", withDevices, 
 		expectGroups(ctx, pod, before)
 
 		By("killing the driver as the pod is deleted")
-		Expect(observer.KillNext(ctx, driverProcess, "", eventuallyTimeout)).To(Succeed())
+		Expect(observer.KillNext(ctx, driverProcess, "", limit(eventuallyTimeout))).To(Succeed())
 		deletePod(ctx, pod)
 		for address, driver := range before {
 			Eventually(ctx, func() (string, error) { return driverOf(ctx, address) }).Should(Equal(driver), "driver of PCI function %s", address)

@@ -27,6 +27,7 @@ const nowhere = "dra.numa/e2e-nowhere"
 // ready on every node they belong on.
 func waitDriverReady(ctx context.Context) {
 	GinkgoHelper()
+	defer spend(driverReady)()
 	Eventually(ctx, func(g Gomega) {
 		set, err := cluster.Kubernetes.AppsV1().DaemonSets(*driverNamespace).Get(ctx, *driverDaemonSet, metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -86,7 +87,11 @@ func stopDriver(ctx context.Context) {
 	GinkgoHelper()
 	DeferCleanup(startDriver)
 	selectNodes(ctx, `"true"`)
-	Eventually(ctx, driverPods).Should(BeEmpty(), "driver pods are still there")
+	defer spend(driverEnds)()
+	Eventually(ctx, func() ([]string, error) {
+		pods, err := driverPods(ctx)
+		return names(pods), err
+	}).Should(BeEmpty(), "driver pods are still there")
 }
 
 // startDriver undoes stopDriver and waits until the driver is ready.

@@ -46,7 +46,7 @@ var _ = Describe("claims of the virtual functions of a drive", withDevices, func
 			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, whole.Name, metav1.GetOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(current.Spec.NodeName).To(BeEmpty(), "node of pod %s, of whose drive a virtual function is in use", whole.Name)
-		}).WithTimeout(stayPending).Should(Succeed())
+		}).WithTimeout(limit(reschedule)).Should(Succeed())
 		deletePod(ctx, pods[1])
 		Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Delete(ctx, pods[1].Name, metav1.DeleteOptions{})).To(Succeed())
 		whole = waitRunning(ctx, whole)

@@ -44,11 +44,6 @@ var _ = Describe("a pod without a claim that asks for a whole device as an exten
 			Expect(nodes).NotTo(ContainElement(text), "nodes of drives in other pods than %s", pod.Name)
 			nodes = append(nodes, text)
 		}
-		late := createWithDrive(ctx, namespace, "late")
-		Consistently(ctx, func(g Gomega) {
-			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, late.Name, metav1.GetOptions{})
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(current.Spec.NodeName).To(BeEmpty(), "node of pod %s, for which no drive is left", late.Name)
-		}).WithTimeout(stayPending).Should(Succeed())
+		expectPending(ctx, createWithDrive(ctx, namespace, "late"), noDevices)
 	})
 })

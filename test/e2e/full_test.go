@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -52,7 +51,7 @@ var _ = Describe("a node whose zones are all full", Ordered, func() {
 		zone := node.zones[0]
 		core := request{cpus: int64(zone.threadsPerCore), zone: anyZone}
 		further := createClaimed(ctx, namespace, withoutRequests(claimPod("further", core)), core)
-		expectPending(ctx, further)
+		expectPending(ctx, further, noDevices)
 
 		deletePod(ctx, holders[0])
 		deleteClaim(ctx, holders[0])
@@ -69,15 +68,17 @@ var _ = Describe("a claim larger than any zone", func() {
 		}
 		tooMuch := request{cpus: int64(largest), zone: anyZone}
 		pod := withoutRequests(claimPod("too-large", tooMuch))
-		expectPending(ctx, createClaimed(ctx, createNamespace(ctx, "large"), pod, tooMuch))
+		expectPending(ctx, createClaimed(ctx, createNamespace(ctx, "large"), pod, tooMuch), noDevices)
 	})
 })
 
-// expectPending checks that the scheduler refuses a pod because of its claim,
-// says so, and does not change its mind.
-func expectPending(ctx context.Context, pod *corev1.Pod) {
+// noDevices is why the scheduler refuses a pod because of its claim.
+const noDevices = "cannot allocate all claims"
+
+// expectPending checks that the scheduler refuses a pod, says so with the reason,
+// and does not change its mind.
+func expectPending(ctx context.Context, pod *corev1.Pod, reason string) {
 	GinkgoHelper()
-	const reason = "cannot allocate all claims"
 	scheduled := func(g Gomega) string {
 		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -90,7 +91,7 @@ func expectPending(ctx context.Context, pod *corev1.Pod) {
 	}
 	unschedulable := And(HavePrefix(corev1.PodReasonUnschedulable), ContainSubstring(reason))
 	Eventually(ctx, scheduled).Should(unschedulable, "condition PodScheduled of pod %s", pod.Name)
-	Consistently(ctx, scheduled, 3*time.Second, pollInterval).Should(unschedulable, "condition PodScheduled of pod %s", pod.Name)
+	Consistently(ctx, scheduled).Should(unschedulable, "condition PodScheduled of pod %s", pod.Name)
 }
 
 // deleteClaim deletes the claim of a pod that is gone.

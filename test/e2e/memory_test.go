@@ -2,19 +2,16 @@ package e2e
 
 import (
 	"context"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
 
 // What the processes of the driver may have in memory while there is nothing to
-// do, and how long after they last did something: memory is given back once a
-// minute.
+// do.
 const (
 	driverMemoryBytes = 40 << 20
 	keeperMemoryBytes = 20 << 20
-	idleAfter         = 3 * time.Minute
 )
 
 var _ = Describe("the idle driver", func() {
@@ -32,7 +29,7 @@ var _ = Describe("the idle driver", func() {
 				g.Expect(sizes).To(HaveLen(1), "processes named %s %s", process.name, process.argument)
 				GinkgoWriter.Printf("resident memory of %s %s: %.1f MiB\n", process.name, process.argument, float64(sizes[0])/(1<<20))
 				g.Expect(sizes[0]).To(BeNumerically("<=", process.limitBytes), "resident memory of %s %s", process.name, process.argument)
-			}).WithTimeout(idleAfter).Should(Succeed())
+			}).WithTimeout(limit(idleTimeout)).Should(Succeed())
 		}
 	})
 })

@@ -57,11 +57,6 @@ var _ = Describe("a pod that requests nothing beside its claim, where the webhoo
 		most.Sub(*resource.NewQuantity(3*want.cpus/2, resource.DecimalSI)) // beside one of the two it would fit
 		late := plainPod("late")
 		late.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: most}
-		createPod(ctx, namespace, late)
-		Consistently(ctx, func(g Gomega) {
-			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, "late", metav1.GetOptions{})
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(current.Spec.NodeName).To(BeEmpty(), "node of pod late")
-		}).WithTimeout(stayPending).Should(Succeed())
+		expectPending(ctx, createPod(ctx, namespace, late), "Insufficient cpu")
 	})
 })

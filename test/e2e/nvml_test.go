@@ -39,11 +39,7 @@ var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
 		deletePod(ctx, pod)
 		Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
 		next := createWithLinkedGPUs(ctx, namespace, "next", len(gpus))
-		Consistently(ctx, func(g Gomega) {
-			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, next.Name, metav1.GetOptions{})
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(current.Spec.NodeName).To(BeEmpty(), "node of pod %s, which would have GPU %s", next.Name, gpu.address)
-		}).WithTimeout(stayPending).Should(Succeed())
+		expectPending(ctx, next, noDevices) // it would have the sick one
 
 		By("starting numa-nvml again")
 		ofNVML := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=dra-driver-numa-nvml"}

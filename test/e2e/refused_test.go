@@ -16,7 +16,8 @@ var _ = Describe("a claim whose CPUs another cgroup of the node holds", func() {
 		Expect(observer.Block(ctx, cpus)).To(Succeed())
 
 		core := request{cpus: int64(zone.threadsPerCore), zone: zone.id}
-		pod := createClaimed(ctx, namespace, claimPod("blocked", core), core)
+		// Of a hook that fails, crun says the exit code, and runc what the hook said.
+		pod := createClaimed(ctx, namespace, onRunc(ctx, claimPod("blocked", core)), core)
 		// The daemon says so, or the hook if the daemon has not seen it yet.
 		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).
 			Should(ContainElement(MatchRegexp("numa-pin: error: pin container |cpus .* are held by cgroup ")), "events of pod %s", pod.Name)

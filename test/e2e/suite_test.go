@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
@@ -20,13 +20,6 @@ import (
 
 // driverName is the name the driver publishes under.
 const driverName = "dra.numa"
-
-// Generous: a pod of an emulated node takes 8 to 15 seconds to start, and a container
-// that is killed again and again waits 5 minutes to be started again.
-const (
-	eventuallyTimeout = 10 * time.Minute
-	pollInterval      = 500 * time.Millisecond
-)
 
 var (
 	kubeconfig      = flag.String("kubeconfig", client.DefaultKubeconfig(), "path of the cluster's kubeconfig")
@@ -56,7 +49,9 @@ func TestE2E(t *testing.T) {
 		t.Skipf("no cluster: kubeconfig %s does not exist", *kubeconfig)
 	}
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(eventuallyTimeout)
+	klog.LogToStderr(false)
+	klog.SetOutput(GinkgoWriter) // connections that break because a spec kills their other end
+	SetDefaultEventuallyTimeout(firstTimeout)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultEventuallyPollingInterval(pollInterval)
 	RunSpecs(t, "dra-driver-numa")
@@ -76,6 +71,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	observer, err = kernel.Start(ctx, cluster.Kubernetes, cluster.Config, namespace, node.name, *image)
 	DeferCleanup(func(ctx context.Context) { Expect(observer.Remove(ctx)).To(Succeed()) })
 	Expect(err).NotTo(HaveOccurred())
+	measurePace(ctx)
 	checkNode(snapshot(ctx))
 })
 
@@ -92,6 +88,7 @@ func lacks(format string, args ...any) {
 // snapshot asks the node's kernel.
 func snapshot(ctx context.Context) kernel.Snapshot {
 	GinkgoHelper()
+	defer spend(kernelAnswers)()
 	s, err := observer.Snapshot(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	return s

@@ -22,19 +22,18 @@ import (
 
 // What is promised: how long a node may be without slices that somebody deleted,
 // and how long a claim's cgroup may be other than it should. The specs print what
-// they measure, and fail only if it takes longer than patience: an emulated node
-// beside other work has its own time.
+// they measure, and fail only if it takes longer than promptTimeout: an emulated
+// node has its own time.
 const (
 	slicesBack = 2 * time.Second
 	repairTime = time.Second
-	patience   = 20 * time.Second
 )
 
 // expectTimely prints a measured time beside what is promised.
 func expectTimely(what string, took, promised time.Duration) {
 	GinkgoHelper()
 	GinkgoWriter.Printf("%s: %s, promised are %s\n", what, took.Round(time.Millisecond), promised)
-	Expect(took).To(BeNumerically("<=", patience), what)
+	Expect(took).To(BeNumerically("<=", limit(promptTimeout)), what)
 }
 
 var _ = Describe("a claim pod on a node where others restart", ofKernel, Ordered, func() {
@@ -155,7 +154,7 @@ func expectSettled(ctx context.Context, process kernel.Process) []kernel.Period 
 			now = append(now, line)
 		}
 		g.Expect(strings.Join(now, " ")).To(Equal(want))
-	}).WithTimeout(patience).Should(Succeed(), "what cgroup %s has", process.Cgroup)
+	}).WithTimeout(limit(promptTimeout)).Should(Succeed(), "what cgroup %s has", process.Cgroup)
 	periods, err := observer.Unfollow(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(periods).NotTo(BeEmpty(), "nothing is known of cgroup %s", process.Cgroup)
@@ -185,7 +184,7 @@ func slicesGap(ctx context.Context, disturb func()) time.Duration {
 	Expect(err).NotTo(HaveOccurred())
 	defer events.Stop()
 	disturb()
-	slices, timeout := map[string]bool{}, time.After(eventuallyTimeout)
+	slices, timeout := map[string]bool{}, time.After(limit(eventuallyTimeout))
 	var gone time.Time
 	for {
 		select {

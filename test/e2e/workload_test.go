@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // containerName is the name of every test pod's first or only container.
@@ -40,29 +41,27 @@ func createNamespace(ctx context.Context, name string) string {
 // removeNamespace waits for pods and claims to be gone, so that the next spec
 // has the whole node; the rest of the namespace may take its time.
 func removeNamespace(ctx context.Context, namespace string) {
-	pods := cluster.Kubernetes.CoreV1().Pods(namespace)
-	claims := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace)
-	Expect(pods.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})).To(Succeed())
-	Eventually(ctx, func() ([]corev1.Pod, error) {
-		list, err := pods.List(ctx, metav1.ListOptions{})
-		return list.Items, err
-	}).Should(BeEmpty(), "pods of namespace %s are still there", namespace)
-	Expect(claims.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})).To(Succeed())
-	Eventually(ctx, func() ([]resourceapi.ResourceClaim, error) {
-		list, err := claims.List(ctx, metav1.ListOptions{})
-		return list.Items, err
-	}).Should(BeEmpty(), "claims of namespace %s are still there", namespace)
+	defer spend(podsEnd)()
+	everything := metav1.ListOptions{}
+	Expect(cluster.Kubernetes.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, everything)).To(Succeed())
+	Eventually(ctx, podNames).WithArguments(namespace).Should(BeEmpty(), "pods of namespace %s are still there", namespace)
+	Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, everything)).To(Succeed())
+	Eventually(ctx, claimNames).WithArguments(namespace).Should(BeEmpty(), "claims of namespace %s are still there", namespace)
 	Expect(cluster.Kubernetes.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
 }
 
-// plainPod is a pod for the node under test that holds no claim and sleeps.
+// plainPod is a pod for the node under test that holds no claim and sleeps. It has
+// no network and no token of its own: to make both takes an emulated node as long as
+// all the rest, and it uses neither. The pods of demo have them.
 func plainPod(name string) *corev1.Pod {
-	second := int64(1)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
 			NodeSelector:                  map[string]string{corev1.LabelHostname: node.name},
-			TerminationGracePeriodSeconds: &second,
+			HostNetwork:                   true,
+			AutomountServiceAccountToken:  ptr.To(false),
+			EnableServiceLinks:            ptr.To(false),
+			TerminationGracePeriodSeconds: ptr.To[int64](1),
 			Containers:                    []corev1.Container{plainContainer(containerName)},
 		},
 	}
@@ -137,28 +136,33 @@ func createClaimed(ctx context.Context, namespace string, pod *corev1.Pod, want 
 	return createPod(ctx, namespace, pod)
 }
 
-// waitRunning waits until the container of a pod runs, and returns the pod.
+// waitRunning waits until the first container of a pod runs, and returns the pod.
 func waitRunning(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	GinkgoHelper()
-	Eventually(ctx, func(g Gomega) {
-		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(current.Status.ContainerStatuses).NotTo(BeEmpty())
-		g.Expect(current.Status.ContainerStatuses[0].State.Running).NotTo(BeNil())
-		pod = current
-	}).Should(Succeed(), "pod %s does not run", pod.Name)
+	defer spend(podsStart)()
+	Eventually(ctx, func() (state string, err error) {
+		pod, err = cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil || len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Running != nil {
+			return "", err
+		}
+		return progress(pod), nil
+	}).Should(BeEmpty(), "pod %s does not run", pod.Name)
 	return pod
 }
 
 // deletePod deletes a pod and waits until the kubelet has released everything.
 func deletePod(ctx context.Context, pod *corev1.Pod) {
 	GinkgoHelper()
+	defer spend(podsEnd)()
 	pods := cluster.Kubernetes.CoreV1().Pods(pod.Namespace)
 	Expect(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
-	Eventually(ctx, func() bool {
-		_, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	}).Should(BeTrue(), "pod %s is still there", pod.Name)
+	Eventually(ctx, func() (state string, err error) {
+		current, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return progress(current), err
+	}).Should(BeEmpty(), "pod %s is still there", pod.Name)
 }
 
 // claimOf returns the allocated claim of a pod made by createClaimed.
