@@ -129,7 +129,7 @@ func (o office) claim(name string, cpus int64) {
 // judgement waits for the scheduler's.
 func (o office) judgement(name string) (unschedulable string) {
 	o.t.Helper()
-	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		pod, err := o.admin.CoreV1().Pods(metav1.NamespaceDefault).Get(o.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			o.t.Fatal(err)
@@ -322,7 +322,7 @@ func (o office) mustCount(want bool, problem string) {
 	o.t.Helper()
 	var counts bool
 	var err error
-	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if counts, err = kubeletplugin.CountsAllocatable(o.t.Context(), o.admin, o.node); err == nil || !strings.Contains(err.Error(), "not found") {
 			break
 		}

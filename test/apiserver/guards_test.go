@@ -27,7 +27,7 @@ const over = "Normal NUMADriverReady Zones of this node are published"
 func noDevices(t *testing.T, admin kubernetes.Interface, node string, ofOthers int) {
 	t.Helper()
 	count := -1
-	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if count = len(nodeDevices(t, admin, node)); count == ofOthers {
 			return
 		}
@@ -38,7 +38,7 @@ func noDevices(t *testing.T, admin kubernetes.Interface, node string, ofOthers i
 // mustAnswer waits for an answer of /readyz and returns it without its newline.
 func mustAnswer(t *testing.T, plugin daemon, status int, text string) string {
 	t.Helper()
-	answer, ok := readyz(plugin, readyTimeout, status, text)
+	answer, ok := readyz(plugin, patience, status, text)
 	if !ok {
 		t.Fatalf("readyz = %q, want %d with %q", answer, status, text)
 	}
@@ -51,7 +51,7 @@ func sameEvents(t *testing.T, admin kubernetes.Interface, node string, want ...s
 	t.Helper()
 	slices.Sort(want) // the time of an event has seconds only
 	var diff string
-	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		list, err := admin.CoreV1().Events("").List(t.Context(), metav1.ListOptions{
 			FieldSelector: "involvedObject.kind=Node,involvedObject.uid=" + node + ",reportingComponent=" + driver.Name,
 		})

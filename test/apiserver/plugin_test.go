@@ -23,7 +23,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
 )
 
-const readyTimeout = 30 * time.Second
+// patience is when a test gives up, also on a slow host. No test waits that long for
+// what it expects.
+const patience = 3 * time.Minute
 
 // daemon is the daemon's plugin and what it is made of.
 type daemon struct {
@@ -89,7 +91,7 @@ func openTemp(t *testing.T) *os.Root {
 // ended.
 func removeNode(t *testing.T, admin kubernetes.Interface, node string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	own := metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + node}
 	if err := admin.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, own); err != nil {
@@ -137,7 +139,7 @@ func nodeDevices(t *testing.T, admin kubernetes.Interface, node string) (devices
 func TestGateOffIsNotReadyAndNamed(t *testing.T) {
 	admin := clientFor(t, "GATES_OFF_KUBECONFIG")
 	plugin := startPlugin(t, admin, admin, "gate-off", t.TempDir())
-	answer, named := readyz(plugin, readyTimeout, http.StatusServiceUnavailable, "DRAConsumableCapacity")
+	answer, named := readyz(plugin, patience, http.StatusServiceUnavailable, "DRAConsumableCapacity")
 	if !named {
 		t.Fatalf("readyz = %q, want 503 and the gate's name", answer)
 	}
@@ -161,7 +163,7 @@ func TestChartGrantsWhatTheDaemonNeeds(t *testing.T) {
 	installChart(t)
 	api := asDaemon(t, "chart-rights")
 	plugin := startPlugin(t, admin, api, "chart-rights", t.TempDir())
-	if answer, ready := readyz(plugin, readyTimeout, http.StatusOK, "ok"); !ready {
+	if answer, ready := readyz(plugin, patience, http.StatusOK, "ok"); !ready {
 		t.Fatalf("readyz = %q, want ok", answer)
 	}
 	want := driver.Devices(rigMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, nil)
@@ -200,7 +202,7 @@ func installChart(t *testing.T, set ...string) {
 	}
 	helm(t.Context(), args...)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		helm(ctx, "uninstall", "dra-driver-numa", "--namespace", "dra-numa", "--ignore-not-found")
 	})

@@ -34,7 +34,7 @@ func TestDriverWritesOnlyItsOwnNodesSlices(t *testing.T) {
 	unbound := withToken(t, admin, nil)
 
 	// A policy holds some time after it is made.
-	deadline := time.Now().Add(readyTimeout)
+	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) && createSlice(t, ofA, sliceOf("policy-a-probe", "policy-b"), true) == nil {
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -123,7 +123,7 @@ func daemonOn(t *testing.T, admin kubernetes.Interface, node string) kubernetes.
 	}
 	pods := admin.CoreV1().Pods("dra-numa")
 	var err error
-	for deadline := time.Now().Add(readyTimeout); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		// The controllers of the rig may not have looked at the namespace yet.
 		if pod, err = pods.Create(t.Context(), pod, metav1.CreateOptions{}); err == nil {
 			break

@@ -112,7 +112,7 @@ func (p process) stop(t *testing.T) {
 // answers waits for an answer of /readyz.
 func (p process) answers(t *testing.T, want string) {
 	t.Helper()
-	within(t, readyTimeout, func() string {
+	within(t, patience, func() string {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+"/readyz", nil)
 		if err != nil {
 			return err.Error()

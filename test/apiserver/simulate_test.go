@@ -135,7 +135,7 @@ func createScenario(t *testing.T, admin kubernetes.Interface, s scenario.Scenari
 // waitForClaims waits until the claims of the pod's templates are made.
 func waitForClaims(t *testing.T, admin kubernetes.Interface, namespace, name string) {
 	t.Helper()
-	for deadline := time.Now().Add(readyTimeout); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		pod, err := admin.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -129,7 +129,7 @@ func refused(t *testing.T, api kubernetes.Interface) string {
 	t.Helper()
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	var err error
-	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		_, err = api.ResourceV1().ResourceClaims("default").Create(t.Context(), parse[resourceapi.ResourceClaim](t, badClaim), dryRun)
 		if err != nil && !strings.Contains(err.Error(), "failed calling webhook") { // it fails closed, and is not ready
 			return err.Error()
@@ -150,7 +150,7 @@ func TestWebhookRefusesInTheseWords(t *testing.T) {
 	// Both replicas started at once, and serve the same certificate.
 	var served [2]string
 	for i, address := range addresses {
-		for deadline := time.Now().Add(readyTimeout); served[i] == "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); served[i] == "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 			if err == nil {
 				served[i] = connection.ConnectionState().PeerCertificates[0].SerialNumber.String()

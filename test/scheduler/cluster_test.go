@@ -17,7 +17,7 @@ import (
 )
 
 // settleTimeout is for the scheduler to judge a pod of every scenario.
-const settleTimeout = 3 * time.Minute
+const settleTimeout = 15 * time.Minute
 
 const namespace = "default"
 
