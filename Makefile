@@ -23,11 +23,18 @@ FOCUS ?=
 # PID 1. Default: all.
 LABELS ?=
 
+# How much of the CPU the nodes' emulators get, in percent: 50 shows what happens on
+# a machine of half the speed.
+SPEED ?= 100
+
+# How many newcomers a crowd has on a fast machine.
+CROWD ?= 30
+
 # How long a soak takes, and what it is to repeat (0: something new).
 DURATION ?= 30m
 SEED     ?= 0
 
-export TOPOLOGY KERNEL INIT NODES KUBERNETES NODE CMD FOCUS LABELS DURATION SEED
+export TOPOLOGY KERNEL INIT NODES KUBERNETES NODE CMD FOCUS LABELS SPEED CROWD DURATION SEED
 
 # One set of flags for all but the race detector: the modules that daemon, tools
 # and tests share are compiled once.
@@ -64,10 +71,19 @@ image: build cc ## Write the container image bin/images/dra-driver-numa.tar
 	$(STATIC) go run ./deployments/image -ref $(IMAGE) -out bin/images/dra-driver-numa.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin /numa-webhook=bin/numa-webhook /numa-nvml=dynamic:bin/numa-nvml
 
+# What a line of Go has where more than one goroutine is at work.
+CONCURRENT := '^[[:space:]]*go (func|[A-Za-z_.]+[(])|[.]Go[(]|\<sync[.](RW)?(Mutex|WaitGroup)|httptest[.]'
+
+# The race detector takes several times as long to compile and to run: only packages
+# with goroutines have it.
 .PHONY: unit
-unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector
-	HELM="$$($(TOOL) -n helm)" go test -race -timeout 30m $$(go list ./... | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler)
-	go -C test/cluster test -race ./...
+unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector where there are goroutines
+	@of() { go list "$$@" | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler | sort; }; \
+	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=cluster $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
+	HELM="$$($(TOOL) -n helm)"; export HELM; \
+	$(call timed,unit tests with the race detector,go test -race -timeout 2h $$racy); \
+	$(call timed,unit tests without,$(STATIC) go test -timeout 2h $$(comm -13 <(echo "$$racy") <(of ./...))); \
+	$(call timed,unit tests of the rig,go -C test/cluster test -race ./...)
 
 # The race detector needs a C compiler.
 .PHONY: cc
@@ -107,6 +123,24 @@ chart-lint: ## Check and render the Helm chart
 	$(TOOL) helm lint --strict $(CHART)
 	$(TOOL) helm template dra-driver-numa $(CHART) --namespace dra-numa >/dev/null
 
+# timed runs the commands $(2) and prints how long the step $(1) took.
+define timed
+started=$$SECONDS; $(2); echo "make: $(1): $$((SECONDS - started)) s"
+endef
+
+# stages runs the targets $(1), one after the other, and prints how long each took. It
+# ends with the first that fails, and says which.
+define stages
+@table=; total=$$SECONDS; \
+for stage in $(1); do \
+  started=$$SECONDS; echo "make: stage $$stage"; status=0; \
+  $(MAKE) --no-print-directory $$stage || status=$$?; \
+  table+=$$(printf '%-20s %5d s' "$$stage" $$((SECONDS - started)))$$'\n'; \
+  if (( status )); then printf '%s' "$$table"; echo "make: stage $$stage failed" >&2; exit $$status; fi; \
+done; \
+printf '%s%-20s %5d s\n' "$$table" total $$((SECONDS - total))
+endef
+
 # with-clusters starts a recipe that brings up the clusters $(1). Whatever
 # becomes of it, they are stopped; if it failed, their logs stay in bin/logs and
 # it exits as its failing command did.
@@ -139,16 +173,16 @@ apiserver: build ## Have a real API server take our ResourceSlices, and a real s
 	DRA_NUMA=$(CURDIR)/bin/dra-numa \
 	KUBECTL_NUMA=$(CURDIR)/bin/kubectl-numa \
 	HELM="$$($(TOOL) -n helm)" \
-	  $(STATIC) go test -count=1 ./test/apiserver; \
+	  $(STATIC) go test -count=1 -timeout 1h ./test/apiserver; \
 	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \
 	ALLOCATABLE_KUBECONFIG=$$($(CLUSTER) path -name allocatable kubeconfig) \
-	  $(STATIC) go test -count=1 -timeout 20m ./test/scheduler
+	  $(STATIC) go test -count=1 -timeout 1h ./test/scheduler
 
 # install-chart installs the driver in cluster $(1), whose nodes have the image, with the values $(2).
 define install-chart
 $(TOOL) helm upgrade --install dra-driver-numa $(CHART) --kubeconfig "$$($(CLUSTER) path -name $(1) kubeconfig)" \
   --namespace dra-numa --create-namespace --set image.tag=dev --set kubelet.configFile=/var/lib/kubelet/config.yaml $(2) \
-  --wait --timeout 5m
+  --wait --timeout 20m
 endef
 
 # in-node runs the tests of binary bin/$(1) whose names have "Kernel", with the environment $(2).
@@ -159,31 +193,35 @@ endef
 # with-node starts a recipe that brings up cluster $(1) whose nodes have the image.
 define with-node
 $(call with-clusters,$(1)); \
-$(CLUSTER) up -name $(1) -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY"); \
-$(CLUSTER) load -name $(1) bin/images/dra-driver-numa.tar
+$(call timed,start of the cluster,$(CLUSTER) up -name $(1) -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" -speed "$$SPEED" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")); \
+$(call timed,image,$(CLUSTER) load -name $(1) bin/images/dra-driver-numa.tar)
 endef
 
-# suite runs the end-to-end suite on cluster $(1) with the flags $(2).
+# suite runs the end-to-end suite on cluster $(1) with the flags $(2). It has no limit
+# of its own: its waits have.
 define suite
-$(STATIC) go test -v -count=1 -timeout 0 ./test/e2e -ginkgo.no-color -kubeconfig "$$($(CLUSTER) path -name $(1) kubeconfig)" $(2)
+$(call timed,end-to-end suite,$(STATIC) go test -v -count=1 -timeout 0 ./test/e2e -ginkgo.no-color -ginkgo.silence-skips -ginkgo.timeout 24h -e2e.reports $(CURDIR)/bin/logs/$(1)-specs -kubeconfig "$$($(CLUSTER) path -name $(1) kubeconfig)" $(2))
 endef
 
 .PHONY: e2e
 e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern] [LABELS=kernel]
 	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
 	@$(call with-node,e2e); \
-	$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup); \
+	$(call timed,tests in the node,$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup)); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
-	$(call install-chart,e2e); \
-	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !devices$${LABELS:+ && $$LABELS}"); \
-	$(call suite,e2e,-e2e.require -ginkgo.timeout 60m -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "crowd$${LABELS:+ && $$LABELS}")
+	$(call timed,chart,$(call install-chart,e2e)); \
+	$(call suite,e2e,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !devices$${LABELS:+ && $$LABELS}"); \
+	$(call suite,e2e,-e2e.require -e2e.crowd "$$CROWD" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "crowd$${LABELS:+ && $$LABELS}")
 
 .PHONY: e2e-systemd
-e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 with systemd and crun
+e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 with systemd [as e2e]
 	$(MAKE) e2e KERNEL=7.2 INIT=systemd LABELS=kernel
 
+# On the other kernel and PID 1 than e2e, so that make test has both.
 .PHONY: e2e-devices
 e2e-devices: export TOPOLOGY = test/cluster/topology/machines/devices.yaml
+e2e-devices: export KERNEL = 7.2
+e2e-devices: export INIT = systemd
 e2e-devices: image ## Have claims hold drives, network cards and GPUs of a node of the rig, also beside another driver, and the webhook mirror claims [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
 	$(GO_BUILD) -o bin/gpudriver ./test/gpudriver
 	$(STATIC) go run ./deployments/image -ref localhost/gpudriver:dev -out bin/images/gpudriver.tar -entrypoint /gpudriver /gpudriver=bin/gpudriver
@@ -193,17 +231,38 @@ e2e-devices: image ## Have claims hold drives, network cards and GPUs of a node 
 	@$(call with-node,devices); \
 	$(CLUSTER) load -name devices bin/images/gpudriver.tar; \
 	$(CLUSTER) load -name devices bin/images/nvml.tar; \
-	$(call install-chart,devices,--values test/e2e/devices-values.yaml); \
+	$(call timed,chart,$(call install-chart,devices,--values test/e2e/devices-values.yaml)); \
 	$(call suite,devices,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name devices" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter devices)
 
 .PHONY: soak
 soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
 	@$(call with-node,soak); \
 	$(call install-chart,soak); \
-	$(call suite,soak,-ginkgo.focus soak -ginkgo.timeout 0 -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
+	$(call suite,soak,-ginkgo.focus soak -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
+
+# What test and test-all run, in order.
+TEST     := unit lint chart-lint apiserver e2e e2e-devices
+TEST_ALL := test e2e-systemd-crowd e2e-1.36 soak-start
 
 .PHONY: test
-test: unit lint chart-lint apiserver e2e e2e-systemd ## Run unit, lint, chart-lint, apiserver, e2e and e2e-systemd: what every change has to pass
+test: ## Run unit, lint, chart-lint, apiserver, e2e and e2e-devices: what every change has to pass
+	$(call stages,$(TEST))
+
+.PHONY: test-all
+test-all: ## Run test, then e2e-systemd and the crowd of 100, the suite on Kubernetes 1.36, and the start of a soak: what a finished piece of work has to pass
+	$(call stages,$(TEST_ALL))
+
+.PHONY: e2e-systemd-crowd
+e2e-systemd-crowd:
+	$(MAKE) e2e-systemd CROWD=100
+
+.PHONY: e2e-1.36
+e2e-1.36:
+	$(MAKE) apiserver e2e KUBERNETES=1.36
+
+.PHONY: soak-start
+soak-start:
+	$(MAKE) soak DURATION=5m
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline

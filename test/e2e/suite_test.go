@@ -49,8 +49,7 @@ func TestE2E(t *testing.T) {
 		t.Skipf("no cluster: kubeconfig %s does not exist", *kubeconfig)
 	}
 	RegisterFailHandler(Fail)
-	klog.LogToStderr(false)
-	klog.SetOutput(GinkgoWriter) // connections that break because a spec kills their other end
+	klog.SetLogger(GinkgoLogr) // client-go complains of connections whose other end a spec kills
 	SetDefaultEventuallyTimeout(firstTimeout)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultEventuallyPollingInterval(pollInterval)
