@@ -24,7 +24,8 @@ type Written struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// WrittenDevice is what the hook is told for one share.
+// WrittenDevice is what the hook is told for one share, or what a container is
+// given of a PCI function, for which no hook runs.
 type WrittenDevice struct {
 	ID        string     `json:"id"`            // as DeviceID has it
 	CPUs      cpuset.Set `json:"cpus"`          // empty: the hook leaves the CPUs alone
@@ -32,6 +33,9 @@ type WrittenDevice struct {
 	Mems      cpuset.Set `json:"mems"`          // NUMA nodes
 	Partition string     `json:"partition"`     // PartitionRoot, PartitionIsolated or PartitionNone
 	Scope     string     `json:"scope"`         // ScopeContainer or ScopePod
+
+	Function bool     `json:"function,omitempty"` // it is of a PCI function: nothing of the above but its ID
+	Nodes    []string `json:"nodes,omitempty"`    // paths of the function's device nodes
 }
 
 // ReadSpecs reads every spec of this driver in the folder, ascending by file
@@ -99,6 +103,16 @@ func variable(env []string, name string) (cpuset.Set, error) {
 
 func parseDevice(device specs.Device) (read WrittenDevice, err error) {
 	read.ID = Kind + "=" + device.Name
+	if edits := device.ContainerEdits; len(edits.Hooks) == 0 && len(edits.DeviceNodes)+len(edits.Env) > 0 {
+		read.Function = true
+		for _, node := range edits.DeviceNodes {
+			if node == nil {
+				return read, errors.New("a device node is null")
+			}
+			read.Nodes = append(read.Nodes, node.Path)
+		}
+		return read, nil
+	}
 	if len(device.ContainerEdits.Hooks) != 1 || device.ContainerEdits.Hooks[0] == nil {
 		return read, fmt.Errorf("%d hooks, want the one that pins", len(device.ContainerEdits.Hooks))
 	}

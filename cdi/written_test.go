@@ -14,6 +14,7 @@ import (
 // TestSpecIsReadBack as it was made, of each kind of share.
 func TestSpecIsReadBack(t *testing.T) {
 	claim := fullClaim()
+	claim.Shares = append(claim.Shares, pciClaim().Shares...)
 	text, err := Encode(claim, hook)
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +33,10 @@ func TestSpecIsReadBack(t *testing.T) {
 	for _, w := range all {
 		got = append(got, fmt.Sprintf("%s cpus %q problem %q", w.ClaimUID, w.CPUs, w.Problem))
 		for _, d := range w.Devices {
+			if d.Function {
+				got = append(got, fmt.Sprintf("%s function, nodes %q", strings.TrimPrefix(d.ID, Kind+"="+uid), d.Nodes))
+				continue
+			}
 			got = append(got, fmt.Sprintf("%s cpus %q idle %q mems %q %s %s", strings.TrimPrefix(d.ID, Kind+"="+uid), d.CPUs, d.Idle, d.Mems, d.Partition, d.Scope))
 		}
 	}
@@ -42,6 +47,9 @@ func TestSpecIsReadBack(t *testing.T) {
 		`_io_numa-1 cpus "" idle "" mems "1" none container`,   // mixed: the hook leaves them alone
 		`_io_numa-3 cpus "12" idle "" mems "3" none container`, // nobody is kept off the idle one
 		`_memory_numa-2 cpus "" idle "" mems "2" none container`,
+		`_drive_nvme-0000-3b-00-0 function, nodes ["/dev/nvme0" "/dev/nvme0n1"]`,
+		`_cards_nic-0000-5e-00-0 function, nodes []`,
+		`_cards_nic-0000-5e-00-1 function, nodes []`,
 		`a-torn-claim cpus "" problem "unexpected end of JSON input"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -57,6 +65,7 @@ func TestSpecOfSomebodyElseIsAProblem(t *testing.T) {
 		`{"containerEdits": {"env": ["DRA_NUMA_CPUS=4-x"]}}`:                                         `cpulist "4-x"`,
 		`{"devices": [{"name": "d"}]}`:                                                               `device "d": 0 hooks, want the one that pins`,
 		`{"devices": [{"name": "d", "containerEdits": {"hooks": [{"args": ["--mems=99999999"]}]}}]}`: `device "d": --mems: `,
+		`{"devices": [{"name": "d", "containerEdits": {"deviceNodes": [null]}}]}`:                    `device "d": a device node is null`,
 		`{"devices": [{"name": "d", "containerEdits": {"hooks": [null]}}]}`:                          `device "d": 1 hooks, want the one that pins`,
 		`[]`: "cannot unmarshal array",
 	} {

@@ -63,6 +63,10 @@ func (s Share) Mems() cpuset.Set {
 	return cpuset.New(s.Zone)
 }
 
+// Pinned reports whether the hook pins the share's containers. Those of a PCI
+// function get nothing but the function.
+func (s Share) Pinned() bool { return s.Function.IsZero() }
+
 // RunCPUs is where the share's containers are to run.
 func (s Share) RunCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
 

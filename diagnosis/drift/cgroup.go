@@ -81,9 +81,14 @@ func (c *comparison) findNotPinned(pinned map[string]bool) {
 		if claim == nil || pinned[string(grant.UID)] {
 			continue
 		}
-		requests := []string{}
+		requests := []string{} // that are pinned: no cgroup is for a claim of PCI functions only
 		for _, share := range grant.Shares {
-			requests = append(requests, resourceclaim.BaseRequestRef(share.Request))
+			if share.Pinned() {
+				requests = append(requests, resourceclaim.BaseRequestRef(share.Request))
+			}
+		}
+		if len(requests) == 0 {
+			continue
 		}
 		if pod := c.running(claim, requests); pod != "" {
 			c.find(Finding{

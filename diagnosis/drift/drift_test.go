@@ -78,11 +78,11 @@ func claimMutations() []mutation {
 func specMutations() []mutation {
 	return []mutation{
 		{
-			"spec removed", func(n *node) { n.Specs = n.Specs[:1] },
+			"spec removed", func(n *node) { n.Specs = slices.Delete(n.Specs, 1, 2) },
 			[]string{"record-without-spec | default/b-made | 6-9 | CDI specs | a spec, without which its containers do not start | none"},
 		},
 		{
-			"spec left over", func(n *node) { n.Specs = append(n.Specs, n.Specs[0]); n.Specs[2].ClaimUID = "uid-c" },
+			"spec left over", func(n *node) { n.Specs = append(n.Specs, n.Specs[0]); n.Specs[3].ClaimUID = "uid-c" },
 			[]string{"spec-without-record | uid-c | 4-5 | CDI spec dra.numa-claim_uid-a.json | a record | none"},
 		},
 		{
@@ -110,8 +110,20 @@ func specMutations() []mutation {
 			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | mix: no CPUs, mems 1 | CPUs 8-9, mems 1"},
 		},
 		{
+			"hook of no function", func(n *node) { n.Specs[1].Devices[2].Function = true },
+			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | z: a hook that pins | no hook, as of a PCI function"},
+		},
+		{
+			"function with a hook", func(n *node) { n.Specs[2].Devices[0].Function = false },
+			[]string{"spec-differs | default/f |  | CDI spec dra.numa-claim_uid-f.json | drive: no hook, as of a PCI function | a hook that pins"},
+		},
+		{
+			"device nodes", func(n *node) { n.Specs[1].Devices[3].Nodes = n.Specs[1].Devices[3].Nodes[:1] },
+			[]string{`spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | drive: device nodes ["/dev/nvme0" "/dev/nvme0n1"] | ["/dev/nvme0"]`},
+		},
+		{
 			"device missing", func(n *node) { n.Specs[1].Devices = n.Specs[1].Devices[:2] },
-			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | 3 devices | 2"},
+			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | 4 devices | 2"},
 		},
 		{
 			"other device", func(n *node) { n.Specs[0].Devices[0].ID = "dra.numa/claim=other" },

@@ -9,11 +9,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 )
 
 // objects are of node n1: claim a in a partition, claim b with CPUs that are not,
-// a mixed share and one of memory only; and of claims that need no record: with
+// a mixed share, one of memory only and a drive; claim f of a drive only; and of claims that need no record: with
 // admin access, of a pod that does not run yet, of another node, of another driver.
 const objects = `
 apiVersion: resource.k8s.io/v1
@@ -31,7 +32,16 @@ spec: {devices: {requests: [{name: x, exactly: {deviceClassName: zone.dra.numa}}
 status:
   reservedFor: [{resource: pods, name: p2, uid: uid-p2}]
   allocation: {devices: {results: [
-    {request: x/sub, driver: dra.numa, pool: n1, device: numa-0}, {request: mix, driver: dra.numa, pool: n1, device: numa-1}, {request: z, driver: dra.numa, pool: n1, device: numa-1}]}}
+    {request: x/sub, driver: dra.numa, pool: n1, device: numa-0}, {request: mix, driver: dra.numa, pool: n1, device: numa-1}, {request: z, driver: dra.numa, pool: n1, device: numa-1},
+    {request: drive, driver: dra.numa, pool: n1, device: nvme-0000-02-00-0}]}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: f, uid: uid-f}
+spec: {devices: {requests: [{name: drive, exactly: {deviceClassName: nvme.dra.numa}}]}}
+status:
+  reservedFor: [{resource: pods, name: p4, uid: uid-p4}]
+  allocation: {devices: {results: [{request: drive, driver: dra.numa, pool: n1, device: nvme-0000-03-00-0}]}}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -81,6 +91,12 @@ status:
 ---
 apiVersion: v1
 kind: Pod
+metadata: {name: p4, uid: uid-p4}
+spec: {nodeName: n1, resourceClaims: [{name: drive, resourceClaimName: f}], containers: [{name: main, resources: {claims: [{name: drive}]}}]}
+status: {containerStatuses: [{name: main, image: i, imageID: i, ready: true, restartCount: 0, state: {running: {}}}]}
+---
+apiVersion: v1
+kind: Pod
 metadata: {name: p3, uid: uid-p3}
 spec: {nodeName: n1, resourceClaims: [{name: cpus, resourceClaimName: early}], containers: [{name: main, resources: {claims: [{name: cpus}]}}]}
 status: {containerStatuses: [{name: main, image: i, imageID: i, ready: false, restartCount: 0, state: {waiting: {reason: ContainerCreating}}}]}
@@ -111,6 +127,7 @@ func consistent(t *testing.T) *node {
 	if err := n.Snapshot.Read("objects", strings.NewReader(objects)); err != nil {
 		t.Fatal(err)
 	}
+	drive := []devnode.Node{{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 0}}
 	n.Checkpoint = nodestate.Checkpoint{Version: 3, Grants: []driver.Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 1, Shares: []driver.Share{
 			{Request: "r", Device: "numa-0", ShareID: "s", CPUs: parse(t, "4-5"), Partition: "root"},
@@ -119,6 +136,10 @@ func consistent(t *testing.T) *node {
 			{Request: "x/sub", Device: "numa-0", CPUs: parse(t, "6-7"), IdleCPUs: parse(t, "7"), Partition: "none"},
 			{Request: "mix", Device: "numa-1", Zone: 1, CPUs: parse(t, "8-9"), Mixed: true},
 			{Request: "z", Device: "numa-1", Zone: 1},
+			{Request: "drive", Device: "nvme-0000-02-00-0", Function: driver.Function{Address: "0000:02:00.0", Nodes: drive}},
+		}},
+		{UID: "uid-f", Namespace: "default", Name: "f", Order: 3, Shares: []driver.Share{
+			{Request: "drive", Device: "nvme-0000-03-00-0", Function: driver.Function{Address: "0000:03:00.0"}},
 		}},
 	}}
 	specs := fstest.MapFS{}
@@ -130,7 +151,9 @@ func consistent(t *testing.T) *node {
 			{Request: "x/sub", Device: "numa-0", CPUs: parse(t, "6-7"), IdleCPUs: parse(t, "7"), Mems: parse(t, "0"), Partition: "none", Scope: "container"},
 			{Request: "mix", Device: "numa-1", CPUs: parse(t, "8-9"), Mems: parse(t, "1"), Mixed: true, Partition: "none", Scope: "container"},
 			{Request: "z", Device: "numa-1", Mems: parse(t, "1"), Partition: "none", Scope: "container"},
+			{Request: "drive", Device: "nvme-0000-02-00-0", PCI: "0000:02:00.0", Nodes: drive},
 		}},
+		{UID: "uid-f", Namespace: "default", Name: "f", Shares: []cdi.Share{{Request: "drive", Device: "nvme-0000-03-00-0", PCI: "0000:03:00.0"}}},
 	} {
 		text, err := cdi.Encode(claim, "/numa-pin")
 		if err != nil {

@@ -130,11 +130,33 @@ func difference(grant driver.Grant, spec cdi.Written) (expected, detected string
 		if id := cdi.DeviceID(string(grant.UID), share.Request, share.Device); device.ID != id {
 			return id, device.ID
 		}
-		if device.CPUs != want || device.Mems != share.Mems() {
+		switch {
+		case device.Function == share.Pinned():
+			return share.Request + ": " + pinnedOrNot(share.Pinned()), pinnedOrNot(!device.Function)
+		case device.Function:
+			if expected := nodePaths(share); !slices.Equal(expected, device.Nodes) {
+				return fmt.Sprintf("%s: device nodes %q", share.Request, expected), fmt.Sprintf("%q", device.Nodes)
+			}
+		case device.CPUs != want || device.Mems != share.Mems():
 			return share.Request + ": " + lists(want, share.Mems()), lists(device.CPUs, device.Mems)
 		}
 	}
 	return "", ""
+}
+
+func pinnedOrNot(pinned bool) string {
+	if pinned {
+		return "a hook that pins"
+	}
+	return "no hook, as of a PCI function"
+}
+
+// nodePaths are the device nodes that the share's containers get.
+func nodePaths(share driver.Share) (paths []string) {
+	for _, node := range share.Function.Nodes {
+		paths = append(paths, node.Path)
+	}
+	return paths
 }
 
 // lists are CPUs and, if there are some, NUMA nodes.
