@@ -241,6 +241,9 @@ func TestCheckpointPrefixIsDamaged(t *testing.T) {
 }
 
 func TestCheckpointFlippedByteIsDamaged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: make unit runs it without the race detector")
+	}
 	data := encodeCheckpoint(sampleCheckpoint())
 	for i := range data {
 		for flip := 1; flip < 256; flip++ {

@@ -354,6 +354,9 @@ func TestRebootForgetsAFunctionThatIsGone(t *testing.T) {
 // A kill after each step, and inside of it, of all that is done to a claim with
 // devices.
 func TestCrashWithFunctionsHeals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: make unit runs it without the race detector")
+	}
 	wanted := claim("a", functionResult("card", virtualA), result("cpus", "numa-1", 2), functionResult("drive", driveA))
 	clean := pciDisk(t)
 	empty := func() map[string]string { clean.open(); return clean.files() }()

@@ -40,6 +40,9 @@ func fakeMachine(t testing.TB, name string) numa.Machine {
 // daemon between and inside of its steps, recovery too. A kill drops the Driver;
 // the files stay as they are.
 func TestRandomOperationsAndKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: make unit runs it without the race detector")
+	}
 	const operations, wantKills = 2000, 200
 	w := newWorld(t)
 	for i := range operations {

@@ -128,6 +128,9 @@ func killEverywhere(m machine, setUp func(machine), job job, after func(step int
 }
 
 func TestKilledAtEveryStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: make unit runs it without the race detector")
+	}
 	all := func(int) []recovery { return recoveries }
 	for _, failpoint := range failpoints {
 		t.Run(failpoint.name, func(t *testing.T) {

@@ -147,6 +147,9 @@ func TestChoiceIsTheBestOfAllPossible(t *testing.T) {
 
 // TestChoiceIsInTheFewestL3sAndDies looks at all sets of L3s of larger machines.
 func TestChoiceIsInTheFewestL3sAndDies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: make unit runs it without the race detector")
+	}
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 3000 {
 		u := uniform{sockets: 1, zones: 1, dies: 1 + r.IntN(3), l3s: 1 + r.IntN(3), cores: 1 + r.IntN(6), threads: 1 + r.IntN(2)}

@@ -63,6 +63,9 @@ func read(t *testing.T, root fs.FS) numa.Machine {
 
 // randomSteps allocates and frees at random and checks each choice.
 func randomSteps(t *testing.T, m numa.Machine) {
+	if testing.Short() {
+		t.Skip("one goroutine: make unit runs it without the race detector")
+	}
 	t.Parallel()
 	r := rand.New(rand.NewPCG(20, uint64(m.Online.Size())))
 	w, p := newModel(m), New(m)
