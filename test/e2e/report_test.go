@@ -34,6 +34,7 @@ const (
 	folderMode     = 0o755
 	reportPeriod   = pollInterval
 	longestMessage = 300
+	longestName    = 100
 )
 
 // After a failure: in files everything that a person would ask for next, and on the
@@ -72,7 +73,8 @@ var unfitForPath = regexp.MustCompile(`[^a-zA-Z0-9]+`)
 
 // reportFolder is where the files of a spec are.
 func reportFolder(spec SpecReport) string {
-	return filepath.Join(*reports, cutText(strings.Trim(unfitForPath.ReplaceAllString(spec.FullText(), "-"), "-"), 100))
+	name := strings.Trim(unfitForPath.ReplaceAllString(spec.FullText(), "-"), "-")
+	return filepath.Join(*reports, name[:min(len(name), longestName)])
 }
 
 // report is what is known after a failure.

@@ -22,7 +22,7 @@ const (
 	// firstTimeout holds until the pace of the node is known.
 	firstTimeout = 30 * time.Minute
 	// eventuallyTimeout is for what takes a pod's start or end, each a matter of
-	// seconds, or all of a node's programs anew.
+	// seconds, or for all programs of a node to start again.
 	eventuallyTimeout = 5 * time.Minute
 	// promptTimeout is for what the driver or its keeper does within a second or a
 	// few.

@@ -42,7 +42,7 @@ func measure() time.Duration {
 	return time.Since(begin)
 }
 
-// holdPeriod is short beside everything that a guest waits for.
+// holdPeriod is short compared with everything that a guest waits for.
 const holdPeriod = 20 * time.Millisecond
 
 // hold stops a process again and again, so that it has a part of the time, in percent, until the context is done: it then is as on a
