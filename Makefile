@@ -74,12 +74,14 @@ image: build cc ## Write the container image bin/images/dra-driver-numa.tar
 # What a line of Go has where more than one goroutine is at work.
 CONCURRENT := '^[[:space:]]*go (func|[A-Za-z_.]+[(])|[.]Go[(]|\<sync[.](RW)?(Mutex|WaitGroup)|httptest[.]'
 
-# in-memory has what follows keep its temporary files in memory, where programs may be
-# run from there: tests write thousands of small files, for which a disk took up to 20
-# times as long.
+# in-memory has what follows keep its temporary files in memory, where 4 GiB are free
+# and programs may be run from there: tests write thousands of small files, for which a
+# disk took up to 20 times as long.
 define in-memory
 TMPDIR=$$(mktemp -d -p /dev/shm dra-numa.XXXXXX 2>/dev/null || mktemp -d); \
-cp /bin/true "$$TMPDIR" && "$$TMPDIR/true" 2>/dev/null || { rm -rf "$$TMPDIR"; TMPDIR=$$(mktemp -d); }; \
+if (( $$(df --output=avail "$$TMPDIR" | tail -n 1) < 4 << 20 )) || ! cp /bin/true "$$TMPDIR" || ! "$$TMPDIR/true"; then \
+  rm -rf "$$TMPDIR"; TMPDIR=$$(mktemp -d); \
+fi; \
 export TMPDIR; trap 'rm -rf "$$TMPDIR"' EXIT
 endef
 

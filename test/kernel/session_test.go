@@ -33,7 +33,7 @@ func TestSessionRunsOneScriptAfterTheOther(t *testing.T) {
 		`printf 'no end of line'`:                "no end of line",
 		`printf '\0 \n\n'`:                       "\x00 \n\n",
 		`:`:                                      "",
-		`echo dropped >&2; echo out`:           "out\n",
+		`echo dropped >&2; echo out`:             "out\n",
 		`cat; echo no input`:                     "no input\n",
 		`exec echo the shell is another process`: "the shell is another process\n",
 		withArguments(`echo "$#:$1:$2"`, []string{"a'b", `$HOME "*"`}): `2:a'b:$HOME "*"` + "\n",
