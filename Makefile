@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
-# How a node of the rig looks: a file of test/cluster/topology/machines, a guest
+# How a node of the rig looks: a file of test/rig/topology/machines, a guest
 # kernel, what is PID 1 (and with it the cgroup driver), and how many nodes.
 TOPOLOGY ?=
 KERNEL   ?= 6.12
@@ -51,7 +51,7 @@ IMAGE    := localhost/dra-driver-numa:dev
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 # Everything with Go files of its own go.mod, this folder first.
-MODULES  := . test/cluster
+MODULES  := . test/rig
 
 .PHONY: help
 help: ## List the targets
@@ -60,7 +60,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build bin/dra-numa, bin/numa-pin, bin/numa-webhook, bin/kubectl-numa and bin/cluster
 	$(GO_BUILD) -o bin/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook ./cmd/kubectl-numa
-	$(STATIC) go -C test/cluster build -o ../../bin/cluster .
+	$(STATIC) go -C test/rig build -o ../../bin/cluster .
 
 # numa-nvml is the only program that needs a C library: it runs in another image,
 # which has one.
@@ -91,11 +91,11 @@ endef
 unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector where there are goroutines
 	@$(in-memory); \
 	of() { go list "$$@" | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler | sort; }; \
-	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=cluster $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
+	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=rig $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
 	HELM="$$($(TOOL) -n helm)"; export HELM; \
 	$(call timed,unit tests,$(STATIC) go test -timeout 2h $$(of ./... | grep -v /cmd/numa-nvml)); \
 	$(call timed,unit tests with the race detector,go test -race -short -timeout 2h $$racy); \
-	$(call timed,unit tests of the rig,go -C test/cluster test -race ./...)
+	$(call timed,unit tests of the rig,go -C test/rig test -race ./...)
 
 # The race detector needs a C compiler.
 .PHONY: cc
@@ -110,7 +110,7 @@ lstopo:
 	@command -v lstopo-no-graphics >/dev/null || ! command -v apt-get >/dev/null || \
 	  apt-get install --yes --no-install-recommends hwloc-nox
 
-# holdings/web looks at its pages with it, and skips where there is neither.
+# cluster/holdings/web looks at its pages with it, and skips where there is neither.
 .PHONY: chromium
 chromium:
 	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || \
@@ -231,7 +231,7 @@ e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 wit
 
 # On the other kernel and PID 1 than e2e, so that make test has both.
 .PHONY: e2e-devices
-e2e-devices: export TOPOLOGY = test/cluster/topology/machines/devices.yaml
+e2e-devices: export TOPOLOGY = test/rig/topology/machines/devices.yaml
 e2e-devices: export KERNEL = 7.2
 e2e-devices: export INIT = systemd
 e2e-devices: image ## Have claims hold drives, network cards and GPUs of a node of the rig, also beside another driver, and the webhook mirror claims [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
@@ -278,7 +278,7 @@ soak-start:
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline
-	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./holdings/... ./numa/... ./simulate ./webhook
+	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./cluster/... ./numa/... ./webhook
 
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2] [INIT=busybox|systemd] [NODES=n]

@@ -261,19 +261,3 @@ func TestTimeInFsyncIsCounted(t *testing.T) {
 		t.Errorf("time in fsync %s, %s, %s, want none, some, no more", before, first, store.SyncTime())
 	}
 }
-
-func TestReplaceFileLeavesOldContentOnError(t *testing.T) {
-	dir := openTemp(t)
-	if err := ReplaceFile(dir, "f", []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.MkdirAll("f.new/in-the-way", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := ReplaceFile(dir, "f", []byte("new"), 0o600); err == nil || !strings.Contains(err.Error(), "f.new") {
-		t.Errorf("error %v, want one that names f.new", err)
-	}
-	if got, err := dir.ReadFile("f"); err != nil || string(got) != "old" {
-		t.Errorf("content %q, %v, want the old one", got, err)
-	}
-}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 )
 
 // filePrefix marks the files of this driver in a directory that all CDI
@@ -21,11 +23,11 @@ const filePrefix = "dra.numa-claim_"
 // Store is the directory where the container runtime looks for specs.
 type Store struct {
 	dir   *os.Root
-	files *Files // in dir
+	files *durable.Files // in dir
 }
 
 // NewStore keeps specs in dir, which other vendors may use too.
-func NewStore(dir *os.Root) Store { return Store{dir: dir, files: NewFiles(dir)} }
+func NewStore(dir *os.Root) Store { return Store{dir: dir, files: durable.NewFiles(dir)} }
 
 // SyncTime is the time spent in fsync so far.
 func (s Store) SyncTime() time.Duration { return s.files.SyncTime() }

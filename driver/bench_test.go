@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 )
 
 // BenchmarkPrepareUnprepare prepares and unprepares a claim of 8 CPUs on a
@@ -56,7 +56,7 @@ func benchmarkPrepare(b *testing.B, suffix, dir string) {
 		})
 	})
 	idle := diskIn(b, dir)
-	state, specs := cdi.NewFiles(idle.state), cdi.NewFiles(idle.specs)
+	state, specs := durable.NewFiles(idle.state), durable.NewFiles(idle.specs)
 	b.Run("baseline-files"+suffix, func(b *testing.B) {
 		measure(b, func() time.Duration { return state.SyncTime() + specs.SyncTime() }, func() error {
 			return errors.Join(

@@ -19,6 +19,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
@@ -61,7 +62,7 @@ const (
 type Driver struct {
 	config    Config
 	state     *os.Root
-	files     *cdi.Files // in state
+	files     *durable.Files // in state
 	specs     cdi.Store
 	specFiles fs.FS // those of specs, and of others
 
@@ -90,7 +91,7 @@ var ErrNotRecovered = errors.New("what the node's claims hold is not recovered y
 // that wraps ErrDamaged, because a start with no grants would give away CPUs
 // that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	d := &Driver{config: config, state: state, files: cdi.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
+	d := &Driver{config: config, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
 	d.use(machine)
 	var err error
 	if d.loaded, err = loadLedger(state, d.specs, config.BootID); err != nil {

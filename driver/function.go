@@ -10,7 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi/others"
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/foreign"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
@@ -59,7 +59,7 @@ func (f Function) validate() error {
 		}
 	}
 	if f.CDIDevice != "" {
-		if err := others.Validate(f.CDIDevice); err != nil {
+		if err := foreign.Validate(f.CDIDevice); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func (d *Driver) sharesNode(access devnode.Access, held Function) bool {
 
 // otherDevice is the CDI device that somebody else has on the host for a function.
 func (d *Driver) otherDevice(f Function, access devnode.Access) (id string, err error) {
-	known := others.Function{Names: []string{f.Address}}
+	known := foreign.Function{Names: []string{f.Address}}
 	for i := range d.machine.PCI {
 		if read := &d.machine.PCI[i]; read.Address == f.Address && read.UUID != "" {
 			known.Names = append(known.Names, read.UUID)
@@ -157,8 +157,8 @@ func (d *Driver) otherDevice(f Function, access devnode.Access) (id string, err 
 	if d.config.StaticSpecs != nil {
 		dirs = append(dirs, d.config.StaticSpecs)
 	}
-	foreign := sync.OnceValue(func() map[string]bool { return d.nodesBeside(f.Address) })
-	return others.Find(dirs, known, func(path string) bool { return foreign()[path] })
+	ofOthers := sync.OnceValue(func() map[string]bool { return d.nodesBeside(f.Address) })
+	return foreign.Find(dirs, known, func(path string) bool { return ofOthers()[path] })
 }
 
 // nodesBeside are the nodes of all other functions.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
 // getTimeout bounds a question to the API server, which itself waits for the
@@ -34,7 +34,7 @@ type lookups struct {
 
 	stale   atomic.Bool // the slices changed since they were added up
 	mu      sync.Mutex
-	steps   books.Steps // must not be changed
+	steps   accounting.Steps // must not be changed
 	mapping bool
 }
 
@@ -68,7 +68,7 @@ func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups,
 	return l, func() { factory.Shutdown(); ours.Shutdown() }, ctx.Err()
 }
 
-// DeviceClass implements books.Known.
+// DeviceClass implements accounting.Known.
 func (l *lookups) DeviceClass(name string) *resourceapi.DeviceClass {
 	if class, err := l.classes.Get(name); err == nil {
 		return class
@@ -76,12 +76,12 @@ func (l *lookups) DeviceClass(name string) *resourceapi.DeviceClass {
 	return found(l.client.ResourceV1().DeviceClasses().Get, "DeviceClass", "", name)
 }
 
-// ResourceClaim implements books.Known.
+// ResourceClaim implements accounting.Known.
 func (l *lookups) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
 	return found(l.client.ResourceV1().ResourceClaims(namespace).Get, "ResourceClaim", namespace, name)
 }
 
-// ResourceClaimTemplate implements books.Known.
+// ResourceClaimTemplate implements accounting.Known.
 func (l *lookups) ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate {
 	if template, err := l.templates.ResourceClaimTemplates(namespace).Get(name); err == nil {
 		return template
@@ -104,8 +104,8 @@ func found[T any](get func(context.Context, string, metav1.GetOptions) (*T, erro
 	return nil
 }
 
-// Steps implements books.Known.
-func (l *lookups) Steps() books.Steps {
+// Steps implements accounting.Known.
+func (l *lookups) Steps() accounting.Steps {
 	l.addUp()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +135,7 @@ func (l *lookups) addUp() {
 			mapping = mapping || len(device.NodeAllocatableResources) > 0
 		}
 	}
-	steps := books.StepsOf(published)
+	steps := accounting.StepsOf(published)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.steps, l.mapping = steps, mapping

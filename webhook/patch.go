@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
 // operation is one of a JSON patch (RFC 6902). Adding what is there replaces it.
@@ -47,9 +47,9 @@ func patch(before, after *corev1.Pod) (operations []operation) {
 		requirements("/spec/resources", *before.Spec.Resources, *own)
 	}
 	if before.Annotations == nil {
-		set("/metadata/annotations", map[string]string{books.Annotation: after.Annotations[books.Annotation]})
+		set("/metadata/annotations", map[string]string{accounting.Annotation: after.Annotations[accounting.Annotation]})
 	} else {
-		set(annotationPath, after.Annotations[books.Annotation])
+		set(annotationPath, after.Annotations[accounting.Annotation])
 	}
 	return operations
 }

@@ -15,13 +15,13 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
 )
 
 // Known is what objects refer to, and how the cluster counts.
 type Known interface {
-	books.Known
+	accounting.Known
 	// ServerCounts reports whether the scheduler counts claims by itself
 	// (KEP-5517), so that a pod's requests must not.
 	ServerCounts() bool
@@ -98,8 +98,8 @@ func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.A
 	if r.known.ServerCounts() {
 		return response, nil
 	}
-	shares, _ := books.SharesOf(pod, r.known)
-	mirrored := books.Mirror(pod, shares)
+	shares, _ := accounting.SharesOf(pod, r.known)
+	mirrored := accounting.Mirror(pod, shares)
 	if !mirrored.Changed {
 		return response, nil
 	}

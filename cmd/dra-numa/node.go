@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -33,7 +33,7 @@ type node struct {
 
 func readNode(o options) (n node, err error) {
 	root := os.DirFS(o.machineRoot)
-	n.signature, _ = signature(root, !o.attached.IsEmpty()) // before: what changes meanwhile is then seen to have
+	n.signature, _ = numa.Signature(root, !o.attached.IsEmpty()) // before: what changes meanwhile is then seen to have
 	if n.machine, err = numa.Read(root); err != nil {
 		return node{}, fmt.Errorf("read machine: %w", err)
 	}
@@ -99,7 +99,7 @@ func installHook(source string, state *os.Root) error {
 			return nil
 		}
 	}
-	return cdi.ReplaceFile(state, hookName, binary, 0o755)
+	return durable.Replace(state, hookName, binary, 0o755)
 }
 
 func readBootID(root fs.FS) (string, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 )
 
 // probeFile holds the boot that was probed and the answer. It lies in the plugin
@@ -49,7 +50,7 @@ func probe(ctx context.Context, o options, n node) error {
 	default:
 		answer = driver.ExclusivityKernel
 	}
-	return cdi.ReplaceFile(state, probeFile, []byte(n.config.BootID+" "+string(answer)+"\n"), 0o644)
+	return durable.Replace(state, probeFile, []byte(n.config.BootID+" "+string(answer)+"\n"), 0o644)
 }
 
 // probeKernel has the host's lock from the first look to the end: no hook takes

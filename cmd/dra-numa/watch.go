@@ -88,7 +88,7 @@ func (w *watcher) isNews(what string, err error) bool {
 // lookAtMachine reads the machine if it has changed. If it changes meanwhile, it
 // is read again the next time.
 func (w *watcher) lookAtMachine(ctx context.Context) error {
-	now, err := signature(w.machine, w.withPCI)
+	now, err := numa.Signature(w.machine, w.withPCI)
 	if err != nil || now == w.signature {
 		return err
 	}

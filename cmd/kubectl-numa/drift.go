@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis/collect"
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis/drift"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/drift"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
 

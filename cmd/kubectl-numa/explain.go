@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/simulate"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
 // question is what the flags and arguments of explain say.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/dra-driver-numa/dra-driver-numa/simulate"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 )
 
 // maxGroups are shown of nodes of which different things are to be said.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
 // files is a snapshot.Source: files and folders by path, and - for standard

@@ -8,9 +8,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 )
 
 // inCluster is where objects of a cluster are.
@@ -31,17 +31,17 @@ type found struct {
 	Findings  []lint.Finding `json:"findings"`
 }
 
-// known is what objects can refer to. It implements books.Known.
+// known is what objects can refer to. It implements accounting.Known.
 type known struct {
 	*snapshot.Snapshot
 	classes map[string]*resourceapi.DeviceClass
-	steps   books.Steps
+	steps   accounting.Steps
 }
 
 // newKnown has the classes that are installed with the driver where the snapshot
 // has none of the name.
 func newKnown(objects *snapshot.Snapshot, installed []resourceapi.DeviceClass) known {
-	k := known{objects, make(map[string]*resourceapi.DeviceClass), books.StepsOf(objects.Slices)}
+	k := known{objects, make(map[string]*resourceapi.DeviceClass), accounting.StepsOf(objects.Slices)}
 	for i := range installed {
 		k.classes[installed[i].Name] = &installed[i]
 	}
@@ -65,7 +65,7 @@ func (k known) ResourceClaimTemplate(namespace, name string) *resourceapi.Resour
 }
 
 // Steps are those of the slices.
-func (k known) Steps() books.Steps { return k.steps }
+func (k known) Steps() accounting.Steps { return k.steps }
 
 // add looks at all objects in the places that are asked for.
 func (f *findings) add(objects known, isAsked func(where string) bool, ignored []string) {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot/live"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 )
 
 // settle is how long changes are collected before they are shown: what happens to

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis/bundle"
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis/collect"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
 )
 
 // gathering is what the flags of gather say.

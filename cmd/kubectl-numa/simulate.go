@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/simulate"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
 // simulation is what the flags of simulate say.

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/dra-driver-numa/dra-driver-numa/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 )
 
 // clusterFolder has a node with the slices of the rig's machine, the class of

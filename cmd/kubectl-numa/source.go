@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis/collect"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot/live"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 )
 
 // gatesTimeout is for the metrics of an API server, which are megabytes.

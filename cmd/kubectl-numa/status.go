@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dra-driver-numa/dra-driver-numa/holdings"
-	"github.com/dra-driver-numa/dra-driver-numa/holdings/chart"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
 )
 
 // status is what its flags and argument say.

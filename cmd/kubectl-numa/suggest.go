@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dra-driver-numa/dra-driver-numa/simulate"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/evict"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/evict"
 )
 
 // eviction is what the flags of suggest-evictions say.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/evict"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/evict"
 )
 
 // runningPods are pods on the folder's node with a claim for 4 CPUs of the NUMA

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dra-driver-numa/dra-driver-numa/holdings/web"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate"
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/web"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
 // defaultListen is where the pages are unless --listen says otherwise.

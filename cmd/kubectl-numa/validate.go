@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
 
 // inspection is what the flags of validate say.

@@ -13,7 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
 
 const secret = "hunter2"

@@ -22,7 +22,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -94,7 +94,7 @@ func report(ctx context.Context, library nvml.Interface, known *seen, file strin
 			return err
 		}
 		if !bytes.Equal(text, written) {
-			if err := cdi.ReplaceFile(dir, filepath.Base(file), text, 0o644); err != nil {
+			if err := durable.Replace(dir, filepath.Base(file), text, 0o644); err != nil {
 				return err
 			}
 			written = text

@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
 // Claim looks at a claim.
@@ -26,7 +26,7 @@ func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 		findings = append(findings, checkParameters(fmt.Sprintf("spec.config[%d]", i), config.DeviceConfiguration)...)
 	}
 	findings = append(findings, l.guards("spec.selectors", nil, class.Spec.Selectors)...)
-	if class.Spec.ExtendedResourceName != nil && books.OfZones(class, nil) {
+	if class.Spec.ExtendedResourceName != nil && accounting.OfZones(class, nil) {
 		findings = append(findings, warn(ExtendedZones, "spec.extendedResourceName", "a pod that asks for 1 gets a share of a zone with no CPUs and no memory: have it use a claim"))
 	}
 	return findings
@@ -45,7 +45,7 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 			continue // what it selects is not known
 		}
 		findings = append(findings, l.guards(ask.field+".selectors", class.Spec.Selectors, ask.selectors)...)
-		if books.OfZones(class, ask.selectors) {
+		if accounting.OfZones(class, ask.selectors) {
 			findings = append(findings, l.capacityKeys(ask)...)
 			if !oneFirst[ask.request] {
 				findings = append(findings, checkCount(ask)...)
@@ -113,9 +113,9 @@ func (l *Linter) capacityKeys(ask ask) (findings []Finding) {
 		_, is := published[key]
 		switch near := nearest(key); {
 		case is:
-		case !books.IsCapacity(key) && near != "":
+		case !accounting.IsCapacity(key) && near != "":
 			findings = append(findings, warn(UnknownCapacityKey, field, "no device publishes it, the pod would stay Pending: write %s", near))
-		case !books.IsCapacity(key):
+		case !accounting.IsCapacity(key):
 			findings = append(findings, warn(UnknownCapacityKey, field, "no device publishes it, the pod would stay Pending: zones have cpu, memory, hugepages2Mi and the like"))
 		case len(published) > 0:
 			findings = append(findings, warn(UnknownCapacityKey, field, "no node publishes it now, the pod would stay Pending"))
@@ -133,7 +133,7 @@ func nearest(key resourceapi.QualifiedName) resourceapi.QualifiedName {
 	}
 	name = strings.ReplaceAll(name, "-", "")
 	for _, candidate := range []string{name, strings.ToLower(name), strings.ToLower(strings.TrimSuffix(name, "s"))} {
-		if books.IsCapacity(resourceapi.QualifiedName(candidate)) {
+		if accounting.IsCapacity(resourceapi.QualifiedName(candidate)) {
 			return resourceapi.QualifiedName(candidate)
 		}
 	}

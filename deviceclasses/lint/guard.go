@@ -10,7 +10,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/ptr"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
 // driverName is the driver whose objects are looked at.
@@ -22,13 +22,13 @@ const compiledTexts = 256
 
 // Linter looks at objects. It may be used by several goroutines at a time.
 type Linter struct {
-	known    books.Known
+	known    accounting.Known
 	compiled *cel.Cache
 	probes   []probe
 }
 
 // New returns a Linter that looks up what objects refer to.
-func New(known books.Known) *Linter {
+func New(known accounting.Known) *Linter {
 	features := cel.Features{EnableConsumableCapacity: true}
 	return &Linter{known, cel.NewCache(compiledTexts, features), probes()}
 }

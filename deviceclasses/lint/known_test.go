@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
 // objects are our classes, one of another driver, and a claim "four" of 4 CPUs.
@@ -49,8 +49,8 @@ func (o objects) ResourceClaim(_, name string) *resourceapi.ResourceClaim {
 
 func (o objects) ResourceClaimTemplate(string, string) *resourceapi.ResourceClaimTemplate { return nil }
 
-func (o objects) Steps() books.Steps {
-	return books.Steps{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Mi"), "hugepages2Mi": resource.MustParse("2Mi")}
+func (o objects) Steps() accounting.Steps {
+	return accounting.Steps{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Mi"), "hugepages2Mi": resource.MustParse("2Mi")}
 }
 
 // read reads an object in YAML.

@@ -8,7 +8,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
 // order finds the first request that should come before the one that it follows,
@@ -42,7 +42,7 @@ func (l *Linter) kindOf(ask ask) kind {
 	switch class := l.known.DeviceClass(ask.class); {
 	case class == nil:
 		return unknown
-	case books.OfZones(class, ask.selectors):
+	case accounting.OfZones(class, ask.selectors):
 		return zones
 	}
 	return others

@@ -6,12 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
 // Pod looks at a pod and what its claims hold.
 func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
-	shares, unresolved := books.SharesOf(pod, l.known)
+	shares, unresolved := accounting.SharesOf(pod, l.known)
 	for _, one := range unresolved {
 		findings = append(findings, warn(UnresolvedClaim, fmt.Sprintf("spec.resourceClaims[%d]", one.Index), "%s", one.Why))
 	}
@@ -20,9 +20,9 @@ func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
 	}
 	findings = append(findings, checkLimits(pod, shares)...)
 	findings = append(findings, checkInit(pod, shares)...)
-	if lacks := books.Mirror(pod, shares).Uncounted; len(lacks) > 0 {
+	if lacks := accounting.Mirror(pod, shares).Uncounted; len(lacks) > 0 {
 		findings = append(findings, warn(RequestsDoNotMatch, "spec.containers",
-			"the requests lack %s that the pod's claims hold", books.Text(lacks)))
+			"the requests lack %s that the pod's claims hold", accounting.Text(lacks)))
 	}
 	return findings
 }
@@ -46,14 +46,14 @@ func containers(pod *corev1.Pod) (list []placed) {
 }
 
 // uses reports whether the container has one of the shares that hold CPUs.
-func (c placed) uses(shares []books.Share) bool {
-	return slices.ContainsFunc(shares, func(share books.Share) bool {
+func (c placed) uses(shares []accounting.Share) bool {
+	return slices.ContainsFunc(shares, func(share accounting.Share) bool {
 		cpu := share.Amounts[corev1.ResourceCPU]
 		return !cpu.IsZero() && share.UsedBy(c.Container)
 	})
 }
 
-func checkLimits(pod *corev1.Pod, shares []books.Share) (findings []Finding) {
+func checkLimits(pod *corev1.Pod, shares []accounting.Share) (findings []Finding) {
 	const message = "%s throttles the container on CPUs that are its own: leave it out"
 	if own := pod.Spec.Resources; own != nil {
 		if limit, limited := own.Limits[corev1.ResourceCPU]; limited {
@@ -71,7 +71,7 @@ func checkLimits(pod *corev1.Pod, shares []books.Share) (findings []Finding) {
 
 // checkInit finds shares that only containers use which end before the others
 // start.
-func checkInit(pod *corev1.Pod, shares []books.Share) (findings []Finding) {
+func checkInit(pod *corev1.Pod, shares []accounting.Share) (findings []Finding) {
 	for _, share := range shares {
 		field, toTheEnd := "", false
 		for _, container := range containers(pod) {
@@ -85,7 +85,7 @@ func checkInit(pod *corev1.Pod, shares []books.Share) (findings []Finding) {
 		}
 		if field != "" && !toTheEnd {
 			findings = append(findings, warn(InitClaimsAddUp, field+".resources.claims",
-				"claim %q is held to the pod's end: its %s add to what others hold", share.Claim, books.Text(share.Amounts)))
+				"claim %q is held to the pod's end: its %s add to what others hold", share.Claim, accounting.Text(share.Amounts)))
 		}
 	}
 	return findings

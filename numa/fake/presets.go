@@ -37,7 +37,7 @@ func Presets() []Preset {
 	}
 }
 
-// rig is the default node of the test cluster, test/cluster/topology/machines/default.yaml: QEMU with an emulated
+// rig is the default node of the test cluster, test/rig/topology/machines/default.yaml: QEMU with an emulated
 // processor, which hides that a socket has two dies, and a network card behind a host bridge of its own on zones 1 and 3.
 func rig() Machine {
 	card := func(root, zone int) Function {

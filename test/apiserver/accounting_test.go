@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
@@ -163,9 +163,9 @@ func (o office) fill() (count int) {
 }
 
 // books adds up the node.
-func (o office) books() (node books.Node, pods []books.Pod) {
+func (o office) books() (node accounting.Node, pods []accounting.Pod) {
 	o.t.Helper()
-	var cluster books.Cluster
+	var cluster accounting.Cluster
 	nodes, err := o.admin.CoreV1().Nodes().List(o.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		o.t.Fatal(err)
@@ -196,18 +196,18 @@ func (o office) books() (node books.Node, pods []books.Pod) {
 	for i := range list.Items {
 		cluster.Pods = append(cluster.Pods, &list.Items[i])
 	}
-	report := books.Balance(cluster)
+	report := accounting.Balance(cluster)
 	for _, node := range report.Nodes {
 		if node.Name == o.node {
 			return node, report.Pods
 		}
 	}
 	o.t.Fatalf("the report has no node %s: %+v", o.node, report)
-	return books.Node{}, nil
+	return accounting.Node{}, nil
 }
 
-// mustBalance compares the CPUs of the node's books.
-func (o office) mustBalance(want string) (pods []books.Pod) {
+// mustBalance compares the CPUs of the node's accounting.
+func (o office) mustBalance(want string) (pods []accounting.Pod) {
 	o.t.Helper()
 	node, pods := o.books()
 	text := func(list corev1.ResourceList) string { return list.Cpu().String() }

@@ -8,7 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
 
 // TestStateOfTheNodeCanBeReadInThePod holds the chart to what package collect does:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/books"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
 var _ = Describe("a pod that requests nothing beside its claim, where the webhook mirrors claims", withDevices, func() {
@@ -30,7 +30,7 @@ var _ = Describe("a pod that requests nothing beside its claim, where the webhoo
 		plain = waitRunning(ctx, createPod(ctx, namespace, plain))
 		mirrored := waitRunning(ctx, createClaimed(ctx, namespace, withoutRequests(claimPod("mirrored", want)), want))
 
-		Expect(mirrored.Annotations).To(HaveKey(books.Annotation), "annotations of pod mirrored")
+		Expect(mirrored.Annotations).To(HaveKey(accounting.Annotation), "annotations of pod mirrored")
 		for name, amount := range amounts {
 			got := mirrored.Spec.Containers[0].Resources.Requests[name]
 			Expect(got.Cmp(amount)).To(BeZero(), "pod mirrored requests %s %s, want %s", name, &got, &amount)

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/dra-driver-numa/dra-driver-numa/simulate/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
 // Label is on every node, with the scenario's name: its pods select it.

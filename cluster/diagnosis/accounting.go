@@ -1,0 +1,51 @@
+package diagnosis
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+)
+
+func (f *Facts) balance() accounting.Report {
+	objects := f.Objects
+	return accounting.Balance(accounting.Cluster{Nodes: objects.Nodes, Slices: objects.Slices, Claims: objects.Claims, Pods: objects.Pods})
+}
+
+// overcommit finds nodes that promise more than the scheduler lets them.
+func overcommit(f *Facts) (findings []Finding) {
+	for _, node := range f.balance().Nodes {
+		for _, name := range slices.Sorted(maps.Keys(node.Overcommit)) {
+			findings = append(findings, Finding{
+				Node: node.Name, Component: "Node " + node.Name, Setting: string(name),
+				Expected: "at most " + text(node.Allocatable, name) + " promised",
+				Detected: fmt.Sprintf("%s too much: pods request %s, claims hold %s more", text(node.Overcommit, name),
+					text(node.Requested, name), text(node.Uncounted, name)),
+			})
+		}
+	}
+	return findings
+}
+
+// uncountedPod finds pods that hold more by claims than they request.
+func uncountedPod(f *Facts) (findings []Finding) {
+	for _, pod := range f.balance().Pods {
+		for _, name := range slices.Sorted(maps.Keys(pod.Uncounted)) {
+			findings = append(findings, Finding{
+				Node: pod.Node, Component: "Pod " + pod.Namespace + "/" + pod.Name, Setting: "requests." + string(name),
+				Expected: text(pod.Uncounted, name) + " more, for the " + text(pod.Held, name) + " of its claims",
+				Detected: text(pod.Requested, name),
+			})
+		}
+	}
+	return findings
+}
+
+// text is an amount as manifests have it, 0 if there is none.
+func text(list corev1.ResourceList, name corev1.ResourceName) string {
+	amount := list[name]
+	return amount.String()
+}

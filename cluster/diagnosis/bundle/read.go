@@ -1,0 +1,145 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+)
+
+// A bundle comes from somebody else: what it may make its reader hold is bounded.
+const (
+	maxFiles = 100_000
+	maxBytes = 2 << 30 // of all files together, unpacked
+)
+
+// Read reads the archive. Nothing of it is written anywhere; files that this
+// version does not know are left out.
+func Read(r io.Reader) (Bundle, error) {
+	compressed, err := gzip.NewReader(r)
+	if err != nil {
+		return Bundle{}, fmt.Errorf("unpack: %w", err)
+	}
+	b := &reader{files: make(map[string][]byte)}
+	if err := b.unpack(tar.NewReader(compressed), maxFiles, maxBytes); err != nil {
+		return Bundle{}, fmt.Errorf("unpack: %w", err)
+	}
+	return b.bundle()
+}
+
+// reader is an archive in memory.
+type reader struct {
+	files map[string][]byte
+	names []string // in their order
+}
+
+// unpack takes no more than so many files, of room bytes together.
+func (b *reader) unpack(archive *tar.Reader, files int, room int64) error {
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch _, twice := b.files[header.Name]; {
+		case header.Typeflag != tar.TypeReg || !fs.ValidPath(header.Name):
+			return fmt.Errorf("%q: want a file by a plain path", header.Name)
+		case twice:
+			return fmt.Errorf("%q is there twice", header.Name)
+		case len(b.names) == files:
+			return fmt.Errorf("it has more than %d files", files)
+		}
+		// Not by the header's size, which says anything.
+		text, err := io.ReadAll(io.LimitReader(archive, room+1))
+		if err != nil {
+			return fmt.Errorf("%q: %w", header.Name, err)
+		}
+		if room -= int64(len(text)); room < 0 {
+			return errors.New("it is larger than any bundle")
+		}
+		b.files[header.Name] = text
+		b.names = append(b.names, header.Name)
+	}
+}
+
+func (b *reader) bundle() (Bundle, error) {
+	var contents index
+	if err := b.decode(indexFile, &contents); err != nil {
+		return Bundle{}, err
+	}
+	if contents.Version != version {
+		return Bundle{}, fmt.Errorf("version %d, want %d: take the kubectl-numa that gathered it", contents.Version, version)
+	}
+	facts := &diagnosis.Facts{
+		Version: contents.Kubernetes, Gates: contents.Gates, Unread: contents.Unread, Missing: contents.Missing, Objects: &snapshot.Snapshot{},
+	}
+	result := Bundle{Gathered: contents.Gathered, Facts: facts}
+	for path, value := range map[string]any{installationFile: &facts.Installation, kubeletsFile: &facts.Kubelets, eventsFile: &result.Events} {
+		if err := b.decode(path, value); err != nil {
+			return Bundle{}, err
+		}
+	}
+	for _, name := range b.names {
+		if strings.HasPrefix(name, objectsDir) {
+			if err := facts.Objects.Read(name, bytes.NewReader(b.files[name])); err != nil {
+				return Bundle{}, err
+			}
+		}
+		if err := addState(facts, name, b.files[name]); err != nil {
+			return Bundle{}, fmt.Errorf("%s: %w", name, err)
+		}
+		if log, is := parseLog(name); is {
+			log.Text = b.files[name]
+			result.Logs = append(result.Logs, log)
+		}
+	}
+	return result, nil
+}
+
+// addState adds the state of a node, if the file is one.
+func addState(facts *diagnosis.Facts, name string, text []byte) error {
+	file, isState := strings.CutPrefix(name, statesDir)
+	node, isJSON := strings.CutSuffix(file, ".json")
+	if !isState || !isJSON {
+		return nil
+	}
+	state, err := nodestate.Decode(text)
+	if facts.States == nil {
+		facts.States = make(map[string]*nodestate.State)
+	}
+	facts.States[node] = state
+	return err
+}
+
+func (b *reader) decode(path string, value any) error {
+	text, there := b.files[path]
+	if !there {
+		return fmt.Errorf("it has no %s", path)
+	}
+	if err := json.Unmarshal(text, value); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// parseLog is the inverse of Log.path.
+func parseLog(path string) (log Log, isLog bool) {
+	parts := strings.Split(path, "/")
+	if len(parts) != 4 || parts[0] != "logs" {
+		return Log{}, false
+	}
+	name, isLog := strings.CutSuffix(parts[3], ".log")
+	name, previous := strings.CutSuffix(name, ".previous")
+	return Log{Namespace: parts[1], Pod: parts[2], Container: name, Previous: previous}, isLog
+}

@@ -1,0 +1,168 @@
+// Package collect reads the facts of a cluster from its API server, and through it
+// those of nodes. It decides nothing, and writes nothing.
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
+)
+
+const (
+	// requestTimeout is for one question, which the API server may pass on to a
+	// node that is down.
+	requestTimeout = 10 * time.Second
+	// atOnce is how many nodes are asked at a time.
+	atOnce = 16
+)
+
+// Facts reads all that there is. Only the objects that decide where pods go have to
+// be readable; what else is not is in Unread.
+func Facts(ctx context.Context, client kubernetes.Interface) (*diagnosis.Facts, error) {
+	objects, err := live.Source{Client: client}.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("get version: %w", err)
+	}
+	c := collector{client: client, facts: &diagnosis.Facts{Objects: objects, Version: version.GitVersion}}
+	c.gates(ctx)
+	c.installation(ctx)
+	c.kubelets(ctx)
+	return c.facts, nil
+}
+
+type collector struct {
+	client kubernetes.Interface
+	facts  *diagnosis.Facts
+}
+
+func (c *collector) unread(node, component, setting string, err error) {
+	c.facts.Unread = append(c.facts.Unread, unread(node, component, setting, err))
+}
+
+func unread(node, component, setting string, err error) diagnosis.Unread {
+	denied := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	return diagnosis.Unread{Node: node, Component: component, Setting: setting, Why: err.Error(), Denied: denied}
+}
+
+func (c *collector) gates(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	gates, err := live.Gates(ctx, c.client.Discovery().RESTClient())
+	if err != nil {
+		c.unread("", "kube-apiserver", "feature gates", err)
+		return
+	}
+	c.facts.Gates = gates
+}
+
+// installation lists what carries the chart's label, in any namespace.
+func (c *collector) installation(ctx context.Context) {
+	found := &c.facts.Installation
+	ours := metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + diagnosis.DaemonName, ResourceVersion: "0"}
+	webhook := metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + diagnosis.WebhookName, ResourceVersion: "0"}
+	if sets, err := c.client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, ours); err != nil {
+		c.unread("", diagnosis.DaemonName, "DaemonSets", err)
+	} else {
+		found.DaemonSets = pointers(sets.Items, func(o *appsv1.DaemonSet) { o.ManagedFields = nil })
+	}
+	if deployments, err := c.client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, webhook); err != nil {
+		c.unread("", diagnosis.WebhookName, "Deployments", err)
+	} else {
+		found.Deployments = pointers(deployments.Items, func(o *appsv1.Deployment) { o.ManagedFields = nil })
+	}
+	if roles, err := c.client.RbacV1().ClusterRoles().List(ctx, ours); err != nil {
+		c.unread("", diagnosis.DaemonName, "ClusterRoles", err)
+	} else {
+		found.ClusterRoles = pointers(roles.Items, func(o *rbacv1.ClusterRole) { o.ManagedFields = nil })
+	}
+	if bindings, err := c.client.RbacV1().ClusterRoleBindings().List(ctx, ours); err != nil {
+		c.unread("", diagnosis.DaemonName, "ClusterRoleBindings", err)
+	} else {
+		found.Bindings = pointers(bindings.Items, func(o *rbacv1.ClusterRoleBinding) { o.ManagedFields = nil })
+	}
+}
+
+// pointers are those to the items of a list, each made lighter.
+func pointers[T any](items []T, lighten func(*T)) (list []*T) {
+	for i := range items {
+		lighten(&items[i])
+		list = append(list, &items[i])
+	}
+	return list
+}
+
+// kubelets asks the kubelet of every node of ours for its settings.
+func (c *collector) kubelets(ctx context.Context) {
+	answers, lacking := askNodes(c.facts.Nodes(), "kubelet", "configz", func(node string) (diagnosis.Kubelet, error) { return c.kubelet(ctx, node) })
+	c.facts.Kubelets = answers
+	c.facts.Unread = append(c.facts.Unread, lacking...)
+}
+
+// askNodes asks every node, some at a time. Who may not ask the first one may ask
+// none, which is said once.
+func askNodes[T any](nodes []string, component, setting string, ask func(node string) (T, error)) (answers map[string]T, lacking []diagnosis.Unread) {
+	list, errs := make([]T, len(nodes)), make([]error, len(nodes))
+	var group sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	for i, node := range nodes {
+		if i == 1 && apierrors.IsForbidden(errs[0]) {
+			break
+		}
+		turns <- struct{}{}
+		group.Go(func() {
+			list[i], errs[i] = ask(node)
+			<-turns
+		})
+		if i == 0 {
+			group.Wait()
+		}
+	}
+	group.Wait()
+	answers = make(map[string]T)
+	for i, node := range nodes {
+		switch {
+		case apierrors.IsForbidden(errs[i]) && i == 0:
+			return answers, []diagnosis.Unread{unread("", component, setting, errs[i])}
+		case errs[i] != nil:
+			lacking = append(lacking, unread(node, component, setting, errs[i]))
+		default:
+			answers[node] = list[i]
+		}
+	}
+	return answers, lacking
+}
+
+func (c *collector) kubelet(ctx context.Context, node string) (kubelet diagnosis.Kubelet, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	text, err := c.client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz").DoRaw(ctx)
+	if err != nil {
+		return kubelet, err
+	}
+	var answer struct {
+		KubeletConfig *diagnosis.Kubelet `json:"kubeletconfig"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return kubelet, fmt.Errorf("parse configz: %w", err)
+	}
+	if answer.KubeletConfig == nil {
+		return kubelet, errors.New("parse configz: no kubeletconfig")
+	}
+	return *answer.KubeletConfig, nil
+}

@@ -1,0 +1,274 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
+	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
+)
+
+func collected(t *testing.T, s *server) bundle.Bundle {
+	t.Helper()
+	client, exec := s.connect(t)
+	b, err := Bundle(t.Context(), client, exec, time.Date(2026, 11, 21, 12, 0, 0, 5, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// contents is what there is of everything but the objects, one line each, sorted.
+func contents(b bundle.Bundle) (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	installed := b.Facts.Installation
+	add("version %s", b.Facts.Version)
+	for gate, on := range b.Facts.Gates {
+		add("gate %s %t", gate, on)
+	}
+	for _, o := range installed.DaemonSets {
+		add("DaemonSet %s %d", o.Name, len(o.ManagedFields))
+	}
+	for _, o := range installed.Deployments {
+		add("Deployment %s %d", o.Name, len(o.ManagedFields))
+	}
+	for _, o := range installed.ClusterRoles {
+		add("ClusterRole %s %d", o.Name, len(o.ManagedFields))
+	}
+	for _, o := range installed.Bindings {
+		add("ClusterRoleBinding %s %d", o.Name, len(o.ManagedFields))
+	}
+	for _, o := range installed.ConfigMaps {
+		add("ConfigMap %s %d %s", o.Name, len(o.ManagedFields), o.Data["node.yaml"])
+	}
+	for node, kubelet := range b.Facts.Kubelets {
+		add("kubelet %s %s", node, kubelet.CPUManagerPolicy)
+	}
+	for node, state := range b.Facts.States {
+		add("state %s %d", node, state.Checkpoint.Version)
+	}
+	for _, event := range b.Events {
+		add("event %s", event.Message)
+	}
+	for _, log := range b.Logs {
+		add("log %s %s %t %s", log.Pod, log.Container, log.Previous, strings.TrimSpace(string(log.Text)))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func everything() []string {
+	return []string{
+		"ClusterRole role 0", "ClusterRoleBinding binding 0", "ConfigMap config 0 kind: NodeConfig", "DaemonSet set 0", "Deployment deployment 0",
+		"event of a node", "event of ours", "event of ours before", "gate DRAConsumableCapacity true", "kubelet worker-1 static", "kubelet worker-2 none",
+		"log driver-1 driver false one", "log driver-1 keeper false two", "log driver-1 keeper true three",
+		"log driver-2 driver false four", "log driver-2 keeper false five", "log driver-2 keeper true six",
+		"state worker-1 3", "state worker-2 3", "version v1.37.2",
+	}
+}
+
+func TestBundleHasAllThereIs(t *testing.T) {
+	b := collected(t, newServer())
+	if diff := cmp.Diff(everything(), contents(b)); diff != "" || len(b.Facts.Unread)+len(b.Facts.Missing) > 0 || len(b.Facts.Objects.Nodes) != 2 {
+		t.Errorf("unread %+v, %d nodes; contents (-want +got):\n%s", b.Facts.Unread, len(b.Facts.Objects.Nodes), diff)
+	}
+	if want := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC); b.Gathered != want {
+		t.Errorf("gathered %s, want %s", b.Gathered, want)
+	}
+}
+
+// TestWhatIsForbiddenIsUnreadAndTheRestIsThere, of each thing that can be done
+// without; what does not work is unread as well, and told from it.
+func TestWhatIsForbiddenIsUnreadAndTheRestIsThere(t *testing.T) {
+	for path, row := range map[string]struct {
+		lost, unread string // prefix of the lines; node and setting
+	}{
+		"/metrics":                  {"gate ", " feature gates"},
+		"/apis/apps/v1/daemonsets?": {"DaemonSet ", " DaemonSets"},
+		"/apis/apps/v1/deployments": {"Deployment ", " Deployments"},
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles?":              {"ClusterRole ", " ClusterRoles"},
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings":        {"ClusterRoleBinding ", " ClusterRoleBindings"},
+		"/api/v1/nodes/worker-2/proxy/configz":                          {"kubelet worker-2", "worker-2 configz"},
+		"/api/v1/namespaces/dra-numa/configmaps":                        {"ConfigMap ", " ConfigMaps"},
+		"/api/v1/events":                                                {"event ", " events"},
+		"/api/v1/namespaces/dra-numa/pods/driver-2/exec":                {"state worker-2", "worker-2 state of the node"},
+		"/api/v1/namespaces/dra-numa/pods/driver-1/log driver":          {"log driver-1 driver", "worker-1 log of driver"},
+		"/api/v1/namespaces/dra-numa/pods/driver-1/log keeper previous": {"log driver-1 keeper true", "worker-1 log of keeper"},
+	} {
+		for _, answer := range []any{refused{}, broken{}} {
+			s := newServer()
+			for full := range s.answers {
+				if strings.HasPrefix(full, path) {
+					s.answers[full] = answer
+				}
+			}
+			b := collected(t, s)
+			want := slices.DeleteFunc(everything(), func(line string) bool {
+				// Without its DaemonSet the namespace of the driver is not known.
+				return strings.HasPrefix(line, row.lost) || row.lost == "DaemonSet " && strings.HasPrefix(line, "ConfigMap ")
+			})
+			if diff := cmp.Diff(want, contents(b)); diff != "" {
+				t.Errorf("%s is %T (-want +got):\n%s", path, answer, diff)
+			}
+			_, denied := answer.(refused)
+			unread := append(b.Facts.Unread, b.Facts.Missing...)
+			if len(unread) != 1 || unread[0].Node+" "+unread[0].Setting != row.unread || unread[0].Denied != denied || unread[0].Why == "" {
+				t.Errorf("%s is %T: unread %+v, want %q, denied %t", path, answer, unread, row.unread, denied)
+			}
+		}
+	}
+}
+
+// TestWithoutItsObjectsThereIsNoDiagnosis.
+func TestWithoutItsObjectsThereIsNoDiagnosis(t *testing.T) {
+	for _, path := range []string{"/api/v1/nodes", "/api/v1/pods", "/apis/resource.k8s.io/v1/resourceclaims", "/version"} {
+		s := newServer()
+		s.answers[path] = refused{}
+		client, exec := s.connect(t)
+		if _, err := Bundle(t.Context(), client, exec, time.Now()); err == nil {
+			t.Errorf("%s is forbidden, and there is a bundle", path)
+		}
+	}
+}
+
+// TestWhoMayNotAskOneNodeAsksNoOther, for kubelets and for the pods of the daemon.
+func TestWhoMayNotAskOneNodeAsksNoOther(t *testing.T) {
+	s := newServer()
+	pods := "/api/v1/namespaces/dra-numa/pods/"
+	for _, path := range []string{"/api/v1/nodes/worker-1/proxy/configz", "/api/v1/nodes/worker-2/proxy/configz", pods + "driver-1/exec", pods + "driver-2/exec"} {
+		s.answers[path] = refused{}
+	}
+	b := collected(t, s)
+	if n := s.asked["/api/v1/nodes/worker-2/proxy/configz"] + s.asked[pods+"driver-2/exec"]; n != 0 {
+		t.Errorf("%d requests for the second node", n)
+	}
+	want := []string{" configz true", " state of the node true"}
+	var got []string
+	for _, unread := range append(b.Facts.Unread, b.Facts.Missing...) {
+		got = append(got, fmt.Sprintf("%s %s %t", unread.Node, unread.Setting, unread.Denied))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unread (-want +got):\n%s", diff)
+	}
+}
+
+func TestKubeletThatAnswersNonsenseIsUnread(t *testing.T) {
+	for answer, want := range map[string]string{"{": "parse configz: unexpected end of JSON input", "{}": "parse configz: no kubeletconfig"} {
+		s := newServer()
+		s.answers["/api/v1/nodes/worker-1/proxy/configz"] = answer
+		client, _ := s.connect(t)
+		facts, err := Facts(t.Context(), client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unread := facts.Unread; len(unread) != 1 || unread[0].Why != want || unread[0].Denied || len(facts.Kubelets) != 1 {
+			t.Errorf("%s: unread %+v, kubelets %+v", answer, unread, facts.Kubelets)
+		}
+	}
+}
+
+// factsOf is what States depends on.
+func factsOf(t *testing.T, s *server) *diagnosis.Facts {
+	t.Helper()
+	client, _ := s.connect(t)
+	facts, err := Facts(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return facts
+}
+
+// TestStateIsAskedOfWhatRuns: with the daemon's paths, and of the keeper where the
+// daemon does not start.
+func TestStateIsAskedOfWhatRuns(t *testing.T) {
+	for what, row := range map[string]struct {
+		do   func(*corev1.Pod)
+		want string
+	}{
+		"all": {func(*corev1.Pod) {}, "driver-1 driver /dra-numa state --kubelet-root=/k --cgroup-root=/host/cgroup"},
+		"keeper": {func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
+		}, "driver-1 keeper /dra-numa state --kubelet-root=/k --cgroup-root=/host/cgroup"},
+		"none": {func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }, ""},
+	} {
+		facts := factsOf(t, newServer())
+		row.do(facts.DaemonPods()[0])
+		var got string
+		states, unread := States(t.Context(), func(_ context.Context, pod *corev1.Pod, container string, command []string) ([]byte, error) {
+			got = strings.Join(append([]string{pod.Name, container}, command...), " ")
+			return []byte(stateText), nil
+		}, facts, []string{"worker-1"})
+		if got != row.want || (len(states) == 1) != (row.want != "") || (len(unread) == 0) != (row.want != "") {
+			t.Errorf("%s: asked %q, want %q; states %v, unread %+v", what, got, row.want, states, unread)
+		}
+		if row.want == "" && unread[0].Why != "no pod of the driver runs on the node" {
+			t.Errorf("%s: unread %+v", what, unread)
+		}
+	}
+}
+
+// TestExecIsWhatTheProgramPrints, or why it does not.
+func TestExecIsWhatTheProgramPrints(t *testing.T) {
+	s := newServer()
+	path := "/api/v1/namespaces/dra-numa/pods/driver-1/exec"
+	_, exec := s.connect(t)
+	pod := daemonPod("driver-1", "worker-1")
+	long := strings.Repeat("x", 100_000)
+	for what, row := range map[string]struct {
+		answer     any
+		want, fail string
+	}{
+		"answer": {podexec.Handler(func(container string, command []string) (string, string, int) {
+			return long + container + strings.Join(command, "|"), "a note", 0
+		}), long + "keeper/dra-numa|state|a b", ""},
+		"old program": {podexec.Handler(func(string, []string) (string, string, int) {
+			return "", "I1 log\ndra-numa: error: unexpected argument \"state\"\n", 2
+		}), "", `exit code 2: dra-numa: error: unexpected argument "state"`},
+		"no right":  {refused{}, "", "it is forbidden"},
+		"no answer": {broken{}, "", "500 Internal Server Error"},
+	} {
+		s.answers[path] = row.answer
+		got, err := exec(t.Context(), &pod, "keeper", []string{"/dra-numa", "state", "a b"})
+		if string(got) != row.want || (err == nil) != (row.fail == "") || err != nil && !strings.Contains(err.Error(), row.fail) {
+			t.Errorf("%s: %d bytes, error %v, want %d bytes and %q", what, len(got), err, len(row.want), row.fail)
+		}
+	}
+}
+
+// TestStateOfAnotherVersionIsUnread, as is one that is none.
+func TestStateOfAnotherVersionIsUnread(t *testing.T) {
+	facts := factsOf(t, newServer())
+	for text, want := range map[string]string{
+		`{"version": 2}`: "read the state of a node: version 2, want 1: take the kubectl-numa of the driver's version",
+		`{`:              "read the state of a node: unexpected end of JSON input",
+	} {
+		exec := func(context.Context, *corev1.Pod, string, []string) ([]byte, error) { return []byte(text), nil }
+		if _, unread := States(t.Context(), exec, facts, []string{"worker-1"}); len(unread) != 1 || unread[0].Why != want {
+			t.Errorf("%s: unread %+v, want %s", text, unread, want)
+		}
+	}
+	failing := func(context.Context, *corev1.Pod, string, []string) ([]byte, error) { return nil, errors.New("gone") }
+	_, unread := States(t.Context(), failing, facts, []string{"worker-1"})
+	if want := "run dra-numa state in pod dra-numa/driver-1, container driver: gone"; len(unread) != 1 || unread[0].Why != want {
+		t.Errorf("unread %+v, want %s", unread, want)
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	b := &bounded{room: 4}
+	if n, err := b.Write([]byte("1234")); n != 4 || err != nil {
+		t.Errorf("wrote %d, %v", n, err)
+	}
+	if n, err := b.Write([]byte("5")); n != 0 || err == nil || b.String() != "1234" {
+		t.Errorf("wrote %d, %v, has %q", n, err, b)
+	}
+}

@@ -1,0 +1,118 @@
+package diagnosis
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+func line(f Finding) string {
+	return strings.Join([]string{f.Node, f.Check, f.Component, f.Setting, f.Expected, f.Detected}, " | ")
+}
+
+func TestHealthyClusterHasNoFinding(t *testing.T) {
+	if findings := Validate(healthy(t)); len(findings) != 0 || findings == nil {
+		t.Errorf("findings are %+v", findings)
+	}
+}
+
+// TestEveryBrokenThingIsItsFinding and no other; every check has a thing that it finds.
+func TestEveryBrokenThingIsItsFinding(t *testing.T) {
+	found := make(map[string]bool)
+	for _, b := range breakages() {
+		facts := healthy(t)
+		b.do(facts)
+		var got []string
+		for _, finding := range Validate(facts) {
+			got = append(got, line(finding))
+			found[finding.Check] = true
+		}
+		if diff := cmp.Diff([]string{b.want}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", b.what, diff)
+		}
+	}
+	for _, check := range Checks() {
+		if !found[check.Name] {
+			t.Errorf("nothing is broken that %s finds", check.Name)
+		}
+	}
+}
+
+// TestUnreadIsNoSecondFinding: what was not seen is not missing.
+func TestUnreadIsNoSecondFinding(t *testing.T) {
+	facts := healthy(t)
+	facts.Installation, facts.Gates, facts.Kubelets = Installation{}, nil, nil
+	for _, what := range []string{"DaemonSets", "Deployments", "ClusterRoles", "ClusterRoleBindings", "feature gates", "configz"} {
+		facts.Unread = append(facts.Unread, Unread{Setting: what, Why: "forbidden"})
+	}
+	for _, finding := range Validate(facts) {
+		if finding.Check != "not-checked" {
+			t.Errorf("found %+v", finding)
+		}
+	}
+}
+
+// TestWhatMayNotBeReadIsNothingWrong but something that does not answer is.
+func TestWhatMayNotBeReadIsNothingWrong(t *testing.T) {
+	facts := healthy(t)
+	facts.Unread = []Unread{{Setting: "configz", Denied: true}, {Setting: "ClusterRoles", Denied: true}}
+	if findings := Validate(facts); len(findings) != 2 || Wrong(findings) != 0 {
+		t.Errorf("%d of findings %+v are wrong, want none of two", Wrong(findings), findings)
+	}
+	facts.Unread[0].Denied = false
+	facts.Gates["DRAConsumableCapacity"] = false
+	if findings := Validate(facts); len(findings) != 3 || Wrong(findings) != 2 {
+		t.Errorf("%d of findings %+v are wrong, want two of three", Wrong(findings), findings)
+	}
+}
+
+// TestFindingsAreByNode with those of the cluster before them.
+func TestFindingsAreByNode(t *testing.T) {
+	facts := healthy(t)
+	facts.Unread = []Unread{{Node: "n2"}, {Node: "n1"}, {}}
+	facts.Kubelets["n1"] = Kubelet{CPUManagerPolicy: "static"}
+	var got []string
+	for _, finding := range Validate(facts) {
+		got = append(got, finding.Node+" "+finding.Check)
+	}
+	if want := []string{" not-checked", "n1 not-checked", "n1 kubelet-manager", "n2 not-checked"}; !slices.Equal(got, want) {
+		t.Errorf("findings are %q, want %q", got, want)
+	}
+}
+
+// TestRightsAreTheCharts: the rules of its ClusterRole, one for one.
+func TestRightsAreTheCharts(t *testing.T) {
+	text, err := os.ReadFile("../../deployments/helm/dra-driver-numa/templates/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := strings.Split(string(text), "---")[1]
+	_, rules, _ := strings.Cut(document, "\nrules:\n")
+	role := parse[rbacv1.ClusterRole](t, "rules:\n"+rules)
+	if diff := cmp.Diff(role.Rules, Rights()); diff != "" {
+		t.Errorf("rules (-chart +Rights):\n%s", diff)
+	}
+}
+
+// TestEveryCheckIsDocumented in a row of its own, and nothing else is.
+func TestEveryCheckIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/validate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented, checks []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([a-z]+) \\|").FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, row[1]+" "+row[2])
+	}
+	for _, check := range Checks() {
+		checks = append(checks, check.Name+" "+check.Area)
+	}
+	if diff := cmp.Diff(checks, documented); diff != "" {
+		t.Errorf("rows of docs/validate.md (-checks +rows):\n%s", diff)
+	}
+}

@@ -1,0 +1,103 @@
+package chart
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
+	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// shown are clusters of all kinds, and the showcase node by node.
+func shown(t *testing.T) map[string]holdings.Cluster {
+	t.Helper()
+	showcase := holdings.Of(&occupied.Showcase(t).Snapshot)
+	large := holdings.Of(&occupied.Large(t, 30, 8).Snapshot)
+	clusters := map[string]holdings.Cluster{"none": holdings.Of(&occupied.New(t).Snapshot), "showcase": showcase, "large": large}
+	for _, node := range showcase.Nodes {
+		only, found := showcase.Only(node.Name)
+		if !found {
+			t.Fatalf("there is no node %s", node.Name)
+		}
+		clusters[node.Name] = only
+	}
+	return clusters
+}
+
+func TestGolden(t *testing.T) {
+	clusters := shown(t)
+	for name, c := range clusters {
+		for ending, text := range map[string]string{"txt": text(t, c, draw.TextOptions{}), "svg": picture(t, c)} {
+			path := filepath.Join("testdata", name+"."+ending)
+			if *update {
+				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), text); diff != "" {
+				t.Errorf("drawing differs from %s (-golden +drawn); -update rewrites it:\n%s", path, diff)
+			}
+		}
+	}
+	files, err := filepath.Glob("testdata/*.*")
+	if err != nil || len(files) != 2*len(clusters) {
+		t.Errorf("testdata has %d files, %v; want 2 for each of %d clusters", len(files), err, len(clusters))
+	}
+}
+
+func text(t *testing.T, c holdings.Cluster, o draw.TextOptions) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Text(&out, c, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func picture(t *testing.T, c holdings.Cluster) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := SVG(&out, c); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestTextFitsItsWidth(t *testing.T) {
+	for name, c := range shown(t) {
+		for _, width := range []int{draw.MinWidth, 60, draw.DefaultWidth, 133, 300} {
+			for line := range strings.Lines(text(t, c, draw.TextOptions{Width: width})) {
+				if line = strings.TrimSuffix(line, "\n"); len(line) > width || strings.TrimRight(line, " ") != line {
+					t.Errorf("%s, width %d: line %q", name, width, line)
+				}
+			}
+		}
+	}
+}
+
+func TestColourOnlyAddsSequences(t *testing.T) {
+	sequence := regexp.MustCompile("\x1b\\[[0-9]*m")
+	for name, c := range shown(t) {
+		coloured := text(t, c, draw.TextOptions{Colour: true})
+		if got, want := sequence.ReplaceAllString(coloured, ""), text(t, c, draw.TextOptions{}); got != want {
+			t.Errorf("%s: without sequences it is\n%s, want\n%s", name, got, want)
+		}
+		if name == "worker-1" && !strings.Contains(coloured, "\x1b[34mAA\x1b[0m\x1b[2m..") {
+			t.Errorf("%s: claim A has no colour of its own in\n%q", name, coloured)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+)
+
+// legend says who the letters are and what they hold here.
+func (s *scene) legend(c holdings.Cluster) canvas.Part {
+	if len(s.order) == 0 && len(s.admin) == 0 {
+		return canvas.Stack{}
+	}
+	lines := canvas.Stack{}
+	for _, key := range s.order {
+		claim := c.Claim(key)
+		text := key
+		if claim != nil {
+			text = legendOf(claim)
+		}
+		lines.Parts = append(lines.Parts, canvas.Entry{Sample: s.Sample(key), Text: text, Column: 2})
+	}
+	free := canvas.Entry{Sample: canvas.Strip{{Cells: 1, Look: canvas.Free, Sign: freeSign}}, Text: "free", Column: 2}
+	lines.Parts = append(lines.Parts, free)
+	if len(s.admin) > 0 {
+		lines.Parts = append(lines.Parts, canvas.Paragraph{
+			Words: canvas.Words("admin access, which holds nothing: "+strings.Join(s.admin, ", "), canvas.Muted), Indent: 2,
+		})
+	}
+	return lines
+}
+
+// legendOf is "default/a, pod b: numa-1: CPUs 4-7, memory 1 GiB".
+func legendOf(claim *holdings.Claim) string {
+	text := claim.Key()
+	for _, user := range claim.Users {
+		text += ", " + strings.TrimSuffix(user.Resource, "s") + " " + user.Name
+	}
+	if len(claim.Users) == 0 {
+		text += ", in use by nobody"
+	}
+	var shares []string
+	for i := range claim.Shares {
+		if !claim.Shares[i].Admin {
+			shares = append(shares, Describe(&claim.Shares[i]))
+		}
+	}
+	return text + ": " + strings.Join(shares, "; ")
+}
+
+// Describe says what a share holds, and what is not as it should be, in a line
+// without the name of its claim.
+func Describe(share *holdings.Share) string {
+	var facts []string
+	cpu := share.Amounts["cpu"]
+	switch {
+	case share.CPUs != nil && !share.CPUs.IsEmpty():
+		facts = append(facts, "CPUs "+share.CPUs.String())
+	case cpu.Sign() > 0 && share.Reported:
+		facts = append(facts, canvas.Count(int(cpu.Value()), "CPU")+", which ones is not known")
+	case cpu.Sign() > 0:
+		facts = append(facts, canvas.Count(int(cpu.Value()), "CPU")+", not reported as prepared yet")
+	}
+	for _, name := range slices.Sorted(maps.Keys(share.Amounts)) {
+		if amount := share.Amounts[name]; name != "cpu" && amount.Sign() > 0 {
+			facts = append(facts, Label(name)+" "+Amount(name, amount))
+		}
+	}
+	for _, condition := range share.Conditions {
+		if condition.Status != "True" && (condition.Type != "Exclusive" || share.CPUs != nil && !share.CPUs.IsEmpty()) {
+			facts = append(facts, fmt.Sprintf("not %s (%s)", condition.Type, condition.Reason))
+		}
+	}
+	if len(facts) == 0 {
+		return share.Device
+	}
+	return share.Device + ": " + strings.Join(facts, ", ")
+}
+
+// Label is the name of a capacity for people: hugepages 2Mi.
+func Label(name string) string {
+	if size, huge := strings.CutPrefix(name, "hugepages"); huge && size != "" {
+		return "hugepages " + size
+	}
+	return name
+}
+
+// Amount is an amount of a capacity with its unit: bytes of memory, else what its
+// driver says.
+func Amount(name string, amount resource.Quantity) string {
+	if name == "memory" || strings.HasPrefix(name, "hugepages") {
+		return canvas.Size(uint64(max(amount.Value(), 0)))
+	}
+	return amount.String()
+}
+
+// Left is "3 of 4 free".
+func Left(r holdings.Resource) string {
+	if r.Total == nil || r.Free == nil {
+		return Amount(r.Name, r.Held) + " held, of how much is not known"
+	}
+	free, total := Amount(r.Name, *r.Free), Amount(r.Name, *r.Total)
+	_, unit, _ := strings.Cut(total, canvas.Joint)
+	return strings.TrimSuffix(free, canvas.Joint+unit) + " of " + total + " free"
+}

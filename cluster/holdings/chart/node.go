@@ -1,0 +1,152 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+)
+
+// scene is a node that is being arranged.
+type scene struct{ *Signs }
+
+// node is the drawing of one: its sums, what is wrong, a box for each NUMA node,
+// and who the letters are.
+func node(c holdings.Cluster, n *holdings.Node) canvas.Part {
+	s := scene{NewSigns()}
+	head := canvas.Stack{Parts: []canvas.Part{canvas.Text(n.Name, canvas.Heading)}}
+	var sums []string
+	for _, r := range n.Totals {
+		sums = append(sums, Label(r.Name)+" "+Left(r))
+	}
+	if len(sums) > 0 {
+		head.Parts = append(head.Parts, canvas.Paragraph{Words: canvas.Words(strings.Join(sums, ", "), canvas.Plain), Indent: 2})
+	}
+	for _, problem := range n.Problems {
+		head.Parts = append(head.Parts, canvas.Paragraph{Words: canvas.Words("! "+problem, canvas.IsolatedText), Indent: 2})
+	}
+	var boxes canvas.Grid
+	for i := range n.NUMANodes {
+		at := &n.NUMANodes[i]
+		boxes = append(boxes, canvas.Box{Title: Title(at), Look: canvas.SocketFrame, Content: canvas.Stack{Parts: s.devices(at.Devices)}})
+	}
+	if len(n.Devices) > 0 {
+		boxes = append(boxes, canvas.Box{
+			Title: TitleOfOthers(n.Devices), Look: canvas.OtherFrame, Content: canvas.Stack{Parts: s.devices(n.Devices)},
+		})
+	}
+	return canvas.Stack{Gap: 1, Parts: []canvas.Part{canvas.Stack{Parts: []canvas.Part{head, boxes}}, s.legend(c)}}
+}
+
+// Title is "NUMA node 0, socket 0".
+func Title(at *holdings.NUMANode) string {
+	title := fmt.Sprintf("NUMA node %d", at.ID)
+	if at.Socket != nil {
+		title += fmt.Sprintf(", socket %d", *at.Socket)
+	}
+	return title
+}
+
+// TitleOfOthers is that of devices without one NUMA node: a zone of several has
+// none.
+func TitleOfOthers(devices []holdings.Device) string {
+	if slices.ContainsFunc(devices, func(d holdings.Device) bool { return d.Zone }) {
+		return "Several NUMA nodes, or not known"
+	}
+	return "NUMA node not known"
+}
+
+// namedDevices of one driver at a NUMA node are a line each; of more there is a
+// strip.
+const namedDevices = 12
+
+// devices are zones and shared devices with their bars, then all others.
+func (s *scene) devices(list []holdings.Device) (parts []canvas.Part) {
+	others := make(map[string][]*holdings.Device)
+	var drivers []string
+	zones := 0
+	for i := range list {
+		if list[i].Zone {
+			zones++
+		}
+	}
+	for i := range list {
+		device := &list[i]
+		if device.Zone && device.State != holdings.StateUnpublished && (zones > 1 || !strings.HasPrefix(device.Name, "numa-")) {
+			parts = append(parts, canvas.Text(device.Name, canvas.DeviceText)) // the box does not say which
+		}
+		if device.Zone || len(device.Resources) > 0 {
+			parts = append(parts, s.bars(device)...)
+			continue
+		}
+		if others[device.Driver] == nil {
+			drivers = append(drivers, device.Driver)
+		}
+		others[device.Driver] = append(others[device.Driver], device)
+	}
+	for _, driver := range drivers {
+		parts = append(parts, s.exclusive(driver, others[driver])...)
+	}
+	return parts
+}
+
+// bars are the strips of a device that claims share.
+func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
+	if !device.Zone {
+		parts = append(parts, canvas.Text(device.Name+" of "+device.Driver, canvas.DeviceText))
+	}
+	if device.State == holdings.StateUnpublished {
+		parts = append(parts, canvas.Text(device.Name+" is not published: how much it has is not known", canvas.IsolatedText))
+	}
+	if device.State == holdings.StateBlocked {
+		parts = append(parts, canvas.Text("nobody can have it: "+device.Reason, canvas.IsolatedText))
+	}
+	for _, taint := range device.Taints {
+		parts = append(parts, canvas.Paragraph{Words: canvas.Words("tainted: "+taint.String(), canvas.IsolatedText), Indent: 2})
+	}
+	s.Meet(device)
+	for _, r := range device.Resources {
+		line := canvas.Paragraph{Words: canvas.Words(Label(r.Name)+": "+Left(r), canvas.Plain), Indent: 2}
+		parts = append(parts, line, s.Strip(device, r))
+	}
+	return parts
+}
+
+// exclusive are devices that claims hold whole, of one driver.
+func (s *scene) exclusive(driver string, list []*holdings.Device) (parts []canvas.Part) {
+	if len(list) <= namedDevices {
+		for _, device := range list {
+			parts = append(parts, s.line(device))
+		}
+		return parts
+	}
+	free := 0
+	var strip canvas.Strip
+	for _, device := range list {
+		if device.State == holdings.StateFree {
+			free++
+		}
+		s.Meet(device)
+		strip = append(strip, s.Cell(device))
+	}
+	head := fmt.Sprintf("%d devices of %s, %d free", len(list), driver, free)
+	return append(parts, canvas.Text(head, canvas.DeviceText), strip)
+}
+
+// line is a device with who has it.
+func (s *scene) line(device *holdings.Device) canvas.Part {
+	text := device.Name + " of " + device.Driver
+	switch {
+	case device.State == holdings.StateBlocked:
+		text += ": nobody can have it, " + device.Reason
+	case device.State == holdings.StateUnpublished:
+		text += ": not published"
+	}
+	for _, taint := range device.Taints {
+		text += "; tainted " + taint.String()
+	}
+	s.Meet(device)
+	return canvas.Entry{Sample: canvas.Strip{s.Cell(device)}, Text: text, Column: 2}
+}

@@ -1,0 +1,165 @@
+package chart
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+)
+
+// sign is how a claim looks.
+type sign struct {
+	letter byte
+	look   canvas.Look
+}
+
+func (s sign) run(cells int) canvas.Run {
+	return canvas.Run{Cells: cells, Look: s.look, Sign: s.letter}
+}
+
+// letters are those of the first claims of a node; all others have the last sign.
+const (
+	letters   = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	lastSign  = '+'
+	freeSign  = '.'
+	barLength = 32
+)
+
+// Signs are the letters and colours of the claims of a drawing, in the order in
+// which their devices are met.
+type Signs struct {
+	of    map[string]sign // by key
+	order []string
+	admin []string // "claim (device)" of those who only look
+}
+
+// NewSigns are none.
+func NewSigns() *Signs { return &Signs{of: make(map[string]sign)} }
+
+// Meet gives the claims of a device their signs.
+func (s *Signs) Meet(device *holdings.Device) {
+	for _, share := range device.Shares {
+		if share.Admin {
+			s.admin = append(s.admin, share.Claim+" ("+device.Name+")")
+			continue
+		}
+		if _, known := s.of[share.Claim]; known {
+			continue
+		}
+		n := len(s.order)
+		next := sign{lastSign, canvas.Hue(n)}
+		if n < len(letters) {
+			next.letter = letters[n]
+		}
+		s.of[share.Claim] = next
+		s.order = append(s.order, share.Claim)
+	}
+}
+
+// Claims are the keys of those that hold something, in the order of their signs.
+func (s *Signs) Claims() []string { return s.order }
+
+// Sample is the sign of a claim that was met.
+func (s *Signs) Sample(claim string) canvas.Strip { return canvas.Strip{s.of[claim].run(1)} }
+
+// Strip is a resource of a device that was met, by who holds it: CPUs are a cell
+// each, all else is a bar.
+func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip {
+	if r.Name == "cpu" {
+		total := most(r)
+		return s.Bar(device, r, total.Value())
+	}
+	if r.Total == nil {
+		return nil
+	}
+	return s.Bar(device, r, barLength)
+}
+
+// most is the total, or what is held if that is more or all that is known.
+func most(r holdings.Resource) resource.Quantity {
+	if r.Total != nil && r.Total.Cmp(r.Held) > 0 {
+		return *r.Total
+	}
+	return r.Held
+}
+
+// Bar is a resource of a device that was met in so many cells. Claims whose CPUs
+// are known come first, by those.
+func (s *Signs) Bar(device *holdings.Device, r holdings.Resource, count int64) canvas.Strip {
+	var parts []part
+	for _, share := range byCPU(device.Shares) {
+		if amount, held := share.Amounts[r.Name]; held && amount.Sign() > 0 {
+			parts = append(parts, part{s.of[share.Claim], amount})
+		}
+	}
+	total := most(r)
+	return cells(parts, total.Value(), count)
+}
+
+// Cell is a device that somebody has whole, or nobody; it was met.
+func (s *Signs) Cell(device *holdings.Device) canvas.Run {
+	for _, share := range device.Shares {
+		if !share.Admin {
+			return s.of[share.Claim].run(1)
+		}
+	}
+	if device.State == holdings.StateBlocked {
+		return canvas.Run{Cells: 1, Look: canvas.Blocked, Sign: 'x'}
+	}
+	return canvas.Run{Cells: 1, Look: canvas.Free, Sign: freeSign}
+}
+
+// part is what a claim holds.
+type part struct {
+	sign   sign
+	amount resource.Quantity
+}
+
+// byCPU are the shares in the order of their CPUs, then those of which none are
+// known.
+func byCPU(shares []holdings.Share) []holdings.Share {
+	first := func(share holdings.Share) int {
+		if share.CPUs != nil {
+			if cpu, some := share.CPUs.First(); some {
+				return cpu
+			}
+		}
+		return 1 << 30
+	}
+	return slices.SortedStableFunc(slices.Values(shares), func(a, b holdings.Share) int { return cmp.Compare(first(a), first(b)) })
+}
+
+// cells divides a total over cells, of which there is one or more for what is
+// held, and for what is free.
+func cells(parts []part, total, count int64) canvas.Strip {
+	if total <= 0 {
+		return nil
+	}
+	held := int64(0)
+	for _, p := range parts {
+		held += p.amount.Value()
+	}
+	most := count
+	if held < total && count > 1 {
+		most--
+	}
+	var strip canvas.Strip
+	sum, done := int64(0), int64(0)
+	for _, p := range parts {
+		sum += p.amount.Value()
+		// Rounded up, without an overflow where amounts are bytes.
+		end := min(int64(math.Ceil(float64(sum)/float64(total)*float64(count))), most)
+		if last := len(strip) - 1; end > done && last >= 0 && strip[last].Sign == p.sign.letter && strip[last].Look == p.sign.look {
+			strip[last].Cells += int(end - done)
+			done = end
+		} else if end > done {
+			strip = append(strip, p.sign.run(int(end-done)))
+			done = end
+		}
+	}
+	return append(strip, canvas.Run{Cells: int(count - done), Look: canvas.Free, Sign: freeSign})
+}

@@ -1,0 +1,196 @@
+package holdings
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// claim is a claim and what it holds.
+func (b *book) claim(claim *resourceapi.ResourceClaim) Claim {
+	c := Claim{
+		Namespace: claim.Namespace, Name: claim.Name, Deleting: claim.DeletionTimestamp != nil,
+		Allocated: claim.Status.Allocation != nil,
+		Users:     []User{}, Requests: requestsOf(claim.Spec.Devices), Constraints: constraintsOf(claim.Spec.Devices),
+		Parameters: []string{}, Shares: []Share{},
+	}
+	for _, reference := range claim.Status.ReservedFor {
+		user := User{Resource: reference.Resource, Name: reference.Name}
+		if pod := b.pods[reference.UID]; pod != nil {
+			user.Node, user.Phase = pod.Spec.NodeName, string(pod.Status.Phase)
+		}
+		c.Users = append(c.Users, user)
+	}
+	if !c.Allocated {
+		return c
+	}
+	devices := claim.Status.Allocation.Devices
+	for _, config := range devices.Config {
+		if config.Opaque != nil {
+			c.Parameters = append(c.Parameters, fmt.Sprintf("%s, from the %s: %s", config.Opaque.Driver, source(config.Source), config.Opaque.Parameters.Raw))
+		}
+	}
+	for i := range devices.Results {
+		c.Shares = append(c.Shares, b.share(claim, &devices.Results[i]))
+	}
+	return c
+}
+
+func source(from resourceapi.AllocationConfigSource) string {
+	if from == resourceapi.AllocationConfigSourceClass {
+		return "class"
+	}
+	return "claim"
+}
+
+// shareData is what our driver says of a share (kubeletplugin/claimstatus.go).
+// Fields that it does not know are those of a newer driver.
+type shareData struct {
+	CPUs       *cpuset.Set `json:"cpus"`
+	Mems       *cpuset.Set `json:"mems"`
+	Partition  string      `json:"partition"`
+	Scope      string      `json:"scope"`
+	Mixed      bool        `json:"mixed"`
+	SharedCPUs *cpuset.Set `json:"sharedCPUs"`
+	Why        string      `json:"why"`
+}
+
+// share is one result of an allocation, with what the driver says of it.
+func (b *book) share(claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequestAllocationResult) Share {
+	s := Share{
+		Claim: claim.Namespace + "/" + claim.Name, Request: result.Request, Driver: result.Driver, Pool: result.Pool, Device: result.Device,
+		ShareID: string(ptr.Deref(result.ShareID, "")), Admin: ptr.Deref(result.AdminAccess, false), Node: b.nodeOf(result),
+	}
+	if !s.Admin && len(result.ConsumedCapacity) > 0 {
+		s.Amounts = make(map[string]resource.Quantity, len(result.ConsumedCapacity))
+		for name, amount := range result.ConsumedCapacity {
+			s.Amounts[string(name)] = amount.DeepCopy()
+		}
+	}
+	at := slices.IndexFunc(claim.Status.Devices, func(d resourceapi.AllocatedDeviceStatus) bool {
+		return d.Driver == result.Driver && d.Pool == result.Pool && d.Device == result.Device && ptr.Deref(d.ShareID, "") == s.ShareID
+	})
+	if at < 0 {
+		return s
+	}
+	status := &claim.Status.Devices[at]
+	s.Reported = true
+	for _, c := range status.Conditions {
+		s.Conditions = append(s.Conditions, Condition{c.Type, string(c.Status), c.Reason, c.Message})
+	}
+	var data shareData
+	if result.Driver == driverName && status.Data != nil && json.Unmarshal(status.Data.Raw, &data) == nil {
+		s.CPUs, s.Mems, s.SharedCPUs = data.CPUs, data.Mems, data.SharedCPUs
+		s.Partition, s.Scope, s.Mixed, s.Why = data.Partition, data.Scope, data.Mixed, data.Why
+	}
+	return s
+}
+
+// nodeOf is where a device is: as its slice says, or because our driver names its
+// pools after their nodes.
+func (b *book) nodeOf(result *resourceapi.DeviceRequestAllocationResult) string {
+	pool := poolID{result.Driver, result.Pool}
+	if e := b.devices[deviceID{pool, result.Device}]; e != nil {
+		return e.node
+	}
+	if result.Driver == driverName {
+		return result.Pool
+	}
+	return b.poolNodes[pool]
+}
+
+func requestsOf(claim resourceapi.DeviceClaim) []Request {
+	list := []Request{}
+	add := func(name, class string, mode resourceapi.DeviceAllocationMode, count int64, capacity *resourceapi.CapacityRequirements, selectors []resourceapi.DeviceSelector) *Request {
+		r := Request{Name: name, Class: class, Count: max(count, 1)}
+		if mode == resourceapi.DeviceAllocationModeAll {
+			r.Count = 0
+		}
+		if capacity != nil {
+			r.Capacity = make(map[string]resource.Quantity, len(capacity.Requests))
+			for key, amount := range capacity.Requests {
+				r.Capacity[string(key)] = amount.DeepCopy()
+			}
+		}
+		for _, selector := range selectors {
+			if selector.CEL != nil {
+				r.Selectors = append(r.Selectors, selector.CEL.Expression)
+			}
+		}
+		list = append(list, r)
+		return &list[len(list)-1]
+	}
+	for i := range claim.Requests {
+		request := &claim.Requests[i]
+		if exactly := request.Exactly; exactly != nil {
+			add(request.Name, exactly.DeviceClassName, exactly.AllocationMode, exactly.Count, exactly.Capacity, exactly.Selectors).Admin = ptr.Deref(exactly.AdminAccess, false)
+		}
+		for j := range request.FirstAvailable {
+			sub := &request.FirstAvailable[j]
+			add(request.Name+"/"+sub.Name, sub.DeviceClassName, sub.AllocationMode, sub.Count, sub.Capacity, sub.Selectors)
+		}
+	}
+	return list
+}
+
+func constraintsOf(claim resourceapi.DeviceClaim) []string {
+	list := []string{}
+	for i := range claim.Constraints {
+		constraint := &claim.Constraints[i]
+		who := "all requests"
+		if len(constraint.Requests) > 0 {
+			who = strings.Join(constraint.Requests, ", ")
+		}
+		if constraint.MatchAttribute != nil {
+			list = append(list, fmt.Sprintf("%s: devices with the same %s", who, *constraint.MatchAttribute))
+		}
+		if constraint.DistinctAttribute != nil {
+			list = append(list, fmt.Sprintf("%s: devices that all differ in %s", who, *constraint.DistinctAttribute))
+		}
+	}
+	return list
+}
+
+// claimName is the ResourceClaim of a pod's claim, "" if there is none yet.
+func claimName(pod *corev1.Pod, claim corev1.PodResourceClaim) string {
+	if claim.ResourceClaimName != nil {
+		return *claim.ResourceClaimName
+	}
+	for _, made := range pod.Status.ResourceClaimStatuses {
+		if made.Name == claim.Name && made.ResourceClaimName != nil {
+			return *made.ResourceClaimName
+		}
+	}
+	return ""
+}
+
+// pending are the pods that wait for a node and name claims.
+func pending(s *snapshot.Snapshot) []Pending {
+	list := []Pending{}
+	for _, pod := range s.Waiting() {
+		if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
+			continue
+		}
+		p := Pending{Namespace: pod.Namespace, Name: pod.Name, Claims: []PodClaim{}}
+		for _, claim := range pod.Spec.ResourceClaims {
+			p.Claims = append(p.Claims, PodClaim{claim.Name, claimName(pod, claim)})
+		}
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+				p.Message = cmp.Or(condition.Message, condition.Reason)
+			}
+		}
+		list = append(list, p)
+	}
+	return list
+}

@@ -1,0 +1,104 @@
+// Package web shows who holds what of a cluster's devices as pages: rendered on
+// the server, of use without JavaScript, and live where the cluster is watched. It
+// only reads, and it believes nothing that a browser or an object of the cluster
+// says: all texts are escaped, and foreign hosts get no answer.
+package web
+
+import (
+	"strings"
+	"sync/atomic"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Board is what the pages show. Show and Fail are for one goroutine; the pages
+// read it from any.
+type Board struct{ state atomic.Pointer[state] }
+
+// state is what the pages show at one moment; it is never changed.
+type state struct {
+	version int
+	objects *snapshot.Snapshot
+	cluster holdings.Cluster
+	search  []string // by node: all that can be searched for, in lower case
+	failure string   // why it is not up to date; "" if it is
+	next    chan struct{}
+}
+
+// NewBoard shows nothing yet.
+func NewBoard() *Board {
+	b := &Board{}
+	b.state.Store(&state{objects: &snapshot.Snapshot{}, failure: "nothing is read yet", next: make(chan struct{})})
+	return b
+}
+
+// Show replaces what there is. Pages change only if what they show does.
+func (b *Board) Show(objects *snapshot.Snapshot) {
+	before := b.state.Load()
+	now := &state{version: before.version, objects: objects, cluster: holdings.Of(objects), next: before.next}
+	if before.failure == "" && sameHoldings(before.cluster, now.cluster) {
+		now.search = before.search
+		b.state.Store(now)
+		return
+	}
+	now.search = searchTexts(now.cluster)
+	b.advance(now)
+}
+
+// sameHoldings compares quantities by their value, and sets of CPUs, of which the
+// fields are their own.
+func sameHoldings(a, b holdings.Cluster) bool {
+	equal := apiequality.Semantic.Copy()
+	if err := equal.AddFunc(func(a, b cpuset.Set) bool { return a == b }); err != nil {
+		panic(err) // it is a function of two of a kind
+	}
+	return equal.DeepEqual(a, b)
+}
+
+// Fail says why what there is is not up to date.
+func (b *Board) Fail(err error) {
+	now := *b.state.Load()
+	now.failure = err.Error()
+	b.advance(&now)
+}
+
+func (b *Board) advance(now *state) {
+	before := now.next
+	now.version, now.next = now.version+1, make(chan struct{})
+	b.state.Store(now)
+	close(before)
+}
+
+// searchTexts are node by node its name, its claims and their users.
+func searchTexts(c holdings.Cluster) []string {
+	texts := make([]strings.Builder, len(c.Nodes))
+	index := make(map[string]int, len(c.Nodes))
+	for i := range c.Nodes {
+		index[c.Nodes[i].Name] = i
+		texts[i].WriteString(c.Nodes[i].Name)
+	}
+	for i := range c.Claims {
+		claim := &c.Claims[i]
+		written := make(map[int]bool)
+		for _, share := range claim.Shares {
+			at, known := index[share.Node]
+			if !known || written[at] {
+				continue
+			}
+			written[at] = true
+			texts[at].WriteString(" " + claim.Key())
+			for _, user := range claim.Users {
+				texts[at].WriteString(" " + claim.Namespace + "/" + user.Name)
+			}
+		}
+	}
+	list := make([]string, len(texts))
+	for i := range texts {
+		list[i] = strings.ToLower(texts[i].String())
+	}
+	return list
+}

@@ -1,0 +1,213 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+)
+
+// perPage is how many nodes, claims or pods a page has.
+const perPage = 25
+
+// What the overview can be cut down to.
+const (
+	showAll      = ""
+	showProblems = "problems"
+	showHeld     = "held"
+	showFree     = "free"
+)
+
+// overviewPage is the page of all nodes.
+type overviewPage struct {
+	Nodes   []nodeRow
+	Total   int // nodes of the cluster
+	Claims  int
+	Pending []holdings.Pending // the first of them
+	Waiting int
+	Show    string
+	CPUs    string // free ones of a zone that are wanted, "" is any
+	pager
+}
+
+// nodeRow is a node in a line.
+type nodeRow struct {
+	Name         string
+	Strip        *picture // of its zones' CPUs
+	CPU, Memory  string
+	Claims       int
+	Problems     []string
+	MoreProblems int
+}
+
+const mostProblems = 2 // of a node are in its line
+
+func (s *server) overview(w http.ResponseWriter, r *http.Request) {
+	now := s.board.state.Load()
+	c := &now.cluster
+	page := overviewPage{
+		Total: len(c.Nodes), Claims: len(c.Claims), Waiting: len(c.Pending), Pending: c.Pending[:min(len(c.Pending), 5)],
+		Show: r.FormValue("show"), CPUs: r.FormValue("cpus"),
+	}
+	query, cpus := strings.ToLower(strings.TrimSpace(r.FormValue("q"))), int64(whole(page.CPUs, 0))
+	var found []*holdings.Node
+	for i := range c.Nodes {
+		if strings.Contains(now.search[i], query) && matches(&c.Nodes[i], page.Show, cpus) {
+			found = append(found, &c.Nodes[i])
+		}
+	}
+	page.pager = newPager(r, len(found))
+	for _, node := range found[page.from:page.to] {
+		page.Nodes = append(page.Nodes, rowOf(node))
+	}
+	s.render(w, r, now, http.StatusOK, "overview", "Nodes", page)
+}
+
+func matches(node *holdings.Node, show string, cpus int64) bool {
+	switch show {
+	case showProblems:
+		if len(node.Problems) == 0 {
+			return false
+		}
+	case showHeld:
+		if claimsOf(node) == 0 {
+			return false
+		}
+	case showFree:
+		if most(node) == 0 {
+			return false
+		}
+	}
+	return most(node) >= cpus
+}
+
+// most is how many CPUs a claim could have of one zone.
+func most(node *holdings.Node) (cpus int64) {
+	for i := range node.NUMANodes {
+		for _, device := range node.NUMANodes[i].Devices {
+			if device.Zone && device.State != holdings.StateBlocked && len(device.Taints) == 0 {
+				if r := find(device.Resources, "cpu"); r != nil && r.Free != nil {
+					cpus = max(cpus, r.Free.Value())
+				}
+			}
+		}
+	}
+	return cpus
+}
+
+func find(list []holdings.Resource, name string) *holdings.Resource {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func claimsOf(node *holdings.Node) int {
+	claims := make(map[string]bool)
+	for device := range devices(node) {
+		for _, share := range device.Shares {
+			claims[share.Claim] = true
+		}
+	}
+	return len(claims)
+}
+
+// devices are all of a node.
+func devices(node *holdings.Node) func(yield func(*holdings.Device) bool) {
+	return func(yield func(*holdings.Device) bool) {
+		for i := range node.NUMANodes {
+			for j := range node.NUMANodes[i].Devices {
+				if !yield(&node.NUMANodes[i].Devices[j]) {
+					return
+				}
+			}
+		}
+		for i := range node.Devices {
+			if !yield(&node.Devices[i]) {
+				return
+			}
+		}
+	}
+}
+
+// zoneCells are those of a zone's strip in the overview.
+const zoneCells = 8
+
+func rowOf(node *holdings.Node) nodeRow {
+	row := nodeRow{
+		Name: node.Name, Claims: claimsOf(node), CPU: leftOf(node, "cpu"), Memory: leftOf(node, "memory"),
+		Problems: node.Problems[:min(len(node.Problems), mostProblems)], MoreProblems: max(len(node.Problems)-mostProblems, 0),
+	}
+	signs := chart.NewSigns()
+	var strips canvas.Block
+	for device := range devices(node) {
+		signs.Meet(device)
+		if cpu := find(device.Resources, "cpu"); device.Zone && cpu != nil {
+			x := strips.W
+			if x > 0 {
+				x++
+			}
+			strips.Place(signs.Bar(device, *cpu, zoneCells).Layout(zoneCells), x, 0)
+		}
+	}
+	row.Strip = pictureOf(strips, false)
+	return row
+}
+
+// leftOf is what is free of a node's zones, "" if they have none.
+func leftOf(node *holdings.Node, name string) string {
+	r := find(node.Totals, name)
+	if r == nil {
+		return ""
+	}
+	return canvas.Printable(chart.Left(*r))
+}
+
+// pager is which part of a list a page shows.
+type pager struct {
+	Found          int
+	First, Last    int // of those found, from 1
+	Previous, Next string
+	from, to       int
+}
+
+func newPager(r *http.Request, found int) pager {
+	pages := max((found+perPage-1)/perPage, 1)
+	page := min(max(whole(r.FormValue("page"), 1), 1), pages)
+	p := pager{Found: found, from: (page - 1) * perPage}
+	p.to = min(p.from+perPage, found)
+	p.First, p.Last = min(p.from+1, found), p.to
+	link := func(to int) string {
+		query := url.Values{}
+		for _, name := range []string{"q", "show", "cpus"} {
+			if value := r.FormValue(name); value != "" {
+				query.Set(name, value)
+			}
+		}
+		query.Set("page", strconv.Itoa(to))
+		return "?" + query.Encode()
+	}
+	if page > 1 {
+		p.Previous = link(page - 1)
+	}
+	if page < pages {
+		p.Next = link(page + 1)
+	}
+	return p
+}
+
+// whole is a number that somebody typed, or the other if it is none.
+func whole(text string, otherwise int) int {
+	number, err := strconv.Atoi(cmp.Or(text, "-"))
+	if err != nil {
+		return otherwise
+	}
+	return number
+}

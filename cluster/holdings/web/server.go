@@ -1,0 +1,137 @@
+package web
+
+import (
+	"context"
+	"embed"
+	"html/template"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+)
+
+//go:embed pages
+var files embed.FS
+
+// Options are what the pages need beside a board.
+type Options struct {
+	// Live says that the board changes.
+	Live bool
+	// From is where the objects are from, in a few words.
+	From string
+	// Explain says why a pod has no node. It may be called by several goroutines.
+	Explain func(ctx context.Context, objects *snapshot.Snapshot, namespace, name string) (simulate.Explanation, error)
+}
+
+// server answers requests for the pages of a board.
+type server struct {
+	Options
+	board     *Board
+	templates map[string]*template.Template
+	busy      chan struct{} // holds a value while an explanation is computed
+}
+
+// Handler answers requests for the pages of a board, of browsers on this machine.
+func Handler(board *Board, o Options) http.Handler {
+	s := &server{Options: o, board: board, templates: make(map[string]*template.Template), busy: make(chan struct{}, 1)}
+	for _, name := range []string{"overview", "node", "claims", "claim", "pods", "pod", "message"} {
+		s.templates[name] = template.Must(template.ParseFS(files, "pages/layout.html", "pages/"+name+".html"))
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.overview)
+	mux.HandleFunc("GET /nodes/{name}", s.node)
+	mux.HandleFunc("GET /claims", s.claims)
+	mux.HandleFunc("GET /claims/{namespace}/{name}", s.claim)
+	mux.HandleFunc("GET /pods", s.pods)
+	mux.HandleFunc("GET /pods/{namespace}/{name}", s.pod)
+	mux.HandleFunc("GET /events", s.events)
+	mux.HandleFunc("GET /live.js", file("pages/live.js", "text/javascript; charset=utf-8", ""))
+	mux.HandleFunc("GET /style.css", file("pages/style.css", "text/css; charset=utf-8", canvas.BarStyle))
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		s.message(w, r, http.StatusNotFound, "There is no such page.")
+	})
+	return guarded(mux)
+}
+
+func file(name, contentType, more string) http.HandlerFunc {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(append(text[:len(text):len(text)], more...))
+	}
+}
+
+// guarded lets no page of somebody else read ours: not by a name that resolves to
+// this machine (DNS rebinding), not in a frame; and lets ours load nothing.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "+
+			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-store")
+		if !isLoopback(r.Host) {
+			http.Error(w, "this page is for browsers on its own machine: call it by 127.0.0.1 or localhost", http.StatusMisdirectedRequest)
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			header.Set("Allow", "GET, HEAD")
+			http.Error(w, "these pages are only read", http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLoopback looks at a host, with or without a port.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback()
+}
+
+// frame is what every page has around it.
+type frame struct {
+	Title   string
+	Live    bool
+	Version int
+	Failure string
+	From    string
+	Query   string // what is searched for
+	Page    any
+}
+
+func (s *server) render(w http.ResponseWriter, r *http.Request, now *state, status int, name, title string, page any) {
+	var out strings.Builder
+	err := s.templates[name].ExecuteTemplate(&out, "layout", frame{
+		Title: title, Live: s.Live, Version: now.version, Failure: now.failure, From: s.From, Query: r.FormValue("q"), Page: page,
+	})
+	if err != nil {
+		http.Error(w, "render page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(out.String()))
+}
+
+func (s *server) message(w http.ResponseWriter, r *http.Request, status int, text string) {
+	s.render(w, r, s.board.state.Load(), status, "message", strconv.Itoa(status), text)
+}

@@ -1,0 +1,312 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
+)
+
+// explained is what Explain answers in these tests.
+func explained(_ context.Context, _ *snapshot.Snapshot, namespace, name string) (simulate.Explanation, error) {
+	if name == "broken" {
+		return simulate.Explanation{}, errors.New("no <such> key")
+	}
+	blocked := simulate.NodeExplanation{Sentence: "64 cpu asked <b>", Requests: []funnel.Request{{Claim: "large", Request: "zone", Wanted: 1, Blocks: funnel.StageCapacity}}}
+	e := simulate.Explanation{Pod: namespace + "/" + name, Sentence: "none of the nodes can have it", Hints: []string{"ask for less"}}
+	for i := range 12 {
+		blocked.Node = fmt.Sprintf("worker-%d", i%5+1)
+		e.Nodes = append(e.Nodes, blocked)
+	}
+	return e, nil
+}
+
+// serve has the pages of a cluster.
+func serve(tb testing.TB, c *occupied.Cluster, live bool) (*Board, http.Handler) {
+	tb.Helper()
+	board := NewBoard()
+	board.Show(&c.Snapshot)
+	return board, Handler(board, Options{Live: live, From: "the cluster", Explain: explained})
+}
+
+func get(tb testing.TB, handler http.Handler, path string) *httptest.ResponseRecorder {
+	tb.Helper()
+	request := httptest.NewRequest(http.MethodGet, path, nil)
+	request.Host = "127.0.0.1:8480"
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	return answer
+}
+
+// page is one that must be there.
+func page(tb testing.TB, handler http.Handler, path string) string {
+	tb.Helper()
+	answer := get(tb, handler, path)
+	if answer.Code != http.StatusOK {
+		tb.Fatalf("%s: %d\n%s", path, answer.Code, answer.Body)
+	}
+	return answer.Body.String()
+}
+
+var link = regexp.MustCompile(`href="(/[^"]*|\?[^"]*)"`)
+
+// TestEveryLinkLeadsToAPage goes through all there are.
+func TestEveryLinkLeadsToAPage(t *testing.T) {
+	c := occupied.Showcase(t)
+	_, handler := serve(t, c, false)
+	seen := map[string]bool{}
+	for next := []string{"/"}; len(next) > 0; {
+		path := next[0]
+		next = next[1:]
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		for _, match := range link.FindAllStringSubmatch(page(t, handler, path), -1) {
+			to := strings.ReplaceAll(match[1], "&amp;", "&")
+			if strings.HasPrefix(to, "?") {
+				to, _, _ = strings.Cut(path, "?")
+				to += strings.ReplaceAll(match[1], "&amp;", "&")
+			}
+			next = append(next, to)
+		}
+	}
+	var want []string
+	for _, node := range c.Nodes {
+		want = append(want, "/nodes/"+node.Name)
+	}
+	for _, claim := range c.Claims {
+		want = append(want, "/claims/"+claim.Namespace+"/"+claim.Name)
+	}
+	for _, path := range append(want, "/pods", "/pods/team-a/waits", "/style.css") {
+		if !seen[path] {
+			t.Errorf("no link leads to %s", path)
+		}
+	}
+}
+
+func TestPagesSayWhatThereIs(t *testing.T) {
+	_, handler := serve(t, occupied.Showcase(t), false)
+	for path, wants := range map[string][]string{
+		"/": {
+			`<th scope="row"><a href="/nodes/worker-1">worker-1</a></th>`, "6 of 14 free", "Nodes: 5. Claims: 26. Pods without a node: 1.",
+			"driver dra.numa publishes nothing here", `<a href="/pods/team-a/waits">team-a/waits</a> 0/5 nodes are available`,
+		},
+		"/nodes/worker-1": {
+			"NUMA node 1, socket 0", "cpu: 2 of 4 free", `<a href="/claims/default/alpha-zone">`, "tainted: dra.numa/fault=partition-lost:NoSchedule",
+			"admin access, which holds nothing", "NUMA node not known", "eth9 <small>dra.net, free</small>", "numa-1: CPUs 4-5, memory 256 MiB",
+		},
+		"/nodes/worker-2":              {"gpu-0 <small>gpu.example.com, blocked: counter slices of gpu-0 has 4 left, it needs 7</small>"},
+		"/nodes/worker-3":              {"unpublished", "cpu: 2 held, of how much is not known"},
+		"/claims":                      {"1 to 25 of 26", `href="?page=2"`},
+		"/claims?q=BETA":               {"1 to 1 of 1", "default/beta-zone", `value="BETA"`},
+		"/claims/default/beta-zone":    {"pod beta on <a href=\"/nodes/worker-1\">worker-1</a>, Running", "4 CPUs in L3 2, the tightest with room", "PartitionInvalid: other tasks", "8-11", "class zone.dra.numa, 1 device"},
+		"/claims/team-a/gamma":         {"The driver has not reported it as prepared"},
+		"/claims/team-a/large":         {"Nothing: it is not allocated.", `<a href="/pods/team-a/waits">waits</a>, which has no node: why?`},
+		"/claims/ops/monitor":          {"Admin access: it holds nothing."},
+		"/pods?q=wai":                  {"team-a/waits"},
+		"/pods/team-a/waits":           {"none of the nodes can have it", "Hint: ask for less", "and 4 more", "capacity", "0/5 nodes are available", `<a href="/claims/team-a/large">`},
+		"/?show=problems&q=worker-4":   {"the Node is cordoned", "is incomplete, 1 of its 2"},
+		"/?cpus=31&q=":                 {"worker-2", "1 to 1 of 1"},
+		"/?cpus=nonsense&page=-3":      {"1 to 5 of 5"},
+		"/?q=team-a%2Fgamma-0":         {"1 to 1 of 1", "worker-1"},
+		"/?show=held&q=worker-5":       {"None"},
+		"/?show=free&q=worker&page=99": {"1 to 2 of 2"},
+	} {
+		text := page(t, handler, path)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", path, want, text)
+			}
+		}
+	}
+	for _, path := range []string{"/nodes/none", "/claims/default/none", "/pods/default/none", "/nothing", "/nodes/"} {
+		if answer := get(t, handler, path); answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "There is no ") {
+			t.Errorf("%s: %d\n%s", path, answer.Code, answer.Body)
+		}
+	}
+}
+
+func TestNothingIsTakenForMarkup(t *testing.T) {
+	const evil = `"><script>alert(1)</script>`
+	c := occupied.Showcase(t)
+	c.Claim("default", "beta-zone").Status.Devices[0].Conditions[1].Message = evil
+	c.Pods = append(c.Pods, c.AddPod("default/broken", ""))
+	broken := c.Pods[len(c.Pods)-1]
+	broken.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: evil, ResourceClaimName: ptr.To(evil)}}
+	broken.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: evil}}
+	c.Nodes[0].Name = evil
+	c.Slices[0].Spec.Devices[0].Name = evil
+	_, handler := serve(t, c, true)
+	for _, path := range []string{"/", "/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/?show=%22%3E%3Cscript%3E&cpus=%22%3E%3Cscript%3Ealert(1)", "/nodes/worker-1", "/claims/default/beta-zone", "/pods/default/broken", "/pods/team-a/waits"} {
+		text := page(t, handler, path)
+		if strings.Contains(text, "<script>") || strings.Contains(text, "<such>") || strings.Contains(text, "asked <b>") {
+			t.Errorf("%s has markup of its data in\n%s", path, text)
+		}
+		if strings.Contains(text, "style=") || strings.Contains(text, "<style") || strings.Contains(text, "onclick") {
+			t.Errorf("%s has styles or scripts that its policy forbids", path)
+		}
+	}
+}
+
+func TestForeignHostsGetNoAnswer(t *testing.T) {
+	_, handler := serve(t, occupied.Showcase(t), true)
+	for host, want := range map[string]int{
+		"127.0.0.1:8480": 200, "localhost:8480": 200, "LOCALHOST": 200, "[::1]:8480": 200, "127.9.9.9": 200,
+		"evil.example:8480": 421, "127.0.0.1.evil.example": 421, "localhost.evil.example": 421, "10.0.0.1:8480": 421, "": 421, "0.0.0.0:8480": 421,
+	} {
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request.Host = host
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		if answer.Code != want || want != 200 && strings.Contains(answer.Body.String(), "worker") {
+			t.Errorf("host %q: %d, want %d\n%s", host, answer.Code, want, answer.Body)
+		}
+		header := answer.Header()
+		if policy := header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") ||
+			header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("host %q: headers %v", host, header)
+		}
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+		request := httptest.NewRequest(method, "/", nil)
+		request.Host = "localhost"
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		if answer.Code != http.StatusMethodNotAllowed {
+			t.Errorf("%s: %d", method, answer.Code)
+		}
+	}
+}
+
+// TestEventsTellOfChanges, and of nothing else.
+func TestEventsTellOfChanges(t *testing.T) {
+	c := occupied.Showcase(t)
+	board, handler := serve(t, c, true)
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+fmt.Sprintf("/events?after=%d", board.state.Load().version), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewReader(answer.Body)
+	expect := func(want string) {
+		t.Helper()
+		line, err := lines.ReadString('\n')
+		if err != nil || line != want+"\n" {
+			t.Fatalf("line %q, %v, want %q", line, err, want)
+		}
+	}
+	board.Show(&c.Snapshot) // the same again
+	c.Nodes[4].Spec.Unschedulable = true
+	board.Show(&c.Snapshot)
+	expect("event: change")
+	expect("data: 2")
+	expect("")
+	board.Fail(errors.New("the cluster is gone"))
+	expect("event: change")
+	expect("data: 3")
+	if text := page(t, handler, "/nodes/worker-1"); !strings.Contains(text, "This is not up to date: the cluster is gone") || !strings.Contains(text, `data-version="3"`) {
+		t.Errorf("after a failure the page is\n%s", text)
+	}
+	board.Show(&c.Snapshot)
+	if text := page(t, handler, "/"); strings.Contains(text, "not up to date") {
+		t.Errorf("after it is well again the page is\n%s", text)
+	}
+}
+
+func TestLivePagesRefreshWithoutScripts(t *testing.T) {
+	for live, want := range map[bool]int{true: 1, false: 0} {
+		_, handler := serve(t, occupied.Showcase(t), live)
+		text := page(t, handler, "/nodes/worker-1")
+		if got := strings.Count(text, `<noscript><meta http-equiv="refresh" content="10"></noscript>`); got != want {
+			t.Errorf("live %t: %d refreshes", live, got)
+		}
+		if got := strings.Count(text, `<script src="/live.js" defer></script>`); got != want {
+			t.Errorf("live %t: %d scripts", live, got)
+		}
+	}
+}
+
+// mostBytes is what a page of the overview may have at eight zones a node.
+const mostBytes = 150_000
+
+func TestLargeOverviewIsSmall(t *testing.T) {
+	_, handler := serve(t, occupied.Large(t, 60, 8), true)
+	text := page(t, handler, "/?page=2&show=held")
+	if len(text) > mostBytes || strings.Count(text, `<tr><th scope="row">`) != perPage || !strings.Contains(text, `href="?page=3&amp;show=held"`) || !strings.Contains(text, `href="?page=1&amp;show=held"`) {
+		t.Errorf("%d bytes, %d nodes", len(text), strings.Count(text, `<tr><th scope="row">`))
+	}
+	t.Logf("25 nodes of 8 zones are %d bytes", len(text))
+}
+
+// BenchmarkOverview is a search among 500 nodes of 8 zones.
+func BenchmarkOverview(b *testing.B) {
+	_, handler := serve(b, occupied.Large(b, 500, 8), true)
+	b.ReportAllocs()
+	for b.Loop() {
+		if answer := get(b, handler, "/?q=claim-4&page=3"); answer.Code != http.StatusOK {
+			b.Fatal(answer.Code)
+		}
+	}
+}
+
+// BenchmarkNode is the page of one of them.
+func BenchmarkNode(b *testing.B) {
+	_, handler := serve(b, occupied.Large(b, 500, 8), true)
+	for b.Loop() {
+		if answer := get(b, handler, "/nodes/node-400"); answer.Code != http.StatusOK {
+			b.Fatal(answer.Code)
+		}
+	}
+}
+
+// TestExplanationsAreComputedOneAtATime: a second request waits, and goes when its
+// browser does.
+func TestExplanationsAreComputedOneAtATime(t *testing.T) {
+	board := NewBoard()
+	board.Show(&occupied.Showcase(t).Snapshot)
+	started, release := make(chan struct{}), make(chan struct{})
+	handler := Handler(board, Options{Explain: func(context.Context, *snapshot.Snapshot, string, string) (simulate.Explanation, error) {
+		started <- struct{}{}
+		<-release
+		return simulate.Explanation{Sentence: "done"}, nil
+	}})
+	first := make(chan string, 1)
+	go func() { first <- get(t, handler, "/pods/team-a/waits").Body.String() }()
+	<-started
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/pods/team-a/waits", nil)
+	request.Host = "localhost"
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	if !strings.Contains(answer.Body.String(), "It cannot be explained: context canceled") {
+		t.Errorf("while one is computed another is answered with\n%s", answer.Body)
+	}
+	close(release)
+	if text := <-first; !strings.Contains(text, "done") {
+		t.Errorf("the first is answered with\n%s", text)
+	}
+}

@@ -1,0 +1,163 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+)
+
+// What is here mirrors nodeallocatabledynamicresources.go of the scheduler's plugin
+// dynamicresources: with the feature gate DRANodeAllocatableResources, a device may
+// say which of its capacities are CPUs, memory or hugepages of the node, and they
+// count like requests of the pod that has them. The fields are alpha.
+
+// counted is the offer with what the pod takes of the node's resources, its claims
+// included. It is a Reason if the node has less.
+func (c *Cluster) counted(d *demand, o offer) (offer, error) {
+	o.takes = d.requests
+	if !c.gates[gateNodeAllocatable] {
+		return o, nil
+	}
+	pod, err := c.withClaims(d, o)
+	if err != nil || len(pod.Status.NodeAllocatableResourceClaimStatuses) == 0 {
+		return o, err
+	}
+	if text := requests.Uncovered(pod); text != "" {
+		return offer{}, Reason(text)
+	}
+	o.takes = requests.WithClaims(pod)
+	if text := o.lacks(o.takes, c.delegated()); text != "" {
+		return offer{}, reason("with the devices of its claims, %s", text)
+	}
+	if list := pod.Status.NodeAllocatableResourceClaimStatuses; list[len(list)-1].ResourceClaimName == "" {
+		return offer{}, &AbortError{keyOf(d.pod).String(), o.Name, errExtendedCounts}
+	}
+	return o, nil
+}
+
+// errExtendedCounts: the scheduler cannot write it to the pod's status, which has
+// no name for that claim (Kubernetes 1.37).
+var errExtendedCounts = errors.New("a device behind an extended resource counts as the node's own resources, which the API server refuses")
+
+// withClaims is the pod with a status that says what its claims are of the node;
+// that for its extended resources is last, and without a name.
+func (c *Cluster) withClaims(d *demand, o offer) (*corev1.Pod, error) {
+	pod := *d.pod
+	pod.Status.NodeAllocatableResourceClaimStatuses = nil
+	add := func(entry, name string, allocation *resourceapi.AllocationResult) error {
+		status, err := o.allocatableOf(allocation)
+		if err != nil {
+			return &AbortError{keyOf(d.pod).String(), o.Name, err}
+		}
+		if len(status.Mapping)+len(status.Overhead) > 0 {
+			status.ResourceClaimName, status.Containers = name, usersOf(d.pod, entry)
+			pod.Status.NodeAllocatableResourceClaimStatuses = append(pod.Status.NodeAllocatableResourceClaimStatuses, status)
+		}
+		return nil
+	}
+	next := 0 // of the allocations, each for a claim that had none
+	for _, used := range d.claims {
+		allocation := used.claim.Status.Allocation
+		if allocation == nil {
+			allocation = &o.allocations[next]
+			next++
+		} else if o.maps(allocation) && len(used.claim.Status.ReservedFor) > 0 && !resourceclaim.IsReservedForPod(d.pod, used.claim, false) {
+			return nil, reason("ResourceClaim %s has a device that counts as the node's own resources, and cannot be shared across pods", used.claim.Name)
+		}
+		if err := add(used.entry, used.claim.Name, allocation); err != nil {
+			return nil, err
+		}
+	}
+	if next < len(o.allocations) {
+		return &pod, add("", "", &o.allocations[next])
+	}
+	return &pod, nil
+}
+
+// usersOf are the containers that use an entry of the pod's claims.
+func usersOf(pod *corev1.Pod, entry string) (names []string) {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if slices.ContainsFunc(container.Resources.Claims, func(c corev1.ResourceClaim) bool { return c.Name == entry }) {
+			names = append(names, container.Name)
+		}
+	}
+	return names
+}
+
+// device is the one of an allocation's result; nil if the node does not have it.
+func (n *node) device(result *resourceapi.DeviceRequestAllocationResult) *resourceapi.Device {
+	for i := range n.Devices {
+		if d := &n.Devices[i]; d.Slice.Spec.Driver == result.Driver && d.Slice.Spec.Pool.Name == result.Pool && d.Name == result.Device {
+			return d.Device
+		}
+	}
+	return nil
+}
+
+// maps says whether a device of the allocation is of the node's resources, more
+// than by its overhead.
+func (n *node) maps(allocation *resourceapi.AllocationResult) bool {
+	for i := range allocation.Devices.Results {
+		if d := n.device(&allocation.Devices.Results[i]); d != nil {
+			for _, counts := range d.NodeAllocatableResources {
+				if counts.Mapping != nil {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// allocatableOf is what allocated devices are of the node's resources.
+func (n *node) allocatableOf(allocation *resourceapi.AllocationResult) (status corev1.NodeAllocatableResourceClaimStatus, err error) {
+	for i := range allocation.Devices.Results {
+		result := &allocation.Devices.Results[i]
+		d := n.device(result)
+		if d == nil {
+			continue
+		}
+		for name, counts := range d.NodeAllocatableResources {
+			if counts.Mapping != nil {
+				quantity, err := mapped(counts.Mapping, result)
+				if err != nil {
+					return status, fmt.Errorf("%s of device %s: %w", name, result.Device, err)
+				}
+				status.Mapping = append(status.Mapping, corev1.NodeAllocatableMappedResources{Name: name, Quantity: &quantity})
+			}
+			if over := counts.Overhead; over != nil {
+				status.Overhead = append(status.Overhead, corev1.NodeAllocatableOverheadResources{
+					Name: name, PerPod: over.PerPod, PerContainer: over.PerContainer,
+				})
+			}
+		}
+	}
+	return status, nil
+}
+
+// mapped is the quantity that one device has of a resource.
+func mapped(mapping *resourceapi.NodeAllocatableMapping, result *resourceapi.DeviceRequestAllocationResult) (resource.Quantity, error) {
+	if mapping.CapacityKey == nil || *mapping.CapacityKey == "" {
+		if mapping.DeviceMultiplier == nil {
+			return resource.Quantity{}, nil
+		}
+		return mapping.DeviceMultiplier.DeepCopy(), nil
+	}
+	if result.ConsumedCapacity == nil {
+		return resource.Quantity{}, errors.New("it counts by a capacity, and nothing is consumed of those")
+	}
+	consumed := result.ConsumedCapacity[*mapping.CapacityKey].DeepCopy()
+	if multiplier := mapping.CapacityMultiplier; multiplier != nil && multiplier.Cmp(resource.MustParse("1")) != 0 {
+		product, factor := consumed.AsDec(), multiplier.DeepCopy()
+		product.Mul(product, factor.AsDec())
+		consumed = *resource.NewDecimalQuantity(*product, consumed.Format)
+	}
+	return consumed, nil
+}

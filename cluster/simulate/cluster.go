@@ -1,0 +1,151 @@
+// Package simulate places pods as the scheduler of Kubernetes 1.37 does where
+// claims for devices decide: with its own allocator, on a copy of a cluster's
+// objects, one pod after the other. It reads and changes no cluster, and scores
+// no node.
+//
+// It follows the scheduler's plugin dynamicresources and, for everything that is
+// no device, its plugins NodeUnschedulable, TaintToleration, NodeAffinity and
+// NodeResourcesFit. Unsimulated says what else a pod asks for. Drivers are taken
+// to meet the binding conditions of their devices.
+package simulate
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+)
+
+// Cluster is a snapshot and what changes when pods are placed. It is for one
+// goroutine.
+type Cluster struct {
+	gates     Gates
+	features  structured.Features
+	nodes     []*node // by name
+	classes   inventory.Classes
+	extended  map[corev1.ResourceName]*resourceapi.DeviceClass
+	claims    map[types.NamespacedName]*resourceapi.ResourceClaim // never changed, but replaced
+	templates map[types.NamespacedName]*resourceapi.ResourceClaimTemplate
+	held      inventory.Ledger
+	celCache  *cel.Cache
+	selectors *inventory.Selectors
+	demands   map[string]*demand                              // by key
+	users     map[types.NamespacedName][]types.NamespacedName // pods to claims that were ever reserved for them; nil is not known
+
+	harmlessDevices bool            // isHarmlessDevice holds for all
+	harmless        map[string]bool // what isHarmlessSelection said
+}
+
+// celExpressions are kept compiled; the scheduler keeps ten, which costs time
+// but changes no answer.
+const celExpressions = 10_000
+
+// New returns the cluster of a snapshot, which it does not change.
+func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
+	c := &Cluster{
+		gates:     gates,
+		features:  gates.features(),
+		classes:   make(inventory.Classes),
+		claims:    make(map[types.NamespacedName]*resourceapi.ResourceClaim),
+		templates: make(map[types.NamespacedName]*resourceapi.ResourceClaimTemplate),
+		held:      make(inventory.Ledger),
+		celCache:  cel.NewCache(celExpressions, gates.celFeatures()),
+		demands:   make(map[string]*demand),
+		harmless:  make(map[string]bool),
+
+		harmlessDevices: true,
+	}
+	c.selectors = inventory.NewSelectors(c.celCache)
+	for _, class := range s.Classes {
+		c.classes[class.Name] = class
+	}
+	c.extended = requests.ExtendedResources(s.Classes)
+	for _, template := range s.Templates {
+		c.templates[keyOf(template)] = template
+	}
+	for _, claim := range s.Claims {
+		c.claims[keyOf(claim)] = claim
+		c.held.Add(claim, c.features.ConsumableCapacity)
+	}
+	if err := c.addNodes(s); err != nil {
+		return nil, err
+	}
+	c.countRunning(s.Pods)
+	return c, nil
+}
+
+func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
+	list := s.Slices
+	if c.gates[gateDeviceTaintRules] {
+		list = inventory.WithTaints(list, s.TaintRules)
+	}
+	devices, err := inventory.New(list)
+	if err != nil {
+		return err
+	}
+	devices.Each(func(device *resourceapi.Device) { c.harmlessDevices = c.harmlessDevices && isHarmlessDevice(device) })
+	known := make(shapes)
+	for _, object := range s.Nodes {
+		c.nodes = append(c.nodes, newNode(object, devices, known))
+	}
+	slices.SortFunc(c.nodes, func(a, b *node) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// countRunning books what the pods that have a node take of it.
+func (c *Cluster) countRunning(pods []*corev1.Pod) {
+	byName := make(map[string]*node, len(c.nodes))
+	for _, n := range c.nodes {
+		byName[n.Name] = n
+	}
+	for _, pod := range pods {
+		if n := byName[pod.Spec.NodeName]; n != nil && !snapshot.Finished(pod) {
+			n.take(requests.Running(pod, c.gates[gateNodeAllocatable]))
+		}
+	}
+}
+
+type named interface {
+	GetNamespace() string
+	GetName() string
+}
+
+func keyOf(object named) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// Unsimulated are the fields of a pod that the scheduler looks at and this
+// package does not.
+func Unsimulated(pod *corev1.Pod) []string {
+	var fields []string
+	add := func(field string, used bool) {
+		if used {
+			fields = append(fields, field)
+		}
+	}
+	affinity := pod.Spec.Affinity
+	add("spec.affinity.podAffinity", affinity != nil && affinity.PodAffinity != nil)
+	add("spec.affinity.podAntiAffinity", affinity != nil && affinity.PodAntiAffinity != nil)
+	add("spec.topologySpreadConstraints", len(pod.Spec.TopologySpreadConstraints) > 0)
+	add("spec.schedulingGroup", pod.Spec.SchedulingGroup != nil)
+	add("hostPort", slices.ContainsFunc(pod.Spec.Containers, usesHostPort))
+	add("persistentVolumeClaim", slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	}))
+	if name := pod.Spec.SchedulerName; name != corev1.DefaultSchedulerName {
+		add("spec.schedulerName "+name, true)
+	}
+	return fields
+}
+
+func usesHostPort(container corev1.Container) bool {
+	return slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 })
+}

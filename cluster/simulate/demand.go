@@ -1,0 +1,195 @@
+package simulate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+)
+
+// demand is what a pod needs, as far as it is the same for all nodes: the
+// outcome of the scheduler's PreFilter.
+type demand struct {
+	pod      *corev1.Pod
+	requests requests.Amounts
+	affinity nodeaffinity.RequiredNodeAffinity
+	claims   []podClaim
+	extended bool // devices stand behind an extended resource
+	number   int  // equal numbers have equal claims to allocate
+	// harmless is a demand of which no request can make the allocator fail
+	// instead of saying no, on any node. The scheduler gives up on a pod if one
+	// node fails, so otherwise all nodes have to be asked.
+	harmless bool
+}
+
+// podClaim is a claim that the pod uses.
+type podClaim struct {
+	entry       string // of pod.spec.resourceClaims; "" for extended resources
+	claim       *resourceapi.ResourceClaim
+	availableOn *nodeaffinity.NodeSelector // nil is everywhere, or not allocated
+}
+
+func (d *demand) toAllocate() (list []*resourceapi.ResourceClaim) {
+	for _, c := range d.claims {
+		if c.claim.Status.Allocation == nil {
+			list = append(list, c.claim)
+		}
+	}
+	return list
+}
+
+// Reason is why a pod has no node at all. It is no failure of the program.
+type Reason string
+
+func (r Reason) Error() string { return string(r) }
+
+func reason(format string, args ...any) error { return Reason(fmt.Sprintf(format, args...)) }
+
+// demandOf returns a Reason if the pod has to wait, whatever the nodes.
+func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
+	if len(pod.Spec.SchedulingGates) > 0 {
+		return nil, reason("the pod waits for its scheduling gate %q", pod.Spec.SchedulingGates[0].Name)
+	}
+	d := &demand{
+		pod:      pod,
+		requests: requests.Waiting(pod),
+		affinity: nodeaffinity.GetRequiredNodeAffinity(pod),
+	}
+	for i := range pod.Spec.ResourceClaims {
+		entry := &pod.Spec.ResourceClaims[i]
+		claim, err := c.claimFor(pod, entry)
+		if err != nil {
+			return nil, err
+		}
+		if claim == nil {
+			continue
+		}
+		if err := c.mayUse(pod, claim); err != nil {
+			return nil, err
+		}
+		used := podClaim{entry: entry.Name, claim: claim}
+		if allocation := claim.Status.Allocation; allocation != nil && allocation.NodeSelector != nil {
+			if used.availableOn, err = nodeaffinity.NewNodeSelector(allocation.NodeSelector); err != nil {
+				return nil, reason("the allocation of ResourceClaim %s has a node selector that makes no sense: %v", claim.Name, err)
+			}
+		}
+		d.claims = append(d.claims, used)
+	}
+	d.extended = c.asksExtended(d.requests)
+	return d, c.number(d)
+}
+
+// claimFor is the claim of an entry of the pod's; nil if the entry needs none. A
+// template becomes a claim for this pod. It mirrors foreachPodResourceClaim.
+func (c *Cluster) claimFor(pod *corev1.Pod, entry *corev1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
+	name, mustOwn, err := resourceclaim.Name(pod, entry)
+	if errors.Is(err, resourceclaim.ErrClaimNotFound) {
+		return c.fromTemplate(pod, entry)
+	}
+	if err != nil {
+		return nil, reason("%v", err)
+	}
+	if name == nil {
+		return nil, nil
+	}
+	claim := c.claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}]
+	switch {
+	case claim == nil:
+		return nil, reason("ResourceClaim %q does not exist in namespace %s", *name, pod.Namespace)
+	case claim.DeletionTimestamp != nil:
+		return nil, reason("ResourceClaim %q is being deleted", *name)
+	case mustOwn:
+		if err := resourceclaim.IsForPod(pod, claim, false); err != nil {
+			return nil, reason("%v", err)
+		}
+	}
+	return claim, nil
+}
+
+func (c *Cluster) fromTemplate(pod *corev1.Pod, entry *corev1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
+	name := *entry.ResourceClaimTemplateName
+	template := c.templates[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
+	if template == nil {
+		return nil, reason("ResourceClaimTemplate %q does not exist in namespace %s", name, pod.Namespace)
+	}
+	claim := requests.Claim(pod, entry.Name)
+	claim.Labels, claim.Annotations = template.Spec.Labels, template.Spec.Annotations
+	claim.Spec = template.Spec.Spec
+	return claim, nil
+}
+
+// mayUse says whether the pod can reserve the claim, and whether all classes that
+// the claim asks for exist.
+func (c *Cluster) mayUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) error {
+	if claim.Status.Allocation != nil {
+		if len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize && !resourceclaim.IsReservedForPod(pod, claim, false) {
+			return reason("ResourceClaim %q is in use by %d pods, more cannot share it", claim.Name, len(claim.Status.ReservedFor))
+		}
+		return nil
+	}
+	for _, request := range claim.Spec.Devices.Requests {
+		for _, alternative := range requests.Alternatives(request) {
+			if alternative.Class == "" {
+				return reason("request %q of ResourceClaim %q has neither exactly nor firstAvailable", request.Name, claim.Name)
+			}
+			if c.classes[alternative.Class] == nil {
+				return reason("DeviceClass %q, which request %q of ResourceClaim %q asks for, does not exist", alternative.Class, alternative.Name, claim.Name)
+			}
+		}
+		if len(request.FirstAvailable) > 0 && !c.gates[gatePrioritizedList] {
+			return reason("request %q of ResourceClaim %q has firstAvailable, but the feature gate %s is off", request.Name, claim.Name, gatePrioritizedList)
+		}
+	}
+	return nil
+}
+
+// number gives demands with the same claims to allocate the same number.
+func (c *Cluster) number(d *demand) error {
+	key := struct {
+		Specs    []*resourceapi.ResourceClaimSpec
+		Extended *corev1.PodSpec // the requests of each of its containers decide
+	}{}
+	for _, claim := range d.toAllocate() {
+		key.Specs = append(key.Specs, &claim.Spec)
+	}
+	if d.extended {
+		key.Extended = &d.pod.Spec
+	}
+	text, err := json.Marshal(key)
+	if err != nil {
+		return fmt.Errorf("compare claims of pod %s: %w", keyOf(d.pod), err)
+	}
+	if same := c.demands[string(text)]; same != nil {
+		d.number, d.harmless = same.number, same.harmless
+		return nil
+	}
+	d.number, d.harmless = len(c.demands), c.isHarmless(d)
+	c.demands[string(text)] = d
+	return nil
+}
+
+// asksExtended says whether devices stand behind an extended resource of the pod.
+func (c *Cluster) asksExtended(asked requests.Amounts) bool {
+	for name, amount := range asked {
+		if amount != 0 && c.delegated()[name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// extendedClaim is the claim for the pod's extended resources; nil if there is
+// none on this node.
+func (c *Cluster) extendedClaim(d *demand, n *node) *resourceapi.ResourceClaim {
+	if !d.extended {
+		return nil
+	}
+	return requests.ExtendedClaim(d.pod, d.requests, c.extended, n.allocatable)
+}

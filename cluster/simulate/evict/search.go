@@ -1,0 +1,233 @@
+package evict
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+)
+
+// search is for one pod.
+type search struct {
+	Options
+	cluster *simulate.Cluster
+	pod     *corev1.Pod
+	places  []*place // by node's name; only those where there is something to delete
+	deleted int      // pods that may be deleted
+	// monotone means that a set is enough if a part of it is. It does not hold if
+	// the pod uses an allocated claim, which nobody may be able to allocate again
+	// once its other users are gone.
+	monotone bool
+	trials   int
+}
+
+// place is a node and whose deletion may make a difference there, in the order of
+// victims.
+type place struct {
+	node    string
+	victims []*victim
+}
+
+func newSearch(c *simulate.Cluster, s *snapshot.Snapshot, pod *corev1.Pod, o Options) *search {
+	e := &search{Options: o, cluster: c, pod: pod, monotone: true}
+	e.Trials = cmp.Or(e.Trials, DefaultTrials)
+	pods := victims(s, pod)
+	e.deleted = len(pods)
+	far := newReach(s, pod)
+	for _, entry := range pod.Spec.ResourceClaims {
+		e.monotone = e.monotone && entry.ResourceClaimName == nil
+	}
+	for _, node := range s.Nodes {
+		p := &place{node: node.Name}
+		for _, v := range pods {
+			if v.Spec.NodeName == node.Name || far.everywhere(v) {
+				p.victims = append(p.victims, v)
+			}
+		}
+		if len(p.victims) > 0 {
+			e.places = append(e.places, p)
+		}
+	}
+	slices.SortFunc(e.places, func(a, b *place) int { return cmp.Compare(a.node, b.node) })
+	return e
+}
+
+// best is nil if there is no set. Small sets first: most often one or two pods are
+// enough, and to leave pods out of all of a node takes longer.
+func (e *search) best(ctx context.Context) (best *set, method Method, err error) {
+	if err := e.prune(ctx); err != nil {
+		return nil, "", err
+	}
+	e.trials = 0
+	method = Exact
+	for size := 1; size <= maxExact && best == nil && method == Exact; size++ {
+		best, err = e.smallest(ctx, size)
+		if errors.Is(err, errTrials) {
+			best, method, err = nil, Greedy, nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	if best != nil {
+		return best, Exact, nil
+	}
+	for _, p := range e.places {
+		found, err := e.greedy(ctx, p)
+		if err != nil {
+			return nil, "", err
+		}
+		if found != nil && (best == nil || found.compare(best) < 0) {
+			best = found
+		}
+	}
+	if best != nil && len(best.victims) > maxExact+1 {
+		method = Greedy
+	}
+	return best, method, nil
+}
+
+// prune leaves out nodes that are nothing for the pod even if all are deleted.
+func (e *search) prune(ctx context.Context) error {
+	var left []*place
+	for i, p := range e.places {
+		fits, err := e.fits(ctx, p.node, p.victims)
+		if err != nil {
+			return err
+		}
+		if fits || !e.monotone {
+			left = append(left, p)
+		}
+		if e.Progress != nil {
+			e.Progress(i+1, len(e.places))
+		}
+	}
+	e.places = left
+	return nil
+}
+
+// greedy keeps one pod after the other that need not be deleted, those first that
+// one would rather keep. It is nil if the node is nothing for the pod even if all
+// are deleted.
+func (e *search) greedy(ctx context.Context, p *place) (*set, error) {
+	left := slices.Clone(p.victims)
+	if fits, err := e.fits(ctx, p.node, left); err != nil || !fits {
+		return nil, err
+	}
+	for i := len(left) - 1; i >= 0; i-- {
+		fewer := slices.Delete(slices.Clone(left), i, i+1)
+		fits, err := e.fits(ctx, p.node, fewer)
+		if err != nil {
+			return nil, err
+		}
+		if fits {
+			left = fewer
+		}
+	}
+	return &set{p.node, left}, nil
+}
+
+// errTrials ends a search that takes too long.
+var errTrials = errors.New("too many sets")
+
+// smallest tries all sets of a size; it is the best of them, or nil if none is
+// enough.
+func (e *search) smallest(ctx context.Context, size int) (best *set, err error) {
+	for _, p := range e.places {
+		err := e.extend(ctx, p, nil, p.victims, size, func(victims []*victim) {
+			if found := (&set{p.node, slices.Clone(victims)}); best == nil || found.compare(best) < 0 {
+				best = found
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return best, nil
+}
+
+// extend tries the chosen pods with every choice of the rest that makes up the
+// size, and skips choices of which not even all that are left would be enough.
+func (e *search) extend(ctx context.Context, p *place, chosen, rest []*victim, size int, found func([]*victim)) error {
+	for i, v := range rest {
+		if len(rest)-i < size-len(chosen) {
+			return nil
+		}
+		if e.trials >= e.Trials {
+			return errTrials
+		}
+		next := append(slices.Clip(chosen), v)
+		if e.monotone && (i == 0 || len(next) < size) {
+			if fits, err := e.fits(ctx, p.node, slices.Concat(chosen, rest[i:])); err != nil || !fits {
+				return err
+			}
+		}
+		if len(next) < size {
+			if err := e.extend(ctx, p, next, rest[i+1:], size, found); err != nil {
+				return err
+			}
+			continue
+		}
+		fits, err := e.fits(ctx, p.node, next)
+		if err != nil {
+			return err
+		}
+		if fits {
+			found(next)
+		}
+	}
+	return nil
+}
+
+// fits says whether the node can have the pod once the victims are deleted.
+func (e *search) fits(ctx context.Context, node string, victims []*victim) (fits bool, err error) {
+	e.trials++
+	nodes, err := e.without(ctx, node, victims)
+	var why simulate.Reason
+	var abort *simulate.AbortError
+	if errors.As(err, &why) || errors.As(err, &abort) {
+		return false, nil // it is about these deletions, without them nobody gave up
+	}
+	return len(nodes) > 0, err
+}
+
+// without are the feasible nodes, of one or all, without the victims.
+func (e *search) without(ctx context.Context, node string, victims []*victim) ([]string, error) {
+	for _, v := range victims {
+		defer e.cluster.Evict(v.Pod)()
+	}
+	return e.cluster.Feasible(ctx, e.pod, node)
+}
+
+// confirm asks all nodes: one on which the scheduler gives up spoils it for the
+// others.
+func (e *search) confirm(ctx context.Context, victims []*victim) error {
+	nodes, err := e.without(ctx, "", victims)
+	if err == nil && len(nodes) == 0 {
+		return fmt.Errorf("confirm evictions for pod %s/%s: no node can have it", e.pod.Namespace, e.pod.Name) // cannot be
+	}
+	return err
+}
+
+func (e *search) sentence(best *set, method Method) string {
+	switch {
+	case e.deleted == 0:
+		return fmt.Sprintf("no eviction helps: no pod of a priority below %d runs that would not come back", priorityOf(e.pod))
+	case best == nil:
+		return fmt.Sprintf("no eviction helps: no node can have it even without the %d pods of a priority below %d", e.deleted, priorityOf(e.pod))
+	}
+	pods := fmt.Sprintf("%d pods", len(best.victims))
+	if len(best.victims) == 1 {
+		pods = "1 pod"
+	}
+	if method == Exact {
+		return fmt.Sprintf("without %s %s can have it, and fewer are not enough", pods, best.node)
+	}
+	return fmt.Sprintf("without %s %s can have it; fewer may be enough, but none of these can stay", pods, best.node)
+}

@@ -1,0 +1,212 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+)
+
+// Explanation is why a pod, or a claim of its own, can or cannot run where.
+type Explanation struct {
+	Pod   string `json:"pod,omitempty"`   // namespace/name
+	Claim string `json:"claim,omitempty"` // namespace/name, if it is about a claim without its pod
+	// Node is where the pod would go; "" is nowhere.
+	Node string `json:"node,omitempty"`
+	// Sentence is the answer.
+	Sentence string   `json:"sentence"`
+	Hints    []string `json:"hints,omitempty"`
+	// Nodes are all there are, by name.
+	Nodes []NodeExplanation `json:"nodes"`
+}
+
+// SameNodes puts nodes together that differ only in their names, in the order of
+// the first of them.
+func (e Explanation) SameNodes() (groups [][]NodeExplanation) {
+	index := make(map[string]int)
+	for _, node := range e.Nodes {
+		bare := node
+		bare.Node = ""
+		key := fmt.Sprintf("%+v", bare)
+		i, known := index[key]
+		if !known {
+			i = len(groups)
+			index[key] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], node)
+	}
+	return groups
+}
+
+// NodeExplanation is about one node.
+type NodeExplanation struct {
+	Node     string `json:"node"`
+	Feasible bool   `json:"feasible"`
+	// Blocks is the first stage that does, Request the first request that it
+	// does it to, as claim/request.
+	Blocks   funnel.Stage `json:"blocks,omitempty"`
+	Request  string       `json:"request,omitempty"`
+	Sentence string       `json:"sentence,omitempty"`
+	Hint     string       `json:"hint,omitempty"`
+	// Requests are in the order in which the allocator meets them. There are
+	// none if the node is no place for the pod anyway.
+	Requests []funnel.Request `json:"requests,omitempty"`
+}
+
+// ExplainPod says what every node thinks of the pod now. It books nothing.
+func (c *Cluster) ExplainPod(ctx context.Context, pod *corev1.Pod) (Explanation, error) {
+	e := Explanation{Pod: keyOf(pod).String(), Nodes: []NodeExplanation{}}
+	d, err := c.demandOf(pod)
+	var why Reason
+	if errors.As(err, &why) {
+		e.Sentence = string(why)
+		return e, nil
+	}
+	if err != nil {
+		return e, err
+	}
+	return c.explainNodes(ctx, d, e)
+}
+
+// ExplainClaim does so for a claim as if a pod had nothing else.
+func (c *Cluster) ExplainClaim(ctx context.Context, claim *resourceapi.ResourceClaim) (Explanation, error) {
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = claim.Namespace, claim.Name
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: claim.Name, ResourceClaimName: &claim.Name}}
+	e, err := c.ExplainPod(ctx, pod)
+	e.Pod, e.Claim = "", e.Pod
+	return e, err
+}
+
+func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (Explanation, error) {
+	feasible := 0
+	for _, n := range c.nodes {
+		node, err := c.explainNode(ctx, d, n)
+		if err != nil {
+			return e, err
+		}
+		if node.Feasible {
+			if feasible++; e.Node == "" {
+				e.Node = n.Name
+			}
+		}
+		e.hint(node.Hint)
+		e.Nodes = append(e.Nodes, node)
+	}
+	aborts := slices.IndexFunc(e.Nodes, func(n NodeExplanation) bool { return n.Blocks == funnel.StageAbort })
+	switch {
+	case aborts >= 0:
+		e.Node, e.Sentence = "", fmt.Sprintf("no node can have it, because of %s %s", e.Nodes[aborts].Node, e.Nodes[aborts].Sentence)
+	case len(e.Nodes) == 0:
+		e.Sentence = "there are no nodes"
+	case feasible > 0:
+		e.Sentence = fmt.Sprintf("%d of %d nodes can have it, %s is the first", feasible, len(c.nodes), e.Node)
+		e.Hints = nil
+		if saidNo(d.pod) {
+			e.hint(againHint)
+		}
+	case len(c.nodes) == 1:
+		e.Sentence = "the only node cannot have it"
+		e.hint(funnel.InitHint(d.pod))
+	default:
+		e.Sentence = fmt.Sprintf("none of the %d nodes can have it", len(c.nodes))
+		e.hint(funnel.InitHint(d.pod))
+	}
+	return e, nil
+}
+
+// againHint is for a pod that would have a node if the scheduler looked. By the
+// code of Kubernetes 1.37 (GatherAllocatedState) it can count a claim twice against
+// a shared device while that is both in flight and in its cache.
+const againHint = "the scheduler said no when it looked last: it looks again when something changes, 5 minutes later at the latest"
+
+func saidNo(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
+	})
+}
+
+// hint adds one that is not there yet.
+func (e *Explanation) hint(text string) {
+	if text != "" && !slices.Contains(e.Hints, text) {
+		e.Hints = append(e.Hints, text)
+	}
+}
+
+// explainNode asks the node as Place does, and says what is in the way.
+func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
+	_, err := c.ask(ctx, d, n)
+	var why Reason
+	var abort *AbortError
+	switch {
+	case err == nil:
+		return NodeExplanation{Node: n.Name, Feasible: true, Requests: c.view(n).Requests(c.unallocated(d, n))}, nil
+	case errors.As(err, &abort):
+		return NodeExplanation{Node: n.Name, Blocks: funnel.StageAbort, Sentence: abort.onNode(), Hint: abort.Hint()}, nil
+	case errors.As(err, &why) && why != errCannotAllocate:
+		return NodeExplanation{Node: n.Name, Blocks: funnel.StageNode, Sentence: string(why)}, nil
+	case errors.As(err, &why):
+		return c.explainDevices(ctx, d, n)
+	}
+	return NodeExplanation{}, err
+}
+
+// explainDevices is for a node whose devices are what the pod lacks.
+func (c *Cluster) explainDevices(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
+	e := NodeExplanation{Node: n.Name, Requests: c.view(n).Requests(c.unallocated(d, n))}
+	if blocked := funnel.FirstBlocked(e.Requests); blocked != nil {
+		e.Blocks, e.Request = blocked.Blocks, blocked.Claim+"/"+blocked.Request
+		e.Sentence, e.Hint = blocked.Sentence, blocked.Hint
+		if base := requests.Base(blocked.Request); base != blocked.Request {
+			e.Sentence = fmt.Sprintf("no alternative of request %s can be met; nearest to it, %s", base, blocked.Sentence)
+		}
+		return e, nil
+	}
+	var err error
+	e.Blocks = funnel.StageTogether
+	e.Sentence, e.Hint = funnel.Together(d.pod, c.unallocated(d, n), func(claims ...*resourceapi.ResourceClaim) bool {
+		allocations, allocateErr := n.allocator.Allocate(ctx, n.Node, claims)
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return allocateErr == nil && len(allocations) == len(claims)
+	})
+	return e, err
+}
+
+// view is the node as explanations see it.
+func (c *Cluster) view(n *node) *funnel.View {
+	return &funnel.View{Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors}
+}
+
+// unallocated are the claims that the allocator would be asked for.
+func (c *Cluster) unallocated(d *demand, n *node) (list []funnel.Claim) {
+	for _, used := range d.claims {
+		if used.claim.Status.Allocation == nil {
+			list = append(list, funnel.Claim{Entry: used.entry, Claim: used.claim})
+		}
+	}
+	if special := c.extendedClaim(d, n); special != nil {
+		list = append(list, funnel.Claim{Entry: "extended-resources", Claim: special})
+	}
+	return list
+}
+
+// reasonFor is the sentence for a node that cannot allocate the demand. The same
+// demand has the same one until something is given away.
+func (c *Cluster) reasonFor(ctx context.Context, d *demand, n *node) (string, error) {
+	reasons := n.reasonsOf(d)
+	if sentence := reasons[d.number]; sentence != "" {
+		return sentence, nil
+	}
+	e, err := c.explainDevices(ctx, d, n)
+	reasons[d.number] = e.Sentence
+	return e.Sentence, err
+}

@@ -1,0 +1,139 @@
+package funnel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+)
+
+// attributeOf is a value of the device as text; two values are equal if and only
+// if their texts are. Constraints name attributes in full, devices may leave
+// their driver's domain out.
+func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
+	attribute, has := d.Attributes[resourceapi.QualifiedName(name)]
+	if !has {
+		domain, short, _ := strings.Cut(string(name), "/")
+		if domain != d.Slice.Spec.Driver {
+			return "", false
+		}
+		if attribute, has = d.Attributes[resourceapi.QualifiedName(short)]; !has {
+			return "", false
+		}
+	}
+	switch {
+	case attribute.StringValue != nil:
+		return fmt.Sprintf("%q", *attribute.StringValue), true
+	case attribute.IntValue != nil:
+		return fmt.Sprint(*attribute.IntValue), true
+	case attribute.BoolValue != nil:
+		return fmt.Sprint(*attribute.BoolValue), true
+	case attribute.VersionValue != nil:
+		return "v" + *attribute.VersionValue, true
+	}
+	return "", false
+}
+
+// constrain is the stage of the claim's constraints, each by itself: what is
+// left is what could be part of a set of devices that meets it.
+func constrain(constraints []resourceapi.DeviceConstraint, funnels []*funnel) {
+	for _, f := range funnels {
+		f.counts.Left.Constraint = len(f.left)
+	}
+	for _, constraint := range constraints {
+		covered := coveredBy(constraint, funnels)
+		switch {
+		case constraint.MatchAttribute != nil:
+			match(*constraint.MatchAttribute, covered)
+		case constraint.DistinctAttribute != nil:
+			distinct(*constraint.DistinctAttribute, covered)
+		}
+	}
+}
+
+func coveredBy(constraint resourceapi.DeviceConstraint, funnels []*funnel) (covered []*funnel) {
+	for _, f := range funnels {
+		if len(constraint.Requests) == 0 || slices.Contains(constraint.Requests, f.Name) || slices.Contains(constraint.Requests, requests.Base(f.Name)) {
+			covered = append(covered, f)
+		}
+	}
+	return covered
+}
+
+// match keeps the values of which every covered request finds as many devices as
+// it wants, or one of its alternatives does.
+func match(name resourceapi.FullyQualifiedName, covered []*funnel) {
+	if slices.ContainsFunc(covered, func(f *funnel) bool { return f.counts.Blocks != "" && !strings.Contains(f.Name, "/") }) {
+		return // nothing can meet it, but it is not to blame
+	}
+	counts := make([]map[string]int, len(covered))
+	for i, f := range covered {
+		counts[i] = make(map[string]int)
+		for _, d := range f.left {
+			if value, has := attributeOf(d, name); has {
+				counts[i][value]++
+			}
+		}
+	}
+	suits := func(value string) bool {
+		met := make(map[string]bool)
+		for i, f := range covered {
+			met[requests.Base(f.Name)] = met[requests.Base(f.Name)] || counts[i][value] >= f.wanted
+		}
+		for _, ok := range met {
+			if !ok {
+				return false
+			}
+		}
+		return true
+	}
+	for _, f := range covered {
+		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
+			value, has := attributeOf(d, name)
+			return has && suits(value)
+		}, func([]*inventory.Device) (string, string) { return unmatched(name, covered, counts) })
+	}
+}
+
+// unmatched says which values the covered requests find.
+func unmatched(name resourceapi.FullyQualifiedName, covered []*funnel, counts []map[string]int) (sentence, hint string) {
+	var found []string
+	for i, f := range covered {
+		values := make([]string, 0, len(counts[i]))
+		for _, value := range sortedNames(counts[i]) {
+			values = append(values, fmt.Sprintf("%s on %s", value, devices(counts[i][value])))
+		}
+		if len(values) == 0 {
+			return fmt.Sprintf("no device of request %s has the attribute %s, which has to match", f.Name, name), withoutAttribute(name, f)
+		}
+		found = append(found, fmt.Sprintf("%s finds %s", f.Name, some(values)))
+	}
+	return fmt.Sprintf("no value of %s suits all requests that have to match in it: %s", name, strings.Join(found, "; ")), ""
+}
+
+// distinct wants as many values as devices.
+func distinct(name resourceapi.FullyQualifiedName, covered []*funnel) {
+	values, wanted := make(map[string]bool), 0
+	for _, f := range covered {
+		if !strings.Contains(f.Name, "/") {
+			wanted += f.wanted
+		}
+		for _, d := range f.left {
+			if value, has := attributeOf(d, name); has {
+				values[value] = true
+			}
+		}
+	}
+	for _, f := range covered {
+		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
+			_, has := attributeOf(d, name)
+			return has && len(values) >= wanted
+		}, func([]*inventory.Device) (string, string) {
+			return fmt.Sprintf("%s have to differ in %s, but there are only %d values: %s", devices(wanted), name, len(values), some(sortedNames(values))), ""
+		})
+	}
+}

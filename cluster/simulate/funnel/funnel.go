@@ -1,0 +1,242 @@
+package funnel
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+)
+
+// View is a node as the stages see it.
+type View struct {
+	inventory.Local
+	State     structured.AllocatedState // of the devices
+	Features  structured.Features
+	Classes   inventory.Classes    // every one that is asked for
+	Selectors *inventory.Selectors // of the inventory
+}
+
+// Claim is one that a pod waits for.
+type Claim struct {
+	Entry string // its name in the pod
+	Claim *resourceapi.ResourceClaim
+}
+
+// Requests are those of all claims, each by itself and after the stages.
+func (v *View) Requests(claims []Claim) (list []Request) {
+	for _, used := range claims {
+		var funnels []*funnel
+		for _, request := range used.Claim.Spec.Devices.Requests {
+			for _, a := range requests.Alternatives(request) {
+				funnels = append(funnels, v.run(a, used.Entry))
+			}
+		}
+		constrain(used.Claim.Spec.Devices.Constraints, funnels)
+		for _, f := range funnels {
+			list = append(list, f.counts)
+		}
+	}
+	return list
+}
+
+// funnel is a request, or an alternative of it, on its way through the stages.
+type funnel struct {
+	requests.Alternative
+	wanted int
+	left   []*inventory.Device // after the stages so far
+	counts Request
+}
+
+// run takes a request through all stages but the constraints of its claim.
+func (v *View) run(a requests.Alternative, entry string) *funnel {
+	f := &funnel{Alternative: a, wanted: int(a.Count)}
+	f.counts = Request{Claim: entry, Request: a.Name, Devices: len(v.Devices)}
+	for i := range v.Devices {
+		f.left = append(f.left, &v.Devices[i])
+	}
+	left := &f.counts.Left
+	class := v.Classes[a.Class]
+	f.stage(StageDriver, &left.Driver, byDriver(class), func(out []*inventory.Device) (string, string) { return v.withoutDriver(class, out) })
+	f.stage(StageClass, &left.Class, v.bySelectors(class.Spec.Selectors), func(out []*inventory.Device) (string, string) {
+		return fmt.Sprintf("%s not of class %s", areOr(len(out)), a.Class), ""
+	})
+	f.stage(StageSelector, &left.Selector, v.bySelectors(a.Selectors), func(out []*inventory.Device) (string, string) {
+		return fmt.Sprintf("%s not selected by the request: %s", areOr(len(out)), texts(a.Selectors)), ""
+	})
+	if a.Mode == resourceapi.DeviceAllocationModeAll {
+		f.wanted = max(1, len(f.left)) // of all that are selected, none may be missing
+	}
+	f.counts.Wanted = f.wanted
+	f.stage(StageTaint, &left.Taint, v.byTaint(a.Tolerations), tainted)
+	f.stage(StageInUse, &left.InUse, func(d *inventory.Device) bool { return a.Admin || !v.State.AllocatedDevices.Has(d.ID) }, func(out []*inventory.Device) (string, string) {
+		return fmt.Sprintf("%s by other claims", held(out)), ""
+	})
+	f.stage(StageCapacity, &left.Capacity, func(d *inventory.Device) bool { return len(v.shortages(a, d)) == 0 }, func(out []*inventory.Device) (string, string) {
+		return v.explainCapacity(f, out)
+	})
+	return f
+}
+
+// stage drops what does not pass, and says why if too little is left.
+func (f *funnel) stage(stage Stage, count *int, pass func(*inventory.Device) bool, why func(out []*inventory.Device) (sentence, hint string)) {
+	var kept, out []*inventory.Device
+	for _, d := range f.left {
+		if pass(d) {
+			kept = append(kept, d)
+		} else {
+			out = append(out, d)
+		}
+	}
+	f.left, *count = kept, len(kept)
+	if f.counts.Blocks != "" || len(kept) >= f.wanted {
+		return
+	}
+	f.block(stage, len(kept), why, out)
+}
+
+func (f *funnel) block(stage Stage, left int, why func(out []*inventory.Device) (sentence, hint string), out []*inventory.Device) {
+	sentence, hint := why(out)
+	if left > 0 || f.wanted > 1 {
+		sentence = fmt.Sprintf("%s wanted, %d left: %s", devices(f.wanted), left, sentence)
+	}
+	if hint == "" {
+		hint = countHint(f)
+	}
+	f.counts.Blocks, f.counts.Hint = stage, hint
+	f.counts.Sentence = fmt.Sprintf("request %s: %s", f.Name, sentence)
+}
+
+// driverGuard is the first thing that a careful selector says.
+var driverGuard = regexp.MustCompile(`device\.driver\s*==\s*["']([^"']+)["']`)
+
+// driverOf is the driver that the class wants, "" if it does not say.
+func driverOf(class *resourceapi.DeviceClass) string {
+	for _, selector := range class.Spec.Selectors {
+		if selector.CEL == nil {
+			continue
+		}
+		if found := driverGuard.FindAllStringSubmatch(selector.CEL.Expression, 2); len(found) == 1 {
+			return found[0][1]
+		}
+	}
+	return ""
+}
+
+func byDriver(class *resourceapi.DeviceClass) func(*inventory.Device) bool {
+	driver := driverOf(class)
+	return func(d *inventory.Device) bool {
+		return (driver == "" || d.Slice.Spec.Driver == driver) && d.Incomplete == ""
+	}
+}
+
+func (v *View) withoutDriver(class *resourceapi.DeviceClass, out []*inventory.Device) (sentence, hint string) {
+	driver := driverOf(class)
+	for _, d := range out {
+		if d.Incomplete != "" && (driver == "" || d.Slice.Spec.Driver == driver) {
+			return d.Incomplete, "nothing of a pool is given away until all its slices are there; does its driver publish them?"
+		}
+	}
+	if len(v.Devices) == 0 {
+		return "the node has no devices", "no ResourceSlice is for the node: does the driver run there?"
+	}
+	if driver == "" {
+		return fmt.Sprintf("the node has only %s", devices(len(v.Devices))), ""
+	}
+	if len(out) < len(v.Devices) {
+		return fmt.Sprintf("the node has no more of driver %s", driver), ""
+	}
+	return fmt.Sprintf("the node has no devices of driver %s, which class %s wants", driver, class.Name),
+		fmt.Sprintf("no ResourceSlice of %s is for the node: does the driver run there?", driver)
+}
+
+// bySelectors holds for what passes all; what makes one fail does not pass.
+func (v *View) bySelectors(selectors []resourceapi.DeviceSelector) func(*inventory.Device) bool {
+	return func(d *inventory.Device) bool {
+		matches, err := v.Selectors.All(selectors, d)
+		return err == nil && matches
+	}
+}
+
+func (v *View) byTaint(tolerations []resourceapi.DeviceToleration) func(*inventory.Device) bool {
+	return func(d *inventory.Device) bool {
+		return !v.Features.DeviceTaints || !slices.ContainsFunc(d.Taints, func(taint resourceapi.DeviceTaint) bool {
+			return prevents(taint) && !slices.ContainsFunc(tolerations, func(t resourceapi.DeviceToleration) bool {
+				return resourceclaim.ToleratesTaint(t, taint)
+			})
+		})
+	}
+}
+
+// prevents holds for the effects that the allocator knows.
+func prevents(taint resourceapi.DeviceTaint) bool {
+	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
+}
+
+func tainted(out []*inventory.Device) (sentence, hint string) {
+	var list []string
+	for _, d := range out {
+		for _, taint := range d.Taints {
+			if prevents(taint) {
+				list = append(list, fmt.Sprintf("%s has %s=%s:%s", d.Name, taint.Key, taint.Value, taint.Effect))
+			}
+		}
+	}
+	return "taints that the request does not tolerate: " + some(list), ""
+}
+
+func held(out []*inventory.Device) string {
+	var names []string
+	for _, d := range out {
+		names = append(names, d.Name)
+	}
+	return fmt.Sprintf("%s %s in use", some(names), isAre(len(names)))
+}
+
+func texts(selectors []resourceapi.DeviceSelector) string {
+	var list []string
+	for _, selector := range selectors {
+		if selector.CEL != nil {
+			list = append(list, strings.Join(strings.Fields(selector.CEL.Expression), " "))
+		}
+	}
+	return strings.Join(list, " && ")
+}
+
+// maxListed are named in a sentence.
+const maxListed = 4
+
+func some(list []string) string {
+	text := strings.Join(list[:min(len(list), maxListed)], ", ")
+	if more := len(list) - maxListed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func devices(count int) string {
+	if count == 1 {
+		return "1 device"
+	}
+	return fmt.Sprintf("%d devices", count)
+}
+
+func isAre(count int) string {
+	if count == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func areOr(count int) string { return fmt.Sprintf("%s %s", devices(count), isAre(count)) }
+
+// sortedNames are the keys in order.
+func sortedNames[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,170 @@
+package funnel
+
+import (
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+)
+
+// partitionableGate is the feature gate without which counters are not understood.
+const partitionableGate = "DRAPartitionableDevices"
+
+// shortage is a capacity because of which a device cannot be had.
+type shortage struct {
+	name    string
+	missing bool // the device does not have it at all
+	counter bool // it is shared by devices of the pool
+	named   bool // by the request; otherwise the device's default is charged
+	asked   resource.Quantity
+	charged resource.Quantity // asked as the device's policy rounds it
+	free    resource.Quantity
+	limit   *resource.Quantity // the most that one request may have, if that is exceeded
+}
+
+// shortages are what the device lacks, by name. It mirrors
+// CmpRequestOverCapacity and checkAvailableCounters of the allocator.
+func (v *View) shortages(a requests.Alternative, d *inventory.Device) (list []shortage) {
+	if v.Features.ConsumableCapacity {
+		list = v.capacityShortages(a, d)
+	}
+	if !v.Features.PartitionableDevices && len(d.ConsumesCounters) > 0 {
+		return append(list, shortage{name: "counters, whose feature gate " + partitionableGate + " is off", counter: true})
+	}
+	return append(list, v.counterShortages(d)...)
+}
+
+func (v *View) capacityShortages(a requests.Alternative, d *inventory.Device) (list []shortage) {
+	var requests map[resourceapi.QualifiedName]resource.Quantity
+	if a.Capacity != nil {
+		requests = a.Capacity.Requests
+	}
+	for _, name := range sortedNames(requests) {
+		if _, has := d.Capacity[name]; !has {
+			list = append(list, shortage{name: string(name), missing: true, asked: requests[name]})
+		}
+	}
+	used := v.State.AggregatedCapacity[d.ID]
+	for _, name := range sortedNames(d.Capacity) {
+		capacity := d.Capacity[name]
+		s := shortage{name: string(name), free: capacity.Value.DeepCopy()}
+		s.asked, s.named = requests[name]
+		s.charged, s.limit = charge(s.asked, s.named, capacity, v.Features.FractionalCapacityRange)
+		if taken := used[name]; taken != nil {
+			s.free.Sub(*taken)
+		}
+		if s.limit != nil || s.charged.Cmp(s.free) > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// charge is what a request costs the device, and the policy's maximum if it is
+// more than that.
+func charge(asked resource.Quantity, named bool, capacity resourceapi.DeviceCapacity, fractional bool) (charged resource.Quantity, limit *resource.Quantity) {
+	policy := capacity.RequestPolicy
+	switch {
+	case !named && policy != nil && policy.Default != nil:
+		return policy.Default.DeepCopy(), nil
+	case !named:
+		return capacity.Value.DeepCopy(), nil
+	case policy == nil:
+		return asked, nil
+	}
+	if r := policy.ValidRange; r != nil && r.Min != nil {
+		charged = roundUp(asked, *r, fractional)
+		if r.Max != nil && charged.Cmp(*r.Max) > 0 {
+			limit = r.Max
+		}
+		return charged, limit
+	}
+	for i := range policy.ValidValues {
+		if asked.Cmp(policy.ValidValues[i]) <= 0 {
+			return policy.ValidValues[i], nil
+		}
+	}
+	if last := len(policy.ValidValues) - 1; last >= 0 {
+		limit = &policy.ValidValues[last]
+	}
+	return asked, limit
+}
+
+// roundUp is to the next min + n·step.
+func roundUp(asked resource.Quantity, r resourceapi.CapacityRequestPolicyRange, fractional bool) resource.Quantity {
+	if asked.Cmp(*r.Min) < 0 {
+		return r.Min.DeepCopy()
+	}
+	if r.Step == nil {
+		return asked
+	}
+	steps := func(asked, lowest, step int64) int64 {
+		return lowest + (asked-lowest+step-1)/max(step, 1)*step
+	}
+	if fractional && r.Step.CmpInt64(requests.LargestAmount) < 0 && asked.CmpInt64(requests.LargestAmount) < 0 {
+		return *resource.NewMilliQuantity(steps(asked.MilliValue(), r.Min.MilliValue(), r.Step.MilliValue()), r.Step.Format)
+	}
+	return *resource.NewQuantity(steps(asked.Value(), r.Min.Value(), r.Step.Value()), r.Step.Format)
+}
+
+// counterShortages are the counters of the pool of which less is left than the
+// device consumes. A shared device in use has consumed them already.
+func (v *View) counterShortages(d *inventory.Device) (list []shortage) {
+	if len(d.ConsumesCounters) == 0 || d.Shared() && v.inUse(d) {
+		return nil
+	}
+	left := v.countersLeft(d)
+	for _, consumed := range d.ConsumesCounters {
+		for _, name := range sortedNames(consumed.Counters) {
+			id := consumed.CounterSet + "/" + name
+			asked, free := consumed.Counters[name].Value, left[id]
+			if asked.Cmp(free) > 0 {
+				list = append(list, shortage{name: id, counter: true, asked: asked, charged: asked, free: free})
+			}
+		}
+	}
+	return list
+}
+
+// countersLeft are those of the device's pool, as set/counter.
+func (v *View) countersLeft(d *inventory.Device) map[string]resource.Quantity {
+	left := make(map[string]resource.Quantity)
+	for _, slice := range v.Slices {
+		if slice.Spec.Pool != d.Slice.Spec.Pool || slice.Spec.Driver != d.Slice.Spec.Driver {
+			continue
+		}
+		for _, set := range slice.Spec.SharedCounters {
+			for name, counter := range set.Counters {
+				left[set.Name+"/"+name] = counter.Value.DeepCopy()
+			}
+		}
+	}
+	for i := range v.Devices {
+		other := &v.Devices[i]
+		if other.Slice.Spec.Pool != d.Slice.Spec.Pool || other.Slice.Spec.Driver != d.Slice.Spec.Driver || !v.inUse(other) {
+			continue
+		}
+		for _, consumed := range other.ConsumesCounters {
+			for name, counter := range consumed.Counters {
+				free := left[consumed.CounterSet+"/"+name]
+				free.Sub(counter.Value)
+				left[consumed.CounterSet+"/"+name] = free
+			}
+		}
+	}
+	return left
+}
+
+// inUse holds for a device of which a claim has anything.
+func (v *View) inUse(d *inventory.Device) bool {
+	if v.State.AllocatedDevices.Has(d.ID) || v.State.AggregatedCapacity[d.ID] != nil {
+		return true
+	}
+	for share := range v.State.AllocatedSharedDeviceIDs {
+		if share.GetDeviceID() == d.ID {
+			return true
+		}
+	}
+	return false
+}

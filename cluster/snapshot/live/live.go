@@ -1,0 +1,106 @@
+// Package live reads the snapshot of a cluster from its API server: by lists, and
+// nothing else. It decides nothing, and writes nothing.
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+)
+
+// Source is the snapshot.Source of a cluster. Its user needs the verb list on
+// every kind of a snapshot, in all namespaces.
+type Source struct {
+	Client kubernetes.Interface
+}
+
+// listing is a kind, and how to list it.
+type listing struct {
+	kind string // as an error names it, in the plural
+	page pager.ListPageFunc
+}
+
+// Snapshot lists the cluster. The lists are what the API server has in memory, so
+// that a large cluster is not read from its disk; each is of its own moment,
+// some milliseconds ago. Pods that wait are in the order in which the scheduler
+// takes them: by priority, then by age.
+func (s Source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
+	objects := &snapshot.Snapshot{}
+	for _, l := range s.listings() {
+		err := s.list(ctx, l, objects)
+		if l.kind == "DeviceTaintRules" && apierrors.IsNotFound(err) {
+			continue // its feature gate is off: there are none
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", l.kind, err)
+		}
+	}
+	slices.SortStableFunc(objects.Pods, inTurn)
+	return objects, nil
+}
+
+func (s Source) listings() []listing {
+	core, resources := s.Client.CoreV1(), s.Client.ResourceV1()
+	return []listing{
+		{"Nodes", page(core.Nodes().List)},
+		{"DeviceClasses", page(resources.DeviceClasses().List)},
+		{"ResourceSlices", page(resources.ResourceSlices().List)},
+		{"ResourceClaims", page(resources.ResourceClaims(metav1.NamespaceAll).List)},
+		{"ResourceClaimTemplates", page(resources.ResourceClaimTemplates(metav1.NamespaceAll).List)},
+		{"DeviceTaintRules", page(resources.DeviceTaintRules().List)},
+		{"Pods", page(core.Pods(metav1.NamespaceAll).List)},
+	}
+}
+
+// page is the typed client's list as the pager calls it.
+func page[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) pager.ListPageFunc {
+	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return list(ctx, options)
+	}
+}
+
+func (s Source) list(ctx context.Context, l listing, objects *snapshot.Snapshot) error {
+	// Version 0 is any that the server has at hand. Where it has to read its
+	// store after all it answers in pages.
+	list, _, err := pager.New(l.page).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		object.SetManagedFields(nil) // a third of what a pod takes, and nobody reads them
+		return objects.Add(object, "the cluster")
+	})
+}
+
+// inTurn orders pods as the scheduler's queue does (plugin PrioritySort). The
+// cluster's age of a pod is that of its creation, in seconds.
+func inTurn(a, b *corev1.Pod) int {
+	return cmp.Or(
+		cmp.Compare(priority(b), priority(a)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func priority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}

@@ -1,0 +1,128 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+)
+
+// Watcher is a copy of a cluster that is kept up to date. It is a snapshot.Source.
+type Watcher struct {
+	factory   informers.SharedInformerFactory
+	informers []cache.SharedIndexInformer
+	changes   chan struct{}
+	failures  chan error
+}
+
+// Watch starts to copy the cluster, and returns when the copy is complete. It goes
+// on until ctx ends; Stop waits for that. Its user needs the verbs list and watch on
+// every kind of a snapshot, in all namespaces.
+func (s Source) Watch(ctx context.Context) (*Watcher, error) {
+	w := &Watcher{factory: informers.NewSharedInformerFactoryWithOptions(s.Client, 0, informers.WithTransform(complete)), changes: make(chan struct{}, 1), failures: make(chan error, 1)}
+	core, resources := w.factory.Core().V1(), w.factory.Resource().V1()
+	w.informers = []cache.SharedIndexInformer{
+		core.Nodes().Informer(), resources.DeviceClasses().Informer(), resources.ResourceSlices().Informer(),
+		resources.ResourceClaims().Informer(), resources.ResourceClaimTemplates().Informer(), core.Pods().Informer(),
+	}
+	_, err := s.Client.ResourceV1().DeviceTaintRules().List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list DeviceTaintRules: %w", err)
+	}
+	if err == nil { // else its feature gate is off: there are none
+		w.informers = append(w.informers, resources.DeviceTaintRules().Informer())
+	}
+	changed := cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { w.change() }, UpdateFunc: func(any, any) { w.change() }, DeleteFunc: func(any) { w.change() },
+	}
+	for _, informer := range w.informers {
+		if _, err := informer.AddEventHandler(changed); err != nil {
+			return nil, err
+		}
+		if err := informer.SetWatchErrorHandlerWithContext(w.fail); err != nil {
+			return nil, err
+		}
+	}
+	w.factory.StartWithContext(ctx)
+	for _, synced := range w.factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			w.Stop()
+			return nil, ctx.Err()
+		}
+	}
+	return w, nil
+}
+
+// change notes that there is one, if nobody has seen the last one yet.
+func (w *Watcher) change() {
+	select {
+	case w.changes <- struct{}{}:
+	default:
+	}
+}
+
+// fail notes that the copy is behind, if nobody has seen the last failure yet. A
+// watch that ends, or is too old to go on, is begun again and behind nothing.
+func (w *Watcher) fail(ctx context.Context, reflector *cache.Reflector, err error) {
+	cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return
+	}
+	select {
+	case w.failures <- err:
+	default:
+	}
+}
+
+// Failures gives an error when the copy may be behind; it is tried again.
+func (w *Watcher) Failures() <-chan error { return w.failures }
+
+// Changes gives a value after one or more changes.
+func (w *Watcher) Changes() <-chan struct{} { return w.changes }
+
+// Stop waits for the end, after the context's.
+func (w *Watcher) Stop() { w.factory.Shutdown() }
+
+// Snapshot is the copy as it is now. Its objects are not to be changed.
+func (w *Watcher) Snapshot(context.Context) (*snapshot.Snapshot, error) {
+	objects := &snapshot.Snapshot{}
+	for _, informer := range w.informers {
+		store := informer.GetStore()
+		keys := store.ListKeys()
+		slices.Sort(keys)
+		for _, key := range keys {
+			item, there, err := store.GetByKey(key)
+			if err != nil || !there {
+				continue // gone in the meantime
+			}
+			object, err := meta.Accessor(item)
+			if err == nil {
+				err = objects.Add(object, "the cluster")
+			}
+			if err != nil {
+				return nil, fmt.Errorf("copy %s: %w", key, err)
+			}
+		}
+	}
+	slices.SortStableFunc(objects.Pods, inTurn)
+	return objects, nil
+}
+
+// complete gives an object what a snapshot gives it, once: later it is shared.
+func complete(item any) (any, error) {
+	object, err := meta.Accessor(item)
+	if err != nil {
+		return item, nil // what is left of an object that is gone
+	}
+	object.SetManagedFields(nil)
+	return item, (&snapshot.Snapshot{}).Add(object, "the cluster")
+}

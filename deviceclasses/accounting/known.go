@@ -1,0 +1,108 @@
+package accounting
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Known is what can be looked up: in a cluster, or in the files at hand. Objects
+// are only read. Any of its functions may be called at any time.
+type Known interface {
+	// DeviceClass returns nil if there is none of the name; so do the others.
+	DeviceClass(name string) *resourceapi.DeviceClass
+	ResourceClaim(namespace, name string) *resourceapi.ResourceClaim
+	ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate
+	// Steps may be empty: then nothing is known of the nodes' zones.
+	Steps() Steps
+}
+
+// Steps are, by the name of a capacity that some zone publishes, the largest step
+// in which zones give it.
+type Steps map[resourceapi.QualifiedName]resource.Quantity
+
+// StepsOf are the steps of the zones in slices; those of other drivers are left
+// out.
+func StepsOf(published []*resourceapi.ResourceSlice) Steps {
+	steps := Steps{}
+	for _, slice := range published {
+		if slice.Spec.Driver != driverName {
+			continue
+		}
+		for _, device := range slice.Spec.Devices {
+			for key, capacity := range device.Capacity {
+				largest, step := steps[key], resource.Quantity{}
+				if policy := capacity.RequestPolicy; policy != nil && policy.ValidRange != nil && policy.ValidRange.Step != nil {
+					step = *policy.ValidRange.Step
+				}
+				if step.Cmp(largest) > 0 {
+					largest = step
+				}
+				steps[key] = largest
+			}
+		}
+	}
+	return steps
+}
+
+// round rounds a request up as the scheduler does on the zone with the largest
+// step: what is counted is never less than what is held. A CPU is never split.
+func (s Steps) round(key resourceapi.QualifiedName, amount resource.Quantity) resource.Quantity {
+	published := s[key]
+	step := published.Value()
+	if size, huge := strings.CutPrefix(string(key), hugepages); huge && step == 0 {
+		if page, err := resource.ParseQuantity(size); err == nil {
+			step = page.Value()
+		}
+	}
+	step = max(step, 1)
+	value := amount.Value() // rounded up to a whole one
+	value = (value + step - 1) / step * step
+	return *resource.NewQuantity(value, amount.Format)
+}
+
+const (
+	hugepages      = "hugepages"                    // of a capacity, hugepages2Mi
+	hugepagesOfPod = corev1.ResourceHugePagesPrefix // of a pod, hugepages-2Mi
+)
+
+// resourceOf is the pod's name for a capacity of a zone.
+func resourceOf(key resourceapi.QualifiedName) (name corev1.ResourceName, known bool) {
+	size, huge := strings.CutPrefix(string(key), hugepages)
+	switch {
+	case key == "cpu" || key == "memory":
+		return corev1.ResourceName(key), true
+	case huge:
+		page, err := resource.ParseQuantity(size)
+		signed := strings.ContainsAny(size, "+-") // of hugepages-2Mi, which a pod says
+		return corev1.ResourceName(hugepagesOfPod + size), err == nil && page.Sign() > 0 && !signed
+	}
+	return "", false
+}
+
+// IsCapacity reports whether zones have capacities of such a name, as a claim has
+// to spell it.
+func IsCapacity(key resourceapi.QualifiedName) bool {
+	_, known := resourceOf(key)
+	return known
+}
+
+// OfZones reports whether a request for a class with these selectors gets
+// zones: the texts say driver and kind. It goes by the texts, because what they
+// select depends on the nodes.
+func OfZones(class *resourceapi.DeviceClass, selectors []resourceapi.DeviceSelector) bool {
+	var ours, zone bool
+	for _, selector := range slices.Concat(class.Spec.Selectors, selectors) {
+		if selector.CEL == nil {
+			continue
+		}
+		// A string of CEL has either quote, and spaces mean nothing.
+		text := strings.NewReplacer(" ", "", "\n", "", "'", `"`).Replace(selector.CEL.Expression)
+		ours = ours || strings.Contains(text, `device.driver=="dra.numa"`)
+		zone = zone || strings.Contains(text, `.kind=="zone"`)
+	}
+	return ours && zone
+}

@@ -1,0 +1,193 @@
+package accounting
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestMirror(t *testing.T) {
+	for name, row := range map[string]struct {
+		pod    []string
+		shares []string
+		want   string // requests afterwards
+		short  string
+	}{
+		"one container": {
+			[]string{"main a uses=c"}, []string{"c cpu=4 memory=1Gi"}, "a: cpu 4, memory 1Gi", "",
+		},
+		"requests of its own include the claim": {
+			[]string{"main a cpu=500m memory=2Gi uses=c"}, []string{"c cpu=4 memory=1Gi"}, "a: cpu 4, memory 2Gi", "",
+		},
+		"repeated by hand": {
+			[]string{"main a cpu=4 memory=1Gi uses=c"}, []string{"c cpu=4 memory=1Gi"}, "a: cpu 4, memory 1Gi", "",
+		},
+		"two claims of one container add up": {
+			[]string{"main a uses=c uses=d"}, []string{"c cpu=4", "d cpu=2"}, "a: cpu 6", "",
+		},
+		"two requests of one claim": {
+			[]string{"main a uses=c"}, []string{"c/x cpu=4", "c/y cpu=2"}, "a: cpu 6", "",
+		},
+		"a container each for the requests of a claim": {
+			[]string{"main a uses=c/x", "main b uses=c/y"}, []string{"c/x cpu=4", "c/y cpu=2"}, "a: cpu 4; b: cpu 2", "",
+		},
+		"a claim that two containers share counts once": {
+			[]string{"main a uses=c", "main b uses=c"}, []string{"c cpu=4"}, "a: cpu 4; b: ", "",
+		},
+		"split by hand": {
+			[]string{"main a cpu=1 uses=c", "main b cpu=3 uses=c"}, []string{"c cpu=4"}, "a: cpu 1; b: cpu 3", "",
+		},
+		"split by hand, too little": {
+			[]string{"main a cpu=1 uses=c", "main b cpu=1 uses=c"}, []string{"c cpu=4"}, "a: cpu 3; b: cpu 1", "",
+		},
+		"own claim before a shared one": {
+			[]string{"main a cpu=2 uses=c uses=d", "main b cpu=4 uses=c"}, []string{"c cpu=4", "d cpu=2"}, "a: cpu 2; b: cpu 4", "",
+		},
+		"containers without a claim stay": {
+			[]string{"main a cpu=3", "main b uses=c"}, []string{"c cpu=4"}, "a: cpu 3; b: cpu 4", "",
+		},
+		"an init container's claim is the main one's too": {
+			[]string{"init i uses=c", "main a uses=c"}, []string{"c cpu=4"}, "i: cpu 4; a: cpu 4", "",
+		},
+		"an init container's own claim is held to the end": {
+			[]string{"init i uses=d", "main a uses=c"}, []string{"c cpu=4", "d cpu=2"}, "i: cpu 2; a: cpu 6", "",
+		},
+		"two init containers with a claim each": {
+			[]string{"init i uses=c", "init j uses=d", "main a"}, []string{"c cpu=4", "d cpu=2"}, "i: cpu 4; j: cpu 2; a: cpu 6", "",
+		},
+		"an init container beside the others' claim": {
+			[]string{"init i cpu=8", "main a cpu=4 uses=c"}, []string{"c cpu=4"}, "i: cpu 8; a: cpu 12", "",
+		},
+		"an init container that needs more than its claim": {
+			[]string{"init i cpu=8 uses=c", "main a uses=c"}, []string{"c cpu=4"}, "i: cpu 8; a: cpu 4", "",
+		},
+		"a sidecar's claim": {
+			[]string{"side s uses=c", "init i", "main a uses=d"}, []string{"c cpu=4", "d cpu=2"}, "s: cpu 4; i: ; a: cpu 2", "",
+		},
+		"a sidecar and an init container share a claim": {
+			[]string{"side s uses=c", "init i uses=c", "main a"}, []string{"c cpu=4"}, "s: cpu 4; i: ; a: ", "",
+		},
+		"a sidecar shares with a main container, which counts it": {
+			[]string{"side s uses=c", "init i uses=c", "main a uses=c"}, []string{"c cpu=4"}, "s: ; i: cpu 4; a: cpu 4", "",
+		},
+		"nobody uses the claim": {
+			[]string{"main a", "main b"}, []string{"c cpu=4"}, "a: cpu 4; b: ", "",
+		},
+		"hugepages": {
+			[]string{"main a uses=c"}, []string{"c hugepages-2Mi=4Mi"}, "a: hugepages-2Mi 4Mi", "",
+		},
+		"hugepages, limits only": {
+			[]string{"main a limit:hugepages-2Mi=4Mi uses=c"}, []string{"c hugepages-2Mi=4Mi"}, "a: ", "",
+		},
+		"a CPU limit is not exceeded": {
+			[]string{"main a limit:cpu=3 uses=c"}, []string{"c cpu=4"}, "a: ", "cpu 1",
+		},
+		"what one's limit forbids is the other's": {
+			[]string{"main a cpu=1 limit:cpu=3 uses=c", "main b uses=c"}, []string{"c cpu=4"}, "a: cpu 3; b: cpu 1", "",
+		},
+		"a memory limit is not exceeded": {
+			[]string{"main a memory=1Mi limit:memory=64Mi uses=c"}, []string{"c memory=1Gi"}, "a: memory 64Mi", "memory 960Mi",
+		},
+		"the pod's own requests": {
+			[]string{"pod cpu=2", "main a uses=c", "main b cpu=1"}, []string{"c cpu=4 memory=1Gi"}, "a: memory 1Gi; b: cpu 1; pod: cpu 5", "",
+		},
+		"the pod's own limit": {
+			[]string{"pod cpu=2 limit:cpu=3", "main a uses=c"}, []string{"c cpu=4"}, "a: ; pod: cpu 3", "cpu 1",
+		},
+		"no shares": {[]string{"main a cpu=1"}, nil, "a: cpu 1", ""},
+	} {
+		pod := podOf(row.pod...)
+		got := Mirror(pod, sharesOf(row.shares...))
+		if diff := cmp.Diff(row.want, requestsOf(got.Pod)); diff != "" {
+			t.Errorf("%s: requests (-want +got):\n%s", name, diff)
+		}
+		if Text(got.Short) != row.short {
+			t.Errorf("%s: short %q, want %q", name, Text(got.Short), row.short)
+		}
+		if changed := requestsOf(pod) != requestsOf(got.Pod); got.Changed != changed {
+			t.Errorf("%s: changed %t", name, got.Changed)
+		}
+		for i, container := range got.Pod.Spec.Containers {
+			_, before := pod.Spec.Containers[i].Resources.Limits[corev1.ResourceCPU]
+			if _, after := container.Resources.Limits[corev1.ResourceCPU]; after && !before {
+				t.Errorf("%s: a CPU limit", name)
+			}
+		}
+	}
+}
+
+func TestMirrorOfHugepagesSetsTheLimit(t *testing.T) {
+	got := Mirror(podOf("main a uses=c"), sharesOf("c hugepages-2Mi=4Mi hugepages-1Gi=1Gi cpu=2")).Pod
+	if limits := Text(got.Spec.Containers[0].Resources.Limits); limits != "hugepages-1Gi 1Gi, hugepages-2Mi 4Mi" {
+		t.Errorf("limits %s", limits)
+	}
+	want := `{"a":{"cpu":"2","hugepages-1Gi":"1Gi","hugepages-2Mi":"4Mi"}}`
+	if got.Annotations[Annotation] != want {
+		t.Errorf("annotation %s, want %s", got.Annotations[Annotation], want)
+	}
+}
+
+func TestMirrorSaysWhatWasNotCounted(t *testing.T) {
+	got := Mirror(podOf("main a cpu=1 limit:cpu=3 uses=c"), sharesOf("c cpu=4 memory=1Gi"))
+	if Text(got.Uncounted) != "cpu 3, memory 1Gi" || Text(got.Short) != "cpu 1" {
+		t.Errorf("uncounted %s, short %s", Text(got.Uncounted), Text(got.Short))
+	}
+}
+
+// TestMirrorProperties is about any pod: mirroring again changes nothing, no request
+// shrinks, and what a pod without requests of its own requests is what it holds.
+func TestMirrorProperties(t *testing.T) {
+	for seed := range uint64(3000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		pod, shares := randomPod(random)
+		first := Mirror(pod, shares)
+		second := Mirror(first.Pod, shares)
+		if second.Changed || requestsOf(second.Pod) != requestsOf(first.Pod) || len(second.Uncounted) != 0 {
+			t.Fatalf("seed %d: %s is mirrored as %s, then as %s", seed, requestsOf(pod), requestsOf(first.Pod), requestsOf(second.Pod))
+		}
+		if less := excess(requested(pod), requested(first.Pod)); len(less) != 0 {
+			t.Fatalf("seed %d: %s became %s", seed, requestsOf(pod), requestsOf(first.Pod))
+		}
+		held := corev1.ResourceList{}
+		for _, share := range shares {
+			add(held, share.Amounts)
+		}
+		if missing := excess(held, requested(first.Pod)); len(missing) != 0 {
+			t.Fatalf("seed %d: %s holds %s, requests %s less", seed, requestsOf(first.Pod), Text(held), Text(missing))
+		}
+		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range list {
+				list[i].Resources.Requests = nil
+			}
+		}
+		bare := Mirror(pod, shares)
+		if more := excess(requested(bare.Pod), held); len(more) != 0 {
+			t.Fatalf("seed %d: %s holds %s, requests %s more", seed, requestsOf(bare.Pod), Text(held), Text(more))
+		}
+	}
+}
+
+func randomPod(random *rand.Rand) (*corev1.Pod, []Share) {
+	claims := []string{"c", "d", "e"}[:1+random.IntN(3)]
+	var lines, shares []string
+	for _, claim := range claims {
+		shares = append(shares, claim+[]string{" cpu=4", " cpu=2 memory=1Gi", " cpu=1"}[random.IntN(3)])
+	}
+	kinds := []string{"main", "init", "side"}
+	for i := range 1 + random.IntN(5) {
+		line := kinds[random.IntN(3)] + " " + string(rune('a'+i))
+		if i == 0 {
+			line = "main a"
+		}
+		line += []string{"", " cpu=1", " cpu=5 memory=3Gi"}[random.IntN(3)]
+		for _, claim := range claims {
+			if random.IntN(2) == 0 {
+				line += " uses=" + claim
+			}
+		}
+		lines = append(lines, line)
+	}
+	return podOf(lines...), sharesOf(shares...)
+}

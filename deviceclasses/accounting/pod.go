@@ -1,0 +1,98 @@
+package accounting
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// Unresolved is a claim of a pod of which the amounts are not known, or not this
+// pod's to count.
+type Unresolved struct {
+	// Index is that in spec.resourceClaims.
+	Index int
+	// Why says it in words that follow those of the field.
+	Why string
+}
+
+// SharesOf are what the claims of a pod hold, or are going to. A claim that several
+// pods use counts in the first that it is reserved for. Claims that the API server
+// counts itself are left out.
+func SharesOf(pod *corev1.Pod, known Known) (shares []Share, unresolved []Unresolved) {
+	for i, entry := range pod.Spec.ResourceClaims {
+		found, err := sharesOfEntry(pod, entry, known)
+		if err != nil {
+			unresolved = append(unresolved, Unresolved{i, err.Error()})
+		}
+		shares = append(shares, found...)
+	}
+	return shares, unresolved
+}
+
+func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known) ([]Share, error) {
+	name := claimName(pod, entry)
+	if name == "" && entry.ResourceClaimTemplateName != nil {
+		template := known.ResourceClaimTemplate(pod.Namespace, *entry.ResourceClaimTemplateName)
+		if template == nil {
+			return nil, fmt.Errorf("no claim template %q", *entry.ResourceClaimTemplateName)
+		}
+		return Wanted(entry.Name, template.Spec.Spec, known)
+	}
+	claim := known.ResourceClaim(pod.Namespace, name)
+	switch {
+	case claim == nil:
+		return nil, fmt.Errorf("no claim %q", name)
+	case countedByServer(pod, name):
+		return nil, nil
+	}
+	shares := Held(entry.Name, claim)
+	if claim.Status.Allocation == nil {
+		var err error
+		if shares, err = Wanted(entry.Name, claim.Spec, known); err != nil {
+			return nil, err
+		}
+	}
+	if first := firstConsumer(claim); len(shares) > 0 && first != nil && !isPod(first, pod) {
+		return nil, fmt.Errorf("claim %q is pod %q's, too, and counts there", name, first.Name)
+	}
+	return shares, nil
+}
+
+// claimName is the name of the claim itself, "" if it is not made yet.
+func claimName(pod *corev1.Pod, entry corev1.PodResourceClaim) string {
+	if entry.ResourceClaimName != nil {
+		return *entry.ResourceClaimName
+	}
+	for _, made := range pod.Status.ResourceClaimStatuses {
+		if made.Name == entry.Name && made.ResourceClaimName != nil {
+			return *made.ResourceClaimName
+		}
+	}
+	return ""
+}
+
+// countedByServer reports whether the scheduler counts the claim beside the pod's
+// requests (KEP-5517).
+func countedByServer(pod *corev1.Pod, claim string) bool {
+	for _, status := range pod.Status.NodeAllocatableResourceClaimStatuses {
+		if status.ResourceClaimName == claim {
+			return true
+		}
+	}
+	return false
+}
+
+func firstConsumer(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaimConsumerReference {
+	for i, consumer := range claim.Status.ReservedFor {
+		if consumer.APIGroup == "" && consumer.Resource == "pods" {
+			return &claim.Status.ReservedFor[i]
+		}
+	}
+	return nil
+}
+
+// isPod goes by the name only for a pod that is not created yet.
+func isPod(consumer *resourceapi.ResourceClaimConsumerReference, pod *corev1.Pod) bool {
+	return consumer.Name == pod.Name && (pod.UID == "" || consumer.UID == pod.UID)
+}

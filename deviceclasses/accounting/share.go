@@ -1,0 +1,153 @@
+// Package accounting keeps the accounts of claims on zones: what a claim holds of its
+// node, what a pod has to request so that scheduler and kubelet, which do not
+// look at claims, count it, and where the two differ. It computes only: it
+// asks nobody and changes nothing.
+package accounting
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// driverName is the driver whose zones are counted.
+const driverName = "dra.numa"
+
+// Share is what one request of a claim holds of zones from the pod's start to its
+// end, whatever its containers do meanwhile.
+type Share struct {
+	// Claim is the name that the pod's containers have for the claim.
+	Claim string
+	// Request is the claim's, of a subrequest the main one.
+	Request string
+	// Amounts are in the names and units of a pod's requests; each > 0.
+	Amounts corev1.ResourceList
+}
+
+// UsedBy reports whether a container names the share among its claims.
+func (s Share) UsedBy(container corev1.Container) bool {
+	for _, ref := range container.Resources.Claims {
+		if ref.Name == s.Claim && (ref.Request == "" || ref.Request == s.Request) {
+			return true
+		}
+	}
+	return false
+}
+
+// Held is what an allocated claim holds, by the name that the pod has for it. It
+// is empty for a claim without an allocation, and for one of other drivers.
+func Held(name string, claim *resourceapi.ResourceClaim) []Share {
+	if claim.Status.Allocation == nil {
+		return nil
+	}
+	var shares []Share
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if result.Driver != driverName || result.AdminAccess != nil && *result.AdminAccess {
+			continue
+		}
+		main, _, _ := strings.Cut(result.Request, "/")
+		amounts := corev1.ResourceList{}
+		for key, amount := range result.ConsumedCapacity {
+			if resource, known := resourceOf(key); known && amount.Sign() > 0 {
+				amounts[resource] = amount
+			}
+		}
+		shares = addShare(shares, Share{name, main, amounts})
+	}
+	return shares
+}
+
+// addShare joins the results of one request: it may have several devices.
+func addShare(shares []Share, next Share) []Share {
+	if len(next.Amounts) == 0 {
+		return shares
+	}
+	for i := range shares {
+		if shares[i].Claim == next.Claim && shares[i].Request == next.Request {
+			add(shares[i].Amounts, next.Amounts)
+			return shares
+		}
+	}
+	return append(shares, next)
+}
+
+// Wanted is what a claim is going to hold, rounded as the scheduler rounds. It is
+// an error if that depends on what the scheduler chooses, or on a class that is
+// not known.
+func Wanted(name string, spec resourceapi.ResourceClaimSpec, known Known) ([]Share, error) {
+	var shares []Share
+	for _, request := range spec.Devices.Requests {
+		amounts, err := wantedOf(request, known)
+		if err != nil {
+			return nil, fmt.Errorf("request %q: %w", request.Name, err)
+		}
+		shares = addShare(shares, Share{name, request.Name, amounts})
+	}
+	return shares, nil
+}
+
+// wantedOf are the amounts of one request.
+func wantedOf(request resourceapi.DeviceRequest, known Known) (corev1.ResourceList, error) {
+	if exactly := request.Exactly; exactly != nil {
+		if exactly.AdminAccess != nil && *exactly.AdminAccess {
+			return nil, nil
+		}
+		return amountsOf(asked{
+			exactly.DeviceClassName, exactly.Selectors, exactly.Capacity, exactly.AllocationMode, exactly.Count,
+		}, known)
+	}
+	var first corev1.ResourceList
+	for i, sub := range request.FirstAvailable {
+		amounts, err := amountsOf(asked{sub.DeviceClassName, sub.Selectors, sub.Capacity, sub.AllocationMode, sub.Count}, known)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			first = amounts
+		} else if !equal(first, amounts) {
+			return nil, fmt.Errorf("its alternatives %q and %q hold different amounts", request.FirstAvailable[0].Name, sub.Name)
+		}
+	}
+	return first, nil
+}
+
+// asked is what requests and subrequests have in common.
+type asked struct {
+	class     string
+	selectors []resourceapi.DeviceSelector
+	capacity  *resourceapi.CapacityRequirements
+	mode      resourceapi.DeviceAllocationMode
+	count     int64
+}
+
+// mostOfZone is more CPUs, and more bytes, than any zone has.
+const mostOfZone = 1 << 46
+
+func amountsOf(ask asked, known Known) (corev1.ResourceList, error) {
+	class := known.DeviceClass(ask.class)
+	if class == nil {
+		return nil, fmt.Errorf("no device class %q", ask.class)
+	}
+	if !OfZones(class, ask.selectors) || ask.capacity == nil {
+		return nil, nil
+	}
+	if ask.mode == resourceapi.DeviceAllocationModeAll {
+		return nil, fmt.Errorf("allocationMode All: how many zones that is depends on the node")
+	}
+	amounts := corev1.ResourceList{}
+	for key, amount := range ask.capacity.Requests {
+		resource, ours := resourceOf(key)
+		if !ours || amount.Sign() <= 0 {
+			continue
+		}
+		if amount.CmpInt64(mostOfZone) > 0 {
+			return nil, fmt.Errorf("%s %s: no zone has that much", key, amount.String())
+		}
+		rounded := known.Steps().round(key, amount)
+		rounded.Mul(max(ask.count, 1)) // 0 is the default, 1
+		amounts[resource] = rounded
+	}
+	return amounts, nil
+}

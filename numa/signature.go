@@ -1,0 +1,96 @@
+package numa
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Signature is a text that changes when something that [Read] reports is added,
+// removed or fails: CPUs, memory, hugepages and, withPCI, PCI functions. Computing it
+// costs a hundredth of reading the machine, so that a daemon may do it often. What
+// Read learns to report of a running machine belongs here too.
+func Signature(root fs.FS, withPCI bool) (string, error) {
+	text, err := memorySignature(root)
+	if err != nil || !withPCI {
+		return text, err
+	}
+	functions, err := pciSignature(root)
+	return text + functions, err
+}
+
+// pciSignature is the functions there are, virtual ones too, their drivers, what
+// is wrong with them, and what is reported of GPUs. A drive that is reset is not yet dead.
+func pciSignature(root fs.FS) (string, error) {
+	entries, err := fs.ReadDir(root, pciFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	var text strings.Builder
+	for _, entry := range entries {
+		// What cannot be read is not there, or gone this moment.
+		folder := path.Join(pciFolder, entry.Name())
+		driver, _ := fs.ReadLink(root, path.Join(folder, "driver"))
+		fatal, _ := fs.ReadFile(root, path.Join(folder, "aer_dev_fatal"))
+		received, _ := fs.ReadFile(root, path.Join(folder, "aer_rootport_total_err_fatal"))
+		fmt.Fprintf(&text, "%s %s %s %s\n", entry.Name(), path.Base(driver), fatal, received)
+		controllers, _ := fs.ReadDir(root, path.Join(folder, "nvme"))
+		for _, controller := range controllers {
+			if state, _ := fs.ReadFile(root, path.Join(folder, "nvme", controller.Name(), "state")); bytes.HasPrefix(state, []byte("dead")) {
+				text.Write(state)
+			}
+		}
+	}
+	report, _ := fs.ReadFile(root, GPUReportFile)
+	text.Write(report)
+	return text.String(), nil
+}
+
+func memorySignature(root fs.FS) (string, error) {
+	var text bytes.Buffer
+	add := func(name string) ([]byte, error) {
+		content, err := fs.ReadFile(root, name)
+		if errors.Is(err, fs.ErrNotExist) { // a kernel without NUMA, or gone this moment
+			return nil, nil
+		}
+		return content, err
+	}
+	for _, name := range []string{cpuFolder + "/online", nodeFolder + "/online"} {
+		content, err := add(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&text, "%s\n", content)
+	}
+	_, list, _ := bytes.Cut(bytes.TrimSpace(text.Bytes()), []byte("\n\n"))
+	nodes, err := cpuset.Parse(string(list))
+	if err != nil {
+		return "", fmt.Errorf("read %s/online: %w", nodeFolder, err)
+	}
+	for node := range nodes.All() {
+		folder := fmt.Sprintf("%s/node%d", nodeFolder, node)
+		content, err := add(folder + "/meminfo")
+		if err != nil {
+			return "", err
+		}
+		total, _, _ := bytes.Cut(content, []byte("\n")) // MemTotal comes first
+		fmt.Fprintf(&text, "%s\n", total)
+		pools, err := fs.ReadDir(root, folder+"/hugepages")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		for _, pool := range pools {
+			content, err := add(path.Join(folder, "hugepages", pool.Name(), "nr_hugepages"))
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&text, "%s %s", pool.Name(), content)
+		}
+	}
+	return text.String(), nil
+}

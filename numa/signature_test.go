@@ -1,0 +1,127 @@
+package numa_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+)
+
+// largest writes a machine with 512 CPUs.
+func largest(t testing.TB) (dir string) {
+	t.Helper()
+	for _, preset := range fake.Presets() {
+		if preset.Name != "512cpus" {
+			continue
+		}
+		dir = t.TempDir()
+		if err := preset.Machine.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	t.Fatal("no machine with 512 CPUs")
+	return ""
+}
+
+func TestSignatureChangesWithTheMachine(t *testing.T) {
+	dir := largest(t)
+	machine, err := numa.Read(os.DirFS(dir))
+	if err != nil || machine.Online.Size() != 512 {
+		t.Fatalf("%d CPUs, %v", machine.Online.Size(), err)
+	}
+	before, err := numa.Signature(os.DirFS(dir), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := numa.Signature(os.DirFS(dir), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := numa.Signature(os.DirFS(dir), true); again != before || err != nil {
+		t.Errorf("it changes by itself, %v", err)
+	}
+	change := func(what, text string) {
+		t.Helper()
+		path := filepath.Join(dir, "sys/devices/system", what)
+		was, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := numa.Signature(os.DirFS(dir), true); err != nil || after == before {
+			t.Errorf("%s changed, and the signature has not: %v", what, err)
+		}
+		if err := os.WriteFile(path, was, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unplug := func(link string) {
+		t.Helper()
+		link = filepath.Join(dir, "sys/bus/pci/devices", link)
+		target, err := os.Readlink(link)
+		if err := errors.Join(err, os.Remove(link)); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := numa.Signature(os.DirFS(dir), true); err != nil || after == before {
+			t.Errorf("%s is gone, and the signature has not changed: %v", link, err)
+		}
+		if after, err := numa.Signature(os.DirFS(dir), false); err != nil || after != without {
+			t.Errorf("%s is gone, and the signature without PCI has changed: %v", link, err)
+		}
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	breakDown := func(file, text string, changes bool) {
+		t.Helper()
+		file = filepath.Join(dir, "sys/bus/pci/devices", file)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := numa.Signature(os.DirFS(dir), true); err != nil || (after != before) != changes {
+			t.Errorf("%s is %q, and that the signature has changed is %t: %v", file, text, after != before, err)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drive := machine.PCI[0].Address + "/nvme/nvme0" // which it is none of
+	if err := os.MkdirAll(filepath.Join(dir, "sys/bus/pci/devices", drive), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	breakDown(drive+"/state", "dead\n", true)
+	breakDown(drive+"/state", "resetting\n", false)
+	breakDown(machine.PCI[0].Address+"/aer_dev_fatal", "TOTAL_ERR_FATAL 1\n", true)
+	breakDown(machine.PCI[0].Address+"/aer_rootport_total_err_fatal", "1\n", true)
+	if err := os.MkdirAll(filepath.Join(dir, "run/dra-numa"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	breakDown("../../../../"+numa.GPUReportFile, "{}", true)
+	unplug(machine.PCI[0].Address + "/driver")
+	unplug(machine.PCI[0].Address)
+	change("cpu/online", "0-510\n")
+	change("node/online", "0\n")
+	change("node/node1/meminfo", "Node 1 MemTotal:       1 kB\n")
+	change("node/node1/hugepages/hugepages-2048kB/nr_hugepages", "77\n")
+	if err := os.WriteFile(filepath.Join(dir, "sys/devices/system/node/online"), []byte("x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := numa.Signature(os.DirFS(dir), true); err == nil {
+		t.Error("a list that is none gives no error")
+	}
+}
+
+func BenchmarkSignature512CPUs(b *testing.B) {
+	root := os.DirFS(largest(b))
+	for b.Loop() {
+		if _, err := numa.Signature(root, true); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

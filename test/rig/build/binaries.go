@@ -1,0 +1,103 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// binaries is one `go build` in one module of the rig.
+type binaries struct {
+	module   string // folder below the project's root
+	out      string // below the cache; a folder when it ends in a slash
+	packages []string
+	tags     string
+	ldflags  string
+	cgo      bool
+}
+
+// ControlPlane builds what runs on the host: etcd and kubectl, and the API server, its controllers and scheduler of a version of
+// Kubernetes.
+func (c Cache) ControlPlane(ctx context.Context, version string) error {
+	kubernetes, err := c.kubernetes(version, "kubernetes/"+version+"/", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+	if err != nil {
+		return err
+	}
+	kubectl, err := c.kubernetes(DefaultKubernetes, "bin/kubectl", "kubectl")
+	if err != nil {
+		return err
+	}
+	return c.goBuild(ctx, kubernetes, kubectl,
+		binaries{module: "test/rig/runtime", out: "bin/etcd", packages: []string{"go.etcd.io/etcd/server/v3"}})
+}
+
+// Node builds what runs in a virtual node, but for kubelet, which ControlPlane builds together with its siblings.
+func (c Cache) Node(ctx context.Context) error {
+	const containerd, plugins = "github.com/containerd/containerd/v2/cmd/", "github.com/containernetworking/plugins/plugins/"
+	return c.goBuild(ctx,
+		binaries{
+			module: "test/rig/runtime", out: "bin/", tags: "no_btrfs no_devmapper no_zfs no_aufs",
+			packages: []string{containerd + "containerd", containerd + "containerd-shim-runc-v2", containerd + "ctr"},
+		},
+		binaries{
+			module: "test/rig/runtime", out: "bin/cni/",
+			packages: []string{plugins + "main/bridge", plugins + "main/loopback", plugins + "ipam/host-local"},
+		},
+		binaries{
+			module: "test/rig/runtime", out: "bin/runc", tags: "netgo osusergo seccomp", ldflags: "-extldflags -static", cgo: true,
+			packages: []string{"github.com/opencontainers/runc"},
+		},
+		binaries{module: "test/rig", out: "bin/rig-agent", packages: []string{"./agent"}},
+	)
+}
+
+func (c Cache) goBuild(ctx context.Context, sets ...binaries) error {
+	for _, b := range sets {
+		inputs, err := c.inputs(b)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimSuffix(b.out, "/") + "-" + filepath.Base(b.packages[0])
+		if err := c.once(name, inputs, func() error { return c.goBuildOne(ctx, b) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Cache) goBuildOne(ctx context.Context, b binaries) error {
+	out := c.Path(b.out)
+	if strings.HasSuffix(b.out, "/") {
+		out += "/"
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	cgo := "CGO_ENABLED=0"
+	if b.cgo {
+		cgo = "CGO_ENABLED=1"
+	}
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags", b.tags, "-ldflags", strings.TrimSpace("-s -w " + b.ldflags), "-o", out}, b.packages...)
+	return c.run(ctx, filepath.Join(c.Source, b.module), []string{cgo}, "go", args...)
+}
+
+// inputs is a text that changes when the build's result would: the module's versions, our own source, and the flags.
+func (c Cache) inputs(b binaries) (string, error) {
+	sum := sha256.New()
+	files := []string{"go.mod", "go.sum"}
+	if b.packages[0] == "./agent" {
+		files = append(files, "agent/main.go")
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(c.Source, b.module, file))
+		if err != nil {
+			return "", err
+		}
+		sum.Write(text)
+	}
+	return fmt.Sprintf("%s %x %+v\n", runtime.Version(), sum.Sum(nil), b), nil
+}

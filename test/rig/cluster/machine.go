@@ -1,0 +1,203 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/rig/topology"
+)
+
+const qemu = "qemu-system-x86_64"
+
+// Boot is what a virtual machine starts from.
+type Boot struct {
+	Vmlinuz, Initramfs string
+	Self               string // the program whose "machine" command is RunMachine
+	Accelerator        Accelerator
+}
+
+// Accelerator is how QEMU runs the guest's instructions.
+type Accelerator string
+
+// The accelerators that a rig uses.
+const (
+	KVM Accelerator = "kvm" // hardware virtualization
+	TCG Accelerator = "tcg" // software emulation
+)
+
+func (a Accelerator) args() []string {
+	if a == KVM {
+		return []string{"-accel", "kvm", "-cpu", "host,l3-cache=on"}
+	}
+	// The vendor decides how the kernel reads CPUID: Intel's leaf 4 gives every die its L3. Leaf 0x1f, which would name the
+	// dies, is cut off: emulation in QEMU 10.0 asserts in encode_topo_cpuid1f as soon as firmware reads it.
+	return []string{"-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,l3-cache=on,level=0x1e"}
+}
+
+// iommuArgs are the IOMMU of a machine, and what its kernel is told of it. An emulated machine (QEMU 10.0) always has one that
+// remaps interrupts, as only with it the kernel has x2APICs. With APICs, now and then the end of a timer's interrupt was lost while
+// PCI functions were found: that CPU had no timers from then on. It was so in 6 of 14 boots of topology devices.yaml, and with
+// x2APICs in 1 of 17.
+func (a Accelerator) iommuArgs(machine topology.Topology) (args []string, kernel string) {
+	switch {
+	case a == TCG && machine.IOMMU:
+		return []string{"-device", "intel-iommu,intremap=on,eim=on"}, "intel_iommu=on"
+	case a == TCG:
+		return []string{"-device", "intel-iommu,intremap=on,eim=on"}, "intel_iommu=off"
+	case machine.IOMMU:
+		return []string{"-device", "virtio-iommu-pci,bus=pcie.0"}, ""
+	}
+	return nil, ""
+}
+
+// PickAccelerator boots the machine's own kernel with hardware virtualization and takes it only when the guest speaks within 20 s:
+// nested virtualization may be offered and hang. The answer is kept in a file for as long as the host runs.
+func PickAccelerator(ctx context.Context, machine topology.Topology, b Boot, cache string) (Accelerator, error) {
+	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	key := strings.TrimSpace(string(bootID))
+	if kept, err := os.ReadFile(cache); err == nil {
+		if id, answer, _ := strings.Cut(string(kept), " "); id == key {
+			return Accelerator(answer), nil
+		}
+	}
+	answer := TCG
+	if file, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
+		_ = file.Close()
+		if boots(ctx, machine, b) {
+			answer = KVM
+		}
+	}
+	return answer, os.WriteFile(cache, []byte(key+" "+string(answer)), 0o600)
+}
+
+func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	args := append(KVM.args(), machine.QEMUArgs()...)
+	args = append(args, "-nic", "none", "-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 panic=-1 rig.probe",
+		"-display", "none", "-monitor", "none", "-no-reboot", "-serial", "stdio")
+	out, _ := exec.CommandContext(ctx, qemu, args...).Output()
+	return strings.Contains(string(out), "RIG-PROBE-OK")
+}
+
+// startMachine starts a node's virtual machine and returns at once. Like a guest that sees KVM, the kernel is told not to check
+// that timer interrupts arrive: on a busy host the emulated ones come late, and it would stop. Mitigations against
+// speculation are off: page-table isolation costs an emulated machine its translations at every system call.
+func (r *Cluster) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
+	dir := r.Path("nodes", n.Name)
+	iommu, kernelIOMMU := b.Accelerator.iommuArgs(machine)
+	args := slices.Concat([]string{qemu, "-name", n.Name}, b.Accelerator.args(), iommu, machine.QEMUArgs())
+	args = append(args,
+		"-drive", "file="+disk+",if=none,id=root,format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
+		"-netdev", fmt.Sprintf("user,id=net0,net=10.101.%d.0/24,host=%s,hostfwd=tcp:127.0.0.1:%d-%s:9000", n.Subnet, n.Gateway(), n.AgentPort, n.Address()),
+		"-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile=",
+		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1 rcupdate.rcu_expedited=1 "+kernelIOMMU,
+		"-display", "none", "-monitor", "none", "-qmp", "unix:"+r.monitorSocket(n)+",server=on,wait=off", "-no-reboot",
+		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logappend=on,logfile="+r.Console(n), "-serial", "chardev:console")
+	return r.start(machineOrder(n), n.Name, append([]string{b.Self, "machine", r.Dir, n.Name}, args...)...)
+}
+
+const (
+	bootAttempts = 3
+	bootTime     = 150 * time.Second // of the first attempt, at pace 1; each that follows has as much more
+	answerTime   = 10 * time.Second  // of a node's agent
+	endTime      = 3 * time.Second   // of a QEMU that is told to end
+)
+
+// RunMachine runs a node's virtual machine until the context is done, which is no error. Its QEMU ends when the guest restarts, for
+// now and then the emulated machine loses a timer in a reset; it crashes now and then; and on a busy host it may lose an interrupt
+// that the booting kernel waits for, or a wake-up, so that containerd stops before it serves. It is started anew each time, with
+// the same disk, until it has not booted bootAttempts times in a row.
+func (r *Cluster) RunMachine(ctx context.Context, n Node, args ...string) error {
+	return r.runMachine(ctx, n, r.patiently(bootTime), args)
+}
+
+func (r *Cluster) runMachine(ctx context.Context, n Node, within time.Duration, args []string) error {
+	runtime.LockOSThread() // which the child's life hangs on
+	failed := 0
+	for {
+		booted, err := r.runOnce(ctx, n, time.Duration(failed+1)*within, args)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case booted:
+			failed = 0
+		default:
+			failed++
+		}
+		r.logf("%s: %s has ended, guest booted: %t, error: %v", n.Name, args[0], booted, err)
+		if failed == bootAttempts {
+			return fmt.Errorf("run %s: the guest has not booted %d times", args[0], failed)
+		}
+	}
+}
+
+// runOnce runs QEMU until it ends, or the guest has not booted in time: its kubelet is not healthy. QEMU does not outlive us.
+func (r *Cluster) runOnce(ctx context.Context, n Node, within time.Duration, args []string) (booted bool, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = r.Log, r.Log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = endTime
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	go hold(ctx, cmd.Process, r.Speed)
+	answered := make(chan bool, 1)
+	go func() {
+		err := eventually(within, 500*time.Millisecond, func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return r.healthy(ctx, n)
+		})
+		if err != nil {
+			stop(fmt.Errorf("not healthy within %s: %w", within, err))
+		}
+		answered <- err == nil && ctx.Err() == nil
+	}()
+	err = cmd.Wait()
+	why := context.Cause(ctx) // QEMU was told to end, if anything
+	stop(nil)
+	return <-answered, cmp.Or(why, err)
+}
+
+// healthy is an error as long as a node's kubelet says that it is not, or nothing.
+func (r *Cluster) healthy(ctx context.Context, n Node) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime) // QEMU accepts connections before there is somebody to take them
+	defer cancel()
+	code, err := r.Exec(ctx, n, strings.NewReader(""), io.Discard, "/bin/busybox", "wget", "-q", "-O", "/dev/null", "http://127.0.0.1:10248/healthz")
+	if err == nil && code != 0 {
+		err = errors.New("the kubelet does not say that it is healthy")
+	}
+	return err
+}
+
+// Console is the file with everything that a node printed on its console.
+func (r *Cluster) Console(n Node) string { return r.Path("logs", n.Name+"-console.log") }
+
+// tail is the end of a text file, for an error message or a person.
+func tail(file string, lines int) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const testBootTime = 100 * time.Millisecond
+
+// testGuest is the agent of a node that answers when "booted" is in the folder, and is well unless "sick" is.
+func testGuest(t *testing.T) (r *Cluster, n Node) {
+	t.Helper()
+	r = &Cluster{Dir: t.TempDir(), Log: t.Output()}
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := os.Stat(r.Path("booted")); err != nil {
+			http.Error(w, "not booted", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Trailer", "Rig-Exit")
+		w.WriteHeader(http.StatusOK)
+		code := "0"
+		if _, err := os.Stat(r.Path("sick")); err == nil {
+			code = "1"
+		}
+		w.Header().Set("Rig-Exit", code)
+	}))
+	t.Cleanup(agent.Close)
+	return r, Node{Name: "node", AgentPort: agent.Listener.Addr().(*net.TCPAddr).Port}
+}
+
+// starts counts the lines that the machine's script has written.
+func starts(t *testing.T, r *Cluster) int {
+	t.Helper()
+	text, err := os.ReadFile(r.Path("starts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "\n")
+}
+
+func TestRunMachineStartsAnewUntilItDoesNotBoot(t *testing.T) {
+	r, n := testGuest(t)
+	// Boots three times: ends well, with an error, well. Then it ends at once.
+	script := `cd "$0"; echo . >>starts; i=$(wc -l <starts); [ "$i" -le 3 ] || exit 0; : >booted; sleep 1; rm booted; [ "$i" != 2 ]`
+	err := r.runMachine(t.Context(), n, testBootTime, []string{"sh", "-c", script, r.Dir})
+	if err == nil || !strings.Contains(err.Error(), "run sh: the guest has not booted 3 times") {
+		t.Errorf("error %v, want that the guest has not booted", err)
+	}
+	if got := starts(t, r); got != 3+bootAttempts {
+		t.Errorf("%d starts, want %d", got, 3+bootAttempts)
+	}
+}
+
+func TestRunMachineStartsAnewWhatHangs(t *testing.T) {
+	r, n := testGuest(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(filepath.Join(r.Dir, "second")); err == nil {
+				stop()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	// Its agent answers, but its kubelet is not well.
+	script := `cd "$0"; : >sick; : >booted; echo . >>starts; [ "$(wc -l <starts)" = 1 ] || : >second; exec sleep 1000`
+	if err := r.runMachine(ctx, n, testBootTime, []string{"sh", "-c", script, r.Dir}); err != nil {
+		t.Error(err)
+	}
+	if got := starts(t, r); got != 2 {
+		t.Errorf("%d starts, want 2", got)
+	}
+}
+
+func TestRunMachineNamesWhatCannotBeStarted(t *testing.T) {
+	r, n := testGuest(t)
+	var log strings.Builder
+	r.Log = &log
+	if err := r.runMachine(t.Context(), n, testBootTime, []string{r.Path("no-qemu")}); err == nil {
+		t.Error("no error")
+	}
+	if !strings.Contains(log.String(), "no such file or directory") {
+		t.Errorf("log %q, want why it is not started", log.String())
+	}
+}
