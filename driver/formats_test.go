@@ -1,0 +1,59 @@
+package driver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+)
+
+// formats is every text that leaves the driver for a grant: the CDI spec, with the note that
+// recovery reads, and the attributes in a container's metadata. Other releases read them.
+func formats(t *testing.T, grant Grant) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	for _, by := range []Exclusivity{ExclusivityKernel, ExclusivityNone} {
+		claim := grant.cdiClaim(by)
+		claim.Note = encodeNote("boot-1", listed(grant))
+		spec, err := cdi.Encode(claim, "/opt/numa-pin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "%s: %s", by, spec)
+	}
+	fmt.Fprintf(&text, "%s\n", grant)
+	for _, share := range grant.Shares {
+		attributes, err := json.Marshal(share.Attributes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "%s %s %s\n", share.Request, share.cdiDevices("own"), attributes)
+	}
+	return text.Bytes()
+}
+
+func TestEveryTextOfAGrantIsAsReleased(t *testing.T) {
+	for _, grant := range sampleCheckpoint().Grants {
+		path := filepath.Join("testdata", "formats", string(grant.UID)+".txt")
+		got := formats(t, grant)
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("grant of %s is\n%s\nwant\n%s", grant.Name, got, want)
+		}
+	}
+}
