@@ -3,7 +3,6 @@ package cdi
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"maps"
 	"os"
 	"slices"
@@ -14,9 +13,9 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 const (
 	uid  = "0f2ba7c1-2f63-4b79-8d5c-6c4f6a3f1a10"
@@ -58,16 +57,6 @@ func pciClaim() Claim {
 	}}
 }
 
-func openTemp(t *testing.T) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = root.Close() })
-	return root
-}
-
 func names(t *testing.T, dir *os.Root) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir.Name())
@@ -93,7 +82,7 @@ func TestSpecGolden(t *testing.T) {
 	single := fullClaim()
 	single.Shares, single.Note = single.Shares[1:2], ""
 	for name, claim := range map[string]Claim{"full": fullClaim(), "single": single, "pci": pciClaim()} {
-		dir := openTemp(t)
+		dir := files.OpenTemp(t)
 		if err := write(NewStore(dir), claim); err != nil {
 			t.Fatal(err)
 		}
@@ -105,25 +94,13 @@ func TestSpecGolden(t *testing.T) {
 		if err := json.Indent(&indented, text, "", "  "); err != nil {
 			t.Fatal(err)
 		}
-		got, golden := indented.Bytes(), "testdata/"+name+".json"
-		if *update {
-			if err := os.WriteFile(golden, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
-		}
+		golden.Check(t, "testdata/"+name+".json", indented.String())
 	}
 }
 
 // The runtimes read specs with this cache.
 func TestRuntimeFindsEveryDevice(t *testing.T) {
-	dir := openTemp(t)
+	dir := files.OpenTemp(t)
 	claim := fullClaim()
 	claim.Note = strings.Repeat("a note of 128 KiB", 128<<10/17)
 	claim.Shares = append(claim.Shares, pciClaim().Shares...)
@@ -175,7 +152,7 @@ func TestRenderRefusesWhatTheHookWould(t *testing.T) {
 }
 
 func TestWriteAgainLeavesFileAlone(t *testing.T) {
-	dir := openTemp(t)
+	dir := files.OpenTemp(t)
 	store := NewStore(dir)
 	for range 2 {
 		if err := write(store, fullClaim()); err != nil {
@@ -189,7 +166,7 @@ func TestWriteAgainLeavesFileAlone(t *testing.T) {
 }
 
 func TestRemoveExceptRemovesOnlyOurOrphans(t *testing.T) {
-	dir := openTemp(t)
+	dir := files.OpenTemp(t)
 	for _, name := range []string{"vendor.json", "dra.numa-claim_a.json", "dra.numa-claim_b.json", "dra.numa-claim_a.json.new"} {
 		if err := dir.WriteFile(name, nil, 0o644); err != nil {
 			t.Fatal(err)
@@ -212,7 +189,7 @@ func TestRemoveExceptRemovesOnlyOurOrphans(t *testing.T) {
 }
 
 func TestNotesAreReadBack(t *testing.T) {
-	dir := openTemp(t)
+	dir := files.OpenTemp(t)
 	store := NewStore(dir)
 	if err := write(store, fullClaim()); err != nil {
 		t.Fatal(err)
@@ -247,7 +224,7 @@ func TestNotesAreReadBack(t *testing.T) {
 }
 
 func TestTimeInFsyncIsCounted(t *testing.T) {
-	dir := openTemp(t)
+	dir := files.OpenTemp(t)
 	store := NewStore(dir)
 	before := store.SyncTime()
 	if err := write(store, fullClaim()); err != nil {

@@ -2,20 +2,18 @@ package numa_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // BenchmarkRead reads generated machines from a real directory, as the driver does from /sys.
 func BenchmarkRead(b *testing.B) {
-	for _, machine := range []struct{ name, preset string }{
-		{"512cpus", "512cpus"},
-		{"1024cpus16nodes", "1024cpus-16nodes"},
-	} {
-		b.Run(machine.name, func(b *testing.B) {
-			root := os.DirFS(writeFake(b, machine.preset))
+	for _, preset := range []string{"512cpus", "1024cpus-16nodes"} {
+		b.Run(strings.ReplaceAll(preset, "-", ""), func(b *testing.B) { // -16 would be read as GOMAXPROCS
+			root := os.DirFS(sample.Folder(b, preset))
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := numa.Read(root); err != nil {
@@ -24,21 +22,4 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 	}
-}
-
-// writeFake writes one of the generator's machines and returns its folder.
-func writeFake(tb testing.TB, preset string) (folder string) {
-	tb.Helper()
-	for _, candidate := range fake.Presets() {
-		if candidate.Name != preset {
-			continue
-		}
-		folder = tb.TempDir()
-		if err := candidate.Machine.Write(folder); err != nil {
-			tb.Fatal(err)
-		}
-		return folder
-	}
-	tb.Fatalf("the generator has no machine %s", preset)
-	return ""
 }

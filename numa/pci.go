@@ -182,3 +182,9 @@ func (t tree) driverFolders(folder string, f *PCIFunction) ([]string, error) {
 	}
 	return folders, err
 }
+
+// IsVFIO reports whether a kernel driver is vfio-pci or a variant of it, such as
+// mlx5_vfio_pci: it hands the function to a virtual machine or to a user-space driver.
+func IsVFIO(driver string) bool {
+	return strings.Contains(strings.ReplaceAll(driver, "_", "-"), "vfio-pci")
+}

@@ -41,18 +41,19 @@ func TestAFunctionIsDescribedWhole(t *testing.T) {
 	)
 	sameJSON(t, "the functions", got, []PCIFunction{
 		{
-			Address: "0000:3a:00.0", Kind: BridgeFunction, Class: new(uint32(0x060400)), Vendor: new(uint16(0x8086)), Device: new(uint16(0x352a)), Driver: "pcieport",
-			Root: "pci0000:3a",
+			Address: "0000:3a:00.0", Kind: BridgeFunction, Class: new(uint32(0x060400)), Root: "pci0000:3a",
+			Vendor: new(uint16(0x8086)), Device: new(uint16(0x352a)), Driver: "pcieport",
 		},
 		{
-			Address: "0000:3b:00.0", Kind: NICFunction, Class: new(uint32(0x020000)), Vendor: new(uint16(0x15b3)), Device: new(uint16(0x101d)), Driver: "mlx5_core",
-			Root: "pci0000:3a", Parent: "0000:3a:00.0", Zone: new(1), TotalVFs: new(16), VirtFns: []string{"0000:3b:00.2", "0000:3b:00.3", "0000:3b:01.4"},
+			Address: "0000:3b:00.0", Kind: NICFunction, Class: new(uint32(0x020000)), Root: "pci0000:3a", Parent: "0000:3a:00.0",
+			Vendor: new(uint16(0x15b3)), Device: new(uint16(0x101d)), Driver: "mlx5_core", Zone: new(1),
+			TotalVFs: new(16), VirtFns: []string{"0000:3b:00.2", "0000:3b:00.3", "0000:3b:01.4"},
 			Link: &Link{new(16.0), new(8), new(32.0), new(16)}, IOMMU: new(43),
 			Net: []string{"ens1", "ens1d1"}, Infiniband: []string{"mlx5_0"},
 		},
 		{
-			Address: "0000:3b:00.2", Kind: NICFunction, Class: new(uint32(0x020000)), Root: "pci0000:3a", Parent: "0000:3a:00.0", Zone: new(1), PhysFn: "0000:3b:00.0",
-			VFIO: []string{"vfio3"},
+			Address: "0000:3b:00.2", Kind: NICFunction, Class: new(uint32(0x020000)), Root: "pci0000:3a", Parent: "0000:3a:00.0",
+			Zone: new(1), PhysFn: "0000:3b:00.0", VFIO: []string{"vfio3"},
 		},
 	})
 }

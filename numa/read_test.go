@@ -17,7 +17,7 @@ func TestReadDescribesTheRig(t *testing.T) {
 		t.Fatalf("online %s, %d zones, %d cores, %d L3s", m.Online, len(m.Zones), len(m.Cores), len(m.L3s))
 	}
 	wantZone := Zone{
-		ID: 2, CPUs: mustParse(t, "8-11"), Sockets: []int{1},
+		ID: 2, CPUs: cpuset.New(8, 9, 10, 11), Sockets: []int{1},
 		Kind: CPUZone, Nearest: new(2),
 		Distances:   []Distance{{0, 20}, {1, 22}, {2, 10}, {3, 12}},
 		MemoryBytes: new(uint64(1 << 30)), FreeBytes: new(uint64(900000 * kib)),
@@ -30,8 +30,8 @@ func TestReadDescribesTheRig(t *testing.T) {
 	sameJSON(t, "core 5", m.Cores[5], Core{
 		Socket: new(1), Die: new(0), ID: new(1), Zone: 2, L2: new(5), L3: new(2), Type: StandardCores, CPUs: cpuset.New(10, 11),
 	})
-	sameJSON(t, "L2 7", m.L2s[7], Cache{7, mustParse(t, "14-15"), new(uint64(2 << 20))})
-	sameJSON(t, "L3 3", m.L3s[3], Cache{3, mustParse(t, "12-15"), new(uint64(16 << 20))})
+	sameJSON(t, "L2 7", m.L2s[7], Cache{7, cpuset.New(14, 15), new(uint64(2 << 20))})
+	sameJSON(t, "L3 3", m.L3s[3], Cache{3, cpuset.New(12, 13, 14, 15), new(uint64(16 << 20))})
 	sameJSON(t, "what else there is", Machine{m.Present, m.Online, m.Isolated, m.NoHZFull, nil, nil, nil, nil, m.PCI, m.Resctrl},
 		Machine{Present: m.Online, Online: m.Online})
 	if got := m.ThreadsPerCore(2); got != 2 {
@@ -44,18 +44,14 @@ func TestReadDescribesTheRig(t *testing.T) {
 
 func TestCoresAreSiblingsHoweverTheyAreListed(t *testing.T) {
 	want := mustRead(t, rigFiles())
-	f := rigFiles()
-	for name, list := range rigFiles() {
-		if old, ok := strings.CutSuffix(name, "core_cpus_list"); ok {
-			delete(f, name)
-			mask := "0000000" + map[string]string{"0-1": "3", "2-3": "c"}[list]
-			if mask == "0000000" { // the other cores keep a list, under its old name
-				f[old+"thread_siblings_list"] = list + "\x00\x00"
-			} else {
-				f[old+"thread_siblings"] = mask
-			}
+	f := instead("core_cpus_list", func(f files, folder, list string) {
+		mask := "0000000" + map[string]string{"0-1": "3", "2-3": "c"}[list]
+		if mask == "0000000" { // the other cores keep a list, under its old name
+			f[folder+"thread_siblings_list"] = list + "\x00\x00"
+		} else {
+			f[folder+"thread_siblings"] = mask
 		}
-	}
+	})
 	if got := mustRead(t, f); !reflect.DeepEqual(got, want) {
 		t.Errorf("read %+v\nwant %+v", got.Cores, want.Cores)
 	}

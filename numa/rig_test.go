@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // files is a machine's tree as text by path; a text that starts with "-> " is a symbolic link.
@@ -43,6 +41,18 @@ func with(changes files) files {
 	return f
 }
 
+// instead returns the rig's files. A file whose name has the ending is left out, and change adds others for it.
+func instead(ending string, change func(f files, folder, text string)) files {
+	f := rigFiles()
+	for name, text := range rigFiles() {
+		if folder, ok := strings.CutSuffix(name, ending); ok {
+			delete(f, name)
+			change(f, folder, text)
+		}
+	}
+	return f
+}
+
 func mustRead(t *testing.T, f files) Machine {
 	t.Helper()
 	return mustReadFS(t, f.tree())
@@ -55,15 +65,6 @@ func mustReadFS(t *testing.T, root fs.FS) Machine {
 		t.Fatal(err)
 	}
 	return m
-}
-
-func mustParse(t *testing.T, list string) cpuset.Set {
-	t.Helper()
-	set, err := cpuset.Parse(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
 }
 
 // sameJSON says how two values differ; they are alike when they print alike.

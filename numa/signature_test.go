@@ -7,28 +7,14 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
-// largest writes a machine with 512 CPUs.
-func largest(t testing.TB) (dir string) {
-	t.Helper()
-	for _, preset := range fake.Presets() {
-		if preset.Name != "512cpus" {
-			continue
-		}
-		dir = t.TempDir()
-		if err := preset.Machine.Write(dir); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	t.Fatal("no machine with 512 CPUs")
-	return ""
-}
+// largest is a machine with 512 CPUs.
+const largest = "512cpus"
 
 func TestSignatureChangesWithTheMachine(t *testing.T) {
-	dir := largest(t)
+	dir := sample.Folder(t, largest)
 	machine, err := numa.Read(os.DirFS(dir))
 	if err != nil || machine.Online.Size() != 512 {
 		t.Fatalf("%d CPUs, %v", machine.Online.Size(), err)
@@ -118,7 +104,7 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 }
 
 func BenchmarkSignature512CPUs(b *testing.B) {
-	root := os.DirFS(largest(b))
+	root := os.DirFS(sample.Folder(b, largest))
 	for b.Loop() {
 		if _, err := numa.Signature(root, true); err != nil {
 			b.Fatal(err)

@@ -27,8 +27,10 @@ devices:
 {"name":"all","containerEdits":{"deviceNodes":[{"path":"/dev/kfd"},{"path":"/dev/dri/card1"},{"path":"/dev/dri/card2"}]}},
 {"name":"1","containerEdits":{"deviceNodes":[{"path":"/dev/kfd"},{"path":"/dev/dri/other","hostPath":"/dev/dri/card2"}]}},
 {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/kfd"},{"path":"/dev/dri/card1"}]}}]}`
-	ours   = `{"cdiVersion":"0.6.0","kind":"dra.numa/claim","devices":[{"name":"uid_r_gpu","containerEdits":{"deviceNodes":[{"path":"/dev/dri/card1"}]}}]}`
-	byName = `{"cdiVersion":"0.6.0","kind":"example.com/nic","devices":[{"name":"0000:3b:00.0","containerEdits":{"env":["A=B"]}}]}`
+	ours = `{"cdiVersion":"0.6.0","kind":"dra.numa/claim","devices":[
+{"name":"uid_r_gpu","containerEdits":{"deviceNodes":[{"path":"/dev/dri/card1"}]}}]}`
+	byName = `{"cdiVersion":"0.6.0","kind":"example.com/nic","devices":[
+{"name":"0000:3b:00.0","containerEdits":{"env":["A=B"]}}]}`
 )
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -78,7 +80,8 @@ func TestADirectoryThatIsNotThereHasNoSpecs(t *testing.T) {
 
 func TestNamesOfDevicesAreChecked(t *testing.T) {
 	for id, valid := range map[string]bool{
-		"nvidia.com/gpu=0": true, "a/b=0000:3b:00.0": true, "": false, "gpu=0": false, "a/b": false, "a/b=": false, "a/b=c d": false, "a/b/c=d": false, "a/b=c\n": false,
+		"nvidia.com/gpu=0": true, "a/b=0000:3b:00.0": true,
+		"": false, "gpu=0": false, "a/b": false, "a/b=": false, "a/b=c d": false, "a/b/c=d": false, "a/b=c\n": false,
 	} {
 		if err := Validate(id); (err == nil) != valid {
 			t.Errorf("%q: %v", id, err)

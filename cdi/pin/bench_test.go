@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // BenchmarkPlanAmong220Pods is what the hook does by itself before it writes: read the cgroups of a full node from real
@@ -18,13 +19,7 @@ func BenchmarkPlanAmong220Pods(b *testing.B) {
 			"cgroup.controllers": "cpuset\n", "cgroup.subtree_control": "cpuset\n", "cgroup.procs": "",
 			exclusiveFile: "\n", partitionFile: "member\n", cpusFile: "\n", memsFile: "\n",
 		} {
-			path := filepath.Join(dir, group, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				b.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				b.Fatal(err)
-			}
+			files.Write(b, filepath.Join(dir, group, name), text)
 		}
 	}
 	for _, group := range []string{".", "kubepods", "kubepods/burstable"} {

@@ -8,33 +8,36 @@ import (
 
 func TestContainer(t *testing.T) {
 	const id = "0f3a9c"
-	for _, test := range []struct{ name, text, want, err string }{
-		{"cgroupfs", "0::/kubepods/besteffort/podA/0f3a9c\n", "kubepods/besteffort/podA/0f3a9c", ""},
-		{
-			"systemd", "0::/kubepods.slice/kubepods-podA.slice/cri-containerd-0f3a9c.scope\n",
-			"kubepods.slice/kubepods-podA.slice/cri-containerd-0f3a9c.scope", "",
+	for name, test := range map[string]struct{ text, want string }{
+		"cgroupfs": {"0::/kubepods/besteffort/podA/0f3a9c\n", "kubepods/besteffort/podA/0f3a9c"},
+		"systemd": {
+			"0::/kubepods.slice/kubepods-podA.slice/cri-containerd-0f3a9c.scope\n",
+			"kubepods.slice/kubepods-podA.slice/cri-containerd-0f3a9c.scope",
 		},
-		{"crun's child", "0::/k.slice/crio-0f3a9c.scope/container\n", "k.slice/crio-0f3a9c.scope", ""},
-		{"named otherwise", "0::/machine/x\n", "machine/x", ""},
-		{"beside cgroup v1", "2:cpu:/v1\n1:name=systemd:/\n0::/k/0f3a9c\n", "k/0f3a9c", ""},
-		{"without line feed", "0::/k/0f3a9c", "k/0f3a9c", ""},
-		{"cgroup v1", "2:cpuset:/k/0f3a9c\n", "", "no cgroup v2"},
-		{"empty", "", "", "no cgroup v2"},
-		{"the root", "0::/\n", "", "not in one of its own"},
-		{"outside of the cgroup namespace", "0::/../other\n", "", "not in one of its own"},
+		"crun's child":      {"0::/k.slice/crio-0f3a9c.scope/container\n", "k.slice/crio-0f3a9c.scope"},
+		"named otherwise":   {"0::/machine/x\n", "machine/x"},
+		"beside cgroup v1":  {"2:cpu:/v1\n1:name=systemd:/\n0::/k/0f3a9c\n", "k/0f3a9c"},
+		"without line feed": {"0::/k/0f3a9c", "k/0f3a9c"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := Container(test.text, id)
-			switch {
-			case got != test.want, (err == nil) != (test.err == ""):
-				t.Errorf("Container = %q, %v", got, err)
-			case err != nil && !strings.Contains(err.Error(), test.err):
-				t.Errorf("error %q, want %q", err, test.err)
-			}
-		})
+		if got, err := Container(test.text, id); err != nil || got != test.want {
+			t.Errorf("%s: Container(%q) = %q, %v; want %q", name, test.text, got, err, test.want)
+		}
 	}
 	if got, err := Container("0::/a/b\n", ""); got != "a/b" || err != nil {
 		t.Errorf("Container without id = %q, %v, want the process's own cgroup", got, err)
+	}
+}
+
+func TestContainerRefusesWhatIsNoCgroupOfItsOwn(t *testing.T) {
+	for text, want := range map[string]string{
+		"2:cpuset:/k/0f3a9c\n": "no cgroup v2",
+		"":                     "no cgroup v2",
+		"0::/\n":               "not in one of its own",
+		"0::/../other\n":       "not in one of its own", // outside of the cgroup namespace
+	} {
+		if got, err := Container(text, "0f3a9c"); err == nil || got != "" || !strings.Contains(err.Error(), want) {
+			t.Errorf("Container(%q) = %q, %v; want an error with %q", text, got, err, want)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // machine is a cgroup v2 mount with cpuset: the real kernel's, or a fake that
@@ -92,16 +93,7 @@ func newFake(t testing.TB, old bool) *fake {
 	}
 	f.put("cgroup.controllers", "cpuset")
 	f.put("cgroup.procs", "")
-	cgroups, err := os.OpenRoot(f.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	records, err := os.OpenRoot(f.records)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cgroups.Close(); records.Close() })
-	f.root = Host{Cgroups: cgroups, Records: records, Boot: "this boot", around: f.around}
+	f.root = Host{Cgroups: files.Open(t, f.dir), Records: files.Open(t, f.records), Boot: "this boot", around: f.around}
 	f.settle()
 	return f
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // kernel is the mount under test; its pintest cgroups are removed after the test.
@@ -32,15 +33,7 @@ func needKernel(t *testing.T) kernel {
 	if mount == "" {
 		t.Skip("NUMA_PIN_CGROUP names no writable root of cgroup v2 with cpuset")
 	}
-	root, err := os.OpenRoot(mount)
-	if err != nil {
-		t.Fatal(err)
-	}
-	records, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := kernel{T: t, root: root, records: records, tasks: map[int]*exec.Cmd{}}
+	k := kernel{T: t, root: files.Open(t, mount), records: files.OpenTemp(t), tasks: map[int]*exec.Cmd{}}
 	k.all = k.set(cpusFile + ".effective")
 	if k.all.Size() < 8 {
 		t.Fatalf("cpus %s: want 8 or more", k.all)
@@ -52,8 +45,6 @@ func needKernel(t *testing.T) kernel {
 		if left := k.set(cpusFile + ".effective"); left != k.all {
 			t.Errorf("after the test the root cgroup has cpus %s, want %s", left, k.all)
 		}
-		root.Close()
-		records.Close()
 	})
 	return k
 }
@@ -277,14 +268,6 @@ func TestKernelChild(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
 	}
-	cgroups, err := os.OpenRoot(c.Cgroups)
-	if err != nil {
-		t.Fatal(err)
-	}
-	records, err := os.OpenRoot(c.Records)
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
 	around := func(_ Write, effect func() error) error {
 		if n++; n > c.Step {
@@ -293,7 +276,8 @@ func TestKernelChild(t *testing.T) {
 		}
 		return effect()
 	}
-	if err := c.Job.run(Host{Cgroups: cgroups, Records: records, Boot: c.Boot, around: around}); err != nil {
+	host := Host{Cgroups: files.Open(t, c.Cgroups), Records: files.Open(t, c.Records), Boot: c.Boot, around: around}
+	if err := c.Job.run(host); err != nil {
 		t.Fatal(err)
 	}
 }

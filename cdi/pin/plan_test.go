@@ -33,6 +33,10 @@ func drawTree(t *testing.T, text string) (tr tree) {
 
 func TestPlan(t *testing.T) {
 	const fresh = "k\nk/be\nk/be/p\nk/be/p/c"
+	const pinned = `k/be/p/c/cpuset.cpus.exclusive <- 4
+k/be/p/c/cpuset.cpus <- 4
+k/be/p/c/cpuset.cpus.partition <- root
+`
 	for _, test := range []struct {
 		name, tree, want string
 		pinning          Pinning
@@ -87,16 +91,10 @@ k/bu/cpuset.cpus.exclusive <-
 k/cpuset.cpus.exclusive <- 4
 k/be/cpuset.cpus.exclusive <- 4
 k/be/p/cpuset.cpus.exclusive <- 4
-k/be/p/c/cpuset.cpus.exclusive <- 4
-k/be/p/c/cpuset.cpus <- 4
-k/be/p/c/cpuset.cpus.partition <- root
-`, exclusive("4", "")},
+` + pinned, exclusive("4", "")},
 		{"bare exclusive set outside", "k 4\nk/be 4\nk/be/p 4\nk/be/p/c\nsys 4-7", `
 sys/cpuset.cpus.exclusive <- 5-7
-k/be/p/c/cpuset.cpus.exclusive <- 4
-k/be/p/c/cpuset.cpus <- 4
-k/be/p/c/cpuset.cpus.partition <- root
-`, exclusive("4", "")},
+` + pinned, exclusive("4", "")},
 		{"invalid partition", "k 4\nk/be 4\nk/be/p 4\nk/be/p/c 4 root_invalid_(why) 4", `
 k/be/p/c/cpuset.cpus.partition <- member
 k/be/p/c/cpuset.cpus.partition <- root
@@ -104,10 +102,7 @@ k/be/p/c/cpuset.cpus.partition <- root
 		{"partition above", "k 0-7 root 0-7\nk/be\nk/be/p\nk/be/p/c", `
 k/be/cpuset.cpus.exclusive <- 4
 k/be/p/cpuset.cpus.exclusive <- 4
-k/be/p/c/cpuset.cpus.exclusive <- 4
-k/be/p/c/cpuset.cpus <- 4
-k/be/p/c/cpuset.cpus.partition <- root
-`, exclusive("4", "")},
+` + pinned, exclusive("4", "")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, err := planPin(drawTree(t, test.tree), "k/be/p/c", test.pinning)

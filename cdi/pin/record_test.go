@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func someRecord() record {
@@ -175,12 +177,7 @@ func TestInspectSaysWhenTheControllerIsGone(t *testing.T) {
 
 func TestProbeWithoutCgroupV2(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	if supported, err := Probe(root, 1); supported || err != nil {
+	if supported, err := Probe(files.Open(t, dir), 1); supported || err != nil {
 		t.Errorf("Probe = %v, %v", supported, err)
 	}
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {

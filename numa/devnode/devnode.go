@@ -99,7 +99,7 @@ func (r *reader) read() error {
 		r.access.PhysFn = physfn
 	}
 	driver, _ := r.link("driver")
-	if isVFIO(driver) {
+	if numa.IsVFIO(driver) {
 		return r.readVFIO()
 	}
 	folders := []string{r.folder}
@@ -205,11 +205,6 @@ func (r *reader) readVFIO() error {
 		return errors.New("a VFIO driver is bound, and neither its IOMMU group nor itself has a device node")
 	}
 	return nil
-}
-
-// isVFIO knows vfio-pci and the drivers that are variants of it, mlx5_vfio_pci.
-func isVFIO(driver string) bool {
-	return strings.Contains(strings.ReplaceAll(driver, "_", "-"), "vfio-pci")
 }
 
 func (r *reader) addOwn(folder string) error {

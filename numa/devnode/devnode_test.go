@@ -22,7 +22,10 @@ const folder = "sys/devices/pci0000:3a/0000:3a:01.0/" + address
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
-	all := map[string]string{"sys/bus/pci/devices/" + address: "-> ../../../devices/pci0000:3a/0000:3a:01.0/" + address, folder + "/class": "0x000000"}
+	all := map[string]string{
+		"sys/bus/pci/devices/" + address: "-> ../../../devices/pci0000:3a/0000:3a:01.0/" + address,
+		folder + "/class":                "0x000000",
+	}
 	for name, text := range files {
 		if !strings.HasPrefix(name, "sys/") {
 			name = folder + "/" + name
@@ -59,8 +62,10 @@ func TestAFunctionIsReachedByWhatItsDriverMakes(t *testing.T) {
 	}{
 		"no driver": {nil, Access{}},
 		"a drive with several paths": {map[string]string{
-			"driver": "-> ../../../../bus/pci/drivers/nvme", "nvme/nvme1/dev": "240:1", "nvme/nvme1/uevent": "MAJOR=240\nMINOR=1\nDEVNAME=nvme1\nNVME_TRTYPE=pcie",
-			"nvme/nvme1/nvme0c1n1/uevent": "DEVTYPE=disk", "nvme/nvme1/nvme0c1n2/uevent": "DEVTYPE=disk", "nvme/nvme1/hwmon3/name": "nvme", "nvme/nvme1/nvme0n3/uevent": "DEVTYPE=disk",
+			"driver":         "-> ../../../../bus/pci/drivers/nvme",
+			"nvme/nvme1/dev": "240:1", "nvme/nvme1/uevent": "MAJOR=240\nMINOR=1\nDEVNAME=nvme1\nNVME_TRTYPE=pcie",
+			"nvme/nvme1/nvme0c1n1/uevent": "DEVTYPE=disk", "nvme/nvme1/nvme0c1n2/uevent": "DEVTYPE=disk",
+			"nvme/nvme1/hwmon3/name": "nvme", "nvme/nvme1/nvme0n3/uevent": "DEVTYPE=disk",
 			"sys/class/block/nvme0n1/dev": "259:0", "sys/class/block/nvme0n1/uevent": "MAJOR=259\nMINOR=0\nDEVNAME=nvme0n1\nDEVTYPE=disk",
 			"sys/class/block/nvme0n2/dev": "259:7", "sys/class/block/nvme0n2/uevent": "DEVNAME=nvme0n2\nDEVTYPE=disk",
 		}, Access{Nodes: []Node{{"/dev/nvme0n1", "b", 259, 0}, {"/dev/nvme0n2", "b", 259, 7}, {"/dev/nvme1", "c", 240, 1}}}},
@@ -70,14 +75,17 @@ func TestAFunctionIsReachedByWhatItsDriverMakes(t *testing.T) {
 			"sys/class/kfd/kfd/dev": "511:0", "sys/class/kfd/kfd/uevent": "DEVNAME=kfd",
 		}, Access{Nodes: []Node{{"/dev/dri/card1", "c", 226, 1}, {"/dev/dri/renderD129", "c", 226, 129}}, Shared: []Node{{"/dev/kfd", "c", 511, 0}}}},
 		"a card with RDMA, virtual": {map[string]string{
-			"driver": "-> ../../../../bus/pci/drivers/mlx5_core", "physfn": "-> ../0000:3b:00.7", "net/ens1v0/mtu": "1500", "infiniband/mlx5_2/fw_ver": "1",
+			"driver": "-> ../../../../bus/pci/drivers/mlx5_core", "physfn": "-> ../0000:3b:00.7",
+			"net/ens1v0/mtu": "1500", "infiniband/mlx5_2/fw_ver": "1",
 			"infiniband_verbs/uverbs2/dev": "231:194", "infiniband_verbs/uverbs2/uevent": "DEVNAME=infiniband/uverbs2",
 			"infiniband_mad/umad2/dev": "231:2", "infiniband_mad/umad2/uevent": "DEVNAME=infiniband/umad2",
 			"infiniband_mad/issm2/dev": "231:66", "infiniband_mad/issm2/uevent": "DEVNAME=infiniband/issm2",
 			"sys/class/misc/rdma_cm/dev": "10:120", "sys/class/misc/rdma_cm/uevent": "DEVNAME=infiniband/rdma_cm",
 		}, Access{
 			PhysFn: "0000:3b:00.7", Interfaces: []string{"ens1v0"},
-			Nodes:  []Node{{"/dev/infiniband/issm2", "c", 231, 66}, {"/dev/infiniband/umad2", "c", 231, 2}, {"/dev/infiniband/uverbs2", "c", 231, 194}},
+			Nodes: []Node{
+				{"/dev/infiniband/issm2", "c", 231, 66}, {"/dev/infiniband/umad2", "c", 231, 2}, {"/dev/infiniband/uverbs2", "c", 231, 194},
+			},
 			Shared: []Node{{"/dev/infiniband/rdma_cm", "c", 10, 120}},
 		}},
 		"VFIO": {map[string]string{
@@ -91,7 +99,8 @@ func TestAFunctionIsReachedByWhatItsDriverMakes(t *testing.T) {
 			"sys/class/misc/iommu/dev": "10:261", "sys/class/misc/iommu/uevent": "DEVNAME=iommu",
 		}, Access{Nodes: []Node{{"/dev/vfio/devices/vfio3", "c", 244, 3}}, Shared: []Node{{"/dev/iommu", "c", 10, 261}}}},
 		"virtio": {map[string]string{
-			"driver": "-> ../../../../bus/pci/drivers/virtio-pci", "virtio5/net/eth1/mtu": "1500", "virtio5/block/vda/dev": "254:0", "virtio5/block/vda/uevent": "DEVNAME=vda\nDEVTYPE=disk",
+			"driver": "-> ../../../../bus/pci/drivers/virtio-pci", "virtio5/net/eth1/mtu": "1500",
+			"virtio5/block/vda/dev": "254:0", "virtio5/block/vda/uevent": "DEVNAME=vda\nDEVTYPE=disk",
 		}, Access{Nodes: []Node{{"/dev/vda", "b", 254, 0}}, Interfaces: []string{"eth1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +133,8 @@ func TestWhatCannotBeGivenIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := read(t, row.files)
-			if err == nil || !strings.Contains(err.Error(), row.want) || !strings.HasPrefix(err.Error(), "PCI function "+address+": ") || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.HasPrefix(err.Error(), "PCI function "+address+": ") ||
+				!strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%+v, %v, want one line with %q", got, err, row.want)
 			}
 		})

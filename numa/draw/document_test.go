@@ -11,6 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // keys are those of each list of the document; programs rely on them.
@@ -21,7 +22,7 @@ var keys = map[string]string{
 }
 
 func TestDocumentHasEveryKeyEverywhere(t *testing.T) {
-	everywhere(t, func(t *testing.T, machine numa.Machine) {
+	sample.Each(t, func(t *testing.T, machine numa.Machine) {
 		var lists map[string][]map[string]any
 		if err := json.Unmarshal([]byte(document(t, machine)), &lists); err != nil {
 			t.Fatal(err)
@@ -43,7 +44,7 @@ func TestDocumentHasEveryKeyEverywhere(t *testing.T) {
 }
 
 func TestDocumentIsTheMachine(t *testing.T) {
-	everywhere(t, func(t *testing.T, machine numa.Machine) {
+	sample.Each(t, func(t *testing.T, machine numa.Machine) {
 		var d Document
 		decoder := json.NewDecoder(strings.NewReader(document(t, machine)))
 		decoder.DisallowUnknownFields()
@@ -129,13 +130,15 @@ func TestKnownIsInTheDocument(t *testing.T) {
 		Zones: []numa.Zone{
 			{
 				ID: 2, CPUs: cpuset.New(0, 1), Kind: numa.CPUZone, Sockets: []int{3}, MemoryBytes: new(uint64(4096)), Nearest: new(2),
-				Distances: []numa.Distance{{Zone: 2, Value: 10}}, Hugepages: []numa.Hugepages{{PageBytes: 2 << 20, TotalPages: 5, FreePages: new(uint64(4))}, {PageBytes: 1 << 30}},
+				Distances: []numa.Distance{{Zone: 2, Value: 10}},
+				Hugepages: []numa.Hugepages{{PageBytes: 2 << 20, TotalPages: 5, FreePages: new(uint64(4))}, {PageBytes: 1 << 30}},
 			},
 			{ID: 4, Kind: numa.CXLZone, Sockets: []int{0, 1}},
 		},
 		PCI: []numa.PCIFunction{{
-			Address: "0000:01:00.0", Kind: numa.GPUFunction, Class: new(uint32(0x30200)), Vendor: new(uint16(0x10de)), Device: new(uint16(0x20)), Driver: "nvidia", Zone: new(2),
-			Root: "pci0000:00", PhysFn: "0000:01:00.1",
+			Address: "0000:01:00.0", Kind: numa.GPUFunction, Class: new(uint32(0x30200)),
+			Vendor: new(uint16(0x10de)), Device: new(uint16(0x20)), Driver: "nvidia",
+			Zone: new(2), Root: "pci0000:00", PhysFn: "0000:01:00.1",
 		}},
 	}
 	for _, want := range []string{

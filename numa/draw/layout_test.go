@@ -5,11 +5,12 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // TestNothingIsDrawnOverAnother looks at every cell: what is in it is text, a bracket of a core, or a line of a frame.
 func TestNothingIsDrawnOverAnother(t *testing.T) {
-	everywhere(t, func(t *testing.T, machine numa.Machine) {
+	sample.Each(t, func(t *testing.T, machine numa.Machine) {
 		for _, detail := range []detail{everyCore, coresByL3} {
 			for _, width := range []int{MinWidth, DefaultWidth, 200} {
 				checkCells(t, arrange(machine, detail).Layout(width))

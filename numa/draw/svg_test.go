@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // element is one rect or text of a picture.
@@ -36,7 +37,7 @@ type picturefile struct {
 }
 
 func TestPictureIsCompleteAndWellFormed(t *testing.T) {
-	everywhere(t, func(t *testing.T, machine numa.Machine) {
+	sample.Each(t, func(t *testing.T, machine numa.Machine) {
 		text := picture(t, machine)
 		for decoder := xml.NewDecoder(strings.NewReader(text)); ; {
 			if _, err := decoder.Token(); errors.Is(err, io.EOF) {

@@ -10,10 +10,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 func TestTextFitsItsWidth(t *testing.T) {
-	everywhere(t, func(t *testing.T, machine numa.Machine) {
+	sample.Each(t, func(t *testing.T, machine numa.Machine) {
 		for _, width := range []int{MinWidth, 60, DefaultWidth, 133, 300} {
 			for line := range strings.Lines(drawn(t, machine, width)) {
 				line = strings.TrimSuffix(line, "\n")
@@ -29,7 +30,7 @@ func TestTextFitsItsWidth(t *testing.T) {
 var bracketed = regexp.MustCompile(`\[([^\]]*)\]`)
 
 func TestTextShowsAllThereIs(t *testing.T) {
-	everywhere(t, func(t *testing.T, machine numa.Machine) {
+	sample.Each(t, func(t *testing.T, machine numa.Machine) {
 		text := drawn(t, machine, 120)
 		for _, zone := range machine.Zones {
 			if !strings.Contains(text, fmt.Sprintf("+- node %d", zone.ID)) {
@@ -92,7 +93,7 @@ func cpusIn(t *testing.T, matches [][]string) (cpus cpuset.Set) {
 }
 
 func TestBigMachinesAreDrawnWithListsOfCores(t *testing.T) {
-	text := drawn(t, generated(t, "1024cpus-16nodes"), DefaultWidth)
+	text := drawn(t, sample.Machine(t, "1024cpus-16nodes"), DefaultWidth)
 	if !strings.Contains(text, "| L3 0, 60 MiB: 8 cores  |") || !strings.Contains(text, "|   0-7,512-519          |") {
 		t.Errorf("no list of cores in\n%s", text)
 	}
@@ -102,7 +103,7 @@ func TestBigMachinesAreDrawnWithListsOfCores(t *testing.T) {
 }
 
 func TestColourOnlyAddsSequences(t *testing.T) {
-	machine := generated(t, "offline-and-hotplug")
+	machine := sample.Machine(t, "offline-and-hotplug")
 	var coloured bytes.Buffer
 	if err := Text(&coloured, machine, TextOptions{Colour: true}); err != nil {
 		t.Fatal(err)
@@ -127,7 +128,10 @@ func TestColourOnlyAddsSequences(t *testing.T) {
 func TestNamesAreNoCommands(t *testing.T) {
 	machine := numa.Machine{
 		Online: cpuset.New(0), Present: cpuset.New(0), Zones: []numa.Zone{{CPUs: cpuset.New(0)}},
-		PCI: []numa.PCIFunction{{Address: "0000:01:00.0", Kind: numa.NICFunction, Driver: "\x1b[2Jä<script>", Net: []string{"a\x00b&c", strings.Repeat("x", 200)}}},
+		PCI: []numa.PCIFunction{{
+			Address: "0000:01:00.0", Kind: numa.NICFunction,
+			Driver: "\x1b[2Jä<script>", Net: []string{"a\x00b&c", strings.Repeat("x", 200)},
+		}},
 	}
 	text := drawn(t, machine, 0)
 	if !strings.Contains(text, "?[2J?<script>") || !strings.Contains(text, "a?b&c") || strings.Count(text, "x") < 200 {
@@ -142,8 +146,10 @@ func TestNamesAreNoCommands(t *testing.T) {
 // TestCPUsWithoutAPlaceAreDrawn: node 0 can be offline while its CPUs are not.
 func TestCPUsWithoutAPlaceAreDrawn(t *testing.T) {
 	machine := numa.Machine{
-		Present: cpuset.New(0, 1, 2, 3), Online: cpuset.New(0, 1, 2), Zones: []numa.Zone{{ID: 1, CPUs: cpuset.New(2), Kind: numa.CPUZone}},
-		Cores: []numa.Core{{Zone: 1, CPUs: cpuset.New(2)}}, PCI: []numa.PCIFunction{{Address: "0000:01:00.0", Kind: numa.GPUFunction, Zone: new(0)}},
+		Present: cpuset.New(0, 1, 2, 3), Online: cpuset.New(0, 1, 2),
+		Zones: []numa.Zone{{ID: 1, CPUs: cpuset.New(2), Kind: numa.CPUZone}},
+		Cores: []numa.Core{{Zone: 1, CPUs: cpuset.New(2)}},
+		PCI:   []numa.PCIFunction{{Address: "0000:01:00.0", Kind: numa.GPUFunction, Zone: new(0)}},
 	}
 	const want = `1 NUMA node, 1 core, 3 CPUs
 

@@ -131,17 +131,23 @@ func TestMasksAreAsWideAsThePossibleCPUs(t *testing.T) {
 	}
 }
 
+// wantFiles compares the files of a folder. A text is empty where there must be no file.
+func wantFiles(t *testing.T, files map[string]string, folder string, want map[string]string) {
+	t.Helper()
+	for name, text := range want {
+		if got := files[folder+"/"+name]; got != text {
+			t.Errorf("%s is %q, want %q", name, got, text)
+		}
+	}
+}
+
 func TestAnOfflineCPUHasNoTopology(t *testing.T) {
 	m := preset(t, "offline-and-hotplug")
 	files := m.Files()
-	for name, want := range map[string]string{
+	wantFiles(t, files, cpuFolder, map[string]string{
 		"possible": "0-31\n", "present": "0-27\n", "online": "0-2,4-8,10-18,20-27\n", "offline": "3,9,19,28-31\n",
 		"cpu9/online": "0\n", "cpu8/online": "1\n", "cpu0/online": "", "cpu28/online": "",
-	} {
-		if got := files[cpuFolder+"/"+name]; got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
-	}
+	})
 	for name := range files {
 		if strings.Contains(name, "/cpu9/t") || strings.Contains(name, "/cpu9/c") || strings.Contains(name, "/cpu28/") {
 			t.Errorf("there is %s", name)
@@ -180,18 +186,13 @@ func TestCoreIDsHaveHolesWhereAnL3HasNoPowerOfTwoOfThem(t *testing.T) {
 }
 
 func TestAFunctionMayHideItsZoneBehindItsPort(t *testing.T) {
-	files := preset(t, "offline-and-hotplug").Files()
-	for name, want := range map[string]string{
+	wantFiles(t, preset(t, "offline-and-hotplug").Files(), "sys/devices/pci0000:3a", map[string]string{
 		"0000:3a:01.0/0000:3b:00.0/numa_node":     "-1\n",
 		"0000:3a:01.0/0000:3b:00.0/local_cpulist": "0-2,4-8,10-18,20-27\n",
 		"0000:3a:01.0/numa_node":                  "1\n",
 		"pci_bus/0000:3a/cpulistaffinity":         "8,10-15,24-27\n",
 		"pci_bus/0000:3a/cpuaffinity":             "0f00fd00\n",
-	} {
-		if got := files["sys/devices/pci0000:3a/"+name]; got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
-	}
+	})
 }
 
 func TestManagedPagesAreTheMemory(t *testing.T) {

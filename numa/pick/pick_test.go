@@ -1,7 +1,12 @@
 package pick
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -9,275 +14,66 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
+// parseRequest reads a number of CPUs and what else is asked for, such as "4
+// zones=0,1 l3=prefer"; it is of zone 0 where no zones are named.
+func parseRequest(t *testing.T, text string) Request {
+	t.Helper()
+	fields := strings.Fields(text)
+	count, err := strconv.Atoi(fields[0])
+	r := Request{CPUs: count, Zones: []int{0}}
+	for _, field := range fields[1:] {
+		key, value, _ := strings.Cut(field, "=")
+		switch key {
+		case "zones":
+			err = errors.Join(err, json.Unmarshal([]byte("["+value+"]"), &r.Zones))
+		case "cores":
+			err = errors.Join(err, r.Cores.UnmarshalText([]byte(value)))
+		case "l3":
+			err = errors.Join(err, r.L3.UnmarshalText([]byte(value)))
+		case "placement":
+			err = errors.Join(err, r.Placement.UnmarshalText([]byte(value)))
+		case "isolated":
+			err = errors.Join(err, r.Isolated.UnmarshalText([]byte(value)))
+		case "type":
+			r.CoreType = numa.CoreType(value)
+		default:
+			err = errors.Join(err, fmt.Errorf("no field %q", key))
+		}
+	}
+	if err != nil {
+		t.Fatalf("request %q: %v", text, err)
+	}
+	return r
+}
+
+// TestChoiceIsTheBestFit goes through testdata/choices.txt. Each paragraph is a
+// name and what a request gets of a machine: the machine as parseMachine draws it,
+// the CPUs that are held, the request as parseRequest reads it, the CPUs that are
+// chosen, those that are kept idle, and why.
 func TestChoiceIsTheBestFit(t *testing.T) {
-	type row struct {
-		name    string
-		machine string // see parseMachine
-		held    string // not free
-		r       Request
-		want    string
-		why     string
+	text, err := os.ReadFile("testdata/choices.txt")
+	if err != nil {
+		t.Fatal(err)
 	}
-	check := func(t *testing.T, row row, idle string) {
-		m := parseMachine(t, row.machine)
-		if row.r.Zones == nil {
-			row.r.Zones = []int{0}
-		}
-		free := m.Online.Difference(parseSet(t, row.held))
-		got, err := New(m).Pick(free, row.r)
-		if err != nil || got.CPUs.String() != row.want || got.Idle.String() != idle {
-			t.Errorf("Pick(%s without %q, %+v) = %s, idle %s, %v; want %s, idle %s",
-				row.machine, row.held, row.r, got.CPUs, got.Idle, err, row.want, idle)
-		}
-		if why := got.Why.String(); why != row.why {
-			t.Errorf("Pick(%s without %q, %+v) because %q, want %q", row.machine, row.held, row.r, why, row.why)
-		}
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+		name, lines, _ := strings.Cut(paragraph, "\n")
+		t.Run(name, func(t *testing.T) {
+			row := map[string]string{}
+			for line := range strings.SplitSeq(lines, "\n") {
+				key, value, _ := strings.Cut(line, ":")
+				row[key] = strings.TrimSpace(value)
+			}
+			m := parseMachine(t, row["machine"])
+			free := m.Online.Difference(parseSet(t, row["held"]))
+			got, err := New(m).Pick(free, parseRequest(t, row["request"]))
+			if err != nil {
+				t.Fatalf("%v for\n%s", err, lines)
+			}
+			if got.CPUs.String() != row["choice"] || got.Idle.String() != row["idle"] || got.Why.String() != row["why"] {
+				t.Errorf("choice %q, idle %q, why %q; want\n%s", got.CPUs, got.Idle, got.Why, lines)
+			}
+		})
 	}
-	for _, row := range []row{
-		{"nothing", "0-1 2-3", "", Request{}, "", "no cpus"},
-		{"one core", "0-1 2-3", "", Request{CPUs: 2}, "0-1", "1 whole core in L3 0, the tightest with 4 free"},
-		{
-			"the only L3 that fits", "0-1 2-3 | 4-5 6-7 8-9 10-11", "",
-			Request{CPUs: 8},
-			"4-11",
-			"4 whole cores in L3 1, the tightest with 8 free",
-		},
-		{
-			"the L3 that fits tightest", "0-1 2-3 4-5 | 6-7 8-9 | 10-11 12-13 14-15", "",
-			Request{CPUs: 4},
-			"6-9",
-			"2 whole cores in L3 1, the tightest with 4 free",
-		},
-		{
-			"an L3 that a claim has opened", "0-1 2-3 | 4-5 6-7", "4-5",
-			Request{CPUs: 2},
-			"6-7",
-			"1 whole core in L3 1, the tightest with 2 free",
-		},
-		{
-			"a die that a claim has opened", "0-1 2-3 | 4-5 6-7 || 8-9 10-11 | 12-13 14-15", "8-9",
-			Request{CPUs: 4},
-			"12-15",
-			"2 whole cores in L3 3, the tightest with 4 free",
-		},
-		{
-			"the largest L3, then the tightest", "0-1 2-3 4-5 | 6-7 | 8-9 10-11", "",
-			Request{CPUs: 8},
-			"0-7",
-			"4 whole cores in 2 L3s because none has 8 free",
-		},
-		{
-			"one die rather than two", "0-1 2-3 4-5 || 6-7 8-9 | 10-11 12-13", "",
-			Request{CPUs: 8},
-			"6-13",
-			"4 whole cores in 2 L3s because none has 8 free",
-		},
-		{
-			"the tightest die", "0-1 | 2-3 | 4-5 || 6-7 | 8-9", "",
-			Request{CPUs: 4},
-			"6-9",
-			"2 whole cores in 2 L3s because none has 4 free",
-		},
-		{
-			"the tightest of the dies that have it alone",
-			"0-1 2-3 4-5 | 6-7 8-9 10-11 || 12-13 14-15 16-17 | 18-19 20-21 22-23 | 24-25 26-27 | 28-29 30-31 || " +
-				"32-33 34-35 36-37 | 38-39 40-41 42-43 | 44-45 46-47", "",
-			Request{CPUs: 16},
-			"32-47",
-			"8 whole cores in 3 L3s because none has 16 free",
-		},
-		{
-			"the thread whose sibling is held, if odd", "0-1 2-3 4-5", "2",
-			Request{CPUs: 3},
-			"0-1,3",
-			"1 whole core and 1 cpu on broken cores in L3 0, the tightest with 5 free",
-		},
-		{
-			"the L3 with the odd thread", "0-1 2-3 | 4-5 6-7", "4",
-			Request{CPUs: 3},
-			"5-7",
-			"1 whole core and 1 cpu on broken cores in L3 1, the tightest with 3 free",
-		},
-		{
-			"the odd thread from elsewhere", "0-1 2-3 | 4-5", "4",
-			Request{CPUs: 3},
-			"0-1,5",
-			"1 whole core and 1 cpu on broken cores in 2 L3s to share fewer cores",
-		},
-		{
-			"no broken core while a whole one is free", "0-1 2-3 4-5", "0,2",
-			Request{CPUs: 2},
-			"4-5",
-			"1 whole core in L3 0, the tightest with 4 free",
-		},
-		{
-			"a whole core in another L3 over broken ones", "0-1 2-3 | 4-5", "0,2",
-			Request{CPUs: 2},
-			"4-5",
-			"1 whole core in L3 1, the tightest with 2 free",
-		},
-		{
-			"two L3s for whole cores", "0-1 2-3 4-5 | 6-7", "0,2",
-			Request{CPUs: 4},
-			"4-7",
-			"2 whole cores in 2 L3s because none has 2 whole cores free",
-		},
-		{
-			"one half core, if odd and all are whole", "0-1 2-3", "",
-			Request{CPUs: 3},
-			"0-2",
-			"1 whole core and 1 cpu of 1 core that it breaks in L3 0, the tightest with 4 free",
-		},
-		{
-			"broken cores when nothing else is left", "0-1 2-3 4-5", "0,2,4",
-			Request{CPUs: 2},
-			"1,3",
-			"2 cpus on broken cores because no whole core is free in L3 0, the tightest with 3 free",
-		},
-		{
-			"all", "0-1 2-3 | 4-5", "3",
-			Request{CPUs: 5},
-			"0-2,4-5",
-			"2 whole cores and 1 cpu on broken cores because no other whole core is free in 2 L3s because none has 5 free",
-		},
-		{
-			"siblings far apart", "0,256 1,257 | 2,258", "",
-			Request{CPUs: 4},
-			"0-1,256-257",
-			"2 whole cores in L3 0, the tightest with 4 free",
-		},
-		{
-			"a core of one for the odd CPU", "0-1 2-3 4", "",
-			Request{CPUs: 3},
-			"0-1,4",
-			"2 whole cores in L3 0, the tightest with 5 free",
-		},
-		{"no L3 at all", "~ 0-1 2-3", "", Request{CPUs: 2}, "0-1", "1 whole core"},
-		{"the other zone", "0-1 2-3 / 4-5 6-7", "", Request{CPUs: 2, Zones: []int{1}}, "4-5", "1 whole core in L3 1, the tightest with 4 free"},
-
-		{
-			"threads on broken cores", "0-1 2-3 4-5", "0,2",
-			Request{CPUs: 2, Cores: SingleThreads},
-			"1,3",
-			"2 cpus on broken cores in L3 0, the tightest with 4 free",
-		},
-		{
-			"threads on broken cores, then on fresh ones", "0-1 2-3 | 4-5", "4",
-			Request{CPUs: 2, Cores: SingleThreads},
-			"0,5",
-			"1 cpu on broken cores and 1 cpu of 1 core that it breaks in 2 L3s to fill broken cores first",
-		},
-		{
-			"threads on as few fresh cores as possible", "0-1 2-3 4-5", "",
-			Request{CPUs: 4, Cores: SingleThreads},
-			"0-3",
-			"2 whole cores in L3 0, the tightest with 6 free",
-		},
-
-		{
-			"preferring one L3 to whole cores", "0-1 2-3 4-5 | 6-7", "0,2",
-			Request{CPUs: 4, L3: PreferOneL3},
-			"1,3-5",
-			"1 whole core and 2 cpus on broken cores in L3 0, the tightest with 4 free",
-		},
-		{
-			"preferring one L3, but not to break a core", "0-1 2-3 | 4-5", "4",
-			Request{CPUs: 3, L3: PreferOneL3},
-			"0-1,5",
-			"1 whole core and 1 cpu on broken cores in 2 L3s to break no core",
-		},
-		{
-			"requiring one L3 and breaking a core for it", "0-1 2-3 | 4-5", "4",
-			Request{CPUs: 3, L3: RequireOneL3},
-			"0-2",
-			"1 whole core and 1 cpu of 1 core that it breaks in L3 0, the tightest with 4 free",
-		},
-		{
-			"requiring one L3, not no L3", "~ 0-1 2-3 | 4-5 6-7 8-9", "",
-			Request{CPUs: 4, L3: RequireOneL3},
-			"4-7",
-			"2 whole cores in L3 1, the tightest with 6 free",
-		},
-
-		{
-			"performance cores", "0-1p 2-3p 4e 5e", "",
-			Request{CPUs: 2, CoreType: numa.PerformanceCores},
-			"0-1",
-			"1 whole core in L3 0, the tightest with 4 free",
-		},
-		{
-			"efficient cores", "0-1p 2-3p 4e 5e", "",
-			Request{CPUs: 2, CoreType: numa.EfficientCores},
-			"4-5",
-			"2 whole cores in L3 0, the tightest with 2 free",
-		},
-
-		{
-			"spread over dies, then L3s", "0-1 2-3 | 4-5 6-7 || 8-9 10-11 | 12-13 14-15", "",
-			Request{CPUs: 6, Placement: Spread},
-			"0-1,4-5,8-9", "3 whole cores in 3 L3s, spread evenly",
-		},
-		{
-			"spread where there is room", "0-1 2-3 | 4-5 6-7", "0-3",
-			Request{CPUs: 4, Placement: Spread},
-			"4-7",
-			"2 whole cores in L3 1, spread evenly",
-		},
-		{
-			"spread in the preferred L3", "0-1 2-3 | 4-5 6-7", "",
-			Request{CPUs: 4, Placement: Spread, L3: PreferOneL3},
-			"0-3",
-			"2 whole cores in L3 0, spread evenly",
-		},
-
-		{
-			"isolated ones avoided", "0-1* 2-3* | 4-5 6-7", "",
-			Request{CPUs: 2, Isolated: AvoidIsolated},
-			"4-5",
-			"1 whole core in L3 1, the tightest with 4 free",
-		},
-		{
-			"isolated ones first", "0-1 2-3* | 4-5", "",
-			Request{CPUs: 4, Isolated: PreferIsolated},
-			"0-3",
-			"2 whole cores in L3 0",
-		},
-
-		{
-			"isolated ones first, then others of their L3", "0-1 2-3 4-5* | 6-7", "",
-			Request{CPUs: 4, Isolated: PreferIsolated},
-			"0-1,4-5",
-			"2 whole cores in L3 0",
-		},
-		{
-			"the one L3 with more isolated ones", "0-1 2-3 | 4-5* 6-7 8-9", "",
-			Request{CPUs: 4, Isolated: PreferIsolated, L3: RequireOneL3},
-			"4-7",
-			"2 whole cores in L3 1",
-		},
-
-		{
-			"evenly over zones", "0-1 2-3 4-5 / 6-7 8-9 10-11", "6",
-			Request{CPUs: 7, Zones: []int{1, 0}},
-			"0-3,7-9",
-			"3 whole cores and 1 cpu on broken cores in 2 L3s of 2 zones",
-		},
-		{
-			"more cores of the zone with more free", "0-1 2-3 / 4-5 6-7", "0-1",
-			Request{CPUs: 6, Zones: []int{0, 1}},
-			"2-7",
-			"3 whole cores in 2 L3s of 2 zones",
-		},
-	} {
-		t.Run(row.name, func(t *testing.T) { check(t, row, "") })
-	}
-	t.Run("one thread per core", func(t *testing.T) {
-		check(t, row{
-			machine: "0-1 2-3 4-5 | 6-7 8-9", held: "0",
-			r: Request{CPUs: 2, Cores: OneThreadPerCore}, want: "2,4",
-			why: "2 cores with 2 cpus kept idle in L3 0, the tightest with 2 cores free",
-		}, "3,5")
-	})
 }
 
 func TestTooManyIsErrNotEnough(t *testing.T) {

@@ -12,7 +12,10 @@ func TestPoliciesAreTheirNames(t *testing.T) {
 		names  []string
 		bad    string
 	}{
-		{new(CorePolicy), new(CorePolicy), []string{"whole", "thread", "one-thread-per-core"}, `cores "x": allowed are whole, thread, one-thread-per-core`},
+		{
+			new(CorePolicy), new(CorePolicy), []string{"whole", "thread", "one-thread-per-core"},
+			`cores "x": allowed are whole, thread, one-thread-per-core`,
+		},
 		{new(L3Policy), new(L3Policy), []string{"any", "prefer", "require"}, `l3 "x": allowed are any, prefer, require`},
 		{new(Placement), new(Placement), []string{"pack", "spread"}, `placement "x": allowed are pack, spread`},
 		{new(IsolatedPolicy), new(IsolatedPolicy), []string{"any", "avoid", "prefer"}, `isolated "x": allowed are any, avoid, prefer`},

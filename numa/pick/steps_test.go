@@ -2,15 +2,12 @@ package pick
 
 import (
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
-	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // steps is how many times CPUs are allocated or freed on each machine.
@@ -38,28 +35,7 @@ func TestRandomStepsOnLayouts(t *testing.T) {
 	}
 }
 
-func TestRandomStepsOnGeneratedMachines(t *testing.T) {
-	for _, preset := range fake.Presets() {
-		t.Run(preset.Name, func(t *testing.T) {
-			randomSteps(t, read(t, preset.Machine.FS()))
-		})
-	}
-}
-
-func TestRandomStepsOnRecordedMachines(t *testing.T) {
-	for _, recorded := range machines.All(t) {
-		t.Run(recorded.Name, func(t *testing.T) { randomSteps(t, read(t, os.DirFS(recorded.Unpack(t)))) })
-	}
-}
-
-func read(t *testing.T, root fs.FS) numa.Machine {
-	t.Helper()
-	m, err := numa.Read(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
+func TestRandomStepsOnMachines(t *testing.T) { sample.Each(t, randomSteps) }
 
 // randomSteps allocates and frees at random and checks each choice.
 func randomSteps(t *testing.T, m numa.Machine) {

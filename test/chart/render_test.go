@@ -4,7 +4,6 @@ package chart
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,12 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+)
 
 // helm returns the program that HELM names, else builds that of the tools
 // module: each call through go tool would cost more than the call.
@@ -115,20 +113,7 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := mustRender(t, set...)
-			golden := filepath.Join("testdata", name)
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("rendered chart differs from %s (-golden +rendered); -update rewrites it:\n%s", golden, diff)
-			}
+			golden.Check(t, filepath.Join("testdata", name), mustRender(t, set...))
 		})
 	}
 }

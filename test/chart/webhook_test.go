@@ -34,10 +34,18 @@ func TestWebhookIsOptional(t *testing.T) {
 		set        []string
 		has, lacks []string
 	}{
-		{nil, nil, []string{"-webhook\n", "kind: Secret", "kind: MutatingWebhookConfiguration"}},
-		{[]string{"webhook.enabled=true"}, []string{"kind: ValidatingWebhookConfiguration", "kind: Secret", "kind: PodDisruptionBudget"}, []string{"kind: MutatingWebhookConfiguration", "--mutating-configuration"}},
-		{[]string{"webhook.enabled=true", "webhook.mirrorRequests=true", "webhook.replicas=1"}, []string{"kind: MutatingWebhookConfiguration", "--mutating-configuration"}, []string{"kind: PodDisruptionBudget"}},
-		{[]string{"ownSlicesOnly=false"}, nil, []string{"ValidatingAdmissionPolicy"}},
+		{lacks: []string{"-webhook\n", "kind: Secret", "kind: MutatingWebhookConfiguration"}},
+		{
+			set:   []string{"webhook.enabled=true"},
+			has:   []string{"kind: ValidatingWebhookConfiguration", "kind: Secret", "kind: PodDisruptionBudget"},
+			lacks: []string{"kind: MutatingWebhookConfiguration", "--mutating-configuration"},
+		},
+		{
+			set:   []string{"webhook.enabled=true", "webhook.mirrorRequests=true", "webhook.replicas=1"},
+			has:   []string{"kind: MutatingWebhookConfiguration", "--mutating-configuration"},
+			lacks: []string{"kind: PodDisruptionBudget"},
+		},
+		{set: []string{"ownSlicesOnly=false"}, lacks: []string{"ValidatingAdmissionPolicy"}},
 	} {
 		rendered := mustRender(t, tc.set...)
 		for _, text := range tc.has {

@@ -37,8 +37,7 @@ var _ = Describe("claims over the devices of another driver and ours", withDevic
 			claim := newClaim(fmt.Sprintf("near-%d", i), want)
 			claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, wholeDevice("gpu", gpuDriver))
 			claim.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &numaNode}}
-			_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			createClaim(ctx, namespace, claim)
 			pods = append(pods, createPod(ctx, namespace, claimPod(claim.Name, want)))
 		}
 		for _, pod := range pods {
@@ -53,7 +52,7 @@ var _ = Describe("claims over the devices of another driver and ours", withDevic
 		}
 		for _, pod := range pods {
 			deletePod(ctx, pod)
-			Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+			deleteClaim(ctx, pod)
 		}
 
 		By("a GPU and a network card under one PCIe root")
@@ -61,8 +60,7 @@ var _ = Describe("claims over the devices of another driver and ours", withDevic
 		claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "root"}}
 		claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{wholeDevice("gpu", gpuDriver), wholeDevice("card", "nic."+driverName)}
 		claim.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &pcieRoot}}
-		_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		createClaim(ctx, namespace, claim)
 		pod := waitRunning(ctx, createPod(ctx, namespace, withoutRequests(claimPod(claim.Name, request{}))))
 		cards := allocatedFunctions(ctx, claimOf(ctx, pod))["card"]
 		Expect(cards).To(HaveLen(1), "network cards of pod %s", pod.Name)

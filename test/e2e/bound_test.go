@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -64,8 +63,7 @@ func createWithVFIO(ctx context.Context, namespace, name string) *corev1.Pod {
 			Raw: []byte(`{"apiVersion": "dra.numa/v1alpha1", "kind": "DeviceConfig", "driver": "vfio-pci"}`),
 		}},
 	}}}
-	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	createClaim(ctx, namespace, claim)
 	pod := claimPod(name, want)
 	pod.Spec.Containers[0].Command = []string{"/bin/sh", "-c", `set -- /dev/vfio/[0-9]*; exec 3<>"$1" 4<>"$2"; exec /bin/sleep 2147483647`}
 	return createPod(ctx, namespace, pod)

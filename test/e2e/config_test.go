@@ -69,12 +69,9 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 
 	It("have the shared CPUs besides, and know which are which", func(ctx context.Context) {
 		process := inKernel(s, pods["mixed"])
-		environment, err := observer.Environment(ctx, process.PID)
-		Expect(err).NotTo(HaveOccurred())
-		own, err := cpuset.Parse(environment["DRA_NUMA_CPUS"])
-		Expect(err).NotTo(HaveOccurred())
-		pool, err := cpuset.Parse(environment["DRA_NUMA_SHARED_CPUS"])
-		Expect(err).NotTo(HaveOccurred())
+		environment := environmentOf(ctx, process.PID)
+		own := cpusIn(environment, "DRA_NUMA_CPUS")
+		pool := cpusIn(environment, "DRA_NUMA_SHARED_CPUS")
 		Expect(own.Size()).To(BeNumerically("==", core.cpus), "DRA_NUMA_CPUS")
 		Expect(pool.IsEmpty()).To(BeFalse(), "DRA_NUMA_SHARED_CPUS")
 		Expect(own.Overlaps(pool)).To(BeFalse(), "own CPUs %s, shared CPUs %s", own, pool)
@@ -86,10 +83,8 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 
 	It("run on one thread of a core, and nobody runs on the other", func(ctx context.Context) {
 		process := inKernel(s, pods["idle"])
-		environment, err := observer.Environment(ctx, process.PID)
-		Expect(err).NotTo(HaveOccurred())
-		idle, err := cpuset.Parse(environment["DRA_NUMA_IDLE_CPUS"])
-		Expect(err).NotTo(HaveOccurred())
+		environment := environmentOf(ctx, process.PID)
+		idle := cpusIn(environment, "DRA_NUMA_IDLE_CPUS")
 		Expect(environment["DRA_NUMA_CPUS"]).To(Equal(process.CPUs.String()), "DRA_NUMA_CPUS")
 		Expect(process.CPUs.Size()).To(Equal(1), "the pod may run on %s", process.CPUs)
 		Expect(idle.Size()).To(BeNumerically("==", core.cpus-1), "DRA_NUMA_IDLE_CPUS %s", idle)
@@ -122,7 +117,14 @@ func createConfigured(ctx context.Context, namespace string, pod *corev1.Pod, wa
 	claim.Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: resourceapi.DeviceConfiguration{
 		Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: driverName, Parameters: runtime.RawExtension{Raw: raw}},
 	}}}
-	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	createClaim(ctx, namespace, claim)
 	return createPod(ctx, namespace, pod)
+}
+
+// cpusIn reads the CPUs that an environment variable lists.
+func cpusIn(environment map[string]string, variable string) cpuset.Set {
+	GinkgoHelper()
+	cpus, err := cpuset.Parse(environment[variable])
+	Expect(err).NotTo(HaveOccurred())
+	return cpus
 }

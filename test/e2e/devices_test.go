@@ -35,7 +35,7 @@ var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices,
 		Eventually(ctx, func(g Gomega) {
 			running = nil
 			for _, pod := range pods {
-				current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+				current, err := readPod(ctx, pod)
 				g.Expect(err).NotTo(HaveOccurred())
 				if statuses := current.Status.ContainerStatuses; len(statuses) > 0 && statuses[0].State.Running != nil {
 					running = append(running, current)
@@ -127,8 +127,7 @@ func createWithDrive(ctx context.Context, namespace, name string) *corev1.Pod {
 	})
 	numaNode := resourceapi.FullyQualifiedName("resource.kubernetes.io/numaNode")
 	devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &numaNode}}
-	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	createClaim(ctx, namespace, claim)
 	return createPod(ctx, namespace, claimPod(name, want))
 }
 
@@ -160,8 +159,7 @@ func expectDrive(ctx context.Context, pid int, pod *corev1.Pod, address string) 
 	Expect(both).To(HaveLen(2))
 	Expect(both[0]).To(Equal(both[1]), "number of /dev/%s in pod %s and on the node", controller, pod.Name)
 
-	environment, err := observer.Environment(ctx, pid)
-	Expect(err).NotTo(HaveOccurred())
+	environment := environmentOf(ctx, pid)
 	Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI", address))
 	Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI_DRIVE", address))
 	Eventually(ctx, func(g Gomega) {

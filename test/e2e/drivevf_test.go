@@ -34,21 +34,20 @@ var _ = Describe("claims of the virtual functions of a drive", withDevices, func
 			holders[address] = pod.Name
 			Expect(inSysfs(ctx, address, "physfn")).To(HaveSuffix("/"+drive), "physical function of %s", address)
 			Expect(inSysfs(ctx, drive, "numa_node")).To(Equal(strconv.Itoa(functions[0].zone)), "NUMA node of %s", address)
-			environment, err := observer.Environment(ctx, inKernel(snapshot(ctx), pods[i]).PID)
-			Expect(err).NotTo(HaveOccurred())
+			environment := environmentOf(ctx, inKernel(snapshot(ctx), pods[i]).PID)
 			Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI", address))
 		}
 
 		whole := createWithSelected(ctx, namespace, "whole", fmt.Sprintf(`device.attributes["resource.kubernetes.io"].pciBusID == %q`, drive))
 		deletePod(ctx, pods[0])
-		Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Delete(ctx, pods[0].Name, metav1.DeleteOptions{})).To(Succeed())
+		deleteClaim(ctx, pods[0])
 		Consistently(ctx, func(g Gomega) {
-			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, whole.Name, metav1.GetOptions{})
+			current, err := readPod(ctx, whole)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(current.Spec.NodeName).To(BeEmpty(), "node of pod %s, of whose drive a virtual function is in use", whole.Name)
 		}).WithTimeout(limit(reschedule)).Should(Succeed())
 		deletePod(ctx, pods[1])
-		Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Delete(ctx, pods[1].Name, metav1.DeleteOptions{})).To(Succeed())
+		deleteClaim(ctx, pods[1])
 		whole = waitRunning(ctx, whole)
 		expectNodeOf(ctx, whole, drive)
 	})
@@ -62,7 +61,6 @@ func createWithSelected(ctx context.Context, namespace, name, expression string)
 	drive.Exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}
 	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{drive}
-	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	createClaim(ctx, namespace, claim)
 	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{})))
 }

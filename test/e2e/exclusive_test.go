@@ -41,8 +41,7 @@ var _ = Describe("two pods with a claim each and one without", ofKernel, Ordered
 	It("tell each container its CPUs and memory in the environment", func(ctx context.Context) {
 		for _, pod := range []*corev1.Pod{alpha, beta} {
 			process := inKernel(held, pod)
-			environment, err := observer.Environment(ctx, process.PID)
-			Expect(err).NotTo(HaveOccurred())
+			environment := environmentOf(ctx, process.PID)
 			Expect(environment).To(HaveKeyWithValue("DRA_NUMA_CPUS", process.CPUs.String()), "environment of pod %s", pod.Name)
 			Expect(environment).To(HaveKeyWithValue("DRA_NUMA_MEMS", process.Mems.String()), "environment of pod %s", pod.Name)
 		}

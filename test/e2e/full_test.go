@@ -80,7 +80,7 @@ const noDevices = "cannot allocate all claims"
 func expectPending(ctx context.Context, pod *corev1.Pod, reason string) {
 	GinkgoHelper()
 	scheduled := func(g Gomega) string {
-		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		current, err := readPod(ctx, pod)
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, condition := range current.Status.Conditions {
 			if condition.Type == corev1.PodScheduled {

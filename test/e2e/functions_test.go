@@ -26,7 +26,9 @@ func publishedFunctions(ctx context.Context, kind string) map[string]publishedFu
 	functions := map[string]publishedFunction{}
 	for _, slice := range slices.Items {
 		for _, device := range slice.Spec.Devices {
-			is, address, zone := device.Attributes[driverName+"/kind"].StringValue, device.Attributes["resource.kubernetes.io/pciBusID"].StringValue, device.Attributes["resource.kubernetes.io/numaNode"].IntValue
+			is := device.Attributes[driverName+"/kind"].StringValue
+			address := device.Attributes["resource.kubernetes.io/pciBusID"].StringValue
+			zone := device.Attributes["resource.kubernetes.io/numaNode"].IntValue
 			if is != nil && address != nil && zone != nil && (kind == "" || kind == *is) {
 				functions[device.Name] = publishedFunction{device.Name, *address, *is, int(*zone)}
 			}

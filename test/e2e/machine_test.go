@@ -115,7 +115,7 @@ func waitPublished(ctx context.Context, name, what string, is func(resourceapi.D
 func expectHealth(ctx context.Context, pod *corev1.Pod, sick ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
-		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		current, err := readPod(ctx, pod)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(current.Status.ContainerStatuses[0].AllocatedResourcesStatus).NotTo(BeEmpty(), "allocatedResourcesStatus of pod %s", pod.Name)
 		var messages []string

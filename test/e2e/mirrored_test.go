@@ -21,12 +21,16 @@ var _ = Describe("a pod that requests nothing beside its claim, where the webhoo
 		}
 		want := request{cpus: int64(zone.threadsPerCore), memoryBytes: 64 << 20, hugepages2MiBytes: 4 << 20, zone: zone.id}
 		amounts := corev1.ResourceList{
-			corev1.ResourceCPU: *resource.NewQuantity(want.cpus, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(want.memoryBytes, resource.BinarySI),
-			"hugepages-2Mi": *resource.NewQuantity(want.hugepages2MiBytes, resource.BinarySI),
+			corev1.ResourceCPU:    *resource.NewQuantity(want.cpus, resource.DecimalSI),
+			corev1.ResourceMemory: *resource.NewQuantity(want.memoryBytes, resource.BinarySI),
+			"hugepages-2Mi":       *resource.NewQuantity(want.hugepages2MiBytes, resource.BinarySI),
 		}
 		namespace := createNamespace(ctx, "mirrored")
 		plain := plainPod("plain")
-		plain.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: amounts, Limits: corev1.ResourceList{"hugepages-2Mi": amounts["hugepages-2Mi"]}}
+		plain.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+			Requests: amounts,
+			Limits:   corev1.ResourceList{"hugepages-2Mi": amounts["hugepages-2Mi"]},
+		}
 		plain = waitRunning(ctx, createPod(ctx, namespace, plain))
 		mirrored := waitRunning(ctx, createClaimed(ctx, namespace, withoutRequests(claimPod("mirrored", want)), want))
 

@@ -19,8 +19,7 @@ var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
 	It("are published with what it tells, and linked ones go to one pod", func(ctx context.Context) {
 		addresses := addressesOf(knownGPUs(ctx))
 		pod := waitRunning(ctx, createWithLinkedGPUs(ctx, createNamespace(ctx, "linked"), "linked", len(addresses)))
-		environment, err := observer.Environment(ctx, inKernel(snapshot(ctx), pod).PID)
-		Expect(err).NotTo(HaveOccurred())
+		environment := environmentOf(ctx, inKernel(snapshot(ctx), pod).PID)
 		Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI", strings.Join(addresses, ",")))
 	})
 
@@ -37,7 +36,7 @@ var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
 
 		By("asking for all of them")
 		deletePod(ctx, pod)
-		Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		deleteClaim(ctx, pod)
 		next := createWithLinkedGPUs(ctx, namespace, "next", len(gpus))
 		expectPending(ctx, next, noDevices) // it would have the sick one
 
@@ -61,8 +60,7 @@ func createWithLinkedGPUs(ctx context.Context, namespace, name string, count int
 	}}}
 	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{gpus}
 	claim.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &nvlink}}
-	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	createClaim(ctx, namespace, claim)
 	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{})))
 }
 

@@ -21,6 +21,14 @@ func inKernel(s kernel.Snapshot, pod *corev1.Pod) kernel.Process {
 	return process
 }
 
+// environmentOf returns the environment of a process.
+func environmentOf(ctx context.Context, pid int) map[string]string {
+	GinkgoHelper()
+	environment, err := observer.Environment(ctx, pid)
+	Expect(err).NotTo(HaveOccurred())
+	return environment
+}
+
 // expectPinned checks that a running pod holds exactly what its claim was
 // allocated: as many CPUs, whole cores of the allocated zone, memory of that
 // zone only, in a valid partition. It returns the CPUs.

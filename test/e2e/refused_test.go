@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var _ = Describe("a claim whose CPUs another cgroup of the node holds", func() {
@@ -25,7 +24,7 @@ var _ = Describe("a claim whose CPUs another cgroup of the node holds", func() {
 		for _, process := range s.Processes {
 			Expect(process.CPUs.Overlaps(cpus)).To(BeFalse(), "process %d of %s may run on the blocked %s", process.PID, process.Cgroup, cpus)
 		}
-		current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		current, err := readPod(ctx, pod)
 		Expect(err).NotTo(HaveOccurred())
 		for _, status := range current.Status.ContainerStatuses {
 			Expect(status.State.Running).To(BeNil(), "container %s of pod %s runs", status.Name, pod.Name)
@@ -37,16 +36,3 @@ var _ = Describe("a claim whose CPUs another cgroup of the node holds", func() {
 		expectPinned(ctx, snapshot(ctx), pod)
 	})
 })
-
-// eventMessages returns the messages of a pod's events.
-func eventMessages(ctx context.Context, namespace, pod string) ([]string, error) {
-	events, err := cluster.Kubernetes.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
-	if err != nil {
-		return nil, err
-	}
-	var messages []string
-	for _, event := range events.Items {
-		messages = append(messages, event.Reason+": "+event.Message)
-	}
-	return messages, nil
-}

@@ -284,14 +284,25 @@ func claimNames(ctx context.Context, namespace string) ([]string, error) {
 
 func TestProgressSaysHowFarAPodHasCome(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{
-		Phase:      corev1.PodPending,
-		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes"}},
+		Phase: corev1.PodPending,
+		Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes",
+		}},
 		ContainerStatuses: []corev1.ContainerStatus{
-			{Name: "main", RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "numa-pin: error"}}},
-			{Name: "car", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}}},
+			{
+				Name: "main", RestartCount: 2,
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+					Reason: "CreateContainerError", Message: "numa-pin: error",
+				}},
+			},
+			{
+				Name:  "car",
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}},
+			},
 		},
 	}}
-	const want = "Pending; Unschedulable: 0/1 nodes; main waits: CreateContainerError: numa-pin: error; main was restarted 2 times; car has ended with 137: Error"
+	const want = "Pending; Unschedulable: 0/1 nodes; main waits: CreateContainerError: numa-pin: error; " +
+		"main was restarted 2 times; car has ended with 137: Error"
 	if got := progress(pod); got != want {
 		t.Errorf("progress = %q\nwant       %q", got, want)
 	}

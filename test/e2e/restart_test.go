@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var _ = Describe("a driver that is killed between Prepare and Unprepare", func() {
@@ -60,7 +59,7 @@ var _ = Describe("a container that restarts while the driver is away", func() {
 		stopDriver(ctx)
 		Expect(observer.Kill(ctx, inKernel(s, pod).PID)).To(Succeed())
 		Eventually(ctx, func(g Gomega) {
-			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			current, err := readPod(ctx, pod)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(current.Status.ContainerStatuses[0].RestartCount).To(BeNumerically("==", 1))
 			g.Expect(current.Status.ContainerStatuses[0].State.Running).NotTo(BeNil())

@@ -137,7 +137,7 @@ func waitRestarted(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	GinkgoHelper()
 	before := pod.Status.ContainerStatuses[0].RestartCount
 	Eventually(ctx, func(g Gomega) {
-		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		current, err := readPod(ctx, pod)
 		g.Expect(err).NotTo(HaveOccurred())
 		status := current.Status.ContainerStatuses[0]
 		g.Expect(status.RestartCount).To(BeNumerically(">", before))

@@ -145,7 +145,7 @@ func (k *soak) remove(ctx context.Context, i int) {
 // container.
 func (k *soak) resize(ctx context.Context) {
 	chosen := k.pods[k.random.IntN(len(k.pods))]
-	pod, err := cluster.Kubernetes.CoreV1().Pods(k.namespace).Get(ctx, chosen.pod.Name, metav1.GetOptions{})
+	pod, err := readPod(ctx, chosen.pod)
 	Expect(err).NotTo(HaveOccurred())
 	if pod.Status.Phase != corev1.PodRunning || pod.Status.QOSClass == corev1.PodQOSBestEffort {
 		return // the class of a pod cannot change
@@ -219,7 +219,7 @@ func (k *soak) agrees(g Gomega, ctx context.Context) { //nolint:revive // the or
 	for i, made := range k.pods {
 		users[made.claim]++
 		// Anew each time: a container that was killed is known by another id.
-		k.pods[i].pod, err = cluster.Kubernetes.CoreV1().Pods(k.namespace).Get(ctx, made.pod.Name, metav1.GetOptions{})
+		k.pods[i].pod, err = readPod(ctx, made.pod)
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	var taken cpuset.Set

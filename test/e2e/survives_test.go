@@ -58,7 +58,7 @@ var _ = Describe("a claim pod on a node where others restart", ofKernel, Ordered
 	AfterEach(func(ctx context.Context) {
 		Expect(expectPinned(ctx, snapshot(ctx), pod).String()).To(Equal(held.String()), "CPUs of the claim")
 		expectNoStrangers(ctx, held, process.Cgroup)
-		current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		current, err := readPod(ctx, pod)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(current.Status.ContainerStatuses[0].RestartCount).To(BeZero(), "restarts of the claim's container")
 	})
@@ -120,7 +120,7 @@ var _ = Describe("a claim pod on a node where others restart", ofKernel, Ordered
 		}
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func(g Gomega) {
-			current, err := cluster.Kubernetes.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			current, err := readPod(ctx, pod)
 			g.Expect(err).NotTo(HaveOccurred())
 			actual := current.Status.ContainerStatuses[0].Resources
 			g.Expect(actual).NotTo(BeNil())

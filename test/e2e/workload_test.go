@@ -128,12 +128,28 @@ func createPod(ctx context.Context, namespace string, pod *corev1.Pod) *corev1.P
 	return created
 }
 
+// createClaim creates a claim.
+func createClaim(ctx context.Context, namespace string, claim *resourceapi.ResourceClaim) {
+	GinkgoHelper()
+	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
 // createClaimed creates a pod and the claim it uses, of the pod's name.
 func createClaimed(ctx context.Context, namespace string, pod *corev1.Pod, want request) *corev1.Pod {
 	GinkgoHelper()
-	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, newClaim(pod.Name, want), metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	createClaim(ctx, namespace, newClaim(pod.Name, want))
 	return createPod(ctx, namespace, pod)
+}
+
+// readPod reads a pod again. With an error it returns the pod as it was, so that
+// the caller can try once more.
+func readPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return pod, err
+	}
+	return current, nil
 }
 
 // waitRunning waits until the first container of a pod runs, and returns the pod.
@@ -141,7 +157,7 @@ func waitRunning(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	GinkgoHelper()
 	defer spend(podsStart)()
 	Eventually(ctx, func() (state string, err error) {
-		pod, err = cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		pod, err = readPod(ctx, pod)
 		if err != nil || len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Running != nil {
 			return "", err
 		}
@@ -163,6 +179,19 @@ func deletePod(ctx context.Context, pod *corev1.Pod) {
 		}
 		return progress(current), err
 	}).Should(BeEmpty(), "pod %s is still there", pod.Name)
+}
+
+// eventMessages returns the messages of a pod's events.
+func eventMessages(ctx context.Context, namespace, pod string) ([]string, error) {
+	events, err := cluster.Kubernetes.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
+	if err != nil {
+		return nil, err
+	}
+	var messages []string
+	for _, event := range events.Items {
+		messages = append(messages, event.Reason+": "+event.Message)
+	}
+	return messages, nil
 }
 
 // claimOf returns the allocated claim of a pod made by createClaimed.

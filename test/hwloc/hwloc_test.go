@@ -6,7 +6,6 @@ package hwloc
 
 import (
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
 
@@ -15,10 +14,7 @@ import (
 )
 
 func TestReadsWhatHwlocReads(t *testing.T) {
-	program, err := exec.LookPath("lstopo-no-graphics")
-	if err != nil {
-		t.Skip("no lstopo-no-graphics to compare with: install Debian's hwloc-nox")
-	}
+	program := lookup(t)
 	var names []string
 	for _, recorded := range machines.All(t) {
 		names = append(names, recorded.Name)

@@ -51,6 +51,16 @@ func (b *bitmap) UnmarshalXMLAttr(attribute xml.Attr) (err error) {
 	return err
 }
 
+// lookup finds lstopo; it skips the test where there is none.
+func lookup(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("lstopo-no-graphics")
+	if err != nil {
+		t.Skip("no lstopo-no-graphics to compare with: install Debian's hwloc-nox")
+	}
+	return program
+}
+
 // lstopo describes the machine below folder with hwloc, which it must not mix
 // with the one that the test runs on.
 func lstopo(t *testing.T, program, folder string) (described topology) {

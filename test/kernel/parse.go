@@ -81,22 +81,20 @@ func (z *Zone) add(key, value string) (err error) {
 }
 
 func (p *Process) add(key, value string) (err error) {
-	switch key {
-	case "cgroup":
+	sets := map[string]*cpuset.Set{
+		"cpus":           &p.CPUs,
+		"mems":           &p.Mems,
+		"own-cpus":       &p.OwnCPUs,
+		"effective-cpus": &p.EffectiveCPUs,
+		"effective-mems": &p.EffectiveMems,
+		"exclusive-cpus": &p.ExclusiveCPUs,
+	}
+	switch set := sets[key]; {
+	case set != nil:
+		*set, err = cpuset.Parse(value)
+	case key == "cgroup":
 		p.Cgroup = value
-	case "cpus":
-		p.CPUs, err = cpuset.Parse(value)
-	case "mems":
-		p.Mems, err = cpuset.Parse(value)
-	case "own-cpus":
-		p.OwnCPUs, err = cpuset.Parse(value)
-	case "effective-cpus":
-		p.EffectiveCPUs, err = cpuset.Parse(value)
-	case "effective-mems":
-		p.EffectiveMems, err = cpuset.Parse(value)
-	case "exclusive-cpus":
-		p.ExclusiveCPUs, err = cpuset.Parse(value)
-	case "partition":
+	case key == "partition":
 		p.Partition = value
 	default:
 		err = fmt.Errorf("unexpected key %q", key)

@@ -71,6 +71,26 @@ func podWith(containers map[string]string) *corev1.Pod {
 	return pod
 }
 
+// mustParse reads the machine and its processes.
+func mustParse(t *testing.T) Snapshot {
+	t.Helper()
+	s, err := parseSnapshot(machine + processes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// mustFind returns the process of a pod's only container.
+func mustFind(t *testing.T, s Snapshot, container string) Process {
+	t.Helper()
+	process, err := s.Container(podWith(map[string]string{"main": container}), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return process
+}
+
 func TestParseSnapshotReadsTheMachine(t *testing.T) {
 	s, err := parseSnapshot(machine)
 	if err != nil {
@@ -94,14 +114,8 @@ func TestParseSnapshotReadsTheMachine(t *testing.T) {
 }
 
 func TestContainerUnitesItsProcesses(t *testing.T) {
-	s, err := parseSnapshot(machine + processes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.Container(podWith(map[string]string{"main": pinned}), "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustParse(t)
+	got := mustFind(t, s, pinned)
 	want := s.Processes[1] // the lowest process id, widened by the other
 	want.CPUs, want.Mems = cpuset.New(1, 2, 3), cpuset.New(0, 1, 2)
 	if diff := cmp.Diff(want, got, sets); diff != "" {
@@ -110,24 +124,14 @@ func TestContainerUnitesItsProcesses(t *testing.T) {
 }
 
 func TestContainerFindsSystemdCgroups(t *testing.T) {
-	s, err := parseSnapshot(machine + processes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.Container(podWith(map[string]string{"main": plain}), "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := mustFind(t, mustParse(t), plain)
 	if got.PID != 901 || got.Partition != "member" || !got.ExclusiveCPUs.IsEmpty() {
 		t.Errorf("Container = %+v, want process 901, a member without exclusive CPUs", got)
 	}
 }
 
 func TestContainerRefusesWhatItCannotFind(t *testing.T) {
-	s, err := parseSnapshot(machine + processes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustParse(t)
 	elsewhere := podWith(map[string]string{"main": pinned})
 	elsewhere.UID = "another"
 	for want, pod := range map[string]*corev1.Pod{

@@ -107,22 +107,19 @@ func waitForScheduler(t *testing.T, client kubernetes.Interface, names []string)
 		if err != nil {
 			t.Fatal(err)
 		}
-		byName := make(map[string]*corev1.Pod)
-		for i := range list.Items {
-			byName[list.Items[i].Name] = &list.Items[i]
-		}
+		pods := byName(list.Items)
 		var open []string
 		for _, name := range names {
-			if !judged(byName[name]) {
+			if !judged(pods[name]) {
 				open = append(open, name)
 			}
 		}
 		if len(open) == 0 {
 			t.Logf("%d pods in %s", len(names), time.Since(start).Round(time.Second))
-			return byName
+			return pods
 		}
 		if time.Since(start) > settleTimeout {
-			t.Fatalf("%d pods are not judged after %s, such as %s: %s", len(open), settleTimeout, open[0], message(byName[open[0]]))
+			t.Fatalf("%d pods are not judged after %s, such as %s: %s", len(open), settleTimeout, open[0], message(pods[open[0]]))
 		}
 		time.Sleep(time.Second)
 	}
@@ -159,11 +156,20 @@ func listClaims(t *testing.T, client kubernetes.Interface) map[string]*resourcea
 	if err != nil {
 		t.Fatal(err)
 	}
-	byName := make(map[string]*resourceapi.ResourceClaim)
-	for i := range list.Items {
-		byName[list.Items[i].Name] = &list.Items[i]
+	return byName(list.Items)
+}
+
+// byName returns a pointer to each item of a list, by name.
+func byName[T any, P interface {
+	*T
+	metav1.Object
+}](items []T) map[string]P {
+	all := make(map[string]P)
+	for i := range items {
+		item := P(&items[i])
+		all[item.GetName()] = item
 	}
-	return byName
+	return all
 }
 
 func sortedNames[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -39,7 +39,12 @@ func TestSizes(t *testing.T) {
 }
 
 func TestStripBreaksRowsAtUnits(t *testing.T) {
-	strip := Strip{{Cells: 5, Look: Hue(0), Sign: 'A'}, {Cells: 20, Look: Hue(Hues + 1), Sign: 'B'}, {Look: Hue(2), Sign: 'C'}, {Cells: 3, Look: Free, Sign: '.'}}
+	strip := Strip{
+		{Cells: 5, Look: Hue(0), Sign: 'A'},
+		{Cells: 20, Look: Hue(Hues + 1), Sign: 'B'},
+		{Look: Hue(2), Sign: 'C'},
+		{Cells: 3, Look: Free, Sign: '.'},
+	}
 	for width, want := range map[int]string{
 		200: "AAAAABBBBBBBBBBBBBBBBBBBB...\n",
 		23:  "AAAAABBBBBBBBBBB\nBBBBBBBBB...\n",

@@ -1,0 +1,42 @@
+// Package golden compares what a test has rendered with a file that was
+// reviewed. The flag -update of the test rewrites the file.
+package golden
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// Render returns what a function writes.
+func Render(tb testing.TB, write func(io.Writer) error) string {
+	tb.Helper()
+	var out bytes.Buffer
+	if err := write(&out); err != nil {
+		tb.Fatal(err)
+	}
+	return out.String()
+}
+
+// Check fails the test where the file at path differs from what the test got.
+func Check(tb testing.TB, path, got string) {
+	tb.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		tb.Errorf("%s differs (-golden +got); -update rewrites it:\n%s", path, diff)
+	}
+}
