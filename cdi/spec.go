@@ -139,13 +139,6 @@ func deviceName(claimUID, request, device string) string {
 }
 
 func pinHook(claim Claim, share *Share, hookPath string) *specs.Hook {
-	cpus := share.CPUs
-	switch {
-	case share.Mixed:
-		cpus = cpuset.Set{}
-	case share.Partition == PartitionNone:
-		cpus = share.runCPUs() // nobody is kept off the idle ones
-	}
 	hook := &specs.Hook{
 		HookName: "createRuntime",
 		Path:     hookPath,
@@ -153,7 +146,7 @@ func pinHook(claim Claim, share *Share, hookPath string) *specs.Hook {
 			"numa-pin", "pin",
 			"--uid=" + claim.UID,
 			"--claim=" + claim.Namespace + "/" + claim.Name,
-			"--cpus=" + cpus.String(),
+			"--cpus=" + share.HookCPUs().String(),
 			"--mems=" + share.Mems.String(),
 			"--partition=" + share.Partition,
 			"--scope=" + share.Scope,
@@ -165,6 +158,17 @@ func pinHook(claim Claim, share *Share, hookPath string) *specs.Hook {
 		hook.Args = append(hook.Args, "--idle="+share.IdleCPUs.String())
 	}
 	return hook
+}
+
+// HookCPUs are the CPUs that the hook gives the container; empty if it leaves them alone.
+func (s *Share) HookCPUs() cpuset.Set {
+	switch {
+	case s.Mixed:
+		return cpuset.Set{}
+	case s.Partition == PartitionNone:
+		return s.runCPUs() // without a partition, nothing keeps other tasks off the idle ones
+	}
+	return s.CPUs
 }
 
 func (s *Share) runCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // APIVersion is what every configuration has to say of itself beside its kind.
@@ -73,10 +75,10 @@ func word(of reflect.Type) string {
 	return of.String()
 }
 
-// oneLine keeps messages of other modules to the rule that an error is a line.
+// oneLine keeps an error that is one line, and shortens one of another module that is not.
 func oneLine(err error) error {
-	if text := strings.Join(strings.Fields(err.Error()), " "); text != err.Error() {
-		return errors.New(text)
+	if line := message.OneLine(err.Error()); line != err.Error() {
+		return errors.New(line)
 	}
 	return err
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-
-	resourceapi "k8s.io/api/resource/v1"
 )
 
 func TestEveryCapacityCountsInTheNodesAllocatable(t *testing.T) {
@@ -28,25 +26,6 @@ func TestEveryCapacityCountsInTheNodesAllocatable(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s maps %q, want %q", device.Name, got, want)
-		}
-	}
-}
-
-func TestSampleShowsWhetherMappingsAreKept(t *testing.T) {
-	sample := AllocatableSample()
-	if !KeepsAllocatable(sample) {
-		t.Errorf("the sample itself has no mapping: %+v", sample)
-	}
-	for name, drop := range map[string]func(*resourceapi.Device){
-		"all":      func(d *resourceapi.Device) { d.NodeAllocatableResources = nil },
-		"mapping":  func(d *resourceapi.Device) { d.NodeAllocatableResources["cpu"] = resourceapi.NodeAllocatableResource{} },
-		"key":      func(d *resourceapi.Device) { d.NodeAllocatableResources["cpu"].Mapping.CapacityKey = nil },
-		"multiple": func(d *resourceapi.Device) { d.NodeAllocatableResources["cpu"].Mapping.CapacityMultiplier = nil },
-	} {
-		dropped := AllocatableSample()
-		drop(&dropped)
-		if KeepsAllocatable(dropped) {
-			t.Errorf("%s is dropped, which goes unnoticed", name)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -25,17 +26,24 @@ var ErrNoConsumedCapacity = errors.New(
 type wish struct {
 	request string // "main" or "main/sub"
 	device  string
-	zone    zone
-	address string // of a PCI function, which has no zone, no CPUs and no memory; "" for a zone
 	shareID *types.UID
-	driver  string // kernel driver that the function is to have; "" for whichever it has
 	admin   bool   // sees the device, holds nothing of it
+	wanted  wanted // never nil
+}
 
-	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
-	memoryBytes   uint64
-	hugepageBytes map[string]uint64 // each > 0, by size as in "2Mi"; nil if there are none
-
-	config deviceclasses.ZoneConfig // of class and claim
+// wanted is what was allocated, one type for each [Kind]: zoneWish and functionWish.
+type wanted interface {
+	// configured is what is wanted with what classes and claim say of the request.
+	configured(d *Driver, config deviceclasses.RequestConfig) (wanted, error)
+	// plan makes what the share is to hold, CPUs from those that are free. It changes
+	// nothing.
+	plan(d *Driver, claimUID types.UID, wish wish, free cpuset.Set) (Kind, error)
+	// fulfilledBy reports whether what a share holds is of the allocation that asks
+	// for this.
+	fulfilledBy(kind Kind) bool
+	// completed is what a share holds that fulfils it, with all that version 1 of the
+	// checkpoint did not record.
+	completed(kind Kind) Kind
 }
 
 func (w wish) shareUID() types.UID {
@@ -78,17 +86,11 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 // configure has the wish say what classes and claim say of its request.
 func (d *Driver) configure(wish *wish, configs []resourceapi.DeviceAllocationConfiguration) error {
 	config, err := configOf(wish.request, configs)
-	if err != nil {
+	if err != nil || wish.admin {
 		return err
 	}
-	wish.config = config.Zone
-	if wish.address != "" && !wish.admin {
-		wish.driver = config.Device.Driver
-	}
-	if wish.driver != "" && d.config.Drivers == nil {
-		return fmt.Errorf("driver %s: this node binds none: devices.bindDrivers is not set in its NodeConfig", wish.driver)
-	}
-	return nil
+	wish.wanted, err = wish.wanted.configured(d, config)
+	return err
 }
 
 func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAllocationResult) (wish, error) {
@@ -97,37 +99,38 @@ func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAlloca
 	}
 	read := wish{request: result.Request, device: result.Device, shareID: result.ShareID}
 	read.admin = result.AdminAccess != nil && *result.AdminAccess
-	var err error
-	var isFunction bool
-	if read.address, isFunction, err = d.addressOf(claimUID, result.Device); err != nil || isFunction {
+	if address, isFunction, err := d.addressOf(claimUID, result.Device); err != nil || isFunction {
+		read.wanted = functionWish{address: address}
 		return read, err
 	}
-	var consumed error
+	var zone zoneWish
+	var consumed, err error
 	if !read.admin {
-		consumed = read.consume(result.ConsumedCapacity)
+		consumed = zone.consume(result.ConsumedCapacity)
 	}
-	read.zone, err = d.zoneOf(claimUID, read)
+	zone.zone, err = d.zoneOf(claimUID, result.Device, zone.cpus)
+	read.wanted = zone
 	return read, cmp.Or(err, consumed) // of a device that there is not, only that
 }
 
 // consume reads the amounts. Capacities of other names hold nothing.
-func (w *wish) consume(consumed map[resourceapi.QualifiedName]resource.Quantity) error {
+func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quantity) error {
 	if len(consumed) == 0 {
 		return ErrNoConsumedCapacity
 	}
 	for name, quantity := range consumed {
-		size, huge := strings.CutPrefix(string(name), hugepagesPrefix)
+		size, huge := strings.CutPrefix(string(name), deviceclasses.CapacityHugepagesPrefix)
 		limit := int64(math.MaxInt64)
-		if name == capacityCPU {
+		if name == deviceclasses.CapacityCPU {
 			limit = cpuset.MaxCPUs
 		}
 		if quantity.Sign() < 0 || quantity.CmpInt64(limit) > 0 {
 			return fmt.Errorf("consumedCapacity %s %q: allowed are 0 to %d", name, quantity.String(), limit)
 		}
 		switch amount := quantity.Value(); {
-		case name == capacityCPU:
+		case name == deviceclasses.CapacityCPU:
 			w.cpus = int(amount)
-		case name == capacityMemory:
+		case name == deviceclasses.CapacityMemory:
 			w.memoryBytes = uint64(amount)
 		case huge && amount > 0:
 			if w.hugepageBytes == nil {
@@ -142,13 +145,13 @@ func (w *wish) consume(consumed map[resourceapi.QualifiedName]resource.Quantity)
 // zoneOf finds the zone behind a device name. The claim may have been allocated
 // when zones were something else: it then has the CPUs of what the name stood
 // for. A zone that is gone is still known to the claim that has it.
-func (d *Driver) zoneOf(claimUID types.UID, wish wish) (zone, error) {
-	published := find(d.zones, wish.device)
-	if published != nil && wish.cpus <= published.cpus.Size() {
+func (d *Driver) zoneOf(claimUID types.UID, device string, cpus int) (zones.Zone, error) {
+	published := zones.Named(d.zones, device)
+	if published != nil && cpus <= published.CPUs.Size() {
 		return *published, nil
 	}
 	for _, by := range deviceclasses.ZoneBys() {
-		if former := find(zonesOf(d.machine, by), wish.device); former != nil && (published == nil || former.cpus.Size() > published.cpus.Size()) {
+		if former := zones.Named(zones.Of(d.machine, by), device); former != nil && (published == nil || former.CPUs.Size() > published.CPUs.Size()) {
 			return *former, nil
 		}
 	}
@@ -157,13 +160,13 @@ func (d *Driver) zoneOf(claimUID types.UID, wish wish) (zone, error) {
 	}
 	recorded, _ := d.grants.find(claimUID)
 	for _, share := range recorded.Shares {
-		if share.Device == wish.device {
-			return zone{device: wish.device, nodes: slices.Collect(share.Mems().All())}, nil
+		if share.Device == device {
+			return zones.Zone{Device: device, Nodes: slices.Collect(share.Mems().All())}, nil
 		}
 	}
 	var known []string
 	for i := range d.zones {
-		known = append(known, d.zones[i].device)
+		known = append(known, d.zones[i].Device)
 	}
-	return zone{}, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
+	return zones.Zone{}, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
 }

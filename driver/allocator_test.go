@@ -120,8 +120,8 @@ func request(name, class string, count int64, condition ...string) resourceapi.D
 	exactly := &resourceapi.ExactDeviceRequest{
 		DeviceClassName: class + ".dra.numa", AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: count,
 	}
-	if class == kindZone {
-		exactly.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{capacityCPU: resource.MustParse("8")}}
+	if class == deviceclasses.KindZone {
+		exactly.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{deviceclasses.CapacityCPU: resource.MustParse("8")}}
 	}
 	for _, text := range condition {
 		exactly.Selectors = append(exactly.Selectors, resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: text}})

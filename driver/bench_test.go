@@ -37,19 +37,19 @@ func benchmarkPrepare(b *testing.B, suffix, dir string) {
 	disk.machine = fakeMachine(b, "512cpus")
 	driver := disk.open()
 	for i := range 30 {
-		if _, err := driver.Prepare(claim(fmt.Sprintf("other-%d", i), result("r", deviceName(i%2), 8)), nil); err != nil {
+		if _, _, err := driver.Prepare(claim(fmt.Sprintf("other-%d", i), result("r", fmt.Sprintf("numa-%d", i%2), 8)), nil); err != nil {
 			b.Fatal(err)
 		}
 	}
 	before := disk.files()[CheckpointName]
 	wanted, pods := claim("a", result("r", "numa-0", 8)), []*corev1.Pod{podOf("init: main:a main:")}
-	if _, err := driver.Prepare(wanted, nil); err != nil {
+	if _, _, err := driver.Prepare(wanted, nil); err != nil {
 		b.Fatal(err)
 	}
 	after, spec := disk.files()[CheckpointName], disk.files()[specName("uid-a")]
 	b.Run("512cpus"+suffix, func(b *testing.B) {
 		measure(b, driver.SyncTime, func() error {
-			if _, err := driver.Prepare(wanted, pods); err != nil {
+			if _, _, err := driver.Prepare(wanted, pods); err != nil {
 				return err
 			}
 			return driver.Unprepare("uid-a")

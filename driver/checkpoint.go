@@ -2,7 +2,6 @@ package driver
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,9 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // CheckpointName is the file of the checkpoint in the state directory.
@@ -28,7 +24,8 @@ const (
 	checkpointV1      = 1
 	checkpointV2      = 2
 	checkpointV3      = 3
-	checkpointVersion = 4
+	checkpointV4      = 4
+	checkpointVersion = checkpointV4
 )
 
 // ErrDamaged says that the record of the node's grants cannot be trusted: torn,
@@ -59,13 +56,12 @@ type envelope struct {
 // writes such a checkpoint, but it can be read: which of the two keeps it is
 // decided when the driver recovers.
 func (c Checkpoint) Validate() error {
-	var held cpuset.Set
-	var functions heldFunctions
+	var all held
 	for i := range c.Grants {
 		if err := c.validateNames(i); err != nil {
 			return err
 		}
-		if err := cmp.Or(c.Grants[i].addOnce(&held, c.Grants[i].words()), functions.addOnce(&c.Grants[i])); err != nil {
+		if err := all.add(&c.Grants[i], c.Grants[i].words()); err != nil {
 			return err
 		}
 	}
@@ -75,18 +71,14 @@ func (c Checkpoint) Validate() error {
 // validateEach checks the grants one by one.
 func (c Checkpoint) validateEach() error {
 	for i := range c.Grants {
-		var held cpuset.Set
 		if err := c.validateNames(i); err != nil {
 			return err
 		}
-		if cpus, ok := c.Grants[i].addTo(&held, c.Grants[i].words()); !ok {
-			return fmt.Errorf("cpus %s are in two shares of claim %s", cpus, c.Grants[i].UID)
-		}
-		if err := new(heldFunctions).addOnce(&c.Grants[i]); err != nil {
+		if err := new(held).add(&c.Grants[i], c.Grants[i].words()); err != nil {
 			return err
 		}
 		for j := range c.Grants[i].Shares {
-			if err := c.Grants[i].Shares[j].validate(); err != nil {
+			if err := c.Grants[i].Shares[j].Kind.validate(); err != nil {
 				return fmt.Errorf("share %d of claim %s: %w", j, c.Grants[i].UID, err)
 			}
 		}
@@ -165,47 +157,27 @@ func DecodeCheckpoint(data []byte) (Checkpoint, error) {
 func (c *Checkpoint) upgrade() error {
 	for i := range c.Grants {
 		grant := &c.Grants[i]
-		var err error
-		switch c.Version {
-		case checkpointV1:
-			err = grant.upgradeV1(i)
-		case checkpointV2:
-			if slices.ContainsFunc(grant.Shares, func(s Share) bool { return !s.IdleCPUs.IsEmpty() }) {
-				err = errors.New("version 2 has a field of version 3")
-			}
+		if needs := grant.checkpointVersion(); needs > c.Version {
+			return fmt.Errorf("version %d has a field of version %d in claim %s", c.Version, needs, grant.UID)
 		}
-		if err == nil && c.Version <= checkpointV3 && grant.version() == checkpointVersion {
-			err = fmt.Errorf("version %d has a field of version %d", c.Version, checkpointVersion)
-		}
-		if err != nil {
-			return fmt.Errorf("%w in claim %s", err, grant.UID)
+		if c.Version == checkpointV1 {
+			grant.Order = uint64(i) + 1 // which came first is not known, but it is always the same one
 		}
 	}
 	return nil
 }
 
-// version is the oldest of those written now that can have the grant.
-func (g *Grant) version() int {
-	for i := range g.Shares { // none is copied: this is done to every grant on each write
-		if s := &g.Shares[i]; len(s.Zones) > 0 || s.Function.Address != "" {
-			return checkpointVersion
-		}
+// checkpointVersion is the oldest version that has all of the grant. What version 1
+// lacks besides the order is filled in when the claim's allocation is seen again.
+func (g *Grant) checkpointVersion() int {
+	version := checkpointV1
+	if g.Order != 0 {
+		version = checkpointV2
 	}
-	return checkpointV3
-}
-
-// upgradeV1 adds what version 1 did not record. Who came first is not known; what
-// a claim holds beside CPUs is filled in when its allocation is seen again.
-func (g *Grant) upgradeV1(position int) error {
-	newer := func(s Share) bool {
-		old := Share{Request: s.Request, Device: s.Device, ShareID: s.ShareID, Zone: s.Zone, CPUs: s.CPUs}
-		return !s.Equal(old)
+	for i := range g.Shares {
+		version = max(version, g.Shares[i].Kind.checkpointVersion())
 	}
-	if g.Order != 0 || slices.ContainsFunc(g.Shares, newer) {
-		return errors.New("version 1 has a field of version 2")
-	}
-	g.Order = uint64(position) + 1
-	return nil
+	return version
 }
 
 func damaged(err error) error { return fmt.Errorf("%w: %w; %s", ErrDamaged, err, remedy) }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -25,24 +26,20 @@ import (
 func sampleCheckpoint() Checkpoint {
 	return Checkpoint{checkpointVersion, "boot-1", []Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Shares: []Share{
-			{
-				Request: "main/sub", Device: "numa-1", Zone: 1, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30,
-				IdleCPUs:  cpuset.New(5),
-				Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind",
-			},
-			{Request: "memory", Device: "numa-2", Zone: 2, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}},
+			{Request: "main/sub", Device: "numa-1", Kind: &ZoneShare{Zone: 1, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(5), Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind"}},
+			{Request: "memory", Device: "numa-2", Kind: &ZoneShare{Zone: 2, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}}},
 		}},
 		{UID: "uid-b", Namespace: "default", Name: "b", Order: 1, Shares: []Share{
-			{Request: "r", Device: "numa-0", ShareID: "s", CPUs: cpuset.New(2, 3)},
-			{Request: "s", Device: "socket-1", Zone: 2, Zones: []int{2, 3}, CPUs: cpuset.New(8)},
+			{Request: "r", Device: "numa-0", ShareID: "s", Kind: &ZoneShare{CPUs: cpuset.New(2, 3)}},
+			{Request: "s", Device: "socket-1", Kind: &ZoneShare{Zone: 2, Zones: []int{2, 3}, CPUs: cpuset.New(8)}},
 		}},
 		{UID: "uid-c", Namespace: "default", Name: "c", Order: 3, Shares: []Share{
-			{Request: "drive", Device: "nvme-0000-3b-00-0", Function: Function{Address: "0000:3b:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{
+			{Request: "drive", Device: "nvme-0000-3b-00-0", Kind: &FunctionShare{Address: "0000:3b:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{
 				{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 3},
 			}}},
-			{Request: "card", Device: "nic-0000-5e-00-2", Function: Function{Address: "0000:5e:00.2", Kind: attached.NIC, PhysFn: "0000:5e:00.0", Interfaces: []string{"ens1v0"}}},
-			{Request: "bound", Device: "nvme-0000-3d-00-0", Function: Function{Address: "0000:3d:00.0", Kind: attached.NVMe, Driver: "vfio-pci", Before: binding.State{Driver: "nvme", Override: "nvme"}}},
-			{Request: "gpu", Device: "gpu-0000-17-00-0", Function: Function{Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
+			{Request: "card", Device: "nic-0000-5e-00-2", Kind: &FunctionShare{Address: "0000:5e:00.2", Kind: attached.NIC, PhysFn: "0000:5e:00.0", Interfaces: []string{"ens1v0"}}},
+			{Request: "bound", Device: "nvme-0000-3d-00-0", Kind: &FunctionShare{Address: "0000:3d:00.0", Kind: attached.NVMe, Driver: "vfio-pci", Before: binding.State{Driver: "nvme", Override: "nvme"}}},
+			{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &FunctionShare{Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
 		}},
 	}}
 }
@@ -60,7 +57,7 @@ func sampleV3() Checkpoint {
 func sampleV2() Checkpoint {
 	sample := sampleV3()
 	sample.Version = checkpointV2
-	sample.Grants[0].Shares[0].IdleCPUs = cpuset.Set{}
+	sample.Grants[0].Shares[0].Zone().IdleCPUs = cpuset.Set{}
 	return sample
 }
 
@@ -73,7 +70,7 @@ func sampleV1() Checkpoint {
 		grant.Order = uint64(i) + 1
 		for j := range grant.Shares {
 			share := &grant.Shares[j]
-			*share = Share{Request: share.Request, Device: share.Device, ShareID: share.ShareID, Zone: share.Zone, CPUs: share.CPUs}
+			*share = Share{Request: share.Request, Device: share.Device, ShareID: share.ShareID, Kind: &ZoneShare{Zone: share.Zone().Zone, CPUs: share.CPUs()}}
 		}
 	}
 	return sample
@@ -118,6 +115,7 @@ func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 	strange.BootID = "a\"b\\c\n<&>\u2028\x7f\xff\u00e9"
 	full := Checkpoint{}
 	fill(reflect.ValueOf(&full).Elem())
+	full.Grants[0].Shares[0].Kind = filled[FunctionShare]()
 	for _, c := range []Checkpoint{full, sampleCheckpoint(), sampleV3(), sampleV2(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
 		state, err := json.Marshal(c)
 		if err != nil {
@@ -133,9 +131,18 @@ func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 	}
 }
 
+// filled is a kind of share in which every field is different from zero.
+func filled[T any]() *T {
+	kind := new(T)
+	fill(reflect.ValueOf(kind).Elem())
+	return kind
+}
+
 // fill makes every field, those of later versions too, different from zero.
 func fill(v reflect.Value) {
 	switch {
+	case v.Type() == reflect.TypeFor[Kind]():
+		v.Set(reflect.ValueOf(filled[ZoneShare]()))
 	case v.Type() == reflect.TypeFor[cpuset.Set]():
 		v.Set(reflect.ValueOf(cpuset.New(1)))
 	case v.Kind() == reflect.Struct:
@@ -169,14 +176,26 @@ func fill(v reflect.Value) {
 func TestEveryFieldOfAShareCounts(t *testing.T) {
 	var full Share
 	fill(reflect.ValueOf(&full).Elem())
-	if !full.Equal(full) {
-		t.Error("a share is not equal to itself")
+	for name, without := range map[string]Share{
+		"request": {"", full.Device, full.ShareID, full.Kind}, "device": {full.Request, "", full.ShareID, full.Kind},
+		"share id": {full.Request, full.Device, "", full.Kind}, "kind": {full.Request, full.Device, full.ShareID, nil},
+		"zone": {full.Request, full.Device, full.ShareID, filled[FunctionShare]()},
+	} {
+		if !full.Equal(full) || full.Equal(without) || without.Equal(full) {
+			t.Errorf("shares with and without %s are equal", name)
+		}
 	}
-	for i := range reflect.TypeFor[Share]().NumField() {
-		less := full
+	everyFieldCounts(t, filled[ZoneShare]())
+	everyFieldCounts(t, filled[FunctionShare]())
+}
+
+func everyFieldCounts[T any](t *testing.T, full *T) {
+	t.Helper()
+	for i := range reflect.TypeFor[T]().NumField() {
+		less := *full
 		reflect.ValueOf(&less).Elem().Field(i).SetZero()
-		if less.Equal(full) {
-			t.Errorf("shares with and without %s are equal", reflect.TypeFor[Share]().Field(i).Name)
+		if any(&less).(Kind).equal(any(full).(Kind)) {
+			t.Errorf("%Ts with and without %s are equal", full, reflect.TypeFor[T]().Field(i).Name)
 		}
 	}
 }
@@ -194,13 +213,13 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 	sub := result("main/sub", "numa-1", 2)
 	memory := result("memory", "numa-2", 0)
 	sub.ShareID, memory.ShareID = nil, nil
-	sub.ConsumedCapacity[capacityMemory] = resource.MustParse("1Gi")
+	sub.ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("1Gi")
 	memory.ConsumedCapacity["hugepages2Mi"] = resource.MustParse("4Mi")
 	memory.ConsumedCapacity["hugepages1Gi"] = resource.MustParse("1Gi")
 	driver, report := disk.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-a": claim("a", sub, memory)})
 	want := sampleV3() // of claim b nothing is known beside its CPUs
 	want.Grants[0].Order, want.Grants[1].Order = 1, 2
-	of := &want.Grants[0].Shares[0] // why is lost for good; there was one way to use CPUs
+	of := want.Grants[0].Shares[0].Zone() // why is lost for good; there was one way to use CPUs
 	of.IdleCPUs, of.Why, of.Partition, of.Scope, of.Mixed, of.SharedCPUs, of.MemoryPolicy = cpuset.Set{}, "", "root", "", false, cpuset.Set{}, ""
 	if got := (Checkpoint{checkpointV3, "boot-1", driver.grants.grants()}); !reflect.DeepEqual(got, want) {
 		t.Errorf("grants %+v, want %+v", got, want)
@@ -212,9 +231,9 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 
 	b := result("r", "numa-0", 2)
 	b.ShareID = ptr.To(types.UID("s"))
-	b.ConsumedCapacity[capacityMemory] = resource.MustParse("1Mi")
+	b.ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("1Mi")
 	mustPrepare(t, driver, claim("b", b))
-	want.Grants[1].Shares[0].MemoryBytes, want.Grants[1].Shares[0].Partition = 1<<20, "root"
+	want.Grants[1].Shares[0].Zone().MemoryBytes, want.Grants[1].Shares[0].Zone().Partition = 1<<20, "root"
 	if got := grantOf(driver, "uid-b"); !got.equal(want.Grants[1]) {
 		t.Errorf("prepared again, claim b has %+v, want %+v", got, want.Grants[1])
 	}
@@ -299,13 +318,13 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 	for name, row := range map[string]struct {
 		old, new, want string
 	}{
-		"unknown field":      {`"zone":0`, `"zone":0,"devices":[]`, `unknown field "devices"`},
+		"unknown field":      {`"zone":0`, `"zone":0,"devices":[]`, "not as dra-numa writes it"},
 		"other order":        {`"uid":"uid-a"`, `"uid":"uid-c"`, "claim uid-b after claim uid-c"},
 		"other case":         {`"zone":0`, `"Zone":0`, "not as dra-numa writes it"},
 		"spaces":             {`"zone":0`, `"zone": 0`, "not as dra-numa writes it"},
 		"no order":           {`"order":1,`, ``, "claim uid-b has no order"},
-		"one CPU twice":      {`"zone":2,"cpus":""`, `"zone":2,"cpus":"5"`, "cpus 5 are in two shares of claim uid-a"},
-		"new field in old":   {`"version":4`, `"version":1`, "version 1 has a field of version 2 in claim uid-a"},
+		"one CPU twice":      {`"zone":2,"cpus":""`, `"zone":2,"cpus":"5"`, "cpus 5 are in two shares, one of claim default/a"},
+		"new field in old":   {`"version":4`, `"version":1`, "version 1 has a field of version 3 in claim uid-a"},
 		"newer field in old": {`"version":4`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
 		"zones in old":       {`"version":4`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
 		"one of zones":       {`"zones":[2,3]`, `"zones":[2]`, "zones: [2], allowed are several, of which zone 2 is the first"},

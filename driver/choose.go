@@ -4,47 +4,38 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// choose makes the share of a wish, CPUs from those that are free.
-func (d *Driver) choose(claimUID types.UID, wish wish, free cpuset.Set) (Share, error) {
-	share := Share{Request: wish.request, Device: wish.device, ShareID: wish.shareUID()}
-	if wish.address != "" {
-		var err error
-		share.Function, err = d.attach(claimUID, wish)
-		return share, err
-	}
-	share.Zone = wish.zone.nodes[0]
-	if len(wish.zone.nodes) > 1 {
-		share.Zones = wish.zone.nodes
-	}
+// choose sets the CPUs of a share, from those that are free.
+func (d *Driver) choose(share *ZoneShare, wish zoneWish, free cpuset.Set) error {
 	if wish.cpus == 0 {
-		return share.configured(wish.config).completed(wish), nil
+		return nil
 	}
-	choice, err := d.pick(wish, free.Intersection(wish.zone.cpus))
+	choice, err := d.pick(wish, free.Intersection(wish.zone.CPUs))
 	if errors.Is(err, pick.ErrNotEnough) {
-		return Share{}, d.namingBlocked(err, wish.zone)
+		return d.namingBlocked(err, wish.zone)
+	}
+	if err != nil {
+		return err
 	}
 	share.CPUs, share.Why = choice.CPUs, choice.Why.String()
 	if wish.config.Cores == deviceclasses.CoresOneThreadPerCore {
 		share.IdleCPUs = laterThreads(d.machine, share.CPUs)
 		share.Why += fmt.Sprintf("; %d of the %d cpus kept idle", share.IdleCPUs.Size(), share.CPUs.Size())
 	}
-	return share.configured(wish.config).completed(wish), err
+	return nil
 }
 
 // pick chooses from the free CPUs of the zone. Those of several NUMA nodes are
 // chosen as of one, in which each is a die, unless they are to be distributed and
 // can be: the scheduler saw to no more than that the zone has enough.
-func (d *Driver) pick(wish wish, free cpuset.Set) (pick.Choice, error) {
+func (d *Driver) pick(wish zoneWish, free cpuset.Set) (pick.Choice, error) {
 	request := pickRequest(wish)
-	if len(wish.zone.nodes) == 1 {
+	if len(wish.zone.Nodes) == 1 {
 		return d.picker.Pick(free, request)
 	}
 	if wish.config.Placement == deviceclasses.PlacementDistribute && wish.config.L3 != deviceclasses.L3Require {
@@ -52,15 +43,15 @@ func (d *Driver) pick(wish wish, free cpuset.Set) (pick.Choice, error) {
 			return choice, nil
 		}
 	}
-	request.Zones = wish.zone.nodes[:1]
-	return pick.New(joined(d.machine, wish.zone)).Pick(free, request)
+	request.Zones = wish.zone.Nodes[:1]
+	return pick.New(wish.zone.Joined(d.machine)).Pick(free, request)
 }
 
 // pickRequest is how the configuration wants the CPUs. One thread of each core is
 // chosen as whole cores are: the scheduler counted all threads of them, so they
 // are the claim's.
-func pickRequest(wish wish) pick.Request {
-	request := pick.Request{CPUs: wish.cpus, Zones: wish.zone.nodes}
+func pickRequest(wish zoneWish) pick.Request {
+	request := pick.Request{CPUs: wish.cpus, Zones: wish.zone.Nodes}
 	if wish.config.Cores == deviceclasses.CoresThread {
 		request.Cores = pick.SingleThreads
 	}

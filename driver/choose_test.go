@@ -51,7 +51,7 @@ func TestConfigurationDecidesWhichCPUs(t *testing.T) {
 			configured(wanted, fromClaim(row.fields))
 		}
 		mustPrepare(t, driver, wanted)
-		share := grantOf(driver, "uid-a").Shares[0]
+		share := grantOf(driver, "uid-a").Shares[0].Zone()
 		if share.CPUs.String() != row.want || share.IdleCPUs.String() != row.idle || share.Why != row.why {
 			t.Errorf("%s, %d CPUs: %s, idle %s, because %q, want %s, %s, %q", row.fields, row.cpus, share.CPUs, share.IdleCPUs, share.Why, row.want, row.idle, row.why)
 		}
@@ -62,7 +62,7 @@ func TestConfigurationDecidesWhichCPUs(t *testing.T) {
 func TestRequiredL3ThatIsTakenIsRefusedUntilItIsFree(t *testing.T) {
 	driver := fullNode(t)
 	wanted := configured(claim("a", result("r", "numa-0", 16)), fromClaim(`"l3": "require"`))
-	_, err := driver.Prepare(wanted, nil)
+	_, _, err := driver.Prepare(wanted, nil)
 	const want = "request r: select 16 cpus of zone 0, which has 14 free in one L3: not enough free cpus"
 	if !errors.Is(err, pick.ErrNotEnough) || err.Error() != want {
 		t.Fatalf("error %v, want %s", err, want)
@@ -111,7 +111,7 @@ func TestIdleCPUsAreHeldAndNotRunOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := grantOf(restarted, "uid-a").Shares[0].IdleCPUs; got != cpuset.New(5, 7) {
+		if got := grantOf(restarted, "uid-a").Shares[0].Zone().IdleCPUs; got != cpuset.New(5, 7) {
 			t.Errorf("%s: after a restart cpus %s are idle, want 5,7", exclusivity, got)
 		}
 	}

@@ -60,7 +60,7 @@ func TestConfigurationThatNobodyKnowsIsRefused(t *testing.T) {
 	} {
 		// Also if it is of no request that this driver has.
 		wanted := configured(claim("a", result("r", "numa-1", 2)), fromClass(`"mixed": true`), opaque(resourceapi.AllocationConfigSourceClaim, parameters, "q"))
-		_, err := driver.Prepare(wanted, nil)
+		_, _, err := driver.Prepare(wanted, nil)
 		if err == nil || err.Error() != "status.allocation.devices.config[1].opaque.parameters: "+problem {
 			t.Errorf("%s: error %v, want %s", parameters, err, problem)
 		}
@@ -100,8 +100,8 @@ func TestMixedClaimIsToldTheSharedPool(t *testing.T) {
 	wanted := configured(claim("a", result("r", "numa-1", 1), result("q", "numa-0", 2)), fromClaim(`"mixed": true`, "r"))
 	mustPrepare(t, driver, wanted)
 	shares := grantOf(driver, "uid-a").Shares
-	if want := cpuset.New(0, 1, 7); shares[0].SharedCPUs != want || !shares[1].SharedCPUs.IsEmpty() {
-		t.Errorf("shared with cpus %s and %s, want %s and none", shares[0].SharedCPUs, shares[1].SharedCPUs, want)
+	if want := cpuset.New(0, 1, 7); shares[0].Zone().SharedCPUs != want || !shares[1].Zone().SharedCPUs.IsEmpty() {
+		t.Errorf("shared with cpus %s and %s, want %s and none", shares[0].Zone().SharedCPUs, shares[1].Zone().SharedCPUs, want)
 	}
 	spec := disk.files()[specName("uid-a")]
 	for _, part := range []string{`"DRA_NUMA_SHARED_CPUS=0-1,7"`, `"DRA_NUMA_CPUS=2-3,6"`, `"--cpus=",`} {

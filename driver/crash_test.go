@@ -226,7 +226,7 @@ func mustPlan(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim, po
 
 func mustPrepare(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim, pods ...*corev1.Pod) []PreparedDevice {
 	t.Helper()
-	devices, err := driver.Prepare(claim, pods)
+	_, devices, err := driver.Prepare(claim, pods)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	}
 	version := checkpointV3
 	for _, grant := range driver.grants.grants() {
-		version = max(version, grant.version())
+		version = max(version, grant.checkpointVersion())
 	}
 	recorded := encodeCheckpoint(Checkpoint{version, driver.config.BootID, driver.grants.grants()})
 	want := map[string]string{CheckpointName: string(recorded)}

@@ -3,16 +3,17 @@ package driver
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -53,7 +54,7 @@ func TestCapacitiesAreWholeSteps(t *testing.T) {
 				t.Errorf("%s %s: %d in steps of %d", device.Name, name, value, step)
 			}
 		}
-		_, hasCPU := device.Capacity[capacityCPU]
+		_, hasCPU := device.Capacity[deviceclasses.CapacityCPU]
 		if want := device.Name == "numa-0"; hasCPU != want {
 			t.Errorf("%s has cpu capacity: %t, want %t", device.Name, hasCPU, want)
 		}
@@ -89,10 +90,10 @@ func TestResourcesFillWholeSlices(t *testing.T) {
 	} {
 		devices := make([]resourceapi.Device, row.devices)
 		for i := range devices {
-			devices[i].Name = deviceName(i)
+			devices[i].Name = fmt.Sprintf("numa-%d", i)
 		}
 		if row.tainted {
-			devices[row.devices-1].Taints = ZoneFaults{0: "x"}.taints([]int{0})
+			devices[row.devices-1].Taints = []resourceapi.DeviceTaint{{Key: deviceclasses.TaintFault, Value: "x", Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 		}
 		pool := Resources(node, devices).Pools[node]
 		if len(pool.Slices) != row.want {
@@ -104,7 +105,7 @@ func TestResourcesFillWholeSlices(t *testing.T) {
 				names = append(names, device.Name)
 			}
 		}
-		if got := slices.Concat(names); len(got) != row.devices || row.devices > 0 && got[len(got)-1] != deviceName(row.devices-1) {
+		if got := slices.Concat(names); len(got) != row.devices || row.devices > 0 && got[len(got)-1] != fmt.Sprintf("numa-%d", row.devices-1) {
 			t.Errorf("slices have devices %v", got)
 		}
 	}
@@ -113,27 +114,14 @@ func TestResourcesFillWholeSlices(t *testing.T) {
 // A taint changes nothing else, so that claims find the same devices.
 func TestFaultOfAZoneIsATaint(t *testing.T) {
 	whole := Devices(testMachine(), testConfig(), nil)
-	tainted := Devices(testMachine(), testConfig(), ZoneFaults{1: "partition of claim a: invalid (x)", 7: "gone"})
+	tainted := Devices(testMachine(), testConfig(), zones.Faults{1: deviceclasses.FaultPartitionInvalid, 7: deviceclasses.FaultGone})
 	for i := range tainted {
 		want := whole[i]
 		if tainted[i].Name == "numa-1" {
-			want.Taints = []resourceapi.DeviceTaint{{Key: "dra.numa/fault", Value: "partition-of-claim-a--invalid--x", Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+			want.Taints = []resourceapi.DeviceTaint{{Key: "dra.numa/fault", Value: "partition-invalid", Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 		}
 		if !reflect.DeepEqual(tainted[i], want) {
 			t.Errorf("device %+v, want %+v", tainted[i], want)
-		}
-	}
-}
-
-func TestFaultsAreLabelValues(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "partition-invalid": "partition-invalid", "-a-": "a", "ä b": "b", "...": "",
-		strings.Repeat("x", 62) + "-yz": strings.Repeat("x", 62),
-		strings.Repeat("x", 70):         strings.Repeat("x", 63),
-	} {
-		got := labelValue(text)
-		if problems := validation.IsValidLabelValue(got); got != want || len(problems) > 0 {
-			t.Errorf("%q becomes %q, want %q; %v", text, got, want, problems)
 		}
 	}
 }

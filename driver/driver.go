@@ -4,7 +4,6 @@
 package driver
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -17,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -26,7 +27,7 @@ import (
 )
 
 // Name is the name of the driver in ResourceSlices, claims and sockets.
-const Name = "dra.numa"
+const Name = deviceclasses.DriverName
 
 // Config is what the operator and the start-up probes decide for one node.
 type Config struct {
@@ -49,9 +50,9 @@ type Exclusivity string
 
 // The modes of a node.
 const (
-	ExclusivityKernel      Exclusivity = "kernel"      // remote cpuset partitions
-	ExclusivityCooperative Exclusivity = "cooperative" // the container runtime, where it is asked to
-	ExclusivityNone        Exclusivity = "none"        // nobody
+	ExclusivityKernel      Exclusivity = deviceclasses.ExclusivityKernel      // remote cpuset partitions
+	ExclusivityCooperative Exclusivity = deviceclasses.ExclusivityCooperative // the container runtime, where it is asked to
+	ExclusivityNone        Exclusivity = deviceclasses.ExclusivityNone        // nobody
 )
 
 // Driver holds the claims of one node. Its methods may be called concurrently;
@@ -70,7 +71,7 @@ type Driver struct {
 
 	mu        sync.Mutex                    // held for a whole recovery, prepare or unprepare
 	machine   *numa.Machine                 // replaced, never changed
-	zones     []zone                        // of machine, as they are published
+	zones     []zones.Zone                  // of machine, as they are published
 	picker    *pick.Picker                  // of machine
 	grantable cpuset.Set                    // CPUs of machine that a claim may ever get
 	devices   map[string]resourceapi.Device // of machine, by name
@@ -80,6 +81,8 @@ type Driver struct {
 	orphans   map[types.UID]string // grants that nobody needs and a partition holds, and why
 	blocked   []Held               // CPUs that partitions hold, and no grant
 	text      []byte               // of the last checkpoint: its memory serves the next
+
+	published published // by Publish alone
 }
 
 // ErrNotRecovered says that Recover was not called, or did not succeed.
@@ -107,38 +110,39 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 // SyncTime is the time spent in fsync so far, for metrics.
 func (d *Driver) SyncTime() time.Duration { return d.files.SyncTime() + d.specs.SyncTime() }
 
-// Prepare gives the claim its CPUs and PCI functions, or finds those it has, and
-// writes the CDI spec that pins its containers and gives them device nodes. It may be repeated, after a crash too. Pods are
+// Prepare gives the claim its CPUs and PCI functions, or finds those it has, and writes
+// the CDI spec that pins its containers and gives them device nodes. It may be
+// repeated, after a crash too. Pods are
 // those that the claim is reserved for, as far as they exist; without any it is
-// for one container. The result has one entry for each allocation result of this
-// driver.
-func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) ([]PreparedDevice, error) {
+// for one container. The devices are one for each allocation result of this driver.
+// The grant is that on record; it has no shares if the claim has admin access only.
+func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (Grant, []PreparedDevice, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.ready {
-		return nil, ErrNotRecovered
+		return Grant{}, nil, ErrNotRecovered
 	}
 	wishes, err := d.wishes(claim)
 	if err != nil {
-		return nil, err
+		return Grant{}, nil, err
 	}
 	delete(d.orphans, claim.UID) // it is needed again
 	next, err := d.plan(claim, pods, wishes)
 	if err != nil {
-		return nil, err
+		return Grant{}, nil, err
 	}
-	if steps := d.bindSteps(next.Grant); len(steps) > 0 {
+	if steps := d.applySteps(next.Grant); len(steps) > 0 {
 		if err := perform(steps); err != nil {
-			return nil, err
+			return Grant{}, nil, err
 		}
-		if next, err = d.plan(claim, pods, wishes); err != nil { // with what the drivers make of the functions
-			return nil, err
+		if next, err = d.plan(claim, pods, wishes); err != nil { // with what that makes of the shares
+			return Grant{}, nil, err
 		}
 	}
 	if err := perform(d.prepareSteps(next)); err != nil {
-		return nil, err
+		return Grant{}, nil, err
 	}
-	return d.prepared(next.Grant, wishes), nil
+	return next.Grant, d.prepared(next.Grant, wishes), nil
 }
 
 // prepareSteps are in the order that a crash between any two forgives: a CPU is
@@ -180,7 +184,7 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 func (d *Driver) unprepareSteps(claimUID types.UID) []step {
 	steps := []step{d.removeSpecStep(claimUID)}
 	if grant, held := d.grants.find(claimUID); held {
-		steps = append(steps, d.restoreSteps(grant, nil)...)
+		steps = append(steps, d.undoSteps(grant, nil)...)
 		steps = append(steps, d.recordStep("record release of claim "+string(claimUID), d.grants.without(claimUID)))
 	}
 	return steps
@@ -211,11 +215,10 @@ func (d *Driver) recordStep(name string, next grantList) step {
 // call.
 func (d *Driver) recordText(grants grantList) ([]byte, error) {
 	version := checkpointV3
-	var taken cpuset.Set
-	var functions heldFunctions
+	var all held
 	for _, grant := range grants {
-		version = max(version, grant.version())
-		if err := cmp.Or(grant.addOnce(&taken, grant.words), functions.addOnce(&grant.Grant)); err != nil {
+		version = max(version, grant.version)
+		if err := all.add(&grant.Grant, grant.words); err != nil {
 			return nil, err
 		}
 	}

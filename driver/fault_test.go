@@ -16,15 +16,15 @@ import (
 // "keep" prepared, where "b" has to be found prepared or not at all.
 var operations = map[string]func(disk, *Driver) (*Driver, error){
 	"prepare": func(_ disk, d *Driver) (*Driver, error) {
-		_, err := d.Prepare(claim("b", result("r", "numa-1", 2), result("m", "numa-2", 0)), nil)
+		_, _, err := d.Prepare(claim("b", result("r", "numa-1", 2), result("m", "numa-2", 0)), nil)
 		return d, err
 	},
 	"prepare anew": func(_ disk, d *Driver) (*Driver, error) {
-		_, err := d.Prepare(claim("a", result("r", "numa-1", 2)), nil)
+		_, _, err := d.Prepare(claim("a", result("r", "numa-1", 2)), nil)
 		return d, err
 	},
 	"prepare beside": func(_ disk, d *Driver) (*Driver, error) { // claim a loses its partition
-		_, err := d.Prepare(claim("b", result("r", "numa-1", 1)), []*corev1.Pod{podOf("main:a,b main:b main:")})
+		_, _, err := d.Prepare(claim("b", result("r", "numa-1", 1)), []*corev1.Pod{podOf("main:a,b main:b main:")})
 		return d, err
 	},
 	"unprepare": func(_ disk, d *Driver) (*Driver, error) { return d, d.Unprepare("uid-a") },

@@ -31,7 +31,7 @@ func formats(t *testing.T, grant Grant) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "%s %s %s\n", share.Request, share.cdiDevices("own"), attributes)
+		fmt.Fprintf(&text, "%s %s %s\n", share.Request, share.Kind.cdiDevices("own"), attributes)
 	}
 	return text.Bytes()
 }

@@ -98,27 +98,30 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 		}
 		return nodes
 	}
-	want := []Function{
-		{},
+	want := []FunctionShare{
+		{}, // of the zone
 		{Address: "0001:23:00.0", Kind: attached.NVMe, Nodes: nodes("/dev/nvme1", "/dev/nvme1n1")},
 		{Address: "0001:31:00.1", Kind: attached.NIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio0", "/dev/vfio/vfio")},
 		{Address: "0001:31:00.2", Kind: attached.NIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio1", "/dev/vfio/vfio")},
 	}
 	for i, device := range prepared {
-		got := device.Share.Function
+		var got FunctionShare
+		if function := device.Share.Function(); function != nil {
+			got = *function
+		}
 		group := func(n devnode.Node) bool { return n.Major == 243 } // its number is the machine's
 		if i > 1 && !slices.ContainsFunc(got.Nodes, group) {
 			t.Errorf("%s has no node of an IOMMU group: %+v", device.Device, got.Nodes)
 		}
 		got.Nodes = slices.DeleteFunc(slices.Clone(got.Nodes), group)
-		if diff := cmp.Diff(want[i], got, cmp.Comparer(Function.equal)); diff != "" || i > 0 && (!device.Share.Mems().IsEmpty() || len(device.CDIDeviceIDs) != 1) {
+		if diff := cmp.Diff(&want[i], &got, cmp.Comparer(func(a, b *FunctionShare) bool { return a.equal(b) })); diff != "" || i > 0 && (!device.Share.Mems().IsEmpty() || len(device.CDIDeviceIDs) != 1) {
 			t.Errorf("%s: CDI devices %v, function (-want +got):\n%s", device.Device, device.CDIDeviceIDs, diff)
 		}
 	}
 	if bus := prepared[1].Attributes["resource.kubernetes.io/pciBusID"].StringValue; bus == nil || *bus != "0001:23:00.0" || prepared[1].Attributes["dra.numa/cpus"].StringValue != nil {
 		t.Errorf("attributes of the drive are %v", prepared[1].Attributes)
 	}
-	if strays := Strays(driver.Machine(), driver.config, driver.Grants()); len(strays) > 0 {
+	if strays := strays(driver.machine, driver.config, driver.Grants()); len(strays) > 0 {
 		t.Errorf("strays %v, want none: a PCI function is of no zone", strays)
 	}
 	spec := disk.files()[specName("uid-a")]
@@ -159,7 +162,7 @@ func TestTwoClaimsNeverHoldOneFunction(t *testing.T) {
 			mustPrepare(t, driver, claim("first", functionResult("r", row.first)))
 			before := disk.files()
 			second := claim("second", result("cpus", "numa-1", 2), functionResult("r", row.second))
-			_, err := driver.Prepare(second, nil)
+			_, _, err := driver.Prepare(second, nil)
 			if row.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -197,7 +200,7 @@ func TestAFunctionThatIsGoneIsAnErrorThatNamesIt(t *testing.T) {
 	gone := func(claim *resourceapi.ResourceClaim) {
 		t.Helper()
 		before := disk.files()
-		if _, err := driver.Prepare(claim, nil); !errors.Is(err, devnode.ErrGone) || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: the machine does not have it any more") {
+		if _, _, err := driver.Prepare(claim, nil); !errors.Is(err, devnode.ErrGone) || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: the machine does not have it any more") {
 			t.Errorf("error %v, want ErrGone with the address", err)
 		}
 		assertFiles(t, disk.files(), before)
@@ -210,7 +213,7 @@ func TestAFunctionThatIsGoneIsAnErrorThatNamesIt(t *testing.T) {
 	driver.SetMachine(without) // and the daemon has seen it
 	gone(wanted)
 	disk.plug("0001:21:00.0", true)
-	if _, err := driver.Prepare(wanted, nil); err == nil || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: this node does not publish it") {
+	if _, _, err := driver.Prepare(wanted, nil); err == nil || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: this node does not publish it") {
 		t.Errorf("error %v of a function that is not published", err)
 	}
 	driver.SetMachine(machine)
@@ -225,7 +228,7 @@ func TestAFunctionThatIsGoneIsAnErrorThatNamesIt(t *testing.T) {
 	if err := driver.Unprepare("uid-a"); err != nil {
 		t.Error(err)
 	}
-	if _, err := driver.Prepare(claim("b", functionResult("r", "nvme-0001-21-00")), nil); err == nil || !strings.Contains(err.Error(), "no such device, this node has numa-0") {
+	if _, _, err := driver.Prepare(claim("b", functionResult("r", "nvme-0001-21-00")), nil); err == nil || !strings.Contains(err.Error(), "no such device, this node has numa-0") {
 		t.Errorf("error %v of a name that is none", err)
 	}
 }
@@ -235,7 +238,7 @@ func assertGone(t *testing.T, driver *Driver, names ...string) {
 	t.Helper()
 	machine := driver.Machine()
 	usual := Devices(machine, driver.config, nil)
-	devices := DevicesBeside(Strays(machine, driver.config, driver.Grants()), machine, driver.config, nil)
+	devices := devices(&machine, driver.config, strays(&machine, driver.config, driver.Grants()), nil)
 	if diff := cmp.Diff(usual, devices[:len(usual)]); diff != "" {
 		t.Errorf("devices (-want +got):\n%s", diff)
 	}
@@ -267,7 +270,7 @@ func TestAFunctionIsReadAgainWhenItsClaimIsPreparedAgain(t *testing.T) {
 	}
 	mustPrepare(t, driver, wanted)
 	want := devnode.Node{Path: "/dev/nvme0n2", Type: "b", Major: 259, Minor: 77}
-	if got := grantOf(driver, "uid-a").Shares[0].Function.Nodes; !slices.Contains(got, want) {
+	if got := grantOf(driver, "uid-a").Shares[0].Function().Nodes; !slices.Contains(got, want) {
 		t.Errorf("nodes are %+v, want also %+v", got, want)
 	}
 	assertConsistent(t, disk, driver)
@@ -285,7 +288,7 @@ func TestTheCDIDeviceOfOthersIsReferenced(t *testing.T) {
 	if diff := cmp.Diff([]string{"dra.numa/claim=uid-a_gpu_" + gpu, "amd.com/gpu=0"}, prepared[0].CDIDeviceIDs); diff != "" {
 		t.Errorf("CDI devices (-want +got):\n%s", diff)
 	}
-	f := prepared[0].Share.Function
+	f := prepared[0].Share.Function()
 	if f.CDIDevice != "amd.com/gpu=0" || len(f.Nodes) > 0 {
 		t.Errorf("on record is %+v", f)
 	}
@@ -390,7 +393,7 @@ func TestCrashWithFunctionsHeals(t *testing.T) {
 				mustPrepare(t, driver, claim("b", functionResult("r", card)))
 				continue
 			}
-			_, err := driver.Prepare(claim("b", functionResult("r", card)), nil)
+			_, _, err := driver.Prepare(claim("b", functionResult("r", card)), nil)
 			if _, held := driver.grants.find("uid-a"); held != (err != nil) {
 				t.Errorf("after %d steps claim a is on record: %t, its card for another: %v", done, held, err)
 			}
@@ -406,7 +409,7 @@ func TestCrashWithFunctionsHeals(t *testing.T) {
 func TestNamesOfDevicesAreTakenApart(t *testing.T) {
 	for _, device := range attached.Devices(pciDisk(t).machine, withAttached(t, "true").Attached) {
 		kind, address, ok := attached.Parse(device.Name)
-		if !ok || string(kind) != *device.Attributes[attached.AttributeKind].StringValue || address != *device.Attributes[attached.AttributePCIBusID].StringValue {
+		if !ok || string(kind) != *device.Attributes[deviceclasses.AttributeKind].StringValue || address != *device.Attributes[attached.AttributePCIBusID].StringValue {
 			t.Errorf("%s is %s %s, %t", device.Name, kind, address, ok)
 		}
 	}

@@ -46,7 +46,7 @@ type change struct {
 // else a new one. It changes nothing.
 func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wishes []wish) (change, error) {
 	if recorded, held := d.grants.find(claim.UID); held && recorded.fulfils(wishes) {
-		current, err := d.attached(recorded.completed(wishes), wishes)
+		current, err := d.refreshed(recorded.completed(wishes), wishes)
 		if err != nil {
 			return change{}, err
 		}
@@ -88,18 +88,15 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	// A claim allocated anew gives up what it held.
 	free := d.free().Union(recorded.cpus().Intersection(d.grantable))
 	for _, wish := range wishes {
-		share, err := d.choose(claim.UID, wish, free)
+		kind, err := wish.wanted.plan(d, claim.UID, wish, free)
 		if err != nil {
 			return Grant{}, fmt.Errorf("request %s: %w", wish.request, err)
 		}
-		free = free.Difference(share.CPUs)
+		share := Share{Request: wish.request, Device: wish.device, ShareID: wish.shareUID(), Kind: kind}
+		free = free.Difference(share.CPUs())
 		grant.Shares = append(grant.Shares, share)
 	}
-	for i := range grant.Shares {
-		if grant.Shares[i].Mixed {
-			grant.Shares[i].SharedCPUs = untaken(d.machine.Online, d.grants.with(grant))
-		}
-	}
+	d.noteSharedPool(grant)
 	return grant, nil
 }
 
@@ -115,21 +112,7 @@ func (d *Driver) free() cpuset.Set {
 // honours reports whether the machine still has all that was granted.
 func (d *Driver) honours(grant Grant) bool {
 	for _, share := range grant.Shares {
-		if f := share.Function; !f.IsZero() {
-			if share.Gone(d.machine) != "" {
-				return false
-			}
-			continue
-		}
-		var cpus cpuset.Set
-		for id := range share.Mems().All() {
-			zone, ok := d.machine.Zone(id)
-			if !ok {
-				return false
-			}
-			cpus = cpus.Union(zone.CPUs)
-		}
-		if !share.CPUs.IsSubsetOf(cpus.Difference(d.config.Reserved)) {
+		if !share.Kind.honoured(d.machine, d.config.Reserved) {
 			return false
 		}
 	}
@@ -152,8 +135,7 @@ func pinned(wishes []wish) []wish {
 // fulfils reports whether the grant is of the allocation that asks for this.
 func (g Grant) fulfils(wishes []wish) bool {
 	return slices.EqualFunc(g.Shares, pinned(wishes), func(s Share, w wish) bool {
-		return s.Request == w.request && s.Device == w.device && s.Zone == w.zone.first() && s.Function.Address == w.address &&
-			s.ShareID == w.shareUID() && s.CPUs.Size() == w.cpus
+		return s.Request == w.request && s.Device == w.device && s.ShareID == w.shareUID() && w.wanted.fulfilledBy(s.Kind)
 	})
 }
 
@@ -162,9 +144,25 @@ func (g Grant) fulfils(wishes []wish) bool {
 func (g Grant) completed(wishes []wish) Grant {
 	g.Shares = slices.Clone(g.Shares)
 	for i, wish := range pinned(wishes) {
-		g.Shares[i] = g.Shares[i].completed(wish)
+		g.Shares[i].Kind = wish.wanted.completed(g.Shares[i].Kind)
 	}
 	return g
+}
+
+// refreshed is the grant as its shares are now. It fulfils the wishes.
+func (d *Driver) refreshed(grant Grant, wishes []wish) (Grant, error) {
+	for i, wish := range pinned(wishes) {
+		share := &grant.Shares[i]
+		now, err := share.Kind.refreshed(d, grant.UID, wish)
+		if err != nil {
+			return Grant{}, err
+		}
+		if !now.equal(share.Kind) {
+			grant.Shares = slices.Clone(grant.Shares) // those on record are never changed
+			grant.Shares[i].Kind = now
+		}
+	}
+	return grant, nil
 }
 
 func (g Grant) equal(other Grant) bool {
@@ -172,11 +170,21 @@ func (g Grant) equal(other Grant) bool {
 		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.Equal)
 }
 
-// addOnce adds the CPUs to those that are held; it is an error if some of them
-// were.
-func (g *Grant) addOnce(held *cpuset.Set, words int) error {
-	if cpus, ok := g.addTo(held, words); !ok {
-		return fmt.Errorf("cpus %s are in two grants, one of claim %s", cpus, g.name())
+// held is what grants have, while one after the other is added.
+type held struct {
+	cpus      cpuset.Set
+	functions []*FunctionShare
+}
+
+// add adds what a grant has; it is an error if some of it was there.
+func (h *held) add(g *Grant, words int) error {
+	if twice, ok := g.addTo(&h.cpus, words); !ok {
+		return fmt.Errorf("cpus %s are in two shares, one of claim %s", twice, g.name())
+	}
+	for i := range g.Shares {
+		if twice := g.Shares[i].Kind.hold(h); twice != "" {
+			return fmt.Errorf("%s in two shares, one of claim %s", twice, g.name())
+		}
 	}
 	return nil
 }
@@ -188,7 +196,11 @@ func (g *Grant) addTo(held *cpuset.Set, words int) (twice cpuset.Set, ok bool) {
 	ok = true
 	all := held.Words()
 	for i := range g.Shares {
-		for j, word := range g.Shares[i].CPUs.Words()[:words] {
+		cpus := g.Shares[i].Kind.cpus()
+		if cpus == nil {
+			continue
+		}
+		for j, word := range cpus.Words()[:words] {
 			if both := all[j] & word; both != 0 {
 				twice.Words()[j] |= both
 				ok = false
@@ -203,7 +215,11 @@ func (g *Grant) addTo(held *cpuset.Set, words int) (twice cpuset.Set, ok bool) {
 // grant's.
 func (g *Grant) words() (words int) {
 	for i := range g.Shares {
-		for j, word := range g.Shares[i].CPUs.Words() {
+		cpus := g.Shares[i].Kind.cpus()
+		if cpus == nil {
+			continue
+		}
+		for j, word := range cpus.Words() {
 			if word != 0 {
 				words = max(words, j+1)
 			}
@@ -215,9 +231,24 @@ func (g *Grant) words() (words int) {
 func (g Grant) cpus() cpuset.Set {
 	var all cpuset.Set
 	for _, share := range g.Shares {
-		all = all.Union(share.CPUs)
+		all = all.Union(share.CPUs())
 	}
 	return all
+}
+
+// conflict says what this grant and an older one both have; "" for nothing.
+func (g Grant) conflict(older Grant) string {
+	if both := older.cpus().Intersection(g.cpus()); !both.IsEmpty() {
+		return fmt.Sprintf("cpus %s are", both)
+	}
+	for i := range g.Shares {
+		for j := range older.Shares {
+			if both := g.Shares[i].Kind.conflict(older.Shares[j].Kind); both != "" {
+				return both
+			}
+		}
+	}
+	return ""
 }
 
 func (g Grant) name() string { return g.Namespace + "/" + g.Name }
@@ -239,11 +270,7 @@ func (g Grant) String() string {
 func (g Grant) cdiClaim(by Exclusivity) cdi.Claim {
 	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name, Shares: make([]cdi.Share, len(g.Shares))}
 	for i := range g.Shares {
-		described := &claim.Shares[i]
-		*described = g.Shares[i].cdiShare()
-		if by != ExclusivityKernel && described.PCI == "" {
-			described.Partition, described.Scope = cdi.PartitionNone, cdi.ScopeContainer
-		}
+		claim.Shares[i] = g.Shares[i].Spec(by)
 	}
 	return claim
 }
@@ -257,7 +284,7 @@ func (d *Driver) prepared(grant Grant, wishes []wish) []PreparedDevice {
 		device := PreparedDevice{Request: wish.request, Pool: d.config.NodeName, Device: wish.device, ShareID: wish.shareID}
 		if !wish.admin {
 			device.Share, shares = &shares[0], shares[1:]
-			device.CDIDeviceIDs = device.Share.cdiDevices(cdi.DeviceID(string(grant.UID), wish.request, wish.device))
+			device.CDIDeviceIDs = device.Share.Kind.cdiDevices(cdi.DeviceID(string(grant.UID), wish.request, wish.device))
 			device.Attributes = d.attributes(*device.Share)
 		}
 		devices = append(devices, device)

@@ -15,8 +15,9 @@ type grantList []*listedGrant
 // what that takes is made once.
 type listedGrant struct {
 	Grant
-	text  string // in the checkpoint
-	words int    // of its sets of CPUs, for addTo
+	text    string // in the checkpoint
+	words   int    // of its sets of CPUs, for addTo
+	version int    // of the checkpoint, at least
 }
 
 func (l grantList) search(uid types.UID) (i int, found bool) {
@@ -43,7 +44,7 @@ func (l grantList) find(uid types.UID) (grant Grant, found bool) {
 
 // listed is the grant as lists have it.
 func listed(grant Grant) *listedGrant {
-	return &listedGrant{grant, string(grant.appendText(make([]byte, 0, 512))), grant.words()}
+	return &listedGrant{grant, string(grant.appendText(make([]byte, 0, 512))), grant.words(), max(checkpointV3, grant.checkpointVersion())}
 }
 
 // with has the grant instead of the one that its claim had, if any.

@@ -72,7 +72,7 @@ func (l *ledger) addNoted(noted Grant) {
 // just this one. CDI specs are in a tmpfs, so they are lost when the containers
 // are, and not when somebody deletes the checkpoint.
 func encodeNote(bootID string, grant *listedGrant) string {
-	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version(), bootID, slices.Values([]string{grant.text}))
+	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version, bootID, slices.Values([]string{grant.text}))
 	return string(bytes.TrimSuffix(text, []byte("\n")))
 }
 

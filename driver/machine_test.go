@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -188,7 +189,7 @@ func result(request, device string, cpus int64) resourceapi.DeviceRequestAllocat
 		Request: request, Driver: Name, Pool: node, Device: device,
 		ShareID: ptr.To(types.UID("share-" + request)),
 		ConsumedCapacity: map[resourceapi.QualifiedName]resource.Quantity{
-			capacityCPU: *resource.NewQuantity(cpus, resource.DecimalSI),
+			deviceclasses.CapacityCPU: *resource.NewQuantity(cpus, resource.DecimalSI),
 		},
 	}
 }

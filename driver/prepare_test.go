@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -57,7 +58,7 @@ func TestClaimsGetDisjointWholeCoresOfTheirZone(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPrepare(t, driver, claim("d", result("r", "numa-1", 2)))
-	if _, err := driver.Prepare(claim("e", result("r", "numa-1", 2)), nil); err == nil {
+	if _, _, err := driver.Prepare(claim("e", result("r", "numa-1", 2)), nil); err == nil {
 		t.Error("a full zone gave more CPUs")
 	}
 }
@@ -140,7 +141,7 @@ func TestPrepareRefuses(t *testing.T) {
 		"other pool":          {change(func(c *resourceapi.ResourceClaim) { only(c).Pool = "node-2" }), `pool "node-2"`},
 		"other driver":        {change(func(c *resourceapi.ResourceClaim) { only(c).Driver = "dra.net" }), "none of driver dra.numa"},
 		"too many CPUs": {change(func(c *resourceapi.ResourceClaim) {
-			only(c).ConsumedCapacity[capacityCPU] = resource.MustParse("1e18")
+			only(c).ConsumedCapacity[deviceclasses.CapacityCPU] = resource.MustParse("1e18")
 		}), "allowed are 0 to 8192"},
 		"bad request":   {change(func(c *resourceapi.ResourceClaim) { only(c).Request = "a b" }), `request "a b"`},
 		"bad namespace": {change(func(c *resourceapi.ResourceClaim) { c.Namespace = "--cpus=0" }), `claim namespace "--cpus=0"`},
@@ -153,7 +154,7 @@ func TestPrepareRefuses(t *testing.T) {
 		}), "status.allocation.devices.config[0].opaque.parameters: kind: \"Pod\", allowed are ZoneConfig, DeviceConfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := driver.Prepare(row.claim, nil)
+			_, _, err := driver.Prepare(row.claim, nil)
 			if err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("error %v, want %q", err, row.want)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
@@ -202,8 +203,8 @@ func (w *world) compare(uid types.UID, before grantList) {
 		if kept && had && len(now.Shares) == len(then.Shares) {
 			then.Shares = slices.Clone(then.Shares)
 			for i := range now.Shares {
-				if scope := &then.Shares[i].Scope; now.Shares[i].Scope == ScopeShared && *scope != ScopeShared {
-					*scope = ScopeShared
+				if then := &then.Shares[i]; now.Shares[i].Scope() == ScopeShared && then.Scope() != ScopeShared {
+					then.Kind = then.Kind.withScope(ScopeShared)
 					w.degraded++
 				}
 			}
@@ -226,8 +227,8 @@ func (w *world) configs() (configs []resourceapi.DeviceAllocationConfiguration) 
 func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
 	var results []resourceapi.DeviceRequestAllocationResult
 	for i := range 1 + w.random.IntN(2) {
-		zones := zonesOf(&w.whole, deviceclasses.ZoneBys()[w.random.IntN(4)])
-		made := result(fmt.Sprintf("r%d", i), zones[w.random.IntN(len(zones))].device, int64(w.random.IntN(4)))
+		zones := zones.Of(&w.whole, deviceclasses.ZoneBys()[w.random.IntN(4)])
+		made := result(fmt.Sprintf("r%d", i), zones[w.random.IntN(len(zones))].Device, int64(w.random.IntN(4)))
 		w.shares++
 		made.ShareID = ptr.To(types.UID(fmt.Sprintf("share-%d", w.shares)))
 		results = append(results, made)
@@ -253,10 +254,10 @@ func (w *world) prepare(uid types.UID) {
 	}
 	grant := next.Grant
 	w.attached += len(grant.functions())
-	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return s.Mixed }) {
+	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return s.Zone() != nil && s.Zone().Mixed }) {
 		w.mixed++
 	}
-	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return !s.IdleCPUs.IsEmpty() }) {
+	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return s.Zone() != nil && !s.Zone().IdleCPUs.IsEmpty() }) {
 		w.idle++
 	}
 	if !grant.fulfils(wishes) || had && before.fulfils(wishes) && before.cpus() != grant.cpus() {
@@ -275,18 +276,19 @@ func (w *world) prepare(uid types.UID) {
 func (w *world) short(wishes []wish, own Grant, err error) {
 	w.t.Helper()
 	for _, wish := range wishes {
-		if wish.address == "" {
+		function, ok := wish.wanted.(functionWish)
+		if !ok {
 			continue
 		}
-		if errors.Is(err, devnode.ErrGone) && wish.address == w.unplugged {
+		if errors.Is(err, devnode.ErrGone) && function.address == w.unplugged {
 			w.gone++
 			return
 		}
-		if strings.Contains(err.Error(), "PCI function "+wish.address+": claim ") {
+		if strings.Contains(err.Error(), "PCI function "+function.address+": claim ") {
 			w.taken++
 			for _, other := range w.driver.grants {
 				for _, f := range other.functions() {
-					if other.UID != own.UID && (f.Address == wish.address || f.PhysFn == wish.address || strings.HasPrefix(wish.address, "0001:31:00.") && f.Address == "0001:31:00.0") {
+					if other.UID != own.UID && (f.Address == function.address || f.PhysFn == function.address || strings.HasPrefix(function.address, "0001:31:00.") && f.Address == "0001:31:00.0") {
 						return
 					}
 				}
@@ -295,18 +297,27 @@ func (w *world) short(wishes []wish, own Grant, err error) {
 	}
 	w.shortages++
 	free := w.driver.free().Union(own.cpus())
-	for _, one := range wishes {
+	for _, one := range zoneWishes(wishes) {
 		wanted := 0
-		for _, other := range wishes {
-			if other.zone.cpus.Overlaps(one.zone.cpus) {
+		for _, other := range zoneWishes(wishes) {
+			if other.zone.CPUs.Overlaps(one.zone.CPUs) {
 				wanted += other.cpus
 			}
 		}
-		if free.Intersection(one.zone.cpus).Size() < wanted {
+		if free.Intersection(one.zone.CPUs).Size() < wanted {
 			return
 		}
 	}
 	w.t.Errorf("refused %v with cpus %s free: %v", wishes, free, err)
+}
+
+func zoneWishes(wishes []wish) (of []zoneWish) {
+	for _, wish := range wishes {
+		if zone, ok := wish.wanted.(zoneWish); ok {
+			of = append(of, zone)
+		}
+	}
+	return of
 }
 
 func (w *world) unprepare(uid types.UID) {

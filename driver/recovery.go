@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -27,7 +28,7 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	next := d.planRecovery(claims, held)
-	d.restoreReleased(&next)
+	d.undoReleased(&next)
 	if err := perform(d.recoverySteps(next.grants)); err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (d *Driver) Observe(held []Held) (Report, error) {
 		return nil, ErrNotRecovered
 	}
 	next := d.planObservation(held)
-	d.restoreReleased(&next)
+	d.undoReleased(&next)
 	if err := perform(d.observeSteps(next)); err != nil {
 		return nil, err
 	}
@@ -274,9 +275,9 @@ func (d *Driver) recordOnce(grants grantList) step {
 
 // namingBlocked adds to the error of a zone without enough CPUs who holds those
 // that are missing.
-func (d *Driver) namingBlocked(err error, of zone) error {
+func (d *Driver) namingBlocked(err error, of zones.Zone) error {
 	for _, held := range d.blocked {
-		if cpus := held.CPUs.Intersection(of.cpus); !cpus.IsEmpty() {
+		if cpus := held.CPUs.Intersection(of.CPUs); !cpus.IsEmpty() {
 			err = fmt.Errorf("%w; cpus %s are held by cgroup %s, which is of no claim", err, cpus, held.Cgroup)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -121,7 +122,7 @@ func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 	}
 	assertConsistent(t, disk, driver)
 	wanted := claim("c", result("r", "numa-1", 2))
-	_, err := driver.Prepare(wanted, nil)
+	_, _, err := driver.Prepare(wanted, nil)
 	for _, part := range []string{
 		"request r: ", "not enough free cpus",
 		"cpus 6 are held by cgroup kubepods/old, which is of no claim", "cpus 7 are held by cgroup kubepods/older, which is of no claim",
@@ -155,7 +156,7 @@ func TestInvalidPartitionHoldsItsCPUs(t *testing.T) {
 	if lines(report) != want {
 		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
 	}
-	if _, err := driver.Prepare(claim("c", result("r", "numa-1", 2)), nil); err == nil {
+	if _, _, err := driver.Prepare(claim("c", result("r", "numa-1", 2)), nil); err == nil {
 		t.Error("CPUs of an invalid partition were given away")
 	}
 	assertConsistent(t, disk, driver)
@@ -176,7 +177,7 @@ func overlap(t *testing.T, disk disk) {
 		t.Fatal(err)
 	}
 	younger := grantOf(driver, "uid-a")
-	younger.Shares[0].CPUs = cpuset.New(5, 6)
+	younger.Shares[0].Zone().CPUs = cpuset.New(5, 6)
 	disk.write(CheckpointName, string(encodeCheckpoint(Checkpoint{checkpointV3, "boot-1", driver.grants.with(younger).grants()})))
 }
 
@@ -187,14 +188,14 @@ func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := read.Validate(); err == nil || err.Error() != "cpus 5 are in two grants, one of claim default/b" {
+	if err := read.Validate(); err == nil || err.Error() != "cpus 5 are in two shares, one of claim default/b" {
 		t.Errorf("the checkpoint is valid but for %v", err)
 	}
 	unrecovered, err := disk.tryRead(testConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unrecovered.Prepare(twoClaims()["uid-a"], nil); !errors.Is(err, ErrNotRecovered) {
+	if _, _, err := unrecovered.Prepare(twoClaims()["uid-a"], nil); !errors.Is(err, ErrNotRecovered) {
 		t.Errorf("prepare before recovery: %v", err)
 	}
 	if err := unrecovered.Unprepare("uid-a"); !errors.Is(err, ErrNotRecovered) {
@@ -229,7 +230,7 @@ func TestLostCheckpointComesBackFromTheSpecs(t *testing.T) {
 	disk := newDisk(t)
 	wanted := claim("a", result("r", "numa-0", 2))
 	results := wanted.Status.Allocation.Devices.Results
-	results[0].ConsumedCapacity[capacityMemory] = resource.MustParse("64Mi")
+	results[0].ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("64Mi")
 	results[0].ConsumedCapacity["hugepages2Mi"] = resource.MustParse("4Mi")
 	before := disk.open()
 	mustPrepare(t, before, claim("b", result("r", "numa-1", 2)))
@@ -243,7 +244,7 @@ func TestLostCheckpointComesBackFromTheSpecs(t *testing.T) {
 		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
 	}
 	assertFiles(t, disk.files(), files)
-	share := grantOf(driver, "uid-a").Shares[0]
+	share := grantOf(driver, "uid-a").Shares[0].Zone()
 	if share.MemoryBytes != 64<<20 || !maps.Equal(share.HugepageBytes, map[string]uint64{"2Mi": 4 << 20}) {
 		t.Errorf("share %+v, want 64 MiB of memory and 4 MiB of hugepages", share)
 	}
@@ -344,7 +345,7 @@ func TestAmountsAreOnRecord(t *testing.T) {
 	driver := disk.open()
 	wanted := claim("a", result("r", "numa-0", 2))
 	consumed := wanted.Status.Allocation.Devices.Results[0].ConsumedCapacity
-	consumed[capacityMemory] = resource.MustParse("1Gi")
+	consumed[deviceclasses.CapacityMemory] = resource.MustParse("1Gi")
 	consumed["hugepages2Mi"] = resource.MustParse("4Mi")
 	consumed["hugepages1Gi"] = resource.MustParse("0")
 	consumed["bandwidth"] = resource.MustParse("5") // of a later version
@@ -353,10 +354,10 @@ func TestAmountsAreOnRecord(t *testing.T) {
 	if text := []byte(disk.files()[CheckpointName]); !bytes.Contains(text, want) {
 		t.Errorf("checkpoint %s, want %s", text, want)
 	}
-	for name, amount := range map[resourceapi.QualifiedName]string{capacityMemory: "-1", "hugepages2Mi": "1e30"} {
+	for name, amount := range map[resourceapi.QualifiedName]string{deviceclasses.CapacityMemory: "-1", "hugepages2Mi": "1e30"} {
 		wrong := claim("b", result("r", "numa-1", 2))
 		wrong.Status.Allocation.Devices.Results[0].ConsumedCapacity[name] = resource.MustParse(amount)
-		if _, err := driver.Prepare(wrong, nil); err == nil || !strings.Contains(err.Error(), "consumedCapacity "+string(name)) {
+		if _, _, err := driver.Prepare(wrong, nil); err == nil || !strings.Contains(err.Error(), "consumedCapacity "+string(name)) {
 			t.Errorf("%s %s: error %v", name, amount, err)
 		}
 	}

@@ -187,10 +187,10 @@ func (d *Driver) scope(grant Grant, recorded bool, pods []*corev1.Pod) change {
 	for i, neighbour := range grants {
 		for _, share := range neighbour.Shares {
 			main, _, _ := strings.Cut(share.Request, "/")
-			shares = append(shares, scoped{
-				claim: neighbour.Name, request: main, cpus: !share.CPUs.IsEmpty(), mixed: share.Mixed,
-				recorded: recorded || i < len(grants)-1 || !share.Function.IsZero(), scope: share.Scope,
-			})
+			next := share.Kind.scoped()
+			next.claim, next.request = neighbour.Name, main
+			next.recorded = next.recorded || recorded || i < len(grants)-1
+			shares = append(shares, next)
 		}
 	}
 	decideScopes(pods, shares)
@@ -207,13 +207,13 @@ func (d *Driver) scope(grant Grant, recorded bool, pods []*corev1.Pod) change {
 
 // withScopes has the scopes of these shares, which are the grant's.
 func (g Grant) withScopes(decided []scoped) Grant {
-	same := func(share Share, decided scoped) bool { return share.Scope == decided.scope }
+	same := func(share Share, decided scoped) bool { return share.Kind.scoped().scope == decided.scope }
 	if slices.EqualFunc(g.Shares, decided, same) {
 		return g
 	}
 	g.Shares = slices.Clone(g.Shares) // those on record are never changed
 	for i := range g.Shares {
-		g.Shares[i].Scope = decided[i].scope
+		g.Shares[i].Kind = g.Shares[i].Kind.withScope(decided[i].scope)
 	}
 	return g
 }

@@ -153,8 +153,8 @@ func TestClaimsOfAPodAgreeInAnyOrder(t *testing.T) {
 		mustPrepare(t, driver, a, pod)
 		mustPrepare(t, driver, b, pod)
 		for _, grant := range driver.Grants() {
-			if grant.Shares[0].Scope != ScopeShared || grant.Shares[0].KernelExclusive() {
-				t.Errorf("%s has scope %q", grant, grant.Shares[0].Scope)
+			if grant.Shares[0].Scope() != ScopeShared || grant.Shares[0].KernelExclusive() {
+				t.Errorf("%s has scope %q", grant, grant.Shares[0].Scope())
 			}
 		}
 		assertConsistent(t, disk, driver)
@@ -203,7 +203,7 @@ func TestNeighboursAreOfTheSameNamespace(t *testing.T) {
 	foreign.Namespace = "other"
 	mustPrepare(t, driver, foreign, podOf("main:b main:b main:"))
 	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)), podOf("main:a,b"))
-	if got := grantOf(driver, "uid-a").Shares[0]; got.Scope != ScopeContainer || got.CPUs != cpuset.New(2, 3) {
+	if got := grantOf(driver, "uid-a").Shares[0]; got.Scope() != ScopeContainer || got.CPUs() != cpuset.New(2, 3) {
 		t.Errorf("share %+v, want one container's cpus 2-3", got)
 	}
 }

@@ -1,200 +1,232 @@
 package driver
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
+	"encoding/json"
+	"strconv"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/dynamic-resource-allocation/deviceattribute"
-	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Share is what one allocation result of a claim holds.
+// Share is what one allocation result of a claim holds: part of a zone, or a PCI
+// function. Its zero value holds nothing.
 //
 // Invariant: no CPU and no PCI function is in two shares of a node.
 type Share struct {
-	Request string     `json:"request"` // "main" or "main/sub"
-	Device  string     `json:"device"`
-	ShareID types.UID  `json:"shareID,omitempty"`
-	Zone    int        `json:"zone"`            // the first of its NUMA nodes
-	Zones   []int      `json:"zones,omitempty"` // its NUMA nodes, ascending, if it has several
-	CPUs    cpuset.Set `json:"cpus"`            // empty: memory only
-	Why     string     `json:"why,omitempty"`   // these CPUs, in one line
-
-	// IdleCPUs are those of CPUs that containers keep idle: they are siblings of
-	// the others. IdleCPUs ⊂ CPUs.
-	IdleCPUs cpuset.Set `json:"idleCPUs,omitzero"`
-
-	Partition    string     `json:"partition,omitempty"`    // the kind that is wanted for the CPUs: root, isolated or none; "" in old data is root
-	Scope        string     `json:"scope,omitempty"`        // who becomes it: "" is a container, else pod or shared
-	Mixed        bool       `json:"mixed,omitempty"`        // containers run on the shared pool as well
-	SharedCPUs   cpuset.Set `json:"sharedCPUs,omitzero"`    // if Mixed: that pool when the claim was prepared first
-	MemoryPolicy string     `json:"memoryPolicy,omitempty"` // bind, preferred, interleave, weighted-interleave; "" is the kernel's own
-
-	MemoryBytes   uint64            `json:"memoryBytes,omitempty"`   // without hugepages
-	HugepageBytes map[string]uint64 `json:"hugepageBytes,omitempty"` // each > 0, by size as in "2Mi"
-
-	Function Function `json:"function,omitzero"` // of a share that is one; it has no Zone, no CPUs and nothing of what belongs to those
+	Request string // "main" or "main/sub"
+	Device  string
+	ShareID types.UID
+	Kind    Kind // what it holds; nil only in the zero value
 }
 
-// The scopes of a share: which cgroup has its CPUs to itself.
-const (
-	ScopeContainer = ""       // the container's: one at a time uses them
-	ScopePod       = "pod"    // the pod's: all of its containers use them
-	ScopeShared    = "shared" // none: some containers of a pod use them, or several pods, or one has other CPUs that are shared
-)
+// Kind is what a share holds, one type for each kind of device: [*ZoneShare] and
+// [*FunctionShare]. All that differs between kinds is behind this interface: a new
+// kind is a new file with a type that implements it, its fields in recordedShare, and
+// a case in recordedShare.kind and in Driver.wish. A value that a share has is
+// never changed; the methods that change something return another one.
+type Kind interface {
+	// cpus are those that no other share may have; nil for none.
+	cpus() *cpuset.Set
+	// mems is the NUMA nodes of its memory.
+	mems() cpuset.Set
+	// kernelExclusive reports whether a partition is made for the CPUs, where the
+	// node's kernel has those.
+	kernelExclusive() bool
+	// pinned reports whether the hook pins the share's containers.
+	pinned() bool
+
+	// equal compares every field.
+	equal(other Kind) bool
+	// validate returns an error if a field has a value that is not allowed.
+	validate() error
+	// hold adds what it has besides CPUs to what is held. The result says what of it
+	// was held already, as conflict does.
+	hold(held *held) (twice string)
+	// conflict is what it and another share both have; "" for nothing. CPUs are not
+	// compared.
+	conflict(other Kind) string
+	// honoured reports whether the machine still has what the share holds.
+	honoured(machine *numa.Machine, reserved cpuset.Set) bool
+	// fault says what is wrong on the machine with what it holds; "" for nothing.
+	fault(machine *numa.Machine) string
+	// stray reports whether the scheduler does not count it in what is published
+	// under the share's name.
+	stray(device string, machine *numa.Machine, published []zones.Zone) bool
+	// withheld is what a stray share takes from zones, and the device that is published
+	// for it alone.
+	withheld(device string) ([]zones.Held, []resourceapi.Device)
+
+	// refreshed is how it is now: another driver may be bound, for example.
+	refreshed(d *Driver, claimUID types.UID, wish wish) (Kind, error)
+	// scoped is what scopes are decided by, and withScope the same share with the
+	// scope that was decided.
+	scoped() scoped
+	withScope(scope string) Kind
+	// apply changes what has to be changed on the host before containers start, and
+	// undo has it as it was, unless one of the other grants needs it so. None of
+	// the steps is there if nothing is to be done.
+	apply(d *Driver, claim string) []step
+	undo(d *Driver, claim string, others []Grant) []step
+
+	// checkpointVersion is the oldest version of the checkpoint that has all of its
+	// fields.
+	checkpointVersion() int
+	// record sets its fields in the JSON of a share. appendText appends the same
+	// fields, faster.
+	record(share *recordedShare)
+	appendText(text []byte) []byte
+	// spec sets its fields in the CDI spec of a share on a node of that exclusivity.
+	spec(share *cdi.Share, by Exclusivity)
+	// cdiDevices are the names by which a container gets the share, of which the
+	// first is its own.
+	cdiDevices(own string) []string
+	// attributes are what a container may read of the share, besides what is
+	// published of the device.
+	attributes() map[string]resourceapi.DeviceAttribute
+	// status is the document in the claim's status.
+	status() any
+	// interfaces are network interfaces, by their names on the host.
+	interfaces() []string
+}
+
+// CPUs are those that the claim has to itself, or shares with nobody but its pods.
+func (s Share) CPUs() cpuset.Set {
+	if s.Kind == nil || s.Kind.cpus() == nil {
+		return cpuset.Set{}
+	}
+	return *s.Kind.cpus()
+}
 
 // Mems is the NUMA nodes of the share's memory; none of a PCI function.
-func (s Share) Mems() cpuset.Set {
-	switch {
-	case !s.Function.IsZero():
-		return cpuset.Set{}
-	case len(s.Zones) > 0:
-		return cpuset.New(s.Zones...)
-	}
-	return cpuset.New(s.Zone)
-}
-
-// Pinned reports whether the hook pins the share's containers. Those of a PCI
-// function get nothing but the function.
-func (s Share) Pinned() bool { return s.Function.IsZero() }
-
-// RunCPUs is where the share's containers are to run.
-func (s Share) RunCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
+func (s Share) Mems() cpuset.Set { return s.Kind.mems() }
 
 // KernelExclusive reports whether a partition is made for the CPUs, where the
 // node's kernel has those.
-func (s Share) KernelExclusive() bool {
-	return s.Partition != deviceclasses.PartitionNone && s.Scope != ScopeShared && !s.Mixed && !s.CPUs.IsEmpty()
+func (s Share) KernelExclusive() bool { return s.Kind.kernelExclusive() }
+
+// Scope is which cgroup has the CPUs to itself, one of ScopeContainer, ScopePod and
+// ScopeShared.
+func (s Share) Scope() string { return s.Kind.scoped().scope }
+
+// Pinned reports whether the hook pins the share's containers. Those of a PCI
+// function get nothing but the function.
+func (s Share) Pinned() bool { return s.Kind.pinned() }
+
+// Fault says what is wrong on the machine with what the share holds; "" if nothing
+// is known to be.
+func (s Share) Fault(machine *numa.Machine) string { return s.Kind.fault(machine) }
+
+// Status is what the claim's status says of the share: a [deviceclasses.ZoneStatus]
+// or a [deviceclasses.FunctionStatus].
+func (s Share) Status() any { return s.Kind.status() }
+
+// Interfaces are the network interfaces of the share, by their names on the host.
+func (s Share) Interfaces() []string { return s.Kind.interfaces() }
+
+// Attributes are what a container may read of the share, besides what is published
+// of its device. Lists are in the kernel's form, such as 0-3,8; one that is longer
+// than an attribute may be is left out. The environment has all lists, see package
+// cdi.
+func (s Share) Attributes() map[string]resourceapi.DeviceAttribute { return s.Kind.attributes() }
+
+// Zone is what the share holds of a zone; nil if it is of another kind.
+func (s Share) Zone() *ZoneShare {
+	zone, _ := s.Kind.(*ZoneShare)
+	return zone
 }
 
-// Attributes are what a container may read of the share, beside what is
-// published of its zone. Lists are the kernel's, such as 0-3,8; one that is
-// longer than an attribute may be is left out, as is what a share of memory only
-// does not have. The environment has all lists, see package cdi.
-func (s Share) Attributes() map[string]resourceapi.DeviceAttribute {
-	if !s.Function.IsZero() {
-		return s.Function.attributes()
-	}
-	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // with those of the zone
-	if len(s.Zones) == 0 {
-		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(s.Zone)
-	}
-	add := func(name, value string) {
-		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
-			attributes[name] = stringAttribute(value)
-		}
-	}
-	add(Name+"/mems", s.Mems().String())
-	add(Name+"/memoryPolicy", s.MemoryPolicy)
-	if !s.CPUs.IsEmpty() {
-		add(Name+"/cpus", s.RunCPUs().String())
-		add(Name+"/idleCPUs", s.IdleCPUs.String())
-		add(Name+"/sharedCPUs", s.SharedCPUs.String())
-		add(Name+"/partition", s.cdiPartition())
-		add(Name+"/scope", cmp.Or(s.Scope, cdi.ScopeContainer))
-		attributes[Name+"/mixed"] = resourceapi.DeviceAttribute{BoolValue: ptr.To(s.Mixed)}
-	}
-	return attributes
-}
-
-// completed has what the allocation says beside CPUs, which version 1 of the
-// checkpoint did not record. How they are used stays as it is on record:
-// containers may run that way.
-func (s Share) completed(wish wish) Share {
-	s.MemoryBytes, s.HugepageBytes = wish.memoryBytes, wish.hugepageBytes
-	if s.Partition == "" && !s.CPUs.IsEmpty() {
-		return s.configured(wish.config)
-	}
-	return s
-}
-
-// configured is used as the claim and its class want it.
-func (s Share) configured(config deviceclasses.ZoneConfig) Share {
-	s.MemoryPolicy = config.MemoryPolicy
-	if !s.CPUs.IsEmpty() {
-		s.Partition, s.Mixed = cmp.Or(config.Partition, deviceclasses.PartitionRoot), config.Mixed
-	}
-	return s
-}
-
-// cdiPartition is what the hook is told.
-func (s *Share) cdiPartition() string {
-	if !s.KernelExclusive() {
-		return cdi.PartitionNone
-	}
-	return cmp.Or(s.Partition, cdi.PartitionRoot)
-}
-
-func (s *Share) cdiShare() cdi.Share {
-	if f := s.Function; !f.IsZero() {
-		return cdi.Share{Request: s.Request, Device: s.Device, PCI: f.Address, Nodes: f.Nodes, Interfaces: f.Interfaces}
-	}
-	share := cdi.Share{
-		Request: s.Request, Device: s.Device, CPUs: s.CPUs, IdleCPUs: s.IdleCPUs, Mems: s.Mems(),
-		Partition: s.cdiPartition(), Scope: cdi.ScopeContainer, Mixed: s.Mixed, SharedCPUs: s.SharedCPUs,
-	}
-	if s.Scope == ScopePod {
-		share.Scope = cdi.ScopePod
-	}
-	return share
-}
-
-// validate looks at what only a few values are allowed for.
-func (s *Share) validate() error {
-	if !s.Function.IsZero() {
-		alone := Share{Request: s.Request, Device: s.Device, ShareID: s.ShareID, Function: s.Function}
-		if !s.Equal(alone) {
-			return fmt.Errorf("function: %s has CPUs or memory", s.Function.Address)
-		}
-		return s.Function.validate()
-	}
-	config := deviceclasses.ZoneConfig{Partition: s.Partition, MemoryPolicy: s.MemoryPolicy}
-	if err := config.Validate(); err != nil {
-		return err
-	}
-	if allowed := []string{ScopePod, ScopeShared}; s.Scope != ScopeContainer && !slices.Contains(allowed, s.Scope) {
-		return fmt.Errorf("scope: %q, allowed are %s", s.Scope, strings.Join(allowed, ", "))
-	}
-	if err := s.validateZones(); err != nil {
-		return err
-	}
-	if !s.IdleCPUs.IsEmpty() && (!s.IdleCPUs.IsSubsetOf(s.CPUs) || s.IdleCPUs == s.CPUs) {
-		return fmt.Errorf("idleCPUs: %s, allowed are some of cpus %s", s.IdleCPUs, s.CPUs)
-	}
-	return nil
-}
-
-func (s *Share) validateZones() error {
-	zones := s.Zones
-	if zones == nil {
-		zones = []int{s.Zone}
-	}
-	last := -1
-	for _, zone := range zones {
-		if zone <= last || zone >= cpuset.MaxCPUs {
-			return fmt.Errorf("zones: %d, allowed are ids in ascending order, of 0 to %d", zones, cpuset.MaxCPUs-1)
-		}
-		last = zone
-	}
-	if len(s.Zones) == 1 || zones[0] != s.Zone {
-		return fmt.Errorf("zones: %d, allowed are several, of which zone %d is the first", zones, s.Zone)
-	}
-	return nil
+// Function is the PCI function that the share holds; nil if it is of another kind.
+func (s Share) Function() *FunctionShare {
+	function, _ := s.Kind.(*FunctionShare)
+	return function
 }
 
 // Equal compares every field.
 func (s Share) Equal(other Share) bool {
-	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Zone == other.Zone && slices.Equal(s.Zones, other.Zones) &&
-		s.CPUs == other.CPUs && s.IdleCPUs == other.IdleCPUs && s.Why == other.Why && s.Partition == other.Partition && s.Scope == other.Scope &&
-		s.Mixed == other.Mixed && s.SharedCPUs == other.SharedCPUs && s.MemoryPolicy == other.MemoryPolicy &&
-		s.MemoryBytes == other.MemoryBytes && maps.Equal(s.HugepageBytes, other.HugepageBytes) && s.Function.equal(other.Function)
+	if s.Kind == nil || other.Kind == nil {
+		return s == other
+	}
+	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Kind.equal(other.Kind)
+}
+
+// Spec is the share as the CDI spec has it, on a node of that exclusivity.
+func (s Share) Spec(by Exclusivity) cdi.Share {
+	spec := cdi.Share{Request: s.Request, Device: s.Device}
+	s.Kind.spec(&spec, by)
+	return spec
+}
+
+// recordedShare is the JSON of a share, with the fields of all kinds: the first
+// versions of the checkpoint knew zones only.
+type recordedShare struct {
+	Request string    `json:"request"`
+	Device  string    `json:"device"`
+	ShareID types.UID `json:"shareID,omitempty"`
+	ZoneShare
+	Function *FunctionShare `json:"function,omitempty"`
+}
+
+// kind is what is recorded.
+func (r *recordedShare) kind() (Kind, error) {
+	if r.Function == nil {
+		return &r.ZoneShare, nil
+	}
+	if !r.ZoneShare.equal(&ZoneShare{}) {
+		return nil, errNotOneKind(r.Function)
+	}
+	return r.Function, nil
+}
+
+// MarshalJSON is the share as it is in the checkpoint.
+func (s Share) MarshalJSON() ([]byte, error) {
+	recorded := recordedShare{Request: s.Request, Device: s.Device, ShareID: s.ShareID}
+	if s.Kind != nil {
+		s.Kind.record(&recorded)
+	}
+	return json.Marshal(recorded)
+}
+
+// UnmarshalJSON reads a share of any version of the checkpoint.
+func (s *Share) UnmarshalJSON(text []byte) error {
+	var recorded recordedShare
+	if err := json.Unmarshal(text, &recorded); err != nil {
+		return err
+	}
+	kind, err := recorded.kind()
+	*s = Share{Request: recorded.Request, Device: recorded.Device, ShareID: recorded.ShareID, Kind: kind}
+	return err
+}
+
+// appendText appends what MarshalJSON returns, in a tenth of the time.
+func (s *Share) appendText(text []byte) []byte {
+	text = appendString(append(text, `{"request":`...), s.Request)
+	text = appendString(append(text, `,"device":`...), s.Device)
+	if s.ShareID != "" {
+		text = appendString(append(text, `,"shareID":`...), string(s.ShareID))
+	}
+	kind := s.Kind
+	if kind == nil {
+		kind = &ZoneShare{}
+	}
+	return append(kind.appendText(text), '}')
+}
+
+// appendList appends a field with a list of numbers, unless it is empty.
+func appendList(text []byte, field string, list []int) []byte {
+	for i, number := range list {
+		separator := ","
+		if i == 0 {
+			separator = `,"` + field + `":[`
+		}
+		text = strconv.AppendInt(append(text, separator...), int64(number), 10)
+	}
+	if len(list) > 0 {
+		text = append(text, ']')
+	}
+	return text
 }

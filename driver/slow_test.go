@@ -48,7 +48,7 @@ func TestSlowDiskHoldsUpOnlyWhoWrites(t *testing.T) {
 	reached := disk.stall(specName("uid-a"))
 	done := make(chan error, 3)
 	prepare := func(name string) {
-		_, err := driver.Prepare(two(name), nil)
+		_, _, err := driver.Prepare(two(name), nil)
 		done <- err
 	}
 	go prepare("a")
@@ -97,7 +97,7 @@ func TestNothingIsPreparedBesideASlowRecovery(t *testing.T) {
 	}()
 	resume := reached()
 	go func() {
-		_, err := driver.Prepare(claim("c", result("r", "numa-1", 2)), nil)
+		_, _, err := driver.Prepare(claim("c", result("r", "numa-1", 2)), nil)
 		prepared <- err
 	}()
 	if got := driver.Grants(); len(got) != 2 {

@@ -1,6 +1,8 @@
 package driver
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // step is one effect of a plan. Doing it again changes nothing, so a crash
 // after any step is healed by planning and performing once more.

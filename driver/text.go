@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"iter"
-	"maps"
-	"slices"
 	"strconv"
 )
 
@@ -51,72 +49,6 @@ func (g *Grant) appendText(text []byte) []byte {
 		text = g.Shares[i].appendText(text)
 	}
 	return append(text, "]}"...)
-}
-
-func (s *Share) appendText(text []byte) []byte {
-	text = appendString(append(text, `{"request":`...), s.Request)
-	text = appendString(append(text, `,"device":`...), s.Device)
-	if s.ShareID != "" {
-		text = appendString(append(text, `,"shareID":`...), string(s.ShareID))
-	}
-	text = strconv.AppendInt(append(text, `,"zone":`...), int64(s.Zone), 10)
-	for i, zone := range s.Zones {
-		separator := ","
-		if i == 0 {
-			separator = `,"zones":[`
-		}
-		text = strconv.AppendInt(append(text, separator...), int64(zone), 10)
-	}
-	if len(s.Zones) > 0 {
-		text = append(text, ']')
-	}
-	text = appendString(append(text, `,"cpus":`...), s.CPUs.String())
-	if s.Why != "" {
-		text = appendString(append(text, `,"why":`...), s.Why)
-	}
-	if !s.IdleCPUs.IsEmpty() {
-		text = appendString(append(text, `,"idleCPUs":`...), s.IdleCPUs.String())
-	}
-	text = s.appendUse(text)
-	if s.MemoryBytes != 0 {
-		text = strconv.AppendUint(append(text, `,"memoryBytes":`...), s.MemoryBytes, 10)
-	}
-	if len(s.HugepageBytes) > 0 {
-		text = append(text, `,"hugepageBytes":{`...)
-		for i, size := range slices.Sorted(maps.Keys(s.HugepageBytes)) {
-			if i > 0 {
-				text = append(text, ',')
-			}
-			text = append(appendString(text, size), ':')
-			text = strconv.AppendUint(text, s.HugepageBytes[size], 10)
-		}
-		text = append(text, '}')
-	}
-	if !s.Function.IsZero() {
-		function, _ := json.Marshal(s.Function) // no value of it is an error
-		text = append(append(text, `,"function":`...), function...)
-	}
-	return append(text, '}')
-}
-
-// appendUse adds how the CPUs and the memory are used.
-func (s *Share) appendUse(text []byte) []byte {
-	if s.Partition != "" {
-		text = appendString(append(text, `,"partition":`...), s.Partition)
-	}
-	if s.Scope != "" {
-		text = appendString(append(text, `,"scope":`...), s.Scope)
-	}
-	if s.Mixed {
-		text = append(text, `,"mixed":true`...)
-	}
-	if !s.SharedCPUs.IsEmpty() {
-		text = appendString(append(text, `,"sharedCPUs":`...), s.SharedCPUs.String())
-	}
-	if s.MemoryPolicy != "" {
-		text = appendString(append(text, `,"memoryPolicy":`...), s.MemoryPolicy)
-	}
-	return text
 }
 
 // appendString adds a JSON string. The names of Kubernetes need no escapes; what

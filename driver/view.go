@@ -4,8 +4,10 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
@@ -36,7 +38,7 @@ func (d *Driver) SetMachine(machine numa.Machine) {
 
 func (d *Driver) use(machine numa.Machine) {
 	d.machine, d.picker = &machine, pick.New(machine)
-	d.zones = zonesOf(d.machine, d.config.ZoneBy)
+	d.zones = zones.Of(d.machine, d.config.ZoneBy)
 	var all cpuset.Set
 	for i := range machine.Zones {
 		all = all.Union(machine.Zones[i].CPUs)
@@ -47,6 +49,14 @@ func (d *Driver) use(machine numa.Machine) {
 		d.devices[device.Name] = device
 	}
 }
+
+// Grant is what a claim holds; held is false if it holds nothing.
+func (d *Driver) Grant(claimUID types.UID) (grant Grant, held bool) {
+	return d.shown.Load().grants.find(claimUID)
+}
+
+// Config is what the driver was opened with.
+func (d *Driver) Config() Config { return d.config }
 
 // Grants is what each claim holds, the oldest first.
 func (d *Driver) Grants() []Grant {
@@ -66,8 +76,8 @@ type Pinned struct {
 func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 	for _, grant := range d.shown.Load().grants {
 		for _, share := range grant.Shares {
-			if share.Function.IsZero() && slices.Contains(cdiDeviceIDs, cdi.DeviceID(string(grant.UID), share.Request, share.Device)) {
-				pinned.add(grant.name(), share, d.config.Exclusivity)
+			if zone := share.Zone(); zone != nil && slices.Contains(cdiDeviceIDs, cdi.DeviceID(string(grant.UID), share.Request, share.Device)) {
+				pinned.add(grant.name(), zone, d.config.Exclusivity)
 			}
 		}
 	}
@@ -76,13 +86,13 @@ func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 	return pinned, len(pinned.Claims) > 0
 }
 
-func (p *Pinned) add(claim string, share Share, by Exclusivity) {
+func (p *Pinned) add(claim string, share *ZoneShare, by Exclusivity) {
 	cpus := share.RunCPUs()
-	if by == ExclusivityKernel && share.KernelExclusive() {
+	if by == ExclusivityKernel && share.kernelExclusive() {
 		cpus = share.CPUs // the cpuset is the partition, which keeps others off the idle ones
 	}
 	p.CPUs = p.CPUs.Union(cpus)
-	p.Mems = p.Mems.Union(share.Mems())
+	p.Mems = p.Mems.Union(share.mems())
 	p.Mixed = p.Mixed || share.Mixed
 	if share.MemoryPolicy != "" {
 		p.MemoryPolicy = share.MemoryPolicy
@@ -100,7 +110,7 @@ func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	for _, grant := range seen.grants {
 		restrict = restrict || slices.ContainsFunc(grant.Shares, func(share Share) bool {
 			byKernel := d.config.Exclusivity == ExclusivityKernel && share.KernelExclusive()
-			return !share.CPUs.IsEmpty() && !byKernel
+			return !share.CPUs().IsEmpty() && !byKernel
 		})
 	}
 	return cpus, restrict && !cpus.IsEmpty()

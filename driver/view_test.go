@@ -59,7 +59,7 @@ func TestGrantKeepsCPUsThatGoOffline(t *testing.T) {
 	}
 	mustPrepare(t, driver, wanted)
 	assertFiles(t, disk.files(), files)
-	if _, err := driver.Prepare(claim("b", result("r", "numa-1", 2)), nil); err == nil {
+	if _, _, err := driver.Prepare(claim("b", result("r", "numa-1", 2)), nil); err == nil {
 		t.Error("a CPU that is offline was given away")
 	}
 	disk.machine = smaller
@@ -79,7 +79,7 @@ func TestCPUsThatComeOnlineAreGivenOut(t *testing.T) {
 	disk.machine = without(testMachine(), cpuset.New(6, 7))
 	driver := disk.open()
 	wanted := claim("a", result("r", "numa-1", 4))
-	if _, err := driver.Prepare(wanted, nil); err == nil {
+	if _, _, err := driver.Prepare(wanted, nil); err == nil {
 		t.Fatal("4 CPUs of 2")
 	}
 	driver.SetMachine(testMachine())
@@ -100,11 +100,11 @@ func TestClaimOfAZoneThatIsGoneIsPreparedAgain(t *testing.T) {
 	smaller.Zones = smaller.Zones[:1]
 	driver.SetMachine(smaller)
 	devices := mustPrepare(t, driver, wanted)
-	if len(devices) != 1 || devices[0].Share.CPUs != cpuset.New(4, 5) || devices[0].Attributes["dra.numa/cpus"].StringValue == nil {
+	if len(devices) != 1 || devices[0].Share.CPUs() != cpuset.New(4, 5) || devices[0].Attributes["dra.numa/cpus"].StringValue == nil {
 		t.Errorf("devices %+v", devices)
 	}
 	assertFiles(t, disk.files(), files)
-	if _, err := driver.Prepare(claim("b", result("r", "numa-1", 2)), nil); err == nil {
+	if _, _, err := driver.Prepare(claim("b", result("r", "numa-1", 2)), nil); err == nil {
 		t.Error("another claim got a zone that is gone")
 	}
 	if _, report := disk.recover(claims{"uid-a": wanted}); lines(report) != "kept claim default/a with cpus 4-5" {
@@ -123,10 +123,10 @@ func TestEverythingAtOnce(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range 4 {
 		running.Go(func() {
-			wanted := claim(fmt.Sprintf("c-%d", i), result("r", deviceName(i%2), 1))
+			wanted := claim(fmt.Sprintf("c-%d", i), result("r", fmt.Sprintf("numa-%d", i%2), 1))
 			for range 20 {
 				// A CPU may be offline just then.
-				if _, err := driver.Prepare(wanted, []*corev1.Pod{podOf("main:c-0,c-1,c-2,c-3")}); err != nil && !errors.Is(err, pick.ErrNotEnough) {
+				if _, _, err := driver.Prepare(wanted, []*corev1.Pod{podOf("main:c-0,c-1,c-2,c-3")}); err != nil && !errors.Is(err, pick.ErrNotEnough) {
 					t.Error(err)
 				}
 				driver.Pinned([]string{"dra.numa/claim=uid-c-0_r_numa-0"})

@@ -12,18 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
 // summary is a device in one line.
 func summary(device resourceapi.Device) string {
 	line := device.Name + ":"
-	for _, name := range []resourceapi.QualifiedName{numaNodeAttributes[0], attributeSocket, attributeL3} {
+	for _, name := range []resourceapi.QualifiedName{deviceclasses.AttributeNUMANode, deviceclasses.AttributeSocket, deviceclasses.AttributeL3} {
 		if value := device.Attributes[name].IntValue; value != nil {
 			line += fmt.Sprintf(" %s=%d", name[strings.Index(string(name), "/")+1:], *value)
 		}
 	}
-	for _, name := range []resourceapi.QualifiedName{capacityCPU, capacityMemory, "hugepages2Mi"} {
+	for _, name := range []resourceapi.QualifiedName{deviceclasses.CapacityCPU, deviceclasses.CapacityMemory, "hugepages2Mi"} {
 		if capacity, has := device.Capacity[name]; has {
 			line += fmt.Sprintf(" %s=%s", name, capacity.Value.String())
 		}
@@ -77,11 +78,11 @@ func TestZoneOfDifferentNUMANodes(t *testing.T) {
 	machine := testMachine()
 	machine.Zones[1].CoreType = "efficient"
 	machine.Zones[1].MemoryTier = new(6)
-	device := Devices(machine, zonedBy(deviceclasses.ZoneByMachine), ZoneFaults{1: "gone"})[0]
-	if coreType := *device.Attributes[attributeCoreType].StringValue; coreType != "mixed" {
+	device := Devices(machine, zonedBy(deviceclasses.ZoneByMachine), zones.Faults{1: "gone"})[0]
+	if coreType := *device.Attributes[deviceclasses.AttributeCoreType].StringValue; coreType != "mixed" {
 		t.Errorf("cores are %s, want mixed", coreType)
 	}
-	if tier := *device.Attributes[attributeMemoryTier].IntValue; tier != 6 {
+	if tier := *device.Attributes[deviceclasses.AttributeMemoryTier].IntValue; tier != 6 {
 		t.Errorf("memory tier %d, want the slower, 6", tier)
 	}
 	if len(device.Taints) != 1 {
@@ -106,15 +107,15 @@ func TestEveryZoneByPublishesTheSameMachine(t *testing.T) {
 				want = got
 			}
 			for name := range want {
-				const slack = 64 * memoryStepBytes // sums of zones are rounded less
-				if diff := got[name] - want[name]; diff < 0 || diff > slack || name == capacityCPU && diff != 0 {
+				const slack = 64 << 20 // sums of zones are rounded less
+				if diff := got[name] - want[name]; diff < 0 || diff > slack || name == deviceclasses.CapacityCPU && diff != 0 {
 					t.Errorf("%s by %s: %s %d, by NUMA node it is %d", preset.Name, by, name, got[name], want[name])
 				}
 			}
-			zones := zonesOf(&machine, by)
+			zones := zones.Of(&machine, by)
 			for i := range zones {
 				for j := range i {
-					if zones[i].cpus.Overlaps(zones[j].cpus) || zones[i].device == zones[j].device {
+					if zones[i].CPUs.Overlaps(zones[j].CPUs) || zones[i].Device == zones[j].Device {
 						t.Errorf("%s by %s: %v and %v", preset.Name, by, zones[i], zones[j])
 					}
 				}
@@ -160,8 +161,8 @@ func TestClaimsOfCoarseAndFineZones(t *testing.T) {
 		}
 		mustPrepare(t, driver, wanted)
 		share := grantOf(driver, "uid-a").Shares[0]
-		if share.CPUs.String() != row.want || share.Mems().String() != row.mems {
-			t.Errorf("%s %s, %d CPUs: %s of NUMA nodes %s because %s, want %s of %s", row.device, row.fields, row.cpus, share.CPUs, share.Mems(), share.Why, row.want, row.mems)
+		if share.CPUs().String() != row.want || share.Mems().String() != row.mems {
+			t.Errorf("%s %s, %d CPUs: %s of NUMA nodes %s because %s, want %s of %s", row.device, row.fields, row.cpus, share.CPUs(), share.Mems(), share.Zone().Why, row.want, row.mems)
 		}
 		_, single := share.Attributes()["resource.kubernetes.io/numaNode"]
 		if wants := !strings.Contains(row.mems, "-"); single != wants {
@@ -213,10 +214,10 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 			t.Fatal(err)
 		}
 		held := result("r", change.device, 2)
-		held.ConsumedCapacity[capacityMemory] = resource.MustParse("12Mi")
+		held.ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("12Mi")
 		old := claim("old", held)
 		mustPrepare(t, before, old)
-		if strays := Strays(before.Machine(), zonedBy(change.from), before.Grants()); len(strays) > 0 {
+		if strays := strays(before.machine, zonedBy(change.from), before.Grants()); len(strays) > 0 {
 			t.Errorf("by %q: strays %v without a change", change.from, strays)
 		}
 
@@ -226,8 +227,8 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 		}
 		published := func() []string {
 			machine := driver.Machine()
-			strays := Strays(machine, driver.config, driver.Grants())
-			return summaries(DevicesBeside(strays, machine, driver.config, nil))
+			strays := strays(&machine, driver.config, driver.Grants())
+			return summaries(devices(&machine, driver.config, strays, nil))
 		}
 		if got := published(); !slices.Equal(got, change.beside) {
 			t.Errorf("from %q to %q:\n%s\nwant\n%s", change.from, change.to, strings.Join(got, "\n"), strings.Join(change.beside, "\n"))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 )
 
 // allocatableTimeout bounds the question, without whose answer the daemon starts
@@ -21,10 +22,10 @@ const allocatableTimeout = 10 * time.Second
 func CountsAllocatable(ctx context.Context, client kubernetes.Interface, nodeName string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, allocatableTimeout)
 	defer cancel()
-	sample := driver.Resources(nodeName, []resourceapi.Device{driver.AllocatableSample()})
+	sample := driver.Resources(nodeName, []resourceapi.Device{zones.AllocatableSample()})
 	answer, err := client.ResourceV1().ResourceSlices().Create(ctx, wantedSlices(nodeName, sample)[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return false, fmt.Errorf("rehearse publishing allocatable resources: %w", err)
 	}
-	return len(answer.Spec.Devices) == 1 && driver.KeepsAllocatable(answer.Spec.Devices[0]), nil
+	return len(answer.Spec.Devices) == 1 && zones.KeepsAllocatable(answer.Spec.Devices[0]), nil
 }

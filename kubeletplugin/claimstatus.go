@@ -1,7 +1,6 @@
 package kubeletplugin
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,38 +23,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
-
-// Conditions of a device in a claim's status.
-const (
-	conditionReady     = "Ready"     // prepared: containers may start
-	conditionExclusive = "Exclusive" // who else may run on its CPUs, see exclusive
-)
-
-// scopeContainer is how the status spells driver.ScopeContainer.
-const scopeContainer = "container"
-
-// functionData is what a claim's status says of a PCI function beside its
-// conditions and, of a network card, the first of its interfaces.
-type functionData struct {
-	PCI        string   `json:"pci"`                  // address
-	Nodes      []string `json:"nodes,omitempty"`      // paths of the device nodes that containers get
-	CDIDevice  string   `json:"cdiDevice,omitempty"`  // of another's CDI spec, which containers get instead
-	Interfaces []string `json:"interfaces,omitempty"` // network interfaces, by their names on the host
-	Driver     string   `json:"driver,omitempty"`     // kernel driver that is bound for the claim
-}
-
-// shareData is what a claim's status says of each share of a zone beside its
-// conditions.
-type shareData struct {
-	CPUs       string `json:"cpus"`               // kernel list form; "" for a share of memory only
-	Mems       string `json:"mems"`               // NUMA nodes, in the same form
-	IdleCPUs   string `json:"idleCPUs,omitempty"` // those of cpus that its containers do not run on
-	Partition  string `json:"partition,omitempty"`
-	Scope      string `json:"scope,omitempty"`      // container, pod or shared; "" without CPUs
-	Mixed      bool   `json:"mixed,omitempty"`      // containers run on the shared pool as well
-	SharedCPUs string `json:"sharedCPUs,omitempty"` // if mixed: that pool when the claim was prepared
-	Why        string `json:"why,omitempty"`        // these CPUs
-}
 
 // claimStatuses writes to claims what was prepared for them and what became of
 // it. The writes follow Prepare: a container does not wait for the API server.
@@ -120,7 +87,7 @@ func (s *claimStatuses) share(grants []driver.Grant) {
 	}
 }
 
-func sameScope(a, b driver.Share) bool { return a.Scope == b.Scope }
+func sameScope(a, b driver.Share) bool { return a.Scope() == b.Scope() }
 
 // recover is told which grants there were before this daemon, and their claims
 // as far as the API server gave them; nil is none.
@@ -254,18 +221,18 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 	var devices []resourceapi.AllocatedDeviceStatus
 	for _, share := range status.grant.Shares {
 		device := resourceapi.AllocatedDeviceStatus{
-			Driver: driver.Name, Pool: s.pool, Device: share.Device, Data: &runtime.RawExtension{Raw: dataOf(share)},
+			Driver: driver.Name, Pool: s.pool, Device: share.Device, Data: &runtime.RawExtension{Raw: encode(share.Status())},
 		}
 		if share.ShareID != "" {
 			device.ShareID = new(string(share.ShareID))
 		}
-		device.NetworkData = networkOf(share.Function)
+		device.NetworkData = networkOf(share)
 		if now := findStatus(status.seen, device); now != nil {
 			device.Conditions = slices.Clone(now.Conditions) // the time of a condition is when it last changed
 		}
-		ready := metav1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers of the claim may start"}
+		ready := metav1.Condition{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers of the claim may start"}
 		conditions := []metav1.Condition{ready}
-		if share.Function.IsZero() {
+		if share.Zone() != nil {
 			conditions = append(conditions, exclusive(share, by))
 		}
 		for _, condition := range conditions {
@@ -277,34 +244,13 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 	return devices
 }
 
-// networkOf is nil but for a function with a network interface of the host.
-func networkOf(f driver.Function) *resourceapi.NetworkDeviceData {
-	if len(f.Interfaces) == 0 {
+// networkOf is nil but for a share with a network interface of the host.
+func networkOf(share driver.Share) *resourceapi.NetworkDeviceData {
+	interfaces := share.Interfaces()
+	if len(interfaces) == 0 {
 		return nil
 	}
-	return &resourceapi.NetworkDeviceData{InterfaceName: f.Interfaces[0]}
-}
-
-func dataOf(share driver.Share) []byte {
-	if f := share.Function; !f.IsZero() {
-		data := functionData{PCI: f.Address, CDIDevice: f.CDIDevice, Interfaces: f.Interfaces, Driver: f.Driver}
-		for _, node := range f.Nodes {
-			data.Nodes = append(data.Nodes, node.Path)
-		}
-		return encode(data)
-	}
-	data := shareData{CPUs: share.CPUs.String(), Mems: share.Mems().String(), IdleCPUs: share.IdleCPUs.String(), Mixed: share.Mixed, Why: share.Why}
-	if !share.CPUs.IsEmpty() {
-		data.Partition = cmp.Or(share.Partition, deviceclasses.PartitionRoot)
-		data.Scope = cmp.Or(share.Scope, scopeContainer)
-		if !share.KernelExclusive() {
-			data.Partition = deviceclasses.PartitionNone
-		}
-	}
-	if share.Mixed {
-		data.SharedCPUs = share.SharedCPUs.String()
-	}
-	return encode(data)
+	return &resourceapi.NetworkDeviceData{InterfaceName: interfaces[0]}
 }
 
 func encode(data any) []byte {

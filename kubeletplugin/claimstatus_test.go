@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -26,7 +27,7 @@ func statusClaim() *resourceapi.ResourceClaim {
 
 func statusGrant(cpus cpuset.Set) driver.Grant {
 	return driver.Grant{Namespace: "default", Name: "c", UID: "uid-c", Shares: []driver.Share{
-		{Request: "main", Device: "numa-1", ShareID: shareUID, Zone: 1, CPUs: cpus, Why: "2 whole cores"},
+		{Request: "main", Device: "numa-1", ShareID: shareUID, Kind: &driver.ZoneShare{Zone: 1, CPUs: cpus, Why: "2 whole cores"}},
 	}}
 }
 
@@ -41,12 +42,12 @@ func TestClaimStatusSaysWhatWasPrepared(t *testing.T) {
 	if device.Driver != driver.Name || device.Pool != node || device.Device != "numa-1" || *device.ShareID != string(shareUID) {
 		t.Errorf("status is of device %s/%s/%s share %s", device.Driver, device.Pool, device.Device, *device.ShareID)
 	}
-	var data shareData
-	want := shareData{CPUs: "4-7", Mems: "1", Partition: "root", Scope: "container", Why: "2 whole cores"}
+	var data deviceclasses.ZoneStatus
+	want := deviceclasses.ZoneStatus{CPUs: cpuset.New(4, 5, 6, 7), Mems: cpuset.New(1), Partition: "root", Scope: "container", Why: "2 whole cores"}
 	if err := json.Unmarshal(device.Data.Raw, &data); err != nil || data != want {
 		t.Errorf("data %s, %v", device.Data.Raw, err)
 	}
-	for _, want := range []string{conditionReady, conditionExclusive} {
+	for _, want := range []string{deviceclasses.ConditionReady, deviceclasses.ConditionExclusive} {
 		if condition := findCondition(device, want); condition == nil || condition.Status != metav1.ConditionTrue {
 			t.Errorf("condition %s is %+v", want, condition)
 		}
@@ -84,12 +85,12 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 		now.Store(int64(2000 + at))
 		statuses.observe(map[types.UID]partitionState{"uid-c": row.state}, false)
 		device := waitReason(t, api, row.reason)
-		if ready := findCondition(device, conditionReady); ready.LastTransitionTime.Unix() != 1000 {
+		if ready := findCondition(device, deviceclasses.ConditionReady); ready.LastTransitionTime.Unix() != 1000 {
 			t.Errorf("%s: condition Ready turned at %s", row.reason, ready.LastTransitionTime)
 		}
 	}
 	device := waitReason(t, api, reasonKernelPartition)
-	if turned := findCondition(device, conditionExclusive).LastTransitionTime.Unix(); turned != 2002 {
+	if turned := findCondition(device, deviceclasses.ConditionExclusive).LastTransitionTime.Unix(); turned != 2002 {
 		t.Errorf("condition Exclusive turned at %d, want 2002", turned)
 	}
 	writes := len(api.Actions())
@@ -123,13 +124,13 @@ func TestClaimsFromBeforeARestart(t *testing.T) {
 		t.Fatalf("%d claims, %d to write, want the one that is on record", len(fresh.claims), fresh.queue.Len())
 	}
 	devices := fresh.devices(fresh.claims["uid-c"])
-	if condition := findCondition(devices[0], conditionExclusive); condition.Reason != reasonShared {
+	if condition := findCondition(devices[0], deviceclasses.ConditionExclusive); condition.Reason != reasonShared {
 		t.Errorf("condition %+v, want what was seen already", condition)
 	}
 	prepared := newClaimStatuses(nil, testConfig())
 	prepared.set(statusClaim(), statusGrant(cpuset.New(5)))
 	prepared.recover(map[types.UID]*resourceapi.ResourceClaim{}, []driver.Grant{statusGrant(cpuset.New(4))})
-	if status := prepared.claims["uid-c"]; !status.known || status.grant.Shares[0].CPUs != cpuset.New(5) {
+	if status := prepared.claims["uid-c"]; !status.known || status.grant.Shares[0].CPUs() != cpuset.New(5) {
 		t.Errorf("status %+v, want that of the kubelet's call", status)
 	}
 }
@@ -165,7 +166,7 @@ func waitReason(t *testing.T, api *fake.Clientset, reason string) resourceapi.Al
 	var condition *metav1.Condition
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		device := waitStatus(t, api).Status.Devices[0]
-		if condition = findCondition(device, conditionExclusive); condition.Reason == reason {
+		if condition = findCondition(device, deviceclasses.ConditionExclusive); condition.Reason == reason {
 			return device
 		}
 	}
@@ -205,7 +206,7 @@ func TestClaimStatusFollowsTheScope(t *testing.T) {
 	statuses.set(statusClaim(), statusGrant(cpuset.New(4)))
 	waitReason(t, api, reasonKernelPartition)
 	shared := statusGrant(cpuset.New(4))
-	shared.Shares[0].Scope = driver.ScopeShared
+	shared.Shares[0].Zone().Scope = driver.ScopeShared
 	statuses.share([]driver.Grant{{UID: "of another daemon"}, shared})
 	waitReason(t, api, reasonShared)
 }

@@ -19,16 +19,16 @@ const (
 	reasonPartitionInvalid = "PartitionInvalid"
 )
 
-// keeping is who may keep other tasks off the CPUs of a share now.
+// keeping is what may keep other tasks off the CPUs of a share now.
 type keeping struct {
 	node      driver.Exclusivity
 	pooled    bool // the container runtime takes the driver's word for where containers run
 	partition partitionState
 }
 
-// exclusive is the condition of a share.
+// exclusive is the condition of a share of a zone.
 func exclusive(share driver.Share, by keeping) metav1.Condition {
-	condition := metav1.Condition{Type: conditionExclusive, Status: metav1.ConditionFalse}
+	condition := metav1.Condition{Type: deviceclasses.ConditionExclusive, Status: metav1.ConditionFalse}
 	condition.Reason, condition.Message = whyExclusive(share, by)
 	if condition.Reason == reasonKernelPartition || condition.Reason == reasonSharedPool {
 		condition.Status = metav1.ConditionTrue
@@ -38,14 +38,15 @@ func exclusive(share driver.Share, by keeping) metav1.Condition {
 
 func whyExclusive(share driver.Share, by keeping) (reason, message string) {
 	kernel := by.node == driver.ExclusivityKernel
+	partitioned := kernel && share.KernelExclusive()
 	switch {
-	case share.CPUs.IsEmpty():
+	case share.CPUs().IsEmpty():
 		return reasonNoCPUs, "the claim has no CPUs of this device"
-	case kernel && share.KernelExclusive() && by.partition.fault != "":
+	case partitioned && by.partition.fault != "":
 		return reasonPartitionInvalid, "other tasks may run on the CPUs: " + by.partition.fault
-	case kernel && share.KernelExclusive() && by.partition.downgraded:
+	case partitioned && by.partition.downgraded:
 		return reasonShared, "more than one pod uses the claim: there is no partition until all but one have ended"
-	case kernel && share.KernelExclusive():
+	case partitioned:
 		return reasonKernelPartition, "the kernel keeps all other tasks off the CPUs while " + whoRuns(share)
 	}
 	why, what := whyNoPartition(share, kernel)
@@ -56,19 +57,20 @@ func whyExclusive(share driver.Share, by keeping) (reason, message string) {
 }
 
 func whoRuns(share driver.Share) string {
-	if share.Scope == driver.ScopePod {
+	if share.Scope() == driver.ScopePod {
 		return "a container of the pod runs"
 	}
 	return "a container of the claim runs"
 }
 
 func whyNoPartition(share driver.Share, kernel bool) (reason, message string) {
+	zone := share.Zone()
 	switch {
-	case share.Mixed:
+	case zone.Mixed:
 		return reasonMixed, "the claim is mixed: its containers run on the shared pool as well"
-	case share.Partition == deviceclasses.PartitionNone:
+	case zone.Partition == deviceclasses.PartitionNone:
 		return reasonPartitionNone, "the claim asks for no partition"
-	case share.Scope == driver.ScopeShared:
+	case share.Scope() == driver.ScopeShared:
 		return reasonShared, "some containers of the pod use the claim and others do not, or several pods use it"
 	case !kernel:
 		return reasonNotSupported, "the node does not use cpuset partitions, which need Linux 6.11 or newer"

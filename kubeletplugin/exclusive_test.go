@@ -15,11 +15,11 @@ import (
 
 func TestConditionExclusive(t *testing.T) {
 	cpus := cpuset.New(4, 5)
-	plain := driver.Share{CPUs: cpus}
-	pod := driver.Share{CPUs: cpus, Scope: driver.ScopePod}
-	shared := driver.Share{CPUs: cpus, Scope: driver.ScopeShared}
-	mixed := driver.Share{CPUs: cpus, Mixed: true}
-	none := driver.Share{CPUs: cpus, Partition: deviceclasses.PartitionNone}
+	plain := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus}}
+	pod := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Scope: driver.ScopePod}}
+	shared := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Scope: driver.ScopeShared}}
+	mixed := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Mixed: true}}
+	none := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Partition: deviceclasses.PartitionNone}}
 	kernel, cooperative := driver.ExclusivityKernel, driver.ExclusivityCooperative
 	fault, downgraded := partitionState{fault: "root invalid (x)"}, partitionState{downgraded: true}
 	seen := make(map[string]bool)
@@ -30,9 +30,9 @@ func TestConditionExclusive(t *testing.T) {
 		message string
 	}{
 		"container":                 {plain, keeping{node: kernel}, reasonKernelPartition, "while a container of the claim runs"},
-		"isolated":                  {driver.Share{CPUs: cpus, Partition: deviceclasses.PartitionIsolated}, keeping{node: kernel, pooled: true}, reasonKernelPartition, "kernel"},
+		"isolated":                  {driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Partition: deviceclasses.PartitionIsolated}}, keeping{node: kernel, pooled: true}, reasonKernelPartition, "kernel"},
 		"pod":                       {pod, keeping{node: kernel}, reasonKernelPartition, "while a container of the pod runs"},
-		"memory only":               {driver.Share{}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
+		"memory only":               {driver.Share{Kind: &driver.ZoneShare{}}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
 		"invalid":                   {plain, keeping{node: kernel, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"invalid, pooled":           {plain, keeping{node: kernel, pooled: true, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"two pods":                  {plain, keeping{node: kernel, partition: downgraded}, reasonShared, "more than one pod"},
@@ -54,7 +54,7 @@ func TestConditionExclusive(t *testing.T) {
 			want = metav1.ConditionTrue
 		}
 		got := exclusive(row.share, row.by)
-		if got.Type != conditionExclusive || got.Status != want || got.Reason != row.reason || !strings.Contains(got.Message, row.message) {
+		if got.Type != deviceclasses.ConditionExclusive || got.Status != want || got.Reason != row.reason || !strings.Contains(got.Message, row.message) {
 			t.Errorf("%s: %s %s %q, want %s %s with %q", name, got.Status, got.Reason, got.Message, want, row.reason, row.message)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
@@ -20,16 +21,16 @@ func functionGrant() driver.Grant {
 	grant := statusGrant(cpuset.New(4))
 	grant.Shares = append(
 		grant.Shares,
-		driver.Share{Request: "card", Device: "nic-0000-3b-00-0", Function: driver.Function{
+		driver.Share{Request: "card", Device: "nic-0000-3b-00-0", Kind: &driver.FunctionShare{
 			Address: "0000:3b:00.0", Kind: attached.NIC, Interfaces: []string{"ens1", "ens1d1"},
 		}},
-		driver.Share{Request: "drive", Device: "nvme-0000-5e-00-0", Function: driver.Function{
+		driver.Share{Request: "drive", Device: "nvme-0000-5e-00-0", Kind: &driver.FunctionShare{
 			Address: "0000:5e:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{{Path: "/dev/nvme0", Type: "c", Major: 240}, {Path: "/dev/nvme0n1", Type: "b", Major: 259}},
 		}},
-		driver.Share{Request: "gpu", Device: "gpu-0000-17-00-0", Function: driver.Function{
+		driver.Share{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &driver.FunctionShare{
 			Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=0",
 		}},
-		driver.Share{Request: "guest", Device: "nvme-0000-5f-00-0", Function: driver.Function{
+		driver.Share{Request: "guest", Device: "nvme-0000-5f-00-0", Kind: &driver.FunctionShare{
 			Address: "0000:5f:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{{Path: "/dev/vfio/7", Type: "c", Major: 243}}, Driver: "vfio-pci", Before: binding.State{Driver: "nvme"},
 		}},
 	)
@@ -48,7 +49,7 @@ func TestStatusSaysWhatAClaimHasOfAFunction(t *testing.T) {
 	for _, device := range devices {
 		text, isFunction := want[device.Device]
 		delete(want, device.Device)
-		if exclusive := findCondition(device, conditionExclusive); isFunction == (exclusive != nil) || findCondition(device, conditionReady) == nil {
+		if exclusive := findCondition(device, deviceclasses.ConditionExclusive); isFunction == (exclusive != nil) || findCondition(device, deviceclasses.ConditionReady) == nil {
 			t.Errorf("%s has conditions %+v", device.Device, device.Conditions)
 		}
 		if isFunction && string(device.Data.Raw) != text {
@@ -68,13 +69,15 @@ func TestStatusSaysWhatAClaimHasOfAFunction(t *testing.T) {
 	if !hasStatuses(devices, devices) {
 		t.Error("a claim that says so already is written again")
 	}
-	for _, change := range []func(*driver.Function){
-		func(f *driver.Function) { f.Nodes = nil },
-		func(f *driver.Function) { f.Interfaces = []string{"ens2"} },
+	for _, change := range []func(*driver.FunctionShare){
+		func(f *driver.FunctionShare) { f.Nodes = nil },
+		func(f *driver.FunctionShare) { f.Interfaces = []string{"ens2"} },
 	} {
 		changed := functionGrant()
 		for i := range changed.Shares {
-			change(&changed.Shares[i].Function)
+			if function := changed.Shares[i].Function(); function != nil {
+				change(function)
+			}
 		}
 		if hasStatuses(devices, statuses.devices(&claimStatus{grant: changed})) {
 			t.Errorf("a claim that has something else is not written: %+v", changed.Shares)

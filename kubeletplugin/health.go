@@ -2,18 +2,13 @@ package kubeletplugin
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	helper "k8s.io/dynamic-resource-allocation/kubeletplugin"
-
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
 const (
@@ -110,42 +105,6 @@ func deviceHealth(pool string, published []resourceapi.Device, problems map[stri
 		devices = append(devices, device)
 	}
 	return devices
-}
-
-// findProblems says by device what claims do not get of it, and which zones are
-// not to take more of them.
-func findProblems(machine *numa.Machine, grants []driver.Grant, partitions map[types.UID]partitionState) (problems map[string][]string, zones driver.ZoneFaults) {
-	problems, zones = make(map[string][]string), make(driver.ZoneFaults)
-	for _, grant := range grants {
-		fault := partitions[grant.UID].fault
-		for _, share := range grant.Shares {
-			tell := func(format string, args ...any) {
-				claim := fmt.Sprintf("claim %s/%s: ", grant.Namespace, grant.Name)
-				problems[share.Device] = append(problems[share.Device], claim+fmt.Sprintf(format, args...))
-			}
-			if fault := share.Fault(machine); fault != "" {
-				tell("%s", fault)
-			}
-			for node := range share.Mems().All() { // a PCI function has none
-				if _, online := machine.Zone(node); !online {
-					tell("NUMA node %d is offline", node)
-				}
-			}
-			if offline := share.CPUs.Difference(machine.Online); !offline.IsEmpty() {
-				tell("cpus %s are offline", offline)
-			}
-			switch {
-			case fault != "" && share.KernelExclusive():
-				tell("cpus %s are not exclusive: %s", share.CPUs, fault)
-				for node := range share.Mems().All() {
-					zones[node] = reasonPartitionInvalid
-				}
-			case fault != "":
-				tell("a container is not where it should be: %s", fault)
-			}
-		}
-	}
-	return problems, zones
 }
 
 // cut is the text, or as much of it as has a length in bytes.

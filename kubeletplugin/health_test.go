@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	helper "k8s.io/dynamic-resource-allocation/kubeletplugin"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -93,57 +92,48 @@ func TestWatchEndsWhileItSends(t *testing.T) {
 
 func TestProblemsOfClaims(t *testing.T) {
 	d := recoveredDriver(t)
-	if _, err := d.Prepare(allocated("c", "uid-1"), nil); err != nil {
+	if _, _, err := d.Prepare(allocated("c", "uid-1"), nil); err != nil {
 		t.Fatal(err)
 	}
 	published := []resourceapi.Device{{Name: "numa-1"}, {Name: "numa-0"}}
-	check := func(what string, partitions map[types.UID]partitionState, zones driver.ZoneFaults, message string) {
+	check := func(what string, partitions map[types.UID]partitionState, taint, message string) {
 		t.Helper()
-		machine := d.Machine()
-		problems, faults := findProblems(&machine, d.Grants(), partitions)
+		faults := make(map[types.UID]string)
+		for claim, state := range partitions {
+			faults[claim] = state.fault
+		}
+		publication := d.Publish(faults)
 		want := []helper.DeviceHealth{healthy("numa-0"), healthy("numa-1")}
 		if message != "" {
 			want[0] = sick("numa-0", message)
 		}
-		if got := deviceHealth(node, published, problems); !slices.Equal(got, want) {
+		if got := deviceHealth(node, published, publication.Problems); !slices.Equal(got, want) {
 			t.Errorf("%s: health %+v, want %+v", what, got, want)
 		}
-		if len(faults) != len(zones) || faults[0] != zones[0] {
-			t.Errorf("%s: faults %v, want %v", what, faults, zones)
+		for _, device := range publication.Devices {
+			var got string
+			for _, tainted := range device.Taints {
+				got = tainted.Value
+			}
+			if device.Name == "numa-0" && got != taint {
+				t.Errorf("%s: taint %q, want %q", what, got, taint)
+			}
 		}
 	}
-	check("sound", nil, nil, "")
+	check("sound", nil, "", "")
 	invalid := map[types.UID]partitionState{"uid-1": {fault: "root invalid"}}
-	check("invalid", invalid, driver.ZoneFaults{0: reasonPartitionInvalid}, "claim default/c: cpus 0-1 are not exclusive: root invalid")
-	check("of no claim", map[types.UID]partitionState{"uid-2": {fault: "root invalid"}}, nil, "")
+	check("invalid", invalid, deviceclasses.FaultPartitionInvalid, "claim default/c: cpus 0-1 are not exclusive: root invalid")
+	check("of no claim", map[types.UID]partitionState{"uid-2": {fault: "root invalid"}}, "", "")
 
 	machine := testMachine()
 	machine.Online = cpuset.New(0, 2, 3)
 	d.SetMachine(machine)
-	check("CPU offline", nil, nil, "claim default/c: cpus 1 are offline")
+	check("CPU offline", nil, "", "claim default/c: cpus 1 are offline")
 	machine.Zones = nil
 	d.SetMachine(machine)
 	published = published[:1] // its device is gone, and still on its claim
-	check("zone offline", invalid, driver.ZoneFaults{0: reasonPartitionInvalid},
+	check("zone offline", invalid, deviceclasses.FaultPartitionInvalid,
 		"claim default/c: NUMA node 0 is offline; claim default/c: cpus 1 are offline; claim default/c: cpus 0-1 are not exclusive: root invalid")
-}
-
-func TestAFunctionThatIsGoneIsAProblemOfItsClaim(t *testing.T) {
-	machine := testMachine()
-	machine.PCI = []numa.PCIFunction{{Address: "0000:5e:00.0"}}
-	problems, faults := findProblems(&machine, []driver.Grant{functionGrant()}, nil)
-	for device, address := range map[string]string{"nic-0000-3b-00-0": "0000:3b:00.0", "nvme-0000-5e-00-0": "", "gpu-0000-17-00-0": "0000:17:00.0"} {
-		var want []string
-		if address != "" {
-			want = []string{"claim default/c: PCI function " + address + " is gone"}
-		}
-		if !slices.Equal(problems[device], want) {
-			t.Errorf("problems of %s are %q, want %q", device, problems[device], want)
-		}
-	}
-	if len(faults) > 0 {
-		t.Errorf("faults of zones %v, want none", faults)
-	}
 }
 
 func TestLongMessagesAreCut(t *testing.T) {

@@ -33,7 +33,7 @@ func cardDevices() []resourceapi.Device {
 }
 
 func withoutOthersOfNode(devices []resourceapi.Device, published []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict) {
-	return attached.WithoutOthers(cardMachine(), node, devices, published)
+	return attached.WithoutConflicts(cardMachine(), node, devices, published)
 }
 
 // sliceOfFunction is one of another driver with a device at an address.

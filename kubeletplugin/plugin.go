@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -33,11 +32,10 @@ const poolTimeout = 5 * time.Second
 // Options says where the plugin meets the kubelet and what it publishes.
 type Options struct {
 	Client      kubernetes.Interface
-	Config      driver.Config // as the driver was opened with
-	PluginDir   string        // for dra.sock and metadata; the same path on the host and here
-	RegistryDir string        // where the kubelet looks for plugins; must exist
-	CDIDir      string        // where the container runtime looks for CDI specs
-	KubeletRoot string        // where the kubelet's managers keep their state
+	PluginDir   string // for dra.sock and metadata; the same path on the host and here
+	RegistryDir string // where the kubelet looks for plugins; must exist
+	CDIDir      string // where the container runtime looks for CDI specs
+	KubeletRoot string // where the kubelet's managers keep their state
 
 	// Claims is what the API server had of the claims on record, see ReadClaims.
 	Claims map[types.UID]*resourceapi.ResourceClaim
@@ -63,7 +61,6 @@ type Pool interface {
 // Plugin is a running kubelet plugin.
 type Plugin struct {
 	driver    *driver.Driver
-	config    driver.Config
 	pool      Pool
 	helper    *helper.Helper
 	publisher *publisher
@@ -75,27 +72,22 @@ type Plugin struct {
 
 	recovered  map[types.UID]*resourceapi.ResourceClaim // as they were before Start; nil after the first look
 	partitions faultWatch
-	published  []resourceapi.Device
-	faults     driver.ZoneFaults // with which they are published
-	strays     []driver.Share    // beside which they are published
-	renew      bool              // the machine has changed since
 }
 
 // Start registers the driver with the kubelet and begins to publish. From then
 // on the kubelet may prepare claims, so the driver must have recovered. The
 // plugin ends with ctx or Stop.
 func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, error) {
-	nodeName := options.Config.NodeName
+	nodeName := d.Config().NodeName
 	guards := &guards{options.KubeletRoot, newNodeSlices(options.Client, nodeName)}
 	p := &Plugin{
-		driver: d, config: options.Config, pool: options.Pool,
-		statuses:  newClaimStatuses(options.Client, options.Config),
+		driver: d, pool: options.Pool,
+		statuses:  newClaimStatuses(options.Client, d.Config()),
 		podEvents: newPodEvents(options.Client, nodeName),
 		health:    newHealth(),
 		recovered: options.Claims,
-		renew:     true,
 	}
-	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, d.WithoutOthers, func(ctx context.Context, resources resourceslice.DriverResources) error {
+	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, d.WithoutConflicts, func(ctx context.Context, resources resourceslice.DriverResources) error {
 		return p.helper.PublishResources(ctx, resources)
 	})
 	p.show(nil)
@@ -120,12 +112,10 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	return p, nil
 }
 
-// MachineChanged has the next call of Observe publish the driver's machine anew.
-func (p *Plugin) MachineChanged() { p.renew = true }
-
-// Observe is told what the recorded cgroups have now. It is to be called about
-// once a second, by the same goroutine as MachineChanged: what kubelets hear of
-// the devices' health ends when it is not. It does not wait for the API server.
+// Observe is told what the recorded cgroups have now, and publishes what has changed,
+// also of the driver's machine. It is to be called about once a second by one
+// goroutine: what kubelets hear of the devices' health ends when it is not. It does not
+// wait for the API server.
 func (p *Plugin) Observe(live []pin.Live) {
 	now := time.Now()
 	partitions, turns := p.partitions.look(now, live)
@@ -134,7 +124,7 @@ func (p *Plugin) Observe(live []pin.Live) {
 	p.recovered = nil
 	for _, turned := range turns {
 		for _, claim := range turned.claims {
-			if grant, held := p.grant(types.UID(claim.UID)); held && slices.ContainsFunc(grant.Shares, driver.Share.KernelExclusive) {
+			if grant, held := p.driver.Grant(types.UID(claim.UID)); held && slices.ContainsFunc(grant.Shares, driver.Share.KernelExclusive) {
 				p.podEvents.tell(grant, turned, now)
 			}
 		}
@@ -144,24 +134,17 @@ func (p *Plugin) Observe(live []pin.Live) {
 
 // show publishes the devices and tells kubelets about them.
 func (p *Plugin) show(partitions map[types.UID]partitionState) {
-	machine, grants := p.driver.Machine(), p.driver.Grants()
-	problems, faults := findProblems(&machine, grants, partitions)
-	strays := driver.Strays(machine, p.config, grants)
-	if p.renew || !maps.Equal(faults, p.faults) || !slices.EqualFunc(strays, p.strays, driver.Share.Equal) {
-		p.published = driver.DevicesBeside(strays, machine, p.config, faults)
-		p.faults, p.strays, p.renew = faults, strays, false
-		p.publisher.set(p.published)
+	faults := make(map[types.UID]string)
+	for claimUID, state := range partitions {
+		if state.fault != "" {
+			faults[claimUID] = state.fault
+		}
 	}
-	p.health.set(deviceHealth(p.config.NodeName, p.published, problems))
-}
-
-func (p *Plugin) grant(claimUID types.UID) (grant driver.Grant, held bool) {
-	grants := p.driver.Grants()
-	i := slices.IndexFunc(grants, func(grant driver.Grant) bool { return grant.UID == claimUID })
-	if i < 0 {
-		return driver.Grant{}, false
+	publication := p.driver.Publish(faults)
+	if publication.Renewed {
+		p.publisher.set(publication.Devices)
 	}
-	return grants[i], true
+	p.health.set(deviceHealth(p.driver.Config().NodeName, publication.Devices, publication.Problems))
 }
 
 // RefreshPool has other containers leave the CPUs of new claims before their own
@@ -203,14 +186,14 @@ var _ helper.DRAPlugin = (*claimServer)(nil)
 func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]helper.PrepareResult, error) {
 	results := make(map[types.UID]helper.PrepareResult, len(claims))
 	for _, claim := range claims {
-		prepared, err := s.prepare(ctx, claim)
+		grant, prepared, err := s.prepare(ctx, claim)
 		if err != nil {
 			err = fmt.Errorf("prepare claim %s/%s: %w", claim.Namespace, claim.Name, err)
 			results[claim.UID] = helper.PrepareResult{Err: err}
 			continue
 		}
 		results[claim.UID] = helper.PrepareResult{Devices: kubeletDevices(prepared)}
-		if grant, held := s.grant(claim.UID); held {
+		if len(grant.Shares) > 0 {
 			s.statuses.set(claim, grant)
 		}
 		klog.FromContext(ctx).Info("Prepared claim", "claim", klog.KObj(claim), "claimUID", claim.UID)
@@ -220,15 +203,15 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 	return results, nil
 }
 
-func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) ([]driver.PreparedDevice, error) {
-	if _, held := s.grant(claim.UID); !held {
+func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (driver.Grant, []driver.PreparedDevice, error) {
+	if _, held := s.driver.Grant(claim.UID); !held {
 		if err := s.guards.check(); err != nil {
-			return nil, err
+			return driver.Grant{}, nil, err
 		}
 	}
 	pods, err := readPods(ctx, s.client, claim)
 	if err != nil {
-		return nil, err
+		return driver.Grant{}, nil, err
 	}
 	return s.driver.Prepare(claim, pods)
 }
@@ -271,7 +254,7 @@ func (s *claimServer) WatchHealthStatus(ctx context.Context, reports chan<- help
 func metadataOf(device driver.PreparedDevice) *helper.DeviceMetadata {
 	metadata := &helper.DeviceMetadata{Attributes: device.Attributes}
 	if device.Share != nil {
-		metadata.NetworkData = networkOf(device.Share.Function)
+		metadata.NetworkData = networkOf(*device.Share)
 	}
 	return metadata
 }

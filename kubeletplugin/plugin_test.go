@@ -35,7 +35,7 @@ func startServing(t *testing.T) *claimServer {
 	p := startPublishing(t, c)
 	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
 	return &claimServer{
-		Plugin: &Plugin{driver: recoveredDriver(t), config: testConfig(), statuses: newClaimStatuses(nil, testConfig())},
+		Plugin: &Plugin{driver: recoveredDriver(t), statuses: newClaimStatuses(nil, testConfig())},
 		client: c, guards: p.guards, fatal: func(err error) { t.Errorf("fatal: %v", err) },
 	}
 }
@@ -47,7 +47,12 @@ func testConfig() driver.Config {
 // recoveredDriver has the test machine, and no grants.
 func recoveredDriver(t *testing.T) *driver.Driver {
 	t.Helper()
-	d, err := driver.Open(testMachine(), testConfig(), openTemp(t), openTemp(t))
+	return recoveredWith(t, testConfig())
+}
+
+func recoveredWith(t *testing.T, config driver.Config) *driver.Driver {
+	t.Helper()
+	d, err := driver.Open(testMachine(), config, openTemp(t), openTemp(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +112,7 @@ func TestGuardRefusesNewClaimsOnly(t *testing.T) {
 func TestNewClaimsWaitForTheFirstList(t *testing.T) {
 	s := startServing(t)
 	s.guards = &guards{t.TempDir(), newNodeSlices(newCluster(), node)}
-	if _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
+	if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
 		t.Errorf("error %v, want %v", err, errNotListed)
 	}
 }
@@ -116,8 +121,8 @@ func TestNewClaimsWaitForTheFirstList(t *testing.T) {
 func TestZonesComeBackWithTheClaimsOfFormerZones(t *testing.T) {
 	config := testConfig()
 	config.ZoneBy = deviceclasses.ZoneByMachine
-	d := recoveredDriver(t)
-	p := &Plugin{driver: d, config: config, health: newHealth(), renew: true, publisher: &publisher{renewed: make(chan struct{}, 1)}}
+	d := recoveredWith(t, config)
+	p := &Plugin{driver: d, health: newHealth(), publisher: &publisher{renewed: make(chan struct{}, 1)}}
 	cpus := func() int64 {
 		t.Helper()
 		p.show(nil)
@@ -126,7 +131,7 @@ func TestZonesComeBackWithTheClaimsOfFormerZones(t *testing.T) {
 	}
 	before := cpus()
 	held := allocated("old", "uid-1") // of numa-0
-	if _, err := d.Prepare(held, nil); err != nil {
+	if _, _, err := d.Prepare(held, nil); err != nil {
 		t.Fatal(err)
 	}
 	if beside := cpus(); beside != before-2 || p.publisher.devices[0].Name != "machine" {

@@ -21,7 +21,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -190,7 +192,7 @@ func TestNewDevicesArePublishedOnce(t *testing.T) {
 	c := newCluster()
 	p := startPublishing(t, c)
 	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	faulty := driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, driver.ZoneFaults{0: "PartitionInvalid"})
+	faulty := driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, zones.Faults{0: deviceclasses.FaultPartitionInvalid})
 	p.set(faulty)
 	for deadline := time.Now().Add(5 * time.Second); !resourceslice.DevicesDeepEqual(devicesOf(t, c), faulty); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

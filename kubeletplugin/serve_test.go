@@ -35,7 +35,7 @@ func startServed(t *testing.T, c *cluster, dir, cdiDir string) *served {
 	s := &served{dir: dir, cdiDir: cdiDir, readiness: &Readiness{}}
 	var err error
 	s.Plugin, err = Start(t.Context(), recoveredDriver(t), Options{
-		Client: c, Config: testConfig(), PluginDir: s.dir, RegistryDir: t.TempDir(), CDIDir: s.cdiDir, KubeletRoot: t.TempDir(),
+		Client: c, PluginDir: s.dir, RegistryDir: t.TempDir(), CDIDir: s.cdiDir, KubeletRoot: t.TempDir(),
 		Readiness: s.readiness, Fatal: func(err error) { t.Errorf("fatal: %v", err) },
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func TestSecondWatcherOfHealth(t *testing.T) {
 		streams = append(streams, stream)
 	}
 	receive(healthapi.HealthStatus_HEALTHY)
-	if _, err := s.driver.Prepare(allocated("c", "uid-1"), nil); err != nil {
+	if _, _, err := s.driver.Prepare(allocated("c", "uid-1"), nil); err != nil {
 		t.Fatal(err)
 	}
 	fault := []pin.Live{{Cgroup: "pod/c", Claims: []pin.ClaimRef{{UID: "uid-1"}}, Fault: "root invalid"}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 func driverInstalled(f *Facts) []Finding {
@@ -111,13 +112,11 @@ func podReady(pod *corev1.Pod) (ready bool, why string) {
 			return false, strings.TrimSpace(waiting.Reason + " " + waiting.Message)
 		}
 		if !status.Ready && ended != nil && ended.ExitCode != 0 {
-			return false, oneLine(fmt.Sprintf("container %s ended with status %d: %s", status.Name, ended.ExitCode, ended.Message))
+			return false, message.OneLine(fmt.Sprintf("container %s ended with status %d: %s", status.Name, ended.ExitCode, ended.Message))
 		}
 	}
 	return false, why
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Rights are what the daemon's service account needs, as the chart grants it.
 func Rights() []rbacv1.PolicyRule {

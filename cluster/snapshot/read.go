@@ -13,6 +13,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // Read adds the objects of a text, which is YAML with any number of documents, or
@@ -30,7 +32,7 @@ func (s *Snapshot) Read(name string, text io.Reader) error {
 			err = s.readDocument(document, where)
 		}
 		if err != nil {
-			return fmt.Errorf("read %s: %s", where, oneLine(err.Error()))
+			return fmt.Errorf("read %s: %s", where, message.OneLine(err.Error()))
 		}
 	}
 }
@@ -104,6 +106,3 @@ func nameIn(text []byte) string {
 	}
 	return " " + object.Name
 }
-
-// oneLine keeps messages of other modules to the rule that an error is a line.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

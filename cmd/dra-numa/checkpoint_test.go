@@ -78,7 +78,7 @@ func TestCheckpointDump(t *testing.T) {
 		if err != nil || json.Unmarshal([]byte(got), &dump) != nil {
 			t.Fatalf("%s: %v", got, err)
 		}
-		if dump.Version != want || dump.BootID != "boot-1" || len(dump.Grants) != 2 || dump.Grants[0].Shares[0].CPUs.String() != "4-5" {
+		if dump.Version != want || dump.BootID != "boot-1" || len(dump.Grants) != 2 || dump.Grants[0].Shares[0].CPUs().String() != "4-5" {
 			t.Errorf("dump %s", got)
 		}
 	}

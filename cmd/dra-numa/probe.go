@@ -87,7 +87,7 @@ func idleCPU(n node, grants []driver.Grant, held []driver.Held) (cpu int, ok boo
 	free := n.machine.Online
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
-			free = free.Difference(share.CPUs)
+			free = free.Difference(share.CPUs())
 		}
 	}
 	for _, partition := range held {

@@ -50,7 +50,7 @@ func TestExclusivityOfTheNode(t *testing.T) {
 func TestIdleCPU(t *testing.T) {
 	n := node{machine: numa.Machine{Online: cpuset.New(0, 1, 2, 3, 4)}, config: driver.Config{Reserved: cpuset.New(0, 1)}}
 	claims := func(cpus ...int) []driver.Grant {
-		return []driver.Grant{{Shares: []driver.Share{{CPUs: cpuset.New(cpus...)}}}}
+		return []driver.Grant{{Shares: []driver.Share{{Kind: &driver.ZoneShare{CPUs: cpuset.New(cpus...)}}}}}
 	}
 	holds := func(cpus ...int) []driver.Held { return []driver.Held{{CPUs: cpuset.New(cpus...)}} }
 	for name, row := range map[string]struct {

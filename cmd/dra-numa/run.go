@@ -100,7 +100,6 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 	var running sync.WaitGroup
 	options := kubeletplugin.Options{
 		Client:      client,
-		Config:      n.config,
 		PluginDir:   o.pluginDir(),
 		RegistryDir: o.registryDir(),
 		CDIDir:      o.cdiDir,

@@ -15,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 const stateUsage = `Usage: dra-numa state [flags]
@@ -87,7 +88,7 @@ func (f nodeFiles) look() nodestate.State {
 	}
 	problem := func(part nodestate.Part, err error) {
 		if err != nil {
-			state.Problems = append(state.Problems, nodestate.Problem{Part: part, Why: cli.OneLine(err)})
+			state.Problems = append(state.Problems, nodestate.Problem{Part: part, Why: message.OneLine(err.Error())})
 		}
 	}
 	checkpoint, err := f.checkpoint()

@@ -107,7 +107,7 @@ func TestStateSaysWhatTheNodeHasAndChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, tree(t, dir)); diff != "" {
 		t.Errorf("files (-before +after):\n%s", diff)
 	}
-	if len(got.Checkpoint.Grants) != 2 || got.Checkpoint.Grants[1].Shares[0].CPUs.String() != "2-3" {
+	if len(got.Checkpoint.Grants) != 2 || got.Checkpoint.Grants[1].Shares[0].CPUs().String() != "2-3" {
 		t.Errorf("grants %+v", got.Checkpoint.Grants)
 	}
 	got.Checkpoint.Grants = nil // they are as in the file, see above

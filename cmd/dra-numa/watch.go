@@ -98,7 +98,6 @@ func (w *watcher) lookAtMachine(ctx context.Context) error {
 	}
 	w.signature = now
 	w.core.SetMachine(machine)
-	w.plugin.MachineChanged()
 	w.plugin.RefreshPool(ctx)
 	klog.FromContext(ctx).Info("Machine has changed", "online", machine.Online.String(), "zones", len(machine.Zones))
 	return nil

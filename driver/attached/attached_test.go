@@ -126,7 +126,7 @@ func TestEveryAttributeIsOnItsKindOrAbsentByDesign(t *testing.T) {
 	}
 	everywhere(t, func(t *testing.T, machine numa.Machine) {
 		for _, d := range Devices(machine, everything(t)) {
-			kind := Kind(stringOf(d, AttributeKind))
+			kind := Kind(stringOf(d, deviceclasses.AttributeKind))
 			for name := range d.Attributes {
 				if !slices.Contains(table[name].Kinds, kind) {
 					t.Errorf("%s has attribute %s, which kind %s has not", d.Name, name, kind)
@@ -154,7 +154,7 @@ func TestEveryAttributeIsOnItsKindOrAbsentByDesign(t *testing.T) {
 func TestUnknownLocalityIsAbsent(t *testing.T) {
 	machine := generated(t, "epyc-mi300x")
 	for _, d := range Devices(machine, everything(t)) {
-		for _, name := range []resourceapi.QualifiedName{attributeNUMANode, attributeNUMANodeNet, attributeNUMANodeAMD, Domain + "/socket"} {
+		for _, name := range []resourceapi.QualifiedName{deviceclasses.AttributeNUMANode, deviceclasses.AttributeNUMANodeNet, deviceclasses.AttributeNUMANodeAMD, domain + "/socket"} {
 			node, has := d.Attributes[name]
 			if has != (d.Name != "nvme-0000-c1-00-0") || has && *node.IntValue < 0 {
 				t.Errorf("%s has %s: %t", d.Name, name, has)
@@ -269,7 +269,7 @@ func TestProductsHaveNames(t *testing.T) {
 	}
 	for _, d := range Devices(generated(t, "dgx-h100"), everything(t)) {
 		if want, ok := wants[d.Name]; ok {
-			if got := stringOf(d, Domain+"/vendor") + ", " + stringOf(d, Domain+"/product"); got != want {
+			if got := stringOf(d, domain+"/vendor") + ", " + stringOf(d, domain+"/product"); got != want {
 				t.Errorf("%s is %s, want %s", d.Name, got, want)
 			}
 			delete(wants, d.Name)

@@ -9,24 +9,23 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// Domain is that of the attributes which are this driver's own: its name.
-const Domain = "dra.numa"
-
-// Attributes that other code looks at.
+// Attributes that other code looks at, besides deviceclasses.AttributeKind.
 const (
-	AttributeKind         resourceapi.QualifiedName = Domain + "/kind"
-	AttributePhysFn       resourceapi.QualifiedName = Domain + "/physicalFunction"
+	AttributePhysFn       resourceapi.QualifiedName = domain + "/physicalFunction"
 	AttributePCIBusID                               = deviceattribute.StandardDeviceAttributePCIBusID
 	attributePCIeRoot                               = deviceattribute.StandardDeviceAttributePCIeRoot
-	attributeNUMANode                               = deviceattribute.StandardDeviceAttributeNUMANode
-	attributeNUMANodeNet  resourceapi.QualifiedName = "dra.net/numaNode"
-	attributeNUMANodeAMD  resourceapi.QualifiedName = "gpu.amd.com/numaNode"
 	maxStringBytes                                  = resourceapi.DeviceAttributeMaxValueLength
 	noDriver                                        = "none"
 	bytesPerMiB           uint64                    = 1 << 20
 	firstRenderNodePrefix                           = "renderD"
+
+	// domain is that of the attributes which are this driver's own.
+	domain = deviceclasses.DriverName
 )
 
 // Attribute is one that devices have.
@@ -51,37 +50,37 @@ func places() []Attribute {
 	return []Attribute{
 		{AttributePCIBusID, kinds(), "", "PCI address, 0000:3b:00.0", func(f function) any { return f.Address }},
 		{attributePCIeRoot, kinds(), zoneUnknown, "PCIe root complex, pci0000:3a", func(f function) any { return text(f.Root) }},
-		{attributeNUMANode, kinds(), zoneUnknown, "NUMA node", zone},
-		{attributeNUMANodeNet, kinds(), zoneUnknown, means, zone},
-		{attributeNUMANodeAMD, kinds(), zoneUnknown, means, zone},
-		{Domain + "/socket", kinds(), "the NUMA node is unknown, or on several sockets", "socket of that NUMA node", func(f function) any { return number(f.socket) }},
-		{Domain + "/iommuGroup", kinds(), "there is no IOMMU", "IOMMU group, whose functions only one user can have", func(f function) any { return number(f.IOMMU) }},
-		{Domain + "/pcieSpeedMTps", kinds(), "there is no PCIe link", "megatransfers a second of a lane, at best", func(f function) any { return number(f.speedMTps) }},
-		{Domain + "/pcieWidth", kinds(), "there is no PCIe link", "lanes, at best", func(f function) any { return number(f.width) }},
+		{deviceclasses.AttributeNUMANode, kinds(), zoneUnknown, "NUMA node", zone},
+		{deviceclasses.AttributeNUMANodeNet, kinds(), zoneUnknown, means, zone},
+		{deviceclasses.AttributeNUMANodeAMD, kinds(), zoneUnknown, means, zone},
+		{deviceclasses.AttributeSocket, kinds(), "the NUMA node is unknown, or on several sockets", "socket of that NUMA node", func(f function) any { return number(f.socket) }},
+		{domain + "/iommuGroup", kinds(), "there is no IOMMU", "IOMMU group, whose functions only one user can have", func(f function) any { return number(f.IOMMU) }},
+		{domain + "/pcieSpeedMTps", kinds(), "there is no PCIe link", "megatransfers a second of a lane, at best", func(f function) any { return number(f.speedMTps) }},
+		{domain + "/pcieWidth", kinds(), "there is no PCIe link", "lanes, at best", func(f function) any { return number(f.width) }},
 	}
 }
 
 func identities() []Attribute {
 	return []Attribute{
-		{Domain + "/vendorID", kinds(), "", "four hexadecimal digits, 15b3", func(f function) any { return fmt.Sprintf("%04x", *f.Vendor) }},
-		{Domain + "/deviceID", kinds(), "", "four hexadecimal digits, 1021", func(f function) any { return fmt.Sprintf("%04x", *f.PCIFunction.Device) }},
-		{Domain + "/class", kinds(), "", "six hexadecimal digits, 020000", func(f function) any { return fmt.Sprintf("%06x", *f.Class) }},
-		{Domain + "/vendor", kinds(), "", "name of vendorID in the PCI ID database, else vendorID", func(f function) any { return f.vendorName }},
-		{Domain + "/product", kinds(), "", "name of deviceID in the PCI ID database, else deviceID", func(f function) any { return f.product }},
+		{domain + "/vendorID", kinds(), "", "four hexadecimal digits, 15b3", func(f function) any { return fmt.Sprintf("%04x", *f.Vendor) }},
+		{domain + "/deviceID", kinds(), "", "four hexadecimal digits, 1021", func(f function) any { return fmt.Sprintf("%04x", *f.PCIFunction.Device) }},
+		{domain + "/class", kinds(), "", "six hexadecimal digits, 020000", func(f function) any { return fmt.Sprintf("%06x", *f.Class) }},
+		{domain + "/vendor", kinds(), "", "name of vendorID in the PCI ID database, else vendorID", func(f function) any { return f.vendorName }},
+		{domain + "/product", kinds(), "", "name of deviceID in the PCI ID database, else deviceID", func(f function) any { return f.product }},
 	}
 }
 
 func roles() []Attribute {
 	return []Attribute{
-		{AttributeKind, kinds(), "", "gpu, nic, nvme or pci", func(f function) any { return string(f.kind) }},
-		{Domain + "/driver", kinds(), "", "kernel driver that is bound, else none", func(f function) any {
+		{deviceclasses.AttributeKind, kinds(), "", "gpu, nic, nvme or pci", func(f function) any { return string(f.kind) }},
+		{domain + "/driver", kinds(), "", "kernel driver that is bound, else none", func(f function) any {
 			if f.Driver == "" {
 				return noDriver
 			}
 			return f.Driver
 		}},
-		{Domain + "/vfio", kinds(), "", "a VFIO driver is bound, for virtual machines and drivers in user space", func(f function) any { return isVFIO(f.Driver) }},
-		{Domain + "/virtualFunction", kinds(), "", "is a virtual function", func(f function) any { return f.PhysFn != "" }},
+		{domain + "/vfio", kinds(), "", "a VFIO driver is bound, for virtual machines and drivers in user space", func(f function) any { return numa.IsVFIO(f.Driver) }},
+		{domain + "/virtualFunction", kinds(), "", "is a virtual function", func(f function) any { return f.PhysFn != "" }},
 		{AttributePhysFn, kinds(), "it is no virtual function", "PCI address of its physical function", func(f function) any { return text(f.PhysFn) }},
 	}
 }
@@ -90,35 +89,30 @@ func details() []Attribute {
 	const untold = "the driver does not tell"
 	const untoldByLibrary = "NVIDIA's library does not tell"
 	return []Attribute{
-		{Domain + "/model", []Kind{GPU, NVMe}, untold, "name that the maker gave it", func(f function) any { return text(f.Model) }},
-		{Domain + "/uuid", []Kind{GPU}, untold, "of this one piece", func(f function) any { return text(f.UUID) }},
-		{Domain + "/memoryMiB", []Kind{GPU}, untold, "its own memory", func(f function) any {
+		{domain + "/model", []Kind{GPU, NVMe}, untold, "name that the maker gave it", func(f function) any { return text(f.Model) }},
+		{domain + "/uuid", []Kind{GPU}, untold, "of this one piece", func(f function) any { return text(f.UUID) }},
+		{domain + "/memoryMiB", []Kind{GPU}, untold, "its own memory", func(f function) any {
 			if f.MemoryBytes == nil {
 				return nil
 			}
 			return int(*f.MemoryBytes / bytesPerMiB)
 		}},
-		{Domain + "/architecture", []Kind{GPU}, untold, "what programs are compiled for, gfx942", func(f function) any { return text(f.Architecture) }},
-		{Domain + "/computeCapability", []Kind{GPU}, untoldByLibrary, "what NVIDIA's programs are compiled for, 9.0", func(f function) any { return text(f.ComputeCapability) }},
-		{Domain + "/mig", []Kind{GPU}, untoldByLibrary, "is divided into instances now, which are no devices of this driver", func(f function) any {
+		{domain + "/architecture", []Kind{GPU}, untold, "what programs are compiled for, gfx942", func(f function) any { return text(f.Architecture) }},
+		{domain + "/computeCapability", []Kind{GPU}, untoldByLibrary, "what NVIDIA's programs are compiled for, 9.0", func(f function) any { return text(f.ComputeCapability) }},
+		{domain + "/mig", []Kind{GPU}, untoldByLibrary, "is divided into instances now, which are no devices of this driver", func(f function) any {
 			if f.MIG == nil {
 				return nil
 			}
 			return *f.MIG
 		}},
-		{Domain + "/nvlink", []Kind{GPU}, untoldByLibrary, "PCI address of the first of the GPUs that NVLinks connect: the same for all of them", func(f function) any { return text(f.NVLink) }},
-		{Domain + "/renderNode", []Kind{GPU}, untold, "name below /dev/dri, renderD128; other after a reboot perhaps", func(f function) any { return first(f.DRM, firstRenderNodePrefix) }},
-		{Domain + "/interface", []Kind{NIC}, "the driver makes none", "network interface of the host, the first one", func(f function) any { return first(f.Net, "") }},
-		{Domain + "/linkMbps", []Kind{NIC}, "no network interface is up", "speed of its fastest network interface", func(f function) any { return number(f.LinkMbps) }},
-		{Domain + "/rdma", []Kind{NIC}, "", "there is an RDMA device", func(f function) any { return len(f.Infiniband) > 0 }},
-		{Domain + "/rdmaDevice", []Kind{NIC}, "there is none", "RDMA device, the first one", func(f function) any { return first(f.Infiniband, "") }},
-		{Domain + "/namespaces", []Kind{NVMe}, "", "how many block devices it has now", func(f function) any { return len(f.Namespaces) }},
+		{domain + "/nvlink", []Kind{GPU}, untoldByLibrary, "PCI address of the first of the GPUs that NVLinks connect: the same for all of them", func(f function) any { return text(f.NVLink) }},
+		{domain + "/renderNode", []Kind{GPU}, untold, "name below /dev/dri, renderD128; other after a reboot perhaps", func(f function) any { return first(f.DRM, firstRenderNodePrefix) }},
+		{domain + "/interface", []Kind{NIC}, "the driver makes none", "network interface of the host, the first one", func(f function) any { return first(f.Net, "") }},
+		{domain + "/linkMbps", []Kind{NIC}, "no network interface is up", "speed of its fastest network interface", func(f function) any { return number(f.LinkMbps) }},
+		{domain + "/rdma", []Kind{NIC}, "", "there is an RDMA device", func(f function) any { return len(f.Infiniband) > 0 }},
+		{domain + "/rdmaDevice", []Kind{NIC}, "there is none", "RDMA device, the first one", func(f function) any { return first(f.Infiniband, "") }},
+		{domain + "/namespaces", []Kind{NVMe}, "", "how many block devices it has now", func(f function) any { return len(f.Namespaces) }},
 	}
-}
-
-// isVFIO knows vfio-pci and the drivers that are variants of it, mlx5_vfio_pci.
-func isVFIO(driver string) bool {
-	return strings.Contains(strings.ReplaceAll(driver, "_", "-"), "vfio-pci")
 }
 
 func number(value *int) any {

@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -41,7 +42,7 @@ func compile(text string) (expression, error) {
 // explain says where the first mistake is.
 func explain(issues *celgo.Issues) error {
 	for _, issue := range issues.Errors() {
-		return at(issue.Location, "%s", strings.Join(strings.Fields(issue.Message), " "))
+		return at(issue.Location, "%s", message.OneLine(issue.Message))
 	}
 	return issues.Err()
 }
@@ -65,7 +66,7 @@ func (e expression) tryOut() error {
 
 // holds says whether the expression is true for the device.
 func (e expression) holds(d resourceapi.Device) (bool, error) {
-	matches, _, err := e.compiled.DeviceMatches(context.Background(), cel.Device{Driver: Domain, Attributes: d.Attributes})
+	matches, _, err := e.compiled.DeviceMatches(context.Background(), cel.Device{Driver: domain, Attributes: d.Attributes})
 	if err != nil && strings.HasPrefix(err.Error(), "no such key") {
 		return false, nil
 	}

@@ -5,26 +5,23 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
-
-// TaintFault is the key of the taint of a device that no new claim is to get. Its
-// value says why, in words that a label may have.
-const TaintFault = Domain + "/fault"
 
 // Fault says why no new claim is to get a function, for a taint and for people;
 // both are empty if nothing is known against it. Fatal errors of its link are those
 // that it has seen, its physical function, or the port that it is plugged into.
 func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
 	if f.Dead {
-		return "dead", fmt.Sprintf("PCI function %s is dead: its NVMe driver has given it up", f.Address)
+		return deviceclasses.FaultDead, fmt.Sprintf("PCI function %s is dead: its NVMe driver has given it up", f.Address)
 	}
 	if f.Fault != "" {
-		return "unhealthy", fmt.Sprintf("PCI function %s: %s", f.Address, f.Fault)
+		return deviceclasses.FaultUnhealthy, fmt.Sprintf("PCI function %s: %s", f.Address, f.Fault)
 	}
 	for _, end := range []*numa.PCIFunction{f, find(machine, f.PhysFn), find(machine, f.Parent)} {
 		if end != nil && end.FatalErrors > 0 {
-			return "fatal-errors", fmt.Sprintf("PCI function %s: the link had fatal PCIe errors, %s has counted %d since the kernel found it",
+			return deviceclasses.FaultFatalErrors, fmt.Sprintf("PCI function %s: the link had fatal PCIe errors, %s has counted %d since the kernel found it",
 				f.Address, end.Address, end.FatalErrors)
 		}
 	}
@@ -34,7 +31,7 @@ func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
 // taints are those of a function.
 func taints(machine numa.Machine, f *numa.PCIFunction) []resourceapi.DeviceTaint {
 	if taint, _ := Fault(machine, f); taint != "" {
-		return []resourceapi.DeviceTaint{{Key: TaintFault, Value: taint, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+		return []resourceapi.DeviceTaint{{Key: deviceclasses.TaintFault, Value: taint, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 	}
 	return nil
 }

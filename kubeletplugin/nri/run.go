@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 10 * time.Second
+	firstReconnect = 100 * time.Millisecond
+	lastReconnect  = 10 * time.Second
 )
 
 // Run connects to the runtime, and again whenever the connection ends, until ctx
@@ -18,7 +18,7 @@ const (
 func (p *Plugin) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	told := ""
-	for retry := firstRetry; ctx.Err() == nil; retry = min(2*retry, lastRetry) {
+	for retry := firstReconnect; ctx.Err() == nil; retry = min(2*retry, lastReconnect) {
 		began := time.Now()
 		connected, err := p.serve(ctx)
 		if ctx.Err() != nil {
@@ -27,8 +27,8 @@ func (p *Plugin) Run(ctx context.Context) {
 		if connected {
 			told = ""
 		}
-		if time.Since(began) > lastRetry {
-			retry = firstRetry // that was no failure to connect
+		if time.Since(began) > lastReconnect {
+			retry = firstReconnect // that was no failure to connect
 		}
 		if reason := err.Error(); reason != told {
 			logger.Info("Not connected to the container runtime", "socket", p.options.Socket, "reason", reason)

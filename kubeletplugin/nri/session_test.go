@@ -129,7 +129,7 @@ func TestReconnect(t *testing.T) {
 	log := &logged{}
 	ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log))))
 	p := run(ctx, t, w.socket, core)
-	time.Sleep(3 * firstRetry)
+	time.Sleep(3 * firstReconnect)
 	if err := p.Refresh(t.Context()); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("error %v before there is a runtime, want %v", err, ErrNotConnected)
 	}
@@ -224,8 +224,8 @@ func TestRuntimeDiesDuringAnUpdate(t *testing.T) {
 
 func TestJitterStaysBelowTheWait(t *testing.T) {
 	for range 1000 {
-		if got := jittered(lastRetry); got < lastRetry/2 || got > lastRetry {
-			t.Fatalf("wait %v, want from half of %v to all of it", got, lastRetry)
+		if got := jittered(lastReconnect); got < lastReconnect/2 || got > lastReconnect {
+			t.Fatalf("wait %v, want from half of %v to all of it", got, lastReconnect)
 		}
 	}
 }

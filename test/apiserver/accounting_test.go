@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -34,7 +33,9 @@ type office struct {
 func openOffice(t *testing.T, admin kubernetes.Interface, node string, features ...string) office {
 	t.Helper()
 	all := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU:    resource.MustParse("16"),
+		corev1.ResourceMemory: resource.MustParse("16Gi"),
+		corev1.ResourcePods:   resource.MustParse("110"),
 	}
 	object := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"books": node}},
@@ -89,16 +90,7 @@ func (o office) pod(name string) *corev1.Pod {
 // start creates the pod until the test ends, and returns what the scheduler says.
 func (o office) start(pod *corev1.Pod) (unschedulable string) {
 	o.t.Helper()
-	pods := o.admin.CoreV1().Pods(metav1.NamespaceDefault)
-	if _, err := pods.Create(o.t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		o.t.Fatal(err)
-	}
-	o.t.Cleanup(func() {
-		//nolint:usetesting // the test's own context has ended by now
-		if err := pods.Delete(context.Background(), pod.Name, metav1.DeleteOptions{}); err != nil {
-			o.t.Errorf("delete pod: %v", err)
-		}
-	})
+	create(o.t, o.admin.CoreV1().Pods(metav1.NamespaceDefault), pod)
 	return o.judgement(pod.Name)
 }
 
@@ -114,16 +106,7 @@ func (o office) claim(name string, cpus int64) {
 			}},
 		},
 	}}
-	claims := o.admin.ResourceV1().ResourceClaims(metav1.NamespaceDefault)
-	if _, err := claims.Create(o.t.Context(), claim, metav1.CreateOptions{}); err != nil {
-		o.t.Fatal(err)
-	}
-	o.t.Cleanup(func() {
-		//nolint:usetesting // the test's own context has ended by now
-		if err := claims.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-			o.t.Errorf("delete claim: %v", err)
-		}
-	})
+	create(o.t, o.admin.ResourceV1().ResourceClaims(metav1.NamespaceDefault), claim)
 }
 
 // judgement waits for the scheduler's.
@@ -162,6 +145,31 @@ func (o office) fill() (count int) {
 	return count
 }
 
+// mustClaim runs two pods that claim 4 CPUs each.
+func (o office) mustClaim() {
+	o.t.Helper()
+	for _, name := range []string{"a", "b"} {
+		if why := o.run(name, 0, 4); why != "" {
+			o.t.Fatalf("pod %s: %s", name, why)
+		}
+	}
+}
+
+// mustFill fills a node of 16 CPUs, 8 of which are claimed, with pods that request
+// CPUs. Each CPU counts once: 4 pods of 2 CPUs fit, and no claim after them.
+func (o office) mustFill() {
+	o.t.Helper()
+	if got := o.fill(); got != 4 {
+		o.t.Errorf("%d pods of 2 CPUs have a place where 8 CPUs are claimed, want 4", got)
+	}
+	if why := o.run("late", 0, 4); !strings.Contains(why, "Insufficient cpu") {
+		o.t.Errorf("a claim of zones that are free, but whose CPUs are promised: %q", why)
+	}
+	if pods := o.mustBalance("published 16 allocatable 16 claimed 8 requested 16 uncounted 0 overcommit 0"); len(pods) != 0 {
+		o.t.Errorf("pods %+v", pods)
+	}
+}
+
 // books adds up the node.
 func (o office) books() (node accounting.Node, pods []accounting.Pod) {
 	o.t.Helper()
@@ -170,32 +178,26 @@ func (o office) books() (node accounting.Node, pods []accounting.Pod) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	for i := range nodes.Items {
-		cluster.Nodes = append(cluster.Nodes, &nodes.Items[i])
-	}
+	cluster.Nodes = pointers(nodes.Items)
 	slices, err := o.admin.ResourceV1().ResourceSlices().List(o.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	for i := range slices.Items {
-		cluster.Slices = append(cluster.Slices, &slices.Items[i])
-	}
+	cluster.Slices = pointers(slices.Items)
 	claims, err := o.admin.ResourceV1().ResourceClaims(metav1.NamespaceDefault).List(o.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	for i := range claims.Items {
-		if claims.Items[i].Status.Allocation != nil {
-			cluster.Claims = append(cluster.Claims, &claims.Items[i])
+	for _, claim := range pointers(claims.Items) {
+		if claim.Status.Allocation != nil {
+			cluster.Claims = append(cluster.Claims, claim)
 		}
 	}
 	list, err := o.admin.CoreV1().Pods(metav1.NamespaceDefault).List(o.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	for i := range list.Items {
-		cluster.Pods = append(cluster.Pods, &list.Items[i])
-	}
+	cluster.Pods = pointers(list.Items)
 	report := accounting.Balance(cluster)
 	for _, node := range report.Nodes {
 		if node.Name == o.node {
@@ -226,11 +228,7 @@ func TestWithoutMirroringTheReportHasTheOvercommit(t *testing.T) {
 	installChart(t)
 	office := openOffice(t, admin, "unmirrored")
 	office.publish(false)
-	for _, name := range []string{"a", "b"} {
-		if why := office.run(name, 0, 4); why != "" {
-			t.Fatalf("pod %s: %s", name, why)
-		}
-	}
+	office.mustClaim()
 	if got := office.fill(); got != 8 {
 		t.Errorf("%d pods of 2 CPUs have a place, want 8 of 16 CPUs", got)
 	}
@@ -252,24 +250,14 @@ func TestWithMirroringANodeOf16CPUsCounts16(t *testing.T) {
 	office := openOffice(t, admin, "mirrored-16")
 	office.publish(false)
 	office.mustMirror()
-	if got := office.fill(); got != 4 {
-		t.Errorf("%d pods of 2 CPUs have a place beside 8 that are claimed, want 4", got)
-	}
-	if why := office.run("late", 0, 4); !strings.Contains(why, "Insufficient cpu") {
-		t.Errorf("a claim of zones that are free, but whose CPUs are promised: %q", why)
-	}
-	if pods := office.mustBalance("published 16 allocatable 16 claimed 8 requested 16 uncounted 0 overcommit 0"); len(pods) != 0 {
-		t.Errorf("pods %+v", pods)
-	}
+	office.mustFill()
 }
 
 // mustMirror runs two pods with claims once the webhook mirrors them.
 func (o office) mustMirror() {
 	o.t.Helper()
+	o.mustClaim()
 	for _, name := range []string{"a", "b"} {
-		if why := o.run(name, 0, 4); why != "" {
-			o.t.Fatalf("pod %s: %s", name, why)
-		}
 		pod, err := o.admin.CoreV1().Pods(metav1.NamespaceDefault).Get(o.t.Context(), o.node+"-"+name, metav1.GetOptions{})
 		if err != nil {
 			o.t.Fatal(err)
@@ -296,20 +284,8 @@ func TestSchedulerCountsClaimsWhereTheGateIsOn(t *testing.T) {
 	office.mustCount(true, "")
 	installClasses(t, admin)
 	office.publish(true)
-	for _, name := range []string{"a", "b"} {
-		if why := office.run(name, 0, 4); why != "" {
-			t.Fatalf("pod %s: %s", name, why)
-		}
-	}
-	if got := office.fill(); got != 4 {
-		t.Errorf("%d pods of 2 CPUs have a place beside 8 that are claimed, want 4", got)
-	}
-	if why := office.run("late", 0, 4); !strings.Contains(why, "Insufficient cpu") {
-		t.Errorf("a claim of zones that are free, but whose CPUs are promised: %q", why)
-	}
-	if pods := office.mustBalance("published 16 allocatable 16 claimed 8 requested 16 uncounted 0 overcommit 0"); len(pods) != 0 {
-		t.Errorf("pods %+v", pods)
-	}
+	office.mustClaim()
+	office.mustFill()
 }
 
 func TestNothingIsMappedWhereTheGateIsOff(t *testing.T) {
@@ -339,18 +315,7 @@ func installClasses(t *testing.T, admin kubernetes.Interface) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range classes {
-		api := admin.ResourceV1().DeviceClasses()
-		if _, err := api.Create(t.Context(), &classes[i], metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			//nolint:usetesting // the test's own context has ended by now
-			if err := api.Delete(context.Background(), classes[i].Name, metav1.DeleteOptions{}); err != nil {
-				t.Errorf("delete class: %v", err)
-			}
-		})
-	}
+	createAll(t, admin.ResourceV1().DeviceClasses(), pointers(classes))
 }
 
 // TestExtendedResourceOfZonesHasNoAmounts holds the documented limit to what a real
@@ -360,21 +325,14 @@ func TestExtendedResourceOfZonesHasNoAmounts(t *testing.T) {
 	installChart(t)
 	office := openOffice(t, admin, "extended")
 	office.publish(false)
-	class, err := admin.ResourceV1().DeviceClasses().Get(t.Context(), "zone.dra.numa", metav1.GetOptions{})
+	classes := admin.ResourceV1().DeviceClasses()
+	class, err := classes.Get(t.Context(), "zone.dra.numa", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	class.ObjectMeta = metav1.ObjectMeta{Name: "extended-zone"}
 	class.Spec.ExtendedResourceName = ptr.To("example.com/zone")
-	if _, err := admin.ResourceV1().DeviceClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		//nolint:usetesting // the test's own context has ended by now
-		if err := admin.ResourceV1().DeviceClasses().Delete(context.Background(), class.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("delete class: %v", err)
-		}
-	})
+	create(t, classes, class)
 	pod := office.pod("two")
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/zone": resource.MustParse("2")}
 	if why := office.start(pod); why != "" {
@@ -384,7 +342,8 @@ func TestExtendedResourceOfZonesHasNoAmounts(t *testing.T) {
 	if err != nil || placed.Status.ExtendedResourceClaimStatus == nil {
 		t.Fatalf("pod status %+v, %v", placed.Status, err)
 	}
-	claim, err := admin.ResourceV1().ResourceClaims(metav1.NamespaceDefault).Get(t.Context(), placed.Status.ExtendedResourceClaimStatus.ResourceClaimName, metav1.GetOptions{})
+	name := placed.Status.ExtendedResourceClaimStatus.ResourceClaimName
+	claim, err := admin.ResourceV1().ResourceClaims(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

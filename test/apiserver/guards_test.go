@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -45,6 +44,16 @@ func mustAnswer(t *testing.T, plugin daemon, status int, text string) string {
 	return strings.TrimSpace(answer)
 }
 
+// startReady installs the chart, starts the plugin of a node with nothing but the
+// rights of the chart's service account, and waits until it is ready.
+func startReady(t *testing.T, admin kubernetes.Interface, node, kubeletRoot string) daemon {
+	t.Helper()
+	installChart(t)
+	plugin := startPlugin(t, admin, asDaemon(t, node), node, kubeletRoot)
+	mustAnswer(t, plugin, http.StatusOK, "ok")
+	return plugin
+}
+
 // sameEvents waits for the events that kubectl describe node shows of us, each as
 // its type, reason and note. They come after the answer of /readyz.
 func sameEvents(t *testing.T, admin kubernetes.Interface, node string, want ...string) {
@@ -70,14 +79,10 @@ func sameEvents(t *testing.T, admin kubernetes.Interface, node string, want ...s
 	t.Errorf("events of node %s (-want +got):\n%s", node, diff)
 }
 
-// TestStaticManagerEmptiesThePool has nothing but the rights of the chart's
-// service account.
 func TestStaticManagerEmptiesThePool(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
-	installChart(t)
 	root, node := t.TempDir(), "static-manager"
-	plugin := startPlugin(t, admin, asDaemon(t, node), node, root)
-	mustAnswer(t, plugin, http.StatusOK, "ok")
+	plugin := startReady(t, admin, node, root)
 
 	state := filepath.Join(root, "memory_manager_state")
 	if err := os.WriteFile(state, []byte(`{"policyName":"Static","machineState":{},"checksum":1}`), 0o600); err != nil {
@@ -98,10 +103,8 @@ func TestStaticManagerEmptiesThePool(t *testing.T) {
 // TestAnotherCPUDriverEmptiesThePool has that driver come after ours, and go.
 func TestAnotherCPUDriverEmptiesThePool(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
-	installChart(t)
 	node := "two-drivers"
-	plugin := startPlugin(t, admin, asDaemon(t, node), node, t.TempDir())
-	mustAnswer(t, plugin, http.StatusOK, "ok")
+	plugin := startReady(t, admin, node, t.TempDir())
 
 	slice := &resourceapi.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "two-drivers-other"},
@@ -139,22 +142,11 @@ func sameZones(t *testing.T, admin kubernetes.Interface, node string) {
 func TestClaimsOnRecordAreLookedUp(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	installChart(t)
-	claims := admin.ResourceV1().ResourceClaims("default")
-	claim := &resourceapi.ResourceClaim{
+	claim := create(t, admin.ResourceV1().ResourceClaims("default"), &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "on-record"},
 		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{
 			{Name: "zone", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "zone.dra.numa"}},
 		}}},
-	}
-	claim, err := claims.Create(t.Context(), claim, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		//nolint:usetesting // the test's own context has ended by now
-		if err := claims.Delete(context.Background(), claim.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("delete claim: %v", err)
-		}
 	})
 	answers, err := kubeletplugin.ReadClaims(t.Context(), asDaemon(t, "any"), []driver.Grant{
 		{Namespace: "default", Name: "on-record", UID: claim.UID}, {Namespace: "default", Name: "gone", UID: "uid-2"},

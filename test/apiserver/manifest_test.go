@@ -17,16 +17,26 @@ import (
 func wishes() map[string]manifest.Wish {
 	amount := resource.MustParse
 	return map[string]manifest.Wish{
-		"one-share": {Class: "zone.dra.numa", CPUs: 8, Memory: amount("16Gi"), Shares: 1, Config: manifest.Config{Partition: deviceclasses.PartitionIsolated, MemoryPolicy: deviceclasses.MemoryBind}},
+		"one-share": {
+			Class: "zone.dra.numa", CPUs: 8, Memory: amount("16Gi"), Shares: 1,
+			Config: manifest.Config{Partition: deviceclasses.PartitionIsolated, MemoryPolicy: deviceclasses.MemoryBind},
+		},
 		"first-available": {
 			Class: "zone.dra.numa", CPUs: 8, Memory: amount("16Gi"), Shares: 1, Parts: 2,
 			Places: []string{manifest.OneNode, manifest.OneSocket, manifest.Anywhere}, Config: manifest.Config{Mixed: true},
 		},
 		"apart": {
-			Class: "zone.dra.numa", CPUs: 4, Hugepages: map[string]resource.Quantity{"1Gi": amount("2Gi")}, Shares: 2, Apart: true, Same: manifest.SameSocket,
-			Filter: manifest.Filter{CoreType: "standard", Exclusivity: "kernel", MemoryTier: new(int64(4)), Socket: new(int64(1)), Node: new(int64(2))},
+			Class: "zone.dra.numa", CPUs: 4, Hugepages: map[string]resource.Quantity{"1Gi": amount("2Gi")},
+			Shares: 2, Apart: true, Same: manifest.SameSocket,
+			Filter: manifest.Filter{
+				CoreType: "standard", Exclusivity: "kernel",
+				MemoryTier: new(int64(4)), Socket: new(int64(1)), Node: new(int64(2)),
+			},
 		},
-		"devices": {Class: "zone.dra.numa", CPUs: 4, Shares: 1, Devices: []manifest.Devices{{Class: "nic.example.com", Count: 2}, {Class: "gpu.example.com", Count: 1}}, Same: manifest.SameNode},
+		"devices": {
+			Class: "zone.dra.numa", CPUs: 4, Shares: 1, Same: manifest.SameNode,
+			Devices: []manifest.Devices{{Class: "nic.example.com", Count: 2}, {Class: "gpu.example.com", Count: 1}},
+		},
 	}
 }
 
@@ -58,8 +68,9 @@ func TestGeneratedManifestsAreAccepted(t *testing.T) {
 			t.Errorf("create claim %s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(claim.Spec.Devices.Constraints, kept.Spec.Devices.Constraints); diff != "" || len(kept.Spec.Devices.Config) != len(claim.Spec.Devices.Config) ||
-			len(kept.Spec.Devices.Requests) != len(claim.Spec.Devices.Requests) {
+		sent, got := claim.Spec.Devices, kept.Spec.Devices
+		if diff := cmp.Diff(sent.Constraints, got.Constraints); diff != "" ||
+			len(got.Config) != len(sent.Config) || len(got.Requests) != len(sent.Requests) {
 			t.Errorf("of claim %s the server keeps %+v\n%s", name, kept.Spec, diff)
 		}
 		var template resourceapi.ResourceClaimTemplate

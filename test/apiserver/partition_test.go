@@ -111,14 +111,10 @@ func within(t *testing.T, promised time.Duration, wrong func() string) {
 	t.Errorf("after %s %s", patience, last)
 }
 
-// TestLostPartitionIsToldEverywhere has nothing but the rights of the chart's
-// service account.
 func TestLostPartitionIsToldEverywhere(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
-	installChart(t)
 	node := "lost-partition"
-	plugin := startPlugin(t, admin, asDaemon(t, node), node, t.TempDir())
-	mustAnswer(t, plugin, http.StatusOK, "ok")
+	plugin := startReady(t, admin, node, t.TempDir())
 	claim := reservedClaim(t, admin, node)
 	plugin.prepare(t, claim)
 	cgroup := pin.Live{Cgroup: "pod/c", Claims: []pin.ClaimRef{{UID: string(claim.UID), Name: "default/" + node}}}
@@ -135,7 +131,7 @@ func TestLostPartitionIsToldEverywhere(t *testing.T) {
 	wantTold(t, admin, claim, "True KernelPartition", "") // the keeper may yet repair it
 	time.Sleep(time.Second)
 	look("root invalid (x)", false)
-	wantTold(t, admin, claim, "False PartitionInvalid", "numa-1 PartitionInvalid", lost)
+	wantTold(t, admin, claim, "False PartitionInvalid", "numa-1 partition-invalid", lost)
 	mustAnswer(t, plugin, http.StatusOK, "ok")
 	sameEvents(t, admin, node) // the node is as ready as before
 	look("", false)

@@ -21,6 +21,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // patience is when a test gives up, also on a slow host. No test waits that long for
@@ -44,7 +45,7 @@ func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoo
 	config := driver.Config{NodeName: node, BootID: "test", Exclusivity: driver.ExclusivityKernel, HookPath: "/numa-pin"}
 	d := daemon{readiness: &kubeletplugin.Readiness{}, dir: t.TempDir()}
 	var err error
-	if d.core, err = driver.Open(rigMachine(), config, openTemp(t), openTemp(t)); err != nil {
+	if d.core, err = driver.Open(rigMachine(), config, files.OpenTemp(t), files.OpenTemp(t)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.core.Recover(nil, nil); err != nil {
@@ -52,7 +53,6 @@ func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoo
 	}
 	d.Plugin, err = kubeletplugin.Start(t.Context(), d.core, kubeletplugin.Options{
 		Client:      api,
-		Config:      config,
 		PluginDir:   d.dir,
 		RegistryDir: t.TempDir(),
 		CDIDir:      t.TempDir(),
@@ -75,16 +75,6 @@ func createNode(t *testing.T, admin kubernetes.Interface, node string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { removeNode(t, admin, node) })
-}
-
-func openTemp(t *testing.T) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { root.Close() })
-	return root
 }
 
 // removeNode removes the Node, its slices and events; the test's own context has
@@ -120,15 +110,20 @@ func readyz(plugin daemon, wait time.Duration, status int, text string) (answer 
 	return answer, false
 }
 
-func nodeDevices(t *testing.T, admin kubernetes.Interface, node string) (devices []resourceapi.Device) {
+// nodeSlices returns all slices of a node, also those of other drivers.
+func nodeSlices(t *testing.T, admin kubernetes.Interface, node string) []resourceapi.ResourceSlice {
 	t.Helper()
-	list, err := admin.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{
-		FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + node,
-	})
+	own := metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + node}
+	list, err := admin.ResourceV1().ResourceSlices().List(t.Context(), own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, slice := range list.Items {
+	return list.Items
+}
+
+func nodeDevices(t *testing.T, admin kubernetes.Interface, node string) (devices []resourceapi.Device) {
+	t.Helper()
+	for _, slice := range nodeSlices(t, admin, node) {
 		devices = append(devices, slice.Spec.Devices...)
 	}
 	return devices

@@ -21,7 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // process is the daemon itself, on a machine that is a folder.
@@ -31,14 +32,21 @@ type process struct {
 	address string
 }
 
-// buildDaemon returns the program, that which DRA_NUMA names if it does.
+// buildDaemon returns dra-numa.
 func buildDaemon(t *testing.T) string {
 	t.Helper()
-	if program := os.Getenv("DRA_NUMA"); program != "" {
+	return build(t, "dra-numa", "DRA_NUMA")
+}
+
+// build returns the path of one of our programs. It compiles the program unless the
+// environment variable names one.
+func build(t *testing.T, name, variable string) string {
+	t.Helper()
+	if program := os.Getenv(variable); program != "" {
 		return program
 	}
-	program := filepath.Join(t.TempDir(), "dra-numa")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/dra-numa").CombinedOutput(); err != nil {
+	program := filepath.Join(t.TempDir(), name)
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/"+name).CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, output)
 	}
 	return program
@@ -47,30 +55,13 @@ func buildDaemon(t *testing.T) string {
 // machineFolder is a node of the rig without cgroups.
 func machineFolder(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	for _, preset := range fake.Presets() {
-		if preset.Name == "rig" {
-			if err := preset.Machine.Write(dir); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	dir := sample.Folder(t, "rig")
 	for name, text := range map[string]string{
 		"proc/sys/kernel/random/boot_id": "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1\n", "hook": "", "kubelet/plugins_registry/keep": "",
 	} {
-		put(t, filepath.Join(dir, name), text)
+		files.Write(t, filepath.Join(dir, name), text)
 	}
 	return dir
-}
-
-func put(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // run starts a daemon, which is stopped when the test ends.
@@ -158,7 +149,7 @@ func TestHotPlugIsPublished(t *testing.T) {
 		t.Fatalf("devices %s", join(before))
 	}
 	system := filepath.Join(dir, "sys/devices/system")
-	put(t, system+"/node/node3/hugepages/hugepages-2048kB/nr_hugepages", "24\n")
+	files.Write(t, system+"/node/node3/hugepages/hugepages-2048kB/nr_hugepages", "24\n")
 	within(t, 5*time.Second, func() string {
 		now := capacities(t, admin, node)
 		if !slices.Equal(now[:3], before[:3]) || !strings.Contains(now[3], "hugepages2Mi=48Mi") {
@@ -166,9 +157,9 @@ func TestHotPlugIsPublished(t *testing.T) {
 		}
 		return ""
 	})
-	put(t, system+"/cpu/online", "0-14\n")
-	put(t, system+"/cpu/cpu15/online", "0\n")
-	put(t, system+"/node/node3/cpulist", "12-14\n")
+	files.Write(t, system+"/cpu/online", "0-14\n")
+	files.Write(t, system+"/cpu/cpu15/online", "0\n")
+	files.Write(t, system+"/node/node3/cpulist", "12-14\n")
 	within(t, 5*time.Second, func() string {
 		if now := capacities(t, admin, node); !strings.HasPrefix(now[3], "numa-3 cpu=2 ") { // two threads a core: 3 CPUs are one
 			return "the devices are " + join(now)
@@ -190,13 +181,7 @@ func TestHotPlugIsPublished(t *testing.T) {
 // versions tells every write of the node's slices.
 func versions(t *testing.T, admin kubernetes.Interface, node string) (all string) {
 	t.Helper()
-	list, err := admin.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{
-		FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + node,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, slice := range list.Items {
+	for _, slice := range nodeSlices(t, admin, node) {
 		all += slice.Name + "@" + slice.ResourceVersion + " "
 	}
 	return all

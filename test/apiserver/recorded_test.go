@@ -1,12 +1,12 @@
 package apiserver
 
 import (
-	"os"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // recorded reads every recorded machine; it skips the test where there are none.
@@ -14,11 +14,7 @@ func recorded(t *testing.T) map[string]numa.Machine {
 	t.Helper()
 	all := map[string]numa.Machine{}
 	for _, archive := range machines.All(t) {
-		machine, err := numa.Read(os.DirFS(archive.Unpack(t)))
-		if err != nil {
-			t.Fatalf("read the machine of %s: %v", archive.Name, err)
-		}
-		all[archive.Name] = machine
+		all[archive.Name] = sample.Recorded(t, archive)
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,23 +17,17 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scenario"
 )
 
 // nobody is a scheduler that there is not: its pods wait until the test ends.
 const nobody = "nobody"
 
-// buildCLI returns the program, that which KUBECTL_NUMA names if it does.
+// buildCLI returns kubectl-numa.
 func buildCLI(t *testing.T) string {
 	t.Helper()
-	if program := os.Getenv("KUBECTL_NUMA"); program != "" {
-		return program
-	}
-	program := filepath.Join(t.TempDir(), "kubectl-numa")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/kubectl-numa").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, output)
-	}
-	return program
+	return build(t, "kubectl-numa", "KUBECTL_NUMA")
 }
 
 // TestSimulateOfTheClusterIsThatOfItsFiles: lists over the wire, in protobuf and
@@ -90,28 +83,6 @@ func simulation(t *testing.T, program string, args ...string) map[string]string 
 		outcomes[pod.Pod] = string(text)
 	}
 	return outcomes
-}
-
-// creator is what every typed client has.
-type creator[T any] interface {
-	Create(context.Context, T, metav1.CreateOptions) (T, error)
-	Delete(context.Context, string, metav1.DeleteOptions) error
-}
-
-// createAll makes objects until the test ends.
-func createAll[T metav1.Object](t *testing.T, client creator[T], objects []T) {
-	t.Helper()
-	for _, object := range objects {
-		made, err := client.Create(t.Context(), object, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := client.Delete(context.Background(), made.GetName(), metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
 }
 
 func createScenario(t *testing.T, admin kubernetes.Interface, s scenario.Scenario) {
@@ -184,5 +155,5 @@ func saveList(t *testing.T, dir, path string, raw func() ([]byte, error)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(dir, filepath.Base(path)+".json"), string(text))
+	files.Write(t, filepath.Join(dir, filepath.Base(path)+".json"), string(text))
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // clientFor returns a client of the cluster whose kubeconfig the environment
@@ -113,11 +114,7 @@ func TestServerKeepsEveryFieldOfOurSlices(t *testing.T) {
 	machines := recorded(t)
 	machines["rig-default"] = rigMachine()
 	for _, preset := range fake.Presets() {
-		machine, err := numa.Read(preset.Machine.FS())
-		if err != nil {
-			t.Fatal(err)
-		}
-		machines[preset.Name] = machine
+		machines[preset.Name] = sample.Machine(t, preset.Name)
 	}
 	devices, counters := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(machines)) {

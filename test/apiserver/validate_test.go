@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // TestValidateOfARealCluster: nothing is found of what the chart installs, a right
@@ -55,7 +57,7 @@ func TestWhoMayNotListIsToldWhat(t *testing.T) {
 	}
 	// As somebody whom nobody has given a right.
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	put(t, kubeconfig, strings.Replace(string(text), "  user:\n", "  user:\n    as: ann\n", 1))
+	files.Write(t, kubeconfig, strings.Replace(string(text), "  user:\n", "  user:\n    as: ann\n", 1))
 	command := exec.CommandContext(t.Context(), buildCLI(t), "simulate", "--kubeconfig", kubeconfig)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr

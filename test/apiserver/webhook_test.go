@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
@@ -107,15 +108,6 @@ func clientWithWarnings(t *testing.T) (kubernetes.Interface, *warnings) {
 	return api, said
 }
 
-func parse[T any](t *testing.T, text string) *T {
-	t.Helper()
-	object := new(T)
-	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
 const badClaim = `
 metadata: {name: bad}
 spec:
@@ -130,7 +122,7 @@ func refused(t *testing.T, api kubernetes.Interface) string {
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	var err error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		_, err = api.ResourceV1().ResourceClaims("default").Create(t.Context(), parse[resourceapi.ResourceClaim](t, badClaim), dryRun)
+		_, err = api.ResourceV1().ResourceClaims("default").Create(t.Context(), object.Parse[resourceapi.ResourceClaim](t, badClaim), dryRun)
 		if err != nil && !strings.Contains(err.Error(), "failed calling webhook") { // it fails closed, and is not ready
 			return err.Error()
 		}
@@ -223,26 +215,19 @@ func TestWebhookWarnsAndMirrors(t *testing.T) {
 	refused(t, admin)
 	publish(t.Context(), t, admin, "mirrored", rigMachine())
 	api, said := clientWithWarnings(t)
-	templates := api.ResourceV1().ResourceClaimTemplates("default")
-	template := parse[resourceapi.ResourceClaimTemplate](t, `
+	create(t, api.ResourceV1().ResourceClaimTemplates("default"), object.Parse[resourceapi.ResourceClaimTemplate](t, `
 metadata: {name: mirrored}
 spec:
   spec:
     devices:
       requests:
       - name: zone
-        exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3, memory: 64Mi, hugepages2Mi: 4Mi, dra.numa/cpu: 1}}}
-`)
-	if _, err := templates.Create(t.Context(), template, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		//nolint:usetesting // the test's own context has ended by now
-		if err := templates.Delete(context.Background(), "mirrored", metav1.DeleteOptions{}); err != nil {
-			t.Errorf("delete template: %v", err)
-		}
-	})
-	want := []string{"spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device publishes it, the pod would stay Pending: write cpu (unknown-capacity-key)"}
+        exactly:
+          deviceClassName: zone.dra.numa
+          capacity: {requests: {cpu: 3, memory: 64Mi, hugepages2Mi: 4Mi, dra.numa/cpu: 1}}
+`))
+	want := []string{"spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: " +
+		"no device publishes it, the pod would stay Pending: write cpu (unknown-capacity-key)"}
 	if diff := cmp.Diff(want, said.texts); diff != "" {
 		t.Errorf("warnings of the template (-want +got):\n%s", diff)
 	}
@@ -254,7 +239,7 @@ spec:
 func mirrorPod(t *testing.T, api kubernetes.Interface, said *warnings) {
 	t.Helper()
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	pod := parse[corev1.Pod](t, `
+	pod := object.Parse[corev1.Pod](t, `
 metadata: {name: mirrored}
 spec:
   resourceClaims: [{name: zone, resourceClaimTemplateName: mirrored}, {name: later, resourceClaimName: later}]

@@ -19,6 +19,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -45,7 +46,7 @@ type Share struct {
 }
 
 // AddMachine adds a node whose zones are those of a preset of numa/fake.
-func (c *Cluster) AddMachine(name, preset string, faults driver.ZoneFaults) {
+func (c *Cluster) AddMachine(name, preset string, faults zones.Faults) {
 	c.tb.Helper()
 	for _, p := range fake.Presets() {
 		if p.Name != preset {

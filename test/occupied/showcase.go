@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 )
 
 // Showcase has a node for each thing that can be shown, worker-1 to worker-5, and
@@ -39,7 +41,7 @@ func Showcase(tb testing.TB) *Cluster {
 // two of them.
 func (c *Cluster) addRig() {
 	const node = "worker-1"
-	c.AddMachine(node, "rig", driver.ZoneFaults{3: "partition lost"})
+	c.AddMachine(node, "rig", zones.Faults{3: deviceclasses.FaultPartitionInvalid})
 	c.AddSlice(node, "dra.net",
 		resourceapi.Device{Name: "eth1", Attributes: attributes("ifName", "eth1", 1)},
 		resourceapi.Device{Name: "eth3", Attributes: attributes("ifName", "eth3", 3)},

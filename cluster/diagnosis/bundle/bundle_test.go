@@ -41,7 +41,7 @@ func example(objects *snapshot.Snapshot) Bundle {
 			Missing:  []diagnosis.Unread{{Component: "kube-apiserver", Setting: "events", Why: "no answer"}},
 			States: map[string]*nodestate.State{"n1.example.com": {
 				Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Version: 3, Grants: []driver.Grant{{
-					UID: "u", Namespace: "a", Name: "c", Order: 1, Shares: []driver.Share{{Request: "r", Device: "numa-0", CPUs: cpuset.New(4, 5)}},
+					UID: "u", Namespace: "a", Name: "c", Order: 1, Shares: []driver.Share{{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: cpuset.New(4, 5)}}},
 				}}},
 				Pins: []nodestate.Pin{{Cgroup: "pods/x", CPUs: cpuset.New(4)}},
 			}},

@@ -130,16 +130,16 @@ func consistent(t *testing.T) *node {
 	drive := []devnode.Node{{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 0}}
 	n.Checkpoint = nodestate.Checkpoint{Version: 3, Grants: []driver.Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 1, Shares: []driver.Share{
-			{Request: "r", Device: "numa-0", ShareID: "s", CPUs: parse(t, "4-5"), Partition: "root"},
+			{Request: "r", Device: "numa-0", ShareID: "s", Kind: &driver.ZoneShare{CPUs: parse(t, "4-5"), Partition: "root"}},
 		}},
 		{UID: "uid-b", Namespace: "default", Name: "b-made", Order: 2, Shares: []driver.Share{
-			{Request: "x/sub", Device: "numa-0", CPUs: parse(t, "6-7"), IdleCPUs: parse(t, "7"), Partition: "none"},
-			{Request: "mix", Device: "numa-1", Zone: 1, CPUs: parse(t, "8-9"), Mixed: true},
-			{Request: "z", Device: "numa-1", Zone: 1},
-			{Request: "drive", Device: "nvme-0000-02-00-0", Function: driver.Function{Address: "0000:02:00.0", Nodes: drive}},
+			{Request: "x/sub", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: parse(t, "6-7"), IdleCPUs: parse(t, "7"), Partition: "none"}},
+			{Request: "mix", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1, CPUs: parse(t, "8-9"), Mixed: true}},
+			{Request: "z", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1}},
+			{Request: "drive", Device: "nvme-0000-02-00-0", Kind: &driver.FunctionShare{Address: "0000:02:00.0", Nodes: drive}},
 		}},
 		{UID: "uid-f", Namespace: "default", Name: "f", Order: 3, Shares: []driver.Share{
-			{Request: "drive", Device: "nvme-0000-03-00-0", Function: driver.Function{Address: "0000:03:00.0"}},
+			{Request: "drive", Device: "nvme-0000-03-00-0", Kind: &driver.FunctionShare{Address: "0000:03:00.0"}},
 		}},
 	}}
 	specs := fstest.MapFS{}

@@ -120,26 +120,35 @@ func difference(grant driver.Grant, spec cdi.Written) (expected, detected string
 		return fmt.Sprintf("%d devices", len(grant.Shares)), fmt.Sprint(len(spec.Devices))
 	}
 	for i, share := range grant.Shares {
-		device, want := spec.Devices[i], share.CPUs
-		switch {
-		case share.Mixed:
-			want = cpuset.Set{} // the hook leaves its CPUs alone
-		case device.Partition == cdi.PartitionNone:
-			want = share.RunCPUs()
-		}
+		device := spec.Devices[i]
 		if id := cdi.DeviceID(string(grant.UID), share.Request, share.Device); device.ID != id {
 			return id, device.ID
 		}
-		switch {
-		case device.Function == share.Pinned():
-			return share.Request + ": " + pinnedOrNot(share.Pinned()), pinnedOrNot(!device.Function)
-		case device.Function:
-			if expected := nodePaths(share); !slices.Equal(expected, device.Nodes) {
-				return fmt.Sprintf("%s: device nodes %q", share.Request, expected), fmt.Sprintf("%q", device.Nodes)
-			}
-		case device.CPUs != want || device.Mems != share.Mems():
-			return share.Request + ": " + lists(want, share.Mems()), lists(device.CPUs, device.Mems)
+		if expected, detected := deviceDifference(share, device); expected != "" {
+			return share.Request + ": " + expected, detected
 		}
+	}
+	return "", ""
+}
+
+// deviceDifference is the first one between a share and its device.
+func deviceDifference(share driver.Share, device cdi.WrittenDevice) (expected, detected string) {
+	if device.Function == share.Pinned() {
+		return pinnedOrNot(share.Pinned()), pinnedOrNot(!device.Function)
+	}
+	want := share.Spec(driver.ExclusivityKernel)
+	if !device.Function {
+		want.Partition = device.Partition
+	}
+	if cpus := want.HookCPUs(); device.CPUs != cpus || device.Mems != want.Mems {
+		return lists(cpus, want.Mems), lists(device.CPUs, device.Mems)
+	}
+	var paths []string
+	for _, node := range want.Nodes {
+		paths = append(paths, node.Path)
+	}
+	if !slices.Equal(paths, device.Nodes) {
+		return fmt.Sprintf("device nodes %q", paths), fmt.Sprintf("%q", device.Nodes)
 	}
 	return "", ""
 }
@@ -149,14 +158,6 @@ func pinnedOrNot(pinned bool) string {
 		return "a hook that pins"
 	}
 	return "no hook, as of a PCI function"
-}
-
-// nodePaths are the device nodes that the share's containers get.
-func nodePaths(share driver.Share) (paths []string) {
-	for _, node := range share.Function.Nodes {
-		paths = append(paths, node.Path)
-	}
-	return paths
 }
 
 // lists are CPUs and, if there are some, NUMA nodes.
@@ -174,7 +175,7 @@ func lists(cpus, mems cpuset.Set) string {
 // cpus are all that the grant has.
 func cpus(grant driver.Grant) (all cpuset.Set) {
 	for i := range grant.Shares {
-		all = all.Union(grant.Shares[i].CPUs)
+		all = all.Union(grant.Shares[i].CPUs())
 	}
 	return all
 }

@@ -107,7 +107,7 @@ func TestPagesSayWhatThereIs(t *testing.T) {
 			"driver dra.numa publishes nothing here", `<a href="/pods/team-a/waits">team-a/waits</a> 0/5 nodes are available`,
 		},
 		"/nodes/worker-1": {
-			"NUMA node 1, socket 0", "cpu: 2 of 4 free", `<a href="/claims/default/alpha-zone">`, "tainted: dra.numa/fault=partition-lost:NoSchedule",
+			"NUMA node 1, socket 0", "cpu: 2 of 4 free", `<a href="/claims/default/alpha-zone">`, "tainted: dra.numa/fault=partition-invalid:NoSchedule",
 			"admin access, which holds nothing", "NUMA node not known", "eth9 <small>dra.net, free</small>", "numa-1: CPUs 4-5, memory 256 MiB",
 		},
 		"/nodes/worker-2":              {"gpu-0 <small>gpu.example.com, blocked: counter slices of gpu-0 has 4 left, it needs 7</small>"},

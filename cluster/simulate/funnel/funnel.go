@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // View is a node as the stages see it.
@@ -205,7 +206,7 @@ func texts(selectors []resourceapi.DeviceSelector) string {
 	var list []string
 	for _, selector := range selectors {
 		if selector.CEL != nil {
-			list = append(list, strings.Join(strings.Fields(selector.CEL.Expression), " "))
+			list = append(list, message.OneLine(selector.CEL.Expression))
 		}
 	}
 	return strings.Join(list, " && ")

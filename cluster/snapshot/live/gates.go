@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // gateMetric is the number that every program of Kubernetes has for each of its
@@ -37,7 +39,7 @@ func parseGates(text io.Reader) (map[string]bool, error) {
 		if rest, is := strings.CutPrefix(line, gateMetric); is {
 			name, on, isGate := parseGate(strings.TrimSuffix(rest, "\n"))
 			if !isGate {
-				return nil, fmt.Errorf("metric %q: want %sname=\"NAME\",stage=\"STAGE\"} 0 or 1", oneLine(line), gateMetric)
+				return nil, fmt.Errorf("metric %q: want %sname=\"NAME\",stage=\"STAGE\"} 0 or 1", message.OneLine(line), gateMetric)
 			}
 			gates[name] = on
 		} else if len(gates) > 0 {
@@ -65,5 +67,3 @@ func parseGate(text string) (name string, on, isGate bool) {
 	}
 	return name, value == "1", name != "" && (value == "0" || value == "1")
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

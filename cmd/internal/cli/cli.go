@@ -1,5 +1,5 @@
-// Package cli is the command line that the long-lived programs have in common:
-// flags only, errors in one line, and what the exit status says.
+// Package cli is the command line that the programs have in common: exit codes for all of
+// them, and flags and errors for the daemons. It prints and parses; it decides nothing.
 package cli
 
 import (
@@ -8,35 +8,40 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// Exit statuses.
+// Exit codes of the programs.
 const (
-	exitDone     = 0
-	exitCouldNot = 1
-	exitUsage    = 2 // repeating it is of no use
+	// ExitDone means that the program did what it was asked.
+	ExitDone = 0
+	// ExitFailed means that the flags make sense, but the answer is no or the work failed.
+	ExitFailed = 1
+	// ExitUsage means that a flag, a setting or an input file makes no sense: the same
+	// command line fails again.
+	ExitUsage = 2
 )
 
-// UsageError is a flag or a setting that makes no sense.
+// UsageError is an error about a flag or a setting. The program exits with ExitUsage.
 type UsageError struct{ Err error }
 
-// Error is that of Err.
+// Error is the text of Err.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Usagef is a UsageError with the error of fmt.Errorf.
+// Usagef formats a UsageError as fmt.Errorf does.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// Parse parses arguments up to the first that is no flag. If they ask for help, it
-// goes to stdout after the usage, and the error is flag.ErrHelp; all other errors
-// are UsageErrors.
+// Parse parses arguments up to the first one that is not a flag. If they ask for help, it
+// prints the usage and the flags to stdout and returns flag.ErrHelp. All other errors are
+// UsageErrors.
 func Parse(flags *flag.FlagSet, args []string, usage string, stdout io.Writer) error {
-	flags.SetOutput(io.Discard) // an error is one line, printed by Exit
+	flags.SetOutput(io.Discard) // Exit prints an error, as one line
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -50,20 +55,20 @@ func Parse(flags *flag.FlagSet, args []string, usage string, stdout io.Writer) e
 	return nil
 }
 
-// FlagsOnly is a UsageError if Parse has left an argument.
+// FlagsOnly returns a UsageError if arguments are left after Parse.
 func FlagsOnly(flags *flag.FlagSet) error {
 	if flags.NArg() > 0 {
-		return Usagef("unexpected argument %q, %s takes flags only", flags.Arg(0), flags.Name())
+		return Usagef("unexpected argument %q, %s takes only flags", flags.Arg(0), flags.Name())
 	}
 	return nil
 }
 
-// AddVerbosity gives a program the flag -v, for SetVerbosity.
+// AddVerbosity adds the flag -v, whose value SetVerbosity takes.
 func AddVerbosity(flags *flag.FlagSet, level *int) {
 	flags.IntVar(level, "v", 2, "log verbosity, 0 to 10")
 }
 
-// SetVerbosity has klog log up to a level, of 0 to 10.
+// SetVerbosity sets the log level of klog, 0 to 10.
 func SetVerbosity(level int) error {
 	if level < 0 || level > 10 {
 		return Usagef("-v %d: allowed are 0 to 10", level)
@@ -73,19 +78,15 @@ func SetVerbosity(level int) error {
 	return flags.Set("v", strconv.Itoa(level))
 }
 
-// Exit says what ended a program, in one line, and returns its exit status: 0
-// without an error or after help, 2 for a UsageError, else 1.
-func Exit(program string, err error, stderr io.Writer) (status int) {
+// Exit prints the error that ended a program, as one line, and returns its exit code:
+// ExitDone without an error or after help, ExitUsage for a UsageError, else ExitFailed.
+func Exit(program string, err error, stderr io.Writer) (exitCode int) {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
-		return exitDone
+		return ExitDone
 	}
-	fmt.Fprintf(stderr, "%s: error: %s\n", program, OneLine(err))
+	fmt.Fprintf(stderr, "%s: error: %s\n", program, message.OneLine(err.Error()))
 	if usage := (*UsageError)(nil); errors.As(err, &usage) {
-		return exitUsage
+		return ExitUsage
 	}
-	return exitCouldNot
+	return ExitFailed
 }
-
-// OneLine is the error's text without the line breaks that messages of other
-// modules may have.
-func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -17,7 +17,7 @@ func TestParse(t *testing.T) {
 		{"", ""},
 		{"--size x", `invalid value "x" for flag -size: parse error`},
 		{"--other", "flag provided but not defined: -other"},
-		{"--size 3 more", `unexpected argument "more", tool takes flags only`},
+		{"--size 3 more", `unexpected argument "more", tool takes only flags`},
 	} {
 		flags := flag.NewFlagSet("tool", flag.ContinueOnError)
 		flags.Int("size", 1, "a `number`")

@@ -56,11 +56,11 @@ func TestAClaimHasTheDriverThatItWants(t *testing.T) {
 	disk.expectDriver(driveB, "nvme")
 	for i, node := range map[int]string{1: "/dev/vfio/vfio", 2: "/dev/nvme1", 3: "/dev/vfio/vfio"} {
 		found := false
-		for _, got := range prepared[i].Share.Function.Nodes {
+		for _, got := range prepared[i].Share.Function().Nodes {
 			found = found || got.Path == node
 		}
 		if !found {
-			t.Errorf("%s has nodes %v, want %s", prepared[i].Device, prepared[i].Share.Function.Nodes, node)
+			t.Errorf("%s has nodes %v, want %s", prepared[i].Device, prepared[i].Share.Function().Nodes, node)
 		}
 	}
 	files := disk.files()
@@ -85,7 +85,7 @@ func TestCrashWhileDriversAreBoundHeals(t *testing.T) {
 	for what, next := range map[string]func(disk) (*Driver, error){
 		"prepared again": func(d disk) (*Driver, error) {
 			driver := d.open()
-			_, err := driver.Prepare(wanted, nil)
+			_, _, err := driver.Prepare(wanted, nil)
 			return driver, err
 		},
 		"unprepared": func(d disk) (*Driver, error) {
@@ -100,7 +100,7 @@ func TestCrashWhileDriversAreBoundHeals(t *testing.T) {
 		for done := range crashSweep(t, what) {
 			disk := boundDisk(t)
 			driver := disk.open()
-			steps := driver.bindSteps(mustPlan(t, driver, wanted).Grant)
+			steps := driver.applySteps(mustPlan(t, driver, wanted).Grant)
 			if done > len(steps) { // what is left are the steps of a claim that binds nothing
 				break
 			}
@@ -138,7 +138,7 @@ func TestAFunctionThatDoesNotGetItsDriverBackStaysWithItsClaim(t *testing.T) {
 	if grant := grantOf(driver, "uid-a"); len(grant.Shares) != 1 || grant.Shares[0].Device != driveA {
 		t.Errorf("%s is kept, want %s only", grant, driveA)
 	}
-	if _, err := driver.Prepare(claim("b", functionResult("drive", driveA)), nil); err == nil || !strings.Contains(err.Error(), "claim default/a has PCI function 0001:21:00.0") {
+	if _, _, err := driver.Prepare(claim("b", functionResult("drive", driveA)), nil); err == nil || !strings.Contains(err.Error(), "claim default/a has PCI function 0001:21:00.0") {
 		t.Errorf("error %v, want that the function is held", err)
 	}
 	for range 2 {
@@ -177,7 +177,7 @@ func TestANodeThatBindsNoDrivers(t *testing.T) {
 	driver := disk.open()
 	driver.config.Drivers = nil
 	before := disk.files()
-	if _, err := driver.Prepare(wanted, nil); err == nil || !strings.HasSuffix(err.Error(), "driver vfio-pci: this node binds none: devices.bindDrivers is not set in its NodeConfig") {
+	if _, _, err := driver.Prepare(wanted, nil); err == nil || !strings.HasSuffix(err.Error(), "driver vfio-pci: this node binds none: devices.bindDrivers is not set in its NodeConfig") {
 		t.Errorf("error %v", err)
 	}
 	assertFiles(t, disk.files(), before)
@@ -187,7 +187,7 @@ func TestANodeThatBindsNoDrivers(t *testing.T) {
 
 	driver = disk.open() // switched off while the claim has it
 	driver.config.Drivers = nil
-	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: this node binds none any more: set devices.bindDrivers") {
+	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: this node binds no drivers any more: set devices.bindDrivers") {
 		t.Errorf("error %v", err)
 	}
 	if err := disk.open().Unprepare("uid-a"); err != nil { // and on again
@@ -200,7 +200,7 @@ func TestAFunctionThatCannotBeBoundIsAnErrorAndGoesBack(t *testing.T) {
 	disk := boundDisk(t)
 	driver := disk.open()
 	before := disk.files()
-	_, err := driver.Prepare(vfio(claim("a", functionResult("card", card))), nil)
+	_, _, err := driver.Prepare(vfio(claim("a", functionResult("card", card))), nil)
 	if want := "bind driver vfio-pci for claim default/a: PCI function 0001:31:00.0: the host uses it: it has virtual functions"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

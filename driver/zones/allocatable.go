@@ -1,4 +1,4 @@
-package driver
+package zones
 
 import (
 	"strings"
@@ -7,6 +7,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // What is here has the scheduler count claims in the node's allocatable
@@ -19,7 +21,7 @@ func withAllocatable(device resourceapi.Device) resourceapi.Device {
 	device.NodeAllocatableResources = make(map[corev1.ResourceName]resourceapi.NodeAllocatableResource, len(device.Capacity))
 	for key := range device.Capacity {
 		name := corev1.ResourceName(key)
-		if size, huge := strings.CutPrefix(string(key), hugepagesPrefix); huge {
+		if size, huge := strings.CutPrefix(string(key), deviceclasses.CapacityHugepagesPrefix); huge {
 			name = corev1.ResourceName(corev1.ResourceHugePagesPrefix + size)
 		}
 		device.NodeAllocatableResources[name] = resourceapi.NodeAllocatableResource{Mapping: &resourceapi.NodeAllocatableMapping{
@@ -36,7 +38,7 @@ func withAllocatable(device resourceapi.Device) resourceapi.Device {
 func AllocatableSample() resourceapi.Device {
 	return withAllocatable(resourceapi.Device{
 		Name:     "sample",
-		Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{capacityCPU: {Value: *resource.NewQuantity(1, resource.DecimalSI)}},
+		Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{deviceclasses.CapacityCPU: {Value: *resource.NewQuantity(1, resource.DecimalSI)}},
 	})
 }
 
@@ -44,5 +46,5 @@ func AllocatableSample() resourceapi.Device {
 // what it is about.
 func KeepsAllocatable(stored resourceapi.Device) bool {
 	cpu := stored.NodeAllocatableResources[corev1.ResourceCPU]
-	return cpu.Mapping != nil && ptr.Equal(cpu.Mapping.CapacityKey, ptr.To(capacityCPU)) && cpu.Mapping.CapacityMultiplier != nil
+	return cpu.Mapping != nil && ptr.Equal(cpu.Mapping.CapacityKey, ptr.To(deviceclasses.CapacityCPU)) && cpu.Mapping.CapacityMultiplier != nil
 }

@@ -40,7 +40,7 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 		"the same function":             {published("dra.net", here, "0000:a8:00.0"), "nic-0000-a8-00-0"},
 		"in capitals":                   {published("dra.net", here, "0000:A8:00.0"), "nic-0000-a8-00-0"},
 		"on another node":               {published("dra.net", "node-2", "0000:a8:00.0"), ""},
-		"this driver":                   {published(Domain, here, "0000:a8:00.0"), ""},
+		"this driver":                   {published(domain, here, "0000:a8:00.0"), ""},
 		"a node for each device":        {published("dra.net", "", "0000:a8:00.0", perDevice(here)), "nic-0000-a8-00-0"},
 		"another node for each device":  {published("dra.net", "", "0000:a8:00.0", perDevice("node-2")), ""},
 		"a virtual function":            {published("sriov", here, "0000:3b:01.3"), "nic-0000-3b-01-3 nic-0000-3b-00-1"},
@@ -49,7 +49,7 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 	} {
 		devices := Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"nic", "vf"}}))
 		zone := resourceapi.Device{Name: "numa-0"}
-		kept, conflicts := WithoutOthers(machine, here, append([]resourceapi.Device{zone}, devices...), []*resourceapi.ResourceSlice{row.slice})
+		kept, conflicts := WithoutConflicts(machine, here, append([]resourceapi.Device{zone}, devices...), []*resourceapi.ResourceSlice{row.slice})
 		var left []string
 		for _, conflict := range conflicts {
 			left = append(left, conflict.Device)
@@ -69,7 +69,7 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 func TestAPhysicalFunctionIsLeftOutForAVirtualOneThatIsNotSelected(t *testing.T) {
 	machine := generated(t, "intel-2s")
 	devices := Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"nic"}}))
-	_, conflicts := WithoutOthers(machine, here, devices, []*resourceapi.ResourceSlice{published("sriov", here, "0000:3b:01.3")})
+	_, conflicts := WithoutConflicts(machine, here, devices, []*resourceapi.ResourceSlice{published("sriov", here, "0000:3b:01.3")})
 	want := "device nic-0000-3b-00-1 is left out: driver sriov publishes PCI function 0000:3b:01.3; exclude one of them"
 	if len(conflicts) != 1 || conflicts[0].String() != want {
 		t.Errorf("conflicts are %v, want %s", conflicts, want)

@@ -21,15 +21,15 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("device %s is left out: driver %s publishes PCI function %s; exclude one of them", c.Device, c.Driver, c.Address)
 }
 
-// WithoutOthers leaves out devices that another driver on the node publishes in
+// WithoutConflicts leaves out devices that another driver on the node publishes in
 // one of the slices, for both would give them away. So does a physical function
 // of which it publishes a virtual one, and the reverse. Slices of other nodes,
 // of this driver, and those that name their nodes by labels are not looked at.
 // The devices stay in order; those that are no PCI functions stay all.
-func WithoutOthers(machine numa.Machine, nodeName string, devices []resourceapi.Device, published []*resourceapi.ResourceSlice) (kept []resourceapi.Device, conflicts []Conflict) {
+func WithoutConflicts(machine numa.Machine, nodeName string, devices []resourceapi.Device, published []*resourceapi.ResourceSlice) (kept []resourceapi.Device, conflicts []Conflict) {
 	drivers := map[string]string{} // by address
 	for _, slice := range published {
-		if slice.Spec.Driver != Domain {
+		if slice.Spec.Driver != domain {
 			addAddresses(drivers, nodeName, slice)
 		}
 	}

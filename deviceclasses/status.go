@@ -1,0 +1,60 @@
+package deviceclasses
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// ZoneStatus is what the driver writes to status.devices[].data of a claim for a share
+// of a zone. CPUs and NUMA nodes are in the kernel's list form.
+type ZoneStatus struct {
+	CPUs       cpuset.Set `json:"cpus"`                // empty for a share of memory only
+	Mems       cpuset.Set `json:"mems"`                // NUMA nodes
+	IdleCPUs   cpuset.Set `json:"idleCPUs,omitzero"`   // those of CPUs that its containers do not run on
+	Partition  string     `json:"partition,omitempty"` // root, isolated or none; "" without CPUs
+	Scope      string     `json:"scope,omitempty"`     // ScopeContainer, ScopePod or ScopeShared; "" without CPUs
+	Mixed      bool       `json:"mixed,omitempty"`     // containers run on the shared pool as well
+	SharedCPUs cpuset.Set `json:"sharedCPUs,omitzero"` // if Mixed: that pool when the claim was prepared
+	Why        string     `json:"why,omitempty"`       // these CPUs
+}
+
+// FunctionStatus is the same for a PCI function. The conditions, and of a network card
+// the first of its interfaces, are elsewhere in status.devices[].
+type FunctionStatus struct {
+	PCI        string   `json:"pci"`                  // address
+	Nodes      []string `json:"nodes,omitempty"`      // paths of the device nodes that containers get
+	CDIDevice  string   `json:"cdiDevice,omitempty"`  // of another driver's CDI spec, which containers get instead
+	Interfaces []string `json:"interfaces,omitempty"` // network interfaces, by their names on the host
+	Driver     string   `json:"driver,omitempty"`     // kernel driver that is bound for the claim
+}
+
+// ShareStatus is the status document of a share as it is read: one field is set.
+type ShareStatus struct {
+	Zone     *ZoneStatus
+	Function *FunctionStatus
+}
+
+// ReadShareStatus reads the status document of a share. Fields that this release does
+// not know are left out. It is an error if the text is neither of a zone nor of a PCI
+// function.
+func ReadShareStatus(text []byte) (ShareStatus, error) {
+	var keys struct {
+		PCI  *string `json:"pci"`
+		CPUs *string `json:"cpus"`
+	}
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return ShareStatus{}, fmt.Errorf("read the status of a share: %w", err)
+	}
+	var status ShareStatus
+	switch {
+	case keys.PCI != nil:
+		status.Function = &FunctionStatus{}
+		return status, json.Unmarshal(text, status.Function)
+	case keys.CPUs != nil:
+		status.Zone = &ZoneStatus{}
+		return status, json.Unmarshal(text, status.Zone)
+	}
+	return ShareStatus{}, fmt.Errorf("read the status of a share: neither cpus nor pci in it")
+}

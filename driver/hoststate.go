@@ -1,0 +1,133 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
+)
+
+// A claim may want another kernel driver for a function. What the function had
+// comes on record before anything is done to it, and stays there until it has that
+// again.
+
+// applySteps put the grant on record and change what its shares need changed on the
+// host; none if nothing has to be. A claim that was allocated again gives back first
+// what it held.
+func (d *Driver) applySteps(grant Grant) []step {
+	recorded, _ := d.grants.find(grant.UID)
+	steps := d.undoSteps(recorded, []Grant{grant})
+	var changes []step
+	for i := range grant.Shares {
+		changes = append(changes, grant.Shares[i].Kind.apply(d, grant.name())...)
+	}
+	if len(changes) > 0 {
+		steps = append(append(steps, d.recordStep("record claim "+grant.name(), d.grants.with(grant))), changes...)
+	}
+	return steps
+}
+
+// undoSteps have the host as it was before the grant, but for what one of the other
+// grants needs.
+func (d *Driver) undoSteps(grant Grant, others []Grant) (steps []step) {
+	for i := range grant.Shares {
+		steps = append(steps, grant.Shares[i].Kind.undo(d, grant.name(), others)...)
+	}
+	return steps
+}
+
+// apply binds the driver that the function is to have, unless it has it.
+func (f *FunctionShare) apply(d *Driver, claim string) []step {
+	if f.Driver == "" {
+		return nil
+	}
+	if now, err := binding.Read(d.config.Machine, f.Address); err == nil && now.Driver == f.Driver {
+		return nil
+	}
+	return []step{{fmt.Sprintf("bind driver %s for claim %s", f.Driver, claim), func() error {
+		return d.config.Drivers.Bind(f.Address, f.Driver)
+	}}}
+}
+
+// undo has the function as it was, unless one of the other grants has it with the same
+// driver.
+func (f *FunctionShare) undo(d *Driver, claim string, others []Grant) []step {
+	kept := slices.ContainsFunc(others, func(other Grant) bool {
+		theirs := other.function(f.Address)
+		return theirs != nil && theirs.Driver == f.Driver
+	})
+	if f.Driver == "" || kept {
+		return nil
+	}
+	return []step{{"restore the driver from before claim " + claim, func() error { return d.restore(f) }}}
+}
+
+func (d *Driver) restore(f *FunctionShare) error {
+	if d.config.Drivers != nil {
+		return d.config.Drivers.Restore(f.Address, f.Before)
+	}
+	now, err := binding.Read(d.config.Machine, f.Address)
+	switch {
+	case errors.Is(err, devnode.ErrGone):
+		return nil
+	case err == nil && now != f.Before:
+		return fmt.Errorf("PCI function %s: this node binds no drivers any more: set devices.bindDrivers in its NodeConfig", f.Address)
+	}
+	return err
+}
+
+// wantDriver notes which driver the claim wants for a function, and what it had
+// before; isBound says whether it has that driver already.
+func (d *Driver) wantDriver(claimUID types.UID, driver string, f *FunctionShare) (isBound bool, err error) {
+	now, err := binding.Read(d.config.Machine, f.Address)
+	if err != nil {
+		return false, err
+	}
+	recorded, _ := d.grants.find(claimUID)
+	switch known := recorded.function(f.Address); {
+	case known != nil && known.Driver == driver:
+		f.Driver, f.Before = known.Driver, known.Before
+	case now.Driver != driver:
+		f.Driver, f.Before = driver, now
+	}
+	return now.Driver == driver, nil
+}
+
+// undoReleased has the host as it was before each grant that is to be forgotten. A share
+// of which that fails stays with its claim, which no pod needs, so that no other claim
+// gets it.
+func (d *Driver) undoReleased(next *recovered) {
+	for _, grant := range d.grants {
+		if _, kept := next.grants.find(grant.UID); kept {
+			continue
+		}
+		left := grant.Grant
+		left.Shares = nil
+		var why error
+		for _, share := range grant.Shares {
+			one := grant.Grant
+			one.Shares = []Share{share}
+			if err := perform(d.undoSteps(one, next.grants.grants())); err != nil {
+				left.Shares, why = append(left.Shares, share), err
+			}
+		}
+		if why != nil {
+			next.waitFor(left, why)
+		}
+	}
+}
+
+// waitFor keeps the grant until the host is as it was before it.
+func (r *recovered) waitFor(grant Grant, problem error) {
+	for i := range r.report {
+		if finding := &r.report[i]; finding.Grant.UID == grant.UID {
+			r.orphans[grant.UID] = finding.Why
+			*finding = Finding{Outcome: Waiting, Grant: grant, Why: fmt.Sprintf("%s, but %v", finding.Why, problem)}
+		}
+	}
+	r.grants = r.grants.with(grant)
+}

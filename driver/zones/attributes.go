@@ -1,0 +1,113 @@
+package zones
+
+import (
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+// defaultMemoryTier is the kernel's tier of DRAM, which is all there is on a machine
+// without tiers (include/linux/memory-tiers.h).
+const defaultMemoryTier = 4
+
+// Attribute is one that zones have.
+type Attribute struct {
+	Name   resourceapi.QualifiedName
+	Absent string // when a zone does not have it; "" for never
+	Means  string
+	value  func(z Zone, machine *numa.Machine, settings Settings) any // string or int; nil where it is absent
+}
+
+// Attributes is all that zones have, in the order in which people read it.
+func Attributes() []Attribute {
+	const several = "the zone has several NUMA nodes"
+	const means = "the same under the key that drivers of other devices use"
+	return []Attribute{
+		{deviceclasses.AttributeKind, "", "always zone", func(Zone, *numa.Machine, Settings) any { return deviceclasses.KindZone }},
+		{deviceclasses.AttributeNUMANode, several, "NUMA node", numaNode},
+		{deviceclasses.AttributeNUMANodeNet, several, means, numaNode},
+		{deviceclasses.AttributeNUMANodeAMD, several, means, numaNode},
+		{deviceclasses.AttributeSocket, "the zone is on several sockets", "socket", socket},
+		{deviceclasses.AttributeL3, "the zone is not a level-3 cache", "id of the level-3 cache", l3},
+		{deviceclasses.AttributeThreadsPerCore, "", "threads of a core, at most; 0 without CPUs", threadsPerCore},
+		{deviceclasses.AttributeCoreType, "", "standard, performance, efficient or mixed; none without CPUs", coreType},
+		{deviceclasses.AttributeExclusivity, "", "what keeps other tasks off the CPUs of claims: kernel, cooperative or none", exclusivity},
+		{deviceclasses.AttributeMemoryTier, "", "the kernel's memory tier of the slowest NUMA node; 4 is DRAM", memoryTier},
+	}
+}
+
+func (z Zone) attributes(machine *numa.Machine, settings Settings) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+	attributes := make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute)
+	for _, attribute := range Attributes() {
+		switch value := attribute.value(z, machine, settings).(type) {
+		case string:
+			attributes[attribute.Name] = resourceapi.DeviceAttribute{StringValue: &value}
+		case int:
+			attributes[attribute.Name] = resourceapi.DeviceAttribute{IntValue: ptr.To(int64(value))}
+		}
+	}
+	return attributes
+}
+
+func numaNode(z Zone, _ *numa.Machine, _ Settings) any {
+	if len(z.Nodes) > 1 {
+		return nil
+	}
+	return z.Nodes[0]
+}
+
+// socket is that of all of its NUMA nodes, if it is one: a zone over several sockets
+// is on none of them.
+func socket(z Zone, machine *numa.Machine, _ Settings) any {
+	var socket int
+	for i, id := range z.Nodes {
+		node, _ := machine.Zone(id)
+		if len(node.Sockets) != 1 || i > 0 && node.Sockets[0] != socket {
+			return nil
+		}
+		socket = node.Sockets[0]
+	}
+	return socket
+}
+
+func l3(z Zone, _ *numa.Machine, _ Settings) any {
+	if z.L3 == nil {
+		return nil
+	}
+	return *z.L3
+}
+
+func threadsPerCore(z Zone, machine *numa.Machine, _ Settings) any { return z.threadsPerCore(machine) }
+
+// coreType is that of all of its cores.
+func coreType(z Zone, machine *numa.Machine, _ Settings) any {
+	var all numa.CoreType
+	for _, id := range z.Nodes {
+		node, _ := machine.Zone(id)
+		switch {
+		case node.CPUs.IsEmpty():
+		case all == "" || all == node.CoreType:
+			all = node.CoreType
+		default:
+			all = numa.MixedCores
+		}
+	}
+	if all == "" {
+		return deviceclasses.NoCoreType
+	}
+	return string(all)
+}
+
+func exclusivity(_ Zone, _ *numa.Machine, settings Settings) any { return settings.Exclusivity }
+
+// memoryTier is the slowest of its NUMA nodes.
+func memoryTier(z Zone, machine *numa.Machine, _ Settings) any {
+	tier := 0
+	for _, id := range z.Nodes {
+		node, _ := machine.Zone(id)
+		tier = max(tier, ptr.Deref(node.MemoryTier, defaultMemoryTier))
+	}
+	return tier
+}

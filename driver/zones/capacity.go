@@ -1,0 +1,100 @@
+package zones
+
+import (
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+const memoryStepBytes = 1 << 20
+
+// capacity leaves out what the zone has none of: the API refuses a step that is
+// larger than the capacity.
+func (z Zone) capacity(machine *numa.Machine, settings Settings, held []Held) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
+	capacity := make(map[resourceapi.QualifiedName]resourceapi.DeviceCapacity)
+	heldCPUs, heldBytes := z.heldOf(held)
+	add := func(name resourceapi.QualifiedName, amount, step uint64, format resource.Format) {
+		amount -= min(heldBytes[name], amount)
+		if steps := amount / max(step, 1); steps > 0 {
+			capacity[name] = shared(steps*step, step, format)
+		}
+	}
+	cpus := z.CPUs.Difference(settings.Reserved).Difference(heldCPUs).Size()
+	add(deviceclasses.CapacityCPU, uint64(cpus), uint64(z.threadsPerCore(machine)), resource.DecimalSI)
+	if z.L3 != nil {
+		return capacity
+	}
+	var memory uint64
+	hugepages := make(map[uint64]uint64) // bytes by the size of a page
+	for _, id := range z.Nodes {
+		node, _ := machine.Zone(id)
+		memory += claimable(node, settings.ReservedMemoryBytes)
+		for _, pool := range node.Hugepages {
+			hugepages[pool.PageBytes] += pool.TotalPages * pool.PageBytes
+		}
+	}
+	for size, bytes := range hugepages {
+		add(hugepagesName(size), bytes, size, resource.BinarySI)
+	}
+	add(deviceclasses.CapacityMemory, memory, memoryStepBytes, resource.BinarySI)
+	return capacity
+}
+
+// claimable is the memory of a NUMA node that claims may have, without hugepages.
+func claimable(node numa.Zone, reservedBytes uint64) uint64 {
+	if node.MemoryBytes == nil {
+		return 0
+	}
+	withheld := reservedBytes
+	if node.Watermarks != nil {
+		withheld += node.Watermarks.HighBytes
+	}
+	for _, pool := range node.Hugepages {
+		withheld += pool.TotalPages * pool.PageBytes
+	}
+	return *node.MemoryBytes - min(withheld, *node.MemoryBytes)
+}
+
+// heldOf is what is held of the zone under other names, at most: which of its NUMA
+// nodes the memory is on is not known.
+func (z Zone) heldOf(held []Held) (cpus cpuset.Set, bytes map[resourceapi.QualifiedName]uint64) {
+	bytes = make(map[resourceapi.QualifiedName]uint64)
+	mems := cpuset.New(z.Nodes...)
+	for i := range held {
+		if held[i].Device == z.Device {
+			continue // the scheduler counts it
+		}
+		cpus = cpus.Union(held[i].CPUs)
+		if !held[i].Mems.Overlaps(mems) {
+			continue
+		}
+		bytes[deviceclasses.CapacityMemory] += held[i].MemoryBytes
+		for size, amount := range held[i].HugepageBytes {
+			bytes[deviceclasses.CapacityHugepagesPrefix+resourceapi.QualifiedName(size)] += amount
+		}
+	}
+	return cpus, bytes
+}
+
+// shared is a capacity of which a request that does not name it takes nothing.
+// Without the policy it would take everything.
+func shared(amount, step uint64, format resource.Format) resourceapi.DeviceCapacity {
+	return resourceapi.DeviceCapacity{
+		Value: *resource.NewQuantity(int64(amount), format),
+		RequestPolicy: &resourceapi.CapacityRequestPolicy{
+			Default: resource.NewQuantity(0, format),
+			ValidRange: &resourceapi.CapacityRequestPolicyRange{
+				Min:  resource.NewQuantity(0, format),
+				Step: resource.NewQuantity(int64(step), format),
+			},
+		},
+	}
+}
+
+func hugepagesName(pageBytes uint64) resourceapi.QualifiedName {
+	size := resource.NewQuantity(int64(pageBytes), resource.BinarySI)
+	return deviceclasses.CapacityHugepagesPrefix + resourceapi.QualifiedName(size.String())
+}

@@ -1,0 +1,106 @@
+// Package zones turns the CPUs, memory and hugepages of a machine into devices that
+// claims can share: one for each NUMA node, socket or level-3 cache, as the node is
+// configured. It decides which zones there are, under which names, attributes and
+// capacities, and in which order. It reads nothing and prepares nothing.
+package zones
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Zone is what is published as one device: a NUMA node, several of them, or the CPUs
+// of one level-3 cache.
+//
+// Invariant: of one machine and one zoneBy, zones share no CPU.
+type Zone struct {
+	Device string     // its name
+	Nodes  []int      // ids of its NUMA nodes, ascending, one at least
+	CPUs   cpuset.Set // that are online; empty for memory only
+	L3     *int       // the id of the cache that it is; such a zone has no memory
+}
+
+// Of are the zones of a machine, in the order of their first NUMA nodes. By is the
+// zoneBy of a NodeConfig; "" is a NUMA node. A NUMA node without CPUs, or on several
+// sockets, is in no socket; a cache of several NUMA nodes is no zone.
+func Of(machine *numa.Machine, by string) []Zone {
+	var zones []Zone
+	for i := range machine.Zones {
+		node := &machine.Zones[i]
+		next := Zone{Device: coarseName(node, by), Nodes: []int{node.ID}, CPUs: node.CPUs}
+		if by == deviceclasses.ZoneByL3 {
+			zones = append(zones, next.split(machine.L3s)...)
+			continue
+		}
+		if same := Named(zones, next.Device); same != nil {
+			same.Nodes = append(same.Nodes, node.ID)
+			same.CPUs = same.CPUs.Union(node.CPUs)
+			continue
+		}
+		zones = append(zones, next)
+	}
+	return zones
+}
+
+// Named is the zone of a device name; nil if there is none.
+func Named(zones []Zone, device string) *Zone {
+	i := slices.IndexFunc(zones, func(z Zone) bool { return z.Device == device })
+	if i < 0 {
+		return nil
+	}
+	return &zones[i]
+}
+
+// coarseName is the device of the zone that has the NUMA node.
+func coarseName(node *numa.Zone, by string) string {
+	switch {
+	case node.CPUs.IsEmpty():
+	case by == deviceclasses.ZoneByMachine:
+		return "machine"
+	case by == deviceclasses.ZoneBySocket && len(node.Sockets) == 1:
+		return fmt.Sprintf("socket-%d", node.Sockets[0])
+	}
+	return fmt.Sprintf("numa-%d", node.ID)
+}
+
+// split makes zones of the caches of a NUMA node, and leaves it the memory and the
+// CPUs of no such cache.
+func (z Zone) split(l3s []numa.Cache) (zones []Zone) {
+	for i := range l3s {
+		if cpus := l3s[i].CPUs; !cpus.IsEmpty() && cpus.IsSubsetOf(z.CPUs) {
+			zones = append(zones, Zone{Device: fmt.Sprintf("l3-%d", l3s[i].ID), Nodes: z.Nodes, CPUs: cpus, L3: &l3s[i].ID})
+		}
+	}
+	for i := range zones {
+		z.CPUs = z.CPUs.Difference(zones[i].CPUs)
+	}
+	return append(zones, z)
+}
+
+// Joined is the machine with the NUMA nodes of the zone as one, its first, so that
+// CPUs are chosen from all of them. Where it matters which CPUs are near to each
+// other, each NUMA node is a die.
+func (z Zone) Joined(machine *numa.Machine) numa.Machine {
+	whole := *machine
+	whole.Zones = []numa.Zone{{ID: z.Nodes[0]}}
+	whole.Cores = slices.DeleteFunc(slices.Clone(machine.Cores), func(core numa.Core) bool { return !slices.Contains(z.Nodes, core.Zone) })
+	for i := range whole.Cores {
+		core := &whole.Cores[i]
+		core.Die, core.Zone = ptr.To(core.Zone), z.Nodes[0]
+	}
+	return whole
+}
+
+// threadsPerCore is the largest number in its NUMA nodes, 0 without CPUs.
+func (z Zone) threadsPerCore(machine *numa.Machine) (threads int) {
+	for _, id := range z.Nodes {
+		threads = max(threads, machine.ThreadsPerCore(id))
+	}
+	return threads
+}

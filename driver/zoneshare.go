@@ -1,0 +1,345 @@
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/deviceattribute"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// ZoneShare is what a share holds of a zone: CPUs, memory and hugepages.
+type ZoneShare struct {
+	Zone  int        `json:"zone"`            // the first of its NUMA nodes
+	Zones []int      `json:"zones,omitempty"` // its NUMA nodes, ascending, if it has several
+	CPUs  cpuset.Set `json:"cpus"`            // empty: memory only
+	Why   string     `json:"why,omitempty"`   // these CPUs, in one line
+
+	// IdleCPUs are those of CPUs that containers keep idle: they are siblings of
+	// the others. IdleCPUs ⊂ CPUs.
+	IdleCPUs cpuset.Set `json:"idleCPUs,omitzero"`
+
+	Partition    string     `json:"partition,omitempty"`    // the kind that is wanted for the CPUs: root, isolated or none; "" in old data is root
+	Scope        string     `json:"scope,omitempty"`        // which cgroup becomes it: "" is a container's, else pod or shared
+	Mixed        bool       `json:"mixed,omitempty"`        // containers run on the shared pool as well
+	SharedCPUs   cpuset.Set `json:"sharedCPUs,omitzero"`    // if Mixed: that pool when the claim was prepared first
+	MemoryPolicy string     `json:"memoryPolicy,omitempty"` // bind, preferred, interleave, weighted-interleave; "" is the kernel's own
+
+	MemoryBytes   uint64            `json:"memoryBytes,omitempty"`   // without hugepages
+	HugepageBytes map[string]uint64 `json:"hugepageBytes,omitempty"` // each > 0, by size as in "2Mi"
+}
+
+var _ Kind = (*ZoneShare)(nil)
+
+// The scopes of a share: which cgroup has its CPUs to itself.
+const (
+	ScopeContainer = ""       // the container's: one at a time uses them
+	ScopePod       = "pod"    // the pod's: all of its containers use them
+	ScopeShared    = "shared" // none: some containers of a pod use them, or several pods, or one has other CPUs that are shared
+)
+
+// RunCPUs is where the share's containers are to run.
+func (z *ZoneShare) RunCPUs() cpuset.Set { return z.CPUs.Difference(z.IdleCPUs) }
+
+func (z *ZoneShare) cpus() *cpuset.Set { return &z.CPUs }
+
+func (z *ZoneShare) mems() cpuset.Set {
+	if len(z.Zones) > 0 {
+		return cpuset.New(z.Zones...)
+	}
+	return cpuset.New(z.Zone)
+}
+
+func (z *ZoneShare) kernelExclusive() bool {
+	return z.Partition != deviceclasses.PartitionNone && z.Scope != ScopeShared && !z.Mixed && !z.CPUs.IsEmpty()
+}
+
+func (z *ZoneShare) pinned() bool { return true }
+
+func (z *ZoneShare) equal(other Kind) bool {
+	o, same := other.(*ZoneShare)
+	return same && z.Zone == o.Zone && slices.Equal(z.Zones, o.Zones) && z.CPUs == o.CPUs && z.Why == o.Why && z.IdleCPUs == o.IdleCPUs &&
+		z.Partition == o.Partition && z.Scope == o.Scope && z.Mixed == o.Mixed && z.SharedCPUs == o.SharedCPUs &&
+		z.MemoryPolicy == o.MemoryPolicy && z.MemoryBytes == o.MemoryBytes && maps.Equal(z.HugepageBytes, o.HugepageBytes)
+}
+
+func (z *ZoneShare) validate() error {
+	config := deviceclasses.ZoneConfig{Partition: z.Partition, MemoryPolicy: z.MemoryPolicy}
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	if allowed := []string{ScopePod, ScopeShared}; z.Scope != ScopeContainer && !slices.Contains(allowed, z.Scope) {
+		return fmt.Errorf("scope: %q, allowed are %s", z.Scope, strings.Join(allowed, ", "))
+	}
+	if err := z.validateZones(); err != nil {
+		return err
+	}
+	if !z.IdleCPUs.IsEmpty() && (!z.IdleCPUs.IsSubsetOf(z.CPUs) || z.IdleCPUs == z.CPUs) {
+		return fmt.Errorf("idleCPUs: %s, allowed are some of cpus %s", z.IdleCPUs, z.CPUs)
+	}
+	return nil
+}
+
+func (z *ZoneShare) validateZones() error {
+	zones := z.Zones
+	if zones == nil {
+		zones = []int{z.Zone}
+	}
+	last := -1
+	for _, zone := range zones {
+		if zone <= last || zone >= cpuset.MaxCPUs {
+			return fmt.Errorf("zones: %d, allowed are ids in ascending order, of 0 to %d", zones, cpuset.MaxCPUs-1)
+		}
+		last = zone
+	}
+	if len(z.Zones) == 1 || zones[0] != z.Zone {
+		return fmt.Errorf("zones: %d, allowed are several, of which zone %d is the first", zones, z.Zone)
+	}
+	return nil
+}
+
+func (z *ZoneShare) hold(*held) (twice string) { return "" }
+
+func (z *ZoneShare) conflict(Kind) string { return "" }
+
+func (z *ZoneShare) honoured(machine *numa.Machine, reserved cpuset.Set) bool {
+	var cpus cpuset.Set
+	for id := range z.mems().All() {
+		zone, ok := machine.Zone(id)
+		if !ok {
+			return false
+		}
+		cpus = cpus.Union(zone.CPUs)
+	}
+	return z.CPUs.IsSubsetOf(cpus.Difference(reserved))
+}
+
+func (z *ZoneShare) fault(*numa.Machine) string { return "" }
+
+func (z *ZoneShare) stray(device string, _ *numa.Machine, published []zones.Zone) bool {
+	zone := zones.Named(published, device)
+	return zone == nil || !z.CPUs.IsSubsetOf(zone.CPUs)
+}
+
+func (z *ZoneShare) withheld(device string) ([]zones.Held, []resourceapi.Device) {
+	return []zones.Held{{Device: device, CPUs: z.CPUs, Mems: z.mems(), MemoryBytes: z.MemoryBytes, HugepageBytes: z.HugepageBytes}}, nil
+}
+
+func (z *ZoneShare) refreshed(*Driver, types.UID, wish) (Kind, error) { return z, nil }
+
+func (z *ZoneShare) scoped() scoped {
+	return scoped{cpus: !z.CPUs.IsEmpty(), mixed: z.Mixed, scope: z.Scope}
+}
+
+func (z *ZoneShare) withScope(scope string) Kind {
+	if z.Scope == scope {
+		return z
+	}
+	next := *z
+	next.Scope = scope
+	return &next
+}
+
+func (z *ZoneShare) apply(*Driver, string) []step { return nil }
+
+func (z *ZoneShare) undo(*Driver, string, []Grant) []step { return nil }
+
+func (z *ZoneShare) checkpointVersion() int {
+	switch {
+	case len(z.Zones) > 0:
+		return checkpointV4
+	case !z.IdleCPUs.IsEmpty():
+		return checkpointV3
+	case !z.equal(&ZoneShare{Zone: z.Zone, CPUs: z.CPUs}):
+		return checkpointV2
+	}
+	return checkpointV1
+}
+
+func (z *ZoneShare) record(share *recordedShare) { share.ZoneShare = *z }
+
+func (z *ZoneShare) appendText(text []byte) []byte {
+	text = strconv.AppendInt(append(text, `,"zone":`...), int64(z.Zone), 10)
+	text = appendList(text, "zones", z.Zones)
+	text = appendString(append(text, `,"cpus":`...), z.CPUs.String())
+	if z.Why != "" {
+		text = appendString(append(text, `,"why":`...), z.Why)
+	}
+	if !z.IdleCPUs.IsEmpty() {
+		text = appendString(append(text, `,"idleCPUs":`...), z.IdleCPUs.String())
+	}
+	text = z.appendUse(text)
+	if z.MemoryBytes != 0 {
+		text = strconv.AppendUint(append(text, `,"memoryBytes":`...), z.MemoryBytes, 10)
+	}
+	if len(z.HugepageBytes) > 0 {
+		text = append(text, `,"hugepageBytes":{`...)
+		for i, size := range slices.Sorted(maps.Keys(z.HugepageBytes)) {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			text = append(appendString(text, size), ':')
+			text = strconv.AppendUint(text, z.HugepageBytes[size], 10)
+		}
+		text = append(text, '}')
+	}
+	return text
+}
+
+// appendUse appends how the CPUs and the memory are used.
+func (z *ZoneShare) appendUse(text []byte) []byte {
+	if z.Partition != "" {
+		text = appendString(append(text, `,"partition":`...), z.Partition)
+	}
+	if z.Scope != "" {
+		text = appendString(append(text, `,"scope":`...), z.Scope)
+	}
+	if z.Mixed {
+		text = append(text, `,"mixed":true`...)
+	}
+	if !z.SharedCPUs.IsEmpty() {
+		text = appendString(append(text, `,"sharedCPUs":`...), z.SharedCPUs.String())
+	}
+	if z.MemoryPolicy != "" {
+		text = appendString(append(text, `,"memoryPolicy":`...), z.MemoryPolicy)
+	}
+	return text
+}
+
+// partition is what the hook is told to make.
+func (z *ZoneShare) partition() string {
+	if !z.kernelExclusive() {
+		return deviceclasses.PartitionNone
+	}
+	return cmp.Or(z.Partition, deviceclasses.PartitionRoot)
+}
+
+func (z *ZoneShare) spec(share *cdi.Share, by Exclusivity) {
+	share.CPUs, share.IdleCPUs, share.Mems = z.CPUs, z.IdleCPUs, z.mems()
+	share.Mixed, share.SharedCPUs = z.Mixed, z.SharedCPUs
+	share.Partition, share.Scope = deviceclasses.PartitionNone, cdi.ScopeContainer
+	if by != ExclusivityKernel {
+		return // a kernel without partitions must not be asked for one
+	}
+	share.Partition = z.partition()
+	if z.Scope == ScopePod {
+		share.Scope = cdi.ScopePod
+	}
+}
+
+func (z *ZoneShare) cdiDevices(own string) []string { return []string{own} }
+
+func (z *ZoneShare) attributes() map[string]resourceapi.DeviceAttribute {
+	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // with those of the zone
+	if len(z.Zones) == 0 {
+		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(z.Zone)
+	}
+	add := func(name, value string) {
+		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
+			attributes[name] = stringAttribute(value)
+		}
+	}
+	add(Name+"/mems", z.mems().String())
+	add(Name+"/memoryPolicy", z.MemoryPolicy)
+	if !z.CPUs.IsEmpty() {
+		add(Name+"/cpus", z.RunCPUs().String())
+		add(Name+"/idleCPUs", z.IdleCPUs.String())
+		add(Name+"/sharedCPUs", z.SharedCPUs.String())
+		add(Name+"/partition", z.partition())
+		add(Name+"/scope", cmp.Or(z.Scope, deviceclasses.ScopeContainer))
+		attributes[Name+"/mixed"] = resourceapi.DeviceAttribute{BoolValue: ptr.To(z.Mixed)}
+	}
+	return attributes
+}
+
+func (z *ZoneShare) status() any {
+	status := deviceclasses.ZoneStatus{CPUs: z.CPUs, Mems: z.mems(), IdleCPUs: z.IdleCPUs, Mixed: z.Mixed, Why: z.Why}
+	if !z.CPUs.IsEmpty() {
+		status.Partition = z.partition()
+		status.Scope = cmp.Or(z.Scope, deviceclasses.ScopeContainer)
+	}
+	if z.Mixed {
+		status.SharedCPUs = z.SharedCPUs
+	}
+	return status
+}
+
+func (z *ZoneShare) interfaces() []string { return nil }
+
+// zoneWish is what a claim was allocated of a zone.
+type zoneWish struct {
+	zone          zones.Zone
+	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
+	memoryBytes   uint64
+	hugepageBytes map[string]uint64 // each > 0, by size as in "2Mi"; nil if there are none
+	config        deviceclasses.ZoneConfig
+}
+
+func (w zoneWish) configured(_ *Driver, config deviceclasses.RequestConfig) (wanted, error) {
+	w.config = config.Zone
+	return w, nil
+}
+
+func (w zoneWish) fulfilledBy(kind Kind) bool {
+	share, same := kind.(*ZoneShare)
+	return same && share.Zone == w.zone.Nodes[0] && share.CPUs.Size() == w.cpus
+}
+
+// completed has what the allocation says besides CPUs, which version 1 of the
+// checkpoint did not record. How the CPUs are used stays as it is on record:
+// containers may run that way.
+func (w zoneWish) completed(kind Kind) Kind {
+	share := *kind.(*ZoneShare)
+	share.MemoryBytes, share.HugepageBytes = w.memoryBytes, w.hugepageBytes
+	if share.Partition == "" && !share.CPUs.IsEmpty() {
+		w.use(&share)
+	}
+	return &share
+}
+
+// use has the share used as the claim and its class want it.
+func (w zoneWish) use(share *ZoneShare) {
+	share.MemoryPolicy = w.config.MemoryPolicy
+	if !share.CPUs.IsEmpty() {
+		share.Partition, share.Mixed = cmp.Or(w.config.Partition, deviceclasses.PartitionRoot), w.config.Mixed
+	}
+}
+
+// noteSharedPool has the mixed shares of a new grant say what the shared pool is with
+// it.
+func (d *Driver) noteSharedPool(grant Grant) {
+	var pool cpuset.Set
+	for i := range grant.Shares {
+		if zone := grant.Shares[i].Zone(); zone != nil && zone.Mixed {
+			if pool.IsEmpty() {
+				pool = untaken(d.machine.Online, d.grants.with(grant))
+			}
+			zone.SharedCPUs = pool
+		}
+	}
+}
+
+// plan chooses from the CPUs that are free.
+func (w zoneWish) plan(d *Driver, _ types.UID, _ wish, free cpuset.Set) (Kind, error) {
+	share := ZoneShare{Zone: w.zone.Nodes[0], MemoryBytes: w.memoryBytes, HugepageBytes: w.hugepageBytes}
+	if len(w.zone.Nodes) > 1 {
+		share.Zones = w.zone.Nodes
+	}
+	if err := d.choose(&share, w, free); err != nil {
+		return nil, err
+	}
+	w.use(&share)
+	return &share, nil
+}
