@@ -37,33 +37,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
 const (
 	// Kind is the CDI vendor and class of every device of this driver.
-	Kind = "dra.numa/claim"
+	Kind = deviceclasses.DriverName + "/claim"
 
 	// specVersion is the oldest CDI version with everything used here that
 	// containerd 1.7 and CRI-O 1.28 read.
 	specVersion = "0.6.0"
 
 	// noteKey is the annotation of a spec with the claim's Note.
-	noteKey = "dra.numa/grant"
+	noteKey = deviceclasses.DriverName + "/grant"
 )
 
 // What the hook makes of a cgroup, as numa-pin spells it.
 const (
-	PartitionRoot     = "root"     // no other task runs on the CPUs; load is balanced inside
-	PartitionIsolated = "isolated" // PartitionRoot without load balancing
-	PartitionNone     = "none"     // only the container's own tasks are restricted
+	PartitionRoot     = deviceclasses.PartitionRoot
+	PartitionIsolated = deviceclasses.PartitionIsolated
+	PartitionNone     = deviceclasses.PartitionNone // only the container's own tasks are restricted
 )
 
 // Whose cgroup it is, as numa-pin spells it.
 const (
-	ScopeContainer = "container"
-	ScopePod       = "pod"
+	ScopeContainer = deviceclasses.ScopeContainer
+	ScopePod       = deviceclasses.ScopePod
 )
 
 // Claim is what one resource claim was given.

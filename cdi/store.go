@@ -13,12 +13,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 )
 
 // filePrefix marks the files of this driver in a directory that all CDI
 // vendors of the machine share.
-const filePrefix = "dra.numa-claim_"
+const filePrefix = deviceclasses.DriverName + "-claim_"
 
 // Store is the directory where the container runtime looks for specs.
 type Store struct {

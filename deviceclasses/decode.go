@@ -14,7 +14,7 @@ import (
 )
 
 // APIVersion is what every configuration has to say of itself beside its kind.
-const APIVersion = "dra.numa/v1alpha1"
+const APIVersion = DriverName + "/v1alpha1"
 
 // schema is what decode has to know of a kind of configuration.
 type schema struct {

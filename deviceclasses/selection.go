@@ -47,7 +47,7 @@ func Presets() []string {
 
 // Preset returns the expression of a preset.
 func Preset(name string) (expression string, known bool) {
-	const ours = `device.attributes["dra.numa"]`
+	const ours = `device.attributes["` + DriverName + `"]`
 	switch name {
 	case PresetGPU, PresetNIC, PresetNVMe:
 		return fmt.Sprintf(`%s.kind == %q && !%s.virtualFunction`, ours, name, ours), true

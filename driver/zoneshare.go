@@ -45,9 +45,9 @@ var _ Kind = (*ZoneShare)(nil)
 
 // The scopes of a share: which cgroup has its CPUs to itself.
 const (
-	ScopeContainer = ""       // the container's: one at a time uses them
-	ScopePod       = "pod"    // the pod's: all of its containers use them
-	ScopeShared    = "shared" // none: some containers of a pod use them, or several pods, or one has other CPUs that are shared
+	ScopeContainer = ""                        // the container's: one at a time uses them
+	ScopePod       = deviceclasses.ScopePod    // the pod's: all of its containers use them
+	ScopeShared    = deviceclasses.ScopeShared // none: some containers of a pod use them, or several pods, or one has other CPUs that are shared
 )
 
 // RunCPUs is where the share's containers are to run.

@@ -15,9 +15,9 @@ import (
 	"math/big"
 	"net"
 	"time"
-)
 
-const driverName = "dra.numa"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
 
 const (
 	// validity is that of a certificate and its authority, which are made
@@ -62,7 +62,7 @@ func check(data map[string][]byte, names []string, now time.Time) error {
 // in previous that are still valid.
 func issue(names []string, previous []byte, now time.Time) (map[string][]byte, error) {
 	authority := &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: driverName + " webhook authority"},
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: deviceclasses.DriverName + " webhook authority"},
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(validity), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
@@ -75,7 +75,7 @@ func issue(names []string, previous []byte, now time.Time) (map[string][]byte, e
 		return nil, err
 	}
 	server := &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano() + 1), Subject: pkix.Name{CommonName: driverName + " webhook"},
+		SerialNumber: big.NewInt(now.UnixNano() + 1), Subject: pkix.Name{CommonName: deviceclasses.DriverName + " webhook"},
 		NotBefore: authority.NotBefore, NotAfter: authority.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
@@ -43,7 +44,7 @@ type lookups struct {
 func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups, stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	ours := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
-		options.FieldSelector = resourceapi.ResourceSliceSelectorDriver + "=" + driverName
+		options.FieldSelector = resourceapi.ResourceSliceSelectorDriver + "=" + deviceclasses.DriverName
 	}))
 	published := ours.Resource().V1().ResourceSlices()
 	l = &lookups{

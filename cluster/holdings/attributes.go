@@ -7,11 +7,13 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // numaNodeAttribute is the key that drivers have in common for the NUMA node
 // (k8s.io/dynamic-resource-allocation/deviceattribute).
-const numaNodeAttribute = "resource.kubernetes.io/numaNode"
+const numaNodeAttribute = string(deviceclasses.AttributeNUMANode)
 
 // attribute finds one by its full name: without a domain it is of the driver's.
 func (e *entry) attribute(name string) (resourceapi.DeviceAttribute, bool) {
@@ -37,11 +39,11 @@ func (e *entry) intAttribute(name string) *int64 {
 // isZone goes by what is published of the device; of one that is not published
 // by what its driver publishes at all, which is zones.
 func (e *entry) isZone() bool {
-	if e.id.driver != driverName {
+	if e.id.driver != deviceclasses.DriverName {
 		return false
 	}
-	kind, _ := e.attribute(driverName + "/kind")
-	return e.published == nil || kind.StringValue != nil && *kind.StringValue == "zone"
+	kind, _ := e.attribute(string(deviceclasses.AttributeKind))
+	return e.published == nil || kind.StringValue != nil && *kind.StringValue == deviceclasses.KindZone
 }
 
 // attributes are all, for people.
@@ -91,7 +93,7 @@ func rank(name string) int {
 	return 3
 }
 
-const hugepagesPrefix = "hugepages"
+const hugepagesPrefix = deviceclasses.CapacityHugepagesPrefix
 
 // compareSizes orders hugepages by their size.
 func compareSizes(a, b string) int {

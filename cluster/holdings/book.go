@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // poolID and deviceID name a pool and a device.
@@ -113,7 +114,7 @@ func (b *book) readSlice(slice *resourceapi.ResourceSlice, rules []*resourceapi.
 		} else if device.NodeName != nil {
 			e.node = *device.NodeName
 		}
-		e.numaNode, e.socket = e.intAttribute(numaNodeAttribute), e.intAttribute(driverName+"/socket")
+		e.numaNode, e.socket = e.intAttribute(numaNodeAttribute), e.intAttribute(string(deviceclasses.AttributeSocket))
 		b.devices[id] = e
 		b.order = append(b.order, id)
 	}
@@ -169,14 +170,14 @@ func (b *book) poolProblems(node string) (list []string) {
 		if name != node {
 			continue
 		}
-		zones = zones || id.driver == driverName
+		zones = zones || id.driver == deviceclasses.DriverName
 		if why := b.missing[id]; why != "" {
 			list = append(list, why)
 		}
 	}
 	slices.Sort(list)
 	if !zones {
-		list = append(list, "driver "+driverName+" publishes nothing here")
+		list = append(list, "driver "+deviceclasses.DriverName+" publishes nothing here")
 	}
 	return list
 }

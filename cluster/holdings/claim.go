@@ -2,7 +2,6 @@ package holdings
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // claim is a claim and what it holds.
@@ -53,18 +52,6 @@ func source(from resourceapi.AllocationConfigSource) string {
 	return "claim"
 }
 
-// shareData is what our driver says of a share (kubeletplugin/claimstatus.go).
-// Fields that it does not know are those of a newer driver.
-type shareData struct {
-	CPUs       *cpuset.Set `json:"cpus"`
-	Mems       *cpuset.Set `json:"mems"`
-	Partition  string      `json:"partition"`
-	Scope      string      `json:"scope"`
-	Mixed      bool        `json:"mixed"`
-	SharedCPUs *cpuset.Set `json:"sharedCPUs"`
-	Why        string      `json:"why"`
-}
-
 // share is one result of an allocation, with what the driver says of it.
 func (b *book) share(claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequestAllocationResult) Share {
 	s := Share{
@@ -88,12 +75,27 @@ func (b *book) share(claim *resourceapi.ResourceClaim, result *resourceapi.Devic
 	for _, c := range status.Conditions {
 		s.Conditions = append(s.Conditions, Condition{c.Type, string(c.Status), c.Reason, c.Message})
 	}
-	var data shareData
-	if result.Driver == driverName && status.Data != nil && json.Unmarshal(status.Data.Raw, &data) == nil {
-		s.CPUs, s.Mems, s.SharedCPUs = data.CPUs, data.Mems, data.SharedCPUs
-		s.Partition, s.Scope, s.Mixed, s.Why = data.Partition, data.Scope, data.Mixed, data.Why
+	if result.Driver == deviceclasses.DriverName && status.Data != nil {
+		s.read(status.Data.Raw)
 	}
 	return s
+}
+
+// read takes what our driver says of the share. A document that cannot be read says
+// nothing: the claim's author may have written it.
+func (s *Share) read(document []byte) {
+	status, err := deviceclasses.ReadShareStatus(document)
+	if err != nil {
+		return
+	}
+	s.Function = status.Function
+	if zone := status.Zone; zone != nil {
+		s.CPUs, s.Mems, s.IdleCPUs = &zone.CPUs, &zone.Mems, zone.IdleCPUs
+		s.Partition, s.Scope, s.Mixed, s.Why = zone.Partition, zone.Scope, zone.Mixed, zone.Why
+		if zone.Mixed {
+			s.SharedCPUs = &zone.SharedCPUs
+		}
+	}
 }
 
 // nodeOf is where a device is: as its slice says, or because our driver names its
@@ -103,7 +105,7 @@ func (b *book) nodeOf(result *resourceapi.DeviceRequestAllocationResult) string 
 	if e := b.devices[deviceID{pool, result.Device}]; e != nil {
 		return e.node
 	}
-	if result.Driver == driverName {
+	if result.Driver == deviceclasses.DriverName {
 		return result.Pool
 	}
 	return b.poolNodes[pool]

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -104,12 +105,15 @@ type Share struct {
 	Reported   bool        `json:"reported"`
 	CPUs       *cpuset.Set `json:"cpus"`
 	Mems       *cpuset.Set `json:"mems"`
+	IdleCPUs   cpuset.Set  `json:"idleCPUs,omitzero"` // those of CPUs that its containers do not run on
 	Partition  string      `json:"partition,omitempty"`
 	Scope      string      `json:"scope,omitempty"`
 	Mixed      bool        `json:"mixed,omitempty"`
 	SharedCPUs *cpuset.Set `json:"sharedCPUs,omitempty"`
 	Why        string      `json:"why,omitempty"` // these CPUs
 	Conditions []Condition `json:"conditions,omitempty"`
+
+	Function *deviceclasses.FunctionStatus `json:"function,omitempty"` // of a PCI function
 }
 
 // Condition is what a driver says of a share.

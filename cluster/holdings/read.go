@@ -11,9 +11,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// driverName is the driver whose devices are zones.
-const driverName = "dra.numa"
-
 // Of is what a snapshot says; it keeps nothing of it that may change.
 func Of(s *snapshot.Snapshot) Cluster {
 	c := Cluster{Nodes: []Node{}, Elsewhere: []Device{}, Claims: []Claim{}, Pending: pending(s)}

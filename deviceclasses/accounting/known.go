@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // Known is what can be looked up: in a cluster, or in the files at hand. Objects
@@ -29,7 +31,7 @@ type Steps map[resourceapi.QualifiedName]resource.Quantity
 func StepsOf(published []*resourceapi.ResourceSlice) Steps {
 	steps := Steps{}
 	for _, slice := range published {
-		if slice.Spec.Driver != driverName {
+		if slice.Spec.Driver != deviceclasses.DriverName {
 			continue
 		}
 		for _, device := range slice.Spec.Devices {
@@ -65,8 +67,8 @@ func (s Steps) round(key resourceapi.QualifiedName, amount resource.Quantity) re
 }
 
 const (
-	hugepages      = "hugepages"                    // of a capacity, hugepages2Mi
-	hugepagesOfPod = corev1.ResourceHugePagesPrefix // of a pod, hugepages-2Mi
+	hugepages      = deviceclasses.CapacityHugepagesPrefix // of a capacity, hugepages2Mi
+	hugepagesOfPod = corev1.ResourceHugePagesPrefix        // of a pod, hugepages-2Mi
 )
 
 // resourceOf is the pod's name for a capacity of a zone.

@@ -5,11 +5,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // Annotation of a pod says, by container, how much of its requests is what claims
 // hold. It is for people: nothing reads it.
-const Annotation = driverName + "/mirrored"
+const Annotation = deviceclasses.DriverName + "/mirrored"
 
 // Mirrored is a pod that requests what its claims hold.
 type Mirrored struct {

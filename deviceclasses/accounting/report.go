@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // Report says where the books of a cluster do not match.
@@ -100,7 +102,7 @@ type accounts struct {
 func newAccounts(cluster Cluster) accounts {
 	a := accounts{map[string]*Node{}, map[types.NamespacedName]*resourceapi.ResourceClaim{}, map[string]corev1.ResourceList{}}
 	for _, slice := range cluster.Slices {
-		if slice.Spec.Driver != driverName || slice.Spec.NodeName == nil {
+		if slice.Spec.Driver != deviceclasses.DriverName || slice.Spec.NodeName == nil {
 			continue
 		}
 		node := a.nodes[*slice.Spec.NodeName]
@@ -146,7 +148,7 @@ func (a accounts) claim(claim *resourceapi.ResourceClaim) {
 // poolOf is the pool of a claim's zones, which is named after its node.
 func poolOf(claim *resourceapi.ResourceClaim) string {
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if result.Driver == driverName {
+		if result.Driver == deviceclasses.DriverName {
 			return result.Pool
 		}
 	}

@@ -10,10 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-)
 
-// driverName is the driver whose zones are counted.
-const driverName = "dra.numa"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
 
 // Share is what one request of a claim holds of zones from the pod's start to its
 // end, whatever its containers do meanwhile.
@@ -44,7 +43,7 @@ func Held(name string, claim *resourceapi.ResourceClaim) []Share {
 	}
 	var shares []Share
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if result.Driver != driverName || result.AdminAccess != nil && *result.AdminAccess {
+		if result.Driver != deviceclasses.DriverName || result.AdminAccess != nil && *result.AdminAccess {
 			continue
 		}
 		main, _, _ := strings.Cut(result.Request, "/")

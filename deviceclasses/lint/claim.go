@@ -60,7 +60,7 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 // checkParameters refuses what the driver would refuse, and warns of what it
 // refuses on some nodes.
 func checkParameters(field string, config resourceapi.DeviceConfiguration) []Finding {
-	if config.Opaque == nil || config.Opaque.Driver != driverName {
+	if config.Opaque == nil || config.Opaque.Driver != deviceclasses.DriverName {
 		return nil
 	}
 	decoded, err := deviceclasses.RequestConfig{}.DecodeOver(config.Opaque.Parameters.Raw)

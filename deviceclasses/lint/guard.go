@@ -10,11 +10,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
-
-// driverName is the driver whose objects are looked at.
-const driverName = "dra.numa"
 
 // compiledTexts is how many selectors stay compiled: more than clusters have
 // classes.
@@ -40,28 +38,30 @@ type probe struct {
 	fix    string
 }
 
-// probes are a device of somebody else's, which has no attribute, and some of ours
-// with what all of their kind have.
+// probes are a device of another driver, which has no attribute, and some of ours with
+// what all of their kind have: a test compares them with what is published.
 func probes() []probe {
 	text := func(value string) resourceapi.DeviceAttribute {
 		return resourceapi.DeviceAttribute{StringValue: &value}
 	}
 	number := resourceapi.DeviceAttribute{IntValue: ptr.To(int64(0))}
-	ours := func(kind string, attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) cel.Device {
-		attributes["kind"] = text(kind)
-		return cel.Device{Driver: driverName, AllowMultipleAllocations: ptr.To(kind == "zone"), Attributes: attributes}
+	zone := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+		deviceclasses.AttributeKind: text(deviceclasses.KindZone), deviceclasses.AttributeCoreType: text("standard"),
+		deviceclasses.AttributeExclusivity:    text(deviceclasses.ExclusivityKernel),
+		deviceclasses.AttributeThreadsPerCore: number, deviceclasses.AttributeMemoryTier: number,
 	}
-	zone := ours("zone", map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-		"threadsPerCore": number, "memoryTier": number, "coreType": text("standard"), "exclusivity": text("kernel"),
-		"resource.kubernetes.io/numaNode": number, "dra.net/numaNode": number, "gpu.amd.com/numaNode": number,
-	})
-	zone.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
-		"cpu": {Value: resource.MustParse("1")}, "memory": {Value: resource.MustParse("1Gi")},
+	for _, name := range deviceclasses.NUMANodeAttributes() {
+		zone[name] = number
 	}
+	pci := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{deviceclasses.AttributeKind: text("pci")}
+	capacity := map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
+		deviceclasses.CapacityCPU: {Value: resource.MustParse("1")}, deviceclasses.CapacityMemory: {Value: resource.MustParse("1Gi")},
+	}
+	const ours, optional = deviceclasses.DriverName, "read it with .?%s.orValue(...)"
 	return []probe{
-		{cel.Device{Driver: "somebody.example.com"}, `begin with device.driver == "dra.numa" &&`},
-		{zone, "read it with .?%s.orValue(...)"},
-		{ours("pci", map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{}), "read it with .?%s.orValue(...)"},
+		{cel.Device{Driver: "other.example.com"}, fmt.Sprintf("begin with device.driver == %q &&", ours)},
+		{cel.Device{Driver: ours, AllowMultipleAllocations: ptr.To(true), Attributes: zone, Capacity: capacity}, optional},
+		{cel.Device{Driver: ours, AllowMultipleAllocations: ptr.To(false), Attributes: pci}, optional},
 	}
 }
 

@@ -41,7 +41,7 @@ func (o objects) ResourceClaim(_, name string) *resourceapi.ResourceClaim {
 	cpus := map[string]string{"four": "4", "two": "2"}[name]
 	return &resourceapi.ResourceClaim{Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{
 		Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{{
-			Request: "zone", Driver: driverName,
+			Request: "zone", Driver: deviceclasses.DriverName,
 			ConsumedCapacity: map[resourceapi.QualifiedName]resource.Quantity{"cpu": resource.MustParse(cpus)},
 		}}},
 	}}}

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
-)
 
-const driverName = "dra.numa"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
 
 // Filter says which zones will do.
 type Filter struct {
@@ -29,7 +29,7 @@ func (f Filter) check() error {
 		allowed     []string
 	}{
 		{"core type", f.CoreType, []string{"standard", "performance", "efficient", "mixed"}},
-		{"exclusivity", f.Exclusivity, []string{"kernel", "cooperative", "none"}},
+		{"exclusivity", f.Exclusivity, []string{deviceclasses.ExclusivityKernel, deviceclasses.ExclusivityCooperative, deviceclasses.ExclusivityNone}},
 	} {
 		if field.value != "" && !slices.Contains(field.allowed, field.value) {
 			return fmt.Errorf("%s %q, allowed are %s", field.name, field.value, strings.Join(field.allowed, ", "))
@@ -51,7 +51,7 @@ func (f Filter) check() error {
 func (f Filter) terms() (terms []string) {
 	text := func(attribute, value string) {
 		if value != "" {
-			terms = append(terms, fmt.Sprintf(`device.attributes[%q].?%s.orValue("") == %q`, driverName, attribute, value))
+			terms = append(terms, fmt.Sprintf(`device.attributes[%q].?%s.orValue("") == %q`, deviceclasses.DriverName, attribute, value))
 		}
 	}
 	number := func(domain, attribute string, value *int64) {
@@ -61,14 +61,14 @@ func (f Filter) terms() (terms []string) {
 	}
 	text("coreType", f.CoreType)
 	text("exclusivity", f.Exclusivity)
-	number(driverName, "memoryTier", f.MemoryTier)
-	number(driverName, "socket", f.Socket)
+	number(deviceclasses.DriverName, "memoryTier", f.MemoryTier)
+	number(deviceclasses.DriverName, "socket", f.Socket)
 	number("resource.kubernetes.io", "numaNode", f.Node)
 	return terms
 }
 
 // ofDriver is what every selector begins with: it is evaluated on all devices.
-const ofDriver = `device.driver == "` + driverName + `"`
+const ofDriver = `device.driver == "` + deviceclasses.DriverName + `"`
 
 // selectors are those of a request, whose class has selected zones already.
 func (f Filter) selectors() []resourceapi.DeviceSelector {

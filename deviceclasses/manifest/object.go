@@ -17,8 +17,8 @@ import (
 
 // Names of the constraints' attributes.
 const (
-	numaNode resourceapi.FullyQualifiedName = "resource.kubernetes.io/numaNode"
-	socket   resourceapi.FullyQualifiedName = driverName + "/socket"
+	numaNode = resourceapi.FullyQualifiedName(deviceclasses.AttributeNUMANode)
+	socket   = resourceapi.FullyQualifiedName(deviceclasses.AttributeSocket)
 )
 
 // Object is a manifest: what kubectl create takes, without what an API server
@@ -54,7 +54,7 @@ func Class(name string, filter Filter, config Config) (Object, error) {
 	if err := config.check(); err != nil {
 		return Object{}, err
 	}
-	zone := fmt.Sprintf(`device.attributes[%q].kind == "zone"`, driverName)
+	zone := fmt.Sprintf(`device.attributes[%q].kind == %q`, deviceclasses.DriverName, deviceclasses.KindZone)
 	spec := resourceapi.DeviceClassSpec{Selectors: selector(append([]string{ofDriver, zone}, filter.terms()...))}
 	if !config.IsEmpty() {
 		spec.Config = []resourceapi.DeviceClassConfiguration{{DeviceConfiguration: config.opaque()}}
@@ -128,13 +128,13 @@ func (w Wish) byCount() []Devices {
 func (w Wish) capacity() *resourceapi.CapacityRequirements {
 	requests := make(map[resourceapi.QualifiedName]resource.Quantity)
 	if w.CPUs > 0 {
-		requests["cpu"] = *resource.NewQuantity(w.CPUs, resource.DecimalSI)
+		requests[deviceclasses.CapacityCPU] = *resource.NewQuantity(w.CPUs, resource.DecimalSI)
 	}
 	if w.Memory.Sign() > 0 {
-		requests["memory"] = w.Memory
+		requests[deviceclasses.CapacityMemory] = w.Memory
 	}
 	for size, amount := range w.Hugepages {
-		requests[resourceapi.QualifiedName("hugepages"+size)] = amount
+		requests[deviceclasses.CapacityHugepagesPrefix+resourceapi.QualifiedName(size)] = amount
 	}
 	if len(requests) == 0 {
 		return nil
@@ -188,6 +188,6 @@ func (c Config) opaque() resourceapi.DeviceConfiguration {
 		panic(err) // strings and a bool
 	}
 	return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
-		Driver: driverName, Parameters: runtime.RawExtension{Raw: raw},
+		Driver: deviceclasses.DriverName, Parameters: runtime.RawExtension{Raw: raw},
 	}}
 }

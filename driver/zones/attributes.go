@@ -12,6 +12,9 @@ import (
 // without tiers (include/linux/memory-tiers.h).
 const defaultMemoryTier = 4
 
+// SeveralNodes is when a zone has no attribute of one NUMA node.
+const SeveralNodes = "the zone has several NUMA nodes"
+
 // Attribute is one that zones have.
 type Attribute struct {
 	Name   resourceapi.QualifiedName
@@ -22,13 +25,12 @@ type Attribute struct {
 
 // Attributes is all that zones have, in the order in which people read it.
 func Attributes() []Attribute {
-	const several = "the zone has several NUMA nodes"
 	const means = "the same under the key that drivers of other devices use"
 	return []Attribute{
 		{deviceclasses.AttributeKind, "", "always zone", func(Zone, *numa.Machine, Settings) any { return deviceclasses.KindZone }},
-		{deviceclasses.AttributeNUMANode, several, "NUMA node", numaNode},
-		{deviceclasses.AttributeNUMANodeNet, several, means, numaNode},
-		{deviceclasses.AttributeNUMANodeAMD, several, means, numaNode},
+		{deviceclasses.AttributeNUMANode, SeveralNodes, "NUMA node", numaNode},
+		{deviceclasses.AttributeNUMANodeNet, SeveralNodes, means, numaNode},
+		{deviceclasses.AttributeNUMANodeAMD, SeveralNodes, means, numaNode},
 		{deviceclasses.AttributeSocket, "the zone is on several sockets", "socket", socket},
 		{deviceclasses.AttributeL3, "the zone is not a level-3 cache", "id of the level-3 cache", l3},
 		{deviceclasses.AttributeThreadsPerCore, "", "threads of a core, at most; 0 without CPUs", threadsPerCore},

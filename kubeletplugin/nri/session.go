@@ -11,10 +11,12 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
 	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
 const (
-	pluginName = "dra.numa"
+	pluginName = driver.Name
 	// pluginIndex orders plugins. Since none may touch what another has, it
 	// matters only to those that look at the result.
 	pluginIndex = "50"

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -39,10 +40,12 @@ type Share struct {
 	Request, Driver, Node, Device string // Driver "" is dra.numa
 	Amounts                       string // "cpu=4,memory=1Gi"; "" is the whole device
 	// CPUs are those in the status; nil is a status that is not written.
-	CPUs  *string
-	Mems  string
-	Fault string // why the CPUs are not exclusive
-	Admin bool
+	CPUs     *string
+	IdleCPUs string // of them
+	Mems     string
+	Function *deviceclasses.FunctionStatus // what the status says instead, of a PCI function
+	Fault    string                        // why the CPUs are not exclusive
+	Admin    bool
 }
 
 // AddMachine adds a node whose zones are those of a preset of numa/fake.
@@ -114,7 +117,7 @@ func (c *Cluster) AddClaim(key string, shares ...Share) *resourceapi.ResourceCla
 		}
 		claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, request)
 		claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results, result)
-		if share.CPUs != nil {
+		if share.CPUs != nil || share.Function != nil {
 			claim.Status.Devices = append(claim.Status.Devices, c.status(result, share))
 		}
 	}
@@ -134,14 +137,27 @@ func amounts(text string) map[resourceapi.QualifiedName]resource.Quantity {
 // status is what the driver writes of a share.
 func (c *Cluster) status(result resourceapi.DeviceRequestAllocationResult, share Share) resourceapi.AllocatedDeviceStatus {
 	c.tb.Helper()
-	data := map[string]string{"cpus": *share.CPUs, "mems": share.Mems}
-	if *share.CPUs != "" {
-		cpus, err := cpuset.Parse(*share.CPUs)
+	if share.Function != nil {
+		raw, err := json.Marshal(share.Function)
 		if err != nil {
 			c.tb.Fatal(err)
 		}
-		data["partition"], data["scope"] = "root", "container"
-		data["why"] = fmt.Sprintf("%d CPUs in L3 %s, the tightest with room", cpus.Size(), share.Mems)
+		return resourceapi.AllocatedDeviceStatus{
+			Driver: result.Driver, Pool: result.Pool, Device: result.Device, Data: &runtime.RawExtension{Raw: raw},
+			Conditions: []metav1.Condition{{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared"}},
+		}
+	}
+	parse := func(list string) cpuset.Set {
+		set, err := cpuset.Parse(list)
+		if err != nil {
+			c.tb.Fatal(err)
+		}
+		return set
+	}
+	data := deviceclasses.ZoneStatus{CPUs: parse(*share.CPUs), Mems: parse(share.Mems), IdleCPUs: parse(share.IdleCPUs)}
+	if *share.CPUs != "" {
+		data.Partition, data.Scope = deviceclasses.PartitionRoot, deviceclasses.ScopeContainer
+		data.Why = fmt.Sprintf("%d CPUs in L3 %s, the tightest with room", data.CPUs.Size(), share.Mems)
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {

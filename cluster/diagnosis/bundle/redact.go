@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
@@ -24,7 +25,7 @@ func redactedMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {
 		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp, Generation: meta.Generation,
 	}
 	for key, value := range meta.Annotations {
-		if prefix, _, _ := strings.Cut(key, "/"); prefix == "dra.numa" || prefix == "resource.kubernetes.io" {
+		if prefix, _, _ := strings.Cut(key, "/"); prefix == deviceclasses.DriverName || prefix == "resource.kubernetes.io" {
 			metav1.SetMetaDataAnnotation(&kept, key, value)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
@@ -62,6 +63,9 @@ func Describe(share *holdings.Share) string {
 	switch {
 	case share.CPUs != nil && !share.CPUs.IsEmpty():
 		facts = append(facts, "CPUs "+share.CPUs.String())
+		if !share.IdleCPUs.IsEmpty() {
+			facts = append(facts, "of which "+share.IdleCPUs.String()+" are kept idle")
+		}
 	case cpu.Sign() > 0 && share.Reported:
 		facts = append(facts, canvas.Count(int(cpu.Value()), "CPU")+", which ones is not known")
 	case cpu.Sign() > 0:
@@ -72,8 +76,9 @@ func Describe(share *holdings.Share) string {
 			facts = append(facts, Label(name)+" "+Amount(name, amount))
 		}
 	}
+	facts = append(facts, describeFunction(share.Function)...)
 	for _, condition := range share.Conditions {
-		if condition.Status != "True" && (condition.Type != "Exclusive" || share.CPUs != nil && !share.CPUs.IsEmpty()) {
+		if condition.Status != "True" && (condition.Type != deviceclasses.ConditionExclusive || share.CPUs != nil && !share.CPUs.IsEmpty()) {
 			facts = append(facts, fmt.Sprintf("not %s (%s)", condition.Type, condition.Reason))
 		}
 	}
@@ -83,9 +88,30 @@ func Describe(share *holdings.Share) string {
 	return share.Device + ": " + strings.Join(facts, ", ")
 }
 
+// describeFunction says what a share holds of a PCI function.
+func describeFunction(f *deviceclasses.FunctionStatus) (facts []string) {
+	if f == nil {
+		return nil
+	}
+	facts = append(facts, "PCI "+f.PCI)
+	if len(f.Interfaces) > 0 {
+		facts = append(facts, strings.Join(f.Interfaces, " "))
+	}
+	if len(f.Nodes) > 0 {
+		facts = append(facts, strings.Join(f.Nodes, " "))
+	}
+	if f.CDIDevice != "" {
+		facts = append(facts, "CDI device "+f.CDIDevice)
+	}
+	if f.Driver != "" {
+		facts = append(facts, "bound to "+f.Driver)
+	}
+	return facts
+}
+
 // Label is the name of a capacity for people: hugepages 2Mi.
 func Label(name string) string {
-	if size, huge := strings.CutPrefix(name, "hugepages"); huge && size != "" {
+	if size, huge := strings.CutPrefix(name, deviceclasses.CapacityHugepagesPrefix); huge && size != "" {
 		return "hugepages " + size
 	}
 	return name
@@ -94,7 +120,7 @@ func Label(name string) string {
 // Amount is an amount of a capacity with its unit: bytes of memory, else what its
 // driver says.
 func Amount(name string, amount resource.Quantity) string {
-	if name == "memory" || strings.HasPrefix(name, "hugepages") {
+	if name == "memory" || strings.HasPrefix(name, deviceclasses.CapacityHugepagesPrefix) {
 		return canvas.Size(uint64(max(amount.Value(), 0)))
 	}
 	return amount.String()

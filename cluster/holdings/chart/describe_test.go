@@ -1,0 +1,36 @@
+package chart_test
+
+import (
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
+)
+
+// All that the driver writes to a claim's status is there for people to read.
+func TestDescribeSaysAllOfTheStatus(t *testing.T) {
+	for want, share := range map[string]occupied.Share{
+		"numa-0: CPUs 4-7, of which 5,7 are kept idle": {Device: "numa-0", CPUs: ptr.To("4-7"), IdleCPUs: "5,7"},
+		"nic-0000-3b-00-0: PCI 0000:3b:00.0, ens1 ens2": {Device: "nic-0000-3b-00-0", Function: &deviceclasses.FunctionStatus{
+			PCI: "0000:3b:00.0", Interfaces: []string{"ens1", "ens2"},
+		}},
+		"nvme-0000-5f-00-0: PCI 0000:5f:00.0, /dev/vfio/7 /dev/vfio/vfio, bound to vfio-pci": {Device: "nvme-0000-5f-00-0", Function: &deviceclasses.FunctionStatus{
+			PCI: "0000:5f:00.0", Nodes: []string{"/dev/vfio/7", "/dev/vfio/vfio"}, Driver: "vfio-pci",
+		}},
+		"gpu-0000-17-00-0: PCI 0000:17:00.0, CDI device nvidia.com/gpu=0": {Device: "gpu-0000-17-00-0", Function: &deviceclasses.FunctionStatus{
+			PCI: "0000:17:00.0", CDIDevice: "nvidia.com/gpu=0",
+		}},
+	} {
+		cluster := occupied.New(t)
+		share.Request, share.Node = "r", "n"
+		cluster.AddClaim("d/a", share)
+		claims := holdings.Of(&cluster.Snapshot).Claims
+		if got := chart.Describe(&claims[0].Shares[0]); got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package lint
+
+import (
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	published "github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+)
+
+// The probes have what every zone and every PCI function has, so that a selector which
+// reads that needs no guard. A zone of several NUMA nodes has no NUMA node; classes are
+// written for the others.
+func TestProbesHaveWhatIsAlwaysPublished(t *testing.T) {
+	probes := probes()
+	for _, attribute := range published.Attributes() {
+		_, has := probes[1].device.Attributes[attribute.Name]
+		if want := attribute.Absent == "" || attribute.Absent == published.SeveralNodes; has != want {
+			t.Errorf("probe of a zone: %s is there: %t, want %t", attribute.Name, has, want)
+		}
+	}
+	for name := range probes[2].device.Attributes {
+		always := false
+		for _, attribute := range attached.Attributes() {
+			always = always || attribute.Name == name && attribute.Absent == ""
+		}
+		if !always {
+			t.Errorf("probe of a PCI function: %s is not always published", name)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Package vocabulary holds the shipped code to one spelling: a name that appears in
+// ResourceSlices, claims or taints is typed in package deviceclasses and imported by
+// everybody else.
+package vocabulary
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+)
+
+// owners may type the words: the vocabulary itself, the driver's tables of attributes
+// below its domain, and those that may not import it.
+var owners = []string{"deviceclasses/vocabulary.go", "deviceclasses/nodeconfig.go", "deviceclasses/zoneconfig.go", "cdi/pin/", "cmd/numa-pin/"}
+
+// words are those that mean only one thing wherever they stand. Words of common use,
+// such as pod, isolated or hugepages, are left out.
+func words() []string {
+	words := []string{
+		deviceclasses.DriverName, deviceclasses.TaintFault,
+		deviceclasses.FaultPartitionInvalid, deviceclasses.FaultGone, deviceclasses.FaultFatalErrors, deviceclasses.FaultUnhealthy,
+		deviceclasses.ExclusivityCooperative,
+		deviceclasses.ConditionExclusive,
+	}
+	for _, name := range deviceclasses.NUMANodeAttributes() {
+		words = append(words, string(name))
+	}
+	for _, attribute := range zones.Attributes() {
+		words = append(words, string(attribute.Name))
+	}
+	return words
+}
+
+// exceptions are words of the same letters that mean something else, by file.
+var exceptions = map[string][]string{
+	"cmd/kubectl-numa/manifests.go":    {deviceclasses.ExclusivityCooperative}, // placeholders in the help
+	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid},  // the name of a check
+}
+
+func TestNoWordIsTypedTwice(t *testing.T) {
+	words := words()
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && slices.Contains([]string{"test", "bin", "tools", ".git"}, path) {
+			return fs.SkipDir
+		}
+		owned := func(owner string) bool { return strings.HasPrefix(path, owner) }
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || slices.ContainsFunc(owners, owned) {
+			return nil
+		}
+		source, err := fs.ReadFile(root, path)
+		if err != nil {
+			return err
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, source, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err == nil && slices.Contains(words, text) && !slices.Contains(exceptions[path], text) {
+				t.Errorf("%s: %q: import it from package deviceclasses", files.Position(literal.Pos()), text)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The hook may import the standard library only, so it has words of its own.
+func TestHookSpellsAsTheDriver(t *testing.T) {
+	for ours, theirs := range map[string]string{
+		deviceclasses.PartitionRoot: pin.PartitionRoot.String(), deviceclasses.PartitionIsolated: pin.PartitionIsolated.String(), deviceclasses.PartitionNone: pin.PartitionNone.String(),
+		deviceclasses.ScopeContainer: string(pin.ScopeContainer), deviceclasses.ScopePod: string(pin.ScopePod),
+	} {
+		if ours != theirs {
+			t.Errorf("the hook says %q, the driver %q", theirs, ours)
+		}
+	}
+}
