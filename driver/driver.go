@@ -1,6 +1,10 @@
 // Package driver is the core of the node daemon. It says what a machine
 // publishes, decides which CPUs each claim gets, keeps that in a checkpoint and
 // prepares and unprepares claims. It talks to no socket and no API server.
+//
+// It is larger than other packages because one lock and one checkpoint are around all
+// of it: what a share holds, how that is planned, recorded, applied and recovered. What
+// needs neither is in its children: zones, attached and binding.
 package driver
 
 import (
@@ -77,7 +81,7 @@ type Driver struct {
 	devices   map[string]resourceapi.Device // of machine, by name
 	grants    grantList
 	ready     bool                 // Recover is done
-	loaded    ledger               // what grants were before it
+	loaded    onRecord             // what grants were before it
 	orphans   map[types.UID]string // grants that nobody needs and a partition holds, and why
 	blocked   []Held               // CPUs that partitions hold, and no grant
 	text      []byte               // of the last checkpoint: its memory serves the next
@@ -97,7 +101,7 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 	d := &Driver{config: config, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
 	d.use(machine)
 	var err error
-	if d.loaded, err = loadLedger(state, d.specs, config.BootID); err != nil {
+	if d.loaded, err = loadRecord(state, d.specs, config.BootID); err != nil {
 		return nil, err
 	}
 	for _, entry := range d.loaded.entries {

@@ -32,7 +32,7 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	if err := perform(d.recoverySteps(next.grants)); err != nil {
 		return nil, err
 	}
-	d.ready, d.loaded = true, ledger{}
+	d.ready, d.loaded = true, onRecord{}
 	d.orphans, d.blocked = next.orphans, next.blocked
 	return next.report, nil
 }
@@ -94,7 +94,7 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 		if d.loaded.bootID != d.config.BootID && !e.fromSpec && !d.honours(e.Grant) {
 			// No container outlives a boot, so it is forgotten: the kubelet
 			// prepares the claim again.
-			next.find(Released, e.Grant, "the machine has lost some of it since the last boot")
+			next.note(Released, e.Grant, "the machine has lost some of it since the last boot")
 			continue
 		}
 		if claim, known := claims[e.UID]; known {
@@ -112,9 +112,9 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 		switch _, waiting := next.orphans[grant.UID]; {
 		case waiting: // reported by settle
 		case entries[grant.UID].fromSpec:
-			next.find(Restored, grant, "its CDI spec has it, the checkpoint does not")
+			next.note(Restored, grant, "its CDI spec has it, the checkpoint does not")
 		default:
-			next.find(Kept, grant, "")
+			next.note(Kept, grant, "")
 		}
 	}
 	slices.SortStableFunc(next.report, func(a, b Finding) int { return byAge(a.Grant, b.Grant) })
@@ -160,7 +160,7 @@ func (r *recovered) settle(held []Held) {
 			r.report = append(r.report, Finding{Waiting, grant, held[i], fmt.Sprintf("%s, but %s", r.orphans[uid], held[i])})
 			continue
 		case known:
-			r.find(Released, grant, r.orphans[uid])
+			r.note(Released, grant, r.orphans[uid])
 		}
 		r.grants = r.grants.without(uid)
 		delete(r.orphans, uid)
@@ -179,9 +179,9 @@ func (r *recovered) separate() {
 		}
 		if why, orphan := r.orphans[grant.UID]; orphan {
 			r.report = slices.DeleteFunc(r.report, func(f Finding) bool { return f.Grant.UID == grant.UID }) // it waited
-			r.find(Released, grant, why)
+			r.note(Released, grant, why)
 		} else {
-			r.find(Refused, grant, fmt.Sprintf("%s of the older claim %s", grant.conflict(kept[i]), kept[i].name()))
+			r.note(Refused, grant, fmt.Sprintf("%s of the older claim %s", grant.conflict(kept[i]), kept[i].name()))
 		}
 		r.grants = r.grants.without(grant.UID)
 		delete(r.orphans, grant.UID)
@@ -219,7 +219,7 @@ func (r *recovered) block(held []Held) {
 	}
 }
 
-func (r *recovered) find(outcome Outcome, grant Grant, why string) {
+func (r *recovered) note(outcome Outcome, grant Grant, why string) {
 	r.report = append(r.report, Finding{Outcome: outcome, Grant: grant, Why: why})
 }
 

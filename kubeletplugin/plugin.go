@@ -2,6 +2,8 @@
 // it registers, answers prepare and unprepare calls, publishes the node's
 // ResourceSlices, reads them back and says whether the node is ready. It
 // translates and decides nothing about CPUs.
+//
+// All that talks to the API server or the kubelet is here, so that nothing else has to.
 package kubeletplugin
 
 import (

@@ -39,9 +39,9 @@ type publisher struct {
 	events    events
 	readiness *Readiness
 
-	withoutOthers withoutOthers
-	others        others
-	leftOut       string // what was last said of them
+	withoutConflicts withoutConflicts
+	others           otherSlices
+	leftOut          string // what was last said of them
 
 	mu      sync.Mutex
 	devices []resourceapi.Device // must not be changed
@@ -50,10 +50,10 @@ type publisher struct {
 	running sync.WaitGroup
 }
 
-// withoutOthers is the driver's.
-type withoutOthers = func([]resourceapi.Device, []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict)
+// withoutConflicts is the driver's.
+type withoutConflicts = func([]resourceapi.Device, []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict)
 
-func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, withoutOthers withoutOthers,
+func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, withoutConflicts withoutConflicts,
 	publish func(context.Context, resourceslice.DriverResources) error,
 ) *publisher {
 	readiness.NotReady(errNotListed.Error())
@@ -65,10 +65,10 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		guards:    guards,
 		events:    events{client: client, nodeName: nodeName},
 		readiness: readiness,
-		others:    others{},
+		others:    otherSlices{},
 		renewed:   make(chan struct{}, 1),
 
-		withoutOthers: withoutOthers,
+		withoutConflicts: withoutConflicts,
 	}
 }
 

@@ -134,7 +134,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	for _, change := range before {
 		change(guards.kubeletRoot)
 	}
-	p := newPublisher(c, node, &Readiness{}, guards, withoutOthersOfNode, publish)
+	p := newPublisher(c, node, &Readiness{}, guards, withoutConflictsOfNode, publish)
 	p.set(testDevices())
 	ctx, cancel := context.WithCancel(t.Context())
 	p.start(ctx)

@@ -2,6 +2,8 @@
 // hardware threads, caches, distances, memory, hugepages, PCI functions and what resctrl offers. It only reads, through
 // an fs.FS, so a recorded machine reads like the real one. What a machine does not say is absent from the result, never
 // guessed. The package knows nothing of Kubernetes and does not decide who gets what; its child pick chooses CPUs.
+//
+// It is a folder of many small readers, one for each part of sysfs, that fill one [Machine].
 package numa
 
 import (

@@ -105,7 +105,7 @@ func TestProbeBesideADaemonWritesOnlyItsAnswer(t *testing.T) {
 	}
 	cdiDir := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(pluginDir))), "cdi")
 	left := map[string]string{
-		// A grant that the ledger has not yet, as between two steps of Prepare.
+		// A grant that is not on record yet, as between two steps of Prepare.
 		filepath.Join(cdiDir, "dra.numa-claim_uid-1.json"): "{}",
 		filepath.Join(pluginDir, "checkpoint.json.new"):    "half",
 	}

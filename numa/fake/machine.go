@@ -2,6 +2,8 @@
 // kernel shows of such a machine under /sys and /proc, to be read by package numa or by any program that takes another
 // root. Its tests hold what it writes against a real kernel. It reads no machine, starts from no recorded one, and
 // writes nowhere but below the folder it is given.
+//
+// Much of it is presets: declarations of machines that are sold.
 package fake
 
 // Machine declares a machine as Linux 6.12 would describe it. The zero value is one CPU in one zone without memory;

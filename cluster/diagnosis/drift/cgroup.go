@@ -26,12 +26,12 @@ func (c *comparison) comparePins() {
 			c.comparePin(pin)
 		}
 		if i := c.partition(pin); i >= 0 && c.state.Partitions[i].CPUs != pin.CPUs {
-			c.find(Finding{
+			c.add(Finding{
 				Check: PartitionDiffers, Claim: names(pin), CPUs: pin.CPUs, Where: "cgroup " + pin.Cgroup,
 				Expected: lists(pin.CPUs, cpuset.Set{}), Detected: lists(c.state.Partitions[i].CPUs, cpuset.Set{}),
 			})
 		} else if pin.Fault != "" {
-			c.find(Finding{
+			c.add(Finding{
 				Check: PartitionInvalid, Claim: names(pin), CPUs: pin.CPUs, Where: "cgroup " + pin.Cgroup,
 				Expected: fmt.Sprintf("%s, partition %s", lists(pin.CPUs, pin.Mems), pin.Partition), Detected: pin.Fault,
 			})
@@ -57,7 +57,7 @@ func (c *comparison) comparePin(pin nodestate.Pin) {
 	for _, claim := range pin.Claims {
 		grant, known := c.grants[types.UID(claim.UID)]
 		if !known {
-			c.find(Finding{
+			c.add(Finding{
 				Check: PartitionOfNobody, Claim: claim.Name, CPUs: pin.CPUs, Where: "cgroup " + pin.Cgroup,
 				Expected: "a record of the claim that it is pinned for", Detected: "none of uid " + claim.UID,
 			})
@@ -66,7 +66,7 @@ func (c *comparison) comparePin(pin nodestate.Pin) {
 		recorded = recorded.Union(cpus(grant))
 	}
 	if !pin.CPUs.IsSubsetOf(recorded) {
-		c.find(Finding{
+		c.add(Finding{
 			Check: PartitionDiffers, Claim: names(pin), CPUs: recorded, Where: "cgroup " + pin.Cgroup,
 			Expected: "none but " + lists(recorded, cpuset.Set{}) + ", as on record", Detected: lists(pin.CPUs, cpuset.Set{}),
 		})
@@ -91,7 +91,7 @@ func (c *comparison) findNotPinned(pinned map[string]bool) {
 			continue
 		}
 		if pod := c.running(claim, requests); pod != "" {
-			c.find(Finding{
+			c.add(Finding{
 				Check: ContainerNotPinned, Claim: name(claim), CPUs: cpus(grant), Where: "cgroups of pod " + pod,
 				Expected: "one that is pinned for the claim", Detected: "none",
 			})
@@ -118,7 +118,7 @@ func (c *comparison) comparePartitions() {
 			finding.Claim = grant.Namespace + "/" + grant.Name
 			finding.Expected = "a container of the claim that has CPUs " + cpus(grant).String()
 		}
-		c.find(finding)
+		c.add(finding)
 	}
 }
 

@@ -86,7 +86,7 @@ func Compare(node string, state *nodestate.State, objects *snapshot.Snapshot) []
 		c.grants[grant.UID] = grant
 	}
 	for _, problem := range state.Problems {
-		c.find(Finding{Check: Unreadable, Where: string(problem.Part), Expected: "readable", Detected: problem.Why})
+		c.add(Finding{Check: Unreadable, Where: string(problem.Part), Expected: "readable", Detected: problem.Why})
 	}
 	if c.read(nodestate.CheckpointPart) {
 		c.compareClaims()
@@ -104,7 +104,7 @@ func Compare(node string, state *nodestate.State, objects *snapshot.Snapshot) []
 	return c.findings
 }
 
-func (c *comparison) find(f Finding) {
+func (c *comparison) add(f Finding) {
 	f.Node = c.node
 	c.findings = append(c.findings, f)
 }

@@ -23,7 +23,7 @@ func (c *comparison) compareClaims() {
 			continue
 		}
 		if pod := c.running(claim, nil); pod != "" {
-			c.find(Finding{
+			c.add(Finding{
 				Check: ClaimWithoutRecord, Claim: name(claim), Where: checkpoint,
 				Expected: "on record, as containers of pod " + pod + " run with it", Detected: "none",
 			})
@@ -70,7 +70,7 @@ func (c *comparison) compareGrants() {
 		default:
 			continue
 		}
-		c.find(finding)
+		c.add(finding)
 	}
 }
 
@@ -93,12 +93,12 @@ func (c *comparison) compareSpecs() {
 			finding.Expected, finding.Detected = difference(grant, spec)
 		}
 		if finding.Expected != "" {
-			c.find(finding)
+			c.add(finding)
 		}
 	}
 	for _, grant := range c.state.Checkpoint.Grants {
 		if !written[string(grant.UID)] {
-			c.find(Finding{
+			c.add(Finding{
 				Check: RecordWithoutSpec, Claim: grant.Namespace + "/" + grant.Name, CPUs: cpus(grant), Where: "CDI specs",
 				Expected: "a spec, without which its containers do not start", Detected: "none",
 			})

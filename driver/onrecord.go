@@ -11,9 +11,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 )
 
-// ledger is what the files say that claims hold. Its entries may contradict each
+// onRecord is what the files say that claims hold. Its entries may contradict each
 // other.
-type ledger struct {
+type onRecord struct {
 	bootID  string  // of the checkpoint, of this boot if there is none
 	entries []entry // each UID once
 }
@@ -24,17 +24,17 @@ type entry struct {
 	fromSpec bool // the checkpoint does not have it
 }
 
-// loadLedger reads the checkpoint, and from the notes of CDI specs what it does
+// loadRecord reads the checkpoint, and from the notes of CDI specs what it does
 // not have. Specs of an earlier boot say nothing: no container runs by them.
 // Without a checkpoint every spec must be readable, for what it says is all
 // there is; without specs, too, it is a first start.
-func loadLedger(state *os.Root, specs cdi.Store, bootID string) (ledger, error) {
+func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error) {
 	saved, err := loadCheckpoint(state)
 	lost := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !lost {
-		return ledger{}, err
+		return onRecord{}, err
 	}
-	loaded := ledger{bootID: saved.BootID}
+	loaded := onRecord{bootID: saved.BootID}
 	if lost {
 		loaded.bootID = bootID
 	}
@@ -43,12 +43,12 @@ func loadLedger(state *os.Root, specs cdi.Store, bootID string) (ledger, error) 
 	}
 	notes, err := specs.Notes()
 	if err != nil {
-		return ledger{}, err
+		return onRecord{}, err
 	}
 	for _, note := range notes {
 		grant, current, err := decodeNote(note, bootID)
 		if err != nil && lost {
-			return ledger{}, fmt.Errorf("%s, and the checkpoint is missing: %w", note.Path, err)
+			return onRecord{}, fmt.Errorf("%s, and the checkpoint is missing: %w", note.Path, err)
 		}
 		if err == nil && current {
 			loaded.addNoted(grant)
@@ -59,7 +59,7 @@ func loadLedger(state *os.Root, specs cdi.Store, bootID string) (ledger, error) 
 
 // addNoted adds a grant that a spec has. It is written after the checkpoint, so
 // if it is the younger one, an old checkpoint was put back.
-func (l *ledger) addNoted(noted Grant) {
+func (l *onRecord) addNoted(noted Grant) {
 	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.UID == noted.UID })
 	if i < 0 {
 		l.entries = append(l.entries, entry{noted, true})

@@ -16,14 +16,14 @@ const (
 	reasonNotLeftOut = "NUMADevicesPublished"
 )
 
-// others is what other drivers publish on the node, by driver. One all of whose
+// otherSlices is what other drivers publish on the node, by driver. One all of whose
 // slices are gone may only be starting again: a kubelet deletes them when it
 // starts. What it published last counts for as long as it publishes nothing.
-type others map[string][]*resourceapi.ResourceSlice
+type otherSlices map[string][]*resourceapi.ResourceSlice
 
 // look is told all slices of the node and returns those that count.
-func (o others) look(all []*resourceapi.ResourceSlice) (published []*resourceapi.ResourceSlice) {
-	now := others{}
+func (o otherSlices) look(all []*resourceapi.ResourceSlice) (published []*resourceapi.ResourceSlice) {
+	now := otherSlices{}
 	for _, slice := range all {
 		if slice.Spec.Driver != driver.Name {
 			now[slice.Spec.Driver] = append(now[slice.Spec.Driver], slice)
@@ -41,7 +41,7 @@ func (o others) look(all []*resourceapi.ResourceSlice) (published []*resourceapi
 // leaveOut returns the devices that no other driver publishes. It says on the
 // Node, once for each change, which are left out.
 func (p *publisher) leaveOut(ctx context.Context, devices []resourceapi.Device) []resourceapi.Device {
-	kept, conflicts := p.withoutOthers(devices, p.others.look(p.slices.all()))
+	kept, conflicts := p.withoutConflicts(devices, p.others.look(p.slices.all()))
 	var warnings []string
 	for _, conflict := range conflicts {
 		warnings = append(warnings, conflict.String())

@@ -32,7 +32,7 @@ func cardDevices() []resourceapi.Device {
 	}
 }
 
-func withoutOthersOfNode(devices []resourceapi.Device, published []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict) {
+func withoutConflictsOfNode(devices []resourceapi.Device, published []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict) {
 	return attached.WithoutConflicts(cardMachine(), node, devices, published)
 }
 
