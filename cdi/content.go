@@ -14,20 +14,6 @@ type content struct {
 	pci, interfaces                  []string
 }
 
-func (c *content) add(share *Share) {
-	if share.PCI != "" {
-		c.pci = append(c.pci, share.PCI)
-		c.interfaces = append(c.interfaces, share.Interfaces...)
-		return
-	}
-	c.zones = true
-	c.cpus = c.cpus.Union(share.CPUs)
-	c.idleCPUs = c.idleCPUs.Union(share.IdleCPUs)
-	c.mems = c.mems.Union(share.Mems)
-	c.sharedCPUs = c.sharedCPUs.Union(share.SharedCPUs)
-	c.mixed = c.mixed || share.Mixed
-}
-
 func (c *content) environment(suffix string) (env []string) {
 	add := func(name, value string) { env = append(env, name+suffix+"="+value) }
 	if c.zones {

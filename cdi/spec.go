@@ -38,8 +38,6 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
 const (
@@ -81,25 +79,19 @@ type Claim struct {
 type Share struct {
 	Request string // as in the allocation result: "main" or "main/sub"
 	Device  string
-	CPUs    cpuset.Set // empty: the share has memory only
-	Mems    cpuset.Set // NUMA nodes
+	Kind    ShareKind // a *Zone or a *Function; never nil
+}
 
-	// IdleCPUs are those of CPUs that the container keeps idle.
-	IdleCPUs cpuset.Set
-
-	Partition string // PartitionRoot, PartitionIsolated or PartitionNone
-	Scope     string // ScopeContainer or ScopePod
-
-	// Mixed says that the container runs on SharedCPUs as well, the node's
-	// shared pool. The hook then leaves its CPUs alone.
-	Mixed      bool
-	SharedCPUs cpuset.Set
-
-	// PCI is the address of the function that the share is, if it is one. It has
-	// no CPUs and no memory then, and no hook runs for it.
-	PCI        string
-	Nodes      []devnode.Node // what the container is given of it
-	Interfaces []string       // its network interfaces, by their names on the host
+// ShareKind is what a share gives a container: [*Zone] or [*Function].
+type ShareKind interface {
+	// validate refuses what would end up elsewhere in a container, in its environment or
+	// in an argument vector.
+	validate() error
+	// edits are what the runtime does for a container that has the share. Env is that of
+	// the whole claim, which the container gets anyway.
+	edits(claim Claim, hookPath string, env []string) specs.ContainerEdits
+	// addTo adds it to what a container is told of its shares.
+	addTo(c *content)
 }
 
 // Render returns the CDI spec of a claim: one device per share, which runs the
@@ -118,13 +110,10 @@ func Render(claim Claim, hookPath string) (*specs.Spec, error) {
 	}
 	for i := range claim.Shares {
 		share := &claim.Shares[i]
-		device := specs.Device{Name: deviceName(claim.UID, share.Request, share.Device)}
-		if share.PCI == "" {
-			device.ContainerEdits.Hooks = []*specs.Hook{pinHook(claim, share, hookPath)}
-		} else {
-			device.ContainerEdits = share.pciEdits(spec.ContainerEdits.Env)
-		}
-		spec.Devices = append(spec.Devices, device)
+		spec.Devices = append(spec.Devices, specs.Device{
+			Name:           deviceName(claim.UID, share.Request, share.Device),
+			ContainerEdits: share.Kind.edits(claim, hookPath, spec.ContainerEdits.Env),
+		})
 	}
 	return spec, nil
 }
@@ -138,41 +127,6 @@ func DeviceID(claimUID, request, device string) string {
 func deviceName(claimUID, request, device string) string {
 	return claimUID + "_" + strings.ReplaceAll(request, "/", ".") + "_" + device
 }
-
-func pinHook(claim Claim, share *Share, hookPath string) *specs.Hook {
-	hook := &specs.Hook{
-		HookName: "createRuntime",
-		Path:     hookPath,
-		Args: []string{
-			"numa-pin", "pin",
-			"--uid=" + claim.UID,
-			"--claim=" + claim.Namespace + "/" + claim.Name,
-			"--cpus=" + share.HookCPUs().String(),
-			"--mems=" + share.Mems.String(),
-			"--partition=" + share.Partition,
-			"--scope=" + share.Scope,
-			"--lock=" + LockFile(hookPath),
-			"--records=" + RecordsDir(hookPath),
-		},
-	}
-	if share.Partition != PartitionNone && !share.IdleCPUs.IsEmpty() {
-		hook.Args = append(hook.Args, "--idle="+share.IdleCPUs.String())
-	}
-	return hook
-}
-
-// HookCPUs are the CPUs that the hook gives the container; empty if it leaves them alone.
-func (s *Share) HookCPUs() cpuset.Set {
-	switch {
-	case s.Mixed:
-		return cpuset.Set{}
-	case s.Partition == PartitionNone:
-		return s.runCPUs() // without a partition, nothing keeps other tasks off the idle ones
-	}
-	return s.CPUs
-}
-
-func (s *Share) runCPUs() cpuset.Set { return s.CPUs.Difference(s.IdleCPUs) }
 
 // LockFile is the lock that the hook at a path shares with everybody who works
 // on cpuset partitions of the host.
@@ -188,7 +142,7 @@ func environment(shares []Share) []string {
 	var all content
 	var requests []string
 	for i := range shares {
-		all.add(&shares[i])
+		shares[i].Kind.addTo(&all)
 		requests = append(requests, shares[i].mainRequest())
 	}
 	env := all.environment("")
@@ -200,7 +154,7 @@ func environment(shares []Share) []string {
 		var own content
 		for i := range shares {
 			if share := &shares[i]; share.mainRequest() == request {
-				own.add(share)
+				share.Kind.addTo(&own)
 			}
 		}
 		// Request names have no underscore, so different names stay different.
@@ -256,14 +210,5 @@ func (s *Share) validate() error {
 	if problems := validation.IsDNS1123Label(s.Device); len(problems) > 0 {
 		return fmt.Errorf("device %q: %s", s.Device, problems[0])
 	}
-	if s.PCI != "" {
-		return s.validatePCI()
-	}
-	if partitions := []string{PartitionRoot, PartitionIsolated, PartitionNone}; !slices.Contains(partitions, s.Partition) {
-		return fmt.Errorf("partition %q: allowed are %s", s.Partition, strings.Join(partitions, ", "))
-	}
-	if scopes := []string{ScopeContainer, ScopePod}; !slices.Contains(scopes, s.Scope) {
-		return fmt.Errorf("scope %q: allowed are %s", s.Scope, strings.Join(scopes, ", "))
-	}
-	return nil
+	return s.Kind.validate()
 }

@@ -26,34 +26,22 @@ const (
 // not, mixed ones, memory only.
 func fullClaim() Claim {
 	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Note: `{"any":"text"}`, Shares: []Share{
-		{
-			Request: "fast-cpus/large", Device: "numa-0", CPUs: cpuset.New(4, 5, 6, 7), IdleCPUs: cpuset.New(5, 7), Mems: cpuset.New(0),
-			Partition: PartitionIsolated, Scope: ScopePod,
-		},
-		{
-			Request: "fast-cpus/large", Device: "numa-1", CPUs: cpuset.New(8, 9), Mems: cpuset.New(1),
-			Partition: PartitionRoot, Scope: ScopeContainer,
-		},
-		{
-			Request: "io", Device: "numa-1", CPUs: cpuset.New(10), Mems: cpuset.New(1),
-			Partition: PartitionNone, Scope: ScopeContainer, Mixed: true, SharedCPUs: cpuset.New(0, 1, 11),
-		},
-		{
-			Request: "io", Device: "numa-3", CPUs: cpuset.New(12, 13), IdleCPUs: cpuset.New(13), Mems: cpuset.New(3),
-			Partition: PartitionNone, Scope: ScopeContainer,
-		},
-		{Request: "memory", Device: "numa-2", Mems: cpuset.New(2), Partition: PartitionNone, Scope: ScopeContainer},
+		{Request: "fast-cpus/large", Device: "numa-0", Kind: &Zone{CPUs: cpuset.New(4, 5, 6, 7), IdleCPUs: cpuset.New(5, 7), Mems: cpuset.New(0), Partition: PartitionIsolated, Scope: ScopePod}},
+		{Request: "fast-cpus/large", Device: "numa-1", Kind: &Zone{CPUs: cpuset.New(8, 9), Mems: cpuset.New(1), Partition: PartitionRoot, Scope: ScopeContainer}},
+		{Request: "io", Device: "numa-1", Kind: &Zone{CPUs: cpuset.New(10), Mems: cpuset.New(1), Partition: PartitionNone, Scope: ScopeContainer, Mixed: true, SharedCPUs: cpuset.New(0, 1, 11)}},
+		{Request: "io", Device: "numa-3", Kind: &Zone{CPUs: cpuset.New(12, 13), IdleCPUs: cpuset.New(13), Mems: cpuset.New(3), Partition: PartitionNone, Scope: ScopeContainer}},
+		{Request: "memory", Device: "numa-2", Kind: &Zone{Mems: cpuset.New(2), Partition: PartitionNone, Scope: ScopeContainer}},
 	}}
 }
 
 // pciClaim has PCI functions only: with device nodes and without, two of one request.
 func pciClaim() Claim {
 	return Claim{UID: uid, Namespace: "default", Name: "pci", Shares: []Share{
-		{Request: "drive", Device: "nvme-0000-3b-00-0", PCI: "0000:3b:00.0", Nodes: []devnode.Node{
+		{Request: "drive", Device: "nvme-0000-3b-00-0", Kind: &Function{PCI: "0000:3b:00.0", Nodes: []devnode.Node{
 			{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 3},
-		}},
-		{Request: "cards", Device: "nic-0000-5e-00-0", PCI: "0000:5e:00.0", Interfaces: []string{"ens1", "ens1d1"}},
-		{Request: "cards", Device: "nic-0000-5e-00-1", PCI: "0000:5e:00.1", Interfaces: []string{"ens2"}},
+		}}},
+		{Request: "cards", Device: "nic-0000-5e-00-0", Kind: &Function{PCI: "0000:5e:00.0", Interfaces: []string{"ens1", "ens1d1"}}},
+		{Request: "cards", Device: "nic-0000-5e-00-1", Kind: &Function{PCI: "0000:5e:00.1", Interfaces: []string{"ens2"}}},
 	}}
 }
 
@@ -133,15 +121,14 @@ func TestRenderRefusesWhatTheHookWould(t *testing.T) {
 		"empty subname": func(c *Claim) { c.Shares[0].Request = "a/" },
 		"device":        func(c *Claim) { c.Shares[0].Device = "numa_0" },
 		"no shares":     func(c *Claim) { c.Shares = nil },
-		"no partition":  func(c *Claim) { c.Shares[0].Partition = "" },
-		"partition":     func(c *Claim) { c.Shares[0].Partition = "member" },
-		"no scope":      func(c *Claim) { c.Shares[0].Scope = "" },
-		"scope":         func(c *Claim) { c.Shares[0].Scope = "shared" },
-		"address":       func(c *Claim) { *c = pciClaim(); c.Shares[0].PCI = "3b:00.0" },
-		"node path":     func(c *Claim) { *c = pciClaim(); c.Shares[0].Nodes[0].Path = "/dev/../etc/shadow" },
-		"node type":     func(c *Claim) { *c = pciClaim(); c.Shares[0].Nodes[0].Type = "p" },
-		"interface":     func(c *Claim) { *c = pciClaim(); c.Shares[1].Interfaces[0] = "a\nLD_PRELOAD=x" },
-		"both":          func(c *Claim) { c.Shares[0].PCI = "0000:3b:00.0" },
+		"no partition":  func(c *Claim) { c.Shares[0].Kind.(*Zone).Partition = "" },
+		"partition":     func(c *Claim) { c.Shares[0].Kind.(*Zone).Partition = "member" },
+		"no scope":      func(c *Claim) { c.Shares[0].Kind.(*Zone).Scope = "" },
+		"scope":         func(c *Claim) { c.Shares[0].Kind.(*Zone).Scope = "shared" },
+		"address":       func(c *Claim) { *c = pciClaim(); c.Shares[0].Kind.(*Function).PCI = "3b:00.0" },
+		"node path":     func(c *Claim) { *c = pciClaim(); c.Shares[0].Kind.(*Function).Nodes[0].Path = "/dev/../etc/shadow" },
+		"node type":     func(c *Claim) { *c = pciClaim(); c.Shares[0].Kind.(*Function).Nodes[0].Type = "p" },
+		"interface":     func(c *Claim) { *c = pciClaim(); c.Shares[1].Kind.(*Function).Interfaces[0] = "a\nLD_PRELOAD=x" },
 	} {
 		claim := fullClaim()
 		change(&claim)

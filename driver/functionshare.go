@@ -164,8 +164,8 @@ func (f *FunctionShare) appendText(text []byte) []byte {
 	return append(text, function...)
 }
 
-func (f *FunctionShare) spec(share *cdi.Share, _ Exclusivity) {
-	share.PCI, share.Nodes, share.Interfaces = f.Address, f.Nodes, f.Interfaces
+func (f *FunctionShare) spec(Exclusivity) cdi.ShareKind {
+	return &cdi.Function{PCI: f.Address, Nodes: f.Nodes, Interfaces: f.Interfaces}
 }
 
 func (f *FunctionShare) cdiDevices(own string) []string {

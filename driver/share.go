@@ -80,8 +80,8 @@ type Kind interface {
 	// fields, faster.
 	record(share *recordedShare)
 	appendText(text []byte) []byte
-	// spec sets its fields in the CDI spec of a share on a node of that exclusivity.
-	spec(share *cdi.Share, by Exclusivity)
+	// spec is the same in a CDI spec, on a node of that exclusivity.
+	spec(by Exclusivity) cdi.ShareKind
 	// cdiDevices are the names by which a container gets the share, of which the
 	// first is its own.
 	cdiDevices(own string) []string
@@ -156,9 +156,7 @@ func (s Share) Equal(other Share) bool {
 
 // Spec is the share as the CDI spec has it, on a node of that exclusivity.
 func (s Share) Spec(by Exclusivity) cdi.Share {
-	spec := cdi.Share{Request: s.Request, Device: s.Device}
-	s.Kind.spec(&spec, by)
-	return spec
+	return cdi.Share{Request: s.Request, Device: s.Device, Kind: s.Kind.spec(by)}
 }
 
 // recordedShare is the JSON of a share, with the fields of all kinds: the first

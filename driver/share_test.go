@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	metadata "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -29,8 +30,8 @@ func TestKernelExclusive(t *testing.T) {
 		"mixed":       {Share{Kind: &ZoneShare{CPUs: some, Partition: "root", Mixed: true}}, false, "none"},
 		"memory only": {Share{Kind: &ZoneShare{}}, false, "none"},
 	} {
-		if got := row.share.KernelExclusive(); got != row.want || row.share.Spec(ExclusivityKernel).Partition != row.partition {
-			t.Errorf("%s: %t and the hook makes a %s, want %t and %s", name, got, row.share.Spec(ExclusivityKernel).Partition, row.want, row.partition)
+		if got := row.share.KernelExclusive(); got != row.want || row.share.Spec(ExclusivityKernel).Kind.(*cdi.Zone).Partition != row.partition {
+			t.Errorf("%s: %t and the hook makes a %s, want %t and %s", name, got, row.share.Spec(ExclusivityKernel).Kind.(*cdi.Zone).Partition, row.want, row.partition)
 		}
 	}
 }
@@ -105,7 +106,7 @@ func TestHookMakesPartitionsWhereTheKernelHasThem(t *testing.T) {
 	for by, want := range map[Exclusivity]string{
 		ExclusivityKernel: "isolated pod", ExclusivityCooperative: "none container", ExclusivityNone: "none container",
 	} {
-		share := grant.cdiClaim(by).Shares[0]
+		share := grant.cdiClaim(by).Shares[0].Kind.(*cdi.Zone)
 		if got := share.Partition + " " + share.Scope; got != want {
 			t.Errorf("exclusivity %s: the hook makes %s, want %s", by, got, want)
 		}

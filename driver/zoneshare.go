@@ -226,17 +226,19 @@ func (z *ZoneShare) partition() string {
 	return cmp.Or(z.Partition, deviceclasses.PartitionRoot)
 }
 
-func (z *ZoneShare) spec(share *cdi.Share, by Exclusivity) {
-	share.CPUs, share.IdleCPUs, share.Mems = z.CPUs, z.IdleCPUs, z.mems()
-	share.Mixed, share.SharedCPUs = z.Mixed, z.SharedCPUs
-	share.Partition, share.Scope = deviceclasses.PartitionNone, cdi.ScopeContainer
+func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
+	spec := &cdi.Zone{
+		CPUs: z.CPUs, IdleCPUs: z.IdleCPUs, Mems: z.mems(), Mixed: z.Mixed, SharedCPUs: z.SharedCPUs,
+		Partition: deviceclasses.PartitionNone, Scope: deviceclasses.ScopeContainer,
+	}
 	if by != ExclusivityKernel {
-		return // a kernel without partitions must not be asked for one
+		return spec // a kernel without partitions must not be asked for one
 	}
-	share.Partition = z.partition()
+	spec.Partition = z.partition()
 	if z.Scope == ScopePod {
-		share.Scope = cdi.ScopePod
+		spec.Scope = deviceclasses.ScopePod
 	}
+	return spec
 }
 
 func (z *ZoneShare) cdiDevices(own string) []string { return []string{own} }

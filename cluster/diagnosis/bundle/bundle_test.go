@@ -133,11 +133,14 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"path above":   {[]tar.Header{regular("../x")}, `unpack: "../x": want a file by a plain path`},
 		"path in root": {[]tar.Header{regular("/etc/x")}, `unpack: "/etc/x": want a file by a plain path`},
 		"path within":  {[]tar.Header{regular("objects/../../x")}, `unpack: "objects/../../x": want a file by a plain path`},
-		"link":         {[]tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}}, `unpack: "x": want a file by a plain path`},
-		"device":       {[]tar.Header{{Name: "x", Typeflag: tar.TypeChar}}, `unpack: "x": want a file by a plain path`},
-		"twice":        {[]tar.Header{regular("x"), regular("x")}, `unpack: "x" is there twice`},
-		"no index":     {[]tar.Header{regular("x")}, `it has no index.json`},
-		"no JSON":      {[]tar.Header{regular("index.json")}, `read index.json: invalid character 'x'`},
+		"link": {
+			[]tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}},
+			`unpack: "x": want a file by a plain path`,
+		},
+		"device":   {[]tar.Header{{Name: "x", Typeflag: tar.TypeChar}}, `unpack: "x": want a file by a plain path`},
+		"twice":    {[]tar.Header{regular("x"), regular("x")}, `unpack: "x" is there twice`},
+		"no index": {[]tar.Header{regular("x")}, `it has no index.json`},
+		"no JSON":  {[]tar.Header{regular("index.json")}, `read index.json: invalid character 'x'`},
 	} {
 		if _, err := Read(bytes.NewReader(packed(t, row.headers...))); err == nil || !strings.HasPrefix(err.Error(), row.want) {
 			t.Errorf("%s: error %v, want %s", what, err, row.want)

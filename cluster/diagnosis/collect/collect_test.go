@@ -95,14 +95,17 @@ func TestWhatIsForbiddenIsUnreadAndTheRestIsThere(t *testing.T) {
 		"/metrics":                  {"gate ", " feature gates"},
 		"/apis/apps/v1/daemonsets?": {"DaemonSet ", " DaemonSets"},
 		"/apis/apps/v1/deployments": {"Deployment ", " Deployments"},
-		"/apis/rbac.authorization.k8s.io/v1/clusterroles?":              {"ClusterRole ", " ClusterRoles"},
-		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings":        {"ClusterRoleBinding ", " ClusterRoleBindings"},
-		"/api/v1/nodes/worker-2/proxy/configz":                          {"kubelet worker-2", "worker-2 configz"},
-		"/api/v1/namespaces/dra-numa/configmaps":                        {"ConfigMap ", " ConfigMaps"},
-		"/api/v1/events":                                                {"event ", " events"},
-		"/api/v1/namespaces/dra-numa/pods/driver-2/exec":                {"state worker-2", "worker-2 state of the node"},
-		"/api/v1/namespaces/dra-numa/pods/driver-1/log driver":          {"log driver-1 driver", "worker-1 log of driver"},
-		"/api/v1/namespaces/dra-numa/pods/driver-1/log keeper previous": {"log driver-1 keeper true", "worker-1 log of keeper"},
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles?":       {"ClusterRole ", " ClusterRoles"},
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": {"ClusterRoleBinding ", " ClusterRoleBindings"},
+		"/api/v1/nodes/worker-2/proxy/configz":                   {"kubelet worker-2", "worker-2 configz"},
+		"/api/v1/namespaces/dra-numa/configmaps":                 {"ConfigMap ", " ConfigMaps"},
+		"/api/v1/events":                                         {"event ", " events"},
+		"/api/v1/namespaces/dra-numa/pods/driver-2/exec":         {"state worker-2", "worker-2 state of the node"},
+		"/api/v1/namespaces/dra-numa/pods/driver-1/log driver":   {"log driver-1 driver", "worker-1 log of driver"},
+		"/api/v1/namespaces/dra-numa/pods/driver-1/log keeper previous": {
+			"log driver-1 keeper true",
+			"worker-1 log of keeper",
+		},
 	} {
 		for _, answer := range []any{refused{}, broken{}} {
 			s := newServer()

@@ -47,7 +47,9 @@ func daemonPod(name, node string) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: meta(name, "dra-driver-numa"),
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{
-			{Name: "driver", Args: []string{"--kubelet-root=/k", "-v=2", "--cgroup-root=/host/cgroup", "--nri-socket=/n"}}, {Name: "keeper"},
+			{
+				Name: "driver",
+				Args: []string{"--kubelet-root=/k", "-v=2", "--cgroup-root=/host/cgroup", "--nri-socket=/n"}}, {Name: "keeper"},
 		}},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "driver", State: running}, {Name: "keeper", State: running, RestartCount: 1},
@@ -81,8 +83,14 @@ func newServer() *server {
 		"/api/v1/nodes/worker-2/proxy/configz":            `{"kubeletconfig": {"cpuManagerPolicy": "none"}}`,
 		"/api/v1/namespaces/dra-numa/configmaps" + ours:   list(corev1.ConfigMap{ObjectMeta: meta("config"), Data: map[string]string{"node.yaml": "kind: NodeConfig"}}),
 		"/api/v1/events": list(
-			corev1.Event{Message: "of a node", InvolvedObject: corev1.ObjectReference{Kind: "Node"}}, corev1.Event{Message: "of ours", ReportingController: "dra.numa"},
-			corev1.Event{Message: "of ours before", Source: corev1.EventSource{Component: "dra.numa"}}, corev1.Event{Message: "of others"},
+			corev1.Event{
+				Message:        "of a node",
+				InvolvedObject: corev1.ObjectReference{Kind: "Node"}}, corev1.Event{Message: "of ours",
+				ReportingController: "dra.numa",
+			},
+			corev1.Event{
+				Message: "of ours before",
+				Source:  corev1.EventSource{Component: "dra.numa"}}, corev1.Event{Message: "of others"},
 		),
 		logs + "driver-1/log driver": "one\n", logs + "driver-1/log keeper": "two\n", logs + "driver-1/log keeper previous": "three\n",
 		logs + "driver-2/log driver": "four\n", logs + "driver-2/log keeper": "five\n", logs + "driver-2/log keeper previous": "six\n",

@@ -199,7 +199,10 @@ func unreadMutations() []mutation {
 		},
 		{
 			"checkpoint unread, partition invalid", unread(nodestate.CheckpointPart, func(n *node) { n.Checkpoint = nodestate.Checkpoint{}; n.Pins[0].Fault = "invalid" }),
-			[]string{"unreadable |  |  | checkpoint | readable | damaged", "partition-invalid | default/a | 4-5 | cgroup pods/p1/main | CPUs 4-5, mems 0, partition root | invalid"},
+			[]string{
+				"unreadable |  |  | checkpoint | readable | damaged",
+				"partition-invalid | default/a | 4-5 | cgroup pods/p1/main | CPUs 4-5, mems 0, partition root | invalid",
+			},
 		},
 	}
 }

@@ -130,13 +130,26 @@ func consistent(t *testing.T) *node {
 	drive := []devnode.Node{{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 0}}
 	n.Checkpoint = nodestate.Checkpoint{Version: 3, Grants: []driver.Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 1, Shares: []driver.Share{
-			{Request: "r", Device: "numa-0", ShareID: "s", Kind: &driver.ZoneShare{CPUs: parse(t, "4-5"), Partition: "root"}},
+			{
+				Request: "r",
+				Device:  "numa-0",
+				ShareID: "s",
+				Kind:    &driver.ZoneShare{CPUs: parse(t, "4-5"), Partition: "root"},
+			},
 		}},
 		{UID: "uid-b", Namespace: "default", Name: "b-made", Order: 2, Shares: []driver.Share{
-			{Request: "x/sub", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: parse(t, "6-7"), IdleCPUs: parse(t, "7"), Partition: "none"}},
+			{
+				Request: "x/sub",
+				Device:  "numa-0",
+				Kind:    &driver.ZoneShare{CPUs: parse(t, "6-7"), IdleCPUs: parse(t, "7"), Partition: "none"},
+			},
 			{Request: "mix", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1, CPUs: parse(t, "8-9"), Mixed: true}},
 			{Request: "z", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1}},
-			{Request: "drive", Device: "nvme-0000-02-00-0", Kind: &driver.FunctionShare{Address: "0000:02:00.0", Nodes: drive}},
+			{
+				Request: "drive",
+				Device:  "nvme-0000-02-00-0",
+				Kind:    &driver.FunctionShare{Address: "0000:02:00.0", Nodes: drive},
+			},
 		}},
 		{UID: "uid-f", Namespace: "default", Name: "f", Order: 3, Shares: []driver.Share{
 			{Request: "drive", Device: "nvme-0000-03-00-0", Kind: &driver.FunctionShare{Address: "0000:03:00.0"}},
@@ -145,15 +158,32 @@ func consistent(t *testing.T) *node {
 	specs := fstest.MapFS{}
 	for _, claim := range []cdi.Claim{
 		{UID: "uid-a", Namespace: "default", Name: "a", Shares: []cdi.Share{
-			{Request: "r", Device: "numa-0", CPUs: parse(t, "4-5"), Mems: parse(t, "0"), Partition: "root", Scope: "container"},
+			{
+				Request: "r",
+				Device:  "numa-0",
+				Kind:    &cdi.Zone{CPUs: parse(t, "4-5"), Mems: parse(t, "0"), Partition: "root", Scope: "container"},
+			},
 		}},
 		{UID: "uid-b", Namespace: "default", Name: "b-made", Shares: []cdi.Share{
-			{Request: "x/sub", Device: "numa-0", CPUs: parse(t, "6-7"), IdleCPUs: parse(t, "7"), Mems: parse(t, "0"), Partition: "none", Scope: "container"},
-			{Request: "mix", Device: "numa-1", CPUs: parse(t, "8-9"), Mems: parse(t, "1"), Mixed: true, Partition: "none", Scope: "container"},
-			{Request: "z", Device: "numa-1", Mems: parse(t, "1"), Partition: "none", Scope: "container"},
-			{Request: "drive", Device: "nvme-0000-02-00-0", PCI: "0000:02:00.0", Nodes: drive},
+			{
+				Request: "x/sub",
+				Device:  "numa-0",
+				Kind:    &cdi.Zone{CPUs: parse(t, "6-7"), IdleCPUs: parse(t, "7"), Mems: parse(t, "0"), Partition: "none", Scope: "container"},
+			},
+			{
+				Request: "mix",
+				Device:  "numa-1",
+				Kind:    &cdi.Zone{CPUs: parse(t, "8-9"), Mems: parse(t, "1"), Mixed: true, Partition: "none", Scope: "container"},
+			},
+			{Request: "z", Device: "numa-1", Kind: &cdi.Zone{Mems: parse(t, "1"), Partition: "none", Scope: "container"}},
+			{Request: "drive", Device: "nvme-0000-02-00-0", Kind: &cdi.Function{PCI: "0000:02:00.0", Nodes: drive}},
 		}},
-		{UID: "uid-f", Namespace: "default", Name: "f", Shares: []cdi.Share{{Request: "drive", Device: "nvme-0000-03-00-0", PCI: "0000:03:00.0"}}},
+		{
+			UID:       "uid-f",
+			Namespace: "default",
+			Name:      "f",
+			Shares:    []cdi.Share{{Request: "drive", Device: "nvme-0000-03-00-0", Kind: &cdi.Function{PCI: "0000:03:00.0"}}},
+		},
 	} {
 		text, err := cdi.Encode(claim, "/numa-pin")
 		if err != nil {
@@ -167,8 +197,20 @@ func consistent(t *testing.T) *node {
 	}
 	n.Partitions = []nodestate.Partition{{Cgroup: "pods/p1/main", CPUs: parse(t, "4-5"), State: "root"}, {Cgroup: "pods/p1/main/own", CPUs: parse(t, "5"), State: "root"}}
 	n.Pins = []nodestate.Pin{
-		{Cgroup: "pods/p1/main", Claims: []nodestate.Claim{{UID: "uid-a", Name: "default/a"}}, CPUs: parse(t, "4-5"), Mems: parse(t, "0"), Partition: "root"},
-		{Cgroup: "pods/p2/sidecar", Claims: []nodestate.Claim{{UID: "uid-b", Name: "default/b-made"}}, CPUs: parse(t, "6"), Mems: parse(t, "0"), Partition: "none"},
+		{
+			Cgroup:    "pods/p1/main",
+			Claims:    []nodestate.Claim{{UID: "uid-a", Name: "default/a"}},
+			CPUs:      parse(t, "4-5"),
+			Mems:      parse(t, "0"),
+			Partition: "root",
+		},
+		{
+			Cgroup:    "pods/p2/sidecar",
+			Claims:    []nodestate.Claim{{UID: "uid-b", Name: "default/b-made"}},
+			CPUs:      parse(t, "6"),
+			Mems:      parse(t, "0"),
+			Partition: "none",
+		},
 	}
 	return n
 }

@@ -107,8 +107,7 @@ func (c *comparison) compareSpecs() {
 }
 
 // difference is the first one between what is on record and what the spec says;
-// empty if there is none. Whether there is a partition depends on the node, so
-// the spec is taken at its word.
+// empty if there is none.
 func difference(grant driver.Grant, spec cdi.Written) (expected, detected string) {
 	if spec.Problem != "" {
 		return "readable", spec.Problem
@@ -131,24 +130,26 @@ func difference(grant driver.Grant, spec cdi.Written) (expected, detected string
 	return "", ""
 }
 
-// deviceDifference is the first one between a share and its device.
+// deviceDifference is the first one between a share and its device. Whether there is a
+// partition depends on the node, so the spec is taken at its word.
 func deviceDifference(share driver.Share, device cdi.WrittenDevice) (expected, detected string) {
 	if device.Function == share.Pinned() {
 		return pinnedOrNot(share.Pinned()), pinnedOrNot(!device.Function)
 	}
-	want := share.Spec(driver.ExclusivityKernel)
-	if !device.Function {
+	switch want := share.Spec(driver.ExclusivityKernel).Kind.(type) {
+	case *cdi.Zone:
 		want.Partition = device.Partition
-	}
-	if cpus := want.HookCPUs(); device.CPUs != cpus || device.Mems != want.Mems {
-		return lists(cpus, want.Mems), lists(device.CPUs, device.Mems)
-	}
-	var paths []string
-	for _, node := range want.Nodes {
-		paths = append(paths, node.Path)
-	}
-	if !slices.Equal(paths, device.Nodes) {
-		return fmt.Sprintf("device nodes %q", paths), fmt.Sprintf("%q", device.Nodes)
+		if cpus := want.HookCPUs(); device.CPUs != cpus || device.Mems != want.Mems {
+			return lists(cpus, want.Mems), lists(device.CPUs, device.Mems)
+		}
+	case *cdi.Function:
+		var paths []string
+		for _, node := range want.Nodes {
+			paths = append(paths, node.Path)
+		}
+		if !slices.Equal(paths, device.Nodes) {
+			return fmt.Sprintf("device nodes %q", paths), fmt.Sprintf("%q", device.Nodes)
+		}
 	}
 	return "", ""
 }

@@ -1,0 +1,57 @@
+package cdi
+
+import (
+	"fmt"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
+)
+
+// nodePermissions let programs use a device. They have no need to make its node.
+const nodePermissions = "rw"
+
+// Function is a share that is a PCI function. No hook runs for it.
+type Function struct {
+	PCI        string         // address
+	Nodes      []devnode.Node // what the container is given of it
+	Interfaces []string       // its network interfaces, by their names on the host
+}
+
+// edits are the device nodes. Runtimes refuse a device without edits, so one without
+// nodes repeats the environment of the claim.
+func (f *Function) edits(_ Claim, _ string, env []string) specs.ContainerEdits {
+	if len(f.Nodes) == 0 {
+		return specs.ContainerEdits{Env: env}
+	}
+	var edits specs.ContainerEdits
+	for _, node := range f.Nodes {
+		edits.DeviceNodes = append(edits.DeviceNodes, &specs.DeviceNode{
+			Path: node.Path, Type: node.Type, Major: int64(node.Major), Minor: int64(node.Minor), Permissions: nodePermissions,
+		})
+	}
+	return edits
+}
+
+func (f *Function) validate() error {
+	if !numa.IsPCIAddress(f.PCI) {
+		return fmt.Errorf("PCI address %q: want one such as 0000:3b:00.0", f.PCI)
+	}
+	for _, node := range f.Nodes {
+		if err := node.Validate(); err != nil {
+			return fmt.Errorf("PCI function %s: %w", f.PCI, err)
+		}
+	}
+	for _, name := range f.Interfaces {
+		if !devnode.IsInterfaceName(name) {
+			return fmt.Errorf("PCI function %s: network interface %q: want 1 to 15 printable characters without spaces, '/', ':' and ','", f.PCI, name)
+		}
+	}
+	return nil
+}
+
+func (f *Function) addTo(c *content) {
+	c.pci = append(c.pci, f.PCI)
+	c.interfaces = append(c.interfaces, f.Interfaces...)
+}

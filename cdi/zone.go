@@ -1,0 +1,82 @@
+package cdi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Zone is a share of CPUs and memory, for which the hook pins the container.
+type Zone struct {
+	CPUs cpuset.Set // empty: the share has memory only
+	Mems cpuset.Set // NUMA nodes
+
+	// IdleCPUs are those of CPUs that the container keeps idle.
+	IdleCPUs cpuset.Set
+
+	Partition string // PartitionRoot, PartitionIsolated or PartitionNone
+	Scope     string // ScopeContainer or ScopePod
+
+	// Mixed says that the container runs on SharedCPUs as well, the node's
+	// shared pool. The hook then leaves its CPUs alone.
+	Mixed      bool
+	SharedCPUs cpuset.Set
+}
+
+func (z *Zone) validate() error {
+	if partitions := []string{PartitionRoot, PartitionIsolated, PartitionNone}; !slices.Contains(partitions, z.Partition) {
+		return fmt.Errorf("partition %q: allowed are %s", z.Partition, strings.Join(partitions, ", "))
+	}
+	if scopes := []string{ScopeContainer, ScopePod}; !slices.Contains(scopes, z.Scope) {
+		return fmt.Errorf("scope %q: allowed are %s", z.Scope, strings.Join(scopes, ", "))
+	}
+	return nil
+}
+
+func (z *Zone) edits(claim Claim, hookPath string, _ []string) specs.ContainerEdits {
+	hook := &specs.Hook{
+		HookName: "createRuntime",
+		Path:     hookPath,
+		Args: []string{
+			"numa-pin", "pin",
+			"--uid=" + claim.UID,
+			"--claim=" + claim.Namespace + "/" + claim.Name,
+			"--cpus=" + z.HookCPUs().String(),
+			"--mems=" + z.Mems.String(),
+			"--partition=" + z.Partition,
+			"--scope=" + z.Scope,
+			"--lock=" + LockFile(hookPath),
+			"--records=" + RecordsDir(hookPath),
+		},
+	}
+	if z.Partition != PartitionNone && !z.IdleCPUs.IsEmpty() {
+		hook.Args = append(hook.Args, "--idle="+z.IdleCPUs.String())
+	}
+	return specs.ContainerEdits{Hooks: []*specs.Hook{hook}}
+}
+
+// HookCPUs are the CPUs that the hook gives the container; empty if it leaves them alone.
+func (z *Zone) HookCPUs() cpuset.Set {
+	switch {
+	case z.Mixed:
+		return cpuset.Set{}
+	case z.Partition == PartitionNone:
+		return z.runCPUs() // without a partition, nothing keeps other tasks off the idle ones
+	}
+	return z.CPUs
+}
+
+func (z *Zone) runCPUs() cpuset.Set { return z.CPUs.Difference(z.IdleCPUs) }
+
+func (z *Zone) addTo(c *content) {
+	c.zones = true
+	c.cpus = c.cpus.Union(z.CPUs)
+	c.idleCPUs = c.idleCPUs.Union(z.IdleCPUs)
+	c.mems = c.mems.Union(z.Mems)
+	c.sharedCPUs = c.sharedCPUs.Union(z.SharedCPUs)
+	c.mixed = c.mixed || z.Mixed
+}
