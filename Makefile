@@ -295,9 +295,9 @@ cluster-down: ## Stop that cluster
 	$(CLUSTER) down
 
 .PHONY: demo
-demo: cluster-up ## Start a cluster, install the driver, run the demo pods, show what the kernel says; leaves it running
+demo: cluster-up ## Start a cluster, install the driver, run the demo pods, show what the kernel says and who holds what; leaves it running
 	@$(call install-chart,default)
-	@KUBECONFIG="$$($(CLUSTER) path kubeconfig)" $(STATIC) go run ./test/demo
+	@KUBECONFIG="$$($(CLUSTER) path kubeconfig)" $(STATIC) go run ./test/demo -kubectl-numa bin/kubectl-numa
 
 .PHONY: clean
 clean: ## Remove bin/; caches and clusters stay

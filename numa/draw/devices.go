@@ -2,6 +2,7 @@ package draw
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
@@ -12,6 +13,9 @@ const (
 	namedOthers  = 6
 	namedVirtual = 4
 )
+
+// Names returns what a PCI ID database calls a vendor and its product, "" for what it does not have.
+type Names func(vendor, device uint16) (vendorName, product string)
 
 // function is a PCI function with the virtual functions that are drawn with it.
 type function struct {
@@ -55,7 +59,7 @@ func functionsByZone(m numa.Machine) (byZone map[int][]function, unknown []funct
 	return byZone, byZone[-1]
 }
 
-// deviceParts are a line for each function, and one for all bridges and one for all others.
+// deviceParts are a line for each function and for its name, and one for all bridges and one for all others.
 func (s *scene) deviceParts(functions []function) (parts []canvas.Part) {
 	others := map[numa.FunctionKind][]string{}
 	for i := range functions {
@@ -65,6 +69,11 @@ func (s *scene) deviceParts(functions []function) (parts []canvas.Part) {
 			continue
 		}
 		parts = append(parts, f.line())
+		if name := s.nameOf(f); name != "" {
+			p := canvas.Paragraph{Indent: 4, Words: canvas.Words(name, canvas.Muted)}
+			p.Words[0].Text = "  " + p.Words[0].Text
+			parts = append(parts, p)
+		}
 		if len(f.virtual) > 0 {
 			parts = append(parts, s.virtualLine(f))
 		}
@@ -94,6 +103,15 @@ func (f *function) line() canvas.Part {
 		}
 	}
 	return p
+}
+
+// nameOf is "Intel Corporation 82574L Gigabit Network Connection"; "" without a name.
+func (s *scene) nameOf(f *function) string {
+	if s.names == nil || f.Vendor == nil || f.Device == nil {
+		return ""
+	}
+	vendor, product := s.names(*f.Vendor, *f.Device)
+	return strings.Join(strings.Fields(vendor+" "+product), " ")
 }
 
 func (s *scene) virtualLine(f *function) canvas.Part {

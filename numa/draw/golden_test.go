@@ -27,9 +27,25 @@ func TestGolden(t *testing.T) {
 		})
 	}
 	files, err := filepath.Glob("testdata/*.*")
-	if err != nil || len(files) != 3*len(reviewed) {
-		t.Errorf("testdata has %d files, %v; want 3 for each of %d machines", len(files), err, len(reviewed))
+	if err != nil || len(files) != 3*len(reviewed)+2 { // and two of TestGoldenWithNames
+		t.Errorf("testdata has %d files, %v; want 3 for each of %d machines, and 2 with names", len(files), err, len(reviewed))
 	}
+}
+
+func TestGoldenWithNames(t *testing.T) {
+	machine := sample.Machine(t, "rig")
+	text := golden.Render(t, func(w io.Writer) error { return Text(w, machine, TextOptions{Names: intelNames}) })
+	svg := golden.Render(t, func(w io.Writer) error { return SVGWithNames(w, machine, intelNames) })
+	golden.Check(t, "testdata/names.txt", text)
+	golden.Check(t, "testdata/names.svg", svg)
+}
+
+// intelNames are a database with one product.
+func intelNames(vendor, device uint16) (vendorName, product string) {
+	if vendor == 0x8086 && device == 0x10d3 {
+		return "Intel Corporation", "82574L Gigabit Network Connection"
+	}
+	return "", ""
 }
 
 func drawn(t *testing.T, machine numa.Machine, width int) string {

@@ -13,7 +13,7 @@ func TestNothingIsDrawnOverAnother(t *testing.T) {
 	sample.Each(t, func(t *testing.T, machine numa.Machine) {
 		for _, detail := range []detail{everyCore, coresByL3} {
 			for _, width := range []int{MinWidth, DefaultWidth, 200} {
-				checkCells(t, arrange(machine, detail).Layout(width))
+				checkCells(t, arrange(machine, nil, detail).Layout(width))
 			}
 		}
 	})

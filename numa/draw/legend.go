@@ -70,7 +70,11 @@ func (s *scene) legend() canvas.Part {
 		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Text("node in node", canvas.Plain), Text: "a node without CPUs, in the nearest one with CPUs"})
 	}
 	if len(s.machine.PCI) > 0 {
-		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Text("gpu nic nvme", canvas.DeviceText), Text: "PCI address, vendor:device, driver, names"})
+		e := canvas.Entry{Sample: canvas.Text("gpu nic nvme", canvas.DeviceText), Text: "PCI address, vendor:device, driver, names"}
+		if s.drawsNames() {
+			e.Text += "; below, the names of vendor and product"
+		}
+		lines.Parts = append(lines.Parts, e)
 	}
 	return lines
 }
@@ -78,6 +82,19 @@ func (s *scene) legend() canvas.Part {
 // sharesL3 says whether an L3 reaches over more than one zone.
 func (s *scene) sharesL3() bool {
 	return slices.ContainsFunc(s.machine.Cores, func(core numa.Core) bool { return s.sharedWith(&core) != "" })
+}
+
+// drawsNames says whether a function is drawn with the name of its product.
+func (s *scene) drawsNames() bool {
+	named := func(f function) bool {
+		return f.Kind != numa.BridgeFunction && f.Kind != numa.OtherFunction && s.nameOf(&f) != ""
+	}
+	for _, functions := range s.devices { // those of no known zone as well
+		if slices.ContainsFunc(functions, named) {
+			return true
+		}
+	}
+	return false
 }
 
 // sampleCore is the first of the cores with the most CPUs.

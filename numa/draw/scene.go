@@ -22,6 +22,7 @@ const (
 type scene struct {
 	machine  numa.Machine
 	detail   detail
+	names    Names // nil if there are none
 	isolated cpuset.Set
 	widths   []int                // of the first, second, … word of all cores
 	nearest  map[int][]*numa.Zone // zones without CPUs, by the zone in whose box they are
@@ -31,8 +32,8 @@ type scene struct {
 }
 
 // arrange returns the whole drawing of a machine.
-func arrange(m numa.Machine, d detail) canvas.Part {
-	s := scene{machine: m, detail: d, nearest: map[int][]*numa.Zone{}}
+func arrange(m numa.Machine, names Names, d detail) canvas.Part {
+	s := scene{machine: m, detail: d, names: names, nearest: map[int][]*numa.Zone{}}
 	if m.Isolated != nil {
 		s.isolated = *m.Isolated
 	}

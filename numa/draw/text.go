@@ -18,8 +18,9 @@ const terminalRows = 90
 
 // TextOptions say how the drawing looks.
 type TextOptions struct {
-	Width  int  // no line is longer; DefaultWidth if 0, MinWidth if less
-	Colour bool // with the escape sequences of a terminal
+	Width  int   // no line is longer; DefaultWidth if 0, MinWidth if less
+	Colour bool  // with the escape sequences of a terminal
+	Names  Names // of PCI functions; nil draws none
 }
 
 // Text draws the machine in ASCII.
@@ -28,14 +29,14 @@ func Text(w io.Writer, m numa.Machine, o TextOptions) error {
 	if width == 0 {
 		width = DefaultWidth
 	}
-	return canvas.WriteText(w, fit(m, max(width, MinWidth), terminalRows), o.Colour)
+	return canvas.WriteText(w, fit(m, o.Names, max(width, MinWidth), terminalRows), o.Colour)
 }
 
 // fit lays the machine out in as much detail as the rows allow.
-func fit(m numa.Machine, width, rows int) canvas.Block {
-	b := arrange(m, everyCore).Layout(width)
+func fit(m numa.Machine, names Names, width, rows int) canvas.Block {
+	b := arrange(m, names, everyCore).Layout(width)
 	if b.H > rows {
-		b = arrange(m, coresByL3).Layout(width)
+		b = arrange(m, names, coresByL3).Layout(width)
 	}
 	return b
 }

@@ -3,6 +3,7 @@ package draw
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -42,7 +44,7 @@ func TestTextShowsAllThereIs(t *testing.T) {
 				t.Errorf("device %s is not drawn", address)
 			}
 		}
-		if arrange(machine, everyCore).Layout(120).H > terminalRows {
+		if arrange(machine, nil, everyCore).Layout(120).H > terminalRows {
 			return // cores are lists, which may be in two lines
 		}
 		body, _, _ := strings.Cut(text, "hardware threads")
@@ -137,7 +139,16 @@ func TestNamesAreNoCommands(t *testing.T) {
 	if !strings.Contains(text, "?[2J?<script>") || !strings.Contains(text, "a?b&c") || strings.Count(text, "x") < 200 {
 		t.Errorf("drawn as\n%s", text)
 	}
-	svg := picture(t, machine)
+	machine.PCI[0].Vendor, machine.PCI[0].Device = new(uint16(1)), new(uint16(2))
+	hostile := func(uint16, uint16) (string, string) { return "Evil\x1b]0;\a\nCorp", "\u202e<b>\x9b2J" }
+	named := golden.Render(t, func(w io.Writer) error { return Text(w, machine, TextOptions{Names: hostile}) })
+	if !strings.Contains(named, "Evil?]0;? Corp ?<b>?2J") {
+		t.Errorf("names drawn as\n%s", named)
+	}
+	svg := golden.Render(t, func(w io.Writer) error { return SVGWithNames(w, machine, hostile) })
+	if !strings.Contains(svg, "Evil?]0;? Corp ?&lt;b&gt;?2J") {
+		t.Errorf("names drawn as\n%s", svg)
+	}
 	if !strings.Contains(svg, "?[2J?&lt;script&gt;") || !strings.Contains(svg, "a?b&amp;c") {
 		t.Errorf("drawn as\n%s", svg)
 	}

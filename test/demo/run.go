@@ -21,6 +21,11 @@ import (
 func run(ctx context.Context, o options, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
+	if o.kubectlNuma != "" {
+		if err := checkProgram(o.kubectlNuma); err != nil {
+			return err
+		}
+	}
 	cluster, err := client.New(o.kubeconfig)
 	if err != nil {
 		return err
@@ -39,7 +44,13 @@ func run(ctx context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return printTable(stdout, nodes)
+	if err := printTable(stdout, nodes); err != nil || o.kubectlNuma == "" {
+		return err
+	}
+	if err := showStatus(ctx, stdout, o.kubectlNuma, o.kubeconfig); err != nil {
+		return err
+	}
+	return printNext(stdout, o.kubectlNuma, o.namespace)
 }
 
 // ensureNamespace makes the namespace if it is missing, and lets it have the

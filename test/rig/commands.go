@@ -132,6 +132,10 @@ func up(ctx context.Context, o options) (int, error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return 1, err
 	}
+	needs := build.Needs{Kubernetes: o.kubernetes, Nodes: o.nodes > 0, Kernel: o.kernel, Init: string(o.init)}
+	if err := c.AnnounceMissing(needs); err != nil {
+		return 1, err
+	}
 	if err := c.HostPrograms(ctx); err != nil {
 		return 1, err
 	}

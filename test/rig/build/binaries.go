@@ -23,46 +23,55 @@ type binaries struct {
 // ControlPlane builds what runs on the host: etcd and kubectl, and the API server, its controllers and scheduler of a version of
 // Kubernetes.
 func (c Cache) ControlPlane(ctx context.Context, version string) error {
-	kubernetes, err := c.kubernetes(version, "kubernetes/"+version+"/", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+	sets, err := c.controlPlane(version)
 	if err != nil {
 		return err
+	}
+	return c.goBuild(ctx, sets...)
+}
+
+func (c Cache) controlPlane(version string) ([]binaries, error) {
+	kubernetes, err := c.kubernetes(version, "kubernetes/"+version+"/", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+	if err != nil {
+		return nil, err
 	}
 	kubectl, err := c.kubernetes(DefaultKubernetes, "bin/kubectl", "kubectl")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.goBuild(ctx, kubernetes, kubectl,
-		binaries{module: "test/rig/runtime", out: "bin/etcd", packages: []string{"go.etcd.io/etcd/server/v3"}})
+	etcd := binaries{module: "test/rig/runtime", out: "bin/etcd", packages: []string{"go.etcd.io/etcd/server/v3"}}
+	return []binaries{kubernetes, kubectl, etcd}, nil
 }
 
 // Node builds what runs in a virtual node, but for kubelet, which ControlPlane builds together with its siblings.
-func (c Cache) Node(ctx context.Context) error {
+func (c Cache) Node(ctx context.Context) error { return c.goBuild(ctx, nodePrograms()...) }
+
+func nodePrograms() []binaries {
 	const containerd, plugins = "github.com/containerd/containerd/v2/cmd/", "github.com/containernetworking/plugins/plugins/"
-	return c.goBuild(ctx,
-		binaries{
+	return []binaries{
+		{
 			module: "test/rig/runtime", out: "bin/", tags: "no_btrfs no_devmapper no_zfs no_aufs",
 			packages: []string{containerd + "containerd", containerd + "containerd-shim-runc-v2", containerd + "ctr"},
 		},
-		binaries{
+		{
 			module: "test/rig/runtime", out: "bin/cni/",
 			packages: []string{plugins + "main/bridge", plugins + "main/loopback", plugins + "ipam/host-local"},
 		},
-		binaries{
+		{
 			module: "test/rig/runtime", out: "bin/runc", tags: "netgo osusergo seccomp", ldflags: "-extldflags -static", cgo: true,
 			packages: []string{"github.com/opencontainers/runc"},
 		},
-		binaries{module: "test/rig", out: "bin/rig-agent", packages: []string{"./agent"}},
-	)
+		{module: "test/rig", out: "bin/rig-agent", packages: []string{"./agent"}},
+	}
 }
 
 func (c Cache) goBuild(ctx context.Context, sets ...binaries) error {
 	for _, b := range sets {
-		inputs, err := c.inputs(b)
+		t, err := c.thingOf(b)
 		if err != nil {
 			return err
 		}
-		name := strings.TrimSuffix(b.out, "/") + "-" + filepath.Base(b.packages[0])
-		if err := c.once(name, inputs, func() error { return c.goBuildOne(ctx, b) }); err != nil {
+		if err := c.once(t.name, t.inputs, func() error { return c.goBuildOne(ctx, b) }); err != nil {
 			return err
 		}
 	}
@@ -83,6 +92,12 @@ func (c Cache) goBuildOne(ctx context.Context, b binaries) error {
 	}
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags", b.tags, "-ldflags", strings.TrimSpace("-s -w " + b.ldflags), "-o", out}, b.packages...)
 	return c.run(ctx, filepath.Join(c.Source, b.module), []string{cgo}, "go", args...)
+}
+
+// thingOf names a build after its folder and its first program.
+func (c Cache) thingOf(b binaries) (thing, error) {
+	inputs, err := c.inputs(b)
+	return thing{strings.TrimSuffix(b.out, "/") + "-" + filepath.Base(b.packages[0]), inputs}, err
 }
 
 // inputs is a text that changes when the build's result would: the module's versions, our own source, and the flags.

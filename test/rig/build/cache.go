@@ -27,15 +27,14 @@ func (c Cache) logf(format string, args ...any) { _, _ = fmt.Fprintf(c.Log, form
 
 // once runs produce unless the thing called name was made from the same inputs before.
 func (c Cache) once(name, inputs string, produce func() error) error {
-	stamp := c.Path(name + ".made")
-	if have, err := os.ReadFile(stamp); err == nil && string(have) == inputs {
+	if c.has(thing{name, inputs}) {
 		return nil
 	}
+	stamp := c.Path(name + ".made")
 	if err := os.MkdirAll(filepath.Dir(stamp), 0o755); err != nil {
 		return err
 	}
-	c.logf("rig: make %s", name)
-	if err := produce(); err != nil {
+	if err := c.watch("make "+name, produce); err != nil {
 		return fmt.Errorf("make %s: %w", name, err)
 	}
 	return os.WriteFile(stamp, []byte(inputs), 0o644)

@@ -33,7 +33,10 @@ func (c Cache) HostPrograms(ctx context.Context) error {
 	if codename == "" || os.Geteuid() != 0 {
 		return fmt.Errorf("missing on this host: %s (names of Debian's packages; as root on Debian they are installed here)", strings.Join(missing, " "))
 	}
-	c.logf("rig: install %s", strings.Join(missing, " "))
+	return c.watch("install "+strings.Join(missing, " "), func() error { return c.installPackages(ctx, codename, missing) })
+}
+
+func (c Cache) installPackages(ctx context.Context, codename string, missing []string) error {
 	// QEMU 7.2 of bookworm crashes about one boot in ten, its backport does not; later releases have a good one.
 	suites := []string{codename}
 	if codename == "bookworm" {

@@ -36,7 +36,8 @@ func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, i
 		return "", "", fmt.Errorf("kernel %q, allowed are %s", name, strings.Join(KernelNames(), ", "))
 	}
 	dir := c.Path("kernel", name)
-	err = c.once("kernel/"+name+"/package", suite, func() error { return c.fetchKernel(ctx, dir, name, suite) })
+	t := kernelThing(name)
+	err = c.once(t.name, t.inputs, func() error { return c.fetchKernel(ctx, dir, name, suite) })
 	if err != nil {
 		return "", "", err
 	}
@@ -54,6 +55,9 @@ func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, i
 	})
 	return vmlinuz, initramfs, err
 }
+
+// kernelThing is the unpacked package of a kernel.
+func kernelThing(name string) thing { return thing{"kernel/" + name + "/package", Kernels[name]} }
 
 // kernelVersion is the release of the kernel that was unpacked in dir, as uname -r prints it.
 func kernelVersion(dir string) (string, error) {

@@ -46,11 +46,11 @@ func (c Cache) System(ctx context.Context, init string) (string, error) {
 		return "", fmt.Errorf("init %q, allowed are %q", init, slices.Sorted(maps.Keys(systemPackages)))
 	}
 	dir := c.Path("system", init)
-	inputs := strings.Join(slices.Concat([]string{systemSuite}, packages, systemUnused), " ")
-	return dir, c.once("system/"+init, inputs, func() error {
+	t := systemThing(init)
+	return dir, c.once(t.name, t.inputs, func() error {
 		if debianCodename() == "" {
 			return fmt.Errorf("unpack the packages %s of Debian %s into %s and create %s.made with the text %q",
-				strings.Join(packages, " "), systemSuite, dir, dir, inputs)
+				strings.Join(packages, " "), systemSuite, dir, dir, t.inputs)
 		}
 		apt, err := c.apt(ctx, systemSuite)
 		if err != nil {
@@ -64,6 +64,11 @@ func (c Cache) System(ctx context.Context, init string) (string, error) {
 		}
 		return checkLibraries(dir)
 	})
+}
+
+// systemThing is the folder of a node's Debian packages.
+func systemThing(init string) thing {
+	return thing{"system/" + init, strings.Join(slices.Concat([]string{systemSuite}, systemPackages[init], systemUnused), " ")}
 }
 
 // trimSystem removes what is not used, and links /bin, /sbin, /lib and /lib64 to their folders in /usr, where the packages
