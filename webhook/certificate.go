@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// validity is that of a certificate and its authority, which are made
-	// together; the authority's key is not kept.
+	// validity is how long a certificate and its authority are valid. They are made
+	// together, and the authority's key is not kept.
 	validity = 90 * 24 * time.Hour
-	// renewal is how long before its end a certificate is replaced.
+	// renewal is how long before its expiry a certificate is replaced.
 	renewal = validity / 3
-	// clockSkew is how much the API server's clock may be behind.
+	// clockSkew is how far the API server's clock may be behind.
 	clockSkew = time.Hour
 )
 
-// Keys of the Secret's data. Authorities are the present one and, until it
-// expires, the one before: a replica may not have seen the new one yet.
+// Keys of the Secret's data. keyAuthorities has the current authority and, until it
+// expires, the previous one: a replica may not have seen the new one yet.
 const (
 	keyAuthorities = "ca.crt"
 	keyCertificate = "tls.crt"
 	keyPrivate     = "tls.key"
 )
 
-// check says why a Secret's data is of no use as the certificate of a server with
-// these names, nil if it is and will be for a while.
+// check says why the Secret's data cannot serve as the certificate of a server with these
+// names. It is nil if the certificate is valid and does not expire soon.
 func check(data map[string][]byte, names []string, now time.Time) error {
 	pair, err := tls.X509KeyPair(data[keyCertificate], data[keyPrivate])
 	if err != nil {
@@ -53,13 +53,13 @@ func check(data map[string][]byte, names []string, now time.Time) error {
 		}
 	}
 	if left := pair.Leaf.NotAfter.Sub(now); left < renewal {
-		return fmt.Errorf("certificate expires in %s", left.Round(time.Hour))
+		return fmt.Errorf("the certificate expires in %s", left.Round(time.Hour))
 	}
 	return nil
 }
 
-// issue makes a certificate of an authority of its own, and keeps the authorities
-// in previous that are still valid.
+// issue makes a certificate with an authority of its own. It keeps the authority in
+// previous that is still valid.
 func issue(names []string, previous []byte, now time.Time) (map[string][]byte, error) {
 	authority := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: deviceclasses.DriverName + " webhook authority"},
@@ -113,7 +113,8 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypt
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// stillValid keeps the newest certificate of a list that has not expired.
+// stillValid is the first certificate of a list, which is the newest, if it has not
+// expired.
 func stillValid(list []byte, now time.Time) []byte {
 	block, _ := pem.Decode(list)
 	if block == nil {
@@ -126,7 +127,7 @@ func stillValid(list []byte, now time.Time) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// load is the certificate to serve with.
+// load is the certificate to serve.
 func load(data map[string][]byte) (*tls.Certificate, error) {
 	if !bytes.HasPrefix(data[keyAuthorities], []byte("-----BEGIN CERTIFICATE-----")) {
 		return nil, errors.New(keyAuthorities + ": no certificate")

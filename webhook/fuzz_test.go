@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzReview: whatever somebody wants to store there is an answer, or a reason why
-// there is none.
+// For any object there is an answer, or a reason why there is none.
 func FuzzReview(f *testing.F) {
 	for kind, object := range map[string]string{
 		"ResourceClaim": slowClaim, "DeviceClass": badClass, "Pod": plainPod, "ResourceClaimTemplate": `{spec: {spec: {devices: {}}}}`,

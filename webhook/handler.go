@@ -11,24 +11,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxReviewBytes is more than a review of the largest object that etcd takes, its
-// old state beside it.
+// maxReviewBytes is more than a review of the largest object that etcd accepts, with the
+// old object.
 const maxReviewBytes = 8 << 20
 
-// Handler answers POST /validate and /mutate with admission.k8s.io/v1 reviews, and
-// GET /readyz.
+// Handler answers POST /validate and /mutate with admission.k8s.io/v1 reviews, and GET
+// /readyz.
 func (r *Reviewer) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /validate", answer(r.Validate))
 	mux.Handle("POST /mutate", answer(r.Mutate))
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok\n") // the prober has hung up: nobody to tell
+		_, _ = io.WriteString(w, "ok\n") // an error means that the prober has hung up
 	})
 	return mux
 }
 
-// answer turns a function of requests into a handler. What it cannot answer is no
-// answer: the configuration's failurePolicy says what happens.
+// answer makes a handler of a function. If the function fails, there is no answer, and the
+// failurePolicy of the webhook configuration decides.
 func answer(ask func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -42,7 +42,7 @@ func answer(ask func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionRespo
 		}
 		response, err := ask(review.Request)
 		if err != nil {
-			klog.FromContext(r.Context()).Error(err, "Review", "kind", review.Request.Kind.Kind,
+			klog.FromContext(r.Context()).Error(err, "Review failed", "kind", review.Request.Kind.Kind,
 				"namespace", review.Request.Namespace, "name", review.Request.Name)
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -50,7 +50,7 @@ func answer(ask func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionRespo
 		review.Request, review.Response = nil, response
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(review); err != nil {
-			klog.FromContext(r.Context()).V(4).Info("Nobody waits for the answer", "err", err)
+			klog.FromContext(r.Context()).V(4).Info("The API server has given up on the review", "err", err)
 		}
 	})
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// objects are a cluster's: our classes, a slice, a template and two claims.
+// objects are the objects of a cluster: the driver's classes, a slice, a template and two
+// claims.
 const objects = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
@@ -96,7 +97,7 @@ func handlerOf(t testing.TB, client *fake.Clientset) http.Handler {
 	return NewReviewer(known).Handler()
 }
 
-// reviewOf asks what an object is worth, which is in YAML.
+// reviewOf is a review of an object in YAML.
 func reviewOf(t testing.TB, kind, object, old string) []byte {
 	t.Helper()
 	request := &admissionv1.AdmissionRequest{UID: "review-1", Namespace: "ns", Kind: metav1.GroupVersionKind{Kind: kind}}
@@ -141,7 +142,7 @@ func ask(t testing.TB, handler http.Handler, path, kind, object, old string) *ad
 	return review.Response
 }
 
-// mapped has the scheduler count the claims by itself.
+// mapped makes the scheduler count the claims by itself.
 func mapped(slice *resourceapi.ResourceSlice) {
 	slice.Spec.Devices[0].NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{corev1.ResourceCPU: {}}
 }

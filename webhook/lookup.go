@@ -20,27 +20,27 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
-// getTimeout bounds a question to the API server, which itself waits for the
-// answer.
+// getTimeout is for a request to the API server, which itself waits for the answer of the
+// webhook.
 const getTimeout = time.Second
 
-// lookups knows what the cluster has: classes, templates and our slices by watch,
-// what was made a moment ago by a question, and claims, which are many and rarely
-// needed, always so.
+// lookups looks up objects of the cluster. It watches classes, templates and this driver's
+// slices, and asks the API server for objects that the watches do not have yet. It always
+// asks for claims, which are many and rarely needed.
 type lookups struct {
 	client    kubernetes.Interface
 	classes   resourcelisters.DeviceClassLister
 	templates resourcelisters.ResourceClaimTemplateLister
 	slices    resourcelisters.ResourceSliceLister
 
-	stale   atomic.Bool // the slices changed since they were added up
+	stale   atomic.Bool // the slices have changed since addUp
 	mu      sync.Mutex
 	steps   accounting.Steps // must not be changed
 	mapping bool
 }
 
-// startLookups returns when everything is listed; the watches last as long as ctx.
-// Stop waits for their end.
+// startLookups returns when all lists are complete. The watches end when ctx ends; stop
+// waits for that.
 func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups, stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	ours := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
@@ -90,8 +90,8 @@ func (l *lookups) ResourceClaimTemplate(namespace, name string) *resourceapi.Res
 	return found(l.client.ResourceV1().ResourceClaimTemplates(namespace).Get, "ResourceClaimTemplate", namespace, name)
 }
 
-// found asks the API server. An object that it does not give is not known; why
-// not is logged unless it is not there.
+// found asks the API server. If the API server does not return the object, it is unknown.
+// The reason is logged, unless the object does not exist.
 func found[T any](get func(context.Context, string, metav1.GetOptions) (*T, error), kind, namespace, name string) *T {
 	ctx, cancel := context.WithTimeout(context.Background(), getTimeout)
 	defer cancel()
@@ -100,7 +100,7 @@ func found[T any](get func(context.Context, string, metav1.GetOptions) (*T, erro
 		return object
 	}
 	if !apierrors.IsNotFound(err) {
-		klog.Background().Error(err, "Look up", "kind", kind, "namespace", namespace, "name", name)
+		klog.Background().Error(err, "Lookup failed", "kind", kind, "namespace", namespace, "name", name)
 	}
 	return nil
 }
@@ -113,7 +113,8 @@ func (l *lookups) Steps() accounting.Steps {
 	return l.steps
 }
 
-// ServerCounts implements Known: a slice maps its capacities.
+// ServerCounts implements Known: it is true if a device maps its capacities to resources
+// of the node.
 func (l *lookups) ServerCounts() bool {
 	l.addUp()
 	l.mu.Lock()
@@ -121,7 +122,7 @@ func (l *lookups) ServerCounts() bool {
 	return l.mapping
 }
 
-// addUp looks at all slices if one has changed.
+// addUp reads all slices, if one has changed.
 func (l *lookups) addUp() {
 	if !l.stale.Swap(false) {
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
-// operation is one of a JSON patch (RFC 6902). Adding what is there replaces it.
+// operation is an operation of a JSON patch (RFC 6902). Adding an existing value replaces
+// it.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -20,8 +21,8 @@ type operation struct {
 // annotationPath is the annotation's, with the slash escaped (RFC 6901).
 const annotationPath = "/metadata/annotations/dra.numa~1mirrored"
 
-// patch makes a pod as mirrored. It touches nothing but requests, limits and the
-// annotation, so that fields stay which this program does not know.
+// patch changes the pod into the mirrored one. It touches only requests, limits and the
+// annotation, so that fields that this program does not know are kept.
 func patch(before, after *corev1.Pod) (operations []operation) {
 	set := func(path string, value any) { operations = append(operations, operation{"add", path, value}) }
 	requirements := func(path string, old, now corev1.ResourceRequirements) {

@@ -1,8 +1,7 @@
-// Package webhook answers the API server's questions about objects that are to be
-// stored. What is wrong with them package lint says, what a pod has to request
-// package books; this one reads the questions, looks up what they need, and keeps
-// the certificate with which it is asked. It changes nothing but its own Secret
-// and the trust in it.
+// Package webhook answers the API server's admission reviews. Package lint finds mistakes,
+// and package accounting says what a pod must request. This package reads the reviews,
+// looks up the objects that they refer to, and maintains the webhook's certificate. It
+// changes only its own Secret and the webhook configurations that trust the certificate.
 package webhook
 
 import (
@@ -19,34 +18,34 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
 )
 
-// Known is what objects refer to, and how the cluster counts.
+// Known looks up objects, and says how the cluster counts claims.
 type Known interface {
 	accounting.Known
-	// ServerCounts reports whether the scheduler counts claims by itself
-	// (KEP-5517), so that a pod's requests must not.
+	// ServerCounts reports whether the scheduler counts claims by itself (KEP-5517). A
+	// pod's requests must then not repeat them.
 	ServerCounts() bool
 }
 
-// Reviewer answers. It may be asked by several goroutines at a time.
+// Reviewer answers reviews. Several goroutines can use it at the same time.
 type Reviewer struct {
 	known  Known
 	linter *lint.Linter
 }
 
-// NewReviewer returns a Reviewer that looks up what objects refer to.
+// NewReviewer returns a Reviewer that looks up in known what objects refer to.
 func NewReviewer(known Known) *Reviewer { return &Reviewer{known, lint.New(known)} }
 
-// Validate refuses what has an error and says the warnings. An error that the
-// stored object already has is one. It returns an error for an object that it
-// cannot read: then the configuration says what happens.
+// Validate refuses an object with an error, and returns its warnings. An error that the
+// stored object already has is only a warning. It returns an error for an object that it
+// cannot read; then the failurePolicy of the webhook configuration decides.
 func (r *Reviewer) Validate(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	findings, err := r.find(request, request.Object.Raw)
+	findings, err := r.findings(request, request.Object.Raw)
 	if err != nil {
 		return nil, err
 	}
 	var before []lint.Finding
 	if len(request.OldObject.Raw) > 0 {
-		if before, err = r.find(request, request.OldObject.Raw); err != nil {
+		if before, err = r.findings(request, request.OldObject.Raw); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +62,7 @@ func (r *Reviewer) Validate(request *admissionv1.AdmissionRequest) (*admissionv1
 	return response, nil
 }
 
-func (r *Reviewer) find(request *admissionv1.AdmissionRequest, raw []byte) ([]lint.Finding, error) {
+func (r *Reviewer) findings(request *admissionv1.AdmissionRequest, raw []byte) ([]lint.Finding, error) {
 	switch request.Kind.Kind {
 	case "ResourceClaim":
 		claim, err := read[resourceapi.ResourceClaim](request, raw)
@@ -84,8 +83,8 @@ func (r *Reviewer) find(request *admissionv1.AdmissionRequest, raw []byte) ([]li
 	return nil, fmt.Errorf("review %s: want ResourceClaim, ResourceClaimTemplate, DeviceClass or Pod", request.Kind)
 }
 
-// Mutate has a pod request what its claims hold. Of claims that cannot be looked
-// up it requests nothing: Validate says so.
+// Mutate raises the requests of a pod to what its claims hold. It ignores claims that
+// cannot be looked up; Validate warns of them.
 func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	if request.Kind.Kind != "Pod" {
 		return nil, fmt.Errorf("mutate %s: want Pod", request.Kind)
@@ -110,14 +109,14 @@ func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.A
 	return response, nil
 }
 
-// readPod reads a pod, which has no namespace of its own yet.
+// readPod reads a pod. A pod that is being created has no namespace of its own yet.
 func readPod(request *admissionv1.AdmissionRequest) (*corev1.Pod, error) {
 	pod, err := read[corev1.Pod](request, request.Object.Raw)
 	pod.Namespace = request.Namespace
 	return pod, err
 }
 
-// read never returns nil.
+// read never returns a nil object.
 func read[T any](request *admissionv1.AdmissionRequest, raw []byte) (*T, error) {
 	object := new(T)
 	if err := json.Unmarshal(raw, object); err != nil {

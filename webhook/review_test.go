@@ -14,9 +14,20 @@ import (
 
 const (
 	goodClaim = `{spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}}]}}}`
-	slowClaim = `{spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, count: 2, capacity: {requests: {dra.numa/cpu: 2}}}}]}}}`
-	badClass  = `{spec: {config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: x}}}]}}`
-	plainPod  = `{metadata: {name: p}, spec: {resourceClaims: [{name: c, resourceClaimTemplateName: three}], containers: [{name: a, resources: {claims: [{name: c}]}}]}}`
+	slowClaim = `
+spec:
+  devices:
+    requests:
+    - name: z
+      exactly: {deviceClassName: zone.dra.numa, count: 2, capacity: {requests: {dra.numa/cpu: 2}}}
+`
+	badClass = `{spec: {config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: x}}}]}}`
+	plainPod = `
+metadata: {name: p}
+spec:
+  resourceClaims: [{name: c, resourceClaimTemplateName: three}]
+  containers: [{name: a, resources: {claims: [{name: c}]}}]
+`
 	errorText = `spec.config[0].opaque.parameters: partition: "x", allowed are root, isolated, none`
 )
 
@@ -29,15 +40,27 @@ func TestValidate(t *testing.T) {
 	}{
 		"good claim": {"ResourceClaim", goodClaim, "", "", nil},
 		"slow claim": {"ResourceClaim", slowClaim, "", "", []string{
-			"spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device publishes it, the pod would stay Pending: write cpu (unknown-capacity-key)",
-			"spec.devices.requests[0].exactly.count: 2 shares of zones are on 2 different NUMA nodes (count-on-shared)",
+			"spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device has this capacity, so the pod would stay Pending: write cpu (unknown-capacity-key)",
+			"spec.devices.requests[0].exactly.count: asks for shares of 2 different zones; for a larger share of one zone, ask for more capacity (count-on-shared)",
 		}},
-		"bad class":            {"DeviceClass", badClass, "", errorText, nil},
-		"class that gets bad":  {"DeviceClass", badClass, "{spec: {}}", errorText, nil},
-		"class that was bad":   {"DeviceClass", badClass, badClass, "", []string{errorText}},
-		"template":             {"ResourceClaimTemplate", `{spec: {spec: {devices: {}}}}`, "", "", nil},
-		"pod without requests": {"Pod", plainPod, "", "", []string{"spec.containers: the requests lack cpu 4, memory 1Gi that the pod's claims hold (requests-do-not-match-claim)"}},
-		"pod without template": {"Pod", strings.Replace(plainPod, "three", "none", 1), "", "", []string{`spec.resourceClaims[0]: no claim template "none" (unresolved-claim)`}},
+		"bad class":           {"DeviceClass", badClass, "", errorText, nil},
+		"class that gets bad": {"DeviceClass", badClass, "{spec: {}}", errorText, nil},
+		"class that was bad":  {"DeviceClass", badClass, badClass, "", []string{errorText}},
+		"template":            {"ResourceClaimTemplate", `{spec: {spec: {devices: {}}}}`, "", "", nil},
+		"pod without requests": {
+			"Pod",
+			plainPod,
+			"",
+			"",
+			[]string{"spec.containers: the requests lack cpu 4, memory 1Gi, which the pod's claims hold (requests-do-not-match-claim)"},
+		},
+		"pod without template": {
+			"Pod",
+			strings.Replace(plainPod, "three", "none", 1),
+			"",
+			"",
+			[]string{`spec.resourceClaims[0]: there is no claim template "none" (unresolved-claim)`},
+		},
 	} {
 		response := ask(t, handler, "/validate", row.kind, row.object, row.old)
 		refused := ""
@@ -59,13 +82,23 @@ func TestMutate(t *testing.T) {
 		"annotated": {annotated, `[{"op":"add","path":"/spec/containers/0/resources/requests","value":{"cpu":"4","memory":"1Gi"}},` +
 			`{"op":"add","path":"/metadata/annotations/dra.numa~1mirrored","value":"{\"a\":{\"cpu\":\"4\",\"memory\":\"1Gi\"}}"}]`},
 		"by claim and init container": {
-			`{spec: {resourceClaims: [{name: c, resourceClaimName: two}], initContainers: [{name: i, resources: {claims: [{name: c}]}}], containers: [{name: a}]}}`,
+			`
+spec:
+  resourceClaims: [{name: c, resourceClaimName: two}]
+  initContainers: [{name: i, resources: {claims: [{name: c}]}}]
+  containers: [{name: a}]
+`,
 			`[{"op":"add","path":"/spec/initContainers/0/resources/requests","value":{"cpu":"2"}},` +
 				`{"op":"add","path":"/spec/containers/0/resources/requests","value":{"cpu":"2"}},` +
 				`{"op":"add","path":"/metadata/annotations","value":{"dra.numa/mirrored":"{\"a\":{\"cpu\":\"2\"},\"i\":{\"cpu\":\"2\"}}"}}]`,
 		},
 		"the pod's own": {
-			`{spec: {resources: {requests: {cpu: 1}}, resourceClaims: [{name: c, resourceClaimName: two}], containers: [{name: a, resources: {claims: [{name: c}]}}]}}`,
+			`
+spec:
+  resources: {requests: {cpu: 1}}
+  resourceClaims: [{name: c, resourceClaimName: two}]
+  containers: [{name: a, resources: {claims: [{name: c}]}}]
+`,
 			`[{"op":"add","path":"/spec/resources/requests","value":{"cpu":"2"}},` +
 				`{"op":"add","path":"/metadata/annotations","value":{"dra.numa/mirrored":"{\"a\":{\"cpu\":\"2\"}}"}}]`,
 		},
@@ -80,7 +113,7 @@ func TestMutate(t *testing.T) {
 	}
 }
 
-// TestServerThatCountsIsNotHelped: requests would count twice (KEP-5517).
+// Requests would count twice (KEP-5517).
 func TestServerThatCountsIsNotHelped(t *testing.T) {
 	handler := handlerOf(t, cluster(t, mapped))
 	if response := ask(t, handler, "/mutate", "Pod", plainPod, ""); response.Patch != nil {
@@ -91,7 +124,7 @@ func TestServerThatCountsIsNotHelped(t *testing.T) {
 	}
 }
 
-// TestNonsenseIsNoAnswer leaves the decision to the failurePolicy.
+// Without an answer, the failurePolicy decides.
 func TestNonsenseIsNoAnswer(t *testing.T) {
 	handler := handlerOf(t, cluster(t, nil))
 	for name, row := range map[string]struct {
@@ -99,12 +132,32 @@ func TestNonsenseIsNoAnswer(t *testing.T) {
 		code       int
 		want       string
 	}{
-		"no JSON":         {"/validate", "review", http.StatusBadRequest, "read review: "},
-		"no request":      {"/validate", "{}", http.StatusBadRequest, "read review: no request"},
-		"other kind":      {"/validate", string(reviewOf(t, "Secret", "{}", "")), http.StatusInternalServerError, "want ResourceClaim, "},
-		"not of its kind": {"/validate", string(reviewOf(t, "DeviceClass", "{spec: 1}", "")), http.StatusInternalServerError, "read DeviceClass"},
-		"mutate a claim":  {"/mutate", string(reviewOf(t, "ResourceClaim", "{}", "")), http.StatusInternalServerError, "want Pod"},
-		"too large":       {"/mutate", `{"request": {"name": "` + strings.Repeat("x", maxReviewBytes) + `"}}`, http.StatusBadRequest, "too large"},
+		"no JSON":    {"/validate", "review", http.StatusBadRequest, "read review: "},
+		"no request": {"/validate", "{}", http.StatusBadRequest, "read review: no request"},
+		"other kind": {
+			"/validate",
+			string(reviewOf(t, "Secret", "{}", "")),
+			http.StatusInternalServerError,
+			"want ResourceClaim, ",
+		},
+		"not of its kind": {
+			"/validate",
+			string(reviewOf(t, "DeviceClass", "{spec: 1}", "")),
+			http.StatusInternalServerError,
+			"read DeviceClass",
+		},
+		"mutate a claim": {
+			"/mutate",
+			string(reviewOf(t, "ResourceClaim", "{}", "")),
+			http.StatusInternalServerError,
+			"want Pod",
+		},
+		"too large": {
+			"/mutate",
+			`{"request": {"name": "` + strings.Repeat("x", maxReviewBytes) + `"}}`,
+			http.StatusBadRequest,
+			"too large",
+		},
 	} {
 		recorder := post(handler, row.path, []byte(row.body))
 		if recorder.Code != row.code || !strings.Contains(recorder.Body.String(), row.want) {

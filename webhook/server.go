@@ -13,32 +13,31 @@ import (
 )
 
 const (
-	// settlePeriod is how long trust may be broken by somebody, retryPeriod how
-	// long it takes to try again what did not work.
+	// settlePeriod is the time between two checks of the certificate. retryPeriod is the
+	// time until a failed check is repeated.
 	settlePeriod = time.Minute
 	retryPeriod  = 2 * time.Second
-	// drain is how long answers may take that have begun when the server stops.
+	// drain is how long requests that are under way may take when the server stops.
 	drain = 5 * time.Second
 )
 
-// Options are where the webhook finds its things.
+// Options are the settings of the webhook.
 type Options struct {
 	Client kubernetes.Interface
 	// Listener is closed by Run.
 	Listener net.Listener
-	// Namespace and Secret name the Secret of the certificate. It has to be
-	// there, without data at first.
+	// Namespace and Secret name the Secret of the certificate. It must exist, and may be
+	// empty at first.
 	Namespace, Secret string
-	// Names are those by which the API server reaches the webhook, DNS names and
-	// addresses.
+	// Names are the DNS names and addresses by which the API server reaches the webhook.
 	Names []string
-	// Validating and Mutating name the configurations that are to trust the
-	// certificate; "" for none.
+	// Validating and Mutating name the webhook configurations that must trust the
+	// certificate; "" means none.
 	Validating, Mutating string
 }
 
-// Run answers until ctx ends. Before it does there is a certificate that the API
-// server trusts, and everything is listed.
+// Run answers reviews until ctx ends. It starts to answer when the API server trusts its
+// certificate and all lists are complete.
 func Run(ctx context.Context, options Options) error {
 	defer options.Listener.Close()
 	trust := &trust{
@@ -50,7 +49,7 @@ func Run(ctx context.Context, options Options) error {
 		if err == nil {
 			break
 		}
-		klog.FromContext(ctx).Error(err, "Not ready")
+		klog.FromContext(ctx).Error(err, "Not ready, trying again")
 		if !sleep(ctx, retryPeriod) {
 			return nil
 		}
@@ -62,7 +61,7 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	defer stop()
-	defer cancel() // before stop, which waits for the watches
+	defer cancel() // runs before stop, which waits for the watches
 	return serve(ctx, options.Listener, NewReviewer(known).Handler(), trust)
 }
 
@@ -87,7 +86,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, tru
 		case <-ctx.Done():
 			draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 			defer cancel()
-			_ = server.Shutdown(draining) // what is not answered by then the API server has given up
+			_ = server.Shutdown(draining) // by then the API server has given up on what is not answered
 			if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
@@ -96,13 +95,13 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, tru
 		}
 		wait = settlePeriod
 		if err := trust.settle(ctx); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Certificate is not looked after")
+			klog.FromContext(ctx).Error(err, "Certificate check failed, trying again")
 			wait = retryPeriod
 		}
 	}
 }
 
-// sleep reports false if ctx ends first.
+// sleep returns false if ctx ends first.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	select {
 	case <-ctx.Done():

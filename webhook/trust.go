@@ -15,20 +15,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// trust keeps the certificate, which all replicas share in a Secret, and has the
-// API server trust it. A new one is trusted before it is served, and the old one
-// for as long as some replica may serve it.
+// trust maintains the certificate, which all replicas share in a Secret, and makes the API
+// server trust it. A new certificate is trusted before it is served. An old one is trusted
+// as long as a replica may serve it.
 type trust struct {
 	client               kubernetes.Interface
 	namespace, secret    string
-	names                []string // of the server
-	validating, mutating string   // configurations; "" for none
+	names                []string // of the webhook's server
+	validating, mutating string   // webhook configurations; "" means none
 	now                  func() time.Time
 	certificate          atomic.Pointer[tls.Certificate]
 }
 
-// settle does whatever there is to do. It may be repeated at any time, by any
-// replica.
+// settle does everything that is necessary. Any replica may repeat it at any time.
 func (t *trust) settle(ctx context.Context) error {
 	data, err := t.agree(ctx)
 	if err != nil {
@@ -45,8 +44,8 @@ func (t *trust) settle(ctx context.Context) error {
 	return nil
 }
 
-// agree returns the data of the Secret, written anew where it was of no use. Of
-// several replicas that do so at once the first one wins.
+// agree returns the data of the Secret. If the data is not usable, it writes a new
+// certificate. If several replicas do so at the same time, the first one wins.
 func (t *trust) agree(ctx context.Context) (map[string][]byte, error) {
 	secrets := t.client.CoreV1().Secrets(t.namespace)
 	for {
@@ -73,7 +72,7 @@ func (t *trust) agree(ctx context.Context) (map[string][]byte, error) {
 	}
 }
 
-// publish has both configurations trust the authorities.
+// publish makes both configurations trust the authorities.
 func (t *trust) publish(ctx context.Context, authorities []byte) error {
 	api := t.client.AdmissionregistrationV1()
 	if t.validating != "" {
@@ -95,7 +94,7 @@ type configurations[T any] interface {
 	Update(ctx context.Context, config T, options metav1.UpdateOptions) (T, error)
 }
 
-// publishIn has the webhooks of one configuration trust the authorities.
+// publishIn makes the webhooks of one configuration trust the authorities.
 func publishIn[T any](ctx context.Context, api configurations[T], name string, authorities []byte, bundles func(T) []*[]byte) error {
 	config, err := api.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

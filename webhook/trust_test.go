@@ -18,7 +18,7 @@ import (
 
 var names = []string{"webhook.ns.svc", "127.0.0.1"}
 
-// replica is one of several webhooks of a cluster whose clock can be set.
+// replica is one of several webhooks of a cluster, with a clock that tests can set.
 func replica(client *fake.Clientset, now *time.Time) *trust {
 	return &trust{
 		client: client, namespace: "ns", secret: "certificate", names: names, validating: "v", mutating: "m",
@@ -30,12 +30,18 @@ func installed() *fake.Clientset {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 	return fake.NewClientset(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "certificate"}},
-		&admissionregistration.ValidatingWebhookConfiguration{ObjectMeta: meta("v"), Webhooks: []admissionregistration.ValidatingWebhook{{Name: "a"}, {Name: "b"}}},
-		&admissionregistration.MutatingWebhookConfiguration{ObjectMeta: meta("m"), Webhooks: []admissionregistration.MutatingWebhook{{Name: "c"}}},
+		&admissionregistration.ValidatingWebhookConfiguration{
+			ObjectMeta: meta("v"),
+			Webhooks:   []admissionregistration.ValidatingWebhook{{Name: "a"}, {Name: "b"}},
+		},
+		&admissionregistration.MutatingWebhookConfiguration{
+			ObjectMeta: meta("m"),
+			Webhooks:   []admissionregistration.MutatingWebhook{{Name: "c"}},
+		},
 	)
 }
 
-// bundles are what the API server trusts.
+// bundles are the authorities that the API server trusts.
 func bundles(t *testing.T, client *fake.Clientset) (all [][]byte) {
 	t.Helper()
 	validating, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "v", metav1.GetOptions{})
@@ -52,8 +58,8 @@ func bundles(t *testing.T, client *fake.Clientset) (all [][]byte) {
 	return append(all, mutating.Webhooks[0].ClientConfig.CABundle)
 }
 
-// mustTrust asks like the API server: whether each bundle vouches for what a
-// replica serves.
+// mustTrust checks, as the API server does, that each bundle verifies the certificate that
+// a replica serves.
 func mustTrust(t *testing.T, client *fake.Clientset, served *trust, now time.Time) {
 	t.Helper()
 	certificate := served.certificate.Load()
@@ -91,8 +97,8 @@ func TestReplicasAgree(t *testing.T) {
 	}
 }
 
-// TestRotation: a replica that has not looked yet goes on with the old certificate,
-// which is still trusted.
+// A replica that has not checked yet still serves the old certificate, which is still
+// trusted.
 func TestRotation(t *testing.T) {
 	client, now := installed(), time.Now()
 	a, b := replica(client, &now), replica(client, &now)
@@ -164,7 +170,7 @@ func TestWhatSomebodyBreaksIsMended(t *testing.T) {
 	mustTrust(t, client, a, now)
 }
 
-// TestTheFirstReplicaWins: the other one wrote between our read and our write.
+// The other replica wrote between our read and our write.
 func TestTheFirstReplicaWins(t *testing.T) {
 	client, now := installed(), time.Now()
 	a, b := replica(client, &now), replica(client, &now)

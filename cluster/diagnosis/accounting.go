@@ -15,14 +15,15 @@ func (f *Facts) balance() accounting.Report {
 	return accounting.Balance(accounting.Cluster{Nodes: objects.Nodes, Slices: objects.Slices, Claims: objects.Claims, Pods: objects.Pods})
 }
 
-// overcommit finds nodes that promise more than the scheduler lets them.
+// overcommit finds nodes on which more is requested and held than the scheduler may give
+// out.
 func overcommit(f *Facts) (findings []Finding) {
 	for _, node := range f.balance().Nodes {
 		for _, name := range slices.Sorted(maps.Keys(node.Overcommit)) {
 			findings = append(findings, Finding{
 				Node: node.Name, Component: "Node " + node.Name, Setting: string(name),
-				Expected: "at most " + text(node.Allocatable, name) + " promised",
-				Detected: fmt.Sprintf("%s too much: pods request %s, claims hold %s more", text(node.Overcommit, name),
+				Expected: "requests and claims of at most " + text(node.Allocatable, name),
+				Detected: fmt.Sprintf("%s too much: pods request %s, and claims hold %s that no pod requests", text(node.Overcommit, name),
 					text(node.Requested, name), text(node.Uncounted, name)),
 			})
 		}
@@ -30,13 +31,13 @@ func overcommit(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// uncountedPod finds pods that hold more by claims than they request.
+// uncountedPod finds pods that request less than their claims hold.
 func uncountedPod(f *Facts) (findings []Finding) {
 	for _, pod := range f.balance().Pods {
 		for _, name := range slices.Sorted(maps.Keys(pod.Uncounted)) {
 			findings = append(findings, Finding{
 				Node: pod.Node, Component: "Pod " + pod.Namespace + "/" + pod.Name, Setting: "requests." + string(name),
-				Expected: text(pod.Uncounted, name) + " more, for the " + text(pod.Held, name) + " of its claims",
+				Expected: text(pod.Uncounted, name) + " more, because its claims hold " + text(pod.Held, name),
 				Detected: text(pod.Requested, name),
 			})
 		}
@@ -44,7 +45,7 @@ func uncountedPod(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// text is an amount as manifests have it, 0 if there is none.
+// text is an amount in the form of manifests, 0 if there is none.
 func text(list corev1.ResourceList, name corev1.ResourceName) string {
 	amount := list[name]
 	return amount.String()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// broken says what is broken, and the finding that it is to be: node, check,
+// broken breaks something in the facts, and has the finding that is expected: node, check,
 // component, setting, expected, detected.
 type broken struct {
 	what string
@@ -50,25 +50,25 @@ func breakages() []broken {
 		},
 		{
 			"old runtime", func(f *Facts) { f.Objects.Nodes[0].Status.NodeInfo.ContainerRuntimeVersion = "containerd://1.7.27" },
-			"n1 | runtime-version | containerd | version | 2.0 or newer, which has CDI switched on | 1.7.27",
+			"n1 | runtime-version | containerd | version | 2.0 or newer, which enables CDI by default | 1.7.27",
 		},
 		{
 			"no driver", func(f *Facts) { f.Installation.DaemonSets = nil },
-			" | driver-installed | dra-driver-numa | DaemonSet | one with the label app.kubernetes.io/name=dra-driver-numa | 0",
+			" | driver-installed | dra-driver-numa | DaemonSet | exactly one with the label app.kubernetes.io/name=dra-driver-numa | 0",
 		},
 		{"two releases", func(f *Facts) {
 			second := f.Installation.DaemonSets[0].DeepCopy()
 			second.Namespace, second.Spec.Template.Spec.ServiceAccountName = "other", "other"
 			f.Installation.Bindings[0].Subjects = append(f.Installation.Bindings[0].Subjects, rbacv1.Subject{Kind: "ServiceAccount", Name: "other", Namespace: "other"})
 			f.Installation.DaemonSets = append(f.Installation.DaemonSets, second)
-		}, " | driver-installed | dra-driver-numa | DaemonSet | one with the label app.kubernetes.io/name=dra-driver-numa | 2 dra-numa/dra-driver-numa, other/dra-driver-numa"},
+		}, " | driver-installed | dra-driver-numa | DaemonSet | exactly one with the label app.kubernetes.io/name=dra-driver-numa | 2 dra-numa/dra-driver-numa, other/dra-driver-numa"},
 		{
 			"old image", func(f *Facts) { f.daemonPod().Spec.Containers[1].Image = "d:0" },
-			"n1 | driver-version | Pod dra-driver-numa-x | image of keeper | d:1, as the DaemonSet | d:0",
+			"n1 | driver-version | Pod dra-driver-numa-x | image of keeper | d:1, as in the DaemonSet | d:0",
 		},
 		{
 			"old webhook", func(f *Facts) { f.Installation.Deployments[0].Labels[versionLabel] = "v0" },
-			" | driver-version | Deployment dra-driver-numa-webhook | app.kubernetes.io/version | v1, as the DaemonSet | v0",
+			" | driver-version | Deployment dra-driver-numa-webhook | app.kubernetes.io/version | v1, as in the DaemonSet | v0",
 		},
 		{"not ready", func(f *Facts) {
 			f.daemonPod().Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: "Ready", Status: "False", Message: "containers with unready status: [driver]"}}}
@@ -106,7 +106,7 @@ func breakages() []broken {
 		},
 		{
 			"other class", func(f *Facts) { f.Objects.Classes[0].Spec.Selectors = nil },
-			" | device-class | DeviceClass gpu.dra.numa | spec.selectors | those of the driver | others",
+			" | device-class | DeviceClass gpu.dra.numa | spec.selectors | the driver's selectors | other selectors",
 		},
 		{
 			"no slices", func(f *Facts) { f.Objects.Slices = nil },
@@ -119,14 +119,14 @@ func breakages() []broken {
 		{"old kernel", func(f *Facts) {
 			f.Objects.Nodes[0].Status.NodeInfo.KernelVersion = "6.1.0"
 			f.zone().Attributes["dra.numa/exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("cooperative")}
-		}, "n1 | zone-exclusivity | dra.numa | dra.numa/exclusivity | kernel, which needs Linux 6.11 | cooperative, with Linux 6.1.0"},
+		}, "n1 | zone-exclusivity | dra.numa | dra.numa/exclusivity | kernel, which needs Linux 6.11 or newer | cooperative, with Linux 6.1.0"},
 		{"taint", func(f *Facts) {
 			f.zone().Taints = []resourceapi.DeviceTaint{{Key: "dra.numa/fault", Value: "cpus-gone", Effect: "NoSchedule"}}
 		}, "n1 | device-taint | device numa-0 | taints | none | dra.numa/fault=cpus-gone:NoSchedule"},
 		{"rival", func(f *Facts) {
 			device := &f.Objects.Slices[1].Spec.Devices[0]
 			device.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"dra.net/cpu": {}}
-		}, "n1 | other-cpu-driver | dra.net | ResourceSlices | no CPUs on a node of dra.numa | publishes CPUs"},
+		}, "n1 | other-cpu-driver | dra.net | ResourceSlices | no CPUs on a node with dra.numa | publishes CPUs"},
 		{
 			"static CPUs", func(f *Facts) { f.Kubelets["n1"] = Kubelet{"static", "None", ""} },
 			"n1 | kubelet-manager | kubelet | cpuManagerPolicy | none | static",
@@ -137,19 +137,19 @@ func breakages() []broken {
 		},
 		{
 			"reserved, not told", func(f *Facts) { *f.daemonArgs() = nil },
-			"n1 | reserved-cpus | dra-driver-numa | reservedCPUs | all of 0-1, the kubelet's reservedSystemCPUs | the first core, as neither reservedCPUs nor kubelet.configFile is set",
+			"n1 | reserved-cpus | dra-driver-numa | reservedCPUs | at least 0-1, the kubelet's reservedSystemCPUs | the first core, because neither reservedCPUs nor kubelet.configFile is set",
 		},
 		{
 			"reserved, told otherwise", func(f *Facts) { *f.daemonArgs() = append(*f.daemonArgs(), "--reserved-cpus=0,8") },
-			"n1 | reserved-cpus | dra-driver-numa | reservedCPUs | all of 0-1, the kubelet's reservedSystemCPUs | 0,8",
+			"n1 | reserved-cpus | dra-driver-numa | reservedCPUs | at least 0-1, the kubelet's reservedSystemCPUs | 0,8",
 		},
 		{
 			"overcommit", func(f *Facts) { f.Objects.Nodes[0].Status.Allocatable["cpu"] = resource.MustParse("1") },
-			"n1 | overcommit | Node n1 | cpu | at most 1 promised | 1 too much: pods request 2, claims hold 0 more",
+			"n1 | overcommit | Node n1 | cpu | requests and claims of at most 1 | 1 too much: pods request 2, and claims hold 0 that no pod requests",
 		},
 		{
 			"pod without requests", func(f *Facts) { f.Objects.Pod("default", "p").Spec.Containers[0].Resources.Requests = nil },
-			"n1 | uncounted-pod | Pod default/p | requests.cpu | 2 more, for the 2 of its claims | 0",
+			"n1 | uncounted-pod | Pod default/p | requests.cpu | 2 more, because its claims hold 2 | 0",
 		},
 	}
 }

@@ -1,6 +1,6 @@
-// Package diagnosis finds what is wrong with a cluster and its nodes as far as
-// this driver depends on it, in facts that somebody else has read: package collect
-// from a cluster, package bundle from a file. It reads and changes nothing itself.
+// Package diagnosis finds problems of a cluster and its nodes, as far as this driver
+// depends on them. It works on facts: package collect reads them from a cluster, package
+// bundle from a file. It reads and changes nothing itself.
 package diagnosis
 
 import (
@@ -19,51 +19,51 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
 
-// Labels of what the chart installs.
+// Labels of objects that the chart installs.
 const (
-	// NameLabel says what an object is part of.
+	// NameLabel is the label with the name of the program that an object belongs to.
 	NameLabel = "app.kubernetes.io/name"
-	// DaemonName is its value for what belongs to the daemon.
+	// DaemonName is the value of NameLabel for the daemon.
 	DaemonName = "dra-driver-numa"
-	// WebhookName is its value for what belongs to the webhook.
+	// WebhookName is the value of NameLabel for the webhook.
 	WebhookName = "dra-driver-numa-webhook"
 
-	versionLabel = "app.kubernetes.io/version" // of the chart's application
+	versionLabel = "app.kubernetes.io/version" // version of the program
 )
 
-// Facts are what is known of a cluster. A list is empty, and a pointer or map nil,
-// if there is nothing; Unread says so if it was not seen.
+// Facts are what is known of a cluster. A list is empty, and a pointer or a map is nil, if
+// there is nothing. Unread says what could not be read.
 type Facts struct {
-	// Version is the API server's, such as v1.37.1.
+	// Version is the version of the API server, such as v1.37.1.
 	Version string
-	// Gates are the API server's feature gates.
+	// Gates are the feature gates of the API server.
 	Gates map[string]bool
-	// Objects are those that decide where pods go; the daemon's pods are among them.
+	// Objects are the objects that decide where pods go, the daemon's pods included.
 	Objects *snapshot.Snapshot
-	// Installation is what the chart made.
+	// Installation is what the chart installed.
 	Installation Installation
-	// Kubelets are the settings in force, by node.
+	// Kubelets are the effective settings of the kubelets, by node.
 	Kubelets map[string]Kubelet
-	// States are what nodes have of claims, by node; only a bundle has them.
+	// States are the states of the nodes, by node. Only a bundle has them.
 	States map[string]*nodestate.State
-	// Unread is what should be here and is not.
+	// Unread is what Validate needs and could not be read.
 	Unread []Unread
-	// Missing is the same of what Validate does not look at: what a bundle has
-	// beside, States among it.
+	// Missing is what Validate does not need and could not be read: additional content of
+	// a bundle, such as States.
 	Missing []Unread
 }
 
-// Installation is what the chart made, whatever the release is called.
+// Installation is what the chart installed, whatever the name of the release.
 type Installation struct {
 	DaemonSets   []*appsv1.DaemonSet          `json:"daemonSets"`
 	Deployments  []*appsv1.Deployment         `json:"deployments"` // of the webhook
 	ClusterRoles []*rbacv1.ClusterRole        `json:"clusterRoles"`
 	Bindings     []*rbacv1.ClusterRoleBinding `json:"clusterRoleBindings"`
-	ConfigMaps   []*corev1.ConfigMap          `json:"configMaps"` // with a NodeConfig; only a bundle has them
+	ConfigMaps   []*corev1.ConfigMap          `json:"configMaps"` // with a NodeConfig; only in a bundle
 }
 
-// Kubelet is what a kubelet's endpoint configz says, as far as it matters here
-// (KubeletConfiguration of kubelet.config.k8s.io/v1beta1).
+// Kubelet is a part of what the kubelet's endpoint configz reports (KubeletConfiguration
+// of kubelet.config.k8s.io/v1beta1).
 type Kubelet struct {
 	CPUManagerPolicy    string `json:"cpuManagerPolicy"`
 	MemoryManagerPolicy string `json:"memoryManagerPolicy"`
@@ -72,17 +72,17 @@ type Kubelet struct {
 
 // Unread is something that could not be read.
 type Unread struct {
-	Node      string `json:"node,omitempty"` // empty: of the cluster, or of every node
-	Component string `json:"component"`      // whose it is
-	Setting   string `json:"setting"`        // what it is
+	Node      string `json:"node,omitempty"` // empty for the cluster, or for all nodes
+	Component string `json:"component"`      // to which it belongs
+	Setting   string `json:"setting"`        // its name
 	Why       string `json:"why"`
 
-	// Denied says that who asked has no right to it; else something is wrong with
-	// what was asked.
+	// Denied means that the user has no right to read it. Otherwise something is wrong
+	// with the component.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// Nodes are the names of the nodes that have the daemon or zones, sorted.
+// Nodes are the names of the nodes with a pod of the daemon or with zones, sorted.
 func (f *Facts) Nodes() []string {
 	names := make(map[string]bool)
 	for _, pod := range f.DaemonPods() {
@@ -94,7 +94,7 @@ func (f *Facts) Nodes() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// DaemonPods are those that have a node and have not ended, by node and name.
+// DaemonPods are the daemon's pods that have a node and have not ended, by node and name.
 func (f *Facts) DaemonPods() (pods []*corev1.Pod) {
 	for _, pod := range f.Objects.Pods {
 		if pod.Labels[NameLabel] == DaemonName && pod.Spec.NodeName != "" && !snapshot.Finished(pod) {
@@ -107,7 +107,7 @@ func (f *Facts) DaemonPods() (pods []*corev1.Pod) {
 	return pods
 }
 
-// zones are the slices of this driver; all of them name a node.
+// zones are the slices of this driver. All of them name a node.
 func (f *Facts) zones() (list []*resourceapi.ResourceSlice) {
 	for _, slice := range f.Objects.Slices {
 		if slice.Spec.Driver == driver.Name && slice.Spec.NodeName != nil {
@@ -117,7 +117,7 @@ func (f *Facts) zones() (list []*resourceapi.ResourceSlice) {
 	return list
 }
 
-// Argument is the value of a flag that the container has, given as --name=value.
+// Argument is the value of a flag of the container, written as --name=value.
 func Argument(container corev1.Container, name string) (value string, given bool) {
 	for _, arg := range container.Args {
 		if value, found := strings.CutPrefix(arg, "--"+name+"="); found {
@@ -127,8 +127,8 @@ func Argument(container corev1.Container, name string) (value string, given bool
 	return "", false
 }
 
-// daemon is the container of the driver in the DaemonSet; without one it has no
-// arguments.
+// daemon is the daemon's container in the DaemonSet. Without a DaemonSet, it is a
+// container without arguments.
 func (i Installation) daemon() corev1.Container {
 	for _, set := range i.DaemonSets {
 		for _, container := range set.Spec.Template.Spec.Containers {
@@ -140,12 +140,12 @@ func (i Installation) daemon() corev1.Container {
 	return corev1.Container{}
 }
 
-// Names in the pods of the daemon, and in its ConfigMap.
+// Names of the daemon's containers, and of the key in its ConfigMap.
 const (
-	// DriverContainer is the daemon's.
+	// DriverContainer is the container of the daemon.
 	DriverContainer = "driver"
-	// KeeperContainer is beside it, of the same image, and sees no CDI specs.
+	// KeeperContainer runs in the same pod with the same image, and sees no CDI specs.
 	KeeperContainer = "keeper"
-	// ConfigKey has the NodeConfig.
+	// ConfigKey is the key of the NodeConfig.
 	ConfigKey = "node.yaml"
 )

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Finding is one thing that is not as it should be.
+// Finding is one problem.
 type Finding struct {
-	// Node is where; empty: in the cluster.
+	// Node is the name of the node; empty for the cluster.
 	Node string `json:"node"`
 	// Area is the part of a cluster that the check is about.
 	Area string `json:"area"`
 	// Check is the name of the check; it does not change between versions.
 	Check string `json:"check"`
-	// Component is what has the setting, and Setting its name there.
+	// Component has the setting, and Setting is its name there.
 	Component string `json:"component"`
 	Setting   string `json:"setting"`
 	// Expected and Detected are for people.
@@ -21,14 +21,14 @@ type Finding struct {
 	Detected string `json:"detected"`
 }
 
-// Check is something that is looked at.
+// Check is one check of Validate.
 type Check struct {
-	Name string // stable: it is in findings
+	Name string // stable, because findings have it
 	Area string
 	find func(*Facts) []Finding
 }
 
-// Checks are those of Validate, in their order.
+// Checks are the checks of Validate, in their order.
 func Checks() []Check {
 	return []Check{
 		{"not-checked", "diagnosis", notChecked},
@@ -53,8 +53,8 @@ func Checks() []Check {
 	}
 }
 
-// Validate looks at everything. Findings are by node, those of the cluster first,
-// and then in the order of the checks.
+// Validate runs all checks. Findings are sorted by node, with those of the cluster first,
+// and then by check.
 func Validate(facts *Facts) (findings []Finding) {
 	findings = run(Checks(), facts)
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Node, b.Node) })
@@ -72,12 +72,12 @@ func run(checks []Check, facts *Facts) []Finding {
 	return findings
 }
 
-// notPermitted is the check of what the user has no right to read.
+// notPermitted is the name of the check for what the user has no right to read.
 const notPermitted = "not-permitted"
 
-// Wrong is how many of the findings are about something that is not as it should
-// be: what the user may not read is not.
-func Wrong(findings []Finding) (count int) {
+// CountProblems counts the findings that are problems. What the user has no right to read is not a
+// problem.
+func CountProblems(findings []Finding) (count int) {
 	for _, finding := range findings {
 		if finding.Check != notPermitted {
 			count++

@@ -12,7 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// healthyObjects are a node with two zones, of which a pod that is counted has one.
+// healthyObjects are a node with two zones, and a pod that holds one of them and requests
+// as much.
 const healthyObjects = `
 apiVersion: v1
 kind: Node
@@ -29,8 +30,14 @@ spec:
   nodeName: n1
   pool: {name: n1, generation: 1, resourceSliceCount: 1}
   devices:
-  - {name: numa-0, allowMultipleAllocations: true, attributes: {dra.numa/exclusivity: {string: kernel}}, capacity: {cpu: {value: 4}, memory: {value: 4Gi}}}
-  - {name: numa-1, allowMultipleAllocations: true, attributes: {dra.numa/exclusivity: {string: kernel}}, capacity: {cpu: {value: 4}, memory: {value: 4Gi}}}
+  - name: numa-0
+    allowMultipleAllocations: true
+    attributes: {dra.numa/exclusivity: {string: kernel}}
+    capacity: {cpu: {value: 4}, memory: {value: 4Gi}}
+  - name: numa-1
+    allowMultipleAllocations: true
+    attributes: {dra.numa/exclusivity: {string: kernel}}
+    capacity: {cpu: {value: 4}, memory: {value: 4Gi}}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
@@ -44,10 +51,22 @@ spec:
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: c}
-spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}}]}}
+spec:
+  devices:
+    requests:
+    - name: zone
+      exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}
 status:
   reservedFor: [{resource: pods, name: p, uid: p}]
-  allocation: {devices: {results: [{request: zone, driver: dra.numa, pool: n1, device: numa-0, shareID: s, consumedCapacity: {cpu: 2}}]}}
+  allocation:
+    devices:
+      results:
+      - request: zone
+        driver: dra.numa
+        pool: n1
+        device: numa-0
+        shareID: s
+        consumedCapacity: {cpu: 2}
 ---
 apiVersion: v1
 kind: Pod
@@ -91,7 +110,7 @@ func parse[T any](t *testing.T, text string) *T {
 	return object
 }
 
-// healthy is a cluster in which nothing is to be found.
+// healthy is a cluster without problems.
 func healthy(t *testing.T) *Facts {
 	t.Helper()
 	objects := &snapshot.Snapshot{}

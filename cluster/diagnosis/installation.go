@@ -26,7 +26,7 @@ func driverInstalled(f *Facts) []Finding {
 		names = append(names, set.Namespace+"/"+set.Name)
 	}
 	return []Finding{{
-		Component: DaemonName, Setting: "DaemonSet", Expected: "one with the label " + NameLabel + "=" + DaemonName,
+		Component: DaemonName, Setting: "DaemonSet", Expected: "exactly one with the label " + NameLabel + "=" + DaemonName,
 		Detected: strings.TrimSpace(fmt.Sprintf("%d %s", len(names), strings.Join(names, ", "))),
 	}}
 }
@@ -35,8 +35,8 @@ func (f *Facts) isUnread(setting string) bool {
 	return slices.ContainsFunc(f.Unread, func(u Unread) bool { return u.Setting == setting })
 }
 
-// driverVersion compares what runs with what is installed: a rollout that stands
-// still, a chart that was upgraded in part.
+// driverVersion compares what runs with what is installed. It finds rollouts that do not
+// finish, and charts that were upgraded in part.
 func driverVersion(f *Facts) (findings []Finding) {
 	for _, set := range f.Installation.DaemonSets {
 		for _, pod := range f.DaemonPods() {
@@ -48,7 +48,7 @@ func driverVersion(f *Facts) (findings []Finding) {
 			want, got := set.Labels[versionLabel], webhook.Labels[versionLabel]
 			if webhook.Namespace == set.Namespace && want != got {
 				findings = append(findings, Finding{
-					Component: "Deployment " + webhook.Name, Setting: versionLabel, Expected: want + ", as the DaemonSet", Detected: got,
+					Component: "Deployment " + webhook.Name, Setting: versionLabel, Expected: want + ", as in the DaemonSet", Detected: got,
 				})
 			}
 		}
@@ -62,7 +62,7 @@ func otherImages(pod *corev1.Pod, want corev1.PodSpec) (findings []Finding) {
 			if running.Name == container.Name && running.Image != container.Image {
 				findings = append(findings, Finding{
 					Node: pod.Spec.NodeName, Component: "Pod " + pod.Name, Setting: "image of " + container.Name,
-					Expected: container.Image + ", as the DaemonSet", Detected: running.Image,
+					Expected: container.Image + ", as in the DaemonSet", Detected: running.Image,
 				})
 			}
 		}
@@ -90,10 +90,10 @@ func driverReady(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// podReady says why not in the words of the kubelet, which has those of the
-// container itself if it ended.
+// podReady reports whether the pod is ready, and why not. The reason is the kubelet's or,
+// if a container ended, that of the container.
 func podReady(pod *corev1.Pod) (ready bool, why string) {
-	why = "not yet started"
+	why = "not started yet"
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type != corev1.PodReady {
 			continue
@@ -131,8 +131,8 @@ func Rights() []rbacv1.PolicyRule {
 	}
 }
 
-// driverRights looks at the ClusterRoles that are bound to the daemon's account
-// by name.
+// driverRights checks the ClusterRoles that are bound to the daemon's service account by
+// name.
 func driverRights(f *Facts) (findings []Finding) {
 	if f.isUnread("ClusterRoles") || f.isUnread("ClusterRoleBindings") {
 		return nil
@@ -182,16 +182,15 @@ func webhookReady(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// deviceClass compares the classes that come with the driver; others are nobody's
-// business.
+// deviceClass compares the classes that come with the driver. It ignores other classes.
 func deviceClass(f *Facts) (findings []Finding) {
 	shipped, err := deviceclasses.All()
 	if err != nil {
-		panic(err) // they are embedded, and a test reads them
+		panic(err) // impossible: they are embedded, and a test reads them
 	}
 	for _, want := range shipped {
 		i := slices.IndexFunc(f.Objects.Classes, func(c *resourceapi.DeviceClass) bool { return c.Name == want.Name })
-		finding := Finding{Component: "DeviceClass " + want.Name, Setting: "spec.selectors", Expected: "those of the driver", Detected: "others"}
+		finding := Finding{Component: "DeviceClass " + want.Name, Setting: "spec.selectors", Expected: "the driver's selectors", Detected: "other selectors"}
 		switch {
 		case i < 0:
 			finding.Setting, finding.Expected, finding.Detected = "metadata.name", "installed", "missing"

@@ -9,7 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// otherCPUDriver names each driver once for a node.
+// otherCPUDriver finds other drivers that publish CPUs, each once per node.
 func otherCPUDriver(f *Facts) (findings []Finding) {
 	nodes := f.Nodes()
 	for _, slice := range f.Objects.Slices {
@@ -18,7 +18,7 @@ func otherCPUDriver(f *Facts) (findings []Finding) {
 		}
 		finding := Finding{
 			Node: *slice.Spec.NodeName, Component: slice.Spec.Driver, Setting: "ResourceSlices",
-			Expected: "no CPUs on a node of " + driver.Name, Detected: "publishes CPUs",
+			Expected: "no CPUs on a node with " + driver.Name, Detected: "publishes CPUs",
 		}
 		if !slices.Contains(findings, finding) {
 			findings = append(findings, finding)
@@ -27,8 +27,8 @@ func otherCPUDriver(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// kubeletManager finds the managers that decide on CPUs and memory without
-// knowing of claims.
+// kubeletManager finds managers of the kubelet that assign CPUs and memory without knowing
+// of claims.
 func kubeletManager(f *Facts) (findings []Finding) {
 	for _, node := range f.Nodes() {
 		kubelet := f.Kubelets[node]
@@ -43,14 +43,14 @@ func kubeletManager(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// reservedCPUs finds CPUs that the kubelet reserves and claims may get.
+// reservedCPUs finds CPUs that the kubelet reserves and that claims may get.
 func reservedCPUs(f *Facts) (findings []Finding) {
 	if len(f.Installation.DaemonSets) == 0 {
-		return nil // what is not known, or is a finding already
+		return nil // not known, or already a finding
 	}
 	daemon := f.Installation.daemon()
 	if _, file := Argument(daemon, "config"); file {
-		return nil // a NodeConfig may reserve others on each node
+		return nil // a NodeConfig may reserve other CPUs on each node
 	}
 	if _, follows := Argument(daemon, "kubelet-config"); follows {
 		if _, set := Argument(daemon, "reserved-cpus"); !set {
@@ -61,9 +61,9 @@ func reservedCPUs(f *Facts) (findings []Finding) {
 		reserved := f.Kubelets[node].ReservedSystemCPUs
 		kubelet, err := cpuset.Parse(reserved)
 		if reserved == "" || err != nil {
-			continue // nothing, or what no kubelet takes
+			continue // nothing, or a value that no kubelet accepts
 		}
-		detected := "the first core, as neither reservedCPUs nor kubelet.configFile is set"
+		detected := "the first core, because neither reservedCPUs nor kubelet.configFile is set"
 		if text, set := Argument(daemon, "reserved-cpus"); set {
 			if ours, err := cpuset.Parse(text); err == nil && kubelet.IsSubsetOf(ours) {
 				continue
@@ -72,7 +72,7 @@ func reservedCPUs(f *Facts) (findings []Finding) {
 		}
 		findings = append(findings, Finding{
 			Node: node, Component: DaemonName, Setting: "reservedCPUs",
-			Expected: fmt.Sprintf("all of %s, the kubelet's reservedSystemCPUs", kubelet), Detected: detected,
+			Expected: fmt.Sprintf("at least %s, the kubelet's reservedSystemCPUs", kubelet), Detected: detected,
 		})
 	}
 	return findings

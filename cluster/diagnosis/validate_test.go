@@ -21,7 +21,7 @@ func TestHealthyClusterHasNoFinding(t *testing.T) {
 	}
 }
 
-// TestEveryBrokenThingIsItsFinding and no other; every check has a thing that it finds.
+// Each broken thing gives exactly its finding, and every check finds some broken thing.
 func TestEveryBrokenThingIsItsFinding(t *testing.T) {
 	found := make(map[string]bool)
 	for _, b := range breakages() {
@@ -43,7 +43,7 @@ func TestEveryBrokenThingIsItsFinding(t *testing.T) {
 	}
 }
 
-// TestUnreadIsNoSecondFinding: what was not seen is not missing.
+// What could not be read is not reported as missing.
 func TestUnreadIsNoSecondFinding(t *testing.T) {
 	facts := healthy(t)
 	facts.Installation, facts.Gates, facts.Kubelets = Installation{}, nil, nil
@@ -57,21 +57,21 @@ func TestUnreadIsNoSecondFinding(t *testing.T) {
 	}
 }
 
-// TestWhatMayNotBeReadIsNothingWrong but something that does not answer is.
+// What the user may not read is no problem; a component that does not answer is one.
 func TestWhatMayNotBeReadIsNothingWrong(t *testing.T) {
 	facts := healthy(t)
 	facts.Unread = []Unread{{Setting: "configz", Denied: true}, {Setting: "ClusterRoles", Denied: true}}
-	if findings := Validate(facts); len(findings) != 2 || Wrong(findings) != 0 {
-		t.Errorf("%d of findings %+v are wrong, want none of two", Wrong(findings), findings)
+	if findings := Validate(facts); len(findings) != 2 || CountProblems(findings) != 0 {
+		t.Errorf("%d of findings %+v are wrong, want none of two", CountProblems(findings), findings)
 	}
 	facts.Unread[0].Denied = false
 	facts.Gates["DRAConsumableCapacity"] = false
-	if findings := Validate(facts); len(findings) != 3 || Wrong(findings) != 2 {
-		t.Errorf("%d of findings %+v are wrong, want two of three", Wrong(findings), findings)
+	if findings := Validate(facts); len(findings) != 3 || CountProblems(findings) != 2 {
+		t.Errorf("%d of findings %+v are wrong, want two of three", CountProblems(findings), findings)
 	}
 }
 
-// TestFindingsAreByNode with those of the cluster before them.
+// Findings are sorted by node, after those of the cluster.
 func TestFindingsAreByNode(t *testing.T) {
 	facts := healthy(t)
 	facts.Unread = []Unread{{Node: "n2"}, {Node: "n1"}, {}}
@@ -85,7 +85,7 @@ func TestFindingsAreByNode(t *testing.T) {
 	}
 }
 
-// TestRightsAreTheCharts: the rules of its ClusterRole, one for one.
+// Rights are the rules of the chart's ClusterRole.
 func TestRightsAreTheCharts(t *testing.T) {
 	text, err := os.ReadFile("../../deployments/helm/dra-driver-numa/templates/rbac.yaml")
 	if err != nil {
@@ -99,7 +99,7 @@ func TestRightsAreTheCharts(t *testing.T) {
 	}
 }
 
-// TestEveryCheckIsDocumented in a row of its own, and nothing else is.
+// docs/validate.md has a row for every check, and no other rows.
 func TestEveryCheckIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/validate.md")
 	if err != nil {

@@ -7,26 +7,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// oldestKubernetes has all that the driver needs on by default; the chart says so,
-// too.
+// oldestKubernetes is the oldest version with everything that the driver needs on by
+// default. The chart requires the same version.
 const oldestKubernetes = "1.36.0"
 
-// gates are the feature gates without which there are no zones, and what each of
-// them is for.
+// gates are the feature gates without which there are no zones.
 func gates() []string {
 	return []string{
-		"DRAConsumableCapacity",        // a claim is a part of a zone
-		"DRAResourceClaimDeviceStatus", // a claim says what it was given
+		"DRAConsumableCapacity",        // claims share a zone
+		"DRAResourceClaimDeviceStatus", // the driver writes to a claim's status
 	}
 }
 
-// runtimes are the container runtimes that have CDI switched on, each with the
-// oldest version that has.
+// runtimes are container runtimes, each with the oldest version that enables CDI by
+// default.
 func runtimes() map[string]string {
 	return map[string]string{"containerd": "2.0.0", "cri-o": "1.28.0"}
 }
 
-// older reports whether a version is; one that cannot be read is not.
+// older reports whether a version is older. It is false for a version that cannot be read.
 func older(text, than string) bool {
 	parsed, err := version.ParseGeneric(text)
 	return err == nil && parsed.LessThan(version.MustParseGeneric(than))
@@ -68,7 +67,7 @@ func runtimeVersion(f *Facts) (findings []Finding) {
 		if oldest, known := runtimes()[runtime]; known && older(version, oldest) {
 			findings = append(findings, Finding{
 				Node: name, Component: runtime, Setting: "version",
-				Expected: fmt.Sprintf("%s or newer, which has CDI switched on", strings.TrimSuffix(oldest, ".0")), Detected: version,
+				Expected: fmt.Sprintf("%s or newer, which enables CDI by default", strings.TrimSuffix(oldest, ".0")), Detected: version,
 			})
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// zonesPublished holds a node with a ready daemon to a complete pool of devices.
+// zonesPublished finds nodes with a ready daemon whose pool of devices is not complete.
 func zonesPublished(f *Facts) (findings []Finding) {
 	pools := make(map[string][]*resourceapi.ResourceSlice)
 	for _, slice := range f.zones() {
@@ -16,7 +16,7 @@ func zonesPublished(f *Facts) (findings []Finding) {
 	}
 	for _, pod := range f.DaemonPods() {
 		if ready, _ := podReady(pod); !ready {
-			continue // it is a finding already
+			continue // already a finding of driver-ready
 		}
 		node := pod.Spec.NodeName
 		newest, got := int64(-1), 0
@@ -41,7 +41,7 @@ func zonesPublished(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// zoneExclusivity compares what zones say with what the chart's value asks for.
+// zoneExclusivity compares the exclusivity of zones with the chart's value.
 func zoneExclusivity(f *Facts) (findings []Finding) {
 	want, given := Argument(f.Installation.daemon(), "exclusivity")
 	if !given || want == "auto" {
@@ -61,7 +61,7 @@ func zoneExclusivity(f *Facts) (findings []Finding) {
 			findings = append(findings, Finding{
 				Node: node, Component: driver.Name, Setting: driver.Name + "/exclusivity", Expected: want + exclusivityNeeds(want), Detected: detected,
 			})
-			break // all zones of a node have the same
+			break // all zones of a node have the same exclusivity
 		}
 	}
 	return findings
@@ -69,13 +69,13 @@ func zoneExclusivity(f *Facts) (findings []Finding) {
 
 func exclusivityNeeds(mode string) string {
 	if mode == string(driver.ExclusivityKernel) {
-		return ", which needs Linux 6.11"
+		return ", which needs Linux 6.11 or newer"
 	}
 	return ""
 }
 
-// deviceTaint is what the daemon says that it could not repair, or that the kernel has
-// given up.
+// deviceTaint finds devices with a fault that the daemon could not repair, or that the
+// kernel reports.
 func deviceTaint(f *Facts) (findings []Finding) {
 	for _, slice := range f.zones() {
 		for _, device := range slice.Spec.Devices {

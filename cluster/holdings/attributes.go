@@ -11,11 +11,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// numaNodeAttribute is the key that drivers have in common for the NUMA node
+// numaNodeAttribute is the attribute for the NUMA node that drivers have in common
 // (k8s.io/dynamic-resource-allocation/deviceattribute).
 const numaNodeAttribute = string(deviceclasses.AttributeNUMANode)
 
-// attribute finds one by its full name: without a domain it is of the driver's.
+// attribute finds an attribute by its full name. An attribute without a domain belongs to
+// the driver's domain.
 func (e *entry) attribute(name string) (resourceapi.DeviceAttribute, bool) {
 	if e.published == nil {
 		return resourceapi.DeviceAttribute{}, false
@@ -27,7 +28,8 @@ func (e *entry) attribute(name string) (resourceapi.DeviceAttribute, bool) {
 	return attribute, found
 }
 
-// intAttribute is nil where there is none; a list of one number is that number.
+// intAttribute is nil if there is no such attribute. A list of one number counts as that
+// number.
 func (e *entry) intAttribute(name string) *int64 {
 	attribute, _ := e.attribute(name)
 	if len(attribute.IntValues) == 1 {
@@ -36,8 +38,8 @@ func (e *entry) intAttribute(name string) *int64 {
 	return attribute.IntValue
 }
 
-// isZone goes by what is published of the device; of one that is not published
-// by what its driver publishes at all, which is zones.
+// isZone reads the published kind. A device that is not published counts as a zone if it
+// is of the driver that publishes zones.
 func (e *entry) isZone() bool {
 	if e.id.driver != deviceclasses.DriverName {
 		return false
@@ -46,7 +48,7 @@ func (e *entry) isZone() bool {
 	return e.published == nil || kind.StringValue != nil && *kind.StringValue == deviceclasses.KindZone
 }
 
-// attributes are all, for people.
+// attributes are all attributes as text.
 func (e *entry) attributes() map[string]string {
 	list := make(map[string]string)
 	if e.published == nil {
@@ -95,7 +97,7 @@ func rank(name string) int {
 
 const hugepagesPrefix = deviceclasses.CapacityHugepagesPrefix
 
-// compareSizes orders hugepages by their size.
+// compareSizes compares hugepages by their size.
 func compareSizes(a, b string) int {
 	sizeA, errA := resource.ParseQuantity(strings.TrimPrefix(a, hugepagesPrefix))
 	sizeB, errB := resource.ParseQuantity(strings.TrimPrefix(b, hugepagesPrefix))

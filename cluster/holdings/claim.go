@@ -15,8 +15,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// claim is a claim and what it holds.
-func (b *book) claim(claim *resourceapi.ResourceClaim) Claim {
+// claim is a claim with what it holds.
+func (inv *inventory) claim(claim *resourceapi.ResourceClaim) Claim {
 	c := Claim{
 		Namespace: claim.Namespace, Name: claim.Name, Deleting: claim.DeletionTimestamp != nil,
 		Allocated: claim.Status.Allocation != nil,
@@ -25,7 +25,7 @@ func (b *book) claim(claim *resourceapi.ResourceClaim) Claim {
 	}
 	for _, reference := range claim.Status.ReservedFor {
 		user := User{Resource: reference.Resource, Name: reference.Name}
-		if pod := b.pods[reference.UID]; pod != nil {
+		if pod := inv.pods[reference.UID]; pod != nil {
 			user.Node, user.Phase = pod.Spec.NodeName, string(pod.Status.Phase)
 		}
 		c.Users = append(c.Users, user)
@@ -36,27 +36,27 @@ func (b *book) claim(claim *resourceapi.ResourceClaim) Claim {
 	devices := claim.Status.Allocation.Devices
 	for _, config := range devices.Config {
 		if config.Opaque != nil {
-			c.Parameters = append(c.Parameters, fmt.Sprintf("%s, from the %s: %s", config.Opaque.Driver, source(config.Source), config.Opaque.Parameters.Raw))
+			c.Parameters = append(c.Parameters, fmt.Sprintf("%s, from the %s: %s", config.Opaque.Driver, sourceName(config.Source), config.Opaque.Parameters.Raw))
 		}
 	}
 	for i := range devices.Results {
-		c.Shares = append(c.Shares, b.share(claim, &devices.Results[i]))
+		c.Shares = append(c.Shares, inv.share(claim, &devices.Results[i]))
 	}
 	return c
 }
 
-func source(from resourceapi.AllocationConfigSource) string {
+func sourceName(from resourceapi.AllocationConfigSource) string {
 	if from == resourceapi.AllocationConfigSourceClass {
 		return "class"
 	}
 	return "claim"
 }
 
-// share is one result of an allocation, with what the driver says of it.
-func (b *book) share(claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequestAllocationResult) Share {
+// share is one result of an allocation, with what the driver reported about it.
+func (inv *inventory) share(claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequestAllocationResult) Share {
 	s := Share{
 		Claim: claim.Namespace + "/" + claim.Name, Request: result.Request, Driver: result.Driver, Pool: result.Pool, Device: result.Device,
-		ShareID: string(ptr.Deref(result.ShareID, "")), Admin: ptr.Deref(result.AdminAccess, false), Node: b.nodeOf(result),
+		ShareID: string(ptr.Deref(result.ShareID, "")), Admin: ptr.Deref(result.AdminAccess, false), Node: inv.nodeOf(result),
 	}
 	if !s.Admin && len(result.ConsumedCapacity) > 0 {
 		s.Amounts = make(map[string]resource.Quantity, len(result.ConsumedCapacity))
@@ -81,8 +81,8 @@ func (b *book) share(claim *resourceapi.ResourceClaim, result *resourceapi.Devic
 	return s
 }
 
-// read takes what our driver says of the share. A document that cannot be read says
-// nothing: the claim's author may have written it.
+// read reads what the driver reported about the share. It ignores a document that cannot
+// be read: the author of the claim may have written it.
 func (s *Share) read(document []byte) {
 	status, err := deviceclasses.ReadShareStatus(document)
 	if err != nil {
@@ -98,17 +98,17 @@ func (s *Share) read(document []byte) {
 	}
 }
 
-// nodeOf is where a device is: as its slice says, or because our driver names its
-// pools after their nodes.
-func (b *book) nodeOf(result *resourceapi.DeviceRequestAllocationResult) string {
+// nodeOf is the node of a device: that of its slice or, because this driver names its
+// pools after their nodes, the name of the pool.
+func (inv *inventory) nodeOf(result *resourceapi.DeviceRequestAllocationResult) string {
 	pool := poolID{result.Driver, result.Pool}
-	if e := b.devices[deviceID{pool, result.Device}]; e != nil {
+	if e := inv.devices[deviceID{pool, result.Device}]; e != nil {
 		return e.node
 	}
 	if result.Driver == deviceclasses.DriverName {
 		return result.Pool
 	}
-	return b.poolNodes[pool]
+	return inv.poolNodes[pool]
 }
 
 func requestsOf(claim resourceapi.DeviceClaim) []Request {
@@ -163,7 +163,7 @@ func constraintsOf(claim resourceapi.DeviceClaim) []string {
 	return list
 }
 
-// claimName is the ResourceClaim of a pod's claim, "" if there is none yet.
+// claimName is the ResourceClaim of an entry of the pod, "" if there is none yet.
 func claimName(pod *corev1.Pod, claim corev1.PodResourceClaim) string {
 	if claim.ResourceClaimName != nil {
 		return *claim.ResourceClaimName
@@ -176,7 +176,7 @@ func claimName(pod *corev1.Pod, claim corev1.PodResourceClaim) string {
 	return ""
 }
 
-// pending are the pods that wait for a node and name claims.
+// pending are the pods that wait for a node and use claims.
 func pending(s *snapshot.Snapshot) []Pending {
 	list := []Pending{}
 	for _, pod := range s.Waiting() {

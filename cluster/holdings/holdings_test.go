@@ -18,7 +18,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
-// brief is a node in lines that are easy to compare.
+// brief is a node as lines that are easy to compare.
 func brief(c holdings.Cluster, name string) (lines []string) {
 	only, _ := c.Only(name)
 	for _, node := range only.Nodes {
@@ -65,7 +65,7 @@ func briefly(device holdings.Device) string {
 
 const network = "dra.net"
 
-// zone is a device of our driver with 8 CPUs and 16 GiB.
+// zone is a device of this driver with 8 CPUs and 16 GiB.
 func zone(name string, numaNode int64) resourceapi.Device {
 	return resourceapi.Device{
 		Name: name, AllowMultipleAllocations: ptr.To(true),
@@ -78,7 +78,7 @@ func zone(name string, numaNode int64) resourceapi.Device {
 	}
 }
 
-// TestHoldings is one thing a snapshot can say at a time.
+// Each row is one thing that a snapshot can say.
 func TestHoldings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fill func(*occupied.Cluster)
@@ -103,13 +103,20 @@ func TestHoldings(t *testing.T) {
 		"two shares of one device, one of them not reported": {
 			func(c *occupied.Cluster) {
 				claim := c.AddClaim("d/a",
-					occupied.Share{Request: "r", Node: "n", Device: "numa-0", Amounts: "cpu=2", CPUs: ptr.To("2-3"), Mems: "0"},
+					occupied.Share{
+						Request: "r",
+						Node:    "n",
+						Device:  "numa-0",
+						Amounts: "cpu=2",
+						CPUs:    ptr.To("2-3"),
+						Mems:    "0",
+					},
 					occupied.Share{Request: "s", Node: "n", Device: "numa-0", Amounts: "cpu=4", CPUs: ptr.To("4-7"), Mems: "0"})
 				claim.Status.Devices = claim.Status.Devices[1:]
 			},
 			[]string{"numa-0 shared cpu=6,2/8 memory=0,16Gi/16Gi d/a/r(not reported) d/a/s(4-7) on 0"},
 		},
-		"status data of somebody else's making": {
+		"status data of another program": {
 			func(c *occupied.Cluster) {
 				claim := c.AddClaim("d/a", occupied.Share{Request: "r", Node: "n", Device: "numa-0", Amounts: "cpu=4", CPUs: ptr.To("4-7")})
 				claim.Status.Devices[0].Data = &runtime.RawExtension{Raw: []byte(`{"cpus":"all"}`)}
@@ -128,7 +135,7 @@ func TestHoldings(t *testing.T) {
 			},
 			[]string{
 				"numa-0 shared cpu=12,0/8 memory=0,16Gi/16Gi d/a/r(not reported) on 0",
-				"! claims hold 12 cpu of numa-0, which has 8",
+				"! claims hold 12 cpu of numa-0, which has only 8",
 			},
 		},
 		"the slices of the driver are gone": {
@@ -139,15 +146,15 @@ func TestHoldings(t *testing.T) {
 			},
 			[]string{
 				"numa-0 unpublished cpu=4,? d/a/r(4-7) on 0", "numa-1 unpublished cpu=4,? d/b/r(not reported) on ?",
-				"! driver dra.numa publishes nothing here",
-				"! claims hold numa-0 of driver dra.numa, which no ResourceSlice has", "! claims hold numa-1 of driver dra.numa, which no ResourceSlice has",
+				"! driver dra.numa publishes nothing on this node",
+				"! claims hold numa-0 of driver dra.numa, which is in no ResourceSlice", "! claims hold numa-1 of driver dra.numa, which is in no ResourceSlice",
 			},
 		},
 		"a slice of the pool is missing": {
 			func(c *occupied.Cluster) { c.Slices[0].Spec.Pool.ResourceSliceCount = 2 },
 			[]string{
 				"numa-0 blocked (its pool is incomplete) cpu=0,8/8 memory=0,16Gi/16Gi on 0",
-				"! pool n of driver dra.numa is incomplete, 1 of its 2 ResourceSlices are there: it gives no devices",
+				"! pool n of driver dra.numa is incomplete: 1 of 2 ResourceSlices exist, so the scheduler allocates no device of it",
 			},
 		},
 		"an older generation counts no more": {
@@ -167,7 +174,12 @@ func TestHoldings(t *testing.T) {
 				})
 				c.AddClaim("d/a", occupied.Share{Request: "r", Driver: network, Node: "n", Device: "eth1"})
 			},
-			[]string{"numa-0 free cpu=0,8/8 memory=0,16Gi/16Gi on 0", "eth0 free on 0", "eth1 held d/a/r(not reported) on ?", "eth2 free on ?"},
+			[]string{
+				"numa-0 free cpu=0,8/8 memory=0,16Gi/16Gi on 0",
+				"eth0 free on 0",
+				"eth1 held d/a/r(not reported) on ?",
+				"eth2 free on ?",
+			},
 		},
 		"shared counters": {
 			func(c *occupied.Cluster) {
@@ -175,14 +187,18 @@ func TestHoldings(t *testing.T) {
 					return []resourceapi.DeviceCounterConsumption{{CounterSet: set, Counters: map[string]resourceapi.Counter{"memory": {Value: resource.MustParse(amount)}}}}
 				}
 				slice := c.AddSlice("n", network,
-					resourceapi.Device{Name: "whole", ConsumesCounters: consumes("card", "40Gi")}, resourceapi.Device{Name: "half-0", ConsumesCounters: consumes("card", "20Gi")},
+					resourceapi.Device{
+						Name:             "whole",
+						ConsumesCounters: consumes("card", "40Gi")}, resourceapi.Device{Name: "half-0",
+						ConsumesCounters: consumes("card", "20Gi"),
+					},
 					resourceapi.Device{Name: "half-1", ConsumesCounters: consumes("card", "20Gi")}, resourceapi.Device{Name: "other", ConsumesCounters: consumes("lost", "1")})
 				slice.Spec.SharedCounters = []resourceapi.CounterSet{{Name: "card", Counters: map[string]resourceapi.Counter{"memory": {Value: resource.MustParse("40Gi")}}}}
 				c.AddClaim("d/a", occupied.Share{Request: "r", Driver: network, Node: "n", Device: "half-0"})
 			},
 			[]string{
 				"numa-0 free cpu=0,8/8 memory=0,16Gi/16Gi on 0", "half-0 held d/a/r(not reported) on ?", "half-1 free on ?",
-				"other blocked (counter memory of lost is not published) on ?", "whole blocked (counter memory of card has 20Gi left, it needs 40Gi) on ?",
+				"other blocked (counter memory of lost is not published) on ?", "whole blocked (counter memory of card has only 20Gi left, and the device needs 40Gi) on ?",
 			},
 		},
 		"taints of slices and of rules": {
@@ -205,7 +221,11 @@ func TestHoldings(t *testing.T) {
 				c.Nodes[0].Spec.Unschedulable = true
 				c.Nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown"}}
 			},
-			[]string{"numa-0 free cpu=0,8/8 memory=0,16Gi/16Gi on 0", "! the Node is not Ready: NodeStatusUnknown", "! the Node is cordoned"},
+			[]string{
+				"numa-0 free cpu=0,8/8 memory=0,16Gi/16Gi on 0",
+				"! the Node is not Ready: NodeStatusUnknown",
+				"! the Node is cordoned",
+			},
 		},
 		"a Node object that is missing": {
 			func(c *occupied.Cluster) { c.Nodes[0].Name = "m" },
@@ -281,7 +301,7 @@ func TestClaimsAndPods(t *testing.T) {
 	}
 }
 
-// TestNoListIsNull: programs go through lists without looking.
+// Programs iterate over lists without a check for null.
 func TestNoListIsNull(t *testing.T) {
 	for name, c := range map[string]*occupied.Cluster{"none": occupied.New(t), "showcase": occupied.Showcase(t)} {
 		text, err := json.Marshal(holdings.Of(&c.Snapshot))
@@ -296,7 +316,7 @@ func TestNoListIsNull(t *testing.T) {
 	}
 }
 
-// BenchmarkOf: a page is made anew with every change of the cluster.
+// A page is computed again after every change of the cluster.
 func BenchmarkOf(b *testing.B) {
 	c := occupied.Large(b, 500, 8)
 	for b.Loop() {

@@ -11,34 +11,34 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// Of is what a snapshot says; it keeps nothing of it that may change.
+// Of is what a snapshot says. The result shares nothing with the snapshot that may change.
 func Of(s *snapshot.Snapshot) Cluster {
 	c := Cluster{Nodes: []Node{}, Elsewhere: []Device{}, Claims: []Claim{}, Pending: pending(s)}
-	b := newBook(s)
+	inv := newInventory(s)
 	for _, claim := range s.Claims {
-		c.Claims = append(c.Claims, b.claim(claim))
+		c.Claims = append(c.Claims, inv.claim(claim))
 	}
 	slices.SortFunc(c.Claims, func(a, b Claim) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for i := range c.Claims {
 		for _, share := range c.Claims[i].Shares {
-			b.enter(share)
+			inv.addShare(share)
 		}
 	}
-	nodes := b.nodes()
-	for _, id := range b.order {
-		item := b.devices[id]
+	nodes := inv.nodes()
+	for _, id := range inv.order {
+		item := inv.devices[id]
 		node := nodes[item.node]
 		if node == nil {
-			c.Elsewhere = append(c.Elsewhere, item.finished(b))
+			c.Elsewhere = append(c.Elsewhere, item.device(inv))
 			continue
 		}
-		node.add(item, item.finished(b))
+		node.add(item, item.device(inv))
 	}
 	for name, node := range nodes {
 		node.Name = name
-		c.Nodes = append(c.Nodes, node.finished(b, s.Node(name), len(s.Nodes) > 0))
+		c.Nodes = append(c.Nodes, node.complete(inv, s.Node(name), len(s.Nodes) > 0))
 	}
 	slices.SortFunc(c.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.Elsewhere, byName)
@@ -49,29 +49,29 @@ func byName(a, b Device) int {
 	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name))
 }
 
-// nodes are all that something is known of, empty.
-func (b *book) nodes() map[string]*Node {
+// nodes are all known nodes, still empty.
+func (inv *inventory) nodes() map[string]*Node {
 	nodes := make(map[string]*Node)
 	add := func(name string) {
 		if name != "" && nodes[name] == nil {
 			nodes[name] = &Node{Totals: []Resource{}, NUMANodes: []NUMANode{}, Devices: []Device{}, Problems: []string{}}
 		}
 	}
-	for name := range b.registered {
+	for name := range inv.registered {
 		add(name)
 	}
-	for _, slice := range b.current {
+	for _, slice := range inv.current {
 		if slice.Spec.NodeName != nil {
 			add(*slice.Spec.NodeName)
 		}
 	}
-	for _, item := range b.devices {
+	for _, item := range inv.devices {
 		add(item.node)
 	}
 	return nodes
 }
 
-// add puts a device where it is.
+// add adds a device to the NUMA node where it is.
 func (n *Node) add(item *entry, device Device) {
 	if item.numaNode == nil {
 		n.Devices = append(n.Devices, device)
@@ -88,8 +88,8 @@ func (n *Node) add(item *entry, device Device) {
 	}
 }
 
-// finished has everything in order, the sums, and what is wrong.
-func (n *Node) finished(b *book, object *corev1.Node, nodesKnown bool) Node {
+// complete sorts the devices, and adds sums and problems.
+func (n *Node) complete(inv *inventory, object *corev1.Node, nodesKnown bool) Node {
 	zonesFirst := func(a, b Device) int {
 		if a.Zone != b.Zone {
 			if a.Zone {
@@ -108,7 +108,7 @@ func (n *Node) finished(b *book, object *corev1.Node, nodesKnown bool) Node {
 	zones = slices.DeleteFunc(append(zones, n.Devices...), func(d Device) bool { return !d.Zone })
 	n.Totals = totals(zones)
 	n.Problems = append(n.Problems, nodeProblems(object, nodesKnown)...)
-	n.Problems = append(n.Problems, b.poolProblems(n.Name)...)
+	n.Problems = append(n.Problems, inv.poolProblems(n.Name)...)
 	for i := range n.NUMANodes {
 		n.Problems = append(n.Problems, deviceProblems(n.NUMANodes[i].Devices)...)
 	}
@@ -116,7 +116,7 @@ func (n *Node) finished(b *book, object *corev1.Node, nodesKnown bool) Node {
 	return *n
 }
 
-// nodeProblems are about the Node itself.
+// nodeProblems are problems of the Node itself.
 func nodeProblems(object *corev1.Node, nodesKnown bool) (list []string) {
 	if object == nil {
 		if nodesKnown {
@@ -135,26 +135,27 @@ func nodeProblems(object *corev1.Node, nodesKnown bool) (list []string) {
 	return list
 }
 
-// deviceProblems are about what is held and tainted.
+// deviceProblems are problems of devices: claims hold what is not published, or more than
+// there is, or a device has a taint.
 func deviceProblems(devices []Device) (list []string) {
 	for i := range devices {
 		device := &devices[i]
 		if device.State == StateUnpublished {
-			list = append(list, fmt.Sprintf("claims hold %s of driver %s, which no ResourceSlice has", device.Name, device.Driver))
+			list = append(list, fmt.Sprintf("claims hold %s of driver %s, which is in no ResourceSlice", device.Name, device.Driver))
 		}
 		for _, taint := range device.Taints {
 			list = append(list, fmt.Sprintf("%s is tainted: %s", device.Name, taint))
 		}
 		for _, r := range device.Resources {
 			if r.Total != nil && r.Held.Cmp(*r.Total) > 0 {
-				list = append(list, fmt.Sprintf("claims hold %s %s of %s, which has %s", r.Held.String(), r.Name, device.Name, r.Total.String()))
+				list = append(list, fmt.Sprintf("claims hold %s %s of %s, which has only %s", r.Held.String(), r.Name, device.Name, r.Total.String()))
 			}
 		}
 	}
 	return list
 }
 
-// String is as kubectl writes taints.
+// String is the taint as kubectl prints it.
 func (t Taint) String() string {
 	text := t.Key
 	if t.Value != "" {
@@ -167,8 +168,8 @@ func (t Taint) String() string {
 	return text
 }
 
-// Only is what a cluster says of one node: found is false if it says nothing. Of
-// claims it has those that hold something there.
+// Only is the part of the cluster that belongs to one node, with the claims that hold
+// something there. found is false if the node is not known.
 func (c Cluster) Only(node string) (only Cluster, found bool) {
 	only = Cluster{Nodes: []Node{}, Elsewhere: []Device{}, Claims: []Claim{}, Pending: []Pending{}}
 	for i := range c.Nodes {
@@ -184,7 +185,7 @@ func (c Cluster) Only(node string) (only Cluster, found bool) {
 	return only, len(only.Nodes) > 0
 }
 
-// Claim is that of a namespace/name, nil if there is none.
+// Claim finds a claim by namespace/name; nil if there is none.
 func (c Cluster) Claim(key string) *Claim {
 	namespace, name, _ := strings.Cut(key, "/")
 	i, found := slices.BinarySearchFunc(c.Claims, name, func(c Claim, name string) int {
@@ -196,7 +197,7 @@ func (c Cluster) Claim(key string) *Claim {
 	return &c.Claims[i]
 }
 
-// Node is that of a name, nil if there is none.
+// Node finds a node by its name; nil if there is none.
 func (c Cluster) Node(name string) *Node {
 	i, found := slices.BinarySearchFunc(c.Nodes, name, func(n Node, name string) int { return cmp.Compare(n.Name, name) })
 	if !found {

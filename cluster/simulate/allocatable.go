@@ -13,14 +13,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// What is here mirrors nodeallocatabledynamicresources.go of the scheduler's plugin
-// dynamicresources: with the feature gate DRANodeAllocatableResources, a device may
-// say which of its capacities are CPUs, memory or hugepages of the node, and they
-// count like requests of the pod that has them. The fields are alpha.
+// This file mirrors nodeallocatabledynamicresources.go of the scheduler's plugin
+// dynamicresources. With the feature gate DRANodeAllocatableResources, a device can say
+// which of its capacities are CPUs, memory or hugepages of the node. The scheduler then
+// counts them like requests of the pod that holds the device. The fields are alpha.
 
-// counted is the offer with what the pod takes of the node's resources, its claims
-// included. It is a Reason if the node has less.
-func (c *Cluster) counted(d *demand, o offer) (offer, error) {
+// withResources is the offer with what the pod takes of the node's resources, its claims
+// included. The error is a Reason if the node has less.
+func (c *Cluster) withResources(d *demand, o offer) (offer, error) {
 	o.takes = d.requests
 	if !c.gates[gateNodeAllocatable] {
 		return o, nil
@@ -29,11 +29,11 @@ func (c *Cluster) counted(d *demand, o offer) (offer, error) {
 	if err != nil || len(pod.Status.NodeAllocatableResourceClaimStatuses) == 0 {
 		return o, err
 	}
-	if text := requests.Uncovered(pod); text != "" {
+	if text := requests.PodLevelShortage(pod); text != "" {
 		return offer{}, Reason(text)
 	}
 	o.takes = requests.WithClaims(pod)
-	if text := o.lacks(o.takes, c.delegated()); text != "" {
+	if text := o.shortage(o.takes, c.deviceResources()); text != "" {
 		return offer{}, reason("with the devices of its claims, %s", text)
 	}
 	if list := pod.Status.NodeAllocatableResourceClaimStatuses; list[len(list)-1].ResourceClaimName == "" {
@@ -42,12 +42,12 @@ func (c *Cluster) counted(d *demand, o offer) (offer, error) {
 	return o, nil
 }
 
-// errExtendedCounts: the scheduler cannot write it to the pod's status, which has
-// no name for that claim (Kubernetes 1.37).
-var errExtendedCounts = errors.New("a device behind an extended resource counts as the node's own resources, which the API server refuses")
+// errExtendedCounts: the scheduler cannot write this to the pod's status, which has no
+// name for the claim (Kubernetes 1.37).
+var errExtendedCounts = errors.New("a device of an extended resource counts as the node's own resources, which the API server refuses")
 
-// withClaims is the pod with a status that says what its claims are of the node;
-// that for its extended resources is last, and without a name.
+// withClaims is the pod with a status that says what its claims take of the node's own
+// resources. The entry for its extended resources is last and has no name.
 func (c *Cluster) withClaims(d *demand, o offer) (*corev1.Pod, error) {
 	pod := *d.pod
 	pod.Status.NodeAllocatableResourceClaimStatuses = nil
@@ -62,14 +62,14 @@ func (c *Cluster) withClaims(d *demand, o offer) (*corev1.Pod, error) {
 		}
 		return nil
 	}
-	next := 0 // of the allocations, each for a claim that had none
+	next := 0 // index of the next new allocation
 	for _, used := range d.claims {
 		allocation := used.claim.Status.Allocation
 		if allocation == nil {
 			allocation = &o.allocations[next]
 			next++
-		} else if o.maps(allocation) && len(used.claim.Status.ReservedFor) > 0 && !resourceclaim.IsReservedForPod(d.pod, used.claim, false) {
-			return nil, reason("ResourceClaim %s has a device that counts as the node's own resources, and cannot be shared across pods", used.claim.Name)
+		} else if o.mapsResources(allocation) && len(used.claim.Status.ReservedFor) > 0 && !resourceclaim.IsReservedForPod(d.pod, used.claim, false) {
+			return nil, reason("ResourceClaim %s has a device that counts as the node's own resources, so pods cannot share the claim", used.claim.Name)
 		}
 		if err := add(used.entry, used.claim.Name, allocation); err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func usersOf(pod *corev1.Pod, entry string) (names []string) {
 	return names
 }
 
-// device is the one of an allocation's result; nil if the node does not have it.
+// device finds the device of an allocation result; nil if the node does not have it.
 func (n *node) device(result *resourceapi.DeviceRequestAllocationResult) *resourceapi.Device {
 	for i := range n.Devices {
 		if d := &n.Devices[i]; d.Slice.Spec.Driver == result.Driver && d.Slice.Spec.Pool.Name == result.Pool && d.Name == result.Device {
@@ -101,9 +101,9 @@ func (n *node) device(result *resourceapi.DeviceRequestAllocationResult) *resour
 	return nil
 }
 
-// maps says whether a device of the allocation is of the node's resources, more
-// than by its overhead.
-func (n *node) maps(allocation *resourceapi.AllocationResult) bool {
+// mapsResources reports whether a device of the allocation counts as the node's own
+// resources. Overhead alone does not.
+func (n *node) mapsResources(allocation *resourceapi.AllocationResult) bool {
 	for i := range allocation.Devices.Results {
 		if d := n.device(&allocation.Devices.Results[i]); d != nil {
 			for _, counts := range d.NodeAllocatableResources {
@@ -116,7 +116,7 @@ func (n *node) maps(allocation *resourceapi.AllocationResult) bool {
 	return false
 }
 
-// allocatableOf is what allocated devices are of the node's resources.
+// allocatableOf is what the allocated devices take of the node's own resources.
 func (n *node) allocatableOf(allocation *resourceapi.AllocationResult) (status corev1.NodeAllocatableResourceClaimStatus, err error) {
 	for i := range allocation.Devices.Results {
 		result := &allocation.Devices.Results[i]
@@ -126,7 +126,7 @@ func (n *node) allocatableOf(allocation *resourceapi.AllocationResult) (status c
 		}
 		for name, counts := range d.NodeAllocatableResources {
 			if counts.Mapping != nil {
-				quantity, err := mapped(counts.Mapping, result)
+				quantity, err := mappedQuantity(counts.Mapping, result)
 				if err != nil {
 					return status, fmt.Errorf("%s of device %s: %w", name, result.Device, err)
 				}
@@ -142,8 +142,8 @@ func (n *node) allocatableOf(allocation *resourceapi.AllocationResult) (status c
 	return status, nil
 }
 
-// mapped is the quantity that one device has of a resource.
-func mapped(mapping *resourceapi.NodeAllocatableMapping, result *resourceapi.DeviceRequestAllocationResult) (resource.Quantity, error) {
+// mappedQuantity is what one device takes of a resource.
+func mappedQuantity(mapping *resourceapi.NodeAllocatableMapping, result *resourceapi.DeviceRequestAllocationResult) (resource.Quantity, error) {
 	if mapping.CapacityKey == nil || *mapping.CapacityKey == "" {
 		if mapping.DeviceMultiplier == nil {
 			return resource.Quantity{}, nil
@@ -151,7 +151,7 @@ func mapped(mapping *resourceapi.NodeAllocatableMapping, result *resourceapi.Dev
 		return mapping.DeviceMultiplier.DeepCopy(), nil
 	}
 	if result.ConsumedCapacity == nil {
-		return resource.Quantity{}, errors.New("it counts by a capacity, and nothing is consumed of those")
+		return resource.Quantity{}, errors.New("it counts by a capacity, but the claim consumes no capacity")
 	}
 	consumed := result.ConsumedCapacity[*mapping.CapacityKey].DeepCopy()
 	if multiplier := mapping.CapacityMultiplier; multiplier != nil && multiplier.Cmp(resource.MustParse("1")) != 0 {

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// allocatableNode has a zone of 8 CPUs and 16Gi that are the node's own, a card
-// that takes one CPU for each pod and half a one for each container, and a chip
-// that is 2 CPUs.
+// allocatableNode has a zone of 8 CPUs and 16Gi that count as the node's own, a card that
+// takes one CPU per pod and half a CPU per container, and a chip that counts as 2 CPUs.
 func allocatableNode() string {
 	maps := func(resource string) string {
 		return fmt.Sprintf(`%[1]s: {mapping: {capacityKey: %[1]s, capacityMultiplier: "1"}}`, resource)
@@ -31,36 +30,58 @@ metadata: {name: chip}
 spec: {selectors: [{cel: {expression: 'device.attributes["dra.numa"].kind == "chip"'}}]}
 ---`
 
-// podAndClaim is a pod with these requests of its own, more of its spec, and a
-// claim.
+// podAndClaim is a pod with requests of its own, further fields of its spec, and a claim.
 func podAndClaim(name, requests, more, claim string) string {
 	return template(name, "requests: ["+claim+"]") + podWith(name, more+
 		"resourceClaims: [{name: devices, resourceClaimTemplateName: "+name+"}], "+
 		"containers: [{name: main, resources: {requests: {"+requests+"}, claims: [{name: devices}]}}]")
 }
 
-// TestDevicesCountAsTheNodesResources: with the gate, what a claim has of a mapped
-// device counts like requests.
+// With the feature gate, what a claim holds of a mapped device counts like requests.
 func TestDevicesCountAsTheNodesResources(t *testing.T) {
 	simple := func(class string) string { return "{name: d, exactly: {deviceClassName: " + class + "}}" }
 	for name, tc := range map[string]struct{ objects, pod, want string }{
-		"fits":                {"", podAndClaim("p", "cpu: 2", "", zoneRequest("z", "cpu: 6")), ""},
-		"cpu":                 {"", podAndClaim("p", "cpu: 3", "", zoneRequest("z", "cpu: 6")), "with the devices of its claims, the pod requests 9 of cpu, free are 8 of 8"},
-		"what is rounded up":  {"", podAndClaim("p", "cpu: 1", "", zoneRequest("z", "cpu: 7")), "requests 9 of cpu"},
-		"memory is plenty":    {"", podAndClaim("p", "memory: 1000Gi", "", zoneRequest("z", "memory: 16Gi")), ""},
-		"memory":              {"", podAndClaim("p", "memory: 1010Gi", "", zoneRequest("z", "memory: 16Gi")), "requests 1026Gi of memory, free are 1Ti of 1Ti"},
-		"a pod before":        {podWith("a", "containers: ["+container("main", "cpu: 3")+"]"), podAndClaim("p", "", "", zoneRequest("z", "cpu: 6")), "requests 6 of cpu, free are 5 of 8"},
-		"a claim before":      {podAndClaim("a", "", "", zoneRequest("z", "cpu: 6")), podWith("p", "containers: ["+container("main", "cpu: 3")+"]"), "requests 3 of cpu, free are 2 of 8"},
-		"overhead":            {"", podAndClaim("p", "cpu: 7", "", simple("card")), "requests 8500m of cpu"},
-		"overhead that fits":  {"", podAndClaim("p", "cpu: 6500m", "", simple("card")), ""},
-		"a device that is 2":  {"", podAndClaim("p", "cpu: 7", "", simple("chip")), "requests 9 of cpu"},
-		"2 and 6":             {"", podAndClaim("p", "", "", simple("chip")+", "+zoneRequest("z", "cpu: 6")), ""},
-		"requests as a whole": {"", podAndClaim("p", "cpu: 1", "resources: {requests: {cpu: 4}}, ", zoneRequest("z", "cpu: 4")), "the pod requests 4 of cpu as a whole, its containers with their claims 5"},
-		"whole, enough":       {"", podAndClaim("p", "cpu: 1", "resources: {requests: {cpu: 5}}, ", zoneRequest("z", "cpu: 4")), ""},
+		"fits": {"", podAndClaim("p", "cpu: 2", "", zoneRequest("z", "cpu: 6")), ""},
+		"cpu": {
+			"",
+			podAndClaim("p", "cpu: 3", "", zoneRequest("z", "cpu: 6")),
+			"with the devices of its claims, the pod requests cpu 9, but only 8 of 8 is free",
+		},
+		"what is rounded up": {"", podAndClaim("p", "cpu: 1", "", zoneRequest("z", "cpu: 7")), "requests cpu 9"},
+		"memory is plenty":   {"", podAndClaim("p", "memory: 1000Gi", "", zoneRequest("z", "memory: 16Gi")), ""},
+		"memory": {
+			"",
+			podAndClaim("p", "memory: 1010Gi", "", zoneRequest("z", "memory: 16Gi")),
+			"requests memory 1026Gi, but only 1Ti of 1Ti is free",
+		},
+		"a pod before": {
+			podWith("a", "containers: ["+container("main", "cpu: 3")+"]"),
+			podAndClaim("p", "", "", zoneRequest("z", "cpu: 6")),
+			"requests cpu 6, but only 5 of 8 is free",
+		},
+		"a claim before": {
+			podAndClaim("a", "", "", zoneRequest("z", "cpu: 6")),
+			podWith("p", "containers: ["+container("main", "cpu: 3")+"]"),
+			"requests cpu 3, but only 2 of 8 is free",
+		},
+		"overhead":           {"", podAndClaim("p", "cpu: 7", "", simple("card")), "requests cpu 8500m"},
+		"overhead that fits": {"", podAndClaim("p", "cpu: 6500m", "", simple("card")), ""},
+		"a device that is 2": {"", podAndClaim("p", "cpu: 7", "", simple("chip")), "requests cpu 9"},
+		"2 and 6":            {"", podAndClaim("p", "", "", simple("chip")+", "+zoneRequest("z", "cpu: 6")), ""},
+		"requests as a whole": {
+			"",
+			podAndClaim("p", "cpu: 1", "resources: {requests: {cpu: 4}}, ", zoneRequest("z", "cpu: 4")),
+			"the pod-level request is cpu 4, but its containers and their claims need 5",
+		},
+		"whole, enough": {
+			"",
+			podAndClaim("p", "cpu: 1", "resources: {requests: {cpu: 5}}, ", zoneRequest("z", "cpu: 4")),
+			"",
+		},
 		"limits as a whole": {
 			"", template("p", "requests: ["+zoneRequest("z", "cpu: 4")+"]") + podWith("p", "resources: {limits: {cpu: 5}, requests: {cpu: 5}}, "+
 				"resourceClaims: [{name: devices, resourceClaimTemplateName: p}], containers: [{name: main, resources: {limits: {cpu: 2}, requests: {cpu: 1}, claims: [{name: devices}]}}]"),
-			"the pod is limited to 5 of cpu as a whole, its container main with its claims to 6",
+			"the pod-level limit is cpu 5, but its container main and the container's claims need 6",
 		},
 	} {
 		manifests := []string{zoneClass, kindClasses, allocatableNode(), tc.objects, tc.pod}
@@ -77,8 +98,7 @@ func TestDevicesCountAsTheNodesResources(t *testing.T) {
 	}
 }
 
-// TestTheSchedulerGivesUpOnExtendedResourcesThatCount: it cannot write them to the
-// status of the pod.
+// The scheduler cannot write them to the status of the pod.
 func TestTheSchedulerGivesUpOnExtendedResourcesThatCount(t *testing.T) {
 	class := strings.Replace(kindClasses, "spec: {selectors", "spec: {extendedResourceName: example.com/card, selectors", 1)
 	pod := podWith("p", "containers: [{name: main, resources: {limits: {example.com/card: 1}}}]")
@@ -92,8 +112,8 @@ func TestTheSchedulerGivesUpOnExtendedResourcesThatCount(t *testing.T) {
 	}
 }
 
-// TestAMappedClaimIsNotShared: the scheduler refuses the second pod of a claim
-// whose devices count as the node's resources.
+// The scheduler refuses a second pod for a claim whose devices count as the node's
+// resources.
 func TestAMappedClaimIsNotShared(t *testing.T) {
 	claim := strings.Replace(template("c", "requests: ["+zoneRequest("z", "cpu: 2")+"]"), "Template", "", 1)
 	claim = strings.Replace(claim, "spec:\n  spec:\n    devices", "spec:\n  devices", 1)
@@ -101,7 +121,7 @@ func TestAMappedClaimIsNotShared(t *testing.T) {
 		return podWith(name, "resourceClaims: [{name: devices, resourceClaimName: c}], containers: [{name: main, resources: {claims: [{name: devices}]}}]")
 	}
 	manifests := []string{zoneClass, allocatableNode(), claim, user("a"), user("b")}
-	wantReason(t, runWith(t, Options{}, "DRANodeAllocatableResources=true", manifests...), "b", "cannot be shared across pods")
+	wantReason(t, runWith(t, Options{}, "DRANodeAllocatableResources=true", manifests...), "b", "so pods cannot share the claim")
 	if off := run(t, manifests...); len(off.Unschedulable) > 0 {
 		t.Errorf("without the gate: %s", where(off))
 	}

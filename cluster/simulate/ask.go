@@ -16,13 +16,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// filterTimeout is how long the scheduler tries to allocate devices of one node
-// for one pod (DynamicResourcesFilterTimeoutDefault).
+// filterTimeout is how long the scheduler tries to allocate devices of one node for one
+// pod (DynamicResourcesFilterTimeoutDefault).
 const filterTimeout = 10 * time.Second
 
-// AbortError is what makes the scheduler give up on a pod, although other nodes
-// may suit: a request that cannot be judged on this one. It tries again later,
-// with the same outcome.
+// AbortError is the reason why the scheduler gives up on a pod: on one node it cannot tell
+// whether a request can be met. It then ignores all other nodes. It tries again later,
+// with the same result.
 type AbortError struct {
 	Pod, Node string
 	Err       error
@@ -34,46 +34,46 @@ func (e *AbortError) Error() string {
 
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// onNode is the error beside the names of pod and node.
-func (e *AbortError) onNode() string { return "the scheduler gives up: " + e.Err.Error() }
+// reasonOnNode is the error without the names of the pod and the node.
+func (e *AbortError) reasonOnNode() string { return "the scheduler gives up: " + e.Err.Error() }
 
-// Hint is one thing to do about it, or "".
+// Hint is one thing to change, or "".
 func (e *AbortError) Hint() string {
 	text := e.Err.Error()
 	switch {
 	case errors.Is(e.Err, context.DeadlineExceeded):
-		return "ask for what is rarest first and for many devices last: the first choice that fits is taken, and every choice costs time"
+		return "write requests for rare devices first and requests for many devices last: the scheduler tries combinations in the order of the requests, and each costs time"
 	case strings.Contains(text, "no such key"):
 		_, key, _ := strings.Cut(text, "no such key: ")
 		key = key[:len(key)-len(strings.TrimLeftFunc(key, isIdentifier))]
-		return fmt.Sprintf(`not every device has it; guard the selector with device.driver == "NAME" && ... and read device.attributes["DOMAIN"].?%s.orValue(...)`, key)
+		return fmt.Sprintf(`not every device has %[1]s: begin the selector with device.driver == "NAME" && and read device.attributes["DOMAIN"].?%[1]s.orValue(...)`, key)
 	case strings.Contains(text, "feature is disabled"):
 		return "the claim needs a feature gate that is off; see --feature-gates"
 	}
 	return ""
 }
 
-// isIdentifier holds for what attributes' names are made of.
+// isIdentifier reports whether names of attributes can have the character.
 func isIdentifier(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// offer is a node that can have the pod. It has one allocation for each claim
-// that has none yet; if those are not known, there is nothing else in it.
+// offer is a node on which the pod fits, with one new allocation for each claim that has
+// none. If the node's answer was known already, there are no allocations yet.
 type offer struct {
 	*node
 	claims      []*resourceapi.ResourceClaim
 	allocations []resourceapi.AllocationResult
-	takes       requests.Amounts // of the node, by the pod; nil is not known
+	takes       requests.Amounts // what the pod takes of the node; nil is not known
 }
 
-// ask says whether the pod can run on the node; the error is a Reason if it
-// cannot, an *AbortError if asking is already too much. It changes nothing.
+// ask finds out whether the pod fits on the node. The error is a Reason if it does not
+// fit, and an *AbortError if the scheduler gives up. ask changes nothing that is held.
 func (c *Cluster) ask(ctx context.Context, d *demand, n *node) (offer, error) {
-	if text := n.refuses(d, c.delegated()); text != "" {
+	if text := n.refusal(d, c.deviceResources()); text != "" {
 		return offer{}, Reason(text)
 	}
 	for _, used := range d.claims {
 		if used.availableOn != nil && !used.availableOn.Match(n.Node) {
-			return offer{}, reason("ResourceClaim %s is allocated where this node cannot reach it", used.claim.Name)
+			return offer{}, reason("ResourceClaim %s is allocated to a device that this node cannot reach", used.claim.Name)
 		}
 	}
 	if err := n.refresh(ctx, c); err != nil {
@@ -81,7 +81,7 @@ func (c *Cluster) ask(ctx context.Context, d *demand, n *node) (offer, error) {
 	}
 	can, known := n.answers[d.number]
 	if !known {
-		can, known = n.shape.knows(d, n.version)
+		can, known = n.shape.recall(d, n.version)
 	}
 	switch {
 	case n.late[d.number]:
@@ -98,8 +98,8 @@ func (c *Cluster) ask(ctx context.Context, d *demand, n *node) (offer, error) {
 	return o, err
 }
 
-// delegated are the extended resources that are devices.
-func (c *Cluster) delegated() map[corev1.ResourceName]*resourceapi.DeviceClass {
+// deviceResources are the extended resources that are devices, with their classes.
+func (c *Cluster) deviceResources() map[corev1.ResourceName]*resourceapi.DeviceClass {
 	if c.gates[gateExtendedResource] {
 		return c.extended
 	}
@@ -109,10 +109,10 @@ func (c *Cluster) delegated() map[corev1.ResourceName]*resourceapi.DeviceClass {
 // errLate is the scheduler's error for a search that takes too long.
 var errLate = fmt.Errorf("timed out trying to allocate devices: %w", context.DeadlineExceeded)
 
-// errCannotAllocate is the scheduler's reason; Explain has a better one.
+// errCannotAllocate is the scheduler's reason. Explanations have a better one.
 const errCannotAllocate = Reason("cannot allocate all claims")
 
-// allocate asks the allocator, unless it is hopeless.
+// allocate asks the allocator, unless the answer is certain to be no.
 func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, error) {
 	if d.harmless && c.hopeless(d, n) {
 		n.answers[d.number] = false
@@ -123,7 +123,7 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 		o.claims = append(o.claims, special)
 	}
 	if len(o.claims) == 0 {
-		return c.counted(d, o)
+		return c.withResources(d, o)
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if c.gates[gateFilterTimeout] {
@@ -150,17 +150,17 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 		requests.Settle(o.claims[i], &allocations[i])
 	}
 	o.allocations = allocations
-	return c.counted(d, o)
+	return c.withResources(d, o)
 }
 
-// quickSearch is how many combinations of devices the allocator may try, at the
-// most, so that it is sure to be done in a fraction of the time it has.
+// quickSearch is a number of combinations that the allocator tries in a fraction of the
+// time that it has.
 const quickSearch = 10_000
 
-// hopeless is true only if the allocator would say no, and soon: a request finds
-// fewer devices than it wants, even if nothing else were asked for, and those
-// before it leave few combinations to try. A long search ends in an error
-// instead.
+// hopeless is true only if the allocator would soon say no: some request finds fewer
+// devices than it wants even alone, and the requests before it leave few combinations to
+// try. If there are many combinations, the allocator may run out of time instead, which is
+// another answer.
 func (c *Cluster) hopeless(d *demand, n *node) bool {
 	combinations := 1
 	for _, claim := range d.toAllocate() {
@@ -180,7 +180,7 @@ func (c *Cluster) hopeless(d *demand, n *node) bool {
 	return false
 }
 
-// power is base^exponent, or more than quickSearch.
+// power is base^exponent, but at most quickSearch+1.
 func power(base, exponent int) int {
 	product := 1
 	for range exponent {
@@ -189,15 +189,15 @@ func power(base, exponent int) int {
 	return product
 }
 
-// candidates counts the devices that are not held whole, are selected and have,
-// rounding aside, what is asked.
+// candidates counts the devices that are selected, not held as a whole, and have the
+// requested capacity before rounding.
 func (c *Cluster) candidates(a requests.Alternative, n *node) (found int) {
 	for i := range n.Devices {
 		d := &n.Devices[i]
 		if n.state.AllocatedDevices.Has(d.ID) || !c.hasRoom(a, d, n) {
 			continue
 		}
-		if matches, err := c.passes(a, d); err == nil && matches { // there is no error: the demand is harmless
+		if matches, err := c.passes(a, d); err == nil && matches { // a harmless demand has no errors
 			found++
 		}
 	}

@@ -55,7 +55,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkExplain is about a pod that is too large for every one of the nodes.
+// BenchmarkExplain explains a pod that is too large for every node.
 func BenchmarkExplain(b *testing.B) {
 	s := manyNodes(b, 1000)
 	addPods(b, s, 1, func(int) int { return 18 })

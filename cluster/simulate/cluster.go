@@ -1,12 +1,11 @@
-// Package simulate places pods as the scheduler of Kubernetes 1.37 does where
-// claims for devices decide: with its own allocator, on a copy of a cluster's
-// objects, one pod after the other. It reads and changes no cluster, and scores
-// no node.
+// Package simulate places pods as the scheduler of Kubernetes 1.37 does: with the
+// scheduler's own allocator for devices, on a copy of a cluster's objects, one pod after
+// the other. It reads and changes no cluster, and does not score nodes.
 //
-// It follows the scheduler's plugin dynamicresources and, for everything that is
-// no device, its plugins NodeUnschedulable, TaintToleration, NodeAffinity and
-// NodeResourcesFit. Unsimulated says what else a pod asks for. Drivers are taken
-// to meet the binding conditions of their devices.
+// It follows the scheduler's plugin dynamicresources. For everything except devices it
+// follows the plugins NodeUnschedulable, TaintToleration, NodeAffinity and
+// NodeResourcesFit. Unsimulated lists what else a pod asks for. The package assumes that
+// drivers meet the binding conditions of their devices.
 package simulate
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// Cluster is a snapshot and what changes when pods are placed. It is for one
+// Cluster is a snapshot, and what changes in it when pods are placed. It is for one
 // goroutine.
 type Cluster struct {
 	gates     Gates
@@ -32,23 +31,23 @@ type Cluster struct {
 	nodes     []*node // by name
 	classes   inventory.Classes
 	extended  map[corev1.ResourceName]*resourceapi.DeviceClass
-	claims    map[types.NamespacedName]*resourceapi.ResourceClaim // never changed, but replaced
+	claims    map[types.NamespacedName]*resourceapi.ResourceClaim // the values are replaced, never changed
 	templates map[types.NamespacedName]*resourceapi.ResourceClaimTemplate
-	held      inventory.Ledger
+	held      inventory.Holdings
 	celCache  *cel.Cache
 	selectors *inventory.Selectors
-	demands   map[string]*demand                              // by key
-	users     map[types.NamespacedName][]types.NamespacedName // pods to claims that were ever reserved for them; nil is not known
+	demands   map[string]*demand                              // by their claims as text
+	users     map[types.NamespacedName][]types.NamespacedName // claims that were ever reserved for a pod; nil is not computed
 
-	harmlessDevices bool            // isHarmlessDevice holds for all
-	harmless        map[string]bool // what isHarmlessSelection said
+	harmlessDevices bool            // isHarmlessDevice is true for all devices
+	harmless        map[string]bool // answers of isHarmlessSelection
 }
 
-// celExpressions are kept compiled; the scheduler keeps ten, which costs time
-// but changes no answer.
+// celExpressions is how many compiled expressions are kept. The scheduler keeps ten; that
+// costs time, but changes no answer.
 const celExpressions = 10_000
 
-// New returns the cluster of a snapshot, which it does not change.
+// New returns the cluster of a snapshot. It does not change the snapshot.
 func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 	c := &Cluster{
 		gates:     gates,
@@ -56,7 +55,7 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 		classes:   make(inventory.Classes),
 		claims:    make(map[types.NamespacedName]*resourceapi.ResourceClaim),
 		templates: make(map[types.NamespacedName]*resourceapi.ResourceClaimTemplate),
-		held:      make(inventory.Ledger),
+		held:      make(inventory.Holdings),
 		celCache:  cel.NewCache(celExpressions, gates.celFeatures()),
 		demands:   make(map[string]*demand),
 		harmless:  make(map[string]bool),
@@ -78,7 +77,7 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 	if err := c.addNodes(s); err != nil {
 		return nil, err
 	}
-	c.countRunning(s.Pods)
+	c.addRunning(s.Pods)
 	return c, nil
 }
 
@@ -100,15 +99,15 @@ func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
 	return nil
 }
 
-// countRunning books what the pods that have a node take of it.
-func (c *Cluster) countRunning(pods []*corev1.Pod) {
+// addRunning adds what the pods with a node take of it.
+func (c *Cluster) addRunning(pods []*corev1.Pod) {
 	byName := make(map[string]*node, len(c.nodes))
 	for _, n := range c.nodes {
 		byName[n.Name] = n
 	}
 	for _, pod := range pods {
 		if n := byName[pod.Spec.NodeName]; n != nil && !snapshot.Finished(pod) {
-			n.take(requests.Running(pod, c.gates[gateNodeAllocatable]))
+			n.addPod(requests.Running(pod, c.gates[gateNodeAllocatable]))
 		}
 	}
 }
@@ -122,8 +121,8 @@ func keyOf(object named) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// Unsimulated are the fields of a pod that the scheduler looks at and this
-// package does not.
+// Unsimulated are the fields of a pod that the scheduler considers and this package does
+// not.
 func Unsimulated(pod *corev1.Pod) []string {
 	var fields []string
 	add := func(field string, used bool) {

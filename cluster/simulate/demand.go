@@ -14,18 +14,17 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// demand is what a pod needs, as far as it is the same for all nodes: the
-// outcome of the scheduler's PreFilter.
+// demand is what a pod needs on any node: the result of the scheduler's PreFilter.
 type demand struct {
 	pod      *corev1.Pod
 	requests requests.Amounts
 	affinity nodeaffinity.RequiredNodeAffinity
 	claims   []podClaim
-	extended bool // devices stand behind an extended resource
-	number   int  // equal numbers have equal claims to allocate
-	// harmless is a demand of which no request can make the allocator fail
-	// instead of saying no, on any node. The scheduler gives up on a pod if one
-	// node fails, so otherwise all nodes have to be asked.
+	extended bool // some extended resource of the pod is devices
+	number   int  // demands with equal claims to allocate have the same number
+	// harmless means that no request can make the allocator fail, instead of saying no, on
+	// any node. If the demand is not harmless, all nodes have to be asked: the scheduler
+	// gives up on a pod if one node fails.
 	harmless bool
 }
 
@@ -33,7 +32,7 @@ type demand struct {
 type podClaim struct {
 	entry       string // of pod.spec.resourceClaims; "" for extended resources
 	claim       *resourceapi.ResourceClaim
-	availableOn *nodeaffinity.NodeSelector // nil is everywhere, or not allocated
+	availableOn *nodeaffinity.NodeSelector // nil means everywhere, or not allocated
 }
 
 func (d *demand) toAllocate() (list []*resourceapi.ResourceClaim) {
@@ -45,14 +44,14 @@ func (d *demand) toAllocate() (list []*resourceapi.ResourceClaim) {
 	return list
 }
 
-// Reason is why a pod has no node at all. It is no failure of the program.
+// Reason is why a pod does not fit. It is not a failure of this program.
 type Reason string
 
 func (r Reason) Error() string { return string(r) }
 
 func reason(format string, args ...any) error { return Reason(fmt.Sprintf(format, args...)) }
 
-// demandOf returns a Reason if the pod has to wait, whatever the nodes.
+// demandOf returns a Reason if the pod has to wait on any node.
 func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return nil, reason("the pod waits for its scheduling gate %q", pod.Spec.SchedulingGates[0].Name)
@@ -77,7 +76,7 @@ func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
 		used := podClaim{entry: entry.Name, claim: claim}
 		if allocation := claim.Status.Allocation; allocation != nil && allocation.NodeSelector != nil {
 			if used.availableOn, err = nodeaffinity.NewNodeSelector(allocation.NodeSelector); err != nil {
-				return nil, reason("the allocation of ResourceClaim %s has a node selector that makes no sense: %v", claim.Name, err)
+				return nil, reason("the allocation of ResourceClaim %s has an invalid node selector: %v", claim.Name, err)
 			}
 		}
 		d.claims = append(d.claims, used)
@@ -86,8 +85,8 @@ func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
 	return d, c.number(d)
 }
 
-// claimFor is the claim of an entry of the pod's; nil if the entry needs none. A
-// template becomes a claim for this pod. It mirrors foreachPodResourceClaim.
+// claimFor finds the claim of an entry of the pod; nil if the entry needs none. For a
+// template, it makes the claim. It mirrors foreachPodResourceClaim.
 func (c *Cluster) claimFor(pod *corev1.Pod, entry *corev1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
 	name, mustOwn, err := resourceclaim.Name(pod, entry)
 	if errors.Is(err, resourceclaim.ErrClaimNotFound) {
@@ -125,12 +124,12 @@ func (c *Cluster) fromTemplate(pod *corev1.Pod, entry *corev1.PodResourceClaim) 
 	return claim, nil
 }
 
-// mayUse says whether the pod can reserve the claim, and whether all classes that
-// the claim asks for exist.
+// mayUse returns a Reason if the pod cannot reserve the claim, or if a class of the claim
+// does not exist.
 func (c *Cluster) mayUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) error {
 	if claim.Status.Allocation != nil {
 		if len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize && !resourceclaim.IsReservedForPod(pod, claim, false) {
-			return reason("ResourceClaim %q is in use by %d pods, more cannot share it", claim.Name, len(claim.Status.ReservedFor))
+			return reason("ResourceClaim %q is in use by %d pods, which is the maximum", claim.Name, len(claim.Status.ReservedFor))
 		}
 		return nil
 	}
@@ -154,7 +153,7 @@ func (c *Cluster) mayUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) erro
 func (c *Cluster) number(d *demand) error {
 	key := struct {
 		Specs    []*resourceapi.ResourceClaimSpec
-		Extended *corev1.PodSpec // the requests of each of its containers decide
+		Extended *corev1.PodSpec // the requests of each container decide
 	}{}
 	for _, claim := range d.toAllocate() {
 		key.Specs = append(key.Specs, &claim.Spec)
@@ -175,18 +174,18 @@ func (c *Cluster) number(d *demand) error {
 	return nil
 }
 
-// asksExtended says whether devices stand behind an extended resource of the pod.
+// asksExtended reports whether some extended resource of the pod is devices.
 func (c *Cluster) asksExtended(asked requests.Amounts) bool {
 	for name, amount := range asked {
-		if amount != 0 && c.delegated()[name] != nil {
+		if amount != 0 && c.deviceResources()[name] != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// extendedClaim is the claim for the pod's extended resources; nil if there is
-// none on this node.
+// extendedClaim is the claim for the pod's extended resources; nil if there is none on
+// this node.
 func (c *Cluster) extendedClaim(d *demand, n *node) *resourceapi.ResourceClaim {
 	if !d.extended {
 		return nil

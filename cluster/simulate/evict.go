@@ -13,16 +13,15 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// Evict is the cluster after a running pod was deleted: its node has what it took,
-// and of the claims that nobody else uses, those that were made for it are gone and
-// the others are not allocated. Restore undoes it; of several evictions the last
-// has to be undone first, and before anything else changes the cluster.
+// Evict changes the cluster as if a running pod was deleted. Its node gets back what the
+// pod took. Claims that no other pod uses are not allocated any more. restore undoes the
+// change. Undo the last eviction first, and before anything else changes the cluster.
 func (c *Cluster) Evict(pod *corev1.Pod) (restore func()) {
 	var undo []func()
 	if i, found := c.find(pod.Spec.NodeName); found {
 		n, taken := c.nodes[i], requests.Running(pod, c.gates[gateNodeAllocatable])
-		n.give(taken)
-		undo = append(undo, func() { n.take(taken) })
+		n.removePod(taken)
+		undo = append(undo, func() { n.addPod(taken) })
 	}
 	for _, claim := range c.usedBy(pod) {
 		key := keyOf(claim)
@@ -69,9 +68,9 @@ func (c *Cluster) usedBy(pod *corev1.Pod) (list []*resourceapi.ResourceClaim) {
 	return list
 }
 
-// Feasible are the nodes that can have the pod now, by name; if nodeName is not "",
-// that one or none. It books nothing. The error is a Reason if the pod has to wait
-// whatever the nodes, and an *AbortError if the scheduler would give up on it.
+// Feasible are the nodes on which the pod fits now, by name. If nodeName is not "", only
+// that node is asked. Feasible changes nothing. The error is a Reason if the pod has to
+// wait on any node, and an *AbortError if the scheduler would give up on it.
 func (c *Cluster) Feasible(ctx context.Context, pod *corev1.Pod, nodeName string) (names []string, err error) {
 	d, err := c.demandOf(pod)
 	if err != nil {

@@ -100,7 +100,7 @@ func ExampleCluster_Run() {
 	}
 	// Output:
 	// default/trainer on worker-1: 6 CPUs of numa-0
-	// default/server has no node: request zone: 4 cpu asked: numa-0 has 2 of 8 left
+	// default/server has no node: request zone: asks for 4 cpu of one device: numa-0 has 2 of 8 left
 }
 
 // ExplainPod says what rules out each node for one pod. Blocks is the first thing
@@ -120,6 +120,6 @@ func ExampleCluster_ExplainPod() {
 		fmt.Printf("%s (%s): %s\n", node.Node, node.Blocks, node.Sentence)
 	}
 	// Output:
-	// default/server: the only node cannot have it
-	// worker-1 (capacity): request zone: 4 cpu asked: numa-0 has 2 of 8 left
+	// default/server: does not fit on the only node
+	// worker-1 (capacity): request zone: asks for 4 cpu of one device: numa-0 has 2 of 8 left
 }

@@ -21,7 +21,7 @@ func explain(t *testing.T, manifests ...string) Explanation {
 	return e
 }
 
-// slice is a pool of a driver on node n1, its devices as YAML of one line each.
+// slice is a pool of a driver on node n1. Each device is YAML in one line.
 func slice(driver, more string, devices ...string) string {
 	return fmt.Sprintf(`
 apiVersion: resource.k8s.io/v1
@@ -51,81 +51,125 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 		hint      string
 	}{
 		"driver is not there": {
-			[]string{two, slice("gpu.example.com", "")},
-			requestOf("gpu", "gpu.example.com", ""),
-			funnel.StageDriver, "request gpu: the node has no devices of driver gpu.example.com, which class gpu.example.com wants", "does the driver run there?",
+			manifests: []string{two, slice("gpu.example.com", "")},
+			requests:  requestOf("gpu", "gpu.example.com", ""),
+			stage:     funnel.StageDriver,
+			sentence:  "request gpu: the node has no devices of driver gpu.example.com, which class gpu.example.com requires",
+			hint:      "check that the driver runs there",
 		},
 		"pool is incomplete": {
-			[]string{strings.Replace(two, "resourceSliceCount: 1", "resourceSliceCount: 2", 1)},
-			zoneRequest("zone", "cpu: 2"),
-			funnel.StageDriver, "pool n1 of driver dra.numa has 1 slices but says that it has 2", "does its driver publish them?",
+			manifests: []string{strings.Replace(two, "resourceSliceCount: 1", "resourceSliceCount: 2", 1)},
+			requests:  zoneRequest("zone", "cpu: 2"),
+			stage:     funnel.StageDriver,
+			sentence:  "pool n1 of driver dra.numa is incomplete: 1 of 2 ResourceSlices exist",
+			hint:      "check that the driver publishes them",
 		},
 		"class": {
-			[]string{two, gpuClass}, requestOf("gpu", "gpu.dra.numa", ""), funnel.StageClass, "request gpu: 2 devices are not of class gpu.dra.numa", "",
+			manifests: []string{two, gpuClass},
+			requests:  requestOf("gpu", "gpu.dra.numa", ""),
+			stage:     funnel.StageClass,
+			sentence:  "request gpu: 2 devices are not of class gpu.dra.numa",
 		},
 		"selector": {
-			[]string{two},
-			requestOf("zone", "zone.dra.numa", `, selectors: [{cel: {expression: 'device.attributes["dra.numa"].socket == 7'}}]`),
-			funnel.StageSelector, `2 devices are not selected by the request: device.attributes["dra.numa"].socket == 7`, "",
+			manifests: []string{two},
+			requests:  requestOf("zone", "zone.dra.numa", `, selectors: [{cel: {expression: 'device.attributes["dra.numa"].socket == 7'}}]`),
+			stage:     funnel.StageSelector,
+			sentence:  `the request's selectors reject 2 devices: device.attributes["dra.numa"].socket == 7`,
 		},
 		"taint": {
-			[]string{slice("d", "", "{name: d1, taints: [{key: a, value: b, effect: NoSchedule}, {key: c, effect: None}]}"), nodeWith("n1", "", "")},
-			requestOf("r", "d", ""),
-			funnel.StageTaint, "request r: taints that the request does not tolerate: d1 has a=b:NoSchedule", "",
+			manifests: []string{
+				slice("d", "", "{name: d1, taints: [{key: a, value: b, effect: NoSchedule}, {key: c, effect: None}]}"),
+				nodeWith("n1", "", ""),
+			},
+			requests: requestOf("r", "d", ""),
+			stage:    funnel.StageTaint,
+			sentence: "request r: the request does not tolerate these taints: d1 has a=b:NoSchedule",
 		},
 		"capacity": {
-			[]string{two},
-			zoneRequest("zone", "cpu: 10"), funnel.StageCapacity, "request zone: 10 cpu asked: numa-0 has 8, numa-1 has 6",
-			"a request gets its cpu from one device, and only several together have so much: split it into several requests",
+			manifests: []string{two},
+			requests:  zoneRequest("zone", "cpu: 10"),
+			stage:     funnel.StageCapacity,
+			sentence:  "request zone: asks for 10 cpu of one device: numa-0 has 8, numa-1 has 6",
+			hint:      "a request gets its cpu from one device, and no device has enough: split the request into several",
 		},
 		"capacity that nothing has": {
-			[]string{two}, zoneRequest("zone", "cpu: 100"), funnel.StageCapacity, "request zone: 100 cpu asked", "",
+			manifests: []string{two},
+			requests:  zoneRequest("zone", "cpu: 100"),
+			stage:     funnel.StageCapacity,
+			sentence:  "request zone: asks for 100 cpu of one device",
 		},
 		"rounding": {
-			[]string{zonedNode("n1", []zone{{5, 2, "8Gi"}})},
-			zoneRequest("zone", "cpu: 5"), funnel.StageCapacity,
-			"5 cpu asked, which is rounded up to 6: numa-0 has 5", "5 would fit, but cpu comes in steps and is rounded up to 6: ask for a multiple of the step",
+			manifests: []string{zonedNode("n1", []zone{{5, 2, "8Gi"}})},
+			requests:  zoneRequest("zone", "cpu: 5"),
+			stage:     funnel.StageCapacity,
+			sentence:  "asks for 5 cpu of one device, rounded up to 6: numa-0 has 5",
+			hint:      "5 would fit, but the scheduler rounds cpu up to 6: ask for a multiple of the step",
 		},
 		"driver's prefix": {
-			[]string{two}, zoneRequest("zone", "dra.numa/cpu: 2"), funnel.StageCapacity, `no device has a capacity "dra.numa/cpu"`, "write cpu instead of dra.numa/cpu, without the driver's prefix",
+			manifests: []string{two},
+			requests:  zoneRequest("zone", "dra.numa/cpu: 2"),
+			stage:     funnel.StageCapacity,
+			sentence:  `no device has a capacity named "dra.numa/cpu"`,
+			hint:      "write cpu instead of dra.numa/cpu, without the driver's prefix",
 		},
 		"spelling": {
-			[]string{two}, zoneRequest("zone", "CPUs: 2"), funnel.StageCapacity, `no device has a capacity "CPUs"`, "write cpu instead of CPUs: a request has to spell",
+			manifests: []string{two},
+			requests:  zoneRequest("zone", "CPUs: 2"),
+			stage:     funnel.StageCapacity,
+			sentence:  `no device has a capacity named "CPUs"`,
+			hint:      "write cpu instead of CPUs: a request must spell",
 		},
 		"no such capacity": {
-			[]string{two}, zoneRequest("zone", "watts: 2"), funnel.StageCapacity, `no device has a capacity "watts"`, "the capacities there are: cpu, memory",
+			manifests: []string{two},
+			requests:  zoneRequest("zone", "watts: 2"),
+			stage:     funnel.StageCapacity,
+			sentence:  `no device has a capacity named "watts"`,
+			hint:      "the devices have these capacities: cpu, memory",
 		},
 		"maximum of a request": {
-			[]string{strings.ReplaceAll(two, `min: "0", step: "1"`, `min: "0", step: "1", max: "3"`)},
-			zoneRequest("zone", "cpu: 7"), funnel.StageCapacity,
-			"7 cpu asked: numa-0 gives a request at most 3", "a request gets its cpu from one device",
+			manifests: []string{strings.ReplaceAll(two, `min: "0", step: "1"`, `min: "0", step: "1", max: "3"`)},
+			requests:  zoneRequest("zone", "cpu: 7"),
+			stage:     funnel.StageCapacity,
+			sentence:  "asks for 7 cpu of one device: numa-0 allows at most 3 per request",
+			hint:      "a request gets its cpu from one device",
 		},
 		"capacity without a default": {
-			[]string{
-				slice("d", "", "{name: d1, allowMultipleAllocations: true, capacity: {watts: {value: 5}}}"), nodeWith("n1", "", ""),
-				claim("held", "requests: ["+requestOf("r", "d", "")+"]", `status: {allocation: {devices: {results: [{request: r, driver: d, pool: n1, device: d1, shareID: 00000000-0000-8000-8000-000000000000, consumedCapacity: {watts: "1"}}]}}}`),
+			manifests: []string{
+				slice("d", "", "{name: d1, allowMultipleAllocations: true, capacity: {watts: {value: 5}}}"),
+				nodeWith("n1", "", ""),
+				claim("held", "requests: ["+requestOf("r", "d", "")+"]", allocated("r", "d", "d1", shareID, `consumedCapacity: {watts: "1"}`)),
 			},
-			requestOf("r", "d", ""), funnel.StageCapacity, "capacity watts, which the request does not name, is charged as 5: d1 has 4 of 5 left", "name watts in the request's capacity",
+			requests: requestOf("r", "d", ""),
+			stage:    funnel.StageCapacity,
+			sentence: "the request does not name capacity watts, so it takes 5 of one device: d1 has 4 of 5 left",
+			hint:     "name watts in the request's capacity",
 		},
 		"count on shared devices": {
-			[]string{two},
-			requestOf("zone", "zone.dra.numa", ", count: 3, capacity: {requests: {cpu: 1}}"), funnel.StageDriver,
-			"request zone: 3 devices wanted, 2 left", "count: 3 asks for as many different devices; for more of one device, ask for more of its capacity",
+			manifests: []string{two},
+			requests:  requestOf("zone", "zone.dra.numa", ", count: 3, capacity: {requests: {cpu: 1}}"),
+			stage:     funnel.StageDriver,
+			sentence:  "request zone: 3 devices wanted, 2 left",
+			hint:      "count: 3 asks for 3 different devices; to get more of one device, ask for more of its capacity",
 		},
 		"attribute is missing": {
-			[]string{two, slice("d", "", "{name: d1, attributes: {dra.net/numaNode: {int: 0}}}")},
-			zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
-			funnel.StageConstraint, "no device of request nic has the attribute resource.kubernetes.io/numaNode, which has to match", "they have dra.net/numaNode: match in an attribute that all devices have",
+			manifests: []string{two, slice("d", "", "{name: d1, attributes: {dra.net/numaNode: {int: 0}}}")},
+			requests:  zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
+			stage:     funnel.StageConstraint,
+			sentence:  "no device of request nic has the attribute resource.kubernetes.io/numaNode, which a constraint matches",
+			hint:      "the devices have dra.net/numaNode: match an attribute that all devices have",
 		},
 		"values differ": {
-			[]string{two, slice("d", "", "{name: d1, attributes: {resource.kubernetes.io/numaNode: {int: 5}}}")},
-			zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
-			funnel.StageConstraint, "no value of resource.kubernetes.io/numaNode suits all requests that have to match in it: zone finds 0 on 1 device, 1 on 1 device; nic finds 5 on 1 device", "",
+			manifests: []string{two, slice("d", "", "{name: d1, attributes: {resource.kubernetes.io/numaNode: {int: 5}}}")},
+			requests:  zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
+			stage:     funnel.StageConstraint,
+			sentence: "no value of resource.kubernetes.io/numaNode has enough devices for all requests that must match: " +
+				"zone finds 0 on 1 device, 1 on 1 device; nic finds 5 on 1 device",
 		},
 		"requests together": {
-			[]string{zonedNode("n1", []zone{{8, 1, "8Gi"}})},
-			zoneRequest("a", "cpu: 5") + "," + zoneRequest("b", "cpu: 5"), funnel.StageTogether,
-			"claim devices: every request could be met alone, but not all together", "",
+			manifests: []string{zonedNode("n1", []zone{{8, 1, "8Gi"}})},
+			requests:  zoneRequest("a", "cpu: 5") + "," + zoneRequest("b", "cpu: 5"),
+			stage:     funnel.StageTogether,
+			sentence:  "claim devices: each request fits alone, but not all of them together",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,20 +190,22 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 }
 
 func TestCountersOfAPoolAreExplained(t *testing.T) {
-	devices := slice("d", "", "{name: d1, consumesCounters: [{counterSet: card, counters: {slots: {value: 3}}}]}", "{name: d2, consumesCounters: [{counterSet: card, counters: {slots: {value: 2}}}]}")
+	devices := slice("d", "",
+		"{name: d1, consumesCounters: [{counterSet: card, counters: {slots: {value: 3}}}]}",
+		"{name: d2, consumesCounters: [{counterSet: card, counters: {slots: {value: 2}}}]}",
+	)
 	counters := strings.NewReplacer("{name: d-slice}", "{name: d-counters}", "devices: []", "sharedCounters: [{name: card, counters: {slots: {value: 4}}}]").Replace(slice("d", ""))
 	counters, _, _ = strings.Cut(counters, "---")
-	held := claim("held", "requests: ["+requestOf("r", "d", "")+"]", "status: {allocation: {devices: {results: [{request: r, driver: d, pool: n1, device: d1}]}}}")
+	held := claim("held", "requests: ["+requestOf("r", "d", "")+"]", allocated("r", "d", "d1"))
 	two := strings.NewReplacer("resourceSliceCount: 1", "resourceSliceCount: 2")
 	e := explain(t, two.Replace(devices), two.Replace(counters), "---", held, nodeWith("n1", "", ""), claimingPod("p", "requests: ["+requestOf("r", "d", "")+"]"))
-	const want = "request r: counter card/slots of the pool: d2 has 1"
+	const want = "request r: too little of the pool's counter card/slots is left: d2 needs 2, 1 left"
 	if got := e.Nodes[0]; got.Blocks != funnel.StageCapacity || got.Sentence != want || got.Requests[0].Left.InUse != 1 {
 		t.Errorf("blocked by %s: %s (%+v), want %s", got.Blocks, got.Sentence, got.Requests, want)
 	}
 }
 
-// TestAPodThatTheSchedulerDoesNotLookAt: it would have a node, and is told how long
-// that takes at most.
+// The pod fits, and a hint says when the scheduler tries again.
 func TestAPodThatTheSchedulerDoesNotLookAt(t *testing.T) {
 	for status, hints := range map[string]int{
 		"": 0,
@@ -168,26 +214,26 @@ func TestAPodThatTheSchedulerDoesNotLookAt(t *testing.T) {
 	} {
 		pod := strings.TrimSuffix(claimingPod("p", "requests: ["+zoneRequest("zone", "cpu: 6")+"]"), "---") + status + "\n---"
 		e := explain(t, zoneClass, zonedNode("n1", []zone{{8, 1, "8Gi"}}), pod)
-		if e.Node != "n1" || len(e.Hints) != hints || hints > 0 && !strings.HasPrefix(e.Hints[0], "the scheduler said no when it looked last") {
+		if e.Node != "n1" || len(e.Hints) != hints || hints > 0 && !strings.HasPrefix(e.Hints[0], "the scheduler rejected the pod at its last attempt") {
 			t.Errorf("%s: node %s, hints %q", status, e.Node, e.Hints)
 		}
 	}
 }
 
-// TestClaimsOfInitContainersAddUp: they are all held as long as the pod is there.
+// A pod holds all its claims as long as it exists.
 func TestClaimsOfInitContainersAddUp(t *testing.T) {
 	pod := template("early", "requests: ["+zoneRequest("zone", "cpu: 6")+"]") + template("late", "requests: ["+zoneRequest("zone", "cpu: 6")+"]") +
 		podWith("p", `resourceClaims: [{name: early, resourceClaimTemplateName: early}, {name: late, resourceClaimTemplateName: late}],
   initContainers: [{name: i, resources: {claims: [{name: early}]}}], containers: [{name: main, resources: {claims: [{name: late}]}}]`)
 	e := explain(t, zoneClass, zonedNode("n1", []zone{{8, 1, "8Gi"}}), pod)
-	if got := e.Nodes[0]; got.Blocks != funnel.StageTogether || got.Sentence != "the claims early, late could each be met alone, but not all together" ||
-		!strings.Contains(got.Hint, "claims of init containers add up") || len(e.Hints) != 1 {
+	if got := e.Nodes[0]; got.Blocks != funnel.StageTogether || got.Sentence != "the claims early, late fit alone, but not all of them together" ||
+		!strings.Contains(got.Hint, "claims of its init containers in addition to its other claims") || len(e.Hints) != 1 {
 		t.Errorf("blocked by %s: %s; hints %q", got.Blocks, got.Sentence, e.Hints)
 	}
 }
 
-// TestSearchThatTakesTooLongMakesTheSchedulerGiveUp: the many before the rare. The
-// scheduler has ten seconds; the test does not wait for them.
+// The claim asks for many devices before the rare one. The scheduler gives up after ten
+// seconds; the test does not wait for that.
 func TestSearchThatTakesTooLongMakesTheSchedulerGiveUp(t *testing.T) {
 	var devices []string
 	for i := range 40 {
@@ -205,7 +251,7 @@ func TestSearchThatTakesTooLongMakesTheSchedulerGiveUp(t *testing.T) {
 		})
 	}
 	abort := &AbortError{"default/p", "n1", fmt.Errorf("filter operation aborted: %w", context.DeadlineExceeded)}
-	if hint := abort.Hint(); !strings.Contains(hint, "ask for what is rarest first") {
+	if hint := abort.Hint(); !strings.Contains(hint, "write requests for rare devices first") {
 		t.Errorf("hint %q", hint)
 	}
 }

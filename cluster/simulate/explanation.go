@@ -13,21 +13,22 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// Explanation is why a pod, or a claim of its own, can or cannot run where.
+// Explanation says on which nodes a pod, or a claim without its pod, fits, and why not on
+// the others.
 type Explanation struct {
 	Pod   string `json:"pod,omitempty"`   // namespace/name
 	Claim string `json:"claim,omitempty"` // namespace/name, if it is about a claim without its pod
-	// Node is where the pod would go; "" is nowhere.
+	// Node is where the pod would go; "" means nowhere.
 	Node string `json:"node,omitempty"`
-	// Sentence is the answer.
+	// Sentence is the answer. It continues the name of the pod or claim.
 	Sentence string   `json:"sentence"`
 	Hints    []string `json:"hints,omitempty"`
-	// Nodes are all there are, by name.
+	// Nodes are all nodes, by name.
 	Nodes []NodeExplanation `json:"nodes"`
 }
 
-// SameNodes puts nodes together that differ only in their names, in the order of
-// the first of them.
+// SameNodes groups nodes that differ only in their names. The groups are in the order of
+// their first nodes.
 func (e Explanation) SameNodes() (groups [][]NodeExplanation) {
 	index := make(map[string]int)
 	for _, node := range e.Nodes {
@@ -45,22 +46,22 @@ func (e Explanation) SameNodes() (groups [][]NodeExplanation) {
 	return groups
 }
 
-// NodeExplanation is about one node.
+// NodeExplanation is the answer for one node.
 type NodeExplanation struct {
 	Node     string `json:"node"`
 	Feasible bool   `json:"feasible"`
-	// Blocks is the first stage that does, Request the first request that it
-	// does it to, as claim/request.
+	// Blocks is the first stage that blocks. Request is the first request that it blocks,
+	// as claim/request.
 	Blocks   funnel.Stage `json:"blocks,omitempty"`
 	Request  string       `json:"request,omitempty"`
 	Sentence string       `json:"sentence,omitempty"`
 	Hint     string       `json:"hint,omitempty"`
-	// Requests are in the order in which the allocator meets them. There are
-	// none if the node is no place for the pod anyway.
+	// Requests are in the order in which the allocator tries them. There are none if the
+	// pod does not fit on the node for other reasons than devices.
 	Requests []funnel.Request `json:"requests,omitempty"`
 }
 
-// ExplainPod says what every node thinks of the pod now. It books nothing.
+// ExplainPod asks every node about the pod. It changes nothing.
 func (c *Cluster) ExplainPod(ctx context.Context, pod *corev1.Pod) (Explanation, error) {
 	e := Explanation{Pod: keyOf(pod).String(), Nodes: []NodeExplanation{}}
 	d, err := c.demandOf(pod)
@@ -75,7 +76,7 @@ func (c *Cluster) ExplainPod(ctx context.Context, pod *corev1.Pod) (Explanation,
 	return c.explainNodes(ctx, d, e)
 }
 
-// ExplainClaim does so for a claim as if a pod had nothing else.
+// ExplainClaim asks every node about a claim, as if a pod had only this claim.
 func (c *Cluster) ExplainClaim(ctx context.Context, claim *resourceapi.ResourceClaim) (Explanation, error) {
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name = claim.Namespace, claim.Name
@@ -103,44 +104,44 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 	aborts := slices.IndexFunc(e.Nodes, func(n NodeExplanation) bool { return n.Blocks == funnel.StageAbort })
 	switch {
 	case aborts >= 0:
-		e.Node, e.Sentence = "", fmt.Sprintf("no node can have it, because of %s %s", e.Nodes[aborts].Node, e.Nodes[aborts].Sentence)
+		e.Node, e.Sentence = "", fmt.Sprintf("fits on no node: on node %s, %s", e.Nodes[aborts].Node, e.Nodes[aborts].Sentence)
 	case len(e.Nodes) == 0:
-		e.Sentence = "there are no nodes"
+		e.Sentence = "fits on no node: the cluster has no nodes"
 	case feasible > 0:
-		e.Sentence = fmt.Sprintf("%d of %d nodes can have it, %s is the first", feasible, len(c.nodes), e.Node)
+		e.Sentence = fmt.Sprintf("fits on %d of %d nodes; %s is the first by name", feasible, len(c.nodes), e.Node)
 		e.Hints = nil
-		if saidNo(d.pod) {
+		if wasRejected(d.pod) {
 			e.hint(againHint)
 		}
 	case len(c.nodes) == 1:
-		e.Sentence = "the only node cannot have it"
+		e.Sentence = "does not fit on the only node"
 		e.hint(funnel.InitHint(d.pod))
 	default:
-		e.Sentence = fmt.Sprintf("none of the %d nodes can have it", len(c.nodes))
+		e.Sentence = fmt.Sprintf("does not fit on any of the %d nodes", len(c.nodes))
 		e.hint(funnel.InitHint(d.pod))
 	}
 	return e, nil
 }
 
-// againHint is for a pod that would have a node if the scheduler looked. By the
-// code of Kubernetes 1.37 (GatherAllocatedState) it can count a claim twice against
-// a shared device while that is both in flight and in its cache.
-const againHint = "the scheduler said no when it looked last: it looks again when something changes, 5 minutes later at the latest"
+// againHint is for a pod that would get a node if the scheduler tried again. By the code
+// of Kubernetes 1.37 (GatherAllocatedState), the scheduler can count a claim twice against
+// a shared device while the claim is both in flight and in its cache.
+const againHint = "the scheduler rejected the pod at its last attempt: it tries again when something changes, and at the latest after 5 minutes"
 
-func saidNo(pod *corev1.Pod) bool {
+func wasRejected(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 		return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
 	})
 }
 
-// hint adds one that is not there yet.
+// hint adds a hint, once.
 func (e *Explanation) hint(text string) {
 	if text != "" && !slices.Contains(e.Hints, text) {
 		e.Hints = append(e.Hints, text)
 	}
 }
 
-// explainNode asks the node as Place does, and says what is in the way.
+// explainNode asks the node as Place does, and says what blocks.
 func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
 	_, err := c.ask(ctx, d, n)
 	var why Reason
@@ -149,7 +150,7 @@ func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExpl
 	case err == nil:
 		return NodeExplanation{Node: n.Name, Feasible: true, Requests: c.view(n).Requests(c.unallocated(d, n))}, nil
 	case errors.As(err, &abort):
-		return NodeExplanation{Node: n.Name, Blocks: funnel.StageAbort, Sentence: abort.onNode(), Hint: abort.Hint()}, nil
+		return NodeExplanation{Node: n.Name, Blocks: funnel.StageAbort, Sentence: abort.reasonOnNode(), Hint: abort.Hint()}, nil
 	case errors.As(err, &why) && why != errCannotAllocate:
 		return NodeExplanation{Node: n.Name, Blocks: funnel.StageNode, Sentence: string(why)}, nil
 	case errors.As(err, &why):
@@ -158,14 +159,14 @@ func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExpl
 	return NodeExplanation{}, err
 }
 
-// explainDevices is for a node whose devices are what the pod lacks.
+// explainDevices is for a node whose devices are not enough.
 func (c *Cluster) explainDevices(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
 	e := NodeExplanation{Node: n.Name, Requests: c.view(n).Requests(c.unallocated(d, n))}
 	if blocked := funnel.FirstBlocked(e.Requests); blocked != nil {
 		e.Blocks, e.Request = blocked.Blocks, blocked.Claim+"/"+blocked.Request
 		e.Sentence, e.Hint = blocked.Sentence, blocked.Hint
 		if base := requests.Base(blocked.Request); base != blocked.Request {
-			e.Sentence = fmt.Sprintf("no alternative of request %s can be met; nearest to it, %s", base, blocked.Sentence)
+			e.Sentence = fmt.Sprintf("no alternative of request %s fits; the closest one is %s", base, blocked.Sentence)
 		}
 		return e, nil
 	}
@@ -181,7 +182,7 @@ func (c *Cluster) explainDevices(ctx context.Context, d *demand, n *node) (NodeE
 	return e, err
 }
 
-// view is the node as explanations see it.
+// view is the node as package funnel sees it.
 func (c *Cluster) view(n *node) *funnel.View {
 	return &funnel.View{Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors}
 }
@@ -199,8 +200,8 @@ func (c *Cluster) unallocated(d *demand, n *node) (list []funnel.Claim) {
 	return list
 }
 
-// reasonFor is the sentence for a node that cannot allocate the demand. The same
-// demand has the same one until something is given away.
+// reasonFor is the sentence for a node that cannot allocate the demand. For the same
+// demand it stays the same until something else is allocated.
 func (c *Cluster) reasonFor(ctx context.Context, d *demand, n *node) (string, error) {
 	reasons := n.reasonsOf(d)
 	if sentence := reasons[d.number]; sentence != "" {

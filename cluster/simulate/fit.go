@@ -13,9 +13,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// refuses says why the node is nothing for the pod, whatever its devices; "" if
-// it is. The order is that of the scheduler's plugins.
-func (n *node) refuses(d *demand, extended map[corev1.ResourceName]*resourceapi.DeviceClass) (reason string) {
+// refusal says why the pod does not fit on the node, whatever the devices; "" if it fits.
+// The checks are in the order of the scheduler's plugins.
+func (n *node) refusal(d *demand, extended map[corev1.ResourceName]*resourceapi.DeviceClass) (reason string) {
 	tolerations := d.pod.Spec.Tolerations
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	if n.Spec.Unschedulable && !schedulinghelper.TolerationsTolerateTaint(klog.Logger{}, tolerations, &cordon, false) {
@@ -23,36 +23,36 @@ func (n *node) refuses(d *demand, extended map[corev1.ResourceName]*resourceapi.
 	}
 	taint, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(klog.Logger{}, n.Spec.Taints, tolerations, preventsScheduling, false)
 	if untolerated {
-		return fmt.Sprintf("the node's taint %s is not tolerated by the pod", taint.ToString())
+		return fmt.Sprintf("the pod does not tolerate the node's taint %s", taint.ToString())
 	}
 	if match, err := d.affinity.Match(n.Node); err != nil {
-		return fmt.Sprintf("the pod's node affinity makes no sense: %v", err)
+		return fmt.Sprintf("the pod's node affinity is invalid: %v", err)
 	} else if !match {
 		return "the node does not match the pod's node selector or affinity"
 	}
-	return n.lacks(d.requests, extended)
+	return n.shortage(d.requests, extended)
 }
 
 func preventsScheduling(taint *corev1.Taint) bool {
 	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 }
 
-// lacks says which resources the node does not have enough of. A node that says
-// nothing of what it has, or not how many pods, is written by hand: it has room.
-func (n *node) lacks(asked requests.Amounts, extended map[corev1.ResourceName]*resourceapi.DeviceClass) string {
+// shortage says which resources the node does not have enough of. A Node without
+// allocatable, or without allocatable pods, was written by hand: it has room.
+func (n *node) shortage(asked requests.Amounts, extended map[corev1.ResourceName]*resourceapi.DeviceClass) string {
 	if len(n.allocatable) == 0 {
 		return ""
 	}
 	var lacking []string
 	if limit, ok := n.allocatable[corev1.ResourcePods]; ok && n.pods+1 > limit {
-		lacking = append(lacking, fmt.Sprintf("it has its %d pods", limit))
+		lacking = append(lacking, fmt.Sprintf("the node already runs its maximum of %d pods", limit))
 	}
 	for name, amount := range asked {
 		if amount == 0 || extended[name] != nil && n.allocatable[name] == 0 {
-			continue // nothing, or devices (shouldDelegateResourceToDRA)
+			continue // nothing is requested, or it is devices (shouldDelegateResourceToDRA)
 		}
 		if free := n.allocatable[name] - n.taken[name]; amount > free {
-			lacking = append(lacking, fmt.Sprintf("the pod requests %s of %s, free are %s of %s", requests.Text(name, amount), name,
+			lacking = append(lacking, fmt.Sprintf("the pod requests %s %s, but only %s of %s is free", name, requests.Text(name, amount),
 				requests.Text(name, max(free, 0)), requests.Text(name, n.allocatable[name])))
 		}
 	}

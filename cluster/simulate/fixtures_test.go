@@ -8,22 +8,25 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// zoneClass selects the zones of the nodes that tests have.
+// zoneClass selects the zones of the test nodes.
 const zoneClass = `
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
 metadata: {name: zone.dra.numa}
-spec: {selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"'}}]}
+spec:
+  selectors:
+  - cel:
+      expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"'
 ---`
 
-// zone is a shared device as the driver publishes it: cpu in steps.
+// zone is a shared device as the driver publishes it, with cpu in steps.
 type zone struct {
 	cpu, step int
 	memory    string
 }
 
-// zonedNode is a Node and the slice of its zones, named numa-0, numa-1, …; more
-// is further devices, as YAML of one line each.
+// zonedNode is a Node and the slice of its zones, named numa-0, numa-1, …; more are
+// further devices, each YAML in one line.
 func zonedNode(name string, zones []zone, more ...string) string {
 	var b strings.Builder
 	total := 0
@@ -60,7 +63,7 @@ spec:
 	return b.String() + "---"
 }
 
-// claimingPod is a pod with a claim from a template of its own, of the requests.
+// claimingPod is a pod with a template of its own and a claim from it.
 func claimingPod(name string, requests string) string {
 	return template(name, requests) + fmt.Sprintf(`
 apiVersion: v1
@@ -110,7 +113,7 @@ func cluster(t testing.TB, s *snapshot.Snapshot, gates string) *Cluster {
 	return c
 }
 
-// run places all that waits, with the gates of 1.37.
+// run places all pods that wait, with the feature gates of 1.37.
 func run(t testing.TB, manifests ...string) Result {
 	t.Helper()
 	return runWith(t, Options{AllNodes: true}, "", manifests...)
@@ -126,7 +129,7 @@ func runWith(t testing.TB, o Options, gates string, manifests ...string) Result 
 	return result
 }
 
-// where is a line for each pod: its node and devices, or the reasons.
+// where has a line for each pod: its node and devices, or the reasons.
 func where(result Result) string {
 	var b strings.Builder
 	for _, pod := range result.Pods {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// Feature gates of the scheduler that placement depends on.
+// Feature gates of the scheduler that change placements.
 const (
 	gateAdminAccess        = "DRAAdminAccess"
 	gateCompatibility      = "DRADeviceCompatibilityGroups"
@@ -44,7 +44,7 @@ func DefaultGates() Gates {
 		gateDeviceTaints:       true,
 		gateDeviceTaintRules:   true,
 		gateExtendedResource:   true,
-		gateFractionalRange:    false, // emulates 1.36 until the version it may go back to is 1.37
+		gateFractionalRange:    false, // stays off while the minimum compatibility version is 1.36
 		gateListAttributes:     false,
 		gateNodeAllocatable:    false,
 		gatePartitionable:      true,
@@ -54,7 +54,7 @@ func DefaultGates() Gates {
 	}
 }
 
-// needs are the gates without which another one cannot be on.
+// needs are the gates that another gate depends on.
 func needs() map[string]string {
 	return map[string]string{
 		gateBindingConditions: gateDeviceStatus,
@@ -64,8 +64,8 @@ func needs() map[string]string {
 	}
 }
 
-// Observed are the gates with what a cluster says of them; what it says of others
-// does not matter here.
+// Observed are the gates with the values that a cluster reports. It ignores gates that do
+// not change placements.
 func (g Gates) Observed(said map[string]bool) Gates {
 	gates := maps.Clone(g)
 	for name := range gates {
@@ -76,9 +76,9 @@ func (g Gates) Observed(said map[string]bool) Gates {
 	return gates
 }
 
-// ParseGates reads a list as the flag --feature-gates of Kubernetes has it,
-// such as "DRAConsumableCapacity=false,DRAListTypeAttributes=true", on top of
-// those given. What needs a gate that is off is off.
+// ParseGates reads a list in the form of Kubernetes' flag --feature-gates, such as
+// "DRAConsumableCapacity=false,DRAListTypeAttributes=true", and applies it to base. A gate
+// that depends on a gate that is off is off as well.
 func ParseGates(text string, base Gates) (Gates, error) {
 	gates, asked := maps.Clone(base), Gates{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -108,8 +108,8 @@ func ParseGates(text string, base Gates) (Gates, error) {
 	return gates, nil
 }
 
-// features are the allocator's, as the scheduler derives them (AllocatorFeatures
-// of its plugin dynamicresources).
+// features are the allocator's, as the scheduler derives them (AllocatorFeatures of its
+// plugin dynamicresources).
 func (g Gates) features() structured.Features {
 	return structured.Features{
 		AdminAccess:             g[gateAdminAccess],
@@ -125,7 +125,7 @@ func (g Gates) features() structured.Features {
 	}
 }
 
-// celFeatures are those of the selectors.
+// celFeatures are the features of selectors.
 func (g Gates) celFeatures() cel.Features {
 	return cel.Features{
 		EnableConsumableCapacity: g[gateConsumableCapacity],

@@ -8,10 +8,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// isHarmless says whether no node's devices can make the allocator return an
-// error for the demand. It is true only for what common claims are made of:
-// exact counts, selectors that say yes or no of every device, amounts far from
-// what does not fit into 64 bits.
+// isHarmless reports whether the allocator can return no error for the demand on any node.
+// It is true only for what common claims are made of: exact counts, selectors that answer
+// yes or no for every device, and amounts that are far from overflowing 64 bits.
 func (c *Cluster) isHarmless(d *demand) bool {
 	if !c.harmlessDevices {
 		return false
@@ -57,8 +56,9 @@ func (c *Cluster) isHarmlessRequest(a requests.Alternative) bool {
 	return c.isHarmlessSelection(a)
 }
 
-// isHarmlessSelection says whether class and request select or reject every
-// device of the cluster. Which ones, only their selectors decide.
+// isHarmlessSelection reports whether the class and the request select or reject every
+// device of the cluster without an error. Which devices they select depends only on their
+// selectors.
 func (c *Cluster) isHarmlessSelection(a requests.Alternative) (harmless bool) {
 	key := a.Class
 	for _, selector := range a.Selectors {
@@ -81,7 +81,7 @@ func (c *Cluster) isHarmlessSelection(a requests.Alternative) (harmless bool) {
 	return true
 }
 
-// passes says whether the device passes the selectors of class and request.
+// passes reports whether the device passes the selectors of class and request.
 func (c *Cluster) passes(a requests.Alternative, d *inventory.Device) (bool, error) {
 	if matches, err := c.selectors.All(c.classes[a.Class].Spec.Selectors, d); err != nil || !matches {
 		return false, err
@@ -89,7 +89,8 @@ func (c *Cluster) passes(a requests.Alternative, d *inventory.Device) (bool, err
 	return c.selectors.All(a.Selectors, d)
 }
 
-// isHarmlessDevice has amounts and steps that cannot be too large or negative.
+// isHarmlessDevice reports whether the amounts and steps of the device are neither
+// negative nor too large.
 func isHarmlessDevice(d *resourceapi.Device) bool {
 	for _, capacity := range d.Capacity {
 		amounts := []*resource.Quantity{&capacity.Value}

@@ -10,21 +10,21 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// node is a Node with its books.
+// node is a Node, with what pods take of it.
 type node struct {
 	*corev1.Node
 	inventory.Local
 	allocatable requests.Amounts
-	taken       requests.Amounts // by pods that have this node
-	pods        int64            // that have this node
-	shape       *shape           // nil if no other node can be like it
+	taken       requests.Amounts // by pods on this node
+	pods        int64            // pods on this node
+	shape       *shape           // nil if no other node can have the same shape
 
-	// What follows is of one version of what is held of the pools.
+	// The fields below belong to one version of what is held of the pools.
 	version   int
 	state     structured.AllocatedState
 	allocator structured.Allocator
-	answers   map[int]bool   // by number of demand: whether it can be allocated
-	reasons   map[int]string // by number of demand: why it cannot
+	answers   map[int]bool   // by number of demand: whether the demand can be allocated
+	reasons   map[int]string // by number of demand: why it cannot be allocated
 	late      map[int]bool   // by number of demand: the search takes too long
 }
 
@@ -40,14 +40,14 @@ func newNode(object *corev1.Node, inv *inventory.Inventory, known shapes) *node 
 	return n
 }
 
-func (n *node) take(asked requests.Amounts) {
+func (n *node) addPod(asked requests.Amounts) {
 	n.pods++
 	for name, amount := range asked {
 		n.taken[name] += amount
 	}
 }
 
-// refresh brings what depends on the held devices up to date.
+// refresh updates the fields that depend on what is held.
 func (n *node) refresh(ctx context.Context, c *Cluster) error {
 	version := c.held.Version(n.Pools)
 	if version == n.version {
@@ -63,8 +63,8 @@ func (n *node) refresh(ctx context.Context, c *Cluster) error {
 	return nil
 }
 
-// give is the reverse of take.
-func (n *node) give(asked requests.Amounts) {
+// removePod is the reverse of addPod.
+func (n *node) removePod(asked requests.Amounts) {
 	n.pods--
 	for name, amount := range asked {
 		n.taken[name] -= amount

@@ -12,19 +12,18 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// Placement is where a pod went, or why nowhere.
+// Placement is where a pod went, or why it went nowhere.
 type Placement struct {
 	Pod *corev1.Pod
 	// Node is "" if there is none.
 	Node string
-	// Feasible nodes in the order of their names; only Node unless all were
-	// asked for.
+	// Feasible nodes are sorted by name. Unless all nodes were asked for, it is only Node.
 	Feasible []string
-	// Claims are those of the pod, in its order and with their allocations, and
-	// the one for its extended resources last.
+	// Claims are the pod's claims in its order, with their allocations. The claim for
+	// extended resources is last.
 	Claims []PlacedClaim
-	// Refusals are of every node if no node was feasible; one without a node is
-	// about the pod itself.
+	// Refusals are the reasons of every node if no node is feasible. A refusal without a
+	// node is about the pod itself.
 	Refusals []Refusal
 	// Aborted is set if the scheduler would give up on the pod.
 	Aborted *AbortError
@@ -36,41 +35,40 @@ type PlacedClaim struct {
 	Claim *resourceapi.ResourceClaim
 }
 
-// Refusal is why a pod cannot run on a node.
+// Refusal is why a pod does not fit on a node.
 type Refusal struct {
 	Node   string `json:"node,omitempty"`
 	Reason string `json:"reason"`
 }
 
-// Options say how to place.
+// Options say how to place pods.
 type Options struct {
-	// Node is the only one to consider; "" is any.
+	// Node is the only node to consider; "" means all nodes.
 	Node string
 	// AllNodes asks for every feasible node.
 	AllNodes bool
-	// Strategy picks one of the feasible nodes; "" is First.
+	// Strategy chooses one of the feasible nodes; "" means First.
 	Strategy Strategy
-	// Choose picks it instead, if it is not nil.
+	// Choose chooses the node instead, if it is not nil.
 	Choose func(pod *corev1.Pod, feasible []string) string
-	// Progress, if it is not nil, is told by Run how many of all pods it is done
-	// with.
+	// Progress, if it is not nil, is called by Run with the number of pods that are done.
 	Progress func(done, total int)
 }
 
-// Strategy is how a pod chooses among feasible nodes. The scheduler's scores are
-// none of these.
+// Strategy is how a pod chooses among feasible nodes. The real scheduler chooses by
+// scores, which are not simulated.
 type Strategy string
 
-// Strategies. Of equal nodes, each takes the first by name.
+// Strategies. Among equal nodes, each takes the first by name.
 const (
 	First  Strategy = "first"  // the first by name
 	Spread Strategy = "spread" // the one with the fewest pods
 	Pack   Strategy = "pack"   // the one with the most pods
 )
 
-// Place finds a node for the pod, and books what it takes there. The error is
-// about the context or this program; what the scheduler thinks of the pod is in
-// the placement.
+// Place finds a node for the pod, and adds what the pod takes there. The error is about
+// the context or this program. What the scheduler decides about the pod is in the
+// placement.
 func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placement, error) {
 	p := Placement{Pod: pod}
 	d, err := c.demandOf(pod)
@@ -92,12 +90,12 @@ func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placem
 	chosen := choose(offers, pod, o)
 	if chosen.takes == nil {
 		if chosen, err = c.allocate(ctx, d, chosen.node); err != nil {
-			return p, fmt.Errorf("allocate devices of node %s once more: %w", chosen.Name, err)
+			return p, fmt.Errorf("allocate devices of node %s again: %w", chosen.Name, err)
 		}
 	}
 	p.Refusals, p.Node = nil, chosen.Name
 	if !o.AllNodes {
-		p.Feasible = []string{chosen.Name} // not known to be complete
+		p.Feasible = []string{chosen.Name} // there may be others, which were not asked
 	}
 	p.Claims = c.bind(d, chosen)
 	return p, nil
@@ -126,7 +124,7 @@ func choose(offers []offer, pod *corev1.Pod, o Options) offer {
 	return offers[0]
 }
 
-// survey asks the nodes, all of them if that matters, and notes what they say.
+// survey asks the nodes, all of them if that matters, and records their answers in p.
 func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement) (offers []offer, err error) {
 	onlyFirst := d.harmless && !o.AllNodes && o.Choose == nil && (o.Strategy == First || o.Strategy == "")
 	for _, n := range c.nodes {
@@ -140,7 +138,7 @@ func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement
 		var why Reason
 		switch {
 		case errors.As(err, &p.Aborted):
-			p.Feasible, p.Refusals = nil, []Refusal{{n.Name, p.Aborted.onNode()}}
+			p.Feasible, p.Refusals = nil, []Refusal{{n.Name, p.Aborted.reasonOnNode()}}
 			return nil, nil
 		case errors.As(err, &why):
 			p.Refusals = append(p.Refusals, Refusal{n.Name, string(why)})
@@ -172,9 +170,9 @@ func (c *Cluster) find(name string) (index int, found bool) {
 	return slices.BinarySearchFunc(c.nodes, name, func(n *node, name string) int { return cmp.Compare(n.Name, name) })
 }
 
-// bind books what the pod takes of the node and returns its claims.
+// bind adds what the pod takes of the node, and returns its claims.
 func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
-	o.take(o.takes)
+	o.addPod(o.takes)
 	allocations := o.allocations
 	for i := range d.claims {
 		claim := d.claims[i].claim.DeepCopy()
@@ -193,7 +191,7 @@ func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
 	return placed
 }
 
-// reserve says in the claim that the pod uses it.
+// reserve records in the claim that the pod uses it.
 func (c *Cluster) reserve(claim *resourceapi.ResourceClaim, pod *corev1.Pod) *resourceapi.ResourceClaim {
 	if !resourceclaim.IsReservedForPod(pod, claim, false) {
 		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{

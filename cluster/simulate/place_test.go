@@ -6,17 +6,20 @@ import (
 	"testing"
 )
 
-// device is a line for zonedNode: a device that one claim gets whole.
+// wholeDevice is a line for zonedNode: a device that one claim holds as a whole.
 func wholeDevice(name string, numaNode int, root string) string {
 	return fmt.Sprintf("{name: %s, attributes: {dra.numa/kind: {string: gpu}, resource.kubernetes.io/numaNode: {int: %d}, resource.kubernetes.io/pcieRoot: {string: %s}}}", name, numaNode, root)
 }
 
-// gpuClass is written with care: a guard, and nothing that a device may lack.
+// gpuClass has a guard, and reads no attribute that a device may lack.
 const gpuClass = `
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
 metadata: {name: gpu.dra.numa}
-spec: {selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "gpu"'}}]}
+spec:
+  selectors:
+  - cel:
+      expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "gpu"'
 ---`
 
 func wantPlaced(t *testing.T, got Result, want string) {
@@ -26,7 +29,7 @@ func wantPlaced(t *testing.T, got Result, want string) {
 	}
 }
 
-// hasReason says whether every node has a reason with the text.
+// wantReason wants that the pod has no node, and that every node's reason has the text.
 func wantReason(t *testing.T, got Result, pod, text string) {
 	t.Helper()
 	for _, u := range got.Unschedulable {
@@ -50,8 +53,8 @@ func TestClaimLargerThanEveryZoneIsPendingAlthoughTheSumWouldDo(t *testing.T) {
 	wantReason(t, got, "p", "16")
 }
 
-// TestSmallRequestBeforeBigOneIsPlacedByBacktracking: the first choice for the
-// small one leaves no place for the big one, which is near the only device.
+// The first choice for the small request leaves no room for the big one, which must be
+// near the only device.
 func TestSmallRequestBeforeBigOneIsPlacedByBacktracking(t *testing.T) {
 	got := run(t, zoneClass, gpuClass,
 		zonedNode("n1", []zone{{8, 1, "8Gi"}, {4, 1, "4Gi"}}, wholeDevice("gpu-0", 0, "pci0000:00")),
@@ -110,8 +113,7 @@ again on n1 of n1: nic=n1/nic-1 nic=n1/nic-3
 	wantReason(t, run(t, gpuClass, node, claimingPod("three", aligned(3))), "three", "resource.kubernetes.io/pcieRoot")
 }
 
-// TestFirstAvailableChoosesOneZoneThenOneSocketThenAny: four zones on two
-// sockets, and less free with each pod.
+// There are four zones on two sockets, and each pod leaves less free.
 func TestFirstAvailableChoosesOneZoneThenOneSocketThenAny(t *testing.T) {
 	alternative := func(name string, count, cpus int) string {
 		return fmt.Sprintf("{name: %s, deviceClassName: zone.dra.numa, count: %d, capacity: {requests: {cpu: %d}}}", name, count, cpus)
@@ -136,7 +138,7 @@ constraints: [{requests: [cpus/one-socket], matchAttribute: dra.numa/socket}]`
 	} {
 		wantPlaced(t, run(t, zoneClass, node(tc.free...), claimingPod("p", wish)), "p on n1 of n1: "+tc.want+"\n")
 	}
-	wantReason(t, run(t, zoneClass, node(4, 2, 1, 7), claimingPod("p", wish)), "p", "no alternative of request cpus can be met")
+	wantReason(t, run(t, zoneClass, node(4, 2, 1, 7), claimingPod("p", wish)), "p", "no alternative of request cpus fits")
 }
 
 func TestTwoClaimsNeverGetOneDevice(t *testing.T) {
@@ -169,7 +171,11 @@ spec: {selectors: [{cel: {expression: 'device.attributes["resource.kubernetes.io
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
 metadata: {name: bare}
-spec: {driver: bare.example.com, nodeName: n2, pool: {name: n2, generation: 1, resourceSliceCount: 1}, devices: [{name: d}]}
+spec:
+  driver: bare.example.com
+  nodeName: n2
+  pool: {name: n2, generation: 1, resourceSliceCount: 1}
+  devices: [{name: d}]
 ---`
 	zones := []zone{{8, 2, "8Gi"}, {8, 2, "8Gi"}}
 	pod := claimingPod("p", "requests: [{name: zone, exactly: {deviceClassName: unguarded}}]")

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Result is what became of all pods that waited for a node.
+// Result says what happened to all pods without a node.
 type Result struct {
 	Pods          []Placed        `json:"pods"`
 	Unschedulable []Unschedulable `json:"unschedulable"`
@@ -21,18 +21,18 @@ type Result struct {
 type Placed struct {
 	Pod           string   `json:"pod"` // namespace/name
 	Node          string   `json:"node"`
-	FeasibleNodes []string `json:"feasibleNodes"` // by name; only Node unless all were asked for
+	FeasibleNodes []string `json:"feasibleNodes"` // by name; only Node unless all nodes were asked for
 	Claims        []Claim  `json:"claims"`
 }
 
-// Claim is one that a pod uses.
+// Claim is a claim that a pod uses.
 type Claim struct {
 	Name        string       `json:"name"`
-	PodClaim    string       `json:"podClaim,omitempty"` // its name in the pod; none for extended resources
+	PodClaim    string       `json:"podClaim,omitempty"` // name in the pod; "" for extended resources
 	Allocations []Allocation `json:"allocations"`
 }
 
-// Allocation is a device, or a share of one.
+// Allocation is a device, or a share of a device.
 type Allocation struct {
 	Request          string                                          `json:"request"`
 	Driver           string                                          `json:"driver"`
@@ -49,8 +49,7 @@ type Unschedulable struct {
 	Reasons []Refusal `json:"reasons"`
 }
 
-// Run places the pods one after the other; what they get is not there for those
-// that follow.
+// Run places the pods one after the other. A later pod cannot get what an earlier pod got.
 func (c *Cluster) Run(ctx context.Context, pods []*corev1.Pod, o Options) (Result, error) {
 	result := Result{Pods: []Placed{}, Unschedulable: []Unschedulable{}}
 	for i, pod := range pods {

@@ -29,8 +29,8 @@ func eachScenario(t *testing.T, test func(t *testing.T, s *snapshot.Snapshot)) {
 	}
 }
 
-// TestShortCutsChangeNoAnswer: the oracle asks the allocator about every node,
-// with all slices and all that is held, and remembers nothing.
+// The oracle asks the allocator about every node, with all slices and all holdings, and
+// remembers nothing.
 func TestShortCutsChangeNoAnswer(t *testing.T) {
 	placed, unplaced, aborted := 0, 0, 0
 	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot) {
@@ -63,7 +63,7 @@ func TestShortCutsChangeNoAnswer(t *testing.T) {
 	}
 }
 
-// oracle has the feasible nodes of a pod.
+// oracle finds the feasible nodes of a pod.
 func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasible []string, abort bool) {
 	t.Helper()
 	pod := s.Pod("default", name)
@@ -75,7 +75,7 @@ func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasib
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := make(inventory.Ledger)
+	held := make(inventory.Holdings)
 	for _, claim := range c.claims {
 		held.Add(claim, true)
 	}
@@ -88,7 +88,7 @@ func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasib
 		t.Fatal(err)
 	}
 	for _, n := range c.nodes {
-		if n.refuses(d, c.extended) != "" || slices.ContainsFunc(d.claims, func(used podClaim) bool {
+		if n.refusal(d, c.extended) != "" || slices.ContainsFunc(d.claims, func(used podClaim) bool {
 			return used.availableOn != nil && !used.availableOn.Match(n.Node)
 		}) {
 			continue
@@ -109,8 +109,8 @@ func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasib
 	return feasible, false
 }
 
-// TestExplanationsAgreeWithTheAllocator: no request of a feasible pod is blocked,
-// and one request for one device is never blocked by anything but a stage.
+// No request of a feasible pod is blocked. If a pod with one request for one device is not
+// feasible, a stage blocks it.
 func TestExplanationsAgreeWithTheAllocator(t *testing.T) {
 	blocks := make(map[funnel.Stage]int)
 	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot) {

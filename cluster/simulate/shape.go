@@ -10,21 +10,21 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 )
 
-// shape is what nodes have in common whose devices differ in nothing but the
-// names of node and pool. For a harmless demand, the allocator's yes or no
-// depends on the node by nothing else, as long as nothing is held there:
-// selectors see neither name, and of several pools of a driver there is only one.
-// Nor has the reason for a no the name of either in it.
+// shape keeps answers that are the same for several nodes: nodes whose devices differ only
+// in the names of the node and the pool. As long as nothing is held on such a node, the
+// allocator's answer for a harmless demand is the same on all of them. Selectors see
+// neither name, and there is only one pool per driver. The reason for a no contains
+// neither name either.
 type shape struct {
 	answers map[int]bool   // by number of demand
 	reasons map[int]string // by number of demand
 }
 
-// shapes are known by their devices as text.
+// shapes are found by the devices of their nodes as text.
 type shapes map[string]*shape
 
-// of is the node's shape; nil if it has none because it shares devices with
-// others, or its pools are not as they should be.
+// of is the node's shape. It is nil if the node shares devices with other nodes, or its
+// pools are irregular.
 func (s shapes) of(n *node, inv *inventory.Inventory) *shape {
 	if inv.Shares() {
 		return nil
@@ -47,7 +47,7 @@ func (s shapes) of(n *node, inv *inventory.Inventory) *shape {
 	}
 	text, err := json.Marshal(specs)
 	if err != nil || slices.ContainsFunc(n.Devices, func(d inventory.Device) bool { return d.Incomplete != "" }) {
-		return nil // it is only a short cut
+		return nil // without a shape, every node is asked
 	}
 	if s[string(text)] == nil {
 		s[string(text)] = &shape{make(map[int]bool), make(map[int]string)}
@@ -55,8 +55,8 @@ func (s shapes) of(n *node, inv *inventory.Inventory) *shape {
 	return s[string(text)]
 }
 
-// knows says what was answered for the demand where nothing was held.
-func (s *shape) knows(d *demand, version int) (can, known bool) {
+// recall is the answer for the demand on a node on which nothing is held.
+func (s *shape) recall(d *demand, version int) (can, known bool) {
 	if s == nil || version != 0 || !d.harmless {
 		return false, false
 	}
@@ -64,7 +64,7 @@ func (s *shape) knows(d *demand, version int) (can, known bool) {
 	return can, known
 }
 
-// learn keeps an answer; knows gives only those for harmless demands.
+// learn keeps an answer. recall returns it only for harmless demands.
 func (s *shape) learn(d *demand, version int, can bool) {
 	if s != nil && version == 0 {
 		s.answers[d.number] = can

@@ -5,8 +5,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// What follows is what an API server of Kubernetes 1.37 fills in and placement
-// depends on: pkg/apis/core/v1/defaults.go, pkg/apis/resource/v1/defaults.go.
+// This file fills in what an API server of Kubernetes 1.37 fills in and what changes
+// placements: pkg/apis/core/v1/defaults.go, pkg/apis/resource/v1/defaults.go.
 
 func defaultNode(node *corev1.Node) {
 	if node.Status.Allocatable == nil {
@@ -25,7 +25,7 @@ func defaultPod(pod *corev1.Pod) {
 	}
 }
 
-// defaultRequests asks for what is limited.
+// defaultRequests sets a missing request to the limit.
 func defaultRequests(resources *corev1.ResourceRequirements) {
 	for name, limit := range resources.Limits {
 		if _, asked := resources.Requests[name]; asked {

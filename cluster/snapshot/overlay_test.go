@@ -59,8 +59,7 @@ metadata: {name: y}
 `
 )
 
-// TestOverlayReplacesByName: an object without a UID of its own keeps that by which
-// claims and pods refer to it.
+// An object without a UID keeps the UID by which claims and pods refer to it.
 func TestOverlayReplacesByName(t *testing.T) {
 	s := read(t, underneath)
 	s.Overlay(read(t, above))
@@ -80,7 +79,7 @@ func TestOverlayReplacesByName(t *testing.T) {
 	}
 }
 
-// TestOverlayKeepsEveryKind: of each one object comes through.
+// An object of each kind is kept.
 func TestOverlayKeepsEveryKind(t *testing.T) {
 	var text strings.Builder
 	for _, kind := range []string{"DeviceClass", "ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceTaintRule"} {

@@ -17,9 +17,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// Read adds the objects of a text, which is YAML with any number of documents, or
-// JSON; lists are what is in them. An error is one line and names text and
-// document; the snapshot is of no use then.
+// Read adds the objects of a text: YAML with any number of documents, or JSON. Of a list,
+// it adds the items. An error is one line that names the text and the document; the
+// snapshot must not be used after an error.
 func (s *Snapshot) Read(name string, text io.Reader) error {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(text))
 	for number := 1; ; number++ {
@@ -45,18 +45,18 @@ func (s *Snapshot) readDocument(document []byte, where string) error {
 		}
 	}
 	if string(document) == "null" {
-		return nil // comments only
+		return nil // the document has only comments
 	}
 	return s.readObject(document, metav1.TypeMeta{}, where)
 }
 
-// list is any list of objects, those of one kind or kubectl's List.
+// list is a list of objects: a typed list, or kubectl's List.
 type list struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// readObject takes an object, or all that are in a list of them. An object of a
-// typed list need not say what it is.
+// readObject adds an object, or the items of a list. Objects in a typed list need no kind
+// of their own.
 func (s *Snapshot) readObject(text []byte, meta metav1.TypeMeta, where string) error {
 	if err := json.Unmarshal(text, &meta); err != nil {
 		return errors.New("want an object with apiVersion and kind")
@@ -98,7 +98,7 @@ func (s *Snapshot) readList(text []byte, item metav1.TypeMeta, where string) err
 	return nil
 }
 
-// nameIn is the name of an object that cannot be read, if that much can.
+// nameIn is the name of an object that cannot be read, if at least the name can be read.
 func nameIn(text []byte) string {
 	var object metav1.PartialObjectMetadata
 	if json.Unmarshal(text, &object) != nil || object.Name == "" {

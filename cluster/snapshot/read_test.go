@@ -83,18 +83,27 @@ func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 			`read f.yaml, document 2: Pod p: unknown field "spec.contaners"`,
 		},
 		{"kind: Pod\napiVersion: v2\nmetadata: {name: p}", `Pod of apiVersion "v2", allowed is v1`},
-		{"kind: ResourceSlice\napiVersion: resource.k8s.io/v1beta1\nmetadata: {name: s}", `ResourceSlice of apiVersion "resource.k8s.io/v1beta1", allowed is resource.k8s.io/v1`},
+		{
+			"kind: ResourceSlice\napiVersion: resource.k8s.io/v1beta1\nmetadata: {name: s}",
+			`ResourceSlice of apiVersion "resource.k8s.io/v1beta1", allowed is resource.k8s.io/v1`,
+		},
 		{"kind: Pod\napiVersion: v1", "Pod without metadata.name"},
 		{"apiVersion: v1", "object without kind"},
 		{"- a\n- b", "want an object with apiVersion and kind"},
 		{"just words", "want an object with apiVersion and kind"},
 		{`{"kind": "Pod", `, "want an object with apiVersion and kind"},
 		{"kind: List\napiVersion: v1\nitems: {a: b}", "List: json: cannot unmarshal object"},
-		{"kind: List\napiVersion: v1\nitems: [{kind: Pod, apiVersion: v1, metadata: {name: 7}}]", "items[0]: Pod: json: cannot unmarshal number"},
-		{"kind: Node\napiVersion: v1\nmetadata: {name: n1}\nstatus: {capacity: {cpu: lots}}", "Node n1: quantities must match"},
+		{
+			"kind: List\napiVersion: v1\nitems: [{kind: Pod, apiVersion: v1, metadata: {name: 7}}]",
+			"items[0]: Pod: json: cannot unmarshal number",
+		},
+		{
+			"kind: Node\napiVersion: v1\nmetadata: {name: n1}\nstatus: {capacity: {cpu: lots}}",
+			"Node n1: quantities must match",
+		},
 		{
 			"kind: Node\napiVersion: v1\nmetadata: {name: n1}\n---\nkind: Node\napiVersion: v1\nmetadata: {name: n1}",
-			"read f.yaml, document 2: Node n1 is there twice, first in f.yaml, document 1",
+			"read f.yaml, document 2: Node n1 occurs twice, first in f.yaml, document 1",
 		},
 	} {
 		err := (&Snapshot{}).Read("f.yaml", strings.NewReader(tc.text))

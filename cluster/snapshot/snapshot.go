@@ -1,6 +1,6 @@
-// Package snapshot holds the objects of a cluster that decide where pods go, as
-// they are at one moment. It reads them from files; package live reads them from
-// a cluster. It decides nothing.
+// Package snapshot holds the objects of a cluster that decide where pods go, at one
+// moment. It reads them from files; package live reads them from a cluster. It decides
+// nothing.
 package snapshot
 
 import (
@@ -17,13 +17,13 @@ import (
 
 // Source is where a snapshot comes from: files, a cluster, or both.
 type Source interface {
-	// Snapshot returns all objects that there are. The caller owns them.
+	// Snapshot returns all objects. The caller owns them.
 	Snapshot(ctx context.Context) (*Snapshot, error)
 }
 
-// Snapshot is what the scheduler would know; the zero value is empty. Every object has a name, a UID and,
-// where its kind has one, a namespace; fields that an API server would fill in
-// and placement depends on are filled in.
+// Snapshot is what the scheduler would know. The zero value is empty. Every object has a
+// name, a UID and, if its kind has namespaces, a namespace. Fields that an API server
+// fills in are filled in if they change placements.
 type Snapshot struct {
 	Nodes      []*corev1.Node
 	Classes    []*resourceapi.DeviceClass
@@ -31,23 +31,23 @@ type Snapshot struct {
 	Claims     []*resourceapi.ResourceClaim
 	Templates  []*resourceapi.ResourceClaimTemplate
 	TaintRules []*resourceapi.DeviceTaintRule
-	// Pods without a node wait for one, in the order in which they were read.
+	// Pods are in the order in which they were read. Pods without a node wait for one.
 	Pods []*corev1.Pod
 
-	// Ignored counts the objects of kinds that are none of the above, by kind.
+	// Ignored counts, by kind, the objects of all other kinds.
 	Ignored map[string]int
 
-	seen map[identity]string // where an object was read
+	seen map[identity]string // where each object was read
 }
 
-// identity is what no two objects have in common.
+// identity is different for any two objects.
 type identity struct{ kind, namespace, name string }
 
 func identityOf(object metav1.Object) identity {
 	return identity{kindOf(object), object.GetNamespace(), object.GetName()}
 }
 
-// madeUpUID is that of an object that has none.
+// madeUpUID is the UID of an object that has none.
 func madeUpUID(id identity) types.UID { return types.UID(id.String()) }
 
 func (i identity) String() string {
@@ -57,7 +57,7 @@ func (i identity) String() string {
 	return i.kind + " " + i.namespace + "/" + i.name
 }
 
-// Waiting are the pods that are to be placed, in their order.
+// Waiting are the pods that wait for a node, in their order.
 func (s *Snapshot) Waiting() (pods []*corev1.Pod) {
 	for _, pod := range s.Pods {
 		if pod.Spec.NodeName == "" && !Finished(pod) {
@@ -67,7 +67,7 @@ func (s *Snapshot) Waiting() (pods []*corev1.Pod) {
 	return pods
 }
 
-// Finished says whether the pod will never run again; it takes nothing of its
+// Finished reports whether the pod will never run again. It then takes nothing of its
 // node.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
@@ -100,7 +100,7 @@ func find[T metav1.Object](objects []T, namespace, name string) (found T) {
 	return found
 }
 
-// IgnoredKinds says which kinds were ignored and how often, by name.
+// IgnoredKinds are the kinds that were ignored, each with the number of objects, by name.
 func (s *Snapshot) IgnoredKinds() (texts []string) {
 	for _, kind := range slices.Sorted(maps.Keys(s.Ignored)) {
 		texts = append(texts, fmt.Sprintf("%d %s", s.Ignored[kind], kind))
@@ -115,14 +115,14 @@ func (s *Snapshot) ignore(kind string) {
 	s.Ignored[kind]++
 }
 
-// Add keeps an object of one of the kinds above, which is the snapshot's from now
-// on, and gives it what it lacks. A second one of its kind, namespace and name is
-// an error that says where the first is from.
+// Add adds an object of one of the kinds above, and fills in what it lacks. The snapshot
+// owns the object from now on. A second object with the same kind, namespace and name is
+// an error that says where the first one is from.
 func (s *Snapshot) Add(object metav1.Object, where string) error {
 	kind := kindOf(object)
 	if object.GetName() == "" && object.GetGenerateName() != "" {
-		// As an API server does it, but in the order of reading: slices are
-		// tried in the order of their names.
+		// An API server appends random letters. Here the names sort in the order of
+		// reading, because the scheduler tries slices in the order of their names.
 		object.SetName(fmt.Sprintf("%s%05d", object.GetGenerateName(), len(s.seen)))
 	}
 	if object.GetName() == "" {
@@ -133,7 +133,7 @@ func (s *Snapshot) Add(object metav1.Object, where string) error {
 	}
 	id := identityOf(object)
 	if first, twice := s.seen[id]; twice {
-		return fmt.Errorf("%s is there twice, first in %s", id, first)
+		return fmt.Errorf("%s occurs twice, first in %s", id, first)
 	}
 	s.see(id, where)
 	if object.GetUID() == "" {
@@ -143,7 +143,7 @@ func (s *Snapshot) Add(object metav1.Object, where string) error {
 	return nil
 }
 
-// Where is what Add was told of the object: file and document, or "".
+// Where is where the object is from, as it was passed to Add; "" if it is unknown.
 func (s *Snapshot) Where(object metav1.Object) string { return s.seen[identityOf(object)] }
 
 func (s *Snapshot) see(id identity, where string) {

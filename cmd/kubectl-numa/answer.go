@@ -9,13 +9,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// answer is what pick says.
+// answer is the result of the command pick.
 type answer struct {
 	CPUs     cpuset.Set `json:"cpus"`
-	Idle     cpuset.Set `json:"idle"` // siblings that nobody else gets either
+	Idle     cpuset.Set `json:"idle"` // siblings that stay idle: no other claim gets them
 	Nodes    []part     `json:"nodes"`
 	Why      string     `json:"why"`
-	Tried    []refusal  `json:"tried"`    // before these nodes
+	Tried    []refusal  `json:"tried"`    // nodes that were tried before
 	Reserved cpuset.Set `json:"reserved"` // CPUs that no claim gets
 	Used     cpuset.Set `json:"used"`     // CPUs that other claims hold
 }
@@ -26,7 +26,7 @@ type part struct {
 	CPUs cpuset.Set `json:"cpus"`
 }
 
-// refusal is a NUMA node that cannot give the CPUs.
+// refusal says why a NUMA node cannot give the CPUs.
 type refusal struct {
 	Node int    `json:"node"`
 	Why  string `json:"why"`
@@ -44,7 +44,7 @@ func newAnswer(machine numa.Machine, chosen pick.Choice, tried []refusal) answer
 	return a
 }
 
-// text has a line for each fact that there is.
+// text has a line for each value that is not empty.
 func (a answer) text() string {
 	var b strings.Builder
 	line := func(key, value string) {

@@ -26,7 +26,7 @@ func mustSlices(t *testing.T, machine, config string) (list []resourceapi.Resour
 func TestSlicesShowTheDevicesThatAreSelected(t *testing.T) {
 	list := mustSlices(t, "dgx-h100", selecting+"  presets: [gpu, nic, vf]\n  exclude: ['0000:16:00.0']\n")
 	if len(list) != 2 || len(list[0].Spec.Devices) != 2+7+10+16 || list[0].Spec.SharedCounters != nil || list[0].Spec.Pool.ResourceSliceCount != 2 {
-		t.Fatalf("%d slices, of which the first has %d devices", len(list), len(list[0].Spec.Devices))
+		t.Fatalf("%d slices, the first has %d devices", len(list), len(list[0].Spec.Devices))
 	}
 	if counters := list[1].Spec; len(counters.Devices) != 0 || len(counters.SharedCounters) != 2 || counters.SharedCounters[0].Name != "pf-0000-0c-00-0" {
 		t.Errorf("the second slice is %+v", counters)

@@ -8,25 +8,25 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// choice is the value of a flag that knows all its values.
+// choice is the value of a flag that allows only some values.
 type choice struct {
 	value   string
 	allowed []string
 }
 
-// newChoice has the first as its default.
+// newChoice makes a choice whose default is the first value.
 func newChoice(allowed ...string) *choice { return &choice{allowed[0], allowed} }
 
-// newOption has no default, which is "".
+// newOption makes a choice without a default; its value is "" until the user sets it.
 func newOption(allowed ...string) *choice { return &choice{"", allowed} }
 
-// String, Set and Type make it a flag's value.
+// String, Set and Type make choice the value of a flag.
 func (c *choice) String() string { return c.value }
 
-// Type is what the usage text says after the flag's name.
+// Type is the text after the flag's name in the usage.
 func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
 
-// Set refuses what is not allowed.
+// Set refuses a value that is not allowed.
 func (c *choice) Set(value string) error {
 	if !slices.Contains(c.allowed, value) {
 		return fmt.Errorf("allowed are %s", strings.Join(c.allowed, ", "))
@@ -35,18 +35,23 @@ func (c *choice) Set(value string) error {
 	return nil
 }
 
-// addTo gives a command the flag, and a shell its values.
+// addTo adds the flag to a command, and lets shells complete its values.
 func (c *choice) addTo(command *cobra.Command, name, shorthand, usage string) {
 	command.Flags().VarP(c, name, shorthand, usage)
 	complete(command, name, func(*cobra.Command) []string { return c.allowed })
 }
 
-// complete gives a shell the values of a flag.
+// addOutputTo adds the flag --output.
+func (c *choice) addOutputTo(command *cobra.Command) {
+	c.addTo(command, "output", "o", "output format")
+}
+
+// complete lets shells complete the values of a flag.
 func complete(command *cobra.Command, flag string, values func(*cobra.Command) []string) {
 	err := command.RegisterFlagCompletionFunc(flag, func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return values(command), cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
-		panic(err) // no such flag, or a second time
+		panic(err) // there is no such flag, or it is registered twice
 	}
 }

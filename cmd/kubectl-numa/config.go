@@ -12,21 +12,21 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// nodeConfig is what the flags say of the node's operator.
+// nodeConfig is the flags for the configuration of a node.
 type nodeConfig struct {
 	file   string
 	labels map[string]string
 }
 
-// addTo gives a command the flags for what the node's operator decides.
+// addTo adds the flags to a command.
 func (c *nodeConfig) addTo(command *cobra.Command) {
-	command.Flags().StringVar(&c.file, "config", "", "`file` with the NodeConfig of the node (default: the first core is reserved, no memory, and no PCI function is published)")
-	command.Flags().StringToStringVar(&c.labels, "node-labels", nil, "`key=value` pairs, the labels of the Node, which choose among the profiles of --config")
-	_ = command.MarkFlagFilename("config", "yaml", "yml", "json") // for a shell's completion; the flag is there
+	command.Flags().StringVar(&c.file, "config", "", "`file` with the NodeConfig of the node (default: reserve the first core and no memory, and publish no PCI functions)")
+	command.Flags().StringToStringVar(&c.labels, "node-labels", nil, "`key=value` pairs: labels of the Node, which select profiles of --config")
+	_ = command.MarkFlagFilename("config", "yaml", "yml", "json") // for completion in shells; the flag exists
 }
 
-// read is the driver's configuration for the machine; without a file, the one it
-// has without settings. Its exclusivity is empty if the machine decides.
+// read makes the driver's configuration for the machine. Without a file it has the
+// defaults. Exclusivity is empty if the NodeConfig does not set it.
 func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	var config deviceclasses.NodeConfig
 	if c.file != "" {

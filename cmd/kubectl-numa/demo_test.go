@@ -14,8 +14,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
-// demoFolder has a node with the PCI functions of a machine, all classes, and
-// copies of the demo's pod, each of its own name.
+// demoFolder has a node with the PCI functions of a machine, all classes, and copies of
+// the demo's pod with different names.
 func demoFolder(t *testing.T, machine, demo string, pods ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func demoFolder(t *testing.T, machine, demo string, pods ...string) string {
 	return dir
 }
 
-// twoRoots has a drive under each of two roots, and a card under the second.
+// twoRoots has a drive under each of two root complexes, and a card under the second.
 func twoRoots(t *testing.T) string {
 	t.Helper()
 	presets := fake.Presets()
@@ -86,7 +86,7 @@ func fourCards(t *testing.T) string {
 	return dir
 }
 
-// crowd is pods that leave each of the zones fewer than 8 of its 32 CPUs.
+// crowd is pods that leave fewer than 8 of 32 CPUs in each of the zones.
 func crowd(zones ...int) (manifests string) {
 	for _, zone := range zones {
 		manifests += strings.ReplaceAll(`---
@@ -105,8 +105,8 @@ spec: {resourceClaims: [{name: cpus, resourceClaimName: a-crowd-ZONE}], containe
 	return manifests
 }
 
-// Every template of demo/devices gives what its first line says: GPUs of the
-// machine are on NUMA nodes 2, 0 and 7, sockets have four of them.
+// Every template of demo/devices does what its first line says. The GPUs of the machine
+// are on NUMA nodes 2, 0 and 7; each socket has four NUMA nodes.
 func TestDemosWithDevicesAreAligned(t *testing.T) {
 	covered := map[string]bool{}
 	for _, row := range []struct {
@@ -119,7 +119,14 @@ func TestDemosWithDevicesAreAligned(t *testing.T) {
 		{"drive and card", "drive-card", twoRoots(t), "", []string{"p"}, []string{
 			"p zone numa-2", "p drive nvme-0001-21-00-0", "p card nic-0001-22-00-0",
 		}},
-		{"room at the GPU", "gpu-nearest", folder(t, "epyc-2s-nps4"), "", []string{"p"}, []string{"p zone/same-node numa-0", "p gpu gpu-0000-25-00-0"}},
+		{
+			"room at the GPU",
+			"gpu-nearest",
+			folder(t, "epyc-2s-nps4"),
+			"",
+			[]string{"p"},
+			[]string{"p zone/same-node numa-0", "p gpu gpu-0000-25-00-0"},
+		},
 		{"room on its socket, once", "gpu-nearest", folder(t, "epyc-2s-nps4"), crowd(0, 1, 2, 3, 4, 6, 7), []string{"p", "q"}, []string{
 			"p zone/same-socket numa-5", "p gpu gpu-0000-81-00-0", "q zone/anywhere numa-5", "q gpu gpu-0000-01-00-0",
 		}},

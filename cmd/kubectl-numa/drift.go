@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,68 +12,56 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/drift"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// driftLasts is how long something has to differ in a cluster: the keeper of a
-// node has repaired a partition before, and a claim is prepared.
-const driftLasts = 2 * time.Second
+// driftDelay is the time between the two comparisons of a cluster. In this time the keeper
+// of a node repairs a partition, and a claim that is being prepared is ready.
+const driftDelay = 2 * time.Second
 
-// drifting is what its flags and argument say.
-type drifting struct {
-	cli
-	from   source
-	node   string // "" is all
-	output *choice
-	lasts  time.Duration
+// comparison is the command drift with its flags and argument.
+type comparison struct {
+	reading
+	node  string // "" is all nodes
+	delay time.Duration
 }
 
 func (c cli) driftCommand() *cobra.Command {
-	d := drifting{cli: c, output: newChoice("table", "json", "yaml"), lasts: driftLasts}
+	d := comparison{reading: c.reads(), delay: driftDelay}
 	command := &cobra.Command{
 		Use:   "drift [NODE]",
-		Short: "Say where claims, checkpoint, CDI specs and cgroups of nodes do not agree",
-		Long: `Say where claims, checkpoint, CDI specs and cgroups of nodes do not agree. Nothing
-is changed.
+		Short: "Compare the claims, checkpoint, CDI specs and cgroups of nodes",
+		Long: `Compare the claims, checkpoint, CDI specs and cgroups of nodes, and print where
+they differ. drift changes nothing.
 
-The node's side comes from a program that is run in the pod of the driver there:
-you need the verbs get and create on pods/exec in its namespace. What was there
-only for a moment is not a finding.
+To read a node, drift runs a program in the driver's pod on that node. You need
+the verbs get and create on pods/exec in the namespace of the driver. A
+difference that lasts only for a moment is not a finding.
 
-The exit code is 0 if nothing is found, 1 if something is, and 2 if the cluster
-or a node cannot be read.`,
+The exit code is 0 if nothing is found, 1 if something is found, and 2 if the
+cluster or a node cannot be read.`,
 		Example: c.examples(`
 # every node with the driver
 drift
-# one node, for a program
+# one node, as JSON
 drift worker-1 -o json
-# of what somebody else gathered
+# a bundle that gather wrote
 drift --from bundle.tar.gz`),
 		Args: oneNodeOrNone,
-		RunE: func(command *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				d.node = args[0]
-			}
-			return d.run(command.Context())
-		},
-		ValidArgsFunction: d.completeNode,
+		RunE: withNode(&d.node, d.run),
+		ValidArgsFunction: d.completeNode(func(objects *snapshot.Snapshot) []string {
+			return (&diagnosis.Facts{Objects: objects}).Nodes()
+		}),
 	}
 	d.from.addDiagnosisTo(command)
-	d.output.addTo(command, "output", "o", "how to say it")
+	d.output.addOutputTo(command)
 	return command
 }
 
-// completeNode knows the nodes with the driver if what there is can be read.
-func (d *drifting) completeNode(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	objects, err := d.from.Snapshot(command.Context())
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return (&diagnosis.Facts{Objects: objects}).Nodes(), cobra.ShellCompDirectiveNoFileComp
-}
-
-func (d *drifting) run(ctx context.Context) error {
-	findings, unread, err := d.look(ctx)
+func (d *comparison) run(ctx context.Context) error {
+	findings, unread, err := d.compare(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,25 +69,25 @@ func (d *drifting) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(d.lasts):
+		case <-time.After(d.delay):
 		}
 		var again []drift.Finding
-		if again, unread, err = d.look(ctx); err != nil {
+		if again, unread, err = d.compare(ctx); err != nil {
 			return err
 		}
 		findings = drift.Lasting(findings, again)
 	}
-	if err := write(d.stdout, d.output.value, findings, func() string { return driftTable(findings) }); err != nil {
-		return &failure{fmt.Errorf("write findings: %w", err)}
+	if err := d.print("findings", findings, func() string { return driftTable(findings) }); err != nil {
+		return err
 	}
 	if len(unread) > 0 {
-		return d.unreadError(unread)
+		return unreadError(unread)
 	}
-	return foundVerdict(len(findings))
+	return problemsError(len(findings))
 }
 
-// look compares each node once.
-func (d *drifting) look(ctx context.Context) (findings []drift.Finding, unread []diagnosis.Unread, err error) {
+// compare compares each node once.
+func (d *comparison) compare(ctx context.Context) (findings []drift.Finding, unread []diagnosis.Unread, err error) {
 	facts, states, unread, err := d.read(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -115,8 +101,8 @@ func (d *drifting) look(ctx context.Context) (findings []drift.Finding, unread [
 	return findings, unread, nil
 }
 
-// read reads the claims, and then what nodes have of them.
-func (d *drifting) read(ctx context.Context) (facts *diagnosis.Facts, states map[string]*nodestate.State, unread []diagnosis.Unread, err error) {
+// read reads the claims first, and then the states of the nodes.
+func (d *comparison) read(ctx context.Context) (facts *diagnosis.Facts, states map[string]*nodestate.State, unread []diagnosis.Unread, err error) {
 	if d.from.live() {
 		config, client, err := d.from.connect()
 		if err != nil {
@@ -141,31 +127,31 @@ func (d *drifting) read(ctx context.Context) (facts *diagnosis.Facts, states map
 	}
 	for _, node := range d.nodes(facts) {
 		if facts.States[node] == nil {
-			unread = append(unread, notGathered(facts, node))
+			unread = append(unread, whyNotGathered(facts, node))
 		}
 	}
 	return facts, facts.States, unread, nil
 }
 
-// notGathered is why a bundle does not have the state of a node.
-func notGathered(facts *diagnosis.Facts, node string) diagnosis.Unread {
+// whyNotGathered is the reason why a bundle does not have the state of a node.
+func whyNotGathered(facts *diagnosis.Facts, node string) diagnosis.Unread {
 	for _, unread := range facts.Missing {
 		if unread.Setting == collect.StateSetting && (unread.Node == node || unread.Node == "") {
 			return unread
 		}
 	}
-	return diagnosis.Unread{Node: node, Why: "the bundle does not have it: it was gathered by an older kubectl-numa"}
+	return diagnosis.Unread{Node: node, Why: "the bundle does not have it: an older kubectl-numa wrote the bundle"}
 }
 
-// nodes are those to compare.
-func (d *drifting) nodes(facts *diagnosis.Facts) []string {
+// nodes are the names of the nodes to compare.
+func (d *comparison) nodes(facts *diagnosis.Facts) []string {
 	if d.node != "" {
 		return []string{d.node}
 	}
 	return facts.Nodes()
 }
 
-func (d *drifting) check(facts *diagnosis.Facts) error {
+func (d *comparison) check(facts *diagnosis.Facts) error {
 	switch nodes := facts.Nodes(); {
 	case d.node != "" && facts.Objects.Node(d.node) == nil:
 		return fmt.Errorf("there is no Node %q in %s", d.node, &d.from)
@@ -176,41 +162,41 @@ func (d *drifting) check(facts *diagnosis.Facts) error {
 }
 
 // unreadError is one line for all nodes that could not be read.
-func (d *drifting) unreadError(unread []diagnosis.Unread) error {
+func unreadError(unread []diagnosis.Unread) error {
 	first := unread[0]
-	err := fmt.Errorf("read the state of %s: %s", cmp.Or(first.Node, "nodes"), oneLine(first.Why))
+	err := fmt.Errorf("read the state of %s: %s", cmp.Or(first.Node, "nodes"), message.OneLine(first.Why))
 	if more := len(unread) - 1; more > 0 {
-		err = fmt.Errorf("%w; and of %d more", err, more)
+		err = fmt.Errorf("%w; the state of %d more nodes cannot be read either", err, more)
 	}
 	if first.Denied {
-		return &hintedError{err, []string{"bind a Role with the verbs get and create on pods/exec in the namespace of the driver, or ask for a bundle of gather"}}
+		return &hintedError{err, []string{"bind a Role with the verbs get and create on pods/exec in the namespace of the driver, or ask an administrator for a bundle of gather"}}
 	}
 	return err
 }
 
 func driftTable(findings []drift.Finding) string {
 	if len(findings) == 0 {
-		return "nothing found\n"
+		return noProblems
 	}
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NODE\tCHECK\tCLAIM\tCPUS\tWHERE\tEXPECTED\tDETECTED")
+	rows := [][]string{{"NODE", "CHECK", "CLAIM", "CPUS", "WHERE", "EXPECTED", "DETECTED"}}
 	for _, f := range findings {
-		fmt.Fprintln(table, strings.Join([]string{
+		rows = append(rows, []string{
 			f.Node, string(f.Check), cmp.Or(f.Claim, "-"), cmp.Or(f.CPUs.String(), "-"), f.Where, f.Expected, f.Detected,
-		}, "\t"))
+		})
 	}
-	_ = table.Flush() // a Builder takes everything
-	return text.String()
+	return table(rows)
 }
 
-// foundVerdict is an error if something was found.
-func foundVerdict(found int) error {
-	switch found {
+// noProblems is what validate and drift print instead of an empty table.
+const noProblems = "no problems found\n"
+
+// problemsError is nil if there are no problems.
+func problemsError(count int) error {
+	switch count {
 	case 0:
 		return nil
 	case 1:
-		return &failure{errors.New("1 thing is not as it should be")}
+		return &failure{errors.New("found 1 problem")}
 	}
-	return &failure{fmt.Errorf("%d things are not as they should be", found)}
+	return &failure{fmt.Errorf("found %d problems", count)}
 }

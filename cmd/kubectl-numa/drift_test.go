@@ -16,8 +16,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 )
 
-// stateOf answers as the pod of a daemon whose node has these parts of a state,
-// a JSON object, one after the other and then the last one.
+// stateOf answers as the daemon's pod of a node. Each answer has the next part, a JSON
+// object; the last part is repeated.
 func stateOf(parts ...string) http.Handler {
 	var asked atomic.Int64
 	return podexec.Handler(func(_ string, command []string) (string, string, int) {
@@ -35,7 +35,7 @@ const (
 	leftOver  = `{"partitions": [{"cgroup": "pods/x", "cpus": "4-5", "state": "root"}], "specs": [{"claimUID": "u", "file": "f.json", "cpus": "6"}]}`
 	driftText = `NODE      CHECK                CLAIM  CPUS  WHERE            EXPECTED                DETECTED
 worker-1  spec-without-record  u      6     CDI spec f.json  a record                none
-worker-1  partition-of-nobody  -      4-5   cgroup pods/x    a container of a claim  no record by the hook, partition root
+worker-1  partition-of-nobody  -      4-5   cgroup pods/x    a container of a claim  no record of the hook, partition root
 `
 )
 
@@ -44,7 +44,7 @@ func TestDriftOfAConsistentNodeIsNone(t *testing.T) {
 	a[pod] = stateOf(nothing)
 	t.Setenv("KUBECONFIG", a.serve(t))
 	for _, args := range []string{"drift", "drift worker-1"} {
-		if stdout := mustCall(t, strings.Fields(args)...); stdout != "nothing found\n" {
+		if stdout := mustCall(t, strings.Fields(args)...); stdout != noProblems {
 			t.Errorf("%s says\n%s", args, stdout)
 		}
 	}
@@ -57,16 +57,16 @@ func TestDriftIsWhatLastsAndABundleHasIt(t *testing.T) {
 	a := installedCluster(t)
 	a[pod] = stateOf(leftOver)
 	t.Setenv("KUBECONFIG", a.serve(t))
-	const wantError = "kubectl-numa: error: 2 things are not as they should be\n"
+	const wantError = "kubectl-numa: error: found 2 problems\n"
 	exitCode, stdout, stderr := call("drift")
-	if diff := cmp.Diff(driftText, stdout); exitCode != exitCouldNot || stderr != wantError || diff != "" {
+	if diff := cmp.Diff(driftText, stdout); exitCode != exitFailed || stderr != wantError || diff != "" {
 		t.Errorf("exit code %d, stderr %q (-want +got):\n%s", exitCode, stderr, diff)
 	}
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	mustCall(t, "gather", "--file", file)
 	t.Setenv("KUBECONFIG", "/nowhere")
 	exitCode, stdout, stderr = call("drift", "--from", file)
-	if diff := cmp.Diff(driftText, stdout); exitCode != exitCouldNot || stderr != wantError || diff != "" {
+	if diff := cmp.Diff(driftText, stdout); exitCode != exitFailed || stderr != wantError || diff != "" {
 		t.Errorf("of a bundle: exit code %d, stderr %q (-want +got):\n%s", exitCode, stderr, diff)
 	}
 	_, stdout, _ = call("drift", "worker-1", "--from", file, "-o", "json")
@@ -82,17 +82,17 @@ func TestDriftIsWhatLastsAndABundleHasIt(t *testing.T) {
 	}
 }
 
-// TestWhatIsOverAfterAMomentIsNoDrift: a claim was being prepared.
+// A claim was being prepared.
 func TestWhatIsOverAfterAMomentIsNoDrift(t *testing.T) {
 	a := installedCluster(t)
 	a[pod] = stateOf(leftOver, nothing)
 	t.Setenv("KUBECONFIG", a.serve(t))
-	if stdout := mustCall(t, "drift"); stdout != "nothing found\n" {
+	if stdout := mustCall(t, "drift"); stdout != noProblems {
 		t.Errorf("drift says\n%s", stdout)
 	}
 }
 
-// TestNodeThatCannotBeReadIsExitCode2 in one line, of a bundle as well.
+// The error is one line, also for a bundle.
 func TestNodeThatCannotBeReadIsExitCode2(t *testing.T) {
 	a := installedCluster(t)
 	a[pod] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -102,7 +102,7 @@ func TestNodeThatCannotBeReadIsExitCode2(t *testing.T) {
 	t.Setenv("KUBECONFIG", a.serve(t))
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	exitCode, _, stderr := call("gather", "--file", file)
-	if exitCode != exitDone || !strings.HasPrefix(stderr, "kubectl-numa: note: not in the file: state of the node: run dra-numa state in pod dra-numa/driver-x, container driver: ann may not") {
+	if exitCode != exitDone || !strings.HasPrefix(stderr, "kubectl-numa: note: the bundle lacks state of the node: run dra-numa state in pod dra-numa/driver-x, container driver: ann may not") {
 		t.Errorf("gather: exit code %d, stderr %q", exitCode, stderr)
 	}
 	for args, want := range map[string]string{
@@ -111,19 +111,19 @@ func TestNodeThatCannotBeReadIsExitCode2(t *testing.T) {
 		"drift worker-9":                        `there is no Node "worker-9" in the cluster`,
 		"drift worker-9 --from " + file:         `there is no Node "worker-9" in the bundle`,
 		"drift a b":                             `unexpected argument "b", want one node or none`,
-		"drift --from " + file + " --context x": "--context is about a cluster, and none is asked",
+		"drift --from " + file + " --context x": "--context names a cluster, but no cluster is read",
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if strings.Contains(want, "may not") {
 			want += "\nkubectl-numa: hint: bind a Role with the verbs get and create on pods/exec"
 		}
-		if exitCode != exitUsage || stdout != "" && stdout != "nothing found\n" || !strings.HasPrefix(stderr, "kubectl-numa: error: ") || !strings.Contains(stderr, want) {
+		if exitCode != exitUsage || stdout != "" && stdout != noProblems || !strings.HasPrefix(stderr, "kubectl-numa: error: ") || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", args, exitCode, stdout, stderr, want)
 		}
 	}
 }
 
-// TestDriftOfThePageIsWhatItSays: the example of the documentation is the answer.
+// The example in the documentation is the program's output.
 func TestDriftOfThePageIsWhatItSays(t *testing.T) {
 	page, err := os.ReadFile("../../docs/kubectl-numa.md")
 	if err != nil {

@@ -10,18 +10,24 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 )
 
-// maxGroups are shown of nodes of which different things are to be said.
+// maxGroups is how many different answers for nodes are shown.
 const maxGroups = 10
 
-// explanation is the answer for people: the sentence, what helps, then the nodes,
-// those of which the same is to be said together.
-func explanation(e simulate.Explanation) string {
+// requestLegend explains the columns of requestTable.
+const requestLegend = `
+The numbers count devices. "of" is all devices of the node. Each column after it
+is what is left after that check. * marks the first check that leaves too few.
+`
+
+// explanationText is the answer for people: the sentence, the hints, then the nodes. Nodes
+// with the same answer are one group.
+func explanationText(e simulate.Explanation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", e.Pod+e.Claim, e.Sentence)
 	for _, hint := range e.Hints {
 		fmt.Fprintf(&b, "hint: %s\n", hint)
 	}
-	legend := false
+	legend := ""
 	groups := e.SameNodes()
 	for _, group := range groups[:min(len(groups), maxGroups)] {
 		node := group[0]
@@ -31,22 +37,21 @@ func explanation(e simulate.Explanation) string {
 		}
 		sentence := node.Sentence
 		if node.Feasible {
-			sentence = "can have it"
+			sentence = "fits"
 		}
 		fmt.Fprintf(&b, "\n%s: %s\n", nodeNames(names), sentence)
-		b.WriteString(funnels(node.Requests))
-		legend = legend || len(node.Requests) > 0
+		b.WriteString(requestTable(node.Requests))
+		if len(node.Requests) > 0 {
+			legend = requestLegend
+		}
 	}
 	if more := len(groups) - maxGroups; more > 0 {
-		fmt.Fprintf(&b, "\nOther nodes have %d more answers, -o json has them all.\n", more)
+		fmt.Fprintf(&b, "\nThere are %d more answers for other nodes; -o json shows all of them.\n", more)
 	}
-	if legend {
-		b.WriteString("\nThe numbers are devices: those of the node, and what is left of them after each\ncolumn. * is where too few are.\n")
-	}
-	return b.String()
+	return b.String() + legend
 }
 
-// nodeNames are the first of them.
+// nodeNames lists the first names, and says how many more there are.
 func nodeNames(names []string) string {
 	text := strings.Join(names[:min(len(names), maxNodes)], ", ")
 	if more := len(names) - maxNodes; more > 0 {
@@ -55,8 +60,8 @@ func nodeNames(names []string) string {
 	return text
 }
 
-// funnels is a line for each request.
-func funnels(requests []funnel.Request) string {
+// requestTable has a line for each request.
+func requestTable(requests []funnel.Request) string {
 	if len(requests) == 0 {
 		return ""
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// files is a snapshot.Source: files and folders by path, and - for standard
-// input. Of a folder it takes what is YAML or JSON, by name, at any depth.
+// files reads a snapshot from files and folders; "-" is standard input. Of a folder, it
+// reads the YAML and JSON files at any depth, in the order of their names. It implements
+// snapshot.Source.
 type files []string
 
-// extensions are those of files that a folder is read for.
+// extensions are the endings of the files that are read in a folder.
 var extensions = [...]string{".yaml", ".yml", ".json"}
 
 func (f files) Snapshot(context.Context) (*snapshot.Snapshot, error) {

@@ -13,16 +13,16 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
 )
 
-// inCluster is where objects of a cluster are.
+// inCluster is the place of the objects of a cluster.
 const inCluster = "the cluster"
 
-// findings is what lint says.
+// findings is the result of lint.
 type findings struct {
-	Looked  int     `json:"looked"`  // objects that there are rules for
-	Objects []found `json:"objects"` // with findings: classes, templates, claims, pods
+	Looked  int     `json:"looked"`  // number of objects that were checked
+	Objects []found `json:"objects"` // objects with findings: classes, templates, claims, pods
 }
 
-// found is an object with what is wrong with it.
+// found is an object with its findings.
 type found struct {
 	Kind      string         `json:"kind"`
 	Namespace string         `json:"namespace,omitempty"`
@@ -31,15 +31,15 @@ type found struct {
 	Findings  []lint.Finding `json:"findings"`
 }
 
-// known is what objects can refer to. It implements accounting.Known.
+// known looks up the objects that others refer to. It implements accounting.Known.
 type known struct {
 	*snapshot.Snapshot
 	classes map[string]*resourceapi.DeviceClass
 	steps   accounting.Steps
 }
 
-// newKnown has the classes that are installed with the driver where the snapshot
-// has none of the name.
+// newKnown takes the classes of the snapshot. If the snapshot lacks a class that is
+// installed with the driver, it takes the driver's.
 func newKnown(objects *snapshot.Snapshot, installed []resourceapi.DeviceClass) known {
 	k := known{objects, make(map[string]*resourceapi.DeviceClass), accounting.StepsOf(objects.Slices)}
 	for i := range installed {
@@ -51,24 +51,24 @@ func newKnown(objects *snapshot.Snapshot, installed []resourceapi.DeviceClass) k
 	return k
 }
 
-// DeviceClass is one of the snapshot's or the driver's.
+// DeviceClass finds a class by its name.
 func (k known) DeviceClass(name string) *resourceapi.DeviceClass { return k.classes[name] }
 
-// ResourceClaim is one of the snapshot's.
+// ResourceClaim finds a claim of the snapshot.
 func (k known) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
 	return k.Claim(namespace, name)
 }
 
-// ResourceClaimTemplate is one of the snapshot's.
+// ResourceClaimTemplate finds a template of the snapshot.
 func (k known) ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate {
 	return k.Template(namespace, name)
 }
 
-// Steps are those of the slices.
+// Steps are the steps in which the zones of the snapshot give their capacities.
 func (k known) Steps() accounting.Steps { return k.steps }
 
-// add looks at all objects in the places that are asked for.
-func (f *findings) add(objects known, isAsked func(where string) bool, ignored []string) {
+// check checks all objects in the places that isAsked accepts.
+func (f *findings) check(objects known, isAsked func(where string) bool, ignored []string) {
 	linter := lint.New(objects)
 	look := func(kind string, object metav1.Object, list func() []lint.Finding) {
 		where := objects.Where(object)
@@ -97,7 +97,7 @@ func (f *findings) add(objects known, isAsked func(where string) bool, ignored [
 	}
 }
 
-// text has a line for each object, and one for each finding below.
+// text has a line for each object, and below it a line for each finding.
 func (f *findings) text() string {
 	var b strings.Builder
 	for _, object := range f.Objects {
@@ -109,7 +109,7 @@ func (f *findings) text() string {
 	return b.String()
 }
 
-// verdict is an error if there is a finding.
+// verdict is an error if there are findings.
 func (f *findings) verdict() error {
 	count := 0
 	for _, object := range f.Objects {

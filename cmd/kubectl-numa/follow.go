@@ -10,22 +10,22 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 )
 
-// settle is how long changes are collected before they are shown: what happens to
-// a pod is several of them.
+// settle is the time in which changes are collected before they are shown. What happens to
+// a pod is several changes.
 const settle = 300 * time.Millisecond
 
-// canFollow says whether what the command is about can change under it: a cluster
-// can; files are read once.
+// canFollow reports whether the objects can change while the command runs. A cluster can
+// change; files are read once.
 func (s *source) canFollow() bool { return s.live() && len(s.files) == 0 }
 
-// follow calls show with what there is, and again after changes, until ctx ends or
-// show returns an error. In between it calls behind when the cluster cannot be
-// followed for now.
+// follow calls show with the objects of the cluster, and calls it again after changes. It
+// ends when ctx ends or show returns an error. While the cluster cannot be followed, it
+// calls behind with the reason.
 func (s *source) follow(ctx context.Context, show func(*snapshot.Snapshot) error, behind func(error)) error {
 	if !s.canFollow() {
-		return errors.New("only a cluster without files can be watched")
+		return errors.New("want a cluster without files: only a cluster can be watched")
 	}
-	// Lists first: they say in a line what the user may not read.
+	// Lists come first: their error says in one line what the user is not allowed to read.
 	objects, err := s.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s *source) follow(ctx context.Context, show func(*snapshot.Snapshot) error
 			continue
 		case <-watcher.Changes():
 		}
-		if !settled(ctx) {
+		if !waitToSettle(ctx) {
 			return nil
 		}
 		objects, err := watcher.Snapshot(ctx)
@@ -69,8 +69,8 @@ func (s *source) follow(ctx context.Context, show func(*snapshot.Snapshot) error
 	}
 }
 
-// settled waits until a change has settled; it is false at the end.
-func settled(ctx context.Context) bool {
+// waitToSettle waits until changes have settled. It returns false if ctx ends first.
+func waitToSettle(ctx context.Context) bool {
 	timer := time.NewTimer(settle)
 	defer timer.Stop()
 	select {

@@ -12,9 +12,10 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// gathering is what the flags of gather say.
+// gathering is the command gather with its flags.
 type gathering struct {
 	cli
 	from source
@@ -25,20 +26,24 @@ func (c cli) gatherCommand() *cobra.Command {
 	g := gathering{cli: c}
 	command := &cobra.Command{
 		Use:   "gather",
-		Short: "Write what a diagnosis of a cluster needs into a file",
-		Long: `Write what a diagnosis of a cluster needs into a file, which other commands read
-as --from: objects that decide where pods go, what the chart installed, settings
-of kubelets, what nodes have of claims, events, and logs of the driver. Nothing
-is changed in the cluster. Nodes are asked by a program that is run in the pods
-of the driver, if you may run one.
+		Short: "Write a support bundle: a file with everything that a diagnosis of the cluster needs",
+		Long: `Write a support bundle: a file with everything that a diagnosis of the cluster
+needs. Other commands read it with --from. gather changes nothing in the
+cluster.
 
-There are no secrets in it: neither environments nor arguments of containers, no
-annotations but this driver's, no parameters of other drivers. Names, labels and
-images are as they are. What cannot be read is in the file as a reason.`,
+The bundle has the objects that decide where pods go, what the chart installed,
+settings of kubelets, the state of the nodes, events, and logs of the driver.
+To read the state of a node, gather runs a program in the driver's pod on that
+node, if you are allowed to.
+
+The bundle has no secrets: no environments and arguments of containers, no
+annotations of other programs, and no parameters for other drivers. It does have
+names, labels and images. If gather cannot read something, the bundle has the
+reason.`,
 		Example: c.examples(`
-# into a file that is named after the time
+# write a file that is named after the time
 gather
-# into this one, and a look at it somewhere else
+# write this file, and analyse it on another machine
 gather --file bundle.tar.gz
 validate --from bundle.tar.gz
 drift --from bundle.tar.gz
@@ -46,7 +51,7 @@ explain pod trainer --from bundle.tar.gz`),
 		Args: c.flagsOnly,
 		RunE: func(command *cobra.Command, _ []string) error { return g.run(command.Context(), time.Now()) },
 	}
-	command.Flags().StringVar(&g.file, "file", "", "`file` to write, which must not be there yet (default numa-TIME.tar.gz)")
+	command.Flags().StringVar(&g.file, "file", "", "`file` to write, which must not exist yet (default numa-TIME.tar.gz)")
 	g.from.addClusterTo(command)
 	return command
 }
@@ -59,7 +64,7 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// Before the cluster is asked for all it has.
+	// The file is created first: a wrong name is found before the cluster is read.
 	file, err := os.OpenFile(g.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("--file: %w", err)
@@ -73,7 +78,7 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 		return &failure{errors.Join(fmt.Errorf("write %q: %w", g.file, err), os.Remove(g.file))}
 	}
 	for _, unread := range slices.Concat(gathered.Facts.Unread, gathered.Facts.Missing) {
-		g.note("not in the file: %s: %s", unread.Setting, oneLine(unread.Why))
+		g.note("the bundle lacks %s: %s", unread.Setting, message.OneLine(unread.Why))
 	}
 	if _, err := fmt.Fprintln(g.stdout, g.file); err != nil {
 		return &failure{err}

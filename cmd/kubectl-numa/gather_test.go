@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// gather runs the command at a time, and returns the file that it wrote.
+// gather runs the command at the given time, and returns the file that it wrote.
 func gather(t *testing.T, now time.Time) []byte {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "bundle.tar.gz")
@@ -55,7 +55,8 @@ func unpacked(t *testing.T, archive []byte) (names []string, text string) {
 	}
 }
 
-// TestBundleHasNoSecrets of those that the cluster has everywhere, and what it is for.
+// The objects of the cluster have a secret in many places. The bundle has none of them,
+// but everything that a diagnosis needs.
 func TestBundleHasNoSecrets(t *testing.T) {
 	t.Setenv("KUBECONFIG", installedCluster(t).serve(t))
 	now := time.Date(2026, 11, 21, 12, 0, 0, 123, time.UTC)
@@ -82,7 +83,7 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	}
 }
 
-// TestUnpackedBundleIsAFolderOfFiles for those who want to change something first.
+// Users can unpack a bundle, change an object, and use the folder.
 func TestUnpackedBundleIsAFolderOfFiles(t *testing.T) {
 	t.Setenv("KUBECONFIG", installedCluster(t).serve(t))
 	dir := t.TempDir()

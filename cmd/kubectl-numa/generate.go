@@ -17,11 +17,11 @@ import (
 func (c cli) generateCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "generate",
-		Short: "Write machines, slices, classes, claims and claim templates",
-		Long: `Write machines, slices, classes, claims and claim templates.
+		Short: "Generate machines, ResourceSlices, device classes, claims and claim templates",
+		Long: `Generate machines, ResourceSlices, device classes, claims and claim templates.
 
-The same flags write the same text. Nothing is created anywhere: pipe it to
-kubectl create, or to the other commands with -f -.`,
+The same flags always generate the same text. generate creates nothing in a
+cluster: pipe the text to kubectl create -f -, or to other commands with -f -.`,
 	}
 	command.AddCommand(
 		c.generateClaimCommand("claim"),
@@ -33,12 +33,12 @@ kubectl create, or to the other commands with -f -.`,
 	return command
 }
 
-// generated is a machine that flags declare.
+// generated is the flags that declare a machine.
 type generated struct {
 	preset    string
 	make      *choice
 	numbering *choice
-	counts    fake.Machine // those that are flags
+	counts    fake.Machine // only the fields that are flags
 	memory    string
 	hugepages map[string]int
 }
@@ -52,22 +52,22 @@ func newGenerated() *generated {
 	}
 }
 
-// layoutFlags are those that a preset leaves no room for.
+// layoutFlags are the flags that cannot be combined with --preset.
 var layoutFlags = [...]string{"make", "numbering", "sockets", "nodes-per-socket", "l3s-per-socket", "cores-per-socket", "threads", "memory", "hugepages"}
 
 func (g *generated) addTo(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&g.preset, "preset", "", "`name` of a machine that is known: "+strings.Join(presetNames(), ", "))
+	flags.StringVar(&g.preset, "preset", "", "`name` of a known machine: "+strings.Join(presetNames(), ", "))
 	complete(command, "preset", func(*cobra.Command) []string { return presetNames() })
-	g.make.addTo(command, "make", "", "the kind of processor")
-	g.numbering.addTo(command, "numbering", "", "the order of CPU ids: siblings last, the same with sockets in turn, or siblings side by side")
+	g.make.addTo(command, "make", "", "maker of the processors")
+	g.numbering.addTo(command, "numbering", "", "order of CPU ids: siblings last (blocks), the same with alternating sockets (interleaved), or siblings side by side (adjacent)")
 	flags.IntVar(&g.counts.Sockets, "sockets", g.counts.Sockets, "`number` of sockets")
-	flags.IntVar(&g.counts.ZonesPerSocket, "nodes-per-socket", g.counts.ZonesPerSocket, "`number` of NUMA nodes of a socket")
-	flags.IntVar(&g.counts.L3sPerSocket, "l3s-per-socket", g.counts.L3sPerSocket, "`number` of L3 caches of a socket")
-	flags.IntVar(&g.counts.CoresPerSocket, "cores-per-socket", g.counts.CoresPerSocket, "`number` of cores of a socket")
-	flags.IntVar(&g.counts.Threads, "threads", g.counts.Threads, "`number` of CPUs of a core, 1 or 2")
-	flags.StringVar(&g.memory, "memory", g.memory, "`amount` of memory of a NUMA node")
-	flags.StringToIntVar(&g.hugepages, "hugepages", nil, "`pages` of a NUMA node by their size, such as 2Mi=512,1Gi=4")
+	flags.IntVar(&g.counts.ZonesPerSocket, "nodes-per-socket", g.counts.ZonesPerSocket, "`number` of NUMA nodes per socket")
+	flags.IntVar(&g.counts.L3sPerSocket, "l3s-per-socket", g.counts.L3sPerSocket, "`number` of L3 caches per socket")
+	flags.IntVar(&g.counts.CoresPerSocket, "cores-per-socket", g.counts.CoresPerSocket, "`number` of cores per socket")
+	flags.IntVar(&g.counts.Threads, "threads", g.counts.Threads, "`number` of CPUs per core, 1 or 2")
+	flags.StringVar(&g.memory, "memory", g.memory, "`amount` of memory per NUMA node")
+	flags.StringToIntVar(&g.hugepages, "hugepages", nil, "`pages` per NUMA node by page size, such as 2Mi=512,1Gi=4")
 }
 
 func presetNames() (names []string) {
@@ -77,17 +77,17 @@ func presetNames() (names []string) {
 	return names
 }
 
-// asked says whether a flag declares a machine.
+// asked reports whether a flag declares a machine.
 func (g *generated) asked(command *cobra.Command) bool {
 	return slices.ContainsFunc(append(layoutFlags[:], "preset"), command.Flags().Changed)
 }
 
-// machine is what the flags declare.
+// machine is the machine that the flags declare.
 func (g *generated) machine(command *cobra.Command) (fake.Machine, error) {
 	if command.Flags().Changed("preset") {
 		for _, name := range layoutFlags {
 			if command.Flags().Changed(name) {
-				return fake.Machine{}, fmt.Errorf("--preset %s says all of a machine: leave out --%s", g.preset, name)
+				return fake.Machine{}, fmt.Errorf("--preset %s declares the whole machine: remove --%s", g.preset, name)
 			}
 		}
 		for _, preset := range fake.Presets() {
@@ -116,7 +116,7 @@ func (g *generated) machine(command *cobra.Command) (fake.Machine, error) {
 	return machine, machine.Validate()
 }
 
-// bytesOf is an amount of memory.
+// bytesOf reads an amount of memory.
 func bytesOf(text string) (uint64, error) {
 	amount, err := resource.ParseQuantity(text)
 	if err != nil || amount.Sign() <= 0 {
@@ -129,17 +129,18 @@ func (c cli) generateMachineCommand() *cobra.Command {
 	g := newGenerated()
 	command := &cobra.Command{
 		Use:   "machine DIR",
-		Short: "Write what Linux shows of a machine under sys and proc into a folder",
-		Long: `Write what Linux shows of a machine under sys and proc into a folder.
+		Short: "Write the files under /sys and /proc of a generated machine into a folder",
+		Long: `Write the files under /sys and /proc of a generated machine into a folder.
 
-The folder is made if it is not there, and may not have a sys or proc. It is for
---root of the other commands, and of the node's daemon.`,
+The command creates the folder if it does not exist. The folder must not have a
+sys or proc yet. Use it as --root of the other commands, or as --machine-root of
+the daemon.`,
 		Example: c.examples(`
-# one of the machines that are known
+# a known machine
 generate machine /tmp/epyc --preset epyc-2s-nps4
 # one socket with 2 NUMA nodes of 8 cores each
 generate machine /tmp/small --sockets 1 --nodes-per-socket 2 --cores-per-socket 16
-# what it looks like
+# show it
 topology --root /tmp/small`),
 		Args: oneArgument("DIR"),
 		RunE: func(command *cobra.Command, args []string) error { return g.write(command, args[0]) },
@@ -151,16 +152,6 @@ topology --root /tmp/small`),
 	return command
 }
 
-// oneArgument refuses what is not one.
-func oneArgument(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("want %s, not %q", what, strings.Join(args, " "))
-		}
-		return nil
-	}
-}
-
 func (g *generated) write(command *cobra.Command, dir string) error {
 	machine, err := g.machine(command)
 	if err != nil {
@@ -168,7 +159,7 @@ func (g *generated) write(command *cobra.Command, dir string) error {
 	}
 	for _, name := range []string{"sys", "proc"} {
 		if path := filepath.Join(dir, name); exists(path) {
-			return fmt.Errorf("%s is there already: want a folder without sys and proc", path)
+			return fmt.Errorf("%s exists already: want a folder without sys and proc", path)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -192,7 +183,7 @@ func (c cli) generateSlicesCommand() *cobra.Command {
 		case !g.asked(command):
 			return readMachine(root)
 		case command.Flags().Changed("root"):
-			return numa.Machine{}, fmt.Errorf("--root is a machine, and --preset or its parts are another: want one of the two")
+			return numa.Machine{}, fmt.Errorf("--root names a machine, and other flags declare one: want only one of the two")
 		}
 		machine, err := g.machine(command)
 		if err != nil {
@@ -200,14 +191,14 @@ func (c cli) generateSlicesCommand() *cobra.Command {
 		}
 		return numa.Read(machine.FS())
 	})
-	command.Short = "Print the ResourceSlices of a machine, or of one that flags declare"
+	command.Short = "Print the ResourceSlices of a machine, or of a machine that flags declare"
 	command.Long += `
 
-Without --root and flags that declare a machine it is this one.`
+Without --root and without flags that declare a machine, it is this machine.`
 	command.Example = c.examples(`
-# a node that nobody has
+# a node that does not exist
 generate slices --node-name worker-1 --preset intel-2s-snc2
-# one that somebody has
+# a node whose sys and proc were copied
 generate slices --node-name worker-2 --root /tmp/machine`)
 	g.addTo(command)
 	return command

@@ -18,8 +18,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
-// exampleLines are the command lines in the help of a command, without the
-// program's name.
+// exampleLines are the example commands in the help of a command, without the program's
+// name.
 func exampleLines(t *testing.T, args ...string) (lines [][]string) {
 	t.Helper()
 	for line := range strings.Lines(mustCall(t, append(args, "--help")...)) {
@@ -33,8 +33,25 @@ func exampleLines(t *testing.T, args ...string) (lines [][]string) {
 	return lines
 }
 
-// nodeFiles are a Node, the slices of a generated machine for it and a device of
-// another driver on each NUMA node.
+// gpuManifests are a slice of another driver with some devices, and their class.
+const gpuManifests = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: gpus}
+spec:
+  driver: gpu.example.com
+  nodeName: worker-1
+  pool: {name: gpus, generation: 1, resourceSliceCount: 1}
+  devices: [%s]
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu.example.com}
+spec: {selectors: [{cel: {expression: device.driver == "gpu.example.com"}}]}
+`
+
+// nodeFiles are a Node, the slices of a generated machine for it, and a device of another
+// driver on each NUMA node.
 func nodeFiles(t *testing.T, preset string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -45,10 +62,8 @@ func nodeFiles(t *testing.T, preset string) (dir string) {
 	for name, text := range map[string]string{
 		"node.yaml":   "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\n",
 		"slices.yaml": mustCall(t, "generate", "slices", "--node-name", "worker-1", "--preset", preset),
-		"gpus.yaml": "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: gpus}\nspec: {driver: gpu.example.com, nodeName: worker-1, " +
-			"pool: {name: gpus, generation: 1, resourceSliceCount: 1}, devices: [" + strings.Join(devices, ", ") + "]}\n---\n" +
-			"apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.example.com}\nspec: {selectors: [{cel: {expression: device.driver == \"gpu.example.com\"}}]}\n",
-		"zone.yaml": mustCall(t, "generate", "class", "zone.dra.numa"),
+		"gpus.yaml":   fmt.Sprintf(gpuManifests, strings.Join(devices, ", ")),
+		"zone.yaml":   mustCall(t, "generate", "class", "zone.dra.numa"),
 	} {
 		writeFile(t, filepath.Join(dir, name), text)
 	}
@@ -62,14 +77,21 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// podFor uses the claim or template of the name.
+// podFor is a pod that uses the claim or template with this name.
 func podFor(use, name string) string {
 	field := map[string]string{"claim": "resourceClaimName", "template": "resourceClaimTemplateName"}[use]
-	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {resourceClaims: [{name: c, %s: %s}], containers: [{name: main, resources: {claims: [{name: c}]}}]}\n", field, name)
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  resourceClaims: [{name: c, %s: %s}]
+  containers: [{name: main, resources: {claims: [{name: c}]}}]
+`, field, name)
 }
 
-// TestGeneratedExamplesAreCleanAndPlaced: nothing is wrong with what the examples
-// of the help write, and the scheduler places a pod with it.
+// lint finds nothing in what the examples of the help generate, and the scheduler places a
+// pod that uses it.
 func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
 	for _, use := range []string{"claim", "template"} {
 		for _, line := range exampleLines(t, "generate", use) {
@@ -113,10 +135,10 @@ func TestGeneratedClassesSelectWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestFirstAvailableFallsBack in the order of the alternatives: to parts on one
-// socket, and then on any.
+// The scheduler takes the alternatives in order: one NUMA node, parts on one socket, parts
+// on any NUMA nodes.
 func TestFirstAvailableFallsBack(t *testing.T) {
-	// Two sockets of two NUMA nodes of 4 CPUs, of which 2 are reserved.
+	// Two sockets with two NUMA nodes of 4 CPUs each; 2 CPUs are reserved.
 	for _, tc := range []struct{ cpus, parts, want string }{
 		{"4", "2", "zone/one-node"}, {"6", "2", "zone/one-socket"}, {"8", "4", "zone/any"},
 	} {
@@ -129,7 +151,7 @@ func TestFirstAvailableFallsBack(t *testing.T) {
 	}
 }
 
-// TestDocumentedExamplesSayWhatTheySay holds the page to the commands.
+// The examples in the documentation are the output of the commands.
 func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	page, err := os.ReadFile("../../docs/kubectl-numa.md")
 	if err != nil {
@@ -146,7 +168,7 @@ func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	}
 }
 
-// Every way to use zones that the driver knows is a flag.
+// There is a flag for every field of a ZoneConfig.
 func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
 	const flags = "--cores one-thread-per-core --l3 require --placement spread --partition none --mixed --memory-policy bind"
 	for _, made := range []string{"class c", "claim c --cpus 4", "template c --cpus 4"} {
@@ -241,7 +263,7 @@ func TestGeneratedMachineIsReadAsDeclared(t *testing.T) {
 			t.Errorf("it says %q", text)
 		}
 		exitCode, _, stderr := call(args...)
-		if exitCode != exitUsage || !strings.Contains(stderr, "sys is there already: want a folder without sys and proc") {
+		if exitCode != exitUsage || !strings.Contains(stderr, "sys exists already: want a folder without sys and proc") {
 			t.Errorf("into the same folder: exit code %d, %s", exitCode, stderr)
 		}
 	}
@@ -254,7 +276,7 @@ func TestGeneratedMachineIsReadAsDeclared(t *testing.T) {
 	}
 }
 
-// contents are all files and links of a folder.
+// contents are all files and links in a folder.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -277,8 +299,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestGenerateSlicesIsSlices: of a folder the same as the command slices, of a
-// preset the same as of the folder that has it.
+// generate slices prints the same as slices for a folder, and the same for a preset as for
+// a folder with the preset.
 func TestGenerateSlicesIsSlices(t *testing.T) {
 	dir := folder(t, "epyc-2s-nps4")
 	want := mustCall(t, "slices", "--node-name", "n", "--root", dir)
@@ -298,20 +320,20 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate nothing":                                                    `unknown command "nothing", allowed are claim, class, machine, slices, template`,
 		"generate machine":                                                    `want DIR, not ""`,
 		"generate machine " + dir + " --preset x":                             `--preset "x": there is no such machine, allowed are rig, `,
-		"generate machine " + dir + " --preset rig --sockets 2":               "--preset rig says all of a machine: leave out --sockets",
+		"generate machine " + dir + " --preset rig --sockets 2":               "--preset rig declares the whole machine: remove --sockets",
 		"generate machine " + dir + " --memory much":                          `--memory: "much": want an amount such as 16Gi`,
 		"generate machine " + dir + " --hugepages 2Mi=0":                      "--hugepages 2Mi=0: want a size and 1 page or more, such as 2Mi=512",
 		"generate machine " + dir + " --threads 3":                            "fake machine: Threads is 3, allowed are 1-2",
-		"generate slices --node-name n --root / --preset rig":                 "--root is a machine, and --preset or its parts are another: want one of the two",
+		"generate slices --node-name n --root / --preset rig":                 "--root names a machine, and other flags declare one: want only one of the two",
 		"generate class A_b":                                                  `name "A_b": a lowercase RFC 1123 subdomain must consist of`,
 		"generate class c --core-type fast":                                   `invalid argument "fast" for "--core-type" flag: allowed are `,
 		"generate class c --cores half":                                       `invalid argument "half" for "--cores" flag: allowed are whole, thread, one-thread-per-core`,
 		"generate claim c --cpus 1 --l3 two":                                  `invalid argument "two" for "--l3" flag: allowed are any, prefer, require`,
 		"generate template c --cpus 1 --placement up":                         `invalid argument "up" for "--placement" flag: allowed are pack, spread, distribute`,
 		"generate class c --socket -2":                                        "socket -2: want 0 or more",
-		"generate class c --mixed --partition root":                           `mixed with partition "root": CPUs that the containers share with others are in no partition`,
+		"generate class c --mixed --partition root":                           `mixed with partition "root": mixed containers also run on shared CPUs, which are in no partition`,
 		"generate claim":                                                      `want NAME, not ""`,
-		"generate claim c":                                                    "nothing is asked for: want cpus, memory, hugepages or devices",
+		"generate claim c":                                                    "nothing is requested: want cpus, memory, hugepages or devices",
 		"generate claim c -n A_b --cpus 1":                                    `namespace "A_b": a lowercase RFC 1123 label must consist of`,
 		"generate claim c --cpus 0":                                           "--cpus 0: want 1 or more",
 		"generate claim c --memory much":                                      `--memory "much": want an amount such as 16Gi`,
@@ -320,16 +342,16 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate claim c --hugepages 2Mi=3Mi":                                "3Mi of hugepages of 2Mi: want whole pages",
 		"generate claim c --hugepages big=3Mi":                                `hugepages of "big": want a size such as 2Mi or 1Gi`,
 		"generate claim c --cpus 1 --shares 0":                                "0 shares: want 1 or more",
-		"generate claim c --cpus 1 --apart":                                   "one share has nothing to be apart from: want 2 shares or more",
-		"generate claim c --cpus 1 --shares 2 --apart --same node":            "shares apart and on the same NUMA node: want one of the two",
-		"generate claim c --cpus 1 --same node":                               "there is only one share or device, which has nothing to be on the same node with",
-		"generate claim c --cpus 1 --device g --same socket":                  "devices do not say their socket: want the same NUMA node, or no devices",
+		"generate claim c --cpus 1 --apart":                                   "a single share cannot be apart: want 2 shares or more",
+		"generate claim c --cpus 1 --shares 2 --apart --same node":            "shares cannot be apart and on the same NUMA node: want one of the two",
+		"generate claim c --cpus 1 --same node":                               "a single share or device is always on the same node: want 2 or more",
+		"generate claim c --cpus 1 --device g --same socket":                  "other drivers do not publish the socket of their devices: want the same NUMA node, or no devices",
 		"generate claim c --device g=0":                                       `--device "g=0": want CLASS or CLASS=NUMBER`,
 		"generate claim c --device g --mixed":                                 "there is no share of a NUMA node: want cpus, memory or hugepages as well",
-		"generate claim c --cpus 4 --parts 2":                                 "--parts 2: nothing is parted without --first-available",
+		"generate claim c --cpus 4 --parts 2":                                 "--parts 2: want --first-available as well",
 		"generate claim c --cpus 4 --first-available any":                     `alternatives "any": want one-node and then one or both of one-socket, any`,
 		"generate claim c --cpus 4 --first-available one-node":                `alternatives "one-node": want one-node and then one or both of one-socket, any`,
-		"generate claim c --cpus 4 --first-available one-node,any --shares 2": "alternatives are of one share alone: want no second share, no devices and nothing that is to be the same",
+		"generate claim c --cpus 4 --first-available one-node,any --shares 2": "alternatives are only for a single share: want no other shares, no devices and nothing on the same node or socket",
 		"generate claim c --cpus 3 --first-available one-node,any":            "3 CPUs cannot be divided into 2 equal parts",
 		"generate claim c --hugepages 1Gi=3Gi --first-available one-node,any": "3Gi of hugepages of 1Gi cannot be divided into 2 equal parts",
 		"generate claim c --cpus 4 --parts 1 --first-available one-node,any":  "1 parts: want 2 or more",

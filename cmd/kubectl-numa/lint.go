@@ -12,45 +12,45 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
 )
 
-// linting is what the flags of lint say.
+// linting is the command lint with its flags.
 type linting struct {
-	cli
-	from   source
+	reading
 	ignore []string
-	output *choice
 }
 
 func (c cli) lintCommand() *cobra.Command {
-	l := linting{cli: c, output: newChoice("table", "json", "yaml")}
+	l := linting{reading: c.reads()}
 	command := &cobra.Command{
 		Use:   "lint",
-		Short: "Find what is wrong with claims, templates, classes and pods",
-		Long: fmt.Sprintf(`Find what is wrong with claims, templates, classes and pods.
+		Short: "Find mistakes in claims, claim templates, device classes and pods",
+		Long: fmt.Sprintf(`Find mistakes in claims, claim templates, device classes and pods.
 
-It says what the admission webhook would: errors, which would be refused, and
-warnings. What objects refer to is looked up where they are, and classes that are
-not there among those of the driver. Of --from-cluster with --filename, the files'
-objects are looked at, and the cluster's only looked up.
+lint prints what the admission webhook would say: errors, for which the webhook
+refuses an object, and warnings. It looks up the objects that an object refers
+to in the same place. If a device class is missing there, lint uses the
+driver's class of that name. With --from-cluster and --filename, lint checks
+only the objects of the files, and looks up other objects in the cluster as
+well.
 
 The rules are %s;
-docs/rules.md explains them. The exit code is 1 if there is a finding, of either
-kind, and 2 if a file cannot be read.`, ruleList()),
+docs/rules.md explains them. The exit code is 1 if there is an error or a
+warning, and 2 if a file cannot be read.`, ruleList()),
 		Example: c.examples(`
-# what is wrong with manifests
+# check manifests
 lint -f manifests/
-# the same where the classes and nodes are those of a cluster
+# check manifests against the classes and nodes of a cluster
 lint --from-cluster -f manifests/
-# all that a cluster has, for a program
+# check all objects of a cluster, as JSON
 lint -o json
-# without a rule that does not matter here
+# leave out a rule
 lint -f pod.yaml --ignore cpu-limit-on-claim-pod`),
 		Args: c.flagsOnly,
-		RunE: func(command *cobra.Command, _ []string) error { return l.run(command.Context()) },
+		RunE: withContext(l.run),
 	}
 	l.from.addTo(command)
-	command.Flags().StringSliceVar(&l.ignore, "ignore", nil, "`rules` that find nothing")
+	command.Flags().StringSliceVar(&l.ignore, "ignore", nil, "`rules` to leave out")
 	complete(command, "ignore", func(*cobra.Command) []string { return ruleNames() })
-	l.output.addTo(command, "output", "o", "how to say it")
+	l.output.addOutputTo(command)
 	return command
 }
 
@@ -61,7 +61,7 @@ func ruleNames() (names []string) {
 	return names
 }
 
-// ruleList is for a line of at most 80 characters each.
+// ruleList breaks the names of the rules into lines of at most 80 characters.
 func ruleList() string {
 	var b strings.Builder
 	width := len("The rules are ")
@@ -96,14 +96,14 @@ func (l *linting) run(ctx context.Context) error {
 		return &failure{err}
 	}
 	if kinds := objects.IgnoredKinds(); len(kinds) > 0 {
-		l.note("there are no rules for these objects, they are ignored: %s", strings.Join(kinds, ", "))
+		l.note("ignoring objects for which there are no rules: %s", strings.Join(kinds, ", "))
 	}
 	report := findings{Looked: 0, Objects: []found{}}
-	report.add(newKnown(objects, classes), func(where string) bool {
+	report.check(newKnown(objects, classes), func(where string) bool {
 		return len(l.from.files) == 0 || where != inCluster
 	}, l.ignore)
-	if err := write(l.stdout, l.output.value, report, report.text); err != nil {
-		return &failure{fmt.Errorf("write findings: %w", err)}
+	if err := l.print("findings", report, report.text); err != nil {
+		return err
 	}
 	return report.verdict()
 }

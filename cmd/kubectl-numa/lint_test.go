@@ -19,7 +19,11 @@ metadata: {name: team}
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: four}
-spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}}}]}}
+spec:
+  devices:
+    requests:
+    - name: zone
+      exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -27,13 +31,23 @@ metadata: {name: wrong, namespace: team}
 spec:
   spec:
     devices:
-      config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partitions: root}}}]
+      config:
+      - opaque:
+          driver: dra.numa
+          parameters:
+            apiVersion: dra.numa/v1alpha1
+            kind: ZoneConfig
+            partitions: root
       requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 4}}}}]
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: p}
-spec: {resourceClaims: [{name: c, resourceClaimName: four}], containers: [{name: main, resources: {claims: [{name: c}], requests: {cpu: 1}, limits: {cpu: 2}}}]}
+spec:
+  resourceClaims: [{name: c, resourceClaimName: four}]
+  containers:
+  - name: main
+    resources: {claims: [{name: c}], requests: {cpu: 1}, limits: {cpu: 2}}
 ---
 apiVersion: v1
 kind: Pod
@@ -48,15 +62,15 @@ func TestLintSaysWhatAdmissionWould(t *testing.T) {
 	writeFile(t, name, wrongManifests)
 	want := strings.ReplaceAll(`ResourceClaimTemplate team/wrong in FILE, document 3
   error: spec.spec.devices.config[0].opaque.parameters: unknown field "partitions", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy (invalid-parameters)
-  warning: spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device publishes it, the pod would stay Pending: write cpu (unknown-capacity-key)
+  warning: spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device has this capacity, so the pod would stay Pending: write cpu (unknown-capacity-key)
 Pod default/p in FILE, document 4
-  warning: spec.containers[0].resources.limits[cpu]: 2 throttles the container on CPUs that are its own: leave it out (cpu-limit-on-claim-pod)
-  warning: spec.containers: the requests lack cpu 3 that the pod's claims hold (requests-do-not-match-claim)
+  warning: spec.containers[0].resources.limits[cpu]: limit 2 throttles the container on its own CPUs: remove the limit (cpu-limit-on-claim-pod)
+  warning: spec.containers: the requests lack cpu 3, which the pod's claims hold (requests-do-not-match-claim)
 `, "FILE", name)
-	const wantError = "kubectl-numa: note: there are no rules for these objects, they are ignored: 1 Namespace\n" +
+	const wantError = "kubectl-numa: note: ignoring objects for which there are no rules: 1 Namespace\n" +
 		"kubectl-numa: error: 4 findings in 2 of 3 objects\n"
 	exitCode, stdout, stderr := call("lint", "-f", dir)
-	if exitCode != exitCouldNot || stdout != want || stderr != wantError {
+	if exitCode != exitFailed || stdout != want || stderr != wantError {
 		t.Errorf("exit code %d, stderr %q, stdout\n%swant 1 and\n%s", exitCode, stderr, stdout, want)
 	}
 	exitCode, stdout, _ = call("lint", "-f", dir, "--ignore", "invalid-parameters,unknown-capacity-key,cpu-limit-on-claim-pod,requests-do-not-match-claim")
@@ -94,12 +108,12 @@ func TestLintInJSONAndYAMLIsOneDocument(t *testing.T) {
 	}
 }
 
-// TestLintLooksUpWhatObjectsReferTo: what nodes publish, and a class of the name of
-// one of the driver's.
+// lint looks up what nodes publish, and prefers a class of the files to the driver's class
+// with the same name.
 func TestLintLooksUpWhatObjectsReferTo(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4, hugepages1Gi: 1Gi") // the rig's machine has pages of 2 MiB
 	_, stdout, _ := call("lint", "-f", dir)
-	if !strings.Contains(stdout, "requests[hugepages1Gi]: no node publishes it now") {
+	if !strings.Contains(stdout, "requests[hugepages1Gi]: no zone has this capacity now") {
 		t.Errorf("lint says\n%s", stdout)
 	}
 	writeFile(t, filepath.Join(dir, "class.yaml"), "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n"+
@@ -110,19 +124,19 @@ func TestLintLooksUpWhatObjectsReferTo(t *testing.T) {
 	}
 }
 
-// TestLintOfFilesInACluster looks at the files' objects, and looks up the cluster's.
+// lint checks the objects of the files, and looks up objects of the cluster.
 func TestLintOfFilesInACluster(t *testing.T) {
 	kubeconfig := testCluster(t, clusterFolder(t, "hugepages1Gi: 1Gi"), "")
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"+
 		"spec: {resourceClaims: [{name: c, resourceClaimName: a}], containers: [{name: main, resources: {claims: [{name: c}]}}]}\n")
 	_, files, _ := call("lint", "--from-cluster", "-f", dir, "--kubeconfig", kubeconfig)
-	want := "Pod default/p in " + dir + "/pod.yaml, document 1\n  warning: spec.containers: the requests lack hugepages-1Gi 1Gi that the pod's claims hold (requests-do-not-match-claim)\n"
+	want := "Pod default/p in " + dir + "/pod.yaml, document 1\n  warning: spec.containers: the requests lack hugepages-1Gi 1Gi, which the pod's claims hold (requests-do-not-match-claim)\n"
 	if files != want {
 		t.Errorf("of files in a cluster lint says\n%swant\n%s", files, want)
 	}
 	exitCode, cluster, stderr := call("lint", "--kubeconfig", kubeconfig)
-	if exitCode != exitCouldNot || !strings.HasPrefix(cluster, "ResourceClaim default/a in the cluster\n") {
+	if exitCode != exitFailed || !strings.HasPrefix(cluster, "ResourceClaim default/a in the cluster\n") {
 		t.Errorf("of a cluster: exit code %d, stderr %q, stdout\n%s", exitCode, stderr, cluster)
 	}
 }
@@ -133,7 +147,7 @@ func TestNonsenseToLintIsOneUsageLine(t *testing.T) {
 	for args, want := range map[string]string{
 		"lint -f " + dir:                       "read " + dir + `/bad.yaml, document 1: Pod p: unknown field "spec.container"`,
 		"lint -f " + dir + " --ignore speling": `--ignore "speling": there is no such rule, allowed are invalid-parameters, `,
-		"lint pods -f " + dir:                  `unexpected argument "pods", kubectl numa lint takes flags only`,
+		"lint pods -f " + dir:                  `unexpected argument "pods", kubectl numa lint takes only flags`,
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {

@@ -1,5 +1,6 @@
-// Command kubectl-numa shows machines, and what driver and scheduler make of them
-// and of a cluster. It changes nothing there. kubectl runs it as "kubectl numa" when it is in the PATH.
+// Command kubectl-numa shows machines, and what the driver and the scheduler make of them
+// and of the objects of a cluster. It changes neither. If it is in the PATH, kubectl runs
+// it as "kubectl numa".
 package main
 
 import (
@@ -8,7 +9,7 @@ import (
 )
 
 func main() {
-	// A command lives for a second: up to a limit, memory is cheaper than collections.
+	// A command runs for about a second. Up to a limit, memory is cheaper than collecting garbage.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(768 << 20)
 	os.Exit(run(os.Args, os.Getenv, os.Stdout, os.Stderr))

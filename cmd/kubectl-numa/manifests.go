@@ -13,7 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/manifest"
 )
 
-// manifestFlags are those of classes and claims.
+// manifestFlags are the flags that classes and claims have in common.
 type manifestFlags struct {
 	config      manifest.Config
 	cores       *choice
@@ -44,18 +44,18 @@ func newManifestFlags() *manifestFlags {
 
 func (m *manifestFlags) addTo(command *cobra.Command) {
 	flags := command.Flags()
-	m.cores.addTo(command, "cores", "", "how the CPUs share physical cores with others (default: as the driver does, whole)")
-	m.l3.addTo(command, "l3", "", "how much it matters that the CPUs share one level-3 cache (default: as the driver does, any)")
-	m.placement.addTo(command, "placement", "", "which CPUs it is where several would do (default: as the driver does, pack)")
-	m.partition.addTo(command, "partition", "", "how the kernel keeps other tasks off the CPUs (default: as the driver does)")
-	flags.BoolVar(&m.config.Mixed, "mixed", false, "let the containers run on the node's shared CPUs, too")
-	m.policy.addTo(command, "memory-policy", "", "where the containers' memory comes from (default: where they run)")
-	m.coreType.addTo(command, "core-type", "", "only NUMA nodes with such cores")
-	m.exclusivity.addTo(command, "exclusivity", "", "only nodes where others are kept off the CPUs so")
-	flags.Int64Var(&m.tier, "memory-tier", 0, "only NUMA nodes with memory of the tier with this `number`; ordinary memory is 4")
-	flags.Int64Var(&m.socket, "socket", 0, "only NUMA nodes of the socket with this `number`")
-	flags.Int64Var(&m.node, "numa-node", 0, "only the NUMA node with this `number`")
-	m.output.addTo(command, "output", "o", "how to print it")
+	m.cores.addTo(command, "cores", "", "how the CPUs share physical cores with other claims (default: the driver's, whole)")
+	m.l3.addTo(command, "l3", "", "whether all CPUs must share one level-3 cache (default: the driver's, any)")
+	m.placement.addTo(command, "placement", "", "how to choose among CPUs that are equally good (default: the driver's, pack)")
+	m.partition.addTo(command, "partition", "", "how the kernel keeps other tasks off the CPUs (default: the driver's)")
+	flags.BoolVar(&m.config.Mixed, "mixed", false, "let the containers run on the node's shared CPUs as well")
+	m.policy.addTo(command, "memory-policy", "", "memory policy of the containers (default: memory of the NUMA nodes where they run)")
+	m.coreType.addTo(command, "core-type", "", "only NUMA nodes with cores of this type")
+	m.exclusivity.addTo(command, "exclusivity", "", "only nodes with this exclusivity: who keeps other tasks off the CPUs")
+	flags.Int64Var(&m.tier, "memory-tier", 0, "only NUMA nodes with memory of this tier `number`; ordinary memory is tier 4")
+	flags.Int64Var(&m.socket, "socket", 0, "only NUMA nodes of this socket `number`")
+	flags.Int64Var(&m.node, "numa-node", 0, "only this NUMA node `number`")
+	m.output.addOutputTo(command)
 }
 
 func (m *manifestFlags) zoneConfig() manifest.Config {
@@ -77,8 +77,8 @@ func (m *manifestFlags) filter(command *cobra.Command) manifest.Filter {
 	}
 }
 
-// print writes the manifest; an error of making it is about the flags.
-func (c cli) print(object manifest.Object, err error, format string) error {
+// printManifest writes the manifest. An error from making it is about the flags.
+func (c cli) printManifest(object manifest.Object, err error, format string) error {
 	if err != nil {
 		return err
 	}
@@ -95,20 +95,20 @@ func (c cli) generateClassCommand() *cobra.Command {
 		Short: "Print a DeviceClass of NUMA nodes",
 		Long: `Print a DeviceClass of NUMA nodes.
 
-Claims for it get NUMA nodes that pass the filters, used as it says; what a claim
-says itself of --cores, --l3, --placement, --partition, --mixed and
---memory-policy overrides the class's.`,
+Claims for the class get NUMA nodes that pass the filters. The class says how
+their CPUs and memory are used. A claim can override --cores, --l3,
+--placement, --partition, --mixed and --memory-policy.`,
 		Example: c.examples(`
-# NUMA nodes whose kernel keeps others off the CPUs, without load balancing
+# NUMA nodes whose kernel keeps other tasks off the CPUs, without load balancing
 generate class quiet --exclusivity kernel --partition isolated
-# one thread of each core, and as few level-3 caches as possible
+# one thread per core, and as few level-3 caches as possible
 generate class latency --cores one-thread-per-core --l3 prefer
-# memory of CXL cards
+# memory on CXL devices
 generate class cxl --memory-tier 22 --memory-policy bind`),
 		Args: oneArgument("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			object, err := manifest.Class(args[0], m.filter(command), m.zoneConfig())
-			return c.print(object, err, m.output.value)
+			return c.printManifest(object, err, m.output.value)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -116,7 +116,7 @@ generate class cxl --memory-tier 22 --memory-policy bind`),
 	return command
 }
 
-// wishFlags are what a claim asks for.
+// wishFlags are the flags of claims and claim templates.
 type wishFlags struct {
 	*manifestFlags
 	wish      manifest.Wish
@@ -136,17 +136,17 @@ func (c cli) generateClaimCommand(use string) *cobra.Command {
 		Short: "Print a " + kind + " for CPUs, memory and hugepages of NUMA nodes",
 		Long: "Print a " + kind + ` for CPUs, memory and hugepages of NUMA nodes.
 
-A share is what one NUMA node gives. With --first-available, what no NUMA node has
-left is taken in equal parts from several: the scheduler takes the first of the
-alternatives that a node has.`,
+A share is what one NUMA node gives. With --first-available, the scheduler
+takes the first alternative that fits: if no NUMA node has enough left, several
+NUMA nodes give equal parts.`,
 		Example: strings.ReplaceAll(c.examples(`
 # 8 CPUs and their memory from one NUMA node
 generate USE NAME --cpus 8 --memory 16Gi
-# the same, else 4 and 4 of one socket, else of any two NUMA nodes
+# the same; else 4 and 4 CPUs of one socket, else of any two NUMA nodes
 generate USE NAME --cpus 8 --memory 16Gi --first-available one-node,one-socket,any
 # two shares on different NUMA nodes of one socket
 generate USE NAME --cpus 4 --hugepages 1Gi=2Gi --shares 2 --apart --same socket
-# CPUs on the NUMA node of a device of another driver
+# CPUs on the same NUMA node as a device of another driver
 generate USE NAME --cpus 4 --device gpu.example.com --same node`), "USE NAME", use+" "+map[string]string{"claim": "trainer", "template": "workers"}[use]),
 		Args:              oneArgument("NAME"),
 		RunE:              func(command *cobra.Command, args []string) error { return w.run(c, command, kind, args[0]) },
@@ -158,17 +158,17 @@ generate USE NAME --cpus 4 --device gpu.example.com --same node`), "USE NAME", u
 
 func (w *wishFlags) addTo(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVarP(&w.name.Namespace, "namespace", "n", "", "`name` of the namespace (default: it does not say)")
-	flags.StringVar(&w.wish.Class, "class", "zone.dra.numa", "`name` of the class of NUMA nodes")
-	flags.Int64Var(&w.cpus, "cpus", 0, "`number` of CPUs of a share")
-	flags.StringVar(&w.memory, "memory", "", "`amount` of memory of a share, hugepages not included")
-	flags.StringToStringVar(&w.hugepages, "hugepages", nil, "`amounts` of hugepages of a share by their size, such as 2Mi=512Mi,1Gi=4Gi")
+	flags.StringVarP(&w.name.Namespace, "namespace", "n", "", "`name` of the namespace (default: none)")
+	flags.StringVar(&w.wish.Class, "class", "zone.dra.numa", "`name` of the DeviceClass of NUMA nodes")
+	flags.Int64Var(&w.cpus, "cpus", 0, "`number` of CPUs per share")
+	flags.StringVar(&w.memory, "memory", "", "`amount` of memory per share, without hugepages")
+	flags.StringToStringVar(&w.hugepages, "hugepages", nil, "`amounts` of hugepages per share by page size, such as 2Mi=512Mi,1Gi=4Gi")
 	flags.IntVar(&w.wish.Shares, "shares", 1, "`number` of shares")
-	flags.BoolVar(&w.wish.Apart, "apart", false, "each share on a NUMA node of its own")
-	flags.StringArrayVar(&w.devices, "device", nil, "`class` of a whole device, or CLASS=NUMBER; may be repeated")
-	w.same.addTo(command, "same", "", "what all shares and devices are on the same of")
-	flags.StringSliceVar(&w.wish.Places, "first-available", nil, "`alternatives` in their order: one-node, then one-socket or any or both")
-	flags.IntVar(&w.wish.Parts, "parts", 2, "`number` of NUMA nodes that share what one does not have, with --first-available")
+	flags.BoolVar(&w.wish.Apart, "apart", false, "put each share on another NUMA node")
+	flags.StringArrayVar(&w.devices, "device", nil, "`class` of a whole device, or CLASS=NUMBER for several; can be repeated")
+	w.same.addTo(command, "same", "", "put all shares and devices on the same NUMA node or socket")
+	flags.StringSliceVar(&w.wish.Places, "first-available", nil, "`alternatives` in this order: one-node, then one-socket, any, or both")
+	flags.IntVar(&w.wish.Parts, "parts", 2, "`number` of NUMA nodes that give equal parts, with --first-available")
 	complete(command, "first-available", func(*cobra.Command) []string {
 		return []string{"one-node,one-socket,any", "one-node,one-socket", "one-node,any"}
 	})
@@ -183,13 +183,13 @@ func (w *wishFlags) run(c cli, command *cobra.Command, kind, name string) error 
 	}
 	if kind == "ResourceClaim" {
 		object, err := manifest.Claim(w.name, wish)
-		return c.print(object, err, w.output.value)
+		return c.printManifest(object, err, w.output.value)
 	}
 	object, err := manifest.Template(w.name, wish)
-	return c.print(object, err, w.output.value)
+	return c.printManifest(object, err, w.output.value)
 }
 
-// read is the wish that the flags say.
+// read makes the wish that the flags describe.
 func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error) {
 	wish = w.wish
 	wish.CPUs, wish.Same, wish.Config, wish.Filter = w.cpus, w.same.value, w.zoneConfig(), w.filter(command)
@@ -197,7 +197,7 @@ func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error)
 		return wish, fmt.Errorf("--cpus %d: want 1 or more", w.cpus)
 	}
 	if command.Flags().Changed("parts") && len(wish.Places) == 0 {
-		return wish, fmt.Errorf("--parts %d: nothing is parted without --first-available", wish.Parts)
+		return wish, fmt.Errorf("--parts %d: want --first-available as well", wish.Parts)
 	}
 	if w.memory != "" {
 		if wish.Memory, err = resource.ParseQuantity(w.memory); err != nil || wish.Memory.Sign() <= 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// picking is what the flags of pick say.
+// picking is the command pick with its flags.
 type picking struct {
 	cli
 	root   string
@@ -30,21 +30,23 @@ func (c cli) pickCommand() *cobra.Command {
 	p := picking{cli: c, output: newChoice("text", "json")}
 	command := &cobra.Command{
 		Use:   "pick",
-		Short: "Say which CPUs a claim would get now, and why",
-		Long: `Say which CPUs a claim would get now, and why.
+		Short: "Show which CPUs a claim would get now, and why",
+		Long: `Show which CPUs a claim would get now, and why.
 
-Without --zone, NUMA nodes are tried in their order, and the first one that has
-the CPUs gives them. Several nodes give an even part of the CPUs each. The
-scheduler asks for whole cores: it rounds the CPUs of a claim up to them.
+Without --zone, pick tries the NUMA nodes in order, and the first one with
+enough free CPUs gives them. If --zone names several NUMA nodes, each gives an
+equal part. In a cluster, the scheduler rounds the CPUs of a claim up to whole
+cores.
 
---policy has, separated by commas, key=value or a value that only one key has:
+--policy is a list of key=value, separated by commas. You can leave out the key
+if no other key has the value:
 ` + policyHelp(),
 		Example: c.examples(`
-# 8 CPUs on this machine, as whole cores of the first NUMA node that has them
+# 8 CPUs on this machine: whole cores of the first NUMA node that has them
 pick --cpus 8
-# 4 cores in one L3 of NUMA node 1, with their siblings idle, while others hold some
+# 4 cores in one L3 of NUMA node 1, with idle siblings, while other claims hold CPUs
 pick --cpus 4 --zone 1 --used 24-31,72-79 --policy one-thread-per-core,l3=require
-# 16 CPUs from both NUMA nodes of a copy of another machine's sys and proc
+# 16 CPUs from two NUMA nodes of another machine, whose sys and proc were copied
 pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
 		Args: c.flagsOnly,
 		RunE: func(*cobra.Command, []string) error { return p.run() },
@@ -52,11 +54,11 @@ pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
 	addRoot(command, &p.root)
 	p.config.addTo(command)
 	flags := command.Flags()
-	flags.IntVar(&p.cpus, "cpus", 0, "`number` of CPUs that the claim asks for; required")
-	flags.StringVar(&p.zones, "zone", "", "`list` of NUMA nodes that give the CPUs, such as 0 or 0,1 (default: the first that can)")
+	flags.IntVar(&p.cpus, "cpus", 0, "`number` of CPUs that the claim requests; required")
+	flags.StringVar(&p.zones, "zone", "", "`list` of NUMA nodes that give the CPUs, such as 0 or 0,1 (default: the first one with enough)")
 	flags.StringVar(&p.used, "used", "", "`list` of CPUs that other claims hold, such as 4-7,36-39")
-	flags.Var(&p.policy, "policy", "what else the claim asks for")
-	p.output.addTo(command, "output", "o", "how to say it")
+	flags.Var(&p.policy, "policy", "what else the claim requests")
+	p.output.addOutputTo(command)
 	complete(command, "zone", func(*cobra.Command) []string { return p.zoneNames() })
 	complete(command, "policy", func(*cobra.Command) (values []string) {
 		for _, key := range policyKeys() {
@@ -69,7 +71,7 @@ pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
 	return command
 }
 
-// policyHelp is a line for each key.
+// policyHelp has a line for each key.
 func policyHelp() string {
 	var lines []string
 	for _, key := range policyKeys() {
@@ -78,8 +80,7 @@ func policyHelp() string {
 	return strings.Join(lines, "\n")
 }
 
-// zoneNames are for a shell's completion; there are none if the machine cannot
-// be read.
+// zoneNames are for completion in shells. If the machine cannot be read, there are none.
 func (p *picking) zoneNames() (names []string) {
 	machine, err := readMachine(p.root)
 	if err != nil {
@@ -132,9 +133,9 @@ func (p *picking) run() error {
 	return nil
 }
 
-// withReserved adds a hint: who counts the CPUs of the machine misses these.
+// withReserved adds a hint: the user may not know that these CPUs are reserved.
 func withReserved(err error, reserved cpuset.Set) error {
-	hint := fmt.Sprintf("CPUs %s are reserved, no claim gets them; the file of --config can name others", reserved)
+	hint := fmt.Sprintf("CPUs %s are reserved, so no claim gets them; set reservedCPUs in the file of --config to change them", reserved)
 	var hinted *hintedError
 	if errors.As(err, &hinted) {
 		return &hintedError{hinted.error, append(hinted.hints, hint)}
@@ -147,16 +148,16 @@ func parseUsed(list string, machine numa.Machine) (cpuset.Set, error) {
 	if err != nil {
 		return cpuset.Set{}, fmt.Errorf("--used: %w; want a list such as 0-3,8", err)
 	}
-	if strange := used.Difference(machine.Present); !strange.IsEmpty() {
-		return cpuset.Set{}, fmt.Errorf("--used %q: the machine has no CPUs %s, allowed are %s", list, strange, machine.Present)
+	if missing := used.Difference(machine.Present); !missing.IsEmpty() {
+		return cpuset.Set{}, fmt.Errorf("--used %q: the machine has no CPUs %s, allowed are %s", list, missing, machine.Present)
 	}
 	return used, nil
 }
 
-// candidates are the lists of zones to try, in this order.
+// candidates are the lists of zones to try, in order.
 func (p *picking) candidates(machine numa.Machine) ([][]int, error) {
 	all := zonesWithCPUs(machine)
-	named, err := cpuset.Parse(p.zones) // ids of zones have the form of those of CPUs
+	named, err := cpuset.Parse(p.zones) // a list of zone ids has the same form
 	if err != nil || p.zones != "" && named.IsEmpty() {
 		return nil, fmt.Errorf("--zone %q: want a list of NUMA nodes such as 0 or 0,1", p.zones)
 	}
@@ -176,7 +177,7 @@ func (p *picking) candidates(machine numa.Machine) ([][]int, error) {
 	return slices.Collect(slices.Chunk(all, 1)), nil
 }
 
-// firstThatFits asks each candidate as the scheduler does: in order.
+// firstThatFits tries the candidates in order, as the scheduler does.
 func (p *picking) firstThatFits(machine numa.Machine, free cpuset.Set, candidates [][]int) (answer, error) {
 	picker := pick.New(machine)
 	var tried []refusal
@@ -192,11 +193,11 @@ func (p *picking) firstThatFits(machine numa.Machine, free cpuset.Set, candidate
 		}
 		tried = append(tried, refusal{zones[0], err.Error()})
 	}
-	return answer{}, p.nowhere(tried)
+	return answer{}, p.noneFits(tried)
 }
 
-// nowhere is one error for all zones that were tried.
-func (p *picking) nowhere(tried []refusal) error {
+// noneFits is one error for all zones that were tried.
+func (p *picking) noneFits(tried []refusal) error {
 	var reasons []string
 	for _, t := range tried {
 		reason := strings.TrimPrefix(t.Why, fmt.Sprintf("select %d cpus of ", p.cpus))
@@ -204,6 +205,6 @@ func (p *picking) nowhere(tried []refusal) error {
 	}
 	return &hintedError{
 		fmt.Errorf("select %d cpus of one zone: %w: %s", p.cpus, pick.ErrNotEnough, strings.Join(reasons, "; ")),
-		[]string{"several nodes in --zone, or --policy distribute, give a part of the CPUs each"},
+		[]string{"name several NUMA nodes in --zone, or set --policy distribute: then each gives a part of the CPUs"},
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// policy is the value of the flag --policy: what a claim asks for besides CPUs.
+// policy is the value of the flag --policy: what a claim requests besides CPUs.
 type policy struct {
 	text       string
 	request    pick.Request
-	distribute bool // over all zones, if none are named
+	distribute bool // take CPUs from all zones, if none is named
 }
 
-// policyKeys are the keys, each with its values.
+// policyKeys are the keys with their values.
 func policyKeys() []policyKey {
 	return []policyKey{
 		{"cores", []string{"whole", "thread", "one-thread-per-core"}},
@@ -34,13 +34,14 @@ type policyKey struct {
 	values []string
 }
 
-// String, Set and Type make it a flag's value.
+// String, Set and Type make policy the value of a flag.
 func (p *policy) String() string { return p.text }
 
-// Type is what the usage text says after the flag's name.
+// Type is the text after the flag's name in the usage.
 func (p *policy) Type() string { return "key=value[,...]" }
 
-// Set reads all that is between commas: key=value, or a value that has one key.
+// Set reads a list of key=value, separated by commas. A value that only one key has needs
+// no key.
 func (p *policy) Set(text string) error {
 	var seen []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -49,7 +50,7 @@ func (p *policy) Set(text string) error {
 			return err
 		}
 		if slices.Contains(seen, key) {
-			return fmt.Errorf("%s is there twice", key)
+			return fmt.Errorf("%s is set twice", key)
 		}
 		seen = append(seen, key)
 		if err := p.set(key, value); err != nil {
@@ -60,7 +61,7 @@ func (p *policy) Set(text string) error {
 	return nil
 }
 
-// keyAndValue finds the key of a lone value; the value is one of the key's.
+// keyAndValue finds the key of a value without key, and checks the value.
 func keyAndValue(part string) (key, value string, err error) {
 	key, value, isPair := strings.Cut(part, "=")
 	if !isPair {

@@ -9,21 +9,22 @@ import (
 	"golang.org/x/term"
 )
 
-// progressEvery is how often a line is rewritten, and how long work takes before it
-// is worth one.
+// progressEvery is the time between two updates. Work that takes less time shows no
+// progress.
 const progressEvery = 200 * time.Millisecond
 
-// progress is a line on a terminal that says how far long work is. It is for one
-// goroutine.
+// progress is a line on a terminal that shows how much of a long task is done. Only one
+// goroutine may use it.
 type progress struct {
-	out     io.Writer // nil is no terminal
+	out     io.Writer // nil if there is no terminal
 	what    string
 	next    time.Time
 	written bool
 }
 
-// progress begins work that may take long; what is what is counted, such as "pods
-// placed". Done has to be called before anything else is written.
+// progress starts a task that may take long. The text in what names the things that are
+// counted, such as "pods placed". The caller has to call done before it writes anything
+// else.
 func (c cli) progress(what string) *progress {
 	p := &progress{what: what, next: time.Now().Add(progressEvery)}
 	if file, ok := c.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) && c.env("TERM") != "dumb" {
@@ -32,7 +33,7 @@ func (c cli) progress(what string) *progress {
 	return p
 }
 
-// at says that part of the whole is done. It may be called very often.
+// at shows that part of the whole is done. The caller may call it very often.
 func (p *progress) at(part, whole int) {
 	if p.out == nil {
 		return
@@ -45,7 +46,7 @@ func (p *progress) at(part, whole int) {
 	fmt.Fprintf(p.out, "\r\x1b[K%d of %d %s", part, whole, p.what)
 }
 
-// done takes the line away.
+// done removes the line.
 func (p *progress) done() {
 	if p.written {
 		fmt.Fprint(p.out, "\r\x1b[K")

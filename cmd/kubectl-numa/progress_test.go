@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestProgressIsOneLineThatGoesAway and is there for a terminal only.
+// Progress is shown only on a terminal.
 func TestProgressIsOneLineThatGoesAway(t *testing.T) {
 	var terminal bytes.Buffer
 	p := &progress{out: &terminal, what: "pods placed"}

@@ -11,13 +11,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// addRoot gives a command the flag for the machine that it is about.
+// addRoot adds the flag that names the machine.
 func addRoot(command *cobra.Command, root *string) {
-	command.Flags().StringVar(root, "root", "/", "`folder` that holds sys and proc of the machine")
-	_ = command.MarkFlagDirname("root") // for a shell's completion; the flag is there
+	command.Flags().StringVar(root, "root", "/", "`folder` with sys and proc of the machine")
+	_ = command.MarkFlagDirname("root") // for completion in shells; the flag exists
 }
 
-// readMachine reads the machine under the folder.
+// readMachine reads the machine in the folder.
 func readMachine(folder string) (numa.Machine, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -27,7 +27,7 @@ func readMachine(folder string) (numa.Machine, error) {
 	if _, err := root.Stat("sys"); errors.Is(err, fs.ErrNotExist) {
 		return numa.Machine{}, &hintedError{
 			fmt.Errorf("--root %q: there is no folder sys", folder),
-			[]string{"name the folder that holds the machine's sys and proc"},
+			[]string{"name the folder with the machine's sys and proc"},
 		}
 	}
 	machine, err := numa.Read(root.FS())

@@ -9,36 +9,39 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	daemon "github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// Exit codes.
+// Exit codes, the same as those of the daemons.
 const (
-	exitDone     = 0
-	exitCouldNot = 1 // the question makes sense, the answer is no
-	exitUsage    = 2 // flags or input files do not
+	exitDone   = daemon.ExitDone
+	exitFailed = daemon.ExitFailed
+	exitUsage  = daemon.ExitUsage
 )
 
 const program = "kubectl-numa"
 
-// cli is what the commands need of the process.
+// cli is the process as the commands see it.
 type cli struct {
-	name   string // as the user calls the program
+	name   string // of the program, as the user calls it
 	env    func(string) string
 	stdout io.Writer
-	stderr io.Writer // notes; errors are returned
+	stderr io.Writer // for notes; errors are returned
 }
 
-// run executes one command line; args[0] is how the program was called.
+// run runs one command line. args[0] is the name by which the program was called.
 func run(args []string, env func(string) string, stdout, stderr io.Writer) (exitCode int) {
 	c := cli{name: program, env: env, stdout: stdout, stderr: stderr}
 	if len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), "kubectl-") {
-		c.name = "kubectl numa" // so kubectl finds and calls its plugins
+		c.name = "kubectl numa" // kubectl finds its plugins by this prefix
 	}
 	root := c.rootCommand()
 	root.SetArgs(args[min(1, len(args)):])
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.InitDefaultCompletionCmd() // it keeps the output that it finds
+	root.InitDefaultCompletionCmd() // after SetOut, whose writer it keeps
 	for _, command := range root.Commands() {
 		if !command.Runnable() {
 			asGroup(command)
@@ -48,7 +51,7 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) (exit
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintf(stderr, "%s: error: %s\n", program, oneLine(err.Error()))
+	fmt.Fprintf(stderr, "%s: error: %s\n", program, message.OneLine(err.Error()))
 	var hinted *hintedError
 	if errors.As(err, &hinted) {
 		for _, hint := range hinted.hints {
@@ -57,7 +60,7 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) (exit
 	}
 	var failure *failure
 	if errors.As(err, &failure) {
-		return exitCouldNot
+		return exitFailed
 	}
 	return exitUsage
 }
@@ -65,11 +68,11 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) (exit
 func (c cli) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   program,
-		Short: "Show NUMA machines and what driver and scheduler make of them",
-		Long: `Show NUMA machines and what driver and scheduler make of them.
+		Short: "Show NUMA machines, and what the driver and the scheduler make of them",
+		Long: `Show NUMA machines, and what the driver and the scheduler make of them.
 
 The commands read the files of a machine, the cluster that kubectl talks to, or
-files with a cluster's objects. They change nothing.`,
+files with the objects of a cluster. They change nothing.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: c.name},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -95,8 +98,8 @@ files with a cluster's objects. They change nothing.`,
 	return root
 }
 
-// asGroup makes a command that has only others below it refuse what is none of
-// them, in one line; cobra itself takes some and answers others at length.
+// asGroup makes a command that only has subcommands refuse unknown ones in one line.
+// Without it, cobra accepts some of them and prints a long text for others.
 func asGroup(command *cobra.Command) {
 	command.SuggestionsMinimumDistance = 2
 	command.Args = cobra.ArbitraryArgs
@@ -108,7 +111,7 @@ func asGroup(command *cobra.Command) {
 	}
 }
 
-// helpCommand is cobra's, but that asking for what is not there is an error.
+// helpCommand is cobra's help command, except that an unknown command is an error.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
@@ -140,7 +143,7 @@ func unknownCommand(command *cobra.Command, name string) error {
 	return err
 }
 
-// flagError says what a number is in the words of people.
+// flagError replaces the error of package strconv by one that people understand.
 func flagError(_ *cobra.Command, err error) error {
 	var number *strconv.NumError
 	if errors.As(err, &number) {
@@ -150,31 +153,20 @@ func flagError(_ *cobra.Command, err error) error {
 	return err
 }
 
-// flagsOnly refuses what is no flag.
-func (c cli) flagsOnly(command *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unexpected argument %q, %s takes flags only", args[0], command.CommandPath())
-	}
-	return nil
-}
-
-// note says on stderr what is no error.
+// note prints a note to stderr: something that is not an error.
 func (c cli) note(format string, args ...any) {
 	fmt.Fprintf(c.stderr, "%s: note: %s\n", program, fmt.Sprintf(format, args...))
 }
 
-// failure is an error that leads to exitCouldNot; all others lead to exitUsage.
+// failure is an error with the exit code exitFailed. All other errors have exitUsage.
 type failure struct{ error }
 
 func (f *failure) Unwrap() error { return f.error }
 
-// hintedError is an error with what to do about it, each hint one thing.
+// hintedError is an error with hints. Each hint is one thing that the user can do.
 type hintedError struct {
 	error
 	hints []string
 }
 
 func (h *hintedError) Unwrap() error { return h.error }
-
-// oneLine keeps messages of other modules to the rule that an error is a line.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -10,7 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
-// folder is a generated machine's sys and proc.
+// folder has sys and proc of a generated machine.
 func folder(t *testing.T, name string) string {
 	t.Helper()
 	for _, preset := range fake.Presets() {
@@ -42,7 +42,7 @@ func call(args ...string) (exitCode int, stdout, stderr string) {
 	return exitCode, out.String(), err.String()
 }
 
-// mustCall is for what has to succeed.
+// mustCall fails the test if the command fails.
 func mustCall(t *testing.T, args ...string) (stdout string) {
 	t.Helper()
 	exitCode, stdout, stderr := call(args...)
@@ -54,6 +54,8 @@ func mustCall(t *testing.T, args ...string) (stdout string) {
 
 func TestNonsenseIsOneUsageLine(t *testing.T) {
 	rig := folder(t, "rig") // 4 zones of 4 CPUs
+	const commands = "completion, drift, explain, gather, generate, lint, pick, simulate, slices, status, " +
+		"suggest-evictions, topology, ui, validate"
 	topology := []string{"topology", "--root", rig}
 	slices := []string{"slices", "--root", rig, "--node-name", "n"}
 	pick := []string{"pick", "--root", rig, "--cpus", "2"}
@@ -62,25 +64,33 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		args    string
 		want    string
 	}{
-		{nil, "topolgy", `unknown command "topolgy", allowed are completion, drift, explain, gather, generate, lint, pick, simulate, slices, status, suggest-evictions, topology, ui, validate` + "\n" + `kubectl-numa: hint: did you mean "topology"?`},
+		{
+			nil,
+			"topolgy",
+			`unknown command "topolgy", allowed are ` + commands + "\n" + `kubectl-numa: hint: did you mean "topology"?`,
+		},
 		{nil, "--no-such-flag", "unknown flag: --no-such-flag"},
-		{nil, "help nothing", `unknown command "nothing", allowed are completion, drift, explain, gather, generate, lint, pick, simulate, slices, status, suggest-evictions, topology, ui, validate`},
+		{
+			nil,
+			"help nothing",
+			`unknown command "nothing", allowed are ` + commands,
+		},
 		{nil, "completion nushell", `unknown command "nushell", allowed are bash, fish, powershell, zsh`},
-		{topology, "stray", `unexpected argument "stray", kubectl numa topology takes flags only`},
+		{topology, "stray", `unexpected argument "stray", kubectl numa topology takes only flags`},
 		{topology, "-o png", `invalid argument "png" for "-o, --output" flag: allowed are table, json, yaml, svg`},
 		{topology, "--width 39", "--width 39: want 40 or more"},
 		{topology, "--width wide", `invalid argument "wide" for "--width" flag: want a whole number`},
 		{topology, "--root /no/such", "--root: open /no/such: no such file or directory"},
 		{topology, "--root " + rig + "/proc", `--root "` + rig + `/proc": there is no folder sys` + "\n" +
-			"kubectl-numa: hint: name the folder that holds the machine's sys and proc"},
+			"kubectl-numa: hint: name the folder with the machine's sys and proc"},
 		{slices, "-o table", `invalid argument "table" for "-o, --output" flag: allowed are yaml, json`},
-		{slices, "--node-name=", "node name is missing: set --node-name"},
+		{slices, "--node-name=", "the name of the node is missing: set --node-name"},
 		{slices, "--node-name A_b", `--node-name "A_b": a lowercase RFC 1123 subdomain must consist of`},
 		{slices, "--exclusivity all", `invalid argument "all" for "--exclusivity" flag: allowed are kernel, none`},
 		{slices, "--config /no/such", "--config: open /no/such: no such file or directory"},
 		{
 			slices, "--exclusivity none --config " + file(t, "kind: NodeConfig\napiVersion: dra.numa/v1alpha1\nexclusivity: kernel"),
-			"exclusivity: set --exclusivity or this, not both",
+			"exclusivity: set it here or with --exclusivity, not in both",
 		},
 		{slices, "--config " + file(t, "kind: Pod"), `: kind: "Pod", allowed is NodeConfig`},
 		{
@@ -90,14 +100,18 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		{pick, "--cpus 0", "--cpus 0: want 1 or more"},
 		{pick, "--cpus -4", "--cpus -4: want 1 or more"},
 		{pick, "--cpus two", `invalid argument "two" for "--cpus" flag: want a whole number`},
-		{pick, "--cpus 99999999999999999999", `invalid argument "99999999999999999999" for "--cpus" flag: want a whole number`},
+		{
+			pick,
+			"--cpus 99999999999999999999",
+			`invalid argument "99999999999999999999" for "--cpus" flag: want a whole number`,
+		},
 		{pick, "--zone 4", `--zone "4": there is no NUMA node 4 with CPUs, allowed are 0-3`},
 		{pick, "--zone a", `--zone "a": want a list of NUMA nodes such as 0 or 0,1`},
 		{pick, "--used 1-", `--used: cpulist "1-": id "" is not a decimal number; want a list such as 0-3,8`},
 		{pick, "--used 14-17", `--used "14-17": the machine has no CPUs 16-17, allowed are 0-15`},
 		{pick, "--policy prefer", `prefer is a value of several keys, write l3=prefer or isolated=prefer`},
 		{pick, "--policy l3=nearest", `l3=nearest: allowed are any, prefer, require`},
-		{pick, "--policy whole,thread", `cores is there twice`},
+		{pick, "--policy whole,thread", `cores is set twice`},
 		{pick, "--policy near", `no key has the value "near", the keys are cores, l3, placement, isolated, coreType, zones`},
 		{pick, "--policy cpu=1", `no key "cpu", allowed are cores, l3, placement, isolated, coreType, zones`},
 	} {
@@ -119,21 +133,20 @@ func TestWhatCannotBeIsExitCode1(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"pick --cpus 5 --root " + rig, "kubectl-numa: error: select 5 cpus of one zone: not enough free cpus: zone 0, which has 2 free; " +
 			"zone 1, which has 4 free; zone 2, which has 4 free; zone 3, which has 4 free\n" +
-			"kubectl-numa: hint: several nodes in --zone, or --policy distribute, give a part of the CPUs each\n" +
-			"kubectl-numa: hint: CPUs 0-1 are reserved, no claim gets them; the file of --config can name others\n"},
+			"kubectl-numa: hint: name several NUMA nodes in --zone, or set --policy distribute: then each gives a part of the CPUs\n" +
+			"kubectl-numa: hint: CPUs 0-1 are reserved, so no claim gets them; set reservedCPUs in the file of --config to change them\n"},
 		{"pick --cpus 4 --zone 0 --root " + rig, "kubectl-numa: error: select 4 cpus of zone 0, which has 2 free: not enough free cpus\n" +
-			"kubectl-numa: hint: CPUs 0-1 are reserved, no claim gets them; the file of --config can name others\n"},
+			"kubectl-numa: hint: CPUs 0-1 are reserved, so no claim gets them; set reservedCPUs in the file of --config to change them\n"},
 		{"topology --root " + damaged, `kubectl-numa: error: read machine under "` + damaged + `": `},
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(tc.args)...)
-		if exitCode != exitCouldNot || stdout != "" || !strings.HasPrefix(stderr, tc.want) {
+		if exitCode != exitFailed || stdout != "" || !strings.HasPrefix(stderr, tc.want) {
 			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 1 and\n%s", tc.args, exitCode, stdout, stderr, tc.want)
 		}
 	}
 }
 
-// TestUsageNamesTheProgramAsItWasCalled: kubectl finds a plugin by its name, and
-// its users never type that.
+// kubectl finds a plugin by its name, which users never type.
 func TestUsageNamesTheProgramAsItWasCalled(t *testing.T) {
 	for called, want := range map[string]string{"/opt/bin/kubectl-numa": "kubectl numa", "/opt/bin/numa": "kubectl-numa"} {
 		for _, command := range []string{"topology", "slices", "pick"} {
@@ -178,7 +191,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestOutputThatCannotBeWritten: a full disk is not a usage error.
+// A full disk is not a usage error.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	rig := folder(t, "rig")
 	for _, args := range [][]string{{"topology"}, {"topology", "-o", "svg"}, {"topology", "-o", "json"}, {"topology", "-o", "yaml"}, {"slices", "--node-name", "n"}, {"pick", "--cpus", "2"}} {
@@ -188,7 +201,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		}
 		var stderr bytes.Buffer
 		exitCode := run(append(append([]string{program}, args...), "--root", rig), func(string) string { return "" }, full, &stderr)
-		if exitCode != exitCouldNot || !strings.Contains(stderr.String(), "no space left on device") {
+		if exitCode != exitFailed || !strings.Contains(stderr.String(), "no space left on device") {
 			t.Errorf("%q: exit code %d, stderr %q", args, exitCode, stderr.String())
 		}
 		full.Close()

@@ -14,85 +14,56 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// simulation is what the flags of simulate say.
+// simulation is the command simulate with its flags.
 type simulation struct {
-	cli
-	from     source
+	reading
 	gates    string
 	node     string
 	allNodes bool
 	strategy *choice
-	output   *choice
 }
 
 func (c cli) simulateCommand() *cobra.Command {
 	s := simulation{
-		cli:      c,
+		reading:  c.reads(),
 		strategy: newChoice(string(simulate.First), string(simulate.Spread), string(simulate.Pack)),
-		output:   newChoice("table", "json", "yaml"),
 	}
 	command := &cobra.Command{
 		Use:   "simulate",
-		Short: "Say where the scheduler would place pods, and which devices they would get",
-		Long: `Say where the scheduler would place pods, and which devices they would get.
+		Short: "Show where the scheduler would place pods, and which devices they would get",
+		Long: `Show where the scheduler would place pods, and which devices they would get.
 
-What there is are the Nodes, DeviceClasses, ResourceSlices, ResourceClaims,
-ResourceClaimTemplates, DeviceTaintRules and Pods of the cluster that kubectl
-talks to, or of files; nothing is changed there. Pods that have a node run there;
-those without are placed one after the other, with the scheduler's own
-allocator: those of files in the order in which they are read, those of a
-cluster by priority and age. What one gets is not there for the next. A pod goes
-to the first feasible node by name, or to the one with the fewest (spread) or
-most (pack) pods.`,
+simulate reads the Nodes, Pods, DeviceClasses, ResourceSlices, ResourceClaims,
+ResourceClaimTemplates and DeviceTaintRules of a cluster or of files. It changes
+nothing.
+
+Pods with a node run there. Pods without a node are placed one after the other,
+with the scheduler's own allocator: pods of files in the order in which they
+are read, pods of a cluster by priority and age. A later pod cannot get what an
+earlier pod got. A pod goes to the first feasible node by name, or to the
+feasible node with the fewest (spread) or the most (pack) pods.`,
 		Example: c.examples(`
-# where will the pods go that wait in the cluster?
+# where will the pending pods of the cluster go?
 simulate
 # would the pods of a manifest fit into the cluster as it is now?
 simulate --from-cluster -f pods.yaml
 # the same without a cluster
 simulate -f nodes.yaml -f slices.yaml -f classes.yaml -f pods.yaml
-# every node that each pod could have, for a program
+# all nodes on which each pod fits, as JSON
 simulate -f cluster/ --all-nodes -o json
-# a cluster where shares of devices are switched off
+# a cluster in which devices cannot be shared
 simulate -f cluster/ --feature-gates DRAConsumableCapacity=false`),
 		Args: c.flagsOnly,
-		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
+		RunE: withContext(s.run),
 	}
 	s.from.addTo(command)
 	addGates(command, &s.gates)
 	flags := command.Flags()
-	flags.StringVar(&s.node, "node", "", "`name` of the only node to consider (default: any)")
+	flags.StringVar(&s.node, "node", "", "`name` of the only node to consider (default: all nodes)")
 	flags.BoolVar(&s.allNodes, "all-nodes", false, "list every feasible node of each pod")
-	s.strategy.addTo(command, "strategy", "", "which of several feasible nodes a pod goes to")
-	s.output.addTo(command, "output", "o", "how to say it")
+	s.strategy.addTo(command, "strategy", "", "how to choose among several feasible nodes")
+	s.output.addOutputTo(command)
 	return command
-}
-
-// addGates gives a command the flag for how the cluster's scheduler is set up.
-func addGates(command *cobra.Command, gates *string) {
-	command.Flags().StringVar(gates, "feature-gates", "", "`list` of the scheduler's feature gates that differ from those of the cluster's API server, "+
-		"or without a cluster from those of Kubernetes 1.37, such as DRAConsumableCapacity=false")
-}
-
-// load makes the cluster of a source; gates is the value of --feature-gates.
-func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cluster, *snapshot.Snapshot, error) {
-	if _, err := simulate.ParseGates(gates, simulate.DefaultGates()); err != nil {
-		return nil, nil, fmt.Errorf("--feature-gates: %w", err)
-	}
-	objects, err := from.Snapshot(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	known, err := from.Gates(ctx)
-	if err != nil {
-		c.note("feature gates are taken to be those of Kubernetes 1.37, --feature-gates says otherwise: %s", oneLine(err.Error()))
-	}
-	parsed, err := simulate.ParseGates(gates, simulate.DefaultGates().Observed(known))
-	if err != nil {
-		return nil, nil, fmt.Errorf("--feature-gates: %w", err)
-	}
-	cluster, err := simulate.New(objects, parsed)
-	return cluster, objects, err
 }
 
 func (s *simulation) run(ctx context.Context) error {
@@ -113,39 +84,39 @@ func (s *simulation) run(ctx context.Context) error {
 	if err != nil {
 		return &failure{err}
 	}
-	if err := write(s.stdout, s.output.value, result, func() string { return placements(result) }); err != nil {
-		return &failure{fmt.Errorf("write placements: %w", err)}
+	if err := s.print("placements", result, func() string { return placementsText(result) }); err != nil {
+		return err
 	}
 	return s.verdict(result)
 }
 
-// verdict is an error if a pod has no node; one on which the scheduler gives up
-// is not a matter of room.
+// verdict is an error if a pod has no node. If the scheduler gives up on a pod, the objects
+// are wrong: that is a usage error.
 func (c cli) verdict(result simulate.Result) error {
 	if len(result.Aborted) > 0 {
-		return aborted(result.Aborted[0])
+		return withHint(result.Aborted[0])
 	}
 	if unplaced := len(result.Unschedulable); unplaced > 0 {
 		return &failure{&hintedError{
 			fmt.Errorf("%d of %d pods have no node", unplaced, unplaced+len(result.Pods)),
-			[]string{c.name + " explain pod NAME says more about one"},
+			[]string{"run " + c.name + " explain pod NAME to see why a pod does not fit"},
 		}}
 	}
 	return nil
 }
 
-// aborted is the error with what helps.
-func aborted(err *simulate.AbortError) error {
+// withHint adds what to change.
+func withHint(err *simulate.AbortError) error {
 	if hint := err.Hint(); hint != "" {
 		return &hintedError{err, []string{hint}}
 	}
 	return err
 }
 
-// warn notes what may make the scheduler decide otherwise.
+// warn prints notes about objects and fields that the answer does not consider.
 func (c cli) warn(objects *snapshot.Snapshot, pods []*corev1.Pod) {
 	if kinds := objects.IgnoredKinds(); len(kinds) > 0 {
-		c.note("nothing depends on these objects, they are ignored: %s", strings.Join(kinds, ", "))
+		c.note("ignoring objects that do not change the answer: %s", strings.Join(kinds, ", "))
 	}
 	unsimulated := make(map[string]int)
 	for _, pod := range pods {
@@ -154,6 +125,6 @@ func (c cli) warn(objects *snapshot.Snapshot, pods []*corev1.Pod) {
 		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(unsimulated)) {
-		c.note("%s is not simulated, %d pods have it", field, unsimulated[field])
+		c.note("%s is not simulated; pods that use it: %d", field, unsimulated[field])
 	}
 }

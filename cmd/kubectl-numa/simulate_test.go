@@ -13,8 +13,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 )
 
-// clusterFolder has a node with the slices of the rig's machine, the class of
-// zones, and one pod for each list of amounts, which asks for a zone with them.
+// clusterFolder has a node with the slices of the rig's machine, the class of zones, and
+// one pod per list of amounts, which asks for these amounts of a zone.
 func clusterFolder(t *testing.T, amounts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,18 +98,18 @@ func TestPodWithoutNodeIsExitCode1(t *testing.T) {
 default/a  worker-1  a      zone     dra.numa/worker-1/numa-1  cpu 4
 
 default/b has no node
-  worker-1: request zone: 6 cpu asked: numa-0 has 2, numa-1 has 0 of 4 left, numa-2 has 4, numa-3 has 4
+  worker-1: request zone: asks for 6 cpu of one device: numa-0 has 2, numa-1 has 0 of 4 left, numa-2 has 4, numa-3 has 4
 
 default/c has no node
-  worker-1: request zone: no device has a capacity "dra.numa/cpu"
+  worker-1: request zone: no device has a capacity named "dra.numa/cpu"
 `
-	const wantError = "kubectl-numa: error: 2 of 3 pods have no node\nkubectl-numa: hint: kubectl numa explain pod NAME says more about one\n"
-	if exitCode != exitCouldNot || stdout != want || stderr != wantError {
+	const wantError = "kubectl-numa: error: 2 of 3 pods have no node\nkubectl-numa: hint: run kubectl numa explain pod NAME to see why a pod does not fit\n"
+	if exitCode != exitFailed || stdout != want || stderr != wantError {
 		t.Errorf("exit code %d, stderr %q, stdout\n%swant 1 and\n%s", exitCode, stderr, stdout, want)
 	}
 }
 
-// TestSchedulerThatGivesUpIsExitCode2 although the pod could run.
+// The scheduler gives up although the pod fits.
 func TestSchedulerThatGivesUpIsExitCode2(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 1")
 	class := "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n" +
@@ -120,22 +120,22 @@ func TestSchedulerThatGivesUpIsExitCode2(t *testing.T) {
 	exitCode, stdout, stderr := call("simulate", "-f", dir, "-o", "json")
 	if exitCode != exitUsage || !strings.Contains(stdout, "no such key: numaNod") ||
 		!strings.HasPrefix(stderr, "kubectl-numa: error: the scheduler gives up on pod default/a because of node worker-1: class zone.dra.numa: ") ||
-		!strings.Contains(stderr, "no such key: numaNod") || !strings.Contains(stderr, "\nkubectl-numa: hint: not every device has it; guard") {
+		!strings.Contains(stderr, "no such key: numaNod") || !strings.Contains(stderr, "\nkubectl-numa: hint: not every device has numaNod: begin the selector with") {
 		t.Errorf("exit code %d, stdout %s, stderr %s", exitCode, stdout, stderr)
 	}
 }
 
 func TestExplainNamesWhatBlocks(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4", "cpu: 6", "dra.numa/cpu: 2")
-	const want = `default/b: the only node cannot have it
-hint: a request gets its cpu from one device, and only several together have so much: split it into several requests
+	const want = `default/b: does not fit on the only node
+hint: a request gets its cpu from one device, and no device has enough: split the request into several
 
-worker-1: request zone: 6 cpu asked: numa-0 has 2, numa-1 has 0 of 4 left, numa-2 has 4, numa-3 has 4
+worker-1: request zone: asks for 6 cpu of one device: numa-0 has 2, numa-1 has 0 of 4 left, numa-2 has 4, numa-3 has 4
  wants of driver class selector taint in use capacity match  request
      1  4      4     4        4     4      4       *0     0  cpus/zone
 
-The numbers are devices: those of the node, and what is left of them after each
-column. * is where too few are.
+The numbers count devices. "of" is all devices of the node. Each column after it
+is what is left after that check. * marks the first check that leaves too few.
 `
 	if got := mustCall(t, "explain", "pod", "b", "-f", dir); got != want {
 		t.Errorf("explain says\n%swant\n%s", got, want)
@@ -159,7 +159,7 @@ func TestNonsenseInFilesIsOneUsageLine(t *testing.T) {
 	dir := clusterFolder(t)
 	empty := t.TempDir()
 	for args, want := range map[string]string{
-		"simulate --context a -f " + dir:                     "--context is about a cluster, and none is asked: set --from-cluster to have the objects of a cluster and of files",
+		"simulate --context a -f " + dir:                     "--context names a cluster, but no cluster is read: set --from-cluster to read the cluster as well",
 		"simulate --kubeconfig /no/such":                     "read kubeconfig: stat /no/such: no such file or directory",
 		"simulate -f /no/such":                               "--filename: stat /no/such: no such file or directory",
 		"simulate -f " + empty:                               `--filename: folder "` + empty + `" has no .yaml, .yml, .json files`,
@@ -179,7 +179,7 @@ func TestNonsenseInFilesIsOneUsageLine(t *testing.T) {
 	}
 }
 
-// TestNotesAreOnStderr: what the answer leaves out is said beside it.
+// Notes about what the answer leaves out go to stderr.
 func TestNotesAreOnStderr(t *testing.T) {
 	dir := clusterFolder(t)
 	more := "kind: Namespace\napiVersion: v1\nmetadata: {name: team}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec:\n" +
@@ -188,14 +188,14 @@ func TestNotesAreOnStderr(t *testing.T) {
 		t.Fatal(err)
 	}
 	exitCode, stdout, stderr := call("simulate", "-f", dir)
-	const want = "kubectl-numa: note: nothing depends on these objects, they are ignored: 1 Namespace\n" +
-		"kubectl-numa: note: spec.topologySpreadConstraints is not simulated, 1 pods have it\n"
+	const want = "kubectl-numa: note: ignoring objects that do not change the answer: 1 Namespace\n" +
+		"kubectl-numa: note: spec.topologySpreadConstraints is not simulated; pods that use it: 1\n"
 	if exitCode != exitDone || !strings.Contains(stdout, "default/p  worker-1\n") || stderr != want {
 		t.Errorf("exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
 	}
 }
 
-// TestManyNodesAreFewLines for people, and all of them for programs.
+// People see a few lines; programs see all nodes.
 func TestManyNodesAreFewLines(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4")
 	var nodes strings.Builder
@@ -207,16 +207,16 @@ func TestManyNodesAreFewLines(t *testing.T) {
 	}
 	_, stdout, _ := call("simulate", "-f", dir)
 	for text, want := range map[string]int{
-		"  small-00, small-01: the pod requests 1 of cpu, free are 0 of 0\n": 1,
+		"  small-00, small-01: the pod requests cpu 1, but only 0 of 0 is free\n": 1,
 		"the pod requests": maxGroups,
-		"  other nodes: 10 more reasons, -o json has them all\n": 1,
+		"  other nodes: 10 more reasons; -o json shows all of them\n": 1,
 	} {
 		if got := strings.Count(stdout, text); got != want {
 			t.Errorf("%q is there %d times, want %d, in\n%s", text, got, want, stdout)
 		}
 	}
 	if stdout := mustCall(t, "explain", "pod", "a", "-f", dir); strings.Count(stdout, "the pod requests") != maxGroups ||
-		!strings.Contains(stdout, "\nOther nodes have 10 more answers, -o json has them all.\n") {
+		!strings.Contains(stdout, "\nThere are 10 more answers for other nodes; -o json shows all of them.\n") {
 		t.Errorf("explain says\n%s", stdout)
 	}
 	if stdout := mustCall(t, "explain", "pod", "a", "-f", dir, "-o", "json"); strings.Count(stdout, `"node": "small-`) != 40 {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// published is what the flags of slices say.
+// published is the command slices with its flags.
 type published struct {
 	cli
 	root        string
@@ -29,7 +30,7 @@ func (c cli) slicesCommand() *cobra.Command {
 	return c.slicesOf(func(_ *cobra.Command, root string) (numa.Machine, error) { return readMachine(root) })
 }
 
-// slicesOf prints those of the machine that the flags name.
+// slicesOf makes a command that prints the slices of the machine that read returns.
 func (c cli) slicesOf(read func(command *cobra.Command, root string) (numa.Machine, error)) *cobra.Command {
 	p := published{
 		cli:         c,
@@ -41,12 +42,12 @@ func (c cli) slicesOf(read func(command *cobra.Command, root string) (numa.Machi
 		Short: "Print the ResourceSlices that the driver would publish for a machine",
 		Long: `Print the ResourceSlices that the driver would publish for a machine.
 
-The kernel's part in exclusivity cannot be probed from files, so a flag says it,
-unless the NodeConfig does.`,
+Files do not show whether the kernel can keep other tasks off the CPUs of a
+claim. Set --exclusivity, unless the NodeConfig sets exclusivity.`,
 		Example: c.examples(`
 # this machine as the node worker-1
 slices --node-name worker-1
-# a copy of another one's sys and proc, with what its operator reserves
+# another machine, whose sys and proc were copied, with its NodeConfig
 slices --root /tmp/machine --node-name worker-1 --config node.yaml --node-labels pool=batch -o json`),
 		Args: c.flagsOnly,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -55,15 +56,15 @@ slices --root /tmp/machine --node-name worker-1 --config node.yaml --node-labels
 	}
 	addRoot(command, &p.root)
 	p.config.addTo(command)
-	command.Flags().StringVar(&p.nodeName, "node-name", "", "`name` of the Node whose machine it is; required")
-	p.exclusivity.addTo(command, "exclusivity", "", "who keeps other tasks off the CPUs of a claim on that node")
-	p.output.addTo(command, "output", "o", "how to print them")
+	command.Flags().StringVar(&p.nodeName, "node-name", "", "`name` of the machine's Node; required")
+	p.exclusivity.addTo(command, "exclusivity", "", "whether the kernel keeps other tasks off the CPUs of a claim")
+	p.output.addOutputTo(command)
 	return command
 }
 
 func (p *published) run(read func() (numa.Machine, error), exclusivityGiven bool) error {
 	if p.nodeName == "" {
-		return fmt.Errorf("node name is missing: set --node-name")
+		return errors.New("the name of the node is missing: set --node-name")
 	}
 	if problems := validation.IsDNS1123Subdomain(p.nodeName); len(problems) > 0 {
 		return fmt.Errorf("--node-name %q: %s", p.nodeName, problems[0])
@@ -77,7 +78,7 @@ func (p *published) run(read func() (numa.Machine, error), exclusivityGiven bool
 		return err
 	}
 	if config.Exclusivity != "" && exclusivityGiven {
-		return fmt.Errorf("--config %q: exclusivity: set --exclusivity or this, not both", p.config.file)
+		return fmt.Errorf("--config %q: exclusivity: set it here or with --exclusivity, not in both", p.config.file)
 	}
 	config.Exclusivity = cmp.Or(config.Exclusivity, driver.Exclusivity(p.exclusivity.value))
 	list := resourceSlices(p.nodeName, driver.Devices(machine, config, nil))
@@ -87,11 +88,11 @@ func (p *published) run(read func() (numa.Machine, error), exclusivityGiven bool
 	return nil
 }
 
-// resourceSlices are the objects of the node's pool, as they are created for a
-// node that has none yet.
+// resourceSlices are the ResourceSlices that the driver creates for a node that has none
+// yet.
 func resourceSlices(nodeName string, devices []resourceapi.Device) (list []resourceapi.ResourceSlice) {
 	pool := driver.Resources(nodeName, devices).Pools[nodeName]
-	digits := len(fmt.Sprintf("%x", len(pool.Slices)-1)) // names sort as the slices do
+	digits := len(fmt.Sprintf("%x", len(pool.Slices)-1)) // with leading zeros, the names sort in the order of the slices
 	for i := range pool.Slices {
 		list = append(list, resourceapi.ResourceSlice{
 			TypeMeta:   metav1.TypeMeta{APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: "ResourceSlice"},
@@ -108,8 +109,8 @@ func resourceSlices(nodeName string, devices []resourceapi.Device) (list []resou
 	return list
 }
 
-// write prints several objects as the documents of a YAML stream, or in JSON as
-// a List: both can be piped to kubectl create.
+// write prints several objects as a stream of YAML documents, or in JSON as a List. Both
+// can be piped to kubectl create.
 func (p *published) write(list []resourceapi.ResourceSlice) error {
 	if p.output.value == "json" {
 		encoder := json.NewEncoder(p.stdout)

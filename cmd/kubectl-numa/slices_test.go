@@ -69,7 +69,7 @@ func TestSlicesAreWhatTheDriverPublishes(t *testing.T) {
 	}
 }
 
-// TestSlicesOfAProfile has the labels choose what is reserved and exclusive.
+// The labels select what is reserved, and the exclusivity.
 func TestSlicesOfAProfile(t *testing.T) {
 	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nexclusivity: auto\nprofiles:\n"+
 		"- {nodeSelector: {pool: batch}, reservedCPUs: 0-3, exclusivity: cooperative}\n")
@@ -86,7 +86,7 @@ func TestSlicesOfAProfile(t *testing.T) {
 	}
 }
 
-// TestRefusedProfileIsNamed says which of several settings is wrong.
+// The error names the profile with the wrong setting.
 func TestRefusedProfileIsNamed(t *testing.T) {
 	root := folder(t, "rig")
 	for text, want := range map[string]string{
@@ -103,8 +103,7 @@ func TestRefusedProfileIsNamed(t *testing.T) {
 	}
 }
 
-// TestZonesAreTheSameInSlicesStatusAndSimulate has all of them name what zoneBy
-// makes of one machine.
+// All commands name the zones that zoneBy makes of a machine.
 func TestZonesAreTheSameInSlicesStatusAndSimulate(t *testing.T) {
 	for by, device := range map[string]string{"numa": "numa-1", "socket": "socket-1", "machine": "machine", "l3": "l3-1"} {
 		config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nzoneBy: "+by+"\n")
@@ -127,7 +126,7 @@ func TestZonesAreTheSameInSlicesStatusAndSimulate(t *testing.T) {
 	}
 }
 
-// TestSeveralSlices takes more devices than a slice may have.
+// There are more devices than fit into one slice.
 func TestSeveralSlices(t *testing.T) {
 	devices := make([]resourceapi.Device, 2*resourceapi.ResourceSliceMaxDevices+1)
 	slices := resourceSlices("n", devices)

@@ -23,46 +23,46 @@ import (
 // gatesTimeout is for the metrics of an API server, which are megabytes.
 const gatesTimeout = 10 * time.Second
 
-// source is what a command is about: the cluster that kubectl talks to, a bundle
-// that gather wrote, objects in files, or one of the first two with those of the
-// files in the place of its own.
+// source is where a command reads objects: the cluster that kubectl talks to, a bundle
+// that gather wrote, or files. Objects of files can also replace objects of the cluster or
+// the bundle.
 type source struct {
 	files       files
 	fromCluster bool
-	bundle      string // file
+	bundle      string // path of the file
 	kubeconfig  string
 	context     string
 
-	read *diagnosis.Facts // of the bundle, once it has been
+	read *diagnosis.Facts // the facts of the bundle, once they are read
 }
 
-// addTo gives a command the flags for what it is about.
+// addTo adds the flags for a command that reads objects.
 func (s *source) addTo(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVarP((*[]string)(&s.files), "filename", "f", nil,
-		"`file` or folder with objects of a cluster, - is standard input; may be repeated (default: the cluster that kubectl talks to)")
-	flags.BoolVar(&s.fromCluster, "from-cluster", false, "the objects of the cluster and those of --filename; of two with one name that of the file counts")
+		"`file` or folder with objects of a cluster; - is standard input; can be repeated (default: the cluster that kubectl talks to)")
+	flags.BoolVar(&s.fromCluster, "from-cluster", false, "read the cluster as well as --filename; objects of the files replace objects of the cluster with the same name")
 	s.addDiagnosisTo(command)
-	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json") // for a shell's completion; the flags are there
+	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json") // for completion in shells; the flags exist
 }
 
-// addDiagnosisTo gives a command that is about more than objects the flags for what
-// has more: a cluster, or a bundle.
+// addDiagnosisTo adds the flags for a command that needs more than objects: it reads a
+// cluster or a bundle.
 func (s *source) addDiagnosisTo(command *cobra.Command) {
-	command.Flags().StringVar(&s.bundle, "from", "", "`bundle` that gather wrote, instead of a cluster")
+	command.Flags().StringVar(&s.bundle, "from", "", "`bundle` that gather wrote, to read instead of a cluster")
 	s.addClusterTo(command)
 	_ = command.MarkFlagFilename("from", "tar.gz")
 }
 
-// addClusterTo gives a command that is about a cluster only the flags that say which.
+// addClusterTo adds the flags that name a cluster.
 func (s *source) addClusterTo(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "`file` that says how to talk to the cluster (default: as kubectl does)")
-	flags.StringVar(&s.context, "context", "", "`name` of the kubeconfig's context (default: its current one)")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "`file` with the address of the cluster and your credentials (default: as for kubectl)")
+	flags.StringVar(&s.context, "context", "", "`name` of a context in the kubeconfig (default: the current context)")
 	_ = command.MarkFlagFilename("kubeconfig")
 }
 
-// String says where objects are looked for, in the words of an error.
+// String names the places where objects are looked for, for an error.
 func (s *source) String() string {
 	var places []string
 	for place, asked := range map[string]bool{"the cluster": s.live(), "the bundle": s.bundle != "", "the files": len(s.files) > 0} {
@@ -74,20 +74,20 @@ func (s *source) String() string {
 	return strings.Join(places, " and ")
 }
 
-// live says whether the cluster is asked.
+// live reports whether the cluster is read.
 func (s *source) live() bool { return s.fromCluster || len(s.files) == 0 && s.bundle == "" }
 
-// Snapshot reads what there is.
+// Snapshot reads the objects.
 func (s *source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	// Files first: a wrong name is found before the cluster is asked for all it has.
+	// Files come first: a wrong name is found before the cluster is read.
 	named, err := s.files.Snapshot(ctx)
 	if err != nil || !s.live() && s.bundle == "" {
 		return named, err
 	}
-	objects, err := s.underneath(ctx)
+	objects, err := s.base(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func (s *source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	return objects, nil
 }
 
-// underneath is what files are laid over.
-func (s *source) underneath(ctx context.Context) (*snapshot.Snapshot, error) {
+// base reads the objects that objects of files replace.
+func (s *source) base(ctx context.Context) (*snapshot.Snapshot, error) {
 	if s.bundle != "" {
 		facts, err := s.Facts(ctx)
 		if err != nil {
@@ -115,7 +115,7 @@ func (s *source) underneath(ctx context.Context) (*snapshot.Snapshot, error) {
 	return objects, nil
 }
 
-// Facts reads what there is to diagnose.
+// Facts reads everything that a diagnosis needs.
 func (s *source) Facts(ctx context.Context) (*diagnosis.Facts, error) {
 	if err := s.check(); err != nil || s.read != nil {
 		return s.read, err
@@ -138,20 +138,20 @@ func (s *source) Facts(ctx context.Context) (*diagnosis.Facts, error) {
 
 func (s *source) check() error {
 	if s.bundle != "" && s.fromCluster {
-		return errors.New("--from is instead of a cluster, and --from-cluster asks for one: set one of them")
+		return errors.New("--from reads a bundle, and --from-cluster reads a cluster: set only one of them")
 	}
 	if s.live() {
 		return nil
 	}
 	for flag, value := range map[string]string{"--kubeconfig": s.kubeconfig, "--context": s.context} {
 		if value != "" {
-			return fmt.Errorf("%s is about a cluster, and none is asked: set --from-cluster to have the objects of a cluster and of files", flag)
+			return fmt.Errorf("%s names a cluster, but no cluster is read: set --from-cluster to read the cluster as well", flag)
 		}
 	}
 	return nil
 }
 
-// Gates are the feature gates of the cluster or the bundle, nil if there is none.
+// Gates are the feature gates of the cluster or the bundle. They are nil for files.
 func (s *source) Gates(ctx context.Context) (map[string]bool, error) {
 	if s.bundle != "" {
 		facts, err := s.Facts(ctx)
@@ -172,7 +172,7 @@ func (s *source) Gates(ctx context.Context) (map[string]bool, error) {
 	return live.Gates(ctx, client.Discovery().RESTClient())
 }
 
-// namespace is where an object without one is: in that of the kubeconfig's context.
+// namespace is the default namespace of an object: that of the kubeconfig's context.
 func (s *source) namespace() string {
 	if s.live() {
 		if name, _, err := s.config().Namespace(); err == nil {
@@ -182,28 +182,28 @@ func (s *source) namespace() string {
 	return metav1.NamespaceDefault
 }
 
-// config is found as kubectl does it.
+// config finds the kubeconfig as kubectl does.
 func (s *source) config() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = s.kubeconfig
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: s.context})
 }
 
-// connect makes the client of the cluster. It does not talk to the cluster.
+// connect makes a client of the cluster. It does not talk to the cluster.
 func (s *source) connect() (*rest.Config, kubernetes.Interface, error) {
 	config, err := s.config().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, nil, &hintedError{
 			errors.New("no cluster is configured: there is no kubeconfig"),
-			[]string{"set --kubeconfig or KUBECONFIG, or name files of objects with --filename"},
+			[]string{"set --kubeconfig or KUBECONFIG, or name files with objects in --filename"},
 		}
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	config.UserAgent = program
-	config.QPS = -1 // a command asks a few times, the API server has its own limits
-	// Cheaper to read than JSON, of which a large cluster has hundreds of megabytes.
+	config.QPS = -1 // no limit: a command sends few requests, and the API server has its own limits
+	// Protobuf is cheaper to read than JSON: a large cluster has hundreds of megabytes.
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)

@@ -17,13 +17,13 @@ import (
 
 const resources = "resource.k8s.io/v1"
 
-// listOf is a list as an API server answers it.
+// listOf is a list in the form of the API server.
 func listOf[T any](kind, apiVersion string, items []T) map[string]any {
 	return map[string]any{"kind": kind, "apiVersion": apiVersion, "items": append([]T{}, items...)}
 }
 
-// answers are those of an API server, by path: texts, handlers, and what is encoded
-// as JSON.
+// answers are the answers of an API server, by path: texts, handlers, and values that are
+// encoded as JSON.
 type answers map[string]any
 
 // testCluster answers as a cluster with the objects of a folder of files.
@@ -53,8 +53,8 @@ func objectAnswers(t *testing.T, dir string) answers {
 	}
 }
 
-// serve makes a kubeconfig with the contexts "cluster", of namespace team, and
-// "other", which nobody answers. What there is no answer for is forbidden.
+// serve makes a kubeconfig with two contexts: "cluster", with namespace team, and "other",
+// whose server does not answer. Paths without an answer are forbidden.
 func (a answers) serve(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ const gatesOn = "kubernetes_feature_enabled{name=\"DRAConsumableCapacity\",stage
 
 const gatesOff = "kubernetes_feature_enabled{name=\"DRAConsumableCapacity\",stage=\"BETA\"} 0\n"
 
-// TestClusterSaysWhatItsFilesSay: where objects come from changes no answer.
+// A cluster and its files give the same answers.
 func TestClusterSaysWhatItsFilesSay(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4", "cpu: 6", "dra.numa/cpu: 2")
 	t.Setenv("KUBECONFIG", testCluster(t, dir, gatesOn))
@@ -123,7 +123,7 @@ func TestFilesReplaceObjectsOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestGatesAreTheClusters but for those of the flag; where they cannot be read, that is said.
+// The flag overrides the cluster's feature gates. If they cannot be read, a note says so.
 func TestGatesAreTheClusters(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 2")
 	off := strings.Replace(gatesOn, "} 1", "} 0", 1)
@@ -136,7 +136,7 @@ func TestGatesAreTheClusters(t *testing.T) {
 		{off, "", exitUsage, "kubectl-numa: error: the scheduler gives up on pod default/a because of node worker-1: " +
 			"claim default/a, request zone: has capacity requests, but the DRAConsumableCapacity feature is disabled\n"},
 		{off, "--feature-gates DRAConsumableCapacity=true", exitDone, ""},
-		{"", "", exitDone, "kubectl-numa: note: feature gates are taken to be those of Kubernetes 1.37, --feature-gates says otherwise: " +
+		{"", "", exitDone, "kubectl-numa: note: using the feature gates of Kubernetes 1.37, because those of the cluster cannot be read; set --feature-gates if they differ: " +
 			`get /metrics: forbidden: User "ann" cannot get path "/metrics"` + "\n"},
 	} {
 		exitCode, _, stderr := call(strings.Fields("simulate --kubeconfig " + testCluster(t, dir, row.metrics) + " " + row.args)...)
@@ -146,7 +146,7 @@ func TestGatesAreTheClusters(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsTheContexts as for kubectl.
+// The default namespace is that of the context, as for kubectl.
 func TestNamespaceIsTheContexts(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 2")
 	kubeconfig := testCluster(t, dir, gatesOn)
@@ -166,7 +166,7 @@ func TestClusterThatCannotBeReadIsOneLine(t *testing.T) {
 	kubeconfig := testCluster(t, dir, gatesOn)
 	for args, want := range map[string]string{
 		"simulate": "no cluster is configured: there is no kubeconfig\n" +
-			"kubectl-numa: hint: set --kubeconfig or KUBECONFIG, or name files of objects with --filename\n",
+			"kubectl-numa: hint: set --kubeconfig or KUBECONFIG, or name files with objects in --filename\n",
 		"simulate --from-cluster -f " + dir:                        "no cluster is configured: there is no kubeconfig\nkubectl-numa: hint: ",
 		"simulate --kubeconfig " + kubeconfig + " --context none":  "read kubeconfig: context \"none\" does not exist\n",
 		"simulate --kubeconfig " + kubeconfig + " --context other": "read the cluster: list Nodes: Get \"http://127.0.0.1:1/api/v1/nodes?limit=500&resourceVersion=0\": dial tcp 127.0.0.1:1: connect: connection refused\n",

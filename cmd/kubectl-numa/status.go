@@ -15,81 +15,60 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// status is what its flags and argument say.
+// status is the command of this name with its flags and argument.
 type status struct {
-	cli
-	from   source
-	node   string // "" is all
-	output *choice
-	width  int
-	watch  bool
+	reading
+	node  string // "" is all nodes
+	width int
+	watch bool
 
 	shown []byte // what was written last
 }
 
 func (c cli) statusCommand() *cobra.Command {
-	s := status{cli: c, output: newChoice("table", "json", "yaml", "svg")}
+	s := status{reading: c.reads("table", "json", "yaml", "svg")}
 	command := &cobra.Command{
 		Use:   "status [NODE]",
-		Short: "Show who holds what: CPUs, memory, hugepages and devices of every NUMA node",
-		Long: `Show who holds what: CPUs, memory, hugepages and devices of every NUMA node.
+		Short: "Show which claims hold the CPUs, memory, hugepages and devices of every NUMA node",
+		Long: `Show which claims hold the CPUs, memory, hugepages and devices of every NUMA
+node.
 
-It reads ResourceSlices, ResourceClaims, Pods and Nodes, and talks to no node. In
-table each letter is a claim, and the dots are free; svg is the same as a
-picture. A cluster with many NUMA nodes is a line for each node. json and yaml
-have everything; what is not known is null.`,
+status reads Nodes, Pods, ResourceSlices, ResourceClaims and DeviceTaintRules.
+It does not talk to nodes. In a table, each letter is a claim and each dot is
+free; svg is the same as a picture. For a cluster with many NUMA nodes, the
+table has one line for each node. json and yaml have everything; unknown values
+are null.`,
 		Example: c.examples(`
 # the cluster that kubectl talks to
 status
-# one node, drawn anew whenever something changes
+# one node, drawn again whenever something changes
 status worker-1 --watch
-# as a picture
+# one node as a picture
 status worker-1 -o svg >worker-1.svg
-# the free CPUs of each zone of files that somebody sent
+# the free CPUs of each zone, from files with the objects of a cluster
 status -f cluster/ -o json | jq '.nodes[].numaNodes[].devices[] | select(.zone).resources[0].free'`),
 		Args: oneNodeOrNone,
-		RunE: func(command *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				s.node = args[0]
+		RunE: withNode(&s.node, s.run),
+		ValidArgsFunction: s.completeNode(func(objects *snapshot.Snapshot) (names []string) {
+			for _, node := range objects.Nodes {
+				names = append(names, node.Name)
 			}
-			return s.run(command.Context())
-		},
-		ValidArgsFunction: s.completeNode,
+			return names
+		}),
 	}
 	s.from.addTo(command)
-	s.output.addTo(command, "output", "o", "how to show it")
-	command.Flags().IntVar(&s.width, "width", 0, fmt.Sprintf(
-		"`characters` that a line of the table may have, %d or more (default that of the terminal, else %d)", draw.MinWidth, draw.DefaultWidth))
-	command.Flags().BoolVarP(&s.watch, "watch", "w", false, "show it again whenever something changes in the cluster")
+	s.output.addOutputTo(command)
+	addWidth(command, &s.width)
+	command.Flags().BoolVarP(&s.watch, "watch", "w", false, "show the status again whenever something changes in the cluster")
 	return command
 }
 
-// oneNodeOrNone refuses more than the name of a node.
-func oneNodeOrNone(_ *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return fmt.Errorf("unexpected argument %q, want one node or none", args[1])
-	}
-	return nil
-}
-
-// completeNode knows the names if what there is can be read.
-func (s *status) completeNode(command *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-	objects, err := s.from.Snapshot(command.Context())
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, node := range objects.Nodes {
-		names = append(names, node.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
 func (s *status) run(ctx context.Context) error {
-	if s.width != 0 && s.width < draw.MinWidth {
-		return fmt.Errorf("--width %d: want %d or more", s.width, draw.MinWidth)
+	if err := checkWidth(s.width); err != nil {
+		return err
 	}
 	if !s.watch {
 		objects, err := s.from.Snapshot(ctx)
@@ -99,17 +78,17 @@ func (s *status) run(ctx context.Context) error {
 		return s.show(objects)
 	}
 	if !s.from.canFollow() {
-		return errors.New("--watch: what files say does not change, want a cluster without --filename")
+		return errors.New("--watch: files do not change, want a cluster without --filename")
 	}
 	if s.output.value == "svg" {
-		return errors.New("--watch: several pictures make no file, allowed outputs are table, json, yaml")
+		return errors.New("--watch: a file cannot hold several pictures, allowed outputs are table, json, yaml")
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return s.from.follow(ctx, s.show, func(err error) { s.note("this is not up to date: %s", oneLine(err.Error())) })
+	return s.from.follow(ctx, s.show, func(err error) { s.note("the status is out of date: %s", message.OneLine(err.Error())) })
 }
 
-// show writes what a snapshot says, if it is not what was written last.
+// show writes the status, if it differs from what was written last.
 func (s *status) show(objects *snapshot.Snapshot) error {
 	cluster := holdings.Of(objects)
 	if s.node != "" {
@@ -134,10 +113,10 @@ func (s *status) show(objects *snapshot.Snapshot) error {
 	return nil
 }
 
-// separator is between one writing and the next: a terminal is cleared.
+// separator comes between two writings. On a terminal it clears the screen.
 func (s *status) separator() []byte {
 	if _, isTerminal := terminalWidth(s.stdout); s.watch && isTerminal && s.output.value == "table" {
-		return []byte("\x1b[H\x1b[2J\x1b[3J") // home, clear, and what was scrolled
+		return []byte("\x1b[H\x1b[2J\x1b[3J") // go home, clear the screen, clear what was scrolled
 	}
 	switch {
 	case s.shown == nil || s.output.value == "json":

@@ -21,7 +21,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
-// lists are those of a cluster by their paths.
+// lists are the lists of a cluster's objects, by path.
 func lists(s *snapshot.Snapshot) map[string]any {
 	return map[string]any{
 		"/api/v1/nodes":                                   listOf("NodeList", "v1", s.Nodes),
@@ -34,7 +34,7 @@ func lists(s *snapshot.Snapshot) map[string]any {
 	}
 }
 
-// showcase is a folder with files of a cluster of which something is held.
+// showcase is a folder with the objects of a cluster in which claims hold devices.
 func showcase(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -80,7 +80,7 @@ func TestStatusInEveryForm(t *testing.T) {
 	}
 }
 
-// TestStatusIsAsTheDocumentationShowsIt, line by line.
+// The lines of the example in the documentation are lines of the output.
 func TestStatusIsAsTheDocumentationShowsIt(t *testing.T) {
 	text, err := os.ReadFile("../../docs/kubectl-numa.md")
 	if err != nil {
@@ -114,13 +114,13 @@ func TestStatusAndUIRefuseNonsense(t *testing.T) {
 		"status a b":                     `unexpected argument "b", want one node or none`,
 		"status nobody -f " + dir:        `there is no Node "nobody" in the files`,
 		"status --width 39 -f " + dir:    "--width 39: want 40 or more",
-		"status -w -f " + dir:            "--watch: what files say does not change, want a cluster without --filename",
-		"status -w -o svg":               "--watch: several pictures make no file, allowed outputs are table, json, yaml",
+		"status -w -f " + dir:            "--watch: files do not change, want a cluster without --filename",
+		"status -w -o svg":               "--watch: a file cannot hold several pictures, allowed outputs are table, json, yaml",
 		"status -o png":                  "allowed are table, json, yaml, svg",
-		"ui now":                         `unexpected argument "now", kubectl numa ui takes flags only`,
-		"ui --listen 0.0.0.0:80":         `--listen "0.0.0.0:80": want an address that only this machine has, such as 127.0.0.1:8480`,
-		"ui --listen :80":                `--listen ":80": want an address that only this machine has`,
-		"ui --listen numa.example:80":    `--listen "numa.example:80": want an address that only this machine has`,
+		"ui now":                         `unexpected argument "now", kubectl numa ui takes only flags`,
+		"ui --listen 0.0.0.0:80":         `--listen "0.0.0.0:80": want a loopback address, which other machines cannot reach, such as 127.0.0.1:8480`,
+		"ui --listen :80":                `--listen ":80": want a loopback address, which other machines cannot reach`,
+		"ui --listen numa.example:80":    `--listen "numa.example:80": want a loopback address, which other machines cannot reach`,
 		"ui --listen 80":                 `--listen "80": want an address and a port such as 127.0.0.1:8480`,
 		"ui --feature-gates x -f " + dir: "--feature-gates: ",
 	} {
@@ -170,19 +170,26 @@ func (w *watched) claims(path string) chan string {
 	return nil
 }
 
-// kubeconfigOf is a file that leads to a server.
+// kubeconfigOf is a kubeconfig for a server.
 func kubeconfigOf(t *testing.T, url string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "` + url + `"}}], users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
+	text := `
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "` + url + `"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+`
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// TestWatchShowsWhatChanges: what is written is the first state and the one after
-// the change; a change of something else is no news.
+// The program writes the first state and the state after the change. It writes nothing for
+// a change that the status does not show.
 func TestWatchShowsWhatChanges(t *testing.T) {
 	c := occupied.Showcase(t)
 	claim := c.Claim("team-a", "gamma").DeepCopy()
@@ -194,8 +201,12 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	defer cancel()
 	reader, writer := io.Pipe()
 	s := status{
-		cli: cli{name: program, env: func(string) string { return "" }, stdout: writer}, from: source{kubeconfig: kubeconfigOf(t, server.URL)},
-		node: "worker-1", output: newChoice("table"), watch: true,
+		reading: reading{
+			cli:    cli{name: program, env: func(string) string { return "" }, stdout: writer},
+			from:   source{kubeconfig: kubeconfigOf(t, server.URL)},
+			output: newChoice("table"),
+		},
+		node: "worker-1", watch: true,
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -225,7 +236,7 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 		select {
 		case api.events <- string(text):
 		case <-ctx.Done():
-			t.Fatal("nobody watches claims")
+			t.Fatal("no client watches claims")
 		}
 	}
 	claim.Kind, claim.APIVersion = "ResourceClaim", resources

@@ -10,8 +10,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/evict"
 )
 
-// runningPods are pods on the folder's node with a claim for 4 CPUs of the NUMA
-// nodes 1, 2 and 3, and one with 2 CPUs of 0: all that the rig's machine has.
+// runningPods are running pods that hold all CPUs of the rig's machine: 2 CPUs of NUMA
+// node 0, and 4 CPUs each of the NUMA nodes 1, 2 and 3.
 func runningPods(t *testing.T, dir string) {
 	t.Helper()
 	var b strings.Builder
@@ -23,19 +23,22 @@ metadata: {name: claim-%[1]d}
 spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: %[2]d}}}}]}}
 status:
   reservedFor: [{resource: pods, name: running-%[1]d, uid: uid-%[1]d}]
-  allocation: {devices: {results: [{request: zone, driver: dra.numa, pool: worker-1, device: numa-%[1]d, shareID: 00000000-0000-8000-8000-00000000000%[1]d, consumedCapacity: {cpu: "%[2]d"}}]}}
+  allocation:
+    devices:
+      results:
+      - {request: zone, driver: dra.numa, pool: worker-1, device: numa-%[1]d, shareID: %[4]s%[1]d, consumedCapacity: {cpu: "%[2]d"}}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: running-%[1]d, uid: uid-%[1]d}
 spec: {nodeName: worker-1, priority: %[3]d, resourceClaims: [{name: c, resourceClaimName: claim-%[1]d}], containers: [{name: main}]}
----`, node, cpus, 10-node)
+---`, node, cpus, 10-node, "00000000-0000-8000-8000-00000000000")
 	}
 	writeFile(t, filepath.Join(dir, "running.yaml"), b.String())
 }
 
-// suggestion is also in the docs.
-const suggestion = `default/urgent: without 1 pod worker-1 can have it, and fewer are not enough
+// suggestion is also in the documentation.
+const suggestion = `default/urgent: the pod fits on worker-1 if 1 pod is deleted; fewer are not enough
 
 POD                PRIORITY  NODE      CLAIMS
 default/running-3  7         worker-1  claim-3
@@ -62,23 +65,28 @@ func TestSuggestEvictions(t *testing.T) {
 		t.Errorf("answer in JSON: %+v", answer)
 	}
 	exitCode, stdout, stderr := call("suggest-evictions", "pod", "modest", "-f", dir)
-	if exitCode != exitCouldNot || stdout != "default/modest: no eviction helps: no pod of a priority below 1 runs that would not come back\n" ||
-		stderr != "kubectl-numa: error: nothing helps\nkubectl-numa: hint: kubectl numa explain pod modest says what is in the way\n" {
+	if exitCode != exitFailed || stdout != "default/modest: no eviction helps: no running pod has a priority below 1, except pods that would come back\n" ||
+		stderr != "kubectl-numa: error: no eviction helps\nkubectl-numa: hint: run kubectl numa explain pod modest to see why the pod does not fit\n" {
 		t.Errorf("exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
 	}
 	small := clusterFolder(t, "cpu: 4")
-	if got := mustCall(t, "suggest-evictions", "pod", "a", "-f", small); got != "default/a: nothing has to be deleted, worker-1 can have it now\n" {
+	if got := mustCall(t, "suggest-evictions", "pod", "a", "-f", small); got != "default/a: nothing has to be deleted: the pod fits on worker-1 now\n" {
 		t.Errorf("for a pod that has room: %s", got)
 	}
 }
 
 func TestSuggestEvictionsWithoutSense(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4")
-	writeFile(t, filepath.Join(dir, "running.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: r}\nspec: {nodeName: worker-1, containers: [{name: main}]}\n")
+	writeFile(t, filepath.Join(dir, "running.yaml"), `
+apiVersion: v1
+kind: Pod
+metadata: {name: r}
+spec: {nodeName: worker-1, containers: [{name: main}]}
+`)
 	for args, want := range map[string]string{
 		"suggest-evictions claim a -f " + dir: `want pod NAME, not "claim a"`,
 		"suggest-evictions pod x -f " + dir:   "there is no Pod default/x in the files",
-		"suggest-evictions pod r -f " + dir:   "pod default/r has the node worker-1, want one that waits for a node",
+		"suggest-evictions pod r -f " + dir:   "pod default/r is already assigned to node worker-1, want a pod without a node",
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if exitCode != exitUsage || stdout != "" || stderr != "kubectl-numa: error: "+want+"\n" {

@@ -10,11 +10,13 @@ import (
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pciname"
 )
 
-// topology is what its flags say.
+// topology is the command of this name with its flags.
 type topology struct {
 	cli
 	root   string
@@ -29,12 +31,12 @@ func (c cli) topologyCommand() *cobra.Command {
 		Short: "Draw a machine: NUMA nodes, caches, cores, memory and PCI devices",
 		Long: `Draw a machine: NUMA nodes, caches, cores, memory and PCI devices.
 
-table is a drawing for a terminal; svg is the same as a picture. json and yaml
-have all CPUs and devices one by one; what the kernel does not say is null.`,
+table is a drawing for a terminal, and svg is the same as a picture. json and
+yaml list all CPUs and devices; values that the kernel does not say are null.`,
 		Example: c.examples(`
 # this machine
 topology
-# a copy of another one's sys and proc, as a picture
+# another machine, whose sys and proc were copied, as a picture
 topology --root /tmp/machine -o svg >machine.svg
 # the CPUs of NUMA node 1
 topology -o json | jq -r '.nodes[] | select(.id == 1).cpus'`),
@@ -42,27 +44,30 @@ topology -o json | jq -r '.nodes[] | select(.id == 1).cpus'`),
 		RunE: func(*cobra.Command, []string) error { return t.run() },
 	}
 	addRoot(command, &t.root)
-	t.output.addTo(command, "output", "o", "how to show it")
-	command.Flags().IntVar(&t.width, "width", 0, fmt.Sprintf(
-		"`characters` that a line of the table may have, %d or more (default that of the terminal, else %d)", draw.MinWidth, draw.DefaultWidth))
+	t.output.addOutputTo(command)
+	addWidth(command, &t.width)
 	return command
 }
 
 func (t *topology) run() error {
-	if t.width != 0 && t.width < draw.MinWidth {
-		return fmt.Errorf("--width %d: want %d or more", t.width, draw.MinWidth)
+	if err := checkWidth(t.width); err != nil {
+		return err
 	}
 	machine, err := readMachine(t.root)
 	if err != nil {
 		return err
 	}
-	if err := t.write(machine); err != nil {
+	names, err := pciname.Read(t.root)
+	if err != nil { // without them the drawing has the ids
+		t.note("PCI functions are drawn without names: %s", message.OneLine(err.Error()))
+	}
+	if err := t.write(machine, names.Lookup); err != nil {
 		return &failure{fmt.Errorf("write topology: %w", err)}
 	}
 	return nil
 }
 
-func (t *topology) write(machine numa.Machine) error {
+func (t *topology) write(machine numa.Machine, names draw.Names) error {
 	switch t.output.value {
 	case "json":
 		return draw.JSON(t.stdout, draw.Topology(machine))
@@ -74,19 +79,34 @@ func (t *topology) write(machine numa.Machine) error {
 		_, err = t.stdout.Write(text)
 		return err
 	case "svg":
-		return draw.SVG(t.stdout, machine)
+		return draw.SVGWithNames(t.stdout, machine, names)
 	}
-	return draw.Text(t.stdout, machine, t.textOptions(t.width))
+	options := t.textOptions(t.width)
+	options.Names = names
+	return draw.Text(t.stdout, machine, options)
 }
 
-// textOptions are those of the terminal, if there is one; a width that is not 0 is
-// the user's.
+// addWidth adds the flag for the width of a drawing.
+func addWidth(command *cobra.Command, width *int) {
+	command.Flags().IntVar(width, "width", 0, fmt.Sprintf(
+		"`characters` per line of the table, %d or more (default: the width of the terminal, else %d)", draw.MinWidth, draw.DefaultWidth))
+}
+
+func checkWidth(width int) error {
+	if width != 0 && width < draw.MinWidth {
+		return fmt.Errorf("--width %d: want %d or more", width, draw.MinWidth)
+	}
+	return nil
+}
+
+// textOptions are the options for the terminal, if there is one. width is the user's, or 0.
 func (c cli) textOptions(width int) draw.TextOptions {
 	terminal, isTerminal := terminalWidth(c.stdout)
 	return draw.TextOptions{Width: cmp.Or(width, terminal), Colour: isTerminal && c.env("NO_COLOR") == "" && c.env("TERM") != "dumb"}
 }
 
-// terminalWidth is 0 for what is no terminal, or does not know.
+// terminalWidth is 0 if the writer is no terminal, or the terminal does not know its
+// width.
 func terminalWidth(w io.Writer) (width int, isTerminal bool) {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands of the tutorial say into it")
 
-// asProgram makes the test's binary the program.
+// asProgram makes the test binary run as the program.
 const asProgram = "KUBECTL_NUMA_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -25,9 +25,8 @@ func TestMain(m *testing.M) {
 
 const tutorial = "../../docs/pending-pod.md"
 
-// TestTutorialSaysWhatItsCommandsSay: every line of a console block that begins
-// with $ is a command (with a here document, up to its end), the others are what
-// it says on both streams.
+// In a console block, a line that begins with $ is a command, with its here document if it
+// has one. The lines after it are its output on both streams.
 func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
 	text, err := os.ReadFile(tutorial)
 	if err != nil {
@@ -67,8 +66,8 @@ func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
 	}
 }
 
-// tutorialShell runs a command where the tutorial's reader is: in a folder with a
-// copy of a machine and of this repository's classes, and with kubectl.
+// tutorialShell runs a command in the situation of the tutorial's reader: in a folder with
+// a copy of a machine and of this repository's classes, and with kubectl.
 func tutorialShell(t *testing.T) func(command string) (output string) {
 	t.Helper()
 	dir, bin := t.TempDir(), t.TempDir()

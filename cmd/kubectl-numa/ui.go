@@ -19,10 +19,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// defaultListen is where the pages are unless --listen says otherwise.
+// defaultListen is the default of --listen.
 const defaultListen = "127.0.0.1:8480"
 
-// pages is what the flags of ui say.
+// pages is the command ui with its flags.
 type pages struct {
 	cli
 	from   source
@@ -34,20 +34,20 @@ func (c cli) uiCommand() *cobra.Command {
 	p := pages{cli: c}
 	command := &cobra.Command{
 		Use:   "ui",
-		Short: "Serve pages that show who holds what, for a browser on this machine",
-		Long: `Serve pages that show who holds what, for a browser on this machine.
+		Short: "Serve the status as web pages, for a browser on this machine",
+		Long: `Serve the status as web pages, for a browser on this machine.
 
-There is a page for all nodes, for each node, each claim, and each pod without a
-node with what explain says of it. They change as the cluster does, can be used
-without JavaScript, and write nothing anywhere. Everybody who may connect to
-this machine's own address can read them, with the rights of your kubeconfig.
-It ends with ctrl-c.`,
+There is a page for all nodes, for each node, for each claim, and for each pod
+without a node. The page of such a pod shows the answer of explain. The pages
+follow the cluster, work without JavaScript, and change nothing. All users of
+this machine can read them, with the rights of your kubeconfig. To stop the
+server, press ctrl-c.`,
 		Example: c.examples(`
 # the cluster that kubectl talks to
 ui
-# at a port that is free
+# use any free port
 ui --listen 127.0.0.1:0
-# what a folder of files says; it does not change
+# a folder of files with objects; the pages do not change
 ui -f cluster/`),
 		Args: c.flagsOnly,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -58,16 +58,16 @@ ui -f cluster/`),
 	}
 	p.from.addTo(command)
 	addGates(command, &p.gates)
-	command.Flags().StringVar(&p.listen, "listen", defaultListen, "`address` of this machine's own to listen at; port 0 is any that is free")
+	command.Flags().StringVar(&p.listen, "listen", defaultListen, "loopback `address` and port of the server; port 0 is any free port")
 	return command
 }
 
-// run serves until ctx ends.
+// run serves the pages until ctx ends.
 func (p *pages) run(ctx context.Context) error {
 	if err := checkLoopback(p.listen); err != nil {
 		return err
 	}
-	base, err := p.baseGates(ctx)
+	base, err := p.parseGates(ctx, &p.from, p.gates)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (p *pages) run(ctx context.Context) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.listen)
 	if err != nil {
-		return &failure{&hintedError{fmt.Errorf("--listen: %w", err), []string{"--listen 127.0.0.1:0 takes a port that is free"}}}
+		return &failure{&hintedError{fmt.Errorf("--listen: %w", err), []string{"set --listen 127.0.0.1:0 to use any free port"}}}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +99,7 @@ func (p *pages) run(ctx context.Context) error {
 	return errors.Join(<-followed, err)
 }
 
-// follow fills the board as long as there is something to follow.
+// follow keeps the board up to date until ctx ends.
 func (p *pages) follow(ctx context.Context, board *web.Board) error {
 	if !p.from.canFollow() {
 		<-ctx.Done()
@@ -111,30 +111,17 @@ func (p *pages) follow(ctx context.Context, board *web.Board) error {
 	}, board.Fail)
 }
 
-// checkLoopback keeps other machines out: what the user may read is shown to
-// everybody who asks.
+// checkLoopback refuses addresses that other machines can reach: the server shows what the
+// user may read to everybody who can connect.
 func checkLoopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("--listen %q: want an address and a port such as %s", address, defaultListen)
 	}
 	if parsed, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !parsed.IsLoopback()) {
-		return fmt.Errorf("--listen %q: want an address that only this machine has, such as %s", address, defaultListen)
+		return fmt.Errorf("--listen %q: want a loopback address, which other machines cannot reach, such as %s", address, defaultListen)
 	}
 	return nil
-}
-
-// baseGates are those that explanations are computed with.
-func (p *pages) baseGates(ctx context.Context) (simulate.Gates, error) {
-	known, err := p.from.Gates(ctx)
-	if err != nil {
-		p.note("feature gates are taken to be those of Kubernetes 1.37, --feature-gates says otherwise: %s", oneLine(err.Error()))
-	}
-	gates, err := simulate.ParseGates(p.gates, simulate.DefaultGates().Observed(known))
-	if err != nil {
-		return nil, fmt.Errorf("--feature-gates: %w", err)
-	}
-	return gates, nil
 }
 
 // explainer answers as the command explain does.
@@ -145,20 +132,20 @@ func (p *pages) explainer(gates simulate.Gates) func(context.Context, *snapshot.
 			return simulate.Explanation{}, err
 		}
 		quiet := p.cli
-		quiet.stderr = io.Discard // notes are for who calls the command
-		q := question{cli: quiet, from: p.from, namespace: namespace}
-		return q.pod(ctx, cluster, objects, name)
+		quiet.stderr = io.Discard // notes are for the user of the command, not for the browser
+		q := question{reading: reading{cli: quiet, from: p.from}, namespace: namespace}
+		return q.explainPod(ctx, cluster, objects, name)
 	}
 }
 
-// lastAnswers is how long requests may take that are under way at the end.
+// lastAnswers is how long requests that are under way may take when the server stops.
 const lastAnswers = 2 * time.Second
 
-// serve answers until ctx ends.
+// serve answers requests until ctx ends.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
-		BaseContext: func(net.Listener) context.Context { return ctx }, // streams of events end with it
+		BaseContext: func(net.Listener) context.Context { return ctx }, // so streams of events end with ctx
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

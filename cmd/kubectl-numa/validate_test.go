@@ -18,8 +18,8 @@ import (
 
 const secret = "hunter2"
 
-// installed is a node with a daemon as the chart makes it, and a pod beside it with
-// secrets wherever people put them.
+// installed is a node with a daemon as the chart installs it, and another pod. Secrets are
+// in all places where people put them.
 const installed = `
 apiVersion: v1
 kind: Pod
@@ -27,7 +27,14 @@ metadata: {name: driver-x, namespace: dra-numa, labels: {app.kubernetes.io/name:
 spec: {nodeName: worker-1, containers: [{name: driver, image: "d:1", env: [{name: X, value: hunter2}]}]}
 status:
   conditions: [{type: Ready, status: "True"}]
-  containerStatuses: [{name: driver, ready: true, restartCount: 1, image: "d:1", imageID: x, state: {running: {}}, lastState: {terminated: {exitCode: 1, message: "was killed"}}}]
+  containerStatuses:
+  - name: driver
+    ready: true
+    restartCount: 1
+    image: 'd:1'
+    imageID: x
+    state: {running: {}}
+    lastState: {terminated: {exitCode: 1, message: was killed}}
 ---
 apiVersion: v1
 kind: Pod
@@ -37,8 +44,19 @@ spec:
   volumes: [{name: v, csi: {driver: d, volumeAttributes: {password: hunter2}}}]
   initContainers: [{name: init, command: [sh, -c, "login hunter2"]}]
   containers:
-  - {name: main, image: "a:1", args: ["--password=hunter2"], env: [{name: PASSWORD, value: hunter2}], livenessProbe: {httpGet: {port: 1, httpHeaders: [{name: A, value: hunter2}]}}}
-status: {containerStatuses: [{name: main, ready: true, restartCount: 0, image: a, imageID: a, lastState: {terminated: {exitCode: 1, message: "hunter2 refused"}}}]}
+  - name: main
+    image: 'a:1'
+    args: ['--password=hunter2']
+    env: [{name: PASSWORD, value: hunter2}]
+    livenessProbe: {httpGet: {port: 1, httpHeaders: [{name: A, value: hunter2}]}}
+status:
+  containerStatuses:
+  - name: main
+    ready: true
+    restartCount: 0
+    image: a
+    imageID: a
+    lastState: {terminated: {exitCode: 1, message: hunter2 refused}}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -56,11 +74,15 @@ spec:
   template:
     spec:
       serviceAccountName: dra-driver-numa
-      containers: [{name: driver, image: "d:1", args: [--exclusivity=auto, --kubelet-config=/x], env: [{name: X, value: hunter2}]}]
+      containers:
+      - name: driver
+        image: 'd:1'
+        args: ['--exclusivity=auto', '--kubelet-config=/x']
+        env: [{name: X, value: hunter2}]
 status: {desiredNumberScheduled: 1, currentNumberScheduled: 1}
 `
 
-// installedCluster answers as a cluster in which nothing is to be found.
+// installedCluster answers as a cluster without problems.
 func installedCluster(t *testing.T) answers {
 	t.Helper()
 	dir := clusterFolder(t, "cpu: 2")
@@ -109,7 +131,7 @@ func installedCluster(t *testing.T) answers {
 
 func TestValidateFindsNothingInAHealthyCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", installedCluster(t).serve(t))
-	if stdout := mustCall(t, "validate"); stdout != "nothing found\n" {
+	if stdout := mustCall(t, "validate"); stdout != noProblems {
 		t.Errorf("validate says\n%s", stdout)
 	}
 	for _, format := range []string{"json", "yaml"} {
@@ -119,7 +141,7 @@ func TestValidateFindsNothingInAHealthyCluster(t *testing.T) {
 	}
 }
 
-// TestValidateSaysWhatItMayNotRead and looks at the rest.
+// validate reports what the user may not read, and checks the rest.
 func TestValidateSaysWhatItMayNotRead(t *testing.T) {
 	a := installedCluster(t)
 	a["/api/v1/nodes/worker-1/proxy/configz"] = nil
@@ -129,9 +151,9 @@ func TestValidateSaysWhatItMayNotRead(t *testing.T) {
 -     not-permitted  kubelet         configz                readable  forbidden: User "ann" cannot get path "/api/v1/nodes/worker-1/proxy/configz" (get nodes worker-1)
 -     feature-gate   kube-apiserver  DRAConsumableCapacity  true      false
 `
-	const wantError = "kubectl-numa: error: 1 thing is not as it should be\n"
+	const wantError = "kubectl-numa: error: found 1 problem\n"
 	exitCode, stdout, stderr := call("validate")
-	if diff := cmp.Diff(want, stdout); exitCode != exitCouldNot || stderr != wantError || diff != "" {
+	if diff := cmp.Diff(want, stdout); exitCode != exitFailed || stderr != wantError || diff != "" {
 		t.Errorf("exit code %d, stderr %q (-want +got):\n%s", exitCode, stderr, diff)
 	}
 	_, stdout, _ = call("validate", "-o", "json")
@@ -148,7 +170,7 @@ func TestValidateSaysWhatItMayNotRead(t *testing.T) {
 	}
 }
 
-// TestWhatOneMayNotReadIsExitCode0 for those who are no administrators.
+// Users who are no administrators may not read everything.
 func TestWhatOneMayNotReadIsExitCode0(t *testing.T) {
 	a := installedCluster(t)
 	a["/api/v1/nodes/worker-1/proxy/configz"] = nil
@@ -158,7 +180,7 @@ func TestWhatOneMayNotReadIsExitCode0(t *testing.T) {
 	}
 }
 
-// TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster: what gather leaves out, none needs.
+// No command needs what gather leaves out.
 func TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster(t *testing.T) {
 	a := installedCluster(t)
 	a["/metrics"] = strings.Replace(gatesOn, "DRAConsumableCapacity", "Another", 1)
@@ -167,7 +189,7 @@ func TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", a.serve(t))
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	exitCode, stdout, stderr := call("gather", "--file", file)
-	if exitCode != exitDone || stdout != file+"\n" || !strings.Contains(stderr, "note: not in the file: Deployments: ") {
+	if exitCode != exitDone || stdout != file+"\n" || !strings.Contains(stderr, "note: the bundle lacks Deployments: ") {
 		t.Fatalf("gather: exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
 	}
 	for _, args := range []string{"validate", "drift", "drift worker-1 -o json", "simulate", "explain pod default/a", "explain claim default/gpu -o yaml"} {
@@ -185,8 +207,8 @@ func TestNonsenseOfBundlesIsOneLine(t *testing.T) {
 	for args, want := range map[string]string{
 		"validate --from /no/such":         "--from: open /no/such: no such file or directory",
 		"validate --from " + noBundle:      `--from "` + noBundle + `": unpack: gzip: invalid header`,
-		"simulate --from x --from-cluster": "--from is instead of a cluster, and --from-cluster asks for one: set one of them",
-		"simulate --from x --context y":    "--context is about a cluster, and none is asked: ",
+		"simulate --from x --from-cluster": "--from reads a bundle, and --from-cluster reads a cluster: set only one of them",
+		"simulate --from x --context y":    "--context names a cluster, but no cluster is read: ",
 		"gather --file " + noBundle:        "--file: open " + noBundle + ": file exists",
 		"gather --context none":            `read kubeconfig: context "none" does not exist`,
 	} {

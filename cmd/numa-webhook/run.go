@@ -16,13 +16,13 @@ import (
 
 const usage = `Usage: numa-webhook --namespace NAMESPACE --secret NAME --names LIST [flags]
 
-Answers the API server's admission reviews: refuses claims, templates and device
-classes that the driver could make nothing of, warns of what will not work, and
-has pods request what their claims hold where a configuration asks /mutate.
+Answers the API server's admission reviews. /validate refuses claims, claim
+templates and device classes that the driver cannot use, and warns of mistakes.
+/mutate raises the requests of pods to what their claims hold.
 
 `
 
-// options are the flags as given.
+// options are the values of the flags.
 type options struct {
 	webhook.Options
 	listen     string
@@ -31,7 +31,7 @@ type options struct {
 	verbosity  int
 }
 
-// run is the admission webhook until ctx ends.
+// run serves the admission webhook until ctx ends.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	o, err := parseFlags(args, stdout)
 	if err != nil {
@@ -58,12 +58,12 @@ func parseFlags(args []string, stdout io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("numa-webhook", flag.ContinueOnError)
 	flags.StringVar(&o.Namespace, "namespace", "", "`namespace` of the Secret")
-	flags.StringVar(&o.Secret, "secret", "", "`name` of the Secret that keeps the certificate; it has to be there, empty at first")
-	flags.StringVar(&o.names, "names", "", "`list` of names by which the API server reaches the webhook, such as NAME.NAMESPACE.svc")
-	flags.StringVar(&o.Validating, "validating-configuration", "", "`name` of the ValidatingWebhookConfiguration that is to trust the certificate")
-	flags.StringVar(&o.Mutating, "mutating-configuration", "", "`name` of the MutatingWebhookConfiguration that is to trust the certificate")
-	flags.StringVar(&o.listen, "listen", ":8443", "`address` of /validate, /mutate and /readyz")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; default the service account of the pod")
+	flags.StringVar(&o.Secret, "secret", "", "`name` of the Secret with the certificate; it must exist, and may be empty at first")
+	flags.StringVar(&o.names, "names", "", "`list` of DNS names and addresses by which the API server reaches the webhook, such as NAME.NAMESPACE.svc")
+	flags.StringVar(&o.Validating, "validating-configuration", "", "`name` of the ValidatingWebhookConfiguration that must trust the certificate")
+	flags.StringVar(&o.Mutating, "mutating-configuration", "", "`name` of the MutatingWebhookConfiguration that must trust the certificate")
+	flags.StringVar(&o.listen, "listen", ":8443", "`address` and port of the server")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	cli.AddVerbosity(flags, &o.verbosity)
 	if err := cli.Parse(flags, args, usage, stdout); err != nil {
 		return options{}, err

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// number is an amount without its unit: CPUs in thousandths, all else in bytes.
+// number is an amount without its unit: CPUs in thousandths, everything else in bytes.
 func number(name corev1.ResourceName, list corev1.ResourceList) int64 {
 	amount := list[name]
 	if name == corev1.ResourceCPU {
@@ -58,7 +58,7 @@ func equal(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// names are the resources of which the shares hold some, sorted.
+// names are the resources that the shares hold, sorted.
 func names(shares []Share) []corev1.ResourceName {
 	sums := corev1.ResourceList{}
 	for _, share := range shares {

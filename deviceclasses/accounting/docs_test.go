@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestArithmeticOfTheDocs runs the rows of the page that people read.
+// The rows of the table in docs/accounting.md are correct.
 func TestArithmeticOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/accounting.md")
 	if err != nil {

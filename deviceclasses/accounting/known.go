@@ -11,23 +11,23 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// Known is what can be looked up: in a cluster, or in the files at hand. Objects
-// are only read. Any of its functions may be called at any time.
+// Known looks up objects, in a cluster or in files. The objects must not be changed. All
+// functions may be called at any time, by several goroutines.
 type Known interface {
-	// DeviceClass returns nil if there is none of the name; so do the others.
+	// DeviceClass returns nil if there is no class of this name. So do the functions
+	// below.
 	DeviceClass(name string) *resourceapi.DeviceClass
 	ResourceClaim(namespace, name string) *resourceapi.ResourceClaim
 	ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate
-	// Steps may be empty: then nothing is known of the nodes' zones.
+	// Steps may be empty if the zones of the nodes are not known.
 	Steps() Steps
 }
 
-// Steps are, by the name of a capacity that some zone publishes, the largest step
-// in which zones give it.
+// Steps are the largest steps in which zones give their capacities, by the name of the
+// capacity. Every capacity that some zone publishes is in it.
 type Steps map[resourceapi.QualifiedName]resource.Quantity
 
-// StepsOf are the steps of the zones in slices; those of other drivers are left
-// out.
+// StepsOf are the steps of the zones in slices. It ignores slices of other drivers.
 func StepsOf(published []*resourceapi.ResourceSlice) Steps {
 	steps := Steps{}
 	for _, slice := range published {
@@ -50,8 +50,8 @@ func StepsOf(published []*resourceapi.ResourceSlice) Steps {
 	return steps
 }
 
-// round rounds a request up as the scheduler does on the zone with the largest
-// step: what is counted is never less than what is held. A CPU is never split.
+// round rounds a request up, as the scheduler does on the zone with the largest step. So
+// the sum is never less than what the claim holds. A CPU is never split.
 func (s Steps) round(key resourceapi.QualifiedName, amount resource.Quantity) resource.Quantity {
 	published := s[key]
 	step := published.Value()
@@ -61,7 +61,7 @@ func (s Steps) round(key resourceapi.QualifiedName, amount resource.Quantity) re
 		}
 	}
 	step = max(step, 1)
-	value := amount.Value() // rounded up to a whole one
+	value := amount.Value() // rounded up to a whole number
 	value = (value + step - 1) / step * step
 	return *resource.NewQuantity(value, amount.Format)
 }
@@ -85,15 +85,15 @@ func resourceOf(key resourceapi.QualifiedName) (name corev1.ResourceName, known 
 	return "", false
 }
 
-// IsCapacity reports whether zones have capacities of such a name, as a claim has
-// to spell it.
+// IsCapacity reports whether zones have capacities with this name, as a claim must spell
+// it.
 func IsCapacity(key resourceapi.QualifiedName) bool {
 	_, known := resourceOf(key)
 	return known
 }
 
-// OfZones reports whether a request for a class with these selectors gets
-// zones: the texts say driver and kind. It goes by the texts, because what they
+// OfZones reports whether a request for a class with these selectors gets zones: the
+// selectors name the driver and the kind. It only reads the selectors, because what they
 // select depends on the nodes.
 func OfZones(class *resourceapi.DeviceClass, selectors []resourceapi.DeviceSelector) bool {
 	var ours, zone bool
@@ -101,7 +101,7 @@ func OfZones(class *resourceapi.DeviceClass, selectors []resourceapi.DeviceSelec
 		if selector.CEL == nil {
 			continue
 		}
-		// A string of CEL has either quote, and spaces mean nothing.
+		// Strings in CEL have either kind of quote, and spaces between words mean nothing.
 		text := strings.NewReplacer(" ", "", "\n", "", "'", `"`).Replace(selector.CEL.Expression)
 		ours = ours || strings.Contains(text, `device.driver=="dra.numa"`)
 		zone = zone || strings.Contains(text, `.kind=="zone"`)

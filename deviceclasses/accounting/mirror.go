@@ -9,43 +9,43 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// Annotation of a pod says, by container, how much of its requests is what claims
-// hold. It is for people: nothing reads it.
+// Annotation is the annotation of a pod that says, by container, how much of its requests
+// is for claims. It is for people: no program reads it.
 const Annotation = deviceclasses.DriverName + "/mirrored"
 
 // Mirrored is a pod that requests what its claims hold.
 type Mirrored struct {
-	// Pod is a copy with the requests, of hugepages also the limits, and the
-	// annotation; no other field differs. Requests never shrink.
+	// Pod is a copy with raised requests, limits of hugepages, and the annotation. No
+	// other field differs. Requests never get smaller.
 	Pod *corev1.Pod
-	// Changed says that Pod is not what it was.
+	// Changed means that Pod differs from the original.
 	Changed bool
-	// Carried are the amounts of claims in the requests of each container.
+	// Carried are the amounts in each container's requests that are for claims.
 	Carried map[string]corev1.ResourceList
-	// Uncounted is what the pod before lacked in the scheduler's sum.
+	// Uncounted is what the original pod's requests lacked.
 	Uncounted corev1.ResourceList
-	// Short is what it still lacks, because limits are in the way.
+	// Short is what they still lack, because of limits.
 	Short corev1.ResourceList
 }
 
-// Mirror raises the requests of a pod until scheduler and kubelet count what its
-// claims hold. A container's requests are taken to say all that it needs, its
-// claims included. Mirror of its own result changes nothing.
+// Mirror raises the requests of a pod until the scheduler and the kubelet count what its
+// claims hold. It assumes that the requests of a container are all that the container
+// needs, its claims included. Applied to its own result, it changes nothing.
 //
-// Containers that run at the same time share a claim's amounts: each holds what
-// its requests have room for, in their order, and the first one the rest. A claim
-// that only init containers use is held to the pod's end and so belongs to the
-// first main container. An init container needs what its own claims hold, and
-// beside it the pod holds those of all others.
+// Containers that run at the same time share the amounts of a claim: each container's
+// requests count as much as they have room for, in the order of the containers, and the
+// first container gets the rest. A claim that only init containers use is held until the
+// pod ends, so it counts in the first main container. An init container needs what its own
+// claims hold, in addition to what the pod's other claims hold.
 func Mirror(pod *corev1.Pod, shares []Share) Mirrored {
 	m := Mirrored{Pod: pod.DeepCopy(), Carried: map[string]corev1.ResourceList{}, Short: corev1.ResourceList{}}
 	if len(pod.Spec.Containers) == 0 {
 		return m
 	}
 	for _, name := range names(shares) {
-		// A request that grows has room for a share that another one carried,
-		// which can make an init container's phase need more: until it settles.
-		for range settled {
+		// A larger request has room for a share that another container counted before.
+		// Then an init container may need more. Repeat until nothing changes.
+		for range maxRounds {
 			if !m.mirror(name, shares) {
 				break
 			}
@@ -65,33 +65,33 @@ func requested(pod *corev1.Pod) corev1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true})
 }
 
-// settled is more rounds than pods need: requests only grow, and no more than to
-// the sum of all.
-const settled = 16
+// maxRounds is more rounds than any pod needs: requests only grow, at most to the sum of all
+// amounts.
+const maxRounds = 16
 
 func (m *Mirrored) mirror(name corev1.ResourceName, shares []Share) (changed bool) {
-	sheet := newSheet(m.Pod, name, shares)
-	sheet.fillMain()
-	sheet.fillInit()
-	sheet.coverInit()
+	d := newDistribution(m.Pod, name, shares)
+	d.giveToMain()
+	d.giveToInit()
+	d.raiseForInit()
 	if m.ofPod(name) {
-		changed, sheet.short = m.raisePod(name, sheet.total())
+		changed, d.short = m.raisePod(name, d.total())
 	} else {
-		for _, line := range sheet.lines {
-			changed = raise(&line.container.Resources, name, line.need) || changed
+		for _, c := range d.containers {
+			changed = raise(&c.container.Resources, name, c.need) || changed
 		}
 	}
 	if changed {
 		return true
 	}
-	for _, line := range sheet.lines {
-		m.carry(line.container.Name, name, line.load)
+	for _, c := range d.containers {
+		m.carry(c.container.Name, name, c.load)
 	}
-	m.lacks(name, sheet.short)
+	m.lacks(name, d.short)
 	return false
 }
 
-// ofPod reports whether the pod itself, not its containers, says how much of the
+// ofPod reports whether the pod itself, and not its containers, says how much of the
 // resource it needs.
 func (m *Mirrored) ofPod(name corev1.ResourceName) bool {
 	own := m.Pod.Spec.Resources
@@ -112,7 +112,7 @@ func (m *Mirrored) raisePod(name corev1.ResourceName, need int64) (changed bool,
 	return raise(own, name, need), short
 }
 
-// raise sets a request, and of hugepages the limit: the two have to be the same.
+// raise sets a request and, for hugepages, the limit: the two must be equal.
 func raise(requirements *corev1.ResourceRequirements, name corev1.ResourceName, need int64) (changed bool) {
 	if need <= requestOf(requirements, name) {
 		return false
@@ -130,7 +130,7 @@ func raise(requirements *corev1.ResourceRequirements, name corev1.ResourceName, 
 	return true
 }
 
-// requestOf is a request, which without one is the limit.
+// requestOf is a request; without a request, it is the limit.
 func requestOf(requirements *corev1.ResourceRequirements, name corev1.ResourceName) int64 {
 	if _, said := requirements.Requests[name]; said {
 		return number(name, requirements.Requests)
@@ -156,7 +156,7 @@ func (m *Mirrored) lacks(name corev1.ResourceName, amount int64) {
 func (m *Mirrored) annotate() {
 	text, err := json.Marshal(m.Carried)
 	if err != nil {
-		return // a map of quantities always is JSON
+		return // impossible: a map of quantities is always valid JSON
 	}
 	if m.Pod.Annotations == nil {
 		m.Pod.Annotations = map[string]string{}

@@ -57,7 +57,7 @@ func TestMirror(t *testing.T) {
 		"two init containers with a claim each": {
 			[]string{"init i uses=c", "init j uses=d", "main a"}, []string{"c cpu=4", "d cpu=2"}, "i: cpu 4; j: cpu 2; a: cpu 6", "",
 		},
-		"an init container beside the others' claim": {
+		"an init container while other containers' claim is held": {
 			[]string{"init i cpu=8", "main a cpu=4 uses=c"}, []string{"c cpu=4"}, "i: cpu 8; a: cpu 12", "",
 		},
 		"an init container that needs more than its claim": {
@@ -72,7 +72,7 @@ func TestMirror(t *testing.T) {
 		"a sidecar shares with a main container, which counts it": {
 			[]string{"side s uses=c", "init i uses=c", "main a uses=c"}, []string{"c cpu=4"}, "s: ; i: cpu 4; a: cpu 4", "",
 		},
-		"nobody uses the claim": {
+		"no container uses the claim": {
 			[]string{"main a", "main b"}, []string{"c cpu=4"}, "a: cpu 4; b: ", "",
 		},
 		"hugepages": {
@@ -136,8 +136,8 @@ func TestMirrorSaysWhatWasNotCounted(t *testing.T) {
 	}
 }
 
-// TestMirrorProperties is about any pod: mirroring again changes nothing, no request
-// shrinks, and what a pod without requests of its own requests is what it holds.
+// For any pod, mirroring again changes nothing, and no request gets smaller. A pod without
+// requests requests exactly what it holds.
 func TestMirrorProperties(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 1))

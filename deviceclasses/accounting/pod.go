@@ -7,18 +7,17 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// Unresolved is a claim of a pod of which the amounts are not known, or not this
-// pod's to count.
+// Unresolved is a claim of a pod whose amounts are not known, or count in another pod.
 type Unresolved struct {
-	// Index is that in spec.resourceClaims.
+	// Index is the index in spec.resourceClaims.
 	Index int
-	// Why says it in words that follow those of the field.
+	// Why is the reason; it continues the name of the field.
 	Why string
 }
 
-// SharesOf are what the claims of a pod hold, or are going to. A claim that several
-// pods use counts in the first that it is reserved for. Claims that the API server
-// counts itself are left out.
+// SharesOf are what the claims of a pod hold, or will hold. A claim that several pods use
+// counts in the first pod that it is reserved for. Claims that the scheduler counts itself
+// are left out.
 func SharesOf(pod *corev1.Pod, known Known) (shares []Share, unresolved []Unresolved) {
 	for i, entry := range pod.Spec.ResourceClaims {
 		found, err := sharesOfEntry(pod, entry, known)
@@ -35,14 +34,14 @@ func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known) 
 	if name == "" && entry.ResourceClaimTemplateName != nil {
 		template := known.ResourceClaimTemplate(pod.Namespace, *entry.ResourceClaimTemplateName)
 		if template == nil {
-			return nil, fmt.Errorf("no claim template %q", *entry.ResourceClaimTemplateName)
+			return nil, fmt.Errorf("there is no claim template %q", *entry.ResourceClaimTemplateName)
 		}
 		return Wanted(entry.Name, template.Spec.Spec, known)
 	}
 	claim := known.ResourceClaim(pod.Namespace, name)
 	switch {
 	case claim == nil:
-		return nil, fmt.Errorf("no claim %q", name)
+		return nil, fmt.Errorf("there is no claim %q", name)
 	case countedByServer(pod, name):
 		return nil, nil
 	}
@@ -54,12 +53,12 @@ func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known) 
 		}
 	}
 	if first := firstConsumer(claim); len(shares) > 0 && first != nil && !isPod(first, pod) {
-		return nil, fmt.Errorf("claim %q is pod %q's, too, and counts there", name, first.Name)
+		return nil, fmt.Errorf("claim %q counts in pod %q, which uses it as well", name, first.Name)
 	}
 	return shares, nil
 }
 
-// claimName is the name of the claim itself, "" if it is not made yet.
+// claimName is the name of the claim, "" if it is not made yet.
 func claimName(pod *corev1.Pod, entry corev1.PodResourceClaim) string {
 	if entry.ResourceClaimName != nil {
 		return *entry.ResourceClaimName
@@ -72,7 +71,7 @@ func claimName(pod *corev1.Pod, entry corev1.PodResourceClaim) string {
 	return ""
 }
 
-// countedByServer reports whether the scheduler counts the claim beside the pod's
+// countedByServer reports whether the scheduler counts the claim in addition to the pod's
 // requests (KEP-5517).
 func countedByServer(pod *corev1.Pod, claim string) bool {
 	for _, status := range pod.Status.NodeAllocatableResourceClaimStatuses {
@@ -92,7 +91,7 @@ func firstConsumer(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaimC
 	return nil
 }
 
-// isPod goes by the name only for a pod that is not created yet.
+// isPod compares UIDs. A pod that is not created yet has none, so its name decides.
 func isPod(consumer *resourceapi.ResourceClaimConsumerReference, pod *corev1.Pod) bool {
 	return consumer.Name == pod.Name && (pod.UID == "" || consumer.UID == pod.UID)
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// Report says where the books of a cluster do not match.
+// Report says where requests and claims of a cluster do not match.
 type Report struct {
-	// Nodes are those with zones, sorted by name.
+	// Nodes are the nodes with zones, sorted by name.
 	Nodes []Node `json:"nodes"`
-	// Pods are those that request less than they hold, by namespace and name.
+	// Pods are the pods that request less than they hold, by namespace and name.
 	Pods []Pod `json:"pods,omitempty"`
 }
 
-// Node is the account of a node. Of each resource, what is 0 is left out.
+// Node is the sums of a node. Amounts of 0 are left out.
 type Node struct {
 	Name string `json:"name"`
 	// Published is the sum over the node's zones.
@@ -28,7 +28,7 @@ type Node struct {
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 	// Claimed is what claims hold of the zones.
 	Claimed corev1.ResourceList `json:"claimed,omitempty"`
-	// Requested is what the scheduler counts of the node's pods.
+	// Requested is what the scheduler counts for the node's pods.
 	Requested corev1.ResourceList `json:"requested,omitempty"`
 	// Uncounted is what claims hold and no pod requests.
 	Uncounted corev1.ResourceList `json:"uncounted,omitempty"`
@@ -41,15 +41,14 @@ type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Node      string `json:"node"`
-	// Held is what its claims hold, Requested what the scheduler counts, and
-	// Uncounted what it should have counted beside.
+	// Held is what the pod's claims hold, Requested is what the scheduler counts, and
+	// Uncounted is what it should count in addition.
 	Held      corev1.ResourceList `json:"held"`
 	Requested corev1.ResourceList `json:"requested,omitempty"`
 	Uncounted corev1.ResourceList `json:"uncounted"`
 }
 
-// Cluster is what there is to account for. Other drivers' objects may be among
-// it.
+// Cluster is the objects to add up. Objects of other drivers may be among them.
 type Cluster struct {
 	Nodes  []*corev1.Node
 	Slices []*resourceapi.ResourceSlice
@@ -57,30 +56,30 @@ type Cluster struct {
 	Pods   []*corev1.Pod
 }
 
-// Balance adds up the books. Pods that have ended count nothing, and neither does
-// a claim that the scheduler counts by itself; a claim that no pod uses counts as
-// held by its node.
+// Balance adds up what is requested and held on each node. Pods that have ended do not
+// count. A claim that the scheduler counts by itself does not count. A claim that no pod
+// uses counts for its node.
 func Balance(cluster Cluster) Report {
-	accounts := newAccounts(cluster)
+	sums := newSums(cluster)
 	for _, claim := range cluster.Claims {
-		accounts.claim(claim)
+		sums.addClaim(claim)
 	}
 	var report Report
 	for _, pod := range cluster.Pods {
 		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		if finding, lacks := accounts.pod(pod); lacks {
+		if finding, lacks := sums.addPod(pod); lacks {
 			report.Pods = append(report.Pods, finding)
 		}
 	}
-	for _, node := range accounts.nodes {
-		add(node.Uncounted, accounts.unused[node.Name])
+	for _, node := range sums.nodes {
+		add(node.Uncounted, sums.unused[node.Name])
 		promised := corev1.ResourceList{}
 		add(promised, node.Requested)
 		add(promised, node.Uncounted)
 		node.Overcommit = excess(promised, node.Allocatable)
-		if node.Allocatable == nil { // a Node that is not there allows nothing, and nobody schedules to it
+		if node.Allocatable == nil { // there is no Node object, so the scheduler places nothing there
 			node.Overcommit = nil
 		}
 		report.Nodes = append(report.Nodes, *node)
@@ -92,24 +91,24 @@ func Balance(cluster Cluster) Report {
 	return report
 }
 
-// accounts are open books.
-type accounts struct {
+// sums are the amounts of all nodes while they are added up.
+type sums struct {
 	nodes  map[string]*Node
 	claims map[types.NamespacedName]*resourceapi.ResourceClaim
-	unused map[string]corev1.ResourceList // by node, of claims without a pod
+	unused map[string]corev1.ResourceList // by node: what claims without a pod hold
 }
 
-func newAccounts(cluster Cluster) accounts {
-	a := accounts{map[string]*Node{}, map[types.NamespacedName]*resourceapi.ResourceClaim{}, map[string]corev1.ResourceList{}}
+func newSums(cluster Cluster) sums {
+	s := sums{map[string]*Node{}, map[types.NamespacedName]*resourceapi.ResourceClaim{}, map[string]corev1.ResourceList{}}
 	for _, slice := range cluster.Slices {
 		if slice.Spec.Driver != deviceclasses.DriverName || slice.Spec.NodeName == nil {
 			continue
 		}
-		node := a.nodes[*slice.Spec.NodeName]
+		node := s.nodes[*slice.Spec.NodeName]
 		if node == nil {
 			node = &Node{Name: *slice.Spec.NodeName}
 			node.Published, node.Claimed, node.Requested, node.Uncounted = corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
-			a.nodes[node.Name] = node
+			s.nodes[node.Name] = node
 		}
 		for _, device := range slice.Spec.Devices {
 			for key, capacity := range device.Capacity {
@@ -120,27 +119,27 @@ func newAccounts(cluster Cluster) accounts {
 		}
 	}
 	for _, object := range cluster.Nodes {
-		if node := a.nodes[object.Name]; node != nil {
+		if node := s.nodes[object.Name]; node != nil {
 			node.Allocatable = onlyCounted(object.Status.Allocatable)
 		}
 	}
-	return a
+	return s
 }
 
-// claim enters what a claim holds of its node.
-func (a accounts) claim(claim *resourceapi.ResourceClaim) {
-	a.claims[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] = claim
+// addClaim adds what a claim holds of its node.
+func (s sums) addClaim(claim *resourceapi.ResourceClaim) {
+	s.claims[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] = claim
 	for _, share := range Held("", claim) {
-		node := a.nodes[poolOf(claim)]
+		node := s.nodes[poolOf(claim)]
 		if node == nil {
 			continue
 		}
 		add(node.Claimed, share.Amounts)
 		if firstConsumer(claim) == nil {
-			if a.unused[node.Name] == nil {
-				a.unused[node.Name] = corev1.ResourceList{}
+			if s.unused[node.Name] == nil {
+				s.unused[node.Name] = corev1.ResourceList{}
 			}
-			add(a.unused[node.Name], share.Amounts)
+			add(s.unused[node.Name], share.Amounts)
 		}
 	}
 }
@@ -155,12 +154,12 @@ func poolOf(claim *resourceapi.ResourceClaim) string {
 	return ""
 }
 
-// pod enters what the scheduler counts of a pod.
-func (a accounts) pod(pod *corev1.Pod) (finding Pod, lacks bool) {
+// addPod adds what the scheduler counts for a pod.
+func (s sums) addPod(pod *corev1.Pod) (finding Pod, lacks bool) {
 	counts := onlyCounted(requested(pod))
-	shares, _ := SharesOf(pod, a)
+	shares, _ := SharesOf(pod, s)
 	mirrored := Mirror(pod, shares)
-	if node := a.nodes[pod.Spec.NodeName]; node != nil {
+	if node := s.nodes[pod.Spec.NodeName]; node != nil {
 		add(node.Requested, counts)
 		add(node.Uncounted, mirrored.Uncounted)
 	}
@@ -181,20 +180,20 @@ func onlyCounted(list corev1.ResourceList) corev1.ResourceList {
 	return counts
 }
 
-// accounts knows the claims, which is all that pods on a node need.
+// sums implements Known with the claims only: pods on a node need nothing else.
 
-// DeviceClass is none.
-func (a accounts) DeviceClass(string) *resourceapi.DeviceClass { return nil }
+// DeviceClass finds nothing.
+func (s sums) DeviceClass(string) *resourceapi.DeviceClass { return nil }
 
-// ResourceClaim is one of the cluster's.
-func (a accounts) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
-	return a.claims[types.NamespacedName{Namespace: namespace, Name: name}]
+// ResourceClaim finds a claim of the cluster.
+func (s sums) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
+	return s.claims[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-// ResourceClaimTemplate is none.
-func (a accounts) ResourceClaimTemplate(string, string) *resourceapi.ResourceClaimTemplate {
+// ResourceClaimTemplate finds nothing.
+func (s sums) ResourceClaimTemplate(string, string) *resourceapi.ResourceClaimTemplate {
 	return nil
 }
 
-// Steps are none.
-func (a accounts) Steps() Steps { return nil }
+// Steps are empty.
+func (s sums) Steps() Steps { return nil }

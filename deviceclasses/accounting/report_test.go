@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// cluster is a node of 16 CPUs whose four zones have 4 each, and one without
+// cluster is a node of 16 CPUs whose four zones have 4 CPUs each, and a node without
 // zones.
 func cluster() Cluster {
 	var devices []resourceapi.Device
@@ -54,7 +54,7 @@ func (c *Cluster) run(name, cpus string, lines ...string) *corev1.Pod {
 	return pod
 }
 
-// lines draws a report.
+// lines is a report as text.
 func (r Report) lines() string {
 	var text strings.Builder
 	for _, node := range r.Nodes {
@@ -81,8 +81,8 @@ func (r Report) lines() string {
 	return text.String()
 }
 
-// TestBalanceReportsOvercommit: 8 CPUs are held by claims, the scheduler counts
-// 1 of them, and lets others request the rest of 16.
+// Claims hold 8 CPUs. The scheduler counts 1 of them, and lets pods request the rest of
+// 16.
 func TestBalanceReportsOvercommit(t *testing.T) {
 	c := cluster()
 	c.run("silent", "4", "main a uses=c")
@@ -120,8 +120,7 @@ func TestBalanceOfMirroredPodsIsEven(t *testing.T) {
 	}
 }
 
-// TestBalanceOfSharedAndUnusedClaims: a claim counts once, in the first pod, and
-// one without pods is held all the same.
+// A shared claim counts once, in the first pod. A claim without pods counts as well.
 func TestBalanceOfSharedAndUnusedClaims(t *testing.T) {
 	c := cluster()
 	c.run("first", "4", "main a cpu=4 uses=c")

@@ -1,7 +1,7 @@
-// Package accounting keeps the accounts of claims on zones: what a claim holds of its
-// node, what a pod has to request so that scheduler and kubelet, which do not
-// look at claims, count it, and where the two differ. It computes only: it
-// asks nobody and changes nothing.
+// Package accounting compares what claims hold of zones with what pods request: what a
+// claim holds of its node, what a pod must request so that the scheduler and the kubelet
+// count it, and where the two differ. The scheduler and the kubelet do not look at claims.
+// The package only computes: it reads no cluster and changes nothing.
 package accounting
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// Share is what one request of a claim holds of zones from the pod's start to its
-// end, whatever its containers do meanwhile.
+// Share is what one request of a claim holds of zones, from the pod's start to its end,
+// whatever its containers do.
 type Share struct {
-	// Claim is the name that the pod's containers have for the claim.
+	// Claim is the pod's name for the claim.
 	Claim string
-	// Request is the claim's, of a subrequest the main one.
+	// Request is the name of the request; for a subrequest, that of the main request.
 	Request string
-	// Amounts are in the names and units of a pod's requests; each > 0.
+	// Amounts have the names and units of a pod's requests; each is more than 0.
 	Amounts corev1.ResourceList
 }
 
-// UsedBy reports whether a container names the share among its claims.
+// UsedBy reports whether the container uses the share.
 func (s Share) UsedBy(container corev1.Container) bool {
 	for _, ref := range container.Resources.Claims {
 		if ref.Name == s.Claim && (ref.Request == "" || ref.Request == s.Request) {
@@ -35,8 +35,8 @@ func (s Share) UsedBy(container corev1.Container) bool {
 	return false
 }
 
-// Held is what an allocated claim holds, by the name that the pod has for it. It
-// is empty for a claim without an allocation, and for one of other drivers.
+// Held is what an allocated claim holds. name is the pod's name for the claim. It is empty
+// for a claim without an allocation, and for a claim of other drivers.
 func Held(name string, claim *resourceapi.ResourceClaim) []Share {
 	if claim.Status.Allocation == nil {
 		return nil
@@ -58,7 +58,7 @@ func Held(name string, claim *resourceapi.ResourceClaim) []Share {
 	return shares
 }
 
-// addShare joins the results of one request: it may have several devices.
+// addShare joins the results of one request, which may have several devices.
 func addShare(shares []Share, next Share) []Share {
 	if len(next.Amounts) == 0 {
 		return shares
@@ -72,9 +72,8 @@ func addShare(shares []Share, next Share) []Share {
 	return append(shares, next)
 }
 
-// Wanted is what a claim is going to hold, rounded as the scheduler rounds. It is
-// an error if that depends on what the scheduler chooses, or on a class that is
-// not known.
+// Wanted is what a claim will hold, rounded as the scheduler rounds. It is an error if
+// that depends on what the scheduler chooses, or if a class is not known.
 func Wanted(name string, spec resourceapi.ResourceClaimSpec, known Known) ([]Share, error) {
 	var shares []Share
 	for _, request := range spec.Devices.Requests {
@@ -127,13 +126,13 @@ const mostOfZone = 1 << 46
 func amountsOf(ask asked, known Known) (corev1.ResourceList, error) {
 	class := known.DeviceClass(ask.class)
 	if class == nil {
-		return nil, fmt.Errorf("no device class %q", ask.class)
+		return nil, fmt.Errorf("there is no device class %q", ask.class)
 	}
 	if !OfZones(class, ask.selectors) || ask.capacity == nil {
 		return nil, nil
 	}
 	if ask.mode == resourceapi.DeviceAllocationModeAll {
-		return nil, fmt.Errorf("allocationMode All: how many zones that is depends on the node")
+		return nil, fmt.Errorf("allocationMode All: the number of zones depends on the node")
 	}
 	amounts := corev1.ResourceList{}
 	for key, amount := range ask.capacity.Requests {
@@ -145,7 +144,7 @@ func amountsOf(ask asked, known Known) (corev1.ResourceList, error) {
 			return nil, fmt.Errorf("%s %s: no zone has that much", key, amount.String())
 		}
 		rounded := known.Steps().round(key, amount)
-		rounded.Mul(max(ask.count, 1)) // 0 is the default, 1
+		rounded.Mul(max(ask.count, 1)) // 0 means the default, 1
 		amounts[resource] = rounded
 	}
 	return amounts, nil

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// objects are what the tests know, by name.
+// objects are the objects that the tests can look up, by name.
 type objects struct {
 	claims    map[string]*resourceapi.ResourceClaim
 	templates map[string]*resourceapi.ResourceClaimTemplate
@@ -71,30 +71,71 @@ func TestWanted(t *testing.T) {
 	known := objects{steps: Steps{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Mi")}}
 	for name, row := range map[string]struct{ requests, want, err string }{
 		"rounded to the step": {someZone, "c/z: cpu 4, memory 1Gi", ""},
-		"fraction of a CPU":   {"{name: z, exactly: {deviceClassName: own-zones, capacity: {requests: {cpu: 2500m}}}}", "c/z: cpu 4", ""},
+		"fraction of a CPU": {
+			"{name: z, exactly: {deviceClassName: own-zones, capacity: {requests: {cpu: 2500m}}}}",
+			"c/z: cpu 4",
+			"",
+		},
 		"hugepages": {
 			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {hugepages2Mi: 3Mi, cpu: 0}}}}", "c/z: hugepages-2Mi 4Mi", "",
 		},
-		"count":         {"{name: z, exactly: {deviceClassName: zone.dra.numa, count: 2, capacity: {requests: {cpu: 2}}}}", "c/z: cpu 4", ""},
-		"no capacity":   {"{name: z, exactly: {deviceClassName: zone.dra.numa}}", "", ""},
-		"unknown key":   {"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 2}}}}", "", ""},
-		"admin access":  {"{name: z, exactly: {deviceClassName: zone.dra.numa, adminAccess: true, capacity: {requests: {cpu: 2}}}}", "", ""},
-		"other kind":    {"{name: z, exactly: {deviceClassName: gpu.dra.numa, capacity: {requests: {memory: 2}}}}", "", ""},
-		"other driver":  {"{name: z, exactly: {deviceClassName: gpu.example.com, capacity: {requests: {memory: 2}}}}", "", ""},
-		"all of them":   {"{name: z, exactly: {deviceClassName: zone.dra.numa, allocationMode: All, capacity: {requests: {cpu: 2}}}}", "", `request "z": allocationMode All: how many zones that is depends on the node`},
-		"unknown class": {"{name: z, exactly: {deviceClassName: fast}}", "", `request "z": no device class "fast"`},
-		"too much":      {"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {memory: 9999999999999999999}}}}", "", `request "z": memory 9999999999999999999: no zone has that much`},
+		"count": {
+			"{name: z, exactly: {deviceClassName: zone.dra.numa, count: 2, capacity: {requests: {cpu: 2}}}}",
+			"c/z: cpu 4",
+			"",
+		},
+		"no capacity": {"{name: z, exactly: {deviceClassName: zone.dra.numa}}", "", ""},
+		"unknown key": {
+			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 2}}}}",
+			"",
+			"",
+		},
+		"admin access": {
+			"{name: z, exactly: {deviceClassName: zone.dra.numa, adminAccess: true, capacity: {requests: {cpu: 2}}}}",
+			"",
+			"",
+		},
+		"other kind": {"{name: z, exactly: {deviceClassName: gpu.dra.numa, capacity: {requests: {memory: 2}}}}", "", ""},
+		"other driver": {
+			"{name: z, exactly: {deviceClassName: gpu.example.com, capacity: {requests: {memory: 2}}}}",
+			"",
+			"",
+		},
+		"all of them": {
+			"{name: z, exactly: {deviceClassName: zone.dra.numa, allocationMode: All, capacity: {requests: {cpu: 2}}}}",
+			"",
+			`request "z": allocationMode All: the number of zones depends on the node`,
+		},
+		"unknown class": {"{name: z, exactly: {deviceClassName: fast}}", "", `request "z": there is no device class "fast"`},
+		"too much": {
+			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {memory: 9999999999999999999}}}}",
+			"",
+			`request "z": memory 9999999999999999999: no zone has that much`,
+		},
 		"own selectors": {
-			"{name: z, exactly: {deviceClassName: any, capacity: {requests: {cpu: 2}}, selectors: [{cel: {expression: 'device.driver == \"dra.numa\" && device.attributes[\"dra.numa\"].kind == \"zone\"'}}]}}",
-			"c/z: cpu 2", "",
+			`{name: z, exactly: {
+				deviceClassName: any,
+				capacity: {requests: {cpu: 2}},
+				selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"'}}],
+			}}`,
+			"c/z: cpu 2",
+			"",
 		},
 		"alternatives that hold the same": {
-			"{name: z, firstAvailable: [{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3}}}, {name: b, deviceClassName: own-zones, capacity: {requests: {cpu: 4}}}]}",
-			"c/z: cpu 4", "",
+			`{name: z, firstAvailable: [
+				{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3}}},
+				{name: b, deviceClassName: own-zones, capacity: {requests: {cpu: 4}}},
+			]}`,
+			"c/z: cpu 4",
+			"",
 		},
 		"alternatives that differ": {
-			"{name: z, firstAvailable: [{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3}}}, {name: b, deviceClassName: gpu.example.com}]}",
-			"", `request "z": its alternatives "a" and "b" hold different amounts`,
+			`{name: z, firstAvailable: [
+				{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3}}},
+				{name: b, deviceClassName: gpu.example.com},
+			]}`,
+			"",
+			`request "z": its alternatives "a" and "b" hold different amounts`,
 		},
 	} {
 		shares, err := Wanted("c", claimOf(t, row.requests), known)
@@ -156,7 +197,15 @@ func TestSharesOf(t *testing.T) {
 	known.claims["allocated"].Status.Allocation.Devices.Results = append(known.claims["allocated"].Status.Allocation.Devices.Results, admin)
 	shared := allocated(result("dra.numa", "z", "4"))
 	shared.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{
-		{APIGroup: "example.com", Resource: "jobs", Name: "j"}, {Resource: "pods", Name: "first", UID: "1"}, {Resource: "pods", Name: "second", UID: "2"},
+		{
+			APIGroup: "example.com",
+			Resource: "jobs",
+			Name:     "j"}, {Resource: "pods",
+			Name: "first",
+			UID:  "1"}, {Resource: "pods",
+			Name: "second",
+			UID:  "2",
+		},
 	}
 	known.claims["shared"] = shared
 	for name, row := range map[string]struct {
@@ -164,14 +213,54 @@ func TestSharesOf(t *testing.T) {
 		pod       string
 		want, why string
 	}{
-		"not allocated":             {corev1.PodResourceClaim{ResourceClaimName: ptr.To("wanted")}, "p", "c/z: cpu 3, memory 1Gi", ""},
-		"allocated":                 {corev1.PodResourceClaim{ResourceClaimName: ptr.To("allocated")}, "p", "c/z: cpu 8", ""},
-		"absent":                    {corev1.PodResourceClaim{ResourceClaimName: ptr.To("nowhere")}, "p", "", `no claim "nowhere"`},
-		"of a template":             {corev1.PodResourceClaim{ResourceClaimTemplateName: ptr.To("template")}, "p", "c/z: cpu 3, memory 1Gi", ""},
-		"of no template":            {corev1.PodResourceClaim{ResourceClaimTemplateName: ptr.To("x")}, "p", "", `no claim template "x"`},
-		"of a template, and made":   {corev1.PodResourceClaim{ResourceClaimTemplateName: ptr.To("template")}, "made", "c/z: cpu 1", ""},
-		"shared, the first":         {corev1.PodResourceClaim{ResourceClaimName: ptr.To("shared")}, "first", "c/z: cpu 4", ""},
-		"shared, the second":        {corev1.PodResourceClaim{ResourceClaimName: ptr.To("shared")}, "second", "", `claim "shared" is pod "first"'s, too, and counts there`},
+		"not allocated": {
+			corev1.PodResourceClaim{ResourceClaimName: ptr.To("wanted")},
+			"p",
+			"c/z: cpu 3, memory 1Gi",
+			"",
+		},
+		"allocated": {
+			corev1.PodResourceClaim{ResourceClaimName: ptr.To("allocated")},
+			"p",
+			"c/z: cpu 8",
+			"",
+		},
+		"absent": {
+			corev1.PodResourceClaim{ResourceClaimName: ptr.To("nowhere")},
+			"p",
+			"",
+			`there is no claim "nowhere"`,
+		},
+		"of a template": {
+			corev1.PodResourceClaim{ResourceClaimTemplateName: ptr.To("template")},
+			"p",
+			"c/z: cpu 3, memory 1Gi",
+			"",
+		},
+		"of no template": {
+			corev1.PodResourceClaim{ResourceClaimTemplateName: ptr.To("x")},
+			"p",
+			"",
+			`there is no claim template "x"`,
+		},
+		"of a template, and made": {
+			corev1.PodResourceClaim{ResourceClaimTemplateName: ptr.To("template")},
+			"made",
+			"c/z: cpu 1",
+			"",
+		},
+		"shared, the first": {
+			corev1.PodResourceClaim{ResourceClaimName: ptr.To("shared")},
+			"first",
+			"c/z: cpu 4",
+			"",
+		},
+		"shared, the second": {
+			corev1.PodResourceClaim{ResourceClaimName: ptr.To("shared")},
+			"second",
+			"",
+			`claim "shared" counts in pod "first", which uses it as well`,
+		},
 		"counted by the API server": {corev1.PodResourceClaim{ResourceClaimName: ptr.To("allocated")}, "mapped", "", ""},
 	} {
 		row.entry.Name = "c"

@@ -10,24 +10,24 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
-// Claim looks at a claim.
+// Claim checks a claim.
 func (l *Linter) Claim(claim *resourceapi.ResourceClaim) []Finding {
 	return l.claimSpec("spec", claim.Spec)
 }
 
-// Template looks at the claims that a template is for.
+// Template checks the claims that a template is for.
 func (l *Linter) Template(template *resourceapi.ResourceClaimTemplate) []Finding {
 	return l.claimSpec("spec.spec", template.Spec.Spec)
 }
 
-// Class looks at a device class.
+// Class checks a device class.
 func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 	for i, config := range class.Spec.Config {
 		findings = append(findings, checkParameters(fmt.Sprintf("spec.config[%d]", i), config.DeviceConfiguration)...)
 	}
 	findings = append(findings, l.guards("spec.selectors", nil, class.Spec.Selectors)...)
 	if class.Spec.ExtendedResourceName != nil && accounting.OfZones(class, nil) {
-		findings = append(findings, warn(ExtendedZones, "spec.extendedResourceName", "a pod that asks for 1 gets a share of a zone with no CPUs and no memory: have it use a claim"))
+		findings = append(findings, warn(ExtendedZones, "spec.extendedResourceName", "a pod that requests 1 gets a share of a zone without CPUs and memory: use a claim instead"))
 	}
 	return findings
 }
@@ -38,11 +38,11 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 		findings = append(findings, checkParameters(fmt.Sprintf("%s.config[%d]", devices, i), config.DeviceConfiguration)...)
 	}
 	asks := asksOf(devices, spec)
-	oneFirst := map[string]bool{} // requests that prefer a share of one zone
+	oneFirst := map[string]bool{} // requests whose first alternative is a share of one zone
 	for _, ask := range asks {
 		class := l.known.DeviceClass(ask.class)
 		if class == nil {
-			continue // what it selects is not known
+			continue // what the class selects is not known
 		}
 		findings = append(findings, l.guards(ask.field+".selectors", class.Spec.Selectors, ask.selectors)...)
 		if accounting.OfZones(class, ask.selectors) {
@@ -57,7 +57,7 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 	return append(findings, l.texts(devices, asks)...)
 }
 
-// checkParameters refuses what the driver would refuse, and warns of what it
+// checkParameters reports parameters that the driver would refuse, and parameters that it
 // refuses on some nodes.
 func checkParameters(field string, config resourceapi.DeviceConfiguration) []Finding {
 	if config.Opaque == nil || config.Opaque.Driver != deviceclasses.DriverName {
@@ -68,7 +68,7 @@ func checkParameters(field string, config resourceapi.DeviceConfiguration) []Fin
 	case err != nil:
 		return []Finding{{InvalidParameters, Error, field + ".opaque.parameters", err.Error()}}
 	case decoded.Zone.L3 == deviceclasses.L3Require:
-		return []Finding{warn(RequiredL3Waits, field+".opaque.parameters", "l3: the scheduler does not see caches, the pod would wait on a node where no single one has the CPUs free: write prefer")}
+		return []Finding{warn(RequiredL3Waits, field+".opaque.parameters", "l3: the scheduler does not see level-3 caches, so the pod may wait on a node where no single cache has enough free CPUs: write prefer")}
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func checkParameters(field string, config resourceapi.DeviceConfiguration) []Fin
 // ask is a request, or one of its alternatives.
 type ask struct {
 	field, request string
-	alternative    bool // some other may be allocated instead
+	alternative    bool // another one may be allocated instead
 	class          string
 	selectors      []resourceapi.DeviceSelector
 	capacity       *resourceapi.CapacityRequirements
@@ -114,18 +114,19 @@ func (l *Linter) capacityKeys(ask ask) (findings []Finding) {
 		switch near := nearest(key); {
 		case is:
 		case !accounting.IsCapacity(key) && near != "":
-			findings = append(findings, warn(UnknownCapacityKey, field, "no device publishes it, the pod would stay Pending: write %s", near))
+			findings = append(findings, warn(UnknownCapacityKey, field, "no device has this capacity, so the pod would stay Pending: write %s", near))
 		case !accounting.IsCapacity(key):
-			findings = append(findings, warn(UnknownCapacityKey, field, "no device publishes it, the pod would stay Pending: zones have cpu, memory, hugepages2Mi and the like"))
+			findings = append(findings, warn(UnknownCapacityKey, field, "no device has this capacity, so the pod would stay Pending: zones have cpu, memory, and hugepages such as hugepages2Mi"))
 		case len(published) > 0:
-			findings = append(findings, warn(UnknownCapacityKey, field, "no node publishes it now, the pod would stay Pending"))
+			findings = append(findings, warn(UnknownCapacityKey, field, "no zone has this capacity now, so the pod would stay Pending"))
 		}
 	}
 	return findings
 }
 
-// nearest is what was meant by a key that no zone has, "" if that is anybody's
-// guess: the driver's name before it, a pod's name for hugepages, capitals.
+// nearest is the capacity that was probably meant by a key that no zone has, "" if there
+// is none. It corrects the driver's name as a prefix, a pod's name for hugepages,
+// capitals, and a final s.
 func nearest(key resourceapi.QualifiedName) resourceapi.QualifiedName {
 	_, name, qualified := strings.Cut(string(key), "/")
 	if !qualified {
@@ -142,10 +143,10 @@ func nearest(key resourceapi.QualifiedName) resourceapi.QualifiedName {
 
 func checkCount(ask ask) []Finding {
 	if ask.mode == resourceapi.DeviceAllocationModeAll {
-		return []Finding{warn(CountOnShared, ask.field+".allocationMode", "All is a share of every zone of the node")}
+		return []Finding{warn(CountOnShared, ask.field+".allocationMode", "All asks for a share of every zone of the node")}
 	}
 	if ask.count > 1 {
-		return []Finding{warn(CountOnShared, ask.field+".count", "%d shares of zones are on %d different NUMA nodes", ask.count, ask.count)}
+		return []Finding{warn(CountOnShared, ask.field+".count", "asks for shares of %d different zones; for a larger share of one zone, ask for more capacity", ask.count)}
 	}
 	return nil
 }

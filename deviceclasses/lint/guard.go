@@ -14,32 +14,32 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
-// compiledTexts is how many selectors stay compiled: more than clusters have
-// classes.
+// compiledTexts is how many selectors stay compiled: more than the classes of a cluster
+// have.
 const compiledTexts = 256
 
-// Linter looks at objects. It may be used by several goroutines at a time.
+// Linter checks objects. Several goroutines can use it at the same time.
 type Linter struct {
 	known    accounting.Known
 	compiled *cel.Cache
 	probes   []probe
 }
 
-// New returns a Linter that looks up what objects refer to.
+// New returns a Linter that looks up in known what objects refer to.
 func New(known accounting.Known) *Linter {
 	features := cel.Features{EnableConsumableCapacity: true}
 	return &Linter{known, cel.NewCache(compiledTexts, features), probes()}
 }
 
-// probe is a device that a selector has to bear. Fix is what to do if it does not,
-// with the missing name.
+// probe is a device for which no selector may fail. fix is what to do if one fails, with
+// %s for the missing name.
 type probe struct {
 	device cel.Device
 	fix    string
 }
 
-// probes are a device of another driver, which has no attribute, and some of ours with
-// what all of their kind have: a test compares them with what is published.
+// probes are a device of another driver without attributes, and devices of this driver
+// with the attributes that all devices of their kind have.
 func probes() []probe {
 	text := func(value string) resourceapi.DeviceAttribute {
 		return resourceapi.DeviceAttribute{StringValue: &value}
@@ -65,20 +65,20 @@ func probes() []probe {
 	}
 }
 
-// guards finds selectors that stop the scheduler at a device. The scheduler
-// evaluates one after the other, those of the class first, until one does not
-// match.
+// guards finds selectors that make the scheduler give up at a device. The scheduler
+// evaluates the selectors one after the other, those of the class first, until one does
+// not match.
 func (l *Linter) guards(field string, class, own []resourceapi.DeviceSelector) []Finding {
 	for _, probe := range l.probes {
 		if matched, _ := l.matches(class, probe.device); !matched {
-			continue // the scheduler does not get to the request's own, or stops at the class
+			continue // the scheduler does not evaluate own selectors, or fails at the class
 		}
 		for i := range own {
 			matched, missing := l.matches(own[i:i+1], probe.device)
 			if missing != "" {
 				fix := strings.ReplaceAll(probe.fix, "%s", missing)
 				return []Finding{warn(MissingGuard, fmt.Sprintf("%s[%d].cel.expression", field, i),
-					"it reads %s, without which a device stops the scheduler: %s", missing, fix)}
+					"it reads %s, and the scheduler gives up on the pod if a device lacks that: %s", missing, fix)}
 			}
 			if !matched {
 				break
@@ -88,8 +88,8 @@ func (l *Linter) guards(field string, class, own []resourceapi.DeviceSelector) [
 	return nil
 }
 
-// matches reports whether all selectors match, or the name that one of them misses.
-// One that does not compile is the API server's to refuse.
+// matches reports whether all selectors match, or the name that one of them misses. A
+// selector that does not compile is refused by the API server.
 func (l *Linter) matches(selectors []resourceapi.DeviceSelector, device cel.Device) (matched bool, missing string) {
 	for _, selector := range selectors {
 		if selector.CEL == nil {
@@ -110,7 +110,7 @@ func (l *Linter) matches(selectors []resourceapi.DeviceSelector, device cel.Devi
 	return true, ""
 }
 
-// missingName is the name in the error of CEL, "" if the error is another one.
+// missingName is the name in a CEL error; "" for other errors.
 func missingName(err error) string {
 	_, rest, found := strings.Cut(err.Error(), "no such key: ")
 	if !found {

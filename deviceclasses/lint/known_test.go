@@ -12,7 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
-// objects are our classes, one of another driver, and a claim "four" of 4 CPUs.
+// objects are the driver's classes, classes of another driver, and the claims "four" and
+// "two" with as many CPUs.
 type objects map[string]*resourceapi.DeviceClass
 
 func known(t *testing.T) objects {
@@ -62,20 +63,21 @@ func read[T any](t *testing.T, text string) (object T) {
 	return object
 }
 
-// findingsOf looks at an object of a kind, in YAML.
+// findingsOf checks an object of a kind. text is the devices of a claim or template, or the
+// spec of a class or pod, in YAML.
 func findingsOf(t *testing.T, linter *Linter, kind, text string) []Finding {
 	t.Helper()
 	switch kind {
 	case "claim":
-		claim := read[resourceapi.ResourceClaim](t, "{spec: {devices: "+text+"}}")
-		return linter.Claim(&claim)
+		claim := &resourceapi.ResourceClaim{}
+		claim.Spec.Devices = read[resourceapi.DeviceClaim](t, text)
+		return linter.Claim(claim)
 	case "template":
-		template := read[resourceapi.ResourceClaimTemplate](t, "{spec: {spec: {devices: "+text+"}}}")
-		return linter.Template(&template)
+		template := &resourceapi.ResourceClaimTemplate{}
+		template.Spec.Spec.Devices = read[resourceapi.DeviceClaim](t, text)
+		return linter.Template(template)
 	case "class":
-		class := read[resourceapi.DeviceClass](t, "{spec: "+text+"}")
-		return linter.Class(&class)
+		return linter.Class(&resourceapi.DeviceClass{Spec: read[resourceapi.DeviceClassSpec](t, text)})
 	}
-	pod := read[corev1.Pod](t, "{spec: "+text+"}")
-	return linter.Pod(&pod)
+	return linter.Pod(&corev1.Pod{Spec: read[corev1.PodSpec](t, text)})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
-// order finds the first request that should come before the one that it follows,
-// if a constraint binds the two.
+// order finds the first request that should come before the request that it follows, if a
+// constraint binds the two.
 func (l *Linter) order(devices string, spec resourceapi.ResourceClaimSpec, asks []ask) []Finding {
 	for i := range len(asks) - 1 {
 		before, after := asks[i], asks[i+1]
@@ -21,9 +21,9 @@ func (l *Linter) order(devices string, spec resourceapi.ResourceClaimSpec, asks 
 		}
 		switch kinds := [2]kind{l.kindOf(before), l.kindOf(after)}; {
 		case kinds == [2]kind{others, zones}:
-			return []Finding{warn(OrderRarestFirst, devices+".requests", "request %q of a zone comes after %q: zones first", after.request, before.request)}
+			return []Finding{warn(OrderRarestFirst, devices+".requests", "request %q for a zone comes after request %q: write requests for zones first", after.request, before.request)}
 		case kinds == [2]kind{others, others} && size(before) > size(after):
-			return []Finding{warn(OrderRarestFirst, devices+".requests", "request %q of fewer devices comes after %q: large sets last", after.request, before.request)}
+			return []Finding{warn(OrderRarestFirst, devices+".requests", "request %q for fewer devices comes after request %q: write requests for many devices last", after.request, before.request)}
 		}
 	}
 	return nil
@@ -48,7 +48,7 @@ func (l *Linter) kindOf(ask ask) kind {
 	return others
 }
 
-// size is how many devices a request is for.
+// size is how many devices a request asks for.
 func size(ask ask) int64 {
 	if ask.mode == resourceapi.DeviceAllocationModeAll {
 		return math.MaxInt64
@@ -86,7 +86,7 @@ func (l *Linter) texts(devices string, asks []ask) []Finding {
 	if len(texts) <= schedulerCachedTexts {
 		return nil
 	}
-	return []Finding{warn(TooManyTexts, devices+".requests", "%d different selectors, the scheduler keeps %d compiled", len(texts), schedulerCachedTexts)}
+	return []Finding{warn(TooManyTexts, devices+".requests", "the claim has %d different selectors, but the scheduler keeps only %d compiled", len(texts), schedulerCachedTexts)}
 }
 
 func sortedKeys[V any](m map[resourceapi.QualifiedName]V) []resourceapi.QualifiedName {

@@ -9,7 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
-// Pod looks at a pod and what its claims hold.
+// Pod checks a pod and what its claims hold.
 func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
 	shares, unresolved := accounting.SharesOf(pod, l.known)
 	for _, one := range unresolved {
@@ -22,12 +22,12 @@ func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
 	findings = append(findings, checkInit(pod, shares)...)
 	if lacks := accounting.Mirror(pod, shares).Uncounted; len(lacks) > 0 {
 		findings = append(findings, warn(RequestsDoNotMatch, "spec.containers",
-			"the requests lack %s that the pod's claims hold", accounting.Text(lacks)))
+			"the requests lack %s, which the pod's claims hold", accounting.Text(lacks)))
 	}
 	return findings
 }
 
-// placed is a container and where it is in the pod.
+// placed is a container, with its place in the pod.
 type placed struct {
 	corev1.Container
 	field string
@@ -45,7 +45,7 @@ func containers(pod *corev1.Pod) (list []placed) {
 	return list
 }
 
-// uses reports whether the container has one of the shares that hold CPUs.
+// uses reports whether the container uses one of the shares that hold CPUs.
 func (c placed) uses(shares []accounting.Share) bool {
 	return slices.ContainsFunc(shares, func(share accounting.Share) bool {
 		cpu := share.Amounts[corev1.ResourceCPU]
@@ -54,7 +54,7 @@ func (c placed) uses(shares []accounting.Share) bool {
 }
 
 func checkLimits(pod *corev1.Pod, shares []accounting.Share) (findings []Finding) {
-	const message = "%s throttles the container on CPUs that are its own: leave it out"
+	const message = "limit %s throttles the container on its own CPUs: remove the limit"
 	if own := pod.Spec.Resources; own != nil {
 		if limit, limited := own.Limits[corev1.ResourceCPU]; limited {
 			findings = append(findings, warn(CPULimitOnClaimPod, "spec.resources.limits[cpu]", message, limit.String()))
@@ -69,7 +69,7 @@ func checkLimits(pod *corev1.Pod, shares []accounting.Share) (findings []Finding
 	return findings
 }
 
-// checkInit finds shares that only containers use which end before the others
+// checkInit finds shares that are only used by containers that end before the others
 // start.
 func checkInit(pod *corev1.Pod, shares []accounting.Share) (findings []Finding) {
 	for _, share := range shares {
@@ -85,7 +85,7 @@ func checkInit(pod *corev1.Pod, shares []accounting.Share) (findings []Finding) 
 		}
 		if field != "" && !toTheEnd {
 			findings = append(findings, warn(InitClaimsAddUp, field+".resources.claims",
-				"claim %q is held to the pod's end: its %s add to what others hold", share.Claim, accounting.Text(share.Amounts)))
+				"the pod holds claim %q (%s) until it ends, in addition to its other claims", share.Claim, accounting.Text(share.Amounts)))
 		}
 	}
 	return findings

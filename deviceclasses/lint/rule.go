@@ -1,21 +1,23 @@
-// Package lint says what is wrong with claims, claim templates, device classes
-// and pods before they hurt: errors, which nothing could make sense of, and
-// warnings of what will not work or be slow. It computes only. The admission
-// webhook and kubectl numa lint say the same because both are this package.
+// Package lint finds mistakes in claims, claim templates, device classes and pods before
+// they cause harm: errors, which make an object useless, and warnings about what will not
+// work or will be slow. It only computes. The admission webhook and kubectl numa lint say
+// the same, because both use this package.
 package lint
 
-import "fmt"
-
-// Severity says what becomes of a finding.
-type Severity string
-
-// The severities.
-const (
-	Error   Severity = "error"   // admission refuses the object
-	Warning Severity = "warning" // admission lets it pass, and says so
+import (
+	"fmt"
 )
 
-// Names of the rules. They are stable: people look them up and suppress them.
+// Severity says what admission does with a finding.
+type Severity string
+
+// Severities.
+const (
+	Error   Severity = "error"   // admission refuses the object
+	Warning Severity = "warning" // admission accepts the object, and warns
+)
+
+// Names of the rules. They do not change: people look them up and ignore rules by name.
 const (
 	InvalidParameters    = "invalid-parameters"
 	RequiredL3Waits      = "required-l3-waits"
@@ -32,44 +34,44 @@ const (
 	schedulerCachedTexts = 10
 )
 
-// Rule is what can be found.
+// Rule is a mistake that lint can find.
 type Rule struct {
 	Name     string
 	Severity Severity
-	// Doc is a sentence or two: why it matters, and what to do.
+	// Doc says why it matters, and what to do.
 	Doc string
 }
 
-// Rules are all rules, objects' before pods'.
+// Rules are all rules: first those for claims, templates and classes, then those for pods.
 func Rules() []Rule {
 	return []Rule{
-		{InvalidParameters, Error, "The opaque parameters for driver dra.numa have to be a known kind with known fields and values. The driver would refuse to prepare the claim, and its pod would not start."},
-		{RequiredL3Waits, Warning, "The scheduler does not see level-3 caches. Where no single one of the zone has the CPUs free, the driver refuses to prepare the claim and the pod waits on that node, until another claim is gone. With l3: prefer it starts, and the claim's status says in how many it is."},
-		{UnknownCapacityKey, Warning, "A capacity has to be spelled as devices publish it, without the driver's name: cpu, memory, hugepages2Mi. The scheduler finds no device with another key, and the pod stays Pending without a word."},
-		{CountOnShared, Warning, "A zone is one device that many claims share. A count of 2 is two different NUMA nodes; a larger share is a larger capacity, and two shares of any zones are two requests. In firstAvailable it is fine after an alternative of one zone."},
-		{OrderRarestFirst, Warning, "The scheduler tries requests as written and goes back over all that came before. With constraints between them, write zones first, then what is rare, and large sets last: the other way round takes seconds instead of milliseconds."},
-		{ExtendedZones, Warning, "An extended resource counts devices and has no amounts: who asks for 1 gets a share of a zone with 0 CPUs and 0 memory, and nothing aligns it with other resources. Extended resources are for whole devices; zones are asked for by claims."},
-		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. One that reads an attribute which a device lacks stops the scheduling of the pod with an error: begin with device.driver == \"dra.numa\" &&, and read what not all devices have with .?name.orValue(...)."},
-		{TooManyTexts, Warning, "The scheduler keeps 10 compiled selectors. A claim with more different texts, those of its classes included, has them compiled again for every node."},
-		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms: it throttles the container on CPUs that nobody else may use. Leave it out; the claim is the limit."},
-		{InitClaimsAddUp, Warning, "A pod holds all its claims from start to end. Unlike requests, the claim of an init container adds to those of the others. Let them share one claim."},
-		{RequestsDoNotMatch, Warning, "Neither scheduler nor kubelet counts what a claim holds: the pod's requests have to say it again, and the limits that of hugepages. Otherwise the node is given out twice."},
-		{UnresolvedClaim, Warning, "What the pod's claim is going to hold is not known, so that nobody can say whether its requests match: the claim does not exist yet, another pod counts it, or the scheduler chooses among different amounts."},
+		{InvalidParameters, Error, "The opaque parameters for driver dra.numa must have a known kind, with known fields and values. Otherwise the driver refuses to prepare the claim, and its pod does not start."},
+		{RequiredL3Waits, Warning, "The scheduler does not see level-3 caches. If no single cache of the zone has enough free CPUs, the driver refuses to prepare the claim, and the pod waits on that node until another claim is gone. With l3: prefer the pod starts, and the claim's status says how many caches its CPUs are in."},
+		{UnknownCapacityKey, Warning, "A request must spell a capacity as devices publish it, without the driver's name: cpu, memory, hugepages2Mi. With another key, the scheduler finds no device, and the pod stays Pending without an explanation."},
+		{CountOnShared, Warning, "A zone is one device that many claims share. A count of 2 asks for shares of two different zones. For a larger share, ask for a larger capacity. For two shares of any zones, write two requests. In firstAvailable, a count is fine after an alternative of one zone."},
+		{OrderRarestFirst, Warning, "The scheduler tries the requests of a claim in the order in which they are written, and goes back over all earlier requests. If a constraint binds them, write requests for zones first, then requests for rare devices, and requests for many devices last. In another order, scheduling takes seconds instead of milliseconds."},
+		{ExtendedZones, Warning, "An extended resource counts devices and has no amounts. A pod that requests 1 gets a share of a zone with 0 CPUs and 0 memory, and nothing aligns the share with other resources. Extended resources are for whole devices; use claims for zones."},
+		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. If it reads an attribute that a device lacks, the scheduler gives up on the pod with an error. Begin the selector with device.driver == \"dra.numa\" &&, and read attributes that some devices lack with .?name.orValue(...)."},
+		{TooManyTexts, Warning, "The scheduler keeps 10 compiled selectors. If a claim and its classes have more different selectors, the scheduler compiles them again for every node."},
+		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms. It throttles the container on CPUs that no other container may use. Remove it: the claim is the limit."},
+		{InitClaimsAddUp, Warning, "A pod holds all its claims from its start to its end. So the claim of an init container adds to the claims of the other containers, unlike its requests. Let the containers share one claim."},
+		{RequestsDoNotMatch, Warning, "Neither the scheduler nor the kubelet counts what a claim holds. So the pod's requests must repeat it, and its limits must repeat the hugepages. Otherwise the node is promised twice."},
+		{UnresolvedClaim, Warning, "It is not known what the pod's claim will hold, so the pod's requests cannot be checked. The claim does not exist yet, another pod counts it, or the scheduler chooses among different amounts."},
 	}
 }
 
-// Finding is one thing that is wrong.
+// Finding is one mistake in an object.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
-	// Field is the path from the object, such as spec.devices.requests[0].
+	// Field is the path of the field, such as spec.devices.requests[0].
 	Field string `json:"field"`
 	// Message is a sentence that follows the field.
 	Message string `json:"message"`
 }
 
-// String is the finding as admission says it: field, message and, of a warning,
-// the rule.
+// String is the finding as admission prints it: field and message, and for a warning the
+// rule.
 func (f Finding) String() string {
 	if f.Severity == Error {
 		return fmt.Sprintf("%s: %s", f.Field, f.Message)

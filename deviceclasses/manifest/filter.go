@@ -11,7 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// Filter says which zones will do.
+// Filter says which zones a claim or class accepts.
 type Filter struct {
 	CoreType    string // "" or what zones publish: standard, performance, efficient, mixed
 	Exclusivity string // "" or what zones publish: kernel, cooperative, none
@@ -20,7 +20,7 @@ type Filter struct {
 	Node        *int64 // NUMA node, nil is any
 }
 
-// IsEmpty holds if any zone will do.
+// IsEmpty reports whether any zone is accepted.
 func (f Filter) IsEmpty() bool { return f == Filter{} }
 
 func (f Filter) check() error {
@@ -46,8 +46,8 @@ func (f Filter) check() error {
 	return nil
 }
 
-// terms are what CEL says of the attributes. Each reads what a zone may lack with
-// a default that matches nothing.
+// terms are the conditions in CEL. An attribute that a zone may lack is read with a
+// default that matches nothing.
 func (f Filter) terms() (terms []string) {
 	text := func(attribute, value string) {
 		if value != "" {
@@ -67,10 +67,11 @@ func (f Filter) terms() (terms []string) {
 	return terms
 }
 
-// ofDriver is what every selector begins with: it is evaluated on all devices.
+// ofDriver begins every selector, because selectors are evaluated on the devices of all
+// drivers.
 const ofDriver = `device.driver == "` + deviceclasses.DriverName + `"`
 
-// selectors are those of a request, whose class has selected zones already.
+// selectors are the selectors of a request, whose class already selects zones.
 func (f Filter) selectors() []resourceapi.DeviceSelector {
 	if f.IsEmpty() {
 		return nil

@@ -15,21 +15,20 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// Names of the constraints' attributes.
+// Attributes in constraints.
 const (
 	numaNode = resourceapi.FullyQualifiedName(deviceclasses.AttributeNUMANode)
 	socket   = resourceapi.FullyQualifiedName(deviceclasses.AttributeSocket)
 )
 
-// Object is a manifest: what kubectl create takes, without what an API server
-// fills in.
+// Object is a manifest that kubectl create accepts, without what an API server fills in.
 type Object struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        Metadata `json:"metadata"`
 	Spec            any      `json:"spec"`
 }
 
-// Metadata is what an object is called. Namespace may be "".
+// Metadata is the name of an object. Namespace may be "".
 type Metadata struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
@@ -45,8 +44,8 @@ func object(kind string, name Metadata, spec any) (Object, error) {
 	return Object{metav1.TypeMeta{APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: kind}, name, spec}, nil
 }
 
-// Class is a DeviceClass of the zones that pass the filter, with a configuration
-// that claims can override.
+// Class is a DeviceClass of the zones that pass the filter. Claims can override its
+// configuration.
 func Class(name string, filter Filter, config Config) (Object, error) {
 	if err := filter.check(); err != nil {
 		return Object{}, err
@@ -82,8 +81,8 @@ func Template(name Metadata, wish Wish) (Object, error) {
 	}{spec})
 }
 
-// spec has zones before devices: what is rare comes before large sets, and what
-// any device can be had with comes first.
+// spec writes zones before devices, and rare devices before large sets, which is the
+// fastest order for the scheduler.
 func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	if err := w.check(); err != nil {
 		return spec, err
@@ -124,7 +123,7 @@ func (w Wish) byCount() []Devices {
 	return slices.SortedStableFunc(slices.Values(w.Devices), func(a, b Devices) int { return cmp.Compare(a.Count, b.Count) })
 }
 
-// capacity is nil if no share of a zone is asked for.
+// capacity is nil if the wish has no share of a zone.
 func (w Wish) capacity() *resourceapi.CapacityRequirements {
 	requests := make(map[resourceapi.QualifiedName]resource.Quantity)
 	if w.CPUs > 0 {
@@ -142,7 +141,7 @@ func (w Wish) capacity() *resourceapi.CapacityRequirements {
 	return &resourceapi.CapacityRequirements{Requests: requests}
 }
 
-// shares are the requests of zones.
+// shares are the requests for zones.
 func (w Wish) shares(capacity *resourceapi.CapacityRequirements) (requests []resourceapi.DeviceRequest) {
 	if len(w.Places) > 0 {
 		return []resourceapi.DeviceRequest{{Name: "zone", FirstAvailable: w.alternatives(capacity)}}
@@ -161,7 +160,7 @@ func (w Wish) shares(capacity *resourceapi.CapacityRequirements) (requests []res
 }
 
 func (w Wish) alternatives(capacity *resourceapi.CapacityRequirements) (list []resourceapi.DeviceSubRequest) {
-	part, _ := w.part() // it was checked
+	part, _ := w.part() // check has called it
 	for _, place := range w.Places {
 		one := resourceapi.DeviceSubRequest{Name: place, DeviceClassName: w.Class, Selectors: w.Filter.selectors(), Capacity: capacity}
 		if place != OneNode {
@@ -172,7 +171,7 @@ func (w Wish) alternatives(capacity *resourceapi.CapacityRequirements) (list []r
 	return list
 }
 
-// zoneConfig is the configuration as the driver reads it.
+// zoneConfig is the configuration in the driver's type.
 func (c Config) zoneConfig() deviceclasses.ZoneConfig {
 	return deviceclasses.ZoneConfig{
 		TypeMeta: metav1.TypeMeta{APIVersion: deviceclasses.APIVersion, Kind: deviceclasses.ZoneConfigKind},
@@ -181,11 +180,11 @@ func (c Config) zoneConfig() deviceclasses.ZoneConfig {
 	}
 }
 
-// opaque is the configuration as claims and classes carry it.
+// opaque is the configuration in the form of claims and classes.
 func (c Config) opaque() resourceapi.DeviceConfiguration {
 	raw, err := json.Marshal(c.zoneConfig())
 	if err != nil {
-		panic(err) // strings and a bool
+		panic(err) // impossible: it has only strings and a bool
 	}
 	return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
 		Driver: deviceclasses.DriverName, Parameters: runtime.RawExtension{Raw: raw},

@@ -1,7 +1,6 @@
-// Package manifest writes classes, claims and claim templates for zones from what
-// somebody wishes for, in the form that the API server, the rules of package lint
-// and the scheduler take. It is the other direction of reading them, and knows no
-// cluster: whether a node has that much is the scheduler's question.
+// Package manifest writes classes, claims and claim templates for zones from what a user
+// wishes. The API server, the rules of package lint and the scheduler accept them. It
+// knows no cluster: whether a node has enough is the scheduler's question.
 package manifest
 
 import (
@@ -18,7 +17,7 @@ import (
 // Values of Wish.Same.
 const (
 	SameNode   = "node"   // NUMA node
-	SameSocket = "socket" // of our zones only: other drivers do not publish it
+	SameSocket = "socket" // only for zones: other drivers do not publish the socket
 )
 
 // Values of Wish.Places.
@@ -28,27 +27,27 @@ const (
 	Anywhere  = "any"        // equal parts on any NUMA nodes
 )
 
-// Wish is what a claim is to hold.
+// Wish is what a claim should hold.
 type Wish struct {
-	// Class is that of the zones.
+	// Class is the class of the zones.
 	Class string
-	// CPUs and MemoryBytes are of each share; 0 is none.
+	// CPUs and Memory are per share; 0 means none.
 	CPUs   int64
 	Memory resource.Quantity
-	// Hugepages are amounts by size of the pages, such as 2Mi; whole pages.
+	// Hugepages are amounts by page size, such as 2Mi; they must be whole pages.
 	Hugepages map[string]resource.Quantity
-	// Shares is how many of these there are, each a request of its own; 1 or more
-	// unless there are only devices.
+	// Shares is the number of shares; each is a request of its own. It is 1 or more.
 	Shares int
-	// Devices are requests of whole devices of other classes.
+	// Devices are requests for whole devices of other classes.
 	Devices []Devices
 	// Same is what all shares and devices have in common: "", SameNode or SameSocket.
 	Same string
-	// Apart puts every share on a NUMA node of its own.
+	// Apart puts every share on another NUMA node.
 	Apart bool
-	// Places are tried one after the other: none, or OneNode and what comes after.
+	// Places are the alternatives in their order: none, or OneNode followed by others.
 	Places []string
-	// Parts is how many NUMA nodes share what one does not have, 2 or more.
+	// Parts is the number of NUMA nodes that give equal parts in an alternative, 2 or
+	// more.
 	Parts int
 	// Config is how the zones are used.
 	Config Config
@@ -61,7 +60,7 @@ type Devices struct {
 	Count int64 // 1 or more
 }
 
-// Config is a deviceclasses.ZoneConfig as far as somebody says it.
+// Config is the part of a deviceclasses.ZoneConfig that the user sets.
 type Config struct {
 	Cores        string // "" or a value of ZoneConfig
 	L3           string // "" or a value of ZoneConfig
@@ -71,39 +70,39 @@ type Config struct {
 	MemoryPolicy string // "" or a value of ZoneConfig
 }
 
-// IsEmpty holds if nothing is said.
+// IsEmpty reports whether nothing is set.
 func (c Config) IsEmpty() bool { return c == Config{} }
 
-// check refuses what ZoneConfig would refuse, and what contradicts itself.
+// check refuses what ZoneConfig would refuse, and contradictions.
 func (c Config) check() error {
 	if c.Mixed && c.Partition != "" && c.Partition != deviceclasses.PartitionNone {
-		return fmt.Errorf("mixed with partition %q: CPUs that the containers share with others are in no partition", c.Partition)
+		return fmt.Errorf("mixed with partition %q: mixed containers also run on shared CPUs, which are in no partition", c.Partition)
 	}
 	return c.zoneConfig().Validate()
 }
 
-// check refuses what makes no sense together.
+// check refuses contradictions.
 func (w Wish) check() error {
 	zones := w.CPUs > 0 || w.Memory.Sign() > 0 || len(w.Hugepages) > 0
 	switch {
 	case w.CPUs < 0 || w.Memory.Sign() < 0:
-		return errors.New("amounts below 0")
+		return errors.New("an amount is below 0")
 	case !zones && len(w.Devices) == 0:
-		return errors.New("nothing is asked for: want cpus, memory, hugepages or devices")
+		return errors.New("nothing is requested: want cpus, memory, hugepages or devices")
 	case !zones && (!w.Config.IsEmpty() || !w.Filter.IsEmpty() || w.Shares > 1 || w.Apart || len(w.Places) > 0):
 		return errors.New("there is no share of a NUMA node: want cpus, memory or hugepages as well")
 	case w.Shares < 1:
 		return fmt.Errorf("%d shares: want 1 or more", w.Shares)
 	case w.Apart && w.Shares == 1:
-		return errors.New("one share has nothing to be apart from: want 2 shares or more")
+		return errors.New("a single share cannot be apart: want 2 shares or more")
 	case w.Apart && w.Same == SameNode:
-		return errors.New("shares apart and on the same NUMA node: want one of the two")
+		return errors.New("shares cannot be apart and on the same NUMA node: want one of the two")
 	case w.Same != "" && !slices.Contains([]string{SameNode, SameSocket}, w.Same):
 		return fmt.Errorf("same %q, allowed are %s, %s", w.Same, SameNode, SameSocket)
 	case w.Same != "" && w.devices(zones) < 2:
-		return fmt.Errorf("there is only one share or device, which has nothing to be on the same %s with", w.Same)
+		return fmt.Errorf("a single share or device is always on the same %s: want 2 or more", w.Same)
 	case w.Same == SameSocket && len(w.Devices) > 0:
-		return errors.New("devices do not say their socket: want the same NUMA node, or no devices")
+		return errors.New("other drivers do not publish the socket of their devices: want the same NUMA node, or no devices")
 	}
 	if err := w.checkAmounts(); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (w Wish) check() error {
 	return w.Filter.check()
 }
 
-// devices counts what the claim gets, shares and devices.
+// devices counts the shares and devices of the claim.
 func (w Wish) devices(zones bool) (count int) {
 	if zones {
 		count += w.Shares
@@ -147,8 +146,7 @@ func (w Wish) checkAmounts() error {
 	return nil
 }
 
-// checkPlaces wants the order in which alternatives make sense, and amounts that
-// can be divided.
+// checkPlaces refuses alternatives in another order, and amounts that cannot be divided.
 func (w Wish) checkPlaces() error {
 	if len(w.Places) == 0 {
 		return nil
@@ -161,7 +159,7 @@ func (w Wish) checkPlaces() error {
 		}
 	}
 	if w.Shares > 1 || w.Same != "" || len(w.Devices) > 0 {
-		return errors.New("alternatives are of one share alone: want no second share, no devices and nothing that is to be the same")
+		return errors.New("alternatives are only for a single share: want no other shares, no devices and nothing on the same node or socket")
 	}
 	if w.Parts < 2 {
 		return fmt.Errorf("%d parts: want 2 or more", w.Parts)
@@ -170,7 +168,7 @@ func (w Wish) checkPlaces() error {
 	return err
 }
 
-// part is what each of several NUMA nodes has if one does not have all.
+// part is what each NUMA node gives in an alternative with several NUMA nodes.
 func (w Wish) part() (Wish, error) {
 	parts := int64(w.Parts)
 	divide := func(what string, amount, unit int64) (int64, error) {

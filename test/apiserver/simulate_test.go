@@ -70,7 +70,7 @@ func simulation(t *testing.T, program string, args ...string) map[string]string 
 	if json.Unmarshal(stdout.Bytes(), &result) != nil {
 		t.Fatalf("%s: %v\n%s", command, err, &stderr)
 	}
-	if note := "taken to be those of Kubernetes"; strings.Contains(stderr.String(), note) {
+	if note := "using the feature gates of Kubernetes"; strings.Contains(stderr.String(), note) {
 		t.Errorf("%s: %s", command, &stderr)
 	}
 	outcomes := make(map[string]string)

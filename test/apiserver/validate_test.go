@@ -21,7 +21,7 @@ func TestValidateOfARealCluster(t *testing.T) {
 	installChart(t)
 	program := buildCLI(t)
 	kubeconfig := "--kubeconfig=" + os.Getenv("APISERVER_KUBECONFIG")
-	wantSaid(t, "nothing found\n", program, "validate", kubeconfig)
+	wantSaid(t, "no problems found\n", program, "validate", kubeconfig)
 
 	roles := admin.RbacV1().ClusterRoles()
 	role, err := roles.Get(t.Context(), "dra-driver-numa", metav1.GetOptions{})

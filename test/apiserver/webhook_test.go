@@ -227,7 +227,7 @@ spec:
           capacity: {requests: {cpu: 3, memory: 64Mi, hugepages2Mi: 4Mi, dra.numa/cpu: 1}}
 `))
 	want := []string{"spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: " +
-		"no device publishes it, the pod would stay Pending: write cpu (unknown-capacity-key)"}
+		"no device has this capacity, so the pod would stay Pending: write cpu (unknown-capacity-key)"}
 	if diff := cmp.Diff(want, said.texts); diff != "" {
 		t.Errorf("warnings of the template (-want +got):\n%s", diff)
 	}

@@ -10,6 +10,7 @@ type arrow struct{ from, to, why string }
 // inventory and requests.
 var arrows = []arrow{
 	{"cmd/dra-numa", "cmd/internal/cli", "flags and errors are as in the other daemon"},
+	{"cmd/kubectl-numa", "cmd/internal/cli", "errors and exit codes are as in the daemons"},
 	{"cmd/dra-numa", "kubeletplugin", "the daemon serves the kubelet"},
 	{"cmd/dra-numa", "kubeletplugin/nri", "the daemon talks to the container runtime"},
 	{"cmd/dra-numa", "deviceclasses", "a NodeConfig is a file that it is given"},
@@ -45,6 +46,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "numa/cpuset", "CPUs are flags and answers"},
 	{"cmd/kubectl-numa", "numa/draw", "it shows machines"},
 	{"cmd/kubectl-numa", "numa/fake", "its flags become machines"},
+	{"cmd/kubectl-numa", "numa/pciname", "it shows the names of PCI functions"},
 	{"cmd/kubectl-numa", "numa/pick", "it says what a claim would get"},
 	{"kubeletplugin", "driver", "it translates the kubelet's calls for the driver"},
 	{"kubeletplugin", "deviceclasses", "the status of a claim says what its configuration asked for"},

@@ -1,7 +1,8 @@
-// Package bundle is the file in which the facts of a cluster go to somebody who has
-// no access to it: a compressed tar archive, made so that two of the same facts are
-// the same bytes. It has no secrets: of every object only what a diagnosis depends
-// on is in it. It reads no cluster and writes no file but to the writer that it is given.
+// Package bundle writes and reads support bundles: files with the facts of a cluster, for
+// a person who has no access to it. A bundle is a compressed tar archive; the same facts
+// always give the same bytes. It has no secrets: of every object it has only the fields
+// that a diagnosis needs. The package reads no cluster, and writes only to the writer that
+// it is given.
 package bundle
 
 import (
@@ -14,27 +15,28 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
 
-// version is that of the layout.
+// version is the version of the layout.
 const version = 1
 
-// Bundle is what is gathered.
+// Bundle is the content of a bundle.
 type Bundle struct {
-	Gathered time.Time // to the second
+	Gathered time.Time // rounded to seconds
 	Facts    *diagnosis.Facts
-	// Events are those about nodes, and those of this driver.
+	// Events are the events about nodes, and those of this driver.
 	Events []*corev1.Event
 	Logs   []Log
 }
 
-// Log is the end of what a container of the driver said.
+// Log is the end of the log of a container of the driver.
 type Log struct {
 	Namespace, Pod, Container string
 
-	Previous bool // of the container that it replaced
+	Previous bool // the log is of the container before the last restart
 	Text     []byte
 }
 
-// path is the log's in the archive. No name has a slash or begins with a dot.
+// path is the path of the log in the archive. Names of Kubernetes have no slash and do not
+// begin with a dot.
 func (l Log) path() string {
 	name := l.Container
 	if l.Previous {
@@ -43,15 +45,15 @@ func (l Log) path() string {
 	return "logs/" + l.Namespace + "/" + l.Pod + "/" + name + ".log"
 }
 
-// index is the archive's first file.
+// index is the first file of the archive.
 type index struct {
 	Version    int                `json:"version"`
 	Gathered   time.Time          `json:"gathered"`
-	Kubernetes string             `json:"kubernetes"` // the API server's version
+	Kubernetes string             `json:"kubernetes"` // version of the API server
 	Gates      map[string]bool    `json:"featureGates"`
 	Files      []entry            `json:"files"`
-	Unread     []diagnosis.Unread `json:"unread"`  // what should be here, and why it is not
-	Missing    []diagnosis.Unread `json:"missing"` // the same of what no check depends on
+	Unread     []diagnosis.Unread `json:"unread"`  // what could not be read, and why
+	Missing    []diagnosis.Unread `json:"missing"` // the same for what no check needs
 }
 
 // entry is a file of the archive.
@@ -60,7 +62,7 @@ type entry struct {
 	Bytes int    `json:"bytes"`
 }
 
-// The files with more than lines of a container.
+// Files and folders of the archive, except logs.
 const (
 	indexFile        = "index.json"
 	objectsDir       = "objects/"

@@ -54,7 +54,7 @@ func example(objects *snapshot.Snapshot) Bundle {
 	}
 }
 
-// TestReadIsTheInverseOfWrite but for what nobody depends on.
+// A bundle that is written and read again has all facts that a diagnosis needs.
 func TestReadIsTheInverseOfWrite(t *testing.T) {
 	want := example(&snapshot.Snapshot{})
 	got, err := Read(bytes.NewReader(written(t, want)))
@@ -67,8 +67,8 @@ func TestReadIsTheInverseOfWrite(t *testing.T) {
 	}
 }
 
-// TestPlacementDependsOnNothingThatIsLeftOut: what a bundle has of pods, nodes,
-// claims and slices is enough for the same pods to go to the same devices.
+// With the pods, nodes, claims and slices of a bundle, the scheduler gives the same pods
+// the same devices.
 func TestPlacementDependsOnNothingThatIsLeftOut(t *testing.T) {
 	for seed := range uint64(60) {
 		s := scenario.New(fmt.Sprintf("s%d", seed), seed)
@@ -104,7 +104,7 @@ func outcome(t *testing.T, objects *snapshot.Snapshot) string {
 	return string(text)
 }
 
-// packed is an archive of somebody else.
+// packed is an archive that another program wrote.
 func packed(t *testing.T, headers ...tar.Header) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -130,16 +130,16 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		headers []tar.Header
 		want    string
 	}{
-		"path above":   {[]tar.Header{regular("../x")}, `unpack: "../x": want a file by a plain path`},
-		"path in root": {[]tar.Header{regular("/etc/x")}, `unpack: "/etc/x": want a file by a plain path`},
-		"path within":  {[]tar.Header{regular("objects/../../x")}, `unpack: "objects/../../x": want a file by a plain path`},
+		"path above":   {[]tar.Header{regular("../x")}, `unpack: "../x": want a regular file with a relative path`},
+		"path in root": {[]tar.Header{regular("/etc/x")}, `unpack: "/etc/x": want a regular file with a relative path`},
+		"path within":  {[]tar.Header{regular("objects/../../x")}, `unpack: "objects/../../x": want a regular file with a relative path`},
 		"link": {
 			[]tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}},
-			`unpack: "x": want a file by a plain path`,
+			`unpack: "x": want a regular file with a relative path`,
 		},
-		"device":   {[]tar.Header{{Name: "x", Typeflag: tar.TypeChar}}, `unpack: "x": want a file by a plain path`},
-		"twice":    {[]tar.Header{regular("x"), regular("x")}, `unpack: "x" is there twice`},
-		"no index": {[]tar.Header{regular("x")}, `it has no index.json`},
+		"device":   {[]tar.Header{{Name: "x", Typeflag: tar.TypeChar}}, `unpack: "x": want a regular file with a relative path`},
+		"twice":    {[]tar.Header{regular("x"), regular("x")}, `unpack: "x" occurs twice`},
+		"no index": {[]tar.Header{regular("x")}, `the bundle has no index.json`},
 		"no JSON":  {[]tar.Header{regular("index.json")}, `read index.json: invalid character 'x'`},
 	} {
 		if _, err := Read(bytes.NewReader(packed(t, row.headers...))); err == nil || !strings.HasPrefix(err.Error(), row.want) {
@@ -154,7 +154,7 @@ func TestSizesAreBounded(t *testing.T) {
 		files int
 		room  int64
 		want  string
-	}{{2, 6, ""}, {1, 6, "it has more than 1 files"}, {2, 5, "it is larger than any bundle"}} {
+	}{{2, 6, ""}, {1, 6, "the bundle has more than 1 files"}, {2, 5, "the unpacked bundle is too large"}} {
 		compressed, err := gzip.NewReader(bytes.NewReader(archive))
 		if err != nil {
 			t.Fatal(err)
@@ -172,12 +172,12 @@ func TestNewerLayoutIsRefused(t *testing.T) {
 		t.Error("half a bundle is one")
 	}
 	b := &reader{files: map[string][]byte{indexFile: []byte(`{"version": 2}`)}}
-	if _, err := b.bundle(); err == nil || err.Error() != "version 2, want 1: take the kubectl-numa that gathered it" {
+	if _, err := b.bundle(); err == nil || err.Error() != "the bundle has version 2, want 1: use the kubectl-numa that wrote the bundle" {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestStateOfANewerDriverIsRefused: what is not known would be taken for drift.
+// Fields of a newer state would be ignored, and that would look like drift.
 func TestStateOfANewerDriverIsRefused(t *testing.T) {
 	facts := &diagnosis.Facts{}
 	for name, want := range map[string]string{

@@ -16,14 +16,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
 
-// A bundle comes from somebody else: what it may make its reader hold is bounded.
+// A bundle comes from another person, so its size in memory is limited.
 const (
 	maxFiles = 100_000
-	maxBytes = 2 << 30 // of all files together, unpacked
+	maxBytes = 2 << 30 // of all files together, when unpacked
 )
 
-// Read reads the archive. Nothing of it is written anywhere; files that this
-// version does not know are left out.
+// Read reads the archive into memory, and writes nothing. It ignores files that this
+// version does not know.
 func Read(r io.Reader) (Bundle, error) {
 	compressed, err := gzip.NewReader(r)
 	if err != nil {
@@ -39,10 +39,10 @@ func Read(r io.Reader) (Bundle, error) {
 // reader is an archive in memory.
 type reader struct {
 	files map[string][]byte
-	names []string // in their order
+	names []string // in the order of the archive
 }
 
-// unpack takes no more than so many files, of room bytes together.
+// unpack reads at most the given number of files, with room bytes together.
 func (b *reader) unpack(archive *tar.Reader, files int, room int64) error {
 	for {
 		header, err := archive.Next()
@@ -54,19 +54,19 @@ func (b *reader) unpack(archive *tar.Reader, files int, room int64) error {
 		}
 		switch _, twice := b.files[header.Name]; {
 		case header.Typeflag != tar.TypeReg || !fs.ValidPath(header.Name):
-			return fmt.Errorf("%q: want a file by a plain path", header.Name)
+			return fmt.Errorf("%q: want a regular file with a relative path", header.Name)
 		case twice:
-			return fmt.Errorf("%q is there twice", header.Name)
+			return fmt.Errorf("%q occurs twice", header.Name)
 		case len(b.names) == files:
-			return fmt.Errorf("it has more than %d files", files)
+			return fmt.Errorf("the bundle has more than %d files", files)
 		}
-		// Not by the header's size, which says anything.
+		// The size in the header is not trusted.
 		text, err := io.ReadAll(io.LimitReader(archive, room+1))
 		if err != nil {
 			return fmt.Errorf("%q: %w", header.Name, err)
 		}
 		if room -= int64(len(text)); room < 0 {
-			return errors.New("it is larger than any bundle")
+			return errors.New("the unpacked bundle is too large")
 		}
 		b.files[header.Name] = text
 		b.names = append(b.names, header.Name)
@@ -79,7 +79,7 @@ func (b *reader) bundle() (Bundle, error) {
 		return Bundle{}, err
 	}
 	if contents.Version != version {
-		return Bundle{}, fmt.Errorf("version %d, want %d: take the kubectl-numa that gathered it", contents.Version, version)
+		return Bundle{}, fmt.Errorf("the bundle has version %d, want %d: use the kubectl-numa that wrote the bundle", contents.Version, version)
 	}
 	facts := &diagnosis.Facts{
 		Version: contents.Kubernetes, Gates: contents.Gates, Unread: contents.Unread, Missing: contents.Missing, Objects: &snapshot.Snapshot{},
@@ -125,7 +125,7 @@ func addState(facts *diagnosis.Facts, name string, text []byte) error {
 func (b *reader) decode(path string, value any) error {
 	text, there := b.files[path]
 	if !there {
-		return fmt.Errorf("it has no %s", path)
+		return fmt.Errorf("the bundle has no %s", path)
 	}
 	if err := json.Unmarshal(text, value); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)

@@ -14,11 +14,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// What follows copies what a diagnosis or a simulation depends on; a field that
-// nobody has thought of stays out.
+// This file copies the fields that a diagnosis or a simulation needs. All other fields
+// stay out, new ones included.
 
-// redactedMeta keeps no annotation but our own: others hold whole objects, or
-// whatever somebody's tool puts there.
+// redactedMeta keeps only our own annotations. Annotations of other programs hold whole
+// objects, or anything else.
 func redactedMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, Labels: meta.Labels, OwnerReferences: meta.OwnerReferences,
@@ -64,7 +64,7 @@ func redactedPodSpec(spec corev1.PodSpec) corev1.PodSpec {
 	}
 }
 
-// redactedVolumes keeps that a pod has some that the scheduler looks at.
+// redactedVolumes keeps the volumes that the scheduler considers, without their content.
 func redactedVolumes(volumes []corev1.Volume) (kept []corev1.Volume) {
 	for _, volume := range volumes {
 		if claim := volume.PersistentVolumeClaim; claim != nil {
@@ -77,7 +77,7 @@ func redactedVolumes(volumes []corev1.Volume) (kept []corev1.Volume) {
 	return kept
 }
 
-// redactedContainers have neither environment nor arguments.
+// redactedContainers have no environments and no arguments.
 func redactedContainers(containers []corev1.Container) (kept []corev1.Container) {
 	for _, container := range containers {
 		kept = append(kept, corev1.Container{
@@ -87,8 +87,7 @@ func redactedContainers(containers []corev1.Container) (kept []corev1.Container)
 	return kept
 }
 
-// redactedPodStatus keeps no message of a container, which may be the end of its
-// log.
+// redactedPodStatus keeps no messages of containers, which may be the end of their logs.
 func redactedPodStatus(status corev1.PodStatus) corev1.PodStatus {
 	return corev1.PodStatus{
 		Phase: status.Phase, Conditions: status.Conditions, Reason: status.Reason, Message: status.Message, NominatedNodeName: status.NominatedNodeName,
@@ -154,7 +153,7 @@ func redactedClaimSpec(spec resourceapi.ResourceClaimSpec) resourceapi.ResourceC
 	return *kept
 }
 
-// redactConfiguration empties what is meant for another driver: it may be anything.
+// redactConfiguration removes parameters for other drivers, which may be anything.
 func redactConfiguration(config *resourceapi.DeviceConfiguration) {
 	if config.Opaque != nil && config.Opaque.Driver != driver.Name {
 		config.Opaque.Parameters = runtime.RawExtension{Raw: []byte("{}")}
@@ -172,8 +171,8 @@ func redactedRule(rule *resourceapi.DeviceTaintRule) *resourceapi.DeviceTaintRul
 	return &resourceapi.DeviceTaintRule{ObjectMeta: redactedMeta(rule.ObjectMeta), Spec: rule.Spec}
 }
 
-// redactedInstallation keeps the arguments of our own containers and the NodeConfig:
-// they are values of the chart, and none is a secret.
+// redactedInstallation keeps the arguments of our own containers and the NodeConfig: they
+// are values of the chart and never secret.
 func redactedInstallation(i diagnosis.Installation) diagnosis.Installation {
 	kept := diagnosis.Installation{}
 	for _, set := range i.DaemonSets {

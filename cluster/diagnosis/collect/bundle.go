@@ -16,11 +16,11 @@ import (
 
 const (
 	logLines = 2000    // of each container
-	logBytes = 1 << 20 // and no more than that
+	logBytes = 1 << 20 // of each container, at most
 )
 
-// Bundle reads the facts of a cluster and what explains them: what nodes have of
-// claims, the driver's configuration, events, and the logs of the driver's containers.
+// Bundle reads the facts of a cluster and what explains them: the states of the nodes, the
+// driver's configuration, events, and the logs of the driver's containers.
 func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, now time.Time) (bundle.Bundle, error) {
 	facts, err := Facts(ctx, client)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *collector) configs(ctx context.Context) {
 	}
 }
 
-// events are those about nodes, and those that this driver reports.
+// events are the events about nodes, and those that this driver reports.
 func (c *collector) events(ctx context.Context) (events []*corev1.Event) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -82,7 +82,8 @@ func (c *collector) driverPods() (pods []*corev1.Pod) {
 	return pods
 }
 
-// logs are the container's, and those of the one before if it was restarted.
+// logs are the log of the container and, if it was restarted, the log of the container
+// before.
 func (c *collector) logs(ctx context.Context, pod *corev1.Pod, status corev1.ContainerStatus) (logs []bundle.Log) {
 	for _, previous := range []bool{false, true} {
 		if previous && status.RestartCount == 0 {

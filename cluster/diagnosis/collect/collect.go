@@ -1,5 +1,5 @@
-// Package collect reads the facts of a cluster from its API server, and through it
-// those of nodes. It decides nothing, and writes nothing.
+// Package collect reads the facts of a cluster from its API server and, through it, from
+// its nodes. It decides nothing, and writes nothing.
 package collect
 
 import (
@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// requestTimeout is for one question, which the API server may pass on to a
-	// node that is down.
+	// requestTimeout is for one request. The API server may pass it on to a node that is
+	// down.
 	requestTimeout = 10 * time.Second
-	// atOnce is how many nodes are asked at a time.
+	// atOnce is how many nodes are asked at the same time.
 	atOnce = 16
 )
 
-// Facts reads all that there is. Only the objects that decide where pods go have to
-// be readable; what else is not is in Unread.
+// Facts reads all facts. Only the objects that decide where pods go must be readable.
+// Anything else that cannot be read is in Unread.
 func Facts(ctx context.Context, client kubernetes.Interface) (*diagnosis.Facts, error) {
 	objects, err := live.Source{Client: client}.Snapshot(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *collector) gates(ctx context.Context) {
 	c.facts.Gates = gates
 }
 
-// installation lists what carries the chart's label, in any namespace.
+// installation lists the objects with the chart's label, in all namespaces.
 func (c *collector) installation(ctx context.Context) {
 	found := &c.facts.Installation
 	ours := metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + diagnosis.DaemonName, ResourceVersion: "0"}
@@ -98,7 +98,7 @@ func (c *collector) installation(ctx context.Context) {
 	}
 }
 
-// pointers are those to the items of a list, each made lighter.
+// pointers are pointers to the items of a list. lighten makes each item smaller.
 func pointers[T any](items []T, lighten func(*T)) (list []*T) {
 	for i := range items {
 		lighten(&items[i])
@@ -107,15 +107,15 @@ func pointers[T any](items []T, lighten func(*T)) (list []*T) {
 	return list
 }
 
-// kubelets asks the kubelet of every node of ours for its settings.
+// kubelets asks the kubelet of every node with the driver for its settings.
 func (c *collector) kubelets(ctx context.Context) {
 	answers, lacking := askNodes(c.facts.Nodes(), "kubelet", "configz", func(node string) (diagnosis.Kubelet, error) { return c.kubelet(ctx, node) })
 	c.facts.Kubelets = answers
 	c.facts.Unread = append(c.facts.Unread, lacking...)
 }
 
-// askNodes asks every node, some at a time. Who may not ask the first one may ask
-// none, which is said once.
+// askNodes asks all nodes, a few at the same time. If the user is not allowed to ask the
+// first node, it asks no other node, and reports that once.
 func askNodes[T any](nodes []string, component, setting string, ask func(node string) (T, error)) (answers map[string]T, lacking []diagnosis.Unread) {
 	list, errs := make([]T, len(nodes)), make([]error, len(nodes))
 	var group sync.WaitGroup

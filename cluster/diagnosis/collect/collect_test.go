@@ -27,7 +27,7 @@ func collected(t *testing.T, s *server) bundle.Bundle {
 	return b
 }
 
-// contents is what there is of everything but the objects, one line each, sorted.
+// contents is the collected facts except the objects, one line each, sorted.
 func contents(b bundle.Bundle) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	installed := b.Facts.Installation
@@ -86,8 +86,8 @@ func TestBundleHasAllThereIs(t *testing.T) {
 	}
 }
 
-// TestWhatIsForbiddenIsUnreadAndTheRestIsThere, of each thing that can be done
-// without; what does not work is unread as well, and told from it.
+// If the user may not read something that is not necessary, it is in Unread, and the rest
+// is read. An error of the component is in Unread as well, but is not Denied.
 func TestWhatIsForbiddenIsUnreadAndTheRestIsThere(t *testing.T) {
 	for path, row := range map[string]struct {
 		lost, unread string // prefix of the lines; node and setting
@@ -116,7 +116,7 @@ func TestWhatIsForbiddenIsUnreadAndTheRestIsThere(t *testing.T) {
 			}
 			b := collected(t, s)
 			want := slices.DeleteFunc(everything(), func(line string) bool {
-				// Without its DaemonSet the namespace of the driver is not known.
+				// Without the DaemonSet, the namespace of the driver is not known.
 				return strings.HasPrefix(line, row.lost) || row.lost == "DaemonSet " && strings.HasPrefix(line, "ConfigMap ")
 			})
 			if diff := cmp.Diff(want, contents(b)); diff != "" {
@@ -131,7 +131,7 @@ func TestWhatIsForbiddenIsUnreadAndTheRestIsThere(t *testing.T) {
 	}
 }
 
-// TestWithoutItsObjectsThereIsNoDiagnosis.
+// Without the objects of the cluster, collecting fails.
 func TestWithoutItsObjectsThereIsNoDiagnosis(t *testing.T) {
 	for _, path := range []string{"/api/v1/nodes", "/api/v1/pods", "/apis/resource.k8s.io/v1/resourceclaims", "/version"} {
 		s := newServer()
@@ -143,7 +143,8 @@ func TestWithoutItsObjectsThereIsNoDiagnosis(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotAskOneNodeAsksNoOther, for kubelets and for the pods of the daemon.
+// A user who may not ask the first node asks no other node, neither its kubelet nor the
+// daemon's pod.
 func TestWhoMayNotAskOneNodeAsksNoOther(t *testing.T) {
 	s := newServer()
 	pods := "/api/v1/namespaces/dra-numa/pods/"
@@ -179,7 +180,7 @@ func TestKubeletThatAnswersNonsenseIsUnread(t *testing.T) {
 	}
 }
 
-// factsOf is what States depends on.
+// factsOf is the facts that States needs.
 func factsOf(t *testing.T, s *server) *diagnosis.Facts {
 	t.Helper()
 	client, _ := s.connect(t)
@@ -190,8 +191,8 @@ func factsOf(t *testing.T, s *server) *diagnosis.Facts {
 	return facts
 }
 
-// TestStateIsAskedOfWhatRuns: with the daemon's paths, and of the keeper where the
-// daemon does not start.
+// The state is asked with the daemon's paths, and in the keeper's container if the daemon
+// does not start.
 func TestStateIsAskedOfWhatRuns(t *testing.T) {
 	for what, row := range map[string]struct {
 		do   func(*corev1.Pod)
@@ -219,7 +220,8 @@ func TestStateIsAskedOfWhatRuns(t *testing.T) {
 	}
 }
 
-// TestExecIsWhatTheProgramPrints, or why it does not.
+// Exec returns what the program prints on stdout, and its error has the last line of
+// stderr.
 func TestExecIsWhatTheProgramPrints(t *testing.T) {
 	s := newServer()
 	path := "/api/v1/namespaces/dra-numa/pods/driver-1/exec"
@@ -247,7 +249,7 @@ func TestExecIsWhatTheProgramPrints(t *testing.T) {
 	}
 }
 
-// TestStateOfAnotherVersionIsUnread, as is one that is none.
+// A state of another version, and a text that is no state, are unread.
 func TestStateOfAnotherVersionIsUnread(t *testing.T) {
 	facts := factsOf(t, newServer())
 	for text, want := range map[string]string{

@@ -19,8 +19,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 )
 
-// refused is the answer to who has no right, broken that of something that does
-// not work.
+// refused is the answer to a user without the right, broken is an internal error.
 type (
 	refused struct{}
 	broken  struct{}
@@ -41,7 +40,7 @@ func meta(name string, labels ...string) metav1.ObjectMeta {
 	return m
 }
 
-// daemonPod is ready, with both of its containers.
+// daemonPod is a pod of the daemon whose two containers are ready.
 func daemonPod(name, node string) corev1.Pod {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	return corev1.Pod{
@@ -98,7 +97,7 @@ func newServer() *server {
 	}}
 }
 
-// key is the request without what does not matter.
+// key identifies the request, without parameters that do not matter.
 func key(r *http.Request) string {
 	key, query := r.URL.Path, r.URL.Query()
 	if selector := query.Get("labelSelector"); selector != "" {
@@ -132,14 +131,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Message: "it is forbidden", Code: http.StatusForbidden,
 		})
 	case nil:
-		http.Error(w, "nobody answers "+key(r), http.StatusNotFound)
+		http.Error(w, "there is no answer for "+key(r), http.StatusNotFound)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(answer)
 	}
 }
 
-// connect makes a client of the server, and what runs programs there.
+// connect makes a client of the server, and an Exec that runs programs there.
 func (s *server) connect(t *testing.T) (kubernetes.Interface, Exec) {
 	t.Helper()
 	listening := httptest.NewServer(s)

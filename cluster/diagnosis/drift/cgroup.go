@@ -14,8 +14,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// comparePins holds each cgroup that the hook has pinned to what is on record and
-// to what the kernel says.
+// comparePins compares each cgroup that the hook has pinned with the checkpoint and with
+// what the kernel grants.
 func (c *comparison) comparePins() {
 	pinned := make(map[string]bool)
 	for _, pin := range c.state.Pins {
@@ -38,11 +38,12 @@ func (c *comparison) comparePins() {
 		}
 	}
 	if c.read(nodestate.PinsPart, nodestate.CheckpointPart) {
-		c.findNotPinned(pinned)
+		c.compareContainers(pinned)
 	}
 }
 
-// partition is the index of the cgroup's own, -1 if it is to have none or has none.
+// partition is the index of the cgroup's own partition. It is -1 if there is none, or if
+// there should be none.
 func (c *comparison) partition(pin nodestate.Pin) int {
 	if pin.CPUs.IsEmpty() || pin.Partition == "none" {
 		return -1
@@ -50,8 +51,8 @@ func (c *comparison) partition(pin nodestate.Pin) int {
 	return slices.IndexFunc(c.state.Partitions, func(p nodestate.Partition) bool { return p.Cgroup == pin.Cgroup })
 }
 
-// comparePin holds a cgroup to what its claims have on record. It may have less: a
-// container can use some requests of a claim.
+// comparePin compares a cgroup with the checkpoint. The cgroup may have fewer CPUs than
+// its claims: a container can use some requests of a claim.
 func (c *comparison) comparePin(pin nodestate.Pin) {
 	var recorded cpuset.Set
 	for _, claim := range pin.Claims {
@@ -59,7 +60,7 @@ func (c *comparison) comparePin(pin nodestate.Pin) {
 		if !known {
 			c.add(Finding{
 				Check: PartitionOfNobody, Claim: claim.Name, CPUs: pin.CPUs, Where: "cgroup " + pin.Cgroup,
-				Expected: "a record of the claim that it is pinned for", Detected: "none of uid " + claim.UID,
+				Expected: "a record of the claim for which it is pinned", Detected: "no record of uid " + claim.UID,
 			})
 			return
 		}
@@ -68,20 +69,20 @@ func (c *comparison) comparePin(pin nodestate.Pin) {
 	if !pin.CPUs.IsSubsetOf(recorded) {
 		c.add(Finding{
 			Check: PartitionDiffers, Claim: names(pin), CPUs: recorded, Where: "cgroup " + pin.Cgroup,
-			Expected: "none but " + lists(recorded, cpuset.Set{}) + ", as on record", Detected: lists(pin.CPUs, cpuset.Set{}),
+			Expected: "only " + lists(recorded, cpuset.Set{}) + ", as in the checkpoint", Detected: lists(pin.CPUs, cpuset.Set{}),
 		})
 	}
 }
 
-// findNotPinned finds claims that a container runs with outside of every cgroup
+// compareContainers reports claims that a running container uses outside of every cgroup
 // that is pinned for them.
-func (c *comparison) findNotPinned(pinned map[string]bool) {
+func (c *comparison) compareContainers(pinned map[string]bool) {
 	for _, grant := range c.state.Checkpoint.Grants {
 		claim := c.claims[grant.UID]
 		if claim == nil || pinned[string(grant.UID)] {
 			continue
 		}
-		requests := []string{} // that are pinned: no cgroup is for a claim of PCI functions only
+		requests := []string{} // that are pinned: a claim with only PCI functions has no cgroup
 		for _, share := range grant.Shares {
 			if share.Pinned() {
 				requests = append(requests, resourceclaim.BaseRequestRef(share.Request))
@@ -93,14 +94,14 @@ func (c *comparison) findNotPinned(pinned map[string]bool) {
 		if pod := c.running(claim, requests); pod != "" {
 			c.add(Finding{
 				Check: ContainerNotPinned, Claim: name(claim), CPUs: cpus(grant), Where: "cgroups of pod " + pod,
-				Expected: "one that is pinned for the claim", Detected: "none",
+				Expected: "a cgroup that is pinned for the claim", Detected: "none",
 			})
 		}
 	}
 }
 
-// comparePartitions finds partitions that no hook has made a record of. What a
-// container makes below its own cgroup is its business.
+// comparePartitions reports partitions that the hook has not recorded. It ignores
+// partitions that a container makes below its own cgroup.
 func (c *comparison) comparePartitions() {
 	for _, partition := range c.state.Partitions {
 		if slices.ContainsFunc(c.state.Pins, func(pin nodestate.Pin) bool {
@@ -110,7 +111,7 @@ func (c *comparison) comparePartitions() {
 		}
 		finding := Finding{
 			Check: PartitionOfNobody, CPUs: partition.CPUs, Where: "cgroup " + partition.Cgroup,
-			Expected: "a container of a claim", Detected: "no record by the hook, partition " + partition.State,
+			Expected: "a container of a claim", Detected: "no record of the hook, partition " + partition.State,
 		}
 		i := slices.IndexFunc(c.state.Checkpoint.Grants, func(g driver.Grant) bool { return cpus(g).Overlaps(partition.CPUs) })
 		if i >= 0 {

@@ -1,6 +1,6 @@
-// Package drift compares what one node has of claims with each other and with the
-// API server's claims: checkpoint, CDI specs and cgroups. All of them are to say
-// the same. It reads nothing and changes nothing.
+// Package drift compares what one node records of claims: in the API server's claims, the
+// checkpoint, the CDI specs and the cgroups. All of them must agree. It reads nothing and
+// changes nothing.
 package drift
 
 import (
@@ -16,27 +16,27 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Finding is one thing that says something else than another.
+// Finding is one difference.
 type Finding struct {
-	// Node is where.
+	// Node is the name of the node.
 	Node string `json:"node"`
-	// Check is what was found; it does not change between versions.
+	// Check is the name of the check; it does not change between versions.
 	Check Check `json:"check"`
-	// Claim is namespace/name, else a UID; empty if nobody knows whose it is.
+	// Claim is namespace/name, else a UID. It is empty if no record names the claim.
 	Claim string `json:"claim"`
-	// CPUs are those that it is about; there may be none.
+	// CPUs are the CPUs of the finding; there may be none.
 	CPUs cpuset.Set `json:"cpus"`
-	// Where is what says something else: the checkpoint, a CDI spec, a cgroup.
+	// Where is the place that differs: the checkpoint, a CDI spec or a cgroup.
 	Where string `json:"where"`
 	// Expected and Detected are for people.
 	Expected string `json:"expected"`
 	Detected string `json:"detected"`
 }
 
-// Check is something that is compared.
+// Check is the name of a comparison.
 type Check string
 
-// The checks, in the order of their findings. docs/drift.md explains them.
+// The checks, in the order of their findings. docs/drift.md explains each.
 const (
 	Unreadable         Check = "unreadable"
 	ClaimWithoutRecord Check = "claim-without-record"
@@ -51,7 +51,7 @@ const (
 	PartitionInvalid   Check = "partition-invalid"
 )
 
-// Checks are all of them, in their order.
+// Checks are all checks, in their order.
 func Checks() []Check {
 	return []Check{
 		Unreadable, ClaimWithoutRecord, RecordWithoutClaim, RecordDiffers, RecordWithoutSpec, SpecWithoutRecord,
@@ -59,7 +59,7 @@ func Checks() []Check {
 	}
 }
 
-// comparison is one node with what is known of it.
+// comparison is the comparison of one node.
 type comparison struct {
 	node    string
 	state   *nodestate.State
@@ -70,10 +70,10 @@ type comparison struct {
 	findings []Finding
 }
 
-// Compare finds what does not agree on a node. Of a part that could not be read
-// only that is a finding. The list is in the order of the checks, then by claim;
-// it is never nil. What is happening just now can look like a finding: [Lasting]
-// tells it from one.
+// Compare finds the differences on a node. If a part of the node could not be read, that
+// is the only finding about it. The list is in the order of the checks, then by claim; it
+// is never nil. A change that is under way can look like a finding: use [Lasting] to
+// remove such findings.
 func Compare(node string, state *nodestate.State, objects *snapshot.Snapshot) []Finding {
 	c := comparison{
 		node: node, state: state, objects: objects, findings: []Finding{},
@@ -109,13 +109,13 @@ func (c *comparison) add(f Finding) {
 	c.findings = append(c.findings, f)
 }
 
-// read reports whether all of the parts are there.
+// read reports whether all of the parts could be read.
 func (c *comparison) read(parts ...nodestate.Part) bool {
 	return !slices.ContainsFunc(parts, func(part nodestate.Part) bool { return c.state.Unread(part) != "" })
 }
 
-// Lasting are the findings that an earlier look had too: the others came of
-// something that was happening.
+// Lasting are the findings of now that were also found earlier. The other findings came
+// from changes that were under way.
 func Lasting(earlier, now []Finding) []Finding {
 	lasting := []Finding{}
 	for _, finding := range now {

@@ -30,7 +30,7 @@ func TestConsistentNodeHasNoFinding(t *testing.T) {
 	}
 }
 
-// mutation is one thing that is not as it was, and the findings that it is to be.
+// mutation changes one thing on a consistent node, and has the findings that are expected.
 type mutation struct {
 	what string
 	do   func(*node)
@@ -38,17 +38,17 @@ type mutation struct {
 }
 
 func claimMutations() []mutation {
-	const noRecord = "claim-without-record | default/a |  | checkpoint | on record, as containers of pod default/p1 run with it | none"
+	const noRecord = "claim-without-record | default/a |  | checkpoint | a record, because containers of pod default/p1 use the claim | none"
 	return []mutation{
 		{"record lost with its spec", func(n *node) {
 			n.Checkpoint.Grants, n.Specs = n.Checkpoint.Grants[1:], n.Specs[1:]
-		}, []string{noRecord, "partition-of-nobody | default/a | 4-5 | cgroup pods/p1/main | a record of the claim that it is pinned for | none of uid uid-a"}},
+		}, []string{noRecord, "partition-of-nobody | default/a | 4-5 | cgroup pods/p1/main | a record of the claim for which it is pinned | no record of uid uid-a"}},
 		{"record lost", func(n *node) { n.Checkpoint.Grants, n.Pins, n.Partitions = n.Checkpoint.Grants[1:], n.Pins[1:], nil }, []string{
 			noRecord, "spec-without-record | uid-a | 4-5 | CDI spec dra.numa-claim_uid-a.json | a record | none",
 		}},
 		{
 			"claim gone", func(n *node) { n.Claims = n.Claims[1:] },
-			[]string{"record-without-claim | default/a | 4-5 | checkpoint | a claim with uid uid-a | there is none"},
+			[]string{"record-without-claim | default/a | 4-5 | checkpoint | a claim with uid uid-a | no such claim"},
 		},
 		{
 			"claim replaced", func(n *node) { n.Claims[0].UID = "uid-new"; n.Claims[0].Status.ReservedFor = nil },
@@ -56,11 +56,11 @@ func claimMutations() []mutation {
 		},
 		{
 			"claim not allocated", func(n *node) { n.Claims[0].Status.Allocation = nil },
-			[]string{"record-without-claim | default/a | 4-5 | checkpoint | allocated on the node | it is not"},
+			[]string{"record-without-claim | default/a | 4-5 | checkpoint | allocated on the node | not allocated on the node"},
 		},
 		{
 			"claim allocated elsewhere", func(n *node) { n.Claims[0].Status.Allocation.Devices.Results[0].Pool = "n2" },
-			[]string{"record-without-claim | default/a | 4-5 | checkpoint | allocated on the node | it is not"},
+			[]string{"record-without-claim | default/a | 4-5 | checkpoint | allocated on the node | not allocated on the node"},
 		},
 		{
 			"claim allocated anew", func(n *node) { n.Claims[0].Status.Allocation.Devices.Results[0].Device = "numa-1" },
@@ -70,7 +70,7 @@ func claimMutations() []mutation {
 			"pod runs early", func(n *node) {
 				n.Pod("default", "p3").Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 			},
-			[]string{"claim-without-record | default/early |  | checkpoint | on record, as containers of pod default/p3 run with it | none"},
+			[]string{"claim-without-record | default/early |  | checkpoint | a record, because containers of pod default/p3 use the claim | none"},
 		},
 	}
 }
@@ -79,7 +79,7 @@ func specMutations() []mutation {
 	return []mutation{
 		{
 			"spec removed", func(n *node) { n.Specs = slices.Delete(n.Specs, 1, 2) },
-			[]string{"record-without-spec | default/b-made | 6-9 | CDI specs | a spec, without which its containers do not start | none"},
+			[]string{"record-without-spec | default/b-made | 6-9 | CDI specs | a CDI spec: without it, the claim's containers do not start | none"},
 		},
 		{
 			"spec left over", func(n *node) { n.Specs = append(n.Specs, n.Specs[0]); n.Specs[3].ClaimUID = "uid-c" },
@@ -111,11 +111,11 @@ func specMutations() []mutation {
 		},
 		{
 			"hook of no function", func(n *node) { n.Specs[1].Devices[2].Function = true },
-			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | z: a hook that pins | no hook, as of a PCI function"},
+			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | z: a hook that pins | no hook, as for a PCI function"},
 		},
 		{
 			"function with a hook", func(n *node) { n.Specs[2].Devices[0].Function = false },
-			[]string{"spec-differs | default/f |  | CDI spec dra.numa-claim_uid-f.json | drive: no hook, as of a PCI function | a hook that pins"},
+			[]string{"spec-differs | default/f |  | CDI spec dra.numa-claim_uid-f.json | drive: no hook, as for a PCI function | a hook that pins"},
 		},
 		{
 			"device nodes", func(n *node) { n.Specs[1].Devices[3].Nodes = n.Specs[1].Devices[3].Nodes[:1] },
@@ -136,11 +136,11 @@ func cgroupMutations() []mutation {
 	return []mutation{
 		{
 			"not pinned", func(n *node) { n.Pins = n.Pins[:1] },
-			[]string{"container-not-pinned | default/b-made | 6-9 | cgroups of pod default/p2 | one that is pinned for the claim | none"},
+			[]string{"container-not-pinned | default/b-made | 6-9 | cgroups of pod default/p2 | a cgroup that is pinned for the claim | none"},
 		},
 		{
 			"pinned by another record", func(n *node) { n.Pins[1].CPUs = parse(n.t, "6,12") },
-			[]string{"partition-differs | default/b-made | 6-9 | cgroup pods/p2/sidecar | none but CPUs 6-9, as on record | CPUs 6,12"},
+			[]string{"partition-differs | default/b-made | 6-9 | cgroup pods/p2/sidecar | only CPUs 6-9, as in the checkpoint | CPUs 6,12"},
 		},
 		{
 			"partition of other CPUs", func(n *node) {
@@ -162,13 +162,13 @@ func cgroupMutations() []mutation {
 			"somebody's partition", func(n *node) {
 				n.Partitions = append(n.Partitions, nodestate.Partition{Cgroup: "system.slice/x", CPUs: parse(n.t, "0"), State: "isolated"})
 			},
-			[]string{"partition-of-nobody |  | 0 | cgroup system.slice/x | a container of a claim | no record by the hook, partition isolated"},
+			[]string{"partition-of-nobody |  | 0 | cgroup system.slice/x | a container of a claim | no record of the hook, partition isolated"},
 		},
 		{
 			"partition of a claim by nobody", func(n *node) {
 				n.Partitions = append(n.Partitions, nodestate.Partition{Cgroup: "pods/p1/mainly", CPUs: parse(n.t, "6"), State: "root"})
 			},
-			[]string{"partition-of-nobody | default/b-made | 6 | cgroup pods/p1/mainly | a container of the claim that has CPUs 6-9 | no record by the hook, partition root"},
+			[]string{"partition-of-nobody | default/b-made | 6 | cgroup pods/p1/mainly | a container of the claim that has CPUs 6-9 | no record of the hook, partition root"},
 		},
 	}
 }
@@ -207,8 +207,7 @@ func unreadMutations() []mutation {
 	}
 }
 
-// TestEveryMutationIsItsFindings and no other; every check has a mutation that it
-// finds.
+// Each mutation gives exactly its findings, and every check is found by some mutation.
 func TestEveryMutationIsItsFindings(t *testing.T) {
 	found := make(map[Check]bool)
 	for _, m := range slices.Concat(claimMutations(), specMutations(), cgroupMutations(), unreadMutations()) {
@@ -232,8 +231,7 @@ func TestEveryMutationIsItsFindings(t *testing.T) {
 	}
 }
 
-// TestNothingIsFoundOfWhatDoesNotRunYet: claims are on record from before their
-// containers start, and until after they end.
+// A claim is in the checkpoint before its containers start, and until after they end.
 func TestNothingIsFoundOfWhatDoesNotRunYet(t *testing.T) {
 	for what, do := range map[string]func(*corev1.Pod){
 		"ended":           func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = corev1.ContainerState{} },
@@ -278,7 +276,7 @@ func TestLastingAreThoseOfBothLooks(t *testing.T) {
 	}
 }
 
-// TestEveryCheckIsDocumented in a row of its own, and nothing else is.
+// docs/drift.md has a row for every check, and no other rows.
 func TestEveryCheckIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/drift.md")
 	if err != nil {

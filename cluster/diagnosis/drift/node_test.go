@@ -13,9 +13,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
-// objects are of node n1: claim a in a partition, claim b with CPUs that are not,
-// a mixed share, one of memory only and a drive; claim f of a drive only; and of claims that need no record: with
-// admin access, of a pod that does not run yet, of another node, of another driver.
+// objects are the objects of node n1. Claim a has a partition. Claim b has CPUs without a
+// partition, a mixed share, a share of memory only, and a drive. Claim f has only a drive.
+// The other claims need no record: one with admin access, one of a pod that does not run
+// yet, one of another node, and one of another driver.
 const objects = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -23,7 +24,11 @@ metadata: {name: a, uid: uid-a}
 spec: {devices: {requests: [{name: r, exactly: {deviceClassName: zone.dra.numa}}]}}
 status:
   reservedFor: [{resource: pods, name: p1, uid: uid-p1}]
-  allocation: {devices: {results: [{request: r, driver: dra.numa, pool: n1, device: numa-0, shareID: s}, {request: gpu, driver: gpu.example.com, pool: n1, device: gpu-0}]}}
+  allocation:
+    devices:
+      results:
+      - {request: r, driver: dra.numa, pool: n1, device: numa-0, shareID: s}
+      - {request: gpu, driver: gpu.example.com, pool: n1, device: gpu-0}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -31,9 +36,13 @@ metadata: {name: b-made, uid: uid-b}
 spec: {devices: {requests: [{name: x, exactly: {deviceClassName: zone.dra.numa}}]}}
 status:
   reservedFor: [{resource: pods, name: p2, uid: uid-p2}]
-  allocation: {devices: {results: [
-    {request: x/sub, driver: dra.numa, pool: n1, device: numa-0}, {request: mix, driver: dra.numa, pool: n1, device: numa-1}, {request: z, driver: dra.numa, pool: n1, device: numa-1},
-    {request: drive, driver: dra.numa, pool: n1, device: nvme-0000-02-00-0}]}}
+  allocation:
+    devices:
+      results:
+      - {request: x/sub, driver: dra.numa, pool: n1, device: numa-0}
+      - {request: mix, driver: dra.numa, pool: n1, device: numa-1}
+      - {request: z, driver: dra.numa, pool: n1, device: numa-1}
+      - {request: drive, driver: dra.numa, pool: n1, device: nvme-0000-02-00-0}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -72,10 +81,17 @@ kind: Pod
 metadata: {name: p1, uid: uid-p1}
 spec:
   nodeName: n1
-  resourceClaims: [{name: cpus, resourceClaimName: a}, {name: all, resourceClaimName: admin}, {name: far, resourceClaimName: elsewhere}]
-  containers: [{name: main, resources: {claims: [{name: cpus}, {name: all}, {name: far}]}}, {name: gpu, resources: {claims: [{name: cpus, request: gpu}]}}]
-status: {containerStatuses: [
-  {name: main, image: i, imageID: i, ready: true, restartCount: 0, state: {running: {}}}, {name: gpu, image: i, imageID: i, ready: true, restartCount: 0, state: {running: {}}}]}
+  resourceClaims:
+  - {name: cpus, resourceClaimName: a}
+  - {name: all, resourceClaimName: admin}
+  - {name: far, resourceClaimName: elsewhere}
+  containers:
+  - {name: main, resources: {claims: [{name: cpus}, {name: all}, {name: far}]}}
+  - {name: gpu, resources: {claims: [{name: cpus, request: gpu}]}}
+status:
+  containerStatuses:
+  - {name: main, image: i, imageID: i, ready: true, restartCount: 0, state: {running: {}}}
+  - {name: gpu, image: i, imageID: i, ready: true, restartCount: 0, state: {running: {}}}
 ---
 apiVersion: v1
 kind: Pod
@@ -87,19 +103,45 @@ spec:
   containers: [{name: main}]
 status:
   resourceClaimStatuses: [{name: cpus, resourceClaimName: b-made}]
-  initContainerStatuses: [{name: sidecar, image: i, imageID: i, ready: true, restartCount: 0, state: {running: {}}}]
+  initContainerStatuses:
+  - name: sidecar
+    image: i
+    imageID: i
+    ready: true
+    restartCount: 0
+    state: {running: {}}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: p4, uid: uid-p4}
-spec: {nodeName: n1, resourceClaims: [{name: drive, resourceClaimName: f}], containers: [{name: main, resources: {claims: [{name: drive}]}}]}
-status: {containerStatuses: [{name: main, image: i, imageID: i, ready: true, restartCount: 0, state: {running: {}}}]}
+spec:
+  nodeName: n1
+  resourceClaims: [{name: drive, resourceClaimName: f}]
+  containers: [{name: main, resources: {claims: [{name: drive}]}}]
+status:
+  containerStatuses:
+  - name: main
+    image: i
+    imageID: i
+    ready: true
+    restartCount: 0
+    state: {running: {}}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: p3, uid: uid-p3}
-spec: {nodeName: n1, resourceClaims: [{name: cpus, resourceClaimName: early}], containers: [{name: main, resources: {claims: [{name: cpus}]}}]}
-status: {containerStatuses: [{name: main, image: i, imageID: i, ready: false, restartCount: 0, state: {waiting: {reason: ContainerCreating}}}]}
+spec:
+  nodeName: n1
+  resourceClaims: [{name: cpus, resourceClaimName: early}]
+  containers: [{name: main, resources: {claims: [{name: cpus}]}}]
+status:
+  containerStatuses:
+  - name: main
+    image: i
+    imageID: i
+    ready: false
+    restartCount: 0
+    state: {waiting: {reason: ContainerCreating}}
 `
 
 func parse(t *testing.T, list string) cpuset.Set {
@@ -111,7 +153,7 @@ func parse(t *testing.T, list string) cpuset.Set {
 	return set
 }
 
-// node is what is compared.
+// node is the state of a node, with the objects of the cluster.
 type node struct {
 	t *testing.T
 	*nodestate.State

@@ -13,10 +13,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// checkpoint is where records are.
+// checkpoint is the place of records.
 const checkpoint = "checkpoint"
 
-// compareClaims finds claims that containers run with and that are not on record.
+// compareClaims reports claims that running containers use and that have no record.
 func (c *comparison) compareClaims() {
 	for _, claim := range c.objects.Claims {
 		if _, recorded := c.grants[claim.UID]; recorded || len(c.held(claim)) == 0 {
@@ -25,13 +25,13 @@ func (c *comparison) compareClaims() {
 		if pod := c.running(claim, nil); pod != "" {
 			c.add(Finding{
 				Check: ClaimWithoutRecord, Claim: name(claim), Where: checkpoint,
-				Expected: "on record, as containers of pod " + pod + " run with it", Detected: "none",
+				Expected: "a record, because containers of pod " + pod + " use the claim", Detected: "none",
 			})
 		}
 	}
 }
 
-// held are the claim's results of this node that hold something, one line each.
+// held are the claim's allocation results on this node, without admin access, as text.
 func (c *comparison) held(claim *resourceapi.ResourceClaim) (results []string) {
 	if claim.Status.Allocation == nil {
 		return nil
@@ -50,19 +50,19 @@ func (c *comparison) held(claim *resourceapi.ResourceClaim) (results []string) {
 	return results
 }
 
-// compareGrants holds what is on record to the claims and to the specs.
+// compareGrants compares the checkpoint with the claims.
 func (c *comparison) compareGrants() {
 	for _, grant := range c.state.Checkpoint.Grants {
 		finding := Finding{Check: RecordWithoutClaim, Claim: grant.Namespace + "/" + grant.Name, CPUs: cpus(grant), Where: checkpoint}
 		claim := c.claims[grant.UID]
 		switch {
 		case claim == nil:
-			finding.Expected, finding.Detected = "a claim with uid "+string(grant.UID), "there is none"
+			finding.Expected, finding.Detected = "a claim with uid "+string(grant.UID), "no such claim"
 			if other := c.objects.Claim(grant.Namespace, grant.Name); other != nil {
 				finding.Detected = "the claim of this name has uid " + string(other.UID)
 			}
 		case len(c.held(claim)) == 0:
-			finding.Expected, finding.Detected = "allocated on the node", "it is not"
+			finding.Expected, finding.Detected = "allocated on the node", "not allocated on the node"
 		case !slices.Equal(c.held(claim), results(grant)):
 			finding.Check = RecordDiffers
 			finding.Expected = "as allocated: " + strings.Join(c.held(claim), ", ")
@@ -74,7 +74,7 @@ func (c *comparison) compareGrants() {
 	}
 }
 
-// results are what was allocated when the grant was made, as held has them.
+// results are the allocation results when the grant was made, in the form of held.
 func results(grant driver.Grant) (results []string) {
 	for _, share := range grant.Shares {
 		results = append(results, share.Request+" "+share.Device+" "+string(share.ShareID))
@@ -82,7 +82,7 @@ func results(grant driver.Grant) (results []string) {
 	return results
 }
 
-// compareSpecs holds the specs to what is on record.
+// compareSpecs compares the CDI specs with the checkpoint.
 func (c *comparison) compareSpecs() {
 	written := make(map[string]bool)
 	for _, spec := range c.state.Specs {
@@ -100,14 +100,15 @@ func (c *comparison) compareSpecs() {
 		if !written[string(grant.UID)] {
 			c.add(Finding{
 				Check: RecordWithoutSpec, Claim: grant.Namespace + "/" + grant.Name, CPUs: cpus(grant), Where: "CDI specs",
-				Expected: "a spec, without which its containers do not start", Detected: "none",
+				Expected: "a CDI spec: without it, the claim's containers do not start", Detected: "none",
 			})
 		}
 	}
 }
 
-// difference is the first one between what is on record and what the spec says;
-// empty if there is none.
+// difference is the first difference between the record and the spec; empty if there is
+// none. Whether there is a partition depends on the node, so the spec is not checked for
+// that.
 func difference(grant driver.Grant, spec cdi.Written) (expected, detected string) {
 	if spec.Problem != "" {
 		return "readable", spec.Problem
@@ -130,8 +131,7 @@ func difference(grant driver.Grant, spec cdi.Written) (expected, detected string
 	return "", ""
 }
 
-// deviceDifference is the first one between a share and its device. Whether there is a
-// partition depends on the node, so the spec is taken at its word.
+// deviceDifference is the first difference between a share and its device.
 func deviceDifference(share driver.Share, device cdi.WrittenDevice) (expected, detected string) {
 	if device.Function == share.Pinned() {
 		return pinnedOrNot(share.Pinned()), pinnedOrNot(!device.Function)
@@ -158,10 +158,10 @@ func pinnedOrNot(pinned bool) string {
 	if pinned {
 		return "a hook that pins"
 	}
-	return "no hook, as of a PCI function"
+	return "no hook, as for a PCI function"
 }
 
-// lists are CPUs and, if there are some, NUMA nodes.
+// lists are CPUs and, if there are any, NUMA nodes.
 func lists(cpus, mems cpuset.Set) string {
 	text := "no CPUs"
 	if !cpus.IsEmpty() {
@@ -173,7 +173,7 @@ func lists(cpus, mems cpuset.Set) string {
 	return text
 }
 
-// cpus are all that the grant has.
+// cpus are all CPUs of the grant.
 func cpus(grant driver.Grant) (all cpuset.Set) {
 	for i := range grant.Shares {
 		all = all.Union(grant.Shares[i].CPUs())

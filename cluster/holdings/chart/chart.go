@@ -1,4 +1,4 @@
-// Package chart draws who holds what of a cluster's devices, for terminals of any
+// Package chart draws which claims hold which devices of a cluster, for terminals of any
 // width and as a picture. It writes to an io.Writer and does nothing else.
 package chart
 
@@ -11,11 +11,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// mostZones is how many NUMA nodes are drawn one by one; of a cluster with more
-// every node is a line.
+// mostZones is how many NUMA nodes are drawn one by one. For a cluster with more, each
+// node is one line.
 const mostZones = 24
 
-// Text draws in ASCII. What is in colour is also told apart by letters.
+// Text draws in ASCII. Claims have letters, and colours on request.
 func Text(w io.Writer, c holdings.Cluster, o draw.TextOptions) error {
 	width := o.Width
 	if width == 0 {
@@ -24,15 +24,15 @@ func Text(w io.Writer, c holdings.Cluster, o draw.TextOptions) error {
 	return canvas.WriteText(w, arrange(c).Layout(max(width, draw.MinWidth)), o.Colour)
 }
 
-// pictureWidth is that of a picture, in characters.
+// pictureWidth is the width of a picture, in characters.
 const pictureWidth = 110
 
-// SVG draws the same as a picture, in the light or dark colours that its reader
-// prefers. It is complete in itself and runs no script.
+// SVG draws the same as a picture, in light or dark colours as its reader prefers. The
+// picture needs no other files and runs no scripts.
 func SVG(w io.Writer, c holdings.Cluster) error {
 	return canvas.WriteSVG(w, arrange(c).Layout(pictureWidth), canvas.Caption{
-		ID: "held", Title: "Who holds what",
-		Description: fmt.Sprintf("%s. Each NUMA node is a box with strips of its CPUs, memory and hugepages, and its devices; a letter and a colour is a claim.", headline(c)),
+		ID: "held", Title: "What claims hold",
+		Description: fmt.Sprintf("%s. Each NUMA node is a box with its devices, and bars for its CPUs, memory and hugepages. Each claim has a letter and a colour.", headline(c)),
 	})
 }
 
@@ -51,7 +51,7 @@ func arrange(c holdings.Cluster) canvas.Part {
 		all.Parts = append(all.Parts, canvas.Text(headline(c), canvas.Heading))
 	}
 	if zones > mostZones && len(c.Nodes) > 1 {
-		all.Parts = append(all.Parts, overview(c.Nodes), canvas.Text("# held, . free, ! problems: name the node for more", canvas.Muted))
+		all.Parts = append(all.Parts, overview(c.Nodes), canvas.Text("# held, . free, ! problems. To see one node, name it.", canvas.Muted))
 	} else {
 		for i := range c.Nodes {
 			all.Parts = append(all.Parts, node(c, &c.Nodes[i]))
@@ -61,14 +61,14 @@ func arrange(c holdings.Cluster) canvas.Part {
 		s := scene{NewSigns()}
 		parts := s.devices(c.Elsewhere)
 		all.Parts = append(all.Parts, canvas.Stack{Parts: []canvas.Part{
-			canvas.Box{Title: "devices of no one node", Look: canvas.OtherFrame, Content: canvas.Stack{Parts: parts}}, s.legend(c),
+			canvas.Box{Title: "Devices that belong to no single node", Look: canvas.OtherFrame, Content: canvas.Stack{Parts: parts}}, s.legend(c),
 		}})
 	}
 	all.Parts = append(all.Parts, waiting(c.Pending))
 	return all
 }
 
-// mostWaiting pods are named.
+// mostWaiting is how many pods are named.
 const mostWaiting = 10
 
 func waiting(pods []holdings.Pending) canvas.Part {

@@ -1,24 +1,19 @@
 package chart
 
 import (
-	"bytes"
-	"flag"
-	"os"
+	"io"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// shown are clusters of all kinds, and the showcase node by node.
+// shown are clusters of all kinds, and each node of the showcase.
 func shown(t *testing.T) map[string]holdings.Cluster {
 	t.Helper()
 	showcase := holdings.Of(&occupied.Showcase(t).Snapshot)
@@ -38,19 +33,7 @@ func TestGolden(t *testing.T) {
 	clusters := shown(t)
 	for name, c := range clusters {
 		for ending, text := range map[string]string{"txt": text(t, c, draw.TextOptions{}), "svg": picture(t, c)} {
-			path := filepath.Join("testdata", name+"."+ending)
-			if *update {
-				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), text); diff != "" {
-				t.Errorf("drawing differs from %s (-golden +drawn); -update rewrites it:\n%s", path, diff)
-			}
+			golden.Check(t, filepath.Join("testdata", name+"."+ending), text)
 		}
 	}
 	files, err := filepath.Glob("testdata/*.*")
@@ -61,20 +44,12 @@ func TestGolden(t *testing.T) {
 
 func text(t *testing.T, c holdings.Cluster, o draw.TextOptions) string {
 	t.Helper()
-	var out bytes.Buffer
-	if err := Text(&out, c, o); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	return golden.Render(t, func(w io.Writer) error { return Text(w, c, o) })
 }
 
 func picture(t *testing.T, c holdings.Cluster) string {
 	t.Helper()
-	var out bytes.Buffer
-	if err := SVG(&out, c); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	return golden.Render(t, func(w io.Writer) error { return SVG(w, c) })
 }
 
 func TestTextFitsItsWidth(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
-// All that the driver writes to a claim's status is there for people to read.
+// Describe says everything that the driver writes to a claim's status.
 func TestDescribeSaysAllOfTheStatus(t *testing.T) {
 	for want, share := range map[string]occupied.Share{
 		"numa-0: CPUs 4-7, of which 5,7 are kept idle": {Device: "numa-0", CPUs: ptr.To("4-7"), IdleCPUs: "5,7"},

@@ -13,7 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// legend says who the letters are and what they hold here.
+// legend says which claims the letters are, and what they hold here.
 func (s *scene) legend(c holdings.Cluster) canvas.Part {
 	if len(s.order) == 0 && len(s.admin) == 0 {
 		return canvas.Stack{}
@@ -44,7 +44,7 @@ func legendOf(claim *holdings.Claim) string {
 		text += ", " + strings.TrimSuffix(user.Resource, "s") + " " + user.Name
 	}
 	if len(claim.Users) == 0 {
-		text += ", in use by nobody"
+		text += ", not in use"
 	}
 	var shares []string
 	for i := range claim.Shares {
@@ -55,8 +55,8 @@ func legendOf(claim *holdings.Claim) string {
 	return text + ": " + strings.Join(shares, "; ")
 }
 
-// Describe says what a share holds, and what is not as it should be, in a line
-// without the name of its claim.
+// Describe says in one line what a share holds and what is wrong with it, without the name
+// of its claim.
 func Describe(share *holdings.Share) string {
 	var facts []string
 	cpu := share.Amounts["cpu"]
@@ -67,7 +67,7 @@ func Describe(share *holdings.Share) string {
 			facts = append(facts, "of which "+share.IdleCPUs.String()+" are kept idle")
 		}
 	case cpu.Sign() > 0 && share.Reported:
-		facts = append(facts, canvas.Count(int(cpu.Value()), "CPU")+", which ones is not known")
+		facts = append(facts, canvas.Count(int(cpu.Value()), "CPU")+", ids not known")
 	case cpu.Sign() > 0:
 		facts = append(facts, canvas.Count(int(cpu.Value()), "CPU")+", not reported as prepared yet")
 	}
@@ -117,8 +117,7 @@ func Label(name string) string {
 	return name
 }
 
-// Amount is an amount of a capacity with its unit: bytes of memory, else what its
-// driver says.
+// Amount is an amount of a capacity with its unit. Only memory and hugepages are bytes.
 func Amount(name string, amount resource.Quantity) string {
 	if name == "memory" || strings.HasPrefix(name, deviceclasses.CapacityHugepagesPrefix) {
 		return canvas.Size(uint64(max(amount.Value(), 0)))
@@ -129,7 +128,7 @@ func Amount(name string, amount resource.Quantity) string {
 // Left is "3 of 4 free".
 func Left(r holdings.Resource) string {
 	if r.Total == nil || r.Free == nil {
-		return Amount(r.Name, r.Held) + " held, of how much is not known"
+		return Amount(r.Name, r.Held) + " held, total not known"
 	}
 	free, total := Amount(r.Name, *r.Free), Amount(r.Name, *r.Total)
 	_, unit, _ := strings.Cut(total, canvas.Joint)

@@ -9,11 +9,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// scene is a node that is being arranged.
+// scene is the drawing of a node while it is arranged.
 type scene struct{ *Signs }
 
-// node is the drawing of one: its sums, what is wrong, a box for each NUMA node,
-// and who the letters are.
+// node draws one node: its sums, its problems, a box for each NUMA node, and a legend.
 func node(c holdings.Cluster, n *holdings.Node) canvas.Part {
 	s := scene{NewSigns()}
 	head := canvas.Stack{Parts: []canvas.Part{canvas.Text(n.Name, canvas.Heading)}}
@@ -49,20 +48,20 @@ func Title(at *holdings.NUMANode) string {
 	return title
 }
 
-// TitleOfOthers is that of devices without one NUMA node: a zone of several has
-// none.
+// TitleOfOthers is the title for devices without a single NUMA node. A zone of several
+// NUMA nodes has none.
 func TitleOfOthers(devices []holdings.Device) string {
 	if slices.ContainsFunc(devices, func(d holdings.Device) bool { return d.Zone }) {
-		return "Several NUMA nodes, or not known"
+		return "Several NUMA nodes, or unknown"
 	}
-	return "NUMA node not known"
+	return "NUMA node unknown"
 }
 
-// namedDevices of one driver at a NUMA node are a line each; of more there is a
-// strip.
+// namedDevices is how many devices of a driver on a NUMA node have a line each. If there
+// are more, they are a strip.
 const namedDevices = 12
 
-// devices are zones and shared devices with their bars, then all others.
+// devices draws zones and shared devices with their bars, then all other devices.
 func (s *scene) devices(list []holdings.Device) (parts []canvas.Part) {
 	others := make(map[string][]*holdings.Device)
 	var drivers []string
@@ -75,7 +74,7 @@ func (s *scene) devices(list []holdings.Device) (parts []canvas.Part) {
 	for i := range list {
 		device := &list[i]
 		if device.Zone && device.State != holdings.StateUnpublished && (zones > 1 || !strings.HasPrefix(device.Name, "numa-")) {
-			parts = append(parts, canvas.Text(device.Name, canvas.DeviceText)) // the box does not say which
+			parts = append(parts, canvas.Text(device.Name, canvas.DeviceText)) // the box does not name the zone
 		}
 		if device.Zone || len(device.Resources) > 0 {
 			parts = append(parts, s.bars(device)...)
@@ -92,16 +91,16 @@ func (s *scene) devices(list []holdings.Device) (parts []canvas.Part) {
 	return parts
 }
 
-// bars are the strips of a device that claims share.
+// bars draws a device that claims share.
 func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
 	if !device.Zone {
 		parts = append(parts, canvas.Text(device.Name+" of "+device.Driver, canvas.DeviceText))
 	}
 	if device.State == holdings.StateUnpublished {
-		parts = append(parts, canvas.Text(device.Name+" is not published: how much it has is not known", canvas.IsolatedText))
+		parts = append(parts, canvas.Text(device.Name+" is not published, so its total is not known", canvas.IsolatedText))
 	}
 	if device.State == holdings.StateBlocked {
-		parts = append(parts, canvas.Text("nobody can have it: "+device.Reason, canvas.IsolatedText))
+		parts = append(parts, canvas.Text("cannot be allocated: "+device.Reason, canvas.IsolatedText))
 	}
 	for _, taint := range device.Taints {
 		parts = append(parts, canvas.Paragraph{Words: canvas.Words("tainted: "+taint.String(), canvas.IsolatedText), Indent: 2})
@@ -114,7 +113,7 @@ func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
 	return parts
 }
 
-// exclusive are devices that claims hold whole, of one driver.
+// exclusive draws devices of one driver that claims hold as a whole.
 func (s *scene) exclusive(driver string, list []*holdings.Device) (parts []canvas.Part) {
 	if len(list) <= namedDevices {
 		for _, device := range list {
@@ -135,12 +134,12 @@ func (s *scene) exclusive(driver string, list []*holdings.Device) (parts []canva
 	return append(parts, canvas.Text(head, canvas.DeviceText), strip)
 }
 
-// line is a device with who has it.
+// line is a device with the claim that holds it.
 func (s *scene) line(device *holdings.Device) canvas.Part {
 	text := device.Name + " of " + device.Driver
 	switch {
 	case device.State == holdings.StateBlocked:
-		text += ": nobody can have it, " + device.Reason
+		text += ": cannot be allocated, " + device.Reason
 	case device.State == holdings.StateUnpublished:
 		text += ": not published"
 	}

@@ -8,11 +8,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// list is nodes with a line each: a strip of CPUs that shows how many are held,
-// and numbers.
+// list has a line for each node: a strip that shows how many CPUs are held, and numbers.
 type list struct {
 	rows   []row
-	widths [columns]int // of the longest text
+	widths [columns]int // widths of the longest texts
 }
 
 // columns are the name, free CPUs, free memory, claims and problems.
@@ -20,7 +19,7 @@ const columns = 5
 
 type row struct {
 	texts [columns]string
-	bar   func(cells int64) canvas.Strip // of CPUs; nil if it is not known how many there are
+	bar   func(cells int64) canvas.Strip // of CPUs; nil if the number of CPUs is not known
 }
 
 func overview(nodes []holdings.Node) canvas.Part {
@@ -70,7 +69,7 @@ func claimsOf(n *holdings.Node) int {
 	return len(claims)
 }
 
-// The strip is as long as there is room for.
+// Lengths of the strip, and of a name that is cut.
 const (
 	shortestBar  = 8
 	longestBar   = 32
@@ -78,11 +77,11 @@ const (
 	shortestName = 12
 )
 
-// MinWidth is that of a name and the problems.
+// MinWidth is the width of a short name and the problems.
 func (l list) MinWidth() int { return shortestName + between + l.widths[columns-1] }
 
-// fit are the widths of the columns and the strip when all have to fit: first the
-// columns before the problems go, then the strip, then the ends of names.
+// fit is the widths of the columns and the strip for a width of the table. It drops the
+// columns before the problems first, then the strip, then the ends of names.
 func (l list) fit(width int) (widths [columns]int, bar int) {
 	widths = l.widths
 	left := func() int {
@@ -104,7 +103,7 @@ func (l list) fit(width int) (widths [columns]int, bar int) {
 	return widths, 0
 }
 
-// Layout is a table.
+// Layout draws the table.
 func (l list) Layout(width int) canvas.Block {
 	widths, bar := l.fit(max(width, l.MinWidth()))
 	var b canvas.Block

@@ -11,7 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// sign is how a claim looks.
+// sign is the letter and colour of a claim.
 type sign struct {
 	letter byte
 	look   canvas.Look
@@ -21,7 +21,7 @@ func (s sign) run(cells int) canvas.Run {
 	return canvas.Run{Cells: cells, Look: s.look, Sign: s.letter}
 }
 
-// letters are those of the first claims of a node; all others have the last sign.
+// letters are for the first claims of a node. All other claims have lastSign.
 const (
 	letters   = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	lastSign  = '+'
@@ -29,18 +29,18 @@ const (
 	barLength = 32
 )
 
-// Signs are the letters and colours of the claims of a drawing, in the order in
-// which their devices are met.
+// Signs are the letters and colours of the claims of a drawing, in the order in which
+// their devices are drawn.
 type Signs struct {
-	of    map[string]sign // by key
+	of    map[string]sign // by namespace/name of the claim
 	order []string
-	admin []string // "claim (device)" of those who only look
+	admin []string // "claim (device)" of claims with admin access
 }
 
-// NewSigns are none.
+// NewSigns has no signs yet.
 func NewSigns() *Signs { return &Signs{of: make(map[string]sign)} }
 
-// Meet gives the claims of a device their signs.
+// Meet gives the claims of a device their signs. Call it before the device is drawn.
 func (s *Signs) Meet(device *holdings.Device) {
 	for _, share := range device.Shares {
 		if share.Admin {
@@ -60,14 +60,14 @@ func (s *Signs) Meet(device *holdings.Device) {
 	}
 }
 
-// Claims are the keys of those that hold something, in the order of their signs.
+// Claims are the claims that hold something, in the order of their signs.
 func (s *Signs) Claims() []string { return s.order }
 
-// Sample is the sign of a claim that was met.
+// Sample is the sign of a claim.
 func (s *Signs) Sample(claim string) canvas.Strip { return canvas.Strip{s.of[claim].run(1)} }
 
-// Strip is a resource of a device that was met, by who holds it: CPUs are a cell
-// each, all else is a bar.
+// Strip draws what claims hold of a resource: each CPU is a cell, everything else is a
+// bar.
 func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip {
 	if r.Name == "cpu" {
 		total := most(r)
@@ -79,7 +79,7 @@ func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip
 	return s.Bar(device, r, barLength)
 }
 
-// most is the total, or what is held if that is more or all that is known.
+// most is the total. If claims hold more, or the total is not known, it is what they hold.
 func most(r holdings.Resource) resource.Quantity {
 	if r.Total != nil && r.Total.Cmp(r.Held) > 0 {
 		return *r.Total
@@ -87,8 +87,8 @@ func most(r holdings.Resource) resource.Quantity {
 	return r.Held
 }
 
-// Bar is a resource of a device that was met in so many cells. Claims whose CPUs
-// are known come first, by those.
+// Bar draws what claims hold of a resource in count cells. Claims whose CPUs are known
+// come first, in the order of their CPUs.
 func (s *Signs) Bar(device *holdings.Device, r holdings.Resource, count int64) canvas.Strip {
 	var parts []part
 	for _, share := range byCPU(device.Shares) {
@@ -100,7 +100,7 @@ func (s *Signs) Bar(device *holdings.Device, r holdings.Resource, count int64) c
 	return cells(parts, total.Value(), count)
 }
 
-// Cell is a device that somebody has whole, or nobody; it was met.
+// Cell draws a device that is held as a whole, or not at all.
 func (s *Signs) Cell(device *holdings.Device) canvas.Run {
 	for _, share := range device.Shares {
 		if !share.Admin {
@@ -119,8 +119,7 @@ type part struct {
 	amount resource.Quantity
 }
 
-// byCPU are the shares in the order of their CPUs, then those of which none are
-// known.
+// byCPU sorts the shares by their CPUs. Shares whose CPUs are not known come last.
 func byCPU(shares []holdings.Share) []holdings.Share {
 	first := func(share holdings.Share) int {
 		if share.CPUs != nil {
@@ -133,8 +132,8 @@ func byCPU(shares []holdings.Share) []holdings.Share {
 	return slices.SortedStableFunc(slices.Values(shares), func(a, b holdings.Share) int { return cmp.Compare(first(a), first(b)) })
 }
 
-// cells divides a total over cells, of which there is one or more for what is
-// held, and for what is free.
+// cells divides a total into count cells. There is at least one cell for what is held, and
+// one for what is free.
 func cells(parts []part, total, count int64) canvas.Strip {
 	if total <= 0 {
 		return nil
@@ -151,7 +150,7 @@ func cells(parts []part, total, count int64) canvas.Strip {
 	sum, done := int64(0), int64(0)
 	for _, p := range parts {
 		sum += p.amount.Value()
-		// Rounded up, without an overflow where amounts are bytes.
+		// Rounded up; floating point does not overflow for bytes.
 		end := min(int64(math.Ceil(float64(sum)/float64(total)*float64(count))), most)
 		if last := len(strip) - 1; end > done && last >= 0 && strip[last].Sign == p.sign.letter && strip[last].Look == p.sign.look {
 			strip[last].Cells += int(end - done)

@@ -1,7 +1,7 @@
-// Package web shows who holds what of a cluster's devices as pages: rendered on
-// the server, of use without JavaScript, and live where the cluster is watched. It
-// only reads, and it believes nothing that a browser or an object of the cluster
-// says: all texts are escaped, and foreign hosts get no answer.
+// Package web shows which claims hold which devices of a cluster as web pages. The server
+// renders them; they work without JavaScript, and follow the cluster if it is watched. The
+// package only reads. It trusts nothing that a browser or an object of the cluster says:
+// all texts are escaped, and requests for other hosts are refused.
 package web
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Board is what the pages show. Show and Fail are for one goroutine; the pages
-// read it from any.
+// Board is what the pages show. Only one goroutine may call Show and Fail; any goroutine
+// can read the pages.
 type Board struct{ state atomic.Pointer[state] }
 
 // state is what the pages show at one moment; it is never changed.
@@ -24,19 +24,19 @@ type state struct {
 	version int
 	objects *snapshot.Snapshot
 	cluster holdings.Cluster
-	search  []string // by node: all that can be searched for, in lower case
-	failure string   // why it is not up to date; "" if it is
+	search  []string // by node: its text for searches, in lower case
+	failure string   // why the pages are out of date; "" if they are not
 	next    chan struct{}
 }
 
 // NewBoard shows nothing yet.
 func NewBoard() *Board {
 	b := &Board{}
-	b.state.Store(&state{objects: &snapshot.Snapshot{}, failure: "nothing is read yet", next: make(chan struct{})})
+	b.state.Store(&state{objects: &snapshot.Snapshot{}, failure: "nothing has been read yet", next: make(chan struct{})})
 	return b
 }
 
-// Show replaces what there is. Pages change only if what they show does.
+// Show replaces the objects. Pages are sent again only if their content changes.
 func (b *Board) Show(objects *snapshot.Snapshot) {
 	before := b.state.Load()
 	now := &state{version: before.version, objects: objects, cluster: holdings.Of(objects), next: before.next}
@@ -49,17 +49,17 @@ func (b *Board) Show(objects *snapshot.Snapshot) {
 	b.advance(now)
 }
 
-// sameHoldings compares quantities by their value, and sets of CPUs, of which the
-// fields are their own.
+// sameHoldings compares quantities by their value, and sets of CPUs, whose fields are
+// private, with ==.
 func sameHoldings(a, b holdings.Cluster) bool {
 	equal := apiequality.Semantic.Copy()
 	if err := equal.AddFunc(func(a, b cpuset.Set) bool { return a == b }); err != nil {
-		panic(err) // it is a function of two of a kind
+		panic(err) // impossible: the function has the required type
 	}
 	return equal.DeepEqual(a, b)
 }
 
-// Fail says why what there is is not up to date.
+// Fail says why the pages are out of date.
 func (b *Board) Fail(err error) {
 	now := *b.state.Load()
 	now.failure = err.Error()
@@ -73,7 +73,7 @@ func (b *Board) advance(now *state) {
 	close(before)
 }
 
-// searchTexts are node by node its name, its claims and their users.
+// searchTexts have, for each node, its name, its claims and their users.
 func searchTexts(c holdings.Cluster) []string {
 	texts := make([]strings.Builder, len(c.Nodes))
 	index := make(map[string]int, len(c.Nodes))

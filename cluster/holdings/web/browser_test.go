@@ -17,8 +17,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
-// browser is a headless Chromium that is spoken to through a pipe, in its DevTools
-// protocol (https://chromedevtools.github.io/devtools-protocol).
+// browser is a headless Chromium, controlled through a pipe with its DevTools protocol
+// (https://chromedevtools.github.io/devtools-protocol).
 type browser struct {
 	t       *testing.T
 	in      *os.File
@@ -27,7 +27,7 @@ type browser struct {
 	session string
 }
 
-// chromiums are the names that it goes by.
+// chromiums are names of the program.
 var chromiums = []string{"chromium", "chromium-browser", "google-chrome"}
 
 func startBrowser(t *testing.T) *browser {
@@ -78,8 +78,8 @@ func startBrowser(t *testing.T) *browser {
 	return b
 }
 
-// endGroup ends what is left of a group of processes: they write to the folder
-// that is removed next. One that nobody reaps is waited for a second in vain.
+// endGroup ends the processes that are left of a group, because they write to a folder
+// that is removed next. It waits at most a second for a process that no parent reaps.
 func endGroup(group int) {
 	for range 100 {
 		if err := syscall.Kill(-group, syscall.SIGKILL); err != nil {
@@ -89,7 +89,7 @@ func endGroup(group int) {
 	}
 }
 
-// call sends a command and waits for its answer; events are passed over.
+// call sends a command and waits for its answer. It ignores events.
 func (b *browser) call(method string, params map[string]any, result any) {
 	b.t.Helper()
 	b.number++
@@ -125,7 +125,7 @@ func (b *browser) call(method string, params map[string]any, result any) {
 	}
 }
 
-// value is that of an expression in the page.
+// value is the value of an expression in the page.
 func (b *browser) value(expression string) string {
 	b.t.Helper()
 	var answer struct {
@@ -139,7 +139,7 @@ func (b *browser) value(expression string) string {
 	return fmt.Sprint(answer.Result.Value)
 }
 
-// until waits for an expression to have a value.
+// until waits until an expression has a value.
 func (b *browser) until(expression, want string) {
 	b.t.Helper()
 	got := ""
@@ -167,7 +167,7 @@ func (b *browser) scheme(name string) {
 	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]any{{"name": "prefers-color-scheme", "value": name}}}, nil)
 }
 
-// screenshot keeps a picture of the whole page where NUMA_SCREENSHOTS says.
+// screenshot stores a picture of the whole page in the folder of NUMA_SCREENSHOTS.
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	folder := os.Getenv("NUMA_SCREENSHOTS")
@@ -199,7 +199,7 @@ func TestBrowserSeesPagesAndTheirChanges(t *testing.T) {
 		} {
 			b.open(server.URL + path)
 			b.screenshot(name + "-" + scheme)
-			// Nothing was refused by the page's policy, and colours have come.
+			// The page's policy refused nothing, and the colours are there.
 			if got := b.value("getComputedStyle(document.querySelector('header')).backgroundColor"); got != map[string]string{"light": "rgb(246, 248, 250)", "dark": "rgb(22, 27, 34)"}[scheme] {
 				t.Errorf("%s, %s: the header is %s", path, scheme, got)
 			}
@@ -214,7 +214,7 @@ func TestBrowserSeesPagesAndTheirChanges(t *testing.T) {
 	}
 	b.until("document.getElementById('live').textContent", "live")
 	b.value("document.querySelector('details').open = true")
-	b.value("window.mark = 1") // a page that is loaded anew has none
+	b.value("window.mark = 1") // a page that is loaded again has no mark
 	next := occupied.Showcase(t)
 	next.AddClaim("default/newcomer", occupied.Share{Request: "zone", Node: "worker-1", Device: "numa-0", Amounts: "cpu=2"})
 	board.Show(&next.Snapshot)

@@ -40,18 +40,18 @@ func (s *server) claims(w http.ResponseWriter, r *http.Request) {
 // claimPage is the page of a claim.
 type claimPage struct {
 	*holdings.Claim
-	Waiting []holdings.Pending // pods that name it
+	Waiting []holdings.Pending // pods without a node that use the claim
 	Asks    []ask
 	Holds   []holding
 }
 
-// ask is a request in words.
+// ask is a request, with its amounts as text.
 type ask struct {
 	holdings.Request
 	Amounts []string
 }
 
-// holding is a share in words.
+// holding is a share as text.
 type holding struct {
 	holdings.Share
 	Text    string
@@ -63,7 +63,7 @@ func (s *server) claim(w http.ResponseWriter, r *http.Request) {
 	key := r.PathValue("namespace") + "/" + r.PathValue("name")
 	claim := now.cluster.Claim(key)
 	if claim == nil {
-		s.message(w, r, http.StatusNotFound, "There is no claim "+key+" now.")
+		s.message(w, r, http.StatusNotFound, "There is no claim "+key+".")
 		return
 	}
 	page := claimPage{Claim: claim}
@@ -89,7 +89,7 @@ func (s *server) claim(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, now, http.StatusOK, "claim", key, page)
 }
 
-// podsPage is a list of pods that have no node.
+// podsPage is a list of pods without a node.
 type podsPage struct {
 	Pods []holdings.Pending
 	pager
@@ -109,17 +109,17 @@ func (s *server) pods(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, now, http.StatusOK, "pods", "Pods without a node", page)
 }
 
-// podPage is why a pod has no node.
+// podPage is the page of a pod without a node.
 type podPage struct {
 	Key     string
-	Pod     *holdings.Pending // nil if it does not wait
+	Pod     *holdings.Pending // nil if it has a node
 	Failure string
 	simulate.Explanation
 	Groups []nodeGroup
 	More   int // groups
 }
 
-// nodeGroup is nodes of which the same is to be said.
+// nodeGroup is nodes with the same answer.
 type nodeGroup struct {
 	Names []string
 	More  int // nodes
@@ -136,7 +136,7 @@ func (s *server) pod(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	page := podPage{Key: namespace + "/" + name}
 	if now.objects.Pod(namespace, name) == nil {
-		s.message(w, r, http.StatusNotFound, "There is no pod "+page.Key+" now.")
+		s.message(w, r, http.StatusNotFound, "There is no pod "+page.Key+".")
 		return
 	}
 	for i := range now.cluster.Pending {
@@ -153,7 +153,8 @@ func (s *server) pod(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, now, http.StatusOK, "pod", page.Key, page)
 }
 
-// explain computes one explanation at a time: each takes a core for up to seconds.
+// explain computes only one explanation at a time, because each uses a core for up to some
+// seconds.
 func (s *server) explain(ctx context.Context, now *state, namespace, name string) (simulate.Explanation, error) {
 	select {
 	case <-ctx.Done():
@@ -164,7 +165,7 @@ func (s *server) explain(ctx context.Context, now *state, namespace, name string
 	return s.Explain(ctx, now.objects, namespace, name)
 }
 
-// groupsOf has the first of the nodes of which the same is to be said.
+// groupsOf are the first groups of nodes with the same answer.
 func groupsOf(explanation simulate.Explanation) (groups []nodeGroup, more int) {
 	same := explanation.SameNodes()
 	for _, nodes := range same[:min(len(same), mostGroups)] {

@@ -17,13 +17,13 @@ type nodePage struct {
 	Claims []claimRow
 }
 
-// place is a NUMA node, or what is of none that is known.
+// place is a NUMA node, or the devices without a known one.
 type place struct {
 	Title   string
 	Devices []deviceView
 }
 
-// deviceView is a device with a strip for each of its resources, or one cell.
+// deviceView is a device with a strip for each of its resources, or with one cell.
 type deviceView struct {
 	*holdings.Device
 	Cell       *picture
@@ -44,14 +44,14 @@ type claimRow struct {
 	Holds []string
 }
 
-// widestStrip is that of a place, in cells.
+// widestStrip is the width of a strip on the page of a node, in cells.
 const widestStrip = 32
 
 func (s *server) node(w http.ResponseWriter, r *http.Request) {
 	now := s.board.state.Load()
 	node := now.cluster.Node(r.PathValue("name"))
 	if node == nil {
-		s.message(w, r, http.StatusNotFound, "There is no node "+r.PathValue("name")+" now.")
+		s.message(w, r, http.StatusNotFound, "There is no node "+r.PathValue("name")+".")
 		return
 	}
 	page := nodePage{Node: node}
@@ -96,7 +96,7 @@ func views(signs *chart.Signs, list []holdings.Device) (all []deviceView) {
 	return all
 }
 
-// holds is what a claim has of a node; of all if that is "".
+// holds is what a claim holds of a node; of all nodes if node is "".
 func holds(claim *holdings.Claim, node string) (list []string) {
 	for i := range claim.Shares {
 		if share := &claim.Shares[i]; !share.Admin && (node == "" || share.Node == node) {

@@ -12,10 +12,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// perPage is how many nodes, claims or pods a page has.
+// perPage is how many nodes, claims or pods are on one page.
 const perPage = 25
 
-// What the overview can be cut down to.
+// Values of the filter of the overview.
 const (
 	showAll      = ""
 	showProblems = "problems"
@@ -26,26 +26,26 @@ const (
 // overviewPage is the page of all nodes.
 type overviewPage struct {
 	Nodes   []nodeRow
-	Total   int // nodes of the cluster
+	Total   int // number of nodes of the cluster
 	Claims  int
-	Pending []holdings.Pending // the first of them
+	Pending []holdings.Pending // the first ones
 	Waiting int
 	Show    string
-	CPUs    string // free ones of a zone that are wanted, "" is any
+	CPUs    string // wanted free CPUs of one zone, "" for any number
 	pager
 }
 
-// nodeRow is a node in a line.
+// nodeRow is a node in one line.
 type nodeRow struct {
 	Name         string
-	Strip        *picture // of its zones' CPUs
+	Strip        *picture // CPUs of its zones
 	CPU, Memory  string
 	Claims       int
 	Problems     []string
 	MoreProblems int
 }
 
-const mostProblems = 2 // of a node are in its line
+const mostProblems = 2 // in the line of a node
 
 func (s *server) overview(w http.ResponseWriter, r *http.Request) {
 	now := s.board.state.Load()
@@ -79,15 +79,15 @@ func matches(node *holdings.Node, show string, cpus int64) bool {
 			return false
 		}
 	case showFree:
-		if most(node) == 0 {
+		if mostFreeCPUs(node) == 0 {
 			return false
 		}
 	}
-	return most(node) >= cpus
+	return mostFreeCPUs(node) >= cpus
 }
 
-// most is how many CPUs a claim could have of one zone.
-func most(node *holdings.Node) (cpus int64) {
+// mostFreeCPUs is how many CPUs a claim could get from one zone.
+func mostFreeCPUs(node *holdings.Node) (cpus int64) {
 	for i := range node.NUMANodes {
 		for _, device := range node.NUMANodes[i].Devices {
 			if device.Zone && device.State != holdings.StateBlocked && len(device.Taints) == 0 {
@@ -119,7 +119,7 @@ func claimsOf(node *holdings.Node) int {
 	return len(claims)
 }
 
-// devices are all of a node.
+// devices iterates over the devices of a node.
 func devices(node *holdings.Node) func(yield func(*holdings.Device) bool) {
 	return func(yield func(*holdings.Device) bool) {
 		for i := range node.NUMANodes {
@@ -137,7 +137,7 @@ func devices(node *holdings.Node) func(yield func(*holdings.Device) bool) {
 	}
 }
 
-// zoneCells are those of a zone's strip in the overview.
+// zoneCells is the width of a zone's strip in the overview, in cells.
 const zoneCells = 8
 
 func rowOf(node *holdings.Node) nodeRow {
@@ -161,7 +161,7 @@ func rowOf(node *holdings.Node) nodeRow {
 	return row
 }
 
-// leftOf is what is free of a node's zones, "" if they have none.
+// leftOf is what is free of the node's zones, "" if it has none.
 func leftOf(node *holdings.Node, name string) string {
 	r := find(node.Totals, name)
 	if r == nil {
@@ -170,10 +170,10 @@ func leftOf(node *holdings.Node, name string) string {
 	return canvas.Printable(chart.Left(*r))
 }
 
-// pager is which part of a list a page shows.
+// pager is the part of a list that a page shows.
 type pager struct {
 	Found          int
-	First, Last    int // of those found, from 1
+	First, Last    int // positions in the list, from 1
 	Previous, Next string
 	from, to       int
 }
@@ -203,7 +203,7 @@ func newPager(r *http.Request, found int) pager {
 	return p
 }
 
-// whole is a number that somebody typed, or the other if it is none.
+// whole reads a number; it is otherwise if the text is none.
 func whole(text string, otherwise int) int {
 	number, err := strconv.Atoi(cmp.Or(text, "-"))
 	if err != nil {

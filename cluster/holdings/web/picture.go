@@ -6,13 +6,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// picture is a strip as the elements of an inline SVG, in its user units.
+// picture is a strip as elements of an inline SVG, in user units.
 type picture struct {
 	Width, Height int
 	Rects         []rect
 }
 
-// rect is a bar. Its colour is that of a class: styles in elements are not allowed.
+// rect is a bar. Its colour comes from a class, because elements may not have styles
+// (Content-Security-Policy).
 type rect struct {
 	Class        string
 	X, Y, W, H   int
@@ -20,14 +21,14 @@ type rect struct {
 	SignX, SignY int
 }
 
-// A cell of a strip in user units.
+// Size of a cell of a strip, in user units.
 const (
 	cellWidth  = 10
 	cellHeight = 18
 	rowHeight  = 21
 )
 
-// pictureOf is nil where there is nothing to see.
+// pictureOf is nil if there is nothing to draw.
 func pictureOf(b canvas.Block, signs bool) *picture {
 	if len(b.Marks) == 0 {
 		return nil
@@ -43,5 +44,5 @@ func pictureOf(b canvas.Block, signs bool) *picture {
 	return p
 }
 
-// ViewBox is that of the SVG.
+// ViewBox is the attribute viewBox of the SVG.
 func (p *picture) ViewBox() string { return fmt.Sprintf("0 0 %d %d", p.Width, p.Height) }

@@ -18,13 +18,13 @@ import (
 //go:embed pages
 var files embed.FS
 
-// Options are what the pages need beside a board.
+// Options are what the pages need besides a board.
 type Options struct {
-	// Live says that the board changes.
+	// Live means that the board changes.
 	Live bool
-	// From is where the objects are from, in a few words.
+	// From says in a few words where the objects come from.
 	From string
-	// Explain says why a pod has no node. It may be called by several goroutines.
+	// Explain says why a pod has no node. Several goroutines may call it.
 	Explain func(ctx context.Context, objects *snapshot.Snapshot, namespace, name string) (simulate.Explanation, error)
 }
 
@@ -36,7 +36,7 @@ type server struct {
 	busy      chan struct{} // holds a value while an explanation is computed
 }
 
-// Handler answers requests for the pages of a board, of browsers on this machine.
+// Handler answers requests for the pages of a board from browsers on this machine.
 func Handler(board *Board, o Options) http.Handler {
 	s := &server{Options: o, board: board, templates: make(map[string]*template.Template), busy: make(chan struct{}, 1)}
 	for _, name := range []string{"overview", "node", "claims", "claim", "pods", "pod", "message"} {
@@ -55,13 +55,13 @@ func Handler(board *Board, o Options) http.Handler {
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.message(w, r, http.StatusNotFound, "There is no such page.")
 	})
-	return guarded(mux)
+	return guard(mux)
 }
 
 func file(name, contentType, more string) http.HandlerFunc {
 	text, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // impossible: it is embedded
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -69,9 +69,10 @@ func file(name, contentType, more string) http.HandlerFunc {
 	}
 }
 
-// guarded lets no page of somebody else read ours: not by a name that resolves to
-// this machine (DNS rebinding), not in a frame; and lets ours load nothing.
-func guarded(next http.Handler) http.Handler {
+// guard keeps pages of other sites from reading ours, through a name that resolves to this
+// machine (DNS rebinding) or in a frame. It also keeps our pages from loading anything
+// else.
+func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "+
@@ -82,19 +83,19 @@ func guarded(next http.Handler) http.Handler {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
 		if !isLoopback(r.Host) {
-			http.Error(w, "this page is for browsers on its own machine: call it by 127.0.0.1 or localhost", http.StatusMisdirectedRequest)
+			http.Error(w, "this page is only for browsers on the same machine: use 127.0.0.1 or localhost", http.StatusMisdirectedRequest)
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			header.Set("Allow", "GET, HEAD")
-			http.Error(w, "these pages are only read", http.StatusMethodNotAllowed)
+			http.Error(w, "these pages can only be read", http.StatusMethodNotAllowed)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// isLoopback looks at a host, with or without a port.
+// isLoopback checks a host, with or without a port.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -107,14 +108,14 @@ func isLoopback(host string) bool {
 	return err == nil && address.IsLoopback()
 }
 
-// frame is what every page has around it.
+// frame is the content of every page.
 type frame struct {
 	Title   string
 	Live    bool
 	Version int
 	Failure string
 	From    string
-	Query   string // what is searched for
+	Query   string // the search text
 	Page    any
 }
 

@@ -21,13 +21,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
-// explained is what Explain answers in these tests.
+// explained is the answer of Explain in these tests.
 func explained(_ context.Context, _ *snapshot.Snapshot, namespace, name string) (simulate.Explanation, error) {
 	if name == "broken" {
 		return simulate.Explanation{}, errors.New("no <such> key")
 	}
-	blocked := simulate.NodeExplanation{Sentence: "64 cpu asked <b>", Requests: []funnel.Request{{Claim: "large", Request: "zone", Wanted: 1, Blocks: funnel.StageCapacity}}}
-	e := simulate.Explanation{Pod: namespace + "/" + name, Sentence: "none of the nodes can have it", Hints: []string{"ask for less"}}
+	blocked := simulate.NodeExplanation{Sentence: "asks for 64 cpu of one device <b>", Requests: []funnel.Request{{Claim: "large", Request: "zone", Wanted: 1, Blocks: funnel.StageCapacity}}}
+	e := simulate.Explanation{Pod: namespace + "/" + name, Sentence: "does not fit on any of the 5 nodes", Hints: []string{"ask for less"}}
 	for i := range 12 {
 		blocked.Node = fmt.Sprintf("worker-%d", i%5+1)
 		e.Nodes = append(e.Nodes, blocked)
@@ -35,7 +35,7 @@ func explained(_ context.Context, _ *snapshot.Snapshot, namespace, name string) 
 	return e, nil
 }
 
-// serve has the pages of a cluster.
+// serve serves the pages of a cluster.
 func serve(tb testing.TB, c *occupied.Cluster, live bool) (*Board, http.Handler) {
 	tb.Helper()
 	board := NewBoard()
@@ -52,7 +52,7 @@ func get(tb testing.TB, handler http.Handler, path string) *httptest.ResponseRec
 	return answer
 }
 
-// page is one that must be there.
+// page is the text of a page, which must exist.
 func page(tb testing.TB, handler http.Handler, path string) string {
 	tb.Helper()
 	answer := get(tb, handler, path)
@@ -64,7 +64,7 @@ func page(tb testing.TB, handler http.Handler, path string) string {
 
 var link = regexp.MustCompile(`href="(/[^"]*|\?[^"]*)"`)
 
-// TestEveryLinkLeadsToAPage goes through all there are.
+// All links of all pages lead to pages.
 func TestEveryLinkLeadsToAPage(t *testing.T) {
 	c := occupied.Showcase(t)
 	_, handler := serve(t, c, false)
@@ -104,23 +104,39 @@ func TestPagesSayWhatThereIs(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"/": {
 			`<th scope="row"><a href="/nodes/worker-1">worker-1</a></th>`, "6 of 14 free", "Nodes: 5. Claims: 26. Pods without a node: 1.",
-			"driver dra.numa publishes nothing here", `<a href="/pods/team-a/waits">team-a/waits</a> 0/5 nodes are available`,
+			"driver dra.numa publishes nothing on this node", `<a href="/pods/team-a/waits">team-a/waits</a> 0/5 nodes are available`,
 		},
 		"/nodes/worker-1": {
 			"NUMA node 1, socket 0", "cpu: 2 of 4 free", `<a href="/claims/default/alpha-zone">`, "tainted: dra.numa/fault=partition-invalid:NoSchedule",
-			"admin access, which holds nothing", "NUMA node not known", "eth9 <small>dra.net, free</small>", "numa-1: CPUs 4-5, memory 256 MiB",
+			"admin access, which holds nothing", "NUMA node unknown", "eth9 <small>dra.net, free</small>", "numa-1: CPUs 4-5, memory 256 MiB",
 		},
-		"/nodes/worker-2":              {"gpu-0 <small>gpu.example.com, blocked: counter slices of gpu-0 has 4 left, it needs 7</small>"},
-		"/nodes/worker-3":              {"unpublished", "cpu: 2 held, of how much is not known"},
-		"/claims":                      {"1 to 25 of 26", `href="?page=2"`},
-		"/claims?q=BETA":               {"1 to 1 of 1", "default/beta-zone", `value="BETA"`},
-		"/claims/default/beta-zone":    {"pod beta on <a href=\"/nodes/worker-1\">worker-1</a>, Running", "4 CPUs in L3 2, the tightest with room", "PartitionInvalid: other tasks", "8-11", "class zone.dra.numa, 1 device"},
-		"/claims/team-a/gamma":         {"The driver has not reported it as prepared"},
-		"/claims/team-a/large":         {"Nothing: it is not allocated.", `<a href="/pods/team-a/waits">waits</a>, which has no node: why?`},
-		"/claims/ops/monitor":          {"Admin access: it holds nothing."},
-		"/pods?q=wai":                  {"team-a/waits"},
-		"/pods/team-a/waits":           {"none of the nodes can have it", "Hint: ask for less", "and 4 more", "capacity", "0/5 nodes are available", `<a href="/claims/team-a/large">`},
-		"/?show=problems&q=worker-4":   {"the Node is cordoned", "is incomplete, 1 of its 2"},
+		"/nodes/worker-2": {"gpu-0 <small>gpu.example.com, blocked: counter slices of gpu-0 has only 4 left, and the device needs 7</small>"},
+		"/nodes/worker-3": {"unpublished", "cpu: 2 held, total not known"},
+		"/claims":         {"1 to 25 of 26", `href="?page=2"`},
+		"/claims?q=BETA":  {"1 to 1 of 1", "default/beta-zone", `value="BETA"`},
+		"/claims/default/beta-zone": {
+			"pod beta on <a href=\"/nodes/worker-1\">worker-1</a>, Running",
+			"4 CPUs in L3 2, the tightest with room",
+			"PartitionInvalid: other tasks",
+			"8-11",
+			"class zone.dra.numa, 1 device",
+		},
+		"/claims/team-a/gamma": {"The driver has not reported this share as prepared"},
+		"/claims/team-a/large": {
+			"Nothing: the claim is not allocated.",
+			`<a href="/pods/team-a/waits">waits</a>, which has no node; its page says why`,
+		},
+		"/claims/ops/monitor": {"Admin access, which holds nothing."},
+		"/pods?q=wai":         {"team-a/waits"},
+		"/pods/team-a/waits": {
+			"does not fit on any of the 5 nodes",
+			"Hint: ask for less",
+			"and 4 more",
+			"capacity",
+			"0/5 nodes are available",
+			`<a href="/claims/team-a/large">`,
+		},
+		"/?show=problems&q=worker-4":   {"the Node is cordoned", "is incomplete: 1 of 2"},
 		"/?cpus=31&q=":                 {"worker-2", "1 to 1 of 1"},
 		"/?cpus=nonsense&page=-3":      {"1 to 5 of 5"},
 		"/?q=team-a%2Fgamma-0":         {"1 to 1 of 1", "worker-1"},
@@ -193,7 +209,7 @@ func TestForeignHostsGetNoAnswer(t *testing.T) {
 	}
 }
 
-// TestEventsTellOfChanges, and of nothing else.
+// There is an event for each change, and no other event.
 func TestEventsTellOfChanges(t *testing.T) {
 	c := occupied.Showcase(t)
 	board, handler := serve(t, c, true)
@@ -227,11 +243,11 @@ func TestEventsTellOfChanges(t *testing.T) {
 	board.Fail(errors.New("the cluster is gone"))
 	expect("event: change")
 	expect("data: 3")
-	if text := page(t, handler, "/nodes/worker-1"); !strings.Contains(text, "This is not up to date: the cluster is gone") || !strings.Contains(text, `data-version="3"`) {
+	if text := page(t, handler, "/nodes/worker-1"); !strings.Contains(text, "This page is out of date: the cluster is gone") || !strings.Contains(text, `data-version="3"`) {
 		t.Errorf("after a failure the page is\n%s", text)
 	}
 	board.Show(&c.Snapshot)
-	if text := page(t, handler, "/"); strings.Contains(text, "not up to date") {
+	if text := page(t, handler, "/"); strings.Contains(text, "out of date") {
 		t.Errorf("after it is well again the page is\n%s", text)
 	}
 }
@@ -249,7 +265,7 @@ func TestLivePagesRefreshWithoutScripts(t *testing.T) {
 	}
 }
 
-// mostBytes is what a page of the overview may have at eight zones a node.
+// mostBytes is the largest allowed page of the overview, with eight zones per node.
 const mostBytes = 150_000
 
 func TestLargeOverviewIsSmall(t *testing.T) {
@@ -261,7 +277,7 @@ func TestLargeOverviewIsSmall(t *testing.T) {
 	t.Logf("25 nodes of 8 zones are %d bytes", len(text))
 }
 
-// BenchmarkOverview is a search among 500 nodes of 8 zones.
+// BenchmarkOverview searches 500 nodes with 8 zones.
 func BenchmarkOverview(b *testing.B) {
 	_, handler := serve(b, occupied.Large(b, 500, 8), true)
 	b.ReportAllocs()
@@ -272,7 +288,7 @@ func BenchmarkOverview(b *testing.B) {
 	}
 }
 
-// BenchmarkNode is the page of one of them.
+// BenchmarkNode renders the page of one of these nodes.
 func BenchmarkNode(b *testing.B) {
 	_, handler := serve(b, occupied.Large(b, 500, 8), true)
 	for b.Loop() {
@@ -282,8 +298,7 @@ func BenchmarkNode(b *testing.B) {
 	}
 }
 
-// TestExplanationsAreComputedOneAtATime: a second request waits, and goes when its
-// browser does.
+// A second request waits, and ends when its browser goes away.
 func TestExplanationsAreComputedOneAtATime(t *testing.T) {
 	board := NewBoard()
 	board.Show(&occupied.Showcase(t).Snapshot)
@@ -302,7 +317,7 @@ func TestExplanationsAreComputedOneAtATime(t *testing.T) {
 	request.Host = "localhost"
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, request)
-	if !strings.Contains(answer.Body.String(), "It cannot be explained: context canceled") {
+	if !strings.Contains(answer.Body.String(), "The explanation failed: context canceled") {
 		t.Errorf("while one is computed another is answered with\n%s", answer.Body)
 	}
 	close(release)

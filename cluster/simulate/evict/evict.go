@@ -1,7 +1,7 @@
-// Package evict finds the fewest running pods of lower priority whose deletion
-// gives a waiting pod a node. The scheduler has no preemption for devices of
-// claims. It asks package simulate again and again, and deletes nothing.
-// PodDisruptionBudgets are not considered, nor is what the deleted pods were for.
+// Package evict finds the fewest running pods of lower priority whose deletion gives a
+// waiting pod a node. The scheduler does not preempt pods for the devices of claims. The
+// package asks package simulate many times, and deletes nothing. It does not consider
+// PodDisruptionBudgets, or the purpose of the deleted pods.
 package evict
 
 import (
@@ -14,23 +14,23 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// Method is how a set was found.
+// Method is how a set of pods was found.
 type Method string
 
 // Methods.
 const (
-	Exact  Method = "exact"  // all smaller sets were tried: none is enough
-	Greedy Method = "greedy" // there may be a smaller set; of this one, no pod can be left out
+	Exact  Method = "exact"  // all smaller sets were tried, and none is enough
+	Greedy Method = "greedy" // there may be a smaller set, but no pod of this set can stay
 )
 
-// Suggestion is what would have to be deleted for a pod.
+// Suggestion is which pods to delete for a waiting pod.
 type Suggestion struct {
 	Pod string `json:"pod"` // namespace/name
-	// Node is the one that can have the pod then, "" if there is none.
+	// Node is the node on which the pod then fits, "" if there is none.
 	Node string `json:"node,omitempty"`
 	// Method is "" if nothing has to be deleted, or nothing helps.
 	Method Method `json:"method,omitempty"`
-	// Evictions are by priority, then by namespace and name.
+	// Evictions are sorted by priority, then by namespace and name.
 	Evictions []Eviction `json:"evictions"`
 	// Sentence is the answer.
 	Sentence string `json:"sentence"`
@@ -41,32 +41,31 @@ type Eviction struct {
 	Pod      string `json:"pod"` // namespace/name
 	Node     string `json:"node"`
 	Priority int32  `json:"priority"`
-	// Claims, by name, are reserved for the pod. Those that others use as well
-	// stay allocated unless these are deleted, too.
+	// Claims are reserved for the pod, sorted by name. A claim that other pods use as well
+	// stays allocated unless these pods are deleted, too.
 	Claims []string `json:"claims,omitempty"`
 }
 
 // maxExact is the size up to which all sets are tried.
 const maxExact = 3
 
-// Options bound and watch the search.
+// Options limit the search and report its progress.
 type Options struct {
-	// Trials is how many sets are tried before the search is content with what it
-	// has; 0 is DefaultTrials.
+	// Trials is how many sets are tried before the search takes the best set that it has;
+	// 0 means DefaultTrials.
 	Trials int
-	// Progress, if it is not nil, is told how many nodes were looked at.
+	// Progress, if it is not nil, is called with the number of nodes that were searched.
 	Progress func(done, total int)
 }
 
-// DefaultTrials take some ten seconds.
+// DefaultTrials take about ten seconds.
 const DefaultTrials = 100_000
 
-// Suggest looks for the smallest set. Of several it takes the one whose highest
-// priority is lowest, then the next highest and so on, then the one with the
-// fewest claims, with the newest pods, and on the first node by name. The cluster
-// is that of the snapshot and unchanged afterwards. The error is a
-// *simulate.AbortError if the scheduler gives up on the pod; no eviction helps
-// then.
+// Suggest looks for the smallest set. Of several sets it takes the one whose highest
+// priority is lowest, then the next highest and so on, then the one with the fewest
+// claims, then the one with the newest pods, and then the first node by name. The cluster
+// must be that of the snapshot; it is unchanged afterwards. The error is a
+// *simulate.AbortError if the scheduler gives up on the pod; then no eviction helps.
 func Suggest(ctx context.Context, c *simulate.Cluster, s *snapshot.Snapshot, pod *corev1.Pod, o Options) (Suggestion, error) {
 	answer := Suggestion{Pod: pod.Namespace + "/" + pod.Name, Evictions: []Eviction{}}
 	placed, err := c.Feasible(ctx, pod, "")
@@ -78,7 +77,7 @@ func Suggest(ctx context.Context, c *simulate.Cluster, s *snapshot.Snapshot, pod
 	case err != nil:
 		return answer, err
 	case len(placed) > 0:
-		answer.Node, answer.Sentence = placed[0], "nothing has to be deleted, "+placed[0]+" can have it now"
+		answer.Node, answer.Sentence = placed[0], "nothing has to be deleted: the pod fits on "+placed[0]+" now"
 		return answer, nil
 	}
 	e := newSearch(c, s, pod, o)

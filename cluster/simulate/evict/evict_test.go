@@ -16,8 +16,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// objects are nodes of two zones, a device of the network that every node can see,
-// and the classes of both.
+// objects are nodes with two zones each, a network device that every node can see, and the
+// classes of both.
 func objects(nodes, cpusOfZone int) string {
 	var b strings.Builder
 	b.WriteString(`
@@ -67,12 +67,17 @@ func cpus(count int) string {
 
 const device = "{name: net, exactly: {deviceClassName: net}}"
 
-// podOf is a pod with an entry for its claim, "" for none.
+// podOf is a pod with an entry for its claim, "" for no claim.
 func podOf(name string, priority, requests int, claim string) string {
 	if claim != "" {
 		claim = "resourceClaims: [{name: c, " + claim + "}], "
 	}
-	return fmt.Sprintf("\napiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {priority: %d, %scontainers: [{name: main, resources: {requests: {cpu: %d}}}]}\n---", name, priority, claim, requests)
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec: {priority: %d, %scontainers: [{name: main, resources: {requests: {cpu: %d}}}]}
+---`, name, priority, claim, requests)
 }
 
 func own(name, requests string) (template, entry string) {
@@ -97,7 +102,7 @@ func clusterOf(t *testing.T, s *snapshot.Snapshot) *simulate.Cluster {
 	return c
 }
 
-// started is the snapshot once all its pods but p run, where they can.
+// started is the snapshot after all pods but p were placed.
 func started(t *testing.T, s *snapshot.Snapshot) *snapshot.Snapshot {
 	t.Helper()
 	c := clusterOf(t, s)
@@ -125,7 +130,7 @@ func started(t *testing.T, s *snapshot.Snapshot) *snapshot.Snapshot {
 	return &after
 }
 
-// suggest is the answer for p once all other pods run.
+// suggest is the answer for p after all other pods were placed.
 func suggest(t *testing.T, o Options, change func(*snapshot.Snapshot), manifests ...string) Suggestion {
 	t.Helper()
 	s := started(t, read(t, strings.Join(manifests, "\n")))
@@ -150,7 +155,7 @@ func want(t *testing.T, got Suggestion, node string, method Method, pods string,
 	}
 }
 
-// ownPod has a claim of its own for CPUs of a zone.
+// ownPod is a pod with a claim of its own for CPUs of a zone.
 func ownPod(name string, priority, count int) string {
 	template, entry := own(name, cpus(count))
 	return template + podOf(name, priority, 1, entry)
@@ -159,23 +164,23 @@ func ownPod(name string, priority, count int) string {
 func TestClaimIsFreeOnlyWithoutAllItsUsers(t *testing.T) {
 	shared := claimOf("ResourceClaim", "shared", cpus(4)) + podOf("a", 1, 1, "resourceClaimName: shared") + podOf("b", 2, 1, "resourceClaimName: shared")
 	got := suggest(t, Options{}, nil, objects(1, 4), shared, ownPod("c", 7, 4), ownPod("p", 9, 3))
-	want(t, got, "n0", Exact, "c", "without 1 pod n0 can have it, and fewer are not enough")
+	want(t, got, "n0", Exact, "c", "the pod fits on n0 if 1 pod is deleted; fewer are not enough")
 	got = suggest(t, Options{}, nil, objects(1, 4), shared, ownPod("c", 9, 4), ownPod("p", 9, 3))
-	want(t, got, "n0", Exact, "a b", "without 2 pods")
+	want(t, got, "n0", Exact, "a b", "the pod fits on n0 if 2 pods are deleted")
 	if claims := got.Evictions[0].Claims; len(claims) != 1 || claims[0] != "shared" {
 		t.Errorf("claims of a are %q", claims)
 	}
 	got = suggest(t, Options{}, nil, objects(1, 4), strings.Replace(shared, "priority: 2", "priority: 10", 1), ownPod("c", 9, 4), ownPod("p", 9, 3))
-	want(t, got, "", "", "", "no eviction helps: no node can have it even without the 1 pods of a priority below 9")
+	want(t, got, "", "", "", "no eviction helps: the pod fits on no node even if all running pods with a priority below 9 are deleted")
 }
 
-// TestDeviceThatAllNodesSeeIsHeldByAPodElsewhere: on a node that is nothing for p.
+// The pod that holds the device runs on a node on which p does not fit.
 func TestDeviceThatAllNodesSeeIsHeldByAPodElsewhere(t *testing.T) {
 	holder, entry := own("holder", device)
 	mine, my := own("p", device)
 	got := suggest(t, Options{}, func(s *snapshot.Snapshot) { s.Nodes[0].Spec.Unschedulable = true },
 		objects(2, 4), holder, podOf("holder", 0, 1, entry), mine, podOf("p", 1, 1, my))
-	want(t, got, "n1", Exact, "holder", "without 1 pod n1 can have it")
+	want(t, got, "n1", Exact, "holder", "the pod fits on n1 if 1 pod is deleted")
 	if got.Evictions[0].Node != "n0" {
 		t.Errorf("the holder is on %s", got.Evictions[0].Node)
 	}
@@ -198,7 +203,7 @@ func TestTiesAreBrokenByPriorityThenClaimsThenAge(t *testing.T) {
 	want(t, suggest(t, Options{}, old("a"), objects(1, 4), big("a", 2), big("b", 2), none), "n0", Exact, "b", "")
 }
 
-// TestLargeSetsAreNotCalledSmallest, but none of their pods can be left out.
+// A large set is not called exact, but none of its pods can stay.
 func TestLargeSetsAreNotCalledSmallest(t *testing.T) {
 	var small []string
 	for i := range 8 {
@@ -222,14 +227,14 @@ func TestPodsThatComeBackAreLeftAlone(t *testing.T) {
 		"terminating":    func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} },
 	} {
 		got := suggest(t, Options{}, func(s *snapshot.Snapshot) { change(s.Pod("default", "v")) }, objects(1, 4), podOf("v", 1, 6, ""), podOf("p", 9, 4, ""))
-		if got.Sentence != "no eviction helps: no pod of a priority below 9 runs that would not come back" || len(got.Evictions) > 0 {
+		if got.Sentence != "no eviction helps: no running pod has a priority below 9, except pods that would come back" || len(got.Evictions) > 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
 
 func TestNothingToDelete(t *testing.T) {
-	want(t, suggest(t, Options{}, nil, objects(1, 4), podOf("p", 9, 4, "")), "n0", "", "", "nothing has to be deleted, n0 can have it now")
+	want(t, suggest(t, Options{}, nil, objects(1, 4), podOf("p", 9, 4, "")), "n0", "", "", "nothing has to be deleted: the pod fits on n0 now")
 	want(t, suggest(t, Options{}, nil, objects(1, 4), podOf("p", 9, 4, "resourceClaimName: gone")), "", "", "", `no eviction helps: ResourceClaim "gone" does not exist`)
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// random is a cluster of few pods, and p, which waits.
+// random is a cluster with a few pods, and p, which waits.
 func random(t *testing.T, seed uint64) *snapshot.Snapshot {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -46,8 +46,7 @@ func random(t *testing.T, seed uint64) *snapshot.Snapshot {
 	return started(t, read(t, text))
 }
 
-// without is the snapshot after the pods were deleted: an oracle that knows nothing
-// of Evict.
+// without is the snapshot after the pods were deleted. This oracle does not use Evict.
 func without(s *snapshot.Snapshot, deleted []*corev1.Pod) *snapshot.Snapshot {
 	after := *s
 	after.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool { return slices.Contains(deleted, pod) })
@@ -76,7 +75,7 @@ func places(t *testing.T, s *snapshot.Snapshot, deleted []*corev1.Pod) bool {
 	return placement.Node != ""
 }
 
-// prioritiesOf are the highest first.
+// prioritiesOf are sorted, the highest first.
 func prioritiesOf(pods []*corev1.Pod) (list []int32) {
 	for _, pod := range pods {
 		list = append(list, *pod.Spec.Priority)
@@ -85,7 +84,7 @@ func prioritiesOf(pods []*corev1.Pod) (list []int32) {
 	return list
 }
 
-// smallestOf tries all sets; the priorities are those of the best ones.
+// smallestOf tries all sets. The priorities are those of the best sets.
 func smallestOf(t *testing.T, s *snapshot.Snapshot) (size int, priorities []int32) {
 	t.Helper()
 	var lower []*corev1.Pod
@@ -112,8 +111,8 @@ func smallestOf(t *testing.T, s *snapshot.Snapshot) (size int, priorities []int3
 	return size, priorities
 }
 
-// TestSuggestionIsTheSmallestSet: as small as any of all sets, with priorities as
-// low, and without any part that would do. The cluster is what it was afterwards.
+// No set is smaller or has lower priorities, and no pod of the suggested set can stay. The
+// cluster is unchanged afterwards.
 func TestSuggestionIsTheSmallestSet(t *testing.T) {
 	sizes := make(map[int]int)
 	for seed := range uint64(200) {

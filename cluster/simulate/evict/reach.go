@@ -10,11 +10,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// reach says whose deletion makes a difference beyond its own node.
+// reach says whose deletion makes a difference on other nodes than its own.
 type reach struct {
 	namespace string
-	shared    map[pool]bool   // pools of which more than one node may see a device
-	claims    map[string]bool // that the waiting pod uses, by name
+	shared    map[pool]bool   // pools whose devices more than one node may see
+	claims    map[string]bool // names of the claims that the waiting pod uses
 }
 
 type pool struct{ driver, name string }
@@ -37,8 +37,8 @@ func newReach(s *snapshot.Snapshot, pod *corev1.Pod) reach {
 	return r
 }
 
-// everywhere holds for a pod with a device that several nodes can see, or with a
-// claim that the waiting pod uses.
+// everywhere reports whether the pod holds a device that several nodes can see, or uses a
+// claim of the waiting pod.
 func (r reach) everywhere(v *victim) bool {
 	return slices.ContainsFunc(v.claims, func(claim *resourceapi.ResourceClaim) bool {
 		if claim.Namespace == r.namespace && r.claims[claim.Name] {

@@ -13,22 +13,22 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// search is for one pod.
+// search is the search for one pod.
 type search struct {
 	Options
 	cluster *simulate.Cluster
 	pod     *corev1.Pod
-	places  []*place // by node's name; only those where there is something to delete
-	deleted int      // pods that may be deleted
-	// monotone means that a set is enough if a part of it is. It does not hold if
-	// the pod uses an allocated claim, which nobody may be able to allocate again
-	// once its other users are gone.
+	places  []*place // by the name of the node; only nodes with something to delete
+	deleted int      // number of pods that may be deleted
+	// monotone means that a set is enough if a part of it is. It is false if the pod uses
+	// an allocated claim: when the last user of the claim is gone, no pod may be able to
+	// allocate it again.
 	monotone bool
 	trials   int
 }
 
-// place is a node and whose deletion may make a difference there, in the order of
-// victims.
+// place is a node, with the pods whose deletion may make a difference there, in the order
+// of victims.
 type place struct {
 	node    string
 	victims []*victim
@@ -58,8 +58,8 @@ func newSearch(c *simulate.Cluster, s *snapshot.Snapshot, pod *corev1.Pod, o Opt
 	return e
 }
 
-// best is nil if there is no set. Small sets first: most often one or two pods are
-// enough, and to leave pods out of all of a node takes longer.
+// best is nil if there is no set. It tries small sets first: most often one or two pods
+// are enough, and the greedy search takes longer.
 func (e *search) best(ctx context.Context) (best *set, method Method, err error) {
 	if err := e.prune(ctx); err != nil {
 		return nil, "", err
@@ -93,7 +93,8 @@ func (e *search) best(ctx context.Context) (best *set, method Method, err error)
 	return best, method, nil
 }
 
-// prune leaves out nodes that are nothing for the pod even if all are deleted.
+// prune removes the nodes on which the pod does not fit even if all their pods are
+// deleted.
 func (e *search) prune(ctx context.Context) error {
 	var left []*place
 	for i, p := range e.places {
@@ -112,9 +113,8 @@ func (e *search) prune(ctx context.Context) error {
 	return nil
 }
 
-// greedy keeps one pod after the other that need not be deleted, those first that
-// one would rather keep. It is nil if the node is nothing for the pod even if all
-// are deleted.
+// greedy starts with all pods of a node, and keeps each pod that can stay, the most
+// important ones first. It is nil if the pod does not fit even if all are deleted.
 func (e *search) greedy(ctx context.Context, p *place) (*set, error) {
 	left := slices.Clone(p.victims)
 	if fits, err := e.fits(ctx, p.node, left); err != nil || !fits {
@@ -136,8 +136,7 @@ func (e *search) greedy(ctx context.Context, p *place) (*set, error) {
 // errTrials ends a search that takes too long.
 var errTrials = errors.New("too many sets")
 
-// smallest tries all sets of a size; it is the best of them, or nil if none is
-// enough.
+// smallest tries all sets of a size. It returns the best one, or nil if none is enough.
 func (e *search) smallest(ctx context.Context, size int) (best *set, err error) {
 	for _, p := range e.places {
 		err := e.extend(ctx, p, nil, p.victims, size, func(victims []*victim) {
@@ -152,8 +151,8 @@ func (e *search) smallest(ctx context.Context, size int) (best *set, err error) 
 	return best, nil
 }
 
-// extend tries the chosen pods with every choice of the rest that makes up the
-// size, and skips choices of which not even all that are left would be enough.
+// extend tries the chosen pods with every choice of the rest that makes up the size. It
+// skips a choice if even all pods that are left would not be enough.
 func (e *search) extend(ctx context.Context, p *place, chosen, rest []*victim, size int, found func([]*victim)) error {
 	for i, v := range rest {
 		if len(rest)-i < size-len(chosen) {
@@ -185,32 +184,32 @@ func (e *search) extend(ctx context.Context, p *place, chosen, rest []*victim, s
 	return nil
 }
 
-// fits says whether the node can have the pod once the victims are deleted.
+// fits reports whether the pod fits on the node once the victims are deleted.
 func (e *search) fits(ctx context.Context, node string, victims []*victim) (fits bool, err error) {
 	e.trials++
-	nodes, err := e.without(ctx, node, victims)
+	nodes, err := e.feasibleWithout(ctx, node, victims)
 	var why simulate.Reason
 	var abort *simulate.AbortError
 	if errors.As(err, &why) || errors.As(err, &abort) {
-		return false, nil // it is about these deletions, without them nobody gave up
+		return false, nil // caused by these deletions: without them the scheduler did not give up
 	}
 	return len(nodes) > 0, err
 }
 
-// without are the feasible nodes, of one or all, without the victims.
-func (e *search) without(ctx context.Context, node string, victims []*victim) ([]string, error) {
+// feasibleWithout are the feasible nodes without the victims. If node is not "", only that
+// node is asked.
+func (e *search) feasibleWithout(ctx context.Context, node string, victims []*victim) ([]string, error) {
 	for _, v := range victims {
 		defer e.cluster.Evict(v.Pod)()
 	}
 	return e.cluster.Feasible(ctx, e.pod, node)
 }
 
-// confirm asks all nodes: one on which the scheduler gives up spoils it for the
-// others.
+// confirm asks all nodes: if the scheduler gives up on one node, it ignores the others.
 func (e *search) confirm(ctx context.Context, victims []*victim) error {
-	nodes, err := e.without(ctx, "", victims)
+	nodes, err := e.feasibleWithout(ctx, "", victims)
 	if err == nil && len(nodes) == 0 {
-		return fmt.Errorf("confirm evictions for pod %s/%s: no node can have it", e.pod.Namespace, e.pod.Name) // cannot be
+		return fmt.Errorf("confirm evictions for pod %s/%s: it fits on no node", e.pod.Namespace, e.pod.Name) // impossible: the search found a node
 	}
 	return err
 }
@@ -218,16 +217,16 @@ func (e *search) confirm(ctx context.Context, victims []*victim) error {
 func (e *search) sentence(best *set, method Method) string {
 	switch {
 	case e.deleted == 0:
-		return fmt.Sprintf("no eviction helps: no pod of a priority below %d runs that would not come back", priorityOf(e.pod))
+		return fmt.Sprintf("no eviction helps: no running pod has a priority below %d, except pods that would come back", priorityOf(e.pod))
 	case best == nil:
-		return fmt.Sprintf("no eviction helps: no node can have it even without the %d pods of a priority below %d", e.deleted, priorityOf(e.pod))
+		return fmt.Sprintf("no eviction helps: the pod fits on no node even if all running pods with a priority below %d are deleted", priorityOf(e.pod))
 	}
-	pods := fmt.Sprintf("%d pods", len(best.victims))
+	pods := fmt.Sprintf("%d pods are", len(best.victims))
 	if len(best.victims) == 1 {
-		pods = "1 pod"
+		pods = "1 pod is"
 	}
 	if method == Exact {
-		return fmt.Sprintf("without %s %s can have it, and fewer are not enough", pods, best.node)
+		return fmt.Sprintf("the pod fits on %s if %s deleted; fewer are not enough", best.node, pods)
 	}
-	return fmt.Sprintf("without %s %s can have it; fewer may be enough, but none of these can stay", pods, best.node)
+	return fmt.Sprintf("the pod fits on %s if %s deleted; fewer may be enough, but none of these can stay", best.node, pods)
 }

@@ -19,8 +19,8 @@ type victim struct {
 	claims   []*resourceapi.ResourceClaim // reserved for it, by name
 }
 
-// victims are the running pods of lower priority, those first that one would
-// rather delete: of low priority, with few claims, new.
+// victims are the running pods of lower priority. The ones to delete first come first:
+// pods with low priority, few claims, and new ones.
 func victims(s *snapshot.Snapshot, pod *corev1.Pod) (list []*victim) {
 	claims := make(map[types.UID][]*resourceapi.ResourceClaim)
 	for _, claim := range s.Claims {
@@ -43,7 +43,7 @@ func victims(s *snapshot.Snapshot, pod *corev1.Pod) (list []*victim) {
 	return list
 }
 
-// priorityOf is 0 for a pod that says none.
+// priorityOf is 0 for a pod without a priority.
 func priorityOf(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0
@@ -51,7 +51,7 @@ func priorityOf(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// comesBack holds for pods that a DaemonSet or the kubelet puts on the same node
+// comesBack reports whether a DaemonSet or the kubelet puts the pod on the same node
 // again.
 func comesBack(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -66,8 +66,8 @@ type set struct {
 	victims []*victim
 }
 
-// compare is negative if one would rather delete a. Sets are in the order of
-// victims.
+// compare is negative if a is the better set to delete. The pods of both sets are in the
+// order of victims.
 func (a *set) compare(b *set) int {
 	byPriority := func(a, b *victim) int { return cmp.Compare(a.priority, b.priority) }
 	byAge := func(a, b *victim) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) }
@@ -84,7 +84,7 @@ func (a *set) compare(b *set) int {
 	)
 }
 
-// sorted has what weighs most first.
+// sorted has the largest first.
 func sorted(list []*victim, compare func(a, b *victim) int) []*victim {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b *victim) int { return compare(b, a) })
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 )
 
-// explainCapacity names the first capacity that is in the way, and what is left
-// of it on the devices that were still in the race.
+// explainCapacity names the first capacity that is not enough, and what is left of it on
+// the devices that passed the earlier stages.
 func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (sentence, hint string) {
 	if len(out) == 0 {
-		return "there are no more", ""
+		return "no more devices are left", ""
 	}
 	first := v.shortages(f.Alternative, out[0])[0]
 	var lines []string
@@ -29,33 +29,39 @@ func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (sentence, hi
 	}
 	switch {
 	case first.missing:
-		return fmt.Sprintf("no device has a capacity %q", first.name), misspelled(first.name, out)
+		return fmt.Sprintf("no device has a capacity named %q", first.name), misspellingHint(first.name, out)
+	case first.gate != "":
+		return fmt.Sprintf("the devices consume counters, and the feature gate %s is off", first.gate), ""
 	case first.counter:
-		return fmt.Sprintf("counter %s of the pool: %s", first.name, some(lines)), ""
+		return fmt.Sprintf("too little of the pool's counter %s is left: %s", first.name, listText(lines)), ""
 	case !first.named:
-		return fmt.Sprintf("capacity %s, which the request does not name, is charged as %s: %s", first.name, first.charged.String(), some(lines)),
-			fmt.Sprintf("name %s in the request's capacity: without a default of the driver, all of it is charged", first.name)
+		return fmt.Sprintf("the request does not name capacity %s, so it takes %s of one device: %s", first.name, first.charged.String(), listText(lines)),
+			fmt.Sprintf("name %s in the request's capacity: otherwise the request takes the driver's default, or all of it", first.name)
 	}
-	text := fmt.Sprintf("%s %s asked", first.asked.String(), first.name)
+	text := fmt.Sprintf("asks for %s %s of one device", first.asked.String(), first.name)
 	if first.asked.Cmp(first.charged) != 0 {
-		text += fmt.Sprintf(", which is rounded up to %s", first.charged.String())
+		text += fmt.Sprintf(", rounded up to %s", first.charged.String())
 	}
-	return text + ": " + some(lines), v.capacityHint(first, out)
+	return text + ": " + listText(lines), v.capacityHint(first, out)
 }
 
+// on says what a device lacks.
 func (s shortage) on(d *inventory.Device) string {
 	if s.limit != nil {
-		return fmt.Sprintf("%s gives a request at most %s", d.Name, s.limit.String())
+		return fmt.Sprintf("%s allows at most %s per request", d.Name, s.limit.String())
+	}
+	if s.counter {
+		return fmt.Sprintf("%s needs %s, %s left", d.Name, s.charged.String(), s.free.String())
 	}
 	value := d.Capacity[resourceapi.QualifiedName(s.name)].Value
-	if s.counter || s.free.Cmp(value) == 0 {
+	if s.free.Cmp(value) == 0 {
 		return fmt.Sprintf("%s has %s", d.Name, s.free.String())
 	}
 	return fmt.Sprintf("%s has %s of %s left", d.Name, s.free.String(), value.String())
 }
 
-// misspelled finds the capacity that was probably meant.
-func misspelled(name string, out []*inventory.Device) string {
+// misspellingHint finds the capacity that was probably meant.
+func misspellingHint(name string, out []*inventory.Device) string {
 	known := make(map[string]bool)
 	for _, d := range out {
 		for has := range d.Capacity {
@@ -64,23 +70,23 @@ func misspelled(name string, out []*inventory.Device) string {
 	}
 	names := sortedNames(known)
 	for _, has := range names {
-		if plain(has) == plain(name) {
+		if simplify(has) == simplify(name) {
 			why := ""
 			if domain, _, found := strings.Cut(name, "/"); found && domain == out[0].Slice.Spec.Driver {
 				why = ", without the driver's prefix"
 			}
-			return fmt.Sprintf("write %s instead of %s%s: a request has to spell a capacity as the device does", has, name, why)
+			return fmt.Sprintf("write %s instead of %s%s: a request must spell a capacity as the device does", has, name, why)
 		}
 	}
 	if len(names) == 0 {
-		return "these devices have no capacities: leave capacity out of the request"
+		return "these devices have no capacities: remove capacity from the request"
 	}
-	return "the capacities there are: " + strings.Join(names, ", ")
+	return "the devices have these capacities: " + strings.Join(names, ", ")
 }
 
-// plain is a name without domain, case and punctuation, and without an s at its
-// end.
-func plain(name string) string {
+// simplify removes the domain, capitals, punctuation and a final s of a name, so that
+// similar names are equal.
+func simplify(name string) string {
 	name = name[strings.LastIndex(name, "/")+1:]
 	name = strings.ToLower(strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -91,18 +97,18 @@ func plain(name string) string {
 	return strings.TrimSuffix(name, "s")
 }
 
-// capacityHint helps where rounding decides, and where several devices would do
-// what one cannot.
+// capacityHint helps if the amount fits without rounding, or if several devices together
+// have enough.
 func (v *View) capacityHint(s shortage, out []*inventory.Device) string {
 	if s.asked.Cmp(s.charged) < 0 && slices.ContainsFunc(out, func(d *inventory.Device) bool { return s.asked.Cmp(v.freeOf(s.name, d)) <= 0 }) {
-		return fmt.Sprintf("%s would fit, but %s comes in steps and is rounded up to %s: ask for a multiple of the step", s.asked.String(), s.name, s.charged.String())
+		return fmt.Sprintf("%s would fit, but the scheduler rounds %s up to %s: ask for a multiple of the step", s.asked.String(), s.name, s.charged.String())
 	}
 	var sum resource.Quantity
 	for _, d := range out {
 		sum.Add(v.freeOf(s.name, d))
 	}
 	if len(out) > 1 && s.charged.Cmp(sum) <= 0 {
-		return fmt.Sprintf("a request gets its %s from one device, and only several together have so much: split it into several requests", s.name)
+		return fmt.Sprintf("a request gets its %s from one device, and no device has enough: split the request into several", s.name)
 	}
 	return ""
 }

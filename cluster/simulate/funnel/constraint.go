@@ -11,9 +11,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// attributeOf is a value of the device as text; two values are equal if and only
-// if their texts are. Constraints name attributes in full, devices may leave
-// their driver's domain out.
+// attributeOf is a value of the device as text. Two values are equal if and only if their
+// texts are. Constraints name an attribute with its domain; a device may leave out its
+// driver's domain.
 func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
 	attribute, has := d.Attributes[resourceapi.QualifiedName(name)]
 	if !has {
@@ -38,9 +38,9 @@ func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text
 	return "", false
 }
 
-// constrain is the stage of the claim's constraints, each by itself: what is
-// left is what could be part of a set of devices that meets it.
-func constrain(constraints []resourceapi.DeviceConstraint, funnels []*funnel) {
+// applyConstraints is the stage of the claim's constraints. Each constraint is applied
+// alone: it keeps the devices that could be part of a set that meets it.
+func applyConstraints(constraints []resourceapi.DeviceConstraint, funnels []*funnel) {
 	for _, f := range funnels {
 		f.counts.Left.Constraint = len(f.left)
 	}
@@ -48,9 +48,9 @@ func constrain(constraints []resourceapi.DeviceConstraint, funnels []*funnel) {
 		covered := coveredBy(constraint, funnels)
 		switch {
 		case constraint.MatchAttribute != nil:
-			match(*constraint.MatchAttribute, covered)
+			applyMatch(*constraint.MatchAttribute, covered)
 		case constraint.DistinctAttribute != nil:
-			distinct(*constraint.DistinctAttribute, covered)
+			applyDistinct(*constraint.DistinctAttribute, covered)
 		}
 	}
 }
@@ -64,11 +64,11 @@ func coveredBy(constraint resourceapi.DeviceConstraint, funnels []*funnel) (cove
 	return covered
 }
 
-// match keeps the values of which every covered request finds as many devices as
-// it wants, or one of its alternatives does.
-func match(name resourceapi.FullyQualifiedName, covered []*funnel) {
+// applyMatch keeps the devices with a value for which every covered request, or one of its
+// alternatives, finds as many devices as it wants.
+func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
 	if slices.ContainsFunc(covered, func(f *funnel) bool { return f.counts.Blocks != "" && !strings.Contains(f.Name, "/") }) {
-		return // nothing can meet it, but it is not to blame
+		return // nothing can meet the constraint, but it is not the reason
 	}
 	counts := make([]map[string]int, len(covered))
 	for i, f := range covered {
@@ -95,12 +95,12 @@ func match(name resourceapi.FullyQualifiedName, covered []*funnel) {
 		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
 			value, has := attributeOf(d, name)
 			return has && suits(value)
-		}, func([]*inventory.Device) (string, string) { return unmatched(name, covered, counts) })
+		}, func([]*inventory.Device) (string, string) { return explainMatch(name, covered, counts) })
 	}
 }
 
-// unmatched says which values the covered requests find.
-func unmatched(name resourceapi.FullyQualifiedName, covered []*funnel, counts []map[string]int) (sentence, hint string) {
+// explainMatch says which values the covered requests find.
+func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, counts []map[string]int) (sentence, hint string) {
 	var found []string
 	for i, f := range covered {
 		values := make([]string, 0, len(counts[i]))
@@ -108,15 +108,15 @@ func unmatched(name resourceapi.FullyQualifiedName, covered []*funnel, counts []
 			values = append(values, fmt.Sprintf("%s on %s", value, devices(counts[i][value])))
 		}
 		if len(values) == 0 {
-			return fmt.Sprintf("no device of request %s has the attribute %s, which has to match", f.Name, name), withoutAttribute(name, f)
+			return fmt.Sprintf("no device of request %s has the attribute %s, which a constraint matches", f.Name, name), missingAttributeHint(name, f)
 		}
-		found = append(found, fmt.Sprintf("%s finds %s", f.Name, some(values)))
+		found = append(found, fmt.Sprintf("%s finds %s", f.Name, listText(values)))
 	}
-	return fmt.Sprintf("no value of %s suits all requests that have to match in it: %s", name, strings.Join(found, "; ")), ""
+	return fmt.Sprintf("no value of %s has enough devices for all requests that must match: %s", name, strings.Join(found, "; ")), ""
 }
 
-// distinct wants as many values as devices.
-func distinct(name resourceapi.FullyQualifiedName, covered []*funnel) {
+// applyDistinct wants as many values as devices.
+func applyDistinct(name resourceapi.FullyQualifiedName, covered []*funnel) {
 	values, wanted := make(map[string]bool), 0
 	for _, f := range covered {
 		if !strings.Contains(f.Name, "/") {
@@ -133,7 +133,7 @@ func distinct(name resourceapi.FullyQualifiedName, covered []*funnel) {
 			_, has := attributeOf(d, name)
 			return has && len(values) >= wanted
 		}, func([]*inventory.Device) (string, string) {
-			return fmt.Sprintf("%s have to differ in %s, but there are only %d values: %s", devices(wanted), name, len(values), some(sortedNames(values))), ""
+			return fmt.Sprintf("%s must differ in %s, but it has only %d values: %s", devices(wanted), name, len(values), listText(sortedNames(values))), ""
 		})
 	}
 }

@@ -20,19 +20,19 @@ import (
 // View is a node as the stages see it.
 type View struct {
 	inventory.Local
-	State     structured.AllocatedState // of the devices
+	State     structured.AllocatedState // what is held of the devices
 	Features  structured.Features
-	Classes   inventory.Classes    // every one that is asked for
+	Classes   inventory.Classes    // all classes of the requests
 	Selectors *inventory.Selectors // of the inventory
 }
 
-// Claim is one that a pod waits for.
+// Claim is a claim that a pod needs and that is not allocated.
 type Claim struct {
 	Entry string // its name in the pod
 	Claim *resourceapi.ResourceClaim
 }
 
-// Requests are those of all claims, each by itself and after the stages.
+// Requests takes the requests of all claims through the stages, each request alone.
 func (v *View) Requests(claims []Claim) (list []Request) {
 	for _, used := range claims {
 		var funnels []*funnel
@@ -41,7 +41,7 @@ func (v *View) Requests(claims []Claim) (list []Request) {
 				funnels = append(funnels, v.run(a, used.Entry))
 			}
 		}
-		constrain(used.Claim.Spec.Devices.Constraints, funnels)
+		applyConstraints(used.Claim.Spec.Devices.Constraints, funnels)
 		for _, f := range funnels {
 			list = append(list, f.counts)
 		}
@@ -49,15 +49,15 @@ func (v *View) Requests(claims []Claim) (list []Request) {
 	return list
 }
 
-// funnel is a request, or an alternative of it, on its way through the stages.
+// funnel is a request, or one of its alternatives, on its way through the stages.
 type funnel struct {
 	requests.Alternative
 	wanted int
-	left   []*inventory.Device // after the stages so far
+	left   []*inventory.Device // the devices that passed the stages so far
 	counts Request
 }
 
-// run takes a request through all stages but the constraints of its claim.
+// run takes a request through all stages except the constraints of its claim.
 func (v *View) run(a requests.Alternative, entry string) *funnel {
 	f := &funnel{Alternative: a, wanted: int(a.Count)}
 	f.counts = Request{Claim: entry, Request: a.Name, Devices: len(v.Devices)}
@@ -66,20 +66,20 @@ func (v *View) run(a requests.Alternative, entry string) *funnel {
 	}
 	left := &f.counts.Left
 	class := v.Classes[a.Class]
-	f.stage(StageDriver, &left.Driver, byDriver(class), func(out []*inventory.Device) (string, string) { return v.withoutDriver(class, out) })
+	f.stage(StageDriver, &left.Driver, byDriver(class), func(out []*inventory.Device) (string, string) { return v.explainDriver(class, out) })
 	f.stage(StageClass, &left.Class, v.bySelectors(class.Spec.Selectors), func(out []*inventory.Device) (string, string) {
-		return fmt.Sprintf("%s not of class %s", areOr(len(out)), a.Class), ""
+		return fmt.Sprintf("%s not of class %s", devicesAre(len(out)), a.Class), ""
 	})
 	f.stage(StageSelector, &left.Selector, v.bySelectors(a.Selectors), func(out []*inventory.Device) (string, string) {
-		return fmt.Sprintf("%s not selected by the request: %s", areOr(len(out)), texts(a.Selectors)), ""
+		return fmt.Sprintf("the request's selectors reject %s: %s", devices(len(out)), selectorText(a.Selectors)), ""
 	})
 	if a.Mode == resourceapi.DeviceAllocationModeAll {
-		f.wanted = max(1, len(f.left)) // of all that are selected, none may be missing
+		f.wanted = max(1, len(f.left)) // a request for all devices wants every selected device
 	}
 	f.counts.Wanted = f.wanted
-	f.stage(StageTaint, &left.Taint, v.byTaint(a.Tolerations), tainted)
+	f.stage(StageTaint, &left.Taint, v.byTaint(a.Tolerations), explainTaints)
 	f.stage(StageInUse, &left.InUse, func(d *inventory.Device) bool { return a.Admin || !v.State.AllocatedDevices.Has(d.ID) }, func(out []*inventory.Device) (string, string) {
-		return fmt.Sprintf("%s by other claims", held(out)), ""
+		return fmt.Sprintf("%s by other claims", inUseText(out)), ""
 	})
 	f.stage(StageCapacity, &left.Capacity, func(d *inventory.Device) bool { return len(v.shortages(a, d)) == 0 }, func(out []*inventory.Device) (string, string) {
 		return v.explainCapacity(f, out)
@@ -87,7 +87,7 @@ func (v *View) run(a requests.Alternative, entry string) *funnel {
 	return f
 }
 
-// stage drops what does not pass, and says why if too little is left.
+// stage removes the devices that do not pass, and says why if too few are left.
 func (f *funnel) stage(stage Stage, count *int, pass func(*inventory.Device) bool, why func(out []*inventory.Device) (sentence, hint string)) {
 	var kept, out []*inventory.Device
 	for _, d := range f.left {
@@ -116,10 +116,10 @@ func (f *funnel) block(stage Stage, left int, why func(out []*inventory.Device) 
 	f.counts.Sentence = fmt.Sprintf("request %s: %s", f.Name, sentence)
 }
 
-// driverGuard is the first thing that a careful selector says.
+// driverGuard finds the driver in a selector that names it.
 var driverGuard = regexp.MustCompile(`device\.driver\s*==\s*["']([^"']+)["']`)
 
-// driverOf is the driver that the class wants, "" if it does not say.
+// driverOf is the driver that the class selects, "" if it does not name one.
 func driverOf(class *resourceapi.DeviceClass) string {
 	for _, selector := range class.Spec.Selectors {
 		if selector.CEL == nil {
@@ -139,27 +139,28 @@ func byDriver(class *resourceapi.DeviceClass) func(*inventory.Device) bool {
 	}
 }
 
-func (v *View) withoutDriver(class *resourceapi.DeviceClass, out []*inventory.Device) (sentence, hint string) {
+func (v *View) explainDriver(class *resourceapi.DeviceClass, out []*inventory.Device) (sentence, hint string) {
 	driver := driverOf(class)
 	for _, d := range out {
 		if d.Incomplete != "" && (driver == "" || d.Slice.Spec.Driver == driver) {
-			return d.Incomplete, "nothing of a pool is given away until all its slices are there; does its driver publish them?"
+			return d.Incomplete, "the scheduler allocates no device of a pool until all its ResourceSlices exist: check that the driver publishes them"
 		}
 	}
 	if len(v.Devices) == 0 {
-		return "the node has no devices", "no ResourceSlice is for the node: does the driver run there?"
+		return "the node has no devices", "no ResourceSlice is for this node: check that the driver runs there"
 	}
 	if driver == "" {
 		return fmt.Sprintf("the node has only %s", devices(len(v.Devices))), ""
 	}
 	if len(out) < len(v.Devices) {
-		return fmt.Sprintf("the node has no more of driver %s", driver), ""
+		return fmt.Sprintf("the node has no more devices of driver %s", driver), ""
 	}
-	return fmt.Sprintf("the node has no devices of driver %s, which class %s wants", driver, class.Name),
-		fmt.Sprintf("no ResourceSlice of %s is for the node: does the driver run there?", driver)
+	return fmt.Sprintf("the node has no devices of driver %s, which class %s requires", driver, class.Name),
+		fmt.Sprintf("no ResourceSlice of %s is for this node: check that the driver runs there", driver)
 }
 
-// bySelectors holds for what passes all; what makes one fail does not pass.
+// bySelectors accepts devices that pass all selectors. A device for which a selector fails
+// does not pass.
 func (v *View) bySelectors(selectors []resourceapi.DeviceSelector) func(*inventory.Device) bool {
 	return func(d *inventory.Device) bool {
 		matches, err := v.Selectors.All(selectors, d)
@@ -177,12 +178,12 @@ func (v *View) byTaint(tolerations []resourceapi.DeviceToleration) func(*invento
 	}
 }
 
-// prevents holds for the effects that the allocator knows.
+// prevents reports whether the allocator heeds the effect of the taint.
 func prevents(taint resourceapi.DeviceTaint) bool {
 	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
 }
 
-func tainted(out []*inventory.Device) (sentence, hint string) {
+func explainTaints(out []*inventory.Device) (sentence, hint string) {
 	var list []string
 	for _, d := range out {
 		for _, taint := range d.Taints {
@@ -191,18 +192,18 @@ func tainted(out []*inventory.Device) (sentence, hint string) {
 			}
 		}
 	}
-	return "taints that the request does not tolerate: " + some(list), ""
+	return "the request does not tolerate these taints: " + listText(list), ""
 }
 
-func held(out []*inventory.Device) string {
+func inUseText(out []*inventory.Device) string {
 	var names []string
 	for _, d := range out {
 		names = append(names, d.Name)
 	}
-	return fmt.Sprintf("%s %s in use", some(names), isAre(len(names)))
+	return fmt.Sprintf("%s %s in use", listText(names), isAre(len(names)))
 }
 
-func texts(selectors []resourceapi.DeviceSelector) string {
+func selectorText(selectors []resourceapi.DeviceSelector) string {
 	var list []string
 	for _, selector := range selectors {
 		if selector.CEL != nil {
@@ -212,10 +213,10 @@ func texts(selectors []resourceapi.DeviceSelector) string {
 	return strings.Join(list, " && ")
 }
 
-// maxListed are named in a sentence.
+// maxListed is how many things a sentence names.
 const maxListed = 4
 
-func some(list []string) string {
+func listText(list []string) string {
 	text := strings.Join(list[:min(len(list), maxListed)], ", ")
 	if more := len(list) - maxListed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -237,7 +238,7 @@ func isAre(count int) string {
 	return "are"
 }
 
-func areOr(count int) string { return fmt.Sprintf("%s %s", devices(count), isAre(count)) }
+func devicesAre(count int) string { return fmt.Sprintf("%s %s", devices(count), isAre(count)) }
 
-// sortedNames are the keys in order.
+// sortedNames are the sorted keys.
 func sortedNames[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

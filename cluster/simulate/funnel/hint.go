@@ -12,16 +12,16 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 )
 
-// countHint is about shared devices: more of one is no count.
+// countHint is for shared devices: a larger count does not give more of one device.
 func countHint(f *funnel) string {
 	if f.wanted < 2 || f.Mode == resourceapi.DeviceAllocationModeAll || !slices.ContainsFunc(f.left, (*inventory.Device).Shared) {
 		return ""
 	}
-	return fmt.Sprintf("count: %d asks for as many different devices; for more of one device, ask for more of its capacity", f.wanted)
+	return fmt.Sprintf("count: %[1]d asks for %[1]d different devices; to get more of one device, ask for more of its capacity", f.wanted)
 }
 
-// withoutAttribute finds an attribute that means the same under another domain.
-func withoutAttribute(name resourceapi.FullyQualifiedName, f *funnel) string {
+// missingAttributeHint finds an attribute with the same name in another domain.
+func missingAttributeHint(name resourceapi.FullyQualifiedName, f *funnel) string {
 	_, short, _ := strings.Cut(string(name), "/")
 	similar := make(map[string]bool)
 	for _, d := range f.left {
@@ -36,12 +36,13 @@ func withoutAttribute(name resourceapi.FullyQualifiedName, f *funnel) string {
 		}
 	}
 	if len(similar) > 0 {
-		return fmt.Sprintf("they have %s: match in an attribute that all devices have", strings.Join(sortedNames(similar), ", "))
+		return fmt.Sprintf("the devices have %s: match an attribute that all devices have", strings.Join(sortedNames(similar), ", "))
 	}
-	return fmt.Sprintf("a device without %s meets no matchAttribute in it: leave its request out of the constraint", name)
+	return fmt.Sprintf("a device without %s never meets a matchAttribute of it: remove the request from the constraint", name)
 }
 
-// InitHint is about claims of init containers, or "": a pod's claims are all held from its start to its end.
+// InitHint is about claims that only init containers use, or "". A pod holds all its
+// claims from its start to its end.
 func InitHint(pod *corev1.Pod) string {
 	later := make(map[string]bool)
 	for _, container := range pod.Spec.Containers {
@@ -63,5 +64,5 @@ func InitHint(pod *corev1.Pod) string {
 	if len(only) == 0 || len(pod.Spec.ResourceClaims) < 2 {
 		return ""
 	}
-	return fmt.Sprintf("claims of init containers add up with all others of the pod; let init containers use the main containers' claim instead of %s", strings.Join(only, ", "))
+	return fmt.Sprintf("the pod holds the claims of its init containers in addition to its other claims; let the init containers use a claim of the main containers instead of %s", strings.Join(only, ", "))
 }

@@ -1,8 +1,8 @@
-// Package funnel says why a node's devices do not do for the requests of claims:
-// how many are left after driver, class, selector, taint, in use, capacity and
-// constraint, the first of these that blocks, a sentence about it, and a hint. It
-// mirrors what the allocator looks at, and decides nothing: whether a claim can
-// be allocated, only the allocator says.
+// Package funnel says why a node's devices are not enough for the requests of claims. It
+// counts the devices that are left after each stage: driver, class, selector, taint, in
+// use, capacity, constraint. For the first stage that blocks, it has a sentence and a
+// hint. It mirrors the checks of the allocator and decides nothing: only the allocator
+// says whether a claim can be allocated.
 package funnel
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// Stage is a step at which devices drop out, in the order in which they do.
+// Stage is a check that rules out devices. The constants are in the order of the checks.
 type Stage string
 
-// Stages. This package says which of StageDriver to StageConstraint blocks;
-// StageNode is about the node as a whole, StageTogether about requests that could
-// each be met alone, StageAbort about a scheduler that gives up.
+// Stages. This package uses StageDriver to StageConstraint. StageNode is about the node
+// as a whole, StageTogether about requests that fit alone but not together, and StageAbort
+// about a scheduler that gives up.
 const (
 	StageNode       Stage = "node"
 	StageDriver     Stage = "driver"
@@ -36,22 +36,22 @@ func (s Stage) order() int {
 	}, s)
 }
 
-// Request counts the devices that are left for a request, or for one
-// alternative of it, after each stage.
+// Request counts the devices that are left for a request, or for one of its alternatives,
+// after each stage.
 type Request struct {
-	Claim   string `json:"claim"`   // its name in the pod
+	Claim   string `json:"claim"`   // name in the pod
 	Request string `json:"request"` // request, or request/subrequest
 	Wanted  int    `json:"wanted"`  // devices
 	Devices int    `json:"devices"` // that the node can see
 	Left    Left   `json:"left"`
 	Blocks  Stage  `json:"blocks,omitempty"`
-	// Sentence is about Blocks.
+	// Sentence says why the stage in Blocks blocks.
 	Sentence string `json:"sentence,omitempty"`
-	// Hint is one thing to do about it, or "".
+	// Hint is one thing to change, or "".
 	Hint string `json:"-"`
 }
 
-// Left is how many devices passed each stage and those before it.
+// Left counts the devices that passed a stage and all stages before it.
 type Left struct {
 	Driver     int `json:"driver"`
 	Class      int `json:"class"`
@@ -62,8 +62,8 @@ type Left struct {
 	Constraint int `json:"constraint"`
 }
 
-// FirstBlocked is the first request that cannot be met; of one with alternatives
-// all have to be blocked, and the one that gets furthest says why.
+// FirstBlocked is the first request that cannot be met. A request with alternatives is
+// blocked only if all of them are; then it is the alternative that gets furthest.
 func FirstBlocked(list []Request) *Request {
 	type name struct{ claim, request string }
 	furthest := make(map[name]*Request)

@@ -8,29 +8,30 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// partitionableGate is the feature gate without which counters are not understood.
+// partitionableGate is the feature gate for counters.
 const partitionableGate = "DRAPartitionableDevices"
 
-// shortage is a capacity because of which a device cannot be had.
+// shortage is a capacity or counter of which a device has too little.
 type shortage struct {
 	name    string
-	missing bool // the device does not have it at all
-	counter bool // it is shared by devices of the pool
-	named   bool // by the request; otherwise the device's default is charged
+	missing bool   // the device does not have the capacity
+	counter bool   // a counter that devices of the pool share
+	gate    string // the feature gate without which counters do not work
+	named   bool   // by the request; otherwise the device's default is charged
 	asked   resource.Quantity
-	charged resource.Quantity // asked as the device's policy rounds it
+	charged resource.Quantity // asked, rounded by the device's policy
 	free    resource.Quantity
-	limit   *resource.Quantity // the most that one request may have, if that is exceeded
+	limit   *resource.Quantity // the most that one request may have, if asked is more
 }
 
-// shortages are what the device lacks, by name. It mirrors
-// CmpRequestOverCapacity and checkAvailableCounters of the allocator.
+// shortages are the capacities and counters of which the device has too little, by name.
+// It mirrors CmpRequestOverCapacity and checkAvailableCounters of the allocator.
 func (v *View) shortages(a requests.Alternative, d *inventory.Device) (list []shortage) {
 	if v.Features.ConsumableCapacity {
 		list = v.capacityShortages(a, d)
 	}
 	if !v.Features.PartitionableDevices && len(d.ConsumesCounters) > 0 {
-		return append(list, shortage{name: "counters, whose feature gate " + partitionableGate + " is off", counter: true})
+		return append(list, shortage{gate: partitionableGate, counter: true})
 	}
 	return append(list, v.counterShortages(d)...)
 }
@@ -61,8 +62,8 @@ func (v *View) capacityShortages(a requests.Alternative, d *inventory.Device) (l
 	return list
 }
 
-// charge is what a request costs the device, and the policy's maximum if it is
-// more than that.
+// charge is what the request takes of the device, and the policy's maximum if that is
+// exceeded.
 func charge(asked resource.Quantity, named bool, capacity resourceapi.DeviceCapacity, fractional bool) (charged resource.Quantity, limit *resource.Quantity) {
 	policy := capacity.RequestPolicy
 	switch {
@@ -91,7 +92,7 @@ func charge(asked resource.Quantity, named bool, capacity resourceapi.DeviceCapa
 	return asked, limit
 }
 
-// roundUp is to the next min + n·step.
+// roundUp rounds up to the next min + n·step.
 func roundUp(asked resource.Quantity, r resourceapi.CapacityRequestPolicyRange, fractional bool) resource.Quantity {
 	if asked.Cmp(*r.Min) < 0 {
 		return r.Min.DeepCopy()
@@ -108,8 +109,8 @@ func roundUp(asked resource.Quantity, r resourceapi.CapacityRequestPolicyRange, 
 	return *resource.NewQuantity(steps(asked.Value(), r.Min.Value(), r.Step.Value()), r.Step.Format)
 }
 
-// counterShortages are the counters of the pool of which less is left than the
-// device consumes. A shared device in use has consumed them already.
+// counterShortages are the counters of which less is left than the device consumes. A
+// shared device that is in use has consumed them already.
 func (v *View) counterShortages(d *inventory.Device) (list []shortage) {
 	if len(d.ConsumesCounters) == 0 || d.Shared() && v.inUse(d) {
 		return nil
@@ -127,7 +128,7 @@ func (v *View) counterShortages(d *inventory.Device) (list []shortage) {
 	return list
 }
 
-// countersLeft are those of the device's pool, as set/counter.
+// countersLeft is what is left of the counters of the device's pool, as set/counter.
 func (v *View) countersLeft(d *inventory.Device) map[string]resource.Quantity {
 	left := make(map[string]resource.Quantity)
 	for _, slice := range v.Slices {
@@ -156,7 +157,7 @@ func (v *View) countersLeft(d *inventory.Device) map[string]resource.Quantity {
 	return left
 }
 
-// inUse holds for a device of which a claim has anything.
+// inUse reports whether a claim holds the device or a part of it.
 func (v *View) inUse(d *inventory.Device) bool {
 	if v.State.AllocatedDevices.Has(d.ID) || v.State.AggregatedCapacity[d.ID] != nil {
 		return true

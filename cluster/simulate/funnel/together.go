@@ -10,8 +10,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// Together is for requests each of which could be met alone: it asks fits, which
-// is the allocator, for less and less to see what is too much.
+// Together explains requests that fit alone but not together. It asks fits, which is the
+// allocator, for less and less to find out what is too much.
 func Together(pod *corev1.Pod, claims []Claim, fits func(...*resourceapi.ResourceClaim) bool) (sentence, hint string) {
 	for _, used := range claims {
 		if fits(used.Claim) {
@@ -20,15 +20,15 @@ func Together(pod *corev1.Pod, claims []Claim, fits func(...*resourceapi.Resourc
 		relaxed := used.Claim.DeepCopy()
 		relaxed.Spec.Devices.Constraints = nil
 		if fits(relaxed) {
-			return fmt.Sprintf("claim %s: every request could be met alone, but not all together with its constraints on %s", used.Entry, constraintNames(used.Claim)), ""
+			return fmt.Sprintf("claim %s: each request fits alone, but not all of them together with the constraints on %s", used.Entry, constraintNames(used.Claim)), ""
 		}
-		return fmt.Sprintf("claim %s: every request could be met alone, but not all together: %s", used.Entry, totals(used.Claim)), ""
+		return fmt.Sprintf("claim %s: each request fits alone, but not all of them together: %s", used.Entry, requestsText(used.Claim)), ""
 	}
 	var names []string
 	for _, used := range claims {
 		names = append(names, used.Entry)
 	}
-	return fmt.Sprintf("the claims %s could each be met alone, but not all together", strings.Join(names, ", ")), InitHint(pod)
+	return fmt.Sprintf("the claims %s fit alone, but not all of them together", strings.Join(names, ", ")), InitHint(pod)
 }
 
 func constraintNames(claim *resourceapi.ResourceClaim) string {
@@ -43,8 +43,8 @@ func constraintNames(claim *resourceapi.ResourceClaim) string {
 	return strings.Join(names, ", ")
 }
 
-// totals is what the requests of a claim ask for.
-func totals(claim *resourceapi.ResourceClaim) string {
+// requestsText lists what the requests of a claim ask for.
+func requestsText(claim *resourceapi.ResourceClaim) string {
 	var parts []string
 	for _, request := range claim.Spec.Devices.Requests {
 		for _, a := range requests.Alternatives(request) {

@@ -10,27 +10,28 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Device is one of those that a node can see.
+// Device is a device that a node can see.
 type Device struct {
 	*resourceapi.Device
 	Slice *resourceapi.ResourceSlice
 	ID    structured.DeviceID
-	// Incomplete says which slices of the pool are missing; "" is none. Nothing
-	// of such a pool is given away.
+	// Incomplete says which slices of the pool are missing; "" means none. The scheduler
+	// allocates no device of an incomplete pool.
 	Incomplete string
 
-	order int // in the inventory
+	order int // its number in the inventory
 }
 
-// Shared says whether several claims can have a part of the device each.
+// Shared reports whether several claims can each hold a part of the device.
 func (d *Device) Shared() bool { return ptr.Deref(d.AllowMultipleAllocations, false) }
 
-// devicesFor are the node's devices in the current slices, in their order.
+// devicesFor are the devices in the current slices that the node can see, in the order of
+// the slices.
 func (p *Pool) devicesFor(node *corev1.Node, order map[*resourceapi.Device]int) (list []Device) {
 	current := p.current()
 	incomplete := ""
 	if wanted := current[0].Spec.Pool.ResourceSliceCount; wanted != int64(len(current)) {
-		incomplete = fmt.Sprintf("pool %s of driver %s has %d slices but says that it has %d", p.ID.Name, p.ID.Driver, len(current), wanted)
+		incomplete = fmt.Sprintf("pool %s of driver %s is incomplete: %d of %d ResourceSlices exist", p.ID.Name, p.ID.Driver, len(current), wanted)
 	}
 	for _, slice := range current {
 		whole := seenBy(node, ptr.Deref(slice.Spec.NodeName, ""), ptr.Deref(slice.Spec.AllNodes, false), slice.Spec.NodeSelector)
@@ -47,7 +48,7 @@ func (p *Pool) devicesFor(node *corev1.Node, order map[*resourceapi.Device]int) 
 	return list
 }
 
-// current are the slices of the newest generation, of which there is one or more.
+// current are the slices of the newest generation. There is at least one.
 func (p *Pool) current() (list []*resourceapi.ResourceSlice) {
 	newest := p.Slices[0].Spec.Pool.Generation
 	for _, slice := range p.Slices {
@@ -61,7 +62,7 @@ func (p *Pool) current() (list []*resourceapi.ResourceSlice) {
 	return list
 }
 
-// seenBy is the allocator's NodeMatches, for selectors that New checked.
+// seenBy mirrors NodeMatches of the allocator. New has checked the selector.
 func seenBy(node *corev1.Node, name string, all bool, selector *corev1.NodeSelector) bool {
 	switch {
 	case name != "":

@@ -1,6 +1,6 @@
-// Package inventory is what ResourceSlices and ResourceClaims say of devices:
-// which there are, which of them a node can see, what claims hold of them, and
-// what selectors say of them. It decides nothing about pods.
+// Package inventory is what ResourceSlices and ResourceClaims say about devices: which
+// devices exist, which of them a node can see, what claims hold of them, and which of them
+// a selector selects. It decides nothing about pods.
 package inventory
 
 import (
@@ -12,24 +12,24 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// PoolID names a pool.
+// PoolID identifies a pool.
 type PoolID struct{ Driver, Name string }
 
-// Pool is all slices of a pool, also outdated ones.
+// Pool is all slices of a pool, outdated ones included.
 type Pool struct {
 	ID     PoolID
 	Slices []*resourceapi.ResourceSlice
 }
 
-// Inventory is all slices, by who can see them.
+// Inventory is all slices, by the nodes that can see them.
 type Inventory struct {
 	pools  map[PoolID]*Pool
-	local  map[string][]*Pool // by node that a slice of the pool names
-	shared []*Pool            // with a slice that names no node
+	local  map[string][]*Pool // pools with a slice that names the node
+	shared []*Pool            // pools with a slice that names no node
 	order  map[*resourceapi.Device]int
 }
 
-// New refuses what would abort the scheduler for every pod. It keeps the slices.
+// New refuses slices that would abort the scheduler for every pod. It keeps the slices.
 func New(list []*resourceapi.ResourceSlice) (*Inventory, error) {
 	inv := &Inventory{
 		pools: make(map[PoolID]*Pool),
@@ -88,26 +88,27 @@ func checkSelector(selector *corev1.NodeSelector) error {
 	return err
 }
 
-// Shares says whether there is a pool of which a slice names no node.
+// Shares reports whether several nodes may see a pool, because one of its slices names no
+// node.
 func (inv *Inventory) Shares() bool { return len(inv.shared) > 0 }
 
-// Each calls f for every device there is, also of outdated slices.
+// Each calls f for every device, devices of outdated slices included.
 func (inv *Inventory) Each(f func(*resourceapi.Device)) {
 	for device := range inv.order {
 		f(device)
 	}
 }
 
-// Local is what a node can see.
+// Local is what one node can see.
 type Local struct {
 	Pools   []*Pool
 	Slices  []*resourceapi.ResourceSlice // of the pools, in their order
-	Devices []Device                     // that are for the node, in the order of their slices
+	Devices []Device                     // in the order of their slices
 }
 
-// For is what the node can see. What the allocator answers for it depends on no
-// other pool's slices: it picks the slices for the node and, to know whether a
-// pool is complete, looks at all slices of their pools (GatherPools).
+// For is what the node can see. The allocator's answer for the node depends on no other
+// pool: the allocator picks the slices for the node, and to find out whether a pool is
+// complete, it looks at all slices of that pool (GatherPools).
 func (inv *Inventory) For(node *corev1.Node) Local {
 	var local Local
 	seen := make(map[*Pool]bool)

@@ -8,14 +8,14 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// Selectors evaluates the selectors of classes and requests. It is for one
-// inventory and one goroutine.
+// Selectors evaluates the selectors of classes and requests. It is for one inventory and
+// one goroutine.
 type Selectors struct {
 	cache *cel.Cache
 	said  map[string]*selection // by expression
 }
 
-// selection is what an expression says of devices.
+// selection is the answers of one expression.
 type selection struct {
 	compiled cel.CompilationResult
 	known    map[int]bool // by order of the device
@@ -26,8 +26,8 @@ func NewSelectors(cache *cel.Cache) *Selectors {
 	return &Selectors{cache, make(map[string]*selection)}
 }
 
-// selects evaluates an expression as the allocator does. What it says of a device
-// never changes, so it is asked once.
+// selects evaluates an expression as the allocator does. The answer for a device never
+// changes, so each is computed once.
 func (s *Selectors) selects(expression string, d *Device) (bool, error) {
 	said := s.said[expression]
 	if said == nil {
@@ -53,11 +53,10 @@ func (s *Selectors) selects(expression string, d *Device) (bool, error) {
 	return matches, nil
 }
 
-// errNoExpression is about a selector of a kind that this version does not know.
+// errNoExpression is for a kind of selector that this version does not know.
 var errNoExpression = errors.New("selector without a CEL expression")
 
-// All says whether the device passes all selectors, each of which makes the
-// allocator fail if it is an error.
+// All reports whether the device passes all selectors. An error makes the allocator fail.
 func (s *Selectors) All(selectors []resourceapi.DeviceSelector, d *Device) (bool, error) {
 	for _, selector := range selectors {
 		if selector.CEL == nil {

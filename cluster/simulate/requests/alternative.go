@@ -8,17 +8,18 @@ import (
 // Alternative is a request of a claim, or one of its subrequests.
 type Alternative struct {
 	Name        string // request, or request/subrequest
-	Class       string // "" if the request is of a kind that this version does not know
+	Class       string // "" for a kind of request that this version does not know
 	Mode        resourceapi.DeviceAllocationMode
 	Count       int64 // of devices
-	Admin       bool  // access only, nothing is held
+	Admin       bool  // admin access, which holds nothing
 	Selectors   []resourceapi.DeviceSelector
 	Tolerations []resourceapi.DeviceToleration
 	Capacity    *resourceapi.CapacityRequirements
-	Derived     bool // it has derived attributes
+	Derived     bool // has derived attributes
 }
 
-// Alternatives are those of firstAvailable in their order, or the only one.
+// Alternatives are the subrequests of firstAvailable in their order, or the request
+// itself.
 func Alternatives(request resourceapi.DeviceRequest) (list []Alternative) {
 	if e := request.Exactly; e != nil {
 		return []Alternative{{
@@ -38,5 +39,5 @@ func Alternatives(request resourceapi.DeviceRequest) (list []Alternative) {
 	return list
 }
 
-// Base is the request of an alternative's name.
+// Base is the name of the request that an alternative belongs to.
 func Base(name string) string { return resourceclaim.BaseRequestRef(name) }

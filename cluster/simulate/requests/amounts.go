@@ -1,6 +1,6 @@
-// Package requests is what a pod asks for, as the scheduler reads it: amounts of
-// a node's resources, and devices through the requests of its claims, with the
-// claims that are made for it. It knows no node and no device.
+// Package requests is what a pod requests, as the scheduler reads it: amounts of a node's
+// resources, and devices through the requests of its claims. It also makes the claims that
+// Kubernetes would make for the pod. It knows no node and no device.
 package requests
 
 import (
@@ -13,15 +13,15 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Amounts are what a node has or a pod asks, in thousandths for cpu and in whole
-// units for everything else, as the scheduler counts.
+// Amounts are what a node has or a pod requests, as the scheduler counts: cpu in
+// thousandths, everything else in whole units.
 type Amounts map[corev1.ResourceName]int64
 
-// LargestAmount of a capacity leaves room for rounding and for thousandths in 64
-// bits.
+// LargestAmount is the largest amount of a capacity for which rounding and thousandths
+// still fit into 64 bits.
 const LargestAmount = math.MaxInt64 / 1_000_000
 
-// Count leaves out what the scheduler does not look at.
+// Count converts a list, without resources that the scheduler ignores.
 func Count(list corev1.ResourceList) Amounts {
 	counted := make(Amounts, len(list))
 	for name, quantity := range list {
@@ -35,15 +35,15 @@ func Count(list corev1.ResourceList) Amounts {
 	return counted
 }
 
-// Waiting is what the scheduler wants to find for a pod without a node: the
-// main containers and sidecars together, or one init container with the sidecars
-// before it if that is more, and the overhead (NodeResourcesFit).
+// Waiting is what a pod without a node needs: its main containers and sidecars together,
+// or one init container with the sidecars before it if that is more, and the overhead
+// (NodeResourcesFit).
 func Waiting(pod *corev1.Pod) Amounts {
 	return Count(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
 }
 
-// Running is what a pod on a node takes of it: also what its status says while
-// it is resized and, if that counts, of its claims.
+// Running is what a pod takes of its node. It includes what the status says while the pod
+// is resized and, with withClaims, what its claims take of the node's own resources.
 func Running(pod *corev1.Pod, withClaims bool) Amounts {
 	return Count(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		UseDRANodeAllocatableResourceClaimStatus:       withClaims,
@@ -52,14 +52,14 @@ func Running(pod *corev1.Pod, withClaims bool) Amounts {
 	}))
 }
 
-// isScalar and isExtended mirror the scheduler's IsScalarResourceName and the
-// API's IsExtendedResourceName.
+// isScalar mirrors IsScalarResourceName of the scheduler.
 func isScalar(name corev1.ResourceName) bool {
 	return isExtended(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
 		strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix) ||
 		strings.HasPrefix(string(name), corev1.ResourceAttachableVolumesPrefix)
 }
 
+// isExtended mirrors IsExtendedResourceName of the API.
 func isExtended(name corev1.ResourceName) bool {
 	text := string(name)
 	if !strings.Contains(text, "/") || strings.Contains(text, corev1.ResourceDefaultNamespacePrefix) ||

@@ -11,9 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ExtendedResources are the classes by the names under which a container can ask
-// for their devices. Of two classes with one name, the newer one has it, then
-// the one whose own name sorts first (deviceclass/extendedresourcecache).
+// ExtendedResources are the classes, by the resource name with which a container requests
+// their devices. If two classes have the same resource name, the newer class wins, then
+// the class whose own name sorts first (deviceclass/extendedresourcecache).
 func ExtendedResources(list []*resourceapi.DeviceClass) map[corev1.ResourceName]*resourceapi.DeviceClass {
 	list = slices.SortedFunc(slices.Values(list), func(a, b *resourceapi.DeviceClass) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(b.Name, a.Name))
@@ -28,9 +28,9 @@ func ExtendedResources(list []*resourceapi.DeviceClass) map[corev1.ResourceName]
 	return byName
 }
 
-// ExtendedClaim is the special claim for the pod's extended resources that are
-// devices and that the node does not have itself; nil if there are none. It and
-// what follows mirror extendeddynamicresources.go of the scheduler's plugin.
+// ExtendedClaim is the special claim for those extended resources of the pod that are
+// devices and that the node does not have itself. It is nil if there are none. This file
+// mirrors extendeddynamicresources.go of the scheduler's plugin.
 func ExtendedClaim(pod *corev1.Pod, asked Amounts, classes map[corev1.ResourceName]*resourceapi.DeviceClass, allocatable Amounts) *resourceapi.ResourceClaim {
 	var list []resourceapi.DeviceRequest
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
@@ -48,9 +48,9 @@ func ExtendedClaim(pod *corev1.Pod, asked Amounts, classes map[corev1.ResourceNa
 	return claim
 }
 
-// extendedRequests asks for the devices of one resource: for each container that
-// runs on its own, and for the greediest init container what those after it do
-// not have.
+// extendedRequests asks for the devices of one resource: for each container that runs at
+// the same time as others, and for the init container that needs the most, what the later
+// containers do not have.
 func extendedRequests(pod *corev1.Pod, name corev1.ResourceName, class string) (requests []resourceapi.DeviceRequest) {
 	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	initOnly := func(i int) bool {
@@ -80,8 +80,8 @@ func extendedRequests(pod *corev1.Pod, name corev1.ResourceName, class string) (
 	return requests
 }
 
-// extendedRequest is what the container asks beyond what it can use of others;
-// nil if that is enough.
+// extendedRequest is what the container needs beyond the devices of the other containers.
+// It is nil if those are enough.
 func extendedRequest(index int, container *corev1.Container, name corev1.ResourceName, class string, others []*resourceapi.DeviceRequest) *resourceapi.DeviceRequest {
 	quantity := container.Resources.Requests[name]
 	count, exact := quantity.AsInt64()

@@ -10,16 +10,16 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// WithClaims is Waiting for a pod whose status says what its claims are of the
-// node's resources.
+// WithClaims is Waiting for a pod whose status says what its claims take of the node's own
+// resources.
 func WithClaims(pod *corev1.Pod) Amounts {
 	return Count(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true}))
 }
 
-// Uncovered says which requests or limits of the pod as a whole are less than
-// those of its containers with what its status says of its claims; "" if none is.
-// It mirrors validatePodLevelResourcesCoverDRA of the scheduler.
-func Uncovered(pod *corev1.Pod) string {
+// PodLevelShortage says which pod-level request or limit is less than its containers and
+// their claims need. It is "" if none is. It mirrors validatePodLevelResourcesCoverDRA of
+// the scheduler.
+func PodLevelShortage(pod *corev1.Pod) string {
 	if pod.Spec.Resources == nil {
 		return ""
 	}
@@ -29,14 +29,14 @@ func Uncovered(pod *corev1.Pod) string {
 	for _, name := range slices.Sorted(maps.Keys(whole.Requests)) {
 		all, wants := asked[name]
 		if have := whole.Requests[name]; wants && resourcehelper.IsSupportedPodLevelResource(name) && all.Cmp(have) > 0 {
-			return fmt.Sprintf("the pod requests %s of %s as a whole, its containers with their claims %s", have.String(), name, all.String())
+			return fmt.Sprintf("the pod-level request is %s %s, but its containers and their claims need %s", name, have.String(), all.String())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(whole.Limits)) {
 		have := whole.Limits[name]
 		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
 			if all := limits[name]; all.Cmp(have) > 0 {
-				return fmt.Sprintf("the pod is limited to %s of %s as a whole, its containers with their claims to %s", have.String(), name, all.String())
+				return fmt.Sprintf("the pod-level limit is %s %s, but its containers and their claims need %s", name, have.String(), all.String())
 			}
 			continue
 		}
@@ -45,7 +45,7 @@ func Uncovered(pod *corev1.Pod) string {
 			limit = limit.DeepCopy()
 			limit.Add(resourcehelper.GetContainerDRAAllocations(pod, container.Name)[name])
 			if limited && limit.Cmp(have) > 0 {
-				return fmt.Sprintf("the pod is limited to %s of %s as a whole, its container %s with its claims to %s", have.String(), name, container.Name, limit.String())
+				return fmt.Sprintf("the pod-level limit is %s %s, but its container %s and the container's claims need %s", name, have.String(), container.Name, limit.String())
 			}
 		}
 	}

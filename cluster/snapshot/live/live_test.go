@@ -92,8 +92,8 @@ func TestEveryKindIsListedAndPodsWaitInTheSchedulersOrder(t *testing.T) {
 	}
 }
 
-// TestLongListsComeInPages: a server that cannot answer from memory reads its store,
-// and would do so in one piece without a limit.
+// A server that cannot answer from memory reads its store. Without a limit it would read
+// everything at once.
 func TestLongListsComeInPages(t *testing.T) {
 	client := cluster()
 	var asked []string
@@ -116,8 +116,8 @@ func TestLongListsComeInPages(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeListed: a user who may not list a kind is told its name and the
-// verb; a kind that the server does not serve is missing only if no gate has it.
+// The error names the kind and the verb that the user lacks. A kind that the server does
+// not serve is an error, unless its feature gate may be off.
 func TestWhatCannotBeListed(t *testing.T) {
 	forbidden := func(resource schema.GroupResource) error {
 		return apierrors.NewForbidden(resource, "", errors.New(`User "ann" cannot list resource "`+resource.Resource+`" at the cluster scope`))
@@ -131,7 +131,11 @@ func TestWhatCannotBeListed(t *testing.T) {
 		want     string
 	}{
 		{"nodes", forbidden, `list Nodes: nodes is forbidden: User "ann" cannot list resource "nodes" at the cluster scope`},
-		{"deviceclasses", forbidden, `list DeviceClasses: deviceclasses.resource.k8s.io is forbidden: User "ann" cannot list`},
+		{
+			"deviceclasses",
+			forbidden,
+			`list DeviceClasses: deviceclasses.resource.k8s.io is forbidden: User "ann" cannot list`,
+		},
 		{"resourceslices", missing, `list ResourceSlices: the server could not find the requested resource`},
 		{"resourceclaims", forbidden, `list ResourceClaims: `},
 		{"resourceclaimtemplates", forbidden, `list ResourceClaimTemplates: `},

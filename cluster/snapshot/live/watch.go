@@ -24,9 +24,9 @@ type Watcher struct {
 	failures  chan error
 }
 
-// Watch starts to copy the cluster, and returns when the copy is complete. It goes
-// on until ctx ends; Stop waits for that. Its user needs the verbs list and watch on
-// every kind of a snapshot, in all namespaces.
+// Watch starts to copy the cluster, and returns when the copy is complete. The watches end
+// when ctx ends; Stop waits for that. The user needs the verbs list and watch on every
+// kind of a snapshot, in all namespaces.
 func (s Source) Watch(ctx context.Context) (*Watcher, error) {
 	w := &Watcher{factory: informers.NewSharedInformerFactoryWithOptions(s.Client, 0, informers.WithTransform(complete)), changes: make(chan struct{}, 1), failures: make(chan error, 1)}
 	core, resources := w.factory.Core().V1(), w.factory.Resource().V1()
@@ -38,7 +38,7 @@ func (s Source) Watch(ctx context.Context) (*Watcher, error) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("list DeviceTaintRules: %w", err)
 	}
-	if err == nil { // else its feature gate is off: there are none
+	if err == nil { // otherwise the feature gate of this kind is off, and there are none
 		w.informers = append(w.informers, resources.DeviceTaintRules().Informer())
 	}
 	changed := cache.ResourceEventHandlerFuncs{
@@ -62,7 +62,7 @@ func (s Source) Watch(ctx context.Context) (*Watcher, error) {
 	return w, nil
 }
 
-// change notes that there is one, if nobody has seen the last one yet.
+// change signals a change, unless a signal is already waiting.
 func (w *Watcher) change() {
 	select {
 	case w.changes <- struct{}{}:
@@ -70,8 +70,9 @@ func (w *Watcher) change() {
 	}
 }
 
-// fail notes that the copy is behind, if nobody has seen the last failure yet. A
-// watch that ends, or is too old to go on, is begun again and behind nothing.
+// fail reports that the copy may be out of date, unless a report is already waiting. A
+// watch that ends, or that is too old to continue, starts again by itself and is no
+// failure.
 func (w *Watcher) fail(ctx context.Context, reflector *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, reflector, err)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
@@ -83,16 +84,17 @@ func (w *Watcher) fail(ctx context.Context, reflector *cache.Reflector, err erro
 	}
 }
 
-// Failures gives an error when the copy may be behind; it is tried again.
+// Failures gives an error when the copy may be out of date. The watch tries again by
+// itself.
 func (w *Watcher) Failures() <-chan error { return w.failures }
 
 // Changes gives a value after one or more changes.
 func (w *Watcher) Changes() <-chan struct{} { return w.changes }
 
-// Stop waits for the end, after the context's.
+// Stop waits until the watches have ended, after ctx has ended.
 func (w *Watcher) Stop() { w.factory.Shutdown() }
 
-// Snapshot is the copy as it is now. Its objects are not to be changed.
+// Snapshot is the copy as it is now. Its objects must not be changed.
 func (w *Watcher) Snapshot(context.Context) (*snapshot.Snapshot, error) {
 	objects := &snapshot.Snapshot{}
 	for _, informer := range w.informers {
@@ -102,7 +104,7 @@ func (w *Watcher) Snapshot(context.Context) (*snapshot.Snapshot, error) {
 		for _, key := range keys {
 			item, there, err := store.GetByKey(key)
 			if err != nil || !there {
-				continue // gone in the meantime
+				continue // deleted in the meantime
 			}
 			object, err := meta.Accessor(item)
 			if err == nil {
@@ -117,11 +119,12 @@ func (w *Watcher) Snapshot(context.Context) (*snapshot.Snapshot, error) {
 	return objects, nil
 }
 
-// complete gives an object what a snapshot gives it, once: later it is shared.
+// complete fills in an object as a snapshot does. It runs once per object, before the
+// object is shared.
 func complete(item any) (any, error) {
 	object, err := meta.Accessor(item)
 	if err != nil {
-		return item, nil // what is left of an object that is gone
+		return item, nil // a tombstone: the object was deleted
 	}
 	object.SetManagedFields(nil)
 	return item, (&snapshot.Snapshot{}).Add(object, "the cluster")

@@ -15,7 +15,7 @@ import (
 	core "k8s.io/client-go/testing"
 )
 
-// TestWatchKeepsUp sees what is made and what goes.
+// The copy follows objects that are created and deleted.
 func TestWatchKeepsUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	client := cluster()
@@ -99,6 +99,6 @@ func TestWatchThatIsRefusedIsAFailure(t *testing.T) {
 			t.Errorf("failure %v, want that it is forbidden", err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("nodes cannot be watched, and nobody is told")
+		t.Error("nodes cannot be watched, and there is no failure")
 	}
 }

@@ -1,5 +1,5 @@
-// Asks for the page again when the server says that there is something newer, at
-// most once a second, and only while somebody looks.
+// Loads the page again when the server says that there is a newer version: at most once a
+// second, and only while the page is visible.
 'use strict';
 (() => {
   const sign = document.getElementById('live');
@@ -22,7 +22,7 @@
       });
       document.title = page.title;
       version = document.body.dataset.version = page.body.dataset.version;
-    } catch (e) { /* the stream says when the server is back */ }
+    } catch (e) { /* the stream reports when the server is back */ }
     setTimeout(() => { waiting = false; refresh(); }, 1000);
   };
   const stream = new EventSource('/events?after=' + encodeURIComponent(version));

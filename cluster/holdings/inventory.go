@@ -24,50 +24,49 @@ type (
 	}
 )
 
-// book is the devices that are published, and those that claims hold.
-type book struct {
-	registered map[string]bool              // Nodes
-	pods       map[types.UID]*corev1.Pod    // by UID: a name may have been another pod's
-	current    []*resourceapi.ResourceSlice // of their pools' newest generations
-	missing    map[poolID]string            // what is wrong with a pool; incomplete ones are here
-	poolNodes  map[poolID]string            // of pools that are of one node
+// inventory is the devices that are published, and the devices that claims hold.
+type inventory struct {
+	registered map[string]bool              // names of Node objects
+	pods       map[types.UID]*corev1.Pod    // by UID: another pod may have had the same name
+	current    []*resourceapi.ResourceSlice // slices of the newest generations
+	missing    map[poolID]string            // incomplete pools, and what they lack
+	poolNodes  map[poolID]string            // pools that belong to one node
 	counters   map[counterID]*counter
 	devices    map[deviceID]*entry
-	order      []deviceID // as read
+	order      []deviceID // in the order of reading
 }
 
 // entry is a device.
 type entry struct {
 	id        deviceID
-	published *resourceapi.Device // nil: claims hold it, no slice has it
-	node      string              // "" is none
+	published *resourceapi.Device // nil if claims hold the device and no slice has it
+	node      string              // "" if it belongs to no single node
 	numaNode  *int64
 	socket    *int64
 	taints    []Taint
 	shares    []Share
 }
 
-func newBook(s *snapshot.Snapshot) *book {
-	b := &book{
+func newInventory(s *snapshot.Snapshot) *inventory {
+	inv := &inventory{
 		registered: make(map[string]bool), pods: make(map[types.UID]*corev1.Pod), missing: make(map[poolID]string),
 		poolNodes: make(map[poolID]string), counters: make(map[counterID]*counter), devices: make(map[deviceID]*entry),
 	}
 	for _, node := range s.Nodes {
-		b.registered[node.Name] = true
+		inv.registered[node.Name] = true
 	}
 	for _, pod := range s.Pods {
-		b.pods[pod.UID] = pod
+		inv.pods[pod.UID] = pod
 	}
-	b.readPools(s.Slices)
-	for _, slice := range b.current {
-		b.readSlice(slice, s.TaintRules)
+	inv.readPools(s.Slices)
+	for _, slice := range inv.current {
+		inv.readSlice(slice, s.TaintRules)
 	}
-	return b
+	return inv
 }
 
-// readPools finds the slices that count: a newer generation replaces all older
-// ones.
-func (b *book) readPools(published []*resourceapi.ResourceSlice) {
+// readPools finds the slices that count: a newer generation replaces all older ones.
+func (inv *inventory) readPools(published []*resourceapi.ResourceSlice) {
 	newest := make(map[poolID]int64)
 	for _, slice := range published {
 		id := poolOf(slice)
@@ -76,14 +75,14 @@ func (b *book) readPools(published []*resourceapi.ResourceSlice) {
 	count, want := make(map[poolID]int64), make(map[poolID]int64)
 	for _, slice := range published {
 		if id := poolOf(slice); slice.Spec.Pool.Generation == newest[id] {
-			b.current = append(b.current, slice)
+			inv.current = append(inv.current, slice)
 			count[id]++
 			want[id] = max(want[id], slice.Spec.Pool.ResourceSliceCount)
 		}
 	}
 	for id, wanted := range want {
 		if count[id] != wanted {
-			b.missing[id] = fmt.Sprintf("pool %s of driver %s is incomplete, %d of its %d ResourceSlices are there: it gives no devices", id.pool, id.driver, count[id], wanted)
+			inv.missing[id] = fmt.Sprintf("pool %s of driver %s is incomplete: %d of %d ResourceSlices exist, so the scheduler allocates no device of it", id.pool, id.driver, count[id], wanted)
 		}
 	}
 }
@@ -92,21 +91,21 @@ func poolOf(slice *resourceapi.ResourceSlice) poolID {
 	return poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
 }
 
-func (b *book) readSlice(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule) {
+func (inv *inventory) readSlice(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule) {
 	pool := poolOf(slice)
 	if slice.Spec.NodeName != nil {
-		b.poolNodes[pool] = *slice.Spec.NodeName
+		inv.poolNodes[pool] = *slice.Spec.NodeName
 	}
 	for _, set := range slice.Spec.SharedCounters {
 		for name, value := range set.Counters {
-			b.counter(counterID{pool, set.Name, name}).total = &value.Value
+			inv.counter(counterID{pool, set.Name, name}).total = &value.Value
 		}
 	}
 	for i := range slice.Spec.Devices {
 		device := &slice.Spec.Devices[i]
 		id := deviceID{pool, device.Name}
-		if b.devices[id] != nil {
-			continue // a pool with a name twice gives no devices
+		if inv.devices[id] != nil {
+			continue // the scheduler allocates no device of a pool with a name twice
 		}
 		e := &entry{id: id, published: device, taints: taintsOf(id, device, rules)}
 		if slice.Spec.NodeName != nil {
@@ -115,8 +114,8 @@ func (b *book) readSlice(slice *resourceapi.ResourceSlice, rules []*resourceapi.
 			e.node = *device.NodeName
 		}
 		e.numaNode, e.socket = e.intAttribute(numaNodeAttribute), e.intAttribute(string(deviceclasses.AttributeSocket))
-		b.devices[id] = e
-		b.order = append(b.order, id)
+		inv.devices[id] = e
+		inv.order = append(inv.order, id)
 	}
 }
 
@@ -135,21 +134,21 @@ func taintsOf(id deviceID, device *resourceapi.Device, rules []*resourceapi.Devi
 	return list
 }
 
-// enter books a share with its device.
-func (b *book) enter(share Share) {
+// addShare adds a share to its device.
+func (inv *inventory) addShare(share Share) {
 	id := deviceID{poolID{share.Driver, share.Pool}, share.Device}
-	e := b.devices[id]
+	e := inv.devices[id]
 	if e == nil {
 		e = &entry{id: id, node: share.Node, taints: []Taint{}}
 		if mems := share.Mems; mems != nil && mems.Size() == 1 {
 			first, _ := mems.First()
 			e.numaNode = new(int64(first))
 		}
-		b.devices[id] = e
-		b.order = append(b.order, id)
+		inv.devices[id] = e
+		inv.order = append(inv.order, id)
 	}
 	if !share.Admin && len(e.shares) == len(e.admins()) {
-		b.consume(e) // once, however many share it
+		inv.consume(e) // only once, even if several claims share the device
 	}
 	e.shares = append(e.shares, share)
 }
@@ -163,27 +162,27 @@ func (e *entry) admins() (list []Share) {
 	return list
 }
 
-// poolProblems are about the pools of a node.
-func (b *book) poolProblems(node string) (list []string) {
+// poolProblems are problems of the pools of a node.
+func (inv *inventory) poolProblems(node string) (list []string) {
 	zones := false
-	for id, name := range b.poolNodes {
+	for id, name := range inv.poolNodes {
 		if name != node {
 			continue
 		}
 		zones = zones || id.driver == deviceclasses.DriverName
-		if why := b.missing[id]; why != "" {
+		if why := inv.missing[id]; why != "" {
 			list = append(list, why)
 		}
 	}
 	slices.Sort(list)
 	if !zones {
-		list = append(list, "driver "+deviceclasses.DriverName+" publishes nothing here")
+		list = append(list, "driver "+deviceclasses.DriverName+" publishes nothing on this node")
 	}
 	return list
 }
 
-// finished is the device with its sums.
-func (e *entry) finished(b *book) Device {
+// device is the device with its sums.
+func (e *entry) device(inv *inventory) Device {
 	d := Device{
 		Driver: e.id.driver, Pool: e.id.pool, Name: e.id.name, Taints: e.taints, Shares: append([]Share{}, e.shares...),
 		Attributes: e.attributes(), Resources: e.resources(), Zone: e.isZone(),
@@ -195,21 +194,22 @@ func (e *entry) finished(b *book) Device {
 	case e.isShared():
 		d.State = StateShared
 		if !held {
-			d.State, d.Reason = b.freeOrBlocked(e)
+			d.State, d.Reason = inv.state(e)
 		}
 	case held:
 		d.State = StateHeld
 	default:
-		d.State, d.Reason = b.freeOrBlocked(e)
+		d.State, d.Reason = inv.state(e)
 	}
 	return d
 }
 
-func (b *book) freeOrBlocked(e *entry) (State, string) {
-	if b.missing[e.id.poolID] != "" {
+// state is the state of a device that no claim holds, and why it is blocked.
+func (inv *inventory) state(e *entry) (State, string) {
+	if inv.missing[e.id.poolID] != "" {
 		return StateBlocked, "its pool is incomplete"
 	}
-	if why := b.lacking(e); why != "" {
+	if why := inv.missingCounter(e); why != "" {
 		return StateBlocked, why
 	}
 	return StateFree, ""
@@ -219,7 +219,8 @@ func (e *entry) isShared() bool {
 	return e.published != nil && e.published.AllowMultipleAllocations != nil && *e.published.AllowMultipleAllocations
 }
 
-// resources are those of which parts are held: an exclusive device has no parts.
+// resources are the capacities of which claims hold parts. An exclusive device has no
+// parts.
 func (e *entry) resources() []Resource {
 	sums := make(map[string]*Resource)
 	if e.isShared() {
@@ -239,8 +240,7 @@ func (e *entry) resources() []Resource {
 	return inOrder(sums)
 }
 
-// totals are the sums over zones. One of which a zone's total is not known is not
-// known.
+// totals are the sums over zones. A total is not known if that of some zone is not known.
 func totals(zones []Device) []Resource {
 	sums := make(map[string]*Resource)
 	unknown := make(map[string]bool)
@@ -263,7 +263,7 @@ func totals(zones []Device) []Resource {
 	return inOrder(sums)
 }
 
-// inOrder has the free amounts, which are never less than nothing.
+// inOrder sorts the resources and adds the free amounts, which are never below 0.
 func inOrder(sums map[string]*Resource) []Resource {
 	list := []Resource{}
 	for _, name := range slices.SortedFunc(maps.Keys(sums), func(a, b string) int {

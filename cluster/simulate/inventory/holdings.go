@@ -1,0 +1,114 @@
+package inventory
+
+import (
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/utils/ptr"
+)
+
+// Holdings is what claims hold, by pool.
+type Holdings map[PoolID]*poolHoldings
+
+// poolHoldings is what claims hold of one pool, by the name of the claim. version grows
+// with every change.
+type poolHoldings struct {
+	version int
+	claims  map[types.NamespacedName]*claimHoldings
+}
+
+// claimHoldings is what one claim holds of one pool.
+type claimHoldings struct {
+	devices  []structured.DeviceID
+	shares   []structured.SharedDeviceID
+	capacity []structured.DeviceConsumedCapacity
+}
+
+// Add adds what a claim holds, if it is allocated. It mirrors foreachAllocatedDevice of
+// the scheduler's plugin: admin access holds nothing, and without consumable capacity a
+// claim always holds whole devices.
+func (h Holdings) Add(claim *resourceapi.ResourceClaim, consumableCapacity bool) {
+	if claim.Status.Allocation == nil {
+		return
+	}
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if ptr.Deref(result.AdminAccess, false) {
+			continue
+		}
+		held := h.ofClaim(claim, PoolID{result.Driver, result.Pool})
+		device := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
+		if result.ShareID == nil || !consumableCapacity {
+			held.devices = append(held.devices, device)
+			continue
+		}
+		held.shares = append(held.shares, structured.MakeSharedDeviceID(device, result.ShareID))
+		if result.ConsumedCapacity != nil {
+			held.capacity = append(held.capacity, structured.NewDeviceConsumedCapacity(device, result.ConsumedCapacity))
+		}
+	}
+}
+
+// ofClaim is what the claim holds of the pool, for a change. It makes the entry if there
+// is none.
+func (h Holdings) ofClaim(claim *resourceapi.ResourceClaim, id PoolID) *claimHoldings {
+	a := h[id]
+	if a == nil {
+		a = &poolHoldings{claims: make(map[types.NamespacedName]*claimHoldings)}
+		h[id] = a
+	}
+	a.version++
+	name := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
+	if a.claims[name] == nil {
+		a.claims[name] = &claimHoldings{}
+	}
+	return a.claims[name]
+}
+
+// Remove removes what the claim holds. The claim must have the allocation with which it
+// was added.
+func (h Holdings) Remove(claim *resourceapi.ResourceClaim) {
+	if claim.Status.Allocation == nil {
+		return
+	}
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if a := h[PoolID{result.Driver, result.Pool}]; a != nil {
+			a.version++
+			delete(a.claims, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+		}
+	}
+}
+
+// Version grows when what is held of the pools changes.
+func (h Holdings) Version(pools []*Pool) (sum int) {
+	for _, p := range pools {
+		if a := h[p.ID]; a != nil {
+			sum += a.version
+		}
+	}
+	return sum
+}
+
+// State is what is held of the pools, in the form that the allocator takes. For these
+// pools, the holdings of other pools make no difference to the allocator.
+func (h Holdings) State(pools []*Pool) structured.AllocatedState {
+	state := structured.AllocatedState{
+		AllocatedDevices:         sets.New[structured.DeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
+	}
+	for _, p := range pools {
+		a := h[p.ID]
+		if a == nil {
+			continue
+		}
+		for _, held := range a.claims {
+			state.AllocatedDevices.Insert(held.devices...)
+			state.AllocatedSharedDeviceIDs.Insert(held.shares...)
+			for _, capacity := range held.capacity {
+				state.AggregatedCapacity.Insert(capacity)
+			}
+		}
+	}
+	return state
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+)
+
+// reading is what the commands that read a cluster and print an answer have in common.
+type reading struct {
+	cli
+	from   source
+	output *choice
+}
+
+// reads makes the common part of a command. The first output format is the default; without
+// formats they are table, json and yaml.
+func (c cli) reads(formats ...string) reading {
+	if len(formats) == 0 {
+		formats = []string{"table", "json", "yaml"}
+	}
+	return reading{cli: c, output: newChoice(formats...)}
+}
+
+// print writes the answer in the format that the user chose. An error names the answer by
+// the noun in what.
+func (r *reading) print(what string, answer any, text func() string) error {
+	if err := write(r.stdout, r.output.value, answer, text); err != nil {
+		return &failure{fmt.Errorf("write %s: %w", what, err)}
+	}
+	return nil
+}
+
+// question is what the commands about one pod or claim have in common: the objects, the
+// feature gates, and the namespace of what is asked about.
+type question struct {
+	reading
+	gates     string
+	namespace string
+}
+
+func (c cli) asks() *question { return &question{reading: c.reads()} }
+
+// addTo adds the flags of the question to a command.
+func (q *question) addTo(command *cobra.Command) {
+	q.from.addTo(command)
+	addGates(command, &q.gates)
+	command.Flags().StringVarP(&q.namespace, "namespace", "n", "", "`name` of the namespace (default: that of the kubeconfig's context; for files and bundles, default)")
+	q.output.addOutputTo(command)
+}
+
+// locate finds the namespace of an object and returns its name. The user writes NAME or, as
+// simulate prints it, NAMESPACE/NAME.
+func (q *question) locate(name string) string {
+	if namespace, short, found := strings.Cut(name, "/"); found {
+		q.namespace = namespace
+		return short
+	}
+	if q.namespace == "" {
+		q.namespace = q.from.namespace()
+	}
+	return name
+}
+
+// addGates adds the flag for the settings of the cluster's scheduler.
+func addGates(command *cobra.Command, gates *string) {
+	command.Flags().StringVar(gates, "feature-gates", "", "`list` of the scheduler's feature gates that differ from those of the API server, "+
+		"such as DRAConsumableCapacity=false; without a cluster, from those of Kubernetes 1.37")
+}
+
+// parseGates reads the value of --feature-gates. Gates that the value does not name have
+// the cluster's values.
+func (c cli) parseGates(ctx context.Context, from *source, gates string) (simulate.Gates, error) {
+	known, err := from.Gates(ctx)
+	if err != nil {
+		c.note("using the feature gates of Kubernetes 1.37, because those of the cluster cannot be read; set --feature-gates if they differ: %s",
+			message.OneLine(err.Error()))
+	}
+	parsed, err := simulate.ParseGates(gates, simulate.DefaultGates().Observed(known))
+	if err != nil {
+		return nil, fmt.Errorf("--feature-gates: %w", err)
+	}
+	return parsed, nil
+}
+
+// load reads the objects of a source, and makes a cluster of them that can place pods.
+func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cluster, *snapshot.Snapshot, error) {
+	// A wrong flag is found before the cluster is read.
+	if _, err := simulate.ParseGates(gates, simulate.DefaultGates()); err != nil {
+		return nil, nil, fmt.Errorf("--feature-gates: %w", err)
+	}
+	objects, err := from.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	parsed, err := c.parseGates(ctx, from, gates)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := simulate.New(objects, parsed)
+	return cluster, objects, err
+}
+
+// withContext runs a command that takes no arguments.
+func withContext(run func(context.Context) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, _ []string) error { return run(command.Context()) }
+}
+
+// withNode runs a command that takes the name of a node, or nothing for all nodes.
+func withNode(node *string, run func(context.Context) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			*node = args[0]
+		}
+		return run(command.Context())
+	}
+}
+
+// oneNodeOrNone accepts the arguments of withNode.
+func oneNodeOrNone(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("unexpected argument %q, want one node or none", args[1])
+	}
+	return nil
+}
+
+// oneArgument accepts exactly one argument. The usage text calls it what.
+func oneArgument(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("want %s, not %q", what, strings.Join(args, " "))
+		}
+		return nil
+	}
+}
+
+// objectKind is a kind of object that a question can be about.
+type objectKind struct {
+	name  string // as the user writes it
+	names func(objects *snapshot.Snapshot, namespace string) []string
+}
+
+// takes makes a command accept KIND NAME, and complete both. If the objects cannot be read,
+// there are no names to complete.
+func (q *question) takes(command *cobra.Command, kinds ...objectKind) {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, kind.name)
+	}
+	command.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 2 && slices.Contains(names, args[0]) {
+			return nil
+		}
+		return fmt.Errorf("want %s NAME, not %q", strings.Join(names, " NAME or "), strings.Join(args, " "))
+	}
+	command.ValidArgsFunction = func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return names, cobra.ShellCompDirectiveNoFileComp
+		}
+		i := slices.Index(names, args[0])
+		objects, err := q.from.Snapshot(command.Context())
+		if len(args) > 1 || i < 0 || err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return kinds[i].names(objects, cmp.Or(q.namespace, q.from.namespace())), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// flagsOnly accepts no arguments.
+func (c cli) flagsOnly(command *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q, %s takes only flags", args[0], command.CommandPath())
+	}
+	return nil
+}
+
+// completeNode completes the argument of withNode. If the objects cannot be read, there are
+// no names to complete.
+func (r *reading) completeNode(names func(objects *snapshot.Snapshot) []string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		objects, err := r.from.Snapshot(command.Context())
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(objects), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// namesIn are the names of the objects in a namespace.
+func namesIn[T interface {
+	GetName() string
+	GetNamespace() string
+}](objects []T, namespace string) (names []string) {
+	for _, object := range objects {
+		if object.GetNamespace() == namespace {
+			names = append(names, object.GetName())
+		}
+	}
+	return names
+}

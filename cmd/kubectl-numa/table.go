@@ -1,0 +1,26 @@
+package main
+
+import (
+	"strings"
+	"text/tabwriter"
+)
+
+// table aligns rows in columns. The first row is the header.
+func table(rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = w.Write([]byte(strings.Join(row, "\t") + "\n")) // a Builder takes everything
+	}
+	_ = w.Flush()
+	return trimLines(b.String())
+}
+
+// trimLines removes the blanks at the ends of lines.
+func trimLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return b.String()
+}
