@@ -189,7 +189,9 @@ func TestHoldings(t *testing.T) {
 				slice := c.AddSlice("n", network,
 					resourceapi.Device{
 						Name:             "whole",
-						ConsumesCounters: consumes("card", "40Gi")}, resourceapi.Device{Name: "half-0",
+						ConsumesCounters: consumes("card", "40Gi"),
+					}, resourceapi.Device{
+						Name:             "half-0",
 						ConsumesCounters: consumes("card", "20Gi"),
 					},
 					resourceapi.Device{Name: "half-1", ConsumesCounters: consumes("card", "20Gi")}, resourceapi.Device{Name: "other", ConsumesCounters: consumes("lost", "1")})

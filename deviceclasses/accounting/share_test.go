@@ -200,11 +200,15 @@ func TestSharesOf(t *testing.T) {
 		{
 			APIGroup: "example.com",
 			Resource: "jobs",
-			Name:     "j"}, {Resource: "pods",
-			Name: "first",
-			UID:  "1"}, {Resource: "pods",
-			Name: "second",
-			UID:  "2",
+			Name:     "j",
+		}, {
+			Resource: "pods",
+			Name:     "first",
+			UID:      "1",
+		}, {
+			Resource: "pods",
+			Name:     "second",
+			UID:      "2",
 		},
 	}
 	known.claims["shared"] = shared

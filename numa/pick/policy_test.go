@@ -13,7 +13,8 @@ func TestPoliciesAreTheirNames(t *testing.T) {
 		bad    string
 	}{
 		{
-			new(CorePolicy), new(CorePolicy), []string{"whole", "thread", "one-thread-per-core"},
+			new(CorePolicy), new(CorePolicy),
+			[]string{"whole", "thread", "one-thread-per-core"},
 			`cores "x": allowed are whole, thread, one-thread-per-core`,
 		},
 		{new(L3Policy), new(L3Policy), []string{"any", "prefer", "require"}, `l3 "x": allowed are any, prefer, require`},

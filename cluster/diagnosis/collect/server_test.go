@@ -48,7 +48,8 @@ func daemonPod(name, node string) corev1.Pod {
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{
 			{
 				Name: "driver",
-				Args: []string{"--kubelet-root=/k", "-v=2", "--cgroup-root=/host/cgroup", "--nri-socket=/n"}}, {Name: "keeper"},
+				Args: []string{"--kubelet-root=/k", "-v=2", "--cgroup-root=/host/cgroup", "--nri-socket=/n"},
+			}, {Name: "keeper"},
 		}},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "driver", State: running}, {Name: "keeper", State: running, RestartCount: 1},
@@ -84,12 +85,15 @@ func newServer() *server {
 		"/api/v1/events": list(
 			corev1.Event{
 				Message:        "of a node",
-				InvolvedObject: corev1.ObjectReference{Kind: "Node"}}, corev1.Event{Message: "of ours",
+				InvolvedObject: corev1.ObjectReference{Kind: "Node"},
+			}, corev1.Event{
+				Message:             "of ours",
 				ReportingController: "dra.numa",
 			},
 			corev1.Event{
 				Message: "of ours before",
-				Source:  corev1.EventSource{Component: "dra.numa"}}, corev1.Event{Message: "of others"},
+				Source:  corev1.EventSource{Component: "dra.numa"},
+			}, corev1.Event{Message: "of others"},
 		),
 		logs + "driver-1/log driver": "one\n", logs + "driver-1/log keeper": "two\n", logs + "driver-1/log keeper previous": "three\n",
 		logs + "driver-2/log driver": "four\n", logs + "driver-2/log keeper": "five\n", logs + "driver-2/log keeper previous": "six\n",
