@@ -271,7 +271,7 @@ spec:
 		if got, want := created.Annotations["dra.numa/mirrored"], `{"main":{"cpu":"4","hugepages-2Mi":"4Mi","memory":"64Mi"}}`; got != want {
 			t.Errorf("annotation %s, want %s", got, want)
 		}
-		if diff := cmp.Diff([]string{`spec.resourceClaims[1]: no claim "later" (unresolved-claim)`}, said.texts); diff != "" {
+		if diff := cmp.Diff([]string{`spec.resourceClaims[1]: there is no claim "later" (unresolved-claim)`}, said.texts); diff != "" {
 			t.Errorf("warnings of the pod (-want +got):\n%s", diff)
 		}
 		for i := range pod.Spec.Containers {
