@@ -6,9 +6,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// content is what shares have together, as the environment says it.
+// content collects what several shares give a container. It becomes the container's
+// environment variables.
 type content struct {
-	zones                            bool // some are of a zone
+	zones                            bool // at least one share is a Zone
 	cpus, idleCPUs, mems, sharedCPUs cpuset.Set
 	mixed                            bool
 	pci, interfaces                  []string

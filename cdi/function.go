@@ -9,18 +9,19 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
-// nodePermissions let programs use a device. They have no need to make its node.
+// nodePermissions lets a container read and write a device node. It leaves out mknod,
+// which no container needs.
 const nodePermissions = "rw"
 
 // Function is a share that is a PCI function. No hook runs for it.
 type Function struct {
 	PCI        string         // address
-	Nodes      []devnode.Node // what the container is given of it
+	Nodes      []devnode.Node // the device nodes that the container gets
 	Interfaces []string       // its network interfaces, by their names on the host
 }
 
-// edits are the device nodes. Runtimes refuse a device without edits, so one without
-// nodes repeats the environment of the claim.
+// edits returns the device nodes of the function. Runtimes refuse a CDI device without
+// edits, so a function without nodes repeats the environment of the claim.
 func (f *Function) edits(_ Claim, _ string, env []string) specs.ContainerEdits {
 	if len(f.Nodes) == 0 {
 		return specs.ContainerEdits{Env: env}
@@ -45,7 +46,7 @@ func (f *Function) validate() error {
 	}
 	for _, name := range f.Interfaces {
 		if !devnode.IsInterfaceName(name) {
-			return fmt.Errorf("PCI function %s: network interface %q: want 1 to 15 printable characters without spaces, '/', ':' and ','", f.PCI, name)
+			return fmt.Errorf("PCI function %s: network interface %q: want 1 to 15 printable characters without spaces, '/', ':' or ','", f.PCI, name)
 		}
 	}
 	return nil

@@ -1,31 +1,34 @@
-// Package cdi turns what a claim was given into a Container Device Interface
-// spec and keeps one spec file per claim. The spec tells the container its CPUs
-// and memory nodes in the environment and has the container runtime run the pin
-// hook before the container's process starts; PCI functions it gives it as device
-// nodes. It never decides which CPUs or functions a claim gets.
+// Package cdi renders what a claim holds as a Container Device Interface (CDI) spec,
+// and keeps one spec file per claim. The spec tells the container its CPUs and NUMA
+// nodes in environment variables. For CPUs and memory, it makes the container runtime
+// run the pin hook before the container's process starts. For PCI functions, it gives
+// the container device nodes. The package never decides which CPUs or functions a
+// claim gets.
 //
-// The environment of a container that uses a claim has, as lists such as 0-3,8:
+// A container that uses a claim has these environment variables. CPUs and NUMA nodes
+// are lists such as 0-3,8:
 //
-//	DRA_NUMA_CPUS         the claim's CPUs to run on; empty if it has memory only
-//	DRA_NUMA_IDLE_CPUS    for a claim of one thread per core only: the siblings
-//	                      of those, which nobody is to run on
-//	DRA_NUMA_MEMS         the NUMA nodes of its memory
-//	DRA_NUMA_SHARED_CPUS  for a mixed claim only: the CPUs of the node's shared
-//	                      pool when the claim was prepared, where the container
-//	                      may run as well; later claims take CPUs away from it
-//	DRA_NUMA_PCI          the addresses of its PCI functions, 0000:3b:00.0,…
-//	DRA_NUMA_INTERFACES   for a claim with such only: the network interfaces of
-//	                      those functions, as the host calls them: eth1,…
+//	DRA_NUMA_CPUS         the CPUs of the claim that the container runs on; empty if
+//	                      the claim has memory only
+//	DRA_NUMA_IDLE_CPUS    only if the claim has one thread per core: the sibling
+//	                      threads of those CPUs, which stay idle
+//	DRA_NUMA_MEMS         the NUMA nodes of the claim's memory
+//	DRA_NUMA_SHARED_CPUS  only if the claim is mixed: the CPUs of the node's shared
+//	                      pool when the claim was prepared. The container may run
+//	                      on them too. Later claims take CPUs away from the pool
+//	DRA_NUMA_PCI          the addresses of the claim's PCI functions: 0000:3b:00.0,…
+//	DRA_NUMA_INTERFACES   only if those functions have network interfaces: the names
+//	                      of the interfaces on the host: eth1,…
 //
-// The first four are not there for a claim of PCI functions only, and the last two
-// not for one of CPUs and memory only.
+// A claim that has only PCI functions does not have the first four variables. A claim
+// that has only CPUs and memory does not have the last two.
 //
-// A claim with several requests has each of these for the single request too,
-// with the request's name in capitals behind: DRA_NUMA_CPUS_FAST_CPUS is of
-// request fast-cpus. They are of the claim as a whole, whichever requests the
-// container names. Of a container with several claims they are those of one of
-// them, and sched_getaffinity(2) says where it may run. Nothing is decided by
-// what a container says they are.
+// A claim with several requests also has these variables for each request. Their names
+// end with the request's name in capitals: DRA_NUMA_CPUS_FAST_CPUS is for the request
+// fast-cpus. A container gets the variables of the whole claim, even if it names only
+// some of the requests. A container with several claims sees the values of only one of
+// them; sched_getaffinity(2) says where it may run. A container can change its
+// variables: no decision depends on them.
 package cdi
 
 import (
@@ -44,38 +47,38 @@ const (
 	// Kind is the CDI vendor and class of every device of this driver.
 	Kind = deviceclasses.DriverName + "/claim"
 
-	// specVersion is the oldest CDI version with everything used here that
-	// containerd 1.7 and CRI-O 1.28 read.
+	// specVersion is the oldest CDI version that has everything used here.
+	// containerd 1.7 and CRI-O 1.28 read it.
 	specVersion = "0.6.0"
 
-	// noteKey is the annotation of a spec with the claim's Note.
+	// noteKey is the key of the spec's annotation that holds the claim's Note.
 	noteKey = deviceclasses.DriverName + "/grant"
 )
 
-// What the hook makes of a cgroup, as numa-pin spells it.
+// The values of numa-pin's flag --partition: the kind of partition that the hook makes.
 const (
 	PartitionRoot     = deviceclasses.PartitionRoot
 	PartitionIsolated = deviceclasses.PartitionIsolated
 	PartitionNone     = deviceclasses.PartitionNone // only the container's own tasks are restricted
 )
 
-// Whose cgroup it is, as numa-pin spells it.
+// The values of numa-pin's flag --scope: whose cgroup gets the CPUs.
 const (
 	ScopeContainer = deviceclasses.ScopeContainer
 	ScopePod       = deviceclasses.ScopePod
 )
 
-// Claim is what one resource claim was given.
+// Claim is what one ResourceClaim holds.
 type Claim struct {
 	UID, Namespace, Name string
 	Shares               []Share
 
-	// Note is kept in the spec for whoever reads it back with [Store.Notes].
-	// Runtimes ignore it, but refuse a spec with more than 256 KiB of them.
+	// Note is stored in the spec as an annotation. [Store.Notes] reads it back.
+	// Runtimes ignore it, but refuse a spec with more than 256 KiB of annotations.
 	Note string
 }
 
-// Share is what one allocation result of a claim was given.
+// Share is what one allocation result of a claim holds.
 type Share struct {
 	Request string // as in the allocation result: "main" or "main/sub"
 	Device  string
@@ -84,18 +87,18 @@ type Share struct {
 
 // ShareKind is what a share gives a container: [*Zone] or [*Function].
 type ShareKind interface {
-	// validate refuses what would end up elsewhere in a container, in its environment or
-	// in an argument vector.
+	// validate refuses values that are not safe in a device node, in the container's
+	// environment or in the arguments of the hook.
 	validate() error
-	// edits are what the runtime does for a container that has the share. Env is that of
-	// the whole claim, which the container gets anyway.
+	// edits returns what the runtime changes in a container that has the share. env is
+	// the environment of the whole claim, which the container gets in any case.
 	edits(claim Claim, hookPath string, env []string) specs.ContainerEdits
-	// addTo adds it to what a container is told of its shares.
+	// addTo adds the share to c, from which the container's environment is made.
 	addTo(c *content)
 }
 
-// Render returns the CDI spec of a claim: one device per share, which runs the
-// hook at hookPath or has the device nodes of a PCI function.
+// Render returns the CDI spec of a claim, with one device per share. The device of a
+// [Zone] runs the hook at hookPath. The device of a [Function] has its device nodes.
 func Render(claim Claim, hookPath string) (*specs.Spec, error) {
 	if err := claim.Validate(); err != nil {
 		return nil, err
@@ -118,8 +121,8 @@ func Render(claim Claim, hookPath string) (*specs.Spec, error) {
 	return spec, nil
 }
 
-// DeviceID is the fully qualified CDI name of one share of a claim. It carries
-// the claim's UID because runtimes cache specs: a name is never used twice.
+// DeviceID returns the fully qualified CDI name of one share of a claim. It contains
+// the claim's UID, so no name is used twice: runtimes cache specs.
 func DeviceID(claimUID, request, device string) string {
 	return Kind + "=" + deviceName(claimUID, request, device)
 }
@@ -128,16 +131,16 @@ func deviceName(claimUID, request, device string) string {
 	return claimUID + "_" + strings.ReplaceAll(request, "/", ".") + "_" + device
 }
 
-// LockFile is the lock that the hook at a path shares with everybody who works
-// on cpuset partitions of the host.
+// LockFile returns the path of the lock that belongs to the hook at hookPath. Every
+// program of this driver takes it before it changes cpuset partitions of the host.
 func LockFile(hookPath string) string { return hookPath + ".lock" }
 
-// RecordsDir is the folder beside the hook at a path where it writes down which
-// cgroup has which claims.
+// RecordsDir returns the path of the directory, next to the hook at hookPath, where the
+// hook records which cgroup has which claims.
 func RecordsDir(hookPath string) string { return path.Join(path.Dir(hookPath), "pins") }
 
-// environment lists what the whole claim has and, when it has several requests,
-// each of them.
+// environment returns the variables of the whole claim and, if it has several requests,
+// those of each request.
 func environment(shares []Share) []string {
 	var all content
 	var requests []string
@@ -163,15 +166,15 @@ func environment(shares []Share) []string {
 	return env
 }
 
-// mainRequest is the request without its subrequest: one of those is chosen, so
-// the main name says all.
+// mainRequest returns the name of the request without its subrequest. The scheduler
+// chooses one subrequest of a request, so the main name is enough.
 func (s *Share) mainRequest() string {
 	main, _, _ := strings.Cut(s.Request, "/")
 	return main
 }
 
-// Validate refuses names that Kubernetes would not have let pass: they end up
-// in an argument vector, an environment and a file name.
+// Validate refuses a claim without shares, and names that Kubernetes would not accept:
+// they become part of the hook's arguments, the environment and a file name.
 func (c Claim) Validate() error {
 	for _, name := range []struct {
 		what, value string

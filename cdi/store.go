@@ -27,13 +27,13 @@ type Store struct {
 	files *durable.Files // in dir
 }
 
-// NewStore keeps specs in dir, which other vendors may use too.
+// NewStore returns a Store that keeps specs in dir, which other vendors may use too.
 func NewStore(dir *os.Root) Store { return Store{dir: dir, files: durable.NewFiles(dir)} }
 
 // SyncTime is the time spent in fsync so far.
 func (s Store) SyncTime() time.Duration { return s.files.SyncTime() }
 
-// Encode is the spec file of a claim, as Render says.
+// Encode returns the content of a claim's spec file: the spec of [Render], as JSON.
 func Encode(claim Claim, hookPath string) ([]byte, error) {
 	spec, err := Render(claim, hookPath)
 	if err != nil {
@@ -43,13 +43,13 @@ func Encode(claim Claim, hookPath string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// Write makes this the spec file of a claim, which [Encode] made. It may be
-// called again after a crash at any point.
+// Write makes text, which [Encode] returned, the content of a claim's spec file. It may
+// be called again after a crash at any point.
 func (s Store) Write(claimUID string, text []byte) error {
 	return s.files.Replace(fileName(claimUID), text, 0o644)
 }
 
-// Ensure is Write, but leaves a file alone that says so already.
+// Ensure does what Write does, but leaves a file alone that already has this content.
 func (s Store) Ensure(claimUID string, text []byte) error {
 	if current, err := s.dir.ReadFile(fileName(claimUID)); err == nil && bytes.Equal(current, text) {
 		return nil
@@ -57,11 +57,11 @@ func (s Store) Ensure(claimUID string, text []byte) error {
 	return s.Write(claimUID, text)
 }
 
-// Note is what a spec file of this driver says beside what the runtime reads.
+// Note is the part of a spec file of this driver that runtimes ignore.
 type Note struct {
 	ClaimUID string // from the name of the file
-	Path     string // of the file, for messages
-	Text     string // Claim.Note; empty if the file has none, or is no spec
+	Path     string // of the spec file, for messages
+	Text     string // Claim.Note; empty if the file has none or is not a spec
 }
 
 // Notes reads the note of every spec of this driver, ascending by file name.
@@ -93,7 +93,7 @@ func (s Store) Notes() ([]Note, error) {
 	return notes, nil
 }
 
-// Remove deletes the spec file of a claim. A claim without one is fine.
+// Remove deletes the spec file of a claim, if there is one.
 func (s Store) Remove(claimUID string) error {
 	if problems := validation.IsDNS1123Label(claimUID); len(problems) > 0 {
 		return fmt.Errorf("claim uid %q: %s", claimUID, problems[0])
@@ -101,8 +101,8 @@ func (s Store) Remove(claimUID string) error {
 	return s.remove(fileName(claimUID))
 }
 
-// RemoveExcept deletes every spec file of this driver, half-written ones
-// included, whose claim is not to be kept.
+// RemoveExcept deletes the spec files of this driver, except those of claims for which
+// keep returns true. It always deletes half-written files.
 func (s Store) RemoveExcept(keep func(claimUID string) bool) error {
 	entries, err := fs.ReadDir(s.dir.FS(), ".")
 	if err != nil {
@@ -129,8 +129,8 @@ func (s Store) remove(name string) error {
 
 func fileName(claimUID string) string { return filePrefix + claimUID + ".json" }
 
-// claimUID is the inverse of fileName; ok is false for the files of others and
-// for those half written.
+// claimUID is the inverse of fileName. ok is false for files of other vendors and for
+// half-written files.
 func claimUID(fileName string) (uid string, ok bool) {
 	rest, ours := strings.CutPrefix(fileName, filePrefix)
 	uid, complete := strings.CutSuffix(rest, ".json")

@@ -12,34 +12,34 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Written is what a spec file of this driver says, read back.
+// Written is the content of a spec file of this driver, read back from disk.
 type Written struct {
 	ClaimUID string          `json:"claimUID"` // from the name of the file
-	File     string          `json:"file"`     // in the folder of the specs
-	CPUs     cpuset.Set      `json:"cpus"`     // of the environment: those to run on and those to be idle
+	File     string          `json:"file"`     // its name in the directory of the specs
+	CPUs     cpuset.Set      `json:"cpus"`     // from the environment: the CPUs to run on and the idle ones
 	Devices  []WrittenDevice `json:"devices"`  // in the order of the file
 
-	// Problem is why the file is no spec of this driver, which has neither CPUs
-	// nor devices; else empty.
+	// Problem says why the file is not a spec of this driver; empty if it is one.
+	// With a problem, there are neither CPUs nor Devices.
 	Problem string `json:"problem,omitempty"`
 }
 
-// WrittenDevice is what the hook is told for one share, or what a container is
-// given of a PCI function, for which no hook runs.
+// WrittenDevice is one share in a spec file. For CPUs and memory, it has the arguments
+// of the hook. For a PCI function, it has the device nodes, and no hook runs.
 type WrittenDevice struct {
-	ID        string     `json:"id"`            // as DeviceID has it
+	ID        string     `json:"id"`            // as DeviceID returns it
 	CPUs      cpuset.Set `json:"cpus"`          // empty: the hook leaves the CPUs alone
-	Idle      cpuset.Set `json:"idle,omitzero"` // those of CPUs that the container keeps idle
+	Idle      cpuset.Set `json:"idle,omitzero"` // the part of CPUs that the container keeps idle
 	Mems      cpuset.Set `json:"mems"`          // NUMA nodes
 	Partition string     `json:"partition"`     // PartitionRoot, PartitionIsolated or PartitionNone
 	Scope     string     `json:"scope"`         // ScopeContainer or ScopePod
 
-	Function bool     `json:"function,omitempty"` // it is of a PCI function: nothing of the above but its ID
+	Function bool     `json:"function,omitempty"` // it is a PCI function: of the fields above, only ID is set
 	Nodes    []string `json:"nodes,omitempty"`    // paths of the function's device nodes
 }
 
-// ReadSpecs reads every spec of this driver in the folder, ascending by file
-// name. A file that is removed meanwhile is left out.
+// ReadSpecs reads every spec of this driver in the directory, ascending by file name.
+// It leaves out files that are removed while it reads.
 func ReadSpecs(dir fs.FS) ([]Written, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -68,7 +68,7 @@ func ReadSpecs(dir fs.FS) ([]Written, error) {
 	return all, nil
 }
 
-// parseSpec is the inverse of Render, as far as Written goes.
+// parseSpec is the inverse of Render, for the fields that Written has.
 func parseSpec(data []byte) (w Written, err error) {
 	var spec specs.Spec
 	if err := json.Unmarshal(data, &spec); err != nil {
@@ -91,7 +91,7 @@ func parseSpec(data []byte) (w Written, err error) {
 	return w, nil
 }
 
-// variable is the list in an environment; without one it is empty.
+// variable returns the CPU list in a variable of env. Without the variable it is empty.
 func variable(env []string, name string) (cpuset.Set, error) {
 	for _, entry := range env {
 		if list, found := strings.CutPrefix(entry, name+"="); found {
@@ -114,7 +114,7 @@ func parseDevice(device specs.Device) (read WrittenDevice, err error) {
 		return read, nil
 	}
 	if len(device.ContainerEdits.Hooks) != 1 || device.ContainerEdits.Hooks[0] == nil {
-		return read, fmt.Errorf("%d hooks, want the one that pins", len(device.ContainerEdits.Hooks))
+		return read, fmt.Errorf("%d hooks, want one pin hook", len(device.ContainerEdits.Hooks))
 	}
 	for _, arg := range device.ContainerEdits.Hooks[0].Args {
 		flag, value, _ := strings.Cut(arg, "=")

@@ -10,19 +10,19 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Zone is a share of CPUs and memory, for which the hook pins the container.
+// Zone is a share of CPUs and memory. The hook pins the container to it.
 type Zone struct {
 	CPUs cpuset.Set // empty: the share has memory only
 	Mems cpuset.Set // NUMA nodes
 
-	// IdleCPUs are those of CPUs that the container keeps idle.
+	// IdleCPUs is the part of CPUs that the container keeps idle.
 	IdleCPUs cpuset.Set
 
 	Partition string // PartitionRoot, PartitionIsolated or PartitionNone
 	Scope     string // ScopeContainer or ScopePod
 
-	// Mixed says that the container runs on SharedCPUs as well, the node's
-	// shared pool. The hook then leaves its CPUs alone.
+	// Mixed says that the container also runs on SharedCPUs, the node's shared
+	// pool. The hook then leaves the container's CPUs alone.
 	Mixed      bool
 	SharedCPUs cpuset.Set
 }
@@ -59,13 +59,14 @@ func (z *Zone) edits(claim Claim, hookPath string, _ []string) specs.ContainerEd
 	return specs.ContainerEdits{Hooks: []*specs.Hook{hook}}
 }
 
-// HookCPUs are the CPUs that the hook gives the container; empty if it leaves them alone.
+// HookCPUs returns the CPUs that the hook gives the container. They are empty if the
+// hook leaves the container's CPUs alone.
 func (z *Zone) HookCPUs() cpuset.Set {
 	switch {
 	case z.Mixed:
 		return cpuset.Set{}
 	case z.Partition == PartitionNone:
-		return z.runCPUs() // without a partition, nothing keeps other tasks off the idle ones
+		return z.runCPUs() // without a partition, nothing keeps other tasks off the idle CPUs
 	}
 	return z.CPUs
 }

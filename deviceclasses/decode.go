@@ -13,26 +13,27 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// APIVersion is what every configuration has to say of itself beside its kind.
+// APIVersion is the apiVersion that every configuration must have, in addition to its
+// kind.
 const APIVersion = DriverName + "/v1alpha1"
 
-// schema is what decode has to know of a kind of configuration.
+// schema is what decode must know about a kind of configuration.
 type schema struct {
 	kind   string
-	fields string // all there are
-	below  string // those of the entries of its lists
+	fields string // names of all fields
+	below  string // names of the fields of list entries
 }
 
-// decode reads a JSON document into the configuration whose TypeMeta is meta;
-// what the document does not name stays as it is. Whatever the kind does not
-// have is an error of one line, which names the field and what is allowed.
+// decode reads a JSON document into config, whose TypeMeta is meta. Fields that the
+// document does not name stay as they are. Anything that the kind does not have is an
+// error of one line, which names the field and what is allowed.
 func (s schema) decode(document []byte, config any, meta *metav1.TypeMeta) error {
 	*meta = metav1.TypeMeta{}
 	unknown, err := kjson.UnmarshalStrict(document, config)
 	if err != nil {
 		return s.explain(err)
 	}
-	if meta.Kind != s.kind { // before the fields, which are those of another kind
+	if meta.Kind != s.kind { // checked before the fields, because another kind has other fields
 		return fmt.Errorf("kind: %q, allowed is %s", meta.Kind, s.kind)
 	}
 	if meta.APIVersion != APIVersion {
@@ -48,7 +49,7 @@ func (s schema) decode(document []byte, config any, meta *metav1.TypeMeta) error
 	return nil
 }
 
-// explain says which field a value does not suit.
+// explain names the field whose value has the wrong type.
 func (s schema) explain(err error) error {
 	var unsuitable *json.UnmarshalTypeError
 	switch {
@@ -75,7 +76,8 @@ func word(of reflect.Type) string {
 	return of.String()
 }
 
-// oneLine keeps an error that is one line, and shortens one of another module that is not.
+// oneLine returns an error of one line unchanged. Some errors of other modules have
+// several lines, which it joins.
 func oneLine(err error) error {
 	if line := message.OneLine(err.Error()); line != err.Error() {
 		return errors.New(line)

@@ -1,7 +1,7 @@
-// Package deviceclasses holds the DeviceClasses that are installed with the
-// driver, and the configuration that nodes, classes and claims can have. It says
-// what can be asked for by name, and reads it strictly; it installs nothing and
-// decides nothing about a machine.
+// Package deviceclasses holds the DeviceClasses that are installed with the driver, and
+// the configuration that nodes, classes and claims can have. It defines what can be
+// requested by name, and reads configurations strictly. It installs nothing and decides
+// nothing about a machine.
 package deviceclasses
 
 import (
@@ -19,7 +19,7 @@ import (
 //go:embed *.yaml
 var Manifests embed.FS
 
-// All returns the classes in the order of their names.
+// All returns the classes, sorted by name.
 func All() ([]resourceapi.DeviceClass, error) {
 	files, err := fs.Glob(Manifests, "*.yaml")
 	if err != nil {

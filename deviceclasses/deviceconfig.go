@@ -9,31 +9,31 @@ import (
 // DeviceConfigKind is the kind of a DeviceConfig.
 const DeviceConfigKind = "DeviceConfig"
 
-// What a DeviceConfig may say of Driver; without one it stays as it is.
+// Values of DeviceConfig.Driver. Without a value, the function keeps its driver.
 const (
-	DriverVFIO = "vfio-pci" // for virtual machines and for programs with drivers of their own, such as those of DPDK
+	DriverVFIO = "vfio-pci" // for virtual machines, and for programs with drivers of their own, such as those of DPDK
 )
 
-// DeviceConfig is how a claim, or a class for its claims, wants to use PCI
-// functions. It is the opaque configuration of a request.
+// DeviceConfig says how a claim uses PCI functions. It is the opaque configuration of a
+// request, in the claim or in its class.
 type DeviceConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Driver is the kernel driver that is bound to the function while the claim has
-	// it. Whatever was bound before is bound again when the claim ends.
+	// Driver is the kernel driver that is bound to the function while a claim has it.
+	// When the claim ends, the function gets back the driver that it had before.
 	//
 	//	driver: vfio-pci
 	Driver string `json:"driver,omitempty"`
 }
 
-// deviceConfigs names all fields there are.
+// deviceConfigs describes the fields of a DeviceConfig.
 func deviceConfigs() schema {
 	return schema{kind: DeviceConfigKind, fields: "apiVersion, kind, driver"}
 }
 
-// DecodeOver reads one DeviceConfig, in JSON. Fields that raw does not name are
-// those of c; whatever is not known is an error of one line, which names the field
-// and what is allowed.
+// DecodeOver reads one DeviceConfig, in JSON. Fields that raw does not name keep the
+// values of c. Anything unknown is an error of one line, which names the field and what
+// is allowed.
 func (c DeviceConfig) DecodeOver(raw []byte) (DeviceConfig, error) {
 	err := deviceConfigs().decode(raw, &c, &c.TypeMeta)
 	if err == nil {
@@ -45,7 +45,7 @@ func (c DeviceConfig) DecodeOver(raw []byte) (DeviceConfig, error) {
 	return c, nil
 }
 
-// Validate looks at the values of the fields. An empty one is fine.
+// Validate checks the values of the fields. A field may be empty.
 func (c DeviceConfig) Validate() error {
 	if c.Driver != "" && c.Driver != DriverVFIO {
 		return fmt.Errorf("driver: %q, allowed is %s", c.Driver, DriverVFIO)

@@ -24,43 +24,43 @@ import (
 // NodeConfigKind is the kind of a NodeConfig.
 const NodeConfigKind = "NodeConfig"
 
-// What a NodeConfig may say of Exclusivity. The default is ExclusivityAuto.
+// Values of NodeConfig.Exclusivity. The default is ExclusivityAuto.
 const (
-	ExclusivityAuto        = "auto"        // the first of those below that the node has
+	ExclusivityAuto        = "auto"        // the first of the following that the node supports
 	ExclusivityKernel      = "kernel"      // cpuset partitions
-	ExclusivityCooperative = "cooperative" // the container runtime, over NRI
-	ExclusivityNone        = "none"        // nobody
+	ExclusivityCooperative = "cooperative" // the container runtime, through NRI
+	ExclusivityNone        = "none"        // nothing
 )
 
-// What a NodeConfig may say of ZoneBy. The default is ZoneByNUMA.
+// Values of NodeConfig.ZoneBy. The default is ZoneByNUMA.
 const (
 	ZoneByNUMA    = "numa"    // a NUMA node
-	ZoneByL3      = "l3"      // the CPUs of a level-3 cache; the memory is that of NUMA nodes
+	ZoneByL3      = "l3"      // the CPUs of a level-3 cache; memory stays in zones of NUMA nodes
 	ZoneBySocket  = "socket"  // all NUMA nodes of a socket that have CPUs
-	ZoneByMachine = "machine" // all NUMA nodes that have CPUs
+	ZoneByMachine = "machine" // all NUMA nodes of the machine that have CPUs
 )
 
-// ZoneBys are all that a NodeConfig may say of ZoneBy, the default first.
+// ZoneBys returns all values of NodeConfig.ZoneBy, the default first.
 func ZoneBys() []string { return []string{ZoneByNUMA, ZoneByL3, ZoneBySocket, ZoneByMachine} }
 
-// NodeConfig is what the operator decides for nodes. It is a file that the daemon
+// NodeConfig is the operator's configuration of nodes. It is a file that the daemon
 // reads when it starts.
 type NodeConfig struct {
 	metav1.TypeMeta `json:",inline"`
 	NodeSettings    `json:",inline"`
 
-	// Profiles are what holds for some nodes instead: of all profiles whose labels
-	// a node has, each field that one names. The last one that names a field holds.
-	// The daemon reads the labels when it starts.
+	// Profiles override fields for the nodes that have certain labels. If several
+	// profiles of a node set the same field, the last one wins. The daemon reads the
+	// labels when it starts.
 	//
 	//	profiles: [{nodeSelector: {pool: batch}, reservedCPUs: 0-3}]
 	Profiles []NodeProfile `json:"profiles,omitempty"`
 }
 
-// NodeSettings are the fields of a NodeConfig that a profile may have as well.
+// NodeSettings are the fields of a NodeConfig that a profile can also have.
 type NodeSettings struct {
-	// ReservedCPUs is the list of CPUs that no claim gets. Without it they are the
-	// kubelet's reservedSystemCPUs, else the first core.
+	// ReservedCPUs is the list of CPUs that no claim gets. The default is the kubelet's
+	// reservedSystemCPUs, else the first core.
 	//
 	//	reservedCPUs: 0-1,8-9
 	ReservedCPUs string `json:"reservedCPUs,omitempty"`
@@ -68,31 +68,32 @@ type NodeSettings struct {
 	//
 	//	reservedMemory: 256Mi
 	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
-	// Exclusivity is who keeps others off the CPUs of claims. A daemon that cannot
-	// have what is asked for does not start.
+	// Exclusivity says what keeps other tasks off the CPUs of claims. The daemon does
+	// not start if the node does not support it.
 	//
 	//	exclusivity: kernel
 	Exclusivity string `json:"exclusivity,omitempty"`
-	// ZoneBy is what one zone is, the device that claims share.
+	// ZoneBy says what one zone is. A zone is a device that claims share.
 	//
 	//	zoneBy: socket
 	ZoneBy string `json:"zoneBy,omitempty"`
-	// Devices are the PCI functions that are published as devices; none without it.
+	// Devices selects the PCI functions that are published as devices. Without it, none
+	// are published.
 	//
 	//	devices: {presets: [gpu], exclude: ["0000:3b:00.0"]}
 	Devices *DeviceSelection `json:"devices,omitempty"`
 }
 
-// NodeProfile is settings of the nodes that have labels.
+// NodeProfile is the settings of the nodes that have certain labels.
 type NodeProfile struct {
-	// NodeSelector is the labels that a node has to have, all of them, one at least.
+	// NodeSelector is one or more labels. A node must have all of them.
 	//
 	//	nodeSelector: {pool: batch, size: large}
 	NodeSelector map[string]string `json:"nodeSelector"`
 	NodeSettings `json:",inline"`
 }
 
-// nodeConfigs names all fields there are.
+// nodeConfigs describes the fields of a NodeConfig.
 func nodeConfigs() schema {
 	const settings = "reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, devices.bindDrivers"
 	return schema{
@@ -102,7 +103,7 @@ func nodeConfigs() schema {
 	}
 }
 
-// For is what holds for a node with these labels.
+// For returns the settings of a node with these labels.
 func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 	settings := c.NodeSettings
 	for _, profile := range c.Profiles {
@@ -117,9 +118,9 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 	return settings
 }
 
-// Profile is where the field comes from that holds for a node with these labels,
-// "profiles[1]." or "" for what holds for all nodes: with the field it is a path in
-// the NodeConfig. Field is a name as in the file, of NodeSettings.
+// Profile says where a field of a node with these labels is set: "profiles[1]." for a
+// profile, or "" for the settings of all nodes. Followed by the field, it is a path in
+// the NodeConfig. field is a field of NodeSettings, named as in the file.
 func (c NodeConfig) Profile(field string, nodeLabels map[string]string) string {
 	for i, profile := range slices.Backward(c.Profiles) {
 		if labels.SelectorFromSet(profile.NodeSelector).Matches(labels.Set(nodeLabels)) && profile.names(field) {
@@ -146,7 +147,7 @@ func (s NodeSettings) names(field string) bool {
 	return false
 }
 
-// ReservedMemoryBytes is ReservedMemory, or 0 without it.
+// ReservedMemoryBytes returns ReservedMemory in bytes, or 0 if it is not set.
 func (s NodeSettings) ReservedMemoryBytes() uint64 {
 	if s.ReservedMemory == nil {
 		return 0
@@ -154,9 +155,9 @@ func (s NodeSettings) ReservedMemoryBytes() uint64 {
 	return uint64(s.ReservedMemory.Value())
 }
 
-// DecodeNodeConfig reads a file that holds one NodeConfig, in YAML or JSON.
-// Whatever it does not know is an error of one line, which names the field and
-// what is allowed. Whether the machine has the reserved CPUs it does not know.
+// DecodeNodeConfig reads a file that holds one NodeConfig, in YAML or JSON. Anything
+// unknown is an error of one line, which names the field and what is allowed. It does
+// not check whether the machine has the reserved CPUs.
 func DecodeNodeConfig(text []byte) (NodeConfig, error) {
 	document, err := onlyDocument(text)
 	if err != nil {
@@ -208,7 +209,8 @@ func (s NodeSettings) validate() error {
 	return nil
 }
 
-// validateSelector refuses what no node has, or all have.
+// validateSelector refuses a selector that no node can match, and one that all nodes
+// match.
 func (p NodeProfile) validateSelector() error {
 	if len(p.NodeSelector) == 0 {
 		return errors.New("nodeSelector: want at least one label")
@@ -226,7 +228,7 @@ func (p NodeProfile) validateSelector() error {
 
 const wantMemory = "want a quantity of 0 or more, such as 256Mi"
 
-// onlyDocument returns the one document of the file as JSON.
+// onlyDocument returns the only document of the file, as JSON.
 func onlyDocument(text []byte) (document []byte, err error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
@@ -255,7 +257,8 @@ func onlyDocument(text []byte) (document []byte, err error) {
 	return document, nil
 }
 
-// explainQuantity names the only field that is one.
+// explainQuantity adds the field to the error of a malformed quantity. Only
+// reservedMemory is a quantity.
 func explainQuantity(err error) error {
 	if errors.Is(err, resource.ErrFormatWrong) || errors.Is(err, resource.ErrNumeric) || errors.Is(err, resource.ErrSuffix) {
 		return errors.New("reservedMemory: " + wantMemory)

@@ -32,7 +32,7 @@ type reference struct {
 }
 
 // values of a field are constants under such a comment.
-var ofField = regexp.MustCompile(`^What a (Zone|Device|Node)Config may say of (\w+)[.;]`)
+var ofField = regexp.MustCompile(`^Values of (\w+)\.(\w+)[.;]`)
 
 func readReference(t *testing.T) reference {
 	t.Helper()

@@ -7,21 +7,21 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// RequestConfig is all that classes and claims say of a request: in ZoneConfigs
-// if it is for zones, in DeviceConfigs if it is for PCI functions. What is of the
-// other kind of device is of no effect.
+// RequestConfig is all that classes and claims configure for a request. A request for a
+// zone uses the ZoneConfigs, and a request for a PCI function uses the DeviceConfigs.
+// The others have no effect.
 type RequestConfig struct {
 	Zone   ZoneConfig
 	Device DeviceConfig
 }
 
-// DecodeOver reads one configuration of either kind, in JSON. Fields that raw does
-// not name are those of c; whatever is not known is an error of one line, which
-// names the field and what is allowed.
+// DecodeOver reads one configuration of either kind, in JSON. Fields that raw does not
+// name keep the values of c. Anything unknown is an error of one line, which names the
+// field and what is allowed.
 func (c RequestConfig) DecodeOver(raw []byte) (RequestConfig, error) {
 	var meta metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &meta); err != nil {
-		return RequestConfig{}, schema{fields: "apiVersion, kind and what the kind has"}.explain(err)
+		return RequestConfig{}, schema{fields: "apiVersion, kind and the fields of the kind"}.explain(err)
 	}
 	var err error
 	switch meta.Kind {

@@ -29,7 +29,7 @@ func TestNonsenseInARequestConfigIsOneLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":            "unexpected end of JSON input",
 		"null":        `kind: "", allowed are ZoneConfig, DeviceConfig`,
-		"[]":          "want a mapping of apiVersion, kind and what the kind has, not array",
+		"[]":          "want a mapping of apiVersion, kind and the fields of the kind, not array",
 		`{"kind": 1}`: "kind: want a string, not a number",
 		`{"apiVersion": "dra.numa/v1alpha1", "kind": "NodeConfig"}`: `kind: "NodeConfig", allowed are ZoneConfig, DeviceConfig`,
 		`{"apiVersion": "dra.numa/v1", "kind": "DeviceConfig"}`:     `apiVersion: "dra.numa/v1", allowed is dra.numa/v1alpha1`,

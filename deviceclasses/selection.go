@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// DeviceSelection is which PCI functions of a node are published as devices:
-// those that a preset or an expression includes, and none excludes. Empty, it is
-// none. An expression is CEL as in a claim, over the attributes that are
-// published.
+// DeviceSelection says which PCI functions of a node are published as devices: those
+// that a preset or an expression includes, and that nothing excludes. An empty
+// selection publishes none. Expressions are CEL, as in a claim, over the published
+// attributes.
 type DeviceSelection struct {
-	// Presets are names of expressions that are shipped.
+	// Presets are names of predefined expressions.
 	//
 	//	presets: [gpu, vf]
 	Presets []string `json:"presets,omitempty"`
-	// Include are expressions; a function is included if one of them holds.
+	// Include are expressions. A function is included if one of them is true for it.
 	//
 	//	include: ['device.attributes["dra.numa"].vendorID == "1da3"']
 	Include []string `json:"include,omitempty"`
@@ -23,24 +23,23 @@ type DeviceSelection struct {
 	//
 	//	exclude: ["0000:3b:00.0"]
 	Exclude []string `json:"exclude,omitempty"`
-	// BindDrivers lets claims have another kernel driver bound to a function that
-	// they hold (DeviceConfig). The daemon then writes to the host's sysfs.
+	// BindDrivers lets a claim ask for another kernel driver for its function, with a
+	// DeviceConfig. The daemon then writes to the host's sysfs.
 	//
 	//	bindDrivers: true
 	BindDrivers bool `json:"bindDrivers,omitempty"`
 }
 
-// What a NodeConfig may say of Presets. Each function that is no bridge is in one
-// of the first three, in PresetVF, or in none of these four.
+// Values of DeviceSelection.Presets. A function is in at most one of the first four.
 const (
-	PresetGPU  = "gpu"  // GPUs, but virtual functions
-	PresetNIC  = "nic"  // network controllers, but virtual functions
-	PresetNVMe = "nvme" // NVMe drives, but virtual functions
+	PresetGPU  = "gpu"  // GPUs that are not virtual functions
+	PresetNIC  = "nic"  // network controllers that are not virtual functions
+	PresetNVMe = "nvme" // NVMe drives that are not virtual functions
 	PresetVF   = "vf"   // virtual functions of any kind
-	PresetVFIO = "vfio" // whatever a VFIO driver is bound to
+	PresetVFIO = "vfio" // functions that a VFIO driver is bound to
 )
 
-// Presets are the names of all presets, sorted.
+// Presets returns the names of all presets, sorted.
 func Presets() []string {
 	return []string{PresetGPU, PresetNIC, PresetNVMe, PresetVF, PresetVFIO}
 }
@@ -59,12 +58,12 @@ func Preset(name string) (expression string, known bool) {
 	return "", false
 }
 
-// UnknownPreset is the error for a name that is no preset's.
+// UnknownPreset returns the error for a name that is not a preset.
 func UnknownPreset(name string) error {
 	return fmt.Errorf("%q, allowed are %s", name, strings.Join(Presets(), ", "))
 }
 
-// validate looks at what needs no machine and no CEL.
+// validate checks what needs neither a machine nor CEL.
 func (s DeviceSelection) validate() error {
 	for i, name := range s.Presets {
 		if !slices.Contains(Presets(), name) {

@@ -12,33 +12,34 @@ import (
 type ZoneStatus struct {
 	CPUs       cpuset.Set `json:"cpus"`                // empty for a share of memory only
 	Mems       cpuset.Set `json:"mems"`                // NUMA nodes
-	IdleCPUs   cpuset.Set `json:"idleCPUs,omitzero"`   // those of CPUs that its containers do not run on
+	IdleCPUs   cpuset.Set `json:"idleCPUs,omitzero"`   // the CPUs of the claim that its containers do not run on
 	Partition  string     `json:"partition,omitempty"` // root, isolated or none; "" without CPUs
 	Scope      string     `json:"scope,omitempty"`     // ScopeContainer, ScopePod or ScopeShared; "" without CPUs
 	Mixed      bool       `json:"mixed,omitempty"`     // containers run on the shared pool as well
-	SharedCPUs cpuset.Set `json:"sharedCPUs,omitzero"` // if Mixed: that pool when the claim was prepared
-	Why        string     `json:"why,omitempty"`       // these CPUs
+	SharedCPUs cpuset.Set `json:"sharedCPUs,omitzero"` // if Mixed: the shared pool when the claim was prepared
+	Why        string     `json:"why,omitempty"`       // why these CPUs were chosen
 }
 
-// FunctionStatus is the same for a PCI function. The conditions, and of a network card
-// the first of its interfaces, are elsewhere in status.devices[].
+// FunctionStatus is the same for a PCI function. Other fields of status.devices[] have
+// the conditions and, for a network card, its first interface.
 type FunctionStatus struct {
-	PCI        string   `json:"pci"`                  // address
+	PCI        string   `json:"pci"`                  // PCI address
 	Nodes      []string `json:"nodes,omitempty"`      // paths of the device nodes that containers get
-	CDIDevice  string   `json:"cdiDevice,omitempty"`  // of another driver's CDI spec, which containers get instead
+	CDIDevice  string   `json:"cdiDevice,omitempty"`  // CDI device of another driver's spec, which containers get instead of the nodes
 	Interfaces []string `json:"interfaces,omitempty"` // network interfaces, by their names on the host
 	Driver     string   `json:"driver,omitempty"`     // kernel driver that is bound for the claim
 }
 
-// ShareStatus is the status document of a share as it is read: one field is set.
+// ShareStatus is the status document of a share as it is read. Exactly one field is
+// set.
 type ShareStatus struct {
 	Zone     *ZoneStatus
 	Function *FunctionStatus
 }
 
-// ReadShareStatus reads the status document of a share. Fields that this release does
-// not know are left out. It is an error if the text is neither of a zone nor of a PCI
-// function.
+// ReadShareStatus reads the status document of a share. It ignores fields that this
+// release does not know. It returns an error if the text is the status neither of a
+// zone nor of a PCI function.
 func ReadShareStatus(text []byte) (ShareStatus, error) {
 	var keys struct {
 		PCI  *string `json:"pci"`
@@ -56,5 +57,5 @@ func ReadShareStatus(text []byte) (ShareStatus, error) {
 		status.Zone = &ZoneStatus{}
 		return status, json.Unmarshal(text, status.Zone)
 	}
-	return ShareStatus{}, fmt.Errorf("read the status of a share: neither cpus nor pci in it")
+	return ShareStatus{}, fmt.Errorf("read the status of a share: it has neither cpus nor pci")
 }

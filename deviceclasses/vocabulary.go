@@ -5,17 +5,18 @@ import (
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 )
 
-// What is below is the driver's vocabulary: each name that appears in ResourceSlices,
-// claims and node configurations, once. Package cdi/pin may not import this one and
-// has a test that its words are the same. The values of configuration fields are beside
-// the fields; of them, zones publish those of Exclusivity.
+// This file is the driver's vocabulary: it has each name that appears in
+// ResourceSlices, claims and node configurations, once. Package cdi/pin must not import
+// this package; a test checks that both use the same words. The values of configuration
+// fields are next to the fields. Of these, zones publish the values of Exclusivity.
 
 // DriverName is the name of the driver in ResourceSlices, claims and sockets, and the
 // domain of its own attributes and taints.
 const DriverName = "dra.numa"
 
-// Attributes of zones. Those of PCI functions are in package driver/attached, with
-// what they mean; AttributeKind, AttributeSocket and AttributeNUMANode are of both.
+// Attributes of zones. Package driver/attached has the attributes of PCI functions,
+// with their meaning. Zones and PCI functions share AttributeKind, AttributeSocket and
+// the attributes of the NUMA node.
 const (
 	AttributeKind           resourceapi.QualifiedName = DriverName + "/kind"
 	AttributeSocket         resourceapi.QualifiedName = DriverName + "/socket"
@@ -36,10 +37,10 @@ func NUMANodeAttributes() []resourceapi.QualifiedName {
 	return []resourceapi.QualifiedName{AttributeNUMANode, AttributeNUMANodeNet, AttributeNUMANodeAMD}
 }
 
-// KindZone is the kind of a zone. The other kinds are those of package driver/attached.
+// KindZone is the kind of a zone. Package driver/attached has the other kinds.
 const KindZone = "zone"
 
-// Capacities of zones. A claim has to spell a capacity exactly like this, without the
+// Capacities of zones. A claim must spell a capacity exactly like this, without the
 // driver's domain.
 const (
 	CapacityCPU    resourceapi.QualifiedName = "cpu"
@@ -52,30 +53,30 @@ const (
 
 // Scopes of a share: which cgroup has its CPUs to itself.
 const (
-	ScopeContainer = "container" // the container's: one at a time uses them
-	ScopePod       = "pod"       // the pod's: all of its containers use them
-	ScopeShared    = "shared"    // none
+	ScopeContainer = "container" // that of the container: one container at a time uses them
+	ScopePod       = "pod"       // that of the pod: all containers of the pod use them
+	ScopeShared    = "shared"    // no cgroup
 )
 
-// NoCoreType is the core type of a zone without CPUs. The others are those of
-// [numa.CoreType], which is the library's word for them.
+// NoCoreType is the core type of a zone without CPUs. The other core types are the
+// values of [numa.CoreType].
 const NoCoreType = "none"
 
-// TaintFault is the key of the taint of a device that no new claim is to get, with the
-// effect NoSchedule. Its value is one of the words below.
+// TaintFault is the key of the taint of a device that no new claim should get. Its
+// effect is NoSchedule. Its value is one of the words below.
 const TaintFault = DriverName + "/fault"
 
 // Values of TaintFault.
 const (
 	FaultPartitionInvalid = "partition-invalid" // of a zone: the kernel does not honour a claim's partition there
-	FaultGone             = "gone"              // of a PCI function: it is not there any more, and a claim still has it
-	FaultDead             = "dead"              // its NVMe driver has given it up
-	FaultUnhealthy        = "unhealthy"         // the maker's library says so
-	FaultFatalErrors      = "fatal-errors"      // its PCIe link has had fatal errors
+	FaultGone             = "gone"              // of a PCI function: it does not exist any more, and a claim still has it
+	FaultDead             = "dead"              // of a PCI function: its NVMe driver has given it up
+	FaultUnhealthy        = "unhealthy"         // of a PCI function: the vendor's library reports a fault
+	FaultFatalErrors      = "fatal-errors"      // of a PCI function: its PCIe link has had fatal errors
 )
 
 // Conditions of a device in a claim's status.
 const (
 	ConditionReady     = "Ready"     // prepared: containers may start
-	ConditionExclusive = "Exclusive" // nobody else runs on the claim's CPUs; its reason says who sees to that, or why nobody does
+	ConditionExclusive = "Exclusive" // no other task runs on the claim's CPUs; the reason says what ensures that, or why nothing does
 )

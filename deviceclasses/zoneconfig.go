@@ -11,87 +11,89 @@ import (
 // ZoneConfigKind is the kind of a ZoneConfig.
 const ZoneConfigKind = "ZoneConfig"
 
-// What a ZoneConfig may say of Cores. The default is CoresWhole.
+// Values of ZoneConfig.Cores. The default is CoresWhole.
 const (
 	CoresWhole            = "whole"               // all threads of each core, as far as whole cores are free
-	CoresThread           = "thread"              // first those that others left of a core
-	CoresOneThreadPerCore = "one-thread-per-core" // whole cores, of each of which containers run on one thread
+	CoresThread           = "thread"              // first the free threads of cores that are already partly used
+	CoresOneThreadPerCore = "one-thread-per-core" // whole cores, but containers run on only one thread of each core
 )
 
-// What a ZoneConfig may say of L3. The default is L3Any.
+// Values of ZoneConfig.L3. The default is L3Any.
 const (
 	L3Prefer  = "prefer"  // as few level-3 caches as possible
-	L3Require = "require" // one, or the pod waits on its node until one has room
-	L3Any     = "any"     // as few as whole cores allow
+	L3Require = "require" // one level-3 cache; if none has room, the pod waits on its node until one has
+	L3Any     = "any"     // as few level-3 caches as whole cores allow
 )
 
-// What a ZoneConfig may say of Placement. The default is PlacementPack.
+// Values of ZoneConfig.Placement. The default is PlacementPack.
 const (
-	PlacementPack       = "pack"       // where they leave the largest room for others
-	PlacementSpread     = "spread"     // evenly over dies, then level-3 caches
+	PlacementPack       = "pack"       // where they leave the largest room for other claims
+	PlacementSpread     = "spread"     // evenly over dies, then over level-3 caches
 	PlacementDistribute = "distribute" // evenly over the zone's NUMA nodes, packed in each
 )
 
-// What a ZoneConfig may say of Partition. The default is PartitionRoot.
+// Values of ZoneConfig.Partition. The default is PartitionRoot.
 const (
-	PartitionRoot     = "root"     // no other task runs on the CPUs; load is balanced inside
-	PartitionIsolated = "isolated" // the same without load balancing
-	PartitionNone     = "none"     // the kernel does not keep others off
+	PartitionRoot     = "root"     // no other task runs on the CPUs; the kernel balances load among them
+	PartitionIsolated = "isolated" // the same, without load balancing
+	PartitionNone     = "none"     // the kernel does not keep other tasks off the CPUs
 )
 
-// What a ZoneConfig may say of MemoryPolicy; set_mempolicy(2) explains them.
+// Values of ZoneConfig.MemoryPolicy; set_mempolicy(2) explains them.
 const (
 	MemoryBind               = "bind"                // from the claim's NUMA nodes only
-	MemoryPreferred          = "preferred"           // from others if those have none left
-	MemoryInterleave         = "interleave"          // page by page from each in turn
-	MemoryWeightedInterleave = "weighted-interleave" // in proportion to their bandwidth; Linux 6.9
+	MemoryPreferred          = "preferred"           // from the claim's NUMA nodes, or from others if those have no memory left
+	MemoryInterleave         = "interleave"          // from each of the claim's NUMA nodes in turn, page by page
+	MemoryWeightedInterleave = "weighted-interleave" // the same, in proportion to their bandwidth; needs Linux 6.9
 )
 
-// ZoneConfig is how a claim, or a class for its claims, wants to use zones. It
-// is the opaque configuration of a request.
+// ZoneConfig says how a claim uses zones. It is the opaque configuration of a request,
+// in the claim or in its class.
 type ZoneConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Cores is how the CPUs share physical cores with others. Each CPU of a claim
-	// counts, also those that one-thread-per-core keeps idle: of 8 CPUs on cores of
-	// two threads, containers run on 4.
+	// Cores says how the claim shares physical cores with others. All CPUs of a claim
+	// count, including those that one-thread-per-core keeps idle: with 8 CPUs on cores
+	// of two threads, containers run on 4.
 	//
 	//	cores: one-thread-per-core
 	Cores string `json:"cores,omitempty"`
-	// L3 is how much it matters that the CPUs share one level-3 cache. The scheduler
-	// does not see those.
+	// L3 says how important it is that the CPUs share one level-3 cache. The scheduler
+	// does not see level-3 caches.
 	//
 	//	l3: prefer
 	L3 string `json:"l3,omitempty"`
-	// Placement is which CPUs of the zone it is where several would do. A claim that
-	// prefers or requires one level-3 cache is spread inside of that one only.
+	// Placement says which CPUs of the zone the claim gets if there is a choice. If the
+	// claim prefers or requires one level-3 cache, its CPUs are spread only inside the
+	// caches that are chosen for that.
 	//
 	//	placement: spread
 	Placement string `json:"placement,omitempty"`
-	// Partition is how the kernel keeps other tasks off the CPUs.
+	// Partition says how the kernel keeps other tasks off the claim's CPUs.
 	//
 	//	partition: isolated
 	Partition string `json:"partition,omitempty"`
-	// Mixed lets the containers run on the node's shared pool, too. Such CPUs
-	// are in no partition.
+	// Mixed lets the containers also run on the node's shared pool. The claim's CPUs
+	// are then in no partition.
 	//
 	//	mixed: true
 	Mixed bool `json:"mixed,omitempty"`
-	// MemoryPolicy is where the containers' memory comes from, by the container
-	// runtime over NRI; without one it is where the task that asks for it runs.
+	// MemoryPolicy says where the containers' memory comes from. The container runtime
+	// sets it, through NRI. Without a policy, memory comes from the NUMA node where the
+	// task that asks for it runs.
 	//
 	//	memoryPolicy: bind
 	MemoryPolicy string `json:"memoryPolicy,omitempty"`
 }
 
-// zoneConfigs names all fields there are.
+// zoneConfigs describes the fields of a ZoneConfig.
 func zoneConfigs() schema {
 	return schema{kind: ZoneConfigKind, fields: "apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy"}
 }
 
-// DecodeOver reads one ZoneConfig, in JSON. Fields that raw does not name are
-// those of c; whatever is not known is an error of one line, which names the field
-// and what is allowed.
+// DecodeOver reads one ZoneConfig, in JSON. Fields that raw does not name keep the
+// values of c. Anything unknown is an error of one line, which names the field and what
+// is allowed.
 func (c ZoneConfig) DecodeOver(raw []byte) (ZoneConfig, error) {
 	err := zoneConfigs().decode(raw, &c, &c.TypeMeta)
 	if err == nil {
@@ -103,7 +105,7 @@ func (c ZoneConfig) DecodeOver(raw []byte) (ZoneConfig, error) {
 	return c, nil
 }
 
-// Validate looks at the values of the fields. An empty one is fine.
+// Validate checks the values of the fields. A field may be empty.
 func (c ZoneConfig) Validate() error {
 	for _, field := range []struct {
 		name, value string

@@ -17,32 +17,32 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// ErrNoConsumedCapacity says that a zone was allocated whole, by a scheduler
-// that does not know consumable capacity.
+// ErrNoConsumedCapacity says that a scheduler that does not know consumable capacity
+// allocated a whole zone.
 var ErrNoConsumedCapacity = errors.New(
 	"no consumedCapacity: turn on the feature gate DRAConsumableCapacity of kube-apiserver and kube-scheduler, then recreate the claim")
 
-// wish is one allocation result of this driver, checked.
+// wish is one allocation result of this driver, after it was checked.
 type wish struct {
 	request string // "main" or "main/sub"
 	device  string
 	shareID *types.UID
-	admin   bool   // sees the device, holds nothing of it
+	admin   bool   // admin access: sees the device, holds nothing of it
 	wanted  wanted // never nil
 }
 
-// wanted is what was allocated, one type for each [Kind]: zoneWish and functionWish.
+// wanted is what was allocated. Each [Kind] has one type: zoneWish or functionWish.
 type wanted interface {
-	// configured is what is wanted with what classes and claim say of the request.
+	// configured returns the wish with the configuration that the DeviceClass and the
+	// claim have for the request.
 	configured(d *Driver, config deviceclasses.RequestConfig) (wanted, error)
-	// plan makes what the share is to hold, CPUs from those that are free. It changes
+	// plan returns what the share will hold. It chooses CPUs from free, and changes
 	// nothing.
 	plan(d *Driver, claimUID types.UID, wish wish, free cpuset.Set) (Kind, error)
-	// fulfilledBy reports whether what a share holds is of the allocation that asks
-	// for this.
+	// fulfilledBy reports whether what a share holds matches this allocation.
 	fulfilledBy(kind Kind) bool
-	// completed is what a share holds that fulfils it, with all that version 1 of the
-	// checkpoint did not record.
+	// completed returns what a share holds, with the fields that version 1 of the
+	// checkpoint did not record. The share must match this allocation.
 	completed(kind Kind) Kind
 }
 
@@ -83,7 +83,8 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 	return wishes, nil
 }
 
-// configure has the wish say what classes and claim say of its request.
+// configure adds to the wish what the DeviceClass and the claim configure for its
+// request.
 func (d *Driver) configure(wish *wish, configs []resourceapi.DeviceAllocationConfiguration) error {
 	config, err := configOf(wish.request, configs)
 	if err != nil || wish.admin {
@@ -110,10 +111,10 @@ func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAlloca
 	}
 	zone.zone, err = d.zoneOf(claimUID, result.Device, zone.cpus)
 	read.wanted = zone
-	return read, cmp.Or(err, consumed) // of a device that there is not, only that
+	return read, cmp.Or(err, consumed) // for an unknown device, that is the only error
 }
 
-// consume reads the amounts. Capacities of other names hold nothing.
+// consume reads the amounts. Capacities with other names hold nothing.
 func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quantity) error {
 	if len(consumed) == 0 {
 		return ErrNoConsumedCapacity
@@ -142,9 +143,10 @@ func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quant
 	return nil
 }
 
-// zoneOf finds the zone behind a device name. The claim may have been allocated
-// when zones were something else: it then has the CPUs of what the name stood
-// for. A zone that is gone is still known to the claim that has it.
+// zoneOf finds the zone that a device name stands for. The claim may have been
+// allocated when the node had another zoneBy. If no published zone of that name has
+// enough CPUs, the name stands for the larger zone of another zoneBy. A zone that no
+// longer exists is found in the claim's own grant.
 func (d *Driver) zoneOf(claimUID types.UID, device string, cpus int) (zones.Zone, error) {
 	published := zones.Named(d.zones, device)
 	if published != nil && cpus <= published.CPUs.Size() {

@@ -49,8 +49,8 @@ func (c shippedClasses) Get(name string) (*resourceapi.DeviceClass, error) {
 	return nil, fmt.Errorf("no class %s", name)
 }
 
-// scheduler allocates what one node publishes as the scheduler of Kubernetes
-// 1.37 does, with default feature gates.
+// scheduler allocates what one node publishes, as the Kubernetes 1.37 scheduler does
+// with default feature gates.
 type scheduler struct {
 	t       testing.TB
 	slices  []*resourceapi.ResourceSlice
@@ -79,8 +79,8 @@ func newScheduler(t testing.TB, machine numa.Machine, include ...string) *schedu
 	return s
 }
 
-// allocate returns the devices that a claim gets, in the order of its requests;
-// "" where it gets none.
+// allocate returns the devices that a claim gets, in the order of its requests; "" if
+// it gets none.
 func (s *scheduler) allocate(spec resourceapi.DeviceClaim) string {
 	s.t.Helper()
 	features := structured.Features{
@@ -115,7 +115,7 @@ func (s *scheduler) free(device string) {
 	s.held.AllocatedDevices.Delete(structured.MakeDeviceID(Name, node, device))
 }
 
-// request is for count devices of a class of ours that fulfil a condition.
+// request asks for count devices of one of our classes that fulfil a condition.
 func request(name, class string, count int64, condition ...string) resourceapi.DeviceRequest {
 	exactly := &resourceapi.ExactDeviceRequest{
 		DeviceClassName: class + ".dra.numa", AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: count,
@@ -129,7 +129,7 @@ func request(name, class string, count int64, condition ...string) resourceapi.D
 	return resourceapi.DeviceRequest{Name: name, Exactly: exactly}
 }
 
-// same is that all devices have the same value of an attribute.
+// same requires that all devices have the same value of an attribute.
 func same(attribute string) resourceapi.DeviceConstraint {
 	return resourceapi.DeviceConstraint{MatchAttribute: new(resourceapi.FullyQualifiedName(attribute))}
 }
@@ -219,8 +219,8 @@ func TestSchedulerAlignsAttachedDevices(t *testing.T) {
 	}
 }
 
-// The expressions of classes are evaluated for every device of every driver; an
-// error would keep the pod Pending everywhere.
+// The expressions of classes are evaluated for every device of every driver. An error
+// would keep the pod Pending on every node.
 func TestEachPublishedDeviceIsInOneClass(t *testing.T) {
 	classes := newShippedClasses(t)
 	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})

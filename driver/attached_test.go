@@ -19,7 +19,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
 )
 
-// generated is a machine that exists nowhere.
+// generated returns the made-up machine with this name.
 func generated(t testing.TB, name string) numa.Machine {
 	t.Helper()
 	for _, preset := range fake.Presets() {
@@ -35,7 +35,8 @@ func generated(t testing.TB, name string) numa.Machine {
 	return numa.Machine{}
 }
 
-// withAttached is a configuration that publishes what expressions include.
+// withAttached returns a configuration that publishes the devices that the expressions
+// include.
 func withAttached(t testing.TB, include ...string) Config {
 	t.Helper()
 	selection, err := attached.NewSelection(deviceclasses.DeviceSelection{Include: include})
@@ -45,8 +46,8 @@ func withAttached(t testing.TB, include ...string) Config {
 	return Config{NodeName: node, Exclusivity: ExclusivityKernel, Attached: selection}
 }
 
-// drawPool is a pool in few lines: slices, in them devices with attributes,
-// capacities and counters.
+// drawPool draws a pool in a few lines: the slices, and in them devices with
+// attributes, capacities and counters.
 func drawPool(config Config, machine numa.Machine) string {
 	var out bytes.Buffer
 	for i, slice := range Resources(node, Devices(machine, config, nil)).Pools[node].Slices {
@@ -73,7 +74,7 @@ func drawPool(config Config, machine numa.Machine) string {
 	return out.String()
 }
 
-// wrap is the words in lines of 120 columns at most, if none is longer.
+// wrap puts the words into lines of at most 120 columns, if no word is longer.
 func wrap(words []string) string {
 	var out strings.Builder
 	line := "   "
@@ -123,7 +124,8 @@ func goldenPool(t *testing.T, name, got string) {
 	}
 }
 
-// Of every kind of machine what an operator would publish, not all that there is.
+// For each kind of machine, this publishes what an operator would select, not every
+// device.
 func TestAttachedDevicesGolden(t *testing.T) {
 	const ours = `device.attributes["dra.numa"]`
 	for name, include := range map[string]string{
@@ -138,7 +140,7 @@ func TestAttachedDevicesGolden(t *testing.T) {
 	}
 }
 
-// The machines were recorded by others; their archives are not in this repository.
+// Other projects recorded these machines; their archives are not in this repository.
 func TestAttachedDevicesOfRecordedMachinesGolden(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine: make unit runs it without the race detector")
@@ -164,7 +166,7 @@ func TestAttachedDevicesOfRecordedMachinesGolden(t *testing.T) {
 	}
 }
 
-// A slice has counters or devices, and of devices fewer if they consume some.
+// A slice has counters or devices. It has fewer devices if some consume counters.
 func TestSlicesWithCountersAreWhatTheAPITakes(t *testing.T) {
 	for _, preset := range fake.Presets() {
 		machine := generated(t, preset.Name)
@@ -200,7 +202,7 @@ func TestSlicesWithCountersAreWhatTheAPITakes(t *testing.T) {
 	}
 }
 
-// CPUs beside a GPU are what the next claim for that GPU needs.
+// The next claim for a GPU needs the CPUs that are near it.
 func TestZonesWithoutAttachedDevicesComeFirst(t *testing.T) {
 	machine := generated(t, "epyc-2s-nps4") // GPUs are on zones 0, 2 and 7
 	var zones []string

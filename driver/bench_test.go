@@ -12,15 +12,15 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 )
 
-// BenchmarkPrepareUnprepare prepares and unprepares a claim of 8 CPUs on a
-// machine of 512, where 30 others hold theirs: two checkpoints and a spec are
-// written, a spec is removed. Of the same run are the baselines: all files of the
-// operation without a driver around them, and one file replaced.
+// BenchmarkPrepareUnprepare prepares and unprepares a claim of 8 CPUs on a machine of
+// 512 CPUs, on which 30 other claims hold theirs. Each operation writes two checkpoints
+// and a spec, and removes the spec. The same run measures two baselines: all files of
+// the operation without a driver, and the replacement of one file.
 //
-// Time in fsync is fsync-ns/op, and not in ns/op: it is the disk's. So is what a
-// disk's file system does when files come and go (on ext4 a rename takes 0.1 ms),
-// so 512cpus is in memory, as CDI specs are, where fsync is next to nothing;
-// 512cpus-disk is in TMPDIR, all of it.
+// fsync-ns/op is the time in fsync. It is not part of ns/op, because it depends on the
+// disk. So does the time in which a file system creates and removes files; on ext4 a
+// rename takes 0.1 ms. Therefore 512cpus is in memory, as CDI specs are, where fsync
+// takes almost no time. 512cpus-disk is entirely in TMPDIR.
 func BenchmarkPrepareUnprepare(b *testing.B) {
 	memory := b.TempDir()
 	if shared, err := os.MkdirTemp("/dev/shm", "dra-numa"); err == nil {
@@ -72,7 +72,7 @@ func benchmarkPrepare(b *testing.B, suffix, dir string) {
 	})
 }
 
-// measure reports the time of the operation without fsync, and that of fsync.
+// measure reports the time of the operation without fsync, and the time in fsync.
 func measure(b *testing.B, syncTime func() time.Duration, operation func() error) {
 	b.Helper()
 	b.ReportAllocs()

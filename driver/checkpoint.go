@@ -14,12 +14,14 @@ import (
 // CheckpointName is the file of the checkpoint in the state directory.
 const CheckpointName = "checkpoint.json"
 
-// Versions of the checkpoint. Version 2 added order and all of a Share behind its
-// cpus, version 3 idleCPUs, version 4 zones and function; the next may add more to
-// a Share (cache, frequency), left out where empty, so that one set of types reads
-// all versions. What is written is version 3 where no share has either: a node
-// whose zones are NUMA nodes, and that attaches no devices, can go back to the
-// release before.
+// Versions of the checkpoint. Version 2 added order and all fields of a Share after
+// cpus. Version 3 added idleCPUs, and version 4 added zones and function. The next
+// version may add more fields to a Share (cache, frequency). Empty fields are left out,
+// so one set of types reads all versions.
+//
+// The driver writes version 3 if no share has zones or function. A node whose zones are
+// NUMA nodes, and that attaches no devices, can therefore go back to the previous
+// release.
 const (
 	checkpointV1      = 1
 	checkpointV2      = 2
@@ -28,33 +30,33 @@ const (
 	checkpointVersion = checkpointV4
 )
 
-// ErrDamaged says that the record of the node's grants cannot be trusted: torn,
-// changed by somebody, of a newer version, or lost. The claims of the node are
-// then unknown.
+// ErrDamaged says that the record of the node's grants cannot be trusted. It is torn,
+// was changed by another program, has a newer version, or is lost. What the claims of
+// the node hold is then unknown.
 var ErrDamaged = errors.New("damaged checkpoint")
 
-// remedy is what to do about a damaged checkpoint: without containers there is
-// nothing that a start without grants could give away.
-const remedy = "drain the node, delete the file and start again"
+// remedy is what to do about a damaged checkpoint. A drained node runs no containers,
+// so a start without grants cannot give away their CPUs.
+const remedy = "drain the node, delete the file and restart the daemon"
 
-// Checkpoint is every grant of a node, as its file says.
+// Checkpoint is every grant of a node, as the checkpoint file has it.
 type Checkpoint struct {
-	Version int     `json:"-"`      // of the text
-	BootID  string  `json:"bootID"` // of the boot in which it was written
+	Version int     `json:"-"`      // of the format
+	BootID  string  `json:"bootID"` // of the boot in which the checkpoint was written
 	Grants  []Grant `json:"grants"` // ascending by UID, each UID once
 }
 
-// envelope is the file. There is one text for one checkpoint, so that a change
-// of any byte is found.
+// envelope is the checkpoint file. Each checkpoint has exactly one valid text, so a
+// change of any byte is detected.
 type envelope struct {
 	Version int             `json:"version"`
 	SHA256  string          `json:"sha256"` // of State, in hex
 	State   json.RawMessage `json:"state"`
 }
 
-// Validate returns an error if a CPU or a PCI function is in two grants. Nothing
-// writes such a checkpoint, but it can be read: which of the two keeps it is
-// decided when the driver recovers.
+// Validate returns an error if a CPU or a PCI function is in two grants. The driver
+// never writes such a checkpoint, but it can read one. Recover then decides which grant
+// keeps it.
 func (c Checkpoint) Validate() error {
 	var all held
 	for i := range c.Grants {
@@ -110,7 +112,7 @@ func loadCheckpoint(state *os.Root) (Checkpoint, error) {
 	return loaded, nil
 }
 
-// encodeCheckpoint is the file of the checkpoint.
+// encodeCheckpoint returns the content of the checkpoint file.
 func encodeCheckpoint(c Checkpoint) []byte {
 	return appendCheckpoint(make([]byte, 0, 512*(len(c.Grants)+1)), c.Version, c.BootID, func(yield func(string) bool) {
 		for i := range c.Grants {
@@ -121,8 +123,8 @@ func encodeCheckpoint(c Checkpoint) []byte {
 	})
 }
 
-// DecodeCheckpoint reads the file of a checkpoint of any known version. What it
-// returns an error for wraps ErrDamaged and says what to do.
+// DecodeCheckpoint reads a checkpoint file of any known version. Its errors wrap
+// ErrDamaged and say what to do.
 func DecodeCheckpoint(data []byte) (Checkpoint, error) {
 	var file envelope
 	if err := json.Unmarshal(data, &file); err != nil {
@@ -153,7 +155,8 @@ func DecodeCheckpoint(data []byte) (Checkpoint, error) {
 	return decoded, nil
 }
 
-// upgrade makes what an older version recorded that of the newest.
+// upgrade fills in what version 1 did not record: the order of the grants. It returns
+// an error if a grant has a field that its version did not have.
 func (c *Checkpoint) upgrade() error {
 	for i := range c.Grants {
 		grant := &c.Grants[i]
@@ -161,14 +164,15 @@ func (c *Checkpoint) upgrade() error {
 			return fmt.Errorf("version %d has a field of version %d in claim %s", c.Version, needs, grant.UID)
 		}
 		if c.Version == checkpointV1 {
-			grant.Order = uint64(i) + 1 // which came first is not known, but it is always the same one
+			grant.Order = uint64(i) + 1 // the real order is unknown, but this one is always the same
 		}
 	}
 	return nil
 }
 
-// checkpointVersion is the oldest version that has all of the grant. What version 1
-// lacks besides the order is filled in when the claim's allocation is seen again.
+// checkpointVersion is the oldest version that can record the whole grant. Version 1
+// has no order, and lacks other fields that are filled in when the driver sees the
+// claim's allocation again.
 func (g *Grant) checkpointVersion() int {
 	version := checkpointV1
 	if g.Order != 0 {

@@ -44,7 +44,7 @@ func sampleCheckpoint() Checkpoint {
 	}}
 }
 
-// sampleV3 is what version 3 could record of it.
+// sampleV3 is what version 3 could record of the sample.
 func sampleV3() Checkpoint {
 	sample := sampleCheckpoint()
 	sample.Version = checkpointV3
@@ -53,7 +53,7 @@ func sampleV3() Checkpoint {
 	return sample
 }
 
-// sampleV2 is what version 2 could record of it.
+// sampleV2 is what version 2 could record of the sample.
 func sampleV2() Checkpoint {
 	sample := sampleV3()
 	sample.Version = checkpointV2
@@ -61,7 +61,7 @@ func sampleV2() Checkpoint {
 	return sample
 }
 
-// sampleV1 is what version 1 could record of it.
+// sampleV1 is what version 1 could record of the sample.
 func sampleV1() Checkpoint {
 	sample := sampleV3()
 	sample.Version = checkpointV1
@@ -76,9 +76,10 @@ func sampleV1() Checkpoint {
 	return sample
 }
 
-// Each version ever written stays readable, by the very text it was written in.
+// Each version that was ever written stays readable, from the exact text in which it
+// was written.
 func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
-	if *update { // never that of an older version: nothing writes it any more
+	if *update { // never the file of an older version: nothing writes it any more
 		if err := os.WriteFile(golden(checkpointVersion), encodeCheckpoint(sampleCheckpoint()), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -108,8 +109,8 @@ func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
 	}
 }
 
-// The text is put together by hand, in a tenth of the time, but it is that of
-// the types and their tags.
+// The driver builds the text itself, in a tenth of the time, but the text is the same
+// as that of the types and their tags.
 func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 	strange := sampleCheckpoint()
 	strange.BootID = "a\"b\\c\n<&>\u2028\x7f\xff\u00e9"
@@ -131,14 +132,14 @@ func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 	}
 }
 
-// filled is a kind of share in which every field is different from zero.
+// filled returns a kind of share in which every field is different from zero.
 func filled[T any]() *T {
 	kind := new(T)
 	fill(reflect.ValueOf(kind).Elem())
 	return kind
 }
 
-// fill makes every field, those of later versions too, different from zero.
+// fill makes every field different from zero, including fields of later versions.
 func fill(v reflect.Value) {
 	switch {
 	case v.Type() == reflect.TypeFor[Kind]():
@@ -172,7 +173,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// equal has to look at every field: what it misses is not written.
+// equal has to compare every field: a change that it misses is not written.
 func TestEveryFieldOfAShareCounts(t *testing.T) {
 	var full Share
 	fill(reflect.ValueOf(&full).Elem())
@@ -209,7 +210,7 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk.write(CheckpointName, string(old))
-	disk.write(specName("uid-a"), "{}") // as version 1 wrote them, without a note
+	disk.write(specName("uid-a"), "{}") // as written with version 1, without a note
 	sub := result("main/sub", "numa-1", 2)
 	memory := result("memory", "numa-2", 0)
 	sub.ShareID, memory.ShareID = nil, nil
@@ -217,9 +218,9 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 	memory.ConsumedCapacity["hugepages2Mi"] = resource.MustParse("4Mi")
 	memory.ConsumedCapacity["hugepages1Gi"] = resource.MustParse("1Gi")
 	driver, report := disk.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-a": claim("a", sub, memory)})
-	want := sampleV3() // of claim b nothing is known beside its CPUs
+	want := sampleV3() // nothing is known of claim b except its CPUs
 	want.Grants[0].Order, want.Grants[1].Order = 1, 2
-	of := want.Grants[0].Shares[0].Zone() // why is lost for good; there was one way to use CPUs
+	of := want.Grants[0].Shares[0].Zone() // the reason is lost; there was only one way to use CPUs
 	of.IdleCPUs, of.Why, of.Partition, of.Scope, of.Mixed, of.SharedCPUs, of.MemoryPolicy = cpuset.Set{}, "", "root", "", false, cpuset.Set{}, ""
 	if got := (Checkpoint{checkpointV3, "boot-1", driver.grants.grants()}); !reflect.DeepEqual(got, want) {
 		t.Errorf("grants %+v, want %+v", got, want)
@@ -285,7 +286,7 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 	}
 	f.Add(encodeCheckpoint(Checkpoint{Version: checkpointVersion}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// With its checksum made right, so that the rest is looked at too.
+		// Once more with a correct checksum, so that the rest is checked too.
 		for _, data := range [][]byte{data, resealed(data)} {
 			decoded, err := DecodeCheckpoint(data)
 			if err != nil {
@@ -305,7 +306,7 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 	})
 }
 
-// resealed is the file with the checksum that its state has.
+// resealed returns the file with the correct checksum of its state.
 func resealed(data []byte) []byte {
 	var file envelope
 	if json.Unmarshal(data, &file) != nil {
@@ -327,8 +328,8 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"new field in old":   {`"version":4`, `"version":1`, "version 1 has a field of version 3 in claim uid-a"},
 		"newer field in old": {`"version":4`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
 		"zones in old":       {`"version":4`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
-		"one of zones":       {`"zones":[2,3]`, `"zones":[2]`, "zones: [2], allowed are several, of which zone 2 is the first"},
-		"zones of another":   {`"zones":[2,3]`, `"zones":[1,2]`, "zones: [1 2], allowed are several, of which zone 2 is the first"},
+		"one of zones":       {`"zones":[2,3]`, `"zones":[2]`, "zones: [2], want several zones that start with zone 2"},
+		"zones of another":   {`"zones":[2,3]`, `"zones":[1,2]`, "zones: [1 2], want several zones that start with zone 2"},
 		"zones backwards":    {`"zones":[2,3]`, `"zones":[2,2]`, "zones: [2 2], allowed are ids in ascending order, of 0 to 8191"},
 		"zone out of bounds": {`"zone":0`, `"zone":-1`, "zones: [-1], allowed are ids in ascending order, of 0 to 8191"},
 		"zones of none":      {`"zones":[2,3]`, `"zones":[]`, "not as dra-numa writes it"},
@@ -339,7 +340,7 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"node elsewhere":     {`"/dev/nvme0"`, `"/dev/../etc"`, `function.nodes: device node path "/dev/../etc": want one below /dev/`},
 		"node of no kind":    {`"type":"c"`, `"type":"p"`, `device node type "p": allowed are b, c`},
 		"no CDI device":      {`gpu=GPU-1111`, `gpu`, `CDI device "nvidia.com/gpu": want vendor/class=name`},
-		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: 0000:17:00.0 has CPUs or memory"},
+		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: the share of 0000:17:00.0 also has CPUs or memory"},
 		"others' idle CPUs":  {`"idleCPUs":"5"`, `"idleCPUs":"6"`, "idleCPUs: 6, allowed are some of cpus 4-5"},
 		"all CPUs idle":      {`"idleCPUs":"5"`, `"idleCPUs":"4-5"`, "idleCPUs: 4-5, allowed are some of cpus 4-5"},
 		"no idle CPUs":       {`"idleCPUs":"5"`, `"idleCPUs":""`, "not as dra-numa writes it"},

@@ -10,7 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// choose sets the CPUs of a share, from those that are free.
+// choose sets the CPUs of a share. It takes them from the free ones.
 func (d *Driver) choose(share *ZoneShare, wish zoneWish, free cpuset.Set) error {
 	if wish.cpus == 0 {
 		return nil
@@ -30,9 +30,11 @@ func (d *Driver) choose(share *ZoneShare, wish zoneWish, free cpuset.Set) error 
 	return nil
 }
 
-// pick chooses from the free CPUs of the zone. Those of several NUMA nodes are
-// chosen as of one, in which each is a die, unless they are to be distributed and
-// can be: the scheduler saw to no more than that the zone has enough.
+// pick chooses from the free CPUs of the zone. It treats a zone of several NUMA nodes
+// as one NUMA node, in which each of them is a die. Only placement distribute divides
+// the CPUs among the NUMA nodes, if l3 is not require and if that is possible. It may
+// not be possible, because the scheduler only checks that the whole zone has enough
+// CPUs.
 func (d *Driver) pick(wish zoneWish, free cpuset.Set) (pick.Choice, error) {
 	request := pickRequest(wish)
 	if len(wish.zone.Nodes) == 1 {
@@ -47,9 +49,9 @@ func (d *Driver) pick(wish zoneWish, free cpuset.Set) (pick.Choice, error) {
 	return pick.New(wish.zone.Joined(d.machine)).Pick(free, request)
 }
 
-// pickRequest is how the configuration wants the CPUs. One thread of each core is
-// chosen as whole cores are: the scheduler counted all threads of them, so they
-// are the claim's.
+// pickRequest translates the configuration of the claim for the picker. Whole cores are
+// chosen for one-thread-per-core too: the scheduler counted all their threads, so the
+// claim holds them.
 func pickRequest(wish zoneWish) pick.Request {
 	request := pick.Request{CPUs: wish.cpus, Zones: wish.zone.Nodes}
 	if wish.config.Cores == deviceclasses.CoresThread {
@@ -62,12 +64,12 @@ func pickRequest(wish zoneWish) pick.Request {
 		request.L3 = pick.RequireOneL3
 	}
 	if wish.config.Placement == deviceclasses.PlacementSpread {
-		request.Placement = pick.Spread // PlacementDistribute is what the picker does with several zones
+		request.Placement = pick.Spread // PlacementDistribute needs no case: the picker distributes over several zones
 	}
 	return request
 }
 
-// laterThreads are all of the CPUs but the lowest of each core.
+// laterThreads returns the CPUs without the lowest one of each core.
 func laterThreads(machine *numa.Machine, cpus cpuset.Set) (later cpuset.Set) {
 	for i := range machine.Cores {
 		mine := machine.Cores[i].CPUs.Intersection(cpus)

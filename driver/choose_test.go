@@ -9,9 +9,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// fullNode is a driver of which zone 0 has two L3s of 8 cores, core i with CPUs i
-// and 128+i. CPUs 0 and 1 are reserved; the claim of somebody else left one core
-// of the second L3, CPUs 15 and 143.
+// fullNode returns a driver whose zone 0 has two L3s of 8 cores; core i has CPUs i and
+// 128+i. CPUs 0 and 1 are reserved. Another claim left one core of the second L3, CPUs
+// 15 and 143.
 func fullNode(t *testing.T) *Driver {
 	t.Helper()
 	disk := newDisk(t)
@@ -58,7 +58,7 @@ func TestConfigurationDecidesWhichCPUs(t *testing.T) {
 	}
 }
 
-// Nothing tells the scheduler of L3s, so the pod waits on its node.
+// The scheduler does not know about L3s, so the pod waits on its node.
 func TestRequiredL3ThatIsTakenIsRefusedUntilItIsFree(t *testing.T) {
 	driver := fullNode(t)
 	wanted := configured(claim("a", result("r", "numa-0", 16)), fromClaim(`"l3": "require"`))
@@ -76,8 +76,8 @@ func TestRequiredL3ThatIsTakenIsRefusedUntilItIsFree(t *testing.T) {
 	}
 }
 
-// Idle CPUs are the claim's like all others; a partition keeps others off them, and
-// without one the container's cpuset leaves them out.
+// Idle CPUs belong to the claim like its other CPUs. A partition keeps other tasks off
+// them. Without a partition, the container's cpuset leaves them out.
 func TestIdleCPUsAreHeldAndNotRunOn(t *testing.T) {
 	for exclusivity, row := range map[Exclusivity]struct{ pinned, hook string }{
 		ExclusivityKernel:      {"4-7", `"--cpus=4-7"`},

@@ -10,7 +10,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// checkConfigs refuses what this driver does not know, used or not.
+// checkConfigs refuses parameters that this driver does not know, even if no request
+// uses them.
 func checkConfigs(configs []resourceapi.DeviceAllocationConfiguration) error {
 	for i, config := range configs {
 		if !isOurs(config) {
@@ -23,9 +24,9 @@ func checkConfigs(configs []resourceapi.DeviceAllocationConfiguration) error {
 	return nil
 }
 
-// configOf is what classes and claim want for a request: what the claim says
-// holds over what its class says, field by field, and of the same source what is
-// said last.
+// configOf merges the configurations that the DeviceClass and the claim have for a
+// request, field by field. The claim overrides its class. Within the class or the
+// claim, the last configuration wins.
 func configOf(request string, configs []resourceapi.DeviceAllocationConfiguration) (deviceclasses.RequestConfig, error) {
 	var merged deviceclasses.RequestConfig
 	for _, source := range []resourceapi.AllocationConfigSource{
@@ -48,8 +49,9 @@ func isOurs(config resourceapi.DeviceAllocationConfiguration) bool {
 	return config.Opaque != nil && config.Opaque.Driver == Name
 }
 
-// concerns reports whether the requests, all if there are none, have this one. A
-// request stands for its subrequests.
+// concerns reports whether a configuration for these requests applies to this request.
+// A configuration without requests applies to all. One for a request applies to its
+// subrequests too.
 func concerns(requests []string, request string) bool {
 	main, _, _ := strings.Cut(request, "/")
 	return len(requests) == 0 || slices.Contains(requests, request) || slices.Contains(requests, main)

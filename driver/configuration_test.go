@@ -58,7 +58,7 @@ func TestConfigurationThatNobodyKnowsIsRefused(t *testing.T) {
 		`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "cores": "whole", "mixed":1}`: `mixed: want a bool, not a number`,
 		``: `unexpected end of JSON input`,
 	} {
-		// Also if it is of no request that this driver has.
+		// This holds for a request without a device of this driver, too.
 		wanted := configured(claim("a", result("r", "numa-1", 2)), fromClass(`"mixed": true`), opaque(resourceapi.AllocationConfigSourceClaim, parameters, "q"))
 		_, _, err := driver.Prepare(wanted, nil)
 		if err == nil || err.Error() != "status.allocation.devices.config[1].opaque.parameters: "+problem {
@@ -68,7 +68,7 @@ func TestConfigurationThatNobodyKnowsIsRefused(t *testing.T) {
 	}
 }
 
-// Containers may run as it was decided first.
+// Containers may already run with the first configuration.
 func TestPreparedAgainAClaimKeepsItsConfiguration(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
@@ -112,7 +112,7 @@ func TestMixedClaimIsToldTheSharedPool(t *testing.T) {
 	if err := driver.Unprepare("uid-other"); err != nil {
 		t.Fatal(err)
 	}
-	mustPrepare(t, driver, wanted) // with a larger pool now
+	mustPrepare(t, driver, wanted) // the shared pool is larger now
 	if disk.files()[specName("uid-a")] != spec {
 		t.Errorf("prepared again, the spec changed to %s", disk.files()[specName("uid-a")])
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// A crash is a stop after any number of steps, with or without a half-written
-// file; the next start and a retry have to end where an undisturbed run ends.
+// A crash is a stop after any number of steps, with or without a half-written file. The
+// next start and a retry must reach the same state as a run without a crash.
 
 func TestCrashDuringPrepareHeals(t *testing.T) {
 	wanted := claim("a", result("cpus", "numa-0", 2), result("more", "numa-1", 2))
@@ -29,21 +29,21 @@ func TestCrashDuringPrepareHeals(t *testing.T) {
 			break
 		}
 		driver = disk.open()
-		mustPrepare(t, driver, claim("b", result("r", "numa-1", 2))) // another claim meanwhile
+		mustPrepare(t, driver, claim("b", result("r", "numa-1", 2))) // in the meantime, another claim
 		mustPrepare(t, driver, wanted)
 		if err := driver.Unprepare("uid-b"); err != nil {
 			t.Fatal(err)
 		}
 		got := disk.files()
-		if done > 0 { // on record before the crash: the very same CPUs
+		if done > 0 { // recorded before the crash: exactly the same CPUs
 			assertFiles(t, got, want)
 		}
 		assertDisjoint(t, driver)
 	}
 }
 
-// Of two claims of a pod one takes the partition from the other. In between the
-// machine loses a CPU, and has it back.
+// One of two claims of a pod takes the partition from the other. In between, the
+// machine loses a CPU and gets it back.
 func TestCrashDuringPrepareOfAPodHeals(t *testing.T) {
 	pod := podOf("main:a,b main:b main:")
 	other := claim("a", result("r", "numa-0", 2))
@@ -75,7 +75,7 @@ func TestCrashDuringPrepareOfAPodHeals(t *testing.T) {
 	}
 }
 
-// A claim is gone and its CPUs, too, when the last of its containers ends.
+// A claim is gone, and its CPUs are gone too when its last container ends.
 func TestCrashDuringObserveHeals(t *testing.T) {
 	orphan := func() (disk, *Driver) {
 		disk := preparedDisk(t)
@@ -167,8 +167,8 @@ func crashSweep(t *testing.T, what string) func(func(int) bool) {
 	}
 }
 
-// crashAfter performs some of the steps, and half of the next; it reports
-// whether there are fewer steps than that.
+// crashAfter performs some of the steps, and half of the next one. It reports whether
+// there are fewer steps than that.
 func crashAfter(t *testing.T, disk disk, steps []step, done int) (finished bool) {
 	t.Helper()
 	if done > len(steps) {
@@ -184,8 +184,8 @@ func crashAfter(t *testing.T, disk disk, steps []step, done int) (finished bool)
 	return false
 }
 
-// crashInside leaves what a crash inside of a step leaves: files that it writes
-// are half written beside the old ones, of those that it removes some are left.
+// crashInside leaves what a crash inside a step leaves. Files that the step writes are
+// half written next to the old ones. Some of the files that it removes are left.
 func (d disk) crashInside(r *rand.Rand, s step) {
 	d.t.Helper()
 	before := d.files()
@@ -256,9 +256,9 @@ func assertDisjoint(t *testing.T, driver *Driver) {
 	}
 }
 
-// assertConsistent compares what a driver has to its files: these grants are on
-// record and have a spec, there is nothing else, and no CPU is lost. It shows
-// what it has.
+// assertConsistent compares what a driver has with its files. These grants are on
+// record and have a spec, nothing else is there, and no CPU is lost. It also compares
+// what readers see with what the driver has.
 func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	t.Helper()
 	if shown := driver.shown.Load(); !slices.EqualFunc(shown.grants.grants(), driver.grants.grants(), Grant.equal) {
@@ -283,7 +283,7 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	for _, held := range driver.blocked {
 		taken = taken.Union(held.CPUs)
 	}
-	taken = taken.Intersection(driver.grantable) // the others are reserved or offline
+	taken = taken.Intersection(driver.grantable) // the other CPUs are reserved or offline
 	if free := driver.free(); free.Overlaps(taken) || free.Union(taken) != driver.grantable {
 		t.Errorf("cpus %s are free, %s granted or blocked, of %s", free, taken, driver.grantable)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// zones are the settings for the zones of the node.
+// zones returns the settings for the zones of the node.
 func (c Config) zones() zones.Settings {
 	return zones.Settings{
 		ZoneBy: c.ZoneBy, Exclusivity: string(c.Exclusivity), Reserved: c.Reserved,
@@ -20,15 +20,15 @@ func (c Config) zones() zones.Settings {
 	}
 }
 
-// Devices is what a node without claims publishes, in the order in which the scheduler
-// is to try them: zones, those with a fault tainted, then the PCI functions that are
-// selected.
+// Devices returns what a node without claims publishes, in the order in which the
+// scheduler should try the devices. Zones come first, tainted if they have a fault.
+// Then come the selected PCI functions.
 func Devices(machine numa.Machine, config Config, faults zones.Faults) []resourceapi.Device {
 	return devices(&machine, config, nil, faults)
 }
 
-// devices are those of a node with these stray shares: zones do not have what strays
-// hold of them, and PCI functions that are gone come last, tainted.
+// devices returns what a node with these stray shares publishes. What stray shares hold
+// is subtracted from the zones. PCI functions that are gone come last, with a taint.
 func devices(machine *numa.Machine, config Config, strays []Share, faults zones.Faults) []resourceapi.Device {
 	var held []zones.Held
 	var gone []resourceapi.Device
@@ -40,9 +40,9 @@ func devices(machine *numa.Machine, config Config, strays []Share, faults zones.
 	return slices.Concat(zones.Devices(machine, config.zones(), held, faults, pci), pci, gone)
 }
 
-// strays are the shares of devices that are not published as they were when the claim
-// was allocated: they hold something of a zone under another name, which the scheduler
-// does not count there, or a PCI function that the machine does not have any more.
+// strays returns the shares whose device is not published as it was when the claim was
+// allocated. Some hold part of a zone under another name, so the scheduler does not
+// count them in that zone. Others hold a PCI function that the machine no longer has.
 func strays(machine *numa.Machine, config Config, grants []Grant) (strays []Share) {
 	published := zones.Of(machine, config.ZoneBy)
 	for _, grant := range grants {
@@ -55,8 +55,8 @@ func strays(machine *numa.Machine, config Config, grants []Grant) (strays []Shar
 	return strays
 }
 
-// Resources is the pool of the node, in as few ResourceSlices as the API allows.
-// A node without devices has an empty slice, which says that the driver runs.
+// Resources returns the pool of the node, in as few ResourceSlices as the API allows. A
+// node without devices has one empty slice, which shows that the driver runs.
 func Resources(nodeName string, devices []resourceapi.Device) resourceslice.DriverResources {
 	devices = attached.WithCounters(devices)
 	pool := resourceslice.Pool{}

@@ -42,11 +42,11 @@ func TestDevicesGolden(t *testing.T) {
 	}
 }
 
-// The API server refuses a policy whose step is above the capacity, and the
-// scheduler hands out whole steps only.
+// The API server refuses a policy whose step is larger than the capacity. The scheduler
+// gives out whole steps only.
 func TestCapacitiesAreWholeSteps(t *testing.T) {
 	config := testConfig()
-	config.Reserved = cpuset.New(0, 4, 5, 6) // a core broken in each zone
+	config.Reserved = cpuset.New(0, 4, 5, 6) // each zone has a core that is partly reserved
 	for _, device := range Devices(testMachine(), config, nil) {
 		for name, capacity := range device.Capacity {
 			step := capacity.RequestPolicy.ValidRange.Step.Value()
@@ -61,8 +61,8 @@ func TestCapacitiesAreWholeSteps(t *testing.T) {
 	}
 }
 
-// Memory of a GPU is given out with the GPU; as a zone it would take ordinary
-// memory requests.
+// The memory of a GPU is given out with the GPU. As a zone, it would be allocated to
+// requests for ordinary memory.
 func TestMemoryOfAGPUIsNoDevice(t *testing.T) {
 	machine := testMachine()
 	before := len(Devices(machine, testConfig(), nil))

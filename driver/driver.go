@@ -1,10 +1,10 @@
-// Package driver is the core of the node daemon. It says what a machine
-// publishes, decides which CPUs each claim gets, keeps that in a checkpoint and
-// prepares and unprepares claims. It talks to no socket and no API server.
+// Package driver is the core of the node daemon. It decides what a machine publishes
+// and which CPUs each claim gets. It records that in a checkpoint, and prepares and
+// unprepares claims. It uses no socket and no API server.
 //
-// It is larger than other packages because one lock and one checkpoint are around all
-// of it: what a share holds, how that is planned, recorded, applied and recovered. What
-// needs neither is in its children: zones, attached and binding.
+// It is larger than other packages because one lock and one checkpoint cover all of it:
+// what a share holds, and how that is planned, recorded, applied and recovered. Code
+// that needs neither is in the packages below it: zones, attached and binding.
 package driver
 
 import (
@@ -37,16 +37,16 @@ const Name = deviceclasses.DriverName
 type Config struct {
 	NodeName            string             // also the name of the node's only pool
 	BootID              string             // the kernel's random id of this boot
-	Reserved            cpuset.Set         // CPUs no claim gets
-	ReservedMemoryBytes uint64             // memory of each NUMA node no claim gets
-	ZoneBy              string             // what one zone is, as in a NodeConfig; "" is a NUMA node
-	Exclusivity         Exclusivity        // how a claim's CPUs are kept from others
-	HookPath            string             // numa-pin on the host
-	NodeAllocatable     bool               // the scheduler counts claims in the node's allocatable, if it is told how
+	Reserved            cpuset.Set         // CPUs that no claim gets
+	ReservedMemoryBytes uint64             // memory of each NUMA node that no claim gets
+	ZoneBy              string             // what one zone is, as in a NodeConfig; "" means a NUMA node
+	Exclusivity         Exclusivity        // who keeps other tasks off a claim's CPUs
+	HookPath            string             // path of numa-pin on the host
+	NodeAllocatable     bool               // devices say how the scheduler counts claims in the node's allocatable
 	Attached            attached.Selection // PCI functions that are published
-	Machine             fs.FS              // holds sys: a PCI function is read again when it is prepared
-	Drivers             *binding.Host      // binds kernel drivers that claims want; nil: claims cannot
-	StaticSpecs         fs.FS              // the CDI specs that others write once, in /etc/cdi; nil for none
+	Machine             fs.FS              // has the folder sys: a PCI function is read again when it is prepared
+	Drivers             *binding.Host      // binds kernel drivers that claims want; nil if this node binds none
+	StaticSpecs         fs.FS              // /etc/cdi, the static CDI specs of other programs; nil for none
 }
 
 // Exclusivity says who keeps other tasks off the CPUs of a claim.
@@ -55,48 +55,51 @@ type Exclusivity string
 // The modes of a node.
 const (
 	ExclusivityKernel      Exclusivity = deviceclasses.ExclusivityKernel      // remote cpuset partitions
-	ExclusivityCooperative Exclusivity = deviceclasses.ExclusivityCooperative // the container runtime, where it is asked to
+	ExclusivityCooperative Exclusivity = deviceclasses.ExclusivityCooperative // the container runtime, over NRI
 	ExclusivityNone        Exclusivity = deviceclasses.ExclusivityNone        // nobody
 )
 
-// Driver holds the claims of one node. Its methods may be called concurrently;
-// only one Driver at a time may use a state directory.
+// Driver holds the claims of one node. Its methods may be called concurrently, but
+// Publish has one caller at a time. Only one Driver at a time may use a state
+// directory.
 //
-// Invariant: from Recover on, no CPU and no PCI function is in two grants, and none
-// has a physical function of which another has a virtual one.
+// Invariant: after Recover, no CPU and no PCI function is in two grants. If one grant
+// has a physical function, no other grant has one of its virtual functions.
 type Driver struct {
 	config    Config
 	state     *os.Root
 	files     *durable.Files // in state
 	specs     cdi.Store
-	specFiles fs.FS // those of specs, and of others
+	specFiles fs.FS // the directory of specs, with the CDI specs of other programs
 
-	shown atomic.Pointer[view] // of what is below; never nil after Open
+	shown atomic.Pointer[view] // what readers see of the fields below; never nil after Open
 
-	mu        sync.Mutex                    // held for a whole recovery, prepare or unprepare
+	mu        sync.Mutex                    // held for a whole Recover, Observe, Prepare or Unprepare
 	machine   *numa.Machine                 // replaced, never changed
 	zones     []zones.Zone                  // of machine, as they are published
 	picker    *pick.Picker                  // of machine
 	grantable cpuset.Set                    // CPUs of machine that a claim may ever get
 	devices   map[string]resourceapi.Device // of machine, by name
 	grants    grantList
-	ready     bool                 // Recover is done
-	loaded    onRecord             // what grants were before it
-	orphans   map[types.UID]string // grants that nobody needs and a partition holds, and why
-	blocked   []Held               // CPUs that partitions hold, and no grant
-	text      []byte               // of the last checkpoint: its memory serves the next
+	ready     bool                 // Recover has succeeded
+	loaded    onRecord             // what Open read; empty after Recover
+	orphans   map[types.UID]string // by UID of a grant that cannot be released yet: why no claim needs it
+	blocked   []Held               // CPUs that partitions hold and no grant has
+	text      []byte               // the last checkpoint; the next one reuses its memory
 
-	published published // by Publish alone
+	published published // only Publish uses it
 }
 
 // ErrNotRecovered says that Recover was not called, or did not succeed.
-var ErrNotRecovered = errors.New("what the node's claims hold is not recovered yet")
+var ErrNotRecovered = errors.New("the grants of this node are not recovered yet")
 
 // Open reads what the claims of the node hold, from the checkpoint in the state
-// directory and from the CDI specs. It writes nothing: the caller may look at
-// Grants, and goes on with Recover. A damaged or lost checkpoint is an error
-// that wraps ErrDamaged, because a start with no grants would give away CPUs
-// that containers run on.
+// directory and from the CDI specs. It writes nothing. The caller may read Grants, and
+// must call Recover next.
+//
+// Open returns an error that wraps ErrDamaged if the checkpoint is damaged, or if it is
+// lost and a CDI spec cannot be read. A start without grants would give away CPUs that
+// containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
 	d := &Driver{config: config, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
 	d.use(machine)
@@ -114,12 +117,14 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 // SyncTime is the time spent in fsync so far, for metrics.
 func (d *Driver) SyncTime() time.Duration { return d.files.SyncTime() + d.specs.SyncTime() }
 
-// Prepare gives the claim its CPUs and PCI functions, or finds those it has, and writes
-// the CDI spec that pins its containers and gives them device nodes. It may be
-// repeated, after a crash too. Pods are
-// those that the claim is reserved for, as far as they exist; without any it is
-// for one container. The devices are one for each allocation result of this driver.
-// The grant is that on record; it has no shares if the claim has admin access only.
+// Prepare gives the claim its CPUs and PCI functions, or finds those that it already
+// has. It writes the CDI spec that pins the claim's containers and gives them device
+// nodes. It may be repeated, also after a crash.
+//
+// Pods are those for which the claim is reserved, as far as they exist. Without pods,
+// one container at a time is expected to use the claim. The result has one device for
+// each allocation result of this driver. The Grant is the one on record. It has no
+// shares if the claim has admin access only.
 func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (Grant, []PreparedDevice, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -130,7 +135,7 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	if err != nil {
 		return Grant{}, nil, err
 	}
-	delete(d.orphans, claim.UID) // it is needed again
+	delete(d.orphans, claim.UID) // the claim needs its grant again
 	next, err := d.plan(claim, pods, wishes)
 	if err != nil {
 		return Grant{}, nil, err
@@ -139,7 +144,7 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 		if err := perform(steps); err != nil {
 			return Grant{}, nil, err
 		}
-		if next, err = d.plan(claim, pods, wishes); err != nil { // with what that makes of the shares
+		if next, err = d.plan(claim, pods, wishes); err != nil { // again, because the changed host may have changed the shares
 			return Grant{}, nil, err
 		}
 	}
@@ -149,12 +154,12 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	return next.Grant, d.prepared(next.Grant, wishes), nil
 }
 
-// prepareSteps are in the order that a crash between any two forgives: a CPU is
-// on record before anybody can see it. Specs of other claims in the pod are
-// looked at each time, as an error may have kept them from what is on record.
+// prepareSteps returns steps that may be interrupted by a crash between any two: a CPU
+// is on record before a CDI spec names it. The specs of other claims in the pod are
+// checked each time, because an earlier error may have kept them from being written.
 func (d *Driver) prepareSteps(next change) []step {
 	if len(next.Shares) == 0 {
-		return d.unprepareSteps(next.UID) // admin access only: holds nothing
+		return d.unprepareSteps(next.UID) // admin access only: the claim holds nothing
 	}
 	var specs []step
 	grants, changed := d.grants, false
@@ -162,7 +167,7 @@ func (d *Driver) prepareSteps(next change) []step {
 		write := d.specs.Ensure
 		if recorded, held := d.grants.find(grant.UID); !held || !recorded.equal(grant.Grant) {
 			grants, changed = grants.withListed(grant), true
-			write = d.specs.Write // the file says something else
+			write = d.specs.Write // the spec file is missing or outdated
 		}
 		specs = append(specs, step{"write CDI spec of claim " + grant.name(), func() error {
 			return write(string(grant.UID), next.specs[i])
@@ -215,7 +220,7 @@ func (d *Driver) recordStep(name string, next grantList) step {
 	}}
 }
 
-// recordText is the checkpoint that has the grants on record, until the next
+// recordText returns the checkpoint with these grants. The text is valid until the next
 // call.
 func (d *Driver) recordText(grants grantList) ([]byte, error) {
 	version := checkpointV3

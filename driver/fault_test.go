@@ -12,8 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// operations are all that write. Each is done to a disk with claims "a" and
-// "keep" prepared, where "b" has to be found prepared or not at all.
+// operations are all operations that write. Each runs on a disk with claims "a" and
+// "keep" prepared. Afterwards, "b" must be prepared completely or not at all.
 var operations = map[string]func(disk, *Driver) (*Driver, error){
 	"prepare": func(_ disk, d *Driver) (*Driver, error) {
 		_, _, err := d.Prepare(claim("b", result("r", "numa-1", 2), result("m", "numa-2", 0)), nil)
@@ -67,8 +67,7 @@ func faultDisk(t *testing.T) (disk, *Driver) {
 	return disk, driver
 }
 
-// assertNothingLost looks at what a start would find after an operation that
-// may have failed.
+// assertNothingLost checks what a start finds after an operation that may have failed.
 func assertNothingLost(t *testing.T, disk disk, want Grant) {
 	t.Helper()
 	next, err := disk.tryRead(testConfig())
@@ -86,8 +85,9 @@ func assertNothingLost(t *testing.T, disk disk, want Grant) {
 	}
 }
 
-// A directory in the way fails one step as a read-only disk would, which root
-// in a test cannot have: the new file cannot be made, the old not be removed.
+// A directory with the name of a file makes one step fail, as a read-only disk would. A
+// test that runs as root cannot have a read-only disk. The new file cannot be made, and
+// the old file cannot be removed.
 func TestDiskThatCannotBeWrittenIsAnErrorAndHeals(t *testing.T) {
 	failed := map[string]bool{}
 	for operation, do := range operations {
@@ -116,7 +116,7 @@ func TestDiskThatCannotBeWrittenIsAnErrorAndHeals(t *testing.T) {
 				if driver, err = do(disk, driver); err != nil {
 					t.Fatalf("again: %v", err)
 				}
-				if operation == "unprepare" || strings.HasPrefix(operation, "prepare") { // no recovery: specs of others stay as they are
+				if operation == "unprepare" || strings.HasPrefix(operation, "prepare") { // no recovery: specs of other claims stay as they are
 					driver = disk.open()
 				}
 				assertConsistent(t, disk, driver)
@@ -133,9 +133,9 @@ func TestDiskThatCannotBeWrittenIsAnErrorAndHeals(t *testing.T) {
 	}
 }
 
-// The kernel cuts every write off at a file size, as on a full disk: the first
-// bytes are written, then there is an error. The limit is that of a process, so
-// the test has one of its own.
+// The kernel stops every write at a file size, as on a full disk: the first bytes are
+// written, then there is an error. The limit applies to a process, so the test starts
+// its own process.
 func TestFullDiskIsAnErrorAndHeals(t *testing.T) {
 	const inChild = "DRA_NUMA_TEST_FULL_DISK"
 	if os.Getenv(inChild) == "" {

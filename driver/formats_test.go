@@ -11,8 +11,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 )
 
-// formats is every text that leaves the driver for a grant: the CDI spec, with the note that
-// recovery reads, and the attributes in a container's metadata. Other releases read them.
+// formats returns every text about a grant that leaves the driver: the CDI spec, with
+// the note that recovery reads, and the attributes in a container's metadata. Other
+// releases read them.
 func formats(t *testing.T, grant Grant) []byte {
 	t.Helper()
 	var text bytes.Buffer

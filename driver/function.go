@@ -15,16 +15,16 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
-// functionWish is the PCI function that a claim was allocated.
+// functionWish is the PCI function that was allocated to a claim.
 type functionWish struct {
 	address string
-	driver  string // kernel driver that the function is to have; "" for whichever it has
+	driver  string // kernel driver that the claim wants; "" for the one that the function has
 }
 
 func (w functionWish) configured(d *Driver, config deviceclasses.RequestConfig) (wanted, error) {
 	w.driver = config.Device.Driver
 	if w.driver != "" && d.config.Drivers == nil {
-		return w, fmt.Errorf("driver %s: this node binds none: devices.bindDrivers is not set in its NodeConfig", w.driver)
+		return w, fmt.Errorf("driver %s: this node binds no drivers: devices.bindDrivers is not set in its NodeConfig", w.driver)
 	}
 	return w, nil
 }
@@ -44,7 +44,7 @@ func (w functionWish) plan(d *Driver, claimUID types.UID, wish wish, _ cpuset.Se
 	return share, nil
 }
 
-// functions are those of a grant.
+// functions returns the PCI functions of a grant.
 func (g *Grant) functions() (functions []*FunctionShare) {
 	for i := range g.Shares {
 		if f := g.Shares[i].Function(); f != nil {
@@ -54,7 +54,7 @@ func (g *Grant) functions() (functions []*FunctionShare) {
 	return functions
 }
 
-// function is that of an address; nil if the grant has none.
+// function returns the PCI function with this address; nil if the grant has none.
 func (g *Grant) function(address string) *FunctionShare {
 	for _, f := range g.functions() {
 		if f.Address == address {
@@ -64,8 +64,9 @@ func (g *Grant) function(address string) *FunctionShare {
 	return nil
 }
 
-// attach reads a function as it is now, or as it is until another driver is bound.
-// The claim gets it unless another one has what excludes it.
+// attach reads a function as it is now. If another kernel driver has to be bound first,
+// the result has no nodes or interfaces yet. attach returns an error if another claim
+// has a function that excludes this one, or that has the same device node.
 func (d *Driver) attach(claimUID types.UID, device string, wish functionWish) (*FunctionShare, error) {
 	access, err := devnode.Read(d.config.Machine, wish.address)
 	if err != nil {
@@ -85,7 +86,7 @@ func (d *Driver) attach(claimUID types.UID, device string, wish functionWish) (*
 	}
 	if wish.driver != "" {
 		if isBound, err := d.wantDriver(claimUID, wish.driver, f); err != nil || !isBound {
-			return f, err // what that makes of it is known when it is bound
+			return f, err // its nodes and interfaces are known when the driver is bound
 		}
 	}
 	f.Interfaces = access.Interfaces
@@ -98,15 +99,16 @@ func (d *Driver) attach(claimUID types.UID, device string, wish functionWish) (*
 	return f, nil
 }
 
-// sharesNode reports whether a node is of both functions, which are then in one
-// IOMMU group and bound to VFIO. Names of nodes may be others than when they were
-// put on record.
+// sharesNode reports whether both functions have the same device node. They are then
+// bound to VFIO and in one IOMMU group. It reads the nodes of the held function again,
+// because their names may have changed since they were recorded.
 func (d *Driver) sharesNode(access devnode.Access, held *FunctionShare) bool {
 	now, err := devnode.Read(d.config.Machine, held.Address)
 	return err == nil && slices.ContainsFunc(now.Nodes, func(node devnode.Node) bool { return slices.Contains(access.Nodes, node) })
 }
 
-// otherDevice is the CDI device that somebody else has on the host for a function.
+// otherDevice returns the CDI device that another program defined on the host for a
+// function.
 func (d *Driver) otherDevice(f *FunctionShare, access devnode.Access) (id string, err error) {
 	known := foreign.Function{Names: []string{f.Address}}
 	for i := range d.machine.PCI {
@@ -125,12 +127,12 @@ func (d *Driver) otherDevice(f *FunctionShare, access devnode.Access) (id string
 	return foreign.Find(dirs, known, func(path string) bool { return ofOthers()[path] })
 }
 
-// nodesBeside are the nodes of all other functions.
+// nodesBeside returns the device nodes of all other functions.
 func (d *Driver) nodesBeside(address string) map[string]bool {
 	paths := make(map[string]bool)
 	for i := range d.machine.PCI {
 		if other := d.machine.PCI[i].Address; other != address {
-			access, _ := devnode.Read(d.config.Machine, other) // what cannot be read has no nodes
+			access, _ := devnode.Read(d.config.Machine, other) // a function that cannot be read has no nodes
 			for _, node := range access.Nodes {
 				paths[node.Path] = true
 			}
@@ -139,8 +141,8 @@ func (d *Driver) nodesBeside(address string) map[string]bool {
 	return paths
 }
 
-// addressOf finds the function behind the name of a device; ok is false if it is
-// the name of none. A claim may have one that is not published any more.
+// addressOf finds the function that a device name stands for; ok is false if it stands
+// for none. A claim may have a function that is no longer published.
 func (d *Driver) addressOf(claimUID types.UID, device string) (address string, ok bool, err error) {
 	_, address, ok = attached.Parse(device)
 	if !ok {

@@ -19,17 +19,18 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
-// The PCI functions of pciDisk, by the names of their devices.
+// The PCI functions of pciDisk, by their device names.
 const (
 	driveA   = "nvme-0001-21-00-0"
 	driveB   = "nvme-0001-23-00-0"
 	card     = "nic-0001-31-00-0"
-	virtualA = "nic-0001-31-00-1" // of card, bound to VFIO as is the next
+	virtualA = "nic-0001-31-00-1" // of card, bound to VFIO like the next one
 	virtualB = "nic-0001-31-00-2"
 	gpu      = "gpu-0001-41-00-0"
 )
 
-// pciDisk has the rig's machine, with PCI functions that are read from a folder.
+// pciDisk returns a disk with the rig's machine, whose PCI functions are read from a
+// folder.
 func pciDisk(t testing.TB) disk {
 	t.Helper()
 	disk := newDisk(t)
@@ -51,7 +52,8 @@ func pciMachine() fake.Machine {
 	return machine
 }
 
-// publish has the machine and all of its functions.
+// publish makes the disk have the machine in these files, with all of its functions
+// selected.
 func (d *disk) publish(files fs.FS) {
 	d.t.Helper()
 	var err error
@@ -63,7 +65,7 @@ func (d *disk) publish(files fs.FS) {
 	}
 }
 
-// plug has a function appear or vanish.
+// plug makes a function appear or disappear.
 func (d disk) plug(address string, there bool) {
 	d.t.Helper()
 	link := filepath.Join(d.root, "sys/bus/pci/devices", address)
@@ -99,7 +101,7 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 		return nodes
 	}
 	want := []FunctionShare{
-		{}, // of the zone
+		{}, // the share of the zone
 		{Address: "0001:23:00.0", Kind: attached.NVMe, Nodes: nodes("/dev/nvme1", "/dev/nvme1n1")},
 		{Address: "0001:31:00.1", Kind: attached.NIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio0", "/dev/vfio/vfio")},
 		{Address: "0001:31:00.2", Kind: attached.NIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio1", "/dev/vfio/vfio")},
@@ -109,7 +111,7 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 		if function := device.Share.Function(); function != nil {
 			got = *function
 		}
-		group := func(n devnode.Node) bool { return n.Major == 243 } // its number is the machine's
+		group := func(n devnode.Node) bool { return n.Major == 243 } // the made-up machine chooses its number
 		if i > 1 && !slices.ContainsFunc(got.Nodes, group) {
 			t.Errorf("%s has no node of an IOMMU group: %+v", device.Device, got.Nodes)
 		}
@@ -200,7 +202,7 @@ func TestAFunctionThatIsGoneIsAnErrorThatNamesIt(t *testing.T) {
 	gone := func(claim *resourceapi.ResourceClaim) {
 		t.Helper()
 		before := disk.files()
-		if _, _, err := driver.Prepare(claim, nil); !errors.Is(err, devnode.ErrGone) || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: the machine does not have it any more") {
+		if _, _, err := driver.Prepare(claim, nil); !errors.Is(err, devnode.ErrGone) || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: the machine no longer has it") {
 			t.Errorf("error %v, want ErrGone with the address", err)
 		}
 		assertFiles(t, disk.files(), before)
@@ -219,7 +221,7 @@ func TestAFunctionThatIsGoneIsAnErrorThatNamesIt(t *testing.T) {
 	driver.SetMachine(machine)
 	mustPrepare(t, driver, wanted)
 	disk.plug("0001:21:00.0", false)
-	gone(wanted) // prepared before: its nodes lead nowhere
+	gone(wanted) // prepared before, but its device nodes no longer work
 	driver.SetMachine(without)
 	assertGone(t, driver, driveA)
 	driver.SetMachine(machine)
@@ -233,7 +235,8 @@ func TestAFunctionThatIsGoneIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-// assertGone: of all devices, only those are published as gone, and last.
+// assertGone checks that only these devices are published as gone, and that they come
+// last.
 func assertGone(t *testing.T, driver *Driver, names ...string) {
 	t.Helper()
 	machine := driver.Machine()
@@ -354,8 +357,8 @@ func TestRebootForgetsAFunctionThatIsGone(t *testing.T) {
 	assertConsistent(t, disk, driver)
 }
 
-// A kill after each step, and inside of it, of all that is done to a claim with
-// devices.
+// The daemon is killed after each step, and inside each step, of everything that is
+// done to a claim with devices.
 func TestCrashWithFunctionsHeals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine: make unit runs it without the race detector")
@@ -368,7 +371,7 @@ func TestCrashWithFunctionsHeals(t *testing.T) {
 		return clean.files()
 	}()
 	for what, row := range map[string]struct {
-		before bool // the claim is prepared first
+		before bool // whether the claim is prepared first
 		steps  func(*Driver) []step
 	}{
 		"prepare":   {false, func(d *Driver) []step { return d.prepareSteps(mustPlan(t, d, wanted)) }},

@@ -24,18 +24,18 @@ import (
 type FunctionShare struct {
 	Address    string         `json:"address"`                    // 0000:3b:00.0
 	Kind       attached.Kind  `json:"kind"`                       // as it was published
-	PhysFn     string         `json:"physicalFunction,omitempty"` // address; of a virtual function only
-	Nodes      []devnode.Node `json:"nodes,omitempty"`            // by path; none if there is a CDIDevice
+	PhysFn     string         `json:"physicalFunction,omitempty"` // address of the physical function; for a virtual function only
+	Nodes      []devnode.Node `json:"nodes,omitempty"`            // ascending by path; none if there is a CDIDevice
 	Interfaces []string       `json:"interfaces,omitempty"`       // network interfaces, by their names on the host
-	CDIDevice  string         `json:"cdiDevice,omitempty"`        // of another driver's CDI spec, vendor/class=name
-	Driver     string         `json:"driver,omitempty"`           // kernel driver that is bound for the claim; "" for whichever it had
-	Before     binding.State  `json:"before,omitzero"`            // if there is a Driver: what the function had, and gets back
+	CDIDevice  string         `json:"cdiDevice,omitempty"`        // from another driver's CDI spec: vendor/class=name
+	Driver     string         `json:"driver,omitempty"`           // kernel driver that is bound for the claim; "" if the function keeps its own
+	Before     binding.State  `json:"before,omitzero"`            // if there is a Driver: what the function had before, and gets back
 }
 
 var _ Kind = (*FunctionShare)(nil)
 
 func errNotOneKind(f *FunctionShare) error {
-	return fmt.Errorf("function: %s has CPUs or memory", f.Address)
+	return fmt.Errorf("function: the share of %s also has CPUs or memory", f.Address)
 }
 
 func (f *FunctionShare) cpus() *cpuset.Set     { return nil }
@@ -72,7 +72,7 @@ func (f *FunctionShare) validate() error {
 		return fmt.Errorf("function.%w", err)
 	}
 	if f.Driver == "" && f.Before != (binding.State{}) {
-		return fmt.Errorf("function.before: %+v, and no driver", f.Before)
+		return fmt.Errorf("function.before: %+v without a driver", f.Before)
 	}
 	if err := f.Before.Validate(); err != nil {
 		return fmt.Errorf("function.before: %w", err)
@@ -124,8 +124,8 @@ func (f *FunctionShare) fault(machine *numa.Machine) (why string) {
 	return why
 }
 
-// withheld is a device that only the claim which holds it has. It is published until
-// the claim ends, so that whoever looks at the pool sees what has become of it.
+// withheld returns the device of a function that is gone. It is published until the
+// claim ends, so that users who look at the pool see what became of it.
 func (f *FunctionShare) withheld(device string) ([]zones.Held, []resourceapi.Device) {
 	published := resourceapi.Device{
 		Name:       device,
@@ -138,8 +138,8 @@ func (f *FunctionShare) withheld(device string) ([]zones.Held, []resourceapi.Dev
 	return nil, []resourceapi.Device{published}
 }
 
-// refreshed reads the function again: another driver may be bound, a namespace of a
-// drive may be new.
+// refreshed reads the function again: another kernel driver may be bound, or a drive
+// may have a new namespace.
 func (f *FunctionShare) refreshed(d *Driver, claimUID types.UID, wish wish) (Kind, error) {
 	want := wish.wanted.(functionWish)
 	want.driver = cmp.Or(f.Driver, want.driver)
@@ -159,7 +159,7 @@ func (f *FunctionShare) checkpointVersion() int { return checkpointV4 }
 func (f *FunctionShare) record(share *recordedShare) { share.Function = f }
 
 func (f *FunctionShare) appendText(text []byte) []byte {
-	function, _ := json.Marshal(f) // no value of it is an error
+	function, _ := json.Marshal(f) // a FunctionShare always encodes
 	text = append(text, `,"zone":0,"cpus":"","function":`...)
 	return append(text, function...)
 }
@@ -175,10 +175,10 @@ func (f *FunctionShare) cdiDevices(own string) []string {
 	return []string{own, f.CDIDevice}
 }
 
-// attributes are those of a function that is not published any more: what is published
-// has them too.
+// attributes returns what is known of a function even if it is not published any more.
+// A published device has these attributes too.
 func (f *FunctionShare) attributes() map[string]resourceapi.DeviceAttribute {
-	attributes := make(map[string]resourceapi.DeviceAttribute, 32) // with those that are published
+	attributes := make(map[string]resourceapi.DeviceAttribute, 32) // has room for the published ones
 	attributes[string(attached.AttributePCIBusID)] = stringAttribute(f.Address)
 	attributes[string(deviceclasses.AttributeKind)] = stringAttribute(string(f.Kind))
 	return attributes

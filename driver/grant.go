@@ -14,36 +14,36 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Grant is what one claim holds, as it is in the checkpoint.
+// Grant is what one claim holds, as the checkpoint has it.
 type Grant struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	Order     uint64    `json:"order,omitempty"` // > 0; higher than that of every grant there was when it was made
+	Order     uint64    `json:"order,omitempty"` // > 0; higher than that of every grant that existed when this one was made
 	Shares    []Share   `json:"shares"`          // in the order of the allocation results
 }
 
-// PreparedDevice is what the kubelet needs to know of one allocation result.
+// PreparedDevice is what the kubelet needs to know about one allocation result.
 type PreparedDevice struct {
 	Request, Pool, Device string
 	ShareID               *types.UID
 	CDIDeviceIDs          []string // empty with admin access, which pins nothing
 	Share                 *Share   // what it holds; nil with admin access
 
-	// Attributes are those of the Share and of its device, for the container to
-	// read; nil with admin access.
+	// Attributes are those of the Share and of its device, for the container to read;
+	// nil with admin access.
 	Attributes map[string]resourceapi.DeviceAttribute
 }
 
 // change is what preparing a claim puts on record.
 type change struct {
 	Grant
-	grants []*listedGrant // of other claims in the same pods, as they are to be, and the Grant behind them
-	specs  [][]byte       // the CDI specs of grants
+	grants []*listedGrant // the new grants of other claims in the same pods, and then Grant
+	specs  [][]byte       // the CDI spec of each of grants
 }
 
-// plan is the recorded grant of the claim if that is still what was allocated,
-// else a new one. It changes nothing.
+// plan returns the recorded grant of the claim if it still matches the allocation, and
+// otherwise a new one. It changes nothing.
 func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wishes []wish) (change, error) {
 	if recorded, held := d.grants.find(claim.UID); held && recorded.fulfils(wishes) {
 		current, err := d.refreshed(recorded.completed(wishes), wishes)
@@ -59,7 +59,7 @@ func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wish
 	return d.rendered(d.scope(grant, false, pods))
 }
 
-// rendered has the CDI specs: a grant comes on record only if it can be rendered.
+// rendered adds the CDI specs. A grant is recorded only if its spec can be rendered.
 func (d *Driver) rendered(next change) (change, error) {
 	for _, grant := range next.grants {
 		spec, err := d.spec(grant)
@@ -71,7 +71,7 @@ func (d *Driver) rendered(next change) (change, error) {
 	return next, nil
 }
 
-// spec is the CDI spec of a grant.
+// spec returns the CDI spec of a grant.
 func (d *Driver) spec(grant *listedGrant) ([]byte, error) {
 	claim := grant.cdiClaim(d.config.Exclusivity)
 	claim.Note = encodeNote(d.config.BootID, grant)
@@ -85,7 +85,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 		UID: claim.UID, Namespace: claim.Namespace, Name: claim.Name, Order: d.grants.nextOrder(),
 		Shares: make([]Share, 0, len(wishes)),
 	}
-	// A claim allocated anew gives up what it held.
+	// A claim that was allocated again gives up what it held.
 	free := d.free().Union(recorded.cpus().Intersection(d.grantable))
 	for _, wish := range wishes {
 		kind, err := wish.wanted.plan(d, claim.UID, wish, free)
@@ -100,7 +100,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	return grant, nil
 }
 
-// free is every CPU that a claim may still get.
+// free returns every CPU that a claim may still get.
 func (d *Driver) free() cpuset.Set {
 	free := untaken(d.grantable, d.grants)
 	for i := range d.blocked {
@@ -109,7 +109,7 @@ func (d *Driver) free() cpuset.Set {
 	return free
 }
 
-// honours reports whether the machine still has all that was granted.
+// honours reports whether the machine still has everything that was granted.
 func (d *Driver) honours(grant Grant) bool {
 	for _, share := range grant.Shares {
 		if !share.Kind.honoured(d.machine, d.config.Reserved) {
@@ -119,11 +119,11 @@ func (d *Driver) honours(grant Grant) bool {
 	return true
 }
 
-// byAge compares: the older grant comes first. Version 1 did not record which
-// that is, but it is always the same one.
+// byAge puts the older grant first. Version 1 of the checkpoint did not record which
+// one is older, but the order is always the same.
 func byAge(a, b Grant) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.UID, b.UID)) }
 
-// pinned are the wishes that hold something.
+// pinned returns the wishes that hold something: those without admin access.
 func pinned(wishes []wish) []wish {
 	admin := func(w wish) bool { return w.admin }
 	if !slices.ContainsFunc(wishes, admin) {
@@ -132,15 +132,16 @@ func pinned(wishes []wish) []wish {
 	return slices.DeleteFunc(slices.Clone(wishes), admin)
 }
 
-// fulfils reports whether the grant is of the allocation that asks for this.
+// fulfils reports whether the grant matches the allocation that has these wishes.
 func (g Grant) fulfils(wishes []wish) bool {
 	return slices.EqualFunc(g.Shares, pinned(wishes), func(s Share, w wish) bool {
 		return s.Request == w.request && s.Device == w.device && s.ShareID == w.shareUID() && w.wanted.fulfilledBy(s.Kind)
 	})
 }
 
-// completed is the grant with all that the allocation says beside CPUs, which
-// version 1 of the checkpoint did not record. The grant fulfils the wishes.
+// completed returns the grant with everything that the allocation says besides CPUs,
+// because version 1 of the checkpoint did not record it. The grant must fulfil the
+// wishes.
 func (g Grant) completed(wishes []wish) Grant {
 	g.Shares = slices.Clone(g.Shares)
 	for i, wish := range pinned(wishes) {
@@ -149,7 +150,8 @@ func (g Grant) completed(wishes []wish) Grant {
 	return g
 }
 
-// refreshed is the grant as its shares are now. It fulfils the wishes.
+// refreshed returns the grant with its shares as they are now. The grant must fulfil
+// the wishes.
 func (d *Driver) refreshed(grant Grant, wishes []wish) (Grant, error) {
 	for i, wish := range pinned(wishes) {
 		share := &grant.Shares[i]
@@ -158,7 +160,7 @@ func (d *Driver) refreshed(grant Grant, wishes []wish) (Grant, error) {
 			return Grant{}, err
 		}
 		if !now.equal(share.Kind) {
-			grant.Shares = slices.Clone(grant.Shares) // those on record are never changed
+			grant.Shares = slices.Clone(grant.Shares) // recorded shares are never changed
 			grant.Shares[i].Kind = now
 		}
 	}
@@ -170,13 +172,13 @@ func (g Grant) equal(other Grant) bool {
 		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.Equal)
 }
 
-// held is what grants have, while one after the other is added.
+// held collects what grants hold, one grant after the other.
 type held struct {
 	cpus      cpuset.Set
 	functions []*FunctionShare
 }
 
-// add adds what a grant has; it is an error if some of it was there.
+// add adds what a grant holds. It returns an error if some of it is held already.
 func (h *held) add(g *Grant, words int) error {
 	if twice, ok := g.addTo(&h.cpus, words); !ok {
 		return fmt.Errorf("cpus %s are in two shares, one of claim %s", twice, g.name())
@@ -189,9 +191,10 @@ func (h *held) add(g *Grant, words int) error {
 	return nil
 }
 
-// addTo adds the CPUs to those that are held; ok is false if some of them were,
-// which are twice. It works in place and looks at no more than the words of the
-// grant, because a set is 1 KiB and this is done to every grant on each write.
+// addTo adds the CPUs of the grant to those that are held. It returns the CPUs that
+// were held already as twice; ok is false if there are any. It works in place and reads
+// only as many words as the grant needs, because a set is 1 KiB and every write does
+// this for every grant.
 func (g *Grant) addTo(held *cpuset.Set, words int) (twice cpuset.Set, ok bool) {
 	ok = true
 	all := held.Words()
@@ -211,8 +214,7 @@ func (g *Grant) addTo(held *cpuset.Set, words int) (twice cpuset.Set, ok bool) {
 	return twice, ok
 }
 
-// words is how many of the words of a set of CPUs are looked at to see all of the
-// grant's.
+// words returns how many words of a set of CPUs contain all CPUs of the grant.
 func (g *Grant) words() (words int) {
 	for i := range g.Shares {
 		cpus := g.Shares[i].Kind.cpus()
@@ -236,7 +238,7 @@ func (g Grant) cpus() cpuset.Set {
 	return all
 }
 
-// conflict says what this grant and an older one both have; "" for nothing.
+// conflict says what both this grant and an older one hold; "" for nothing.
 func (g Grant) conflict(older Grant) string {
 	if both := older.cpus().Intersection(g.cpus()); !both.IsEmpty() {
 		return fmt.Sprintf("cpus %s are", both)
@@ -265,8 +267,8 @@ func (g Grant) String() string {
 	return fmt.Sprintf("claim %s with cpus %s, PCI functions %s", g.name(), g.cpus(), strings.Join(addresses, ", "))
 }
 
-// cdiClaim is what the hook is told. It makes partitions on a node of that
-// exclusivity only.
+// cdiClaim returns the grant for its CDI spec. The spec asks the hook for partitions
+// only if the node has ExclusivityKernel.
 func (g Grant) cdiClaim(by Exclusivity) cdi.Claim {
 	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name, Shares: make([]cdi.Share, len(g.Shares))}
 	for i := range g.Shares {
@@ -275,8 +277,7 @@ func (g Grant) cdiClaim(by Exclusivity) cdi.Claim {
 	return claim
 }
 
-// prepared pairs each allocation result with its share, which are in the same
-// order.
+// prepared pairs each allocation result with its share. Both are in the same order.
 func (d *Driver) prepared(grant Grant, wishes []wish) []PreparedDevice {
 	shares := grant.Shares
 	devices := make([]PreparedDevice, 0, len(wishes))
@@ -292,7 +293,8 @@ func (d *Driver) prepared(grant Grant, wishes []wish) []PreparedDevice {
 	return devices
 }
 
-// attributes are those of the share and, as they are published, of its device.
+// attributes returns the attributes of the share and the published attributes of its
+// device.
 func (d *Driver) attributes(share Share) map[string]resourceapi.DeviceAttribute {
 	attributes := share.Attributes()
 	for name, value := range d.devices[share.Device].Attributes {

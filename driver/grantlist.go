@@ -8,23 +8,23 @@ import (
 )
 
 // grantList is a set of grants, ascending by UID, each UID once. A list is never
-// changed: with and without make new ones, which are those to put on record.
+// changed: with and without return new lists, which the caller then records.
 type grantList []*listedGrant
 
-// listedGrant is a grant of a list. All of them are written when one changes, so
-// what that takes is made once.
+// listedGrant is a grant in a list. Each change of one grant writes all of them, so
+// what a write needs is made only once for each grant.
 type listedGrant struct {
 	Grant
-	text    string // in the checkpoint
+	text    string // of the grant in the checkpoint
 	words   int    // of its sets of CPUs, for addTo
-	version int    // of the checkpoint, at least
+	version int    // minimum version of a checkpoint with the grant
 }
 
 func (l grantList) search(uid types.UID) (i int, found bool) {
 	return slices.BinarySearchFunc(l, uid, func(g *listedGrant, uid types.UID) int { return cmp.Compare(g.UID, uid) })
 }
 
-// grants are those of the list, in its order.
+// grants returns the grants in the order of the list.
 func (l grantList) grants() []Grant {
 	grants := make([]Grant, len(l))
 	for i := range l {
@@ -33,7 +33,7 @@ func (l grantList) grants() []Grant {
 	return grants
 }
 
-// find is the grant of a claim.
+// find returns the grant of a claim.
 func (l grantList) find(uid types.UID) (grant Grant, found bool) {
 	i, found := l.search(uid)
 	if !found {
@@ -42,12 +42,12 @@ func (l grantList) find(uid types.UID) (grant Grant, found bool) {
 	return l[i].Grant, true
 }
 
-// listed is the grant as lists have it.
+// listed prepares a grant for a list.
 func listed(grant Grant) *listedGrant {
 	return &listedGrant{grant, string(grant.appendText(make([]byte, 0, 512))), grant.words(), max(checkpointV3, grant.checkpointVersion())}
 }
 
-// with has the grant instead of the one that its claim had, if any.
+// with returns a list that has this grant instead of the claim's previous one, if any.
 func (l grantList) with(grant Grant) grantList { return l.withListed(listed(grant)) }
 
 func (l grantList) withListed(grant *listedGrant) grantList {
@@ -60,7 +60,7 @@ func (l grantList) withListed(grant *listedGrant) grantList {
 	return append(next, l[i:]...)
 }
 
-// without has no grant of the claim.
+// without returns a list that has no grant of the claim.
 func (l grantList) without(uid types.UID) grantList {
 	i, found := l.search(uid)
 	if !found {
@@ -69,7 +69,7 @@ func (l grantList) without(uid types.UID) grantList {
 	return slices.Concat(l[:i], l[i+1:])
 }
 
-// nextOrder is above that of every grant.
+// nextOrder returns an order that is higher than that of every grant.
 func (l grantList) nextOrder() uint64 {
 	var last uint64
 	for i := range l {

@@ -11,13 +11,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
-// A claim may want another kernel driver for a function. What the function had
-// comes on record before anything is done to it, and stays there until it has that
-// again.
+// A claim may want another kernel driver for a PCI function. The previous binding of
+// the function is recorded before anything changes. It stays on record until it is
+// restored.
 
-// applySteps put the grant on record and change what its shares need changed on the
-// host; none if nothing has to be. A claim that was allocated again gives back first
-// what it held.
+// applySteps returns the steps that record the grant and then change the host as its
+// shares need it; none if the host needs no change. If the claim was allocated again,
+// the steps first undo the changes for its previous grant.
 func (d *Driver) applySteps(grant Grant) []step {
 	recorded, _ := d.grants.find(grant.UID)
 	steps := d.undoSteps(recorded, []Grant{grant})
@@ -31,8 +31,8 @@ func (d *Driver) applySteps(grant Grant) []step {
 	return steps
 }
 
-// undoSteps have the host as it was before the grant, but for what one of the other
-// grants needs.
+// undoSteps returns the steps that restore the host as it was before the grant, except
+// for what one of the other grants needs.
 func (d *Driver) undoSteps(grant Grant, others []Grant) (steps []step) {
 	for i := range grant.Shares {
 		steps = append(steps, grant.Shares[i].Kind.undo(d, grant.name(), others)...)
@@ -40,7 +40,7 @@ func (d *Driver) undoSteps(grant Grant, others []Grant) (steps []step) {
 	return steps
 }
 
-// apply binds the driver that the function is to have, unless it has it.
+// apply binds the kernel driver that the claim wants, unless it is bound already.
 func (f *FunctionShare) apply(d *Driver, claim string) []step {
 	if f.Driver == "" {
 		return nil
@@ -53,8 +53,8 @@ func (f *FunctionShare) apply(d *Driver, claim string) []step {
 	}}}
 }
 
-// undo has the function as it was, unless one of the other grants has it with the same
-// driver.
+// undo restores the previous binding of the function, unless one of the other grants
+// has the function with the same driver.
 func (f *FunctionShare) undo(d *Driver, claim string, others []Grant) []step {
 	kept := slices.ContainsFunc(others, func(other Grant) bool {
 		theirs := other.function(f.Address)
@@ -63,7 +63,7 @@ func (f *FunctionShare) undo(d *Driver, claim string, others []Grant) []step {
 	if f.Driver == "" || kept {
 		return nil
 	}
-	return []step{{"restore the driver from before claim " + claim, func() error { return d.restore(f) }}}
+	return []step{{"restore the driver that was bound before claim " + claim, func() error { return d.restore(f) }}}
 }
 
 func (d *Driver) restore(f *FunctionShare) error {
@@ -80,8 +80,9 @@ func (d *Driver) restore(f *FunctionShare) error {
 	return err
 }
 
-// wantDriver notes which driver the claim wants for a function, and what it had
-// before; isBound says whether it has that driver already.
+// wantDriver notes which driver the claim wants for a function, and the binding before
+// it. It notes nothing if the function had that driver before the claim. isBound says
+// whether that driver is bound now.
 func (d *Driver) wantDriver(claimUID types.UID, driver string, f *FunctionShare) (isBound bool, err error) {
 	now, err := binding.Read(d.config.Machine, f.Address)
 	if err != nil {
@@ -97,8 +98,8 @@ func (d *Driver) wantDriver(claimUID types.UID, driver string, f *FunctionShare)
 	return now.Driver == driver, nil
 }
 
-// undoReleased has the host as it was before each grant that is to be forgotten. A share
-// of which that fails stays with its claim, which no pod needs, so that no other claim
+// undoReleased undoes the changes of the host for each grant that next drops. If that
+// fails for a share, the claim keeps the share as an orphan, so that no other claim
 // gets it.
 func (d *Driver) undoReleased(next *recovered) {
 	for _, grant := range d.grants {
@@ -121,7 +122,7 @@ func (d *Driver) undoReleased(next *recovered) {
 	}
 }
 
-// waitFor keeps the grant until the host is as it was before it.
+// waitFor keeps the grant until the host is restored.
 func (r *recovered) waitFor(grant Grant, problem error) {
 	for i := range r.report {
 		if finding := &r.report[i]; finding.Grant.UID == grant.UID {

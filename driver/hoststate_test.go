@@ -10,7 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
-// boundDisk is a pciDisk whose kernel binds drivers.
+// boundDisk returns a pciDisk whose kernel can bind drivers.
 func boundDisk(t testing.TB) disk {
 	t.Helper()
 	machine := pciMachine()
@@ -29,13 +29,13 @@ func boundDisk(t testing.TB) disk {
 	return disk
 }
 
-// vfio is a claim that wants VFIO for its requests.
+// vfio returns the claim with a configuration that wants VFIO for these requests.
 func vfio(claim *resourceapi.ResourceClaim, requests ...string) *resourceapi.ResourceClaim {
 	return configured(claim, opaque(resourceapi.AllocationConfigSourceClaim,
 		`{"apiVersion": "dra.numa/v1alpha1", "kind": "DeviceConfig", "driver": "vfio-pci"}`, requests...))
 }
 
-// expectDriver asks the kernel.
+// expectDriver checks which driver the kernel has bound.
 func (d disk) expectDriver(device, want string) {
 	d.t.Helper()
 	address := strings.NewReplacer("nvme-", "", "nic-", "", "-", ":").Replace(device)
@@ -79,7 +79,7 @@ func TestAClaimHasTheDriverThatItWants(t *testing.T) {
 	assertFiles(t, disk.files(), before)
 }
 
-// Whatever was done before a crash, what comes next ends as without it.
+// After a crash at any step, the next operation ends as it would without the crash.
 func TestCrashWhileDriversAreBoundHeals(t *testing.T) {
 	wanted := vfio(claim("a", functionResult("drive", driveA), functionResult("card", virtualA)))
 	for what, next := range map[string]func(disk) (*Driver, error){
@@ -101,7 +101,7 @@ func TestCrashWhileDriversAreBoundHeals(t *testing.T) {
 			disk := boundDisk(t)
 			driver := disk.open()
 			steps := driver.applySteps(mustPlan(t, driver, wanted).Grant)
-			if done > len(steps) { // what is left are the steps of a claim that binds nothing
+			if done > len(steps) { // only the steps of a claim that binds nothing are left
 				break
 			}
 			crashAfter(t, disk, steps, done)
@@ -128,11 +128,11 @@ func TestAFunctionThatDoesNotGetItsDriverBackStaysWithItsClaim(t *testing.T) {
 	driver := disk.open()
 	mustPrepare(t, driver, vfio(claim("a", result("cpus", "numa-1", 2), functionResult("drive", driveA))))
 	disk.kernel.Refuse("nvme", true)
-	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), "restore the driver from before claim default/a: PCI function 0001:21:00.0: kernel driver nvme does not take it") {
+	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), "restore the driver that was bound before claim default/a: PCI function 0001:21:00.0: kernel driver nvme did not bind") {
 		t.Errorf("error %v, want one of the kernel driver", err)
 	}
 	driver, report := disk.recover(claims{"uid-a": nil})
-	if len(report) != 1 || report[0].Outcome != Waiting || !strings.HasPrefix(report[0].Why, "the claim is gone, but restore the driver from before claim default/a: ") {
+	if len(report) != 1 || report[0].Outcome != Waiting || !strings.HasPrefix(report[0].Why, "the claim is gone, but restore the driver that was bound before claim default/a: ") {
 		t.Errorf("report %v, want one that waits", report)
 	}
 	if grant := grantOf(driver, "uid-a"); len(grant.Shares) != 1 || grant.Shares[0].Device != driveA {
@@ -164,7 +164,7 @@ func TestAllocatedAnewAClaimGivesFunctionsBack(t *testing.T) {
 	disk.expectDriver(driveB, "vfio-pci")
 	disk.expectDriver(virtualA, "vfio-pci")
 	assertConsistent(t, disk, driver)
-	mustPrepare(t, driver, claim("a", functionResult("card", virtualA), functionResult("drive", driveB))) // in another order, as they are
+	mustPrepare(t, driver, claim("a", functionResult("card", virtualA), functionResult("drive", driveB))) // in another order, and with their own drivers
 	for device, want := range map[string]string{driveB: "nvme", virtualA: "mlx5_core"} {
 		disk.expectDriver(device, want)
 	}
@@ -177,20 +177,20 @@ func TestANodeThatBindsNoDrivers(t *testing.T) {
 	driver := disk.open()
 	driver.config.Drivers = nil
 	before := disk.files()
-	if _, _, err := driver.Prepare(wanted, nil); err == nil || !strings.HasSuffix(err.Error(), "driver vfio-pci: this node binds none: devices.bindDrivers is not set in its NodeConfig") {
+	if _, _, err := driver.Prepare(wanted, nil); err == nil || !strings.HasSuffix(err.Error(), "driver vfio-pci: this node binds no drivers: devices.bindDrivers is not set in its NodeConfig") {
 		t.Errorf("error %v", err)
 	}
 	assertFiles(t, disk.files(), before)
-	mustPrepare(t, driver, vfio(claim("b", result("r", "numa-1", 2)))) // it is of no function
+	mustPrepare(t, driver, vfio(claim("b", result("r", "numa-1", 2)))) // it has no function
 	binds := disk.open()
 	mustPrepare(t, binds, wanted)
 
-	driver = disk.open() // switched off while the claim has it
+	driver = disk.open() // binding is switched off while the claim has the function
 	driver.config.Drivers = nil
 	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: this node binds no drivers any more: set devices.bindDrivers") {
 		t.Errorf("error %v", err)
 	}
-	if err := disk.open().Unprepare("uid-a"); err != nil { // and on again
+	if err := disk.open().Unprepare("uid-a"); err != nil { // and switched on again
 		t.Error(err)
 	}
 	disk.expectDriver(driveA, "nvme")

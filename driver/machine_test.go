@@ -22,8 +22,8 @@ import (
 
 const node = "node-1"
 
-// testMachine has two zones of 4 CPUs in cores of 2 threads, (0,1) (2,3) …, and
-// zone 2 of memory only.
+// testMachine has two zones of 4 CPUs, in cores of 2 threads: (0,1) (2,3) … Zone 2 has
+// memory only.
 func testMachine() numa.Machine {
 	machine := numa.Machine{Online: cpuset.New(0, 1, 2, 3, 4, 5, 6, 7)}
 	for zone := range 2 {
@@ -59,9 +59,9 @@ type disk struct {
 	machine      numa.Machine
 	state, specs *os.Root
 
-	// Of a machine with PCI functions, all of which are published.
+	// For a machine with PCI functions, all of which are published.
 	root     string     // its files
-	kernel   *fake.Host // in place of root, if drivers can be bound
+	kernel   *fake.Host // replaces root if drivers can be bound
 	selected attached.Selection
 }
 
@@ -87,7 +87,7 @@ func diskIn(t testing.TB, dir string) disk {
 	return disk{t: t, machine: testMachine(), state: open(), specs: open()}
 }
 
-// tryRead is a driver that has not recovered.
+// tryRead returns a driver that has not recovered.
 func (d disk) tryRead(config Config) (*Driver, error) {
 	d.t.Helper()
 	if d.root != "" {
@@ -100,7 +100,7 @@ func (d disk) tryRead(config Config) (*Driver, error) {
 	return Open(d.machine, config, d.state, d.specs)
 }
 
-// tryOpen is a driver that knows nothing but its files.
+// tryOpen returns a driver that knows nothing but its files.
 func (d disk) tryOpen(config Config) (*Driver, error) {
 	d.t.Helper()
 	driver, err := d.tryRead(config)
@@ -111,7 +111,8 @@ func (d disk) tryOpen(config Config) (*Driver, error) {
 	return driver, err
 }
 
-// recover is the report of a driver that asked the API server and the kernel.
+// recover returns a driver that has recovered with the answers of API server and
+// kernel, and its report.
 func (d disk) recover(claims map[types.UID]*resourceapi.ResourceClaim, held ...Held) (*Driver, Report) {
 	d.t.Helper()
 	driver, err := d.tryRead(testConfig())
@@ -134,7 +135,7 @@ func (d disk) open() *Driver {
 	return driver
 }
 
-// files is every file and its content, by name; of a directory it is "dir".
+// files returns the content of every file by name; "dir" for a directory.
 func (d disk) files() map[string]string {
 	d.t.Helper()
 	all := make(map[string]string)
@@ -158,7 +159,7 @@ func (d disk) files() map[string]string {
 	return all
 }
 
-// write makes a file of that name in the directory where it belongs.
+// write makes a file with this name in the directory where it belongs.
 func (d disk) write(name, content string) {
 	d.t.Helper()
 	if err := d.dirOf(name).WriteFile(name, []byte(content), 0o644); err != nil {
@@ -166,7 +167,7 @@ func (d disk) write(name, content string) {
 	}
 }
 
-// remove removes a file, or a directory and all in it.
+// remove removes a file, or a directory with everything in it.
 func (d disk) remove(name string) {
 	d.t.Helper()
 	if err := d.dirOf(name).RemoveAll(name); err != nil {
@@ -203,7 +204,7 @@ func claim(name string, results ...resourceapi.DeviceRequestAllocationResult) *r
 	}
 }
 
-// grantOf is what the claim has, nothing if it is not on record.
+// grantOf returns what the claim holds; an empty grant if it is not on record.
 func grantOf(driver *Driver, uid types.UID) Grant {
 	grant, _ := driver.grants.find(uid)
 	return grant

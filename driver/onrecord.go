@@ -11,23 +11,23 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 )
 
-// onRecord is what the files say that claims hold. Its entries may contradict each
+// onRecord is what claims hold according to the files. Its entries may contradict each
 // other.
 type onRecord struct {
-	bootID  string  // of the checkpoint, of this boot if there is none
+	bootID  string  // from the checkpoint; of this boot if there is no checkpoint
 	entries []entry // each UID once
 }
 
 // entry is one grant and where it was read.
 type entry struct {
 	Grant
-	fromSpec bool // the checkpoint does not have it
+	fromSpec bool // the checkpoint does not have it, or has an older one of the claim
 }
 
-// loadRecord reads the checkpoint, and from the notes of CDI specs what it does
-// not have. Specs of an earlier boot say nothing: no container runs by them.
-// Without a checkpoint every spec must be readable, for what it says is all
-// there is; without specs, too, it is a first start.
+// loadRecord reads the checkpoint, and the grants that it lacks from the notes of CDI
+// specs. It ignores specs of an earlier boot, because no container of that boot is
+// running. Without a checkpoint every spec must be readable, because the specs are the
+// only record. If there are no specs either, the driver starts for the first time.
 func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error) {
 	saved, err := loadCheckpoint(state)
 	lost := errors.Is(err, fs.ErrNotExist)
@@ -57,8 +57,8 @@ func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error
 	return loaded, nil
 }
 
-// addNoted adds a grant that a spec has. It is written after the checkpoint, so
-// if it is the younger one, an old checkpoint was put back.
+// addNoted adds a grant from a CDI spec. The spec is written after the checkpoint. So
+// if the grant in the spec is younger, an old checkpoint was put back.
 func (l *onRecord) addNoted(noted Grant) {
 	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.UID == noted.UID })
 	if i < 0 {
@@ -68,15 +68,16 @@ func (l *onRecord) addNoted(noted Grant) {
 	}
 }
 
-// encodeNote is what the CDI spec of a claim says of its grant: a checkpoint of
-// just this one. CDI specs are in a tmpfs, so they are lost when the containers
-// are, and not when somebody deletes the checkpoint.
+// encodeNote returns what the CDI spec of a claim says of its grant: a checkpoint with
+// this grant only. CDI specs are in a tmpfs, so a reboot removes them together with the
+// containers. If the checkpoint is deleted, they are still there.
 func encodeNote(bootID string, grant *listedGrant) string {
 	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version, bootID, slices.Values([]string{grant.text}))
 	return string(bytes.TrimSuffix(text, []byte("\n")))
 }
 
-// decodeNote reads what encodeNote wrote; current says that it was in this boot.
+// decodeNote reads what encodeNote wrote; current says whether it was written in this
+// boot.
 func decodeNote(note cdi.Note, bootID string) (grant Grant, current bool, err error) {
 	if note.Text == "" {
 		return Grant{}, false, damaged(errors.New("the CDI spec has no grant"))

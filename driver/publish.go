@@ -15,12 +15,12 @@ import (
 
 // Publication is what the node publishes.
 type Publication struct {
-	Devices  []resourceapi.Device // not to be changed
-	Renewed  bool                 // they may differ from those of the call before
-	Problems map[string][]string  // by device: what claims do not get of it, a clause each
+	Devices  []resourceapi.Device // must not be modified
+	Renewed  bool                 // they may differ from those of the previous call
+	Problems map[string][]string  // by device: what claims do not get from it, one clause each
 }
 
-// published is what the last Publication was made of.
+// published is what the last Publication was made from.
 type published struct {
 	machine *numa.Machine
 	strays  []Share
@@ -28,10 +28,10 @@ type published struct {
 	devices []resourceapi.Device
 }
 
-// Publish is what the node publishes now. Faults says, by claim, how the cgroups of its
-// containers are not as they should be: zones of which the kernel does not honour a
-// claim's partition are tainted. When nothing has changed, it costs a look at each
-// grant. One caller at a time.
+// Publish returns what the node publishes now. Faults says, by claim, what is wrong
+// with the cgroups of its containers. A zone is tainted if the kernel does not honour
+// the partition of a claim in it. If nothing has changed, Publish only looks at each
+// grant. Publish has one caller at a time.
 func (d *Driver) Publish(faults map[types.UID]string) Publication {
 	seen := d.shown.Load()
 	grants := seen.grants.grants()
@@ -46,8 +46,8 @@ func (d *Driver) Publish(faults map[types.UID]string) Publication {
 	return Publication{last.devices, renewed, problems}
 }
 
-// problemsOf says by device what claims do not get of it, and which zones are not to
-// take more of them.
+// problemsOf returns, by device, what claims do not get from it. It also returns the
+// NUMA nodes whose zones should not take more claims.
 func problemsOf(machine *numa.Machine, grants []Grant, faults map[types.UID]string) (problems map[string][]string, tainted zones.Faults) {
 	problems, tainted = make(map[string][]string), make(zones.Faults)
 	for _, grant := range grants {

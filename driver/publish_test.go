@@ -27,7 +27,7 @@ func TestAFunctionThatIsGoneIsAProblemOfItsClaim(t *testing.T) {
 	}
 }
 
-// Devices are made again only when what they are made of has changed.
+// Devices are built again only if what they are built from has changed.
 func TestPublishRenewsWhatHasChanged(t *testing.T) {
 	driver := newDisk(t).open()
 	mustPrepare(t, driver, claim("a", result("r", "numa-1", 2)))

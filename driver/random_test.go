@@ -37,9 +37,9 @@ func fakeMachine(t testing.TB, name string) numa.Machine {
 	return machine
 }
 
-// TestRandomOperationsAndKills does what a cluster does to a node, and kills the
-// daemon between and inside of its steps, recovery too. A kill drops the Driver;
-// the files stay as they are.
+// TestRandomOperationsAndKills does to a node what a cluster does. It kills the daemon
+// between and inside steps, also during recovery. A kill drops the Driver; the files
+// stay as they are.
 func TestRandomOperationsAndKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine: make unit runs it without the race detector")
@@ -47,7 +47,7 @@ func TestRandomOperationsAndKills(t *testing.T) {
 	const operations, wantKills = 2000, 200
 	w := newWorld(t)
 	for i := range operations {
-		w.killing = w.killing || i%(operations/wantKills) == 0 // an operation without steps leaves it to the next
+		w.killing = w.killing || i%(operations/wantKills) == 0 // an operation without steps leaves the kill to the next one
 		w.operate()
 		if t.Failed() {
 			t.Fatalf("operation %d", i)
@@ -74,22 +74,22 @@ func TestRandomOperationsAndKills(t *testing.T) {
 	}
 }
 
-// world is the node, and what the API server has of 10 claims.
+// world is the node, and 10 claims as the API server has them.
 type world struct {
 	t      *testing.T
 	random *rand.Rand
 	disk   disk
 	driver *Driver
 
-	claims claims // each allocated, or not
+	claims claims // some are allocated
 	pods   []*corev1.Pod
 	whole  numa.Machine // with all CPUs online
-	shares int          // so far: no share has the id of another
+	shares int          // made so far: each share has its own id
 
 	functions []string // devices that are PCI functions
-	unplugged string   // address of the one that is gone, "" for none
+	unplugged string   // address of the function that is gone; "" for none
 
-	killing                                 bool // in this operation
+	killing                                 bool // during this operation
 	kills, insideWrites, shortages, orphans int
 	degraded, offline, mixed, idle          int
 	attached, taken, gone                   int
@@ -113,7 +113,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// pod uses a few of the claims, in containers of any kind.
+// pod returns a pod that uses a few of the claims, in containers of any kind.
 func (w *world) pod() *corev1.Pod {
 	var line []string
 	first := w.random.IntN(10)
@@ -124,7 +124,8 @@ func (w *world) pod() *corev1.Pod {
 	return podOf(strings.Join(line, " "))
 }
 
-// podsOf are one or two that use a claim, or nobody knows them.
+// podsOf returns up to three pods that use the claim; none, as if they were unknown, is
+// possible too.
 func (w *world) podsOf(claim *resourceapi.ResourceClaim) (pods []*corev1.Pod) {
 	for _, i := range w.random.Perm(len(w.pods)) {
 		if slices.Contains(slices.Collect(maps.Values(claimNames(w.pods[i]))), claim.Name) {
@@ -134,7 +135,7 @@ func (w *world) podsOf(claim *resourceapi.ResourceClaim) (pods []*corev1.Pod) {
 	return pods[:min(len(pods), (w.random.IntN(6)+1)/2)]
 }
 
-// plug leaves all but these CPUs online, which a restart finds, too.
+// plug takes these CPUs offline and all others online. A restart finds the same CPUs.
 func (w *world) plug(offline cpuset.Set) {
 	w.disk.machine = without(w.whole, offline)
 	w.driver.SetMachine(w.disk.machine)
@@ -145,8 +146,7 @@ func (w *world) plug(offline cpuset.Set) {
 	}
 }
 
-// plugFunction takes a PCI function away, of which nobody is told, or gives it
-// back.
+// plugFunction removes a PCI function without telling the driver, or puts it back.
 func (w *world) plugFunction() {
 	w.t.Helper()
 	if w.unplugged != "" {
@@ -165,10 +165,10 @@ func (w *world) operate() {
 	uid := uids[w.random.IntN(len(uids))]
 	before := w.driver.grants
 	switch w.random.IntN(10) {
-	case 0, 1: // a new allocation, or another one
+	case 0, 1: // a new allocation, or a different one
 		w.claims[uid] = configured(claim(w.claims[uid].Name, w.results()...), w.configs()...)
 		w.prepare(uid)
-	case 2, 3: // the kubelet repeats itself
+	case 2, 3: // the kubelet repeats its call
 		w.prepare(uid)
 	case 4, 5:
 		w.unprepare(uid)
@@ -179,7 +179,7 @@ func (w *world) operate() {
 		w.plugFunction()
 	case 8:
 		w.observe()
-	default: // deleted while nobody looked
+	default: // deallocated while the daemon is down
 		w.claims[uid].Status.Allocation = nil
 		w.restart()
 	}
@@ -188,8 +188,8 @@ func (w *world) operate() {
 	assertConsistent(w.t, w.disk, w.driver)
 }
 
-// compare looks at what became of the claims to which nothing was done. All that
-// may happen to one is that it has no partition any more.
+// compare checks the claims to which nothing was done. The only change allowed is that
+// a claim has lost its partition.
 func (w *world) compare(uid types.UID, before grantList) {
 	w.t.Helper()
 	for other, claim := range w.claims {
@@ -239,7 +239,7 @@ func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
 	return results
 }
 
-// prepare does what Prepare does, in the same steps.
+// prepare runs the same steps as Prepare.
 func (w *world) prepare(uid types.UID) {
 	w.t.Helper()
 	wishes, err := w.driver.wishes(w.claims[uid])
@@ -265,14 +265,14 @@ func (w *world) prepare(uid types.UID) {
 	}
 	delete(w.driver.orphans, uid)
 	if w.perform(w.driver.prepareSteps(next)) {
-		return // recovered: it has the old grant, the new one, or none
+		return // after recovery it has the old grant, the new one, or none
 	}
 	if !grantOf(w.driver, uid).equal(grant) {
 		w.t.Errorf("%s is on record, prepared was %s", grantOf(w.driver, uid), grant)
 	}
 }
 
-// short looks whether the node is as full as the error says.
+// short checks whether the node is as full as the error says.
 func (w *world) short(wishes []wish, own Grant, err error) {
 	w.t.Helper()
 	for _, wish := range wishes {
@@ -332,8 +332,8 @@ func (w *world) unprepare(uid types.UID) {
 	}
 }
 
-// observe sees a partition of some claim, and then none any more; what it releases
-// may be interrupted.
+// observe first sees a partition of some claim, and then none. It may be killed while
+// it releases something.
 func (w *world) observe() {
 	w.t.Helper()
 	held := w.left()
@@ -351,7 +351,7 @@ func (w *world) observe() {
 	}
 }
 
-// left is a partition that some claim's container has left behind, or none.
+// left returns a partition that a container of some claim has left behind, or none.
 func (w *world) left() (held []Held) {
 	if grants := w.driver.Grants(); len(grants) > 0 && w.random.IntN(2) == 0 {
 		cpus := grants[w.random.IntN(len(grants))].cpus().Union(cpuset.New(15))
@@ -360,7 +360,7 @@ func (w *world) left() (held []Held) {
 	return held
 }
 
-// perform does all steps, or is killed and restarts.
+// perform runs all steps, or is killed and restarts.
 func (w *world) perform(steps []step) (killed bool) {
 	w.t.Helper()
 	if !w.killing {
@@ -374,7 +374,7 @@ func (w *world) perform(steps []step) (killed bool) {
 	return true
 }
 
-// kill does some of the steps, and perhaps a part of the next.
+// kill runs some of the steps, and perhaps a part of the next one.
 func (w *world) kill(steps []step) {
 	w.t.Helper()
 	w.kills++
@@ -389,8 +389,8 @@ func (w *world) kill(steps []step) {
 	}
 }
 
-// restart recovers, with the API server's answers or without, and with a
-// partition that is left of some claim or not. It may be killed as well.
+// restart recovers with or without answers from the API server, and with or without a
+// partition that some claim left. It may be killed as well.
 func (w *world) restart() {
 	w.t.Helper()
 	said := claims{}
@@ -399,7 +399,7 @@ func (w *world) restart() {
 	}
 	held := w.left()
 	config := testConfig()
-	config.ZoneBy = deviceclasses.ZoneBys()[w.random.IntN(4)] // operators change it at any time
+	config.ZoneBy = deviceclasses.ZoneBys()[w.random.IntN(4)] // operators may change it at any time
 	restarted, err := w.disk.tryRead(config)
 	if err != nil {
 		w.t.Fatal(err)
@@ -415,7 +415,7 @@ func (w *world) restart() {
 	w.driver = restarted
 	w.orphans += len(restarted.orphans)
 	assertConsistent(w.t, w.disk, w.driver)
-	if w.random.IntN(2) == 0 { // else it waits until somebody looks
+	if w.random.IntN(2) == 0 { // otherwise it waits for the next Observe
 		if _, err := restarted.Observe(nil); err != nil {
 			w.t.Fatal(err)
 		}

@@ -15,15 +15,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Recover decides what of the grants on record still counts, records that and
-// makes the CDI specs say the same. It has to succeed before the kubelet may ask
-// for anything, so before the plugin registers; after an error it may be
-// repeated.
+// Recover decides which grants on record still count, records that, and makes the CDI
+// specs say the same. It must succeed before the plugin registers, because the kubelet
+// may call the driver from then on. After an error it may be repeated.
 //
-// Claims is what the API server has by the namespace and name of each grant: nil
-// if it has none. Of a claim that is not in the map nothing is known; it keeps
-// what it has. Held is what the live cgroup partitions hold; an ancestor that
-// only hands CPUs down is none.
+// Claims says what the API server has under the namespace and name of each grant: nil
+// if it has no such claim. Nothing is known about a claim that is not in the map, so it
+// keeps what it has. Held is what the live cgroup partitions hold. A cgroup that only
+// passes CPUs down to its descendants is not one of them.
 func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held []Held) (Report, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,11 +36,10 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	return next.report, nil
 }
 
-// Observe is told what the live partitions hold now: grants that waited for one
-// are released when it is gone, CPUs are blocked and unblocked. The report has
-// what is still waiting or blocked, and what was released. If a claim was
-// unprepared since the partitions were read, its CPUs may be blocked until the
-// next call.
+// Observe takes what the live partitions hold now. It releases grants that waited, once
+// their CPUs and functions are free, and it blocks and unblocks CPUs. The report has
+// what is still waiting or blocked, and what was released. If a claim was unprepared
+// after the partitions were read, its CPUs may be blocked until the next call.
 func (d *Driver) Observe(held []Held) (Report, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,7 +63,7 @@ func (d *Driver) planObservation(held []Held) recovered {
 	return next
 }
 
-// observeSteps release what nobody needs and nobody holds any more.
+// observeSteps returns the steps that release the grants that next drops.
 func (d *Driver) observeSteps(next recovered) (steps []step) {
 	for _, grant := range d.grants {
 		if _, kept := next.grants.find(grant.UID); !kept {
@@ -92,7 +90,7 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 	entries := make(map[types.UID]entry)
 	for _, e := range d.loaded.entries {
 		if d.loaded.bootID != d.config.BootID && !e.fromSpec && !d.honours(e.Grant) {
-			// No container outlives a boot, so it is forgotten: the kubelet
+			// No container survives a reboot, so the grant can be dropped. The kubelet
 			// prepares the claim again.
 			next.note(Released, e.Grant, "the machine has lost some of it since the last boot")
 			continue
@@ -122,8 +120,8 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 	return next
 }
 
-// compare says of a grant why nobody needs it any more, if so, and completes it
-// from the allocation.
+// compare completes the grant from the allocation of the claim. If no claim needs the
+// grant any more, unneeded says why.
 func (d *Driver) compare(grant Grant, claim *resourceapi.ResourceClaim) (completed Grant, unneeded string) {
 	switch {
 	case claim == nil:
@@ -135,10 +133,10 @@ func (d *Driver) compare(grant Grant, claim *resourceapi.ResourceClaim) (complet
 	}
 	wishes, err := d.wishes(claim)
 	if err != nil {
-		return grant, "" // Prepare says so, and to whom it matters
+		return grant, "" // Prepare returns this error to the kubelet
 	}
 	if !grant.fulfils(wishes) {
-		return grant, "the claim was allocated anew"
+		return grant, "the claim was allocated again"
 	}
 	return grant.completed(wishes), ""
 }
@@ -150,7 +148,7 @@ func (d *Driver) allocatedHere(claim *resourceapi.ResourceClaim) bool {
 		})
 }
 
-// settle releases the orphans of which no partition holds a CPU.
+// settle releases the orphans whose CPUs no partition holds.
 func (r *recovered) settle(held []Held) {
 	for _, uid := range slices.Sorted(maps.Keys(r.orphans)) {
 		grant, known := r.grants.find(uid)
@@ -167,8 +165,8 @@ func (r *recovered) settle(held []Held) {
 	}
 }
 
-// separate refuses each grant that has a CPU or a PCI function of an older one. A grant that
-// nobody needs is older than none.
+// separate refuses each grant that has a CPU or a PCI function of an older one. Grants
+// that no claim needs count as younger than all others.
 func (r *recovered) separate() {
 	var kept []Grant
 	for _, grant := range r.byRight() {
@@ -178,7 +176,7 @@ func (r *recovered) separate() {
 			continue
 		}
 		if why, orphan := r.orphans[grant.UID]; orphan {
-			r.report = slices.DeleteFunc(r.report, func(f Finding) bool { return f.Grant.UID == grant.UID }) // it waited
+			r.report = slices.DeleteFunc(r.report, func(f Finding) bool { return f.Grant.UID == grant.UID }) // settle reported it as waiting
 			r.note(Released, grant, why)
 		} else {
 			r.note(Refused, grant, fmt.Sprintf("%s of the older claim %s", grant.conflict(kept[i]), kept[i].name()))
@@ -188,7 +186,8 @@ func (r *recovered) separate() {
 	}
 }
 
-// byRight lists the grants that are needed, then the others, the oldest first.
+// byRight lists the grants that claims need and then the others. In both parts, older
+// grants come first.
 func (r *recovered) byRight() []Grant {
 	rank := func(grant Grant) int {
 		if _, orphan := r.orphans[grant.UID]; orphan {
@@ -204,7 +203,7 @@ func (r *recovered) byRight() []Grant {
 	})
 }
 
-// block finds what partitions hold beyond the grants.
+// block finds the CPUs that partitions hold and no grant has.
 func (r *recovered) block(held []Held) {
 	var granted cpuset.Set
 	for _, grant := range r.grants.grants() {
@@ -223,11 +222,11 @@ func (r *recovered) note(outcome Outcome, grant Grant, why string) {
 	r.report = append(r.report, Finding{Outcome: outcome, Grant: grant, Why: why})
 }
 
-// recoverySteps make the files say what was decided. Specs go first: what is
-// left of one is read as a grant.
+// recoverySteps returns the steps that make the files say what was decided. Specs are
+// removed first, because a spec that is left would be read as a grant.
 func (d *Driver) recoverySteps(grants grantList) []step {
 	steps := []step{
-		{"remove CDI specs of no claim", func() error {
+		{"remove CDI specs without a claim", func() error {
 			return d.specs.RemoveExcept(func(uid string) bool {
 				_, kept := grants.find(types.UID(uid))
 				return kept
@@ -253,8 +252,8 @@ func (d *Driver) recoverySteps(grants grantList) []step {
 	return steps
 }
 
-// recordOnce leaves a checkpoint alone that says so already, so that a node with
-// a full or read-only disk can start.
+// recordOnce does not rewrite a checkpoint that already has these grants, so that a
+// node with a full or read-only disk can start.
 func (d *Driver) recordOnce(grants grantList) step {
 	record := d.recordStep("record boot "+d.config.BootID, grants)
 	write := record.run
@@ -273,12 +272,12 @@ func (d *Driver) recordOnce(grants grantList) step {
 	return record
 }
 
-// namingBlocked adds to the error of a zone without enough CPUs who holds those
-// that are missing.
+// namingBlocked extends the error of a zone that has too few CPUs. It names the cgroups
+// that hold blocked CPUs of the zone.
 func (d *Driver) namingBlocked(err error, of zones.Zone) error {
 	for _, held := range d.blocked {
 		if cpus := held.CPUs.Intersection(of.CPUs); !cpus.IsEmpty() {
-			err = fmt.Errorf("%w; cpus %s are held by cgroup %s, which is of no claim", err, cpus, held.Cgroup)
+			err = fmt.Errorf("%w; cpus %s are held by cgroup %s, which belongs to no claim", err, cpus, held.Cgroup)
 		}
 	}
 	return err

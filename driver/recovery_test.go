@@ -15,7 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// claims is what the API server says; twoClaims are prepared by preparedDisk.
+// claims is what the API server answers. preparedDisk prepares twoClaims.
 type claims = map[types.UID]*resourceapi.ResourceClaim
 
 func twoClaims() claims {
@@ -29,13 +29,13 @@ func preparedDisk(t *testing.T) disk {
 	t.Helper()
 	disk := newDisk(t)
 	driver := disk.open()
-	for _, uid := range []types.UID{"uid-b", "uid-a"} { // b is the older
+	for _, uid := range []types.UID{"uid-b", "uid-a"} { // b is older
 		mustPrepare(t, driver, twoClaims()[uid])
 	}
 	return disk
 }
 
-// lines are the findings as text.
+// lines returns the findings as text.
 func lines(report Report) string {
 	var all []string
 	for _, finding := range report {
@@ -56,7 +56,7 @@ func TestOrphansAreReleased(t *testing.T) {
 		"replaced":    {func(c claims) { c["uid-a"].UID = "uid-z" }, "released claim default/a with cpus 2-3: the claim was replaced by another with uid uid-z"},
 		"deallocated": {func(c claims) { c["uid-a"].Status.Allocation = nil }, "released claim default/a with cpus 2-3: the claim is not allocated on this node any more"},
 		"other node":  {func(c claims) { c["uid-a"].Status.Allocation.Devices.Results[0].Pool = "node-2" }, "released claim default/a with cpus 2-3: the claim is not allocated on this node any more"},
-		"anew":        {func(c claims) { c["uid-a"] = claim("a", result("r", "numa-1", 2)) }, "released claim default/a with cpus 2-3: the claim was allocated anew"},
+		"anew":        {func(c claims) { c["uid-a"] = claim("a", result("r", "numa-1", 2)) }, "released claim default/a with cpus 2-3: the claim was allocated again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := preparedDisk(t)
@@ -81,7 +81,7 @@ func TestOrphanWaitsForItsPartition(t *testing.T) {
 	gone := claims{"uid-a": nil}
 	held := Held{Cgroup: "kubepods/pod1/c", CPUs: cpuset.New(3)}
 	const waiting = "waiting claim default/a with cpus 2-3: the claim is gone, but cgroup kubepods/pod1/c holds cpus 3"
-	for range 2 { // the second after a restart
+	for range 2 { // the second time after a restart
 		driver, report := disk.recover(gone, held)
 		if got := report[1].String(); got != waiting || len(report) != 2 {
 			t.Errorf("report\n%s\nwant\n%s", lines(report), waiting)
@@ -113,7 +113,7 @@ func TestOrphanThatIsPreparedIsNoneAnyMore(t *testing.T) {
 
 func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 	disk := preparedDisk(t)
-	// 4-5 are of claim b, 6-7 of nobody; 1 is reserved.
+	// Claim b has CPUs 4-5, and no claim has 6-7. CPU 1 is reserved.
 	driver, report := disk.recover(nil, Held{Cgroup: "kubepods/old", CPUs: cpuset.New(4, 5, 6)}, Held{Cgroup: "kubepods/older", CPUs: cpuset.New(1, 7)})
 	want := "blocked cpus 6: cgroup kubepods/old holds them, and no claim has them\n" +
 		"blocked cpus 1,7: cgroup kubepods/older holds them, and no claim has them"
@@ -125,7 +125,7 @@ func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 	_, _, err := driver.Prepare(wanted, nil)
 	for _, part := range []string{
 		"request r: ", "not enough free cpus",
-		"cpus 6 are held by cgroup kubepods/old, which is of no claim", "cpus 7 are held by cgroup kubepods/older, which is of no claim",
+		"cpus 6 are held by cgroup kubepods/old, which belongs to no claim", "cpus 7 are held by cgroup kubepods/older, which belongs to no claim",
 	} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("error %v, want one with %q", err, part)
@@ -141,8 +141,8 @@ func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 	assertConsistent(t, disk, driver)
 }
 
-// The kernel does not honour an invalid partition, but does so again as soon as it
-// can: the CPUs are not free.
+// The kernel does not honour an invalid partition, but makes it valid again as soon as
+// it can. So the CPUs are not free.
 func TestInvalidPartitionHoldsItsCPUs(t *testing.T) {
 	disk := preparedDisk(t)
 	held := []Held{
@@ -168,8 +168,8 @@ func TestInvalidPartitionHoldsItsCPUs(t *testing.T) {
 	}
 }
 
-// overlap puts claim a, the younger, on the CPUs of b in the checkpoint; the
-// checksum is right.
+// overlap gives the younger claim a CPUs of claim b in the checkpoint. The checksum is
+// correct.
 func overlap(t *testing.T, disk disk) {
 	t.Helper()
 	driver, err := disk.tryRead(testConfig())
@@ -214,7 +214,7 @@ func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {
 	assertConsistent(t, disk, driver)
 }
 
-// Age counts among claims that are needed only.
+// Age counts only among claims that are needed.
 func TestOrphanGivesWayToAYoungerGrant(t *testing.T) {
 	disk := preparedDisk(t)
 	overlap(t, disk)
@@ -294,7 +294,7 @@ func TestLostCheckpointWithUnreadableSpecIsDamage(t *testing.T) {
 				}
 			}
 			assertFiles(t, disk.files(), files)
-			// With a checkpoint the spec is only written again.
+			// With a checkpoint, the spec is simply written again.
 			disk.write(CheckpointName, checkpoint)
 			assertConsistent(t, disk, disk.open())
 		})
@@ -311,11 +311,11 @@ func TestOldCheckpointPutBackIsCompletedFromTheSpecs(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPrepare(t, driver, claim("b", result("r", "numa-1", 2)))
-	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2))) // allocated anew
+	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2))) // allocated again
 	disk.write(CheckpointName, old)
 	recovered, report := disk.recover(nil)
-	// Claim b has the order of the one whose CPUs it got; of two as old the same
-	// one is always kept.
+	// Claim b has the same order as the claim whose CPUs it got. If two claims have the
+	// same order, the same one is always kept.
 	want := "restored claim default/b with cpus 6-7: its CDI spec has it, the checkpoint does not\n" +
 		"refused claim default/old with cpus 6-7: cpus 6-7 are of the older claim default/b\n" +
 		"restored claim default/a with cpus 2-3: its CDI spec has it, the checkpoint does not"
@@ -325,7 +325,7 @@ func TestOldCheckpointPutBackIsCompletedFromTheSpecs(t *testing.T) {
 	assertConsistent(t, disk, recovered)
 }
 
-// The checkpoint says already what is decided.
+// The checkpoint already has what recovery decides.
 func TestOrphanThatOnlyItsSpecHasIsReleased(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()

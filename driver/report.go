@@ -6,24 +6,24 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Outcome is what recovery did about a grant, or about CPUs of no grant.
+// Outcome is what recovery did with a grant, or with CPUs that are in no grant.
 type Outcome string
 
-// The outcomes. With the first three the claim keeps its CPUs.
+// The outcomes. With the first three the grant keeps its CPUs.
 const (
 	Kept     Outcome = "kept"     // as it was on record
-	Restored Outcome = "restored" // the checkpoint had lost it
-	Waiting  Outcome = "waiting"  // nobody needs it, but a live partition holds its CPUs, or a function has not got its driver back
-	Released Outcome = "released" // nobody needs it
+	Restored Outcome = "restored" // from its CDI spec; the checkpoint did not have it
+	Waiting  Outcome = "waiting"  // no claim needs it, but a live partition holds its CPUs, or a function does not have its previous driver back
+	Released Outcome = "released" // no claim needs it, or the machine has lost some of it since the last boot
 	Refused  Outcome = "refused"  // an older grant has its CPUs or PCI functions
-	Blocked  Outcome = "blocked"  // a live partition holds CPUs of no grant: nobody gets them until it is gone
+	Blocked  Outcome = "blocked"  // a live partition holds CPUs that are in no grant; no claim gets them until the partition is gone
 )
 
 // Finding is one line of a Report.
 type Finding struct {
 	Outcome Outcome
 	Grant   Grant  // empty if Blocked
-	Held    Held   // of a grant that is Waiting for a partition, or Blocked; else empty
+	Held    Held   // the partition, if the grant is Waiting for one or CPUs are Blocked; else empty
 	Why     string // one clause; empty if Kept
 }
 
@@ -38,18 +38,18 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s %s: %s", f.Outcome, f.Grant, f.Why)
 }
 
-// Report is what became of every grant, the oldest first, and after them the
-// CPUs that are blocked.
+// Report says what became of grants, and then which CPUs are blocked. The report of
+// Recover has every grant, the oldest first.
 type Report []Finding
 
-// Held is CPUs that a live cgroup partition holds.
+// Held is a set of CPUs that a live cgroup partition holds.
 type Held struct {
-	Cgroup  string // below the cgroup root
+	Cgroup  string // path below the cgroup root
 	CPUs    cpuset.Set
-	Invalid string // why the kernel does not honour it, as it says; it holds the CPUs all the same
+	Invalid string // the kernel's reason if the partition is invalid; the partition holds the CPUs all the same
 }
 
-// String is a clause.
+// String describes the partition in one clause.
 func (h Held) String() string {
 	if h.Invalid != "" {
 		return fmt.Sprintf("cgroup %s holds cpus %s, invalid: %s", h.Cgroup, h.CPUs, h.Invalid)

@@ -59,14 +59,14 @@ func firstCore(machine numa.Machine) (cpuset.Set, error) {
 	return cpuset.Set{}, errors.New("machine has no zone with CPUs")
 }
 
-// checkHousekeeping refuses to reserve nothing but CPUs that the boot parameter
-// isolcpus keeps tasks off. Claims could then take every CPU where the system
-// may run, and the kernel does not give the last one away: a container that the
-// scheduler has placed would not start.
+// checkHousekeeping returns an error if all reserved CPUs are in the boot parameter
+// isolcpus, which keeps tasks off them. Claims could then take every CPU on which the
+// system may run. The kernel does not give the last such CPU to a partition, so a
+// container that the scheduler has placed would not start.
 func checkHousekeeping(machine numa.Machine, reserved cpuset.Set) error {
 	if machine.Isolated == nil || !reserved.IsSubsetOf(*machine.Isolated) {
 		return nil
 	}
-	return fmt.Errorf("reserved CPUs %s are all of isolcpus=%s, which leaves the system none: name at least one of CPUs %s in --reserved-cpus",
+	return fmt.Errorf("reserved CPUs %s are all in isolcpus=%s, which leaves the system none: name at least one of CPUs %s in --reserved-cpus",
 		reserved, machine.Isolated, machine.Online.Difference(*machine.Isolated))
 }

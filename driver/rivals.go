@@ -7,14 +7,15 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// cpuDriver is the name of dra-driver-cpu, which may publish a device for each
-// CPU and then has no capacity to know it by.
+// cpuDriver is the name of dra-driver-cpu. It may publish one device for each CPU. Such
+// devices have no CPU capacity by which IsRival could recognise them.
 const cpuDriver = "dra.cpu"
 
-// IsRival reports whether the slice is of another driver that gives out CPUs, and
-// so those of our claims: it is of dra-driver-cpu, or a device has a capacity cpu,
-// of whatever domain. Attributes tell nothing: drivers of memory and networks carry
-// some of the domain dra.cpu, so that a claim may match on them.
+// IsRival reports whether the slice comes from another driver that gives out CPUs,
+// which may be CPUs of our claims. Such a slice comes from dra-driver-cpu, or it has a
+// device with a capacity named cpu in any domain. Attributes prove nothing: drivers of
+// memory and networks publish attributes in the domain dra.cpu, so that a claim can
+// match on them.
 func IsRival(slice *resourceapi.ResourceSlice) bool {
 	return slice.Spec.Driver != Name && slices.ContainsFunc(slice.Spec.Devices, func(device resourceapi.Device) bool {
 		if slice.Spec.Driver == cpuDriver {

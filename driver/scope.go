@@ -7,15 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// user is one container of a pod as far as scopes go.
+// user is what decideScopes needs to know about one container of a pod.
 type user struct {
-	uses []corev1.ResourceClaim // with names of claims, not of the pod's entries; no request is all of them
-	ends bool                   // before the next one starts
+	uses []corev1.ResourceClaim // by name of the ResourceClaim, not of the pod's entry; no Request means all requests
+	ends bool                   // ends before the next container starts
 }
 
-// podUsers lists the containers of a pod in the order of their start. An init
-// container that is no sidecar ends before the next one starts; all others run
-// at the same time. Ephemeral containers use no claims.
+// podUsers lists the containers of a pod in the order in which they start. An init
+// container that is not a sidecar ends before the next one starts. All other containers
+// run at the same time. Ephemeral containers use no claims.
 func podUsers(pod *corev1.Pod) []user {
 	names := claimNames(pod)
 	var users []user
@@ -38,8 +38,8 @@ func podUsers(pod *corev1.Pod) []user {
 	return users
 }
 
-// claimNames are the claims of a pod by the names that its containers have for
-// them. That of a template is in the pod's status.
+// claimNames maps the names in the pod's spec.resourceClaims to the names of the
+// claims. If a claim was made from a template, its name is in the pod's status.
 func claimNames(pod *corev1.Pod) map[string]string {
 	names := make(map[string]string)
 	for _, entry := range pod.Spec.ResourceClaims {
@@ -55,16 +55,17 @@ func claimNames(pod *corev1.Pod) map[string]string {
 	return names
 }
 
-// scoped is a share among those whose scopes depend on each other.
+// scoped is what decideScopes needs to know about one share. The scopes of several
+// shares depend on each other.
 type scoped struct {
-	claim, request string // of a subrequest the main one
-	cpus           bool   // has some
+	claim, request string // request is the main one if the share is of a subrequest
+	cpus           bool   // the share has CPUs
 	mixed          bool
-	recorded       bool // scope is what it was before; it can only become shared
+	recorded       bool // scope is the recorded one; it can only become ScopeShared
 	scope          string
 }
 
-// in are the containers of a pod that use the share.
+// in says for each container of a pod whether it uses the share.
 func (s scoped) in(users []user) []bool {
 	in := make([]bool, len(users))
 	for i := range users {
@@ -78,9 +79,9 @@ func (s scoped) in(users []user) []bool {
 // partitioned reports whether the share would be in a partition.
 func (s scoped) partitioned() bool { return s.cpus && !s.mixed && s.scope != ScopeShared }
 
-// decideScopes finds the scope of each share by the pods that use it. A container
-// is in one partition at most, with all of its CPUs, and what else is in that
-// partition has the same; where this cannot be, none is made.
+// decideScopes decides the scope of each share from the pods that use it. A container
+// is in at most one partition, with all of its CPUs. All containers in a partition have
+// the same CPUs. Where that is not possible, no partition is made.
 func decideScopes(pods []*corev1.Pod, shares []scoped) {
 	var running [][]user
 	for _, pod := range pods {
@@ -102,7 +103,7 @@ func decideScopes(pods []*corev1.Pod, shares []scoped) {
 	}
 }
 
-// alone is the scope of the share if there were no other.
+// alone returns the scope that the share has if there are no other shares.
 func (s scoped) alone(pods [][]user) string {
 	var scope string
 	usedIn := 0
@@ -118,9 +119,9 @@ func (s scoped) alone(pods [][]user) string {
 	return scope
 }
 
-// scopeInPod is the scope of a share that these containers of a pod use. The
-// partition of a pod lasts as long as the pod, so whatever starts after a user
-// has to be one as well.
+// scopeInPod returns the scope of a share that these containers of a pod use. The
+// partition of a pod lasts as long as the pod. So a container that runs at the same
+// time as a user, or starts after it, has to use the share as well.
 func scopeInPod(users []user, in []bool) string {
 	var several, outsiders bool
 	for later := range users {
@@ -139,8 +140,7 @@ func scopeInPod(users []user, in []bool) string {
 	return ScopePod
 }
 
-// spreadShared takes the partition from containers of which some CPUs cannot be
-// in one.
+// spreadShared takes the partition from containers that have some CPUs outside of it.
 func spreadShared(users []user, shares []scoped) (changed bool) {
 	for i := range users {
 		used := func(s scoped) bool { return s.cpus && s.in(users)[i] }
@@ -156,8 +156,8 @@ func spreadShared(users []user, shares []scoped) (changed bool) {
 	return changed
 }
 
-// agree allows a partition of the whole pod only if every share in the pod has it,
-// and the same containers.
+// agree allows a partition of the whole pod only if all partitioned shares in the pod
+// have that scope and the same containers use them.
 func agree(users []user, shares []scoped) (changed bool) {
 	var members []int
 	whole, same := false, true
@@ -179,8 +179,9 @@ func agree(users []user, shares []scoped) (changed bool) {
 	return true
 }
 
-// scope gives the shares of a claim their scopes, and those on record of other
-// claims that its pods use: one of them may have to give up its partition.
+// scope decides the scopes of a claim's shares. It decides again on the recorded shares
+// of other claims in the same pods, because one of them may have to give up its
+// partition.
 func (d *Driver) scope(grant Grant, recorded bool, pods []*corev1.Pod) change {
 	grants := append(d.neighbours(grant, pods), grant)
 	var shares []scoped
@@ -205,20 +206,20 @@ func (d *Driver) scope(grant Grant, recorded bool, pods []*corev1.Pod) change {
 	return next
 }
 
-// withScopes has the scopes of these shares, which are the grant's.
+// withScopes returns the grant with the scopes that were decided for its shares.
 func (g Grant) withScopes(decided []scoped) Grant {
 	same := func(share Share, decided scoped) bool { return share.Kind.scoped().scope == decided.scope }
 	if slices.EqualFunc(g.Shares, decided, same) {
 		return g
 	}
-	g.Shares = slices.Clone(g.Shares) // those on record are never changed
+	g.Shares = slices.Clone(g.Shares) // recorded shares are never changed
 	for i := range g.Shares {
 		g.Shares[i].Kind = g.Shares[i].Kind.withScope(decided[i].scope)
 	}
 	return g
 }
 
-// neighbours are the grants of other claims of the pods.
+// neighbours returns the grants of the other claims that the pods use.
 func (d *Driver) neighbours(grant Grant, pods []*corev1.Pod) (others []Grant) {
 	names := make(map[string]bool)
 	for _, pod := range pods {

@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// TestScopesAgainstASimulatedPod lets random pods run through every state that
-// the kubelet can bring them to, with partitions as the scopes say, and looks
-// whether a container ever misses a CPU of its claims or has one in common that it
-// should not.
+// TestScopesAgainstASimulatedPod takes random pods through every state in which the
+// kubelet can bring them, with partitions as the scopes say. It checks that no
+// container ever misses a CPU of its claims, or shares one that it should not share.
 func TestScopesAgainstASimulatedPod(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 5))
 	seen := map[string]int{}
@@ -65,13 +64,13 @@ func randomPod(random *rand.Rand) string {
 	return strings.Join(line, " ")
 }
 
-// simulated is a container that runs, or ran.
+// simulated is a container that runs or has run.
 type simulated struct {
 	kind string
-	uses []string // shares
+	uses []string // its shares
 }
 
-// simulate returns what is wrong at the first moment when something is.
+// simulate returns what is wrong at the first moment when something is wrong.
 func simulate(line string, shares, scopes []string) string {
 	var containers []simulated
 	for word := range strings.FieldsSeq(line) {
@@ -87,7 +86,7 @@ func simulate(line string, shares, scopes []string) string {
 		}
 		containers = append(containers, next)
 	}
-	var pod []string // shares in the pod's partition; it stays
+	var pod []string // shares in the pod's partition, which stays as long as the pod
 	var running []int
 	for i, container := range containers {
 		running = append(running, i)
@@ -96,7 +95,7 @@ func simulate(line string, shares, scopes []string) string {
 				pod = append(pod, share)
 			}
 		}
-		// Sidecars and mains may have ended, or be started again, at any time.
+		// Sidecars and main containers may end or start again at any time.
 		for subset := range 1 << len(running) {
 			var now []int
 			for bit, index := range running {
@@ -115,9 +114,9 @@ func simulate(line string, shares, scopes []string) string {
 	return ""
 }
 
-// moment looks at the containers that run now.
+// moment checks the containers that run now.
 func moment(containers []simulated, now []int, pod, shares, scopes []string) string {
-	owner := map[string]int{} // of a share in a container's partition
+	owner := map[string]int{} // by share: the container whose partition has it
 	scopeOf := func(share string) string { return scopes[slices.Index(shares, share)] }
 	for _, i := range now {
 		uses := containers[i].uses

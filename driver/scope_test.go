@@ -12,9 +12,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// podOf is a pod in one line of containers "kind:claim/request,claim", where the
-// kind is init, side or main. Every claim is an entry of the same name, but one
-// in capitals comes from a template: the claim of entry A is a.
+// podOf makes a pod from one line of containers "kind:claim/request,claim", where the
+// kind is init, side or main. The pod has an entry for each claim, with the same name.
+// An entry in capitals comes from a template: the claim of entry A is a.
 func podOf(line string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "default"}}
 	entries := map[string]bool{}
@@ -47,8 +47,9 @@ func podOf(line string) *corev1.Pod {
 	return pod
 }
 
-// scopesOf decides on shares "claim/request", with =scope if it is on record and
-// behind it "mixed" or "memory", and returns the scopes in the same order.
+// scopesOf decides the scopes of shares "claim/request" and returns them in the same
+// order. A share may end with +mixed or +memory, and then with =scope if its scope is
+// on record.
 func scopesOf(pods []string, line string) string {
 	var shares []scoped
 	for word := range strings.FieldsSeq(line) {
@@ -159,13 +160,13 @@ func TestClaimsOfAPodAgreeInAnyOrder(t *testing.T) {
 		}
 		assertConsistent(t, disk, driver)
 		files := disk.files()
-		mustPrepare(t, driver, a) // by somebody who does not know the pod
+		mustPrepare(t, driver, a) // from a caller that does not know the pod
 		assertFiles(t, disk.files(), files)
 		a, b = b, a
 	}
 }
 
-// The spec of the other claim is written though nothing is to be recorded.
+// The spec of the other claim is written although nothing has to be recorded.
 func TestSpecOfAnotherClaimIsRepaired(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
@@ -196,7 +197,7 @@ func TestSpecSaysTheScope(t *testing.T) {
 	}
 }
 
-// A claim of the same name in another namespace is nobody's neighbour.
+// A claim with the same name in another namespace is not a neighbour.
 func TestNeighboursAreOfTheSameNamespace(t *testing.T) {
 	driver := newDisk(t).open()
 	foreign := claim("b", result("r", "numa-1", 2))

@@ -24,18 +24,18 @@ type Share struct {
 	Kind    Kind // what it holds; nil only in the zero value
 }
 
-// Kind is what a share holds, one type for each kind of device: [*ZoneShare] and
-// [*FunctionShare]. All that differs between kinds is behind this interface: a new
-// kind is a new file with a type that implements it, its fields in recordedShare, and
-// a case in recordedShare.kind and in Driver.wish. A value that a share has is
-// never changed; the methods that change something return another one.
+// Kind is what a share holds. Each kind of device has its own type: [*ZoneShare] and
+// [*FunctionShare]. Everything that differs between kinds is behind this interface. To
+// add a kind, write a type that implements it in a new file. Then add its fields to
+// recordedShare, and a case to recordedShare.kind and to Driver.wish. The Kind of a
+// recorded share is never changed: methods that change something return a new value.
 type Kind interface {
-	// cpus are those that no other share may have; nil for none.
+	// cpus are the CPUs that no other share may have; nil for none.
 	cpus() *cpuset.Set
 	// mems is the NUMA nodes of its memory.
 	mems() cpuset.Set
-	// kernelExclusive reports whether a partition is made for the CPUs, where the
-	// node's kernel has those.
+	// kernelExclusive reports whether the CPUs get a partition on a node whose kernel
+	// has partitions.
 	kernelExclusive() bool
 	// pinned reports whether the hook pins the share's containers.
 	pinned() bool
@@ -44,32 +44,34 @@ type Kind interface {
 	equal(other Kind) bool
 	// validate returns an error if a field has a value that is not allowed.
 	validate() error
-	// hold adds what it has besides CPUs to what is held. The result says what of it
-	// was held already, as conflict does.
+	// hold adds what the share has, except CPUs, to what is held. The result says what
+	// was held already, in the same form as conflict.
 	hold(held *held) (twice string)
-	// conflict is what it and another share both have; "" for nothing. CPUs are not
-	// compared.
+	// conflict says what both this share and another have; "" for nothing. It does not
+	// compare CPUs.
 	conflict(other Kind) string
 	// honoured reports whether the machine still has what the share holds.
 	honoured(machine *numa.Machine, reserved cpuset.Set) bool
-	// fault says what is wrong on the machine with what it holds; "" for nothing.
+	// fault says what is wrong on the machine with what the share holds; "" for
+	// nothing.
 	fault(machine *numa.Machine) string
-	// stray reports whether the scheduler does not count it in what is published
-	// under the share's name.
+	// stray reports whether the scheduler does not count the share in the device that
+	// is published under the share's device name.
 	stray(device string, machine *numa.Machine, published []zones.Zone) bool
-	// withheld is what a stray share takes from zones, and the device that is published
-	// for it alone.
+	// withheld returns what a stray share takes from zones, and the devices that are
+	// published only for it.
 	withheld(device string) ([]zones.Held, []resourceapi.Device)
 
-	// refreshed is how it is now: another driver may be bound, for example.
+	// refreshed returns the share as it is now: another kernel driver may be bound, for
+	// example.
 	refreshed(d *Driver, claimUID types.UID, wish wish) (Kind, error)
-	// scoped is what scopes are decided by, and withScope the same share with the
+	// scoped returns what decideScopes needs. withScope returns the same share with the
 	// scope that was decided.
 	scoped() scoped
 	withScope(scope string) Kind
-	// apply changes what has to be changed on the host before containers start, and
-	// undo has it as it was, unless one of the other grants needs it so. None of
-	// the steps is there if nothing is to be done.
+	// apply returns the steps that change the host before containers start. undo
+	// returns the steps that restore the host, except for what one of the other grants
+	// needs. Both return no steps if there is nothing to do.
 	apply(d *Driver, claim string) []step
 	undo(d *Driver, claim string, others []Grant) []step
 
@@ -80,21 +82,21 @@ type Kind interface {
 	// fields, faster.
 	record(share *recordedShare)
 	appendText(text []byte) []byte
-	// spec is the same in a CDI spec, on a node of that exclusivity.
+	// spec returns the share's part of a CDI spec, on a node with that exclusivity.
 	spec(by Exclusivity) cdi.ShareKind
-	// cdiDevices are the names by which a container gets the share, of which the
-	// first is its own.
+	// cdiDevices returns the names of the CDI devices that a container needs for the
+	// share. The first is own.
 	cdiDevices(own string) []string
-	// attributes are what a container may read of the share, besides what is
-	// published of the device.
+	// attributes returns what a container may read about the share, besides the
+	// published attributes of the device.
 	attributes() map[string]resourceapi.DeviceAttribute
-	// status is the document in the claim's status.
+	// status returns the document in the claim's status.
 	status() any
-	// interfaces are network interfaces, by their names on the host.
+	// interfaces returns network interfaces, by their names on the host.
 	interfaces() []string
 }
 
-// CPUs are those that the claim has to itself, or shares with nobody but its pods.
+// CPUs are the CPUs that only this claim has. Pods that use the same claim share them.
 func (s Share) CPUs() cpuset.Set {
 	if s.Kind == nil || s.Kind.cpus() == nil {
 		return cpuset.Set{}
@@ -102,45 +104,46 @@ func (s Share) CPUs() cpuset.Set {
 	return *s.Kind.cpus()
 }
 
-// Mems is the NUMA nodes of the share's memory; none of a PCI function.
+// Mems is the NUMA nodes of the share's memory; empty for a PCI function.
 func (s Share) Mems() cpuset.Set { return s.Kind.mems() }
 
-// KernelExclusive reports whether a partition is made for the CPUs, where the
-// node's kernel has those.
+// KernelExclusive reports whether the CPUs get a partition on a node whose kernel has
+// partitions.
 func (s Share) KernelExclusive() bool { return s.Kind.kernelExclusive() }
 
-// Scope is which cgroup has the CPUs to itself, one of ScopeContainer, ScopePod and
+// Scope says which cgroup has the CPUs to itself: one of ScopeContainer, ScopePod and
 // ScopeShared.
 func (s Share) Scope() string { return s.Kind.scoped().scope }
 
-// Pinned reports whether the hook pins the share's containers. Those of a PCI
-// function get nothing but the function.
+// Pinned reports whether the hook pins the share's containers. It does not pin them for
+// a PCI function.
 func (s Share) Pinned() bool { return s.Kind.pinned() }
 
-// Fault says what is wrong on the machine with what the share holds; "" if nothing
-// is known to be.
+// Fault says what is wrong on the machine with what the share holds; "" if no fault is
+// known.
 func (s Share) Fault(machine *numa.Machine) string { return s.Kind.fault(machine) }
 
-// Status is what the claim's status says of the share: a [deviceclasses.ZoneStatus]
+// Status is what the claim's status says about the share: a [deviceclasses.ZoneStatus]
 // or a [deviceclasses.FunctionStatus].
 func (s Share) Status() any { return s.Kind.status() }
 
 // Interfaces are the network interfaces of the share, by their names on the host.
 func (s Share) Interfaces() []string { return s.Kind.interfaces() }
 
-// Attributes are what a container may read of the share, besides what is published
-// of its device. Lists are in the kernel's form, such as 0-3,8; one that is longer
-// than an attribute may be is left out. The environment has all lists, see package
+// Attributes are what a container may read about the share, besides the published
+// attributes of its device. Lists are in the kernel's form, such as 0-3,8. A list that
+// is too long for an attribute is left out. The environment has all lists; see package
 // cdi.
 func (s Share) Attributes() map[string]resourceapi.DeviceAttribute { return s.Kind.attributes() }
 
-// Zone is what the share holds of a zone; nil if it is of another kind.
+// Zone is what the share holds of a zone; nil if the share is of another kind.
 func (s Share) Zone() *ZoneShare {
 	zone, _ := s.Kind.(*ZoneShare)
 	return zone
 }
 
-// Function is the PCI function that the share holds; nil if it is of another kind.
+// Function is the PCI function that the share holds; nil if the share is of another
+// kind.
 func (s Share) Function() *FunctionShare {
 	function, _ := s.Kind.(*FunctionShare)
 	return function
@@ -154,13 +157,14 @@ func (s Share) Equal(other Share) bool {
 	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Kind.equal(other.Kind)
 }
 
-// Spec is the share as the CDI spec has it, on a node of that exclusivity.
+// Spec returns the share for the CDI spec, on a node with that exclusivity.
 func (s Share) Spec(by Exclusivity) cdi.Share {
 	return cdi.Share{Request: s.Request, Device: s.Device, Kind: s.Kind.spec(by)}
 }
 
-// recordedShare is the JSON of a share, with the fields of all kinds: the first
-// versions of the checkpoint knew zones only.
+// recordedShare is the JSON form of a share, with the fields of all kinds. The fields
+// of a zone are not in an object of their own, because the first versions of the
+// checkpoint had only zones.
 type recordedShare struct {
 	Request string    `json:"request"`
 	Device  string    `json:"device"`
@@ -169,7 +173,7 @@ type recordedShare struct {
 	Function *FunctionShare `json:"function,omitempty"`
 }
 
-// kind is what is recorded.
+// kind returns the Kind that is recorded.
 func (r *recordedShare) kind() (Kind, error) {
 	if r.Function == nil {
 		return &r.ZoneShare, nil
@@ -180,7 +184,7 @@ func (r *recordedShare) kind() (Kind, error) {
 	return r.Function, nil
 }
 
-// MarshalJSON is the share as it is in the checkpoint.
+// MarshalJSON returns the share in the form of the checkpoint.
 func (s Share) MarshalJSON() ([]byte, error) {
 	recorded := recordedShare{Request: s.Request, Device: s.Device, ShareID: s.ShareID}
 	if s.Kind != nil {

@@ -19,7 +19,7 @@ func TestKernelExclusive(t *testing.T) {
 	for name, row := range map[string]struct {
 		share     Share
 		want      bool
-		partition string // that the hook is told
+		partition string // that the hook makes
 	}{
 		"of old data": {Share{Kind: &ZoneShare{CPUs: some}}, true, "root"},
 		"root":        {Share{Kind: &ZoneShare{CPUs: some, Partition: "root"}}, true, "root"},
@@ -36,7 +36,7 @@ func TestKernelExclusive(t *testing.T) {
 	}
 }
 
-// KEP-5304: what a container is told has the form of what is published.
+// KEP-5304: the attributes for a container have the same form as the published ones.
 func TestAttributesOfAShareAreMetadata(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
@@ -73,13 +73,13 @@ func TestAttributesOfAShareAreMetadata(t *testing.T) {
 	}
 }
 
-// configured is the claim with configurations in the order given.
+// configured returns the claim with these configurations, in this order.
 func configured(claim *resourceapi.ResourceClaim, configs ...resourceapi.DeviceAllocationConfiguration) *resourceapi.ResourceClaim {
 	claim.Status.Allocation.Devices.Config = configs
 	return claim
 }
 
-// fromClaim is a ZoneConfig with these fields for these requests.
+// fromClaim returns a ZoneConfig with these fields for these requests.
 func fromClaim(fields string, requests ...string) resourceapi.DeviceAllocationConfiguration {
 	return opaque(resourceapi.AllocationConfigSourceClaim, `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", `+fields+`}`, requests...)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// stall makes a file that cannot be read before resume is called; reached
-// returns when somebody tries.
+// stall replaces a file by one that cannot be read before resume is called. reached
+// returns when the driver tries to read it.
 func (d disk) stall(name string) (reached func() (resume func())) {
 	d.t.Helper()
 	path := filepath.Join(d.dirOf(name).Name(), name)
@@ -35,8 +35,8 @@ func (d disk) stall(name string) (reached func() (resume func())) {
 	}
 }
 
-// A disk that takes its time holds up those who write, nobody else, and nobody
-// sees half of a claim.
+// A slow disk delays callers that write, but no other callers. No caller sees half of a
+// claim.
 func TestSlowDiskHoldsUpOnlyWhoWrites(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
@@ -52,7 +52,7 @@ func TestSlowDiskHoldsUpOnlyWhoWrites(t *testing.T) {
 		done <- err
 	}
 	go prepare("a")
-	resume := reached() // on record, and it is looked whether its spec says so
+	resume := reached() // the claim is on record, and the driver reads its spec to compare it
 	go prepare("a")
 	go prepare("b")
 	if got := driver.Grants(); len(got) != 2 || got[1].cpus() != cpuset.New(2, 6) {
@@ -66,7 +66,7 @@ func TestSlowDiskHoldsUpOnlyWhoWrites(t *testing.T) {
 	}
 	select {
 	case err := <-done:
-		t.Errorf("a claim was prepared beside one that is being written: %v", err)
+		t.Errorf("a claim was prepared while another one is being written: %v", err)
 	default:
 	}
 	resume()
@@ -105,7 +105,7 @@ func TestNothingIsPreparedBesideASlowRecovery(t *testing.T) {
 	}
 	select {
 	case err := <-prepared:
-		t.Errorf("prepared beside a recovery: %v", err)
+		t.Errorf("prepared during a recovery: %v", err)
 	default:
 	}
 	resume()
@@ -119,8 +119,8 @@ func TestNothingIsPreparedBesideASlowRecovery(t *testing.T) {
 	assertConsistent(t, disk, driver)
 }
 
-// A clock that jumps cannot change what is not told the time: only the meter of
-// fsync looks at a clock, at the monotonic part of it.
+// No decision may depend on the time, so that a clock that jumps cannot change any.
+// Only the measurement of fsync reads the clock, and uses its monotonic part.
 func TestNoDecisionLooksAtTheClock(t *testing.T) {
 	files := 0
 	for _, dir := range []string{".", "../cdi", "../deviceclasses", "../numa", "../numa/cpuset", "../numa/pick"} {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// step is one effect of a plan. Doing it again changes nothing, so a crash
-// after any step is healed by planning and performing once more.
+// step is one effect of a plan. Running it again changes nothing. So after a crash at
+// any step, it is enough to plan and perform again.
 type step struct {
 	name string // verb and object
 	run  func() error

@@ -13,22 +13,22 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// view is what others may know of the Driver at any time. Whoever asks does not
-// wait for a disk, as those do who want to change something.
+// view is the state of the Driver that callers can read at any time. Readers do not
+// wait for a disk, unlike callers that change something.
 type view struct {
 	machine *numa.Machine
 	grants  grantList
 }
 
-// show makes the present state the view. The caller holds the lock.
+// show makes the current state the view. The caller holds the lock.
 func (d *Driver) show() { d.shown.Store(&view{d.machine, d.grants}) }
 
-// Machine is the machine as it was read last.
+// Machine is the machine as it was last read.
 func (d *Driver) Machine() numa.Machine { return *d.shown.Load().machine }
 
-// SetMachine is told of a machine that has changed: CPUs or memory came or went.
-// Grants keep what they hold, also CPUs that are gone: when they come back,
-// nobody else gets them.
+// SetMachine replaces the machine after it has changed: CPUs or memory came or went.
+// Grants keep what they hold, also CPUs that are gone. When these come back, no other
+// claim gets them.
 func (d *Driver) SetMachine(machine numa.Machine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,14 +65,14 @@ func (d *Driver) Grants() []Grant {
 
 // Pinned is what claims give one container.
 type Pinned struct {
-	CPUs, Mems   cpuset.Set // of all shares, without what is to be idle unless a partition has it; no CPUs: memory only
-	Mixed        bool       // it runs on the Pool as well
-	MemoryPolicy string     // as in Share; that of the last share that has one
+	CPUs, Mems   cpuset.Set // of all shares, without idle CPUs unless a partition has them; no CPUs: memory only
+	Mixed        bool       // the container runs on the Pool as well
+	MemoryPolicy string     // as in ZoneShare; that of the last share that has one
 	Claims       []string   // namespace/name, ascending, each once
 }
 
-// Pinned is what these CDI devices give one container, united; ok is false if
-// none of them is of a zone in a grant.
+// Pinned unites what these CDI devices give one container; ok is false if none of them
+// is of a zone in a grant.
 func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 	for _, grant := range d.shown.Load().grants {
 		for _, share := range grant.Shares {
@@ -89,7 +89,7 @@ func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 func (p *Pinned) add(claim string, share *ZoneShare, by Exclusivity) {
 	cpus := share.RunCPUs()
 	if by == ExclusivityKernel && share.kernelExclusive() {
-		cpus = share.CPUs // the cpuset is the partition, which keeps others off the idle ones
+		cpus = share.CPUs // the cpuset is the partition, which keeps other tasks off the idle CPUs
 	}
 	p.CPUs = p.CPUs.Union(cpus)
 	p.Mems = p.Mems.Union(share.mems())
@@ -100,10 +100,10 @@ func (p *Pinned) add(claim string, share *ZoneShare, by Exclusivity) {
 	p.Claims = append(p.Claims, claim)
 }
 
-// Pool is the CPUs for containers without claims: those online that no claim
-// holds. Restrict is false where such containers may be left alone, because no
-// claim has CPUs or the kernel keeps others off all of them, or because no CPU
-// would remain.
+// Pool returns the CPUs for containers without claims: the online CPUs that no claim
+// holds. Restrict is false if such containers can run anywhere: no claim has CPUs, or
+// the kernel keeps other tasks off all of them. It is also false if no CPU would
+// remain.
 func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	seen := d.shown.Load()
 	cpus = untaken(seen.machine.Online, seen.grants)
@@ -116,7 +116,7 @@ func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	return cpus, restrict && !cpus.IsEmpty()
 }
 
-// untaken are those of the CPUs that no grant has.
+// untaken returns the CPUs that no grant has.
 func untaken(cpus cpuset.Set, grants grantList) cpuset.Set {
 	var taken cpuset.Set
 	for i := range grants {

@@ -16,7 +16,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// without is the machine with these CPUs offline, and zones of nothing gone.
+// without returns the machine with these CPUs offline. Cores and caches without CPUs
+// are gone.
 func without(machine numa.Machine, offline cpuset.Set) numa.Machine {
 	machine.Online = machine.Online.Difference(offline)
 	var cores []numa.Core
@@ -73,7 +74,7 @@ func TestGrantKeepsCPUsThatGoOffline(t *testing.T) {
 	assertConsistent(t, disk, driver)
 }
 
-// A machine that grew while the daemon ran has more to give.
+// A machine that gets more CPUs while the daemon runs has more to give.
 func TestCPUsThatComeOnlineAreGivenOut(t *testing.T) {
 	disk := newDisk(t)
 	disk.machine = without(testMachine(), cpuset.New(6, 7))
@@ -89,7 +90,7 @@ func TestCPUsThatComeOnlineAreGivenOut(t *testing.T) {
 	}
 }
 
-// The whole NUMA node may go. A kubelet that restarts asks for its claims again.
+// The whole NUMA node may disappear. A kubelet that restarts prepares its claims again.
 func TestClaimOfAZoneThatIsGoneIsPreparedAgain(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
@@ -125,7 +126,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		running.Go(func() {
 			wanted := claim(fmt.Sprintf("c-%d", i), result("r", fmt.Sprintf("numa-%d", i%2), 1))
 			for range 20 {
-				// A CPU may be offline just then.
+				// A CPU may be offline at that moment.
 				if _, _, err := driver.Prepare(wanted, []*corev1.Pod{podOf("main:c-0,c-1,c-2,c-3")}); err != nil && !errors.Is(err, pick.ErrNotEnough) {
 					t.Error(err)
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
-// summary is a device in one line.
+// summary describes a device in one line.
 func summary(device resourceapi.Device) string {
 	line := device.Name + ":"
 	for _, name := range []resourceapi.QualifiedName{deviceclasses.AttributeNUMANode, deviceclasses.AttributeSocket, deviceclasses.AttributeL3} {
@@ -39,7 +39,7 @@ func summaries(devices []resourceapi.Device) (lines []string) {
 	return lines
 }
 
-// zonedBy is the configuration of a node whose zones are these.
+// zonedBy returns the configuration of a node with this zoneBy.
 func zonedBy(by string) Config {
 	config := testConfig()
 	config.ZoneBy = by
@@ -73,7 +73,7 @@ func TestZonesAreWhatTheOperatorSays(t *testing.T) {
 	}
 }
 
-// Zones of several NUMA nodes say only what holds for all of them.
+// A zone of several NUMA nodes publishes only what is true of all of them.
 func TestZoneOfDifferentNUMANodes(t *testing.T) {
 	machine := testMachine()
 	machine.Zones[1].CoreType = "efficient"
@@ -90,7 +90,7 @@ func TestZoneOfDifferentNUMANodes(t *testing.T) {
 	}
 }
 
-// On every generated machine all zoneBys publish the same CPUs, memory and
+// On every generated machine, each zoneBy publishes the same CPUs, memory and
 // hugepages, and no CPU twice.
 func TestEveryZoneByPublishesTheSameMachine(t *testing.T) {
 	for _, preset := range fake.Presets() {
@@ -107,7 +107,7 @@ func TestEveryZoneByPublishesTheSameMachine(t *testing.T) {
 				want = got
 			}
 			for name := range want {
-				const slack = 64 << 20 // sums of zones are rounded less
+				const slack = 64 << 20 // the sums of larger zones are rounded less
 				if diff := got[name] - want[name]; diff < 0 || diff > slack || name == deviceclasses.CapacityCPU && diff != 0 {
 					t.Errorf("%s by %s: %s %d, by NUMA node it is %d", preset.Name, by, name, got[name], want[name])
 				}
@@ -124,7 +124,8 @@ func TestEveryZoneByPublishesTheSameMachine(t *testing.T) {
 	}
 }
 
-// epycBy is a node of 2 sockets with 4 NUMA nodes each, of 2 caches with 8 cores.
+// epycBy returns the driver of a node with 2 sockets. Each has 4 NUMA nodes, and each
+// NUMA node has 2 level-3 caches with 8 cores each.
 func epycBy(t *testing.T, by string) *Driver {
 	t.Helper()
 	disk := newDisk(t)
@@ -171,7 +172,7 @@ func TestClaimsOfCoarseAndFineZones(t *testing.T) {
 	}
 }
 
-// The scheduler sees that a zone has enough, not where.
+// The scheduler sees that a zone has enough CPUs, but not in which NUMA nodes.
 func TestDistributedCPUsGoWhereThereAreSome(t *testing.T) {
 	driver := epycBy(t, deviceclasses.ZoneBySocket)
 	mustPrepare(t, driver, claim("big", result("r", "socket-1", 120)))
@@ -182,8 +183,8 @@ func TestDistributedCPUsGoWhereThereAreSome(t *testing.T) {
 	}
 }
 
-// An operator may change zoneBy at any time: claims keep what they hold, new ones
-// cannot be placed on it, and when the old ones are gone all is published.
+// An operator may change zoneBy at any time. Claims keep what they hold, and new claims
+// cannot be placed on it. When the old claims are gone, everything is published.
 func TestZoneByIsChangedUnderClaims(t *testing.T) {
 	for _, change := range []struct {
 		from, device, to string
@@ -195,7 +196,7 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 			[]string{"machine: cpu=6 memory=2006Mi hugepages2Mi=32Mi", "numa-2: numaNode=2 memory=1Gi"},
 		},
 		{
-			deviceclasses.ZoneByMachine, "machine", "", // where its memory is, nobody knows
+			deviceclasses.ZoneByMachine, "machine", "", // it is unknown in which NUMA node its memory is
 			[]string{"numa-0: numaNode=0 socket=0 memory=991Mi hugepages2Mi=16Mi", "numa-1: numaNode=1 socket=1 cpu=4 memory=991Mi hugepages2Mi=16Mi", "numa-2: numaNode=2 memory=1Gi"},
 			nil,
 		},
@@ -233,7 +234,7 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 		if got := published(); !slices.Equal(got, change.beside) {
 			t.Errorf("from %q to %q:\n%s\nwant\n%s", change.from, change.to, strings.Join(got, "\n"), strings.Join(change.beside, "\n"))
 		}
-		mustPrepare(t, driver, old) // the kubelet has restarted
+		mustPrepare(t, driver, old) // as if the kubelet had restarted
 		if got, want := grantOf(driver, "uid-old"), grantOf(before, "uid-old"); !got.equal(want) {
 			t.Errorf("the old claim has %+v, had %+v", got, want)
 		}

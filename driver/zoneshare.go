@@ -25,17 +25,17 @@ type ZoneShare struct {
 	Zone  int        `json:"zone"`            // the first of its NUMA nodes
 	Zones []int      `json:"zones,omitempty"` // its NUMA nodes, ascending, if it has several
 	CPUs  cpuset.Set `json:"cpus"`            // empty: memory only
-	Why   string     `json:"why,omitempty"`   // these CPUs, in one line
+	Why   string     `json:"why,omitempty"`   // why these CPUs were chosen, in one line
 
-	// IdleCPUs are those of CPUs that containers keep idle: they are siblings of
-	// the others. IdleCPUs ⊂ CPUs.
+	// IdleCPUs are the part of CPUs that containers keep idle: siblings of the other
+	// CPUs. IdleCPUs ⊂ CPUs.
 	IdleCPUs cpuset.Set `json:"idleCPUs,omitzero"`
 
-	Partition    string     `json:"partition,omitempty"`    // the kind that is wanted for the CPUs: root, isolated or none; "" in old data is root
-	Scope        string     `json:"scope,omitempty"`        // which cgroup becomes it: "" is a container's, else pod or shared
+	Partition    string     `json:"partition,omitempty"`    // kind of partition for the CPUs: root, isolated or none; "" in old data means root
+	Scope        string     `json:"scope,omitempty"`        // which cgroup becomes the partition: "" for the container's, else pod or shared
 	Mixed        bool       `json:"mixed,omitempty"`        // containers run on the shared pool as well
-	SharedCPUs   cpuset.Set `json:"sharedCPUs,omitzero"`    // if Mixed: that pool when the claim was prepared first
-	MemoryPolicy string     `json:"memoryPolicy,omitempty"` // bind, preferred, interleave, weighted-interleave; "" is the kernel's own
+	SharedCPUs   cpuset.Set `json:"sharedCPUs,omitzero"`    // if Mixed: the shared pool when the claim was first prepared
+	MemoryPolicy string     `json:"memoryPolicy,omitempty"` // bind, preferred, interleave, weighted-interleave; "" for the kernel's default
 
 	MemoryBytes   uint64            `json:"memoryBytes,omitempty"`   // without hugepages
 	HugepageBytes map[string]uint64 `json:"hugepageBytes,omitempty"` // each > 0, by size as in "2Mi"
@@ -45,12 +45,12 @@ var _ Kind = (*ZoneShare)(nil)
 
 // The scopes of a share: which cgroup has its CPUs to itself.
 const (
-	ScopeContainer = ""                        // the container's: one at a time uses them
-	ScopePod       = deviceclasses.ScopePod    // the pod's: all of its containers use them
-	ScopeShared    = deviceclasses.ScopeShared // none: some containers of a pod use them, or several pods, or one has other CPUs that are shared
+	ScopeContainer = ""                        // the container's: one container at a time uses the CPUs
+	ScopePod       = deviceclasses.ScopePod    // the pod's: all of its containers use the CPUs
+	ScopeShared    = deviceclasses.ScopeShared // none: only some containers of a pod or several pods use the CPUs, or a container has other CPUs that are shared
 )
 
-// RunCPUs is where the share's containers are to run.
+// RunCPUs returns the CPUs on which the share's containers run.
 func (z *ZoneShare) RunCPUs() cpuset.Set { return z.CPUs.Difference(z.IdleCPUs) }
 
 func (z *ZoneShare) cpus() *cpuset.Set { return &z.CPUs }
@@ -105,7 +105,7 @@ func (z *ZoneShare) validateZones() error {
 		last = zone
 	}
 	if len(z.Zones) == 1 || zones[0] != z.Zone {
-		return fmt.Errorf("zones: %d, allowed are several, of which zone %d is the first", zones, z.Zone)
+		return fmt.Errorf("zones: %d, want several zones that start with zone %d", zones, z.Zone)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (z *ZoneShare) appendUse(text []byte) []byte {
 	return text
 }
 
-// partition is what the hook is told to make.
+// partition returns the partition that the hook makes.
 func (z *ZoneShare) partition() string {
 	if !z.kernelExclusive() {
 		return deviceclasses.PartitionNone
@@ -244,7 +244,7 @@ func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
 func (z *ZoneShare) cdiDevices(own string) []string { return []string{own} }
 
 func (z *ZoneShare) attributes() map[string]resourceapi.DeviceAttribute {
-	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // with those of the zone
+	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // has room for those of the zone
 	if len(z.Zones) == 0 {
 		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(z.Zone)
 	}
@@ -280,7 +280,7 @@ func (z *ZoneShare) status() any {
 
 func (z *ZoneShare) interfaces() []string { return nil }
 
-// zoneWish is what a claim was allocated of a zone.
+// zoneWish is the part of a zone that was allocated to a claim.
 type zoneWish struct {
 	zone          zones.Zone
 	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
@@ -299,8 +299,8 @@ func (w zoneWish) fulfilledBy(kind Kind) bool {
 	return same && share.Zone == w.zone.Nodes[0] && share.CPUs.Size() == w.cpus
 }
 
-// completed has what the allocation says besides CPUs, which version 1 of the
-// checkpoint did not record. How the CPUs are used stays as it is on record:
+// completed adds what the allocation says besides CPUs, because version 1 of the
+// checkpoint did not record it. If the use of the CPUs is on record, it stays:
 // containers may run that way.
 func (w zoneWish) completed(kind Kind) Kind {
 	share := *kind.(*ZoneShare)
@@ -311,7 +311,7 @@ func (w zoneWish) completed(kind Kind) Kind {
 	return &share
 }
 
-// use has the share used as the claim and its class want it.
+// use sets how the share is used, from the configuration of the claim and its class.
 func (w zoneWish) use(share *ZoneShare) {
 	share.MemoryPolicy = w.config.MemoryPolicy
 	if !share.CPUs.IsEmpty() {
@@ -319,8 +319,8 @@ func (w zoneWish) use(share *ZoneShare) {
 	}
 }
 
-// noteSharedPool has the mixed shares of a new grant say what the shared pool is with
-// it.
+// noteSharedPool notes in the mixed shares of a new grant what the shared pool is once
+// the grant exists.
 func (d *Driver) noteSharedPool(grant Grant) {
 	var pool cpuset.Set
 	for i := range grant.Shares {
@@ -333,7 +333,7 @@ func (d *Driver) noteSharedPool(grant Grant) {
 	}
 }
 
-// plan chooses from the CPUs that are free.
+// plan chooses the CPUs of the share from the free ones.
 func (w zoneWish) plan(d *Driver, _ types.UID, _ wish, free cpuset.Set) (Kind, error) {
 	share := ZoneShare{Zone: w.zone.Nodes[0], MemoryBytes: w.memoryBytes, HugepageBytes: w.hugepageBytes}
 	if len(w.zone.Nodes) > 1 {

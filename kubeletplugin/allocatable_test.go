@@ -23,7 +23,7 @@ func TestCountsAllocatableByWhatIsKept(t *testing.T) {
 			s.Spec.Devices[0].NodeAllocatableResources = nil
 			return nil
 		}, false, ""},
-		"refused": {func(*resourceapi.ResourceSlice) error { return errors.New("no") }, false, "rehearse publishing allocatable resources: no"},
+		"refused": {func(*resourceapi.ResourceSlice) error { return errors.New("no") }, false, "create ResourceSlice with allocatable resources (dry run): no"},
 	} {
 		client := fake.NewClientset()
 		client.PrependReactor("create", "resourceslices", func(action core.Action) (bool, runtime.Object, error) {

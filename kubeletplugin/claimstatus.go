@@ -24,10 +24,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// claimStatuses writes to claims what was prepared for them and what became of
-// it. The writes follow Prepare: a container does not wait for the API server.
-// What is wanted is derived from the grant and from what the kernel has now, so
-// after a restart it is found again.
+// claimStatuses writes to each ResourceClaim what was prepared for it, and whether that
+// still holds. It writes in the background after Prepare, so that no container waits
+// for the API server. It derives the status from the grant and from the current state
+// of the kernel. So after a restart it arrives at the same status.
 type claimStatuses struct {
 	client kubernetes.Interface
 	node   driver.Exclusivity
@@ -37,17 +37,17 @@ type claimStatuses struct {
 
 	mu         sync.Mutex
 	pooled     bool
-	partitions map[types.UID]partitionState // not to be changed
+	partitions map[types.UID]partitionState // replaced, never changed
 	claims     map[types.UID]*claimStatus
 }
 
-// claimStatus is a claim that holds something.
+// claimStatus is the status of one claim that has a grant.
 type claimStatus struct {
 	grant driver.Grant
 
-	known   bool // the next is what the API server has
+	known   bool // seen is what the API server has
 	seen    []resourceapi.AllocatedDeviceStatus
-	writing bool // what it has is about to change
+	writing bool // a write is on its way, so seen is about to change
 }
 
 func newClaimStatuses(client kubernetes.Interface, config driver.Config) *claimStatuses {
@@ -58,8 +58,8 @@ func newClaimStatuses(client kubernetes.Interface, config driver.Config) *claimS
 	}
 }
 
-// set is told what a claim was given, and the claim as the API server has it,
-// nil if that is not known; one that says so already costs no request.
+// set takes what a claim was given. The claim is as the API server has it, or nil if
+// that is not known. If it already has the right status, set causes no request.
 func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant driver.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +74,8 @@ func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant driver.Grant
 	s.check(grant.UID, status)
 }
 
-// share is told all grants, of which another claim's Prepare may have changed
-// the scope.
+// share takes all grants, because preparing one claim can change the scope of another
+// claim's shares.
 func (s *claimStatuses) share(grants []driver.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,15 +89,16 @@ func (s *claimStatuses) share(grants []driver.Grant) {
 
 func sameScope(a, b driver.Share) bool { return a.Scope() == b.Scope() }
 
-// recover is told which grants there were before this daemon, and their claims
-// as far as the API server gave them; nil is none.
+// recover takes the grants that existed before this daemon, and the answers of the API
+// server about their claims, which may be incomplete. If claims is nil, recover does
+// nothing.
 func (s *claimStatuses) recover(claims map[types.UID]*resourceapi.ResourceClaim, grants []driver.Grant) {
 	if claims == nil {
 		return
 	}
 	for _, grant := range grants {
 		s.mu.Lock()
-		_, prepared := s.claims[grant.UID] // again, by this daemon
+		_, prepared := s.claims[grant.UID] // this daemon has prepared it again
 		s.mu.Unlock()
 		if claim := claims[grant.UID]; !prepared && (claim == nil || claim.UID == grant.UID) {
 			s.set(claim, grant)
@@ -105,8 +106,8 @@ func (s *claimStatuses) recover(claims map[types.UID]*resourceapi.ResourceClaim,
 	}
 }
 
-// observe is told what became of the partitions, and whether the container
-// runtime listens to the driver.
+// observe takes the current state of the partitions, and whether the container runtime
+// is connected.
 func (s *claimStatuses) observe(partitions map[types.UID]partitionState, pooled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,37 +120,37 @@ func (s *claimStatuses) observe(partitions map[types.UID]partitionState, pooled 
 	}
 }
 
-// forget is for a claim that holds nothing any more: the API server clears the
-// status with the allocation.
+// forget drops a claim that no longer holds anything. It writes nothing: the API server
+// clears the status together with the allocation.
 func (s *claimStatuses) forget(claimUID types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.claims, claimUID)
 }
 
-// check asks for a write if one is needed. The caller holds the lock.
+// check queues a write if one is needed. The caller holds the lock.
 func (s *claimStatuses) check(claimUID types.UID, status *claimStatus) {
 	if !status.known || status.writing || !hasStatuses(status.seen, s.devices(status)) {
 		s.queue.Add(claimUID)
 	}
 }
 
-// run writes until ctx ends.
+// run writes the queued statuses until ctx ends.
 func (s *claimStatuses) run(ctx context.Context) {
 	work(ctx, s.queue, func(ctx context.Context, claimUID types.UID) (repeat bool) {
 		err := s.write(ctx, claimUID)
-		if err != nil && !apierrors.IsConflict(err) { // which is somebody who was faster
-			klog.FromContext(ctx).Error(err, "Claim status is not written yet", "claimUID", claimUID)
+		if err != nil && !apierrors.IsConflict(err) { // on a conflict, another client was faster
+			klog.FromContext(ctx).Error(err, "Claim status update failed, trying again", "claimUID", claimUID)
 		}
 		return err != nil
 	})
 }
 
-// write reads the claim and updates it. An apply would be one request, but the
-// API server then writes the claim's opaque parameters in its own way, calls that
-// a change of the allocation, and refuses.
+// write reads the claim and updates its status. Server-side apply would take only one
+// request. But the API server then writes the claim's opaque parameters in its own
+// format, takes that for a change of the allocation, and rejects the request.
 func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
-	ctx, cancel := context.WithTimeout(ctx, claimTimeout) // Stop waits for it
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout) // Stop waits for this write
 	defer cancel()
 	s.mu.Lock()
 	status := s.claims[claimUID]
@@ -185,8 +186,8 @@ func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
 	return nil
 }
 
-// saw keeps what the API server has, if that is known: a write that failed may
-// have been done.
+// saw records what the API server has. After a failed write that is not known, because
+// the API server may have carried it out.
 func (s *claimStatuses) saw(claimUID types.UID, claim *resourceapi.ResourceClaim, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +199,8 @@ func (s *claimStatuses) saw(claimUID types.UID, claim *resourceapi.ResourceClaim
 	}
 }
 
-// wanted is nil if there is nothing to write, or nobody to write it to.
+// wanted returns the device statuses to write. It returns nil if the claim already has
+// them, or was forgotten.
 func (s *claimStatuses) wanted(claimUID types.UID) []resourceapi.AllocatedDeviceStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,8 +216,8 @@ func (s *claimStatuses) wanted(claimUID types.UID) []resourceapi.AllocatedDevice
 	return devices
 }
 
-// devices is the status that the claim should have; admin access has none. The
-// caller holds the lock.
+// devices returns the status that the claim should have. Devices with admin access have
+// none. The caller holds the lock.
 func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDeviceStatus {
 	by := keeping{s.node, s.pooled, s.partitions[status.grant.UID]}
 	var devices []resourceapi.AllocatedDeviceStatus
@@ -228,9 +230,9 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 		}
 		device.NetworkData = networkOf(share)
 		if now := findStatus(status.seen, device); now != nil {
-			device.Conditions = slices.Clone(now.Conditions) // the time of a condition is when it last changed
+			device.Conditions = slices.Clone(now.Conditions) // a condition that does not change keeps its transition time
 		}
-		ready := metav1.Condition{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers of the claim may start"}
+		ready := metav1.Condition{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers that use the claim can start"}
 		conditions := []metav1.Condition{ready}
 		if share.Zone() != nil {
 			conditions = append(conditions, exclusive(share, by))
@@ -244,7 +246,8 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 	return devices
 }
 
-// networkOf is nil but for a share with a network interface of the host.
+// networkOf returns the first network interface of the share, by its name on the host.
+// It returns nil for a share without one.
 func networkOf(share driver.Share) *resourceapi.NetworkDeviceData {
 	interfaces := share.Interfaces()
 	if len(interfaces) == 0 {
@@ -256,12 +259,12 @@ func networkOf(share driver.Share) *resourceapi.NetworkDeviceData {
 func encode(data any) []byte {
 	text, err := json.Marshal(data)
 	if err != nil {
-		panic(err) // strings
+		panic(err) // impossible: statuses are plain strings and booleans
 	}
 	return text
 }
 
-// hasStatuses reports whether a claim says all of that already.
+// hasStatuses reports whether the statuses that a claim has include all of devices.
 func hasStatuses(seen, devices []resourceapi.AllocatedDeviceStatus) bool {
 	for _, device := range devices {
 		now := findStatus(seen, device)
@@ -272,7 +275,7 @@ func hasStatuses(seen, devices []resourceapi.AllocatedDeviceStatus) bool {
 	return true
 }
 
-// sameData compares JSON of which the API server may sort the fields.
+// sameData compares two JSON objects. The API server may have sorted the fields of one.
 func sameData(a, b *runtime.RawExtension) bool {
 	var dataA, dataB map[string]any
 	return a != nil && json.Unmarshal(a.Raw, &dataA) == nil && json.Unmarshal(b.Raw, &dataB) == nil && apiequality.Semantic.DeepEqual(dataA, dataB)

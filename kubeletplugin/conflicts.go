@@ -16,12 +16,12 @@ const (
 	reasonNotLeftOut = "NUMADevicesPublished"
 )
 
-// otherSlices is what other drivers publish on the node, by driver. One all of whose
-// slices are gone may only be starting again: a kubelet deletes them when it
-// starts. What it published last counts for as long as it publishes nothing.
+// otherSlices has the ResourceSlices of other drivers on the node, by driver. A kubelet
+// deletes all slices of its node when it starts, so a driver without slices may only be
+// restarting. Its last slices count until it publishes again.
 type otherSlices map[string][]*resourceapi.ResourceSlice
 
-// look is told all slices of the node and returns those that count.
+// look takes all slices of the node and returns those of other drivers that count.
 func (o otherSlices) look(all []*resourceapi.ResourceSlice) (published []*resourceapi.ResourceSlice) {
 	now := otherSlices{}
 	for _, slice := range all {
@@ -38,8 +38,8 @@ func (o otherSlices) look(all []*resourceapi.ResourceSlice) (published []*resour
 	return published
 }
 
-// leaveOut returns the devices that no other driver publishes. It says on the
-// Node, once for each change, which are left out.
+// leaveOut returns the devices that no other driver publishes. Each time the devices
+// that it leaves out change, it creates an event on the Node.
 func (p *publisher) leaveOut(ctx context.Context, devices []resourceapi.Device) []resourceapi.Device {
 	kept, conflicts := p.withoutConflicts(devices, p.others.look(p.slices.all()))
 	var warnings []string
@@ -52,12 +52,12 @@ func (p *publisher) leaveOut(ctx context.Context, devices []resourceapi.Device) 
 	}
 	kind, reason, note := corev1.EventTypeWarning, reasonLeftOut, text
 	if text == "" {
-		kind, reason, note = corev1.EventTypeNormal, reasonNotLeftOut, "No device is left out any more"
+		kind, reason, note = corev1.EventTypeNormal, reasonNotLeftOut, "No device is left out any longer"
 	}
-	klog.FromContext(ctx).Info("Other drivers publish devices of this node", "pool", p.nodeName, "leftOut", warnings)
+	klog.FromContext(ctx).Info("Devices left out because of other drivers have changed", "pool", p.nodeName, "leftOut", warnings)
 	if err := p.events.create(ctx, kind, reason, note); err != nil {
-		klog.FromContext(ctx).Error(err, "Put event on the node", "node", p.nodeName)
-		return kept // to be told again
+		klog.FromContext(ctx).Error(err, "Creating an event on the Node failed, trying again", "node", p.nodeName)
+		return kept // leftOut stays as it was, so the next call tries again
 	}
 	p.leftOut = text
 	return kept

@@ -113,7 +113,7 @@ func TestWhatAnotherDriverPublishesStaysLeftOutWhileItIsAway(t *testing.T) {
 	want := []string{
 		"Warning NUMADeviceLeftOut device nic-1 is left out: driver dra.net publishes PCI function 0000:3b:00.1; exclude one of them; " +
 			"device nic-0 is left out: driver dra.net publishes PCI function 0000:3b:00.1; exclude one of them",
-		"Normal NUMADevicesPublished No device is left out any more",
+		"Normal NUMADevicesPublished No device is left out any longer",
 	}
 	if strings.Join(told, "\n") != strings.Join(want, "\n") {
 		t.Errorf("events\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))

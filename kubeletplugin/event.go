@@ -20,20 +20,20 @@ const (
 	reasonReady    = "NUMADriverReady"
 
 	eventTimeout        = 5 * time.Second
-	eventInstanceLength = 128  // of reportingInstance, in bytes
-	eventNoteLength     = 1024 // in bytes
+	eventInstanceLength = 128  // limit of reportingInstance, in bytes
+	eventNoteLength     = 1024 // limit of note, in bytes
 )
 
-// events tells on the Node, where people look, what /readyz tells probes: one
-// event for each new reason that lasts until somebody changes something, and
-// one when there is none any more.
+// events creates events on the Node, where people look, for what /readyz tells probes.
+// It creates one event for each new problem that lasts until an administrator acts, and
+// one when the node is ready again.
 type events struct {
 	client   kubernetes.Interface
 	nodeName string
-	warned   string // the reason that was told last; empty once it was taken back
+	warned   string // the problem of the last event; empty once the node was ready again
 }
 
-// tell is to be called with the current state as often as that is looked at.
+// tell takes the current problem, or nil. Call it after each check.
 func (e *events) tell(ctx context.Context, problem error) error {
 	switch {
 	case problem == nil && e.warned != "":
@@ -50,8 +50,10 @@ func (e *events) tell(ctx context.Context, problem error) error {
 	return nil
 }
 
-// lasts is false for what is on its way, and for an API server that does not
-// answer, which would not take the event either.
+// lasts reports whether a problem lasts until an administrator acts. It is false for
+// problems that pass by themselves, such as slices that are not stored yet. It is also
+// false if the API server does not answer, because then it would not accept the event
+// either.
 func lasts(problem error) bool {
 	var guard guardError
 	var dropped *droppedError
@@ -65,8 +67,8 @@ func (e *events) create(ctx context.Context, kind, reason, note string) error {
 	event.ObjectMeta = metav1.ObjectMeta{GenerateName: e.nodeName + "-", Namespace: metav1.NamespaceDefault}
 	event.EventTime = metav1.NowMicro()
 	event.Action = "Publish"
-	// kubectl describe looks for a node's events by its name as the UID, as the
-	// kubelet writes them.
+	// kubectl describe looks for events of a node with its name as the UID, because
+	// that is how the kubelet writes them.
 	event.Regarding = corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: e.nodeName, UID: types.UID(e.nodeName)}
 	if _, err := e.client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create event %s: %w", reason, err)
@@ -74,7 +76,8 @@ func (e *events) create(ctx context.Context, kind, reason, note string) error {
 	return nil
 }
 
-// newEvent is one of this node's driver, about nothing yet.
+// newEvent returns an event of the driver on this node. The caller adds the object that
+// it is about.
 func newEvent(nodeName, kind, reason, note string) *eventsapi.Event {
 	return &eventsapi.Event{
 		ReportingController: driver.Name,

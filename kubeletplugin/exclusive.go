@@ -7,7 +7,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// Reasons of the condition Exclusive. With the first two it is true.
+// Reasons of the condition Exclusive. The condition is true with the first two reasons.
 const (
 	reasonKernelPartition  = "KernelPartition"
 	reasonSharedPool       = "SharedPool"
@@ -19,14 +19,14 @@ const (
 	reasonPartitionInvalid = "PartitionInvalid"
 )
 
-// keeping is what may keep other tasks off the CPUs of a share now.
+// keeping describes what can keep other tasks off the CPUs of a share now.
 type keeping struct {
 	node      driver.Exclusivity
-	pooled    bool // the container runtime takes the driver's word for where containers run
+	pooled    bool // the container runtime is connected, and asks the driver where containers run
 	partition partitionState
 }
 
-// exclusive is the condition of a share of a zone.
+// exclusive returns the condition Exclusive of a share of a zone.
 func exclusive(share driver.Share, by keeping) metav1.Condition {
 	condition := metav1.Condition{Type: deviceclasses.ConditionExclusive, Status: metav1.ConditionFalse}
 	condition.Reason, condition.Message = whyExclusive(share, by)
@@ -45,35 +45,35 @@ func whyExclusive(share driver.Share, by keeping) (reason, message string) {
 	case partitioned && by.partition.fault != "":
 		return reasonPartitionInvalid, "other tasks may run on the CPUs: " + by.partition.fault
 	case partitioned && by.partition.downgraded:
-		return reasonShared, "more than one pod uses the claim: there is no partition until all but one have ended"
+		return reasonShared, "more than one pod uses the claim: it gets a partition when only one pod is left"
 	case partitioned:
 		return reasonKernelPartition, "the kernel keeps all other tasks off the CPUs while " + whoRuns(share)
 	}
 	why, what := whyNoPartition(share, kernel)
 	if by.pooled && by.node != driver.ExclusivityNone {
-		return reasonSharedPool, "the container runtime keeps other containers off the CPUs, and nobody keeps other tasks off: " + what
+		return reasonSharedPool, "the container runtime keeps other containers off the CPUs, but other tasks may run on them: " + what
 	}
 	return why, what
 }
 
 func whoRuns(share driver.Share) string {
 	if share.Scope() == driver.ScopePod {
-		return "a container of the pod runs"
+		return "a container of the pod is running"
 	}
-	return "a container of the claim runs"
+	return "a container that uses the claim is running"
 }
 
 func whyNoPartition(share driver.Share, kernel bool) (reason, message string) {
 	zone := share.Zone()
 	switch {
 	case zone.Mixed:
-		return reasonMixed, "the claim is mixed: its containers run on the shared pool as well"
+		return reasonMixed, "the claim is mixed, so its containers run on the shared pool as well"
 	case zone.Partition == deviceclasses.PartitionNone:
 		return reasonPartitionNone, "the claim asks for no partition"
 	case share.Scope() == driver.ScopeShared:
-		return reasonShared, "some containers of the pod use the claim and others do not, or several pods use it"
+		return reasonShared, "only some containers of the pod use the claim, or several pods use it"
 	case !kernel:
 		return reasonNotSupported, "the node does not use cpuset partitions, which need Linux 6.11 or newer"
 	}
-	return reasonNotSupported, "no partition is made for the claim" // KernelExclusive has no other reason
+	return reasonNotSupported, "no partition is made for the claim" // impossible: KernelExclusive has no other reason
 }

@@ -29,9 +29,9 @@ func TestConditionExclusive(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"container":                 {plain, keeping{node: kernel}, reasonKernelPartition, "while a container of the claim runs"},
+		"container":                 {plain, keeping{node: kernel}, reasonKernelPartition, "while a container that uses the claim is running"},
 		"isolated":                  {driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Partition: deviceclasses.PartitionIsolated}}, keeping{node: kernel, pooled: true}, reasonKernelPartition, "kernel"},
-		"pod":                       {pod, keeping{node: kernel}, reasonKernelPartition, "while a container of the pod runs"},
+		"pod":                       {pod, keeping{node: kernel}, reasonKernelPartition, "while a container of the pod is running"},
 		"memory only":               {driver.Share{Kind: &driver.ZoneShare{}}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
 		"invalid":                   {plain, keeping{node: kernel, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"invalid, pooled":           {plain, keeping{node: kernel, pooled: true, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},

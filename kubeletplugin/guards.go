@@ -10,23 +10,22 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-var errNotListed = errors.New("ResourceSlices of this node are not yet listed")
+var errNotListed = errors.New("the API server has not listed the ResourceSlices of this node yet")
 
-// guardError is what somebody has to change outside this driver.
+// guardError is a problem that an administrator has to solve outside this driver.
 type guardError string
 
 func (e guardError) Error() string { return string(e) }
 
-// guards look for what must not be on a node that offers zones: somebody else
-// who gives out its CPUs.
+// guards check that nothing else gives out the CPUs of a node that offers zones.
 type guards struct {
 	kubeletRoot string
 	slices      *nodeSlices
 }
 
-// check returns the first reason why the node must not offer zones now. It
-// keeps nothing: the answer is that of this moment. Before the API server has
-// listed the node's slices it is errNotListed.
+// check returns the first reason why the node must not offer zones now, or nil. It
+// looks again at each call. Until the API server has listed the node's slices, it
+// returns errNotListed.
 func (g *guards) check() error {
 	if !g.slices.listed() {
 		return errNotListed
@@ -37,7 +36,7 @@ func (g *guards) check() error {
 	return checkDrivers(g.slices.all())
 }
 
-// checkDrivers returns which other driver gives out CPUs of the node.
+// checkDrivers returns an error if another driver gives out CPUs of the node.
 func checkDrivers(all []*resourceapi.ResourceSlice) error {
 	var others []string
 	for _, slice := range all {
@@ -48,6 +47,6 @@ func checkDrivers(all []*resourceapi.ResourceSlice) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return guardError(fmt.Sprintf("driver %q publishes CPUs of this node, and would give out those of our claims: keep one of the two off the node",
+	return guardError(fmt.Sprintf("driver %q publishes CPUs of this node and could give out the CPUs of our claims: run only one of the two drivers on the node",
 		slices.Min(others)))
 }

@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// healthResend keeps the lease alive: the kubelet takes what it has not
-	// heard again within healthLease for unknown.
+	// healthResend keeps the lease alive. The kubelet treats the health of a device as
+	// unknown if it is not reported again within healthLease.
 	healthResend = 10 * time.Second
 	healthLease  = 30 * time.Second
 
 	healthMessageLength = 1024 // in bytes
 )
 
-// health is what kubelets are told of the node's devices. Any number of
-// watchers may come and go; each hears of every change and, in between, that
-// somebody still looks.
+// health holds the health of the node's devices for the kubelet. Any number of watchers
+// may come and go. Each watcher gets every change. Between changes it gets the same
+// report again, as a sign that the devices are still being checked.
 type health struct {
 	mu      sync.Mutex
 	devices []helper.DeviceHealth
-	looked  time.Time     // when devices were found to be so
+	looked  time.Time     // when the devices were last checked
 	changed chan struct{} // closed at the next change
 }
 
 func newHealth() *health { return &health{changed: make(chan struct{})} }
 
-// set is what was found now.
+// set takes the health of the devices as it is now.
 func (h *health) set(devices []helper.DeviceHealth) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,7 +45,8 @@ func (h *health) set(devices []helper.DeviceHealth) {
 	h.changed = make(chan struct{})
 }
 
-// report is empty when nobody has looked for so long that nothing can be said.
+// report returns no devices if the last check is too old to say anything. The channel
+// is closed at the next change.
 func (h *health) report() (report helper.DeviceHealthReport, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +60,7 @@ func (h *health) report() (report helper.DeviceHealthReport, changed <-chan stru
 	return report, h.changed
 }
 
-// watch reports until ctx ends.
+// watch sends reports until ctx ends.
 func (h *health) watch(ctx context.Context, reports chan<- helper.DeviceHealthReport) error {
 	resend := time.NewTicker(healthResend)
 	defer resend.Stop()
@@ -81,8 +82,9 @@ func (h *health) watch(ctx context.Context, reports chan<- helper.DeviceHealthRe
 	}
 }
 
-// deviceHealth is the health of every device that is published, and of those
-// that are not any more but of which a claim holds something.
+// deviceHealth returns the health of every published device. It also returns that of
+// devices that have problems but are no longer published, because claims still hold
+// something of them.
 func deviceHealth(pool string, published []resourceapi.Device, problems map[string][]string) []helper.DeviceHealth {
 	names := make([]string, 0, len(published))
 	for i := range published {
@@ -107,7 +109,7 @@ func deviceHealth(pool string, published []resourceapi.Device, problems map[stri
 	return devices
 }
 
-// cut is the text, or as much of it as has a length in bytes.
+// cut shortens the text to at most length bytes, and drops what is not valid UTF-8.
 func cut(text string, length int) string {
 	return strings.ToValidUTF8(text[:min(len(text), length)], "")
 }

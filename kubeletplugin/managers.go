@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// manager is a part of the kubelet that, unless its policy is none, decides on
-// the CPUs or the memory of containers, and does not know of claims.
+// manager is a resource manager of the kubelet. Unless its policy is none, it decides
+// on the CPUs or the memory of containers, and it does not know about claims.
 type manager struct {
 	name   string
 	state  string // file in the kubelet's root directory that names the policy in force
 	effect string
-	remedy string // in the kubelet's configuration
+	remedy string // what to set in the kubelet's configuration
 }
 
 var managers = [...]manager{
@@ -24,9 +24,9 @@ var managers = [...]manager{
 	{"memory manager", "memory_manager_state", "which binds containers to NUMA nodes of its own choice", "memoryManagerPolicy: None"},
 }
 
-// checkManagers returns why the kubelet's managers must not run beside this
-// driver, those of both in one line, because both take a restart of the kubelet.
-// Without a state file there is nothing to say: the manager has never run.
+// checkManagers returns an error if one of the kubelet's managers must not run together
+// with this driver. The error names all such managers in one line, because each of them
+// takes a restart of the kubelet. A manager without a state file has never run.
 func checkManagers(kubeletRoot string) error {
 	var reasons []string
 	for _, manager := range managers {
@@ -35,9 +35,9 @@ func checkManagers(kubeletRoot string) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), err == nil && strings.EqualFold(policy, "none"):
 		case err != nil:
-			reasons = append(reasons, fmt.Sprintf("policy of the kubelet's %s: %v", manager.name, err))
+			reasons = append(reasons, fmt.Sprintf("read policy of the kubelet's %s: %v", manager.name, err))
 		default:
-			reasons = append(reasons, fmt.Sprintf("kubelet's %s policy is %q, %s: set %s, stop the kubelet, delete %s and start it",
+			reasons = append(reasons, fmt.Sprintf("kubelet's %s policy is %q, %s: set %s, stop the kubelet, delete %s and start the kubelet again",
 				manager.name, policy, manager.effect, manager.remedy, path))
 		}
 	}
@@ -47,9 +47,9 @@ func checkManagers(kubeletRoot string) error {
 	return guardError(strings.Join(reasons, "; "))
 }
 
-// readPolicy reads the policy from a manager's checkpoint, which the kubelet
-// replaces whole. Since Kubernetes 1.37 the checkpoint proper is a string of
-// JSON in the field data, and the rest is there for an older kubelet only
+// readPolicy reads the policy from a manager's checkpoint, which the kubelet always
+// replaces as a whole. Since Kubernetes 1.37, the actual checkpoint is a string of JSON
+// in the field data. The other fields are there only for older kubelets
 // (pkg/kubelet/cm/cpumanager/state/checkpoint.go, CPUManagerCheckpointV4).
 func readPolicy(path string) (string, error) {
 	text, err := os.ReadFile(path)

@@ -21,19 +21,19 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// Where the kubelet helper writes what containers may read of their devices
-// (KEP-5304), one file and one CDI spec for each request of a claim.
+// The kubelet helper writes the device metadata that containers can read (KEP-5304):
+// one file and one CDI spec for each request of a claim.
 const (
 	metadataFolder = "dra-device-metadata"      // in the plugin directory: <namespace>_<claim>/<request>/metadata.json
 	metadataPrefix = driver.Name + "_metadata_" // in the CDI directory: <prefix><claim uid>_<request>.json
-	metadataTemp   = "." + metadataPrefix       // of a file half written
+	metadataTemp   = "." + metadataPrefix       // of a file that is only half written
 )
 
-// RemoveStaleMetadata removes the metadata of claims that are no longer used on
-// the node, which their owner never unprepared or which was unprepared while no
-// daemon ran; it is for the time between recovery and Start. A claim that may
-// only look at devices holds nothing, so the API server is asked for those that
-// are not among the grants; while it does not answer, they keep what they have.
+// RemoveStaleMetadata removes the metadata of claims that are no longer used on the
+// node. Such claims were never unprepared, or were unprepared while no daemon ran. Call
+// it between Recover and Start. A claim with only admin access has no grant, so
+// RemoveStaleMetadata asks the API server about claims without a grant. If the API
+// server does not answer, these claims keep their metadata.
 func RemoveStaleMetadata(ctx context.Context, client kubernetes.Interface, nodeName, pluginDir, cdiDir string, grants []driver.Grant) error {
 	specs, err := os.OpenRoot(cdiDir)
 	if err != nil {
@@ -60,7 +60,7 @@ func RemoveStaleMetadata(ctx context.Context, client kubernetes.Interface, nodeN
 	return errors.Join(append(problems, removeFolders(pluginDir, used))...)
 }
 
-// removeFolders removes those that no CDI spec mounts anything of.
+// removeFolders removes all folders of metadata except those in used.
 func removeFolders(pluginDir string, used map[string]bool) error {
 	state, err := os.OpenRoot(pluginDir)
 	if err != nil {
@@ -81,13 +81,14 @@ func removeFolders(pluginDir string, used map[string]bool) error {
 
 // metadataFile is a CDI spec that mounts metadata.
 type metadataFile struct {
-	spec            string // its name
+	spec            string // name of the file
 	claimUID        types.UID
-	folder          string // of the metadata, in metadataFolder; "" if the spec is none
+	folder          string // of the metadata, in metadataFolder; "" if the spec mounts none
 	namespace, name string // of the claim
 }
 
-// listMetadata reads the specs that mount something of a folder.
+// listMetadata lists the CDI specs of metadata, also half-written ones. Folder is the
+// path of metadataFolder on the host.
 func listMetadata(specs fs.FS, folder string) (files []metadataFile, err error) {
 	entries, err := fs.ReadDir(specs, ".")
 	for _, entry := range entries {
@@ -107,8 +108,8 @@ func listMetadata(specs fs.FS, folder string) (files []metadataFile, err error) 
 	return files, err
 }
 
-// mountedFolder is the name of the folder below another of which the spec mounts
-// something; "" if it does not.
+// mountedFolder returns the name of the folder in below from which the spec mounts a
+// file. It returns "" if the spec mounts nothing from there.
 func mountedFolder(specs fs.FS, name, below string) string {
 	text, err := fs.ReadFile(specs, name)
 	var spec struct {
@@ -148,7 +149,7 @@ func (f metadataFile) inUse(ctx context.Context, client kubernetes.Interface, no
 		return false, nil
 	}
 	if err != nil {
-		return true, fmt.Errorf("read claim %s/%s, which %s is of: %w", f.namespace, f.name, f.spec, err)
+		return true, fmt.Errorf("read claim %s/%s of CDI spec %s: %w", f.namespace, f.name, f.spec, err)
 	}
 	allocation := claim.Status.Allocation
 	return allocation != nil && slices.ContainsFunc(allocation.Devices.Results, func(r resourceapi.DeviceRequestAllocationResult) bool {

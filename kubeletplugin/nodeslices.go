@@ -13,18 +13,18 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// nodeSlices is what the API server last said of the ResourceSlices of a node,
-// those of all drivers. A slice that names its node in another way than by
-// spec.nodeName, as that of a network device may, is not among them.
+// nodeSlices has the ResourceSlices of a node, of all drivers, as the API server last
+// reported them. Slices that do not name their node in spec.nodeName are missing, for
+// example those of some network devices.
 type nodeSlices struct {
 	nodeName string
 	informer cache.SharedIndexInformer
-	changed  chan struct{} // holds one: something changed since the last look
+	changed  chan struct{} // has room for one: something changed since the last look
 }
 
 func newNodeSlices(client kubernetes.Interface, nodeName string) *nodeSlices {
 	local := fields.OneTermEqualSelector(resourceapi.ResourceSliceSelectorNodeName, nodeName).String()
-	// Not by a factory: that has the informers of all APIs in it.
+	// Not from an informer factory, which has the informers of all APIs in it.
 	informer := resourceinformers.NewFilteredResourceSliceInformer(client, 0, nil,
 		func(list *metav1.ListOptions) { list.FieldSelector = local })
 	return &nodeSlices{
@@ -34,7 +34,7 @@ func newNodeSlices(client kubernetes.Interface, nodeName string) *nodeSlices {
 	}
 }
 
-// watch blocks until ctx ends.
+// watch runs the informer until ctx ends.
 func (s *nodeSlices) watch(ctx context.Context) {
 	notice := func(any) {
 		select {
@@ -49,10 +49,10 @@ func (s *nodeSlices) watch(ctx context.Context) {
 	s.informer.RunWithContext(ctx)
 }
 
-// listed says whether the API server has answered at all.
+// listed reports whether the API server has answered with the first list.
 func (s *nodeSlices) listed() bool { return s.informer.HasSynced() }
 
-// own are the slices of this driver's pool. They must not be changed.
+// own returns the slices of this driver's pool. They must not be changed.
 func (s *nodeSlices) own() (own []*resourceapi.ResourceSlice) {
 	for _, slice := range s.all() {
 		if slice.Spec.Driver == driver.Name && slice.Spec.Pool.Name == s.nodeName {
@@ -62,7 +62,7 @@ func (s *nodeSlices) own() (own []*resourceapi.ResourceSlice) {
 	return own
 }
 
-// all are the slices of every driver, in no order. They must not be changed.
+// all returns the slices of all drivers, in no order. They must not be changed.
 func (s *nodeSlices) all() (all []*resourceapi.ResourceSlice) {
 	for _, object := range s.informer.GetStore().List() {
 		if slice, ok := object.(*resourceapi.ResourceSlice); ok {

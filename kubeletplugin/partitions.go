@@ -9,32 +9,31 @@ import (
 )
 
 const (
-	// faultLasts is how long a fault stands before it is told: the keeper
-	// repairs most of them sooner.
+	// faultLasts is how long a fault must last before it is reported. The keeper
+	// repairs most faults sooner.
 	faultLasts = time.Second
-	// hookLasts is the same for a cgroup that never was as it should be: its
-	// hook may be at work, and its container does not start before that is done.
+	// hookLasts is the same for a cgroup that has had a fault since it was first seen.
+	// Its hook may still be at work, and the container does not start before the hook
+	// is done.
 	hookLasts = 15 * time.Second
 )
 
-// partitionState is what became of a claim's partitions. The zero value is that
-// of a claim whose wish the kernel honours, or of which no container runs.
+// partitionState is the state of a claim's partitions. The zero value means that the
+// kernel grants what the claim asks for, or that no container of the claim runs.
 type partitionState struct {
-	fault      string // why the kernel does not honour it; it has lasted
+	fault      string // what the kernel does not honour; empty until the fault has lasted
 	downgraded bool   // several pods use the claim, so there is no partition
 }
 
-// turn is a moment at which claims lost the exclusive use of their CPUs, or got
-// it back.
+// turn says that claims lost the exclusive use of their CPUs, or got it back.
 type turn struct {
 	claims []pin.ClaimRef
 	lost   bool
 	why    string        // the fault
-	lasted time.Duration // of what is over, not more than that
+	lasted time.Duration // how long the fault was seen; only if it has ended
 }
 
-// faultWatch compares what recorded cgroups have with what they had when last
-// looked at.
+// faultWatch compares the recorded cgroups with how they were at the last look.
 type faultWatch struct {
 	cgroups map[string]*watched
 }
@@ -46,7 +45,7 @@ type watched struct {
 	sound bool // at some time there was no fault
 }
 
-// look is to be called about once a second.
+// look takes the recorded cgroups as they are now. Call it about once a second.
 func (w *faultWatch) look(now time.Time, live []pin.Live) (states map[types.UID]partitionState, turns []turn) {
 	states = make(map[types.UID]partitionState)
 	known := w.cgroups
@@ -73,8 +72,9 @@ func (w *faultWatch) look(now time.Time, live []pin.Live) (states map[types.UID]
 	return states, turns
 }
 
-// look says whether the cgroup has turned. A fault that was there before
-// anything else is not over when it goes: the hook was not yet done.
+// look reports whether the cgroup has turned. A cgroup may have a fault from the start
+// because its hook is not done. If such a fault ends before it was reported, that is no
+// turn.
 func (w *watched) look(now time.Time, fault string) (turn, bool) {
 	if fault == "" {
 		was := *w

@@ -1,9 +1,10 @@
-// Package kubeletplugin connects the driver to the kubelet and the API server:
-// it registers, answers prepare and unprepare calls, publishes the node's
-// ResourceSlices, reads them back and says whether the node is ready. It
-// translates and decides nothing about CPUs.
+// Package kubeletplugin connects the driver to the kubelet and the API server: it
+// registers, answers prepare and unprepare calls, publishes the node's ResourceSlices,
+// reads them back and says whether the node is ready. It only translates, and decides
+// nothing about CPUs.
 //
-// All that talks to the API server or the kubelet is here, so that nothing else has to.
+// All of the daemon's communication with the kubelet is here. So is its communication
+// with the API server, except for the labels of the node, which the command reads once.
 package kubeletplugin
 
 import (
@@ -27,36 +28,38 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// poolTimeout bounds what a container waits for others to leave its CPUs; the
-// kubelet waits 45 s for the whole call.
+// poolTimeout bounds how long a container waits until other containers have left its
+// CPUs. The kubelet waits 45 s for the whole call.
 const poolTimeout = 5 * time.Second
 
-// Options says where the plugin meets the kubelet and what it publishes.
+// Options says how the plugin reaches the kubelet, the API server, the container
+// runtime and the rest of the daemon.
 type Options struct {
 	Client      kubernetes.Interface
-	PluginDir   string // for dra.sock and metadata; the same path on the host and here
+	PluginDir   string // for dra.sock and metadata; the same path on the host and in the container
 	RegistryDir string // where the kubelet looks for plugins; must exist
 	CDIDir      string // where the container runtime looks for CDI specs
 	KubeletRoot string // where the kubelet's managers keep their state
 
-	// Claims is what the API server had of the claims on record, see ReadClaims.
+	// Claims are the answers of ReadClaims about the claims on record.
 	Claims map[types.UID]*resourceapi.ResourceClaim
-	// Readiness is told what becomes of the slices.
+	// Readiness receives whether the ResourceSlices are published.
 	Readiness *Readiness
-	// Pool is nil where the container runtime is not asked where to run others.
+	// Pool is nil if the driver does not ask the container runtime to move other
+	// containers.
 	Pool Pool
 	// Fatal is called from a background goroutine, perhaps more than once, when
 	// the plugin cannot go on. It must not call Stop itself.
 	Fatal func(error)
 }
 
-// Pool is what keeps containers that have no claim off the CPUs of those that
-// have, where the kernel does not.
+// Pool keeps containers without a claim off the CPUs of claims, where the kernel does
+// not do that.
 type Pool interface {
-	// Refresh makes all containers run where they should now. It may be called
+	// Refresh makes all containers run where they should run now. It may be called
 	// concurrently, and costs nothing when nothing has changed.
 	Refresh(ctx context.Context) error
-	// Connected is false while Refresh can do nothing.
+	// Connected is false while Refresh cannot reach the container runtime.
 	Connected() bool
 }
 
@@ -72,13 +75,13 @@ type Plugin struct {
 	cancel    context.CancelFunc
 	writing   sync.WaitGroup
 
-	recovered  map[types.UID]*resourceapi.ResourceClaim // as they were before Start; nil after the first look
+	recovered  map[types.UID]*resourceapi.ResourceClaim // from Options; nil after the first Observe
 	partitions faultWatch
 }
 
-// Start registers the driver with the kubelet and begins to publish. From then
-// on the kubelet may prepare claims, so the driver must have recovered. The
-// plugin ends with ctx or Stop.
+// Start registers the driver with the kubelet and begins to publish. From then on the
+// kubelet may prepare claims, so the driver must have recovered first. The plugin ends
+// with ctx or Stop.
 func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, error) {
 	nodeName := d.Config().NodeName
 	guards := &guards{options.KubeletRoot, newNodeSlices(options.Client, nodeName)}
@@ -114,15 +117,15 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	return p, nil
 }
 
-// Observe is told what the recorded cgroups have now, and publishes what has changed,
-// also of the driver's machine. It is to be called about once a second by one
-// goroutine: what kubelets hear of the devices' health ends when it is not. It does not
-// wait for the API server.
+// Observe takes the current state of the recorded cgroups. It publishes what has
+// changed there and in the driver's machine. One goroutine must call it about once a
+// second: without these calls the kubelet gets no health reports. It does not wait for
+// the API server.
 func (p *Plugin) Observe(live []pin.Live) {
 	now := time.Now()
 	partitions, turns := p.partitions.look(now, live)
 	p.statuses.observe(partitions, p.pool != nil && p.pool.Connected())
-	p.statuses.recover(p.recovered, p.driver.Grants()) // not before: what they say may be true again
+	p.statuses.recover(p.recovered, p.driver.Grants()) // after observe, so that a status that is still right is not written again
 	p.recovered = nil
 	for _, turned := range turns {
 		for _, claim := range turned.claims {
@@ -134,7 +137,7 @@ func (p *Plugin) Observe(live []pin.Live) {
 	p.show(partitions)
 }
 
-// show publishes the devices and tells kubelets about them.
+// show publishes the devices and reports their health.
 func (p *Plugin) show(partitions map[types.UID]partitionState) {
 	faults := make(map[types.UID]string)
 	for claimUID, state := range partitions {
@@ -149,9 +152,9 @@ func (p *Plugin) show(partitions map[types.UID]partitionState) {
 	p.health.set(deviceHealth(p.driver.Config().NodeName, publication.Devices, publication.Problems))
 }
 
-// RefreshPool has other containers leave the CPUs of new claims before their own
-// start. A container does not wait for long: where the runtime is not connected,
-// the claim's status says so.
+// RefreshPool moves other containers off the CPUs of new claims before the containers
+// of these claims start. It waits for poolTimeout at most. If the runtime is not
+// connected, the claim's status says so.
 func (p *Plugin) RefreshPool(ctx context.Context) {
 	if p.pool == nil {
 		return
@@ -159,7 +162,7 @@ func (p *Plugin) RefreshPool(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, poolTimeout)
 	defer cancel()
 	if err := p.pool.Refresh(bounded); err != nil && p.pool.Connected() {
-		klog.FromContext(ctx).Error(err, "Containers may run on CPUs of claims")
+		klog.FromContext(ctx).Error(err, "Other containers may still run on the CPUs of claims")
 	}
 }
 
@@ -182,9 +185,9 @@ type claimServer struct {
 
 var _ helper.DRAPlugin = (*claimServer)(nil)
 
-// PrepareResourceClaims prepares each claim by itself: one that cannot be
-// prepared does not hold up the others. While a guard stands, no claim gets what
-// it does not have already.
+// PrepareResourceClaims prepares each claim on its own: a claim that cannot be prepared
+// does not hold up other claims. While a guard reports a problem, no claim gets
+// anything that it does not have already.
 func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]helper.PrepareResult, error) {
 	results := make(map[types.UID]helper.PrepareResult, len(claims))
 	for _, claim := range claims {
@@ -218,7 +221,7 @@ func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceCl
 	return s.driver.Prepare(claim, pods)
 }
 
-// UnprepareResourceClaims releases each claim by itself.
+// UnprepareResourceClaims releases each claim on its own.
 func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []helper.NamespacedObject) (map[types.UID]error, error) {
 	results := make(map[types.UID]error, len(claims))
 	for _, claim := range claims {
@@ -235,8 +238,9 @@ func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []help
 	return results, nil
 }
 
-// HandleError hears of errors in the background. Those of publishing are only
-// logged: reading back shows what became of the slices, and is repeated.
+// HandleError receives errors of the helper's background work. Errors of publishing are
+// recoverable and only logged: the publisher reads the slices back, and tries again.
+// All other errors are fatal.
 func (s *claimServer) HandleError(ctx context.Context, err error, msg string) {
 	if errors.Is(err, helper.ErrRecoverable) {
 		klog.FromContext(ctx).Error(err, msg)
@@ -245,14 +249,14 @@ func (s *claimServer) HandleError(ctx context.Context, err error, msg string) {
 	s.fatal(fmt.Errorf("%s: %w", msg, err))
 }
 
-// WatchHealthStatus tells the kubelet about the zones until ctx ends. There may
-// be several watchers.
+// WatchHealthStatus reports the health of the devices to the kubelet until ctx ends.
+// There may be several watchers.
 func (s *claimServer) WatchHealthStatus(ctx context.Context, reports chan<- helper.DeviceHealthReport) error {
 	return s.health.watch(ctx, reports)
 }
 
-// metadataOf is what containers may read of a device; with admin access it has
-// no share.
+// metadataOf returns what containers can read about a device. A device with admin
+// access has no share.
 func metadataOf(device driver.PreparedDevice) *helper.DeviceMetadata {
 	metadata := &helper.DeviceMetadata{Attributes: device.Attributes}
 	if device.Share != nil {

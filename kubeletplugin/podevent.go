@@ -22,13 +22,13 @@ const (
 	reasonLost     = "NUMAExclusivityLost"
 	reasonRestored = "NUMAExclusivityRestored"
 
-	// podEventTries spans about two minutes; what an API server does not take
-	// for so long is not told.
+	// podEventTries spans about two minutes. An event that the API server does not
+	// accept in that time is dropped.
 	podEventTries   = 10
-	eventNameLength = 200 // in bytes, of the pod's name in the event's
+	eventNameLength = 200 // limit of the pod's name in the event's name, in bytes
 )
 
-// podEvent is to be told on every pod of a claim.
+// podEvent is an event that every pod of a claim gets.
 type podEvent struct {
 	claim              types.NamespacedName
 	claimUID           types.UID
@@ -36,8 +36,8 @@ type podEvent struct {
 	at                 time.Time
 }
 
-// podEvents writes events on pods in the background: who looks at partitions
-// does not wait for the API server.
+// podEvents creates events on pods in the background, so that Observe does not wait for
+// the API server.
 type podEvents struct {
 	client   kubernetes.Interface
 	nodeName string
@@ -48,7 +48,7 @@ func newPodEvents(client kubernetes.Interface, nodeName string) *podEvents {
 	return &podEvents{client: client, nodeName: nodeName, queue: newQueue[podEvent]()}
 }
 
-// tell asks for the events of what has turned for a claim.
+// tell queues the event about a turn of a claim.
 func (e *podEvents) tell(grant driver.Grant, turned turn, at time.Time) {
 	event := podEvent{
 		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
@@ -57,18 +57,18 @@ func (e *podEvents) tell(grant driver.Grant, turned turn, at time.Time) {
 	}
 	if !turned.lost {
 		event.kind, event.reason = corev1.EventTypeNormal, reasonRestored
-		event.note = fmt.Sprintf("The CPUs of claim %s are exclusive again, after at most %s: %s",
+		event.note = fmt.Sprintf("The CPUs of claim %s are exclusive again. For at most %s they were not: %s",
 			grant.Name, turned.lasted.Round(time.Second)+time.Second, turned.why)
 	}
 	e.queue.Add(event)
 }
 
-// run writes until ctx ends.
+// run creates the queued events until ctx ends.
 func (e *podEvents) run(ctx context.Context) {
 	work(ctx, e.queue, func(ctx context.Context, event podEvent) (repeat bool) {
 		err := e.write(ctx, event)
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Pods of a claim have no event yet", "claim", event.claim, "reason", event.reason)
+			klog.FromContext(ctx).Error(err, "Creating events on the pods of a claim failed", "claim", event.claim, "reason", event.reason)
 		}
 		return err != nil && e.queue.NumRequeues(event) < podEventTries
 	})
@@ -79,14 +79,14 @@ func (e *podEvents) write(ctx context.Context, event podEvent) error {
 	defer cancel()
 	claim, err := e.client.ResourceV1().ResourceClaims(event.claim.Namespace).Get(ctx, event.claim.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && claim.UID != event.claimUID {
-		return nil // nobody to tell
+		return nil // the claim is gone
 	}
 	if err != nil {
 		return fmt.Errorf("read claim %s: %w", event.claim, err)
 	}
 	for _, pod := range consumers(claim) {
 		_, err := e.client.EventsV1().Events(claim.Namespace).Create(ctx, e.event(event, claim, pod), metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) { // repeated after an error
+		if err != nil && !apierrors.IsAlreadyExists(err) { // an earlier try created it
 			return fmt.Errorf("create event %s on pod %s/%s: %w", event.reason, claim.Namespace, pod.Name, err)
 		}
 	}

@@ -47,7 +47,7 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 	events.tell(grant, turn{why: "root invalid", lasted: 2 * time.Second}, time.Unix(1002, 0))
 	events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "older"}, turn{lost: true}, time.Unix(1000, 0))
 	lost := "Warning NUMAExclusivityLost Other tasks may run on the CPUs of claim c: root invalid"
-	restored := "Normal NUMAExclusivityRestored The CPUs of claim c are exclusive again, after at most 3s: root invalid"
+	restored := "Normal NUMAExclusivityRestored The CPUs of claim c are exclusive again. For at most 3s they were not: root invalid"
 	want := []string{"a " + restored, "a " + lost, "b " + restored, "b " + lost}
 	var got []string
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && !slices.Equal(got, want); time.Sleep(10 * time.Millisecond) {

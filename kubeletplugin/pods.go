@@ -11,12 +11,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// maxPods bounds the questions about one claim. It matters whether there are
+// maxPods bounds how many pods are read for one claim. It matters whether there are
 // several pods, not how many.
 const maxPods = 8
 
-// readPods asks for the pods that the claim is reserved for, and leaves out
-// those that are gone.
+// readPods reads the pods that the claim is reserved for, and leaves out pods that are
+// gone.
 func readPods(ctx context.Context, client kubernetes.Interface, claim *resourceapi.ResourceClaim) ([]*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func readPods(ctx context.Context, client kubernetes.Interface, claim *resourcea
 	return pods, nil
 }
 
-// consumers are the pods that the claim is reserved for.
+// consumers returns the pods that the claim is reserved for.
 func consumers(claim *resourceapi.ResourceClaim) (pods []resourceapi.ResourceClaimConsumerReference) {
 	for _, consumer := range claim.Status.ReservedFor {
 		if consumer.APIGroup == "" && consumer.Resource == "pods" {

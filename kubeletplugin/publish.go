@@ -22,35 +22,35 @@ const (
 	// when it starts, and the helper alone notices only after 30 seconds.
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// guardInterval is how often the kubelet's state files are read, which
-	// change when it restarts.
+	// guardInterval is how often the kubelet's state files are read. They change when
+	// the kubelet restarts.
 	guardInterval = 2 * time.Second
 )
 
-// publisher keeps the ResourceSlices of the node as the driver wants them, and
-// free of devices while a guard stands.
+// publisher keeps the ResourceSlices of the node as the driver wants them, and without
+// devices while a guard reports a problem.
 type publisher struct {
 	client    kubernetes.Interface
 	nodeName  string
 	publish   func(context.Context, resourceslice.DriverResources) error
 	slices    *nodeSlices
 	guards    *guards
-	standing  error // what the guards said when last looked at
+	standing  error // the last answer of the guards
 	events    events
 	readiness *Readiness
 
 	withoutConflicts withoutConflicts
 	others           otherSlices
-	leftOut          string // what was last said of them
+	leftOut          string // the note of the last event about devices left out; empty if there are none
 
 	mu      sync.Mutex
 	devices []resourceapi.Device // must not be changed
-	renewed chan struct{}        // holds one: devices were set anew
+	renewed chan struct{}        // has room for one: devices was set
 
 	running sync.WaitGroup
 }
 
-// withoutConflicts is the driver's.
+// withoutConflicts is Driver.WithoutConflicts.
 type withoutConflicts = func([]resourceapi.Device, []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict)
 
 func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, withoutConflicts withoutConflicts,
@@ -72,7 +72,7 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 	}
 }
 
-// set says what to publish from now on.
+// set takes the devices to publish from now on.
 func (p *publisher) set(devices []resourceapi.Device) {
 	p.mu.Lock()
 	p.devices = devices
@@ -96,7 +96,7 @@ func (p *publisher) start(ctx context.Context) {
 }
 
 func (p *publisher) run(ctx context.Context) {
-	// Before that, slices that are as they should be would seem to be missing.
+	// Before the first list, all slices would seem to be missing.
 	if !cache.WaitForCacheSync(ctx.Done(), p.slices.listed) {
 		return
 	}
@@ -112,8 +112,8 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
-// pause waits until slices changed, or what they should be, a guard rose or fell,
-// or the wait is over.
+// pause waits until the stored slices, the wanted devices or the answer of the guards
+// have changed, or until the wait is over. Changed is false if nothing has changed.
 func (p *publisher) pause(ctx context.Context, wait time.Duration) (changed bool) {
 	over := time.After(wait)
 	look := time.NewTicker(guardInterval)
@@ -136,10 +136,11 @@ func (p *publisher) pause(ctx context.Context, wait time.Duration) (changed bool
 	}
 }
 
-// sameText compares errors as those who read them do.
+// sameText reports whether two errors read the same.
 func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// reconcile compares, and publishes again what is not as it should be.
+// reconcile compares the stored slices with the wanted ones, and publishes again if
+// they differ. While a guard reports a problem, it withdraws the devices instead.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	p.standing = p.guards.check()
 	problem := p.standing
@@ -152,8 +153,8 @@ func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	return problem == nil
 }
 
-// correct returns how the slices were not as they should be, or why that cannot
-// be changed.
+// correct publishes the slices again if they are not as they should be. It returns how
+// they differed, or why they cannot be corrected.
 func (p *publisher) correct(ctx context.Context) error {
 	resources := p.current(ctx)
 	problem := p.differs(resources)
@@ -164,31 +165,31 @@ func (p *publisher) correct(ctx context.Context) error {
 		return err
 	}
 	if dropped := (*droppedError)(nil); errors.As(problem, &dropped) {
-		return fmt.Errorf("pool %s has not yet what is new", p.nodeName) // nothing was dropped: it is of before
+		return fmt.Errorf("pool %s still has its old ResourceSlices", p.nodeName) // the dry run dropped nothing: the stored slices are older
 	}
 	return problem
 }
 
-// differs says how the slices are not as they should be.
+// differs returns how the stored slices differ from the wanted ones, or nil.
 func (p *publisher) differs(wanted resourceslice.DriverResources) error {
 	return compareSlices(p.nodeName, wantedSlices(p.nodeName, wanted), p.slices.own())
 }
 
-// withdraw leaves the pool without devices, if it is not yet so. Claims that
-// are prepared keep what they hold.
+// withdraw removes the devices from the pool, if it has any. Prepared claims keep what
+// they hold.
 func (p *publisher) withdraw(ctx context.Context) {
 	none := driver.Resources(p.nodeName, nil)
 	if p.differs(none) == nil {
 		return
 	}
 	if err := p.publish(ctx, none); err != nil {
-		klog.FromContext(ctx).Error(err, "Withdraw ResourceSlices", "pool", p.nodeName)
+		klog.FromContext(ctx).Error(err, "Withdrawing ResourceSlices failed, trying again", "pool", p.nodeName)
 	}
 }
 
-// republish asks the API server first what it would store: slices of which it
-// drops a field let the scheduler give a whole zone to every claim, so they are
-// withdrawn instead. All of it may be repeated at any time.
+// republish first asks the API server, with a dry run, what it would store. If the API
+// server dropped a field, the scheduler could give a whole zone to every claim. So the
+// pool then gets no devices. It is safe to call republish again at any time.
 func (p *publisher) republish(ctx context.Context, resources resourceslice.DriverResources) error {
 	problem := p.rehearse(ctx, resources)
 	if dropped := (*droppedError)(nil); errors.As(problem, &dropped) {
@@ -202,13 +203,14 @@ func (p *publisher) republish(ctx context.Context, resources resourceslice.Drive
 	return problem
 }
 
-// rehearse has the API server answer as if the slices were created.
+// rehearse sends a dry-run create of each slice, and compares the answer with the
+// slice.
 func (p *publisher) rehearse(ctx context.Context, resources resourceslice.DriverResources) error {
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, slice := range wantedSlices(p.nodeName, resources) {
 		answer, err := p.client.ResourceV1().ResourceSlices().Create(ctx, slice.DeepCopy(), dryRun)
 		if err != nil {
-			return fmt.Errorf("rehearse publishing ResourceSlices: %w", err)
+			return fmt.Errorf("create ResourceSlice (dry run): %w", err)
 		}
 		if err := compareSlice(p.nodeName, slice, answer); err != nil {
 			return err
@@ -219,7 +221,7 @@ func (p *publisher) rehearse(ctx context.Context, resources resourceslice.Driver
 
 func (p *publisher) report(ctx context.Context, problem error) {
 	if ctx.Err() != nil {
-		return // stopping: the problem is ours, not the cluster's
+		return // stopping: the problem is not the cluster's
 	}
 	logger := klog.FromContext(ctx)
 	switch {
@@ -229,6 +231,6 @@ func (p *publisher) report(ctx context.Context, problem error) {
 		logger.Info("Not ready", "pool", p.nodeName, "reason", problem.Error())
 	}
 	if err := p.events.tell(ctx, problem); err != nil {
-		logger.Error(err, "Put event on the node", "node", p.nodeName)
+		logger.Error(err, "Creating an event on the Node failed, trying again", "node", p.nodeName)
 	}
 }

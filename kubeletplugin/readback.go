@@ -15,8 +15,8 @@ import (
 
 const gateConsumableCapacity = "DRAConsumableCapacity"
 
-// droppedError says that the API server does not store what the driver needs,
-// and which feature gates would make it.
+// droppedError says that the API server does not store fields that the driver needs,
+// and which feature gates it needs to store them.
 type droppedError struct {
 	pool  string
 	gates []string
@@ -27,7 +27,8 @@ func (e *droppedError) Error() string {
 		e.pool, strings.Join(e.gates, " and "))
 }
 
-// wantedSlices are the ResourceSlices that publishing should end in.
+// wantedSlices returns the ResourceSlices that the API server should have after
+// publishing.
 func wantedSlices(nodeName string, resources resourceslice.DriverResources) []*resourceapi.ResourceSlice {
 	pool := resources.Pools[nodeName]
 	var wanted []*resourceapi.ResourceSlice
@@ -48,14 +49,14 @@ func wantedSlices(nodeName string, resources resourceslice.DriverResources) []*r
 	return wanted
 }
 
-// compareSlices reports how what is stored differs from what is wanted. The
-// stored slices may be in any order and of several generations.
+// compareSlices returns how the stored slices differ from the wanted ones, or nil. The
+// stored slices may be in any order and have several generations.
 func compareSlices(pool string, wanted, stored []*resourceapi.ResourceSlice) error {
 	stored = slices.Clone(stored)
 	// Names begin with the index of the slice in its pool.
 	slices.SortFunc(stored, func(a, b *resourceapi.ResourceSlice) int { return strings.Compare(a.Name, b.Name) })
 	if len(stored) != len(wanted) {
-		return fmt.Errorf("pool %s has %d ResourceSlices, not yet %d", pool, len(stored), len(wanted))
+		return fmt.Errorf("pool %s has %d ResourceSlices instead of %d", pool, len(stored), len(wanted))
 	}
 	for i := range wanted {
 		if stored[i].Spec.Pool.Generation != stored[0].Spec.Pool.Generation {
@@ -81,11 +82,11 @@ func compareSlice(pool string, wanted, stored *resourceapi.ResourceSlice) error 
 	if len(gates) > 0 {
 		return &droppedError{pool: pool, gates: gates}
 	}
-	return fmt.Errorf("pool %s: devices of ResourceSlice %s are not yet those of this node", pool, stored.Name)
+	return fmt.Errorf("pool %s: ResourceSlice %s does not have the current devices of this node yet", pool, stored.Name)
 }
 
-// policyLost reports whether a capacity lost its policy: a claim that does not
-// name it would then take all of it.
+// policyLost reports whether a capacity lost its request policy. A claim that does not
+// ask for that capacity would then get all of it.
 func policyLost(wanted, stored *resourceapi.ResourceSlice) bool {
 	devices := min(len(wanted.Spec.Devices), len(stored.Spec.Devices))
 	for i := range devices {

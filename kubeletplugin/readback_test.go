@@ -20,7 +20,7 @@ func TestCompareSlices(t *testing.T) {
 		"policy": {func(s *resourceapi.ResourceSlice) {
 			s.Spec.Devices[0].Capacity["cpu"] = resourceapi.DeviceCapacity{Value: resource.MustParse("4")}
 		}, gateConsumableCapacity},
-		"device": {func(s *resourceapi.ResourceSlice) { s.Spec.Devices[0].Name = "numa-7" }, "not yet those of this node"},
+		"device": {func(s *resourceapi.ResourceSlice) { s.Spec.Devices[0].Name = "numa-7" }, "does not have the current devices of this node yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wanted := wantedSlices(node, driver.Resources(node, testDevices()))

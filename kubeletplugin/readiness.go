@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// Readiness is what /readyz says: why the daemon is not ready, or that it is.
-// The zero value is that of one that starts.
+// Readiness is the answer of /readyz: whether the daemon is ready, and if not, why. The
+// zero value means that the daemon is starting.
 type Readiness struct {
 	mu     sync.Mutex
 	set    bool
-	reason string // empty if it is ready
-	as     string // what it is then; empty for one that serves the node
+	reason string // why the daemon is not ready; empty if it is
+	as     string // what a ready daemon does; empty if it serves the node
 }
 
-// NotReady says why.
+// NotReady sets the reason why the daemon is not ready.
 func (r *Readiness) NotReady(reason string) { r.change(reason, "") }
 
-// Standby says that the daemon has nothing to do but to wait, and for what. It is
-// ready then: an update that starts the new daemon first goes on.
+// Standby says that the daemon only waits, and for what. A waiting daemon counts as
+// ready, so that a rolling update that starts the new daemon first can go on.
 func (r *Readiness) Standby(text string) { r.change("", "standby: "+text) }
 
-// change reports whether this is news.
+// change sets the answer, and reports whether it is a new one.
 func (r *Readiness) change(reason, as string) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,11 +45,11 @@ func (r *Readiness) answer() (status int, text string) {
 	return http.StatusOK, "ok"
 }
 
-// Handler serves /healthz, which is for the process, and /readyz.
+// Handler serves /healthz, which says that the process is alive, and /readyz.
 func (r *Readiness) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok\n") // the prober has hung up: nobody to tell
+		_, _ = io.WriteString(w, "ok\n") // an error means that the prober has hung up
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		status, text := r.answer()

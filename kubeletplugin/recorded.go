@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	claimTimeout   = 5 * time.Second // of one question
-	lastClaimRetry = 5 * time.Second // between two about the same claim
+	claimTimeout   = 5 * time.Second // of one try
+	lastClaimRetry = 5 * time.Second // the longest wait between two tries for the same claim
 )
 
-// ReadClaims asks the API server for every claim on record; it is for the time
-// before Start. The answer for a UID is the claim that now has the name: nil if
-// there is none, one with another UID if it was deleted and made anew. It asks
-// again, ever more slowly, until it has all answers or ctx ends; after an error
-// the answers are those that came, and a claim without one may be in use.
+// ReadClaims asks the API server for every claim on record. Call it before Start. The
+// answer for a UID is the claim that has the recorded name now. It is nil if there is
+// none, and has another UID if the claim was deleted and created again. ReadClaims
+// tries again, with growing pauses, until it has all answers or ctx ends. If it returns
+// an error, it also returns the answers that it has. A claim without an answer may be
+// in use.
 func ReadClaims(ctx context.Context, client kubernetes.Interface, recorded []driver.Grant) (map[types.UID]*resourceapi.ResourceClaim, error) {
 	answers := make(map[types.UID]*resourceapi.ResourceClaim, len(recorded))
 	for _, grant := range recorded {
@@ -36,8 +37,8 @@ func ReadClaims(ctx context.Context, client kubernetes.Interface, recorded []dri
 	return answers, nil
 }
 
-// readClaim returns the last error once ctx has ended. Every error but not found
-// may pass: rights that are missing may be granted in a moment.
+// readClaim returns the last error once ctx has ended. It tries again after every error
+// except not found, because even missing permissions may soon be granted.
 func readClaim(ctx context.Context, client kubernetes.Interface, grant driver.Grant) (*resourceapi.ResourceClaim, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastClaimRetry) {
 		claim, err := askForClaim(ctx, client, grant)

@@ -6,8 +6,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// work has do handle what is queued until ctx ends. What it wants to repeat comes
-// again, later each time.
+// work calls do for every queued item until ctx ends. An item that do wants to repeat
+// comes again, each time after a longer wait.
 func work[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], do func(context.Context, T) (repeat bool)) {
 	stop := context.AfterFunc(ctx, queue.ShutDown)
 	defer stop()

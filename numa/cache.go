@@ -24,7 +24,7 @@ func (t tree) readCaches(m *Machine) error {
 			return err
 		}
 		*level.caches = caches
-		ids := map[int]int{} // of the cache, by CPU
+		ids := map[int]int{} // cache ids by CPU
 		for i := range caches {
 			for cpu := range caches[i].CPUs.All() {
 				ids[cpu] = caches[i].ID
@@ -40,8 +40,9 @@ func (t tree) readCaches(m *Machine) error {
 	return nil
 }
 
-// cacheLevel reads the domains of one level. Kernels before 4.11 and some firmware give caches no id; then, and where
-// an id repeats, all are numbered by their lowest CPU.
+// cacheLevel reads the domains of one level. Kernels before 4.11 and some firmware give
+// caches no id. In that case, and if an id repeats, the lowest CPU of each cache is its
+// id.
 func (t tree) cacheLevel(level int, m *Machine) ([]Cache, error) {
 	var caches []Cache
 	var seen cpuset.Set // CPUs whose cache is known
@@ -63,10 +64,11 @@ func (t tree) cacheLevel(level int, m *Machine) ([]Cache, error) {
 			return nil, err
 		}
 		if !cache.CPUs.Contains(cpu) {
-			continue // nothing says who shares it
+			continue // the kernel does not say which CPUs share it
 		}
-		// Siblings share it even where its list names one of them: a recorded AMD machine of family 15h has such lists
-		// beside masks of both.
+		// Thread siblings share the cache even if its list names only one of them: a
+		// recorded AMD family 15h machine has such lists, although its masks name both
+		// siblings.
 		cache.CPUs = cache.CPUs.Union(m.Cores[i].CPUs).Intersection(m.Online).Difference(seen)
 		if hasID {
 			numbered[cache.ID] = true
@@ -96,7 +98,8 @@ func (t tree) cache(folder string) (cache Cache, hasID bool, err error) {
 	return cache, hasID, err
 }
 
-// parseCacheSize reads "1280K"; Documentation/ABI/testing/sysfs-devices-system-cpu.
+// parseCacheSize reads a size such as "1280K";
+// Documentation/ABI/testing/sysfs-devices-system-cpu.
 func parseCacheSize(text string) (uint64, error) {
 	number, inKiB := strings.CutSuffix(text, "K")
 	size, err := parseNumber(number)
@@ -106,8 +109,9 @@ func parseCacheSize(text string) (uint64, error) {
 	return size * kib, nil
 }
 
-// cacheFolder returns the folder of a CPU's cache of the level; "" where it has none. The number of an index folder is
-// not that level, but nearly all CPUs of a machine are alike: the hint is the index where the last such cache was.
+// cacheFolder returns the folder of a CPU's cache of the level; "" if it has none. The
+// N of index<N> is not the level. Nearly all CPUs of a machine are alike, so the hint
+// is the index<N> of the last such cache.
 func (t tree) cacheFolder(cpu, level int, hint *string) (string, error) {
 	folder := fmt.Sprintf("%s/cpu%d/cache/", cpuFolder, cpu)
 	if *hint != "" {

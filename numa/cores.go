@@ -8,8 +8,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// readCores groups the CPUs of each zone by their thread siblings. Core ids cannot group them: they repeat across
-// sockets, dies and even nodes of one socket. A CPU whose siblings are absent is a core of its own.
+// readCores groups the CPUs of each zone by their thread siblings. Core ids cannot
+// group them: they repeat across sockets, dies and even nodes of one socket. A CPU
+// whose sibling files are absent is a core of its own.
 func (t tree) readCores(m *Machine) error {
 	sockets := &idReader{tree: t, file: "physical_package_id", shared: "package_cpus_list", known: map[int]*int{}}
 	dies := &idReader{tree: t, file: "die_id", shared: "die_cpus_list", known: map[int]*int{}}
@@ -34,7 +35,7 @@ func (t tree) readCores(m *Machine) error {
 		}
 		slices.Sort(zone.Sockets)
 	}
-	slices.SortStableFunc(m.Cores, func(a, b Core) int { // stable: equals stay in order of their lowest CPU
+	slices.SortStableFunc(m.Cores, func(a, b Core) int { // stable: equal cores stay in order of their lowest CPU
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), compareIDs(a.Socket, b.Socket),
 			compareIDs(a.Die, b.Die), compareIDs(a.ID, b.ID))
 	})
@@ -54,7 +55,7 @@ func compareIDs(a, b *int) int {
 	return cmp.Compare(*a, *b)
 }
 
-// core reads the place of a CPU's core and all siblings that the kernel lists.
+// core reads the ids of a CPU's core, and all thread siblings that the kernel lists.
 func (t tree) core(cpu int, sockets, dies *idReader) (core Core, err error) {
 	folder := topologyFolder(cpu)
 	core.CPUs, err = t.set(folder+"/core_cpus_list", folder+"/core_cpus", // since Linux 5.3; thread_* is the old name
@@ -71,7 +72,7 @@ func (t tree) core(cpu int, sockets, dies *idReader) (core Core, err error) {
 	if core.Cluster, err = t.topologyID(folder + "/cluster_id"); err != nil {
 		return Core{}, err
 	}
-	const noCluster = 0xffff // what x86 kernels write where there is none
+	const noCluster = 0xffff // what x86 kernels print if there is no cluster
 	if core.Cluster != nil && *core.Cluster == noCluster {
 		core.Cluster = nil
 	}
@@ -81,8 +82,9 @@ func (t tree) core(cpu int, sockets, dies *idReader) (core Core, err error) {
 
 func topologyFolder(cpu int) string { return fmt.Sprintf("%s/cpu%d/topology", cpuFolder, cpu) }
 
-// topologyID reads an id that the kernel prints from a C int, a negative one where the firmware does not tell. Arm and
-// ia64 ids are large firmware numbers.
+// topologyID reads an id that the kernel prints from a C int. It is nil if the file is
+// absent, or if the id is negative because the firmware gives none. On Arm and ia64 the
+// ids are large firmware numbers.
 func (t tree) topologyID(name string) (*int, error) {
 	id, err := pointer(t, name, parseInt)
 	if id != nil && *id < 0 {
@@ -91,8 +93,10 @@ func (t tree) topologyID(name string) (*int, error) {
 	return id, err
 }
 
-// idReader reads an id of the CPUs' topology folders once for all CPUs that share it by definition of the kernel's list
-// (Documentation/ABI/stable/sysfs-devices-system-cpu), or for each CPU where there is no list (before Linux 5.3).
+// idReader reads one id from the topology folders of the CPUs. All CPUs in the kernel's
+// list share the id by definition (Documentation/ABI/stable/sysfs-devices-system-cpu),
+// so idReader reads it once for all of them. Without a list (before Linux 5.3) it reads
+// the id of each CPU.
 type idReader struct {
 	tree   tree
 	file   string

@@ -7,13 +7,19 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// efficientBelow is the part of the greatest capacity or frequency of the machine below which a core is an efficient
-// one. Favoured cores of one kind differ by up to 10 %, the slower kind of a hybrid by 20 % and more.
+// efficientBelow is a fraction of the machine's highest capacity or frequency. A core
+// below it is an efficient core. Cores of one kind differ by up to 10 %, because some
+// are favoured cores. The slower kind of a hybrid is slower by 20 % or more.
 const efficientBelow = 0.85
 
-// readCoreTypes tells the kinds of cores apart by the first source that the machine has: its performance monitoring
-// units, of which an x86 hybrid has one for each kind, then what the scheduler takes as the CPUs' capacity, then on a
-// machine of one socket their frequency. A server's cores may differ in it as much (Intel Speed Select) and be alike.
+// readCoreTypes sets the type of each core from the first source that the machine has:
+//
+//  1. the performance monitoring units: an x86 hybrid has one for each kind of core;
+//  2. the capacity of the CPUs, which the scheduler uses;
+//  3. the frequency of the CPUs, on a machine with one socket.
+//
+// The cores of a server can differ as much in frequency (Intel Speed Select) and still
+// be of one kind.
 func (t tree) readCoreTypes(m *Machine) error {
 	for i := range m.Cores {
 		m.Cores[i].Type = StandardCores
@@ -41,12 +47,13 @@ func (t tree) readCoreTypes(m *Machine) error {
 	return nil
 }
 
-// oneSocket says whether all cores are in one socket, known or not.
+// oneSocket reports whether all cores have the same socket id, or none has one.
 func oneSocket(cores []Core) bool {
 	return !slices.ContainsFunc(cores, func(c Core) bool { return compareIDs(c.Socket, cores[0].Socket) != 0 })
 }
 
-// setCoreTypesByUnits says whether the machine has such units.
+// setCoreTypesByUnits sets the type of the cores that a performance monitoring unit
+// lists. It reports whether the machine has such units.
 func (t tree) setCoreTypesByUnits(cores []Core) (found bool, err error) {
 	for _, unit := range []struct {
 		file string
@@ -70,7 +77,8 @@ func (t tree) setCoreTypesByUnits(cores []Core) (found bool, err error) {
 	return found, nil
 }
 
-// ratings reads a number of each core's lowest CPU; nil where one has none.
+// ratings reads a number from a file of each core's lowest CPU. It is nil if a core has
+// no such file.
 func (t tree) ratings(cores []Core, file string) ([]uint64, error) {
 	ratings := make([]uint64, len(cores))
 	for i := range cores {
@@ -83,7 +91,8 @@ func (t tree) ratings(cores []Core, file string) ([]uint64, error) {
 	return ratings, nil
 }
 
-// setCoreTypesByRatings leaves cores that are alike as they are.
+// setCoreTypesByRatings sets the type of each core by its rating. It changes nothing if
+// the cores are alike.
 func setCoreTypesByRatings(cores []Core, ratings []uint64) {
 	limit := efficientBelow * float64(slices.Max(ratings))
 	if float64(slices.Min(ratings)) >= limit {

@@ -1,20 +1,21 @@
 package numa
 
-// PCIFunction is one function under /sys/bus/pci/devices; Documentation/ABI/testing/sysfs-bus-pci.
+// PCIFunction is one function under /sys/bus/pci/devices;
+// Documentation/ABI/testing/sysfs-bus-pci.
 type PCIFunction struct {
 	Address    string // as the kernel prints it: 0000:3b:00.0, with a domain of four or more hexadecimal digits
 	Kind       FunctionKind
 	Class      *uint32 // base class, subclass and programming interface, 24 bits
 	Vendor     *uint16
 	Device     *uint16
-	Driver     string   // "" where none is bound
-	Zone       *int     // Zone.ID of its locality; nil where unknown
-	Root       string   // the PCIe root complex it hangs under, such as pci0000:00; "" where unknown
-	Parent     string   // address of the bridge above it; "" where it is on a root bus, and where unknown
-	PhysFn     string   // address of the physical function whose virtual function this is; "" for all others
+	Driver     string   // "" if none is bound
+	Zone       *int     // id of the zone that it is local to; nil if unknown
+	Root       string   // the PCIe root complex above it, such as pci0000:00; "" if unknown
+	Parent     string   // address of the bridge above it; "" if it is on a root bus, or if unknown
+	PhysFn     string   // address of its physical function; "" if it is not a virtual function
 	VirtFns    []string // addresses of its virtual functions, in order of their number
-	TotalVFs   *int     // how many virtual functions it can have; nil where it is no SR-IOV device
-	Link       *Link    // nil where no PCIe link is described
+	TotalVFs   *int     // how many virtual functions it can have; nil if it is not an SR-IOV device
+	Link       *Link    // nil if the kernel describes no PCIe link
 	IOMMU      *int     // its IOMMU group
 	Net        []string // network interfaces
 	Infiniband []string
@@ -22,23 +23,23 @@ type PCIFunction struct {
 	DRM        []string // card<N>, renderD<N>
 	VFIO       []string // vfio<N> character devices
 
-	// What the driver that is bound tells; "", nil or empty where it does not.
-	Model        string   // of a GPU or an NVMe drive, as its maker calls it
-	UUID         string   // of a GPU: the same on every machine that it is put into
-	Architecture string   // of an AMD GPU that computes: gfx942
-	MemoryBytes  *uint64  // of a GPU: its own
+	// Facts from the bound driver; "", nil or empty if it does not provide them.
+	Model        string   // of a GPU or an NVMe drive, as the vendor names it
+	UUID         string   // of a GPU; it stays the same if the GPU moves to another machine
+	Architecture string   // of an AMD GPU that the compute driver lists, such as gfx942
+	MemoryBytes  *uint64  // of a GPU: its own memory
 	Namespaces   []string // of an NVMe drive: block devices such as nvme0n1
-	LinkMbps     *int     // of the fastest of its network interfaces that are up
+	LinkMbps     *int     // speed of the fastest of its network interfaces that are up
 
-	// What NVIDIA's library tells of a GPU, where it is asked: see [GPUReport].
-	ComputeCapability string // 9.0
-	MIG               *bool  // whether it is divided now; nil where it cannot be, or nobody knows
-	NVLink            string // address of the first of the GPUs that NVLinks connect it with, itself among them; "" for none
+	// Facts about a GPU from NVIDIA's library, if there is a [GPUReport].
+	ComputeCapability string // such as 9.0
+	MIG               *bool  // whether MIG mode is on now; nil if the GPU has no MIG, or if unknown
+	NVLink            string // lowest address of the GPUs that NVLinks connect, itself included; "" without NVLinks to GPUs
 
-	// What is wrong with it, if anything is known.
-	Fault       string // what the library of a GPU says
-	FatalErrors uint64 // that it has seen, a root port received, since the kernel found it; 0 also where they are not counted
-	Dead        bool   // its NVMe driver has given it up
+	// Known faults of the function.
+	Fault       string // what NVIDIA's library reports about a GPU; "" if no fault is known
+	FatalErrors uint64 // its own, or those it received as a root port, since the kernel found it; 0 also if not counted
+	Dead        bool   // the NVMe driver has given up its controller
 }
 
 // FunctionKind says what a function is for, by its class.

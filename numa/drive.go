@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// nvmeDrive reads the model of an NVMe drive and its namespaces; Documentation/ABI/stable/sysfs-driver-nvme. A drive
-// with several paths names a namespace by path, nvme0c1n1, and what programs open is nvme0n1. Before Linux 4.5 the
-// block devices are the function's, not the controller's.
+// nvmeDrive reads the model of an NVMe drive and its namespaces;
+// Documentation/ABI/stable/sysfs-driver-nvme. A drive with several paths has an entry
+// for each path to a namespace, such as nvme0c1n1, but programs open nvme0n1. Before
+// Linux 4.5 the block devices belong to the function, not to the controller.
 func (t tree) nvmeDrive(folder string, f *PCIFunction) error {
 	folders := []string{folder + "/block"}
 	for _, controller := range f.NVMe {
@@ -35,8 +36,9 @@ func (t tree) nvmeDrive(folder string, f *PCIFunction) error {
 	return nil
 }
 
-// Namespace returns the name of the block device that programs open for a name below an NVMe controller: nvme<S>n<N> for
-// itself, and for the path nvme<S>c<C>n<N> to it; ok is false for any other name.
+// Namespace returns the name of the block device that programs open for a name below an
+// NVMe controller. It is nvme<S>n<N>, both for that name itself and for a path to it,
+// nvme<S>c<C>n<N>. ok is false for any other name.
 func Namespace(name string) (namespace string, ok bool) {
 	head, number, _ := strings.Cut(strings.TrimPrefix(name, "nvme"), "n")
 	subsystem, controller, isPath := strings.Cut(head, "c")

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// gpuMemory reads the memory of a GPU: mem_info_vram_total of amdgpu, Documentation/gpu/amdgpu/driver-misc.rst, and
-// physical_vram_size_bytes of each tile of xe. That of an NVIDIA GPU is in no file.
+// gpuMemory reads the memory of a GPU: mem_info_vram_total of amdgpu,
+// Documentation/gpu/amdgpu/driver-misc.rst, and physical_vram_size_bytes of each tile
+// of xe. No file has the memory of an NVIDIA GPU.
 func (t tree) gpuMemory(folder string, f *PCIFunction) (err error) {
 	if f.Kind != GPUFunction {
 		return nil
@@ -32,7 +33,8 @@ func (t tree) gpuMemory(folder string, f *PCIFunction) (err error) {
 	return err
 }
 
-// nvidiaGPU reads what NVIDIA's driver says of a GPU without its library: lines such as "Model: NVIDIA H100 80GB HBM3".
+// nvidiaGPU reads what NVIDIA's driver says about a GPU under /proc, without NVIDIA's
+// library: lines such as "Model: NVIDIA H100 80GB HBM3".
 func (t tree) nvidiaGPU(_ string, f *PCIFunction) error {
 	if f.Driver != "nvidia" {
 		return nil
@@ -45,7 +47,7 @@ func (t tree) nvidiaGPU(_ string, f *PCIFunction) error {
 		case "Model":
 			f.Model = value
 		case "GPU UUID":
-			if !strings.Contains(value, "?") { // the driver has not asked the GPU yet
+			if !strings.Contains(value, "?") { // a "?" means that the driver has not asked the GPU yet
 				f.UUID = value
 			}
 		}
@@ -53,7 +55,7 @@ func (t tree) nvidiaGPU(_ string, f *PCIFunction) error {
 	return err
 }
 
-// amdGPU reads the names that amdgpu gives to a GPU.
+// amdGPU reads the unique id and the product name that amdgpu shows for a GPU.
 func (t tree) amdGPU(folder string, f *PCIFunction) error {
 	if f.Driver != "amdgpu" {
 		return nil
@@ -68,7 +70,8 @@ func (t tree) amdGPU(folder string, f *PCIFunction) error {
 
 const kfdFolder = "sys/class/kfd/kfd/topology/nodes"
 
-// gpuArchitectures reads what AMD's compute driver says of its nodes: CPUs, and GPUs or parts of them.
+// gpuArchitectures sets the architecture of each GPU that AMD's compute driver (KFD)
+// lists. The nodes of this driver are CPUs, and GPUs or parts of them.
 func (t tree) gpuArchitectures(functions []PCIFunction) error {
 	nodes, err := t.numbered(kfdFolder, "")
 	if err != nil {
@@ -81,18 +84,19 @@ func (t tree) gpuArchitectures(functions []PCIFunction) error {
 		}
 		target, location := properties["gfx_target_version"], properties["location_id"]
 		if target == 0 || properties["domain"] > 1<<32-1 || location > 1<<16-1 {
-			continue // CPUs
+			continue // a CPU node, or numbers that are not a PCI address
 		}
 		address := pciAddress{uint32(properties["domain"]), uint8(location >> 8), uint8(location >> 3 & 31), uint8(location & 7)}
 		i := slices.IndexFunc(functions, func(f PCIFunction) bool { return f.Address == address.String() })
-		if i >= 0 { // of the parts of one GPU, all say the same
+		if i >= 0 { // all parts of one GPU have the same architecture
 			functions[i].Architecture = fmt.Sprintf("gfx%d%x%x", target/10000, target/100%100, target%100)
 		}
 	}
 	return nil
 }
 
-// parseProperties reads lines of a name and a decimal number. Those with another value are left out.
+// parseProperties reads lines of a name and a decimal number. It skips lines with any
+// other value.
 func parseProperties(text string) (map[string]uint64, error) {
 	properties := map[string]uint64{}
 	for line := range strings.Lines(text) {

@@ -13,25 +13,26 @@ import (
 // GPUReportFile is where numa-nvml writes a [GPUReport], below the root of a machine.
 const GPUReportFile = "run/dra-numa/gpus.json"
 
-// GPUReport is what NVIDIA's library tells of the GPUs of a machine, and no file of the kernel.
+// GPUReport holds what NVIDIA's library says about the GPUs of a machine and no kernel
+// file does.
 type GPUReport struct {
 	GPUs []ReportedGPU `json:"gpus"`
 }
 
-// ReportedGPU is one GPU of a report. What is empty is not known.
+// ReportedGPU is one GPU of a report. An empty field means unknown.
 type ReportedGPU struct {
 	Address           string     `json:"address"` // as the kernel prints it
 	UUID              string     `json:"uuid,omitempty"`
 	Model             string     `json:"model,omitempty"`
 	MemoryBytes       *uint64    `json:"memoryBytes,omitempty"`
-	ComputeCapability string     `json:"computeCapability,omitempty"` // 9.0
-	MIG               *bool      `json:"mig,omitempty"`               // whether it is divided now; nil where it cannot be
+	ComputeCapability string     `json:"computeCapability,omitempty"` // such as 9.0
+	MIG               *bool      `json:"mig,omitempty"`               // whether MIG mode is on now; nil if the GPU has no MIG
 	NVLinks           []string   `json:"nvlinks,omitempty"`           // addresses of the GPUs and switches that its NVLinks lead to
-	CPUs              cpuset.Set `json:"cpus,omitzero"`               // near to it
-	Fault             string     `json:"fault,omitempty"`             // why it is not to be used
+	CPUs              cpuset.Set `json:"cpus,omitzero"`               // CPUs near the GPU
+	Fault             string     `json:"fault,omitempty"`             // why it must not be used
 }
 
-// readGPUReport adds the report to what was read of the GPUs.
+// readGPUReport adds the facts of the report to the GPUs that were read.
 func (t tree) readGPUReport(m *Machine) error {
 	report, found, err := parseFile(t, GPUReportFile, parseGPUReport)
 	if err != nil || !found {
@@ -40,7 +41,7 @@ func (t tree) readGPUReport(m *Machine) error {
 	for _, gpu := range report.GPUs {
 		i := slices.IndexFunc(m.PCI, func(f PCIFunction) bool { return f.Address == gpu.Address && f.Kind == GPUFunction })
 		if i < 0 {
-			continue // it is gone
+			continue // the machine no longer has this GPU
 		}
 		f := &m.PCI[i]
 		f.UUID, f.Model = cmp.Or(gpu.UUID, f.UUID), cmp.Or(gpu.Model, f.Model)
@@ -72,8 +73,9 @@ func parseGPUReport(text string) (report GPUReport, err error) {
 	return report, nil
 }
 
-// nvlink is the lowest address of the GPUs that NVLinks connect with one, directly or by way of others; "" if they
-// connect it with none.
+// nvlink returns the lowest address among a GPU and all GPUs that NVLinks connect it
+// to, directly or through other GPUs and switches. It is "" if NVLinks connect the GPU
+// to no other GPU.
 func (r GPUReport) nvlink(address string) string {
 	reached := []string{address}
 	for i := 0; i < len(reached); i++ {

@@ -1,9 +1,12 @@
-// Package numa is the machine as Linux describes it under /sys and /proc: zones (one NUMA node each), cores, their
-// hardware threads, caches, distances, memory, hugepages, PCI functions and what resctrl offers. It only reads, through
-// an fs.FS, so a recorded machine reads like the real one. What a machine does not say is absent from the result, never
-// guessed. The package knows nothing of Kubernetes and does not decide who gets what; its child pick chooses CPUs.
+// Package numa reads a machine as Linux describes it under /sys and /proc: zones (one
+// NUMA node each), cores, their hardware threads, caches, distances, memory, hugepages,
+// PCI functions and what resctrl offers. It only reads, through an fs.FS, so a recorded
+// machine reads like a real one. A fact that a machine does not tell is absent from the
+// result, never guessed. The package knows nothing about Kubernetes and does not decide
+// who gets what. Its child package pick chooses CPUs.
 //
-// It is a folder of many small readers, one for each part of sysfs, that fill one [Machine].
+// The package consists of many small readers, one for each part of sysfs. Together they
+// fill one [Machine].
 package numa
 
 import (
@@ -12,38 +15,39 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Machine is what was read, each list in ascending order of id. Zones, cores and caches are those with something
-// online. A nil pointer is a fact that the kernel does not tell.
+// Machine is the result of [Read]. Each list is in ascending order of id. Machine has
+// the online zones, and the cores and caches with an online CPU. A nil pointer means
+// that the kernel does not tell the fact.
 //
-// Invariants: zones share no CPU; the CPUs of a zone are the disjoint union of the CPUs of its cores; every CPU of a
-// zone, core or cache is in Online, and Online ⊆ Present.
+// Invariants: zones share no CPU; the CPUs of a zone are the disjoint union of the CPUs
+// of its cores; every CPU of a zone, core or cache is in Online, and Online ⊆ Present.
 type Machine struct {
-	Present  cpuset.Set  // the CPUs that are plugged in, cpu/present; without it those with a folder
+	Present  cpuset.Set  // the CPUs that are plugged in, cpu/present; without that file, the CPUs that have a folder
 	Online   cpuset.Set  // the CPUs that the kernel runs tasks on
-	Isolated *cpuset.Set // the CPUs of isolcpus= that no task is balanced to, cpu/isolated
-	NoHZFull *cpuset.Set // the CPUs of nohz_full= without a tick while one task runs, cpu/nohz_full
+	Isolated *cpuset.Set // the CPUs of isolcpus=, which the scheduler balances no task to, cpu/isolated
+	NoHZFull *cpuset.Set // the CPUs of nohz_full=, which have no tick while they run one task, cpu/nohz_full
 	Zones    []Zone      // exactly one, with id 0, on a kernel without NUMA support
 	Cores    []Core      // by zone, then socket, die, id; unknown ids first
-	L2s      []Cache     // empty where no L2 is described
-	L3s      []Cache     // empty where no L3 is described
+	L2s      []Cache     // empty if the kernel describes no L2
+	L3s      []Cache     // empty if the kernel describes no L3
 	PCI      []PCIFunction
-	Resctrl  *Resctrl // nil where the resctrl filesystem is not there or not mounted
+	Resctrl  *Resctrl // nil if the kernel has no resctrl filesystem, or it is not mounted
 }
 
 // Zone is one online NUMA node, /sys/devices/system/node/node<ID>.
 type Zone struct {
 	ID          int
 	Kind        ZoneKind
-	CPUs        cpuset.Set // online ones; empty for a zone of memory only
-	Sockets     []int      // of its CPUs, ascending; empty where unknown
-	Distances   []Distance // to every online zone, in order of their ids; empty where unknown
-	Nearest     *int       // the nearest zone with CPUs, its own id if it has some; nil where nothing tells
+	CPUs        cpuset.Set // online CPUs; empty for a zone with memory only
+	Sockets     []int      // of its CPUs, ascending; empty if unknown
+	Distances   []Distance // to every online zone, in order of their ids; empty if unknown
+	Nearest     *int       // id of the nearest zone with CPUs, its own id if it has CPUs; nil if unknown
 	CoreType    CoreType
-	MemoryBytes *uint64 // MemTotal: hugepages included, firmware and kernel image not
-	FreeBytes   *uint64 // MemFree: nobody uses it now, not even as a cache
+	MemoryBytes *uint64 // MemTotal: it includes hugepages, but not firmware and kernel image
+	FreeBytes   *uint64 // MemFree: not used now, not even as a cache
 	Watermarks  *Watermarks
 	Hugepages   []Hugepages // by size
-	MemoryTier  *int        // memory_tiering/memory_tier<N>, lower is faster; nil where the kernel has no tiers
+	MemoryTier  *int        // N of memory_tiering/memory_tier<N>, lower is faster; nil if the kernel has no tiers
 	Performance *Performance
 	SideCaches  []SideCache // by level
 }
@@ -56,8 +60,8 @@ const (
 	CPUZone       ZoneKind = "cpu"       // CPUs, nearly always with memory
 	MemoryZone    ZoneKind = "memory"    // memory of no known kind
 	CXLZone       ZoneKind = "cxl"       // memory of a CXL device
-	GPUZone       ZoneKind = "gpu"       // memory of a GPU, which the kernel sees but claims must not be given
-	InitiatorZone ZoneKind = "initiator" // a generic initiator: a device that accesses memory, itself without any
+	GPUZone       ZoneKind = "gpu"       // memory of a GPU; the kernel sees it, but no claim may get it
+	InitiatorZone ZoneKind = "initiator" // a generic initiator: a device that accesses memory but has none of its own
 	EmptyZone     ZoneKind = "empty"     // neither CPUs nor memory
 )
 
@@ -67,8 +71,9 @@ type Distance struct {
 	Value int
 }
 
-// Watermarks are what the kernel keeps free in a zone, /proc/zoneinfo summed over the memory zones (DMA, Normal, …) of
-// the node. MinBytes ≤ LowBytes ≤ HighBytes.
+// Watermarks are the amounts of memory that the kernel keeps free in a zone:
+// /proc/zoneinfo, summed over the kernel's memory zones (DMA, Normal, …) of the node.
+// MinBytes ≤ LowBytes ≤ HighBytes.
 type Watermarks struct {
 	MinBytes  uint64 // below it only the kernel itself allocates
 	LowBytes  uint64 // below it kswapd starts to free memory
@@ -79,11 +84,12 @@ type Watermarks struct {
 type Hugepages struct {
 	PageBytes  uint64
 	TotalPages uint64  // pages in the pool now, in use or not
-	FreePages  *uint64 // not in use; they may still be reserved by a mapping
+	FreePages  *uint64 // not in use, but a mapping may have reserved them
 }
 
-// Performance is what the firmware's HMAT says of the access to a zone's memory from the nearest CPUs,
-// node<ID>/access<1, else 0>/initiators; Documentation/admin-guide/mm/numaperf.rst.
+// Performance is what the firmware's HMAT says about access to a zone's memory from the
+// nearest CPUs: node<ID>/access1/initiators, else node<ID>/access0/initiators;
+// Documentation/admin-guide/mm/numaperf.rst.
 type Performance struct {
 	ReadBandwidthMiBps  *uint64
 	WriteBandwidthMiBps *uint64
@@ -98,15 +104,16 @@ type SideCache struct {
 	LineBytes *uint64
 }
 
-// CoreType says what kind a core is, or the cores of a zone are. It is empty for a zone without CPUs.
+// CoreType is the kind of a core, or of the cores of a zone. It is empty for a zone
+// without CPUs.
 type CoreType string
 
-// The kinds of cores. Only a hybrid machine has others than standard ones.
+// The kinds of cores. Only a hybrid machine has cores that are not standard cores.
 const (
 	StandardCores    CoreType = "standard"
 	PerformanceCores CoreType = "performance"
 	EfficientCores   CoreType = "efficient"
-	MixedCores       CoreType = "mixed" // performance and efficient ones in one zone; never of a core
+	MixedCores       CoreType = "mixed" // performance and efficient cores in one zone; never the type of a core
 )
 
 // Core is one physical core with an online CPU. Socket, Die, Cluster and ID are the kernel's numbers, which repeat:
@@ -117,20 +124,21 @@ type Core struct {
 	Cluster *int
 	ID      *int
 	Zone    int  // Zone.ID
-	L2      *int // Cache.ID in Machine.L2s; nil where no L2 is described
-	L3      *int // Cache.ID in Machine.L3s; nil where no L3 is described
+	L2      *int // Cache.ID in Machine.L2s; nil if the kernel describes no L2
+	L3      *int // Cache.ID in Machine.L3s; nil if the kernel describes no L3
 	Type    CoreType
 	CPUs    cpuset.Set // online siblings (hardware threads), never empty
 }
 
 // Cache is one level-2 or level-3 cache domain.
 type Cache struct {
-	ID        int        // the kernel's cache id; the lowest CPU of the domain where not every cache of the level has one
-	CPUs      cpuset.Set // online ones that share the cache
+	ID        int        // the kernel's cache id; the domain's lowest CPU if not every cache of the level has a unique id
+	CPUs      cpuset.Set // online CPUs that share the cache
 	SizeBytes *uint64
 }
 
-// Zone returns the zone with the id; ok is false where the machine has no such zone online.
+// Zone returns the zone with the id; ok is false if the machine has no such zone
+// online.
 func (m Machine) Zone(id int) (zone Zone, ok bool) {
 	i := slices.IndexFunc(m.Zones, func(z Zone) bool { return z.ID == id })
 	if i < 0 {

@@ -22,7 +22,8 @@ func (t tree) readMemory(zone *Zone, meminfo, hugepages string) error {
 	return err
 }
 
-// meminfo is the part of a meminfo file that is read, in bytes; nil where it has no such line.
+// meminfo holds the values read from a meminfo file, in bytes; nil if the file has no
+// such line.
 type meminfo struct {
 	total, free *uint64
 }
@@ -56,7 +57,8 @@ func parseMeminfo(text string) (meminfo, error) {
 	return memory, nil
 }
 
-// hugepages reads the hugepages-<n>kB folders, in order of size. A size without a count is no pool.
+// hugepages reads the hugepages-<n>kB folders, in order of size. It skips a size
+// without an nr_hugepages file.
 func (t tree) hugepages(folder string) ([]Hugepages, error) {
 	names, err := t.entries(folder)
 	if err != nil {
@@ -90,8 +92,9 @@ func (t tree) hugepages(folder string) ([]Hugepages, error) {
 	return pools, nil
 }
 
-// readMemoryTiers gives each zone the N of the memory_tier<N> whose node list has it.
-// Documentation/ABI/testing/sysfs-kernel-mm-memory-tiers, Linux ≥ 6.1.
+// readMemoryTiers sets the tier of each zone to the N of the memory_tier<N> whose node
+// list contains the zone. Documentation/ABI/testing/sysfs-kernel-mm-memory-tiers, Linux
+// ≥ 6.1.
 func (t tree) readMemoryTiers(zones []Zone) error {
 	const folder = "sys/devices/virtual/memory_tiering"
 	tiers, err := t.numbered(folder, "memory_tier")

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// netLinks reads the speed of the network interfaces; Documentation/ABI/testing/sysfs-class-net.
+// netLinks reads the speed of the function's network interfaces and keeps the highest;
+// Documentation/ABI/testing/sysfs-class-net.
 func (t tree) netLinks(folder string, f *PCIFunction) error {
 	folders, err := t.driverFolders(folder, f)
 	if err != nil {
@@ -26,8 +27,8 @@ func (t tree) netLinks(folder string, f *PCIFunction) error {
 	return nil
 }
 
-// parseNetSpeed reads Mbit/s; nil for the -1 of an interface that is down or has no speed, which old kernels print
-// without its sign.
+// parseNetSpeed reads a speed in Mbit/s. It is nil for -1, which means that the
+// interface is down or has no speed. Old kernels print this -1 as an unsigned number.
 func parseNetSpeed(text string) (*int, error) {
 	speed, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

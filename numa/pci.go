@@ -10,8 +10,9 @@ import (
 
 const pciFolder = "sys/bus/pci/devices"
 
-// readPCI reads every PCI function. Its entry is a link to where it is in the tree of devices; a recorded machine may
-// have a folder there instead, which says less.
+// readPCI reads every PCI function. Each entry of pciFolder is a link to the function's
+// folder below sys/devices. A recorded machine may have a plain folder instead, which
+// says less.
 func (t tree) readPCI(m *Machine) error {
 	names, err := t.entries(pciFolder)
 	if err != nil {
@@ -47,7 +48,8 @@ func (t tree) readPCI(m *Machine) error {
 	return t.gpuArchitectures(m.PCI)
 }
 
-// pciIdentity reads what the function is and where it hangs.
+// pciIdentity reads what the function is, which driver it has, and where it is in the
+// PCI hierarchy.
 func (t tree) pciIdentity(folder string, f *PCIFunction) error {
 	f.Kind = OtherFunction
 	var err error
@@ -85,7 +87,7 @@ func (t tree) pciIdentity(folder string, f *PCIFunction) error {
 	return nil
 }
 
-// parsePCINumber returns a parser of a hexadecimal number with 0x before it.
+// parsePCINumber returns a parser of hexadecimal numbers with the prefix 0x.
 func parsePCINumber[T uint16 | uint32](bits int) func(string) (T, error) {
 	return func(text string) (T, error) {
 		digits, prefixed := strings.CutPrefix(text, "0x")
@@ -97,7 +99,8 @@ func parsePCINumber[T uint16 | uint32](bits int) func(string) (T, error) {
 	}
 }
 
-// functionKind goes by the PCI Code and ID Assignment Specification.
+// functionKind returns the kind of a function by its class, as the PCI Code and ID
+// Assignment Specification defines it.
 func functionKind(class uint32) FunctionKind {
 	const base, sub = 16, 8
 	switch {
@@ -113,7 +116,8 @@ func functionKind(class uint32) FunctionKind {
 	return OtherFunction
 }
 
-// pciVirtualFunctions reads whose virtual function it is, or which it has.
+// pciVirtualFunctions reads the physical function of a virtual function, or the virtual
+// functions of a physical function.
 func (t tree) pciVirtualFunctions(folder string, f *PCIFunction) error {
 	if physfn, ok := t.link(folder + "/physfn"); ok {
 		f.PhysFn = path.Base(physfn)
@@ -133,7 +137,7 @@ func (t tree) pciVirtualFunctions(folder string, f *PCIFunction) error {
 	return err
 }
 
-// pciChildren reads the names of what the function's driver made of it.
+// pciChildren reads the names of the devices that the driver created for the function.
 func (t tree) pciChildren(folder string, f *PCIFunction) error {
 	parents, err := t.driverFolders(folder, f)
 	if err != nil {
@@ -167,8 +171,9 @@ func (t tree) pciChildren(folder string, f *PCIFunction) error {
 	return nil
 }
 
-// driverFolders are where the function's driver puts what it makes: the function's own, and those of virtio devices,
-// which are one level further down.
+// driverFolders returns the folders in which the driver creates devices for the
+// function: the function's own folder and, with virtio-pci, the virtio<N> folders one
+// level below it.
 func (t tree) driverFolders(folder string, f *PCIFunction) ([]string, error) {
 	folders := []string{folder}
 	if f.Driver != "virtio-pci" {

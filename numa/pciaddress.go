@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// pciAddress is where a PCI function is: 0000:3b:00.0, with five digits before the first colon behind a VMD.
+// pciAddress is the address of a PCI function, such as 0000:3b:00.0. Behind a VMD the
+// domain has five digits.
 type pciAddress struct {
 	domain   uint32
 	bus      uint8
@@ -23,7 +24,7 @@ func parsePCIAddress(text string) (pciAddress, error) {
 	fields, bits := [4]string{domain, bus, device, function}, [4]int{32, 8, 5, 3}
 	var numbers [4]uint64
 	for i := range fields {
-		numbers[i], _ = strconv.ParseUint(fields[i], 16, bits[i]) // what fails here prints as another text
+		numbers[i], _ = strconv.ParseUint(fields[i], 16, bits[i]) // after an error the address prints as another text
 	}
 	address := pciAddress{uint32(numbers[0]), uint8(numbers[1]), uint8(numbers[2]), uint8(numbers[3])}
 	if address.String() != text {
@@ -43,13 +44,15 @@ func (a pciAddress) compare(b pciAddress) int {
 		cmp.Compare(a.device, b.device), cmp.Compare(a.function, b.function))
 }
 
-// IsPCIAddress says whether a text is an address as the kernel prints it, 0000:3b:00.0.
+// IsPCIAddress reports whether a text is a PCI address as the kernel prints it, such as
+// 0000:3b:00.0.
 func IsPCIAddress(text string) bool {
 	_, err := parsePCIAddress(text)
 	return err == nil
 }
 
-// isRootBus says whether a folder's name is that of a PCI host bridge, pci0000:00.
+// isRootBus reports whether a folder's name is that of a PCI host bridge, such as
+// pci0000:00.
 func isRootBus(name string) bool {
 	return strings.HasPrefix(name, "pci") && IsPCIAddress(name[len("pci"):]+":00.0")
 }

@@ -6,9 +6,11 @@ import (
 	"strings"
 )
 
-// pciHealth reads whether the function has seen fatal errors, Documentation/ABI/testing/sysfs-bus-pci-devices-aer, and
-// whether the NVMe driver has given its controller up: nvme_ctrl_state in drivers/nvme/host/nvme.h. Linux 6.12 counts an error
-// that a function reports only at its root port, as it cannot read the function then.
+// pciHealth reads how many fatal errors the function has seen,
+// Documentation/ABI/testing/sysfs-bus-pci-devices-aer. It also reads whether the NVMe
+// driver has given up its controller: nvme_ctrl_state in drivers/nvme/host/nvme.h.
+// Linux 6.12 counts the fatal error of a function only at the root port, because the
+// kernel cannot read the function at that time.
 func (t tree) pciHealth(folder string, f *PCIFunction) error {
 	seen, err := pointer(t, folder+"/aer_dev_fatal", parseFatalErrors)
 	if err != nil {
@@ -33,14 +35,15 @@ func (t tree) pciHealth(folder string, f *PCIFunction) error {
 	return nil
 }
 
-// parseFatalErrors reads the last of lines such as "Undefined 0": the sum of all of them.
+// parseFatalErrors reads the number of the TOTAL_ERR_FATAL line, the sum of all other
+// lines. Each of these counts one kind of error, such as "Undefined 0".
 func parseFatalErrors(text string) (uint64, error) {
 	for line := range strings.Lines(text) {
 		if number, isTotal := strings.CutPrefix(strings.TrimSpace(line), "TOTAL_ERR_FATAL "); isTotal {
 			return strconv.ParseUint(number, 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("%.80q has no line TOTAL_ERR_FATAL", text)
+	return 0, fmt.Errorf("%.80q has no TOTAL_ERR_FATAL line", text)
 }
 
 func parseCount(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pciLink reads the speeds and widths that are known.
+// pciLink reads the speeds and widths of the function's PCIe link that are known.
 func (t tree) pciLink(folder string, f *PCIFunction) (err error) {
 	var link Link
 	if link.SpeedGTps, _, err = parseFile(t, folder+"/current_link_speed", parseLinkSpeed); err != nil {
@@ -27,7 +27,8 @@ func (t tree) pciLink(folder string, f *PCIFunction) (err error) {
 	return nil
 }
 
-// parseLinkSpeed reads "8.0 GT/s PCIe", "8 GT/s" before Linux 5.7; nil for "Unknown".
+// parseLinkSpeed reads a speed such as "8.0 GT/s PCIe", or "8 GT/s" before Linux 5.7.
+// It is nil for "Unknown".
 func parseLinkSpeed(text string) (*float64, error) {
 	if strings.HasPrefix(text, "Unknown") {
 		return nil, nil
@@ -40,7 +41,8 @@ func parseLinkSpeed(text string) (*float64, error) {
 	return &speed, nil
 }
 
-// parseLinkWidth reads a number of lanes; nil for a link that is down, or of which nothing is known.
+// parseLinkWidth reads a number of lanes. It is nil if the link is down, or if the
+// kernel knows nothing about it.
 func parseLinkWidth(text string) (*int, error) {
 	const down, unknown = 0, 255
 	width, err := parseInt(text)

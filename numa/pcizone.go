@@ -6,9 +6,16 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// pciZone returns the zone that a function is local to: by its own NUMA node, else that of its physical function or of
-// the bridges above it, else by the CPUs that are local to its root bus or to itself; on a machine of one zone it is
-// that. It is nil where nothing tells, and where the node is not online.
+// pciZone returns the zone that a function is local to, from the first source that
+// tells:
+//
+//  1. the NUMA node of the function, then of its physical function, then of the bridges
+//     above it;
+//  2. the CPUs that are local to its root bus, then those that are local to the
+//     function;
+//  3. the only zone of a machine that has one zone.
+//
+// It is nil if no source tells, or if the NUMA node is not online.
 func (t tree) pciZone(folder string, m *Machine) (*int, error) {
 	parents, buses := pciParents(folder)
 	for _, place := range append([]string{folder, folder + "/physfn"}, parents...) {
@@ -45,8 +52,8 @@ func (t tree) pciZone(folder string, m *Machine) (*int, error) {
 	return nil, nil
 }
 
-// pciParents returns the folders of the bridges above a function, and those of the root buses; the nearest first. There
-// are two buses above a function behind a VMD.
+// pciParents returns the folders of the bridges above a function and of its root buses,
+// the nearest first. A function behind a VMD has two root buses above it.
 func pciParents(folder string) (bridges, buses []string) {
 	for parent := path.Dir(folder); parent != "."; parent = path.Dir(parent) {
 		switch name := path.Base(parent); {
@@ -59,8 +66,8 @@ func pciParents(folder string) (bridges, buses []string) {
 	return bridges, buses
 }
 
-// zoneWithAll returns the zone that has all of the CPUs that are online. The kernel lists all CPUs of the machine for a
-// function of which it knows nothing.
+// zoneWithAll returns the zone that contains all online CPUs of the set, or nil. If the
+// kernel does not know where a function is, it lists all CPUs of the machine.
 func zoneWithAll(cpus cpuset.Set, m *Machine) *int {
 	cpus = cpus.Intersection(m.Online)
 	for i := range m.Zones {

@@ -6,8 +6,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// readAccess reads what a zone is and how CPUs reach its memory: kinds, nearest zones with CPUs, performance, and the
-// caches in front of the memory.
+// readAccess reads what each zone is and how CPUs reach its memory: kind, nearest zone
+// with CPUs, performance, and the caches in front of the memory.
 func (t tree) readAccess(m *Machine) error {
 	var withCPUs cpuset.Set
 	for i := range m.Zones {
@@ -42,9 +42,10 @@ func (t tree) readAccess(m *Machine) error {
 	return nil
 }
 
-// access returns the folder that describes how the best initiators with CPUs access the zone's memory, and which zones
-// they are. Class 1 is of CPUs only; class 0, all that Linux 5.2 to 5.8 have, may be of another device. The folder is
-// "" where there is neither. Documentation/admin-guide/mm/numaperf.rst.
+// access returns the folder that describes how the best initiators with CPUs access the
+// zone's memory, and the zones of these initiators. Class 1 covers only CPUs. Class 0
+// may cover another device; Linux 5.2 to 5.8 have only this class. The folder is "" if
+// neither class has an initiator with CPUs. Documentation/admin-guide/mm/numaperf.rst.
 func (t tree) access(zone int, withCPUs cpuset.Set) (folder string, initiators cpuset.Set, err error) {
 	for _, class := range []int{1, 0} {
 		folder = fmt.Sprintf("%s/access%d/initiators", zoneFolder(zone), class)
@@ -59,8 +60,9 @@ func (t tree) access(zone int, withCPUs cpuset.Set) (folder string, initiators c
 	return "", cpuset.Set{}, nil
 }
 
-// nearest returns the id of the zone with CPUs that is nearest: itself, else of its initiators, else of all. Of several
-// it is the one at the smallest distance, then the one with the lowest id; nil where nothing tells.
+// nearest returns the id of the nearest zone with CPUs: the zone itself if it has CPUs,
+// else one of its initiators, else one of all zones with CPUs. Among several it takes
+// the smallest distance, then the lowest id. It is nil if nothing tells.
 func nearest(zone Zone, initiators, withCPUs cpuset.Set) *int {
 	if withCPUs.Contains(zone.ID) {
 		return new(zone.ID)
@@ -84,7 +86,8 @@ func nearest(zone Zone, initiators, withCPUs cpuset.Set) *int {
 	return nil
 }
 
-// performance reads one access class; nil where it has no value. The kernel prints 0 where the firmware gives none.
+// performance reads one access class; nil if it has no value. The kernel prints 0 if
+// the firmware gives none.
 func (t tree) performance(folder string) (*Performance, error) {
 	var p Performance
 	known := false

@@ -14,13 +14,15 @@ const (
 	nodeFolder = "sys/devices/system/node"
 )
 
-// Read reads the machine under root, which holds sys/ and proc/. A file that is missing or empty is absent from the
-// result; one whose content makes no sense is an error that names it, and so is a machine without an online CPU. Root
-// should read symbolic links ([fs.ReadLinkFS], as [os.DirFS] does): they say where a PCI function is.
+// Read reads the machine under root, which holds sys/ and proc/. What a missing or
+// empty file would tell is absent from the result. A file whose content makes no sense
+// is an error that names the file. A machine without an online CPU is an error, too.
+// Root should read symbolic links ([fs.ReadLinkFS], as [os.DirFS] does), because they
+// show where a PCI function is.
 func Read(root fs.FS) (Machine, error) {
 	t := newTree(root)
 	var m Machine
-	for _, read := range []func(*Machine) error{ // each may use what those before it have read
+	for _, read := range []func(*Machine) error{ // each reader may use the results of the readers before it
 		t.readCPUs,
 		t.readZones,
 		t.readCores,
@@ -38,10 +40,10 @@ func Read(root fs.FS) (Machine, error) {
 	return m, nil
 }
 
-// readCPUs reads which CPUs there are.
+// readCPUs reads which CPUs are present, online, isolated and without a tick.
 func (t tree) readCPUs(m *Machine) error {
 	present, found, err := parseFile(t, cpuFolder+"/present", cpuset.Parse)
-	if err == nil && !found { // only a CPU that is present has a folder
+	if err == nil && !found { // only a present CPU has a folder
 		present, err = t.numbered(cpuFolder, "cpu")
 	}
 	if err != nil {
@@ -58,8 +60,8 @@ func (t tree) readCPUs(m *Machine) error {
 	return err
 }
 
-// bootSet reads a set of CPUs of the kernel command line: an empty file is the empty set, "(null)" a kernel that was
-// built without the option.
+// bootSet reads a set of CPUs that the kernel command line sets. An empty file is the
+// empty set. A kernel that was booted without the option may print "(null)".
 func (t tree) bootSet(file string) (*cpuset.Set, error) {
 	name := cpuFolder + "/" + file
 	text, found, err := t.text(name)
@@ -73,8 +75,9 @@ func (t tree) bootSet(file string) (*cpuset.Set, error) {
 	return &set, nil
 }
 
-// onlineCPUs reads cpu/online, or without it every cpu<N> folder whose own "online" does not say 0: CPU 0 and
-// machines without CPU hotplug have no such file.
+// onlineCPUs reads cpu/online. Without that file it takes every cpu<N> folder whose own
+// "online" file does not say 0: CPU 0 and machines without CPU hotplug have no such
+// file.
 func (t tree) onlineCPUs() (cpuset.Set, error) {
 	online, found, err := parseFile(t, cpuFolder+"/online", cpuset.Parse)
 	if err != nil {

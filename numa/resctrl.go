@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Resctrl is what the kernel can allocate and monitor, /sys/fs/resctrl/info;
-// Documentation/filesystems/resctrl.rst.
+// Resctrl describes the resources that the kernel can allocate and monitor,
+// /sys/fs/resctrl/info; Documentation/filesystems/resctrl.rst.
 type Resctrl struct {
 	Caches     []CacheAllocation     // L2, L3, or their CODE and DATA halves, by name
 	Bandwidths []BandwidthAllocation // MB, SMBA, by name
 	Monitors   []Monitoring          // L3_MON, by name
 }
 
-// CacheAllocation is one resource whose ways can be given to groups.
+// CacheAllocation is one cache resource whose ways can be allocated to groups.
 type CacheAllocation struct {
 	Name          string // L2, L2CODE, L2DATA, L3, L3CODE, L3DATA
-	CLOSIDs       int    // how many groups there can be, the default one included
-	Mask          uint64 // cbm_mask: a bit for each unit that can be given
-	MinBits       int    // the least bits of a mask
-	ShareableMask uint64 // bits that others, such as DMA, use as well
+	CLOSIDs       int    // largest number of groups, including the default group
+	Mask          uint64 // cbm_mask: one bit for each unit that can be allocated
+	MinBits       int    // smallest number of bits in a mask
+	ShareableMask uint64 // bits that other users, such as DMA, also use
 	Sparse        bool   // masks need not be contiguous
 }
 
@@ -33,17 +33,17 @@ type BandwidthAllocation struct {
 	Linear       bool // delay_linear
 }
 
-// Monitoring is one resource that can be watched.
+// Monitoring is one resource that can be monitored.
 type Monitoring struct {
 	Name     string // L3_MON
-	RMIDs    int    // how many groups can be watched
+	RMIDs    int    // largest number of groups that can be monitored
 	Features []string
 }
 
 const resctrlFolder = "sys/fs/resctrl/info"
 
-// readResctrl reads the resources that the kernel describes. One that lacks a number which is needed to use it is left
-// out.
+// readResctrl reads the resources that the kernel describes. It leaves out a resource
+// without a number that is needed to use it.
 func (t tree) readResctrl(m *Machine) error {
 	names, err := t.entries(resctrlFolder)
 	if err != nil || len(names) == 0 {
@@ -111,7 +111,8 @@ func (t tree) monitoring(name string, r *Resctrl) error {
 	return err
 }
 
-// numbers reads the files of a folder; complete is false where one is absent.
+// numbers reads one number from each of the files in a folder; complete is false if a
+// file is absent.
 func (t tree) numbers(folder string, files map[string]*int) (complete bool, err error) {
 	for file, number := range files {
 		value, found, err := parseFile(t, folder+"/"+file, parseInt)

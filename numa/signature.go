@@ -11,10 +11,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Signature is a text that changes when something that [Read] reports is added,
-// removed or fails: CPUs, memory, hugepages and, withPCI, PCI functions. Computing it
-// costs a hundredth of reading the machine, so that a daemon may do it often. What
-// Read learns to report of a running machine belongs here too.
+// Signature is a text that changes when something that [Read] reports is added, removed
+// or fails: CPUs, memory, hugepages and, withPCI, PCI functions. Computing it costs a
+// hundredth of reading the machine, so a daemon can do it often. If Read learns to
+// report another fact that can change on a running machine, add that fact here, too.
 func Signature(root fs.FS, withPCI bool) (string, error) {
 	text, err := memorySignature(root)
 	if err != nil || !withPCI {
@@ -24,8 +24,9 @@ func Signature(root fs.FS, withPCI bool) (string, error) {
 	return text + functions, err
 }
 
-// pciSignature is the functions there are, virtual ones too, their drivers, what
-// is wrong with them, and what is reported of GPUs. A drive that is reset is not yet dead.
+// pciSignature describes all PCI functions, including virtual ones: their drivers,
+// their faults, and the report on GPUs. An NVMe controller is listed only in the state
+// "dead"; a reset does not change the signature.
 func pciSignature(root fs.FS) (string, error) {
 	entries, err := fs.ReadDir(root, pciFolder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -33,7 +34,7 @@ func pciSignature(root fs.FS) (string, error) {
 	}
 	var text strings.Builder
 	for _, entry := range entries {
-		// What cannot be read is not there, or gone this moment.
+		// A file that cannot be read is absent, or has just disappeared.
 		folder := path.Join(pciFolder, entry.Name())
 		driver, _ := fs.ReadLink(root, path.Join(folder, "driver"))
 		fatal, _ := fs.ReadFile(root, path.Join(folder, "aer_dev_fatal"))
@@ -55,7 +56,7 @@ func memorySignature(root fs.FS) (string, error) {
 	var text bytes.Buffer
 	add := func(name string) ([]byte, error) {
 		content, err := fs.ReadFile(root, name)
-		if errors.Is(err, fs.ErrNotExist) { // a kernel without NUMA, or gone this moment
+		if errors.Is(err, fs.ErrNotExist) { // a kernel without NUMA support, or the file has just disappeared
 			return nil, nil
 		}
 		return content, err

@@ -14,31 +14,35 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// maxFileBytes bounds what is read of one file. The longest is proc/zoneinfo, 3 MB with 1024 CPUs and 16 nodes.
+// maxFileBytes limits how much is read from one file. The longest file is
+// proc/zoneinfo: 3 MB with 1024 CPUs and 16 nodes.
 const maxFileBytes = 64 << 20
 
 // tree is the root of a machine's files. Its readers answer "absent" for a missing file and for an empty one.
 type tree struct {
 	root    fs.FS
-	buffer  *[]byte // reused from file to file
-	lenient bool    // a file that cannot be read is absent: a PCI function without a link answers EINVAL for its speed
+	buffer  *[]byte // reused for every file
+	lenient bool    // a file that cannot be read counts as absent: the speed of a PCI function without a link is EINVAL
 }
 
 func newTree(root fs.FS) tree {
 	return tree{root: root, buffer: new(make([]byte, 8<<10))}
 }
 
-// optional reads facts that no CPU and no memory depends on.
+// optional returns a tree for facts that no CPU and no memory depends on. For this
+// tree, a file that cannot be read is absent.
 func (t tree) optional() tree {
 	t.lenient = true
 	return t
 }
 
-// isAbsent says whether an error of opening or reading is how the kernel says that it has nothing to tell.
+// isAbsent reports whether an error from opening or reading a file means that the
+// kernel has nothing to tell.
 func (t tree) isAbsent(err error) bool { return t.lenient || errors.Is(err, fs.ErrNotExist) }
 
-// text returns a file without the white space around it. A NUL ends it: some kernels pad their masks and lists. Found
-// is false where there is no such file.
+// text returns a file's content without the white space around it. The content ends at
+// the first NUL, because some kernels pad masks and lists. Found is false if there is
+// no such file.
 func (t tree) text(name string) (text string, found bool, err error) {
 	data, err := t.bytes(name)
 	if err != nil {
@@ -53,7 +57,7 @@ func (t tree) text(name string) (text string, found bool, err error) {
 	return string(bytes.TrimSpace(data)), true, nil
 }
 
-// bytes returns a file's content, valid until the next call.
+// bytes returns a file's content. It is valid until the next call.
 func (t tree) bytes(name string) ([]byte, error) {
 	file, err := t.root.Open(name)
 	if err != nil {
@@ -80,7 +84,7 @@ func (t tree) bytes(name string) ([]byte, error) {
 	}
 }
 
-// parseFile parses a file; found is false where it is absent or empty.
+// parseFile parses a file; found is false if it is absent or empty.
 func parseFile[T any](t tree, name string, parse func(string) (T, error)) (value T, found bool, err error) {
 	text, _, err := t.text(name)
 	if err != nil || text == "" {
@@ -92,7 +96,7 @@ func parseFile[T any](t tree, name string, parse func(string) (T, error)) (value
 	return value, true, nil
 }
 
-// pointer parses a file; it is nil where the file is absent or empty.
+// pointer parses a file; the result is nil if the file is absent or empty.
 func pointer[T any](t tree, name string, parse func(string) (T, error)) (*T, error) {
 	value, found, err := parseFile(t, name, parse)
 	if err != nil || !found {
@@ -101,8 +105,8 @@ func pointer[T any](t tree, name string, parse func(string) (T, error)) (*T, err
 	return &value, nil
 }
 
-// set reads the first of the files that is there: a list where its name says so, else a mask. Old kernels have only
-// masks. It is empty where all are absent.
+// set reads the first of the files that exists, as a list if its name says so, else as
+// a mask. Old kernels have only masks. The set is empty if all files are absent.
 func (t tree) set(names ...string) (cpuset.Set, error) {
 	for _, name := range names {
 		parse := cpuset.ParseMask
@@ -117,7 +121,7 @@ func (t tree) set(names ...string) (cpuset.Set, error) {
 	return cpuset.Set{}, nil
 }
 
-// entries returns the names in a folder; none where it is absent.
+// entries returns the names in a folder; none if it is absent.
 func (t tree) entries(folder string) ([]string, error) {
 	entries, err := fs.ReadDir(t.root, folder)
 	if err != nil && !t.isAbsent(err) {
@@ -130,8 +134,8 @@ func (t tree) entries(folder string) ([]string, error) {
 	return names, nil
 }
 
-// numbered returns the N of every <prefix><N> in a folder. Other names that start alike, such as cpufreq, are not
-// ids; numbers out of bounds are an error.
+// numbered returns the N of every <prefix><N> in a folder. It skips other names with
+// the same prefix, such as cpufreq. A number out of bounds is an error.
 func (t tree) numbered(folder, prefix string) (cpuset.Set, error) {
 	names, err := t.entries(folder)
 	if err != nil {
@@ -151,13 +155,14 @@ func (t tree) numbered(folder, prefix string) (cpuset.Set, error) {
 	return cpuset.New(ids...), nil
 }
 
-// isNumbered says whether the name is <prefix><N>.
+// isNumbered reports whether the name is <prefix><N>.
 func isNumbered(name, prefix string) bool {
 	number, ok := strings.CutPrefix(name, prefix)
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// link returns where a symbolic link points to, as a path of the tree; ok is false where there is no such link.
+// link returns the target of a symbolic link as a path of the tree; ok is false if
+// there is no such link.
 func (t tree) link(name string) (target string, ok bool) {
 	target, err := fs.ReadLink(t.root, name)
 	if err != nil {
@@ -185,7 +190,8 @@ func parseInt(text string) (int, error) {
 	return int(number), nil
 }
 
-// positive reads a number where the kernel writes 0 for what it does not know: nil then, and where the file is absent.
+// positive reads a number that the kernel prints as 0 if it does not know it. It is nil
+// for 0, and if the file is absent.
 func (t tree) positive(name string) (*uint64, error) {
 	number, err := pointer(t, name, parseNumber)
 	if number != nil && *number == 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// readWatermarks reads what the kernel keeps free in each zone whose memory is known.
+// readWatermarks reads the watermarks of each zone whose memory is known.
 func (t tree) readWatermarks(zones []Zone) error {
 	marks, _, err := parseFile(t, "proc/zoneinfo", parseZoneinfo)
 	if err != nil {
@@ -21,15 +21,16 @@ func (t tree) readWatermarks(zones []Zone) error {
 	return nil
 }
 
-// zonePages is what proc/zoneinfo says of one NUMA node in pages, summed over the kernel's memory zones in it (DMA,
-// Normal, …).
+// zonePages is what proc/zoneinfo says about one NUMA node in pages, summed over the
+// kernel's memory zones (DMA, Normal, …) of the node.
 type zonePages struct {
 	min, low, high uint64 // the watermarks
 	managed        uint64 // MemTotal of the node
 }
 
-// parseZoneinfo returns the pages of each node. A block starts with "Node 0, zone   Normal"; the keys of its per-CPU
-// part end in a colon ("high: 378") and are something else. That part is most of the file.
+// parseZoneinfo returns the pages of each node. A block starts with a line such as
+// "Node 0, zone   Normal". The per-CPU part of a block is most of the file. Its keys
+// end in a colon ("high: 378") and mean something else.
 func parseZoneinfo(text string) (map[int]*zonePages, error) {
 	pages, sum := map[int]*zonePages{}, new(zonePages)
 	for line := range strings.Lines(text) {
@@ -66,15 +67,16 @@ func parseZoneinfo(text string) (map[int]*zonePages, error) {
 	return pages, nil
 }
 
-// bytes returns the watermarks in bytes; nil where nothing tells the page size. No file says it, but a node's MemTotal
-// is its managed pages in kB, so their ratio does. It is rounded to a power of two because memory may come or go
-// between the two reads.
+// bytes returns the watermarks in bytes; nil if they contradict each other, or if the
+// page size is unknown. No file has the page size. A node's MemTotal is its managed
+// pages in kB, so the page size is their ratio. The ratio is rounded to a power of two
+// because memory may come or go between the two reads.
 func (p zonePages) bytes(memoryBytes uint64) *Watermarks {
 	if memoryBytes == 0 || p.high > p.managed || p.low > p.high || p.min > p.low {
 		return nil
 	}
 	shift := math.Round(math.Log2(float64(memoryBytes) / float64(p.managed)))
-	if shift < 12 || shift > 16 { // 4 KiB to 64 KiB; also where nothing is managed
+	if shift < 12 || shift > 16 { // not 4 KiB to 64 KiB, or no page is managed
 		return nil
 	}
 	pageBytes := uint64(1) << uint(shift)

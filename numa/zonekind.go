@@ -9,15 +9,17 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// zoneDevices says which devices bring memory as NUMA nodes.
+// zoneDevices says which zones belong to devices: GPUs, CXL devices and generic
+// initiators.
 type zoneDevices struct {
-	gpus       map[int][]string // the PCI addresses of the GPUs whose memory is the zone
+	gpus       map[int][]string // by zone: the PCI addresses of the GPUs whose memory is the zone
 	cxl        cpuset.Set
 	initiators cpuset.Set // zones that access memory but have no CPU
 }
 
-// zoneDevices reads them; it is empty on most machines. A zone accesses memory without a CPU where the firmware calls
-// it a generic initiator, or where it is in class 0 the best initiator of its own memory.
+// zoneDevices reads which zones belong to devices; the result is empty on most
+// machines. A zone without CPUs is an initiator if the firmware calls it a generic
+// initiator, or if it is the best initiator of its own memory in access class 0.
 func (t tree) zoneDevices(zones []Zone) (devices zoneDevices, err error) {
 	if devices.gpus, err = t.gpuZones(); err != nil {
 		return zoneDevices{}, err
@@ -37,7 +39,8 @@ func (t tree) zoneDevices(zones []Zone) (devices zoneDevices, err error) {
 	return devices, err
 }
 
-// kind says what a zone is made of. Memory of a generic initiator is that of an accelerator: Grace shows its GPUs' so.
+// kind returns what a zone is made of. Memory of a generic initiator counts as memory
+// of a GPU, because Grace shows the memory of its GPUs in this way.
 func (d zoneDevices) kind(zone Zone) ZoneKind {
 	hasMemory := zone.MemoryBytes != nil && *zone.MemoryBytes > 0
 	switch {
@@ -58,7 +61,8 @@ func (d zoneDevices) kind(zone Zone) ZoneKind {
 	}
 }
 
-// gpuZones reads which zone the NVIDIA driver says is the memory of which GPU.
+// gpuZones reads which zones are memory of GPUs, as NVIDIA's driver reports it: PCI
+// addresses of GPUs by zone.
 func (t tree) gpuZones() (map[int][]string, error) {
 	const folder = "proc/driver/nvidia/gpus"
 	addresses, err := t.entries(folder)
@@ -88,7 +92,7 @@ func parseNUMAStatus(text string) (int, error) {
 	return -1, nil
 }
 
-// gpuZone returns the zones that the GPUs whose memory is the zone are local to.
+// gpuZone returns the zones that are local to the GPUs whose memory is the given zone.
 func (d zoneDevices) gpuZone(zone int, functions []PCIFunction) (local cpuset.Set) {
 	for i := range functions {
 		if functions[i].Zone != nil && slices.Contains(d.gpus[zone], functions[i].Address) {
@@ -98,8 +102,8 @@ func (d zoneDevices) gpuZone(zone int, functions []PCIFunction) (local cpuset.Se
 	return local
 }
 
-// cxlZones returns the zones that DAX devices of CXL regions become once their memory is online. Other regions than
-// those below the CXL root, such as NVDIMMs, are something else.
+// cxlZones returns the zones that DAX devices of CXL regions become once their memory
+// is online. It skips regions that are not below the CXL root, such as NVDIMMs.
 func (t tree) cxlZones() (zones cpuset.Set, err error) {
 	const folder = "sys/bus/dax/devices"
 	names, err := t.entries(folder)
@@ -125,7 +129,8 @@ func (t tree) cxlZones() (zones cpuset.Set, err error) {
 	return zones, nil
 }
 
-// isBelowCXL says whether a device's path goes through a CXL root (ACPI0017) or a CXL region's DAX region.
+// isBelowCXL reports whether a device's path goes through a CXL root (ACPI0017) or
+// through the DAX region of a CXL region.
 func isBelowCXL(device string) bool {
 	for ; device != "."; device = path.Dir(device) {
 		if base := path.Base(device); strings.HasPrefix(base, "ACPI0017:") || isNumbered(base, "dax_region") {

@@ -7,7 +7,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// readZones reads what the folders of the online NUMA nodes say, and the files that describe all of them.
+// readZones reads the folders of the online NUMA nodes, and the files that describe all
+// nodes.
 func (t tree) readZones(m *Machine) error {
 	online, err := t.onlineZones()
 	if err != nil {
@@ -55,8 +56,8 @@ func (t tree) zone(id int, onlineZones, onlineCPUs cpuset.Set) (Zone, error) {
 
 func zoneFolder(id int) string { return fmt.Sprintf("%s/node%d", nodeFolder, id) }
 
-// onlineZones reads node/online, or without it takes the node<N> folders: an offline node has none. It is empty on a
-// kernel without NUMA support.
+// onlineZones reads node/online. Without that file it takes the node<N> folders,
+// because an offline node has none. The set is empty on a kernel without NUMA support.
 func (t tree) onlineZones() (cpuset.Set, error) {
 	online, found, err := parseFile(t, nodeFolder+"/online", cpuset.Parse)
 	if err != nil || found {
@@ -65,9 +66,11 @@ func (t tree) onlineZones() (cpuset.Set, error) {
 	return t.numbered(nodeFolder, "node")
 }
 
-// distances reads one row of the distance table. Its columns are the nodes that were online when it was printed, in
-// ascending order, not the node ids. A row with as many columns as there are possible nodes is read by those; one of
-// any other length says nothing about which column is whose.
+// distances reads one row of the distance table. Its columns are the nodes that were
+// online when the kernel printed it, in ascending order, not the node ids. If the row
+// has another length, but one column for each possible node, its columns are the
+// possible nodes. A row of any other length is ignored, because nothing says which
+// column belongs to which node.
 func (t tree) distances(name string, online cpuset.Set) ([]Distance, error) {
 	row, _, err := parseFile(t, name, parseDistances)
 	if err != nil {
@@ -92,7 +95,8 @@ func (t tree) distances(name string, online cpuset.Set) ([]Distance, error) {
 	return distances, nil
 }
 
-// parseDistances reads numbers with white space between them, one for each node at most.
+// parseDistances reads numbers that are separated by white space, at most one for each
+// node.
 func parseDistances(text string) ([]int, error) {
 	var row []int
 	for field := range strings.FieldsSeq(text) {

@@ -1,6 +1,6 @@
-// Package foreign finds, among the CDI specs that others have put on the host, the
-// device that stands for a function of the machine. Such a spec knows more than
-// device nodes: libraries, hooks, firmware. It only reads.
+// Package foreign finds the CDI device of a PCI function in the CDI specs that other
+// vendors put on the host. Such a spec has more than device nodes: libraries, hooks,
+// firmware. The package only reads.
 package foreign
 
 import (
@@ -16,22 +16,23 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
-// maxSpecBytes bounds what is read of one file; generated specs of eight GPUs
-// have 60 KiB.
+// maxSpecBytes is the size of the largest file that is read. A generated spec for eight
+// GPUs has 60 KiB.
 const maxSpecBytes = 1 << 20
 
-// Function is what a device may be known by.
+// Function is what identifies the CDI device of a PCI function.
 type Function struct {
-	Names []string // its address and, where it has one, its UUID
-	Nodes []string // paths of the device nodes that are its alone
+	Names []string // its PCI address and, if it has one, its UUID
+	Nodes []string // paths of the device nodes that belong to this function only
 }
 
 // Find returns the fully qualified name of the CDI device that stands for the
-// function; "" if there is none. That is the device of one of its names, else one
-// that has a node of it and no foreign one, which is another function's: a device
-// of all GPUs has both. Of several it is the first by name, so that the answer
-// does not change from time to time. Devices of claims are transient and never
-// found, and files that are no CDI specs are passed over.
+// function, or "" if there is none. A device with one of the function's names comes
+// first. Otherwise Find looks for a device that has one of the function's nodes and no
+// foreign node, which is a node of another function: a device for all GPUs has both.
+// Of several devices it returns the first by name, so the answer is always the same.
+// It never returns devices of claims, which are transient, and it skips files that are
+// not CDI specs.
 func Find(dirs []fs.FS, f Function, foreign func(path string) bool) (id string, err error) {
 	var named, reached []string
 	for _, dir := range dirs {
@@ -60,7 +61,7 @@ func Find(dirs []fs.FS, f Function, foreign func(path string) bool) (id string, 
 	return "", nil
 }
 
-// read parses the specs of a directory, if it is there.
+// read parses the specs of a directory, if the directory exists.
 func read(dir fs.FS) ([]specs.Spec, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -79,7 +80,7 @@ func read(dir fs.FS) ([]specs.Spec, error) {
 			if err := ignoreMissing(err); err != nil {
 				return nil, err
 			}
-			continue // its claim has ended meanwhile
+			continue // removed meanwhile: its claim has ended
 		}
 		var spec specs.Spec
 		if yaml.Unmarshal(data, &spec) == nil && !isTransient(spec.Kind) {
@@ -89,12 +90,12 @@ func read(dir fs.FS) ([]specs.Spec, error) {
 	return found, nil
 }
 
-// isTransient knows the specs of claims, those of this driver too: all drivers
-// call the class so.
+// isTransient reports whether a spec belongs to a claim, of this or of another driver:
+// all drivers name this class "claim".
 func isTransient(kind string) bool { return path.Base(kind) == "claim" }
 
-// reaches reports whether a device has one of the function's nodes, and none that
-// is foreign.
+// reaches reports whether a device has one of the function's own nodes and no foreign
+// node.
 func reaches(nodes []*specs.DeviceNode, own []string, foreign func(path string) bool) bool {
 	hasOwn := false
 	for _, node := range nodes {
@@ -110,12 +111,12 @@ func reaches(nodes []*specs.DeviceNode, own []string, foreign func(path string) 
 	return hasOwn
 }
 
-// isID reports whether runtimes take the text as the name of a device.
+// isID reports whether runtimes accept id as the fully qualified name of a device.
 func isID(id string) bool {
 	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*/[A-Za-z][A-Za-z0-9_-]*=[A-Za-z0-9][A-Za-z0-9_.:-]*$`).MatchString(id)
 }
 
-// Validate refuses what is no fully qualified name of a CDI device.
+// Validate returns an error if id is not the fully qualified name of a CDI device.
 func Validate(id string) error {
 	if !isID(id) {
 		return fmt.Errorf("CDI device %q: want vendor/class=name", id)

@@ -13,10 +13,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// enforce makes the kernel do what was decided, and verifies it: one error for
-// each decision, nil where the kernel shows exactly that or the cgroup is gone.
-// Whoever loses a partition comes first, as somebody else may need its CPUs. The
-// cgroups of the records live keep their cpuset.cpus whatever is in the way.
+// enforce applies the decisions to the kernel and verifies them. It returns one error
+// for each decision: nil if the kernel shows exactly what was decided, or if the cgroup
+// is gone. Cgroups that lose a partition come first, because another cgroup may need
+// their CPUs. The cgroups of the records in live keep their cpuset.cpus, even if it is
+// in the way.
 func (h Host) enforce(work []decision, live []record) []error {
 	errs := make([]error, len(work))
 	for _, partition := range []bool{false, true} {
@@ -37,8 +38,8 @@ func (h Host) enforce(work []decision, live []record) []error {
 	return errs
 }
 
-// give plans and applies. Siblings with a cpuset.cpus of their own lose the CPUs
-// of the partition there if the kernel refuses it for their sake.
+// give plans and applies. If the kernel refuses the partition because of the cpuset.cpus
+// of siblings, give removes the partition's CPUs there and tries again.
 func (h Host) give(target string, want Pinning, live []record) error {
 	err := h.giveOnce(target, want)
 	inTheWay := (*inTheWayError)(nil)
@@ -61,8 +62,9 @@ func (h Host) give(target string, want Pinning, live []record) error {
 	return h.giveOnce(target, want)
 }
 
-// writeRest gives a cgroup what its parent has but for some CPUs: the kernel
-// answers ENOSPC when the cpuset.cpus of a cgroup with tasks is to be cleared.
+// writeRest gives a cgroup the CPUs that its parent has, except those in but. It stands
+// in for clearing cpuset.cpus, which the kernel refuses with ENOSPC while a cgroup has
+// tasks.
 func (h Host) writeRest(cgroup string, but cpuset.Set) error {
 	all, err := readSet(h.Cgroups.FS(), path.Join(path.Dir(cgroup), cpusFile+".effective"))
 	if err != nil {
@@ -84,13 +86,13 @@ func (h Host) giveOnce(target string, want Pinning) error {
 		return err
 	}
 	if len(p.Writes) == 0 {
-		return nil // nothing that could have been refused
+		return nil // the kernel had nothing to refuse
 	}
 	return verifyPartition(h.Cgroups.FS(), target, want)
 }
 
-// release gives back what a record's cgroup and its ancestors keep. Cgroups that
-// vanish meanwhile have given theirs back.
+// release takes back what a record's cgroup and its ancestors hold. A cgroup that
+// vanishes meanwhile no longer holds anything.
 func (h Host) release(r record) error {
 	if r.wish().CPUs.IsEmpty() {
 		return nil
@@ -101,13 +103,13 @@ func (h Host) release(r record) error {
 	}
 	for _, w := range planRelease(t, r.Cgroup).Writes {
 		if err := h.write(w); err != nil && !isGone(err) {
-			return fmt.Errorf("release %s: %w", r.Cgroup, err)
+			return fmt.Errorf("release cgroup %s: %w", r.Cgroup, err)
 		}
 	}
 	return nil
 }
 
-// bury releases what a dead record's cgroup left, then forgets it.
+// bury releases what the cgroup of a dead record left, then removes the record.
 func (h Host) bury(r record) error {
 	if err := h.release(r); err != nil {
 		return err
@@ -115,7 +117,7 @@ func (h Host) bury(r record) error {
 	return h.forget(r)
 }
 
-// apply makes the writes in order and stops at the first the kernel refuses.
+// apply makes the writes in order and stops at the first that the kernel refuses.
 func (h Host) apply(p Plan) error {
 	for _, w := range p.Writes {
 		err := h.write(w)
@@ -131,8 +133,9 @@ func (h Host) apply(p Plan) error {
 	return nil
 }
 
-// verify reads back what the kernel made of the writes: it answers OK to a
-// partition it then calls invalid, and to memory nodes that are not there.
+// verify reads back what the kernel granted. A write that succeeds is not enough: the
+// kernel accepts a partition that it then reports as invalid, and memory nodes that do
+// not exist.
 func (h Host) verify(target string, want Pinning) error {
 	return h.step(target, "verify", func() error { return verify(h.Cgroups.FS(), target, want) })
 }
@@ -167,7 +170,7 @@ func verifyPartition(cgroups fs.FS, target string, want Pinning) error {
 	}
 	err = fmt.Errorf("%s reads %q, want %q", partitionFile, state, want.Partition)
 	if !strings.Contains(state, "invalid") {
-		return err // the kernel did not refuse: somebody else has written
+		return err // the kernel did not refuse: another program wrote to the file
 	}
 	return refusal(cgroups, target, want.CPUs, err)
 }
@@ -183,9 +186,9 @@ func verifySet(cgroups fs.FS, target, file string, want cpuset.Set) error {
 	return nil
 }
 
-// verifyInside reads back what the container has of its pod's partition. The
-// runtime may have set a cpuset.cpus of its own: to the container's claims,
-// which are not always all of the pod's.
+// verifyInside reads back which CPUs of its pod's partition the container has. The
+// runtime may have set the container's own cpuset.cpus to the CPUs of the container's
+// claims, which are not always all claims of the pod.
 func verifyInside(cgroups fs.FS, container string, pod record, cpus cpuset.Set) error {
 	granted, err := readSet(cgroups, path.Join(container, cpusFile+".effective"))
 	if err != nil || pod.Scope != ScopePod {
@@ -197,7 +200,7 @@ func verifyInside(cgroups fs.FS, container string, pod record, cpus cpuset.Set) 
 	return nil
 }
 
-// inTheWayError is a refusal that the cpuset.cpus of other cgroups explains.
+// inTheWayError is a refusal by the kernel because of the cpuset.cpus of other cgroups.
 type inTheWayError struct {
 	answer error
 	found  []group
@@ -213,14 +216,15 @@ func (e *inTheWayError) Error() string {
 
 func (e *inTheWayError) Unwrap() []error { return []error{e.answer, ErrInUse} }
 
-// refusal explains why the kernel refused a partition, which it does not say
-// itself: a cgroup in the way, or else a machine that has no such partitions.
+// refusal explains why the kernel refused a partition, because the kernel itself does
+// not say. Either another cgroup is in the way, or the machine does not support such
+// partitions.
 func refusal(cgroups fs.FS, target string, wanted cpuset.Set, answer error) error {
 	var found []group
 	for dir := target; dir != "."; dir = path.Dir(dir) {
 		entries, err := fs.ReadDir(cgroups, path.Dir(dir))
 		if err != nil {
-			continue // the answer stays the error to report
+			continue // report the refusal, not this error
 		}
 		for _, entry := range entries {
 			sibling := path.Join(path.Dir(dir), entry.Name())
@@ -239,9 +243,9 @@ func refusal(cgroups fs.FS, target string, wanted cpuset.Set, answer error) erro
 	return &inTheWayError{answer, found}
 }
 
-// isRival reports whether a sibling's own cpuset.cpus is in the way of wanted:
-// no exclusive set may hold all of a sibling's CPUs, and up to Linux 6.19 a
-// partition is invalid when a sibling's CPUs meet its own.
+// isRival reports whether a sibling's own cpuset.cpus is in the way of wanted. No
+// cpuset.cpus.exclusive may contain all CPUs of a sibling. Up to Linux 6.19, a partition
+// is also invalid if its CPUs overlap those of a sibling.
 func isRival(cpus, wanted cpuset.Set, partitionSibling bool) bool {
 	if cpus.IsEmpty() {
 		return false
@@ -249,10 +253,10 @@ func isRival(cpus, wanted cpuset.Set, partitionSibling bool) bool {
 	return cpus.IsSubsetOf(wanted) || partitionSibling && cpus.Overlaps(wanted)
 }
 
-// planClear takes CPUs out of the cpuset.cpus of the target's siblings that are
-// in the way; one that is left empty has what its parent has. Cgroups with
-// records keep theirs, they have them by right, and so does whoever is in the
-// way further up, where an administrator rules.
+// planClear removes CPUs from the cpuset.cpus of the target's siblings that are in the
+// way. A sibling whose cpuset.cpus becomes empty has the CPUs of its parent. Cgroups
+// with records keep their CPUs, because claims give them. Cgroups further up also keep
+// theirs, because they belong to the administrator.
 func planClear(target string, cpus cpuset.Set, found []group, live []record) Plan {
 	p := Plan{Target: target}
 	for _, g := range found {
@@ -268,14 +272,14 @@ func (h Host) write(w Write) error {
 	return h.step(w.File, w.Value, func() error { return writeKernelFile(h.Cgroups, w.File, w.Value) })
 }
 
-// writeKernelFile writes value in one write(2), to a file that must be there.
-// The line feed lets an empty value reach the kernel, which then clears the set.
+// writeKernelFile writes value with one write(2), to a file that must exist. The
+// newline lets an empty value reach the kernel, which then clears the set.
 func writeKernelFile(cgroups *os.Root, name, value string) error {
 	file, err := cgroups.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	defer file.Close() // the kernel answers to the write, not to the close
+	defer file.Close() // the kernel reports errors at the write, not at the close
 	_, err = file.WriteString(value + "\n")
 	return err
 }

@@ -32,8 +32,8 @@ func TestContainerRefusesWhatIsNoCgroupOfItsOwn(t *testing.T) {
 	for text, want := range map[string]string{
 		"2:cpuset:/k/0f3a9c\n": "no cgroup v2",
 		"":                     "no cgroup v2",
-		"0::/\n":               "not in one of its own",
-		"0::/../other\n":       "not in one of its own", // outside of the cgroup namespace
+		"0::/\n":               "want a cgroup of its own",
+		"0::/../other\n":       "want a cgroup of its own", // outside of the cgroup namespace
 	} {
 		if got, err := Container(text, "0f3a9c"); err == nil || got != "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("Container(%q) = %q, %v; want an error with %q", text, got, err, want)

@@ -12,16 +12,16 @@ import (
 type decision struct {
 	record
 	want       Pinning
-	downgraded bool // its claim has another user elsewhere: no partition until that is gone
+	downgraded bool // another cgroup uses the same claim: no partition until that user is gone
 }
 
-// decide is what all live records together come to, in their order: each cgroup
-// has what its claims give, but
+// decide returns what the cgroup of each live record should have, in the order of the
+// records. Each cgroup has what its claims give, with one restriction:
 //
-//	CPUs of a claim are in at most one partition, and in none while somebody
-//	outside of that partition uses them
+//	CPUs of a claim are in at most one partition, and in none while a cgroup
+//	outside that partition uses them
 //
-// so where a claim is in two pods, neither has a partition.
+// So if two pods use a claim, neither has a partition.
 func decide(live []record) []decision {
 	var list []decision
 	for i, r := range live {
@@ -39,7 +39,7 @@ func decide(live []record) []decision {
 	return list
 }
 
-// sharesCPUs reports whether a claim gives CPUs to both.
+// sharesCPUs reports whether one claim gives CPUs to both records.
 func sharesCPUs(a, b record) bool {
 	return slices.ContainsFunc(a.Claims, func(c Claim) bool {
 		return !c.CPUs.IsEmpty() && slices.ContainsFunc(b.Claims, func(d Claim) bool {
@@ -48,15 +48,16 @@ func sharesCPUs(a, b record) bool {
 	})
 }
 
-// contend reports whether two records with a common claim cannot both be: in
-// one pod each is told that it is the only user.
+// contend reports whether two records with a common claim exclude each other. They do if
+// both want a partition in one pod: each hook was told that its cgroup is the only user.
 func contend(a, b record) bool {
 	return a.pod() == b.pod() && a.wish().Partition != PartitionNone && b.wish().Partition != PartitionNone
 }
 
-// admit returns the records that a container's hook has to write: those of live
-// that are about its cgroups, or new ones, with the claim added. It is an error
-// if another container of the pod still has CPUs that this one is to have alone.
+// admit returns the records that a container's hook has to write: the live records of
+// its cgroups, or new ones, with the claim added. It returns an error if a live record
+// is in conflict, or if another container of the pod still has CPUs that this container
+// must have to itself.
 func admit(live []record, boot, container string, scope Scope, claim Claim) ([]record, error) {
 	var admitted []record
 	for _, fresh := range wishes(boot, container, scope, claim) {
@@ -68,12 +69,12 @@ func admit(live []record, boot, container string, scope Scope, claim Claim) ([]r
 		for _, r := range live {
 			switch {
 			case r.Cgroup == fresh.Cgroup && r.Scope != fresh.Scope:
-				return nil, fmt.Errorf("cgroup %s has a record of scope %s, not %s: %w", r.Cgroup, r.Scope, fresh.Scope, ErrInUse)
+				return nil, fmt.Errorf("cgroup %s has a record with scope %s, want scope %s: %w", r.Cgroup, r.Scope, fresh.Scope, ErrInUse)
 			case r.Cgroup == fresh.Cgroup:
 			case r.file() == fresh.file():
-				return nil, fmt.Errorf("record %s is about cgroup %s: %w", r.file(), r.Cgroup, ErrInUse)
+				return nil, fmt.Errorf("record %s belongs to cgroup %s: %w", r.file(), r.Cgroup, ErrInUse)
 			case sharesCPUs(r, fresh) && contend(r, fresh):
-				return nil, fmt.Errorf("cgroup %s of the same pod has the claim: %w", r.Cgroup, ErrInUse)
+				return nil, fmt.Errorf("cgroup %s of the same pod uses the claim: %w", r.Cgroup, ErrInUse)
 			}
 		}
 		admitted = append(admitted, fresh)
@@ -81,9 +82,9 @@ func admit(live []record, boot, container string, scope Scope, claim Claim) ([]r
 	return admitted, nil
 }
 
-// wishes splits what a hook was told: in pod scope the CPUs go to the pod's
-// cgroup and the memory nodes to the container's, as the containers of a pod
-// may differ in them.
+// wishes returns the records that the arguments of one hook ask for, one per cgroup. In
+// pod scope, the CPUs go to the pod's cgroup. The memory nodes go to the container's
+// cgroup, because the containers of a pod may have different memory nodes.
 func wishes(boot, container string, scope Scope, claim Claim) []record {
 	if claim.CPUs.IsEmpty() {
 		claim.Partition = PartitionNone
@@ -101,8 +102,8 @@ func wishes(boot, container string, scope Scope, claim Claim) []record {
 	return list
 }
 
-// replaced returns live with the admitted records in place of, or beside, the
-// ones that are there.
+// replaced returns the live records with the admitted ones added. An admitted record
+// replaces the live record of the same cgroup.
 func replaced(live, admitted []record) []record {
 	list := slices.Clone(live)
 	for _, r := range admitted {
@@ -116,9 +117,9 @@ func replaced(live, admitted []record) []record {
 	return list
 }
 
-// touched returns the decisions about the admitted records, and about those that
-// have a claim in common with them: a killed hook may have recorded and not yet
-// taken their partition.
+// touched returns the decisions about the admitted records, and about records that have
+// a claim in common with them. A hook may have been killed after it wrote its record and
+// before it took away their partition.
 func touched(all []decision, admitted []record) (list []decision) {
 	for _, d := range all {
 		if slices.ContainsFunc(admitted, func(r record) bool { return r.Cgroup == d.Cgroup || sharesCPUs(r, d.record) }) {

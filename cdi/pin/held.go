@@ -8,16 +8,16 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Holding is what one partition keeps from all other tasks of the host.
+// Holding is the CPUs that one partition keeps from all other tasks of the host.
 type Holding struct {
-	Cgroup string // below the mount
+	Cgroup string // its path below the mount
 	CPUs   cpuset.Set
 	State  string // as cpuset.cpus.partition reads: root, isolated, or one of them with " invalid (reason)"
 }
 
-// Holdings lists the partitions of the host that have CPUs, parents before
-// their children, whoever made them. It is empty on a host without cgroup v2 or
-// without partitions. Cgroups may come and go while it reads.
+// Holdings lists the partitions of the host that have CPUs, no matter which program made
+// them. Parents come before their children. The list is empty on a host without cgroup
+// v2 or without partitions. Cgroups may come and go while Holdings reads.
 func Holdings(cgroups fs.FS) ([]Holding, error) {
 	_, err := fs.Stat(cgroups, "cgroup.controllers")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,21 +6,21 @@ import (
 	"io/fs"
 )
 
-// Live is what one recorded cgroup has now. In pod scope a container with
-// memory nodes of a claim is one of its own, without CPUs, beside its pod's.
+// Live is the state of one recorded cgroup. In pod scope, a container with memory nodes
+// of a claim has a Live of its own, without CPUs, in addition to that of its pod.
 type Live struct {
-	Cgroup     string     // the target, below the mount
+	Cgroup     string     // its path below the mount
 	Claims     []ClaimRef // ascending by UID
 	Want       Pinning    // what it should have now
-	Downgraded bool       // its claim has another user elsewhere: no partition until that is gone
-	Fault      string     // why the kernel does not honour Want; empty if it does
+	Downgraded bool       // another cgroup uses the same claim: no partition until that user is gone
+	Fault      string     // why the kernel does not grant Want; empty if it does
 }
 
-// Inspect compares what was recorded with what the kernel does, and changes
-// nothing. Cgroups that are gone or have no process are left out, and so are
-// records that the error names; a folder of records that is missing has none. A
-// hook at work is seen as a fault for a moment. After a reboot a record of the
-// boot before may be seen until the next pin or a [Keeper] drops it.
+// Inspect compares the records with what the kernel grants, and changes nothing. It
+// leaves out cgroups that are gone or have no process, and records that the error
+// names. A missing directory has no records. While a hook works, Inspect may report a
+// fault for a moment. After a reboot, it may report a record of the previous boot,
+// until the next [Pin] or a [Keeper] removes it.
 func Inspect(cgroups, records fs.FS) ([]Live, error) {
 	list, faults, err := loadRecords(records)
 	if err != nil {

@@ -12,28 +12,29 @@ import (
 )
 
 const (
-	// pollEvery is how often the states of recorded cgroups are read: not every
-	// kernel reports every way in which a partition becomes invalid.
+	// pollEvery is how often the keeper reads the states of recorded cgroups: not
+	// every kernel sends an event each time a partition becomes invalid.
 	pollEvery = 500 * time.Millisecond
-	// firstRetry doubles up to lastRetry while something cannot be repaired.
+	// firstRetry is the pause after a failed repair. It doubles up to lastRetry.
 	firstRetry, lastRetry = 50 * time.Millisecond, 400 * time.Millisecond
-	// settleTime lets the events of one hook arrive before they are looked at.
+	// settleTime lets all events of one hook arrive before the keeper looks.
 	settleTime = 20 * time.Millisecond
 )
 
-// Keeper keeps every recorded cgroup as it should be, and drops the records of
-// dead ones with what they left. It holds the host's lock only while it works.
+// Keeper keeps every recorded cgroup as it should be. For dead cgroups, it releases what
+// they left and removes their records. It holds the host's lock only while it repairs
+// or releases.
 type Keeper struct {
 	Host Host
 	Lock func() (unlock func(), err error)
-	Log  func(line string) // one line for each repair, and for each new fault
+	Log  func(line string) // gets one line for each release, repair and new fault
 
-	told map[string]string // what was last logged about a cgroup or a file that is still at fault
-	last string            // the states of the last pass, to notice a change
+	told map[string]string // what was last logged about a cgroup, the records or inotify, while that is at fault
+	last string            // the states at the last look, to notice a change
 }
 
-// Run keeps until the context ends, which it notices within half a second, and
-// leaves everything as it is then.
+// Run keeps the recorded cgroups as they should be until the context ends, which it
+// notices within half a second. Then it leaves everything as it is.
 func (k *Keeper) Run(ctx context.Context) {
 	events, err := newWatch()
 	k.tell("inotify", err)
@@ -46,13 +47,13 @@ func (k *Keeper) Run(ctx context.Context) {
 			k.await(ctx, &events, cgroups)
 			continue
 		}
-		// Its own attempts make events too: only time starts the next one.
+		// The keeper's own attempts cause events too: only time starts the next one.
 		sleep(ctx, retry)
 		retry = min(2*retry, lastRetry)
 	}
 }
 
-// await returns when there may be something to do.
+// await returns when there may be something to do, or when the context ends.
 func (k *Keeper) await(ctx context.Context, events *watch, cgroups []string) {
 	for ctx.Err() == nil {
 		if events.wait(pollEvery) {
@@ -72,17 +73,17 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// view is what one look at records and kernel found.
+// view is what one look at the records and the kernel found.
 type view struct {
 	live   []record
 	dead   []record
 	wrong  []decision
 	causes []error // of wrong, in the same order
-	faults []error // of files that are no records
+	faults []error // of files that are not valid records
 }
 
-// pass looks, and repairs under the lock what is wrong. It returns the live
-// recorded cgroups, and whether all is as it should be.
+// pass looks and, if something is wrong, repairs it under the lock. It returns the live
+// recorded cgroups, and whether all of them are as they should be.
 func (k *Keeper) pass(ctx context.Context, events *watch) (cgroups []string, healthy bool) {
 	v, err := k.look(events)
 	if err == nil && len(v.dead)+len(v.wrong) > 0 && ctx.Err() == nil {
@@ -92,13 +93,13 @@ func (k *Keeper) pass(ctx context.Context, events *watch) (cgroups []string, hea
 	for _, r := range v.live {
 		cgroups = append(cgroups, r.Cgroup)
 		if !slices.ContainsFunc(v.wrong, func(d decision) bool { return d.Cgroup == r.Cgroup }) {
-			delete(k.told, r.Cgroup) // also where it healed by itself
+			delete(k.told, r.Cgroup) // also if it recovered without a repair
 		}
 	}
 	return cgroups, err == nil && len(v.wrong) == 0
 }
 
-// look reads everything; the watches are set before, so that no change is lost.
+// look reads everything. It sets the watches first, so that no change is lost.
 func (k *Keeper) look(events *watch) (v view, err error) {
 	events.add(k.Host.Records.Name())
 	list, faults, err := loadRecords(k.Host.Records.FS())
@@ -130,7 +131,8 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 	return v, nil
 }
 
-// check is verify and, as the kernel may go by it later, what was configured.
+// check does what verify does. It also compares the configured values, because the
+// kernel may use them later.
 func check(cgroups fs.FS, d decision) error {
 	if err := verify(cgroups, d.Cgroup, d.want); err != nil {
 		return err
@@ -152,8 +154,9 @@ func check(cgroups fs.FS, d decision) error {
 	return fmt.Errorf("%s is not %q", path.Base(first.File), first.Value)
 }
 
-// checkAncestors finds the ancestor that lacks CPUs of the partition. Not every
-// kernel makes the partition invalid for it, but a later change then loses CPUs.
+// checkAncestors returns an error if the cpuset.cpus.exclusive of an ancestor lacks CPUs
+// of the partition. Not every kernel then makes the partition invalid, but a later
+// change loses CPUs.
 func checkAncestors(cgroups fs.FS, d decision) error {
 	for dir := path.Dir(d.Cgroup); dir != "."; dir = path.Dir(dir) {
 		g, err := readGroup(cgroups, dir, false)
@@ -164,14 +167,15 @@ func checkAncestors(cgroups fs.FS, d decision) error {
 			return nil
 		}
 		if !d.want.CPUs.IsSubsetOf(g.exclusive) {
-			return fmt.Errorf("%s of %s is %q", exclusiveFile, dir, g.exclusive)
+			return fmt.Errorf("%s of %s is %q, which lacks CPUs of the partition", exclusiveFile, dir, g.exclusive)
 		}
 	}
 	return nil
 }
 
-// repair looks again under the lock, as a hook may have been at work, and does
-// what is to be done. The view is what remains.
+// repair looks again under the lock, because a hook may have been at work. Then it
+// releases what dead cgroups left, and repairs. In the view that it returns, wrong has
+// only what it could not repair.
 func (k *Keeper) repair(events *watch) (view, error) {
 	unlock, err := k.Lock()
 	if err != nil {
@@ -188,7 +192,7 @@ func (k *Keeper) repair(events *watch) (view, error) {
 			errs = append(errs, err)
 			continue
 		}
-		k.Log(fmt.Sprintf("released %s, of claim %s", r.Cgroup, r.names()))
+		k.Log(fmt.Sprintf("released cgroup %s of claim %s", r.Cgroup, r.names()))
 		delete(k.told, r.Cgroup)
 	}
 	remaining := v
@@ -197,16 +201,16 @@ func (k *Keeper) repair(events *watch) (view, error) {
 		d := v.wrong[i]
 		if err != nil {
 			remaining.wrong, remaining.causes = append(remaining.wrong, d), append(remaining.causes, err)
-			k.tell(d.Cgroup, fmt.Errorf("%s should have %s, of claim %s: %w", d.Cgroup, d.want, d.names(), err))
+			k.tell(d.Cgroup, fmt.Errorf("cgroup %s should have %s for claim %s: %w", d.Cgroup, d.want, d.names(), err))
 			continue
 		}
-		k.Log(fmt.Sprintf("repaired %s, of claim %s: %v", d.Cgroup, d.names(), v.causes[i]))
+		k.Log(fmt.Sprintf("repaired cgroup %s of claim %s: %v", d.Cgroup, d.names(), v.causes[i]))
 	}
 	return remaining, errors.Join(errs...)
 }
 
-// states is a cheap text that changes when a cgroup's partition does, or when
-// its last process ends.
+// states returns a text that changes when the partition of a cgroup changes, or when its
+// last process ends. It is cheap to read.
 func (k *Keeper) states(cgroups []string) string {
 	var b strings.Builder
 	for _, cgroup := range slices.Sorted(slices.Values(cgroups)) {
@@ -218,7 +222,7 @@ func (k *Keeper) states(cgroups []string) string {
 	return b.String()
 }
 
-// tell logs what is wrong with something when it is not what was logged last.
+// tell logs err, unless it is what was last logged about the same thing.
 func (k *Keeper) tell(about string, err error) {
 	switch {
 	case err == nil:

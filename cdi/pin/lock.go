@@ -13,10 +13,11 @@ import (
 // that the kubelet waits for a container to be created.
 const lockWait = time.Minute
 
-// Lock takes the host's lock on cpuset partitions, a file that every caller of
-// [Pin] and [Probe] on the host names alike; it makes the file and its folder.
-// It waits without polling, as many hooks at once would starve the one that
-// holds it. The kernel drops the lock when the process ends, however it ends.
+// Lock takes the host's lock on cpuset partitions. It is a file: every caller of [Pin]
+// and [Probe] on the host must use the same name. Lock makes the file and its
+// directory. It waits without polling, because many polling hooks would starve the one
+// that holds the lock. The kernel releases the lock when the process ends, however it
+// ends.
 func Lock(name string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func Lock(name string) (unlock func(), err error) {
 	select {
 	case <-locked:
 	case <-time.After(lockWait):
-		go func() { <-locked; file.Close() }() // a keeper lives on, and must not hold it for ever
+		go func() { <-locked; file.Close() }() // a keeper runs on, and must not hold the lock forever
 		return nil, fmt.Errorf("lock %s: another numa-pin has held it for %s", name, lockWait)
 	}
 	if answer != nil {

@@ -1,18 +1,19 @@
-// Package pin gives the cgroup of a container or a pod its CPUs and memory
-// nodes, keeps every other task off those CPUs with a remote cpuset partition,
-// reads back what the kernel granted, and keeps it so.
+// Package pin gives the cgroup of a container or a pod its CPUs and memory nodes. A
+// remote cpuset partition keeps every other task off those CPUs. The package reads back
+// what the kernel granted, and repairs the cgroup if another program changes it.
 //
 // It follows "Cpuset" in Documentation/admin-guide/cgroup-v2.rst (Linux 6.11
 // and later): every ancestor lists the CPUs in cpuset.cpus.exclusive and stays
-// a member; only the target cgroup becomes a partition. The order is always
-// read, plan, record, apply, verify. The records say what each cgroup was given;
-// what it should have is decided from all of them together. Decision and plan
+// a member; only the target cgroup becomes a partition root. The order is always
+// read, plan, record, apply, verify. A record says what one cgroup was given. What
+// each cgroup should have is decided from all records together. Decision and plan
 // are pure, and the plan prints itself.
 //
 // The package never decides which CPUs a container has, never writes to a
 // partition that it has no record of, and never creates a kernel file. Callers
-// hold the [Lock] of the host around [Pin] and [Probe]: of two plans made from
-// the same snapshot the second would undo the first one's ancestors.
+// hold the host's [Lock] while they call [Pin] or [Probe]. Without it, two plans could
+// start from the same snapshot, and the second would undo what the first wrote to the
+// ancestors.
 package pin
 
 import (
@@ -27,21 +28,22 @@ import (
 )
 
 var (
-	// ErrNotSupported says that this kernel or this cgroup tree cannot hold
-	// the partition: no cpuset files, or the kernel refused the partition.
+	// ErrNotSupported says that this kernel or this cgroup hierarchy cannot have
+	// the partition: there are no cpuset files, or the kernel refused the partition.
 	ErrNotSupported = errors.New("not supported")
-	// ErrInUse says that another cgroup holds one of the CPUs.
+	// ErrInUse says that another cgroup holds one of the CPUs, or that a live
+	// record is in conflict with the claim.
 	ErrInUse = errors.New("in use")
 )
 
-// Partition says how a container's CPUs are kept from other tasks. The kinds
-// are ordered: where two claims of one cgroup differ, the higher one holds.
+// Partition says how other tasks are kept off a container's CPUs. The kinds are
+// ordered: if two claims of one cgroup differ, the higher kind applies.
 type Partition int
 
 const (
-	// PartitionNone restricts the cgroup to its CPUs and nobody else.
+	// PartitionNone restricts the cgroup to its CPUs, and keeps no other task off them.
 	PartitionNone Partition = iota
-	// PartitionRoot keeps other tasks off; the scheduler balances inside.
+	// PartitionRoot keeps other tasks off; the scheduler balances load inside.
 	PartitionRoot
 	// PartitionIsolated is PartitionRoot without load balancing inside.
 	PartitionIsolated
@@ -71,9 +73,9 @@ func (p *Partition) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Pinning is what one claim gives a cgroup, or all of its claims together. No
-// CPUs means that the CPUs stay as they are and nothing is partitioned; no Mems
-// likewise.
+// Pinning is what one claim gives a cgroup, or what all claims of the cgroup give it
+// together. Without CPUs, the cgroup's CPUs stay as they are and there is no partition.
+// Without Mems, its memory nodes stay as they are.
 type Pinning struct {
 	CPUs      cpuset.Set `json:"cpus"`
 	Mems      cpuset.Set `json:"mems"`
@@ -84,7 +86,7 @@ func (p Pinning) united(other Pinning) Pinning {
 	return Pinning{p.CPUs.Union(other.CPUs), p.Mems.Union(other.Mems), max(p.Partition, other.Partition)}
 }
 
-// String names the CPUs, or the memory nodes where there are no CPUs.
+// String names the CPUs, or the memory nodes if there are no CPUs.
 func (p Pinning) String() string {
 	if p.CPUs.IsEmpty() {
 		return "mems " + p.Mems.String()
@@ -92,18 +94,18 @@ func (p Pinning) String() string {
 	return "cpus " + p.CPUs.String()
 }
 
-// Pin gives a container what one claim says, united with what earlier hooks of
-// the same cgroup were told, and returns nil only when the kernel shows exactly
-// that. The container is the path of its cgroup below the mount, without leading
-// slash, with its first process in it; the scope says whether that cgroup or
-// its parent, the pod's, becomes the partition.
+// Pin gives a container the CPUs and memory nodes of one claim, in addition to those
+// that earlier hooks gave the same cgroup. It returns nil only if the kernel shows
+// exactly that. The container is the path of its cgroup below the mount, without a
+// leading slash. Its first process is already in the cgroup. The scope says whether
+// that cgroup or its parent, the cgroup of the pod, becomes the partition.
 //
-// It records before it writes to the kernel. Where the claim has CPUs in
-// another pod, both lose their partition until a [Keeper] gives it back. What
-// dead records left is released first. On error the container's process must
-// not start: its record and its partition are undone, what others have stays.
-// Calling Pin again is safe and writes nothing. The error does not name the
-// container: the caller does, who knows the claim too.
+// Pin first releases what dead records left. It writes its record before it writes to
+// the kernel. If the claim also has CPUs in another pod, both lose their partition. A
+// [Keeper] restores it when the other user is gone. On error the container's process
+// must not start: Pin undoes its record and its partition, and other containers keep
+// what they have. Calling Pin again is safe and writes nothing. The error does not name
+// the container: the caller adds the container and the claim.
 func Pin(h Host, container string, scope Scope, claim Claim) error {
 	if err := checkController(h.Cgroups.FS(), container); err != nil {
 		return err
@@ -125,15 +127,15 @@ func Pin(h Host, container string, scope Scope, claim Claim) error {
 		return nil
 	}
 	if undo := h.undo(live, work, admitted); undo != nil {
-		return fmt.Errorf("%w; give the cpus back: %w", err, undo)
+		return fmt.Errorf("%w; roll back the pin: %w", err, undo)
 	}
 	return err
 }
 
-// settle loads the records and releases what dead ones left.
+// settle loads the records and releases what dead records left.
 func (h Host) settle() (live []record, err error) {
-	// A damaged record is the keeper's to report: it is about somebody else, or
-	// else it is replaced now.
+	// The keeper reports damaged records. Such a record belongs to another cgroup,
+	// or this hook replaces it now.
 	list, _, err := loadRecords(h.Records.FS())
 	if err != nil {
 		return nil, err
@@ -150,7 +152,7 @@ func (h Host) settle() (live []record, err error) {
 	return live, nil
 }
 
-// carryOut records what is new, then has the kernel do it.
+// carryOut writes the new records, then applies the decisions to the kernel.
 func (h Host) carryOut(live, admitted []record, work []decision) error {
 	for _, r := range admitted {
 		if slices.ContainsFunc(live, func(old record) bool { return reflect.DeepEqual(old, r) }) {
@@ -163,8 +165,8 @@ func (h Host) carryOut(live, admitted []record, work []decision) error {
 	return oneLine(h.enforce(work, live)...)
 }
 
-// undo makes everything as it was before: first for the kernel, then in the
-// records, which name what is left to do if this process dies here.
+// undo restores the state before the call: first in the kernel, then in the records. If
+// this process dies in between, the records name what is left to do.
 func (h Host) undo(live []record, work []decision, admitted []record) error {
 	before := decide(live)
 	var back []decision
@@ -190,8 +192,8 @@ func (h Host) undo(live []record, work []decision, admitted []record) error {
 	return oneLine(errs...)
 }
 
-// loosen takes back the cpuset.cpus of a pod: its other containers are not to be
-// held to CPUs that it did not get.
+// loosen takes back the cpuset.cpus of a pod. Otherwise the pod's other containers
+// would be restricted to CPUs that the pod did not get.
 func (h Host) loosen(d decision) error {
 	cpus, err := readSet(h.Cgroups.FS(), path.Join(d.Cgroup, cpusFile))
 	if isGone(err) || err == nil && (d.Scope != ScopePod || cpus != d.want.CPUs) {
@@ -203,7 +205,7 @@ func (h Host) loosen(d decision) error {
 	return h.writeRest(d.Cgroup, cpuset.Set{})
 }
 
-// oneLine is [errors.Join] with a text of one line.
+// oneLine is [errors.Join] with the text on one line.
 func oneLine(errs ...error) (all error) {
 	for _, err := range errs {
 		switch {

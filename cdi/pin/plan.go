@@ -9,8 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Plan is everything that gives a cgroup what it should have, in the order it
-// is written.
+// Plan has all writes that give a cgroup what it should have, in their order.
 type Plan struct {
 	// Target is the path of the cgroup below the mount.
 	Target string
@@ -34,13 +33,13 @@ func (p *Plan) write(dir, file, value string) {
 	p.Writes = append(p.Writes, Write{path.Join(dir, file), value})
 }
 
-// planPin decides what to write. At every point between two writes:
+// planPin decides what to write. Two invariants hold between any two writes:
 //
 //	exclusive(ancestor) ⊇ the CPUs of every partition below it
 //	exclusive(a) ∩ exclusive(b) = ∅ for siblings a and b
 //
-// so leftovers are cleared first, children before parents, and then ancestors
-// grow, parents before children.
+// So the plan first clears leftovers, children before parents. Then it adds CPUs to the
+// ancestors, parents before children.
 func planPin(t tree, target string, want Pinning) (Plan, error) {
 	self := t.find(target)
 	p := Plan{Target: target, Want: want}
@@ -69,16 +68,17 @@ func planPin(t tree, target string, want Pinning) (Plan, error) {
 	return p, nil
 }
 
-// planRelease decides how to give back what a dead cgroup and its ancestors
-// keep, whether it is still there or not. The invariants are those of planPin.
+// planRelease decides how to release what a dead cgroup and its ancestors hold, whether
+// the cgroup still exists or not. The invariants are those of planPin.
 func planRelease(t tree, dead string) Plan {
 	p := Plan{Target: dead}
 	p.dissolve(t, dead)
 	return p
 }
 
-// dissolve makes the target a member and leaves its top-level cgroup nothing
-// but the CPUs of the partitions that remain, children before parents.
+// dissolve makes the target a member. In the target's top-level cgroup, it then reduces
+// cpuset.cpus.exclusive to the CPUs of the remaining partitions, children before
+// parents.
 func (p *Plan) dissolve(t tree, target string) {
 	t = slices.Clone(t)
 	for i := range t {
@@ -98,8 +98,8 @@ func (p *Plan) dissolve(t tree, target string) {
 	}
 }
 
-// checkFree finds who else holds one of cpus. A partition above the target is
-// no rival but must have them all.
+// checkFree returns an error if another cgroup holds one of cpus. A partition above the
+// target may hold them, but must have all of them.
 func (t tree) checkFree(target string, cpus cpuset.Set) error {
 	for _, g := range t {
 		held := g.holds()
@@ -118,10 +118,11 @@ func (t tree) checkFree(target string, cpus cpuset.Set) error {
 	return nil
 }
 
-// prune clears what dead partitions left behind: in the target's own top-level
-// cgroup all of it, elsewhere only the CPUs that are wanted now, as a bare
-// cpuset.cpus.exclusive there may be an administrator's. Without this a leftover
-// at a sibling of an ancestor makes the kernel refuse the write.
+// prune clears exclusive CPUs that dead partitions left behind. In the target's own
+// top-level cgroup it clears all of them. Elsewhere it clears only the CPUs that are
+// wanted now: an administrator may have set cpuset.cpus.exclusive there without a
+// partition. Without prune, a leftover in a sibling of an ancestor makes the kernel
+// refuse the write.
 func (p *Plan) prune(t tree) {
 	top, _, _ := strings.Cut(p.Target, "/")
 	for _, g := range slices.Backward(t) {
@@ -138,8 +139,8 @@ func (p *Plan) prune(t tree) {
 	}
 }
 
-// grow gives every ancestor exactly the CPUs of the partitions below it and the
-// new ones. A partition among them has the CPUs already, see checkFree.
+// grow gives every ancestor exactly the CPUs of the partitions below it and the new
+// CPUs. An ancestor that is a partition has the CPUs already, see checkFree.
 func (p *Plan) grow(t tree) {
 	for _, g := range t {
 		if g.path == p.Target || !isWithin(p.Target, g.path) || g.state != member {
@@ -152,8 +153,8 @@ func (p *Plan) grow(t tree) {
 	}
 }
 
-// partition makes or changes the target's own partition. An invalid one does
-// not heal by itself: it becomes a member first.
+// partition makes or changes the target's own partition. An invalid partition does not
+// become valid by itself: the target becomes a member first.
 func (p *Plan) partition(self group) {
 	state, kind := self.state, p.Want.Partition.String()
 	if strings.Contains(state, "invalid") {
@@ -171,7 +172,7 @@ func (p *Plan) partition(self group) {
 	}
 }
 
-// trim takes from the ancestors what the target's partition gave up.
+// trim removes from the ancestors the CPUs that the target's partition gave up.
 func (p *Plan) trim(t tree, self group) {
 	if self.holds().IsSubsetOf(p.Want.CPUs) {
 		return
@@ -195,7 +196,7 @@ func (p *Plan) trim(t tree, self group) {
 
 func (t tree) find(name string) group {
 	i := slices.IndexFunc(t, func(g group) bool { return g.path == name })
-	return t[i] // readTree ends with an error where there is none
+	return t[i] // readTree returns an error if the target does not exist
 }
 
 // heldBelow returns the CPUs of the partitions strictly below dir.

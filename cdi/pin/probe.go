@@ -14,12 +14,12 @@ const (
 	probeLeaf = probeDir + "/leaf"
 )
 
-// Probe makes a remote partition of one CPU that nobody holds, two levels below
-// the mount, and removes it again, also what a killed probe left behind.
-// It returns true when the CPU left the root cgroup, false when this kernel or
-// cgroup tree refuses, and an error when it could not tell. Only one process of
-// a host may call it at a time, with the host's [Lock]: it clears what dead
-// partitions left of the CPU. No task runs in the scratch cgroups.
+// Probe makes a remote partition of one CPU, two levels below the mount, and removes it
+// again. No other partition may hold the CPU. Probe also removes what a killed probe
+// left behind. It returns true if the CPU left the root cgroup, false if this kernel or
+// cgroup hierarchy refuses the partition, and an error if it could not tell. Only one
+// process of a host may call it at a time, with the host's [Lock]: it clears the CPU
+// where dead partitions left it. No task runs in the scratch cgroups.
 func Probe(cgroups *os.Root, cpu int) (supported bool, err error) {
 	if err := removeProbe(cgroups); err != nil {
 		return false, err
@@ -49,7 +49,7 @@ func makeProbe(cgroups *os.Root) error {
 	}
 	err := writeKernelFile(cgroups, probeDir+"/cgroup.subtree_control", "+cpuset")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // ENOENT: no cgroup v2, or no cpuset to enable; Pin says which
+		return err // ENOENT: no cgroup v2, or no cpuset controller; checkController says which
 	}
 	return cgroups.Mkdir(probeLeaf, 0o755)
 }

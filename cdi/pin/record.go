@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Scope says whose cgroup becomes the partition of a share of a claim.
+// Scope says whose cgroup becomes the partition for a share of a claim.
 type Scope string
 
 const (
-	// ScopeContainer is the cgroup of the container: at any time at most one
-	// container uses the share.
+	// ScopeContainer is the cgroup of the container. At most one container uses the
+	// share at a time.
 	ScopeContainer Scope = "container"
-	// ScopePod is the parent of the container's cgroup: every container that can
-	// run at the same time as a user of the share uses it.
+	// ScopePod is the parent of the container's cgroup. Every container that can
+	// run at the same time as a user of the share also uses the share.
 	ScopePod Scope = "pod"
 )
 
@@ -44,13 +44,13 @@ type Claim struct {
 	Pinning
 }
 
-// record is what hooks were told about one cgroup. It is written before the
-// first write to the kernel, so that whatever a killed hook left has an owner.
+// record is what hooks were told to give one cgroup. A hook writes it before it first
+// writes to the kernel, so that everything a killed hook left has an owner.
 type record struct {
-	// Boot is the boot that the record was made in: a pod's cgroup has the same
-	// path after a reboot, but its claims may have other CPUs.
+	// Boot is the id of the boot in which the record was written. A pod's cgroup has
+	// the same path after a reboot, but its claims may have other CPUs.
 	Boot   string  `json:"boot"`
-	Cgroup string  `json:"cgroup"` // below the mount
+	Cgroup string  `json:"cgroup"` // its path below the mount
 	Scope  Scope   `json:"scope"`
 	Claims []Claim `json:"claims"` // ascending by UID, each once
 }
@@ -60,7 +60,7 @@ const recordSuffix = ".json"
 // file is the name of the record's file.
 func (r record) file() string { return path.Base(r.Cgroup) + recordSuffix }
 
-// pod is the cgroup of the pod that the record's cgroup is or belongs to.
+// pod returns the cgroup of the pod, which is the record's cgroup or its parent.
 func (r record) pod() string {
 	if r.Scope == ScopePod {
 		return r.Cgroup
@@ -68,8 +68,8 @@ func (r record) pod() string {
 	return path.Dir(r.Cgroup)
 }
 
-// with returns the record with what a claim gives added: a claim may give a
-// container several devices, each with a hook of its own.
+// with returns the record with a claim added, or united with what the claim already
+// gives: a claim may give a container several devices, each with its own hook.
 func (r record) with(claim Claim) record {
 	i, found := slices.BinarySearchFunc(r.Claims, claim.UID, func(c Claim, uid string) int { return cmp.Compare(c.UID, uid) })
 	if !found {
@@ -96,7 +96,7 @@ func (r record) refs() (refs []ClaimRef) {
 	return refs
 }
 
-// names lists the claims for a log.
+// names returns the names of the claims, for log messages.
 func (r record) names() string {
 	var names []string
 	for _, claim := range r.Claims {
@@ -118,7 +118,7 @@ func (r record) validate() error {
 	for i, claim := range r.Claims {
 		switch {
 		case i > 0 && r.Claims[i-1].UID >= claim.UID:
-			return fmt.Errorf("claim %q after %q: want them ascending by uid", claim.UID, r.Claims[i-1].UID)
+			return fmt.Errorf("claim %q after claim %q: want ascending uids", claim.UID, r.Claims[i-1].UID)
 		case claim.CPUs.IsEmpty() && claim.Mems.IsEmpty():
 			return fmt.Errorf("claim %q: neither cpus nor mems", claim.UID)
 		case claim.CPUs.IsEmpty() && claim.Partition != PartitionNone:
@@ -136,7 +136,7 @@ func (r record) render() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// parseRecord reads what render writes, and nothing else.
+// parseRecord accepts what render writes, and nothing else.
 func parseRecord(data []byte) (record, error) {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -147,7 +147,7 @@ func parseRecord(data []byte) (record, error) {
 		return record{}, err
 	}
 	if !bytes.Equal(again, data) {
-		return record{}, fmt.Errorf("no record as numa-pin writes it")
+		return record{}, fmt.Errorf("not in the format that numa-pin writes")
 	}
 	return r, nil
 }

@@ -121,8 +121,8 @@ func TestForeignRecords(t *testing.T) {
 		t.Errorf("Inspect = %+v, %v", list, err)
 	}
 	for _, want := range []string{
-		`read record "torn.json": unexpected end of JSON input`, `read record "other.json": it is about cgroup "k/be/pod/abc"`,
-		`"empty.json"`, `"big.json": more than`, `"folder.json": it is no regular file`, `"link.json": it is no regular file`,
+		`read record "torn.json": unexpected end of JSON input`, `read record "other.json": it belongs to cgroup "k/be/pod/abc"`,
+		`"empty.json"`, `"big.json": more than`, `"folder.json": not a regular file`, `"link.json": not a regular file`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)

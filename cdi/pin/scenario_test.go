@@ -217,10 +217,10 @@ func podScope(m machine) {
 		m.Error(err)
 	}
 	m.end(ctrA)
-	mustRepair(m, "released "+ctrA+", of claim team/job")
+	mustRepair(m, "released cgroup "+ctrA+" of claim team/job")
 	checkPartitions(m, Holding{podA, parse("2-3"), "root"})
 	m.remove(podA)
-	mustRepair(m, "released "+podA)
+	mustRepair(m, "released cgroup "+podA)
 	checkNoExclusive(m)
 }
 
@@ -256,7 +256,7 @@ func oneAfterTheOther(m machine) {
 	mustPin(m, ctrA, ScopeContainer, claim)
 	running(m, sidecarA)
 	err := Pin(m.host(), sidecarA, ScopeContainer, claim)
-	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), ctrA+" of the same pod has the claim") {
+	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), ctrA+" of the same pod uses the claim") {
 		m.Errorf("pin while another container has the claim: %v", err)
 	}
 	checkPartitions(m, Holding{ctrA, parse("2-3"), "root"})
@@ -287,7 +287,7 @@ func isolated(m machine) {
 	checkPartitions(m, Holding{ctrA, parse("2-3"), "isolated"})
 	checkLine(m, ctrB+"/cpuset.cpus.effective", "5")
 	m.write(ctrA+"/"+partitionFile, "root")
-	mustRepair(m, "repaired "+ctrA)
+	mustRepair(m, "repaired cgroup "+ctrA)
 	checkPartitions(m, Holding{ctrA, parse("2-3"), "isolated"})
 }
 
@@ -307,13 +307,13 @@ func inTwoPods(m machine) {
 		m.Errorf("the keeper says %q", lines)
 	}
 	m.end(ctrA)
-	mustRepair(m, "repaired "+podB)
+	mustRepair(m, "repaired cgroup "+podB)
 	checkPartitions(m, Holding{podB, parse("2-3"), "root"}, other)
 	running(m, ctrA)
 	mustPin(m, ctrA, ScopeContainer, claim)
 	checkPartitions(m, other)
 	m.end(podB)
-	mustRepair(m, "repaired "+ctrA)
+	mustRepair(m, "repaired cgroup "+ctrA)
 	checkPartitions(m, Holding{ctrA, parse("2-3"), "root"}, other)
 }
 
@@ -334,7 +334,7 @@ func somebodyWrites(m machine) {
 			m.Logf("%v: %v", w, err)
 			continue
 		}
-		mustRepair(m, "repaired "+ctrA)
+		mustRepair(m, "repaired cgroup "+ctrA)
 		checkPartitions(m, Holding{ctrA, parse("2-3"), "root"})
 		checkLine(m, ctrA+"/cpuset.cpus.effective", "2-3")
 		checkLine(m, ctrA+"/"+cpusFile, "2-3")
@@ -370,7 +370,7 @@ func siblingWithCPUs(m machine) {
 		m.write(sibling, row.own)
 		if m.siblingsInvalidate() {
 			checkLive(m, "a root job fault")
-			mustRepair(m, "repaired "+ctrA)
+			mustRepair(m, "repaired cgroup "+ctrA)
 			checkLine(m, sibling, left)
 		}
 		checkLive(m, "a root job")
@@ -411,7 +411,7 @@ func oneOffline(m machine) {
 			m.Error("the keeper is content without cpu 5")
 		}
 	}
-	if len(lines) != 1 || !strings.Contains(lines[0], ctrA+" should have cpus 4-5, of claim team/job: ") {
+	if len(lines) != 1 || !strings.Contains(lines[0], ctrA+" should have cpus 4-5 for claim team/job: ") {
 		m.Errorf("the keeper says %q, want one line", lines)
 	}
 	checkLine(m, ctrA+"/"+partitionFile, "root")
@@ -445,7 +445,7 @@ func allOffline(m machine) {
 	mustOnline(m, 4, true)
 	mustOnline(m, 5, true)
 	if m.line(ctrA+"/"+partitionFile) != "root" {
-		mustRepair(m, "repaired "+ctrA)
+		mustRepair(m, "repaired cgroup "+ctrA)
 	}
 	checkPartitions(m, Holding{ctrA, parse("4-5"), "root"})
 	checkLine(m, ctrA+"/cpuset.cpus.effective", "4-5")
@@ -506,7 +506,7 @@ func otherBoot(m machine) {
 	if err := old.save(record{old.Boot, ctrB, ScopeContainer, []Claim{claimed("job", "2-3", "", PartitionRoot)}}); err != nil {
 		m.Fatal(err)
 	}
-	mustRepair(m, "released "+ctrB)
+	mustRepair(m, "released cgroup "+ctrB)
 	checkPartitions(m, Holding{podA, parse("2-3"), "root"})
 }
 
@@ -519,7 +519,7 @@ func memoryOnly(m machine) {
 	checkPartitions(m)
 	checkLive(m, "a none memory", "sidecar none memory")
 	m.write(ctrA+"/"+memsFile, "0")
-	mustRepair(m, "repaired "+ctrA)
+	mustRepair(m, "repaired cgroup "+ctrA)
 	checkLine(m, ctrA+"/cpuset.mems.effective", "1")
 }
 

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// Host is where a pin has its effects.
+// Host has the directories that a pin reads and writes, and the boot id.
 type Host struct {
 	Cgroups *os.Root // the cgroup v2 mount
-	Records *os.Root // the folder of the records
-	Boot    string   // the boot id: records of another boot are dead
+	Records *os.Root // the directory of the records
+	Boot    string   // the id of the current boot: records of other boots are dead
 
-	// around has every effect made, and the read-back after them, in tests: there
-	// it is the place to die, and where a fake kernel answers.
+	// around is for tests. It wraps every effect, and the verification after them:
+	// a test can die there, or put a fake kernel in place.
 	around func(w Write, effect func() error) error
 }
 
-// recordBytes bounds a record; one claim takes about 150 bytes.
+// recordBytes is the size of the largest valid record. One claim takes about 150 bytes.
 const recordBytes = 1 << 20
 
-// loadRecords returns the records of a folder in the order of their file names,
-// and what is wrong with the files that are none. A folder that is missing is
-// empty. What killed writers left is passed over.
+// loadRecords returns the records of a directory in the order of their file names, and
+// what is wrong with files that are not valid records. A missing directory has no
+// records. loadRecords skips files that killed writers left.
 func loadRecords(records fs.FS) (list []record, faults []error, err error) {
 	entries, err := fs.ReadDir(records, ".")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +52,7 @@ func loadRecords(records fs.FS) (list []record, faults []error, err error) {
 
 func loadRecord(records fs.FS, entry fs.DirEntry) (record, error) {
 	if !entry.Type().IsRegular() {
-		return record{}, fmt.Errorf("it is no regular file (%s)", entry.Type())
+		return record{}, fmt.Errorf("not a regular file (%s)", entry.Type())
 	}
 	file, err := records.Open(entry.Name())
 	if err != nil {
@@ -68,20 +68,20 @@ func loadRecord(records fs.FS, entry fs.DirEntry) (record, error) {
 	}
 	r, err := parseRecord(data)
 	if err == nil && r.file() != entry.Name() {
-		err = fmt.Errorf("it is about cgroup %q", r.Cgroup)
+		err = fmt.Errorf("it belongs to cgroup %q", r.Cgroup)
 	}
 	return r, err
 }
 
-// save writes a record so that a reader sees the old one or the new one. It
-// need not outlive the boot and is not synced. Callers hold the host's lock.
+// save writes a record so that a reader sees either the old one or the new one. A record
+// need not outlive the boot, so it is not synced to disk. Callers hold the host's lock.
 func (h Host) save(r record) error {
 	data, err := r.render()
 	if err == nil {
 		err = h.step(r.file(), string(data), func() error { return h.replace(r.file(), data) })
 	}
 	if err != nil {
-		return fmt.Errorf("record %s: %w", r.Cgroup, err)
+		return fmt.Errorf("write record of cgroup %s: %w", r.Cgroup, err)
 	}
 	return nil
 }
@@ -93,18 +93,18 @@ func (h Host) replace(name string, data []byte) error {
 		return err
 	}
 	_, err = file.Write(data)
-	// The daemon reads it as another user, whatever the hook's umask is.
+	// The daemon reads the file as another user, so the hook's umask must not apply.
 	if err := errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
 		return errors.Join(err, h.Records.Remove(fresh))
 	}
 	return h.Records.Rename(fresh, name)
 }
 
-// forget removes a record; absent is fine.
+// forget removes a record, if it exists.
 func (h Host) forget(r record) error {
 	err := h.step(r.file(), "", func() error { return h.Records.Remove(r.file()) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget %s: %w", r.Cgroup, err)
+		return fmt.Errorf("remove record of cgroup %s: %w", r.Cgroup, err)
 	}
 	return nil
 }
@@ -116,9 +116,9 @@ func (h Host) step(file, value string, effect func() error) error {
 	return h.around(Write{file, value}, effect)
 }
 
-// split tells live records from dead ones: those of another boot, and those
-// whose cgroup is gone or has no process. A hook runs while its container has
-// one, and a cgroup that lost all of them belongs to nobody.
+// split separates live records from dead ones. A record is dead if it is from another
+// boot, or if its cgroup is gone or has no process. A container has a process while its
+// hook runs. A cgroup that has lost all processes belongs to no container any more.
 func (h Host) split(list []record) (live, dead []record, err error) {
 	for _, r := range list {
 		populated := false
@@ -136,7 +136,7 @@ func (h Host) split(list []record) (live, dead []record, err error) {
 	return live, dead, nil
 }
 
-// isPopulated reports whether a process is in the cgroup or below it.
+// isPopulated reports whether the cgroup or one of its descendants has a process.
 func isPopulated(cgroups fs.FS, cgroup string) (bool, error) {
 	text, err := fs.ReadFile(cgroups, cgroup+"/cgroup.events")
 	if isGone(err) {

@@ -19,40 +19,41 @@ const (
 	exclusiveFile = "cpuset.cpus.exclusive"
 	partitionFile = "cpuset.cpus.partition"
 
-	// member is what cpuset.cpus.partition reads in a cgroup that is none.
+	// member is the value of cpuset.cpus.partition if a cgroup is not a partition root.
 	member = "member"
 )
 
-// group is what one cgroup's cpuset files say.
+// group is the content of one cgroup's cpuset files.
 type group struct {
 	path      string
 	exclusive cpuset.Set
 	// state is member, root or isolated, or one of the latter two followed
 	// by " invalid (reason)".
 	state string
-	// cpus and mems are read for partitions and the target only.
+	// cpus is read for partitions and the target only, mems for the target only.
 	cpus, mems cpuset.Set
 }
 
-// holds returns the CPUs the group keeps from others. A partition that the
-// kernel calls invalid still has its owner, so it holds its CPUs too.
+// holds returns the CPUs that the group keeps from other cgroups. An invalid partition
+// still has its owner, so it holds its CPUs too.
 func (g group) holds() cpuset.Set {
 	switch {
 	case g.state == member:
 		return cpuset.Set{}
 	case g.exclusive.IsEmpty():
-		return g.cpus // a partition somebody made from cpuset.cpus alone
+		return g.cpus // another program made this partition, with cpuset.cpus alone
 	}
 	return g.exclusive
 }
 
-// tree is every cgroup that matters to a plan: the target, its ancestors, and
-// whoever has exclusive CPUs or a partition. Parents come before their
-// children. A partition is only ever found below cgroups with exclusive CPUs,
-// below a partition, or directly below the mount, so nothing else is walked.
+// tree has every cgroup that matters to a plan: the target, its ancestors, and every
+// cgroup with exclusive CPUs or a partition. Parents come before their children. A
+// partition can only be below a cgroup with exclusive CPUs, below another partition, or
+// directly below the mount. So nothing else is walked.
 type tree []group
 
-// readTree takes the snapshot. Cgroups that vanish meanwhile are left out.
+// readTree takes the snapshot. It leaves out cgroups that vanish meanwhile, but returns
+// an error if the target or one of its ancestors does.
 func readTree(cgroups fs.FS, target string) (tree, error) {
 	if err := checkController(cgroups, target); err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func readTree(cgroups fs.FS, target string) (tree, error) {
 	return t, nil
 }
 
-// walk adds the children of dir that matter, and what is below them.
+// walk adds the children of dir that matter, and the cgroups below them.
 func (t *tree) walk(cgroups fs.FS, dir, target string) error {
 	entries, err := fs.ReadDir(cgroups, dir)
 	if err != nil {
@@ -89,7 +90,7 @@ func (t *tree) walk(cgroups fs.FS, dir, target string) error {
 		}
 		*t = append(*t, g)
 		if child == target {
-			continue // what is below the target has its CPUs from it
+			continue // cgroups below the target get their CPUs from it
 		}
 		if err := t.walk(cgroups, child, target); err != nil && !(isGone(err) && !onPath) {
 			return err
@@ -117,14 +118,15 @@ func readGroup(cgroups fs.FS, name string, isTarget bool) (g group, err error) {
 	return g, err
 }
 
-// checkController names the first cgroup on the way to the container that has
-// no cpuset files, and who withholds them.
+// checkController returns an error if a cgroup on the path to the container has no
+// cpuset files, or if the kernel has no cpuset.cpus.exclusive. The error names the first
+// such cgroup and the parent that does not enable the controller.
 func checkController(cgroups fs.FS, container string) error {
 	if !fs.ValidPath(container) || container == "." {
 		return fmt.Errorf("cgroup %q: want a path below the cgroup mount", container)
 	}
 	if _, err := fs.Stat(cgroups, "cgroup.controllers"); err != nil {
-		return fmt.Errorf("no cgroup v2 is mounted here (%w): %w", err, ErrNotSupported)
+		return fmt.Errorf("cgroup v2 is not mounted here (%w): %w", err, ErrNotSupported)
 	}
 	parent := "."
 	for _, name := range strings.Split(container, "/") {
@@ -144,7 +146,7 @@ func checkController(cgroups fs.FS, container string) error {
 	}
 	_, err := fs.Stat(cgroups, path.Join(container, exclusiveFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the kernel has no %s (Linux 6.11 or newer has): %w", exclusiveFile, ErrNotSupported)
+		return fmt.Errorf("the kernel has no %s (needs Linux 6.11 or newer): %w", exclusiveFile, ErrNotSupported)
 	}
 	return err
 }
@@ -161,14 +163,14 @@ func isWithin(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// isGone reports whether err is what the kernel answers for a cgroup that was
-// removed, or one without the cpuset controller.
+// isGone reports whether err is what the kernel returns for a cgroup that was removed,
+// or that has no cpuset controller.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }
 
-// hasEnded reports whether err is only that the cgroup was removed meanwhile,
-// not that somebody took the cpuset controller from it.
+// hasEnded reports whether err says only that the cgroup was removed meanwhile, and not
+// that another program disabled its cpuset controller.
 func hasEnded(cgroups fs.FS, cgroup string, err error) bool {
 	if !isGone(err) {
 		return false
@@ -177,8 +179,8 @@ func hasEnded(cgroups fs.FS, cgroup string, err error) bool {
 	return isGone(err)
 }
 
-// readLine reads the first line and no further: hundreds of cgroups are read at
-// each container start, and looking for the end of a file costs another call.
+// readLine reads the first line and no further. Each container start reads hundreds of
+// cgroups, and looking for the end of a file costs another system call.
 func readLine(cgroups fs.FS, name string) (string, error) {
 	file, err := cgroups.Open(name)
 	if err != nil {

@@ -72,7 +72,7 @@ func TestReadTreeErrors(t *testing.T) {
 		spoil                 func(fstest.MapFS)
 	}{
 		{
-			"not a cgroup mount", "k/p/c", "no cgroup v2 is mounted here", ErrNotSupported,
+			"not a cgroup mount", "k/p/c", "cgroup v2 is not mounted here", ErrNotSupported,
 			func(f fstest.MapFS) { delete(f, "cgroup.controllers") },
 		},
 		{

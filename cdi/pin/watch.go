@@ -11,23 +11,23 @@ import (
 
 const watchMask = syscall.IN_MODIFY | syscall.IN_MOVED_TO | syscall.IN_DELETE | syscall.IN_CREATE
 
-// watch reports changes of files and folders by inotify; the kernel reports its
-// own changes of cpuset.cpus.partition and cgroup.events in the same way. Where
-// it has no watch to spare, complete is false and the user polls.
+// watch reports changes of files and directories with inotify. The kernel reports its
+// own changes of cpuset.cpus.partition and cgroup.events in the same way. If the kernel
+// has no watch to spare, complete is false and the caller must poll.
 type watch struct {
 	complete bool // every followed path is watched
 	fd       int
-	file     *os.File       // of fd; nil: not available
+	file     *os.File       // of fd; nil if inotify is not available
 	ids      map[string]int // watch descriptors by path
 }
 
 func newWatch() (watch, error) {
 	fd, err := syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC)
 	if err != nil {
-		return watch{}, fmt.Errorf("no inotify, polling: %w", err)
+		return watch{}, fmt.Errorf("inotify is not available, polling instead: %w", err)
 	}
-	// The runtime's poller takes a file that does not block, so that reads of
-	// it have a deadline; File.Fd would make it block again.
+	// The Go runtime's poller accepts a non-blocking file, so that reads can have a
+	// deadline. File.Fd would make the file block again.
 	return watch{complete: true, fd: fd, file: os.NewFile(uintptr(fd), "inotify"), ids: make(map[string]int)}, nil
 }
 
@@ -37,7 +37,7 @@ func (w *watch) close() {
 	}
 }
 
-// add follows one more path. One that is gone needs no watch.
+// add follows one more path. A path that is gone needs no watch.
 func (w *watch) add(path string) {
 	if _, found := w.ids[path]; found || w.file == nil {
 		return
@@ -64,14 +64,14 @@ func (w *watch) follow(paths []string) {
 	}
 	for path, id := range w.ids {
 		if !keep[path] {
-			// EINVAL: the kernel removed it with the file.
+			// EINVAL: the kernel removed the watch with the file.
 			_, _ = syscall.InotifyRmWatch(w.fd, uint32(id))
 			delete(w.ids, path)
 		}
 	}
 }
 
-// wait returns true when something changed, false after d.
+// wait returns true when something has changed, and false after d.
 func (w *watch) wait(d time.Duration) bool {
 	if w.file == nil {
 		time.Sleep(d)
@@ -90,8 +90,7 @@ func (w *watch) wait(d time.Duration) bool {
 	return n > 0
 }
 
-// drop forgets the watches that the kernel removed: a cgroup of the same name
-// may come again.
+// drop forgets the watches that the kernel removed: a new cgroup may get the same name.
 func (w *watch) drop(events []byte) {
 	for len(events) >= syscall.SizeofInotifyEvent {
 		id, mask := int32(binary.NativeEndian.Uint32(events)), binary.NativeEndian.Uint32(events[4:])

@@ -15,8 +15,8 @@ func (f *Facts) balance() accounting.Report {
 	return accounting.Balance(accounting.Cluster{Nodes: objects.Nodes, Slices: objects.Slices, Claims: objects.Claims, Pods: objects.Pods})
 }
 
-// overcommit finds nodes on which more is requested and held than the scheduler may give
-// out.
+// overcommit finds nodes on which pods request, and claims hold, more than the
+// scheduler may give out.
 func overcommit(f *Facts) (findings []Finding) {
 	for _, node := range f.balance().Nodes {
 		for _, name := range slices.Sorted(maps.Keys(node.Overcommit)) {
@@ -45,7 +45,7 @@ func uncountedPod(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// text is an amount in the form of manifests, 0 if there is none.
+// text returns an amount in the form of manifests, or 0 if there is none.
 func text(list corev1.ResourceList, name corev1.ResourceName) string {
 	amount := list[name]
 	return amount.String()

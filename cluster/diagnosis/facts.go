@@ -1,6 +1,6 @@
-// Package diagnosis finds problems of a cluster and its nodes, as far as this driver
-// depends on them. It works on facts: package collect reads them from a cluster, package
-// bundle from a file. It reads and changes nothing itself.
+// Package diagnosis finds problems of a cluster and its nodes that affect this driver.
+// It works on facts: package collect reads them from a cluster, and package bundle
+// reads them from a file. The package itself reads and changes nothing.
 package diagnosis
 
 import (
@@ -31,14 +31,14 @@ const (
 	versionLabel = "app.kubernetes.io/version" // version of the program
 )
 
-// Facts are what is known of a cluster. A list is empty, and a pointer or a map is nil, if
-// there is nothing. Unread says what could not be read.
+// Facts is what is known about a cluster. A list is empty, and a pointer or a map is
+// nil, if there is nothing. Unread says what could not be read.
 type Facts struct {
 	// Version is the version of the API server, such as v1.37.1.
 	Version string
 	// Gates are the feature gates of the API server.
 	Gates map[string]bool
-	// Objects are the objects that decide where pods go, the daemon's pods included.
+	// Objects are the objects that decide where pods go, including the daemon's pods.
 	Objects *snapshot.Snapshot
 	// Installation is what the chart installed.
 	Installation Installation
@@ -46,14 +46,14 @@ type Facts struct {
 	Kubelets map[string]Kubelet
 	// States are the states of the nodes, by node. Only a bundle has them.
 	States map[string]*nodestate.State
-	// Unread is what Validate needs and could not be read.
+	// Unread is what Validate needs and could not read.
 	Unread []Unread
-	// Missing is what Validate does not need and could not be read: additional content of
-	// a bundle, such as States.
+	// Missing is additional content of a bundle that could not be read, such as States.
+	// Validate does not need it.
 	Missing []Unread
 }
 
-// Installation is what the chart installed, whatever the name of the release.
+// Installation is what the chart installed, for any name of the release.
 type Installation struct {
 	DaemonSets   []*appsv1.DaemonSet          `json:"daemonSets"`
 	Deployments  []*appsv1.Deployment         `json:"deployments"` // of the webhook
@@ -62,8 +62,8 @@ type Installation struct {
 	ConfigMaps   []*corev1.ConfigMap          `json:"configMaps"` // with a NodeConfig; only in a bundle
 }
 
-// Kubelet is a part of what the kubelet's endpoint configz reports (KubeletConfiguration
-// of kubelet.config.k8s.io/v1beta1).
+// Kubelet is a part of what the kubelet's endpoint configz reports
+// (KubeletConfiguration of kubelet.config.k8s.io/v1beta1).
 type Kubelet struct {
 	CPUManagerPolicy    string `json:"cpuManagerPolicy"`
 	MemoryManagerPolicy string `json:"memoryManagerPolicy"`
@@ -73,16 +73,16 @@ type Kubelet struct {
 // Unread is something that could not be read.
 type Unread struct {
 	Node      string `json:"node,omitempty"` // empty for the cluster, or for all nodes
-	Component string `json:"component"`      // to which it belongs
-	Setting   string `json:"setting"`        // its name
+	Component string `json:"component"`      // component that has the setting
+	Setting   string `json:"setting"`        // name of the setting
 	Why       string `json:"why"`
 
-	// Denied means that the user has no right to read it. Otherwise something is wrong
-	// with the component.
+	// Denied means that the user is not allowed to read it. Otherwise something is
+	// wrong with the component.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// Nodes are the names of the nodes with a pod of the daemon or with zones, sorted.
+// Nodes returns the names of the nodes with a pod of the daemon or with zones, sorted.
 func (f *Facts) Nodes() []string {
 	names := make(map[string]bool)
 	for _, pod := range f.DaemonPods() {
@@ -94,7 +94,8 @@ func (f *Facts) Nodes() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// DaemonPods are the daemon's pods that have a node and have not ended, by node and name.
+// DaemonPods returns the daemon's pods that have a node and have not ended, sorted by
+// node and name.
 func (f *Facts) DaemonPods() (pods []*corev1.Pod) {
 	for _, pod := range f.Objects.Pods {
 		if pod.Labels[NameLabel] == DaemonName && pod.Spec.NodeName != "" && !snapshot.Finished(pod) {
@@ -107,7 +108,7 @@ func (f *Facts) DaemonPods() (pods []*corev1.Pod) {
 	return pods
 }
 
-// zones are the slices of this driver. All of them name a node.
+// zones returns the slices of this driver. All of them name a node.
 func (f *Facts) zones() (list []*resourceapi.ResourceSlice) {
 	for _, slice := range f.Objects.Slices {
 		if slice.Spec.Driver == driver.Name && slice.Spec.NodeName != nil {
@@ -117,7 +118,7 @@ func (f *Facts) zones() (list []*resourceapi.ResourceSlice) {
 	return list
 }
 
-// Argument is the value of a flag of the container, written as --name=value.
+// Argument returns the value of a flag of the container, written as --name=value.
 func Argument(container corev1.Container, name string) (value string, given bool) {
 	for _, arg := range container.Args {
 		if value, found := strings.CutPrefix(arg, "--"+name+"="); found {
@@ -127,8 +128,8 @@ func Argument(container corev1.Container, name string) (value string, given bool
 	return "", false
 }
 
-// daemon is the daemon's container in the DaemonSet. Without a DaemonSet, it is a
-// container without arguments.
+// daemon returns the daemon's container in the DaemonSet. Without a DaemonSet, it
+// returns a container without arguments.
 func (i Installation) daemon() corev1.Container {
 	for _, set := range i.DaemonSets {
 		for _, container := range set.Spec.Template.Spec.Containers {

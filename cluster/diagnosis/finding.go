@@ -13,7 +13,7 @@ type Finding struct {
 	Area string `json:"area"`
 	// Check is the name of the check; it does not change between versions.
 	Check string `json:"check"`
-	// Component has the setting, and Setting is its name there.
+	// Component is where the setting is, and Setting is its name there.
 	Component string `json:"component"`
 	Setting   string `json:"setting"`
 	// Expected and Detected are for people.
@@ -23,12 +23,12 @@ type Finding struct {
 
 // Check is one check of Validate.
 type Check struct {
-	Name string // stable, because findings have it
+	Name string // stable, because findings contain it
 	Area string
 	find func(*Facts) []Finding
 }
 
-// Checks are the checks of Validate, in their order.
+// Checks returns the checks of Validate, in their order.
 func Checks() []Check {
 	return []Check{
 		{"not-checked", "diagnosis", notChecked},
@@ -53,8 +53,8 @@ func Checks() []Check {
 	}
 }
 
-// Validate runs all checks. Findings are sorted by node, with those of the cluster first,
-// and then by check.
+// Validate runs all checks. Findings are sorted by node and then by check. Those of the
+// cluster come first.
 func Validate(facts *Facts) (findings []Finding) {
 	findings = run(Checks(), facts)
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Node, b.Node) })
@@ -72,11 +72,11 @@ func run(checks []Check, facts *Facts) []Finding {
 	return findings
 }
 
-// notPermitted is the name of the check for what the user has no right to read.
+// notPermitted is the name of the check for what the user is not allowed to read.
 const notPermitted = "not-permitted"
 
-// CountProblems counts the findings that are problems. What the user has no right to read is not a
-// problem.
+// CountProblems counts the findings that are problems. It is not a problem if the user
+// is not allowed to read something.
 func CountProblems(findings []Finding) (count int) {
 	for _, finding := range findings {
 		if finding.Check != notPermitted {

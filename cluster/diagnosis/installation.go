@@ -35,8 +35,8 @@ func (f *Facts) isUnread(setting string) bool {
 	return slices.ContainsFunc(f.Unread, func(u Unread) bool { return u.Setting == setting })
 }
 
-// driverVersion compares what runs with what is installed. It finds rollouts that do not
-// finish, and charts that were upgraded in part.
+// driverVersion compares what runs with what is installed. It finds rollouts that do
+// not finish, and charts that were upgraded only in part.
 func driverVersion(f *Facts) (findings []Finding) {
 	for _, set := range f.Installation.DaemonSets {
 		for _, pod := range f.DaemonPods() {
@@ -90,8 +90,8 @@ func driverReady(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// podReady reports whether the pod is ready, and why not. The reason is the kubelet's or,
-// if a container ended, that of the container.
+// podReady reports whether the pod is ready, and why not. The reason is that of a
+// container that ended, otherwise that of the kubelet.
 func podReady(pod *corev1.Pod) (ready bool, why string) {
 	why = "not started yet"
 	for _, condition := range pod.Status.Conditions {
@@ -118,7 +118,8 @@ func podReady(pod *corev1.Pod) (ready bool, why string) {
 	return false, why
 }
 
-// Rights are what the daemon's service account needs, as the chart grants it.
+// Rights returns the permissions that the daemon's service account needs, as the chart
+// grants them.
 func Rights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{resourceapi.GroupName}, Resources: []string{"resourceslices"}, Verbs: []string{"list", "watch", "create", "update", "delete"}},

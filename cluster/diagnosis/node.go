@@ -9,7 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// otherCPUDriver finds other drivers that publish CPUs, each once per node.
+// otherCPUDriver finds other drivers that publish CPUs, once per node.
 func otherCPUDriver(f *Facts) (findings []Finding) {
 	nodes := f.Nodes()
 	for _, slice := range f.Objects.Slices {
@@ -27,8 +27,8 @@ func otherCPUDriver(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// kubeletManager finds managers of the kubelet that assign CPUs and memory without knowing
-// of claims.
+// kubeletManager finds managers of the kubelet that assign CPUs and memory without
+// considering claims.
 func kubeletManager(f *Facts) (findings []Finding) {
 	for _, node := range f.Nodes() {
 		kubelet := f.Kubelets[node]
@@ -43,7 +43,7 @@ func kubeletManager(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// reservedCPUs finds CPUs that the kubelet reserves and that claims may get.
+// reservedCPUs finds CPUs that the kubelet reserves but that claims may get.
 func reservedCPUs(f *Facts) (findings []Finding) {
 	if len(f.Installation.DaemonSets) == 0 {
 		return nil // not known, or already a finding
@@ -61,7 +61,7 @@ func reservedCPUs(f *Facts) (findings []Finding) {
 		reserved := f.Kubelets[node].ReservedSystemCPUs
 		kubelet, err := cpuset.Parse(reserved)
 		if reserved == "" || err != nil {
-			continue // nothing, or a value that no kubelet accepts
+			continue // none, or a value that no kubelet accepts
 		}
 		detected := "the first core, because neither reservedCPUs nor kubelet.configFile is set"
 		if text, set := Argument(daemon, "reserved-cpus"); set {

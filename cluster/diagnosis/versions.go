@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// oldestKubernetes is the oldest version with everything that the driver needs on by
-// default. The chart requires the same version.
+// oldestKubernetes is the oldest version in which everything that the driver needs is
+// on by default. The chart requires the same version.
 const oldestKubernetes = "1.36.0"
 
-// gates are the feature gates without which there are no zones.
+// gates returns the feature gates without which there are no zones.
 func gates() []string {
 	return []string{
 		"DRAConsumableCapacity",        // claims share a zone
@@ -19,13 +19,14 @@ func gates() []string {
 	}
 }
 
-// runtimes are container runtimes, each with the oldest version that enables CDI by
-// default.
+// runtimes returns the container runtimes, each with the oldest version that enables
+// CDI by default.
 func runtimes() map[string]string {
 	return map[string]string{"containerd": "2.0.0", "cri-o": "1.28.0"}
 }
 
-// older reports whether a version is older. It is false for a version that cannot be read.
+// older reports whether a version is older than another. It returns false for a version
+// that cannot be parsed.
 func older(text, than string) bool {
 	parsed, err := version.ParseGeneric(text)
 	return err == nil && parsed.LessThan(version.MustParseGeneric(than))

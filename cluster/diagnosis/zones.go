@@ -75,7 +75,7 @@ func exclusivityNeeds(mode string) string {
 }
 
 // deviceTaint finds devices with a fault that the daemon could not repair, or that the
-// kernel reports.
+// kernel reported.
 func deviceTaint(f *Facts) (findings []Finding) {
 	for _, slice := range f.zones() {
 		for _, device := range slice.Spec.Devices {

@@ -11,12 +11,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// numaNodeAttribute is the attribute for the NUMA node that drivers have in common
+// numaNodeAttribute is the common attribute of drivers for the NUMA node
 // (k8s.io/dynamic-resource-allocation/deviceattribute).
 const numaNodeAttribute = string(deviceclasses.AttributeNUMANode)
 
-// attribute finds an attribute by its full name. An attribute without a domain belongs to
-// the driver's domain.
+// attribute returns an attribute by its full name. An attribute without a domain
+// belongs to the driver's domain.
 func (e *entry) attribute(name string) (resourceapi.DeviceAttribute, bool) {
 	if e.published == nil {
 		return resourceapi.DeviceAttribute{}, false
@@ -28,8 +28,8 @@ func (e *entry) attribute(name string) (resourceapi.DeviceAttribute, bool) {
 	return attribute, found
 }
 
-// intAttribute is nil if there is no such attribute. A list of one number counts as that
-// number.
+// intAttribute returns a number, or nil if there is no such attribute. A list of one
+// number counts as that number.
 func (e *entry) intAttribute(name string) *int64 {
 	attribute, _ := e.attribute(name)
 	if len(attribute.IntValues) == 1 {
@@ -38,8 +38,9 @@ func (e *entry) intAttribute(name string) *int64 {
 	return attribute.IntValue
 }
 
-// isZone reads the published kind. A device that is not published counts as a zone if it
-// is of the driver that publishes zones.
+// isZone reports whether the device is a zone, according to the published kind. A
+// device that is not published counts as a zone if it belongs to the driver that
+// publishes zones.
 func (e *entry) isZone() bool {
 	if e.id.driver != deviceclasses.DriverName {
 		return false
@@ -48,7 +49,7 @@ func (e *entry) isZone() bool {
 	return e.published == nil || kind.StringValue != nil && *kind.StringValue == deviceclasses.KindZone
 }
 
-// attributes are all attributes as text.
+// attributes returns all attributes as text.
 func (e *entry) attributes() map[string]string {
 	list := make(map[string]string)
 	if e.published == nil {
@@ -97,7 +98,7 @@ func rank(name string) int {
 
 const hugepagesPrefix = deviceclasses.CapacityHugepagesPrefix
 
-// compareSizes compares hugepages by their size.
+// compareSizes compares two hugepage capacities by page size.
 func compareSizes(a, b string) int {
 	sizeA, errA := resource.ParseQuantity(strings.TrimPrefix(a, hugepagesPrefix))
 	sizeB, errB := resource.ParseQuantity(strings.TrimPrefix(b, hugepagesPrefix))

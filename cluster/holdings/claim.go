@@ -15,7 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// claim is a claim with what it holds.
+// claim returns a claim and what it holds.
 func (inv *inventory) claim(claim *resourceapi.ResourceClaim) Claim {
 	c := Claim{
 		Namespace: claim.Namespace, Name: claim.Name, Deleting: claim.DeletionTimestamp != nil,
@@ -52,7 +52,7 @@ func sourceName(from resourceapi.AllocationConfigSource) string {
 	return "claim"
 }
 
-// share is one result of an allocation, with what the driver reported about it.
+// share returns one result of an allocation, with what the driver reported about it.
 func (inv *inventory) share(claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequestAllocationResult) Share {
 	s := Share{
 		Claim: claim.Namespace + "/" + claim.Name, Request: result.Request, Driver: result.Driver, Pool: result.Pool, Device: result.Device,
@@ -81,8 +81,8 @@ func (inv *inventory) share(claim *resourceapi.ResourceClaim, result *resourceap
 	return s
 }
 
-// read reads what the driver reported about the share. It ignores a document that cannot
-// be read: the author of the claim may have written it.
+// read reads what the driver reported about the share. It ignores a document that it
+// cannot decode, because the author of the claim may have written it.
 func (s *Share) read(document []byte) {
 	status, err := deviceclasses.ReadShareStatus(document)
 	if err != nil {
@@ -98,8 +98,9 @@ func (s *Share) read(document []byte) {
 	}
 }
 
-// nodeOf is the node of a device: that of its slice or, because this driver names its
-// pools after their nodes, the name of the pool.
+// nodeOf returns the node of a device. This is the node of its slice. For this driver,
+// it is otherwise the name of the pool, because the driver names its pools after their
+// nodes. For other drivers, it is otherwise the node of the pool.
 func (inv *inventory) nodeOf(result *resourceapi.DeviceRequestAllocationResult) string {
 	pool := poolID{result.Driver, result.Pool}
 	if e := inv.devices[deviceID{pool, result.Device}]; e != nil {
@@ -163,7 +164,8 @@ func constraintsOf(claim resourceapi.DeviceClaim) []string {
 	return list
 }
 
-// claimName is the ResourceClaim of an entry of the pod, "" if there is none yet.
+// claimName returns the name of the ResourceClaim for an entry of the pod, or "" if
+// there is none yet.
 func claimName(pod *corev1.Pod, claim corev1.PodResourceClaim) string {
 	if claim.ResourceClaimName != nil {
 		return *claim.ResourceClaimName
@@ -176,7 +178,7 @@ func claimName(pod *corev1.Pod, claim corev1.PodResourceClaim) string {
 	return ""
 }
 
-// pending are the pods that wait for a node and use claims.
+// pending returns the pods that wait for a node and use claims.
 func pending(s *snapshot.Snapshot) []Pending {
 	list := []Pending{}
 	for _, pod := range s.Waiting() {

@@ -1,7 +1,7 @@
 // Package holdings says which claims hold which devices of a cluster. For each Node and
 // NUMA node, it has the CPUs, memory, hugepages and devices that are published, and the
 // claims and pods that hold them. It reads a snapshot and changes nothing. It never
-// guesses: what the snapshot does not say is not known.
+// guesses: if the snapshot does not say something, it is not known.
 package holdings
 
 import (
@@ -13,17 +13,18 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Cluster is what claims hold at one moment. In JSON, no list is null, and a pointer that
-// is null is not known.
+// Cluster is what claims hold at one moment. In JSON, no list is null. A pointer is
+// null if its value is not known.
 type Cluster struct {
-	// Nodes are the nodes that are registered, have slices, or have zones that claims
-	// hold; sorted by name.
+	// Nodes are the nodes that are registered, that have slices, or that have devices
+	// that claims hold. They are sorted by name.
 	Nodes []Node `json:"nodes"`
 	// Elsewhere are the devices that belong to no single node.
 	Elsewhere []Device `json:"elsewhere"`
-	// Claims are all claims, by namespace and name.
+	// Claims are all claims, sorted by namespace and name.
 	Claims []Claim `json:"claims"`
-	// Pending are the pods with claims and without a node, in their order.
+	// Pending are the pods with claims and without a node, in the order of the
+	// snapshot.
 	Pending []Pending `json:"pending"`
 }
 
@@ -32,10 +33,10 @@ type Node struct {
 	Name string `json:"name"`
 	// Totals are the sums over the node's zones.
 	Totals    []Resource `json:"totals"`
-	NUMANodes []NUMANode `json:"numaNodes"` // by id
+	NUMANodes []NUMANode `json:"numaNodes"` // sorted by id
 	// Devices are the devices whose NUMA node is not known.
 	Devices []Device `json:"devices"`
-	// Problems are sentences about what an administrator should look at.
+	// Problems are sentences about what an administrator should check.
 	Problems []string `json:"problems"`
 }
 
@@ -43,11 +44,11 @@ type Node struct {
 type NUMANode struct {
 	ID     int64  `json:"id"`
 	Socket *int64 `json:"socket"`
-	// Devices are zones first, then devices of other drivers, by name.
+	// Devices are first the zones, then the devices of other drivers, sorted by name.
 	Devices []Device `json:"devices"`
 }
 
-// State says whether claims hold a device, and whether they can.
+// State says whether claims hold a device, and whether they can hold it.
 type State string
 
 // States.
@@ -58,9 +59,10 @@ const (
 	StateHeld State = "held"
 	// StateShared means that claims hold parts of the device.
 	StateShared State = "shared"
-	// StateBlocked means that no claim holds the device, and none can, for a Reason.
+	// StateBlocked means that no claim holds the device, and that none can hold it. The
+	// Reason says why.
 	StateBlocked State = "blocked"
-	// StateUnpublished means that a claim holds the device, and no slice has it.
+	// StateUnpublished means that a claim holds the device, but no slice contains it.
 	StateUnpublished State = "unpublished"
 )
 
@@ -71,18 +73,18 @@ type Device struct {
 	Name   string `json:"name"`
 	Zone   bool   `json:"zone"` // CPUs, memory and hugepages of a NUMA node
 	State  State  `json:"state"`
-	Reason string `json:"reason,omitempty"` // of StateBlocked
-	// Resources are the capacities of which claims hold parts: cpu, memory, hugepages by
-	// size, then others by name.
+	Reason string `json:"reason,omitempty"` // why the state is StateBlocked
+	// Resources are the capacities that claims can share: cpu, memory, hugepages by
+	// size, then other capacities by name.
 	Resources []Resource `json:"resources"`
 	Shares    []Share    `json:"shares"` // in the order of the claims
 	Taints    []Taint    `json:"taints"`
-	// Attributes are the published attributes, by name, as text.
+	// Attributes are the published attributes as text, by name.
 	Attributes map[string]string `json:"attributes"`
 }
 
-// Resource is a capacity, and what claims hold of it. CPUs are a number, memory and
-// hugepages are bytes, and other capacities have the unit of their driver.
+// Resource is a capacity and what claims hold of it. CPUs are a number, memory and
+// hugepages are in bytes, and other capacities are in the unit of their driver.
 type Resource struct {
 	Name  string             `json:"name"`
 	Total *resource.Quantity `json:"total"` // null if no slice has it
@@ -94,16 +96,16 @@ type Resource struct {
 type Share struct {
 	Claim   string `json:"claim"` // namespace/name
 	Request string `json:"request"`
-	Node    string `json:"node,omitempty"` // "" if it is not known, or the device belongs to no single node
+	Node    string `json:"node,omitempty"` // "" if not known, or if the device belongs to no single node
 	Driver  string `json:"driver"`
 	Pool    string `json:"pool"`
 	Device  string `json:"device"`
 	ShareID string `json:"shareID,omitempty"`
-	// Admin is admin access, which holds nothing.
+	// Admin means admin access, which holds nothing.
 	Admin   bool                         `json:"admin,omitempty"`
-	Amounts map[string]resource.Quantity `json:"amounts,omitempty"` // by capacity
+	Amounts map[string]resource.Quantity `json:"amounts,omitempty"` // by name of the capacity
 	// Reported means that the driver wrote to the claim's status. The fields below are
-	// what it wrote. This driver writes when the claim is prepared.
+	// from there. This driver writes them when the claim is prepared.
 	Reported   bool        `json:"reported"`
 	CPUs       *cpuset.Set `json:"cpus"`
 	Mems       *cpuset.Set `json:"mems"`
@@ -115,7 +117,7 @@ type Share struct {
 	Why        string      `json:"why,omitempty"` // why these CPUs were chosen
 	Conditions []Condition `json:"conditions,omitempty"`
 
-	Function *deviceclasses.FunctionStatus `json:"function,omitempty"` // of a PCI function
+	Function *deviceclasses.FunctionStatus `json:"function,omitempty"` // set for a PCI function
 }
 
 // Condition is what a driver reports about a share.
@@ -131,7 +133,7 @@ type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
 	Effect string `json:"effect"`
-	Rule   string `json:"rule,omitempty"` // the DeviceTaintRule that it comes from
+	Rule   string `json:"rule,omitempty"` // name of the DeviceTaintRule that added the taint
 }
 
 // Claim is a ResourceClaim.
@@ -140,22 +142,22 @@ type Claim struct {
 	Name        string    `json:"name"`
 	Allocated   bool      `json:"allocated"`
 	Deleting    bool      `json:"deleting,omitempty"`
-	Users       []User    `json:"users"` // the claim is reserved for these
+	Users       []User    `json:"users"` // for which the claim is reserved
 	Requests    []Request `json:"requests"`
 	Constraints []string  `json:"constraints"` // each a sentence
 	Parameters  []string  `json:"parameters"`  // opaque, for drivers: "dra.numa: {…}"
 	Shares      []Share   `json:"shares"`
 }
 
-// Key is namespace/name.
+// Key returns namespace/name.
 func (c *Claim) Key() string { return c.Namespace + "/" + c.Name }
 
 // User is what a claim is reserved for, normally a pod.
 type User struct {
 	Resource string `json:"resource"` // pods
 	Name     string `json:"name"`
-	Node     string `json:"node,omitempty"`  // of a pod, if it is known
-	Phase    string `json:"phase,omitempty"` // of a pod, if it is known
+	Node     string `json:"node,omitempty"`  // of a pod, if known
+	Phase    string `json:"phase,omitempty"` // of a pod, if known
 }
 
 // Request is a request of a claim, or one of its alternatives.
@@ -173,13 +175,13 @@ type Pending struct {
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"`
 	Claims    []PodClaim `json:"claims"`
-	Message   string     `json:"message,omitempty"` // of the scheduler, for its last attempt
+	Message   string     `json:"message,omitempty"` // of the scheduler, from its last attempt
 }
 
 // PodClaim is an entry of a pod's claims.
 type PodClaim struct {
 	Name  string `json:"name"`            // the pod's name for the claim
-	Claim string `json:"claim,omitempty"` // name of the ResourceClaim; "" if it is not made yet
+	Claim string `json:"claim,omitempty"` // name of the ResourceClaim; "" if it does not exist yet
 }
 
 // Names reports whether the pod uses the claim with this name.

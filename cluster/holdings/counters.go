@@ -14,7 +14,7 @@ type counterID struct {
 	set, name string
 }
 
-// counter is a counter, with what the held devices consume of it.
+// counter is a counter and what the held devices consume of it.
 type counter struct {
 	total *resource.Quantity // nil if no slice has it
 	used  resource.Quantity
@@ -39,8 +39,8 @@ func (inv *inventory) consume(e *entry) {
 	}
 }
 
-// missingCounter names the first counter of which too little is left for a device; "" if
-// there is none.
+// missingCounter names the first counter that does not have enough left for a device.
+// It returns "" if there is none.
 func (inv *inventory) missingCounter(e *entry) string {
 	for _, consumption := range e.published.ConsumesCounters {
 		for _, name := range slices.Sorted(maps.Keys(consumption.Counters)) {

@@ -15,7 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// poolID and deviceID name a pool and a device.
+// poolID identifies a pool, and deviceID a device.
 type (
 	poolID   struct{ driver, pool string }
 	deviceID struct {
@@ -24,23 +24,23 @@ type (
 	}
 )
 
-// inventory is the devices that are published, and the devices that claims hold.
+// inventory holds the devices that are published, and the devices that claims hold.
 type inventory struct {
 	registered map[string]bool              // names of Node objects
-	pods       map[types.UID]*corev1.Pod    // by UID: another pod may have had the same name
+	pods       map[types.UID]*corev1.Pod    // by UID, because another pod may have had the same name
 	current    []*resourceapi.ResourceSlice // slices of the newest generations
-	missing    map[poolID]string            // incomplete pools, and what they lack
+	missing    map[poolID]string            // incomplete pools, and what is missing
 	poolNodes  map[poolID]string            // pools that belong to one node
 	counters   map[counterID]*counter
 	devices    map[deviceID]*entry
-	order      []deviceID // in the order of reading
+	order      []deviceID // in the order in which they were read
 }
 
 // entry is a device.
 type entry struct {
 	id        deviceID
-	published *resourceapi.Device // nil if claims hold the device and no slice has it
-	node      string              // "" if it belongs to no single node
+	published *resourceapi.Device // nil if claims hold the device but no slice contains it
+	node      string              // "" if the device belongs to no single node
 	numaNode  *int64
 	socket    *int64
 	taints    []Taint
@@ -65,7 +65,8 @@ func newInventory(s *snapshot.Snapshot) *inventory {
 	return inv
 }
 
-// readPools finds the slices that count: a newer generation replaces all older ones.
+// readPools finds the slices that are current: a newer generation replaces all older
+// ones.
 func (inv *inventory) readPools(published []*resourceapi.ResourceSlice) {
 	newest := make(map[poolID]int64)
 	for _, slice := range published {
@@ -105,7 +106,7 @@ func (inv *inventory) readSlice(slice *resourceapi.ResourceSlice, rules []*resou
 		device := &slice.Spec.Devices[i]
 		id := deviceID{pool, device.Name}
 		if inv.devices[id] != nil {
-			continue // the scheduler allocates no device of a pool with a name twice
+			continue // the scheduler allocates no device of a pool in which a name occurs twice
 		}
 		e := &entry{id: id, published: device, taints: taintsOf(id, device, rules)}
 		if slice.Spec.NodeName != nil {
@@ -162,7 +163,7 @@ func (e *entry) admins() (list []Share) {
 	return list
 }
 
-// poolProblems are problems of the pools of a node.
+// poolProblems returns the problems of the pools of a node.
 func (inv *inventory) poolProblems(node string) (list []string) {
 	zones := false
 	for id, name := range inv.poolNodes {
@@ -181,7 +182,7 @@ func (inv *inventory) poolProblems(node string) (list []string) {
 	return list
 }
 
-// device is the device with its sums.
+// device returns the device with its sums.
 func (e *entry) device(inv *inventory) Device {
 	d := Device{
 		Driver: e.id.driver, Pool: e.id.pool, Name: e.id.name, Taints: e.taints, Shares: append([]Share{}, e.shares...),
@@ -204,7 +205,7 @@ func (e *entry) device(inv *inventory) Device {
 	return d
 }
 
-// state is the state of a device that no claim holds, and why it is blocked.
+// state returns the state of a device that no claim holds, and why it is blocked.
 func (inv *inventory) state(e *entry) (State, string) {
 	if inv.missing[e.id.poolID] != "" {
 		return StateBlocked, "its pool is incomplete"
@@ -219,8 +220,7 @@ func (e *entry) isShared() bool {
 	return e.published != nil && e.published.AllowMultipleAllocations != nil && *e.published.AllowMultipleAllocations
 }
 
-// resources are the capacities of which claims hold parts. An exclusive device has no
-// parts.
+// resources returns the capacities that claims can share. An exclusive device has none.
 func (e *entry) resources() []Resource {
 	sums := make(map[string]*Resource)
 	if e.isShared() {
@@ -240,7 +240,8 @@ func (e *entry) resources() []Resource {
 	return inOrder(sums)
 }
 
-// totals are the sums over zones. A total is not known if that of some zone is not known.
+// totals returns the sums over zones. A total is not known if it is not known for one
+// of the zones.
 func totals(zones []Device) []Resource {
 	sums := make(map[string]*Resource)
 	unknown := make(map[string]bool)

@@ -11,7 +11,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// Of is what a snapshot says. The result shares nothing with the snapshot that may change.
+// Of returns what claims hold according to a snapshot. The result stays valid if the
+// snapshot changes.
 func Of(s *snapshot.Snapshot) Cluster {
 	c := Cluster{Nodes: []Node{}, Elsewhere: []Device{}, Claims: []Claim{}, Pending: pending(s)}
 	inv := newInventory(s)
@@ -49,7 +50,7 @@ func byName(a, b Device) int {
 	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name))
 }
 
-// nodes are all known nodes, still empty.
+// nodes returns all known nodes, without their content.
 func (inv *inventory) nodes() map[string]*Node {
 	nodes := make(map[string]*Node)
 	add := func(name string) {
@@ -116,7 +117,7 @@ func (n *Node) complete(inv *inventory, object *corev1.Node, nodesKnown bool) No
 	return *n
 }
 
-// nodeProblems are problems of the Node itself.
+// nodeProblems returns the problems of the Node itself.
 func nodeProblems(object *corev1.Node, nodesKnown bool) (list []string) {
 	if object == nil {
 		if nodesKnown {
@@ -135,8 +136,8 @@ func nodeProblems(object *corev1.Node, nodesKnown bool) (list []string) {
 	return list
 }
 
-// deviceProblems are problems of devices: claims hold what is not published, or more than
-// there is, or a device has a taint.
+// deviceProblems returns the problems of devices: claims hold a device that is not
+// published, or more than a device has, or a device has a taint.
 func deviceProblems(devices []Device) (list []string) {
 	for i := range devices {
 		device := &devices[i]
@@ -155,7 +156,7 @@ func deviceProblems(devices []Device) (list []string) {
 	return list
 }
 
-// String is the taint as kubectl prints it.
+// String returns the taint as kubectl prints it.
 func (t Taint) String() string {
 	text := t.Key
 	if t.Value != "" {
@@ -168,8 +169,8 @@ func (t Taint) String() string {
 	return text
 }
 
-// Only is the part of the cluster that belongs to one node, with the claims that hold
-// something there. found is false if the node is not known.
+// Only returns the part of the cluster that belongs to one node, with the claims that
+// hold something there. found is false if the node is not known.
 func (c Cluster) Only(node string) (only Cluster, found bool) {
 	only = Cluster{Nodes: []Node{}, Elsewhere: []Device{}, Claims: []Claim{}, Pending: []Pending{}}
 	for i := range c.Nodes {
@@ -185,7 +186,7 @@ func (c Cluster) Only(node string) (only Cluster, found bool) {
 	return only, len(only.Nodes) > 0
 }
 
-// Claim finds a claim by namespace/name; nil if there is none.
+// Claim returns the claim with this key (namespace/name), or nil if there is none.
 func (c Cluster) Claim(key string) *Claim {
 	namespace, name, _ := strings.Cut(key, "/")
 	i, found := slices.BinarySearchFunc(c.Claims, name, func(c Claim, name string) int {
@@ -197,7 +198,7 @@ func (c Cluster) Claim(key string) *Claim {
 	return &c.Claims[i]
 }
 
-// Node finds a node by its name; nil if there is none.
+// Node returns the node with this name, or nil if there is none.
 func (c Cluster) Node(name string) *Node {
 	i, found := slices.BinarySearchFunc(c.Nodes, name, func(n Node, name string) int { return cmp.Compare(n.Name, name) })
 	if !found {

@@ -18,8 +18,8 @@ import (
 // which of its capacities are CPUs, memory or hugepages of the node. The scheduler then
 // counts them like requests of the pod that holds the device. The fields are alpha.
 
-// withResources is the offer with what the pod takes of the node's resources, its claims
-// included. The error is a Reason if the node has less.
+// withResources adds to the offer what the pod takes of the node's resources, including
+// its claims. The error is a Reason if the node does not have enough.
 func (c *Cluster) withResources(d *demand, o offer) (offer, error) {
 	o.takes = d.requests
 	if !c.gates[gateNodeAllocatable] {
@@ -42,12 +42,13 @@ func (c *Cluster) withResources(d *demand, o offer) (offer, error) {
 	return o, nil
 }
 
-// errExtendedCounts: the scheduler cannot write this to the pod's status, which has no
-// name for the claim (Kubernetes 1.37).
+// errExtendedCounts is the error if a device of an extended resource counts as the
+// node's own resources. The scheduler cannot write this to the pod's status, which has
+// no name for the claim (Kubernetes 1.37).
 var errExtendedCounts = errors.New("a device of an extended resource counts as the node's own resources, which the API server refuses")
 
-// withClaims is the pod with a status that says what its claims take of the node's own
-// resources. The entry for its extended resources is last and has no name.
+// withClaims returns the pod with a status that says what its claims take of the node's
+// own resources. The entry for its extended resources is last and has no name.
 func (c *Cluster) withClaims(d *demand, o offer) (*corev1.Pod, error) {
 	pod := *d.pod
 	pod.Status.NodeAllocatableResourceClaimStatuses = nil
@@ -81,7 +82,7 @@ func (c *Cluster) withClaims(d *demand, o offer) (*corev1.Pod, error) {
 	return &pod, nil
 }
 
-// usersOf are the containers that use an entry of the pod's claims.
+// usersOf returns the names of the containers that use an entry of the pod's claims.
 func usersOf(pod *corev1.Pod, entry string) (names []string) {
 	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if slices.ContainsFunc(container.Resources.Claims, func(c corev1.ResourceClaim) bool { return c.Name == entry }) {
@@ -91,7 +92,7 @@ func usersOf(pod *corev1.Pod, entry string) (names []string) {
 	return names
 }
 
-// device finds the device of an allocation result; nil if the node does not have it.
+// device returns the device of an allocation result, or nil if the node does not have it.
 func (n *node) device(result *resourceapi.DeviceRequestAllocationResult) *resourceapi.Device {
 	for i := range n.Devices {
 		if d := &n.Devices[i]; d.Slice.Spec.Driver == result.Driver && d.Slice.Spec.Pool.Name == result.Pool && d.Name == result.Device {
@@ -116,7 +117,7 @@ func (n *node) mapsResources(allocation *resourceapi.AllocationResult) bool {
 	return false
 }
 
-// allocatableOf is what the allocated devices take of the node's own resources.
+// allocatableOf returns what the allocated devices take of the node's own resources.
 func (n *node) allocatableOf(allocation *resourceapi.AllocationResult) (status corev1.NodeAllocatableResourceClaimStatus, err error) {
 	for i := range allocation.Devices.Results {
 		result := &allocation.Devices.Results[i]
@@ -142,7 +143,7 @@ func (n *node) allocatableOf(allocation *resourceapi.AllocationResult) (status c
 	return status, nil
 }
 
-// mappedQuantity is what one device takes of a resource.
+// mappedQuantity returns what one device takes of a resource.
 func mappedQuantity(mapping *resourceapi.NodeAllocatableMapping, result *resourceapi.DeviceRequestAllocationResult) (resource.Quantity, error) {
 	if mapping.CapacityKey == nil || *mapping.CapacityKey == "" {
 		if mapping.DeviceMultiplier == nil {

@@ -20,9 +20,9 @@ import (
 // pod (DynamicResourcesFilterTimeoutDefault).
 const filterTimeout = 10 * time.Second
 
-// AbortError is the reason why the scheduler gives up on a pod: on one node it cannot tell
-// whether a request can be met. It then ignores all other nodes. It tries again later,
-// with the same result.
+// AbortError is the reason why the scheduler gives up on a pod: on one node, it cannot
+// tell whether a request can be met. It then ignores all other nodes. It tries again
+// later, with the same result.
 type AbortError struct {
 	Pod, Node string
 	Err       error
@@ -34,10 +34,10 @@ func (e *AbortError) Error() string {
 
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// reasonOnNode is the error without the names of the pod and the node.
+// reasonOnNode returns the error without the names of the pod and the node.
 func (e *AbortError) reasonOnNode() string { return "the scheduler gives up: " + e.Err.Error() }
 
-// Hint is one thing to change, or "".
+// Hint returns one thing to change, or "".
 func (e *AbortError) Hint() string {
 	text := e.Err.Error()
 	switch {
@@ -53,20 +53,20 @@ func (e *AbortError) Hint() string {
 	return ""
 }
 
-// isIdentifier reports whether names of attributes can have the character.
+// isIdentifier reports whether a name of an attribute can contain the character.
 func isIdentifier(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// offer is a node on which the pod fits, with one new allocation for each claim that has
-// none. If the node's answer was known already, there are no allocations yet.
+// offer is a node on which the pod fits, with one new allocation for each claim that is
+// not allocated. If the node's answer was already known, there are no allocations yet.
 type offer struct {
 	*node
 	claims      []*resourceapi.ResourceClaim
 	allocations []resourceapi.AllocationResult
-	takes       requests.Amounts // what the pod takes of the node; nil is not known
+	takes       requests.Amounts // what the pod takes of the node; nil means not known
 }
 
 // ask finds out whether the pod fits on the node. The error is a Reason if it does not
-// fit, and an *AbortError if the scheduler gives up. ask changes nothing that is held.
+// fit, and an *AbortError if the scheduler gives up. ask does not change any holdings.
 func (c *Cluster) ask(ctx context.Context, d *demand, n *node) (offer, error) {
 	if text := n.refusal(d, c.deviceResources()); text != "" {
 		return offer{}, Reason(text)
@@ -98,7 +98,8 @@ func (c *Cluster) ask(ctx context.Context, d *demand, n *node) (offer, error) {
 	return o, err
 }
 
-// deviceResources are the extended resources that are devices, with their classes.
+// deviceResources returns the extended resources that devices provide, with their
+// classes.
 func (c *Cluster) deviceResources() map[corev1.ResourceName]*resourceapi.DeviceClass {
 	if c.gates[gateExtendedResource] {
 		return c.extended
@@ -109,10 +110,10 @@ func (c *Cluster) deviceResources() map[corev1.ResourceName]*resourceapi.DeviceC
 // errLate is the scheduler's error for a search that takes too long.
 var errLate = fmt.Errorf("timed out trying to allocate devices: %w", context.DeadlineExceeded)
 
-// errCannotAllocate is the scheduler's reason. Explanations have a better one.
+// errCannotAllocate is the scheduler's reason. Explanations give a better one.
 const errCannotAllocate = Reason("cannot allocate all claims")
 
-// allocate asks the allocator, unless the answer is certain to be no.
+// allocate asks the allocator, unless the answer is known to be no.
 func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, error) {
 	if d.harmless && c.hopeless(d, n) {
 		n.answers[d.number] = false
@@ -153,14 +154,14 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 	return c.withResources(d, o)
 }
 
-// quickSearch is a number of combinations that the allocator tries in a fraction of the
-// time that it has.
+// quickSearch is a number of combinations that the allocator can try in a fraction of
+// its time limit.
 const quickSearch = 10_000
 
-// hopeless is true only if the allocator would soon say no: some request finds fewer
-// devices than it wants even alone, and the requests before it leave few combinations to
-// try. If there are many combinations, the allocator may run out of time instead, which is
-// another answer.
+// hopeless reports whether it is certain that the allocator soon says no. Then some
+// request finds fewer devices than it wants even when it is alone, and the requests
+// before it leave few combinations to try. If there are many combinations, the
+// allocator may run out of time instead, which is a different answer.
 func (c *Cluster) hopeless(d *demand, n *node) bool {
 	combinations := 1
 	for _, claim := range d.toAllocate() {
@@ -180,7 +181,7 @@ func (c *Cluster) hopeless(d *demand, n *node) bool {
 	return false
 }
 
-// power is base^exponent, but at most quickSearch+1.
+// power returns base^exponent, but at most quickSearch+1.
 func power(base, exponent int) int {
 	product := 1
 	for range exponent {
@@ -189,8 +190,8 @@ func power(base, exponent int) int {
 	return product
 }
 
-// candidates counts the devices that are selected, not held as a whole, and have the
-// requested capacity before rounding.
+// candidates counts the devices that are selected, that no claim holds as a whole, and
+// that have the requested capacity before rounding.
 func (c *Cluster) candidates(a requests.Alternative, n *node) (found int) {
 	for i := range n.Devices {
 		d := &n.Devices[i]

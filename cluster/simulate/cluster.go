@@ -1,11 +1,12 @@
-// Package simulate places pods as the scheduler of Kubernetes 1.37 does: with the
-// scheduler's own allocator for devices, on a copy of a cluster's objects, one pod after
-// the other. It reads and changes no cluster, and does not score nodes.
+// Package simulate places pods as the scheduler of Kubernetes 1.37 does, one after the
+// other, on a copy of a cluster's objects. It uses the scheduler's own allocator for
+// devices. It does not read or change a cluster, and does not score nodes.
 //
-// It follows the scheduler's plugin dynamicresources. For everything except devices it
+// It follows the scheduler's plugin dynamicresources. For everything except devices, it
 // follows the plugins NodeUnschedulable, TaintToleration, NodeAffinity and
-// NodeResourcesFit. Unsimulated lists what else a pod asks for. The package assumes that
-// drivers meet the binding conditions of their devices.
+// NodeResourcesFit. Unsimulated lists the fields of a pod that the package does not
+// consider. The package assumes that drivers meet the binding conditions of their
+// devices.
 package simulate
 
 import (
@@ -23,12 +24,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// Cluster is a snapshot, and what changes in it when pods are placed. It is for one
-// goroutine.
+// Cluster is a snapshot and the changes to it when pods are placed. Only one goroutine
+// may use it.
 type Cluster struct {
 	gates     Gates
 	features  structured.Features
-	nodes     []*node // by name
+	nodes     []*node // sorted by name
 	classes   inventory.Classes
 	extended  map[corev1.ResourceName]*resourceapi.DeviceClass
 	claims    map[types.NamespacedName]*resourceapi.ResourceClaim // the values are replaced, never changed
@@ -36,18 +37,20 @@ type Cluster struct {
 	held      inventory.Holdings
 	celCache  *cel.Cache
 	selectors *inventory.Selectors
-	demands   map[string]*demand                              // by their claims as text
-	users     map[types.NamespacedName][]types.NamespacedName // claims that were ever reserved for a pod; nil is not computed
+	demands   map[string]*demand // by their claims as text
+	// users are the claims that were ever reserved for a pod, by pod; nil means not
+	// computed.
+	users map[types.NamespacedName][]types.NamespacedName
 
 	harmlessDevices bool            // isHarmlessDevice is true for all devices
 	harmless        map[string]bool // answers of isHarmlessSelection
 }
 
-// celExpressions is how many compiled expressions are kept. The scheduler keeps ten; that
-// costs time, but changes no answer.
+// celExpressions is how many compiled expressions are kept. The scheduler keeps only
+// ten. That costs time, but does not change an answer.
 const celExpressions = 10_000
 
-// New returns the cluster of a snapshot. It does not change the snapshot.
+// New returns the cluster of a snapshot, and does not change the snapshot.
 func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 	c := &Cluster{
 		gates:     gates,
@@ -99,7 +102,7 @@ func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
 	return nil
 }
 
-// addRunning adds what the pods with a node take of it.
+// addRunning adds the resources of the pods that have a node to their nodes.
 func (c *Cluster) addRunning(pods []*corev1.Pod) {
 	byName := make(map[string]*node, len(c.nodes))
 	for _, n := range c.nodes {
@@ -121,8 +124,8 @@ func keyOf(object named) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// Unsimulated are the fields of a pod that the scheduler considers and this package does
-// not.
+// Unsimulated returns the fields of a pod that the scheduler considers and that this
+// package does not.
 func Unsimulated(pod *corev1.Pod) []string {
 	var fields []string
 	add := func(field string, used bool) {

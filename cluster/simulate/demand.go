@@ -14,23 +14,24 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// demand is what a pod needs on any node: the result of the scheduler's PreFilter.
+// demand is what a pod needs on any node. It corresponds to the result of the
+// scheduler's PreFilter.
 type demand struct {
 	pod      *corev1.Pod
 	requests requests.Amounts
 	affinity nodeaffinity.RequiredNodeAffinity
 	claims   []podClaim
-	extended bool // some extended resource of the pod is devices
-	number   int  // demands with equal claims to allocate have the same number
-	// harmless means that no request can make the allocator fail, instead of saying no, on
-	// any node. If the demand is not harmless, all nodes have to be asked: the scheduler
+	extended bool // devices provide an extended resource of the pod
+	number   int  // demands have the same number if their claims to allocate are equal
+	// harmless means that on every node, the allocator answers yes or no and cannot
+	// fail. If the demand is not harmless, all nodes have to be asked: the scheduler
 	// gives up on a pod if one node fails.
 	harmless bool
 }
 
 // podClaim is a claim that the pod uses.
 type podClaim struct {
-	entry       string // of pod.spec.resourceClaims; "" for extended resources
+	entry       string // name in pod.spec.resourceClaims; "" for extended resources
 	claim       *resourceapi.ResourceClaim
 	availableOn *nodeaffinity.NodeSelector // nil means everywhere, or not allocated
 }
@@ -44,14 +45,14 @@ func (d *demand) toAllocate() (list []*resourceapi.ResourceClaim) {
 	return list
 }
 
-// Reason is why a pod does not fit. It is not a failure of this program.
+// Reason says why a pod does not fit. It is not a failure of this program.
 type Reason string
 
 func (r Reason) Error() string { return string(r) }
 
 func reason(format string, args ...any) error { return Reason(fmt.Sprintf(format, args...)) }
 
-// demandOf returns a Reason if the pod has to wait on any node.
+// demandOf returns the demand of a pod, or a Reason if the pod has to wait on every node.
 func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return nil, reason("the pod waits for its scheduling gate %q", pod.Spec.SchedulingGates[0].Name)
@@ -85,8 +86,8 @@ func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
 	return d, c.number(d)
 }
 
-// claimFor finds the claim of an entry of the pod; nil if the entry needs none. For a
-// template, it makes the claim. It mirrors foreachPodResourceClaim.
+// claimFor finds the claim for an entry of the pod. For a template, it makes the claim.
+// It returns nil if the entry needs no claim. It mirrors foreachPodResourceClaim.
 func (c *Cluster) claimFor(pod *corev1.Pod, entry *corev1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
 	name, mustOwn, err := resourceclaim.Name(pod, entry)
 	if errors.Is(err, resourceclaim.ErrClaimNotFound) {
@@ -149,11 +150,12 @@ func (c *Cluster) mayUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) erro
 	return nil
 }
 
-// number gives demands with the same claims to allocate the same number.
+// number numbers the demand. Demands with the same claims to allocate get the same
+// number.
 func (c *Cluster) number(d *demand) error {
 	key := struct {
 		Specs    []*resourceapi.ResourceClaimSpec
-		Extended *corev1.PodSpec // the requests of each container decide
+		Extended *corev1.PodSpec // the requests of each container matter
 	}{}
 	for _, claim := range d.toAllocate() {
 		key.Specs = append(key.Specs, &claim.Spec)
@@ -174,7 +176,7 @@ func (c *Cluster) number(d *demand) error {
 	return nil
 }
 
-// asksExtended reports whether some extended resource of the pod is devices.
+// asksExtended reports whether devices provide one of the pod's extended resources.
 func (c *Cluster) asksExtended(asked requests.Amounts) bool {
 	for name, amount := range asked {
 		if amount != 0 && c.deviceResources()[name] != nil {
@@ -184,8 +186,8 @@ func (c *Cluster) asksExtended(asked requests.Amounts) bool {
 	return false
 }
 
-// extendedClaim is the claim for the pod's extended resources; nil if there is none on
-// this node.
+// extendedClaim returns the claim for the pod's extended resources, or nil if there is
+// none on this node.
 func (c *Cluster) extendedClaim(d *demand, n *node) *resourceapi.ResourceClaim {
 	if !d.extended {
 		return nil

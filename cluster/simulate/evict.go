@@ -13,9 +13,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// Evict changes the cluster as if a running pod was deleted. Its node gets back what the
-// pod took. Claims that no other pod uses are not allocated any more. restore undoes the
-// change. Undo the last eviction first, and before anything else changes the cluster.
+// Evict changes the cluster as if a running pod was deleted. The node gets back what
+// the pod took. Claims that no other pod uses are no longer allocated. restore undoes
+// the change. Undo evictions in reverse order, and before anything else changes the
+// cluster.
 func (c *Cluster) Evict(pod *corev1.Pod) (restore func()) {
 	var undo []func()
 	if i, found := c.find(pod.Spec.NodeName); found {
@@ -49,7 +50,7 @@ func (c *Cluster) Evict(pod *corev1.Pod) (restore func()) {
 	}
 }
 
-// usedBy are the claims that are reserved for the pod.
+// usedBy returns the claims that are reserved for the pod.
 func (c *Cluster) usedBy(pod *corev1.Pod) (list []*resourceapi.ResourceClaim) {
 	if c.users == nil {
 		c.users = make(map[types.NamespacedName][]types.NamespacedName)
@@ -68,9 +69,10 @@ func (c *Cluster) usedBy(pod *corev1.Pod) (list []*resourceapi.ResourceClaim) {
 	return list
 }
 
-// Feasible are the nodes on which the pod fits now, by name. If nodeName is not "", only
-// that node is asked. Feasible changes nothing. The error is a Reason if the pod has to
-// wait on any node, and an *AbortError if the scheduler would give up on it.
+// Feasible returns the names of the nodes on which the pod fits now, sorted. If
+// nodeName is not "", it asks only that node. Feasible changes nothing. The error is a
+// Reason if the pod has to wait on every node, and an *AbortError if the scheduler
+// would give up on it.
 func (c *Cluster) Feasible(ctx context.Context, pod *corev1.Pod, nodeName string) (names []string, err error) {
 	d, err := c.demandOf(pod)
 	if err != nil {

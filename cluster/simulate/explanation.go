@@ -17,13 +17,13 @@ import (
 // the others.
 type Explanation struct {
 	Pod   string `json:"pod,omitempty"`   // namespace/name
-	Claim string `json:"claim,omitempty"` // namespace/name, if it is about a claim without its pod
+	Claim string `json:"claim,omitempty"` // namespace/name, if this is about a claim without its pod
 	// Node is where the pod would go; "" means nowhere.
 	Node string `json:"node,omitempty"`
-	// Sentence is the answer. It continues the name of the pod or claim.
+	// Sentence is the answer. It comes after the name of the pod or claim.
 	Sentence string   `json:"sentence"`
 	Hints    []string `json:"hints,omitempty"`
-	// Nodes are all nodes, by name.
+	// Nodes are all nodes, sorted by name.
 	Nodes []NodeExplanation `json:"nodes"`
 }
 
@@ -50,14 +50,14 @@ func (e Explanation) SameNodes() (groups [][]NodeExplanation) {
 type NodeExplanation struct {
 	Node     string `json:"node"`
 	Feasible bool   `json:"feasible"`
-	// Blocks is the first stage that blocks. Request is the first request that it blocks,
-	// as claim/request.
+	// Blocks is the first stage that blocks. Request is the first request that this
+	// stage blocks, as claim/request.
 	Blocks   funnel.Stage `json:"blocks,omitempty"`
 	Request  string       `json:"request,omitempty"`
 	Sentence string       `json:"sentence,omitempty"`
 	Hint     string       `json:"hint,omitempty"`
-	// Requests are in the order in which the allocator tries them. There are none if the
-	// pod does not fit on the node for other reasons than devices.
+	// Requests are in the order in which the allocator tries them. There are none if
+	// the pod does not fit on the node for a reason other than devices.
 	Requests []funnel.Request `json:"requests,omitempty"`
 }
 
@@ -123,9 +123,9 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 	return e, nil
 }
 
-// againHint is for a pod that would get a node if the scheduler tried again. By the code
-// of Kubernetes 1.37 (GatherAllocatedState), the scheduler can count a claim twice against
-// a shared device while the claim is both in flight and in its cache.
+// againHint is for a pod that would get a node if the scheduler tried again. According
+// to the code of Kubernetes 1.37 (GatherAllocatedState), the scheduler can count a
+// claim twice against a shared device while the claim is both in flight and in its cache.
 const againHint = "the scheduler rejected the pod at its last attempt: it tries again when something changes, and at the latest after 5 minutes"
 
 func wasRejected(pod *corev1.Pod) bool {
@@ -134,14 +134,14 @@ func wasRejected(pod *corev1.Pod) bool {
 	})
 }
 
-// hint adds a hint, once.
+// hint adds a hint, unless the explanation already has it.
 func (e *Explanation) hint(text string) {
 	if text != "" && !slices.Contains(e.Hints, text) {
 		e.Hints = append(e.Hints, text)
 	}
 }
 
-// explainNode asks the node as Place does, and says what blocks.
+// explainNode asks the node as Place does, and explains what blocks.
 func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
 	_, err := c.ask(ctx, d, n)
 	var why Reason
@@ -159,7 +159,7 @@ func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExpl
 	return NodeExplanation{}, err
 }
 
-// explainDevices is for a node whose devices are not enough.
+// explainDevices explains why the devices of a node are not enough.
 func (c *Cluster) explainDevices(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
 	e := NodeExplanation{Node: n.Name, Requests: c.view(n).Requests(c.unallocated(d, n))}
 	if blocked := funnel.FirstBlocked(e.Requests); blocked != nil {
@@ -182,12 +182,12 @@ func (c *Cluster) explainDevices(ctx context.Context, d *demand, n *node) (NodeE
 	return e, err
 }
 
-// view is the node as package funnel sees it.
+// view returns the node in the form that package funnel needs.
 func (c *Cluster) view(n *node) *funnel.View {
 	return &funnel.View{Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors}
 }
 
-// unallocated are the claims that the allocator would be asked for.
+// unallocated returns the claims that the allocator would have to allocate.
 func (c *Cluster) unallocated(d *demand, n *node) (list []funnel.Claim) {
 	for _, used := range d.claims {
 		if used.claim.Status.Allocation == nil {
@@ -200,8 +200,8 @@ func (c *Cluster) unallocated(d *demand, n *node) (list []funnel.Claim) {
 	return list
 }
 
-// reasonFor is the sentence for a node that cannot allocate the demand. For the same
-// demand it stays the same until something else is allocated.
+// reasonFor returns a sentence that says why a node cannot allocate the demand. The
+// sentence for a demand stays the same until the holdings change.
 func (c *Cluster) reasonFor(ctx context.Context, d *demand, n *node) (string, error) {
 	reasons := n.reasonsOf(d)
 	if sentence := reasons[d.number]; sentence != "" {

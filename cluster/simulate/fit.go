@@ -13,8 +13,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// refusal says why the pod does not fit on the node, whatever the devices; "" if it fits.
-// The checks are in the order of the scheduler's plugins.
+// refusal says why the pod does not fit on the node for a reason other than devices. It
+// returns "" if the pod fits. The checks are in the order of the scheduler's plugins.
 func (n *node) refusal(d *demand, extended map[corev1.ResourceName]*resourceapi.DeviceClass) (reason string) {
 	tolerations := d.pod.Spec.Tolerations
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
@@ -38,7 +38,7 @@ func preventsScheduling(taint *corev1.Taint) bool {
 }
 
 // shortage says which resources the node does not have enough of. A Node without
-// allocatable, or without allocatable pods, was written by hand: it has room.
+// allocatable, or without allocatable pods, was written by a person: it has enough.
 func (n *node) shortage(asked requests.Amounts, extended map[corev1.ResourceName]*resourceapi.DeviceClass) string {
 	if len(n.allocatable) == 0 {
 		return ""
@@ -49,7 +49,7 @@ func (n *node) shortage(asked requests.Amounts, extended map[corev1.ResourceName
 	}
 	for name, amount := range asked {
 		if amount == 0 || extended[name] != nil && n.allocatable[name] == 0 {
-			continue // nothing is requested, or it is devices (shouldDelegateResourceToDRA)
+			continue // nothing is requested, or devices provide it (shouldDelegateResourceToDRA)
 		}
 		if free := n.allocatable[name] - n.taken[name]; amount > free {
 			lacking = append(lacking, fmt.Sprintf("the pod requests %s %s, but only %s of %s is free", name, requests.Text(name, amount),

@@ -33,7 +33,7 @@ const (
 // Gates says which feature gates are on.
 type Gates map[string]bool
 
-// DefaultGates are those of Kubernetes 1.37 (pkg/features/kube_features.go).
+// DefaultGates returns the defaults of Kubernetes 1.37 (pkg/features/kube_features.go).
 func DefaultGates() Gates {
 	return Gates{
 		gateAdminAccess:        true,
@@ -54,7 +54,7 @@ func DefaultGates() Gates {
 	}
 }
 
-// needs are the gates that another gate depends on.
+// needs returns the gates that depend on another gate, each with that other gate.
 func needs() map[string]string {
 	return map[string]string{
 		gateBindingConditions: gateDeviceStatus,
@@ -64,8 +64,8 @@ func needs() map[string]string {
 	}
 }
 
-// Observed are the gates with the values that a cluster reports. It ignores gates that do
-// not change placements.
+// Observed returns the gates with the values that a cluster reports. It ignores gates
+// that do not change placements.
 func (g Gates) Observed(said map[string]bool) Gates {
 	gates := maps.Clone(g)
 	for name := range gates {
@@ -76,9 +76,9 @@ func (g Gates) Observed(said map[string]bool) Gates {
 	return gates
 }
 
-// ParseGates reads a list in the form of Kubernetes' flag --feature-gates, such as
-// "DRAConsumableCapacity=false,DRAListTypeAttributes=true", and applies it to base. A gate
-// that depends on a gate that is off is off as well.
+// ParseGates reads a list in the format of Kubernetes' flag --feature-gates, such as
+// "DRAConsumableCapacity=false,DRAListTypeAttributes=true", and applies it to base. A
+// gate is off if it depends on a gate that is off.
 func ParseGates(text string, base Gates) (Gates, error) {
 	gates, asked := maps.Clone(base), Gates{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -108,8 +108,8 @@ func ParseGates(text string, base Gates) (Gates, error) {
 	return gates, nil
 }
 
-// features are the allocator's, as the scheduler derives them (AllocatorFeatures of its
-// plugin dynamicresources).
+// features returns the features of the allocator, as the scheduler derives them
+// (AllocatorFeatures of its plugin dynamicresources).
 func (g Gates) features() structured.Features {
 	return structured.Features{
 		AdminAccess:             g[gateAdminAccess],
@@ -125,7 +125,7 @@ func (g Gates) features() structured.Features {
 	}
 }
 
-// celFeatures are the features of selectors.
+// celFeatures returns the features of selectors.
 func (g Gates) celFeatures() cel.Features {
 	return cel.Features{
 		EnableConsumableCapacity: g[gateConsumableCapacity],

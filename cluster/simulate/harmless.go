@@ -8,9 +8,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// isHarmless reports whether the allocator can return no error for the demand on any node.
-// It is true only for what common claims are made of: exact counts, selectors that answer
-// yes or no for every device, and amounts that are far from overflowing 64 bits.
+// isHarmless reports whether the allocator cannot fail for the demand on any node. It is
+// true only for the usual contents of claims: exact counts, selectors that answer yes or
+// no for every device, and amounts that cannot overflow 64 bits.
 func (c *Cluster) isHarmless(d *demand) bool {
 	if !c.harmlessDevices {
 		return false
@@ -57,8 +57,7 @@ func (c *Cluster) isHarmlessRequest(a requests.Alternative) bool {
 }
 
 // isHarmlessSelection reports whether the class and the request select or reject every
-// device of the cluster without an error. Which devices they select depends only on their
-// selectors.
+// device of the cluster without an error. This depends only on their selectors.
 func (c *Cluster) isHarmlessSelection(a requests.Alternative) (harmless bool) {
 	key := a.Class
 	for _, selector := range a.Selectors {
@@ -81,7 +80,7 @@ func (c *Cluster) isHarmlessSelection(a requests.Alternative) (harmless bool) {
 	return true
 }
 
-// passes reports whether the device passes the selectors of class and request.
+// passes reports whether the device passes the selectors of the class and the request.
 func (c *Cluster) passes(a requests.Alternative, d *inventory.Device) (bool, error) {
 	if matches, err := c.selectors.All(c.classes[a.Class].Spec.Selectors, d); err != nil || !matches {
 		return false, err

@@ -10,22 +10,22 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// node is a Node, with what pods take of it.
+// node is a Node, and what pods take of it.
 type node struct {
 	*corev1.Node
 	inventory.Local
 	allocatable requests.Amounts
-	taken       requests.Amounts // by pods on this node
-	pods        int64            // pods on this node
+	taken       requests.Amounts // by the pods on this node
+	pods        int64            // number of pods on this node
 	shape       *shape           // nil if no other node can have the same shape
 
-	// The fields below belong to one version of what is held of the pools.
+	// The fields below are valid for one version of the holdings.
 	version   int
 	state     structured.AllocatedState
 	allocator structured.Allocator
 	answers   map[int]bool   // by number of demand: whether the demand can be allocated
 	reasons   map[int]string // by number of demand: why it cannot be allocated
-	late      map[int]bool   // by number of demand: the search takes too long
+	late      map[int]bool   // by number of demand: whether the search takes too long
 }
 
 func newNode(object *corev1.Node, inv *inventory.Inventory, known shapes) *node {
@@ -47,7 +47,7 @@ func (n *node) addPod(asked requests.Amounts) {
 	}
 }
 
-// refresh updates the fields that depend on what is held.
+// refresh updates the fields that depend on the holdings.
 func (n *node) refresh(ctx context.Context, c *Cluster) error {
 	version := c.held.Version(n.Pools)
 	if version == n.version {

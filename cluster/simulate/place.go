@@ -12,18 +12,18 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// Placement is where a pod went, or why it went nowhere.
+// Placement says where a pod went, or why it went nowhere.
 type Placement struct {
 	Pod *corev1.Pod
-	// Node is "" if there is none.
+	// Node is "" if the pod has no node.
 	Node string
-	// Feasible nodes are sorted by name. Unless all nodes were asked for, it is only Node.
+	// Feasible nodes are sorted by name. If not all nodes were asked, it is only Node.
 	Feasible []string
-	// Claims are the pod's claims in its order, with their allocations. The claim for
-	// extended resources is last.
+	// Claims are the pod's claims in the order of the pod, with their allocations. The
+	// claim for extended resources is last.
 	Claims []PlacedClaim
-	// Refusals are the reasons of every node if no node is feasible. A refusal without a
-	// node is about the pod itself.
+	// Refusals are the reasons of all nodes, if no node is feasible. A refusal without
+	// a node is about the pod itself.
 	Refusals []Refusal
 	// Aborted is set if the scheduler would give up on the pod.
 	Aborted *AbortError
@@ -31,11 +31,11 @@ type Placement struct {
 
 // PlacedClaim is a claim that a pod uses.
 type PlacedClaim struct {
-	Entry string // of pod.spec.resourceClaims; "" for extended resources
+	Entry string // name in pod.spec.resourceClaims; "" for extended resources
 	Claim *resourceapi.ResourceClaim
 }
 
-// Refusal is why a pod does not fit on a node.
+// Refusal says why a pod does not fit on a node.
 type Refusal struct {
 	Node   string `json:"node,omitempty"`
 	Reason string `json:"reason"`
@@ -45,17 +45,17 @@ type Refusal struct {
 type Options struct {
 	// Node is the only node to consider; "" means all nodes.
 	Node string
-	// AllNodes asks for every feasible node.
+	// AllNodes asks all nodes, to find every feasible one.
 	AllNodes bool
 	// Strategy chooses one of the feasible nodes; "" means First.
 	Strategy Strategy
-	// Choose chooses the node instead, if it is not nil.
+	// Choose, if it is not nil, chooses the node instead.
 	Choose func(pod *corev1.Pod, feasible []string) string
 	// Progress, if it is not nil, is called by Run with the number of pods that are done.
 	Progress func(done, total int)
 }
 
-// Strategy is how a pod chooses among feasible nodes. The real scheduler chooses by
+// Strategy says how a pod chooses among feasible nodes. The real scheduler chooses by
 // scores, which are not simulated.
 type Strategy string
 
@@ -66,9 +66,9 @@ const (
 	Pack   Strategy = "pack"   // the one with the most pods
 )
 
-// Place finds a node for the pod, and adds what the pod takes there. The error is about
-// the context or this program. What the scheduler decides about the pod is in the
-// placement.
+// Place finds a node for the pod, and adds to the node what the pod takes. The error is
+// about the context or this program. The placement says what the scheduler decides
+// about the pod.
 func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placement, error) {
 	p := Placement{Pod: pod}
 	d, err := c.demandOf(pod)
@@ -95,7 +95,7 @@ func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placem
 	}
 	p.Refusals, p.Node = nil, chosen.Name
 	if !o.AllNodes {
-		p.Feasible = []string{chosen.Name} // there may be others, which were not asked
+		p.Feasible = []string{chosen.Name} // other nodes, which were not asked, may be feasible too
 	}
 	p.Claims = c.bind(d, chosen)
 	return p, nil
@@ -107,7 +107,7 @@ func choose(offers []offer, pod *corev1.Pod, o Options) offer {
 	case o.Choose == nil && o.Strategy == Spread:
 		return slices.MinFunc(offers, byPods)
 	case o.Choose == nil && o.Strategy == Pack:
-		return slices.MaxFunc(offers, byPods) // the first of them
+		return slices.MaxFunc(offers, byPods) // MaxFunc returns the first of them
 	case o.Choose == nil:
 		return offers[0]
 	}
@@ -124,7 +124,8 @@ func choose(offers []offer, pod *corev1.Pod, o Options) offer {
 	return offers[0]
 }
 
-// survey asks the nodes, all of them if that matters, and records their answers in p.
+// survey asks the nodes and records their answers in p. It asks all nodes only if that
+// is necessary.
 func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement) (offers []offer, err error) {
 	onlyFirst := d.harmless && !o.AllNodes && o.Choose == nil && (o.Strategy == First || o.Strategy == "")
 	for _, n := range c.nodes {
@@ -152,7 +153,8 @@ func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement
 	return offers, nil
 }
 
-// explainRefusals replaces the scheduler's reason, which is always the same.
+// explainRefusals replaces the scheduler's reason, which is always the same, with a
+// better one.
 func (c *Cluster) explainRefusals(ctx context.Context, d *demand, refusals []Refusal) (err error) {
 	for i := range refusals {
 		if r := &refusals[i]; r.Reason == string(errCannotAllocate) {
@@ -165,12 +167,12 @@ func (c *Cluster) explainRefusals(ctx context.Context, d *demand, refusals []Ref
 	return nil
 }
 
-// find is the index of a node.
+// find returns the index of a node.
 func (c *Cluster) find(name string) (index int, found bool) {
 	return slices.BinarySearchFunc(c.nodes, name, func(n *node, name string) int { return cmp.Compare(n.Name, name) })
 }
 
-// bind adds what the pod takes of the node, and returns its claims.
+// bind adds to the node what the pod takes, and returns the pod's claims.
 func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
 	o.addPod(o.takes)
 	allocations := o.allocations

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Result says what happened to all pods without a node.
+// Result says what happened to all pods that had no node.
 type Result struct {
 	Pods          []Placed        `json:"pods"`
 	Unschedulable []Unschedulable `json:"unschedulable"`
@@ -21,7 +21,7 @@ type Result struct {
 type Placed struct {
 	Pod           string   `json:"pod"` // namespace/name
 	Node          string   `json:"node"`
-	FeasibleNodes []string `json:"feasibleNodes"` // by name; only Node unless all nodes were asked for
+	FeasibleNodes []string `json:"feasibleNodes"` // sorted by name; only Node if not all nodes were asked
 	Claims        []Claim  `json:"claims"`
 }
 
@@ -49,7 +49,8 @@ type Unschedulable struct {
 	Reasons []Refusal `json:"reasons"`
 }
 
-// Run places the pods one after the other. A later pod cannot get what an earlier pod got.
+// Run places the pods one after the other. A later pod cannot get what an earlier pod
+// got.
 func (c *Cluster) Run(ctx context.Context, pods []*corev1.Pod, o Options) (Result, error) {
 	result := Result{Pods: []Placed{}, Unschedulable: []Unschedulable{}}
 	for i, pod := range pods {

@@ -10,21 +10,21 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 )
 
-// shape keeps answers that are the same for several nodes: nodes whose devices differ only
-// in the names of the node and the pool. As long as nothing is held on such a node, the
-// allocator's answer for a harmless demand is the same on all of them. Selectors see
-// neither name, and there is only one pool per driver. The reason for a no contains
-// neither name either.
+// shape keeps answers that several nodes have in common: nodes whose devices differ
+// only in the names of the node and the pool. As long as no claim holds a device of
+// such nodes, the allocator gives the same answer for a harmless demand on all of them.
+// Selectors do not see these names, and there is only one pool per driver. The reasons
+// for a no do not contain these names either.
 type shape struct {
 	answers map[int]bool   // by number of demand
 	reasons map[int]string // by number of demand
 }
 
-// shapes are found by the devices of their nodes as text.
+// shapes are the shapes by the devices of their nodes, as text.
 type shapes map[string]*shape
 
-// of is the node's shape. It is nil if the node shares devices with other nodes, or its
-// pools are irregular.
+// of returns the shape of the node. It returns nil if the node shares devices with
+// other nodes, or if its pools are irregular.
 func (s shapes) of(n *node, inv *inventory.Inventory) *shape {
 	if inv.Shares() {
 		return nil
@@ -55,7 +55,7 @@ func (s shapes) of(n *node, inv *inventory.Inventory) *shape {
 	return s[string(text)]
 }
 
-// recall is the answer for the demand on a node on which nothing is held.
+// recall returns the answer for the demand, if nothing on the node is held.
 func (s *shape) recall(d *demand, version int) (can, known bool) {
 	if s == nil || version != 0 || !d.harmless {
 		return false, false
@@ -71,7 +71,7 @@ func (s *shape) learn(d *demand, version int, can bool) {
 	}
 }
 
-// reasonsOf is where reasons for the demand are kept.
+// reasonsOf returns the map that keeps the reasons for the demand.
 func (n *node) reasonsOf(d *demand) map[int]string {
 	if n.shape != nil && n.version == 0 && d.harmless {
 		return n.shape.reasons

@@ -5,8 +5,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// This file fills in what an API server of Kubernetes 1.37 fills in and what changes
-// placements: pkg/apis/core/v1/defaults.go, pkg/apis/resource/v1/defaults.go.
+// This file sets the defaults of an API server of Kubernetes 1.37, as far as they
+// change placements: pkg/apis/core/v1/defaults.go, pkg/apis/resource/v1/defaults.go.
 
 func defaultNode(node *corev1.Node) {
 	if node.Status.Allocatable == nil {

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// newObject returns an empty object of the kind; nil if a snapshot does not hold objects
-// of the kind.
+// newObject returns an empty object of the kind, or nil if a snapshot does not hold
+// objects of the kind.
 func newObject(meta metav1.TypeMeta) (metav1.Object, error) {
 	version := resourceapi.SchemeGroupVersion.String()
 	var object metav1.Object

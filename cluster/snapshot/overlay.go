@@ -3,9 +3,9 @@ package snapshot
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Overlay adds the objects of another snapshot, which must not be used afterwards. An
-// object with the same kind, namespace and name replaces the object of s. If it has no UID
-// of its own, it keeps the UID of the replaced object, so that references to it stay
-// valid.
+// object with the same kind, namespace and name replaces the object of s. If it has no
+// UID of its own, it keeps the UID of the replaced object, so that references to it
+// stay valid.
 func (s *Snapshot) Overlay(other *Snapshot) {
 	s.Nodes = overlay(s.Nodes, other.Nodes)
 	s.Classes = overlay(s.Classes, other.Classes)

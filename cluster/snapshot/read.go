@@ -17,9 +17,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// Read adds the objects of a text: YAML with any number of documents, or JSON. Of a list,
-// it adds the items. An error is one line that names the text and the document; the
-// snapshot must not be used after an error.
+// Read adds the objects of a text: YAML with any number of documents, or JSON. If an
+// object is a list, it adds its items. An error is one line that names the text and the
+// document. After an error, the snapshot must not be used.
 func (s *Snapshot) Read(name string, text io.Reader) error {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(text))
 	for number := 1; ; number++ {
@@ -98,7 +98,8 @@ func (s *Snapshot) readList(text []byte, item metav1.TypeMeta, where string) err
 	return nil
 }
 
-// nameIn is the name of an object that cannot be read, if at least the name can be read.
+// nameIn returns the name of an object that cannot be decoded, if at least the name can
+// be decoded.
 func nameIn(text []byte) string {
 	var object metav1.PartialObjectMetadata
 	if json.Unmarshal(text, &object) != nil || object.Name == "" {

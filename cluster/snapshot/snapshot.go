@@ -21,9 +21,9 @@ type Source interface {
 	Snapshot(ctx context.Context) (*Snapshot, error)
 }
 
-// Snapshot is what the scheduler would know. The zero value is empty. Every object has a
-// name, a UID and, if its kind has namespaces, a namespace. Fields that an API server
-// fills in are filled in if they change placements.
+// Snapshot is what the scheduler would know. The zero value is empty. Every object has
+// a name, a UID and, if its kind has namespaces, a namespace. Defaults that an API
+// server sets are set if they change placements.
 type Snapshot struct {
 	Nodes      []*corev1.Node
 	Classes    []*resourceapi.DeviceClass
@@ -31,23 +31,24 @@ type Snapshot struct {
 	Claims     []*resourceapi.ResourceClaim
 	Templates  []*resourceapi.ResourceClaimTemplate
 	TaintRules []*resourceapi.DeviceTaintRule
-	// Pods are in the order in which they were read. Pods without a node wait for one.
+	// Pods are in the order in which they were read. Pods without a node are waiting
+	// for one.
 	Pods []*corev1.Pod
 
-	// Ignored counts, by kind, the objects of all other kinds.
+	// Ignored is the number of objects of every other kind, by kind.
 	Ignored map[string]int
 
 	seen map[identity]string // where each object was read
 }
 
-// identity is different for any two objects.
+// identity identifies an object.
 type identity struct{ kind, namespace, name string }
 
 func identityOf(object metav1.Object) identity {
 	return identity{kindOf(object), object.GetNamespace(), object.GetName()}
 }
 
-// madeUpUID is the UID of an object that has none.
+// madeUpUID returns a UID for an object that has none.
 func madeUpUID(id identity) types.UID { return types.UID(id.String()) }
 
 func (i identity) String() string {
@@ -57,7 +58,7 @@ func (i identity) String() string {
 	return i.kind + " " + i.namespace + "/" + i.name
 }
 
-// Waiting are the pods that wait for a node, in their order.
+// Waiting returns the pods that wait for a node, in the order of Pods.
 func (s *Snapshot) Waiting() (pods []*corev1.Pod) {
 	for _, pod := range s.Pods {
 		if pod.Spec.NodeName == "" && !Finished(pod) {
@@ -67,7 +68,7 @@ func (s *Snapshot) Waiting() (pods []*corev1.Pod) {
 	return pods
 }
 
-// Finished reports whether the pod will never run again. It then takes nothing of its
+// Finished reports whether the pod will never run again. Then it takes nothing from its
 // node.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
@@ -100,7 +101,8 @@ func find[T metav1.Object](objects []T, namespace, name string) (found T) {
 	return found
 }
 
-// IgnoredKinds are the kinds that were ignored, each with the number of objects, by name.
+// IgnoredKinds returns the kinds that were ignored, sorted by name, each with the
+// number of its objects.
 func (s *Snapshot) IgnoredKinds() (texts []string) {
 	for _, kind := range slices.Sorted(maps.Keys(s.Ignored)) {
 		texts = append(texts, fmt.Sprintf("%d %s", s.Ignored[kind], kind))
@@ -115,14 +117,15 @@ func (s *Snapshot) ignore(kind string) {
 	s.Ignored[kind]++
 }
 
-// Add adds an object of one of the kinds above, and fills in what it lacks. The snapshot
-// owns the object from now on. A second object with the same kind, namespace and name is
-// an error that says where the first one is from.
+// Add adds an object of one of the kinds above, and sets its defaults. The snapshot
+// owns the object from now on. A second object with the same kind, namespace and name
+// is an error. The error says where the first object is from.
 func (s *Snapshot) Add(object metav1.Object, where string) error {
 	kind := kindOf(object)
 	if object.GetName() == "" && object.GetGenerateName() != "" {
-		// An API server appends random letters. Here the names sort in the order of
-		// reading, because the scheduler tries slices in the order of their names.
+		// An API server appends random letters. Here the names sort in the order in
+		// which the objects are read, because the scheduler tries slices in the order
+		// of their names.
 		object.SetName(fmt.Sprintf("%s%05d", object.GetGenerateName(), len(s.seen)))
 	}
 	if object.GetName() == "" {
@@ -143,7 +146,8 @@ func (s *Snapshot) Add(object metav1.Object, where string) error {
 	return nil
 }
 
-// Where is where the object is from, as it was passed to Add; "" if it is unknown.
+// Where returns where the object is from, as it was passed to Add, or "" if that is
+// unknown.
 func (s *Snapshot) Where(object metav1.Object) string { return s.seen[identityOf(object)] }
 
 func (s *Snapshot) see(id identity, where string) {

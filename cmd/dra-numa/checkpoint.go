@@ -14,12 +14,14 @@ import (
 
 const checkpointUsage = `Usage: dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]
 
-verify says in one line what the checkpoint is, or ends with status 1 and what
-is wrong with it. dump prints its content as JSON. Neither changes anything.
+verify prints one line about the checkpoint. If the checkpoint is damaged, it
+says what is wrong and exits with status 1. dump prints the content of the
+checkpoint as JSON. Neither changes anything.
 
 `
 
-// runCheckpoint looks at a checkpoint, of the daemon on this node or a copy.
+// runCheckpoint verifies or prints a checkpoint: that of the daemon on this node, or a
+// copy.
 func runCheckpoint(args []string, stdout io.Writer) error {
 	var kubeletRoot string
 	flags := flag.NewFlagSet("dra-numa checkpoint", flag.ContinueOnError)

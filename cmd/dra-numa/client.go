@@ -12,15 +12,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// What the kubelet itself asks of the API server at most. A node that starts
-// full of claims must not wait for the limits of a client that nobody set up.
+// The kubelet's default limits for its own requests to the API server. With the lower
+// defaults of client-go, the daemon of a node full of claims would start slowly.
 const (
 	clientQPS   = 50
 	clientBurst = 100
 )
 
-// client has the APIs that the daemon and the kubelet helper use, and no other:
-// a call of those panics. A client of all APIs would be a third of the program,
+// client has the APIs that the daemon and the kubelet helper use, and no other API: a
+// call of another one panics. A client of all APIs would be a third of the program,
 // most of it in memory.
 type client struct {
 	kubernetes.Interface // nil
@@ -49,8 +49,8 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 		return nil, err
 	}
 	config.UserAgent = "dra-numa"
-	// JSON would not keep a claim's opaque parameters byte by byte, without which
-	// its status cannot be updated.
+	// JSON would not keep a claim's opaque parameters byte by byte, and the API server
+	// would reject updates of the claim's status.
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.QPS, config.Burst = clientQPS, clientBurst
 	transport, err := rest.HTTPClientFor(config)

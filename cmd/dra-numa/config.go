@@ -13,13 +13,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
 
-// labelsTimeout bounds the question for the labels of the node. Without an answer
-// it is not known what is reserved, so the daemon ends, and is started again.
+// labelsTimeout bounds the request for the labels of the node. Without an answer the
+// daemon does not know what is reserved, so it exits, and is started again.
 const labelsTimeout = 30 * time.Second
 
-// withConfig adds what the file says that --config names. The labels of the node
-// are asked for once, and only if profiles depend on them. A setting that is a
-// flag as well must not be in both.
+// withConfig adds the settings of the file that --config names. It asks for the labels
+// of the node once, and only if the file has profiles. A setting that is also a flag
+// must not be in both.
 func (o options) withConfig(ctx context.Context) (options, error) {
 	if o.configFile == "" {
 		return o, nil
@@ -41,7 +41,7 @@ func (o options) withConfig(ctx context.Context) (options, error) {
 	return o.with(config, labels)
 }
 
-// nodeLabels asks the API server.
+// nodeLabels reads the labels of the node from the API server.
 func (o options) nodeLabels(ctx context.Context) (map[string]string, error) {
 	client, err := newClient(o.kubeconfig)
 	if err != nil {
@@ -56,7 +56,7 @@ func (o options) nodeLabels(ctx context.Context) (map[string]string, error) {
 	return node.Labels, nil
 }
 
-// with adds the settings of a file to those of flags.
+// with adds the settings of a file to those of the flags.
 func (o options) with(config deviceclasses.NodeConfig, labels map[string]string) (options, error) {
 	settings := config.For(labels)
 	for _, both := range []struct {

@@ -68,7 +68,7 @@ func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 		"reservedMemory: 1Mi\n":                          {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
 		"reservedMemory: '0'\n":                          {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},
 		"exclusivity: none\n":                            {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
-		"exclusivity: cooperative\n":                     {"--nri-socket=", "--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty"},
+		"exclusivity: cooperative\n":                     {"--nri-socket=", "--exclusivity=cooperative: needs --nri-socket, which is empty"},
 		"exclusivity: some\n":                            {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
 		"zoneBy: die\n":                                  {"", `zoneBy: "die", allowed are numa, l3, socket, machine`},
 		"zones: l3\n":                                    {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, devices.bindDrivers, profiles`},
@@ -87,7 +87,7 @@ func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 	}
 	for flag, want := range map[string]string{
 		"--config=/no/such": "--config: open /no/such",
-		"--probe":           "--probe: it has no use for --config",
+		"--probe":           "--probe: cannot be combined with --config",
 	} {
 		err := run(t.Context(), append(valid[:len(valid):len(valid)], "--config="+configFile(t, ""), flag), noEnv, &bytes.Buffer{})
 		var usage *cli.UsageError

@@ -20,18 +20,19 @@ const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [
 // exclusivityAuto is the default of --exclusivity.
 const exclusivityAuto = "auto"
 
-// options are the flags as given; empty paths are features not asked for.
+// options are the settings of the flags and of the NodeConfig. A feature whose path is
+// empty is off.
 type options struct {
 	nodeName            string
 	kubeletRoot         string
 	cdiDir              string
 	staticCDIDir        string
 	configFile          string
-	attached            attached.Selection // by the NodeConfig
-	bindDrivers         bool               // by the NodeConfig
-	zoneBy              string             // by the NodeConfig
+	attached            attached.Selection // from the NodeConfig
+	bindDrivers         bool               // from the NodeConfig
+	zoneBy              string             // from the NodeConfig
 	reservedCPUs        string
-	reservedIn          string // where they are set
+	reservedIn          string // the flag or field that sets reservedCPUs
 	reservedMemory      string
 	reservedMemoryBytes uint64
 	kubeletConfig       string
@@ -50,23 +51,23 @@ type options struct {
 func parseFlags(args []string, env func(string) string, stdout io.Writer) (options, error) {
 	o := options{reservedIn: "--reserved-cpus"}
 	flags := flag.NewFlagSet("dra-numa", flag.ContinueOnError)
-	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node; default $NODE_NAME")
+	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node (default: $NODE_NAME)")
 	kubeletRootFlag(flags, &o.kubeletRoot)
 	cdiDirFlag(flags, &o.cdiDir)
-	flags.StringVar(&o.staticCDIDir, "static-cdi-dir", "/etc/cdi", "`directory` of CDI specs that others write once; it may be missing")
-	flags.StringVar(&o.configFile, "config", "", "`file` with a NodeConfig, read once: reserved CPUs and memory, exclusivity, PCI functions to publish, profiles by the node's labels; what it says is not to be a flag as well")
-	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8; default the kubelet's reservedSystemCPUs, else the first core")
-	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "memory of each NUMA node that no claim gets, a `quantity` such as 256Mi; default 0")
-	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "the kubelet's configuration `file`, read for reservedSystemCPUs")
-	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "the pin hook, a `file` that is copied to the host")
+	flags.StringVar(&o.staticCDIDir, "static-cdi-dir", "/etc/cdi", "`directory` of static CDI specs, which other programs write; it may be missing")
+	flags.StringVar(&o.configFile, "config", "", "`file` with the NodeConfig, read once at the start; a setting must not be both in the file and in a flag")
+	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8 (default: the kubelet's reservedSystemCPUs, else the first core)")
+	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "`quantity` of memory of each NUMA node that no claim gets, such as 256Mi (default: 0)")
+	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "configuration `file` of the kubelet, read for reservedSystemCPUs")
+	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "`file` with the pin hook, which is copied to the host")
 	cgroupRootFlag(flags, &o.cgroupRoot)
 	machineRootFlag(flags, &o.machineRoot)
-	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` that holds a sys to write to, where the NodeConfig lets claims bind drivers")
-	flags.StringVar(&o.listen, "listen", ":8089", "`address` of /healthz and /readyz")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; default the service account of the pod")
-	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "who keeps others off the CPUs of claims, a `mode`: kernel, cooperative (the container runtime, over NRI), none, or auto for the first that the node has")
-	flags.StringVar(&o.nriSocket, "nri-socket", "/var/run/nri/nri.sock", "the container runtime's NRI `socket`; empty does without")
-	flags.BoolVar(&o.probe, "probe", false, "only install the hook, probe the kernel for cpuset partitions, and keep the answer for the daemon; needs CAP_SYS_ADMIN")
+	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
+	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
+	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")
+	flags.StringVar(&o.nriSocket, "nri-socket", "/var/run/nri/nri.sock", "NRI `socket` of the container runtime; an empty value turns NRI off")
+	flags.BoolVar(&o.probe, "probe", false, "install the hook, test whether the kernel supports cpuset partitions, save the answer for the daemon, and exit; needs CAP_SYS_ADMIN")
 	cli.AddVerbosity(flags, &o.verbosity)
 	if err := cli.Parse(flags, args, usage, stdout); err != nil {
 		return options{}, err
@@ -78,7 +79,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 }
 
 func kubeletRootFlag(flags *flag.FlagSet, value *string) {
-	flags.StringVar(value, "kubelet-root", "/var/lib/kubelet", "the kubelet's root `directory`, the same path here and on the host")
+	flags.StringVar(value, "kubelet-root", "/var/lib/kubelet", "root `directory` of the kubelet, which must have the same path in the container and on the host")
 }
 
 func cdiDirFlag(flags *flag.FlagSet, value *string) {
@@ -86,11 +87,11 @@ func cdiDirFlag(flags *flag.FlagSet, value *string) {
 }
 
 func cgroupRootFlag(flags *flag.FlagSet, value *string) {
-	flags.StringVar(value, "cgroup-root", "/sys/fs/cgroup", "the host's cgroup v2 `directory`")
+	flags.StringVar(value, "cgroup-root", "/sys/fs/cgroup", "cgroup v2 `directory` of the host")
 }
 
 func machineRootFlag(flags *flag.FlagSet, value *string) {
-	flags.StringVar(value, "machine-root", "/", "`directory` that holds sys and proc")
+	flags.StringVar(value, "machine-root", "/", "`directory` with sys and proc of the host")
 }
 
 func (o *options) validate() error {
@@ -111,10 +112,10 @@ func (o *options) validate() error {
 		return cli.Usagef("--exclusivity %q: allowed are %s", o.exclusivityMode, strings.Join(modes, ", "))
 	}
 	if o.exclusivityMode == string(driver.ExclusivityCooperative) && o.nriSocket == "" {
-		return cli.Usagef("--exclusivity=cooperative: the container runtime is asked over --nri-socket, which is empty")
+		return cli.Usagef("--exclusivity=cooperative: needs --nri-socket, which is empty")
 	}
 	if o.probe && o.configFile != "" {
-		return cli.Usagef("--probe: it has no use for --config")
+		return cli.Usagef("--probe: cannot be combined with --config")
 	}
 	if o.reservedMemory == "" {
 		return nil

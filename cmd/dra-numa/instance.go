@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// instanceFile is locked by the daemon that has the node. It lies in the plugin
+// instanceFile is the file that the daemon of the node locks. It is in the plugin
 // directory, which all daemons of a node share.
 const instanceFile = "instance.lock"
 
-// lockPeriod is how long a node may be without a daemon between two of them.
+// lockPeriod is how often a waiting daemon tries to get the lock. It bounds how long a
+// node has no daemon when one takes over from another.
 const lockPeriod = 250 * time.Millisecond
 
-// lockInstance waits until no other daemon has the node; waiting is called when
-// one has. The kernel drops the lock when the process ends, however it ends.
+// lockInstance waits until no other daemon has the node. If it has to wait, it calls
+// waiting once. The kernel releases the lock when the process ends, however it ends.
 func lockInstance(ctx context.Context, dir string, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err

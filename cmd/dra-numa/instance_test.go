@@ -56,7 +56,7 @@ func TestSecondDaemonStandsBy(t *testing.T) {
 	flags = append(flags, "--listen="+address)
 	ended := make(chan error, 1)
 	go func() { ended <- run(t.Context(), flags, noEnv, &bytes.Buffer{}) }()
-	want := "200 standby: another dra-numa has this node <nil>"
+	want := "200 standby: another dra-numa is running on this node <nil>"
 	var got string
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && got != want; time.Sleep(10 * time.Millisecond) {
 		got = ask(t, address, "/readyz")

@@ -15,10 +15,10 @@ import (
 )
 
 func main() {
-	// The daemon idles: memory counts for more than the time of its collections.
+	// The daemon is mostly idle: memory matters more than time for garbage collection.
 	debug.SetGCPercent(25)
 	if err := refuseHugePages(); err != nil {
-		klog.ErrorS(err, "The kernel may give this program hugepages that it does not need")
+		klog.ErrorS(err, "Transparent hugepages stay on, so the daemon may use more memory than it needs")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout)

@@ -21,19 +21,20 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// hookName is the hook in the plugin directory, which the host sees too.
+// hookName is the file name of the hook in the plugin directory, which the host also
+// sees.
 const hookName = "numa-pin"
 
-// node is the machine, and what the operator withholds of it.
+// node is the machine, and the configuration of the driver for it.
 type node struct {
 	machine   numa.Machine
 	config    driver.Config
-	signature string // of the machine; empty if it cannot be told
+	signature string // of the machine; empty if it cannot be read
 }
 
 func readNode(o options) (n node, err error) {
 	root := os.DirFS(o.machineRoot)
-	n.signature, _ = numa.Signature(root, !o.attached.IsEmpty()) // before: what changes meanwhile is then seen to have
+	n.signature, _ = numa.Signature(root, !o.attached.IsEmpty()) // before Read, so that a change during Read is noticed later
 	if n.machine, err = numa.Read(root); err != nil {
 		return node{}, fmt.Errorf("read machine: %w", err)
 	}
@@ -62,7 +63,8 @@ func readNode(o options) (n node, err error) {
 	return n, nil
 }
 
-// openDriver loads the checkpoint. It writes nothing.
+// openDriver loads the checkpoint. It creates missing directories and writes nothing
+// else.
 func openDriver(o options, n node) (*driver.Driver, error) {
 	state, err := openDir(o.pluginDir(), 0o750)
 	if err != nil {
@@ -82,8 +84,8 @@ func openDir(path string, mode os.FileMode) (*os.Root, error) {
 	return os.OpenRoot(path)
 }
 
-// installHook copies the hook to the host. Containers may be starting: the old
-// file is replaced whole, and only if it differs.
+// installHook copies the hook to the host. Containers may be starting, so it replaces
+// the old file atomically, and only if it differs.
 func installHook(source string, state *os.Root) error {
 	binary, err := os.ReadFile(source)
 	if err != nil {
@@ -107,12 +109,12 @@ func readBootID(root fs.FS) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// countsAllocatable asks the API server, once: without an answer claims are not
-// counted until the daemon starts again.
+// countsAllocatable asks the API server once. Without an answer, claims are not counted
+// in the node's allocatable until the daemon starts again.
 func countsAllocatable(ctx context.Context, client kubernetes.Interface, nodeName string) bool {
 	counts, err := kubeletplugin.CountsAllocatable(ctx, client, nodeName)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Claims are not counted in the node's allocatable")
+		klog.FromContext(ctx).Error(err, "Claims are not counted in the node's allocatable until the daemon starts again")
 	}
 	return counts
 }

@@ -16,15 +16,16 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 )
 
-// probeFile holds the boot that was probed and the answer. It lies in the plugin
-// directory because another process reads it: only CAP_SYS_ADMIN can make a
-// remote partition, and the daemon, which runs for long, does without.
+// probeFile holds the boot that was probed and the answer. It is in the plugin
+// directory, because another process reads it: the daemon. Making a remote partition
+// needs CAP_SYS_ADMIN, and the daemon, which runs for a long time, does without that
+// capability.
 const probeFile = "exclusivity"
 
-// probe asks the kernel for a partition of a CPU that no claim holds and keeps
-// the answer. If it cannot tell, the answer of this boot stays, and without one
-// the zones promise nothing; claims are served all the same. A daemon may run
-// beside it, so it writes nothing that a daemon writes.
+// probe asks the kernel for a partition of a CPU that no claim holds, and saves the
+// answer. If the result is unclear, the answer of this boot stays. Without one, it
+// saves that the kernel cannot be relied on. A daemon may run at the same time, so of
+// the daemon's files, probe writes only the hook, which is replaced atomically.
 func probe(ctx context.Context, o options, n node) error {
 	logger := klog.FromContext(ctx)
 	state, err := openDir(o.pluginDir(), 0o750)
@@ -44,7 +45,7 @@ func probe(ctx context.Context, o options, n node) error {
 		if answer, err = readProbe(ctx, state, n.config.BootID); err != nil {
 			return err
 		}
-		logger.Error(err, "Cpuset partitions cannot be probed", "cgroupRoot", o.cgroupRoot, "exclusivity", answer)
+		logger.Error(err, "Probing the kernel for cpuset partitions failed", "cgroupRoot", o.cgroupRoot, "exclusivity", answer)
 	case !supported:
 		logger.Info("Cpuset partitions are not supported", "cgroupRoot", o.cgroupRoot)
 	default:
@@ -53,8 +54,8 @@ func probe(ctx context.Context, o options, n node) error {
 	return durable.Replace(state, probeFile, []byte(n.config.BootID+" "+string(answer)+"\n"), 0o644)
 }
 
-// probeKernel has the host's lock from the first look to the end: no hook takes
-// the CPU in between.
+// probeKernel holds the host's lock from its first look to the end, so that no hook
+// takes the CPU in between.
 func probeKernel(o options, n node) (supported bool, err error) {
 	unlock, err := pin.Lock(cdi.LockFile(n.config.HookPath))
 	if err != nil {
@@ -71,7 +72,7 @@ func probeKernel(o options, n node) (supported bool, err error) {
 	}
 	cpu, ok := idleCPU(n, core.Grants(), held)
 	if !ok {
-		return false, errors.New("claims hold every CPU but the reserved one")
+		return false, errors.New("claims and partitions leave no CPU to probe with")
 	}
 	cgroups, err := os.OpenRoot(o.cgroupRoot)
 	if err != nil {
@@ -81,8 +82,8 @@ func probeKernel(o options, n node) (supported bool, err error) {
 	return pin.Probe(cgroups, cpu)
 }
 
-// idleCPU is a CPU that no claim and no partition holds. Reserved CPUs come last,
-// and never the first of them: the kernel needs a CPU outside of every partition.
+// idleCPU returns a CPU that no claim and no partition holds. Reserved CPUs come last,
+// and the first reserved CPU never: the kernel needs a CPU outside of every partition.
 func idleCPU(n node, grants []driver.Grant, held []driver.Held) (cpu int, ok bool) {
 	free := n.machine.Online
 	for _, grant := range grants {
@@ -103,8 +104,8 @@ func idleCPU(n node, grants []driver.Grant, held []driver.Held) (cpu int, ok boo
 	return spare.Intersection(free).First()
 }
 
-// readProbe returns what this boot's probe found; without one, the zones promise
-// nothing.
+// readProbe returns the answer of this boot's probe. Without one, it returns
+// ExclusivityNone.
 func readProbe(ctx context.Context, state *os.Root, bootID string) (driver.Exclusivity, error) {
 	text, err := state.ReadFile(probeFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -115,17 +116,19 @@ func readProbe(ctx context.Context, state *os.Root, bootID string) (driver.Exclu
 		return driver.ExclusivityKernel, nil
 	}
 	if probed != bootID {
-		klog.FromContext(ctx).Info("No probe of this boot, so the kernel is not relied on; run dra-numa --probe", "bootID", bootID)
+		klog.FromContext(ctx).Info("The kernel has not been probed since boot, so the driver makes no cpuset partitions: run dra-numa --probe", "bootID", bootID)
 	}
 	return driver.ExclusivityNone, nil
 }
 
-// exclusivity is what --exclusivity asks for, as far as the node has it.
+// exclusivity returns the mode that --exclusivity asks for. For auto, it is the first
+// mode that the node has. Kernel is an error if the probe did not find cpuset
+// partitions.
 func (o *options) exclusivity(probed driver.Exclusivity) (driver.Exclusivity, error) {
 	switch asked := driver.Exclusivity(o.exclusivityMode); asked {
 	case driver.ExclusivityKernel:
 		if probed != asked {
-			return "", errors.New("--exclusivity=kernel: this node's kernel was not found to have cpuset partitions, which need Linux 6.11 or newer and cgroup v2")
+			return "", errors.New("--exclusivity=kernel: the probe found no support for cpuset partitions on this node; they need Linux 6.11 or newer and cgroup v2")
 		}
 		return asked, nil
 	case driver.ExclusivityCooperative, driver.ExclusivityNone:

@@ -14,13 +14,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
 
-// claimsTimeout bounds the questions about the claims on record: a claim whose
-// answer is missing keeps what it has.
+// claimsTimeout bounds the requests about the claims on record. A claim without an
+// answer keeps what it has.
 const claimsTimeout = 30 * time.Second
 
-// recoverClaims settles what the claims on record still hold, by what the API
-// server and the kernel say, and removes what others wrote for those that are
-// gone. It returns what the API server said.
+// recoverClaims decides what the claims on record still hold, by what the API server
+// and the kernel say. It also removes the metadata that the kubelet helper wrote for
+// claims that are gone. It returns the answers of the API server.
 func recoverClaims(ctx context.Context, o options, client kubernetes.Interface, core *driver.Driver) (map[types.UID]*resourceapi.ResourceClaim, error) {
 	logger := klog.FromContext(ctx)
 	held, err := heldCPUs(os.DirFS(o.cgroupRoot))
@@ -34,7 +34,7 @@ func recoverClaims(ctx context.Context, o options, client kubernetes.Interface, 
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		logger.Error(err, "Claims that could not be read keep what they have")
+		logger.Error(err, "Reading claims failed: those without an answer keep what they have")
 	}
 	report, err := core.Recover(claims, held)
 	if err != nil {
@@ -45,7 +45,7 @@ func recoverClaims(ctx context.Context, o options, client kubernetes.Interface, 
 	}
 	err = kubeletplugin.RemoveStaleMetadata(asking, client, o.nodeName, o.pluginDir(), o.cdiDir, core.Grants())
 	if err != nil {
-		logger.Error(err, "Metadata of claims stays that may be gone")
+		logger.Error(err, "Keeping metadata of claims that may be gone")
 	}
 	return claims, ctx.Err()
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// run is the daemon until ctx ends. The order matters: another daemon of this
-// node has ended, and what was granted is known and visible to the runtime,
-// before the kubelet can ask for more.
+// run runs the daemon until ctx ends, or one of the subcommands. The order matters.
+// Before the kubelet can ask for more, any other daemon of this node must have ended,
+// and everything that was granted must be known and visible to the runtime.
 func run(ctx context.Context, args []string, env func(string) string, stdout io.Writer) error {
 	if len(args) > 0 && args[0] == "checkpoint" {
 		return runCheckpoint(args[1:], stdout)
@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	if o, err = o.withConfig(ctx); err != nil {
 		return err
 	}
-	n, err := readNode(o) // a flag that suits no machine must not end the daemon that runs
+	n, err := readNode(o) // flags that do not suit the machine fail here, before another daemon has to end
 	if err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	}
 	defer stopServing()
 	unlock, err := lockInstance(ctx, o.pluginDir(), func() {
-		readiness.Standby("another dra-numa has this node")
-		klog.FromContext(ctx).Info("Waiting: another dra-numa has this node")
+		readiness.Standby("another dra-numa is running on this node")
+		klog.FromContext(ctx).Info("Waiting: another dra-numa is running on this node")
 	})
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
 	defer unlock()
-	readiness.NotReady("what claims hold is being recovered")
+	readiness.NotReady("recovering what the claims of this node hold")
 	stop, err := start(ctx, o, &readiness, firstOf(fatal))
 	if err != nil {
 		return ignoreEnd(ctx, err)
@@ -66,14 +66,14 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	defer stop()
 	select {
 	case <-ctx.Done():
-		klog.FromContext(ctx).Info("Stopping: claims stay as they are")
+		klog.FromContext(ctx).Info("Stopping: claims keep what they hold")
 		return nil
 	case err := <-fatal:
 		return err
 	}
 }
 
-// ignoreEnd is for what was cut short because the daemon is to end.
+// ignoreEnd returns nil for an error that only says that the daemon is to end.
 func ignoreEnd(ctx context.Context, err error) error {
 	if errors.Is(err, ctx.Err()) {
 		return nil
@@ -81,7 +81,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// start serves the node until stop is called, which waits for all of it to end.
+// start serves the node until stop is called. Stop waits until all of it has ended.
 func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, fatal func(error)) (stop func(), err error) {
 	n, core, err := openNode(ctx, o)
 	if err != nil {
@@ -128,7 +128,8 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 	}, nil
 }
 
-// openNode reads the node again, which another daemon may have had for long.
+// openNode reads the node again, because another daemon may have served it for a long
+// time since the first read.
 func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
 	n, err := readNode(o)
 	if err != nil {
@@ -153,7 +154,8 @@ func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
 	return n, core, err
 }
 
-// firstOf keeps the first error and drops the rest: the daemon ends with it.
+// firstOf returns a function that keeps the first error and drops all later ones. The
+// daemon ends with the first error.
 func firstOf(errs chan<- error) func(error) {
 	return func(err error) {
 		select {

@@ -58,7 +58,7 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		"--reserved-memory=-1Mi":    `--reserved-memory "-1Mi"`,
 		"--reserved-cpus=0-9":       `--reserved-cpus: reserved CPUs "0-9": 2-9 not online, allowed are 0-1`,
 		"--reserved-cpus=7":         `--reserved-cpus: reserved CPUs "7": 7 not online, allowed are 0-1`,
-		"--reserved-cpus=1":         `reserved CPUs 1 are all of isolcpus=1, which leaves the system none: name at least one of CPUs 0 in --reserved-cpus`,
+		"--reserved-cpus=1":         `reserved CPUs 1 are all in isolcpus=1, which leaves the system none: name at least one of CPUs 0 in --reserved-cpus`,
 		"--reserved-cpus= ":         `--reserved-cpus: reserved CPUs " ": name at least one of CPUs 0-1`,
 		"--reserved-cpus=x":         `--reserved-cpus: reserved CPUs`,
 		"--kubelet-config=/no/such": "/no/such",
@@ -81,7 +81,7 @@ func TestKubeletReservationLeavesAHousekeepingCPU(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubelet.yaml")
 	for text, want := range map[string]string{
 		"reservedSystemCPUs: \"9\"": `kubelet configuration reservedSystemCPUs "9": 9 not online, allowed are 0-1`,
-		"reservedSystemCPUs: \"1\"": "reserved CPUs 1 are all of isolcpus=1",
+		"reservedSystemCPUs: \"1\"": "reserved CPUs 1 are all in isolcpus=1",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

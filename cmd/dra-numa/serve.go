@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// serve answers HTTP until stop is called, which waits for the server to end.
+// serve answers HTTP requests until stop is called. Stop waits for the server to end.
 func serve(address string, handler http.Handler, fatal func(error)) (stop func(), err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -22,7 +22,7 @@ func serve(address string, handler http.Handler, fatal func(error)) (stop func()
 		}
 	}()
 	return func() {
-		_ = server.Close() // the listener is ours alone: nothing to report
+		_ = server.Close() // nobody else uses the listener, so an error does not matter
 		<-done
 	}, nil
 }

@@ -20,20 +20,23 @@ import (
 
 const stateUsage = `Usage: dra-numa state [flags]
 
-Prints what this node has of claims as one JSON document: what the checkpoint,
-the CDI specs and the cgroups say. It changes nothing and takes no lock, so a
-daemon may run beside it. What cannot be read is in the document as a problem.
+Prints the state of the claims on this node as one JSON document, from the
+checkpoint, the CDI specs and the cgroups. It changes nothing and takes no lock,
+so a daemon may run at the same time. The document names what cannot be read as
+a problem.
 
 `
 
 const (
-	// stateLooks is how often the node is looked at until two looks find the same.
+	// stateLooks bounds how often the node is looked at. Two looks in a row that find
+	// the same end it sooner.
 	stateLooks = 10
-	// statePause between them is longer than a claim takes to be prepared.
+	// statePause is the pause between two looks. It is longer than preparing a claim
+	// takes.
 	statePause = 50 * time.Millisecond
 )
 
-// nodeFiles are where a node keeps what claims hold.
+// nodeFiles are the directories where a node keeps what claims hold.
 type nodeFiles struct {
 	state, specs, cgroups, pins fs.FS
 }
@@ -64,8 +67,8 @@ func runState(args []string, env func(string) string, stdout io.Writer) error {
 	return encoder.Encode(state)
 }
 
-// settled looks until nothing changes between two looks: no part is then of
-// another moment than the others.
+// settled looks until two looks in a row find the same, so that all parts of the state
+// describe the same moment. It gives up after stateLooks looks.
 func (f nodeFiles) settled(pause func()) nodestate.State {
 	last := f.look()
 	for range stateLooks - 1 {
@@ -111,8 +114,8 @@ func (f nodeFiles) look() nodestate.State {
 	return state
 }
 
-// checkpoint is empty before the first start; a folder of the driver there is
-// even then.
+// checkpoint returns an empty checkpoint if the daemon has never started. The driver's
+// directory must exist even then.
 func (f nodeFiles) checkpoint() (driver.Checkpoint, error) {
 	if _, err := fs.Stat(f.state, "."); err != nil {
 		return driver.Checkpoint{}, err

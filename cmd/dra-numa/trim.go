@@ -16,10 +16,10 @@ import (
 // trimPeriod is how long the daemon keeps memory that it no longer uses.
 const trimPeriod = time.Minute
 
-// span is addresses of this process, from start to before end.
+// span is a range of addresses of this process: start is in it, end is not.
 type span struct{ start, end uintptr }
 
-// keepTrim gives memory back again and again until ctx ends.
+// keepTrim gives unused memory back every trimPeriod, until ctx ends or trim fails.
 func keepTrim(ctx context.Context) {
 	ticker := time.NewTicker(trimPeriod)
 	defer ticker.Stop()
@@ -29,16 +29,16 @@ func keepTrim(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if err := trim(); err != nil {
-				klog.FromContext(ctx).Error(err, "Memory that is no longer used is kept")
+				klog.FromContext(ctx).Error(err, "Giving unused memory back failed, not trying again")
 				return
 			}
 		}
 	}
 }
 
-// trim gives the kernel the pages back that nothing uses any more: on the rig's
-// node 11 of the 26 MB of the program that are in memory after its start. What is
-// needed again is still in the page cache, and costs a minor fault.
+// trim gives pages that nothing uses any more back to the kernel. On the rig's node,
+// these are 11 of the 26 MB of the program that are in memory after its start. Pages
+// that are needed again are still in the page cache, and cost a minor fault.
 func trim() error {
 	debug.FreeOSMemory()
 	smaps, err := os.ReadFile("/proc/self/smaps")
@@ -54,10 +54,10 @@ func trim() error {
 	return nil
 }
 
-// programSpans returns where proc_pid_smaps(5) shows files that are mapped to be
-// read only, and no page of which is the process's own: code and constants, which
-// are read from the file again. A page that a dynamic linker wrote to before it
-// was protected (RELRO) would be lost.
+// programSpans returns the mappings in the text of proc_pid_smaps(5) that map a file,
+// are not writable and have no pages of the process's own. These are code and
+// constants, which the kernel can read from the file again. Pages that a dynamic linker
+// wrote before they were protected (RELRO) would be lost.
 func programSpans(smaps string) (spans []span) {
 	var mapping span
 	file := false

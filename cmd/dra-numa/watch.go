@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// partitionPeriod is how long a partition may be invalid, and CPUs blocked
-	// after their cgroup is gone, before anybody sees it.
+	// partitionPeriod bounds how long it takes to notice that a partition is invalid,
+	// or that CPUs are still blocked after their cgroup is gone.
 	partitionPeriod = time.Second
-	// machinePeriod leaves 3 of the 5 seconds in which a machine that changed
-	// is to be published.
+	// machinePeriod leaves 3 of the 5 seconds in which a machine that has changed must
+	// be published.
 	machinePeriod = 2 * time.Second
 )
 
-// watcher looks at what changes without anybody telling the daemon.
+// watcher looks for changes that nothing reports to the daemon.
 type watcher struct {
 	core    *driver.Driver
 	plugin  *kubeletplugin.Plugin
@@ -35,10 +35,10 @@ type watcher struct {
 	cgroups fs.FS
 	records fs.FS
 
-	withPCI   bool              // some functions are published
-	signature string            // of the machine that the core has
+	withPCI   bool              // some PCI functions are published
+	signature string            // of the machine as the core knows it
 	findings  []string          // of the last look at partitions
-	problems  map[string]string // by what is looked at: the error that was logged
+	problems  map[string]string // by what is looked at: the last error
 }
 
 func newWatcher(o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin) *watcher {
@@ -51,7 +51,7 @@ func newWatcher(o options, n node, core *driver.Driver, plugin *kubeletplugin.Pl
 	}
 }
 
-// run looks until ctx ends.
+// run looks at the partitions and at the machine until ctx ends.
 func (w *watcher) run(ctx context.Context) {
 	partitions, machine := time.NewTicker(partitionPeriod), time.NewTicker(machinePeriod)
 	defer partitions.Stop()
@@ -70,12 +70,12 @@ func (w *watcher) run(ctx context.Context) {
 
 func (w *watcher) report(ctx context.Context, what string, err error) {
 	if w.isNews(what, err) {
-		klog.FromContext(ctx).Error(err, "What is known stays as it was", "of", what)
+		klog.FromContext(ctx).Error(err, "Looking at the node failed, keeping what was known before", "part", what)
 	}
 }
 
-// isNews is true of an error for the first time, and again when there was
-// another, or none, in between.
+// isNews reports whether an error is new: it is the first one, or differs from what the
+// last look found.
 func (w *watcher) isNews(what string, err error) bool {
 	before := w.problems[what]
 	w.problems[what] = ""
@@ -85,8 +85,8 @@ func (w *watcher) isNews(what string, err error) bool {
 	return err != nil && w.problems[what] != before
 }
 
-// lookAtMachine reads the machine if it has changed. If it changes meanwhile, it
-// is read again the next time.
+// lookAtMachine reads the machine if it has changed. If it changes again meanwhile, the
+// next look reads it again.
 func (w *watcher) lookAtMachine(ctx context.Context) error {
 	now, err := numa.Signature(w.machine, w.withPCI)
 	if err != nil || now == w.signature {
@@ -103,8 +103,8 @@ func (w *watcher) lookAtMachine(ctx context.Context) error {
 	return nil
 }
 
-// lookAtPartitions tells the core which CPUs are held, and the plugin what claims
-// have of theirs.
+// lookAtPartitions tells the core which CPUs partitions hold, and the plugin what the
+// cgroups of claims have.
 func (w *watcher) lookAtPartitions(ctx context.Context) error {
 	held, err := heldCPUs(w.cgroups)
 	if err != nil {
@@ -128,11 +128,11 @@ func (w *watcher) lookAtPartitions(ctx context.Context) error {
 		w.plugin.RefreshPool(ctx)
 	}
 	live, err := pin.Inspect(w.cgroups, w.records)
-	w.plugin.Observe(live) // of a record that is damaged nothing is known
+	w.plugin.Observe(live) // live lacks the records that the error names
 	return err
 }
 
-// heldCPUs is what the partitions of the host hold.
+// heldCPUs returns the CPUs that the partitions of the host hold.
 func heldCPUs(cgroups fs.FS) ([]driver.Held, error) {
 	holdings, err := pin.Holdings(cgroups)
 	if err != nil {
@@ -145,7 +145,7 @@ func heldCPUs(cgroups fs.FS) ([]driver.Held, error) {
 	return held, nil
 }
 
-// invalid is the kernel's reason in "root invalid (reason)"; empty if the
+// invalid returns the kernel's reason in "root invalid (reason)". It returns "" if the
 // partition is as it should be.
 func invalid(state string) string {
 	_, reason, found := strings.Cut(state, " invalid")

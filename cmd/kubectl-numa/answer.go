@@ -12,10 +12,10 @@ import (
 // answer is the result of the command pick.
 type answer struct {
 	CPUs     cpuset.Set `json:"cpus"`
-	Idle     cpuset.Set `json:"idle"` // siblings that stay idle: no other claim gets them
+	Idle     cpuset.Set `json:"idle"` // siblings that stay idle; no other claim gets them
 	Nodes    []part     `json:"nodes"`
 	Why      string     `json:"why"`
-	Tried    []refusal  `json:"tried"`    // nodes that were tried before
+	Tried    []refusal  `json:"tried"`    // nodes that were tried and do not fit
 	Reserved cpuset.Set `json:"reserved"` // CPUs that no claim gets
 	Used     cpuset.Set `json:"used"`     // CPUs that other claims hold
 }
@@ -44,7 +44,7 @@ func newAnswer(machine numa.Machine, chosen pick.Choice, tried []refusal) answer
 	return a
 }
 
-// text has a line for each value that is not empty.
+// text returns a line for each value that is not empty.
 func (a answer) text() string {
 	var b strings.Builder
 	line := func(key, value string) {

@@ -20,13 +20,13 @@ func newChoice(allowed ...string) *choice { return &choice{allowed[0], allowed} 
 // newOption makes a choice without a default; its value is "" until the user sets it.
 func newOption(allowed ...string) *choice { return &choice{"", allowed} }
 
-// String, Set and Type make choice the value of a flag.
+// String returns the value. With Set and Type, it makes choice the value of a flag.
 func (c *choice) String() string { return c.value }
 
-// Type is the text after the flag's name in the usage.
+// Type returns the text after the flag's name in the usage.
 func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
 
-// Set refuses a value that is not allowed.
+// Set rejects a value that is not allowed.
 func (c *choice) Set(value string) error {
 	if !slices.Contains(c.allowed, value) {
 		return fmt.Errorf("allowed are %s", strings.Join(c.allowed, ", "))

@@ -14,15 +14,16 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// reading is what the commands that read a cluster and print an answer have in common.
+// reading contains what the commands that read a cluster and print an answer have in
+// common.
 type reading struct {
 	cli
 	from   source
 	output *choice
 }
 
-// reads makes the common part of a command. The first output format is the default; without
-// formats they are table, json and yaml.
+// reads returns the common part of a command. The first output format is the default.
+// Without formats, they are table, json and yaml.
 func (c cli) reads(formats ...string) reading {
 	if len(formats) == 0 {
 		formats = []string{"table", "json", "yaml"}
@@ -30,8 +31,8 @@ func (c cli) reads(formats ...string) reading {
 	return reading{cli: c, output: newChoice(formats...)}
 }
 
-// print writes the answer in the format that the user chose. An error names the answer by
-// the noun in what.
+// print writes the answer in the format that the user chose. what is a noun that names
+// the answer in errors.
 func (r *reading) print(what string, answer any, text func() string) error {
 	if err := write(r.stdout, r.output.value, answer, text); err != nil {
 		return &failure{fmt.Errorf("write %s: %w", what, err)}
@@ -39,8 +40,8 @@ func (r *reading) print(what string, answer any, text func() string) error {
 	return nil
 }
 
-// question is what the commands about one pod or claim have in common: the objects, the
-// feature gates, and the namespace of what is asked about.
+// question contains what the commands about one pod or claim have in common: the
+// objects, the feature gates, and the namespace of the pod or claim.
 type question struct {
 	reading
 	gates     string
@@ -57,8 +58,8 @@ func (q *question) addTo(command *cobra.Command) {
 	q.output.addOutputTo(command)
 }
 
-// locate finds the namespace of an object and returns its name. The user writes NAME or, as
-// simulate prints it, NAMESPACE/NAME.
+// locate sets the namespace of an object and returns its name. The user may write NAME,
+// or NAMESPACE/NAME as simulate prints it.
 func (q *question) locate(name string) string {
 	if namespace, short, found := strings.Cut(name, "/"); found {
 		q.namespace = namespace
@@ -76,7 +77,7 @@ func addGates(command *cobra.Command, gates *string) {
 		"such as DRAConsumableCapacity=false; without a cluster, from those of Kubernetes 1.37")
 }
 
-// parseGates reads the value of --feature-gates. Gates that the value does not name have
+// parseGates reads the value of --feature-gates. Gates that are not in the value have
 // the cluster's values.
 func (c cli) parseGates(ctx context.Context, from *source, gates string) (simulate.Gates, error) {
 	known, err := from.Gates(ctx)
@@ -91,9 +92,9 @@ func (c cli) parseGates(ctx context.Context, from *source, gates string) (simula
 	return parsed, nil
 }
 
-// load reads the objects of a source, and makes a cluster of them that can place pods.
+// load reads the objects of a source, and returns them as a cluster that can place pods.
 func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cluster, *snapshot.Snapshot, error) {
-	// A wrong flag is found before the cluster is read.
+	// Find a wrong flag before the cluster is read.
 	if _, err := simulate.ParseGates(gates, simulate.DefaultGates()); err != nil {
 		return nil, nil, fmt.Errorf("--feature-gates: %w", err)
 	}
@@ -109,12 +110,13 @@ func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cl
 	return cluster, objects, err
 }
 
-// withContext runs a command that takes no arguments.
+// withContext adapts a function for a command that takes no arguments.
 func withContext(run func(context.Context) error) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, _ []string) error { return run(command.Context()) }
 }
 
-// withNode runs a command that takes the name of a node, or nothing for all nodes.
+// withNode adapts a function for a command that takes the name of a node, or no
+// argument for all nodes.
 func withNode(node *string, run func(context.Context) error) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -132,7 +134,7 @@ func oneNodeOrNone(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneArgument accepts exactly one argument. The usage text calls it what.
+// oneArgument accepts exactly one argument. The usage text calls the argument what.
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -144,12 +146,12 @@ func oneArgument(what string) cobra.PositionalArgs {
 
 // objectKind is a kind of object that a question can be about.
 type objectKind struct {
-	name  string // as the user writes it
+	name  string // as users write it
 	names func(objects *snapshot.Snapshot, namespace string) []string
 }
 
-// takes makes a command accept KIND NAME, and complete both. If the objects cannot be read,
-// there are no names to complete.
+// takes makes a command accept KIND NAME, and lets shells complete both. If the objects
+// cannot be read, there are no names to complete.
 func (q *question) takes(command *cobra.Command, kinds ...objectKind) {
 	var names []string
 	for _, kind := range kinds {
@@ -182,8 +184,8 @@ func (c cli) flagsOnly(command *cobra.Command, args []string) error {
 	return nil
 }
 
-// completeNode completes the argument of withNode. If the objects cannot be read, there are
-// no names to complete.
+// completeNode lets shells complete the argument of withNode. If the objects cannot be
+// read, there are no names to complete.
 func (r *reading) completeNode(names func(objects *snapshot.Snapshot) []string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		objects, err := r.from.Snapshot(command.Context())
@@ -194,7 +196,7 @@ func (r *reading) completeNode(names func(objects *snapshot.Snapshot) []string) 
 	}
 }
 
-// namesIn are the names of the objects in a namespace.
+// namesIn returns the names of the objects in a namespace.
 func namesIn[T interface {
 	GetName() string
 	GetNamespace() string

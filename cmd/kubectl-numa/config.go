@@ -12,7 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// nodeConfig is the flags for the configuration of a node.
+// nodeConfig holds the flags for the configuration of a node.
 type nodeConfig struct {
 	file   string
 	labels map[string]string
@@ -25,8 +25,8 @@ func (c *nodeConfig) addTo(command *cobra.Command) {
 	_ = command.MarkFlagFilename("config", "yaml", "yml", "json") // for completion in shells; the flag exists
 }
 
-// read makes the driver's configuration for the machine. Without a file it has the
-// defaults. Exclusivity is empty if the NodeConfig does not set it.
+// read returns the driver's configuration for the machine. Without a file, this is the
+// default configuration. Exclusivity is empty if the NodeConfig does not set it.
 func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	var config deviceclasses.NodeConfig
 	if c.file != "" {

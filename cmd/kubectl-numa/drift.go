@@ -17,14 +17,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// driftDelay is the time between the two comparisons of a cluster. In this time the keeper
-// of a node repairs a partition, and a claim that is being prepared is ready.
+// driftDelay is the time between the two comparisons of a cluster. In this time, the
+// keeper of a node repairs a partition, and the driver finishes preparing a claim.
 const driftDelay = 2 * time.Second
 
 // comparison is the command drift with its flags and argument.
 type comparison struct {
 	reading
-	node  string // "" is all nodes
+	node  string // "" means all nodes
 	delay time.Duration
 }
 
@@ -133,7 +133,7 @@ func (d *comparison) read(ctx context.Context) (facts *diagnosis.Facts, states m
 	return facts, facts.States, unread, nil
 }
 
-// whyNotGathered is the reason why a bundle does not have the state of a node.
+// whyNotGathered returns the reason why a bundle does not have the state of a node.
 func whyNotGathered(facts *diagnosis.Facts, node string) diagnosis.Unread {
 	for _, unread := range facts.Missing {
 		if unread.Setting == collect.StateSetting && (unread.Node == node || unread.Node == "") {
@@ -143,7 +143,7 @@ func whyNotGathered(facts *diagnosis.Facts, node string) diagnosis.Unread {
 	return diagnosis.Unread{Node: node, Why: "the bundle does not have it: an older kubectl-numa wrote the bundle"}
 }
 
-// nodes are the names of the nodes to compare.
+// nodes returns the names of the nodes to compare.
 func (d *comparison) nodes(facts *diagnosis.Facts) []string {
 	if d.node != "" {
 		return []string{d.node}
@@ -161,7 +161,7 @@ func (d *comparison) check(facts *diagnosis.Facts) error {
 	return nil
 }
 
-// unreadError is one line for all nodes that could not be read.
+// unreadError returns one error, in one line, for all nodes that could not be read.
 func unreadError(unread []diagnosis.Unread) error {
 	first := unread[0]
 	err := fmt.Errorf("read the state of %s: %s", cmp.Or(first.Node, "nodes"), message.OneLine(first.Why))
@@ -190,7 +190,7 @@ func driftTable(findings []drift.Finding) string {
 // noProblems is what validate and drift print instead of an empty table.
 const noProblems = "no problems found\n"
 
-// problemsError is nil if there are no problems.
+// problemsError returns an error if there are problems.
 func problemsError(count int) error {
 	switch count {
 	case 0:

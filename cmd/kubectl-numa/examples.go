@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// examples indents the lines of an example, and puts the program's name before each
-// command. Lines that begin with # are comments.
+// examples indents the lines of an example, and puts the name of the program before
+// each command. Lines that begin with # are comments.
 func (c cli) examples(text string) string {
 	var lines []string
 	for line := range strings.Lines(strings.TrimSpace(text)) {

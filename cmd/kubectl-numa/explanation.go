@@ -10,7 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 )
 
-// maxGroups is how many different answers for nodes are shown.
+// maxGroups is the maximum number of different answers for nodes that are shown.
 const maxGroups = 10
 
 // requestLegend explains the columns of requestTable.
@@ -19,8 +19,8 @@ The numbers count devices. "of" is all devices of the node. Each column after it
 is what is left after that check. * marks the first check that leaves too few.
 `
 
-// explanationText is the answer for people: the sentence, the hints, then the nodes. Nodes
-// with the same answer are one group.
+// explanationText returns the answer for people: the sentence, the hints, then the
+// nodes. Nodes with the same answer form a group.
 func explanationText(e simulate.Explanation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", e.Pod+e.Claim, e.Sentence)
@@ -60,7 +60,7 @@ func nodeNames(names []string) string {
 	return text
 }
 
-// requestTable has a line for each request.
+// requestTable returns a table with a line for each request.
 func requestTable(requests []funnel.Request) string {
 	if len(requests) == 0 {
 		return ""

@@ -12,12 +12,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// files reads a snapshot from files and folders; "-" is standard input. Of a folder, it
-// reads the YAML and JSON files at any depth, in the order of their names. It implements
-// snapshot.Source.
+// files reads a snapshot from files and folders; "-" means standard input. In a folder,
+// it reads the YAML and JSON files at any depth, in the order of their names. It
+// implements snapshot.Source.
 type files []string
 
-// extensions are the endings of the files that are read in a folder.
+// extensions are the file name extensions that are read in a folder.
 var extensions = [...]string{".yaml", ".yml", ".json"}
 
 func (f files) Snapshot(context.Context) (*snapshot.Snapshot, error) {
@@ -51,7 +51,7 @@ func readFile(s *snapshot.Snapshot, name string) error {
 	return s.Read(name, file)
 }
 
-// filesOf is the file itself, or the files of a folder.
+// filesOf returns the file itself, or the files of a folder.
 func filesOf(path string) (names []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {

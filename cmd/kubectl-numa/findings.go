@@ -13,7 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
 )
 
-// inCluster is the place of the objects of a cluster.
+// inCluster is the Where of objects that come from a cluster.
 const inCluster = "the cluster"
 
 // findings is the result of lint.
@@ -31,15 +31,15 @@ type found struct {
 	Findings  []lint.Finding `json:"findings"`
 }
 
-// known looks up the objects that others refer to. It implements accounting.Known.
+// known looks up objects that other objects refer to. It implements accounting.Known.
 type known struct {
 	*snapshot.Snapshot
 	classes map[string]*resourceapi.DeviceClass
 	steps   accounting.Steps
 }
 
-// newKnown takes the classes of the snapshot. If the snapshot lacks a class that is
-// installed with the driver, it takes the driver's.
+// newKnown uses the classes of the snapshot. If the snapshot does not have a class that
+// is installed with the driver, it uses the driver's.
 func newKnown(objects *snapshot.Snapshot, installed []resourceapi.DeviceClass) known {
 	k := known{objects, make(map[string]*resourceapi.DeviceClass), accounting.StepsOf(objects.Slices)}
 	for i := range installed {
@@ -51,23 +51,23 @@ func newKnown(objects *snapshot.Snapshot, installed []resourceapi.DeviceClass) k
 	return k
 }
 
-// DeviceClass finds a class by its name.
+// DeviceClass returns a class by its name.
 func (k known) DeviceClass(name string) *resourceapi.DeviceClass { return k.classes[name] }
 
-// ResourceClaim finds a claim of the snapshot.
+// ResourceClaim returns a claim of the snapshot.
 func (k known) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
 	return k.Claim(namespace, name)
 }
 
-// ResourceClaimTemplate finds a template of the snapshot.
+// ResourceClaimTemplate returns a template of the snapshot.
 func (k known) ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate {
 	return k.Template(namespace, name)
 }
 
-// Steps are the steps in which the zones of the snapshot give their capacities.
+// Steps returns the steps in which the zones of the snapshot give their capacities.
 func (k known) Steps() accounting.Steps { return k.steps }
 
-// check checks all objects in the places that isAsked accepts.
+// check checks all objects whose place isAsked accepts.
 func (f *findings) check(objects known, isAsked func(where string) bool, ignored []string) {
 	linter := lint.New(objects)
 	look := func(kind string, object metav1.Object, list func() []lint.Finding) {
@@ -97,7 +97,7 @@ func (f *findings) check(objects known, isAsked func(where string) bool, ignored
 	}
 }
 
-// text has a line for each object, and below it a line for each finding.
+// text returns a line for each object and, below it, a line for each finding.
 func (f *findings) text() string {
 	var b strings.Builder
 	for _, object := range f.Objects {
@@ -109,7 +109,7 @@ func (f *findings) text() string {
 	return b.String()
 }
 
-// verdict is an error if there are findings.
+// verdict returns an error if there are findings.
 func (f *findings) verdict() error {
 	count := 0
 	for _, object := range f.Objects {

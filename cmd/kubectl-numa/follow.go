@@ -10,22 +10,23 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 )
 
-// settle is the time in which changes are collected before they are shown. What happens to
-// a pod is several changes.
+// settle is the time for which changes are collected before they are shown. One event
+// of a pod often causes several changes.
 const settle = 300 * time.Millisecond
 
 // canFollow reports whether the objects can change while the command runs. A cluster can
 // change; files are read once.
 func (s *source) canFollow() bool { return s.live() && len(s.files) == 0 }
 
-// follow calls show with the objects of the cluster, and calls it again after changes. It
-// ends when ctx ends or show returns an error. While the cluster cannot be followed, it
-// calls behind with the reason.
+// follow calls show with the objects of the cluster, and calls it again after changes.
+// It ends when ctx ends or show returns an error. If the cluster cannot be watched for
+// some time, follow calls behind with the reason.
 func (s *source) follow(ctx context.Context, show func(*snapshot.Snapshot) error, behind func(error)) error {
 	if !s.canFollow() {
 		return errors.New("want a cluster without files: only a cluster can be watched")
 	}
-	// Lists come first: their error says in one line what the user is not allowed to read.
+	// List first: an error of a list says in one line what the user is not allowed to
+	// read.
 	objects, err := s.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func (s *source) follow(ctx context.Context, show func(*snapshot.Snapshot) error
 	}
 }
 
-// waitToSettle waits until changes have settled. It returns false if ctx ends first.
+// waitToSettle waits until the changes have settled. It returns false if ctx ends first.
 func waitToSettle(ctx context.Context) bool {
 	timer := time.NewTimer(settle)
 	defer timer.Stop()

@@ -64,7 +64,7 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// The file is created first: a wrong name is found before the cluster is read.
+	// Create the file first: a wrong name is found before the cluster is read.
 	file, err := os.OpenFile(g.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("--file: %w", err)

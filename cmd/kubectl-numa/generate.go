@@ -33,12 +33,12 @@ cluster: pipe the text to kubectl create -f -, or to other commands with -f -.`,
 	return command
 }
 
-// generated is the flags that declare a machine.
+// generated holds the flags that declare a machine.
 type generated struct {
 	preset    string
 	make      *choice
 	numbering *choice
-	counts    fake.Machine // only the fields that are flags
+	counts    fake.Machine // only the fields that have a flag
 	memory    string
 	hugepages map[string]int
 }
@@ -77,12 +77,12 @@ func presetNames() (names []string) {
 	return names
 }
 
-// asked reports whether a flag declares a machine.
+// asked reports whether the user set a flag that declares a machine.
 func (g *generated) asked(command *cobra.Command) bool {
 	return slices.ContainsFunc(append(layoutFlags[:], "preset"), command.Flags().Changed)
 }
 
-// machine is the machine that the flags declare.
+// machine returns the machine that the flags declare.
 func (g *generated) machine(command *cobra.Command) (fake.Machine, error) {
 	if command.Flags().Changed("preset") {
 		for _, name := range layoutFlags {

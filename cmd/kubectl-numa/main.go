@@ -1,6 +1,6 @@
-// Command kubectl-numa shows machines, and what the driver and the scheduler make of them
-// and of the objects of a cluster. It changes neither. If it is in the PATH, kubectl runs
-// it as "kubectl numa".
+// Command kubectl-numa shows machines, and how the driver and the scheduler use them
+// and the objects of a cluster. It does not change machines or clusters. If it is in
+// the PATH, kubectl runs it as "kubectl numa".
 package main
 
 import (
@@ -9,7 +9,8 @@ import (
 )
 
 func main() {
-	// A command runs for about a second. Up to a limit, memory is cheaper than collecting garbage.
+	// A command runs for about a second. Up to a limit, using more memory costs less
+	// than collecting garbage.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(768 << 20)
 	os.Exit(run(os.Args, os.Getenv, os.Stdout, os.Stderr))

@@ -13,7 +13,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/manifest"
 )
 
-// manifestFlags are the flags that classes and claims have in common.
+// manifestFlags are the flags that the commands for classes and for claims have in
+// common.
 type manifestFlags struct {
 	config      manifest.Config
 	cores       *choice
@@ -77,7 +78,8 @@ func (m *manifestFlags) filter(command *cobra.Command) manifest.Filter {
 	}
 }
 
-// printManifest writes the manifest. An error from making it is about the flags.
+// printManifest writes the manifest. err is the error from making it, and is about the
+// flags.
 func (c cli) printManifest(object manifest.Object, err error, format string) error {
 	if err != nil {
 		return err
@@ -189,7 +191,7 @@ func (w *wishFlags) run(c cli, command *cobra.Command, kind, name string) error 
 	return c.printManifest(object, err, w.output.value)
 }
 
-// read makes the wish that the flags describe.
+// read returns the wish that the flags describe.
 func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error) {
 	wish = w.wish
 	wish.CPUs, wish.Same, wish.Config, wish.Filter = w.cpus, w.same.value, w.zoneConfig(), w.filter(command)

@@ -71,7 +71,7 @@ pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
 	return command
 }
 
-// policyHelp has a line for each key.
+// policyHelp returns a line for each key.
 func policyHelp() string {
 	var lines []string
 	for _, key := range policyKeys() {
@@ -80,7 +80,8 @@ func policyHelp() string {
 	return strings.Join(lines, "\n")
 }
 
-// zoneNames are for completion in shells. If the machine cannot be read, there are none.
+// zoneNames returns the zones for completion in shells. If the machine cannot be read,
+// there are none.
 func (p *picking) zoneNames() (names []string) {
 	machine, err := readMachine(p.root)
 	if err != nil {
@@ -133,7 +134,7 @@ func (p *picking) run() error {
 	return nil
 }
 
-// withReserved adds a hint: the user may not know that these CPUs are reserved.
+// withReserved adds a hint, because the user may not know that these CPUs are reserved.
 func withReserved(err error, reserved cpuset.Set) error {
 	hint := fmt.Sprintf("CPUs %s are reserved, so no claim gets them; set reservedCPUs in the file of --config to change them", reserved)
 	var hinted *hintedError
@@ -154,7 +155,7 @@ func parseUsed(list string, machine numa.Machine) (cpuset.Set, error) {
 	return used, nil
 }
 
-// candidates are the lists of zones to try, in order.
+// candidates returns the lists of zones to try, in order.
 func (p *picking) candidates(machine numa.Machine) ([][]int, error) {
 	all := zonesWithCPUs(machine)
 	named, err := cpuset.Parse(p.zones) // a list of zone ids has the same form
@@ -196,7 +197,7 @@ func (p *picking) firstThatFits(machine numa.Machine, free cpuset.Set, candidate
 	return answer{}, p.noneFits(tried)
 }
 
-// noneFits is one error for all zones that were tried.
+// noneFits returns one error for all zones that were tried.
 func (p *picking) noneFits(tried []refusal) error {
 	var reasons []string
 	for _, t := range tried {

@@ -12,8 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 )
 
-// placementsText is the result for people: a line for each device, then the pods without a
-// node.
+// placementsText returns the result for people: a line for each device, then the pods
+// without a node.
 func placementsText(result simulate.Result) string {
 	var rows [][]string
 	if len(result.Pods) > 0 {
@@ -41,7 +41,7 @@ func placementsText(result simulate.Result) string {
 	return strings.TrimPrefix(text, "\n")
 }
 
-// capacityText is "cpu 4, memory 8Gi", without amounts of 0.
+// capacityText returns a text such as "cpu 4, memory 8Gi". It omits amounts of 0.
 func capacityText(capacity map[resourceapi.QualifiedName]resource.Quantity) string {
 	var parts []string
 	for _, name := range sortedNames(capacity) {
@@ -52,14 +52,14 @@ func capacityText(capacity map[resourceapi.QualifiedName]resource.Quantity) stri
 	return strings.Join(parts, ", ")
 }
 
-// sortedNames are the sorted keys.
+// sortedNames returns the keys, sorted.
 func sortedNames[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// maxNodes is how many nodes with the same reason are named.
+// maxNodes is the maximum number of nodes with the same reason that are named.
 const maxNodes = 3
 
-// reasonLines has a line for each reason, with the nodes that have it, in the order of the
-// refusals.
+// reasonLines returns a line for each reason, with the nodes that have it, in the order
+// of the refusals.
 func reasonLines(refusals []simulate.Refusal) (lines []string) {
 	nodes := make(map[string][]string)
 	var reasons []string

@@ -10,14 +10,15 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// policy is the value of the flag --policy: what a claim requests besides CPUs.
+// policy is the value of the flag --policy: what a claim requests in addition to the
+// number of CPUs.
 type policy struct {
 	text       string
 	request    pick.Request
-	distribute bool // take CPUs from all zones, if none is named
+	distribute bool // take CPUs from all zones if the user names none
 }
 
-// policyKeys are the keys with their values.
+// policyKeys returns the keys with their values.
 func policyKeys() []policyKey {
 	return []policyKey{
 		{"cores", []string{"whole", "thread", "one-thread-per-core"}},
@@ -34,14 +35,14 @@ type policyKey struct {
 	values []string
 }
 
-// String, Set and Type make policy the value of a flag.
+// String returns the text. With Set and Type, it makes policy the value of a flag.
 func (p *policy) String() string { return p.text }
 
-// Type is the text after the flag's name in the usage.
+// Type returns the text after the flag's name in the usage.
 func (p *policy) Type() string { return "key=value[,...]" }
 
-// Set reads a list of key=value, separated by commas. A value that only one key has needs
-// no key.
+// Set reads a list of key=value pairs, separated by commas. The key may be omitted if
+// no other key has the same value.
 func (p *policy) Set(text string) error {
 	var seen []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -61,7 +62,7 @@ func (p *policy) Set(text string) error {
 	return nil
 }
 
-// keyAndValue finds the key of a value without key, and checks the value.
+// keyAndValue finds the key if the user omitted it, and checks the value.
 func keyAndValue(part string) (key, value string, err error) {
 	key, value, isPair := strings.Cut(part, "=")
 	if !isPair {

@@ -22,9 +22,8 @@ type progress struct {
 	written bool
 }
 
-// progress starts a task that may take long. The text in what names the things that are
-// counted, such as "pods placed". The caller has to call done before it writes anything
-// else.
+// progress starts a task that may take long. what names the things that are counted,
+// such as "pods placed". The caller must call done before it writes anything else.
 func (c cli) progress(what string) *progress {
 	p := &progress{what: what, next: time.Now().Add(progressEvery)}
 	if file, ok := c.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) && c.env("TERM") != "dumb" {
@@ -33,7 +32,8 @@ func (c cli) progress(what string) *progress {
 	return p
 }
 
-// at shows that part of the whole is done. The caller may call it very often.
+// at shows that part of the whole is done. It is cheap, so the caller may call it very
+// often.
 func (p *progress) at(part, whole int) {
 	if p.out == nil {
 		return

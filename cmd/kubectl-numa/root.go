@@ -11,7 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// addRoot adds the flag that names the machine.
+// addRoot adds the flag for the folder of the machine.
 func addRoot(command *cobra.Command, root *string) {
 	command.Flags().StringVar(root, "root", "/", "`folder` with sys and proc of the machine")
 	_ = command.MarkFlagDirname("root") // for completion in shells; the flag exists

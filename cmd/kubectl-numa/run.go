@@ -23,9 +23,9 @@ const (
 
 const program = "kubectl-numa"
 
-// cli is the process as the commands see it.
+// cli is what the commands know about the process.
 type cli struct {
-	name   string // of the program, as the user calls it
+	name   string // name of the program, as the user calls it
 	env    func(string) string
 	stdout io.Writer
 	stderr io.Writer // for notes; errors are returned
@@ -41,7 +41,7 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) (exit
 	root.SetArgs(args[min(1, len(args)):])
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.InitDefaultCompletionCmd() // after SetOut, whose writer it keeps
+	root.InitDefaultCompletionCmd() // after SetOut, because it keeps that writer
 	for _, command := range root.Commands() {
 		if !command.Runnable() {
 			asGroup(command)
@@ -98,8 +98,9 @@ files with the objects of a cluster. They change nothing.`,
 	return root
 }
 
-// asGroup makes a command that only has subcommands refuse unknown ones in one line.
-// Without it, cobra accepts some of them and prints a long text for others.
+// asGroup makes a command that only has subcommands reject an unknown subcommand, with
+// an error in one line. Without it, cobra accepts some of them and prints a long text
+// for others.
 func asGroup(command *cobra.Command) {
 	command.SuggestionsMinimumDistance = 2
 	command.Args = cobra.ArbitraryArgs
@@ -111,7 +112,8 @@ func asGroup(command *cobra.Command) {
 	}
 }
 
-// helpCommand is cobra's help command, except that an unknown command is an error.
+// helpCommand returns the same help command as cobra's, except that an unknown command
+// is an error.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
@@ -143,7 +145,7 @@ func unknownCommand(command *cobra.Command, name string) error {
 	return err
 }
 
-// flagError replaces the error of package strconv by one that people understand.
+// flagError replaces the errors of package strconv with errors that people understand.
 func flagError(_ *cobra.Command, err error) error {
 	var number *strconv.NumError
 	if errors.As(err, &number) {
@@ -153,12 +155,13 @@ func flagError(_ *cobra.Command, err error) error {
 	return err
 }
 
-// note prints a note to stderr: something that is not an error.
+// note prints something to stderr that is not an error.
 func (c cli) note(format string, args ...any) {
 	fmt.Fprintf(c.stderr, "%s: note: %s\n", program, fmt.Sprintf(format, args...))
 }
 
-// failure is an error with the exit code exitFailed. All other errors have exitUsage.
+// failure is an error with the exit code exitFailed. All other errors have the exit
+// code exitUsage.
 type failure struct{ error }
 
 func (f *failure) Unwrap() error { return f.error }

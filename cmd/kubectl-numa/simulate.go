@@ -90,8 +90,8 @@ func (s *simulation) run(ctx context.Context) error {
 	return s.verdict(result)
 }
 
-// verdict is an error if a pod has no node. If the scheduler gives up on a pod, the objects
-// are wrong: that is a usage error.
+// verdict returns an error if a pod has no node. If the scheduler gives up on a pod,
+// the objects are wrong, and the error is a usage error.
 func (c cli) verdict(result simulate.Result) error {
 	if len(result.Aborted) > 0 {
 		return withHint(result.Aborted[0])
@@ -105,7 +105,7 @@ func (c cli) verdict(result simulate.Result) error {
 	return nil
 }
 
-// withHint adds what to change.
+// withHint adds to an error what the user can change.
 func withHint(err *simulate.AbortError) error {
 	if hint := err.Hint(); hint != "" {
 		return &hintedError{err, []string{hint}}

@@ -30,7 +30,7 @@ func (c cli) slicesCommand() *cobra.Command {
 	return c.slicesOf(func(_ *cobra.Command, root string) (numa.Machine, error) { return readMachine(root) })
 }
 
-// slicesOf makes a command that prints the slices of the machine that read returns.
+// slicesOf returns a command that prints the slices of the machine that read returns.
 func (c cli) slicesOf(read func(command *cobra.Command, root string) (numa.Machine, error)) *cobra.Command {
 	p := published{
 		cli:         c,
@@ -88,11 +88,12 @@ func (p *published) run(read func() (numa.Machine, error), exclusivityGiven bool
 	return nil
 }
 
-// resourceSlices are the ResourceSlices that the driver creates for a node that has none
-// yet.
+// resourceSlices returns the ResourceSlices that the driver creates for a node that has
+// none yet.
 func resourceSlices(nodeName string, devices []resourceapi.Device) (list []resourceapi.ResourceSlice) {
 	pool := driver.Resources(nodeName, devices).Pools[nodeName]
-	digits := len(fmt.Sprintf("%x", len(pool.Slices)-1)) // with leading zeros, the names sort in the order of the slices
+	// With leading zeros, the names sort in the order of the slices.
+	digits := len(fmt.Sprintf("%x", len(pool.Slices)-1))
 	for i := range pool.Slices {
 		list = append(list, resourceapi.ResourceSlice{
 			TypeMeta:   metav1.TypeMeta{APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: "ResourceSlice"},
@@ -109,8 +110,8 @@ func resourceSlices(nodeName string, devices []resourceapi.Device) (list []resou
 	return list
 }
 
-// write prints several objects as a stream of YAML documents, or in JSON as a List. Both
-// can be piped to kubectl create.
+// write prints several objects as a stream of YAML documents, or as a List in JSON.
+// Both can be piped to kubectl create.
 func (p *published) write(list []resourceapi.ResourceSlice) error {
 	if p.output.value == "json" {
 		encoder := json.NewEncoder(p.stdout)

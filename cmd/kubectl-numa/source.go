@@ -20,12 +20,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 )
 
-// gatesTimeout is for the metrics of an API server, which are megabytes.
+// gatesTimeout is the limit for reading the metrics of an API server, which have
+// megabytes.
 const gatesTimeout = 10 * time.Second
 
-// source is where a command reads objects: the cluster that kubectl talks to, a bundle
-// that gather wrote, or files. Objects of files can also replace objects of the cluster or
-// the bundle.
+// source is where a command reads objects from: the cluster that kubectl talks to, a
+// bundle that gather wrote, or files. Objects from files can also replace objects of
+// the cluster or the bundle.
 type source struct {
 	files       files
 	fromCluster bool
@@ -43,11 +44,12 @@ func (s *source) addTo(command *cobra.Command) {
 		"`file` or folder with objects of a cluster; - is standard input; can be repeated (default: the cluster that kubectl talks to)")
 	flags.BoolVar(&s.fromCluster, "from-cluster", false, "read the cluster as well as --filename; objects of the files replace objects of the cluster with the same name")
 	s.addDiagnosisTo(command)
-	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json") // for completion in shells; the flags exist
+	// This is for completion in shells. The flags exist, so there are no errors.
+	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json")
 }
 
-// addDiagnosisTo adds the flags for a command that needs more than objects: it reads a
-// cluster or a bundle.
+// addDiagnosisTo adds the flags for a command that needs more than objects. Such a
+// command reads a cluster or a bundle.
 func (s *source) addDiagnosisTo(command *cobra.Command) {
 	command.Flags().StringVar(&s.bundle, "from", "", "`bundle` that gather wrote, to read instead of a cluster")
 	s.addClusterTo(command)
@@ -62,7 +64,7 @@ func (s *source) addClusterTo(command *cobra.Command) {
 	_ = command.MarkFlagFilename("kubeconfig")
 }
 
-// String names the places where objects are looked for, for an error.
+// String names the places in which objects are looked up, for an error.
 func (s *source) String() string {
 	var places []string
 	for place, asked := range map[string]bool{"the cluster": s.live(), "the bundle": s.bundle != "", "the files": len(s.files) > 0} {
@@ -74,7 +76,7 @@ func (s *source) String() string {
 	return strings.Join(places, " and ")
 }
 
-// live reports whether the cluster is read.
+// live reports whether the command reads the cluster.
 func (s *source) live() bool { return s.fromCluster || len(s.files) == 0 && s.bundle == "" }
 
 // Snapshot reads the objects.
@@ -82,7 +84,7 @@ func (s *source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	// Files come first: a wrong name is found before the cluster is read.
+	// Read the files first: a wrong name is found before the cluster is read.
 	named, err := s.files.Snapshot(ctx)
 	if err != nil || !s.live() && s.bundle == "" {
 		return named, err
@@ -95,7 +97,8 @@ func (s *source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	return objects, nil
 }
 
-// base reads the objects that objects of files replace.
+// base reads the objects of the cluster or the bundle, which objects from files can
+// replace.
 func (s *source) base(ctx context.Context) (*snapshot.Snapshot, error) {
 	if s.bundle != "" {
 		facts, err := s.Facts(ctx)
@@ -151,7 +154,7 @@ func (s *source) check() error {
 	return nil
 }
 
-// Gates are the feature gates of the cluster or the bundle. They are nil for files.
+// Gates returns the feature gates of the cluster or the bundle. It returns nil for files.
 func (s *source) Gates(ctx context.Context) (map[string]bool, error) {
 	if s.bundle != "" {
 		facts, err := s.Facts(ctx)
@@ -172,7 +175,8 @@ func (s *source) Gates(ctx context.Context) (map[string]bool, error) {
 	return live.Gates(ctx, client.Discovery().RESTClient())
 }
 
-// namespace is the default namespace of an object: that of the kubeconfig's context.
+// namespace returns the default namespace of an object, which is that of the
+// kubeconfig's context.
 func (s *source) namespace() string {
 	if s.live() {
 		if name, _, err := s.config().Namespace(); err == nil {
@@ -189,7 +193,7 @@ func (s *source) config() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: s.context})
 }
 
-// connect makes a client of the cluster. It does not talk to the cluster.
+// connect returns a client for the cluster. It does not talk to the cluster.
 func (s *source) connect() (*rest.Config, kubernetes.Interface, error) {
 	config, err := s.config().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -203,7 +207,8 @@ func (s *source) connect() (*rest.Config, kubernetes.Interface, error) {
 	}
 	config.UserAgent = program
 	config.QPS = -1 // no limit: a command sends few requests, and the API server has its own limits
-	// Protobuf is cheaper to read than JSON: a large cluster has hundreds of megabytes.
+	// Decoding Protobuf is cheaper than JSON. The objects of a large cluster have
+	// hundreds of megabytes.
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)

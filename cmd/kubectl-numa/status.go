@@ -18,14 +18,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// status is the command of this name with its flags and argument.
+// status is the command status with its flags and argument.
 type status struct {
 	reading
-	node  string // "" is all nodes
+	node  string // "" means all nodes
 	width int
 	watch bool
 
-	shown []byte // what was written last
+	shown []byte // what was last written
 }
 
 func (c cli) statusCommand() *cobra.Command {
@@ -88,7 +88,7 @@ func (s *status) run(ctx context.Context) error {
 	return s.from.follow(ctx, s.show, func(err error) { s.note("the status is out of date: %s", message.OneLine(err.Error())) })
 }
 
-// show writes the status, if it differs from what was written last.
+// show writes the status if it differs from what was last written.
 func (s *status) show(objects *snapshot.Snapshot) error {
 	cluster := holdings.Of(objects)
 	if s.node != "" {
@@ -113,10 +113,11 @@ func (s *status) show(objects *snapshot.Snapshot) error {
 	return nil
 }
 
-// separator comes between two writings. On a terminal it clears the screen.
+// separator returns what to write before the next status. On a terminal, it clears the
+// screen.
 func (s *status) separator() []byte {
 	if _, isTerminal := terminalWidth(s.stdout); s.watch && isTerminal && s.output.value == "table" {
-		return []byte("\x1b[H\x1b[2J\x1b[3J") // go home, clear the screen, clear what was scrolled
+		return []byte("\x1b[H\x1b[2J\x1b[3J") // move to the top, clear the screen, clear the scrollback
 	}
 	switch {
 	case s.shown == nil || s.output.value == "json":

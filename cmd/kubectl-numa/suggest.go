@@ -89,7 +89,7 @@ func (q *question) suggestEvictions(ctx context.Context, name string) error {
 	return nil
 }
 
-// evictionsText is the suggestion for people.
+// evictionsText returns the suggestion for people.
 func evictionsText(answer evict.Suggestion) string {
 	sentence := fmt.Sprintf("%s: %s\n", answer.Pod, answer.Sentence)
 	if len(answer.Evictions) == 0 {

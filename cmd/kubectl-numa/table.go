@@ -10,13 +10,13 @@ func table(rows [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		_, _ = w.Write([]byte(strings.Join(row, "\t") + "\n")) // a Builder takes everything
+		_, _ = w.Write([]byte(strings.Join(row, "\t") + "\n")) // writing to a Builder never fails
 	}
 	_ = w.Flush()
 	return trimLines(b.String())
 }
 
-// trimLines removes the blanks at the ends of lines.
+// trimLines removes spaces at the ends of lines.
 func trimLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

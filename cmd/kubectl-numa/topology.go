@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pciname"
 )
 
-// topology is the command of this name with its flags.
+// topology is the command topology with its flags.
 type topology struct {
 	cli
 	root   string
@@ -58,7 +58,7 @@ func (t *topology) run() error {
 		return err
 	}
 	names, err := pciname.Read(t.root)
-	if err != nil { // without them the drawing has the ids
+	if err != nil { // without names, the drawing has the ids
 		t.note("PCI functions are drawn without names: %s", message.OneLine(err.Error()))
 	}
 	if err := t.write(machine, names.Lookup); err != nil {
@@ -99,14 +99,15 @@ func checkWidth(width int) error {
 	return nil
 }
 
-// textOptions are the options for the terminal, if there is one. width is the user's, or 0.
+// textOptions returns the options for stdout. width is the user's choice, or 0 for the
+// width of the terminal.
 func (c cli) textOptions(width int) draw.TextOptions {
 	terminal, isTerminal := terminalWidth(c.stdout)
 	return draw.TextOptions{Width: cmp.Or(width, terminal), Colour: isTerminal && c.env("NO_COLOR") == "" && c.env("TERM") != "dumb"}
 }
 
-// terminalWidth is 0 if the writer is no terminal, or the terminal does not know its
-// width.
+// terminalWidth returns 0 if the writer is not a terminal, or if the terminal does not
+// know its width.
 func terminalWidth(w io.Writer) (width int, isTerminal bool) {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {

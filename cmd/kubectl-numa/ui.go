@@ -111,8 +111,8 @@ func (p *pages) follow(ctx context.Context, board *web.Board) error {
 	}, board.Fail)
 }
 
-// checkLoopback refuses addresses that other machines can reach: the server shows what the
-// user may read to everybody who can connect.
+// checkLoopback rejects addresses that other machines can reach, because the server
+// shows everything that the user may read to anyone who can connect.
 func checkLoopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -124,7 +124,7 @@ func checkLoopback(address string) error {
 	return nil
 }
 
-// explainer answers as the command explain does.
+// explainer returns a function that answers as the command explain does.
 func (p *pages) explainer(gates simulate.Gates) func(context.Context, *snapshot.Snapshot, string, string) (simulate.Explanation, error) {
 	return func(ctx context.Context, objects *snapshot.Snapshot, namespace, name string) (simulate.Explanation, error) {
 		cluster, err := simulate.New(objects, gates)
@@ -138,7 +138,7 @@ func (p *pages) explainer(gates simulate.Gates) func(context.Context, *snapshot.
 	}
 }
 
-// lastAnswers is how long requests that are under way may take when the server stops.
+// lastAnswers is how long the server waits for requests in progress when it stops.
 const lastAnswers = 2 * time.Second
 
 // serve answers requests until ctx ends.

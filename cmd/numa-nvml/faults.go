@@ -15,24 +15,24 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// applicationXIDs are errors of a program on the GPU, not of the GPU: those that
-// NVIDIA's own device plugin passes over (docs.nvidia.com/deploy/xid-errors).
+// applicationXIDs are errors of a program on the GPU, not of the GPU itself. NVIDIA's
+// own device plugin ignores the same ones (docs.nvidia.com/deploy/xid-errors).
 var applicationXIDs = []uint64{13, 31, 43, 45, 68, 109}
 
-// seen is what is known of GPUs since the program started, also when the library
-// had to be opened anew.
+// seen is what is known about the GPUs since the program started. It is kept when the
+// library is opened again.
 type seen struct {
-	gpus   []numa.ReportedGPU // as they were read last
+	gpus   []numa.ReportedGPU // as they were last read
 	faults map[string]string  // by address
 }
 
 const lost = "the GPU is lost: it has fallen off the bus"
 
-// listen has the library tell of errors of all GPUs that can.
+// listen registers for errors of all GPUs that can report them.
 func listen(library nvml.Interface) (nvml.EventSet, error) {
 	set, ret := library.EventSetCreate()
 	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("make a set of events: %w", ret)
+		return nil, fmt.Errorf("create a set of events: %w", ret)
 	}
 	count, ret := library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
@@ -51,19 +51,19 @@ func listen(library nvml.Interface) (nvml.EventSet, error) {
 			continue
 		}
 		if ret := device.RegisterEvents(nvml.EventTypeXidCriticalError, set); ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
-			return nil, fmt.Errorf("have GPU %d tell of errors: %w", i, ret)
+			return nil, fmt.Errorf("register for errors of GPU %d: %w", i, ret)
 		}
 	}
 	return set, nil
 }
 
-// next waits for an event, but no longer than the period. Which GPU is lost says
-// what is read of it.
+// next waits for an event, but not longer than the period. The event does not say which
+// GPU is lost. Reading the GPUs shows that.
 func (s *seen) next(set nvml.EventSet, period time.Duration) error {
 	event, ret := set.Wait(uint32(period.Milliseconds()))
 	switch {
 	case ret == nvml.ERROR_GPU_IS_LOST:
-		time.Sleep(period) // it is told at once, again and again
+		time.Sleep(period) // Wait returns this error at once, again and again
 		return nil
 	case ret == nvml.ERROR_TIMEOUT:
 		return nil
@@ -82,8 +82,8 @@ func (s *seen) next(set nvml.EventSet, period time.Duration) error {
 	return err
 }
 
-// report is the content of the file. A GPU that the library does not open any more
-// is as it was, and lost.
+// report returns the content of the file. A GPU that the library does not open any more
+// keeps its last values, and is reported as lost.
 func (s *seen) report(library nvml.Interface) ([]byte, error) {
 	gpus, err := readGPUs(library)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// readGPUs asks the library for every GPU that it opens. What the library does not
-// support is left out.
+// readGPUs reads every GPU that the library opens. It leaves out facts that the library
+// does not support.
 func readGPUs(library nvml.Interface) ([]numa.ReportedGPU, error) {
 	count, ret := library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
@@ -32,7 +32,7 @@ func readGPUs(library nvml.Interface) ([]numa.ReportedGPU, error) {
 		}
 		gpu, err := readGPU(device)
 		if errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
-			continue // not even its address is told
+			continue // the library does not even return its address
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read GPU %d: %w", i, err)
@@ -76,8 +76,8 @@ func readGPU(device nvml.Device) (gpu numa.ReportedGPU, err error) {
 	return gpu, nil
 }
 
-// addressOf is the address as the kernel prints it. The library prints a domain of
-// eight digits.
+// addressOf returns the address as the kernel prints it. The library prints a domain
+// with eight digits.
 func addressOf(device nvml.Device) (string, error) {
 	pci, ret := device.GetPciInfo()
 	if ret != nvml.SUCCESS {
@@ -100,12 +100,13 @@ func format(pci nvml.PciInfo) (string, error) {
 	}
 	address := fmt.Sprintf("%04x:%02x:%02x.%d", domain, bus, device, function)
 	if !numa.IsPCIAddress(address) {
-		return "", fmt.Errorf("PCI address %q: no such address can be", text)
+		return "", fmt.Errorf("PCI address %q: not a valid address", text)
 	}
 	return address, nil
 }
 
-// nvlinksOf are the addresses of what active NVLinks lead to, ascending, each once.
+// nvlinksOf returns the addresses of the devices that active NVLinks lead to, sorted,
+// each once.
 func nvlinksOf(device nvml.Device) (addresses []string) {
 	for link := range nvml.NVLINK_MAX_LINKS {
 		if state, ret := device.GetNvLinkState(link); ret != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
@@ -123,7 +124,8 @@ func nvlinksOf(device nvml.Device) (addresses []string) {
 	return slices.Compact(addresses)
 }
 
-// cpusOf are the CPUs near to a GPU: bits of words as large as the machine's.
+// cpusOf returns the CPUs near a GPU. The library returns them as bits in machine
+// words.
 func cpusOf(device nvml.Device) (cpus cpuset.Set) {
 	words, ret := device.GetCpuAffinity(cpuset.MaxCPUs / bits.UintSize)
 	if ret != nvml.SUCCESS {

@@ -1,9 +1,10 @@
 //go:build cgo
 
-// Command numa-nvml asks NVIDIA's library for what no file of the kernel tells of
-// GPUs, and writes it to a file that the node daemon reads. It is a program of its
-// own because the library needs the C library, and because what goes wrong in it
-// is then nobody else's. Where there is no such library it waits for one.
+// Command numa-nvml asks NVIDIA's library for the facts about GPUs that are in no file
+// of the kernel. It writes them to a file that the node daemon reads. It is a separate
+// program because NVIDIA's library needs the C library, and because a failure in it
+// must not affect the daemon. On a node without NVIDIA's library, it waits until there
+// is one.
 package main
 
 import (
@@ -27,8 +28,8 @@ import (
 )
 
 const (
-	retry      = time.Minute     // until there is a library, or it works again
-	readPeriod = 5 * time.Second // GPUs are read again, for MIG and NVLinks change
+	retry      = time.Minute     // how long to wait if there is no library, or it fails
+	readPeriod = 5 * time.Second // how often to read the GPUs, because MIG and NVLinks change
 )
 
 func main() {
@@ -66,12 +67,12 @@ func parse(args []string, output io.Writer) (file string, err error) {
 		return "", err
 	}
 	if flags.NArg() > 0 {
-		return "", fmt.Errorf("argument %q: there are none", flags.Arg(0))
+		return "", fmt.Errorf("unexpected argument %q, numa-nvml takes only flags", flags.Arg(0))
 	}
 	return file, nil
 }
 
-// report writes the file as often as it changes, until the context ends.
+// report writes the file whenever the report changes, until the context ends.
 func report(ctx context.Context, library nvml.Interface, known *seen, file string) error {
 	if ret := library.Init(); ret != nvml.SUCCESS {
 		return fmt.Errorf("open NVIDIA's library: %w", ret)

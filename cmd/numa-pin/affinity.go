@@ -12,12 +12,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// keepIdle keeps the container's first process, which is about to start, off CPUs
-// of its own partition: all tasks that it starts inherit that. A cpuset alone
-// cannot say it, for those CPUs have to be in the partition so that nobody else
-// runs there. The kernel remembers what is asked for beside the cpuset (Linux
-// 6.2 and later), so it stays when the cpuset changes; what other claims of the
-// container keep idle stays idle.
+// keepIdle keeps the container's first process, which is about to start, off the idle
+// CPUs of its own partition. All tasks that the process starts inherit this. A cpuset
+// alone is not enough: the idle CPUs must be in the partition, so that no other task
+// runs there. Linux 6.2 and later remember the requested affinity separately from the
+// cpuset, so it stays when the cpuset changes. CPUs that other claims of the container
+// keep idle stay idle.
 func keepIdle(host host, pid int, container string, idle cpuset.Set) error {
 	text, err := os.ReadFile(host.cgroups + "/" + container + "/cpuset.cpus.effective")
 	if err != nil {
@@ -32,8 +32,8 @@ func keepIdle(host host, pid int, container string, idle cpuset.Set) error {
 		return err
 	}
 	allowed := everyCPU().Difference(own.Difference(runs)).Difference(idle)
-	// A thread that starts meanwhile inherits from one that is done or is seen
-	// the next time.
+	// A thread that starts meanwhile inherits the affinity of a thread that is done,
+	// or the next round finds it.
 	for done := map[int]bool{}; ; {
 		threads, err := threadsOf(host.proc, pid)
 		if err != nil {
@@ -70,7 +70,7 @@ func threadsOf(proc string, pid int) (threads []int, err error) {
 	return threads, nil
 }
 
-// everyCPU is a mask for whatever CPUs there are and will be.
+// everyCPU returns a mask of all CPUs that exist now or will exist later.
 func everyCPU() (all cpuset.Set) {
 	for i := range all.Words() {
 		all.Words()[i] = ^uint64(0)
@@ -78,7 +78,8 @@ func everyCPU() (all cpuset.Set) {
 	return all
 }
 
-// affinity is where a task runs: what it asked for, as far as its cpuset allows.
+// affinity returns where a task may run: the CPUs that it asked for, as far as its
+// cpuset allows them.
 func affinity(task int) (cpus cpuset.Set, err error) {
 	words := cpus.Words()
 	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, uintptr(task), unsafe.Sizeof(*words), uintptr(unsafe.Pointer(words)))
@@ -88,7 +89,7 @@ func affinity(task int) (cpus cpuset.Set, err error) {
 	return cpus, nil
 }
 
-// setAffinity asks for CPUs. Some of them have to be in the task's cpuset.
+// setAffinity asks for CPUs. At least one of them must be in the task's cpuset.
 func setAffinity(task int, cpus cpuset.Set) error {
 	words := cpus.Words()
 	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, uintptr(task), unsafe.Sizeof(*words), uintptr(unsafe.Pointer(words)))

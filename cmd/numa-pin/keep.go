@@ -10,7 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 )
 
-// runKeep keeps until the context ends.
+// runKeep runs the keeper until the context ends.
 func runKeep(ctx context.Context, args []string, host host, streams streams) error {
 	var lock, records string
 	flags := flag.NewFlagSet("keep", flag.ContinueOnError)
@@ -22,11 +22,11 @@ func runKeep(ctx context.Context, args []string, host host, streams streams) err
 	}
 	opened, err := host.open(records)
 	if err != nil {
-		return fmt.Errorf("keep claims: %w", err)
+		return fmt.Errorf("keep claims pinned: %w", err)
 	}
 	defer opened.Cgroups.Close()
 	defer opened.Records.Close()
-	debug.SetGCPercent(25) // it lives long and has next to nothing to remember
+	debug.SetGCPercent(25) // the keeper runs for a long time and needs very little memory
 	keeper := pin.Keeper{
 		Host: opened,
 		Lock: func() (func(), error) { return pin.Lock(lock) },

@@ -1,17 +1,17 @@
-// Command numa-pin makes claims' CPUs exclusive, and keeps them so.
+// Command numa-pin makes the CPUs of claims exclusive, and keeps them exclusive.
 //
-// numa-pin pin is the createRuntime hook that a claim's CDI device carries. The
-// runtime runs it on the host after the container's cgroup exists and before its
-// process starts, with the OCI state on standard input. It finds the cgroup,
-// pins it under the host's lock, and ends with an error, which aborts the
-// container, unless the kernel grants exactly what the claim was given. It
-// decides nothing and reads nothing from the container's environment.
+// numa-pin pin is the createRuntime hook in a claim's CDI device. The runtime runs it
+// on the host, after the container's cgroup exists and before its process starts, with
+// the OCI state on standard input. It finds the cgroup and pins it under the host's
+// lock. Unless the kernel grants exactly what the claim was given, it ends with an
+// error, which aborts the container. It decides nothing and reads nothing from the
+// container's environment.
 //
-// numa-pin keep runs as long as the node does: it verifies and repairs what all
-// hooks recorded. When it ends, claims stay as they are.
+// numa-pin keep is the keeper. It runs as long as the node, and verifies and repairs
+// what all hooks recorded. When it ends, claims stay as they are.
 //
-// Exit status: 0 pinned, or ended by SIGTERM; 1 not pinned, or cannot keep; 2
-// wrong usage.
+// Exit status: 0 pinned, or keeper ended by SIGTERM or SIGINT; 1 not pinned, or keeper
+// cannot start; 2 wrong usage.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	os.Exit(status)
 }
 
-// exit says what went wrong in one line and returns the exit status.
+// exit prints the error on one line and returns the exit status.
 func exit(err error, stderr io.Writer) int {
 	if err == nil {
 		return 0

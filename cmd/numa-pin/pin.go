@@ -11,18 +11,18 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// stateBytes bounds the OCI state; runtimes write about 1 KiB.
+// stateBytes is how much of the OCI state is read. Runtimes write about 1 KiB.
 const stateBytes = 1 << 20
 
 // config is the command line of numa-pin pin.
 type config struct {
 	claim         pin.Claim
 	scope         pin.Scope
-	idle          cpuset.Set // of the claim's CPUs, where the container is not to run
+	idle          cpuset.Set // the part of the claim's CPUs that the container must not run on
 	lock, records string
 }
 
-// runPin pins the container whose state comes in.
+// runPin pins the container whose OCI state is on standard input.
 func runPin(args []string, host host, streams streams) error {
 	config, help, err := parsePin(args, streams.out)
 	if help || err != nil {
@@ -72,13 +72,13 @@ func parsePin(args []string, out io.Writer) (c config, help bool, err error) {
 	}
 	switch {
 	case c.claim.UID == "":
-		return c, false, usageError{"no --uid", pinUsage}
+		return c, false, usageError{"--uid is required", pinUsage}
 	case c.claim.Name == "":
-		return c, false, usageError{"no --claim", pinUsage}
+		return c, false, usageError{"--claim is required", pinUsage}
 	case c.claim.CPUs.IsEmpty() && c.claim.Mems.IsEmpty():
-		return c, false, usageError{"neither --cpus nor --mems", pinUsage}
+		return c, false, usageError{"--cpus or --mems is required", pinUsage}
 	case !c.idle.IsEmpty() && (c.idle == c.claim.CPUs || !c.idle.IsSubsetOf(c.claim.CPUs)):
-		return c, false, usageError{fmt.Sprintf("--idle=%s is not some of --cpus", c.idle), pinUsage}
+		return c, false, usageError{fmt.Sprintf("--idle=%s is not a proper subset of --cpus", c.idle), pinUsage}
 	}
 	return c, false, nil
 }
@@ -90,7 +90,7 @@ func setFlag(flags *flag.FlagSet, name string, set *cpuset.Set) {
 	})
 }
 
-// errorf says what was to be done, for which claim, and why it was not.
+// errorf says what the hook tried to do, for which claim, and why it failed.
 func (c config) errorf(container string, err error) error {
 	return fmt.Errorf("pin %s to %s for claim %s: %w", container, c.claim.Pinning, c.claim.Name, err)
 }
@@ -110,7 +110,7 @@ func pinLocked(c config, host host, container string) error {
 	return pin.Pin(opened, container, c.scope, c.claim)
 }
 
-// state is what the hook needs of the OCI runtime specification's "State".
+// state has the fields that the hook needs of "State" in the OCI runtime specification.
 type state struct {
 	ID  string `json:"id"`
 	PID int    `json:"pid"`
@@ -125,7 +125,7 @@ func readState(stdin io.Reader) (s state, err error) {
 		return s, fmt.Errorf("read OCI state from standard input: %w", err)
 	}
 	if s.PID <= 0 {
-		return s, fmt.Errorf("OCI state of container %q has pid %d: run this as createRuntime hook", s.ID, s.PID)
+		return s, fmt.Errorf("OCI state of container %q has pid %d: run this as a createRuntime hook", s.ID, s.PID)
 	}
 	return s, nil
 }

@@ -137,9 +137,9 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 		want   string
 		status int
 	}{
-		{[]string{"keep", "--cgroups=/nonexistent", "--records=" + t.TempDir()}, "keep claims: open /nonexistent", 1},
-		{[]string{"keep", "x"}, `argument "x"; want numa-pin keep`, 2},
-		{[]string{"keep", "--cpus=1"}, "-cpus; want numa-pin keep", 2},
+		{[]string{"keep", "--cgroups=/nonexistent", "--records=" + t.TempDir()}, "keep claims pinned: open /nonexistent", 1},
+		{[]string{"keep", "x"}, `unexpected argument "x"; usage: numa-pin keep`, 2},
+		{[]string{"keep", "--cpus=1"}, "-cpus; usage: numa-pin keep", 2},
 	} {
 		stderr.Reset()
 		_, err := runWith(host, "", test.args...)
@@ -174,13 +174,13 @@ func TestPinSaysInOneLineWhyNot(t *testing.T) {
 		{"bad list", ociState, `"7-4"`, []string{"--cpus=7-4"}, 2},
 		{"bad partition", ociState, `partition "member": want one of none, root, isolated`, []string{"--cpus=1", "--partition=member"}, 2},
 		{"bad scope", ociState, `scope "shared": want one of container, pod`, []string{"--cpus=1", "--scope=shared"}, 2},
-		{"nothing to do", ociState, `neither --cpus nor --mems; want numa-pin pin --uid=`, nil, 2},
-		{"no uid", ociState, `no --uid`, []string{"--cpus=1", "--uid="}, 2},
-		{"idle ones of others", ociState, `--idle=3 is not some of --cpus`, []string{"--cpus=1,2", "--idle=3"}, 2},
-		{"all idle", ociState, `--idle=1-2 is not some of --cpus`, []string{"--cpus=1,2", "--idle=1-2"}, 2},
-		{"unknown flag", ociState, `-x; want numa-pin pin`, []string{"-x"}, 2},
-		{"argument", ociState, `argument "x"`, []string{"--cpus=1", "x"}, 2},
-		{"no claim", ociState, `no --claim`, []string{"--cpus=1", "--claim="}, 2},
+		{"nothing to do", ociState, `--cpus or --mems is required; usage: numa-pin pin --uid=`, nil, 2},
+		{"no uid", ociState, `--uid is required`, []string{"--cpus=1", "--uid="}, 2},
+		{"idle ones of others", ociState, `--idle=3 is not a proper subset of --cpus`, []string{"--cpus=1,2", "--idle=3"}, 2},
+		{"all idle", ociState, `--idle=1-2 is not a proper subset of --cpus`, []string{"--cpus=1,2", "--idle=1-2"}, 2},
+		{"unknown flag", ociState, `-x; usage: numa-pin pin`, []string{"-x"}, 2},
+		{"argument", ociState, `unexpected argument "x"`, []string{"--cpus=1", "x"}, 2},
+		{"no claim", ociState, `--claim is required`, []string{"--cpus=1", "--claim="}, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stderr bytes.Buffer

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME --cpus=LIST --mems=LIST --partition=root|isolated|none" +
+	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none]" +
 		" [--scope=container|pod] [--idle=LIST] [--lock=FILE] [--records=DIR]"
 	keepUsage = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR]"
 
@@ -21,19 +21,19 @@ const (
 	defaultRecords = "/run/dra.numa/pins"
 )
 
-// host is where the kernel's files are: folders of the machine.
+// host says where the kernel's files are: two directories of the machine.
 type host struct{ proc, cgroups string }
 
-// streams are the standard ones.
+// streams are the standard streams.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// usageError is wrong arguments, whatever the machine is like.
+// usageError says that the arguments are wrong, independent of the machine.
 type usageError struct{ reason, usage string }
 
-func (e usageError) Error() string { return e.reason + "; want " + e.usage }
+func (e usageError) Error() string { return e.reason + "; usage: " + e.usage }
 
 func run(ctx context.Context, args []string, host host, streams streams) error {
 	command, rest := "", []string(nil)
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, host host, streams streams) error {
 	case "-h", "-help", "--help", "help":
 		return printUsage(streams.out, pinUsage, keepUsage)
 	}
-	return usageError{fmt.Sprintf("command %q", command), pinUsage + " or " + keepUsage}
+	return usageError{fmt.Sprintf("unknown command %q", command), pinUsage + " or " + keepUsage}
 }
 
 func printUsage(out io.Writer, usages ...string) error {
@@ -56,8 +56,8 @@ func printUsage(out io.Writer, usages ...string) error {
 	return err
 }
 
-// parseFlags parses the arguments of one command; help is true when they ask
-// for its usage, which then is printed.
+// parseFlags parses the arguments of one command. If they ask for help, it prints the
+// usage and help is true.
 func parseFlags(flags *flag.FlagSet, args []string, usage string, out io.Writer) (help bool, err error) {
 	flags.SetOutput(io.Discard)
 	err = flags.Parse(args)
@@ -67,13 +67,13 @@ func parseFlags(flags *flag.FlagSet, args []string, usage string, out io.Writer)
 	case err != nil:
 		return false, usageError{err.Error(), usage}
 	case flags.NArg() > 0:
-		return false, usageError{fmt.Sprintf("argument %q", flags.Arg(0)), usage}
+		return false, usageError{fmt.Sprintf("unexpected argument %q", flags.Arg(0)), usage}
 	}
 	return false, nil
 }
 
-// open opens the folders that a pin works in. It makes that of the records,
-// which the daemon reads as another user.
+// open opens the directories that a pin works in. It creates the directory of the
+// records, which the daemon reads as another user.
 func (h host) open(records string) (pin.Host, error) {
 	boot, err := os.ReadFile(h.proc + "/sys/kernel/random/boot_id")
 	if err != nil {

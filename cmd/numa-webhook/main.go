@@ -1,5 +1,5 @@
-// Command numa-webhook is the admission webhook. It is a program of its own, because the
-// memory of the daemon counts on every node.
+// Command numa-webhook is the admission webhook. It is a separate program so that it
+// does not add to the memory of the daemon, which runs on every node.
 package main
 
 import (

@@ -43,7 +43,7 @@ func add(sums, amounts corev1.ResourceList) {
 	}
 }
 
-// excess is what a has more than b.
+// excess returns the amounts by which a is more than b.
 func excess(a, b corev1.ResourceList) corev1.ResourceList {
 	more := corev1.ResourceList{}
 	for name := range a {
@@ -58,7 +58,7 @@ func equal(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// names are the resources that the shares hold, sorted.
+// names returns the resources that the shares hold, sorted.
 func names(shares []Share) []corev1.ResourceName {
 	sums := corev1.ResourceList{}
 	for _, share := range shares {

@@ -13,9 +13,9 @@ import (
 type distribution struct {
 	name       corev1.ResourceName
 	containers []*containerLoad // in the order of their start: init containers, then the others
-	main       int              // index of the first container that is no init container
+	main       int              // index of the first container that is not an init container
 	shares     []*shareLoad
-	short      int64 // what is held and no request can count
+	short      int64 // what the claims hold, and no request can count
 }
 
 // containerLoad is what a container requests, and how much of it is for claims.
@@ -130,8 +130,8 @@ func (e *shareLoad) carriedBefore(c int) (sum int64) {
 }
 
 // raiseForInit raises the first main container if the pod needs more while an init
-// container runs than when its main containers run: the init container's request, and the
-// claims that others hold meanwhile.
+// container runs than while its main containers run. An init container needs its own
+// request, and the other claims of the pod are held at the same time.
 func (d *distribution) raiseForInit() {
 	var sidecars, most int64
 	for i, c := range d.containers[:d.main] {

@@ -24,7 +24,7 @@ type Known interface {
 }
 
 // Steps are the largest steps in which zones give their capacities, by the name of the
-// capacity. Every capacity that some zone publishes is in it.
+// capacity. They include every capacity that a zone publishes.
 type Steps map[resourceapi.QualifiedName]resource.Quantity
 
 // StepsOf are the steps of the zones in slices. It ignores slices of other drivers.
@@ -71,7 +71,7 @@ const (
 	hugepagesOfPod = corev1.ResourceHugePagesPrefix        // of a pod, hugepages-2Mi
 )
 
-// resourceOf is the pod's name for a capacity of a zone.
+// resourceOf returns the name in a pod for a capacity of a zone.
 func resourceOf(key resourceapi.QualifiedName) (name corev1.ResourceName, known bool) {
 	size, huge := strings.CutPrefix(string(key), hugepages)
 	switch {

@@ -24,7 +24,7 @@ type Mirrored struct {
 	Carried map[string]corev1.ResourceList
 	// Uncounted is what the original pod's requests lacked.
 	Uncounted corev1.ResourceList
-	// Short is what they still lack, because of limits.
+	// Short is what the raised requests still lack, because of limits.
 	Short corev1.ResourceList
 }
 
@@ -60,7 +60,7 @@ func Mirror(pod *corev1.Pod, shares []Share) Mirrored {
 	return m
 }
 
-// requested is the scheduler's sum.
+// requested returns the requests of the pod as the scheduler adds them up.
 func requested(pod *corev1.Pod) corev1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true})
 }

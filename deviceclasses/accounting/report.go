@@ -19,7 +19,7 @@ type Report struct {
 	Pods []Pod `json:"pods,omitempty"`
 }
 
-// Node is the sums of a node. Amounts of 0 are left out.
+// Node has the sums of a node. Amounts of 0 are left out.
 type Node struct {
 	Name string `json:"name"`
 	// Published is the sum over the node's zones.
@@ -48,7 +48,7 @@ type Pod struct {
 	Uncounted corev1.ResourceList `json:"uncounted"`
 }
 
-// Cluster is the objects to add up. Objects of other drivers may be among them.
+// Cluster has the objects to add up. Objects of other drivers may be among them.
 type Cluster struct {
 	Nodes  []*corev1.Node
 	Slices []*resourceapi.ResourceSlice

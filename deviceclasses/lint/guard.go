@@ -31,8 +31,8 @@ func New(known accounting.Known) *Linter {
 	return &Linter{known, cel.NewCache(compiledTexts, features), probes()}
 }
 
-// probe is a device for which no selector may fail. fix is what to do if one fails, with
-// %s for the missing name.
+// probe is a device for which no selector may fail. fix says what to do if a selector
+// fails, with %s for the missing name.
 type probe struct {
 	device cel.Device
 	fix    string

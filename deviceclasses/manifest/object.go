@@ -118,7 +118,7 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	return spec, nil
 }
 
-// byCount has large sets last.
+// byCount returns the devices in the order of their counts, the largest last.
 func (w Wish) byCount() []Devices {
 	return slices.SortedStableFunc(slices.Values(w.Devices), func(a, b Devices) int { return cmp.Compare(a.Count, b.Count) })
 }

@@ -1,6 +1,6 @@
-// Package manifest writes classes, claims and claim templates for zones from what a user
-// wishes. The API server, the rules of package lint and the scheduler accept them. It
-// knows no cluster: whether a node has enough is the scheduler's question.
+// Package manifest writes classes, claims and claim templates for zones from what a
+// user wants. The API server, the rules of package lint and the scheduler accept them.
+// It knows no cluster: only the scheduler knows whether a node has enough.
 package manifest
 
 import (

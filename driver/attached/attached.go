@@ -1,8 +1,7 @@
-// Package attached turns the PCI functions of a machine into devices that claims
-// can have for themselves: GPUs, network cards, NVMe drives and others. It
-// decides which functions are published, under which names and attributes, in
-// which order, and which of them exclude one another. It reads nothing and
-// prepares nothing.
+// Package attached turns the PCI functions of a machine into devices that a claim can
+// have for itself: GPUs, network cards, NVMe drives and others. It decides which
+// functions are published, under which names and attributes, in which order, and which
+// of them exclude each other. It reads nothing and prepares nothing.
 package attached
 
 import (
@@ -15,25 +14,29 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// Kind is what a device is for, the value of its attribute kind and the start of
-// its name.
+// Kind says what a device is for. It is the value of the attribute kind, and the first
+// part of the name of the device.
 type Kind string
 
 // The kinds of devices, in the order in which they are published.
 const (
-	GPU   Kind = "gpu"  // display controllers and accelerators that compute
-	NIC   Kind = "nic"  // network controllers, InfiniBand too
+	GPU   Kind = "gpu"  // display controllers and processing accelerators
+	NIC   Kind = "nic"  // network controllers, including InfiniBand
 	NVMe  Kind = "nvme" // NVMe drives
-	Other Kind = "pci"  // everything else but bridges
+	Other Kind = "pci"  // everything else except bridges
 )
 
 func kinds() []Kind { return []Kind{GPU, NIC, NVMe, Other} }
 
-// Devices are the functions of the machine that are selected, in the order in
-// which the scheduler is to try them: by kind; first those of which nobody knows
-// where they are, for a claim that cares cannot have them; virtual functions
-// before the physical one that all of them exclude; then by address, so that
-// those of one card are used up before those of the next.
+// Devices returns the selected functions of the machine, in the order in which the
+// scheduler should try them:
+//   - by kind;
+//   - functions of unknown locality first, because a claim with a locality constraint
+//     cannot have them;
+//   - functions that exclude fewer others first: virtual functions before a physical
+//     function that has several of them;
+//   - by address, so that the virtual functions of one card are used up before those of
+//     the next card.
 func Devices(machine numa.Machine, selection Selection) []resourceapi.Device {
 	var selected []device
 	if selection.IsEmpty() {
@@ -54,15 +57,15 @@ func Devices(machine numa.Machine, selection Selection) []resourceapi.Device {
 	return devices
 }
 
-// device is one that could be published.
+// device is a device that can be published.
 type device struct {
 	resourceapi.Device
-	order    int // of its kind
+	order    int // index of its kind
 	locality int // 0 unknown, 1 known
-	weight   int // how many others its allocation excludes
+	weight   int // how many other devices its allocation excludes
 }
 
-// all are the functions of the machine by address.
+// all returns the functions of the machine that can be devices, by address.
 func all(machine numa.Machine) (devices []device) {
 	for i := range machine.PCI {
 		f, ok := newFunction(machine, &machine.PCI[i])
@@ -85,11 +88,12 @@ func all(machine numa.Machine) (devices []device) {
 	return devices
 }
 
-// name is a DNS label, which an address is not: gpu-0000-3b-00-0.
+// name returns the name of a device, such as gpu-0000-3b-00-0. It is a DNS label, which
+// an address is not.
 func name(kind Kind, address string) string { return string(kind) + "-" + label(address) }
 
-// Parse takes the name of a device apart; ok is false if it is none that Devices
-// gives, on whatever machine.
+// Parse splits the name of a device into its kind and its address. ok is false if
+// Devices does not give this name on any machine.
 func Parse(deviceName string) (kind Kind, address string, ok bool) {
 	text, rest, _ := strings.Cut(deviceName, "-")
 	parts := strings.Split(rest, "-")

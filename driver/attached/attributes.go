@@ -14,7 +14,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// Attributes that other code looks at, besides deviceclasses.AttributeKind.
+// Attributes that other code reads, in addition to deviceclasses.AttributeKind, and
+// limits and values of attributes.
 const (
 	AttributePhysFn       resourceapi.QualifiedName = domain + "/physicalFunction"
 	AttributePCIBusID                               = deviceattribute.StandardDeviceAttributePCIBusID
@@ -24,47 +25,47 @@ const (
 	bytesPerMiB           uint64                    = 1 << 20
 	firstRenderNodePrefix                           = "renderD"
 
-	// domain is that of the attributes which are this driver's own.
+	// domain is the domain of the attributes that are this driver's own.
 	domain = deviceclasses.DriverName
 )
 
-// Attribute is one that devices have.
+// Attribute is an attribute of devices.
 type Attribute struct {
 	Name   resourceapi.QualifiedName
-	Kinds  []Kind // of the devices that have it
-	Absent string // when a device of these kinds does not; "" for never
+	Kinds  []Kind // the kinds of devices that have it
+	Absent string // when a device of these kinds lacks it; "" means never
 	Means  string
-	value  func(function) any // string, int or bool; nil where it is absent
+	value  func(function) any // string, int or bool; nil if the device lacks the attribute
 }
 
-// Attributes is all that attached devices have, in the order in which people
-// read it. Values of strings are cut to the 64 bytes that the API takes.
+// Attributes returns all attributes of attached devices, in the order in which people
+// read them. String values are cut to 64 bytes, the limit of the API.
 func Attributes() []Attribute {
 	return slices.Concat(places(), identities(), roles(), details())
 }
 
 func places() []Attribute {
-	const zoneUnknown = "the kernel does not tell"
+	const zoneUnknown = "the kernel does not report it"
 	zone := func(f function) any { return number(f.Zone) }
-	const means = "NUMA node, under the key that drivers of other devices use"
+	const means = "NUMA node, under a key that drivers of other devices use"
 	return []Attribute{
-		{AttributePCIBusID, kinds(), "", "PCI address, 0000:3b:00.0", func(f function) any { return f.Address }},
-		{attributePCIeRoot, kinds(), zoneUnknown, "PCIe root complex, pci0000:3a", func(f function) any { return text(f.Root) }},
+		{AttributePCIBusID, kinds(), "", "PCI address, such as 0000:3b:00.0", func(f function) any { return f.Address }},
+		{attributePCIeRoot, kinds(), zoneUnknown, "PCIe root complex, such as pci0000:3a", func(f function) any { return text(f.Root) }},
 		{deviceclasses.AttributeNUMANode, kinds(), zoneUnknown, "NUMA node", zone},
 		{deviceclasses.AttributeNUMANodeNet, kinds(), zoneUnknown, means, zone},
 		{deviceclasses.AttributeNUMANodeAMD, kinds(), zoneUnknown, means, zone},
-		{deviceclasses.AttributeSocket, kinds(), "the NUMA node is unknown, or on several sockets", "socket of that NUMA node", func(f function) any { return number(f.socket) }},
-		{domain + "/iommuGroup", kinds(), "there is no IOMMU", "IOMMU group, whose functions only one user can have", func(f function) any { return number(f.IOMMU) }},
-		{domain + "/pcieSpeedMTps", kinds(), "there is no PCIe link", "megatransfers a second of a lane, at best", func(f function) any { return number(f.speedMTps) }},
-		{domain + "/pcieWidth", kinds(), "there is no PCIe link", "lanes, at best", func(f function) any { return number(f.width) }},
+		{deviceclasses.AttributeSocket, kinds(), "the NUMA node is unknown, or not on exactly one socket", "socket of the NUMA node", func(f function) any { return number(f.socket) }},
+		{domain + "/iommuGroup", kinds(), "there is no IOMMU", "IOMMU group; only one user can have the functions of a group", func(f function) any { return number(f.IOMMU) }},
+		{domain + "/pcieSpeedMTps", kinds(), "there is no PCIe link", "maximum speed of a lane, in megatransfers per second", func(f function) any { return number(f.speedMTps) }},
+		{domain + "/pcieWidth", kinds(), "there is no PCIe link", "maximum number of lanes", func(f function) any { return number(f.width) }},
 	}
 }
 
 func identities() []Attribute {
 	return []Attribute{
-		{domain + "/vendorID", kinds(), "", "four hexadecimal digits, 15b3", func(f function) any { return fmt.Sprintf("%04x", *f.Vendor) }},
-		{domain + "/deviceID", kinds(), "", "four hexadecimal digits, 1021", func(f function) any { return fmt.Sprintf("%04x", *f.PCIFunction.Device) }},
-		{domain + "/class", kinds(), "", "six hexadecimal digits, 020000", func(f function) any { return fmt.Sprintf("%06x", *f.Class) }},
+		{domain + "/vendorID", kinds(), "", "four hexadecimal digits, such as 15b3", func(f function) any { return fmt.Sprintf("%04x", *f.Vendor) }},
+		{domain + "/deviceID", kinds(), "", "four hexadecimal digits, such as 1021", func(f function) any { return fmt.Sprintf("%04x", *f.PCIFunction.Device) }},
+		{domain + "/class", kinds(), "", "six hexadecimal digits, such as 020000", func(f function) any { return fmt.Sprintf("%06x", *f.Class) }},
 		{domain + "/vendor", kinds(), "", "name of vendorID in the PCI ID database, else vendorID", func(f function) any { return f.vendorName }},
 		{domain + "/product", kinds(), "", "name of deviceID in the PCI ID database, else deviceID", func(f function) any { return f.product }},
 	}
@@ -73,45 +74,45 @@ func identities() []Attribute {
 func roles() []Attribute {
 	return []Attribute{
 		{deviceclasses.AttributeKind, kinds(), "", "gpu, nic, nvme or pci", func(f function) any { return string(f.kind) }},
-		{domain + "/driver", kinds(), "", "kernel driver that is bound, else none", func(f function) any {
+		{domain + "/driver", kinds(), "", "bound kernel driver, or none", func(f function) any {
 			if f.Driver == "" {
 				return noDriver
 			}
 			return f.Driver
 		}},
-		{domain + "/vfio", kinds(), "", "a VFIO driver is bound, for virtual machines and drivers in user space", func(f function) any { return numa.IsVFIO(f.Driver) }},
-		{domain + "/virtualFunction", kinds(), "", "is a virtual function", func(f function) any { return f.PhysFn != "" }},
-		{AttributePhysFn, kinds(), "it is no virtual function", "PCI address of its physical function", func(f function) any { return text(f.PhysFn) }},
+		{domain + "/vfio", kinds(), "", "true if a VFIO driver is bound, for virtual machines and user-space drivers", func(f function) any { return numa.IsVFIO(f.Driver) }},
+		{domain + "/virtualFunction", kinds(), "", "true for a virtual function", func(f function) any { return f.PhysFn != "" }},
+		{AttributePhysFn, kinds(), "it is not a virtual function", "PCI address of its physical function", func(f function) any { return text(f.PhysFn) }},
 	}
 }
 
 func details() []Attribute {
-	const untold = "the driver does not tell"
-	const untoldByLibrary = "NVIDIA's library does not tell"
+	const untold = "its driver does not report it"
+	const untoldByLibrary = "NVIDIA's library does not report it"
 	return []Attribute{
-		{domain + "/model", []Kind{GPU, NVMe}, untold, "name that the maker gave it", func(f function) any { return text(f.Model) }},
-		{domain + "/uuid", []Kind{GPU}, untold, "of this one piece", func(f function) any { return text(f.UUID) }},
-		{domain + "/memoryMiB", []Kind{GPU}, untold, "its own memory", func(f function) any {
+		{domain + "/model", []Kind{GPU, NVMe}, untold, "model name from the vendor", func(f function) any { return text(f.Model) }},
+		{domain + "/uuid", []Kind{GPU}, untold, "unique ID of the GPU", func(f function) any { return text(f.UUID) }},
+		{domain + "/memoryMiB", []Kind{GPU}, untold, "memory of the GPU, in MiB", func(f function) any {
 			if f.MemoryBytes == nil {
 				return nil
 			}
 			return int(*f.MemoryBytes / bytesPerMiB)
 		}},
-		{domain + "/architecture", []Kind{GPU}, untold, "what programs are compiled for, gfx942", func(f function) any { return text(f.Architecture) }},
-		{domain + "/computeCapability", []Kind{GPU}, untoldByLibrary, "what NVIDIA's programs are compiled for, 9.0", func(f function) any { return text(f.ComputeCapability) }},
-		{domain + "/mig", []Kind{GPU}, untoldByLibrary, "is divided into instances now, which are no devices of this driver", func(f function) any {
+		{domain + "/architecture", []Kind{GPU}, untold, "architecture for which programs are compiled, such as gfx942", func(f function) any { return text(f.Architecture) }},
+		{domain + "/computeCapability", []Kind{GPU}, untoldByLibrary, "CUDA compute capability, such as 9.0", func(f function) any { return text(f.ComputeCapability) }},
+		{domain + "/mig", []Kind{GPU}, untoldByLibrary, "true if the GPU is divided into MIG instances now; the instances are not devices of this driver", func(f function) any {
 			if f.MIG == nil {
 				return nil
 			}
 			return *f.MIG
 		}},
-		{domain + "/nvlink", []Kind{GPU}, untoldByLibrary, "PCI address of the first of the GPUs that NVLinks connect: the same for all of them", func(f function) any { return text(f.NVLink) }},
-		{domain + "/renderNode", []Kind{GPU}, untold, "name below /dev/dri, renderD128; other after a reboot perhaps", func(f function) any { return first(f.DRM, firstRenderNodePrefix) }},
-		{domain + "/interface", []Kind{NIC}, "the driver makes none", "network interface of the host, the first one", func(f function) any { return first(f.Net, "") }},
-		{domain + "/linkMbps", []Kind{NIC}, "no network interface is up", "speed of its fastest network interface", func(f function) any { return number(f.LinkMbps) }},
-		{domain + "/rdma", []Kind{NIC}, "", "there is an RDMA device", func(f function) any { return len(f.Infiniband) > 0 }},
-		{domain + "/rdmaDevice", []Kind{NIC}, "there is none", "RDMA device, the first one", func(f function) any { return first(f.Infiniband, "") }},
-		{domain + "/namespaces", []Kind{NVMe}, "", "how many block devices it has now", func(f function) any { return len(f.Namespaces) }},
+		{domain + "/nvlink", []Kind{GPU}, untoldByLibrary, "lowest PCI address of the GPUs that NVLinks connect; the same for all of them", func(f function) any { return text(f.NVLink) }},
+		{domain + "/renderNode", []Kind{GPU}, untold, "name below /dev/dri, such as renderD128; can change after a reboot", func(f function) any { return first(f.DRM, firstRenderNodePrefix) }},
+		{domain + "/interface", []Kind{NIC}, "its driver creates none", "first network interface, by its name on the host", func(f function) any { return first(f.Net, "") }},
+		{domain + "/linkMbps", []Kind{NIC}, "no network interface is up", "speed of its fastest network interface, in Mbit/s", func(f function) any { return number(f.LinkMbps) }},
+		{domain + "/rdma", []Kind{NIC}, "", "true if there is an RDMA device", func(f function) any { return len(f.Infiniband) > 0 }},
+		{domain + "/rdmaDevice", []Kind{NIC}, "there is none", "first RDMA device", func(f function) any { return first(f.Infiniband, "") }},
+		{domain + "/namespaces", []Kind{NVMe}, "", "number of block devices now", func(f function) any { return len(f.Namespaces) }},
 	}
 }
 
@@ -156,7 +157,8 @@ func (f function) attributes() map[resourceapi.QualifiedName]resourceapi.DeviceA
 	return attributes
 }
 
-// cut makes a text short enough, and what is no UTF-8 a question mark.
+// cut shortens a text to the limit of the API. It replaces invalid UTF-8 with question
+// marks.
 func cut(value string) string {
 	value = strings.ToValidUTF8(value, "?")
 	if len(value) <= maxStringBytes {

@@ -9,11 +9,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// Conflict is a device that is not published, as another driver publishes it.
+// Conflict is a device that is not published because another driver publishes it.
 type Conflict struct {
-	Device  string // its name here
-	Address string // what is published there: itself, its physical function or a virtual one
-	Driver  string // whose it is
+	Device  string // the name that this driver gives it
+	Address string // what the other driver publishes: the device, its physical function or a virtual function
+	Driver  string // the other driver
 }
 
 // String says what an operator can do.
@@ -21,11 +21,12 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("device %s is left out: driver %s publishes PCI function %s; exclude one of them", c.Device, c.Driver, c.Address)
 }
 
-// WithoutConflicts leaves out devices that another driver on the node publishes in
-// one of the slices, for both would give them away. So does a physical function
-// of which it publishes a virtual one, and the reverse. Slices of other nodes,
-// of this driver, and those that name their nodes by labels are not looked at.
-// The devices stay in order; those that are no PCI functions stay all.
+// WithoutConflicts leaves out each device that another driver publishes for the node in
+// one of the slices, because claims of both drivers could get it. If another driver
+// publishes a virtual function, its physical function is also left out, and the
+// reverse. Slices of other nodes and of this driver are ignored, and so are slices that
+// select nodes by labels. The other devices keep their order. Devices that are not PCI
+// functions are never left out.
 func WithoutConflicts(machine numa.Machine, nodeName string, devices []resourceapi.Device, published []*resourceapi.ResourceSlice) (kept []resourceapi.Device, conflicts []Conflict) {
 	drivers := map[string]string{} // by address
 	for _, slice := range published {
@@ -48,7 +49,7 @@ func WithoutConflicts(machine numa.Machine, nodeName string, devices []resourcea
 	return kept, conflicts
 }
 
-// addAddresses adds those of the slice's devices that are on the node.
+// addAddresses adds the PCI addresses of the devices in the slice that are on the node.
 func addAddresses(drivers map[string]string, nodeName string, slice *resourceapi.ResourceSlice) {
 	isHere := func(name *string) bool { return name != nil && *name == nodeName }
 	for _, d := range slice.Spec.Devices {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// vfCounter counts the virtual functions of a physical one that can be had.
+// vfCounter counts the virtual functions of a physical function that can be allocated.
 const vfCounter = "vfs"
 
-// WithCounters returns the devices such that a physical function and its virtual
-// ones are never allocated at the same time: there is a counter of virtual
-// functions, each of which consumes one, and their physical function all. Who
-// has none beside it that excludes it has no counter. Other devices stay as they
-// are, and so does the order.
+// WithCounters returns the devices with counters, so that a physical function and its
+// virtual functions are never allocated at the same time. Each physical function has a
+// counter of its virtual functions. A virtual function consumes 1 of it, and the
+// physical function consumes all of it. A device that no other device in the list
+// excludes has no counter. Other devices do not change, and the order stays the same.
 func WithCounters(devices []resourceapi.Device) []resourceapi.Device {
 	physical, virtual := map[string]bool{}, map[string]int64{}
 	for _, d := range devices {
@@ -42,8 +42,8 @@ func WithCounters(devices []resourceapi.Device) []resourceapi.Device {
 	return counted
 }
 
-// CounterSets are those that devices with counters consume, by name. Each is as
-// large as what its physical function consumes.
+// CounterSets returns the counter sets that the devices consume, sorted by name. Each
+// set is as large as the consumption of its physical function.
 func CounterSets(devices []resourceapi.Device) []resourceapi.CounterSet {
 	size := map[string]resourceapi.Counter{}
 	for _, d := range devices {
@@ -67,7 +67,7 @@ func counter(amount int64) resourceapi.Counter {
 
 func counterSet(physical string) string { return "pf-" + label(physical) }
 
-// stringOf is "" where the device has no such attribute.
+// stringOf returns a string attribute; "" if the device does not have it.
 func stringOf(d resourceapi.Device, name resourceapi.QualifiedName) string {
 	return ptr.Deref(d.Attributes[name].StringValue, "")
 }

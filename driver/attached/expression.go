@@ -14,15 +14,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// expression is a CEL expression as in a claim, over the attributes that are
-// published.
+// expression is a CEL expression, as in a claim, over the published attributes.
 type expression struct{ compiled cel.CompilationResult }
 
-// compile refuses what no device could ever match by what it has: unknown
-// attributes, and types that do not go together. The error is one line.
+// compile refuses an expression that no device can match, whatever values it has: one
+// with unknown attributes or mismatched types. The error is one line.
 func compile(text string) (expression, error) {
 	if len(text) > resourceapi.CELSelectorExpressionMaxLength {
-		return expression{}, fmt.Errorf("it has %d bytes, allowed are %d", len(text), resourceapi.CELSelectorExpressionMaxLength)
+		return expression{}, fmt.Errorf("the expression has %d bytes, at most %d are allowed", len(text), resourceapi.CELSelectorExpressionMaxLength)
 	}
 	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
 	ast, issues := compiler.CompileCELExpression("true", cel.Options{}).Environment.Compile(text)
@@ -39,7 +38,7 @@ func compile(text string) (expression, error) {
 	return e, e.tryOut()
 }
 
-// explain says where the first mistake is.
+// explain returns the first mistake and its position.
 func explain(issues *celgo.Issues) error {
 	for _, issue := range issues.Errors() {
 		return at(issue.Location, "%s", message.OneLine(issue.Message))
@@ -47,13 +46,13 @@ func explain(issues *celgo.Issues) error {
 	return issues.Err()
 }
 
-// at is an error at a place of an expression. The first column is 1.
+// at returns an error with a position in an expression. The first column is 1.
 func at(place common.Location, format string, args ...any) error {
 	return fmt.Errorf("line %d, column %d: %s", place.Line(), place.Column()+1, fmt.Sprintf(format, args...))
 }
 
-// tryOut evaluates the expression for a device of each kind that has all
-// attributes there are.
+// tryOut evaluates the expression for one device of each kind, which has all attributes
+// of its kind.
 func (e expression) tryOut() error {
 	for _, kind := range kinds() {
 		device := resourceapi.Device{Attributes: sample(kind).attributes()}
@@ -64,7 +63,8 @@ func (e expression) tryOut() error {
 	return nil
 }
 
-// holds says whether the expression is true for the device.
+// holds reports whether the expression is true for the device. An expression that reads
+// an attribute which the device lacks is not true.
 func (e expression) holds(d resourceapi.Device) (bool, error) {
 	matches, _, err := e.compiled.DeviceMatches(context.Background(), cel.Device{Driver: domain, Attributes: d.Attributes})
 	if err != nil && strings.HasPrefix(err.Error(), "no such key") {
@@ -73,8 +73,8 @@ func (e expression) holds(d resourceapi.Device) (bool, error) {
 	return matches, err
 }
 
-// sample is a function of which everything is known, with numbers that can be
-// divided by.
+// sample returns a function with all facts known. Its numbers are not 0, so that
+// expressions can divide by them.
 func sample(kind Kind) function {
 	return function{
 		PCIFunction: &numa.PCIFunction{

@@ -9,9 +9,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// Fault says why no new claim is to get a function, for a taint and for people;
-// both are empty if nothing is known against it. Fatal errors of its link are those
-// that it has seen, its physical function, or the port that it is plugged into.
+// Fault returns why no new claim should get a function, as a value of the taint and as
+// a text for people. Both are empty if no fault is known. Fatal errors of its link are
+// those that were counted by the function itself, its physical function, or the port
+// that it is plugged into.
 func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
 	if f.Dead {
 		return deviceclasses.FaultDead, fmt.Sprintf("PCI function %s is dead: its NVMe driver has given it up", f.Address)
@@ -28,7 +29,7 @@ func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
 	return "", ""
 }
 
-// taints are those of a function.
+// taints returns the taints of a function.
 func taints(machine numa.Machine, f *numa.PCIFunction) []resourceapi.DeviceTaint {
 	if taint, _ := Fault(machine, f); taint != "" {
 		return []resourceapi.DeviceTaint{{Key: deviceclasses.TaintFault, Value: taint, Effect: resourceapi.DeviceTaintEffectNoSchedule}}

@@ -8,19 +8,20 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// function is a PCI function with what only the rest of the machine tells of it.
+// function is a PCI function, with facts that come from the rest of the machine or from
+// the PCI ID database.
 type function struct {
 	*numa.PCIFunction
 	kind       Kind
 	socket     *int
 	vendorName string
 	product    string
-	speedMTps  *int // of the PCIe link, as fast as it can be
-	width      *int // of the PCIe link, in lanes
+	speedMTps  *int // maximum speed of a lane of the PCIe link
+	width      *int // maximum number of lanes of the PCIe link
 }
 
-// newFunction leaves out bridges, which are no claim's, and functions that do
-// not say what they are.
+// newFunction leaves out bridges, which no claim can have, and functions whose class,
+// vendor or device ID is unknown.
 func newFunction(machine numa.Machine, read *numa.PCIFunction) (f function, ok bool) {
 	if read.Kind == numa.BridgeFunction || read.Class == nil || read.Vendor == nil || read.Device == nil {
 		return function{}, false
@@ -36,9 +37,9 @@ func newFunction(machine numa.Machine, read *numa.PCIFunction) (f function, ok b
 	return f, true
 }
 
-// kindOf goes by the class, but for the consoles of management controllers and
-// virtual machines: they are display controllers compatible with VGA, as the
-// GPUs of three makers are.
+// kindOf decides by the class, with one exception. VGA-compatible display controllers
+// are GPUs only if they come from one of three vendors. The others are consoles of
+// management controllers and virtual machines, which have the same class.
 func kindOf(f *numa.PCIFunction) Kind {
 	const vga = 0x0300
 	const amd, nvidia, intel = 0x1002, 0x10de, 0x8086
@@ -56,9 +57,9 @@ func kindOf(f *numa.PCIFunction) Kind {
 	return Other
 }
 
-// link is what the function and the bridge above it can do at best. A GPU that
-// has nothing to do trains its link down, so the present speed says little. A
-// virtual function has the link of its physical one.
+// link returns the maximum speed and width that both the function and the bridge above
+// it support. It ignores the current speed, because an idle GPU trains its link down. A
+// virtual function has the link of its physical function.
 func link(machine numa.Machine, f *numa.PCIFunction) (speedMTps, width *int) {
 	if f.PhysFn != "" {
 		if physical := find(machine, f.PhysFn); physical != nil {

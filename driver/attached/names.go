@@ -10,10 +10,10 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// checkNames looks for attributes that no device has, which an expression may
-// read as a.b, a["b"], a.?b, a[?"b"] and "b" in a, where a is
-// device.attributes["domain"] or bound to it by cel.bind. What a name is
-// computed from is not looked at.
+// checkNames returns an error for an attribute that no device has. An expression can
+// read an attribute as a.b, a["b"], a.?b, a[?"b"] and "b" in a, where a is
+// device.attributes["domain"], or a variable that cel.bind binds to it. Names that are
+// computed are not checked.
 func checkNames(checked *celgo.Ast) error {
 	native := checked.NativeRep()
 	c := nameCheck{info: native.SourceInfo(), domains: map[string]string{}}
@@ -24,8 +24,8 @@ func checkNames(checked *celgo.Ast) error {
 // nameCheck is one walk over an expression.
 type nameCheck struct {
 	info    *ast.SourceInfo
-	domains map[string]string // by name of a variable that is bound to the attributes of one
-	problem error             // the first
+	domains map[string]string // by variable that is bound to the attributes of a domain
+	problem error             // the first one found
 }
 
 func (c *nameCheck) visit(e ast.Expr) {
@@ -59,7 +59,7 @@ func (c *nameCheck) visit(e ast.Expr) {
 	}
 }
 
-// visitComprehension follows cel.bind and the macros that loop.
+// visitComprehension visits cel.bind and the macros that loop.
 func (c *nameCheck) visitComprehension(loop ast.ComprehensionExpr) {
 	outer, shadows := c.domains[loop.AccuVar()]
 	delete(c.domains, loop.AccuVar())
@@ -75,7 +75,7 @@ func (c *nameCheck) visitComprehension(loop ast.ComprehensionExpr) {
 	}
 }
 
-// check looks at one lookup of a key.
+// check checks one lookup of a key.
 func (c *nameCheck) check(e, from ast.Expr, key string) {
 	place := c.info.GetStartLocation(e.ID())
 	switch domain, ok := c.domainOf(from); {
@@ -88,8 +88,8 @@ func (c *nameCheck) check(e, from ast.Expr, key string) {
 	}
 }
 
-// domainOf is whose attributes the expression is: it is
-// device.attributes["domain"], or bound to it.
+// domainOf returns the domain whose attributes the expression stands for. Such an
+// expression is device.attributes["domain"], or a variable that is bound to it.
 func (c *nameCheck) domainOf(e ast.Expr) (domain string, ok bool) {
 	if e.Kind() == ast.IdentKind {
 		domain, ok = c.domains[e.AsIdent()]
@@ -99,13 +99,13 @@ func (c *nameCheck) domainOf(e ast.Expr) (domain string, ok bool) {
 	return key, ok && isDevice(from, "attributes")
 }
 
-// isDevice says whether the expression is device.field.
+// isDevice reports whether the expression is device.field.
 func isDevice(e ast.Expr, field string) bool {
 	from, key, ok := lookup(e)
 	return ok && key == field && from.Kind() == ast.IdentKind && from.AsIdent() == "device"
 }
 
-// lookup takes an expression apart that reads a key which it spells out.
+// lookup splits an expression that reads a key which is a literal.
 func lookup(e ast.Expr) (from ast.Expr, key string, ok bool) {
 	if e.Kind() == ast.SelectKind {
 		return e.AsSelect().Operand(), e.AsSelect().FieldName(), true
@@ -128,7 +128,7 @@ func lookup(e ast.Expr) (from ast.Expr, key string, ok bool) {
 	return from, string(name), ok
 }
 
-// domains are those of all attributes, in the order of the table.
+// domains returns the domains of all attributes, in the order of Attributes.
 func domains() (all []string) {
 	for _, attribute := range Attributes() {
 		if domain, _, _ := strings.Cut(string(attribute.Name), "/"); !slices.Contains(all, domain) {
@@ -138,7 +138,7 @@ func domains() (all []string) {
 	return all
 }
 
-// namesOf are the attributes of a domain.
+// namesOf returns the names of the attributes of a domain.
 func namesOf(domain string) (names []string) {
 	for _, attribute := range Attributes() {
 		if name, ok := strings.CutPrefix(string(attribute.Name), domain+"/"); ok {

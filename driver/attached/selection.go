@@ -10,14 +10,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// Selection says which functions a node publishes. The zero value is none.
+// Selection says which functions a node publishes. The zero value selects none.
 type Selection struct {
 	include, exclude []expression
-	addresses        []string // of functions that are excluded
+	addresses        []string // excluded functions
 }
 
 // NewSelection compiles what the operator wrote. The error names the field, the
-// place in its expression, and what is wrong there.
+// position in its expression, and what is wrong there.
 func NewSelection(config deviceclasses.DeviceSelection) (Selection, error) {
 	var s Selection
 	for i, name := range config.Presets {
@@ -52,12 +52,12 @@ func NewSelection(config deviceclasses.DeviceSelection) (Selection, error) {
 	return s, nil
 }
 
-// IsEmpty says whether it selects nothing on any machine.
+// IsEmpty reports whether the selection publishes nothing on any machine.
 func (s Selection) IsEmpty() bool { return len(s.include) == 0 }
 
-// has says whether the device is to be published. An expression that reads what
-// the device does not have does not hold for it; one that cannot be evaluated
-// for another reason publishes nothing.
+// has reports whether the device should be published. An expression that reads an
+// attribute which the device lacks is not true for it. An expression that fails for
+// another reason counts as true in exclude, and as not true in include.
 func (s Selection) has(d resourceapi.Device) bool {
 	if slices.Contains(s.addresses, stringOf(d, AttributePCIBusID)) {
 		return false

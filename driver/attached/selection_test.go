@@ -76,7 +76,7 @@ func TestBadSelectionsAreRefusedWithTheirPlace(t *testing.T) {
 		"capacity":          {deviceclasses.DeviceSelection{Include: []string{`device.capacity["dra.numa"].memory.isGreaterThan(quantity("1Gi"))`}}, `no PCI function has capacities`},
 		"types":             {deviceclasses.DeviceSelection{Include: []string{ours + `.kind > 3`}}, `devices.include[0]: for a device of kind gpu: no such overload`},
 		"excluded":          {deviceclasses.DeviceSelection{Exclude: []string{"0000:3b:00"}}, `devices.exclude[0]: want a PCI address such as 0000:3b:00.0, or an expression: line 1, column 5: Syntax error`},
-		"too long":          {deviceclasses.DeviceSelection{Include: []string{"true" + strings.Repeat(" ", 10<<10)}}, `devices.include[0]: it has 10244 bytes, allowed are 10240`},
+		"too long":          {deviceclasses.DeviceSelection{Include: []string{"true" + strings.Repeat(" ", 10<<10)}}, `devices.include[0]: the expression has 10244 bytes, at most 10240 are allowed`},
 	} {
 		_, err := NewSelection(row.config)
 		if err == nil || !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "\n") {

@@ -1,6 +1,6 @@
-// Package binding binds kernel drivers to PCI functions, by the files of sysfs that
-// Documentation/ABI/testing/sysfs-bus-pci describes, and gives them back what they
-// had. It decides nothing about claims.
+// Package binding binds kernel drivers to PCI functions, and gives a function back the
+// driver that it had. It uses the sysfs files that
+// Documentation/ABI/testing/sysfs-bus-pci describes. It decides nothing about claims.
 package binding
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
-// State is which driver a function has, and which it would be given. The zero
-// value is a function that has none, and of which nobody said anything.
+// State is the kernel driver of a function and its driver_override. The zero value is a
+// function with neither.
 type State struct {
 	Driver   string `json:"driver,omitempty"`   // bound now
-	Override string `json:"override,omitempty"` // the only one that the kernel would bind
+	Override string `json:"override,omitempty"` // the only driver that the kernel would bind
 }
 
-// Validate refuses what is no name of a driver.
+// Validate refuses a text that cannot be the name of a driver.
 func (s State) Validate() error {
 	for _, name := range []string{s.Driver, s.Override} {
 		if !isName(name) {
@@ -37,26 +37,28 @@ func (s State) Validate() error {
 	return nil
 }
 
-// isName says whether sysfs could have a folder of that name.
+// isName reports whether sysfs could have a folder with this name. An empty name is
+// accepted.
 func isName(text string) bool {
 	return text != "." && text != ".." && !strings.ContainsFunc(text, func(c rune) bool { return c == '/' || c < ' ' })
 }
 
-// Host is a machine whose functions may be bound. Its methods may be called again
-// after an error or a crash: what is done already is not done twice.
+// Host is a machine whose functions can be bound to drivers. Its methods can be called
+// again after an error or a crash: they do not repeat what is already done.
 type Host struct {
 	files fs.FS
 	write func(name, text string) error
 
 	mu      sync.Mutex
-	pending map[string]bool // by address: a write that the kernel has not finished
+	pending map[string]bool // by address: the kernel has not finished a write
 }
 
-// patience is how long the kernel is waited for. A driver lets go of a function
-// when its last user does.
+// patience is how long to wait for the kernel. A driver releases a function only when
+// the last user of the function does.
 const patience = 20 * time.Second
 
-// On is the machine whose sys is in the folder root, to be written to.
+// On returns the machine whose sysfs is the folder sys in root. Its methods write to
+// that folder.
 func On(root string) *Host {
 	return New(os.DirFS(root), func(name, text string) error {
 		file, err := os.OpenFile(filepath.Join(root, name), os.O_WRONLY, 0)
@@ -68,13 +70,13 @@ func On(root string) *Host {
 	})
 }
 
-// New is a machine of whose sys these are the files, and where write is what
-// write(2) to one of them does.
+// New returns a machine with these files, which include sys. write does what write(2)
+// to one of the files does.
 func New(files fs.FS, write func(name, text string) error) *Host {
 	return &Host{files: files, write: write, pending: make(map[string]bool)}
 }
 
-// Read says which driver a function of the machine below files has.
+// Read returns the state of a function of the machine below files.
 func Read(files fs.FS, address string) (State, error) {
 	if _, err := fs.Stat(files, folder(address)); err != nil {
 		return State{}, fmt.Errorf("PCI function %s: %w", address, gone(err))
@@ -87,7 +89,7 @@ func Read(files fs.FS, address string) (State, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return State{}, fmt.Errorf("PCI function %s: %w", address, err)
 	}
-	if name := strings.TrimSpace(string(text)); name != "(null)" { // what the kernel prints of none
+	if name := strings.TrimSpace(string(text)); name != "(null)" { // the kernel prints (null) for none
 		state.Override = name
 	}
 	return state, state.Validate()
@@ -95,7 +97,7 @@ func Read(files fs.FS, address string) (State, error) {
 
 func folder(address string) string { return "sys/bus/pci/devices/" + address }
 
-// gone is devnode.ErrGone for a function that is not there.
+// gone returns devnode.ErrGone if the function does not exist.
 func gone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return devnode.ErrGone
@@ -103,8 +105,9 @@ func gone(err error) error {
 	return err
 }
 
-// Bind has the driver bound to the function, in place of the one that is. One that
-// the host uses, or that the driver would not be of use to, is an error.
+// Bind binds the driver to the function, in place of the current driver. It refuses a
+// function that the host uses, and a driver that could not use the function; see
+// mayBind.
 func (h *Host) Bind(address, driver string) error {
 	now, err := h.read(address)
 	if err != nil {
@@ -119,7 +122,8 @@ func (h *Host) Bind(address, driver string) error {
 	return h.change(address, State{Driver: driver, Override: driver})
 }
 
-// Restore has the function as it was. One that is gone has nothing to be restored.
+// Restore gives the function the state that it had before. It does nothing if the
+// function is gone.
 func (h *Host) Restore(address string, before State) error {
 	now, err := h.read(address)
 	switch {
@@ -140,7 +144,8 @@ func (h *Host) read(address string) (State, error) {
 	return Read(h.files, address)
 }
 
-// change goes from what is to what is wanted, and reads back whether it is.
+// change sets the override and then the driver, and reads back whether the driver is
+// bound.
 func (h *Host) change(address string, want State) error {
 	now, err := h.read(address)
 	if err != nil {
@@ -163,19 +168,19 @@ func (h *Host) change(address string, want State) error {
 		return nil
 	}
 	refused := h.set(address, "sys/bus/pci/drivers_probe", address)
-	if now, err = h.read(address); err == nil && now.Driver == "" { // it was bound by hand
+	if now, err = h.read(address); err == nil && now.Driver == "" { // drivers_probe does not find a driver that was bound manually
 		refused = h.set(address, "sys/bus/pci/drivers/"+want.Driver+"/bind", address)
 		now, err = h.read(address)
 	}
 	if err == nil && now.Driver != want.Driver {
-		err = fmt.Errorf("PCI function %s: kernel driver %s does not take it, it has %s: %w", address, want.Driver, cmp.Or(now.Driver, "none"), cmp.Or(refused, errNoReason))
+		err = fmt.Errorf("PCI function %s: kernel driver %s did not bind, the bound driver is %s: %w", address, want.Driver, cmp.Or(now.Driver, "none"), cmp.Or(refused, errNoReason))
 	}
 	return err
 }
 
-var errNoReason = errors.New("the kernel's log may say why")
+var errNoReason = errors.New("the kernel log may say why")
 
-// set writes to a file of sysfs for a function.
+// set writes to a sysfs file of a function, and waits for the kernel.
 func (h *Host) set(address, name, text string) error {
 	what := fmt.Sprintf("PCI function %s: write %q to %s", address, strings.TrimSpace(text), name)
 	timer := time.NewTimer(patience)
@@ -187,18 +192,18 @@ func (h *Host) set(address, name, text string) error {
 		}
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("%s: the kernel has not done it after %s: somebody may use the function", what, patience)
+		return fmt.Errorf("%s: the kernel did not finish within %s: the function may be in use", what, patience)
 	}
 }
 
-// start writes, and says when that is done. For one function there is one write at
-// a time: a second one would wait in the kernel as well.
+// start starts a write. The channel gets the result. A function has one write at a
+// time, because a second one would also wait in the kernel.
 func (h *Host) start(address, name, text string) <-chan error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	done := make(chan error, 1)
 	if h.pending[address] {
-		done <- errors.New("the kernel has not done what it was told before: somebody may use the function")
+		done <- errors.New("the kernel has not finished the previous write: the function may be in use")
 		return done
 	}
 	h.pending[address] = true
@@ -212,15 +217,17 @@ func (h *Host) start(address, name, text string) <-chan error {
 	return done
 }
 
-// mayBind refuses a driver that is not loaded, a function that no IOMMU keeps from
-// the memory of others, and one whose loss the host would feel.
+// mayBind refuses a driver that is not loaded and a function that the host uses. It
+// also refuses a function that has no IOMMU group, because nothing would keep it from
+// the memory of others, and a function whose IOMMU group has another function with a
+// driver of the host.
 func (h *Host) mayBind(address, driver string) error {
 	if _, err := fs.Stat(h.files, "sys/bus/pci/drivers/"+driver); err != nil {
 		return fmt.Errorf("kernel driver %s is not loaded on this node: modprobe %s", driver, driver)
 	}
 	members, err := fs.ReadDir(h.files, folder(address)+"/iommu_group/devices")
 	if err != nil {
-		return errors.New("it is in no IOMMU group: turn the IOMMU on, on the kernel's command line and in the firmware")
+		return errors.New("it is in no IOMMU group: enable the IOMMU in the firmware and on the kernel command line")
 	}
 	for _, member := range members {
 		other, err := Read(h.files, member.Name())
@@ -228,7 +235,7 @@ func (h *Host) mayBind(address, driver string) error {
 			return err
 		}
 		if member.Name() != address && !slices.Contains([]string{"", driver, "pcieport"}, other.Driver) {
-			return fmt.Errorf("PCI function %s with driver %s is in the same IOMMU group: none of it can be had while the host has another part", member.Name(), other.Driver)
+			return fmt.Errorf("PCI function %s with driver %s is in the same IOMMU group: a claim cannot have one function of a group while the host has another", member.Name(), other.Driver)
 		}
 	}
 	user, err := h.userOf(address)
@@ -238,12 +245,12 @@ func (h *Host) mayBind(address, driver string) error {
 	return err
 }
 
-// userOf says what of the host uses a function; "" if nothing that sysfs tells.
-// What cannot be read is an error: it may be in use.
+// userOf returns what uses a function on the host; "" if sysfs shows nothing. If sysfs
+// cannot be read, that is an error, because the function may be in use.
 func (h *Host) userOf(address string) (user string, err error) {
 	access, err := devnode.Read(h.files, address)
 	if err != nil {
-		return "", fmt.Errorf("whether the host uses it: %w", err)
+		return "", fmt.Errorf("check whether the host uses it: %w", err)
 	}
 	for _, node := range access.Nodes {
 		if node.Type == devnode.TypeBlock {
@@ -264,7 +271,8 @@ func (h *Host) userOf(address string) (user string, err error) {
 	return "", nil
 }
 
-// userOfDisk looks for what is mounted or made of a disk and of its partitions.
+// userOfDisk returns what on the host uses a disk or one of its partitions: another
+// block device, or a mounted file system; "" if there is none.
 func (h *Host) userOfDisk(disk string) string {
 	parts, _ := fs.Glob(h.files, "sys/class/block/"+disk+"/"+disk+"*/partition")
 	names := []string{disk}
@@ -277,11 +285,11 @@ func (h *Host) userOfDisk(disk string) string {
 		}
 		for _, kind := range []string{"ext4", "xfs", "f2fs"} {
 			if _, err := fs.Stat(h.files, "sys/fs/"+kind+"/"+name); err == nil {
-				return fmt.Sprintf("disk %s has a file system that is mounted", name)
+				return fmt.Sprintf("disk %s has a mounted file system", name)
 			}
 		}
 		if mounted, _ := fs.Glob(h.files, "sys/fs/btrfs/*/devices/"+name); len(mounted) > 0 {
-			return fmt.Sprintf("disk %s has a file system that is mounted", name)
+			return fmt.Sprintf("disk %s has a mounted file system", name)
 		}
 	}
 	return ""

@@ -117,14 +117,14 @@ func TestWhatIsNotBound(t *testing.T) {
 		want    string
 	}{
 		"no driver":         {unloaded, nil, drive, "PCI function 0001:21:00.0: kernel driver vfio-pci is not loaded on this node: modprobe vfio-pci"},
-		"no IOMMU":          {open, nil, drive, "PCI function 0001:21:00.0: it is in no IOMMU group: turn the IOMMU on"},
-		"gone":              {plain, nil, "0001:99:00.0", "PCI function 0001:99:00.0: the machine does not have it any more"},
+		"no IOMMU":          {open, nil, drive, "PCI function 0001:21:00.0: it is in no IOMMU group: enable the IOMMU"},
+		"gone":              {plain, nil, "0001:99:00.0", "PCI function 0001:99:00.0: the machine no longer has it"},
 		"no address":        {plain, nil, "../../devices", `PCI address "../../devices": want one`},
 		"virtual functions": {plain, nil, card, "PCI function 0001:31:00.0: the host uses it: it has virtual functions"},
-		"mounted":           {plain, map[string]string{"sys/fs/ext4/nvme0n1/uevent": ""}, drive, "PCI function 0001:21:00.0: the host uses it: disk nvme0n1 has a file system that is mounted"},
-		"partition mounted": {plain, map[string]string{"sys/class/block/nvme0n1/nvme0n1p2/partition": "2", "sys/fs/xfs/nvme0n1p2/uevent": ""}, drive, "the host uses it: disk nvme0n1p2 has a file system that is mounted"},
-		"btrfs":             {plain, map[string]string{"sys/fs/btrfs/0-1/devices/nvme0n1/uevent": ""}, drive, "the host uses it: disk nvme0n1 has a file system that is mounted"},
-		"not to be read":    {plain, map[string]string{"sys/bus/pci/devices/" + drive + "/net/a b/uevent": ""}, drive, "PCI function 0001:21:00.0: whether the host uses it: "},
+		"mounted":           {plain, map[string]string{"sys/fs/ext4/nvme0n1/uevent": ""}, drive, "PCI function 0001:21:00.0: the host uses it: disk nvme0n1 has a mounted file system"},
+		"partition mounted": {plain, map[string]string{"sys/class/block/nvme0n1/nvme0n1p2/partition": "2", "sys/fs/xfs/nvme0n1p2/uevent": ""}, drive, "the host uses it: disk nvme0n1p2 has a mounted file system"},
+		"btrfs":             {plain, map[string]string{"sys/fs/btrfs/0-1/devices/nvme0n1/uevent": ""}, drive, "the host uses it: disk nvme0n1 has a mounted file system"},
+		"not to be read":    {plain, map[string]string{"sys/bus/pci/devices/" + drive + "/net/a b/uevent": ""}, drive, "PCI function 0001:21:00.0: check whether the host uses it: "},
 		"a volume":          {plain, map[string]string{"sys/class/block/nvme0n1/holders/dm-0/uevent": ""}, drive, "the host uses it: disk nvme0n1 is part of dm-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestADriverThatRefusesIsAnErrorAndTheFunctionGoesBack(t *testing.T) {
 	kernel.Refuse("vfio-pci", true)
 	host := New(kernel, kernel.Write)
 	err := host.Bind(drive, "vfio-pci")
-	if want := "PCI function 0001:21:00.0: kernel driver vfio-pci does not take it, it has none: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "PCI function 0001:21:00.0: kernel driver vfio-pci did not bind, the bound driver is none: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if err := host.Restore(drive, State{Driver: "nvme"}); err != nil {
@@ -174,7 +174,7 @@ func TestAWriteThatTheKernelDoesNotFinish(t *testing.T) {
 			defer one.Unlock()
 			return kernel.Write(name, text)
 		})
-		for _, want := range []string{"has not done it after 20s", "has not done what it was told before"} {
+		for _, want := range []string{"did not finish within 20s", "has not finished the previous write"} {
 			if err := host.Bind(drive, "vfio-pci"); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want one with %s", err, want)
 			}

@@ -1,7 +1,7 @@
-// Package nodestate is the document in which one node says what it has of claims:
-// what its checkpoint, its CDI specs and its cgroups say, each by itself. The
-// daemon's program prints it, others compare it. The package reads no files and
-// judges nothing.
+// Package nodestate defines the document in which one node says what it has of claims:
+// what the checkpoint, the CDI specs and the cgroups say, each on its own. dra-numa
+// state prints the document, and other programs compare its parts. The package reads no
+// files and judges nothing.
 package nodestate
 
 import (
@@ -13,44 +13,45 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Version is that of the document.
+// Version is the version of the document.
 const Version = 1
 
-// State is the document. Lists are empty, not null, where there is nothing.
+// State is the document. Empty lists are [], not null.
 type State struct {
 	Version    int           `json:"version"`
-	Node       string        `json:"node"`    // empty if it was not told
-	BootID     string        `json:"bootID"`  // of the boot in which it was read
-	Settled    bool          `json:"settled"` // two looks found the same: nothing changed between its parts
+	Node       string        `json:"node"`    // empty if it is not known
+	BootID     string        `json:"bootID"`  // of the boot in which the document was read
+	Settled    bool          `json:"settled"` // two reads in a row were equal: nothing changed between the parts
 	Checkpoint Checkpoint    `json:"checkpoint"`
 	Specs      []cdi.Written `json:"specs"`      // by file name
-	Partitions []Partition   `json:"partitions"` // that have CPUs, whoever made them; parents before their children
-	Pins       []Pin         `json:"pins"`       // cgroups with a process, by the record that the hook made of them
-	Problems   []Problem     `json:"problems"`   // parts of which not all could be read
+	Partitions []Partition   `json:"partitions"` // those with CPUs, whoever made them; parents before their children
+	Pins       []Pin         `json:"pins"`       // cgroups that have a process and a record of the hook
+	Problems   []Problem     `json:"problems"`   // parts that could not be read completely
 }
 
-// Checkpoint is what the node's checkpoint has.
+// Checkpoint is the content of the node's checkpoint.
 type Checkpoint struct {
-	Version int            `json:"version"` // of the file; 0: there is none, or it cannot be trusted
+	Version int            `json:"version"` // of the file; 0 if there is no file, or it cannot be trusted
 	BootID  string         `json:"bootID"`  // of the boot in which it was written
 	Grants  []driver.Grant `json:"grants"`  // ascending by UID
 }
 
-// Partition is what a cgroup keeps from all other tasks of the node.
+// Partition is a cpuset partition: the CPUs that a cgroup keeps from all other tasks of
+// the node.
 type Partition struct {
-	Cgroup string     `json:"cgroup"` // below the mount
+	Cgroup string     `json:"cgroup"` // path below the mount point
 	CPUs   cpuset.Set `json:"cpus"`
 	State  string     `json:"state"` // as cpuset.cpus.partition reads: root, isolated, or one of them with " invalid (reason)"
 }
 
-// Pin is what claims give one cgroup.
+// Pin is what claims give to one cgroup.
 type Pin struct {
-	Cgroup     string     `json:"cgroup"` // below the mount
+	Cgroup     string     `json:"cgroup"` // path below the mount point
 	Claims     []Claim    `json:"claims"` // ascending by UID
-	CPUs       cpuset.Set `json:"cpus"`   // that it should have; empty: they stay as they are
+	CPUs       cpuset.Set `json:"cpus"`   // that it should have; empty means that they stay as they are
 	Mems       cpuset.Set `json:"mems"`
-	Partition  string     `json:"partition"`       // that it should be: none, root or isolated
-	Downgraded bool       `json:"downgraded"`      // its claim has another user elsewhere: no partition until that is gone
+	Partition  string     `json:"partition"`       // the kind that it should be: none, root or isolated
+	Downgraded bool       `json:"downgraded"`      // its claim has another user elsewhere, so it has no partition until that user is gone
 	Fault      string     `json:"fault,omitempty"` // why the kernel does not honour it
 }
 
@@ -60,10 +61,10 @@ type Claim struct {
 	Name string `json:"name"` // namespace/name
 }
 
-// Part is a part of the document.
+// Part names a part of the document.
 type Part string
 
-// The parts that are read by themselves.
+// The parts. Each is read on its own.
 const (
 	CheckpointPart Part = "checkpoint"
 	SpecsPart      Part = "CDI specs"
@@ -71,7 +72,7 @@ const (
 	PinsPart       Part = "pins"
 )
 
-// Problem is why a part is not all there.
+// Problem says why a part is not complete.
 type Problem struct {
 	Part Part   `json:"part"`
 	Why  string `json:"why"`
@@ -84,12 +85,13 @@ func Decode(text []byte) (*State, error) {
 		return nil, fmt.Errorf("read the state of a node: %w", err)
 	}
 	if state.Version != Version {
-		return nil, fmt.Errorf("read the state of a node: version %d, want %d: take the kubectl-numa of the driver's version", state.Version, Version)
+		return nil, fmt.Errorf("read the state of a node: version %d, want %d: use the kubectl-numa of the driver's version", state.Version, Version)
 	}
 	return state, nil
 }
 
-// Unread is why a part could not be read, in one line; empty if all of it was.
+// Unread returns why a part could not be read completely, in one line. It is empty if
+// the whole part was read.
 func (s *State) Unread(part Part) string {
 	for _, problem := range s.Problems {
 		if problem.Part == part {

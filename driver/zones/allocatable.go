@@ -11,12 +11,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// What is here has the scheduler count claims in the node's allocatable
-// (KEP-5517, alpha): a device says which of its capacities are the node's CPUs,
-// memory and hugepages. The fields were others in 1.36, whose API server drops these,
-// and may be others again: nothing else in the driver knows them.
+// This file makes the scheduler count claims in the node's allocatable (KEP-5517,
+// alpha). A device says which of its capacities are the node's CPUs, memory and
+// hugepages. Kubernetes 1.36 had other fields, and its API server drops these. They may
+// change again, so nothing else in the driver sets them.
 
-// withAllocatable maps each capacity that is a resource of the node, one to one.
+// withAllocatable maps each capacity to the resource of the node that it is part of,
+// one to one.
 func withAllocatable(device resourceapi.Device) resourceapi.Device {
 	device.NodeAllocatableResources = make(map[corev1.ResourceName]resourceapi.NodeAllocatableResource, len(device.Capacity))
 	for key := range device.Capacity {
@@ -32,9 +33,9 @@ func withAllocatable(device resourceapi.Device) resourceapi.Device {
 	return device
 }
 
-// AllocatableSample is a device whose capacity counts in the node's allocatable:
-// an API server whose feature gate DRANodeAllocatableResources is off stores
-// another one, which KeepsAllocatable tells.
+// AllocatableSample returns a device whose capacity counts in the node's allocatable.
+// An API server whose feature gate DRANodeAllocatableResources is off drops the mapping
+// when it stores the device. KeepsAllocatable detects that.
 func AllocatableSample() resourceapi.Device {
 	return withAllocatable(resourceapi.Device{
 		Name:     "sample",
@@ -42,8 +43,8 @@ func AllocatableSample() resourceapi.Device {
 	})
 }
 
-// KeepsAllocatable reports whether the stored form of AllocatableSample still has
-// what it is about.
+// KeepsAllocatable reports whether the stored form of AllocatableSample still has the
+// mapping.
 func KeepsAllocatable(stored resourceapi.Device) bool {
 	cpu := stored.NodeAllocatableResources[corev1.ResourceCPU]
 	return cpu.Mapping != nil && ptr.Equal(cpu.Mapping.CapacityKey, ptr.To(deviceclasses.CapacityCPU)) && cpu.Mapping.CapacityMultiplier != nil

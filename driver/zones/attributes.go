@@ -8,32 +8,32 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// defaultMemoryTier is the kernel's tier of DRAM, which is all there is on a machine
-// without tiers (include/linux/memory-tiers.h).
+// defaultMemoryTier is the kernel's tier of DRAM (include/linux/memory-tiers.h). A
+// machine without tiers has only DRAM.
 const defaultMemoryTier = 4
 
-// SeveralNodes is when a zone has no attribute of one NUMA node.
+// SeveralNodes says when a zone lacks the attributes for a single NUMA node.
 const SeveralNodes = "the zone has several NUMA nodes"
 
-// Attribute is one that zones have.
+// Attribute is an attribute of zones.
 type Attribute struct {
 	Name   resourceapi.QualifiedName
-	Absent string // when a zone does not have it; "" for never
+	Absent string // when a zone lacks it; "" means never
 	Means  string
-	value  func(z Zone, machine *numa.Machine, settings Settings) any // string or int; nil where it is absent
+	value  func(z Zone, machine *numa.Machine, settings Settings) any // string or int; nil if the zone lacks the attribute
 }
 
-// Attributes is all that zones have, in the order in which people read it.
+// Attributes returns all attributes of zones, in the order in which people read them.
 func Attributes() []Attribute {
-	const means = "the same under the key that drivers of other devices use"
+	const means = "the same, under a key that drivers of other devices use"
 	return []Attribute{
 		{deviceclasses.AttributeKind, "", "always zone", func(Zone, *numa.Machine, Settings) any { return deviceclasses.KindZone }},
 		{deviceclasses.AttributeNUMANode, SeveralNodes, "NUMA node", numaNode},
 		{deviceclasses.AttributeNUMANodeNet, SeveralNodes, means, numaNode},
 		{deviceclasses.AttributeNUMANodeAMD, SeveralNodes, means, numaNode},
-		{deviceclasses.AttributeSocket, "the zone is on several sockets", "socket", socket},
+		{deviceclasses.AttributeSocket, "the zone is not on exactly one socket", "socket", socket},
 		{deviceclasses.AttributeL3, "the zone is not a level-3 cache", "id of the level-3 cache", l3},
-		{deviceclasses.AttributeThreadsPerCore, "", "threads of a core, at most; 0 without CPUs", threadsPerCore},
+		{deviceclasses.AttributeThreadsPerCore, "", "maximum number of threads of a core; 0 without CPUs", threadsPerCore},
 		{deviceclasses.AttributeCoreType, "", "standard, performance, efficient or mixed; none without CPUs", coreType},
 		{deviceclasses.AttributeExclusivity, "", "what keeps other tasks off the CPUs of claims: kernel, cooperative or none", exclusivity},
 		{deviceclasses.AttributeMemoryTier, "", "the kernel's memory tier of the slowest NUMA node; 4 is DRAM", memoryTier},
@@ -60,8 +60,8 @@ func numaNode(z Zone, _ *numa.Machine, _ Settings) any {
 	return z.Nodes[0]
 }
 
-// socket is that of all of its NUMA nodes, if it is one: a zone over several sockets
-// is on none of them.
+// socket returns the socket of all NUMA nodes of the zone. A zone over several sockets
+// has no socket.
 func socket(z Zone, machine *numa.Machine, _ Settings) any {
 	var socket int
 	for i, id := range z.Nodes {
@@ -83,7 +83,8 @@ func l3(z Zone, _ *numa.Machine, _ Settings) any {
 
 func threadsPerCore(z Zone, machine *numa.Machine, _ Settings) any { return z.threadsPerCore(machine) }
 
-// coreType is that of all of its cores.
+// coreType returns the core type of all cores of the zone; mixed if they have several
+// types.
 func coreType(z Zone, machine *numa.Machine, _ Settings) any {
 	var all numa.CoreType
 	for _, id := range z.Nodes {
@@ -104,7 +105,7 @@ func coreType(z Zone, machine *numa.Machine, _ Settings) any {
 
 func exclusivity(_ Zone, _ *numa.Machine, settings Settings) any { return settings.Exclusivity }
 
-// memoryTier is the slowest of its NUMA nodes.
+// memoryTier returns the tier of the slowest NUMA node of the zone.
 func memoryTier(z Zone, machine *numa.Machine, _ Settings) any {
 	tier := 0
 	for _, id := range z.Nodes {

@@ -11,8 +11,8 @@ import (
 
 const memoryStepBytes = 1 << 20
 
-// capacity leaves out what the zone has none of: the API refuses a step that is
-// larger than the capacity.
+// capacity returns the capacities of the zone. It leaves out those of less than one
+// step: the API refuses a step that is larger than the capacity.
 func (z Zone) capacity(machine *numa.Machine, settings Settings, held []Held) map[resourceapi.QualifiedName]resourceapi.DeviceCapacity {
 	capacity := make(map[resourceapi.QualifiedName]resourceapi.DeviceCapacity)
 	heldCPUs, heldBytes := z.heldOf(held)
@@ -43,7 +43,8 @@ func (z Zone) capacity(machine *numa.Machine, settings Settings, held []Held) ma
 	return capacity
 }
 
-// claimable is the memory of a NUMA node that claims may have, without hugepages.
+// claimable returns the memory of a NUMA node that claims can have, in bytes, without
+// hugepages.
 func claimable(node numa.Zone, reservedBytes uint64) uint64 {
 	if node.MemoryBytes == nil {
 		return 0
@@ -58,8 +59,8 @@ func claimable(node numa.Zone, reservedBytes uint64) uint64 {
 	return *node.MemoryBytes - min(withheld, *node.MemoryBytes)
 }
 
-// heldOf is what is held of the zone under other names, at most: which of its NUMA
-// nodes the memory is on is not known.
+// heldOf returns what claims hold of the zone under other names. Memory is an upper
+// bound, because it is not known which of the claim's NUMA nodes the memory is on.
 func (z Zone) heldOf(held []Held) (cpus cpuset.Set, bytes map[resourceapi.QualifiedName]uint64) {
 	bytes = make(map[resourceapi.QualifiedName]uint64)
 	mems := cpuset.New(z.Nodes...)
@@ -79,8 +80,8 @@ func (z Zone) heldOf(held []Held) (cpus cpuset.Set, bytes map[resourceapi.Qualif
 	return cpus, bytes
 }
 
-// shared is a capacity of which a request that does not name it takes nothing.
-// Without the policy it would take everything.
+// shared returns a capacity with a request policy. A request that does not name the
+// capacity takes nothing of it; without the policy, it would take all of it.
 func shared(amount, step uint64, format resource.Format) resourceapi.DeviceCapacity {
 	return resourceapi.DeviceCapacity{
 		Value: *resource.NewQuantity(int64(amount), format),

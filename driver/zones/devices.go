@@ -15,19 +15,20 @@ import (
 // Settings are what the operator and the start-up probes decide about the zones of a
 // node.
 type Settings struct {
-	ZoneBy              string     // what one zone is, as in a NodeConfig; "" is a NUMA node
-	Exclusivity         string     // how a claim's CPUs are kept from others, one of deviceclasses.Exclusivity…
-	Reserved            cpuset.Set // CPUs no claim gets
-	ReservedMemoryBytes uint64     // memory of each NUMA node no claim gets
-	NodeAllocatable     bool       // the scheduler counts claims in the node's allocatable, if it is told how
+	ZoneBy              string     // what one zone is, as in a NodeConfig; "" means a NUMA node
+	Exclusivity         string     // what keeps other tasks off a claim's CPUs, one of deviceclasses.Exclusivity…
+	Reserved            cpuset.Set // CPUs that no claim gets
+	ReservedMemoryBytes uint64     // memory of each NUMA node that no claim gets
+	NodeAllocatable     bool       // the devices say how the scheduler counts claims in the node's allocatable
 }
 
-// Faults says, by NUMA node, why no new claim may go there: one of
-// deviceclasses.Fault…. Claims that are there stay.
+// Faults says, by NUMA node, why no new claim should go there: one of
+// deviceclasses.Fault…. Claims that are already there stay.
 type Faults map[int]string
 
-// Held is what a claim holds under the name of a device that is not published, or no
-// longer has it: it is subtracted from the zones that have it now.
+// Held is what a claim holds under the name of a device that is not published any more,
+// or that no longer has what the claim holds. It is subtracted from the zones that have
+// it now.
 type Held struct {
 	Device        string
 	CPUs, Mems    cpuset.Set
@@ -35,9 +36,9 @@ type Held struct {
 	HugepageBytes map[string]uint64 // by size as in "2Mi"
 }
 
-// Devices are the zones of a machine as they are published, in the order in which the
-// scheduler is to try them: those without a PCI device near them first, because CPUs
-// that are near to a device are scarce. Zones with a fault are tainted.
+// Devices returns the zones of a machine as devices, in the order in which the
+// scheduler should try them. Zones without a PCI device near them come first, because
+// CPUs near a device are scarce. Zones with a fault are tainted.
 func Devices(machine *numa.Machine, settings Settings, held []Held, faults Faults, pci []resourceapi.Device) []resourceapi.Device {
 	zones := Of(machine, settings.ZoneBy)
 	slices.SortStableFunc(zones, func(a, b Zone) int { return cmp.Compare(a.order(pci), b.order(pci)) })
@@ -45,7 +46,7 @@ func Devices(machine *numa.Machine, settings Settings, held []Held, faults Fault
 	for _, zone := range zones {
 		capacity := zone.capacity(machine, settings, held)
 		if node, _ := machine.Zone(zone.Nodes[0]); len(capacity) == 0 || node.Kind == numa.GPUZone {
-			continue // nothing a claim could hold, or memory that comes with its GPU
+			continue // nothing that a claim could hold, or memory that belongs to a GPU
 		}
 		device := resourceapi.Device{
 			Name:                     zone.Device,

@@ -1,7 +1,8 @@
 // Package zones turns the CPUs, memory and hugepages of a machine into devices that
-// claims can share: one for each NUMA node, socket or level-3 cache, as the node is
-// configured. It decides which zones there are, under which names, attributes and
-// capacities, and in which order. It reads nothing and prepares nothing.
+// claims can share: one for each NUMA node, socket or level-3 cache, or one for the
+// machine, as the node is configured. It decides which zones there are, under which
+// names, attributes and capacities, and in which order. It reads nothing and prepares
+// nothing.
 package zones
 
 import (
@@ -15,20 +16,21 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Zone is what is published as one device: a NUMA node, several of them, or the CPUs
-// of one level-3 cache.
+// Zone is what is published as one device: a NUMA node, several of them, or the CPUs of
+// one level-3 cache.
 //
-// Invariant: of one machine and one zoneBy, zones share no CPU.
+// Invariant: two zones of the same machine and the same zoneBy share no CPU.
 type Zone struct {
-	Device string     // its name
-	Nodes  []int      // ids of its NUMA nodes, ascending, one at least
-	CPUs   cpuset.Set // that are online; empty for memory only
-	L3     *int       // the id of the cache that it is; such a zone has no memory
+	Device string     // name of the device
+	Nodes  []int      // ids of its NUMA nodes, ascending, at least one
+	CPUs   cpuset.Set // its online CPUs; empty for a zone with only memory
+	L3     *int       // id of the level-3 cache that it is, if any; such a zone has no memory
 }
 
-// Of are the zones of a machine, in the order of their first NUMA nodes. By is the
-// zoneBy of a NodeConfig; "" is a NUMA node. A NUMA node without CPUs, or on several
-// sockets, is in no socket; a cache of several NUMA nodes is no zone.
+// Of returns the zones of a machine, in the order of their first NUMA nodes. by is the
+// zoneBy of a NodeConfig; "" means a NUMA node. A NUMA node that has no CPUs, or is on
+// several sockets, is in no zone of a socket. A cache of several NUMA nodes is not a
+// zone.
 func Of(machine *numa.Machine, by string) []Zone {
 	var zones []Zone
 	for i := range machine.Zones {
@@ -48,7 +50,7 @@ func Of(machine *numa.Machine, by string) []Zone {
 	return zones
 }
 
-// Named is the zone of a device name; nil if there is none.
+// Named returns the zone with a device name; nil if there is none.
 func Named(zones []Zone, device string) *Zone {
 	i := slices.IndexFunc(zones, func(z Zone) bool { return z.Device == device })
 	if i < 0 {
@@ -57,7 +59,7 @@ func Named(zones []Zone, device string) *Zone {
 	return &zones[i]
 }
 
-// coarseName is the device of the zone that has the NUMA node.
+// coarseName returns the device name of the zone that the NUMA node is in.
 func coarseName(node *numa.Zone, by string) string {
 	switch {
 	case node.CPUs.IsEmpty():
@@ -69,8 +71,8 @@ func coarseName(node *numa.Zone, by string) string {
 	return fmt.Sprintf("numa-%d", node.ID)
 }
 
-// split makes zones of the caches of a NUMA node, and leaves it the memory and the
-// CPUs of no such cache.
+// split makes a zone of each cache of a NUMA node. A last zone gets the memory, and the
+// CPUs that are in none of these caches.
 func (z Zone) split(l3s []numa.Cache) (zones []Zone) {
 	for i := range l3s {
 		if cpus := l3s[i].CPUs; !cpus.IsEmpty() && cpus.IsSubsetOf(z.CPUs) {
@@ -83,9 +85,9 @@ func (z Zone) split(l3s []numa.Cache) (zones []Zone) {
 	return append(zones, z)
 }
 
-// Joined is the machine with the NUMA nodes of the zone as one, its first, so that
-// CPUs are chosen from all of them. Where it matters which CPUs are near to each
-// other, each NUMA node is a die.
+// Joined returns the machine with the NUMA nodes of the zone joined into the first one,
+// so that CPUs are chosen from all of them. Each NUMA node becomes a die, which shows
+// which CPUs are near each other.
 func (z Zone) Joined(machine *numa.Machine) numa.Machine {
 	whole := *machine
 	whole.Zones = []numa.Zone{{ID: z.Nodes[0]}}
@@ -97,7 +99,8 @@ func (z Zone) Joined(machine *numa.Machine) numa.Machine {
 	return whole
 }
 
-// threadsPerCore is the largest number in its NUMA nodes, 0 without CPUs.
+// threadsPerCore returns the largest number of threads of a core on its NUMA nodes; 0
+// without CPUs.
 func (z Zone) threadsPerCore(machine *numa.Machine) (threads int) {
 	for _, id := range z.Nodes {
 		threads = max(threads, machine.ThreadsPerCore(id))

@@ -1,5 +1,6 @@
 // Package durable replaces files so that a crash or a power failure leaves the old
-// content or the new, never a part of either. It knows nothing of what is in them.
+// content or the new content, never a part of either. It knows nothing about the
+// content.
 package durable
 
 import (
@@ -14,25 +15,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Replace gives a file of a directory new content, see [Files.Replace].
+// Replace replaces the content of a file in a directory; see [Files.Replace].
 func Replace(dir *os.Root, name string, data []byte, mode fs.FileMode) error {
 	files := NewFiles(dir)
 	return errors.Join(files.Replace(name, data, mode), files.close())
 }
 
-// Files replaces files of one directory and counts how long the disk takes: it
-// is most of the time of a claim, and says which node has a slow one.
+// Files replaces files in one directory. It also measures the time that the disk takes.
+// This is most of the time to prepare a claim, and shows which node has a slow disk.
 type Files struct {
 	dir    *os.Root
 	opened *os.File     // dir itself; nil if it could not be opened
 	synced atomic.Int64 // nanoseconds
 }
 
-// NewFiles replaces files in dir, which it keeps open.
+// NewFiles returns a Files for dir. It keeps dir open.
 func NewFiles(dir *os.Root) *Files {
 	opened, err := dir.Open(".")
 	if err != nil {
-		opened = nil // Replace tries again, and has somebody to tell
+		opened = nil // Replace tries again, and can return the error
 	}
 	return &Files{dir: dir, opened: opened}
 }
@@ -44,13 +45,13 @@ func (f *Files) close() error {
 	return f.opened.Close()
 }
 
-// SyncTime is the time spent in fsync so far, also by calls that it failed.
+// SyncTime returns the time spent in fsync so far, including calls that failed.
 func (f *Files) SyncTime() time.Duration { return time.Duration(f.synced.Load()) }
 
-// Replace gives a file new content so that a crash or a power failure at any
-// point leaves the old content or the new, never a part. A leftover
-// "<name>.new" means nothing and is overwritten by the next call. The name is one
-// of this directory, without a slash. One caller at a time per name.
+// Replace replaces the content of a file. A crash or a power failure at any point
+// leaves the old content or the new content, never a part of either. A leftover
+// "<name>.new" means nothing, and the next call replaces it. name is a file name in
+// this directory, without a slash. Only one caller at a time may replace a file.
 func (f *Files) Replace(name string, data []byte, mode fs.FileMode) error {
 	if f.opened == nil {
 		opened, err := f.dir.Open(".")
@@ -84,8 +85,8 @@ func (f *Files) writeSynced(name string, data []byte, mode fs.FileMode) error {
 	return errors.Join(err, file.Close())
 }
 
-// create makes a file that was not there. A leftover may be a link or have
-// another mode: it is not written to.
+// create makes a new file. It removes a leftover and does not write to it, because a
+// leftover may be a link or have another mode.
 func (f *Files) create(name string, mode fs.FileMode) (*os.File, error) {
 	file, err := f.createNew(name, mode)
 	if !errors.Is(err, fs.ErrExist) {
@@ -97,9 +98,9 @@ func (f *Files) create(name string, mode fs.FileMode) (*os.File, error) {
 	return f.createNew(name, mode)
 }
 
-// What follows does what os.Root does with half the system calls: they are most
-// of the time of a claim. A name without a slash leads to no other directory, and
-// O_EXCL and rename(2) follow no link.
+// The functions below do what os.Root does, with half the system calls. System calls
+// are most of the time to prepare a claim. This is as safe as os.Root: a name without a
+// slash leads to no other directory, and O_EXCL and rename(2) follow no link.
 
 func (f *Files) createNew(name string, mode fs.FileMode) (*os.File, error) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC
@@ -118,10 +119,11 @@ func (f *Files) rename(from, to string) error {
 	return f.inDir("renameat", to, func(dir int) error { return unix.Renameat(dir, from, dir, to) })
 }
 
-// inDir makes a system call with the directory until no signal interrupts it.
+// inDir makes a system call with the directory. It repeats the call while a signal
+// interrupts it.
 func (f *Files) inDir(call, name string, do func(dir int) error) error {
 	if name == "" || strings.ContainsRune(name, '/') {
-		return &fs.PathError{Op: call, Path: name, Err: errors.New("no name of a file in one directory")}
+		return &fs.PathError{Op: call, Path: name, Err: errors.New("want a file name without a slash")}
 	}
 	err := do(int(f.opened.Fd()))
 	for errors.Is(err, unix.EINTR) {

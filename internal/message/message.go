@@ -1,9 +1,10 @@
 // Package message changes texts of other modules so that they fit into the errors and
-// logs of this one. It knows no object and decides nothing.
+// logs of this module. It knows no objects and decides nothing.
 package message
 
 import "strings"
 
-// OneLine replaces all white space, line breaks included, by single blanks. An error or a
-// log line of this module is one line; messages of other modules often are not.
+// OneLine replaces all white space, including line breaks, with single spaces. Each
+// error and each log line of this module is one line. Messages of other modules often
+// have several.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

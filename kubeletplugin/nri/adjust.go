@@ -9,18 +9,18 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// shared is what containers without a claim's CPUs should have.
+// shared says what containers without CPUs of a claim should have.
 type shared struct {
 	pool cpuset.Set // the CPUs that no claim holds
-	cpus string     // the pool, all CPUs again, or empty: they are left alone
+	cpus string     // the pool, or all CPUs again; empty leaves the containers alone
 }
 
-// placement is a cpuset as the kernel prints its lists. An empty list, as an
-// aim, leaves what there is.
+// placement is a cpuset, with lists as the kernel prints them. In an aim, an empty list
+// means that the container keeps what it has.
 type placement struct{ cpus, mems string }
 
-// adjust says what a container should have. Claims without CPUs do not take
-// their container out of the pool.
+// adjust returns what a container should have. A container whose claims have no CPUs
+// stays in the pool.
 func adjust(pinned driver.Pinned, claimed bool, rest shared) placement {
 	if !claimed {
 		return placement{cpus: rest.cpus}
@@ -35,7 +35,7 @@ func adjust(pinned driver.Pinned, claimed bool, rest shared) placement {
 	return aim
 }
 
-// missing is the part of the aim that is not there yet.
+// missing returns the part of the aim that the container does not have yet.
 func (p placement) missing(aim placement) (change placement) {
 	if aim.cpus != p.cpus {
 		change.cpus = aim.cpus
@@ -46,7 +46,7 @@ func (p placement) missing(aim placement) (change placement) {
 	return change
 }
 
-// with is the cpuset after a change.
+// with returns the cpuset after a change.
 func (p placement) with(change placement) placement {
 	if change.cpus != "" {
 		p.cpus = change.cpus
@@ -57,7 +57,7 @@ func (p placement) with(change placement) placement {
 	return p
 }
 
-// update asks the runtime for it.
+// update returns the request to the runtime to give a container this cpuset.
 func (p placement) update(id string) *api.ContainerUpdate {
 	update := &api.ContainerUpdate{}
 	update.SetContainerId(id)
@@ -70,8 +70,9 @@ func (p placement) update(id string) *api.ContainerUpdate {
 	return update
 }
 
-// memoryMode is the kernel's name of a ZoneConfig's memory policy over so many
-// NUMA nodes. The plain preferred mode would use only the first of several.
+// memoryMode returns the kernel's mode for the memory policy of a ZoneConfig and a
+// number of NUMA nodes. The plain preferred mode would use only the first of several
+// nodes.
 func memoryMode(policy string, nodes int) (api.MpolMode, error) {
 	switch policy {
 	case "bind":

@@ -9,18 +9,19 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// container is what is known of a container that the runtime can update. Its
-// fields do not change: something new is a new value in its place.
+// container is what the plugin knows about a container that the runtime can update. A
+// value is never changed, only replaced.
 type container struct {
 	id      string
 	devices []string // the names of all its CDI devices
 
-	// unknown says that it has CPUs of a claim, and the runtime does not say of
-	// which. Such a container is the hook's alone.
+	// unknown says that the container has CPUs of a claim, but that the runtime does
+	// not say of which claim. Only the hook pins such a container.
 	unknown bool
 
-	has placement // as the runtime says
-	// unsure says that an update of it failed, or met another: has may be wrong.
+	has placement // as the runtime reports it
+	// unsure says that an update of the container failed, or that two updates
+	// overlapped: has may be wrong.
 	unsure bool
 }
 
@@ -34,14 +35,14 @@ func newContainer(message *api.Container) *container {
 }
 
 // isPinHook recognizes our hook in an OCI spec. Only CDI specs and the host's
-// configuration put hooks there, never a pod. Runtimes before NRI 0.10, as
-// containerd 2.1, tell of a claim nothing else.
+// configuration add hooks, never a pod. Runtimes before NRI 0.10, such as containerd
+// 2.1, show no other sign of a claim.
 func isPinHook(hook *api.Hook) bool {
 	return len(hook.GetArgs()) >= 2 && hook.GetArgs()[0] == "numa-pin" && hook.GetArgs()[1] == "pin"
 }
 
-// placementOf is what a runtime says, in the words of the kernel. A list that
-// cannot be read is none.
+// placementOf converts the runtime's lists to the kernel's form. A list that cannot be
+// parsed becomes empty.
 func placementOf(cpu *api.LinuxCPU) placement {
 	return placement{cpus: canonical(cpu.GetCpus()), mems: canonical(cpu.GetMems())}
 }
@@ -54,7 +55,7 @@ func canonical(list string) string {
 	return set.String()
 }
 
-// aim is what the container should have.
+// aim returns what the container should have.
 func (p *Plugin) aim(c *container, rest shared) placement {
 	if c.unknown {
 		return placement{}
@@ -70,14 +71,14 @@ func (p *Plugin) pinned(c *container) (driver.Pinned, bool) {
 	return p.options.Core.Pinned(c.devices)
 }
 
-// settled is the container after a change that the runtime carried out.
+// settled returns the container after a change that the runtime has carried out.
 func (c *container) settled(change placement) *container {
 	after := *c
 	after.has, after.unsure = c.has.with(change), false
 	return &after
 }
 
-// doubted is the container when nobody knows what it has.
+// doubted returns the container when it is not known what it has.
 func (c *container) doubted() *container {
 	after := *c
 	after.unsure = true

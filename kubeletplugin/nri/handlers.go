@@ -9,10 +9,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// handlers answer the runtime, over one connection. The runtime waits for each
-// answer and does nothing else meanwhile, so none calls it. What a container has
-// is taken from what the runtime reports afterwards, never from what it was
-// answered: the answer may be lost, or a container not come to be.
+// handlers answers the runtime over one connection. The runtime waits for each answer
+// and does nothing else meanwhile, so no handler calls the runtime. The plugin learns
+// what a container has from later reports of the runtime, never from its own answers:
+// an answer may be lost, or the container may never be created.
 type handlers struct {
 	plugin  *Plugin
 	session *session
@@ -29,15 +29,15 @@ var (
 	_ stub.RemoveContainerInterface     = handlers{}
 )
 
-// Configure hears who the runtime is.
+// Configure takes the name and version of the runtime.
 func (h handlers) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
 	h.session.runtime = runtime + " " + version
-	return 0, nil // every event that there is a method for
+	return 0, nil // subscribes to every event that handlers has a method for
 }
 
-// Synchronize begins with the containers that there are, and repairs those whose
-// cpuset is not as it should be. The runtime does not say what became of that,
-// so what is still wrong on record goes with the first refresh again.
+// Synchronize takes the existing containers, and repairs those whose cpuset is not as
+// it should be. The runtime does not report the result of these repairs. So the first
+// refresh sends again what is still wrong on record.
 func (h handlers) Synchronize(_ context.Context, _ []*api.PodSandbox, messages []*api.Container) ([]*api.ContainerUpdate, error) {
 	containers := make(map[string]*container, len(messages))
 	for _, message := range messages {
@@ -52,7 +52,7 @@ func (h handlers) Synchronize(_ context.Context, _ []*api.PodSandbox, messages [
 	return updates, nil
 }
 
-// CreateContainer puts cpuset and memory policy into the OCI spec.
+// CreateContainer puts the cpuset and the memory policy into the OCI spec.
 func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 	c := newContainer(message)
 	if c.unknown {
@@ -77,15 +77,15 @@ func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message 
 	return adjustment, nil, nil
 }
 
-// PostCreateContainer takes note of the container. The claims may have changed
-// since it was created, while nothing could be done about it.
+// PostCreateContainer records the container. Claims may have changed while it was being
+// created, when it could not be updated, so it may need a refresh.
 func (h handlers) PostCreateContainer(_ context.Context, _ *api.PodSandbox, message *api.Container) error {
 	h.observe(message)
 	return nil
 }
 
-// UpdateContainer lets pass whatever is asked, but for the cpuset of a container
-// that must keep its own.
+// UpdateContainer accepts every requested change, except one of the cpuset of a
+// container that must keep its own.
 func (h handlers) UpdateContainer(ctx context.Context, _ *api.PodSandbox, message *api.Container, asked *api.LinuxResources) ([]*api.ContainerUpdate, error) {
 	aim := h.plugin.aim(newContainer(message), h.plugin.shared())
 	if aim == (placement{}) {
@@ -98,7 +98,7 @@ func (h handlers) UpdateContainer(ctx context.Context, _ *api.PodSandbox, messag
 		}
 	}
 	if wish := placementOf(asked.GetCpu()); refused(wish.cpus, aim.cpus) || refused(wish.mems, aim.mems) {
-		klog.FromContext(ctx).Info("Kept the cpuset of a container", "container", message.GetId(),
+		klog.FromContext(ctx).Info("Rejected a change of the cpuset of a container", "container", message.GetId(),
 			"cpus", aim.cpus, "mems", aim.mems, "askedCPUs", wish.cpus, "askedMems", wish.mems)
 	}
 	return []*api.ContainerUpdate{answer}, nil
@@ -106,7 +106,7 @@ func (h handlers) UpdateContainer(ctx context.Context, _ *api.PodSandbox, messag
 
 func refused(wish, aim string) bool { return wish != "" && aim != "" && wish != aim }
 
-// PostUpdateContainer takes note of what the container has now.
+// PostUpdateContainer records what the container has now.
 func (h handlers) PostUpdateContainer(_ context.Context, _ *api.PodSandbox, message *api.Container) error {
 	h.observe(message)
 	return nil
@@ -124,7 +124,8 @@ func (h handlers) RemoveContainer(_ context.Context, _ *api.PodSandbox, message 
 	return nil
 }
 
-// observe is for the connection in use: another one's word is old.
+// observe records a container, but only for the connection in use: reports of an older
+// connection are outdated.
 func (h handlers) observe(message *api.Container) {
 	h.plugin.mu.Lock()
 	defer h.plugin.mu.Unlock()
@@ -140,7 +141,7 @@ func (h handlers) forget(message *api.Container) {
 	delete(h.plugin.containers, message.GetId())
 }
 
-// begin makes the connection the one in use, unless it has ended.
+// begin makes s the connection in use, unless it has ended.
 func (p *Plugin) begin(s *session, containers map[string]*container) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

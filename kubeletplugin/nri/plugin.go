@@ -1,8 +1,8 @@
-// Package nri tells the container runtime, over its Node Resource Interface,
-// which CPUs and NUMA nodes containers have: those with a claim the claim's,
-// those without the node's shared pool where the kernel does not keep them off
-// the claims' CPUs. It keeps the connection up, remembers what each container
-// has, and decides nothing about CPUs: its Core does.
+// Package nri tells the container runtime, over its Node Resource Interface (NRI),
+// which CPUs and NUMA nodes each container has. A container with a claim has those of
+// the claim. A container without a claim has the node's shared pool, where the kernel
+// does not keep it off the CPUs of claims. The package keeps the connection up and
+// remembers what each container has. It decides nothing about CPUs: its Core does.
 package nri
 
 import (
@@ -16,38 +16,39 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// ErrNotConnected says that there is no runtime to tell. The next one that is
-// connected to is told everything.
+// ErrNotConnected says that no runtime is connected. When the plugin is connected
+// again, it updates all containers that need it.
 var ErrNotConnected = errors.New("container runtime is not connected over NRI")
 
-// Core says who holds what. Its methods are called concurrently, and by the
-// runtime in the way of a container's start: a runtime that waits 2 seconds
-// drops the plugin and starts the container without it. So they must not wait
-// for a disk.
+// Core knows which claims hold what. Its methods are called concurrently, and the
+// runtime may call them while a container start waits. A runtime that has waited 2
+// seconds drops the plugin and starts the container without it, so the methods must not
+// wait for a disk.
 type Core interface {
-	// Pinned is what CDI devices give one container; false if none is of a grant.
+	// Pinned returns what CDI devices give one container, and false if none of them
+	// belongs to a grant.
 	Pinned(cdiDeviceIDs []string) (driver.Pinned, bool)
-	// Pool is the CPUs for containers without claims, and whether those must be
-	// kept on them; the kernel does it otherwise.
+	// Pool returns the CPUs for containers without claims, and whether the runtime must
+	// restrict these containers to them.
 	Pool() (pool cpuset.Set, restrict bool)
 }
 
-// Options says where the runtime is and what it is told.
+// Options says where the runtime is, and where the plugin learns what to tell it.
 type Options struct {
-	Socket   string            // of the runtime; need not exist yet
-	Core     Core              // who holds what
+	Socket   string            // of the runtime; it need not exist yet
+	Core     Core              // knows which claims hold what
 	NodeCPUs func() cpuset.Set // the CPUs that are online now
 }
 
-// Plugin is this node's NRI plugin. A node may have only one: a runtime that is
-// told a container's CPUs by two does not start it.
+// Plugin is this node's NRI plugin. A node may have only one: if two plugins set the
+// CPUs of a container, the runtime does not start it.
 type Plugin struct {
 	options    Options
-	narrowed   atomic.Bool // a container may have been kept on a pool
+	narrowed   atomic.Bool // a container may have been restricted to a pool
 	updates    atomic.Uint64
-	mu         sync.Mutex            // not held over a call of the runtime or the core
+	mu         sync.Mutex            // not held during a call to the runtime or the core
 	session    *session              // nil: not connected
-	containers map[string]*container // by ID: those that the runtime can update
+	containers map[string]*container // by ID; those that the runtime can update
 }
 
 // New returns a plugin that is not connected yet.
@@ -55,18 +56,18 @@ func New(options Options) *Plugin {
 	return &Plugin{options: options, containers: map[string]*container{}}
 }
 
-// Connected reports whether a runtime is connected and has told its containers.
+// Connected reports whether a runtime is connected and has reported its containers.
 func (p *Plugin) Connected() bool { return p.connection() != nil }
 
-// Updates is how many times a runtime was told to change a container that it
-// had, since the start of the program. It does not count containers that are
-// created, nor answers to somebody else's updates.
+// Updates returns how many updates of existing containers the plugin has sent to
+// runtimes since the program started. It counts neither new containers nor answers to
+// updates that another client asked for.
 func (p *Plugin) Updates() uint64 { return p.updates.Load() }
 
-// Refresh has the runtime change the containers that have not what they should
-// have now, and returns when it has. It sends nothing if there are none. What
-// failed is sent again by the next Refresh; the plugin calls one by itself then.
-// If ctx ends first, the change goes on.
+// Refresh makes the runtime update the containers that do not have what they should
+// have now, and waits until that is done. If there are none, it sends nothing. The next
+// Refresh sends failed updates again, and the plugin starts one by itself. If ctx ends
+// first, the update goes on.
 func (p *Plugin) Refresh(ctx context.Context) error {
 	s := p.connection()
 	if s == nil {
@@ -94,7 +95,7 @@ func (p *Plugin) connection() *session {
 	return p.session
 }
 
-// shared is what the core says now of containers without a claim.
+// shared returns what the core says now about containers without a claim.
 func (p *Plugin) shared() shared {
 	pool, restrict := p.options.Core.Pool()
 	if restrict {

@@ -8,15 +8,15 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// repair is for a container that has not what it should have.
+// repair is an update of a container that does not have what it should have.
 type repair struct {
 	container *container
-	aim       placement // the lists that differ; all if nobody knows what it has
+	aim       placement // the lists that differ; all lists if it is not known what the container has
 }
 
-var errUpdateFailed = errors.New("the runtime could not change it")
+var errUpdateFailed = errors.New("the runtime reports that the update failed")
 
-// repairs compares what containers have with what they should have.
+// repairs returns an update for each container that does not have what it should have.
 func (p *Plugin) repairs(containers map[string]*container) (list []repair) {
 	rest := p.shared()
 	for _, c := range containers {
@@ -31,9 +31,9 @@ func (p *Plugin) repairs(containers map[string]*container) (list []repair) {
 	return list
 }
 
-// refresh sends all repairs in one call. A runtime that fails in some of them
-// need not say in which, as containerd 2.4 does not, so what failed before goes
-// each by itself: in the end it is known who has what.
+// refresh sends the repairs in one call, except those that failed before. A runtime may
+// not say which repairs of a call failed (containerd 2.4 does not). So repairs that
+// failed before get a call each, and in the end it is known what each container has.
 func (p *Plugin) refresh(s *session) error {
 	p.mu.Lock()
 	containers := maps.Clone(p.containers)
@@ -53,7 +53,8 @@ func (p *Plugin) refresh(s *session) error {
 	return failed
 }
 
-// apply returns the last error, if there is one.
+// apply sends repairs in one call and records the results. It returns the last error,
+// if there is one.
 func (p *Plugin) apply(s *session, repairs ...repair) (failure error) {
 	if len(repairs) == 0 {
 		return nil
@@ -83,11 +84,11 @@ func (p *Plugin) apply(s *session, repairs ...repair) (failure error) {
 	return failure
 }
 
-// settle is for the holder of the lock.
+// settle records the result of one repair. The caller holds the lock.
 func (p *Plugin) settle(sent repair, done bool) {
 	switch now, exists := p.containers[sent.container.id]; {
-	case !exists: // meanwhile it stopped
-	case now != sent.container, !done: // somebody else changed it too, in whatever order
+	case !exists: // it has stopped meanwhile
+	case now != sent.container, !done: // another update came in between, or this one failed
 		p.containers[now.id] = now.doubted()
 	default:
 		p.containers[now.id] = now.settled(sent.aim)

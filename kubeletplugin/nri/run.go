@@ -13,8 +13,8 @@ const (
 	lastReconnect  = 10 * time.Second
 )
 
-// Run connects to the runtime, and again whenever the connection ends, until ctx
-// does. It must run only once: that is how there is one connection at a time.
+// Run connects to the runtime, and connects again whenever the connection ends, until
+// ctx ends. Call it only once, so that there is one connection at a time.
 func (p *Plugin) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	told := ""
@@ -28,7 +28,7 @@ func (p *Plugin) Run(ctx context.Context) {
 			told = ""
 		}
 		if time.Since(began) > lastReconnect {
-			retry = firstReconnect // that was no failure to connect
+			retry = firstReconnect // the attempt lasted too long to be a failure to connect
 		}
 		if reason := err.Error(); reason != told {
 			logger.Info("Not connected to the container runtime", "socket", p.options.Socket, "reason", reason)
@@ -41,8 +41,8 @@ func (p *Plugin) Run(ctx context.Context) {
 	}
 }
 
-// jittered is from half to all of the time, so that the plugins of a cluster do
-// not keep step.
+// jittered returns between half of the wait and all of it, so that the plugins of a
+// cluster do not reconnect in step.
 func jittered(wait time.Duration) time.Duration {
 	return wait/2 + rand.N(wait/2+1)
 }

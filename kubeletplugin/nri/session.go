@@ -17,12 +17,12 @@ import (
 
 const (
 	pluginName = driver.Name
-	// pluginIndex orders plugins. Since none may touch what another has, it
-	// matters only to those that look at the result.
+	// pluginIndex orders plugins. No two plugins may set the same thing, so the order
+	// matters only to plugins that look at what others have set.
 	pluginIndex = "50"
 
-	// abandonAfter is how long after the end of its connection a stub may still
-	// be starting.
+	// abandonAfter is how long a stub may still be starting after its connection has
+	// ended.
 	abandonAfter = 2 * time.Second
 
 	firstRefreshRetry = time.Second
@@ -31,7 +31,7 @@ const (
 
 var errLost = errors.New("connection closed by the runtime")
 
-// updater is the part of a stub that asks the runtime for something.
+// updater is the part of a stub that sends requests to the runtime.
 type updater interface {
 	UpdateContainers([]*api.ContainerUpdate) ([]*api.ContainerUpdate, error)
 }
@@ -40,8 +40,8 @@ type updater interface {
 type session struct {
 	stub     updater
 	lost     chan struct{}   // closed when the connection ends
-	requests chan chan error // each waits for a refresh
-	awake    chan struct{}   // holds one: a refresh may be due
+	requests chan chan error // each waits for the result of a refresh
+	awake    chan struct{}   // has room for one: a refresh may be due
 	runtime  string          // name and version
 	ended    bool            // guarded by the plugin's lock
 }
@@ -62,7 +62,8 @@ func (s *session) isLost() bool {
 	}
 }
 
-// serve connects, and returns why it could not, or why the connection has ended.
+// serve connects to the runtime and works until the connection ends. The error says why
+// it did not connect, or why the connection ended.
 func (p *Plugin) serve(ctx context.Context) (connected bool, err error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", p.options.Socket)
@@ -98,9 +99,9 @@ func (p *Plugin) end(s *session) {
 	}
 }
 
-// start returns when the runtime has configured the plugin. A stub whose runtime
-// dies between registration and configuration never returns (nri 0.12.3): it is
-// left behind, a goroutine that waits for nothing.
+// start returns when the runtime has configured the plugin. If the runtime dies between
+// registration and configuration, the stub's Start never returns (nri 0.12.3). Its
+// goroutine is then left behind, and waits for nothing.
 func start(ctx context.Context, runtime stub.Stub, down <-chan struct{}) error {
 	started := make(chan error, 1)
 	go func() { started <- runtime.Start(ctx) }()
@@ -117,8 +118,8 @@ func start(ctx context.Context, runtime stub.Stub, down <-chan struct{}) error {
 	}
 }
 
-// work refreshes when somebody asks and when something happened, one at a time,
-// until the connection ends. What failed is tried again.
+// work refreshes on request and whenever something has changed, one refresh at a time,
+// until the connection ends. It repeats a refresh that failed.
 func (p *Plugin) work(ctx context.Context, s *session) {
 	var retry <-chan time.Time
 	wait := firstRefreshRetry
@@ -139,13 +140,13 @@ func (p *Plugin) work(ctx context.Context, s *session) {
 			wait = firstRefreshRetry
 			continue
 		}
-		klog.FromContext(ctx).Error(err, "Update containers", "retryIn", wait)
+		klog.FromContext(ctx).Error(err, "Updating containers failed, trying again", "retryIn", wait)
 		retry, wait = time.After(wait), min(2*wait, lastRefreshRetry)
 	}
 }
 
-// link tells when a connection has ended, which a stub that is starting does
-// not.
+// link closes the channel down when the connection ends. A stub that is still starting
+// does not report that.
 type link struct {
 	net.Conn
 	once sync.Once
@@ -165,8 +166,8 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// logger puts what the stub says, which says it all to its caller too, where only
-// those see it who look for it.
+// logger logs what the stub says, but only at a high verbosity: the stub also returns
+// all of that to its caller.
 type logger struct{}
 
 func (logger) Debugf(ctx context.Context, format string, args ...any) { logf(ctx, format, args) }

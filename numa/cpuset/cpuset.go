@@ -1,6 +1,7 @@
-// Package cpuset is a set of small ids: of logical CPUs, or of NUMA nodes where the kernel says "mems". It parses
-// and prints the kernel's two text forms, the list (0-3,8) and the hexadecimal mask (f,0000000f), and does set
-// arithmetic. It never reads a file and never decides which CPU is good for what.
+// Package cpuset provides a set of small ids: of logical CPUs, or of NUMA nodes where
+// the kernel says "mems". It parses and prints the kernel's two text forms, the list
+// (0-3,8) and the hexadecimal mask (f,0000000f), and does set arithmetic. It never
+// reads a file and never decides which CPU is good for what.
 package cpuset
 
 import (
@@ -19,8 +20,8 @@ type Set struct {
 	words [MaxCPUs / wordBits]uint64 // id i is bit i%64 of word i/64
 }
 
-// New returns the set of the given ids. It panics on an id outside 0..MaxCPUs-1; ids from outside the program go
-// through [Parse] or [ParseMask].
+// New returns the set of the given ids. It panics on an id outside 0..MaxCPUs-1; use
+// [Parse] or [ParseMask] for ids from outside the program.
 func New(ids ...int) Set {
 	var s Set
 	for _, id := range ids {
@@ -37,19 +38,20 @@ func (s *Set) Insert(id int) {
 	s.words[id/wordBits] |= 1 << (id % wordBits)
 }
 
-// Remove takes the id out in place, if the set holds it.
+// Remove removes the id in place, if the set contains it.
 func (s *Set) Remove(id int) {
 	if id >= 0 && id < MaxCPUs {
 		s.words[id/wordBits] &^= 1 << (id % wordBits)
 	}
 }
 
-// Words is the set itself, to read and write in place where many ids are looked at in little time: id i is bit i%64 of
-// word i/64.
+// Words returns the words of the set, to read and write in place in code that visits
+// many ids and must be fast. Id i is bit i%64 of word i/64.
 func (s *Set) Words() *[MaxCPUs / wordBits]uint64 { return &s.words }
 
-// Contains reports whether the set holds the id; it never holds one that is out of bounds. Its receiver is a pointer
-// because copying the set would take longer than the answer.
+// Contains reports whether the set contains the id; it never contains an id that is out
+// of bounds. Its receiver is a pointer because copying the set would take longer than
+// the lookup.
 func (s *Set) Contains(id int) bool {
 	return id >= 0 && id < MaxCPUs && s.words[id/wordBits]&(1<<(id%wordBits)) != 0
 }
@@ -63,7 +65,7 @@ func (s Set) Size() int {
 	return size
 }
 
-// IsEmpty reports whether the set holds no id.
+// IsEmpty reports whether the set contains no id.
 func (s Set) IsEmpty() bool { return s == Set{} }
 
 // Union returns the ids that are in either set.

@@ -98,7 +98,8 @@ func (s Set) String() string {
 	return string(list)
 }
 
-// spanEnd returns the last of the consecutive ids from first on, which the set holds.
+// spanEnd returns the last of the consecutive ids that start at first. The set contains
+// first.
 func (s *Set) spanEnd(first int) (last int) {
 	i := first / wordBits
 	missing := ^s.words[i] &^ (1<<(first%wordBits) - 1)

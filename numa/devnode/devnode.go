@@ -1,6 +1,6 @@
-// Package devnode says by which device nodes and network interfaces programs
-// reach a PCI function, as its driver has them at this moment. It reads sysfs
-// below an fs.FS and opens no device.
+// Package devnode finds the device nodes and network interfaces through which programs
+// reach a PCI function, as its driver provides them at this moment. It reads sysfs
+// through an fs.FS and opens no device.
 package devnode
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// ErrGone says that the machine has no function of that address any more.
-var ErrGone = errors.New("the machine does not have it any more")
+// ErrGone means that the machine no longer has a function with this address.
+var ErrGone = errors.New("the machine no longer has it")
 
 // The types of device nodes, as mknod(1) spells them.
 const (
@@ -24,7 +24,7 @@ const (
 	TypeCharacter = "c"
 )
 
-// Node is a device node that containers can be given.
+// Node is a device node that a container can get.
 type Node struct {
 	Path  string `json:"path"` // below /dev
 	Type  string `json:"type"` // TypeBlock or TypeCharacter
@@ -32,8 +32,8 @@ type Node struct {
 	Minor uint32 `json:"minor"`
 }
 
-// Validate refuses what no kernel makes: a path that is not below /dev, another
-// type, numbers that no device has.
+// Validate refuses a node that no kernel creates: with a path that is not below /dev,
+// with another type, or with numbers that no device has.
 func (n Node) Validate() error {
 	if name, below := strings.CutPrefix(n.Path, devFolder); !below || !isDeviceName(name) {
 		return fmt.Errorf("device node path %q: want one below %s", n.Path, devFolder)
@@ -49,13 +49,13 @@ func (n Node) Validate() error {
 
 // Access is how programs reach a function.
 type Access struct {
-	PhysFn     string   // address of the physical function of which it is a virtual one; "" for all others
-	Nodes      []Node   // of the function alone, by path; those of VFIO are of its IOMMU group
-	Shared     []Node   // that programs need as well, and other functions have too, by path
-	Interfaces []string // network interfaces of the network namespace in which sysfs is mounted
+	PhysFn     string   // address of its physical function; "" if it is not a virtual function
+	Nodes      []Node   // nodes of the function alone, by path; with VFIO also the node of its IOMMU group
+	Shared     []Node   // nodes that programs also need, and that other functions share, by path
+	Interfaces []string // network interfaces in the network namespace in which sysfs is mounted
 }
 
-// All are the nodes that a container of the function needs, by path.
+// All returns the nodes that a container of the function needs, by path.
 func (a Access) All() []Node {
 	all := slices.Concat(a.Nodes, a.Shared)
 	slices.SortFunc(all, byPath)
@@ -64,9 +64,9 @@ func (a Access) All() []Node {
 
 func byPath(a, b Node) int { return cmp.Compare(a.Path, b.Path) }
 
-// Read reads a function below root, which holds sys. It is ErrGone if there is no
-// such function. One without a driver, or whose driver makes nothing of it that
-// is known here, has neither nodes nor interfaces.
+// Read reads how programs reach a function. Root is the folder above sys. The error is
+// [ErrGone] if there is no such function. A function has neither nodes nor interfaces
+// if it has no driver, or if its driver creates no devices that this package knows.
 func Read(root fs.FS, address string) (Access, error) {
 	if !numa.IsPCIAddress(address) {
 		return Access{}, fmt.Errorf("PCI address %q: want one such as 0000:3b:00.0", address)
@@ -87,7 +87,7 @@ func Read(root fs.FS, address string) (Access, error) {
 	return r.access, nil
 }
 
-// reader is one function that is being read.
+// reader reads one function.
 type reader struct {
 	root   fs.FS
 	folder string
@@ -103,7 +103,7 @@ func (r *reader) read() error {
 		return r.readVFIO()
 	}
 	folders := []string{r.folder}
-	if driver == "virtio-pci" { // what a driver makes hangs one level further down
+	if driver == "virtio-pci" { // the devices are one level further down
 		names, err := r.entries(r.folder)
 		if err != nil {
 			return err
@@ -125,7 +125,8 @@ func (r *reader) read() error {
 	return nil
 }
 
-// readClasses reads what the driver made of the function, by the class of devices.
+// readClasses reads the devices that the driver created for the function, by device
+// class.
 func (r *reader) readClasses(folder string) error {
 	var err error
 	if r.access.Interfaces, err = r.appendEntries(r.access.Interfaces, folder+"/net"); err != nil {
@@ -133,7 +134,7 @@ func (r *reader) readClasses(folder string) error {
 	}
 	for _, name := range r.access.Interfaces {
 		if !IsInterfaceName(name) {
-			return fmt.Errorf("%s/net: %q is no name of a network interface", folder, name)
+			return fmt.Errorf("%s/net: %q is not a network interface name", folder, name)
 		}
 	}
 	for _, class := range []string{"accel", "block", "drm", "infiniband_mad", "infiniband_verbs", "nvme"} {
@@ -158,8 +159,8 @@ func (r *reader) readClasses(folder string) error {
 	return nil
 }
 
-// readController adds the namespaces of an NVMe controller. One with several
-// paths has a hidden disk for each, nvme0c1n1, and what programs open is nvme0n1.
+// readController adds the namespaces of an NVMe controller. A namespace with several
+// paths has a hidden disk for each path, such as nvme0c1n1; programs open nvme0n1.
 func (r *reader) readController(folder string) error {
 	names, err := r.entries(folder)
 	if err != nil {
@@ -176,8 +177,8 @@ func (r *reader) readController(folder string) error {
 	return nil
 }
 
-// readVFIO adds the nodes of the function's IOMMU group, and where the kernel has
-// those the function's own. Documentation/driver-api/vfio.rst.
+// readVFIO adds the node of the function's IOMMU group and, if the kernel has them, the
+// nodes of the function itself. Documentation/driver-api/vfio.rst.
 func (r *reader) readVFIO() error {
 	if group, ok := r.link("iommu_group"); ok {
 		if err := r.addOwn("sys/class/vfio/" + group); err != nil {
@@ -202,7 +203,7 @@ func (r *reader) readVFIO() error {
 		}
 	}
 	if len(r.access.Nodes) == 0 {
-		return errors.New("a VFIO driver is bound, and neither its IOMMU group nor itself has a device node")
+		return errors.New("a VFIO driver is bound, but neither the function nor its IOMMU group has a device node")
 	}
 	return nil
 }
@@ -215,7 +216,7 @@ func (r *reader) addOwn(folder string) error {
 	return err
 }
 
-// addShared adds a node once.
+// addShared adds a shared node, but only once.
 func (r *reader) addShared(folder string) error {
 	node, ok, err := r.node(folder)
 	if ok && !slices.Contains(r.access.Shared, node) {
@@ -224,13 +225,13 @@ func (r *reader) addShared(folder string) error {
 	return err
 }
 
-// link is the last element of where a link of the function points to.
+// link returns the last element of the target of one of the function's links.
 func (r *reader) link(name string) (target string, ok bool) {
 	target, err := fs.ReadLink(r.root, r.folder+"/"+name)
 	return path.Base(target), err == nil
 }
 
-// entries are the names in a folder; none if there is no such folder.
+// entries returns the names in a folder; none if there is no such folder.
 func (r *reader) entries(folder string) ([]string, error) { return r.appendEntries(nil, folder) }
 
 func (r *reader) appendEntries(names []string, folder string) ([]string, error) {

@@ -118,18 +118,18 @@ func TestWhatCannotBeGivenIsAnError(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"a name that leads elsewhere": {map[string]string{dev: "240:0", uevent: "DEVNAME=../etc/shadow"}, `uevent: DEVNAME "../etc/shadow" is no path below /dev/`},
+		"a name that leads elsewhere": {map[string]string{dev: "240:0", uevent: "DEVNAME=../etc/shadow"}, `uevent: DEVNAME "../etc/shadow" is not a path below /dev/`},
 		"an absolute name":            {map[string]string{dev: "240:0", uevent: "DEVNAME=/etc/shadow"}, `DEVNAME "/etc/shadow"`},
 		"no name":                     {map[string]string{dev: "240:0", uevent: "MAJOR=240"}, `DEVNAME ""`},
 		"/dev itself":                 {map[string]string{dev: "240:0", uevent: "DEVNAME=."}, `DEVNAME "."`},
 		"a name of two words":         {map[string]string{dev: "240:0", uevent: "DEVNAME=a b"}, `DEVNAME "a b"`},
-		"no number":                   {map[string]string{dev: "240", uevent: "DEVNAME=nvme0"}, `nvme0/dev: "240" is no device number such as 226:0`},
-		"a negative number":           {map[string]string{dev: "240:-1", uevent: "DEVNAME=nvme0"}, `"240:-1" is no device number`},
+		"no number":                   {map[string]string{dev: "240", uevent: "DEVNAME=nvme0"}, `nvme0/dev: "240" is not a device number such as 226:0`},
+		"a negative number":           {map[string]string{dev: "240:-1", uevent: "DEVNAME=nvme0"}, `"240:-1" is not a device number`},
 		"a large major":               {map[string]string{dev: "4096:0", uevent: "DEVNAME=nvme0"}, "device node number 4096:0: allowed are 1:0 to 4095:1048575"},
 		"a large minor":               {map[string]string{dev: "1:1048576", uevent: "DEVNAME=nvme0"}, "device node number 1:1048576"},
 		"major 0":                     {map[string]string{dev: "0:1", uevent: "DEVNAME=nvme0"}, "device node number 0:1"},
-		"an interface with a comma":   {map[string]string{"net/a,b/mtu": "1"}, `"a,b" is no name of a network interface`},
-		"VFIO without a node":         {map[string]string{"driver": "-> ../vfio-pci", "iommu_group": "-> ../43"}, "neither its IOMMU group nor itself has a device node"},
+		"an interface with a comma":   {map[string]string{"net/a,b/mtu": "1"}, `"a,b" is not a network interface name`},
+		"VFIO without a node":         {map[string]string{"driver": "-> ../vfio-pci", "iommu_group": "-> ../43"}, "neither the function nor its IOMMU group has a device node"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := read(t, row.files)
@@ -143,7 +143,7 @@ func TestWhatCannotBeGivenIsAnError(t *testing.T) {
 
 func TestAFunctionThatIsGoneIsNamed(t *testing.T) {
 	got, err := Read(os.DirFS(t.TempDir()), address)
-	if !errors.Is(err, ErrGone) || err.Error() != "PCI function 0000:3b:00.0: the machine does not have it any more" {
+	if !errors.Is(err, ErrGone) || err.Error() != "PCI function 0000:3b:00.0: the machine no longer has it" {
 		t.Errorf("%+v, %v, want ErrGone with the address", got, err)
 	}
 	for _, name := range []string{"", "../../../etc", "0000:3b:00.0/..", "3b:00.0"} {

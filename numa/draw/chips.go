@@ -9,13 +9,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// chips are cores in columns, each an outline around the words of its CPUs.
+// chips are cores in columns. Each core is an outline around the words for its CPUs.
 type chips struct {
 	cores [][]canvas.Word
-	width int // of each core, brackets included
+	width int // of each core, including its brackets
 }
 
-// look is isolated for a core that is so with all its CPUs.
+// look returns the look of a core. A core looks isolated if all its CPUs are isolated.
 func (c chips) look(core int) canvas.Look {
 	for _, w := range c.cores[core] {
 		if w.Look != canvas.IsolatedText {
@@ -25,7 +25,8 @@ func (c chips) look(core int) canvas.Look {
 	return canvas.IsolatedText
 }
 
-// wordWidths are those of the longest first, second, … word of all cores: cores look the same all over the drawing.
+// wordWidths returns the widths of the longest first, second, … word of all cores, so
+// that all cores of a drawing have the same layout.
 func wordWidths(cores []numa.Core, isolated cpuset.Set) (widths []int) {
 	for i := range cores {
 		for j, w := range coreWords(cores[i].CPUs, isolated) {
@@ -40,7 +41,7 @@ func wordWidths(cores []numa.Core, isolated cpuset.Set) (widths []int) {
 
 func (s *scene) newChips(cores []numa.Core) chips {
 	c := chips{width: 1}
-	most := 0 // words of a core
+	most := 0 // number of words of the core with the most
 	for i := range cores {
 		core := coreWords(cores[i].CPUs, s.isolated)
 		for j := range core {
@@ -55,7 +56,8 @@ func (s *scene) newChips(cores []numa.Core) chips {
 	return c
 }
 
-// coreWords are the CPUs of a core: numbers, or ranges of more than two of a kind.
+// coreWords returns the CPUs of a core as numbers. More than two consecutive CPUs of
+// the same kind are a range.
 func coreWords(cpus, isolated cpuset.Set) (list []canvas.Word) {
 	for _, run := range runs(cpus, isolated) {
 		look, suffix := canvas.CPUText, ""
@@ -73,10 +75,11 @@ func coreWords(cpus, isolated cpuset.Set) (list []canvas.Word) {
 	return list
 }
 
-// isolatedSuffix marks a CPU that no task is balanced to.
+// isolatedSuffix marks an isolated CPU. The kernel does not move tasks to it by load
+// balancing.
 const isolatedSuffix = "*"
 
-// run is CPUs that follow each other, all isolated or none; first ≤ last.
+// run is consecutive CPUs that are all isolated, or all not isolated; first ≤ last.
 type run struct{ first, last int }
 
 func runs(cpus, isolated cpuset.Set) (list []run) {
@@ -91,7 +94,7 @@ func runs(cpus, isolated cpuset.Set) (list []run) {
 	return list
 }
 
-// mostPerRow keeps a wide terminal from being filled with one row.
+// mostPerRow is the maximum number of cores in a row, even on a wide terminal.
 const mostPerRow = 16
 
 func (c chips) MinWidth() int { return c.width }
@@ -112,8 +115,9 @@ func (c chips) Layout(width int) canvas.Block {
 	return b
 }
 
-// perRow is how many cores are in a row if so many fit: a divisor of their number if one is near, else rows of about
-// the same length.
+// perRow returns how many cores to draw in a row, at most fit. If a number near fit
+// divides the number of cores, it returns that. Otherwise it makes the rows about
+// equally long.
 func (c chips) perRow(fit int) int {
 	n := len(c.cores)
 	if n <= fit {

@@ -10,14 +10,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// group is the cores of a zone that share an L3, or where none is known a die.
+// group is the cores of a zone that share an L3 or, if the L3 is not known, a die.
 type group struct {
 	title  string
-	shared string      // the other zones that have CPUs at the L3
-	cores  []numa.Core // by their first CPU
+	shared string      // other zones with CPUs that share the L3
+	cores  []numa.Core // sorted by first CPU
 }
 
-// groups are in the order of their first cores.
+// groups returns the groups of a zone, in the order of their first cores.
 func (s *scene) groups(zone *numa.Zone) (groups []group) {
 	type key struct{ socket, die, l3 int }
 	var keys []key
@@ -57,7 +57,7 @@ func byFirstCPU(a, b numa.Core) int {
 	return first - second
 }
 
-// orNone is -1, which no id is, for an unknown id.
+// orNone returns the id, or -1 if it is not known. No id is -1.
 func orNone(id *int) int {
 	if id == nil {
 		return -1
@@ -65,7 +65,8 @@ func orNone(id *int) int {
 	return *id
 }
 
-// several says whether the cores are on more than one socket, and on more than one die of a socket.
+// several reports whether the cores have different socket numbers, and whether they
+// have different die numbers.
 func several(cores []numa.Core) (sockets, dies bool) {
 	for i := range cores {
 		sockets = sockets || orNone(cores[i].Socket) != orNone(cores[0].Socket)
@@ -74,7 +75,8 @@ func several(cores []numa.Core) (sockets, dies bool) {
 	return sockets, dies
 }
 
-// groupTitle is empty where nothing tells the group from the rest of its zone.
+// groupTitle returns the title of a group, or "" if nothing distinguishes the group
+// from the rest of its zone.
 func (s *scene) groupTitle(core *numa.Core, socket, die bool) string {
 	var facts []string
 	if socket && core.Socket != nil {
@@ -92,7 +94,7 @@ func (s *scene) groupTitle(core *numa.Core, socket, die bool) string {
 	return canvas.Printable(strings.Join(facts, ", "))
 }
 
-// l3 returns the L3 of a core; ok is false where none is known.
+// l3 returns the L3 of a core. ok is false if the L3 is not known.
 func (s *scene) l3(core *numa.Core) (cache numa.Cache, ok bool) {
 	if core.L3 == nil {
 		return numa.Cache{}, false
@@ -104,7 +106,7 @@ func (s *scene) l3(core *numa.Core) (cache numa.Cache, ok bool) {
 	return s.machine.L3s[at], true
 }
 
-// sharedWith is "with node 2" if the core's L3 reaches beyond its zone.
+// sharedWith returns "with node 2" if CPUs of another zone share the core's L3.
 func (s *scene) sharedWith(core *numa.Core) string {
 	cache, ok := s.l3(core)
 	if !ok {
@@ -125,7 +127,7 @@ func (s *scene) sharedWith(core *numa.Core) string {
 	return "with nodes " + strings.Join(others, ", ")
 }
 
-// cores are the parts of a zone's box that show its cores.
+// cores returns the parts of a zone's box that show its cores.
 func (s *scene) cores(zone *numa.Zone) (parts []canvas.Part) {
 	groups := s.groups(zone)
 	if s.detail != everyCore {
@@ -150,7 +152,7 @@ func (s *scene) cores(zone *numa.Zone) (parts []canvas.Part) {
 	return append(parts, caches)
 }
 
-// listed is a group in one line.
+// listed returns a group as one line.
 func listed(g group) canvas.Part {
 	p := canvas.Paragraph{Indent: 2}
 	if g.shared != "" {
@@ -172,7 +174,7 @@ func listed(g group) canvas.Part {
 	return p
 }
 
-// coreParts show each core; those of a hybrid by type.
+// coreParts shows each core. On a hybrid machine, it groups the cores by type.
 func (s *scene) coreParts(cores []numa.Core) (parts []canvas.Part) {
 	for _, kind := range byType(cores) {
 		if kind[0].Type == numa.PerformanceCores || kind[0].Type == numa.EfficientCores {
@@ -183,7 +185,7 @@ func (s *scene) coreParts(cores []numa.Core) (parts []canvas.Part) {
 	return parts
 }
 
-// coreCount is "6 performance cores".
+// coreCount returns a text such as "6 performance cores".
 func coreCount(cores []numa.Core) string {
 	if kind := cores[0].Type; kind != "" && kind != numa.StandardCores {
 		return canvas.Count(len(cores), string(kind)+" core")
@@ -191,7 +193,7 @@ func coreCount(cores []numa.Core) string {
 	return canvas.Count(len(cores), "core")
 }
 
-// byType splits cores by their type, in the order in which the types come.
+// byType splits cores by type, in the order in which the types occur.
 func byType(cores []numa.Core) (split [][]numa.Core) {
 	for i := range cores {
 		at := slices.IndexFunc(split, func(kind []numa.Core) bool { return kind[0].Type == cores[i].Type })

@@ -8,13 +8,15 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// Up to so many functions that are no GPU, NIC or NVMe drive, and so many virtual functions, are named.
+// Addresses are listed for at most this many functions that are not a GPU, NIC or NVMe
+// drive, and for at most this many virtual functions.
 const (
 	namedOthers  = 6
 	namedVirtual = 4
 )
 
-// Names returns what a PCI ID database calls a vendor and its product, "" for what it does not have.
+// Names returns the names that a PCI ID database has for a vendor and its product, or
+// "" for a name that it does not have.
 type Names func(vendor, device uint16) (vendorName, product string)
 
 // function is a PCI function with the virtual functions that are drawn with it.
@@ -23,8 +25,9 @@ type function struct {
 	virtual []string // addresses
 }
 
-// functionsByZone sorts the functions to the zones that there are; unknown are those of none. A virtual function goes
-// with its physical one if that is in the same zone.
+// functionsByZone groups the functions by zone. unknown are the functions without a
+// known zone. A virtual function is part of its physical function if both are in the
+// same zone.
 func functionsByZone(m numa.Machine) (byZone map[int][]function, unknown []function) {
 	zoneOf := func(f *numa.PCIFunction) int {
 		if f.Zone != nil {
@@ -59,7 +62,8 @@ func functionsByZone(m numa.Machine) (byZone map[int][]function, unknown []funct
 	return byZone, byZone[-1]
 }
 
-// deviceParts are a line for each function and for its name, and one for all bridges and one for all others.
+// deviceParts returns a line for each function and for its name, one line for all
+// bridges, and one for all other functions.
 func (s *scene) deviceParts(functions []function) (parts []canvas.Part) {
 	others := map[numa.FunctionKind][]string{}
 	for i := range functions {
@@ -89,7 +93,7 @@ func (s *scene) deviceParts(functions []function) (parts []canvas.Part) {
 	return parts
 }
 
-// line is "nic 0000:3b:00.0 15b3:101e mlx5_core eth0 mlx5_0".
+// line returns a line such as "nic 0000:3b:00.0 15b3:101e mlx5_core eth0 mlx5_0".
 func (f *function) line() canvas.Part {
 	p := canvas.Paragraph{Indent: 2, Words: canvas.Words(string(f.Kind), canvas.DeviceText)}
 	p.Words = append(p.Words, canvas.Words(f.Address, canvas.Plain)...)
@@ -105,7 +109,8 @@ func (f *function) line() canvas.Part {
 	return p
 }
 
-// nameOf is "Intel Corporation 82574L Gigabit Network Connection"; "" without a name.
+// nameOf returns a name such as "Intel Corporation 82574L Gigabit Network Connection",
+// or "" if the name is not known.
 func (s *scene) nameOf(f *function) string {
 	if s.names == nil || f.Vendor == nil || f.Device == nil {
 		return ""

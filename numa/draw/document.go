@@ -1,5 +1,6 @@
-// Package draw turns a machine into something to look at: a document for programs, a drawing for terminals of any
-// width, and a picture. It writes to an io.Writer and does nothing else; what the machine does not say is not drawn.
+// Package draw shows a machine: as a document for programs, as a drawing for terminals
+// of any width, and as a picture. It writes only to an io.Writer and has no other
+// effects. It draws nothing that the machine does not report.
 package draw
 
 import (
@@ -11,48 +12,49 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// Document is a machine for programs. Every key is always there; null is what the kernel does not say. Sets of CPUs are
-// strings in the kernel's list form.
+// Document describes a machine for programs. Every key is always present. A value is
+// null if the kernel does not report it. Sets of CPUs are strings in the kernel's list
+// format.
 type Document struct {
-	Nodes   []Node   `json:"nodes"`   // online NUMA nodes, by id
-	CPUs    []CPU    `json:"cpus"`    // all that are plugged in, by id
-	Devices []Device `json:"devices"` // PCI functions, by address
+	Nodes   []Node   `json:"nodes"`   // online NUMA nodes, sorted by id
+	CPUs    []CPU    `json:"cpus"`    // all present CPUs, sorted by id
+	Devices []Device `json:"devices"` // PCI functions, sorted by address
 }
 
 // Node is one NUMA node.
 type Node struct {
 	ID             int           `json:"id"`
 	Kind           numa.ZoneKind `json:"kind"`
-	Socket         *int          `json:"socket"`      // null if unknown, or if it is on several
-	CPUs           cpuset.Set    `json:"cpus"`        // online ones
-	MemoryBytes    *uint64       `json:"memoryBytes"` // hugepages included
-	Hugepages      []Hugepages   `json:"hugepages"`   // by size
-	Distances      []Distance    `json:"distances"`   // to every node, by id
+	Socket         *int          `json:"socket"`      // null if unknown, or if the node spans several sockets
+	CPUs           cpuset.Set    `json:"cpus"`        // online CPUs
+	MemoryBytes    *uint64       `json:"memoryBytes"` // including hugepages
+	Hugepages      []Hugepages   `json:"hugepages"`   // sorted by size
+	Distances      []Distance    `json:"distances"`   // to every node, sorted by id
 	NearestCPUNode *int          `json:"nearestCPUNode"`
 }
 
-// Hugepages is one size of a node's hugepages.
+// Hugepages is the hugepages of one size on a node.
 type Hugepages struct {
-	Size  string  `json:"size"` // as a pod spec writes it: 2Mi, 1Gi
+	Size  string  `json:"size"` // as in a pod spec: 2Mi, 1Gi
 	Total uint64  `json:"total"`
 	Free  *uint64 `json:"free"`
 }
 
-// Distance is how far a node is: 10 is local, 20 twice as far.
+// Distance is the distance to a node: 10 is local, and 20 is twice as far.
 type Distance struct {
 	Node     int `json:"node"`
 	Distance int `json:"distance"`
 }
 
-// CPU is one logical CPU. The kernel tells nothing of the place of an offline one.
+// CPU is one logical CPU. The kernel does not report where an offline CPU is.
 type CPU struct {
 	ID       int            `json:"id"`
 	Socket   *int           `json:"socket"`
 	Die      *int           `json:"die"`
-	Core     *int           `json:"core"` // the kernel's number, which repeats in other sockets
+	Core     *int           `json:"core"` // the kernel's number, which is not unique across sockets
 	Node     *int           `json:"node"`
 	L3       *int           `json:"l3"`
-	Siblings *cpuset.Set    `json:"siblings"` // online CPUs of the core, itself included
+	Siblings *cpuset.Set    `json:"siblings"` // online CPUs of the core, including this CPU
 	Type     *numa.CoreType `json:"type"`
 	Online   bool           `json:"online"`
 	Isolated *bool          `json:"isolated"`
@@ -62,12 +64,12 @@ type CPU struct {
 type Device struct {
 	Address  string            `json:"address"`
 	Class    *string           `json:"class"`  // 0x and six hexadecimal digits
-	Vendor   *string           `json:"vendor"` // 0x and four
-	Device   *string           `json:"device"` // 0x and four
-	Driver   *string           `json:"driver"` // null if none is bound
+	Vendor   *string           `json:"vendor"` // 0x and four hexadecimal digits
+	Device   *string           `json:"device"` // 0x and four hexadecimal digits
+	Driver   *string           `json:"driver"` // null if no driver is bound
 	Node     *int              `json:"node"`
 	PCIeRoot *string           `json:"pcieRoot"`
-	PhysFn   *string           `json:"physfn"` // null if it is no virtual function
+	PhysFn   *string           `json:"physfn"` // null if it is not a virtual function
 	Kind     numa.FunctionKind `json:"kind"`
 }
 

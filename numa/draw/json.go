@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// JSON writes the document with one node, CPU or device a line: as short as it can be and still be read, and compared
-// line by line.
+// JSON writes the document with one line for each node, CPU and device. The output is
+// short, but people can still read it and compare it line by line.
 func JSON(w io.Writer, d Document) error {
 	out := bufio.NewWriter(w)
 	_, _ = out.WriteString("{\n") // Flush returns the first error

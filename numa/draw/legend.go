@@ -9,7 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// summary is the machine in a line or two.
+// summary returns one to three lines about the machine.
 func (s *scene) summary() canvas.Part {
 	m := &s.machine
 	lines := canvas.Stack{Parts: []canvas.Part{canvas.Text(headline(*m), canvas.Heading)}}
@@ -50,7 +50,7 @@ func headline(m numa.Machine) string {
 	return line
 }
 
-// legend explains the signs that this drawing has.
+// legend explains the signs in this drawing.
 func (s *scene) legend() canvas.Part {
 	var lines canvas.Stack
 	if sample, ok := s.sampleCore(); ok && s.detail == everyCore {
@@ -61,7 +61,7 @@ func (s *scene) legend() canvas.Part {
 		lines.Parts = append(lines.Parts, e)
 	}
 	if s.detail == everyCore && s.isolated.Overlaps(s.machine.Online) {
-		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Text("4"+isolatedSuffix, canvas.IsolatedText), Text: "an isolated CPU: no task is balanced to it"})
+		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Text("4"+isolatedSuffix, canvas.IsolatedText), Text: "an isolated CPU, without load balancing"})
 	}
 	if s.sharesL3() {
 		lines.Parts = append(lines.Parts, canvas.Entry{Sample: canvas.Text("with node", canvas.Muted), Text: "the L3 is shared with CPUs of that node"})
@@ -79,17 +79,17 @@ func (s *scene) legend() canvas.Part {
 	return lines
 }
 
-// sharesL3 says whether an L3 reaches over more than one zone.
+// sharesL3 reports whether several zones share an L3.
 func (s *scene) sharesL3() bool {
 	return slices.ContainsFunc(s.machine.Cores, func(core numa.Core) bool { return s.sharedWith(&core) != "" })
 }
 
-// drawsNames says whether a function is drawn with the name of its product.
+// drawsNames reports whether the drawing has the product name of at least one function.
 func (s *scene) drawsNames() bool {
 	named := func(f function) bool {
 		return f.Kind != numa.BridgeFunction && f.Kind != numa.OtherFunction && s.nameOf(&f) != ""
 	}
-	for _, functions := range s.devices { // those of no known zone as well
+	for _, functions := range s.devices { // including functions without a known zone
 		if slices.ContainsFunc(functions, named) {
 			return true
 		}
@@ -97,7 +97,7 @@ func (s *scene) drawsNames() bool {
 	return false
 }
 
-// sampleCore is the first of the cores with the most CPUs.
+// sampleCore returns the first of the cores with the most CPUs.
 func (s *scene) sampleCore() (sample numa.Core, ok bool) {
 	for i := range s.machine.Cores {
 		if core := &s.machine.Cores[i]; !ok || core.CPUs.Size() > sample.CPUs.Size() {

@@ -8,7 +8,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// memory are the lines of a zone's box that tell of its memory.
+// memory returns the lines about memory in a zone's box.
 func (s *scene) memory(zone *numa.Zone) (parts []canvas.Part) {
 	add := func(line string) {
 		parts = append(parts, canvas.Paragraph{Words: canvas.Words(line, canvas.MemoryText), Indent: 2})
@@ -52,7 +52,7 @@ func (s *scene) memory(zone *numa.Zone) (parts []canvas.Part) {
 	return parts
 }
 
-// performance is how fast the nearest CPUs reach the memory.
+// performance says how fast the nearest CPUs can access the memory.
 func performance(p *numa.Performance) string {
 	if p == nil {
 		return ""
@@ -65,7 +65,7 @@ func performance(p *numa.Performance) string {
 	return bandwidth + latency
 }
 
-// readWrite names the two values once if they are the same.
+// readWrite writes the two values only once if they are equal.
 func readWrite(read, write *uint64, format func(uint64) string) string {
 	switch {
 	case read == nil && write == nil:
@@ -80,7 +80,7 @@ func readWrite(read, write *uint64, format func(uint64) string) string {
 	return format(*read) + " read, " + format(*write) + canvas.Joint + "write"
 }
 
-// severalTiers says whether some memory is faster than other.
+// severalTiers reports whether zones are in different memory tiers.
 func (s *scene) severalTiers() bool {
 	first := (*int)(nil)
 	for i := range s.machine.Zones {

@@ -10,25 +10,25 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// detail says what of a machine is drawn one by one.
+// detail is the level of detail of a drawing.
 type detail int
 
 const (
-	everyCore detail = iota // each core, in a box for its L3
-	coresByL3               // the cores of each L3 as a list of CPUs
+	everyCore detail = iota // each core, in the box of its L3
+	coresByL3               // a list of CPUs for each L3
 )
 
-// scene is a machine that is being arranged in parts.
+// scene is a machine while it is arranged.
 type scene struct {
 	machine  numa.Machine
 	detail   detail
-	names    Names // nil if there are none
+	names    Names // nil means that no names are drawn
 	isolated cpuset.Set
-	widths   []int                // of the first, second, … word of all cores
-	nearest  map[int][]*numa.Zone // zones without CPUs, by the zone in whose box they are
-	free     []*numa.Zone         // zones in no other's box
+	widths   []int                // widths of the first, second, … word of all cores
+	nearest  map[int][]*numa.Zone // zones without CPUs, by the zone in whose box they are drawn
+	free     []*numa.Zone         // zones that are not drawn in the box of another zone
 	devices  map[int][]function   // by zone
-	unknown  []function           // of no known zone
+	unknown  []function           // functions without a known zone
 }
 
 // arrange returns the whole drawing of a machine.
@@ -54,7 +54,7 @@ func arrange(m numa.Machine, names Names, d detail) canvas.Part {
 	return canvas.Stack{Gap: 1, Parts: []canvas.Part{s.summary(), canvas.Stack{Parts: []canvas.Part{nodes, s.elsewhere()}}, s.distances(), s.legend()}}
 }
 
-// host is the zone with CPUs in whose box a zone without is drawn.
+// host returns the zone with CPUs in whose box a zone without CPUs is drawn.
 func (s *scene) host(zone *numa.Zone) (id int, ok bool) {
 	if !zone.CPUs.IsEmpty() || zone.Nearest == nil {
 		return 0, false
@@ -63,7 +63,8 @@ func (s *scene) host(zone *numa.Zone) (id int, ok bool) {
 	return near.ID, found && !near.CPUs.IsEmpty()
 }
 
-// zone is the box of a zone: what it has, the zones that are nearest to it, and its devices.
+// zone returns the box of a zone: its memory, its cores, the zones that are nearest to
+// it, and its devices.
 func (s *scene) zone(zone *numa.Zone) canvas.Box {
 	b := canvas.Box{Title: s.zoneTitle(zone), Look: canvas.SocketFrame}
 	if zone.CPUs.IsEmpty() {
@@ -103,7 +104,7 @@ func (s *scene) zoneTitle(zone *numa.Zone) string {
 	return title + ", " + canvas.Count(len(zone.Sockets), "socket")
 }
 
-// elsewhere is what has no place in a zone.
+// elsewhere returns everything that does not belong to a zone.
 func (s *scene) elsewhere() canvas.Part {
 	var g canvas.Grid
 	addCPUs := func(title string, cpus cpuset.Set) {
@@ -117,14 +118,15 @@ func (s *scene) elsewhere() canvas.Part {
 		lost = lost.Difference(s.machine.Zones[i].CPUs)
 	}
 	addCPUs("offline CPUs", s.machine.Present.Difference(s.machine.Online))
-	addCPUs("CPUs of no known node", lost)
+	addCPUs("CPUs without a known node", lost)
 	if len(s.unknown) > 0 {
-		g = append(g, canvas.Box{Title: "devices of no known node", Look: canvas.OtherFrame, Content: canvas.Stack{Parts: s.deviceParts(s.unknown)}})
+		g = append(g, canvas.Box{Title: "devices without a known node", Look: canvas.OtherFrame, Content: canvas.Stack{Parts: s.deviceParts(s.unknown)}})
 	}
 	return g
 }
 
-// distances is the matrix of a machine with several zones; rows are the ones it is from.
+// distances returns the matrix of distances if there are several zones. Each row has
+// the distances from one zone.
 func (s *scene) distances() canvas.Part {
 	t := canvas.Table{Corner: "distance"}
 	for i := range s.machine.Zones {

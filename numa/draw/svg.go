@@ -7,21 +7,24 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// A picture is as many characters wide as makes it about as wide as high.
+// Widths of a picture, in characters. A picture has the smallest width that makes it at
+// least as wide as it is high.
 const (
 	narrowest = 60
 	widest    = 160
 	widthStep = 20
 )
 
-// pictureRows is how high a picture may be before its cores are drawn as lists of CPUs.
+// pictureRows is the maximum height of a picture that shows single cores. A picture
+// that would be higher has lists of CPUs instead.
 const pictureRows = 120
 
-// SVG draws the machine as a picture: what Text draws, with frames for lines, in the light or dark colours that its
-// reader prefers. It is complete in itself and runs no script.
+// SVG draws the machine as a picture. It shows the same as Text, in the light or dark
+// colours that its reader prefers. The picture needs no other files and runs no
+// scripts.
 func SVG(w io.Writer, m numa.Machine) error { return SVGWithNames(w, m, nil) }
 
-// SVGWithNames draws what SVG does, with the names of the PCI functions.
+// SVGWithNames draws the same as SVG, and the names of the PCI functions.
 func SVGWithNames(w io.Writer, m numa.Machine, names Names) error {
 	return canvas.WriteSVG(w, pictureSize(m, names), canvas.Caption{
 		ID: "numa", Title: "NUMA topology",

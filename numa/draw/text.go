@@ -7,20 +7,21 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// Bounds of the width of a drawing, in characters.
+// Limits for the width of a drawing, in characters.
 const (
 	MinWidth     = 40
 	DefaultWidth = 80
 )
 
-// terminalRows is how high a drawing may be before its cores are drawn as lists of CPUs.
+// terminalRows is the maximum height of a drawing that shows single cores. A drawing
+// that would be higher has lists of CPUs instead.
 const terminalRows = 90
 
-// TextOptions say how the drawing looks.
+// TextOptions control how a drawing looks.
 type TextOptions struct {
-	Width  int   // no line is longer; DefaultWidth if 0, MinWidth if less
-	Colour bool  // with the escape sequences of a terminal
-	Names  Names // of PCI functions; nil draws none
+	Width  int   // maximum length of a line; 0 means DefaultWidth, and the least is MinWidth
+	Colour bool  // use the escape sequences of a terminal
+	Names  Names // names of PCI functions; nil draws none
 }
 
 // Text draws the machine in ASCII.
@@ -32,7 +33,7 @@ func Text(w io.Writer, m numa.Machine, o TextOptions) error {
 	return canvas.WriteText(w, fit(m, o.Names, max(width, MinWidth), terminalRows), o.Colour)
 }
 
-// fit lays the machine out in as much detail as the rows allow.
+// fit lays out the machine in as much detail as fits into the rows.
 func fit(m numa.Machine, names Names, width, rows int) canvas.Block {
 	b := arrange(m, names, everyCore).Layout(width)
 	if b.H > rows {

@@ -53,7 +53,7 @@ func TestTextShowsAllThereIs(t *testing.T) {
 			t.Errorf("drawn are the CPUs %s, the zones have %s", cpus, want)
 		}
 		for what, set := range map[string]cpuset.Set{
-			"offline CPUs": machine.Present.Difference(machine.Online), "CPUs of no known node": machine.Online.Difference(inZones(machine)),
+			"offline CPUs": machine.Present.Difference(machine.Online), "CPUs without a known node": machine.Online.Difference(inZones(machine)),
 		} {
 			if strings.Contains(text, "- "+what+" ") == set.IsEmpty() || !strings.Contains(text, set.String()) {
 				t.Errorf("%s %q are not drawn", what, set)
@@ -167,12 +167,12 @@ func TestCPUsWithoutAPlaceAreDrawn(t *testing.T) {
 +- node 1 +
 | [2]     |
 +---------+
-+- offline CPUs ------------+ +- CPUs of no known node ---+
-| 3                         | | 0-1                       |
-+---------------------------+ +---------------------------+
-+- devices of no known node +
-| gpu 0000:01:00.0          |
-+---------------------------+
++- offline CPUs ----------------+ +- CPUs without a known node ---+
+| 3                             | | 0-1                           |
++-------------------------------+ +-------------------------------+
++- devices without a known node +
+| gpu 0000:01:00.0              |
++-------------------------------+
 `
 	if text := drawn(t, machine, 0); !strings.HasPrefix(text, want) {
 		t.Errorf("drawn as\n%s", text)

@@ -17,7 +17,8 @@ type cache struct {
 	shared       domain
 }
 
-// l2Bits are the bits of an APIC id below the L2: siblings share one, and four efficient cores.
+// l2Bits returns the number of APIC id bits below the L2. Thread siblings share an L2.
+// On a hybrid, four efficient cores share one.
 func (l *layout) l2Bits() int {
 	if l.Hybrid != nil {
 		return l.smtBits() + 2
@@ -25,7 +26,8 @@ func (l *layout) l2Bits() int {
 	return l.smtBits()
 }
 
-// l3ID numbers L3s over the sockets, with holes where a socket has no power of two of them.
+// l3ID numbers the L3s across all sockets. The ids have gaps if the number of L3s in a
+// socket is not a power of two.
 func (l *layout) l3ID(c cpu) int { return c.socket<<bitsFor(l.L3sPerSocket) | c.l3 }
 
 // addCaches adds cpu<N>/cache; Documentation/ABI/testing/sysfs-devices-system-cpu.
@@ -58,7 +60,7 @@ func (t tree) addCaches(l layout) {
 	}
 }
 
-// sizes returns the caches of a CPU as processors of its kind have them.
+// sizes returns the caches of a CPU, with the sizes that processors of its kind have.
 func (l *layout) sizes(c cpu) []cache {
 	list := []cache{{0, 1, "Data", 48, 12, 0, domain{}}, {1, 1, "Instruction", 32, 8, 0, domain{}}, {2, 2, "Unified", 2048, 16, 0, domain{}}}
 	l3 := cache{3, 3, "Unified", 61440, 15, 0, domain{}}
@@ -82,14 +84,15 @@ func (l *layout) sizes(c cpu) []cache {
 	return list
 }
 
-// addCache adds of an L1 only what tells that it is one: nobody asks for more.
+// addCache adds one cache. For an L1 it adds only the level and the type, because no
+// reader needs more, unless Full asks for more.
 func (t tree) addCache(l layout, folder string, c cache) {
 	t.line(folder+"level", "%d", c.level)
 	t.line(folder+"type", "%s", c.kind)
 	if c.level > 1 || l.Full {
 		t.line(folder+"size", "%dK", c.kib)
 		t.line(folder+"shared_cpu_list", "%s", c.shared.list)
-		if l.Make != Arm { // it is optional in Arm's firmware tables
+		if l.Make != Arm { // the id is optional in Arm's firmware tables
 			t.line(folder+"id", "%d", c.id)
 		}
 	}

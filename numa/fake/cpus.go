@@ -7,7 +7,7 @@ const (
 	nodeFolder = "sys/devices/system/node"
 )
 
-// addCPUs adds sys/devices/system/cpu and what tells kinds of cores apart;
+// addCPUs adds sys/devices/system/cpu and the files that tell kinds of cores apart;
 // Documentation/ABI/{stable,testing}/sysfs-devices-system-cpu.
 func (t tree) addCPUs(l layout) {
 	t.line(cpuFolder+"/online", "%s", l.online)
@@ -16,7 +16,7 @@ func (t tree) addCPUs(l layout) {
 	t.line(cpuFolder+"/offline", "%s", l.possible.Difference(l.online))
 	t.line(cpuFolder+"/isolated", "%s", l.isolated)
 	t.line(cpuFolder+"/kernel_max", "8191")
-	if l.NoHZFull == "" { // the kernel prints a mask that is not there, as wide as its CPUs
+	if l.NoHZFull == "" { // the kernel prints a NULL mask, as wide as its number of CPUs
 		t.line(cpuFolder+"/nohz_full", "%*s", len(l.cpus), "(null)")
 	} else {
 		t.line(cpuFolder+"/nohz_full", "%s", l.noTick)
@@ -26,7 +26,7 @@ func (t tree) addCPUs(l layout) {
 		switch {
 		case !l.online.Contains(id): // no topology, no caches
 			t.line(folder+"/online", "0")
-		case id > 0 || l.Make == Arm: // x86 cannot switch CPU 0 off
+		case id > 0 || l.Make == Arm: // x86 cannot take CPU 0 offline
 			t.line(folder+"/online", "1")
 		}
 	}
@@ -62,7 +62,7 @@ func (t tree) addTopology(l layout) {
 			t.line(folder+"cluster_id", "%d", c.socket)
 		case AMD:
 			t.line(folder+"core_id", "%d", c.slot)
-			t.line(folder+"cluster_id", "65535") // none
+			t.line(folder+"cluster_id", "65535") // no cluster
 		default:
 			t.line(folder+"core_id", "%d", c.slot)
 			t.line(folder+"cluster_id", "%d", l.apicID(c, dieBits)>>l.l2Bits()<<l.l2Bits())
@@ -84,7 +84,7 @@ func (t tree) addTopology(l layout) {
 	}
 }
 
-// masks adds a set's mask and, with a suffix, its list.
+// masks adds a set's mask and, if there is a suffix, its list.
 func (t tree) masks(name, listSuffix string, d domain) {
 	t.line(name, "%s", d.mask)
 	if listSuffix != "" {
@@ -112,7 +112,8 @@ func (t tree) addFrequencies(l layout) {
 	}
 }
 
-// addCoreKinds adds the performance monitoring units of a hybrid, and cpu_capacity of Arm.
+// addCoreKinds adds the performance monitoring units of a hybrid, and cpu_capacity on
+// Arm.
 func (t tree) addCoreKinds(l layout) {
 	units := map[coreKind]string{performanceCore: "cpu_core", efficientCore: "cpu_atom", lowPowerCore: "cpu_lowpower"}
 	members := map[coreKind][]int{}

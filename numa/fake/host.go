@@ -9,17 +9,19 @@ import (
 	"syscall"
 )
 
-// Host is a machine on which PCI functions can be bound to other drivers: its files show what was written last. It does
-// what Documentation/ABI/testing/sysfs-bus-pci says of driver_override, bind, unbind and drivers_probe. It is for one caller
-// at a time.
+// Host is a machine on which a PCI function can be bound to another driver. Its files
+// show what was written last. It follows Documentation/ABI/testing/sysfs-bus-pci for
+// driver_override, bind, unbind and drivers_probe. Only one caller may use it at a
+// time.
 type Host struct {
 	machine Machine
 	shown   fs.FS
-	found   map[string]string // drivers by address, as the machine was declared
-	refuses map[string]bool   // drivers that take no function
+	found   map[string]string // declared drivers, by address
+	refuses map[string]bool   // drivers that refuse every function
 }
 
-// NewHost has every declared function bound as declared, and nothing overridden.
+// NewHost returns a host on which every function has its declared driver, and no driver
+// is overridden.
 func NewHost(machine Machine) (*Host, error) {
 	l := newLayout(machine)
 	l.number()
@@ -36,12 +38,13 @@ func NewHost(machine Machine) (*Host, error) {
 	return h, nil
 }
 
-// Refuse has a driver fail to take any function, until it is told otherwise.
+// Refuse makes a driver refuse every function or, if refuse is false, accept functions
+// again.
 func (h *Host) Refuse(driver string, refuse bool) {
 	h.refuses[driver] = refuse
 }
 
-// Write is write(2) to a file of sysfs.
+// Write behaves like write(2) to a file of sysfs.
 func (h *Host) Write(name, text string) error {
 	folder, file := path.Split(name)
 	device, isDevice := strings.CutPrefix(folder, "sys/bus/pci/devices/")
@@ -50,13 +53,13 @@ func (h *Host) Write(name, text string) error {
 	switch {
 	case isDevice && file == "driver_override":
 		return h.change(strings.TrimSuffix(device, "/"), func(b *Binding) error {
-			b.Override = address // the text
+			b.Override = address // here the text is a driver
 			return nil
 		})
 	case isDevice && file == "unbind" && strings.HasSuffix(device, "/driver/"):
 		return h.change(address, func(b *Binding) error {
 			if b.Driver == "" {
-				return syscall.ENOENT // there is no such folder
+				return syscall.ENOENT // a function without a driver has no such folder
 			}
 			b.Driver = ""
 			return nil
@@ -83,7 +86,8 @@ func (h *Host) change(address string, do func(*Binding) error) error {
 	return nil
 }
 
-// bind has a driver bound that matches the function: the one that overrides all, else the one that it was found with.
+// bind binds the driver that matches the function: the driver_override, else the
+// declared driver. If only is not "", no other driver may be bound.
 func (h *Host) bind(address string, b *Binding, only string) error {
 	if b.Driver != "" {
 		return nil
@@ -97,7 +101,7 @@ func (h *Host) bind(address string, b *Binding, only string) error {
 	case only != "" && only != matching:
 		return syscall.ENODEV
 	case !loaded:
-		return nil // nobody knows it
+		return nil // no such driver is loaded
 	case h.refuses[matching]:
 		return syscall.EINVAL
 	}

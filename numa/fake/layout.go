@@ -13,7 +13,7 @@ import (
 type layout struct {
 	Machine          // counts filled in
 	cpus             []cpu
-	zones            []zone // the online ones by id; the only one of a kernel without NUMA support has id 0
+	zones            []zone // the online zones by id; on a kernel without NUMA support, only zone 0
 	possible         cpuset.Set
 	present, online  cpuset.Set
 	isolated, noTick cpuset.Set
@@ -26,8 +26,8 @@ type cpu struct {
 	core   int // in its socket
 	thread int
 	die    int // in its socket
-	slot   int // the core's number in the die, with holes as in an APIC id
-	l3     int // in its socket; noL3
+	slot   int // the core's number in the die, with gaps as in an APIC id
+	l3     int // in its socket, or noL3
 	zone   int // zone.id
 }
 
@@ -44,8 +44,8 @@ const (
 
 type zone struct {
 	Zone
-	hasCPUs   bool       // is one of those with CPUs, online or not
-	cpus      cpuset.Set // online
+	hasCPUs   bool       // the zone has CPUs, online or not
+	cpus      cpuset.Set // the online CPUs
 	firstPage uint64     // where its memory starts
 }
 
@@ -62,7 +62,8 @@ func newLayout(m Machine) layout {
 	return l
 }
 
-// number gives every CPU and zone its id. The lists of the declaration are valid.
+// number gives every CPU and zone its id. The CPU lists of the declaration must be
+// valid.
 func (l *layout) number() {
 	for socket := range l.Sockets {
 		for core := range l.coresOfSocket() {
@@ -94,11 +95,11 @@ func (l *layout) coresOfSocket() int {
 	return l.CoresPerSocket + l.Hybrid.Efficient + l.Hybrid.LowPower
 }
 
-// threadsOf places one core, counted in its socket.
+// threadsOf returns the CPUs of one core. The core is counted within its socket.
 func (l *layout) threadsOf(socket, core int) []cpu {
 	place := cpu{socket: socket, core: core}
 	threads := l.Threads
-	if l.Hybrid != nil { // a performance core has as many APIC ids as four others
+	if l.Hybrid != nil { // a performance core has as many APIC ids as four other cores
 		place.kind, place.slot, place.zone = performanceCore, 4*core, l.cpuZone(0)
 		if core >= l.CoresPerSocket {
 			place.kind, place.slot, threads = efficientCore, 3*l.CoresPerSocket+core, 1
@@ -129,7 +130,7 @@ func (l *layout) cpuZone(n int) int {
 	return l.ZoneIDs[n]
 }
 
-// bitsFor returns how many bits number n things.
+// bitsFor returns the number of bits that are needed to number n things.
 func bitsFor(n int) int { return bits.Len(uint(n - 1)) }
 
 func (l *layout) numberZones() {
@@ -157,7 +158,7 @@ func (l *layout) numberZones() {
 	}
 }
 
-// Bits of an APIC id below the core, the die and the socket.
+// smtBits returns the number of APIC id bits below the core.
 func (l *layout) smtBits() int {
 	if l.Hybrid != nil {
 		return 1
@@ -165,6 +166,7 @@ func (l *layout) smtBits() int {
 	return bitsFor(l.Threads)
 }
 
+// dieBits returns the number of APIC id bits below the die.
 func (l *layout) dieBits() int {
 	slots := 0
 	for i := range l.cpus {
@@ -173,16 +175,18 @@ func (l *layout) dieBits() int {
 	return l.smtBits() + bitsFor(slots)
 }
 
-// apicID tells CPUs apart; its high bits are those of the core and of everything that cores are in.
+// apicID returns a number that is unique to the CPU. Its bits are, from high to low,
+// those of the socket, the die, the core and the thread.
 func (l *layout) apicID(c cpu, dieBits int) int {
 	die := c.socket<<bitsFor(l.DiesPerSocket) | c.die
 	return die<<dieBits | c.slot<<l.smtBits() | c.thread
 }
 
-// domain is a set of online CPUs in both forms of the kernel.
+// domain is a set of online CPUs in the kernel's two text forms.
 type domain struct{ list, mask string }
 
-// domains groups the online CPUs by a key; the index of the result is a CPU's id. It is empty for all others.
+// domains groups the online CPUs by a key. The index into the result is the id of a
+// CPU. Entries of other CPUs are empty.
 func (l *layout) domains(key func(cpu) int) []domain {
 	members := map[int][]int{}
 	for id := range l.online.All() {
@@ -203,7 +207,8 @@ func (l *layout) domain(set cpuset.Set) domain {
 	return domain{set.String(), l.mask(set)}
 }
 
-// mask prints a set as the kernel does: as many digits as the possible CPUs need, a comma before each 32 bits.
+// mask prints a set as the kernel does: with as many digits as the possible CPUs need,
+// and a comma between groups of 32 bits.
 func (l *layout) mask(set cpuset.Set) string {
 	var mask []byte
 	for low := (len(l.cpus) - 1) / 32 * 32; low >= 0; low -= 32 {
@@ -222,12 +227,12 @@ func (l *layout) mask(set cpuset.Set) string {
 	return string(mask)
 }
 
-// possibleZones is how many zones the kernel can have.
+// possibleZones returns how many zones the kernel can have.
 func (l *layout) possibleZones() int {
 	return max(l.PossibleZones, l.zones[len(l.zones)-1].ID+1)
 }
 
-// zonesThat lists the ids of the zones of which something is true.
+// zonesThat returns the ids of the zones for which is returns true, as a list.
 func (l *layout) zonesThat(is func(zone) bool) string {
 	var ids cpuset.Set
 	for _, z := range l.zones {

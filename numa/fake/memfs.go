@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// FS returns the machine's files and links without writing them. It follows links as a disk would, and has
-// [fs.ReadLinkFS] besides. It is empty where [Machine.Validate] finds an error.
+// FS returns a file system with the machine's files and links, without writing them to
+// disk. It follows links as a disk would, and it implements [fs.ReadLinkFS]. It is
+// empty if [Machine.Validate] returns an error.
 func (m Machine) FS() fs.FS {
 	t, _ := m.tree()
 	f := memoryFS{tree: t, folders: map[string][]string{".": nil}}
@@ -28,7 +29,7 @@ func (m Machine) FS() fs.FS {
 // memoryFS is a tree with its folders.
 type memoryFS struct {
 	tree
-	folders map[string][]string // names in each
+	folders map[string][]string // names in each folder
 }
 
 func (f memoryFS) addTo(folder, name string) {
@@ -39,10 +40,11 @@ func (f memoryFS) addTo(folder, name string) {
 	}
 }
 
-// maxLinks is how many links the kernel follows in one path.
+// maxLinks is the number of links that the kernel follows in one path.
 const maxLinks = 40
 
-// find returns the path without links of a file or folder, and of a link itself where the last one is not followed.
+// find resolves the links in a path. If followLast is false, it does not follow a link
+// at the end of the path.
 func (f memoryFS) find(operation, name string, followLast bool) (string, error) {
 	if !fs.ValidPath(name) {
 		return "", &fs.PathError{Op: operation, Path: name, Err: fs.ErrInvalid}
@@ -126,7 +128,7 @@ func (f memoryFS) entry(folder, name string) entry {
 	return entry{name, int64(len(f.files[at])), 0o644}
 }
 
-// entry is what is known of a file, link or folder.
+// entry describes a file, link or folder.
 type entry struct {
 	name string
 	size int64
@@ -149,7 +151,7 @@ type openFile struct {
 	*strings.Reader
 }
 
-// Size is the entry's: a reader has one too.
+// Size returns the size of the entry. Both embedded types have a method Size.
 func (o openFile) Size() int64 { return o.entry.size }
 
 type openFolder struct {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// kernelZone is one of the kernel's own zones of memory in a node: DMA, Normal, ….
+// kernelZone is one of the kernel's memory zones in a node: DMA, Normal, ….
 type kernelZone struct {
 	name                      string
 	managed, free, firstPage  uint64
@@ -21,16 +21,18 @@ const (
 	dma32
 	normal
 	movable
-	kernelZones = 5 // with Device
+	kernelZones = 5 // Device is the fifth
 )
 
-// dmaPages are what firmware leaves of the first 16 MiB; lowBytes is the memory below the devices' addresses.
+// dmaPages is the number of pages that firmware leaves in the first 16 MiB. lowBytes is
+// the memory below the addresses of devices.
 const (
 	dmaPages = 3840
 	lowBytes = 2 * gib
 )
 
-// hugepages are the zone's pools, all sizes of the make, in order of size.
+// hugepages returns the zone's pools, with all page sizes of the make, in order of
+// size.
 func (l *layout) hugepages(z zone) []Hugepages {
 	sizes := []uint64{2 * mib, gib}
 	if l.Make == Arm && l.PageBytes == 64<<10 {
@@ -56,14 +58,15 @@ func (l *layout) hugepageBytes(z zone) (sum uint64) {
 	return sum
 }
 
-// freeBytes is MemFree: a 64th of the memory that is not in hugepages is in use.
+// freeBytes returns MemFree. A 64th of the memory outside hugepages counts as used.
 func (l *layout) freeBytes(z zone) uint64 {
 	left := z.MemoryBytes - l.hugepageBytes(z)
 	return left - left/64/l.PageBytes*l.PageBytes
 }
 
-// kernelZones splits a zone's memory: what is low in the machine is DMA and DMA32, and what a driver plugged in is
-// Movable.
+// kernelZones splits a zone's memory into the kernel's memory zones. Low memory of the
+// machine is DMA and DMA32, other memory is Normal, and memory that a driver plugged in
+// is Movable.
 func (l *layout) kernelZones(z zone) []kernelZone {
 	list := []kernelZone{
 		{name: "DMA", reserve: 256}, {name: "DMA32", reserve: 256}, {name: "Normal", reserve: 32}, {name: "Movable"}, {name: "Device"},
@@ -85,11 +88,11 @@ func (l *layout) kernelZones(z zone) []kernelZone {
 			take(dma, dmaPages)
 		}
 		take(dma32, max(low, first)-first)
-		first += low // above the devices' addresses
+		first += low // above the addresses of devices
 		take(normal, left)
 	}
 	used := (z.MemoryBytes - l.freeBytes(z)) / l.PageBytes
-	for i := kernelZones - 1; i >= 0; i-- { // the highest zone is used first
+	for i := kernelZones - 1; i >= 0; i-- { // the highest kernel zone is used first
 		part := min(used, list[i].managed)
 		list[i].free, used = list[i].managed-part, used-part
 	}
@@ -132,17 +135,19 @@ func hugepageFolder(parent string, pool Hugepages) string {
 	return fmt.Sprintf("%s/hugepages/hugepages-%dkB", parent, pool.PageBytes>>10)
 }
 
-// addPool adds what a pool shows of a node and of the whole machine.
+// addPool adds the files that a pool has both for a node and for the whole machine.
 func (t tree) addPool(folder string, pool Hugepages) {
 	t.line(folder+"/nr_hugepages", "%d", pool.Pages)
 	t.line(folder+"/free_hugepages", "%d", pool.FreePages)
 	t.line(folder+"/surplus_hugepages", "0")
 }
 
-// setWatermarks does what the kernel does, mm/page_alloc.c and mm/khugepaged.c: it keeps min_free_kbytes free, 4 times
-// the root of the memory in kB or enough blocks for huge pages, whichever is more, split by the size of the zones.
+// setWatermarks sets the watermarks as the kernel does in mm/page_alloc.c and
+// mm/khugepaged.c. The kernel keeps min_free_kbytes free: 4 times the square root of
+// the memory in kB, or enough blocks for huge pages, whichever is more. Each kernel
+// zone gets a share by its size.
 func (l *layout) setWatermarks(zones map[int][]kernelZone) {
-	var lowmem, populated uint64 // pages, zones
+	var lowmem, populated uint64 // in pages; number of kernel zones
 	for _, list := range zones {
 		for _, k := range list[:movable] {
 			lowmem += k.managed
@@ -170,7 +175,8 @@ func (l *layout) setWatermarks(zones map[int][]kernelZone) {
 	}
 }
 
-// pagesets is the part of zoneinfo that has the free pages at hand of each CPU.
+// pagesets returns the part of zoneinfo that describes the free pages that each CPU
+// keeps at hand.
 func (l *layout) pagesets(batch int) string {
 	var text strings.Builder
 	text.WriteString("\n  pagesets")
@@ -181,7 +187,8 @@ func (l *layout) pagesets(batch int) string {
 	return text.String()
 }
 
-// writeZoneinfo adds a node to /proc/zoneinfo, as mm/vmstat.c prints it; of the statistics it has a few.
+// writeZoneinfo adds a node to /proc/zoneinfo, as mm/vmstat.c prints it, with a few of
+// the statistics.
 func writeZoneinfo(text *strings.Builder, node int, list []kernelZone, pagesets map[bool]string) {
 	first := true
 	for i, k := range list {

@@ -7,42 +7,43 @@ import (
 	"strings"
 )
 
-// NoZone is the zone of a function of which the firmware says none.
+// NoZone is the zone of a function if the firmware gives it none.
 const NoZone = -1
 
 // Function declares a PCI function behind a root port of a host bridge, or the port itself.
 type Function struct {
 	Address              string // as the kernel prints it: 0000:3b:00.0; its bus is not 00
-	Zone                 int    // id of its zone or [NoZone]
-	HidesZone            bool   // the function says -1, the port above it the zone
+	Zone                 int    // id of its zone, or [NoZone]
+	HidesZone            bool   // the function says -1, and only the port above it says the zone
 	Class                uint32 // base class, subclass and programming interface, 24 bits
 	Vendor, Device       uint16
 	SubVendor, SubDevice uint16
-	Driver               string  // "" where none is bound
-	SpeedGTps            float64 // of its link as it is trained; 0: it has none
+	Driver               string  // "" if none is bound
+	SpeedGTps            float64 // current speed of its link; 0 means that it has no link
 	Width                int
-	MaxSpeedGTps         float64 // 0: as it is trained
+	MaxSpeedGTps         float64 // 0 means the current speed
 	MaxWidth             int
 	Children             []string // <class>/<name>, such as net/eth0, nvme/nvme0, drm/card0, vfio-dev/vfio0
 
-	// What the driver tells, each where it is known which file it would be in.
-	Model       string // of a GPU of NVIDIA or AMD, of an NVMe drive
-	UUID        string // of a GPU of NVIDIA or AMD
-	MemoryBytes uint64 // of a GPU of AMD or Intel
-	GFXTarget   int    // of a GPU of AMD: 90402 for gfx942
-	Namespaces  int    // of an NVMe drive
-	LinkMbps    int    // of each network interface; 0: its cable is not plugged in
+	// Facts from the driver, if it is known which file they would be in.
+	Model       string // of an NVIDIA or AMD GPU, or of an NVMe drive
+	UUID        string // of an NVIDIA or AMD GPU
+	MemoryBytes uint64 // of an AMD or Intel GPU
+	GFXTarget   int    // of an AMD GPU: 90402 for gfx942
+	Namespaces  int    // number of namespaces of an NVMe drive
+	LinkMbps    int    // of each network interface; 0 means that its cable is not plugged in
 
-	VFs, TotalVFs int // virtual functions that there are, and that there can be
+	VFs, TotalVFs int // number of virtual functions now, and at most
 	VFDevice      uint16
 	VFDriver      string
 
-	// Port is the root port above it. Nil is one in slot 1 of a host bridge of its own, which has the bus before; the
-	// functions of one bus have one port.
+	// Port is the root port above the function. If it is nil, the function gets a port
+	// in slot 1 of a host bridge of its own. The bus of that host bridge is the one
+	// before the function's. All functions of one bus have the same port.
 	Port *Function
 }
 
-// NVIDIA is a GPU, by number among the machine's.
+// NVIDIA returns an NVIDIA GPU. Number is its index among the GPUs of the machine.
 func NVIDIA(address string, zone, number int) Function {
 	return Function{
 		Address: address, Zone: zone, Class: 0x030200, Driver: "nvidia", Vendor: 0x10de, Device: 0x2330, SubVendor: 0x10de, SubDevice: 0x16c1,
@@ -51,7 +52,7 @@ func NVIDIA(address string, zone, number int) Function {
 	}
 }
 
-// MI300X is a GPU of AMD, by number among the machine's.
+// MI300X returns an AMD GPU. Number is its index among the GPUs of the machine.
 func MI300X(address string, zone, number int) Function {
 	return Function{
 		Address: address, Zone: zone, Class: 0x120000, Driver: "amdgpu", Vendor: 0x1002, Device: 0x74a1, SubVendor: 0x1002, SubDevice: 0x74a1,
@@ -60,7 +61,8 @@ func MI300X(address string, zone, number int) Function {
 	}
 }
 
-// ASPEED is the console of a server's management controller, behind a bridge that has no PCIe link.
+// ASPEED returns the console of a server's management controller, behind a bridge that
+// has no PCIe link.
 func ASPEED(address string, zone int) Function {
 	return Function{
 		Address: address, Zone: zone, Class: 0x030000, Driver: "ast", Vendor: 0x1a03, Device: 0x2000, SubVendor: 0x1a03, SubDevice: 0x2000,
@@ -68,7 +70,8 @@ func ASPEED(address string, zone int) Function {
 	}
 }
 
-// ConnectX is a network card, by number among the machine's, with virtual functions for guests.
+// ConnectX returns a network card with virtual functions for guests. Number is its
+// index among the network cards of the machine.
 func ConnectX(address string, zone int, netdev string, number, vfs int) Function {
 	return Function{
 		Address: address, Zone: zone, Class: 0x020000, Driver: "mlx5_core", Vendor: 0x15b3, Device: 0x101d, SubVendor: 0x15b3, SubDevice: 0x0043,
@@ -77,7 +80,7 @@ func ConnectX(address string, zone int, netdev string, number, vfs int) Function
 	}
 }
 
-// NVMe is a disk, by number among the machine's.
+// NVMe returns an NVMe drive. Number is its index among the drives of the machine.
 func NVMe(address string, zone, number int) Function {
 	return Function{
 		Address: address, Zone: zone, Class: 0x010802, Driver: "nvme", Vendor: 0x144d, Device: 0xa80a, SubVendor: 0x144d, SubDevice: 0xa801,
@@ -86,10 +89,12 @@ func NVMe(address string, zone, number int) Function {
 	}
 }
 
-// Binding is the driver of a function, "" for none, and the only one that the kernel would bind.
+// Binding is the driver of a function, "" for none, and its driver_override: the only
+// driver that the kernel would bind, "" for any.
 type Binding struct{ Driver, Override string }
 
-// function is one that the machine has: declared, or the port or a virtual function of such a one.
+// function is a PCI function of the machine: a declared function, or the port or a
+// virtual function of a declared one.
 type function struct {
 	Function
 	bus    int // domain and bus
@@ -102,7 +107,8 @@ type function struct {
 	only   string // driver_override
 }
 
-// rebind has another driver, which makes nothing of the function that is known here.
+// rebind gives the function another driver. Package fake knows no devices that the
+// other driver creates, and no facts that it tells.
 func (f *function) rebind(bound Binding) {
 	f.only = bound.Override
 	if f.Driver != bound.Driver {
@@ -125,10 +131,11 @@ func printAddress(bus, devfn int) string {
 	return fmt.Sprintf("%04x:%02x:%02x.%x", bus>>8, bus&0xff, devfn>>3, devfn&7)
 }
 
-// functions completes the declared functions with ports and virtual functions, in order of their addresses.
+// functions returns the declared functions, their ports and their virtual functions, in
+// order of address.
 func (l *layout) functions() ([]function, error) {
 	var list []function
-	ports, roots := map[int]function{}, map[int]string{} // by the bus below a port; of a host bridge
+	ports, roots := map[int]function{}, map[int]string{} // ports by the bus below; port addresses by root bus
 	for _, declared := range l.PCI {
 		bus, _, err := parseAddress(declared.Address)
 		if err != nil {
@@ -161,10 +168,10 @@ func (l *layout) functions() ([]function, error) {
 			return nil, fmt.Errorf("fake machine: PCI function %s is on the bus of port %s", f.Address, port)
 		}
 		if i > 0 && f.Address == list[i-1].Address {
-			return nil, fmt.Errorf("fake machine: PCI function %s is there twice", f.Address)
+			return nil, fmt.Errorf("fake machine: PCI function %s appears twice", f.Address)
 		}
 		if _, known := l.zone(f.Zone); f.Zone != NoZone && !known {
-			return nil, fmt.Errorf("fake machine: PCI function %s is on zone %d, which the machine has not", f.Address, f.Zone)
+			return nil, fmt.Errorf("fake machine: PCI function %s is on zone %d, which the machine does not have", f.Address, f.Zone)
 		}
 	}
 	return list, nil
@@ -196,8 +203,9 @@ func (l *layout) port(below Function, bus int) (function, error) {
 	return function{Function: port, bus: root, path: path, isPort: true}, nil
 }
 
-// virtual returns the virtual functions that there are, and completes the physical one. Their numbers follow those of
-// all physical functions of the bus and the virtual ones that the physical ones before can have.
+// virtual returns the virtual functions of f, and completes f. Virtual functions are
+// numbered after all physical functions of the bus, and after all virtual functions
+// that the physical functions before f can have.
 func (f *function) virtual(declared []Function) ([]function, error) {
 	if f.VFs > f.TotalVFs || f.VFs < 0 {
 		return nil, fmt.Errorf("fake machine: PCI function %s has %d virtual functions, allowed are 0-%d", f.Address, f.VFs, f.TotalVFs)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// addDriver adds what the driver of a function tells of it.
+// addDriver adds the files in which the driver describes a function.
 func (t tree) addDriver(f function) {
 	switch f.Driver {
 	case "nvidia":
@@ -37,7 +37,7 @@ func (t tree) addDriver(f function) {
 	}
 }
 
-// addNamespace adds a block device of 3.84 TB, the number counts from 0.
+// addNamespace adds a block device of 3.84 TB. The number counts from 0.
 func (t tree) addNamespace(controller string, number int) {
 	name := fmt.Sprintf("%sn%d", path.Base(controller), number+1)
 	drive, _ := strconv.Atoi(strings.TrimPrefix(path.Base(controller), "nvme"))
@@ -51,8 +51,9 @@ func (t tree) addNamespace(controller string, number int) {
 
 const kfdFolder = "sys/class/kfd/kfd/topology/nodes"
 
-// addKFD adds the nodes of AMD's compute driver, if there is a GPU of its: the zones with CPUs, then the GPUs. They have
-// the properties of include/uapi/linux/kfd_sysfs.h that say what a node is and where.
+// addKFD adds the nodes of AMD's compute driver (KFD) if it has a GPU: first the zones
+// with CPUs, then the GPUs. Of the properties in include/uapi/linux/kfd_sysfs.h, a node
+// has those that say what it is and where it is.
 func (t tree) addKFD(l layout, functions []function) {
 	var nodes []string
 	add := func(format string, args ...any) { nodes = append(nodes, fmt.Sprintf(format, args...)) }

@@ -52,8 +52,8 @@ func (t tree) addPCI(l layout, functions []function) {
 	}
 }
 
-// Major numbers of devices, Documentation/admin-guide/devices.txt; those of which it says nothing are given out while
-// drivers load.
+// Device numbers, Documentation/admin-guide/devices.txt. The kernel assigns major
+// numbers that are not in that document while drivers load.
 const (
 	miscMajor      = 10
 	vfioMinor      = 196
@@ -62,10 +62,10 @@ const (
 	vfioMajor      = 243
 	vfioDevMajor   = 244
 	blockExtMajor  = 259
-	namespaceMinor = 32 // for the namespaces of each drive
+	namespaceMinor = 32 // minor numbers for the namespaces of each drive
 )
 
-// addChild adds what the driver made of a function in a class of devices.
+// addChild adds a device of a class that the driver created for a function.
 func (t tree) addChild(folder, class string) {
 	name := path.Base(folder)
 	number, _ := strconv.Atoi(name[strings.LastIndexFunc(name, func(c rune) bool { return c < '0' || c > '9' })+1:])
@@ -91,7 +91,7 @@ func (t tree) device(folder string, major, minor int, name string) {
 	t.line(folder+"/uevent", "MAJOR=%d\nMINOR=%d\nDEVNAME=%s", major, minor, name)
 }
 
-// addFunction adds what the function's configuration space says.
+// addFunction adds what the configuration space of the function says.
 func (t tree) addFunction(f function) {
 	modalias := fmt.Sprintf("pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X",
 		f.Vendor, f.Device, f.SubVendor, f.SubDevice, f.Class>>16, f.Class>>8&0xff, f.Class&0xff)
@@ -110,7 +110,8 @@ func (t tree) addFunction(f function) {
 	t.line(f.path+"/uevent", "%s", uevent)
 }
 
-// addLocality adds where the function is; of a port, also for the bus that it is on and the one below.
+// addLocality adds where the function is. For a port it also adds where the root bus of
+// the port is.
 func (t tree) addLocality(l layout, f function) {
 	said := f.Zone
 	if f.HidesZone {
@@ -135,7 +136,8 @@ func (t tree) addLocality(l layout, f function) {
 	}
 }
 
-// addLink adds the PCIe link. That of a virtual function is its physical function's, and reads as if it were down.
+// addLink adds the PCIe link. A virtual function has the link of its physical function,
+// and its files read as if that link were down.
 func (t tree) addLink(f function) {
 	if f.SpeedGTps == 0 {
 		return
@@ -152,7 +154,8 @@ func (t tree) addLink(f function) {
 	t.line(f.path+"/current_link_width", "%d", f.Width)
 }
 
-// addSRIOV adds the virtual functions of a physical one, and the way back; Documentation/PCI/pci-iov-howto.rst.
+// addSRIOV adds the SR-IOV files of a physical function, and the links between it and
+// its virtual functions; Documentation/PCI/pci-iov-howto.rst.
 func (t tree) addSRIOV(f function) {
 	if f.physFn != "" {
 		t.link(f.path+"/physfn", path.Dir(f.path)+"/"+f.physFn)

@@ -2,7 +2,7 @@ package fake
 
 import "fmt"
 
-// Preset is a machine with a name that fits in a file name.
+// Preset is a machine with a name. The name is valid in a file name.
 type Preset struct {
 	Name    string
 	Machine Machine
@@ -13,7 +13,8 @@ const (
 	gib = 1 << 30
 )
 
-// Presets returns machines like those on the market, and some odd ones, in a fixed order. Each call makes new values.
+// Presets returns machines like those on the market, and some unusual ones, in a fixed
+// order. Each call makes new values.
 func Presets() []Preset {
 	return []Preset{
 		{"rig", rig()},
@@ -37,8 +38,9 @@ func Presets() []Preset {
 	}
 }
 
-// rig is the default node of the test cluster, test/rig/topology/machines/default.yaml: QEMU with an emulated
-// processor, which hides that a socket has two dies, and a network card behind a host bridge of its own on zones 1 and 3.
+// rig is the default node of the test cluster, test/rig/topology/machines/default.yaml.
+// It is QEMU with an emulated processor, which hides that a socket has two dies. Zones
+// 1 and 3 each have a network card behind a host bridge of its own.
 func rig() Machine {
 	card := func(root, zone int) Function {
 		return Function{
@@ -58,7 +60,7 @@ func rig() Machine {
 	}
 }
 
-// intel2S has zones that split the L3 of their socket between them, not the L3 itself.
+// intel2S has zones that split a socket, but share its L3.
 func intel2S(zonesPerSocket int) Machine {
 	last := 2*zonesPerSocket - 1
 	m := Machine{
@@ -78,7 +80,7 @@ func intel2S(zonesPerSocket int) Machine {
 	return m
 }
 
-// intelResctrl is that of a Xeon of the Sapphire Rapids generation.
+// intelResctrl returns what a Xeon of the Sapphire Rapids generation offers.
 func intelResctrl() *Resctrl {
 	return &Resctrl{
 		CLOSIDs: 15, Ways: 15, ShareableMask: 0x6000, MinBandwidth: 10, BandwidthStep: 10,
@@ -86,7 +88,8 @@ func intelResctrl() *Resctrl {
 	}
 }
 
-// xeonMaxCache has high-bandwidth memory as a cache in front of the ordinary one, and four zones a socket.
+// xeonMaxCache has high-bandwidth memory as a cache in front of the ordinary memory,
+// and four zones per socket.
 func xeonMaxCache() Machine {
 	return Machine{
 		Sockets: 2, ZonesPerSocket: 4, CoresPerSocket: 32, Threads: 2, MaxMHz: 3500, BaseMHz: 1900,
@@ -96,7 +99,8 @@ func xeonMaxCache() Machine {
 	}
 }
 
-// epyc2S has eight dies of cores a socket, each with an L3 of its own. The kernel counts no dies on this generation.
+// epyc2S has eight dies with cores per socket, each with an L3 of its own. On this
+// generation the kernel does not count them as dies.
 func epyc2S(zonesPerSocket, coresPerSocket int) Machine {
 	zones := 2 * zonesPerSocket
 	return Machine{
@@ -115,8 +119,9 @@ func epyc2S(zonesPerSocket, coresPerSocket int) Machine {
 	}
 }
 
-// dgxH100 has eight GPUs, each with a network card under the same host bridge, as a PCIe switch would bring them
-// together, and two cards with virtual functions besides. A console and the drives of the system are on socket 0.
+// dgxH100 has eight GPUs. Each GPU has a network card and a drive under the same host
+// bridge, as if a PCIe switch connected them. Two more network cards have virtual
+// functions. A console and the drives of the system are on socket 0.
 func dgxH100() Machine {
 	m := Machine{
 		Sockets: 2, CoresPerSocket: 56, Threads: 2, MaxMHz: 3800, BaseMHz: 2000, MemoryBytes: 1024 * gib,
@@ -142,8 +147,8 @@ func dgxH100() Machine {
 	return m
 }
 
-// epycMI300X has eight GPUs of AMD, a card with virtual functions on each socket, and a drive of which the firmware
-// tells no zone.
+// epycMI300X has eight AMD GPUs, a network card with virtual functions on each socket,
+// and a drive for which the firmware gives no zone.
 func epycMI300X() Machine {
 	m := Machine{
 		Make: AMD, Sockets: 2, L3sPerSocket: 12, CoresPerSocket: 96, Threads: 2, MemoryBytes: 1152 * gib, MaxMHz: 3700,
@@ -159,7 +164,8 @@ func epycMI300X() Machine {
 	return m
 }
 
-// graceHopper has one zone of CPUs, the GPU's memory as a zone, and seven more initiators for slices of the GPU.
+// graceHopper has one zone with CPUs, a zone with the memory of the GPU, and seven more
+// initiators for slices of the GPU.
 func graceHopper() Machine {
 	const gpu = "0009:01:00.0"
 	m := Machine{
@@ -177,7 +183,7 @@ func graceHopper() Machine {
 	for id := 2; id <= 8; id++ {
 		m.ExtraZones = append(m.ExtraZones, Zone{ID: id, Kind: Initiator})
 	}
-	for range m.ExtraZones { // from the CPUs 80; between parts of the GPU there is no way to go
+	for range m.ExtraZones { // 80 from the CPUs; parts of the GPU cannot reach each other
 		size := len(m.Distances)
 		row := make([]int, size+1)
 		for i := range m.Distances {
@@ -201,7 +207,7 @@ func hybridLaptop() Machine {
 	}
 }
 
-// hybridLaptopLowPower has three kinds of cores, none with siblings.
+// hybridLaptopLowPower has three kinds of cores, all without thread siblings.
 func hybridLaptopLowPower() Machine {
 	return Machine{
 		CoresPerSocket: 6, Hybrid: &Hybrid{Efficient: 8, LowPower: 2, EfficientMaxMHz: 4400}, Numbering: Adjacent,
@@ -210,7 +216,7 @@ func hybridLaptopLowPower() Machine {
 	}
 }
 
-// cxlExpander has memory of a CXL card on socket 1 as zone 2.
+// cxlExpander has the memory of a CXL card on socket 1 as zone 2.
 func cxlExpander() Machine {
 	return Machine{
 		Sockets: 2, CoresPerSocket: 16, Threads: 2, MemoryBytes: 256 * gib, MaxMHz: 3800, BaseMHz: 2400,
@@ -231,8 +237,9 @@ func cxlExpander() Machine {
 	}
 }
 
-// offlineAndHotplug has a core without an online CPU (3 and 19), one with a single thread (9 of 9 and 25), and four
-// CPUs that could be plugged in. Its network card tells its zone by its port alone.
+// offlineAndHotplug has a core without an online CPU (3 and 19), a core with one online
+// CPU (25, while 9 is offline), and four CPUs that could be plugged in. Only the port
+// of its network card tells the zone of the card.
 func offlineAndHotplug() Machine {
 	card := ConnectX("0000:3b:00.0", 1, "ens1np0", 0, 0)
 	card.HidesZone = true
@@ -242,7 +249,8 @@ func offlineAndHotplug() Machine {
 	}
 }
 
-// sparseNodes has zone ids with holes, a zone of CPUs without memory, one of memory without CPUs and an empty one.
+// sparseNodes has zone ids with gaps, a zone with CPUs but no memory, a zone with
+// memory but no CPUs, and an empty zone.
 func sparseNodes() Machine {
 	return Machine{
 		Sockets: 4, CoresPerSocket: 4, ZoneIDs: []int{0, 1, 33, 72}, PossibleZones: 128, MemoryBytes: 16 * gib,
@@ -259,7 +267,7 @@ func noNUMA() Machine {
 	}
 }
 
-// cpus512 and cpus1024 are for measuring.
+// cpus512 and cpus1024 are for measurements.
 func cpus512() Machine {
 	return Machine{
 		Make: AMD, Sockets: 2, L3sPerSocket: 16, CoresPerSocket: 128, Threads: 2, MemoryBytes: 768 * gib,

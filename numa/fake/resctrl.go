@@ -40,7 +40,8 @@ func oneIf(is bool) int {
 	return 0
 }
 
-// bitUsage says of each L3 who uses a way, the highest bit first: the default group alone (S), or devices too (X).
+// bitUsage returns who uses each way of each L3, the highest bit first: only the
+// default group (S), or devices too (X).
 func (l *layout) bitUsage() string {
 	var usage strings.Builder
 	for bit := l.Resctrl.Ways - 1; bit >= 0; bit-- {

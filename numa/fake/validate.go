@@ -8,10 +8,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// maxZones is the most that a kernel can be built for.
+// maxZones is the largest number of NUMA nodes that a kernel can be built for.
 const maxZones = 1024
 
-// checkCounts bounds what numbering costs. The counts are filled in.
+// checkCounts limits the cost of numbering. It expects that newLayout has filled in the
+// counts.
 func (l *layout) checkCounts() error {
 	for _, count := range []struct {
 		name  string
@@ -38,7 +39,7 @@ func (l *layout) checkCounts() error {
 			return fmt.Errorf("fake machine: a hybrid is an Intel with one socket, die, zone and L3")
 		}
 		if h.Efficient < 0 || h.LowPower < 0 || h.Efficient+h.LowPower > cpuset.MaxCPUs {
-			return fmt.Errorf("fake machine: a hybrid has %d and %d cores besides, allowed are 0-%d", h.Efficient, h.LowPower, cpuset.MaxCPUs)
+			return fmt.Errorf("fake machine: a hybrid has %d efficient and %d low-power cores, allowed are 0-%d", h.Efficient, h.LowPower, cpuset.MaxCPUs)
 		}
 	}
 	if n := l.possibleCPUs(); n > cpuset.MaxCPUs {
@@ -58,7 +59,7 @@ func (l *layout) possibleCPUs() int {
 	return n
 }
 
-// checkLists checks what numbering parses.
+// checkLists checks the CPU lists before number parses them.
 func (l *layout) checkLists() error {
 	for _, field := range []struct{ name, list string }{
 		{"Absent", l.Absent}, {"Offline", l.Offline}, {"Isolated", l.Isolated}, {"NoHZFull", l.NoHZFull},
@@ -82,7 +83,7 @@ func (l *layout) checkCPUs() error {
 	case !offline.IsSubsetOf(l.present):
 		return fmt.Errorf("fake machine: cpus %s are offline and absent", offline.Difference(l.present))
 	case l.Make != Arm && !l.online.Contains(0):
-		return fmt.Errorf("fake machine: x86 cannot do without cpu 0")
+		return fmt.Errorf("fake machine: x86 needs cpu 0 online")
 	case l.online.IsEmpty():
 		return fmt.Errorf("fake machine: no cpu is online")
 	}
@@ -95,14 +96,14 @@ func (l *layout) checkZones() error {
 			return fmt.Errorf("fake machine: zone %d, allowed are 0-%d", z.ID, maxZones-1)
 		}
 		if i > 0 && z.ID == l.zones[i-1].ID {
-			return fmt.Errorf("fake machine: zone %d is there twice", z.ID)
+			return fmt.Errorf("fake machine: zone %d appears twice", z.ID)
 		}
 		if near, known := l.zone(z.Near); !known || !near.hasCPUs {
-			return fmt.Errorf("fake machine: zone %d is near zone %d, which is none with CPUs", z.ID, z.Near)
+			return fmt.Errorf("fake machine: zone %d is near zone %d, which is not a zone with CPUs", z.ID, z.Near)
 		}
 		isGPU := slices.ContainsFunc(l.PCI, func(f Function) bool { return f.Address == z.GPU })
 		if (z.Kind == GPU) != (z.GPU != "") || z.Kind == GPU && !isGPU {
-			return fmt.Errorf("fake machine: zone %d has memory of GPU %q, which is no declared function", z.ID, z.GPU)
+			return fmt.Errorf("fake machine: zone %d has memory of GPU %q, which is not a declared function", z.ID, z.GPU)
 		}
 	}
 	if least := l.zones[len(l.zones)-1].ID + 1; l.PossibleZones != 0 && (l.PossibleZones < least || l.PossibleZones > maxZones) {
@@ -128,12 +129,12 @@ func (l *layout) checkMemory() error {
 	}
 	for id := range l.ZoneMemory {
 		if z, known := l.zone(id); !known || !z.hasCPUs {
-			return fmt.Errorf("fake machine: ZoneMemory has zone %d, which is none with CPUs", id)
+			return fmt.Errorf("fake machine: ZoneMemory has zone %d, which is not a zone with CPUs", id)
 		}
 	}
 	for _, pool := range l.Hugepages {
 		if pool.FreePages > pool.Pages || pool.PageBytes < l.PageBytes || bits.OnesCount64(pool.PageBytes) != 1 {
-			return fmt.Errorf("fake machine: hugepages %+v: more are free than there are, or their size is none", pool)
+			return fmt.Errorf("fake machine: hugepages %+v: more free pages than pages, or an invalid page size", pool)
 		}
 	}
 	for _, z := range l.zones {
@@ -142,7 +143,7 @@ func (l *layout) checkMemory() error {
 				z.ID, z.MemoryBytes, MinMemoryBytes)
 		}
 		if (z.Kind == Initiator || z.Kind == Empty) != (z.MemoryBytes == 0) && !z.hasCPUs {
-			return fmt.Errorf("fake machine: zone %d has %d bytes, which its kind has not", z.ID, z.MemoryBytes)
+			return fmt.Errorf("fake machine: zone %d has %d bytes, which does not fit its kind", z.ID, z.MemoryBytes)
 		}
 		if huge := l.hugepageBytes(z); huge > z.MemoryBytes {
 			return fmt.Errorf("fake machine: zone %d has %d bytes of hugepages in %d bytes", z.ID, huge, z.MemoryBytes)
@@ -178,7 +179,7 @@ func (l *layout) checkResctrl() error {
 		return nil
 	}
 	if r.Ways < 1 || r.Ways > 32 || r.ShareableMask>>r.Ways != 0 || r.CLOSIDs < 1 || l.Make == Arm {
-		return fmt.Errorf("fake machine: resctrl %+v is none of an x86: 1-32 ways, a shareable mask within them, 1 group or more", *r)
+		return fmt.Errorf("fake machine: resctrl %+v: want an x86 with 1-32 ways, a shareable mask within them and 1 group or more", *r)
 	}
 	return nil
 }

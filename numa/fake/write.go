@@ -6,28 +6,30 @@ import (
 	"path"
 )
 
-// Files returns the content of each file by its path, such as sys/devices/system/cpu/online. It is nil where
-// [Machine.Validate] finds an error.
+// Files returns the content of each file by its path, such as
+// sys/devices/system/cpu/online. It is nil if [Machine.Validate] returns an error.
 func (m Machine) Files() map[string]string {
 	t, _ := m.tree()
 	return t.files
 }
 
-// Links returns the target of each symbolic link by its path. Targets are relative, as in sysfs. It is nil where
-// [Machine.Validate] finds an error.
+// Links returns the target of each symbolic link by its path. Targets are relative, as
+// in sysfs. It is nil if [Machine.Validate] returns an error.
 func (m Machine) Links() map[string]string {
 	t, _ := m.tree()
 	return t.links
 }
 
-// Validate says what about the declaration is impossible; nil for a machine that can be written.
+// Validate returns an error that says what is impossible about the declaration. It is
+// nil for a machine that can be written.
 func (m Machine) Validate() error {
 	_, err := m.tree()
 	return err
 }
 
-// Write writes the machine's files and links into an existing folder, without sys and proc in it yet. It refuses an
-// impossible declaration, and to write over a file.
+// Write writes the machine's files and links into an existing folder that has no sys
+// and proc yet. It refuses an impossible declaration, and it refuses to overwrite a
+// file.
 func (m Machine) Write(dir string) error {
 	t, err := m.tree()
 	if err != nil {
@@ -46,7 +48,7 @@ func (m Machine) Write(dir string) error {
 	return nil
 }
 
-// tree is what a machine looks like.
+// tree holds the files and links of a machine, by path.
 type tree struct {
 	files map[string]string
 	links map[string]string
@@ -97,7 +99,7 @@ func (t tree) link(name, target string) {
 	t.links[name] = up + target
 }
 
-// within says whether a path is below a folder.
+// within reports whether a path is below a folder.
 func within(name, folder string) bool {
 	return len(name) > len(folder) && name[len(folder)] == '/' && name[:len(folder)] == folder
 }
@@ -117,7 +119,7 @@ func (t tree) writeFolder(root *os.Root, folder string, names []string) error {
 	if err := root.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	at, err := root.OpenRoot(folder) // a path of one name is opened much faster than one of eight
+	at, err := root.OpenRoot(folder) // opening a path of one name is much faster than opening one of eight
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,8 @@ func (t tree) addZone(l layout, index int) {
 	t.addPerformance(z)
 }
 
-// addPerformance adds the HMAT: class 0 is the best initiator of any kind, class 1 the best that has CPUs;
+// addPerformance adds what the HMAT says. Class 0 is for the best initiator of any
+// kind, class 1 for the best initiator with CPUs;
 // Documentation/admin-guide/mm/numaperf.rst.
 func (t tree) addPerformance(z zone) {
 	if z.Performance == nil || z.MemoryBytes == 0 {
@@ -93,7 +94,7 @@ func (t tree) addPerformance(z zone) {
 	}
 }
 
-// meminfo is node<N>/meminfo, without the many lines that only statistics need.
+// meminfo returns node<N>/meminfo, without the many lines that only statistics need.
 func (l *layout) meminfo(z zone) string {
 	var text strings.Builder
 	total, free := z.MemoryBytes>>10, l.freeBytes(z)>>10
@@ -113,7 +114,7 @@ func (l *layout) meminfo(z zone) string {
 	return text.String()
 }
 
-// distances has rows and columns in order of zone ids.
+// distances returns the distance table, with rows and columns in order of zone ids.
 func (l *layout) distances() [][]int {
 	if l.Distances != nil {
 		return l.Distances
@@ -133,7 +134,7 @@ func (l *layout) distances() [][]int {
 			switch {
 			case i == j:
 				distance = 10
-			case !a.hasCPUs || !b.hasCPUs: // one hop more than between the sockets
+			case !a.hasCPUs || !b.hasCPUs: // one hop more than between sockets
 				distance = far + 7
 				if sockets[a.Near] == sockets[b.Near] {
 					distance = 17
@@ -147,8 +148,10 @@ func (l *layout) distances() [][]int {
 	return rows
 }
 
-// addDAX adds what tells that a zone is memory of a CXL card or of a GPU: the DAX device in its region, with the
-// driver that made it ordinary memory, Documentation/ABI/testing/sysfs-bus-dax; and NVIDIA's /proc/driver/nvidia.
+// addDAX adds the files that show that a zone is memory of a CXL card or of a GPU. For
+// a CXL card it is the DAX device in its region, with the driver that made it ordinary
+// memory, Documentation/ABI/testing/sysfs-bus-dax. For a GPU it is NVIDIA's
+// /proc/driver/nvidia.
 func (t tree) addDAX(l layout) {
 	regions := 0
 	for _, z := range l.zones {

@@ -1,5 +1,6 @@
-// Package pciname reads the names of PCI vendors and products from the PCI ID database of a machine, the file pci.ids. It
-// never uses the network, nor another machine's database. Names are for people: nothing is decided by them.
+// Package pciname reads the names of PCI vendors and products from the PCI ID database
+// of a machine, the file pci.ids. It uses neither the network nor the database of
+// another machine. The names are for people: no decision depends on them.
 package pciname
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/jaypipes/pcidb"
 )
 
-// databases are the paths where distributions have the database, below the root. The first one that exists is read.
+// databases are the paths where distributions install the database, relative to the
+// root. Read uses the first one that exists.
 var databases = [...]string{
 	"usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids.gz", "usr/share/misc/pci.ids.gz",
 }
@@ -20,8 +22,9 @@ var databases = [...]string{
 // Names are the vendors and products of a database. The zero value has none.
 type Names struct{ db *pcidb.DB }
 
-// Read reads the database of the machine whose root folder this is. A machine without a database has no names, which is
-// no error. A symbolic link that leads out of the folder is an error: it names a file of another machine.
+// Read reads the database of the machine with the given root folder. A machine without
+// a database is not an error: it has no names. A symbolic link that leads out of the
+// folder is an error, because it points to a file of another machine.
 func Read(folder string) (Names, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -49,7 +52,8 @@ func Read(folder string) (Names, error) {
 // load always gives pcidb a path. Without one, pcidb looks in the user's ~/.cache before it looks below a root.
 func load(path string) (db *pcidb.DB, err error) {
 	defer func() {
-		// pcidb takes its columns from each line without a look at the line's length.
+		// pcidb slices columns out of each line without checking the length of the
+		// line.
 		if reason := recover(); reason != nil {
 			db, err = nil, fmt.Errorf("read %s: not a PCI ID database: %v", path, reason)
 		}
@@ -60,8 +64,8 @@ func load(path string) (db *pcidb.DB, err error) {
 	return db, nil
 }
 
-// Lookup returns the names of a vendor and of its product, as the database spells them: they may hold any characters.
-// What the database does not have is "".
+// Lookup returns the names of a vendor and of its product, as the database spells them.
+// They may contain any characters. A name is "" if the database does not have it.
 func (n Names) Lookup(vendor, device uint16) (vendorName, product string) {
 	if n.db == nil {
 		return "", ""

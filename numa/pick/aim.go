@@ -2,21 +2,22 @@ package pick
 
 import "math"
 
-// aim is what domains must have together to be a choice for n CPUs, and what the choice from them costs.
+// aim says what domains must have together so that n CPUs can be chosen from them, and
+// what that choice costs. A whole core is completely free; a broken core is partly free.
 type aim struct {
-	classes []int // how many CPUs a whole core has
+	classes []int // number of CPUs of a whole core, by class
 	n       int
-	single  bool // SingleThreads: any part of a fresh core may be taken
+	single  bool // SingleThreads: any part of a whole core may be taken
 	byFree  bool // n free CPUs are enough
-	nearest bool // whole cores are worth no L3 more
-	whole   int  // CPUs to be taken from fresh cores, ≤ n
-	shared  int  // CPUs to be had from broken cores, ≤ n
-	breaks  bool // a part of a fresh core has to be taken; unused for single threads
-	goal    int  // what reached returns for domains that are enough
-	limit   int  // what the choice may cost
+	nearest bool // whole cores do not justify an additional L3
+	whole   int  // CPUs to take from whole cores, ≤ n
+	shared  int  // CPUs to take from broken cores, ≤ n
+	breaks  bool // a whole core has to be broken; not used for single threads
+	goal    int  // the value of reached for domains that are enough
+	limit   int  // the most that the choice may cost
 }
 
-// newAim returns the aim that all domains together reach.
+// newAim returns an aim that all domains together meet.
 func newAim(r *Request, sizes []int, n int, all *sum) aim {
 	a := aim{classes: sizes, n: n, single: r.Cores == SingleThreads}
 	if a.single {
@@ -26,11 +27,11 @@ func newAim(r *Request, sizes []int, n int, all *sum) aim {
 		_, rest, _ := all.fill(sizes, n)
 		a.whole, a.shared = n, rest
 		if a.breaks = rest > all.shared; a.breaks {
-			a.shared = 0 // then all of the rest is in one core
+			a.shared = 0 // all of the rest comes from one core
 		}
 	}
 	a.limit = a.cost(all)
-	// Which fewest L3s cost least, the search finds by itself.
+	// The search finds the cheapest choice among those with the fewest L3s.
 	if r.L3 == PreferOneL3 {
 		a.nearest, a.byFree = true, a.single || a.breaks
 		a.limit = math.MaxInt
@@ -39,7 +40,7 @@ func newAim(r *Request, sizes []int, n int, all *sum) aim {
 	return a
 }
 
-// reached returns how near the domains are to being enough.
+// reached returns how close the domains are to being enough.
 func (a *aim) reached(s *sum) int {
 	if a.byFree {
 		return min(a.n, s.free)
@@ -59,8 +60,10 @@ func (a *aim) reached(s *sum) int {
 	return got
 }
 
-// cost returns what a choice from the domains costs, which must have n free CPUs: the fresh cores that single threads
-// open, else twice the CPUs on cores that the claim does not have alone, and one more if a fresh core is broken.
+// cost returns what a choice from the domains costs. They must have n free CPUs. For
+// single threads, the cost is the number of whole cores that the choice uses, the last
+// one perhaps only in part. Otherwise it is twice the number of CPUs on cores that the
+// claim shares, plus one if the choice breaks a whole core.
 func (a *aim) cost(s *sum) int {
 	if !a.single {
 		_, rest, _ := s.fill(a.classes, a.n)
@@ -79,7 +82,8 @@ func (a *aim) cost(s *sum) int {
 // met reports whether the domains are enough.
 func (a *aim) met(s *sum) bool { return a.reached(s) >= a.goal && a.cost(s) <= a.limit }
 
-// help returns what domains are worth on the way to a choice: the more, the nearer it is.
+// help returns how close the domains are to a choice: a higher value is closer. It is
+// below the goal while the choice costs too much.
 func (a *aim) help(s *sum) int {
 	reached := a.reached(s)
 	if reached >= a.goal && a.cost(s) > a.limit {

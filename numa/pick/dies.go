@@ -1,8 +1,9 @@
 package pick
 
-// fewerDies moves the choice into fewer dies if it needs no more domains there: into the tightest die that can have
-// it alone, else out of one die after the other, which finds the fewest of up to three dies and is good for more. It
-// reports whether the choice may be another now.
+// fewerDies moves the choice into fewer dies if that needs no more domains. It first
+// looks for the tightest die that can hold the whole choice. Otherwise it tries to
+// leave one die after the other. That finds the fewest dies if there are up to three,
+// and a good result if there are more. It reports whether the choice may have changed.
 func (s *search) fewerDies() bool {
 	if s.dies <= 1 || len(s.domains) == s.zone.dies {
 		return false
@@ -31,7 +32,8 @@ func (s *search) fewerDies() bool {
 	return true
 }
 
-// oneDie looks for a die that can have the whole choice in as many domains, and leaves the tightest as the best.
+// oneDie looks for dies that can hold the whole choice in as many domains, and stores
+// the choice in the tightest of them in best.
 func (s *search) oneDie(size int) bool {
 	found := -1
 	for die, free := range s.dieFree {
@@ -49,7 +51,7 @@ func (s *search) oneDie(size int) bool {
 	return found >= 0
 }
 
-// restore chooses the best choice so far again.
+// restore makes the best choice so far the current choice.
 func (s *search) restore() {
 	for i, chosen := range s.best {
 		if s.chosen[i] && !chosen {

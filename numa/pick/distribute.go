@@ -5,11 +5,11 @@ import "slices"
 // share is what one of several zones gives.
 type share struct {
 	zone *zone
-	room int // CPUs that the request can get of it
-	cpus int // that it gives
+	room int // CPUs that the request can get from the zone
+	cpus int // CPUs that the zone gives
 }
 
-// distribute chooses CPUs of several zones; see [Picker.Pick].
+// distribute chooses CPUs from several zones; see [Picker.Pick].
 func (j *job) distribute(usable *words, choice *Choice) error {
 	unit := 1
 	j.caches = make([]bool, j.picker.l3s)
@@ -31,8 +31,9 @@ func (j *job) distribute(usable *words, choice *Choice) error {
 	return nil
 }
 
-// divide gives each zone an equal number of cores, or one more, and the rest of less than a core to one zone. What one
-// zone has more than another goes to the one with more room.
+// divide gives each zone the same number of cores, or one more. CPUs that do not make
+// up a core all go to one zone. Zones with more room get the additional cores first,
+// then these CPUs. A core has unit CPUs.
 func divide(shares []share, cpus, unit int) {
 	slices.SortFunc(shares, func(a, b share) int {
 		if a.room != b.room {

@@ -6,39 +6,47 @@ import (
 	"strings"
 )
 
-// Explanation says what a choice is made of and why. All counts are of what was free before.
+// Explanation says what a choice consists of, and why. All counts refer to what was
+// free before the choice.
 type Explanation struct {
-	CPUs        int
-	Zones       int // that it has CPUs of
-	WholeCores  int // that nobody else can have a part of
-	SharedCPUs  int // on cores that others have a part of already, or of which the request avoids a part
-	BrokenCPUs  int // on cores that were free and that others can have a part of now
-	BrokenCores int // those cores
-	IdleCPUs    int // siblings kept idle
+	CPUs       int
+	Zones      int // number of zones of the CPUs
+	WholeCores int // cores of which no other claim can have a part
+	// SharedCPUs are on cores of which others already have a part, or of which the
+	// request avoids a part.
+	SharedCPUs int
+	// BrokenCPUs are on cores that were completely free, and of which other claims can
+	// now have a part. BrokenCores is the number of these cores.
+	BrokenCPUs  int
+	BrokenCores int // see BrokenCPUs
+	IdleCPUs    int // siblings that stay idle
 	OutsideCPUs int // on cores without an L3
 	L3s         int
 	L3          int // Cache.ID, if L3s is 1
-	L3Free      int // free CPUs in that L3, or free cores with OneThreadPerCore; of the zone, if Zones is 1 too
-	FreeCores   int // whole cores that were free
-	Reason      Reason
+	// L3Free is the number of free CPUs of the zone in that L3, or of free cores with
+	// OneThreadPerCore. It is valid if L3s and Zones are 1.
+	L3Free    int
+	FreeCores int // whole cores that were free
+	Reason    Reason
 }
 
-// Reason says why a choice is in the L3s that it is in.
+// Reason says why the CPUs of a choice are in their L3s.
 type Reason uint8
 
 // The reasons.
 const (
-	NoReason      Reason = iota // nothing to explain, or several zones, or some CPUs came first for being isolated
-	Tightest                    // no L3 with fewer free CPUs has it at the same cost in cores
-	NoneHasFree                 // no L3 has as many CPUs free, or as many cores with OneThreadPerCore
-	NoneHasCores                // no L3 has as many whole cores free
-	FewerShared                 // in any one L3 the claim would share more cores
-	NoneUnbroken                // in any one L3 the claim would break a core
-	BrokenFirst                 // single threads fill broken cores before others
-	EvenlyDivided               // a spread claim
+	NoReason      Reason = iota // several zones, CPUs without an L3, or isolated CPUs that came first
+	Tightest                    // no L3 with fewer free CPUs has enough at the same cost in cores
+	NoneHasFree                 // no L3 has as many free CPUs, or as many free cores with OneThreadPerCore
+	NoneHasCores                // no L3 has as many free whole cores
+	FewerShared                 // in any single L3, the claim would share more cores
+	NoneUnbroken                // in any single L3, the claim would break a core
+	BrokenFirst                 // single threads fill broken cores first
+	EvenlyDivided               // the claim is spread
 )
 
-// explain counts again what was chosen of the zone, from the choice alone.
+// explain adds what was chosen from the zone to the explanation. It counts the CPUs of
+// the choice, not those of the plan.
 func (j *job) explain(n int, usable *words, choice *Choice) {
 	z, why := j.zone, &choice.Why
 	cpus, idle := choice.CPUs.Words(), choice.Idle.Words()
@@ -79,7 +87,8 @@ func (j *job) explain(n int, usable *words, choice *Choice) {
 	}
 }
 
-// countL3 reports whether the domain's L3 was not counted in another zone.
+// countL3 reports whether the domain's L3 has not been counted for another zone yet,
+// and counts it.
 func (j *job) countL3(d *domain) bool {
 	if j.caches == nil {
 		return true
@@ -89,7 +98,7 @@ func (j *job) countL3(d *domain) bool {
 	return !counted
 }
 
-// reason finds out why the choice, all of it in this zone, is in the L3s that it is in.
+// reason returns why the choice is in its L3s. All of the choice must be in this zone.
 func (j *job) reason(n int, why *Explanation) Reason {
 	r := &j.request
 	switch {
@@ -112,7 +121,8 @@ func (j *job) reason(n int, why *Explanation) Reason {
 	}
 }
 
-// String is the explanation in one line, such as "4 whole cores in L3 2, the tightest with 8 free".
+// String returns the explanation in one line, such as "4 whole cores in L3 2, the
+// tightest with 8 free".
 func (e Explanation) String() string {
 	var what []string
 	if e.WholeCores > 0 {
@@ -144,7 +154,7 @@ func (e Explanation) String() string {
 	return line
 }
 
-// where is the L3s and the reason for them.
+// where returns the L3s and the reason for them.
 func (e Explanation) where() string {
 	var in string
 	switch {
@@ -181,7 +191,7 @@ func (e Explanation) where() string {
 	}
 }
 
-// counted is "1 core" or "2 cores".
+// counted returns "1 core" or "2 cores".
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

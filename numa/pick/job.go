@@ -2,22 +2,25 @@ package pick
 
 import "fmt"
 
-// job is one call of Pick while it is worked on. Its methods get what is usable, free and not chosen yet, and the
-// choice as parameters because both are large: what a job points to is on the heap.
+// job is one call of Pick. Its methods take the usable CPUs, which are free and not
+// chosen yet, and the choice as parameters. Both are large, and a pointer to them in
+// the job would move them to the heap.
 type job struct {
 	picker  *Picker
 	request Request
 	buffers scratch
-	caches  []bool // with several zones: the L3s that the choice is in, by domain.cache
+	caches  []bool // with several zones: whether the choice uses an L3, by domain.cache
 
-	plan               // of the zone that is worked on, as is all below
-	isolated   []int32 // isolated CPUs that are free, by domain
-	freeBefore []int32 // CPUs that were free before anything was chosen, by domain; free cores with OneThreadPerCore
-	coresMost  int     // the most whole cores that were free in one domain
-	coresFree  int     // whole cores that were free
+	plan             // this and all fields below are for the current zone
+	isolated []int32 // free isolated CPUs, by domain
+	// freeBefore is the number of CPUs that were free before the choice, by domain.
+	// With OneThreadPerCore, it is the number of cores.
+	freeBefore []int32
+	coresMost  int // the most free whole cores in one domain before the choice
+	coresFree  int // free whole cores before the choice
 }
 
-// scratch is memory that is handed out bit by bit.
+// scratch is memory that is handed out in pieces.
 type scratch struct {
 	ints  []int32
 	bools []bool
@@ -33,13 +36,13 @@ func (s *scratch) takeBools(n int) (part []bool) {
 	return part
 }
 
-// buffer returns how much memory a job takes for the zone.
+// buffer returns how much memory a job needs for the zone.
 func (z *zone) buffer() (ints, bools int) {
 	domains, perDomain := len(z.domains), 2*z.kinds()+6
 	return domains*perDomain + 3*z.dies + len(z.sizes) + 1, 3*domains + z.dies
 }
 
-// enter begins the work on a zone and returns how many CPUs the request can get of it.
+// enter starts the work on a zone, and returns how many CPUs the request can get from it.
 func (j *job) enter(z *zone, usable *words) (room int) {
 	buffers := j.buffers
 	j.tally.init(z, &j.request, &buffers)
@@ -65,7 +68,7 @@ func (j *job) inZone(z *zone, n int, usable *words, choice *Choice) error {
 	return nil
 }
 
-// choose chooses n CPUs of the zone, which has them.
+// choose chooses n CPUs of the zone. The zone must have that many.
 func (j *job) choose(n int, usable *words, choice *Choice) {
 	prefer := j.request.Isolated == PreferIsolated
 	if prefer {
@@ -84,14 +87,14 @@ func (j *job) choose(n int, usable *words, choice *Choice) {
 		n -= j.takeUpTo(n, within, &isolated, choice)
 		copy(j.kept, j.chosen)
 		for i, taken := range choice.CPUs.Words() {
-			usable[i] &^= taken // from a core that is kept idle no other thread is taken
+			usable[i] &^= taken // idle siblings may stay: OneThreadPerCore takes nothing from a broken core
 		}
 		j.read(usable)
 	}
 	j.takeUpTo(n, within, usable, choice)
 }
 
-// readIsolated counts the isolated CPUs only.
+// readIsolated counts only the usable CPUs that are isolated, and returns them.
 func (j *job) readIsolated(usable *words) words {
 	isolated := *j.picker.isolated.Words()
 	for i := range isolated {
@@ -101,7 +104,8 @@ func (j *job) readIsolated(usable *words) words {
 	return isolated
 }
 
-// oneL3 returns the domain for n CPUs of one L3, which at least one has.
+// oneL3 returns the domain from which to take n CPUs of one L3. At least one domain
+// must have that many.
 func (j *job) oneL3(n int) int {
 	j.start()
 	costs := aim{classes: j.sizes, n: n, single: j.threads}
@@ -120,8 +124,9 @@ func (j *job) oneL3(n int) int {
 	return best
 }
 
-// takeUpTo chooses n of the usable CPUs, which are counted, or all if there are less, and returns how many it chose.
-// within is the only domain to look at, -1 for all.
+// takeUpTo chooses n of the usable CPUs, or all of them if there are fewer, and returns
+// how many it chose. The tally must be that of the usable CPUs. within is the only
+// domain to consider; -1 means all.
 func (j *job) takeUpTo(n, within int, usable *words, choice *Choice) int {
 	j.start()
 	switch n = min(n, j.total); {
@@ -142,7 +147,7 @@ func (j *job) takeUpTo(n, within int, usable *words, choice *Choice) int {
 	return n
 }
 
-// notEnough says what the zone has and what the request insists on.
+// notEnough returns an error that says what the zone has and what the request requires.
 func (j *job) notEnough(z *zone, n, room int) error {
 	r := &j.request
 	what := fmt.Sprintf("%d free", room)

@@ -1,6 +1,6 @@
-// Package pick chooses which CPUs a claim gets. The choice is a function of values: the same machine, free CPUs and
-// request always give the same set. It keeps no record of what was given, and never takes a CPU outside of the zones
-// that it is asked for.
+// Package pick chooses which CPUs a claim gets. The choice is a pure function: the same
+// machine, free CPUs and request always give the same CPUs. The package does not record
+// what it gave, and never takes a CPU outside the requested zones.
 package pick
 
 import (
@@ -14,37 +14,41 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// ErrNotEnough says that a zone has fewer free CPUs than wanted that are what the request insists on.
+// ErrNotEnough means that a zone does not have enough free CPUs that meet the request's
+// requirements.
 var ErrNotEnough = errors.New("not enough free cpus")
 
-// Request is what a claim wants. The zero value of each policy is its default.
+// Request is what a claim asks for. The zero value of each policy is its default.
 type Request struct {
 	CPUs     int           // ≥ 0
-	Zones    []int         // Zone.ID, at least one, each once; see [Picker.Pick] for several
-	Cores    CorePolicy    // WholeCores
-	L3       L3Policy      // AnyL3
-	CoreType numa.CoreType // "": cores of every type
-	// Placement is Pack. A request that prefers or requires one L3 is spread inside what is chosen for that only.
+	Zones    []int         // Zone.ID, at least one and no duplicates; see [Picker.Pick] for several
+	Cores    CorePolicy    // default WholeCores
+	L3       L3Policy      // default AnyL3
+	CoreType numa.CoreType // "" means cores of every type
+	// Placement is Pack by default. If the request prefers or requires one L3, Spread
+	// applies only within the L3s that are chosen for that.
 	Placement Placement
-	Isolated  IsolatedPolicy // AnyIsolated
+	Isolated  IsolatedPolicy // default AnyIsolated
 }
 
 // Choice is what a claim gets.
 type Choice struct {
 	CPUs cpuset.Set
-	Idle cpuset.Set // siblings that are kept idle with OneThreadPerCore, none of them in CPUs; nobody else may have them
+	// Idle are the siblings that stay idle with OneThreadPerCore. They are not in CPUs,
+	// and no other claim may have them.
+	Idle cpuset.Set
 	Why  Explanation
 }
 
-// Picker chooses CPUs of one machine. It never changes, so it may be used concurrently.
+// Picker chooses CPUs of one machine. It never changes, so several goroutines may use it.
 type Picker struct {
 	zones       []zone
 	isolated    cpuset.Set
-	l3s         int // of the machine
-	ints, bools int // the memory that a choice takes in the zone that takes most
+	l3s         int // number of L3s of the machine
+	ints, bools int // memory for a choice, in the zone that needs the most
 }
 
-// New lays out the machine for choices.
+// New prepares the machine for choices.
 func New(m numa.Machine) *Picker {
 	p := &Picker{}
 	if m.Isolated != nil {
@@ -68,19 +72,25 @@ func New(m numa.Machine) *Picker {
 	return p
 }
 
-// Pick chooses exactly r.CPUs of the free CPUs, or returns an error. Free CPUs that are not in the zones, or not of the
-// machine, are ignored. Of what the request allows it takes the best, in this order:
-//   - the cores that [CorePolicy] wants;
-//   - the fewest L3s, or nearly where cores have more than two threads; the cores of a die that have no L3 count as one;
-//   - the fewest dies, or nearly where a zone has more than three;
-//   - the tightest L3s: none could be exchanged for one that has fewer free CPUs, or as many in a die that has fewer;
+// Pick chooses exactly r.CPUs of the free CPUs, or returns an error. It ignores free
+// CPUs that are not in the zones, or not part of the machine. Among the choices that
+// the request allows, it takes the best one, by these criteria in this order:
+//   - the cores that [CorePolicy] prefers ([PreferOneL3] puts the next criterion first);
+//   - the fewest L3s, or nearly the fewest if cores have more than two threads; the cores
+//     of a die that have no L3 count as one L3;
+//   - the fewest dies, or nearly the fewest if a zone has more than three;
+//   - the tightest L3s: no chosen L3 can be replaced by one with fewer free CPUs, or by
+//     one with as many free CPUs in a die with fewer;
 //   - the lowest L3s, cores and CPUs.
 //
-// Several zones get an equal number of cores, or one more: those do that have most free. Threads that are no core all
-// go to one zone. Each zone's share is then chosen as if it were alone.
+// If the request has several zones, each gives the same number of cores, or one more.
+// The zones with the most free CPUs give one more. CPUs that do not make up a core all
+// come from one zone. If the policy is not [WholeCores], this counts CPUs instead of
+// cores. Each zone's part is then chosen as if the zone were alone.
 //
-// An error wraps [ErrNotEnough] exactly if a zone has too few free CPUs for its share that are what L3 = RequireOneL3,
-// Cores = OneThreadPerCore, CoreType and Isolated = AvoidIsolated insist on. All other policies only prefer.
+// An error wraps [ErrNotEnough] if and only if a zone has too few suitable CPUs for its
+// part. Suitable CPUs are free and meet L3 = RequireOneL3, Cores = OneThreadPerCore,
+// CoreType and Isolated = AvoidIsolated. All other policies are only preferences.
 func (p *Picker) Pick(free cpuset.Set, r Request) (choice Choice, err error) {
 	if len(r.Zones) == 0 {
 		return Choice{}, fmt.Errorf("select %d cpus: no zone is named", r.CPUs)
@@ -103,7 +113,8 @@ func (p *Picker) Pick(free cpuset.Set, r Request) (choice Choice, err error) {
 	return choice, nil
 }
 
-// check returns an error for a request that no machine, or not this one, can ever fulfil.
+// check returns an error for a request that is invalid, or that this machine can never
+// fulfil.
 func (p *Picker) check(r *Request) error {
 	if r.CPUs < 0 {
 		return errors.New("the number is negative")
@@ -123,7 +134,7 @@ func (p *Picker) check(r *Request) error {
 	return cmp.Or(known(r.Cores), known(r.L3), known(r.Placement), known(r.Isolated))
 }
 
-// zone returns the zone with the id, nil if there is none.
+// zone returns the zone with the id, or nil if there is none.
 func (p *Picker) zone(id int) *zone {
 	for i := range p.zones {
 		if p.zones[i].id == id {
@@ -141,7 +152,7 @@ func (p *Picker) zoneIDs() string {
 	return zoneList(ids)
 }
 
-// zoneList is "zone 0" or "zones 0, 2".
+// zoneList returns "zone 0" or "zones 0, 2".
 func zoneList(ids []int) string {
 	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ", "), "[]")
 	if len(ids) == 1 {

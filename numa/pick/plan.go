@@ -2,18 +2,18 @@ package pick
 
 import "math/bits"
 
-// plan says how many cores of which kind are taken from which of the chosen domains, and at most one of which only a
-// part is.
+// plan says how many cores of each kind to take from each of the chosen domains. At
+// most one core is taken in part.
 type plan struct {
 	search
 	spread  bool
-	take    []int32 // cores: [domain*kinds+kind]
-	load    []int32 // CPUs that are taken, by domain
-	dieLoad []int32 // the same by die
+	take    []int32 // number of cores to take, at [domain*kinds+kind]
+	load    []int32 // number of CPUs to take, by domain
+	dieLoad []int32 // the same, by die
 	part    struct{ domain, kind, cpus int }
 }
 
-// init takes memory for the plan; its search has its own already.
+// init allocates the memory of the plan. Its search must have been initialised.
 func (p *plan) init(spread bool, buffers *scratch) {
 	p.spread, p.take = spread, buffers.take(len(p.have))
 	p.load, p.dieLoad = buffers.take(len(p.domains)), buffers.take(p.zone.dies)
@@ -21,7 +21,7 @@ func (p *plan) init(spread bool, buffers *scratch) {
 	clear(p.dieLoad)
 }
 
-// make plans for n CPUs, which the chosen domains have.
+// make fills the plan for n CPUs. The chosen domains must have that many.
 func (p *plan) make(n int) {
 	clear(p.take)
 	p.part.cpus = 0
@@ -39,7 +39,8 @@ func (p *plan) make(n int) {
 	p.breakOne(rest)
 }
 
-// fromWhole takes as much of n CPUs as whole cores can give and returns the rest; see [sum.fill].
+// fromWhole plans as many of n CPUs as whole cores can give, and returns how many are
+// left; see [sum.fill].
 func (p *plan) fromWhole(n int) (rest int) {
 	rest = n
 	for class, size := range p.sizes {
@@ -51,7 +52,8 @@ func (p *plan) fromWhole(n int) (rest int) {
 	return rest
 }
 
-// fromBroken takes n CPUs of broken cores: as many as possible are all that is free of a core.
+// fromBroken plans n CPUs of broken cores. As far as possible, it takes all free CPUs
+// of a core.
 func (p *plan) fromBroken(n int) {
 	for free := p.kinds - len(p.sizes); free > 0; free-- {
 		kind := len(p.sizes) + free - 1
@@ -69,7 +71,7 @@ func (p *plan) fromBroken(n int) {
 	}
 }
 
-// breakOne takes n CPUs of the smallest whole core that is left.
+// breakOne plans n CPUs of the smallest whole core that is left.
 func (p *plan) breakOne(n int) {
 	for class := len(p.sizes) - 1; n > 0 && p.part.cpus == 0; class-- {
 		p.takePart(class, n)
@@ -93,8 +95,10 @@ func (p *plan) loadOn(domain, cpus int) {
 	p.dieLoad[p.domains[domain].die] += int32(cpus)
 }
 
-// next returns the chosen domain of which the next core of the kind is taken, -1 if none is left. A spread claim goes
-// where least of it is; a packed one fills the tightest domain first, so that what is left over is in one.
+// next returns the chosen domain that gives the next core of the kind, or -1 if none is
+// left. A spread claim takes it from the domain where it has the fewest CPUs. A packed
+// claim fills the tightest domain first, so that the CPUs that stay free are in one
+// domain.
 func (p *plan) next(kind int) int {
 	best := -1
 	for _, d := range p.order {
@@ -111,7 +115,7 @@ func (p *plan) next(kind int) int {
 	return best
 }
 
-// lighter reports whether a spread claim goes to domain a rather than to b.
+// lighter reports whether a spread claim takes CPUs from domain a before domain b.
 func (p *plan) lighter(a, b int) bool {
 	dieA, dieB := p.domains[a].die, p.domains[b].die
 	if dieA != dieB {
@@ -120,8 +124,8 @@ func (p *plan) lighter(a, b int) bool {
 	return p.load[a] < p.load[b] || p.load[a] == p.load[b] && a < b
 }
 
-// carryOut moves what is planned from the usable CPUs to the choice. Of the cores of one kind in a domain those with
-// the lowest CPUs are taken.
+// carryOut moves the planned CPUs from usable to choice. Among the cores of one kind in
+// a domain, it takes those with the lowest CPUs.
 func (p *plan) carryOut(usable *words, choice *Choice) {
 	for i, d := range p.domains {
 		if !p.chosen[i] {

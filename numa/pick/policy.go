@@ -5,57 +5,61 @@ import (
 	"strings"
 )
 
-// CorePolicy says how a claim shares physical cores with others.
+// CorePolicy says how a claim shares physical cores with other claims. A core is broken
+// if only a part of it is free.
 type CorePolicy uint8
 
 // The core policies.
 const (
-	// WholeCores, "whole": as many CPUs as possible are all the siblings of a core. What is left over comes from cores
-	// that others hold a part of, or else breaks one core.
+	// WholeCores, "whole": as far as possible, the CPUs are whole cores with all their
+	// siblings. The rest comes from broken cores. If they do not have enough, it breaks
+	// one free core.
 	WholeCores CorePolicy = iota
-	// SingleThreads, "thread": broken cores are filled first, then as few fresh ones as possible are opened.
+	// SingleThreads, "thread": broken cores are filled first. Then as few free cores as
+	// possible are used.
 	SingleThreads
-	// OneThreadPerCore, "one-thread-per-core": each CPU is the lowest of a core that nobody else has a part of; its
-	// siblings are kept idle.
+	// OneThreadPerCore, "one-thread-per-core": each CPU is the lowest CPU of a core
+	// that is completely free. Its siblings stay idle.
 	OneThreadPerCore
 )
 
-// L3Policy says how much it matters that a claim's CPUs share one level-3 cache.
+// L3Policy says how important it is that a claim's CPUs share one level-3 cache.
 type L3Policy uint8
 
-// The L3 policies. Cores of which no L3 is described never count as sharing one.
+// The L3 policies. Cores without a known L3 never count as sharing one.
 const (
-	// AnyL3, "any": as few L3s as the cores allow that [CorePolicy] wants.
+	// AnyL3, "any": as few L3s as possible with the cores that [CorePolicy] prefers.
 	AnyL3 L3Policy = iota
-	// PreferOneL3, "prefer": as few L3s as possible, and only then whole cores. It breaks a core only where AnyL3 would
-	// too; with [SingleThreads], which expects others on its cores, it opens as many as it takes.
+	// PreferOneL3, "prefer": as few L3s as possible, and only then whole cores. It
+	// breaks a core only if AnyL3 would break one too. With [SingleThreads], which
+	// expects other claims on its cores, it uses as many free cores as necessary.
 	PreferOneL3
 	// RequireOneL3, "require": one L3 in each zone, or [ErrNotEnough].
 	RequireOneL3
 )
 
-// Placement says where CPUs go that could be in several places.
+// Placement says where to take CPUs if several places have them.
 type Placement uint8
 
 // The placements.
 const (
-	// Pack, "pack": where they leave the largest room for others.
+	// Pack, "pack": where the most room is left for other claims.
 	Pack Placement = iota
-	// Spread, "spread": evenly over the dies, then over the L3s of each.
+	// Spread, "spread": evenly over the dies, then over the L3s of each die.
 	Spread
 )
 
-// IsolatedPolicy says what to do with the CPUs of isolcpus=.
+// IsolatedPolicy says what to do with isolated CPUs (kernel parameter isolcpus=).
 type IsolatedPolicy uint8
 
 // The policies for isolated CPUs.
 const (
-	AnyIsolated    IsolatedPolicy = iota // "any": they are like all others
-	AvoidIsolated                        // "avoid": never one of them
-	PreferIsolated                       // "prefer": as many of them as possible, then others
+	AnyIsolated    IsolatedPolicy = iota // "any": they are like all other CPUs
+	AvoidIsolated                        // "avoid": none of them
+	PreferIsolated                       // "prefer": as many of them as possible, then other CPUs
 )
 
-// policy is a choice among names; its value is the position of its name.
+// policy is one of several names. Its value is the index of the name.
 type policy interface {
 	~uint8
 	names() (of string, all []string)
@@ -70,10 +74,10 @@ func (IsolatedPolicy) names() (string, []string) {
 	return "isolated", []string{"any", "avoid", "prefer"}
 }
 
-// known returns an error that lists what is allowed unless the policy has a name.
+// known returns an error if the policy has no name. The error lists the allowed names.
 func known[P policy](p P) error {
 	if p == 0 {
-		return nil // the default, without a look at the names
+		return nil // the default; there is no need to look at the names
 	}
 	if of, all := p.names(); int(p) >= len(all) {
 		return fmt.Errorf("%s %d: allowed are %s", of, p, strings.Join(all, ", "))

@@ -5,23 +5,25 @@ import (
 	"slices"
 )
 
-// search chooses the domains that CPUs are taken from: the fewest that meet the aim, of those the ones in the fewest
-// dies, and of those the ones that fit tightest.
+// search chooses the domains from which CPUs are taken: the fewest that meet the aim.
+// Among equal choices it takes one in the fewest dies, then the one that fits tightest.
 type search struct {
 	tally
 	aim
-	order  []int32 // the domains, the tightest first: fewest free CPUs, then fewest in the die, then lowest
+	// order lists the domains, the tightest first: those with the fewest free CPUs,
+	// then those in the die with the fewest, then by index.
+	order  []int32
 	chosen []bool  // by domain
-	kept   []bool  // by domain: chosen before, at no cost
-	barred []bool  // by die: not to be chosen from
-	best   []bool  // the best choice so far, while others are tried
-	inDie  []int32 // how many domains are chosen, by die
+	kept   []bool  // by domain: already in use by this choice, so it costs nothing
+	barred []bool  // by die: its domains must not be chosen
+	best   []bool  // the best choice so far, while other choices are tried
+	inDie  []int32 // number of chosen domains, by die
 	sum    sum     // of the chosen domains
-	size   int     // how many domains are chosen
-	dies   int     // of the chosen domains
+	size   int     // number of chosen domains
+	dies   int     // number of dies of the chosen domains
 }
 
-// init takes memory for the search; its tally has its own already.
+// init allocates the memory of the search. Its tally must have been initialised.
 func (s *search) init(buffers *scratch) {
 	domains := len(s.domains)
 	s.order, s.inDie, s.sum.whole = buffers.take(domains), buffers.take(s.zone.dies), buffers.take(len(s.sizes))
@@ -31,7 +33,7 @@ func (s *search) init(buffers *scratch) {
 	clear(s.barred)
 }
 
-// start orders the domains after the tally has changed, and chooses the kept ones.
+// start orders the domains after the tally has changed, and chooses the kept domains.
 func (s *search) start() {
 	for i := range s.order {
 		s.order[i] = int32(i)
@@ -79,7 +81,7 @@ func (s *search) all() {
 	}
 }
 
-// fewest replaces what is chosen by the best choice for the request's aim.
+// fewest replaces the chosen domains with the best choice for the request's aim.
 func (s *search) fewest(r *Request, n int) {
 	s.all()
 	s.aim = newAim(r, s.sizes, n, &s.sum)
@@ -91,9 +93,11 @@ func (s *search) fewest(r *Request, n int) {
 	}
 }
 
-// cover chooses as few domains as possible, none in a barred die, and reports whether they meet the aim. The one that
-// helps most goes first. That is the fewest where one number has to be reached, or one number and one odd CPU, which
-// is every case of up to two threads a core.
+// cover chooses as few domains as possible, none in a barred die, and reports whether
+// they meet the aim. It repeatedly adds the domain that helps most, and then drops the
+// domains that are not necessary. The result is minimal if one number has to be
+// reached, or one number and one odd CPU. With up to two threads per core, that is
+// always so.
 func (s *search) cover() bool {
 	for _, d := range s.order {
 		if s.chosen[d] && !s.kept[d] {
@@ -128,8 +132,8 @@ func (s *search) cover() bool {
 	return true
 }
 
-// exchange replaces chosen domains, as long as any can be, by others that make the choice cost less, or be in fewer
-// dies, or are tighter.
+// exchange replaces chosen domains as long as that makes the choice cheaper, puts it in
+// fewer dies, or makes it tighter.
 func (s *search) exchange() {
 	for changed := true; changed; {
 		changed = false
@@ -141,7 +145,8 @@ func (s *search) exchange() {
 	}
 }
 
-// exchangeOne replaces the domain at this place of the order by the best one, and reports whether that is another.
+// exchangeOne replaces the domain at this rank of the order with the best one, and
+// reports whether that is a different domain.
 func (s *search) exchangeOne(rank int) bool {
 	best, cost, dies := rank, s.cost(&s.sum), s.dies
 	old := s.order[rank]

@@ -2,19 +2,24 @@ package pick
 
 import "github.com/dra-driver-numa/dra-driver-numa/numa"
 
-// tally is what is free in a zone, counted by domain. Broken cores are those of which others hold a part.
+// tally counts what is free in a zone, by domain. A broken core is one of which only a
+// part is free.
 type tally struct {
 	*zone
 	kind    numa.CoreType
-	threads bool    // SingleThreads
-	idle    bool    // one CPU of a core is taken, the others stay idle
-	sizes   []int   // what a whole core gives by class: zone.sizes, or one class of 1 if the others stay idle
-	kinds   int     // of cores: len(sizes) kinds of whole ones, then those of broken ones with 1, 2, … free CPUs
-	have    []int32 // how many cores there are: [domain*kinds+kind]
+	threads bool // the policy is SingleThreads
+	idle    bool // one CPU of each core is taken, and the others stay idle
+	// sizes are the numbers of CPUs that a whole core can give, by class: those of the
+	// zone, or only 1 if idle.
+	sizes []int
+	// kinds is the number of kinds of cores: len(sizes) kinds of whole cores, then
+	// broken cores with 1, 2, … free CPUs.
+	kinds   int
+	have    []int32 // number of cores, at [domain*kinds+kind]
 	shared  []int32 // free CPUs on broken cores, by domain
-	free    []int32 // free CPUs, by domain; free whole cores where idle
-	dieFree []int32 // the same by die
-	total   int     // the same of the zone
+	free    []int32 // free CPUs, by domain; free whole cores if idle
+	dieFree []int32 // the same, by die
+	total   int     // the same, in the zone
 }
 
 func (t *tally) init(z *zone, r *Request, s *scratch) {
@@ -61,7 +66,8 @@ func (t *tally) read(usable *words) {
 	}
 }
 
-// kindOf returns which kind of core it is and how many CPUs it gives; cpus is 0 for a core that is not for the request.
+// kindOf returns the kind of the core and how many CPUs it gives. If cpus is 0, the
+// request cannot use the core.
 func (t *tally) kindOf(c *core, usable *words) (kind, cpus int) {
 	if t.kind != "" && t.kind != c.kind {
 		return 0, 0
@@ -79,7 +85,8 @@ func (t *tally) kindOf(c *core, usable *words) (kind, cpus int) {
 	}
 }
 
-// wholeCores returns how many whole cores are free, and how many in the domain that has most.
+// wholeCores returns how many free whole cores the domain with the most has, and how
+// many all domains have.
 func (t *tally) wholeCores() (most, all int) {
 	for i := range t.domains {
 		here := 0
@@ -91,7 +98,8 @@ func (t *tally) wholeCores() (most, all int) {
 	return most, all
 }
 
-// room returns how many CPUs a request can get; with an L3 required, the domain that has the most.
+// room returns how many CPUs the request can get. If it requires one L3, that is the
+// most that one domain with an L3 has.
 func (t *tally) room(l3 L3Policy) int {
 	if l3 != RequireOneL3 {
 		return t.total
@@ -112,7 +120,7 @@ type sum struct {
 	free   int     // free CPUs
 }
 
-// add counts a domain n times, or takes it out again with n = -1.
+// add adds a domain n times. With n = -1 it removes the domain.
 func (s *sum) add(t *tally, domain int, n int) {
 	for class := range s.whole {
 		s.whole[class] += int32(n) * t.have[domain*t.kinds+class]
@@ -121,9 +129,10 @@ func (s *sum) add(t *tally, domain int, n int) {
 	s.free += n * int(t.free[domain])
 }
 
-// fill takes whole cores for n CPUs, the largest first, and none that is larger than what is still wanted. That is as
-// many CPUs as whole cores can give if each size divides the next: 1, 2, 4 and 8 threads do. rest CPUs are then
-// wanted still; spare tells whether a whole core is left, which has more than that.
+// fill takes whole cores for n CPUs, the largest first, but no core that is larger than
+// what is still wanted. If each size divides the next, as 1, 2, 4 and 8 threads do,
+// whole cores cannot give more CPUs. rest is the number of CPUs that are still wanted.
+// spare reports whether a whole core is left; it has more than rest CPUs.
 func (s *sum) fill(sizes []int, n int) (cores, rest int, spare bool) {
 	rest = n
 	for class, size := range sizes {

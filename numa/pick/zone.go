@@ -13,23 +13,23 @@ import (
 // words are the bits of a set: CPU i is bit i%64 of word i/64.
 type words = [cpuset.MaxCPUs / 64]uint64
 
-// zone is a zone laid out so that a choice only walks lists.
+// zone is a zone in the form of lists, so that a choice only has to walk them.
 type zone struct {
 	id      int
-	domains []domain // by die, then L3 id, the cores without an L3 last
+	domains []domain // by die, then L3 id; cores without an L3 come last
 	cores   []core   // by domain, then lowest CPU
 	parts   []part   // by core, then word
 	dies    int
-	sizes   []int  // of the cores, each once, descending
-	one     [1]int // the sizes where a core gives one CPU and keeps its others idle
+	sizes   []int  // different numbers of CPUs that its cores have, descending
+	one     [1]int // replaces sizes if a core gives one CPU and the others stay idle
 }
 
-// domain is the cores that share an L3, or the cores of one die that have none. It is in the die of its first core:
-// the kernel knows no L3 of several dies.
+// domain is the cores that share an L3, or the cores of one die that have no L3. Its
+// die is that of its first core: the kernel knows no L3 that several dies share.
 type domain struct {
-	l3          int // Cache.ID, where hasL3
+	l3          int // Cache.ID, if hasL3
 	hasL3       bool
-	cache       int // the position of the L3 among all of the machine
+	cache       int // index of the L3 among all L3s of the machine
 	die         int // 0 ≤ die < zone.dies, in the order of sockets and dies
 	first, last int // first ≤ core < last
 }
@@ -37,8 +37,8 @@ type domain struct {
 // core is a physical core.
 type core struct {
 	first, last int // first ≤ part < last
-	size        int // its number of CPUs
-	class       int // zone.sizes[class] is size
+	size        int // number of CPUs
+	class       int // zone.sizes[class] == size
 	kind        numa.CoreType
 }
 
@@ -48,7 +48,7 @@ type part struct {
 	mask uint64
 }
 
-// dieKey is what the kernel calls a die; unknown numbers are all one die.
+// dieKey identifies a die. A number that the kernel does not report is -1.
 type dieKey struct{ socket, die int }
 
 func dieOf(c *numa.Core) dieKey {
@@ -62,13 +62,13 @@ func dieOf(c *numa.Core) dieKey {
 	return key
 }
 
-// group is a domain and its cores before they are laid out.
+// group is a domain with its cores, before they are laid out.
 type group struct {
 	domain
 	cores []*numa.Core
 }
 
-// rank is the L3 id; no L3 comes last.
+// rank returns the L3 id. A domain without an L3 comes last.
 func (g *group) rank() int {
 	if !g.hasL3 {
 		return math.MaxInt
@@ -76,7 +76,7 @@ func (g *group) rank() int {
 	return g.l3
 }
 
-// newZone lays out a zone. caches numbers the L3s of the machine.
+// newZone lays out a zone. caches is the index of each L3 of the machine, by id.
 func newZone(m *numa.Machine, id int, caches map[int]int) zone {
 	z := zone{id: id, one: [1]int{1}}
 	dies, groups := map[dieKey]int{}, []*group{}
@@ -142,7 +142,7 @@ func (z *zone) append(d domain, cores []*numa.Core) {
 	z.domains = append(z.domains, d)
 }
 
-// largest returns how many CPUs the largest core of the type has; every core is of type "".
+// largest returns the number of CPUs of the largest core of the type; "" means any type.
 func (z *zone) largest(kind numa.CoreType) int {
 	size := 0
 	for i := range z.cores {

@@ -123,7 +123,7 @@ func TestLostPartitionIsToldEverywhere(t *testing.T) {
 		plugin.Observe([]pin.Live{cgroup})
 	}
 	lost := "Warning NUMAExclusivityLost Other tasks may run on the CPUs of claim lost-partition: root invalid (x)"
-	restored := "Normal NUMAExclusivityRestored The CPUs of claim lost-partition are exclusive again, after at most 2s: root invalid (x)"
+	restored := "Normal NUMAExclusivityRestored The CPUs of claim lost-partition are exclusive again. For at most 2s they were not: root invalid (x)"
 
 	look("", false)
 	wantTold(t, admin, claim, "True KernelPartition", "")

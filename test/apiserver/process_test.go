@@ -196,7 +196,7 @@ func TestDaemonsTakeTurns(t *testing.T) {
 	first := run(t, program, dir, node)
 	first.answers(t, "200 ok")
 	second := run(t, program, dir, node)
-	second.answers(t, "200 standby: another dra-numa has this node")
+	second.answers(t, "200 standby: another dra-numa is running on this node")
 	published := versions(t, admin, node)
 	first.answers(t, "200 ok")
 	first.stop(t)

@@ -169,7 +169,7 @@ func (c *Cluster) status(result resourceapi.DeviceRequestAllocationResult, share
 	}
 	status := resourceapi.AllocatedDeviceStatus{
 		Driver: result.Driver, Pool: result.Pool, Device: result.Device, Data: &runtime.RawExtension{Raw: raw},
-		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers of the claim may start"}, exclusive},
+		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers that use the claim can start"}, exclusive},
 	}
 	if result.ShareID != nil {
 		status.ShareID = ptr.To(string(*result.ShareID))

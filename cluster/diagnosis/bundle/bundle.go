@@ -1,8 +1,8 @@
-// Package bundle writes and reads support bundles: files with the facts of a cluster, for
-// a person who has no access to it. A bundle is a compressed tar archive; the same facts
-// always give the same bytes. It has no secrets: of every object it has only the fields
-// that a diagnosis needs. The package reads no cluster, and writes only to the writer that
-// it is given.
+// Package bundle writes and reads support bundles. A bundle is a file with the facts of
+// a cluster, for a person who has no access to that cluster. It is a compressed tar
+// archive, and the same facts always give the same bytes. It has no secrets: it
+// contains only the fields of each object that a diagnosis needs. The package does not
+// read a cluster, and writes only to the writer that it is given.
 package bundle
 
 import (
@@ -22,7 +22,7 @@ const version = 1
 type Bundle struct {
 	Gathered time.Time // rounded to seconds
 	Facts    *diagnosis.Facts
-	// Events are the events about nodes, and those of this driver.
+	// Events are the events about nodes, and the events of this driver.
 	Events []*corev1.Event
 	Logs   []Log
 }
@@ -35,8 +35,8 @@ type Log struct {
 	Text     []byte
 }
 
-// path is the path of the log in the archive. Names of Kubernetes have no slash and do not
-// begin with a dot.
+// path returns the path of the log in the archive. Kubernetes names have no slash and
+// do not begin with a dot.
 func (l Log) path() string {
 	name := l.Container
 	if l.Previous {

@@ -181,7 +181,7 @@ func TestNewerLayoutIsRefused(t *testing.T) {
 func TestStateOfANewerDriverIsRefused(t *testing.T) {
 	facts := &diagnosis.Facts{}
 	for name, want := range map[string]string{
-		"nodes/n1.json": "read the state of a node: version 2, want 1: take the kubectl-numa of the driver's version", "nodes/n1": "", "n1.json": "",
+		"nodes/n1.json": "read the state of a node: version 2, want 1: use the kubectl-numa of the driver's version", "nodes/n1": "", "n1.json": "",
 	} {
 		err := addState(facts, name, []byte(`{"version": 2}`))
 		if err == nil && want != "" || err != nil && err.Error() != want {

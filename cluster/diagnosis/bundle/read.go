@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
 
-// A bundle comes from another person, so its size in memory is limited.
+// A bundle may come from another person, so its size in memory is limited.
 const (
 	maxFiles = 100_000
 	maxBytes = 2 << 30 // of all files together, when unpacked
@@ -42,7 +42,8 @@ type reader struct {
 	names []string // in the order of the archive
 }
 
-// unpack reads at most the given number of files, with room bytes together.
+// unpack reads the archive: at most the given number of files, and at most room bytes
+// in total.
 func (b *reader) unpack(archive *tar.Reader, files int, room int64) error {
 	for {
 		header, err := archive.Next()
@@ -107,7 +108,7 @@ func (b *reader) bundle() (Bundle, error) {
 	return result, nil
 }
 
-// addState adds the state of a node, if the file is one.
+// addState adds the state of a node, if the file contains one.
 func addState(facts *diagnosis.Facts, name string, text []byte) error {
 	file, isState := strings.CutPrefix(name, statesDir)
 	node, isJSON := strings.CutSuffix(file, ".json")

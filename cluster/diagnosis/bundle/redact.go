@@ -14,11 +14,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// This file copies the fields that a diagnosis or a simulation needs. All other fields
-// stay out, new ones included.
+// This file copies the fields that a diagnosis or a simulation needs. It omits all
+// other fields, including new ones.
 
-// redactedMeta keeps only our own annotations. Annotations of other programs hold whole
-// objects, or anything else.
+// redactedMeta keeps only our own annotations. Annotations of other programs may
+// contain whole objects, or anything else.
 func redactedMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, Labels: meta.Labels, OwnerReferences: meta.OwnerReferences,
@@ -44,7 +44,7 @@ func redactedNode(node *corev1.Node) *corev1.Node {
 	}
 }
 
-// redactedPod keeps why containers of the driver ended.
+// redactedPod keeps the reasons why containers of the driver ended.
 func redactedPod(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{ObjectMeta: redactedMeta(pod.ObjectMeta), Spec: redactedPodSpec(pod.Spec), Status: redactedPodStatus(pod.Status)}
 	if pod.Labels[diagnosis.NameLabel] == diagnosis.DaemonName {
@@ -77,7 +77,7 @@ func redactedVolumes(volumes []corev1.Volume) (kept []corev1.Volume) {
 	return kept
 }
 
-// redactedContainers have no environments and no arguments.
+// redactedContainers omits environment variables and arguments.
 func redactedContainers(containers []corev1.Container) (kept []corev1.Container) {
 	for _, container := range containers {
 		kept = append(kept, corev1.Container{
@@ -87,7 +87,7 @@ func redactedContainers(containers []corev1.Container) (kept []corev1.Container)
 	return kept
 }
 
-// redactedPodStatus keeps no messages of containers, which may be the end of their logs.
+// redactedPodStatus omits messages of containers, which may be the ends of their logs.
 func redactedPodStatus(status corev1.PodStatus) corev1.PodStatus {
 	return corev1.PodStatus{
 		Phase: status.Phase, Conditions: status.Conditions, Reason: status.Reason, Message: status.Message, NominatedNodeName: status.NominatedNodeName,
@@ -153,7 +153,7 @@ func redactedClaimSpec(spec resourceapi.ResourceClaimSpec) resourceapi.ResourceC
 	return *kept
 }
 
-// redactConfiguration removes parameters for other drivers, which may be anything.
+// redactConfiguration removes parameters for other drivers, which may contain anything.
 func redactConfiguration(config *resourceapi.DeviceConfiguration) {
 	if config.Opaque != nil && config.Opaque.Driver != driver.Name {
 		config.Opaque.Parameters = runtime.RawExtension{Raw: []byte("{}")}
@@ -171,8 +171,8 @@ func redactedRule(rule *resourceapi.DeviceTaintRule) *resourceapi.DeviceTaintRul
 	return &resourceapi.DeviceTaintRule{ObjectMeta: redactedMeta(rule.ObjectMeta), Spec: rule.Spec}
 }
 
-// redactedInstallation keeps the arguments of our own containers and the NodeConfig: they
-// are values of the chart and never secret.
+// redactedInstallation keeps the arguments of our own containers and the NodeConfig.
+// They are values of the chart and never secret.
 func redactedInstallation(i diagnosis.Installation) diagnosis.Installation {
 	kept := diagnosis.Installation{}
 	for _, set := range i.DaemonSets {

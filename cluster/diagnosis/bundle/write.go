@@ -41,7 +41,7 @@ func Write(w io.Writer, b Bundle) error {
 	return compressed.Close()
 }
 
-// files are the files of the archive, the index first.
+// files returns the files of the archive, the index first.
 func (b Bundle) files() ([]file, error) {
 	list, err := objectFiles(b.Facts.Objects)
 	if err != nil {
@@ -84,8 +84,8 @@ func indented(value any) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// objectFiles are lists as kubectl get writes them. After unpacking, the folder can be
-// used with --filename.
+// objectFiles returns lists in the format of kubectl get. Once unpacked, the folder can
+// be used with --filename.
 func objectFiles(s *snapshot.Snapshot) (files []file, err error) {
 	resources := resourceapi.SchemeGroupVersion.String()
 	add := func(path, apiVersion, kind string, items []any) {
@@ -112,7 +112,7 @@ func items[T any](objects []T, redacted func(T) T) (list []any) {
 	return list
 }
 
-// listText has one object per line.
+// listText writes one object per line.
 func listText(apiVersion, kind string, items []any) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","items":[`)

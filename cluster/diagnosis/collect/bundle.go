@@ -19,8 +19,8 @@ const (
 	logBytes = 1 << 20 // of each container, at most
 )
 
-// Bundle reads the facts of a cluster and what explains them: the states of the nodes, the
-// driver's configuration, events, and the logs of the driver's containers.
+// Bundle reads the facts of a cluster and what explains them: the states of the nodes,
+// the driver's configuration, events, and the logs of the driver's containers.
 func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, now time.Time) (bundle.Bundle, error) {
 	facts, err := Facts(ctx, client)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *collector) missing(node, component, setting string, err error) {
 	c.facts.Missing = append(c.facts.Missing, unread(node, component, setting, err))
 }
 
-// configs are the ConfigMaps of the chart, in the namespaces of its DaemonSets.
+// configs reads the ConfigMaps of the chart, in the namespaces of its DaemonSets.
 func (c *collector) configs(ctx context.Context) {
 	installed := &c.facts.Installation
 	for _, set := range installed.DaemonSets {
@@ -57,7 +57,7 @@ func (c *collector) configs(ctx context.Context) {
 	}
 }
 
-// events are the events about nodes, and those that this driver reports.
+// events returns the events about nodes, and the events that this driver reported.
 func (c *collector) events(ctx context.Context) (events []*corev1.Event) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *collector) driverPods() (pods []*corev1.Pod) {
 	return pods
 }
 
-// logs are the log of the container and, if it was restarted, the log of the container
-// before.
+// logs returns the log of the container. If the container was restarted, it also
+// returns the log from before the restart.
 func (c *collector) logs(ctx context.Context, pod *corev1.Pod, status corev1.ContainerStatus) (logs []bundle.Log) {
 	for _, previous := range []bool{false, true} {
 		if previous && status.RestartCount == 0 {

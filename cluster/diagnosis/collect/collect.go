@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// requestTimeout is for one request. The API server may pass it on to a node that is
-	// down.
+	// requestTimeout is the limit for one request. The API server may forward the
+	// request to a node that is down.
 	requestTimeout = 10 * time.Second
 	// atOnce is how many nodes are asked at the same time.
 	atOnce = 16
@@ -98,7 +98,7 @@ func (c *collector) installation(ctx context.Context) {
 	}
 }
 
-// pointers are pointers to the items of a list. lighten makes each item smaller.
+// pointers returns pointers to the items of a list. lighten makes each item smaller.
 func pointers[T any](items []T, lighten func(*T)) (list []*T) {
 	for i := range items {
 		lighten(&items[i])

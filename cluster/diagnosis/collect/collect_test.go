@@ -253,7 +253,7 @@ func TestExecIsWhatTheProgramPrints(t *testing.T) {
 func TestStateOfAnotherVersionIsUnread(t *testing.T) {
 	facts := factsOf(t, newServer())
 	for text, want := range map[string]string{
-		`{"version": 2}`: "read the state of a node: version 2, want 1: take the kubectl-numa of the driver's version",
+		`{"version": 2}`: "read the state of a node: version 2, want 1: use the kubectl-numa of the driver's version",
 		`{`:              "read the state of a node: unexpected end of JSON input",
 	} {
 		exec := func(context.Context, *corev1.Pod, string, []string) ([]byte, error) { return []byte(text), nil }

@@ -16,17 +16,17 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// Exec runs a program in a container of a pod, and returns what the program printed on
-// stdout. The error has the last line that the program printed on stderr.
+// Exec runs a program in a container of a pod, and returns what the program printed to
+// stdout. The error has the last line that the program printed to stderr.
 type Exec func(ctx context.Context, pod *corev1.Pod, container string, command []string) (stdout []byte, err error)
 
-// stdoutBytes limits how much of a program's output is held in memory. The state of a node
-// with a thousand claims is 2 MiB.
+// stdoutBytes limits how much of a program's output is held in memory. The state of a
+// node with a thousand claims is 2 MiB.
 const stdoutBytes = 64 << 20
 
-// NewExec runs programs through the API server, over a websocket. Every API server that
-// the driver works with has websockets. The user needs the verbs get and create on
-// pods/exec.
+// NewExec returns an Exec that runs programs through the API server, over a websocket.
+// Every API server that the driver supports has websockets. The user needs the verbs
+// get and create on pods/exec.
 func NewExec(config *rest.Config, client kubernetes.Interface) Exec {
 	return func(ctx context.Context, pod *corev1.Pod, container string, command []string) ([]byte, error) {
 		request := client.CoreV1().RESTClient().Get().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
@@ -38,7 +38,7 @@ func NewExec(config *rest.Config, client kubernetes.Interface) Exec {
 		stdout, stderr := &bounded{room: stdoutBytes}, &bounded{room: logBytes}
 		err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: stdout, Stderr: stderr})
 		if refused := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &refused) && refused.Cause.Error() != "" {
-			err = refused.Cause // the API server's own error says more than that of the websocket
+			err = refused.Cause // the API server's own error says more than the websocket's
 		}
 		if line := lastLine(stderr.String()); err != nil && line != "" {
 			err = fmt.Errorf("%w: %s", err, line)

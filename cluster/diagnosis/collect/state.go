@@ -15,8 +15,8 @@ import (
 // StateSetting is the name of a node's state in Unread.
 const StateSetting = "state of the node"
 
-// States asks the driver's pods for the states of their nodes. A node that does not answer
-// is in unread.
+// States asks the driver's pods for the states of their nodes. Nodes that do not answer
+// are in unread.
 func States(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
 	return askNodes(nodes, diagnosis.DaemonName, StateSetting, func(node string) (*nodestate.State, error) {
 		return state(ctx, exec, facts, node)
@@ -37,8 +37,8 @@ func state(ctx context.Context, exec Exec, facts *diagnosis.Facts, node string) 
 	return nodestate.Decode(text)
 }
 
-// responder is a running container on the node that has the daemon's program: the daemon's
-// own container or, if the daemon does not start, the keeper's.
+// responder returns a running container on the node that has the daemon's program. This
+// is the daemon's container or, if that does not run, the keeper's.
 func responder(facts *diagnosis.Facts, node string) (pod *corev1.Pod, container string) {
 	for _, name := range []string{diagnosis.DriverContainer, diagnosis.KeeperContainer} {
 		for _, pod := range facts.DaemonPods() {
@@ -52,7 +52,8 @@ func responder(facts *diagnosis.Facts, node string) (pod *corev1.Pod, container 
 	return nil, ""
 }
 
-// stateCommand has the same paths as the daemon's flags.
+// stateCommand returns the command for the state of a node, with the same paths as the
+// daemon's flags.
 func stateCommand(pod *corev1.Pod) []string {
 	command := []string{"/dra-numa", "state"}
 	for _, container := range pod.Spec.Containers {

@@ -42,8 +42,8 @@ func (c *comparison) comparePins() {
 	}
 }
 
-// partition is the index of the cgroup's own partition. It is -1 if there is none, or if
-// there should be none.
+// partition returns the index of the cgroup's own partition. It returns -1 if there is
+// none, or if there should be none.
 func (c *comparison) partition(pin nodestate.Pin) int {
 	if pin.CPUs.IsEmpty() || pin.Partition == "none" {
 		return -1
@@ -52,7 +52,7 @@ func (c *comparison) partition(pin nodestate.Pin) int {
 }
 
 // comparePin compares a cgroup with the checkpoint. The cgroup may have fewer CPUs than
-// its claims: a container can use some requests of a claim.
+// its claims, because a container may use only some requests of a claim.
 func (c *comparison) comparePin(pin nodestate.Pin) {
 	var recorded cpuset.Set
 	for _, claim := range pin.Claims {
@@ -74,15 +74,15 @@ func (c *comparison) comparePin(pin nodestate.Pin) {
 	}
 }
 
-// compareContainers reports claims that a running container uses outside of every cgroup
-// that is pinned for them.
+// compareContainers reports claims that a running container uses outside the cgroups
+// that are pinned for them.
 func (c *comparison) compareContainers(pinned map[string]bool) {
 	for _, grant := range c.state.Checkpoint.Grants {
 		claim := c.claims[grant.UID]
 		if claim == nil || pinned[string(grant.UID)] {
 			continue
 		}
-		requests := []string{} // that are pinned: a claim with only PCI functions has no cgroup
+		requests := []string{} // those that are pinned: a claim with only PCI functions has no cgroup
 		for _, share := range grant.Shares {
 			if share.Pinned() {
 				requests = append(requests, resourceclaim.BaseRequestRef(share.Request))
@@ -101,7 +101,7 @@ func (c *comparison) compareContainers(pinned map[string]bool) {
 }
 
 // comparePartitions reports partitions that the hook has not recorded. It ignores
-// partitions that a container makes below its own cgroup.
+// partitions that a container creates below its own cgroup.
 func (c *comparison) comparePartitions() {
 	for _, partition := range c.state.Partitions {
 		if slices.ContainsFunc(c.state.Pins, func(pin nodestate.Pin) bool {
@@ -123,7 +123,7 @@ func (c *comparison) comparePartitions() {
 	}
 }
 
-// names are the claims of a cgroup.
+// names returns the claims of a cgroup.
 func names(pin nodestate.Pin) string {
 	var names []string
 	for _, claim := range pin.Claims {

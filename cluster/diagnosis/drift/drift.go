@@ -1,6 +1,6 @@
-// Package drift compares what one node records of claims: in the API server's claims, the
-// checkpoint, the CDI specs and the cgroups. All of them must agree. It reads nothing and
-// changes nothing.
+// Package drift compares what one node records about claims: in the claims of the API
+// server, the checkpoint, the CDI specs and the cgroups. All of them must agree. The
+// package reads nothing and changes nothing.
 package drift
 
 import (
@@ -22,11 +22,11 @@ type Finding struct {
 	Node string `json:"node"`
 	// Check is the name of the check; it does not change between versions.
 	Check Check `json:"check"`
-	// Claim is namespace/name, else a UID. It is empty if no record names the claim.
+	// Claim is namespace/name, or else a UID. It is empty if no record names the claim.
 	Claim string `json:"claim"`
-	// CPUs are the CPUs of the finding; there may be none.
+	// CPUs are the CPUs that the finding is about. There may be none.
 	CPUs cpuset.Set `json:"cpus"`
-	// Where is the place that differs: the checkpoint, a CDI spec or a cgroup.
+	// Where is the place of the difference: the checkpoint, a CDI spec or a cgroup.
 	Where string `json:"where"`
 	// Expected and Detected are for people.
 	Expected string `json:"expected"`
@@ -51,7 +51,7 @@ const (
 	PartitionInvalid   Check = "partition-invalid"
 )
 
-// Checks are all checks, in their order.
+// Checks returns all checks, in their order.
 func Checks() []Check {
 	return []Check{
 		Unreadable, ClaimWithoutRecord, RecordWithoutClaim, RecordDiffers, RecordWithoutSpec, SpecWithoutRecord,
@@ -70,10 +70,10 @@ type comparison struct {
 	findings []Finding
 }
 
-// Compare finds the differences on a node. If a part of the node could not be read, that
-// is the only finding about it. The list is in the order of the checks, then by claim; it
-// is never nil. A change that is under way can look like a finding: use [Lasting] to
-// remove such findings.
+// Compare finds the differences on a node. If a part of the node could not be read,
+// that is the only finding about this part. The list is in the order of the checks,
+// then by claim. It is never nil. A change in progress can look like a finding: use
+// [Lasting] to remove such findings.
 func Compare(node string, state *nodestate.State, objects *snapshot.Snapshot) []Finding {
 	c := comparison{
 		node: node, state: state, objects: objects, findings: []Finding{},
@@ -109,13 +109,13 @@ func (c *comparison) add(f Finding) {
 	c.findings = append(c.findings, f)
 }
 
-// read reports whether all of the parts could be read.
+// read reports whether all these parts could be read.
 func (c *comparison) read(parts ...nodestate.Part) bool {
 	return !slices.ContainsFunc(parts, func(part nodestate.Part) bool { return c.state.Unread(part) != "" })
 }
 
-// Lasting are the findings of now that were also found earlier. The other findings came
-// from changes that were under way.
+// Lasting returns the findings of now that were also found earlier. The other findings
+// came from changes in progress.
 func Lasting(earlier, now []Finding) []Finding {
 	lasting := []Finding{}
 	for _, finding := range now {

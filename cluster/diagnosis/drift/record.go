@@ -13,7 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// checkpoint is the place of records.
+// checkpoint is the Where of findings about records.
 const checkpoint = "checkpoint"
 
 // compareClaims reports claims that running containers use and that have no record.
@@ -31,7 +31,7 @@ func (c *comparison) compareClaims() {
 	}
 }
 
-// held are the claim's allocation results on this node, without admin access, as text.
+// held returns the claim's allocation results on this node as text, without admin access.
 func (c *comparison) held(claim *resourceapi.ResourceClaim) (results []string) {
 	if claim.Status.Allocation == nil {
 		return nil
@@ -74,7 +74,8 @@ func (c *comparison) compareGrants() {
 	}
 }
 
-// results are the allocation results when the grant was made, in the form of held.
+// results returns the allocation results for which the grant was made, in the form of
+// held.
 func results(grant driver.Grant) (results []string) {
 	for _, share := range grant.Shares {
 		results = append(results, share.Request+" "+share.Device+" "+string(share.ShareID))
@@ -106,9 +107,9 @@ func (c *comparison) compareSpecs() {
 	}
 }
 
-// difference is the first difference between the record and the spec; empty if there is
-// none. Whether there is a partition depends on the node, so the spec is not checked for
-// that.
+// difference returns the first difference between the record and the spec. It returns
+// empty texts if there is none. It does not compare whether there is a partition,
+// because that depends on the node.
 func difference(grant driver.Grant, spec cdi.Written) (expected, detected string) {
 	if spec.Problem != "" {
 		return "readable", spec.Problem
@@ -131,7 +132,7 @@ func difference(grant driver.Grant, spec cdi.Written) (expected, detected string
 	return "", ""
 }
 
-// deviceDifference is the first difference between a share and its device.
+// deviceDifference returns the first difference between a share and its device.
 func deviceDifference(share driver.Share, device cdi.WrittenDevice) (expected, detected string) {
 	if device.Function == share.Pinned() {
 		return pinnedOrNot(share.Pinned()), pinnedOrNot(!device.Function)
@@ -161,7 +162,7 @@ func pinnedOrNot(pinned bool) string {
 	return "no hook, as for a PCI function"
 }
 
-// lists are CPUs and, if there are any, NUMA nodes.
+// lists returns the CPUs and, if there are any, the NUMA nodes as text.
 func lists(cpus, mems cpuset.Set) string {
 	text := "no CPUs"
 	if !cpus.IsEmpty() {
@@ -173,7 +174,7 @@ func lists(cpus, mems cpuset.Set) string {
 	return text
 }
 
-// cpus are all CPUs of the grant.
+// cpus returns all CPUs of the grant.
 func cpus(grant driver.Grant) (all cpuset.Set) {
 	for i := range grant.Shares {
 		all = all.Union(grant.Shares[i].CPUs())

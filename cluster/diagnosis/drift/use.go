@@ -8,10 +8,10 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// running is a pod on this node with a running container that uses one of the claim's
-// requests, as namespace/name; empty if there is none. If requests is nil, all requests
-// count. While no container runs, the claim need not be in the checkpoint: it may be being
-// prepared.
+// running returns a pod on this node with a running container that uses one of the
+// claim's requests, as namespace/name. It returns "" if there is none. If requests is
+// nil, all requests count. While no container runs, the claim need not be in the
+// checkpoint, because it may still be being prepared.
 func (c *comparison) running(claim *resourceapi.ResourceClaim, requests []string) (pod string) {
 	for _, user := range claim.Status.ReservedFor {
 		if user.APIGroup != "" || user.Resource != "pods" {
@@ -25,9 +25,9 @@ func (c *comparison) running(claim *resourceapi.ResourceClaim, requests []string
 	return ""
 }
 
-// runs reports whether a running container uses the claim.
+// runs reports whether a running container uses one of the claim's requests.
 func runs(pod *corev1.Pod, claim string, requests []string) bool {
-	entries := make(map[string]bool) // entries of the pod that are the claim
+	entries := make(map[string]bool) // the pod's entries for the claim
 	for i := range pod.Spec.ResourceClaims {
 		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
 		entries[pod.Spec.ResourceClaims[i].Name] = err == nil && name != nil && *name == claim

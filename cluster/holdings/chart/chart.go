@@ -1,5 +1,5 @@
-// Package chart draws which claims hold which devices of a cluster, for terminals of any
-// width and as a picture. It writes to an io.Writer and does nothing else.
+// Package chart draws which claims hold which devices of a cluster, for terminals of
+// any width and as a picture. It writes only to an io.Writer and has no other effects.
 package chart
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// mostZones is how many NUMA nodes are drawn one by one. For a cluster with more, each
-// node is one line.
+// mostZones is the maximum number of NUMA nodes that are drawn one by one. If a cluster
+// has more, the drawing has one line per node.
 const mostZones = 24
 
-// Text draws in ASCII. Claims have letters, and colours on request.
+// Text draws the holdings in ASCII. Each claim has a letter and, on request, a colour.
 func Text(w io.Writer, c holdings.Cluster, o draw.TextOptions) error {
 	width := o.Width
 	if width == 0 {
@@ -27,8 +27,8 @@ func Text(w io.Writer, c holdings.Cluster, o draw.TextOptions) error {
 // pictureWidth is the width of a picture, in characters.
 const pictureWidth = 110
 
-// SVG draws the same as a picture, in light or dark colours as its reader prefers. The
-// picture needs no other files and runs no scripts.
+// SVG draws the same as a picture, in the light or dark colours that its reader
+// prefers. The picture needs no other files and runs no scripts.
 func SVG(w io.Writer, c holdings.Cluster) error {
 	return canvas.WriteSVG(w, arrange(c).Layout(pictureWidth), canvas.Caption{
 		ID: "held", Title: "What claims hold",
@@ -40,7 +40,7 @@ func headline(c holdings.Cluster) string {
 	return canvas.Count(len(c.Nodes), "node") + ", " + canvas.Count(len(c.Claims), "claim") + ", " + canvas.Count(len(c.Pending), "pod") + " without a node"
 }
 
-// arrange is the whole drawing.
+// arrange returns the whole drawing.
 func arrange(c holdings.Cluster) canvas.Part {
 	all := canvas.Stack{Gap: 1}
 	zones := 0
@@ -68,7 +68,7 @@ func arrange(c holdings.Cluster) canvas.Part {
 	return all
 }
 
-// mostWaiting is how many pods are named.
+// mostWaiting is the maximum number of pods that are named.
 const mostWaiting = 10
 
 func waiting(pods []holdings.Pending) canvas.Part {

@@ -13,7 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// legend says which claims the letters are, and what they hold here.
+// legend says which letter stands for which claim, and what the claims hold here.
 func (s *scene) legend(c holdings.Cluster) canvas.Part {
 	if len(s.order) == 0 && len(s.admin) == 0 {
 		return canvas.Stack{}
@@ -37,7 +37,7 @@ func (s *scene) legend(c holdings.Cluster) canvas.Part {
 	return lines
 }
 
-// legendOf is "default/a, pod b: numa-1: CPUs 4-7, memory 1 GiB".
+// legendOf returns a text such as "default/a, pod b: numa-1: CPUs 4-7, memory 1 GiB".
 func legendOf(claim *holdings.Claim) string {
 	text := claim.Key()
 	for _, user := range claim.Users {
@@ -55,8 +55,8 @@ func legendOf(claim *holdings.Claim) string {
 	return text + ": " + strings.Join(shares, "; ")
 }
 
-// Describe says in one line what a share holds and what is wrong with it, without the name
-// of its claim.
+// Describe says in one line what a share holds and what is wrong with it. It omits the
+// name of the share's claim.
 func Describe(share *holdings.Share) string {
 	var facts []string
 	cpu := share.Amounts["cpu"]
@@ -88,7 +88,7 @@ func Describe(share *holdings.Share) string {
 	return share.Device + ": " + strings.Join(facts, ", ")
 }
 
-// describeFunction says what a share holds of a PCI function.
+// describeFunction says which PCI function a share holds.
 func describeFunction(f *deviceclasses.FunctionStatus) (facts []string) {
 	if f == nil {
 		return nil
@@ -109,7 +109,7 @@ func describeFunction(f *deviceclasses.FunctionStatus) (facts []string) {
 	return facts
 }
 
-// Label is the name of a capacity for people: hugepages 2Mi.
+// Label returns the name of a capacity for people, such as "hugepages 2Mi".
 func Label(name string) string {
 	if size, huge := strings.CutPrefix(name, deviceclasses.CapacityHugepagesPrefix); huge && size != "" {
 		return "hugepages " + size
@@ -117,7 +117,8 @@ func Label(name string) string {
 	return name
 }
 
-// Amount is an amount of a capacity with its unit. Only memory and hugepages are bytes.
+// Amount returns an amount of a capacity with its unit. Only memory and hugepages are
+// in bytes.
 func Amount(name string, amount resource.Quantity) string {
 	if name == "memory" || strings.HasPrefix(name, deviceclasses.CapacityHugepagesPrefix) {
 		return canvas.Size(uint64(max(amount.Value(), 0)))
@@ -125,7 +126,7 @@ func Amount(name string, amount resource.Quantity) string {
 	return amount.String()
 }
 
-// Left is "3 of 4 free".
+// Left returns a text such as "3 of 4 free".
 func Left(r holdings.Resource) string {
 	if r.Total == nil || r.Free == nil {
 		return Amount(r.Name, r.Held) + " held, total not known"

@@ -9,7 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// scene is the drawing of a node while it is arranged.
+// scene is the drawing of a node while it is being arranged.
 type scene struct{ *Signs }
 
 // node draws one node: its sums, its problems, a box for each NUMA node, and a legend.
@@ -39,7 +39,7 @@ func node(c holdings.Cluster, n *holdings.Node) canvas.Part {
 	return canvas.Stack{Gap: 1, Parts: []canvas.Part{canvas.Stack{Parts: []canvas.Part{head, boxes}}, s.legend(c)}}
 }
 
-// Title is "NUMA node 0, socket 0".
+// Title returns a title such as "NUMA node 0, socket 0".
 func Title(at *holdings.NUMANode) string {
 	title := fmt.Sprintf("NUMA node %d", at.ID)
 	if at.Socket != nil {
@@ -48,8 +48,8 @@ func Title(at *holdings.NUMANode) string {
 	return title
 }
 
-// TitleOfOthers is the title for devices without a single NUMA node. A zone of several
-// NUMA nodes has none.
+// TitleOfOthers returns the title for devices that do not have exactly one known NUMA
+// node. A zone of several NUMA nodes is such a device.
 func TitleOfOthers(devices []holdings.Device) string {
 	if slices.ContainsFunc(devices, func(d holdings.Device) bool { return d.Zone }) {
 		return "Several NUMA nodes, or unknown"
@@ -57,8 +57,8 @@ func TitleOfOthers(devices []holdings.Device) string {
 	return "NUMA node unknown"
 }
 
-// namedDevices is how many devices of a driver on a NUMA node have a line each. If there
-// are more, they are a strip.
+// namedDevices is the maximum number of devices of a driver on a NUMA node that have a
+// line each. If there are more, they are a strip.
 const namedDevices = 12
 
 // devices draws zones and shared devices with their bars, then all other devices.
@@ -74,7 +74,8 @@ func (s *scene) devices(list []holdings.Device) (parts []canvas.Part) {
 	for i := range list {
 		device := &list[i]
 		if device.Zone && device.State != holdings.StateUnpublished && (zones > 1 || !strings.HasPrefix(device.Name, "numa-")) {
-			parts = append(parts, canvas.Text(device.Name, canvas.DeviceText)) // the box does not name the zone
+			// The title of the box does not contain the name of the zone.
+			parts = append(parts, canvas.Text(device.Name, canvas.DeviceText))
 		}
 		if device.Zone || len(device.Resources) > 0 {
 			parts = append(parts, s.bars(device)...)
@@ -91,7 +92,7 @@ func (s *scene) devices(list []holdings.Device) (parts []canvas.Part) {
 	return parts
 }
 
-// bars draws a device that claims share.
+// bars draws a device that claims can share.
 func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
 	if !device.Zone {
 		parts = append(parts, canvas.Text(device.Name+" of "+device.Driver, canvas.DeviceText))
@@ -113,7 +114,7 @@ func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
 	return parts
 }
 
-// exclusive draws devices of one driver that claims hold as a whole.
+// exclusive draws the devices of one driver that claims hold as a whole.
 func (s *scene) exclusive(driver string, list []*holdings.Device) (parts []canvas.Part) {
 	if len(list) <= namedDevices {
 		for _, device := range list {
@@ -134,7 +135,7 @@ func (s *scene) exclusive(driver string, list []*holdings.Device) (parts []canva
 	return append(parts, canvas.Text(head, canvas.DeviceText), strip)
 }
 
-// line is a device with the claim that holds it.
+// line draws a device and the claim that holds it.
 func (s *scene) line(device *holdings.Device) canvas.Part {
 	text := device.Name + " of " + device.Driver
 	switch {

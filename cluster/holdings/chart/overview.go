@@ -8,7 +8,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// list has a line for each node: a strip that shows how many CPUs are held, and numbers.
+// list has a line for each node: a strip that shows how many CPUs are held, and
+// numbers.
 type list struct {
 	rows   []row
 	widths [columns]int // widths of the longest texts
@@ -69,7 +70,7 @@ func claimsOf(n *holdings.Node) int {
 	return len(claims)
 }
 
-// Lengths of the strip, and of a name that is cut.
+// Lengths of the strip, and of a name that is cut off.
 const (
 	shortestBar  = 8
 	longestBar   = 32
@@ -77,11 +78,12 @@ const (
 	shortestName = 12
 )
 
-// MinWidth is the width of a short name and the problems.
+// MinWidth returns the least width for a short name and the problems.
 func (l list) MinWidth() int { return shortestName + between + l.widths[columns-1] }
 
-// fit is the widths of the columns and the strip for a width of the table. It drops the
-// columns before the problems first, then the strip, then the ends of names.
+// fit returns the widths of the columns and the strip for a given width of the table.
+// To save space, it first drops the columns before the problems, then the strip, and
+// then the ends of names.
 func (l list) fit(width int) (widths [columns]int, bar int) {
 	widths = l.widths
 	left := func() int {
@@ -103,7 +105,7 @@ func (l list) fit(width int) (widths [columns]int, bar int) {
 	return widths, 0
 }
 
-// Layout draws the table.
+// Layout lays out the table.
 func (l list) Layout(width int) canvas.Block {
 	widths, bar := l.fit(max(width, l.MinWidth()))
 	var b canvas.Block

@@ -21,7 +21,7 @@ func (s sign) run(cells int) canvas.Run {
 	return canvas.Run{Cells: cells, Look: s.look, Sign: s.letter}
 }
 
-// letters are for the first claims of a node. All other claims have lastSign.
+// letters are for the first claims of a node. All other claims get lastSign.
 const (
 	letters   = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	lastSign  = '+'
@@ -37,10 +37,11 @@ type Signs struct {
 	admin []string // "claim (device)" of claims with admin access
 }
 
-// NewSigns has no signs yet.
+// NewSigns returns a value without any signs.
 func NewSigns() *Signs { return &Signs{of: make(map[string]sign)} }
 
-// Meet gives the claims of a device their signs. Call it before the device is drawn.
+// Meet gives the claims of a device their signs. It must be called before the device is
+// drawn.
 func (s *Signs) Meet(device *holdings.Device) {
 	for _, share := range device.Shares {
 		if share.Admin {
@@ -60,14 +61,14 @@ func (s *Signs) Meet(device *holdings.Device) {
 	}
 }
 
-// Claims are the claims that hold something, in the order of their signs.
+// Claims returns the claims that hold something, in the order of their signs.
 func (s *Signs) Claims() []string { return s.order }
 
-// Sample is the sign of a claim.
+// Sample returns the sign of a claim.
 func (s *Signs) Sample(claim string) canvas.Strip { return canvas.Strip{s.of[claim].run(1)} }
 
-// Strip draws what claims hold of a resource: each CPU is a cell, everything else is a
-// bar.
+// Strip draws what claims hold of a resource. Each CPU is a cell; every other resource
+// is a bar.
 func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip {
 	if r.Name == "cpu" {
 		total := most(r)
@@ -79,7 +80,8 @@ func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip
 	return s.Bar(device, r, barLength)
 }
 
-// most is the total. If claims hold more, or the total is not known, it is what they hold.
+// most returns the total. If claims hold more than that, or the total is not known, it
+// returns what they hold.
 func most(r holdings.Resource) resource.Quantity {
 	if r.Total != nil && r.Total.Cmp(r.Held) > 0 {
 		return *r.Total
@@ -100,7 +102,7 @@ func (s *Signs) Bar(device *holdings.Device, r holdings.Resource, count int64) c
 	return cells(parts, total.Value(), count)
 }
 
-// Cell draws a device that is held as a whole, or not at all.
+// Cell draws a device that a claim holds as a whole, or that is free.
 func (s *Signs) Cell(device *holdings.Device) canvas.Run {
 	for _, share := range device.Shares {
 		if !share.Admin {
@@ -113,7 +115,7 @@ func (s *Signs) Cell(device *holdings.Device) canvas.Run {
 	return canvas.Run{Cells: 1, Look: canvas.Free, Sign: freeSign}
 }
 
-// part is what a claim holds.
+// part is an amount that a claim holds.
 type part struct {
 	sign   sign
 	amount resource.Quantity
@@ -132,8 +134,8 @@ func byCPU(shares []holdings.Share) []holdings.Share {
 	return slices.SortedStableFunc(slices.Values(shares), func(a, b holdings.Share) int { return cmp.Compare(first(a), first(b)) })
 }
 
-// cells divides a total into count cells. There is at least one cell for what is held, and
-// one for what is free.
+// cells divides a total into count cells. If something is held, it has at least one
+// cell, and so does what is free.
 func cells(parts []part, total, count int64) canvas.Strip {
 	if total <= 0 {
 		return nil
@@ -150,7 +152,7 @@ func cells(parts []part, total, count int64) canvas.Strip {
 	sum, done := int64(0), int64(0)
 	for _, p := range parts {
 		sum += p.amount.Value()
-		// Rounded up; floating point does not overflow for bytes.
+		// This rounds up. Numbers of bytes do not overflow in floating point.
 		end := min(int64(math.Ceil(float64(sum)/float64(total)*float64(count))), most)
 		if last := len(strip) - 1; end > done && last >= 0 && strip[last].Sign == p.sign.letter && strip[last].Look == p.sign.look {
 			strip[last].Cells += int(end - done)

@@ -1,7 +1,7 @@
-// Package web shows which claims hold which devices of a cluster as web pages. The server
-// renders them; they work without JavaScript, and follow the cluster if it is watched. The
-// package only reads. It trusts nothing that a browser or an object of the cluster says:
-// all texts are escaped, and requests for other hosts are refused.
+// Package web shows which claims hold which devices of a cluster as web pages. The
+// server renders them; they work without JavaScript, and follow the cluster if it is
+// watched. The package only reads. It trusts nothing that a browser or an object of the
+// cluster says: all texts are escaped, and requests for other hosts are refused.
 package web
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Board is what the pages show. Only one goroutine may call Show and Fail; any goroutine
-// can read the pages.
+// Board is what the pages show. Only one goroutine may call Show and Fail. Any
+// goroutine may read the pages.
 type Board struct{ state atomic.Pointer[state] }
 
-// state is what the pages show at one moment; it is never changed.
+// state is what the pages show at one moment. It never changes.
 type state struct {
 	version int
 	objects *snapshot.Snapshot
 	cluster holdings.Cluster
-	search  []string // by node: its text for searches, in lower case
+	search  []string // by node: its search text, in lower case
 	failure string   // why the pages are out of date; "" if they are not
 	next    chan struct{}
 }
 
-// NewBoard shows nothing yet.
+// NewBoard returns a board that shows nothing yet.
 func NewBoard() *Board {
 	b := &Board{}
 	b.state.Store(&state{objects: &snapshot.Snapshot{}, failure: "nothing has been read yet", next: make(chan struct{})})
@@ -49,8 +49,8 @@ func (b *Board) Show(objects *snapshot.Snapshot) {
 	b.advance(now)
 }
 
-// sameHoldings compares quantities by their value, and sets of CPUs, whose fields are
-// private, with ==.
+// sameHoldings reports whether two clusters are equal. It compares quantities by value.
+// It compares sets of CPUs with ==, because their fields are private.
 func sameHoldings(a, b holdings.Cluster) bool {
 	equal := apiequality.Semantic.Copy()
 	if err := equal.AddFunc(func(a, b cpuset.Set) bool { return a == b }); err != nil {
@@ -59,7 +59,7 @@ func sameHoldings(a, b holdings.Cluster) bool {
 	return equal.DeepEqual(a, b)
 }
 
-// Fail says why the pages are out of date.
+// Fail sets the reason why the pages are out of date.
 func (b *Board) Fail(err error) {
 	now := *b.state.Load()
 	now.failure = err.Error()
@@ -73,7 +73,7 @@ func (b *Board) advance(now *state) {
 	close(before)
 }
 
-// searchTexts have, for each node, its name, its claims and their users.
+// searchTexts returns a text for each node: its name, its claims and their users.
 func searchTexts(c holdings.Cluster) []string {
 	texts := make([]strings.Builder, len(c.Nodes))
 	index := make(map[string]int, len(c.Nodes))

@@ -116,13 +116,13 @@ type podPage struct {
 	Failure string
 	simulate.Explanation
 	Groups []nodeGroup
-	More   int // groups
+	More   int // number of groups that are not shown
 }
 
 // nodeGroup is nodes with the same answer.
 type nodeGroup struct {
 	Names []string
-	More  int // nodes
+	More  int // number of nodes that are not named
 	simulate.NodeExplanation
 }
 
@@ -153,8 +153,8 @@ func (s *server) pod(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, now, http.StatusOK, "pod", page.Key, page)
 }
 
-// explain computes only one explanation at a time, because each uses a core for up to some
-// seconds.
+// explain computes only one explanation at a time, because each one uses a core for up
+// to several seconds.
 func (s *server) explain(ctx context.Context, now *state, namespace, name string) (simulate.Explanation, error) {
 	select {
 	case <-ctx.Done():
@@ -165,7 +165,7 @@ func (s *server) explain(ctx context.Context, now *state, namespace, name string
 	return s.Explain(ctx, now.objects, namespace, name)
 }
 
-// groupsOf are the first groups of nodes with the same answer.
+// groupsOf returns the first groups of nodes with the same answer.
 func groupsOf(explanation simulate.Explanation) (groups []nodeGroup, more int) {
 	same := explanation.SameNodes()
 	for _, nodes := range same[:min(len(same), mostGroups)] {

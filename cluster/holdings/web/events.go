@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// events tells a page, with server-sent events, that there is a newer version. The page
-// then loads itself again.
+// events tells a page that there is a newer version, with server-sent events. The page
+// then reloads itself.
 func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	after := whole(r.FormValue("after"), -1)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -17,13 +17,13 @@ type nodePage struct {
 	Claims []claimRow
 }
 
-// place is a NUMA node, or the devices without a known one.
+// place is a NUMA node, or all devices without a known NUMA node.
 type place struct {
 	Title   string
 	Devices []deviceView
 }
 
-// deviceView is a device with a strip for each of its resources, or with one cell.
+// deviceView is a device with a strip for each of its resources, or with a single cell.
 type deviceView struct {
 	*holdings.Device
 	Cell       *picture
@@ -44,7 +44,7 @@ type claimRow struct {
 	Holds []string
 }
 
-// widestStrip is the width of a strip on the page of a node, in cells.
+// widestStrip is the maximum width of a strip on the page of a node, in cells.
 const widestStrip = 32
 
 func (s *server) node(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,7 @@ func views(signs *chart.Signs, list []holdings.Device) (all []deviceView) {
 	return all
 }
 
-// holds is what a claim holds of a node; of all nodes if node is "".
+// holds returns what a claim holds on a node, or on all nodes if node is "".
 func holds(claim *holdings.Claim, node string) (list []string) {
 	for i := range claim.Shares {
 		if share := &claim.Shares[i]; !share.Admin && (node == "" || share.Node == node) {

@@ -31,21 +31,21 @@ type overviewPage struct {
 	Pending []holdings.Pending // the first ones
 	Waiting int
 	Show    string
-	CPUs    string // wanted free CPUs of one zone, "" for any number
+	CPUs    string // how many free CPUs a zone must have; "" means any number
 	pager
 }
 
 // nodeRow is a node in one line.
 type nodeRow struct {
 	Name         string
-	Strip        *picture // CPUs of its zones
+	Strip        *picture // the CPUs of its zones
 	CPU, Memory  string
 	Claims       int
 	Problems     []string
 	MoreProblems int
 }
 
-const mostProblems = 2 // in the line of a node
+const mostProblems = 2 // maximum number in the line of a node
 
 func (s *server) overview(w http.ResponseWriter, r *http.Request) {
 	now := s.board.state.Load()
@@ -86,7 +86,7 @@ func matches(node *holdings.Node, show string, cpus int64) bool {
 	return mostFreeCPUs(node) >= cpus
 }
 
-// mostFreeCPUs is how many CPUs a claim could get from one zone.
+// mostFreeCPUs returns how many CPUs a claim could get from one zone.
 func mostFreeCPUs(node *holdings.Node) (cpus int64) {
 	for i := range node.NUMANodes {
 		for _, device := range node.NUMANodes[i].Devices {
@@ -161,7 +161,8 @@ func rowOf(node *holdings.Node) nodeRow {
 	return row
 }
 
-// leftOf is what is free of the node's zones, "" if it has none.
+// leftOf returns how much of a resource is free in the node's zones, or "" if they do
+// not have it.
 func leftOf(node *holdings.Node, name string) string {
 	r := find(node.Totals, name)
 	if r == nil {
@@ -203,7 +204,7 @@ func newPager(r *http.Request, found int) pager {
 	return p
 }
 
-// whole reads a number; it is otherwise if the text is none.
+// whole reads a number. If the text is not a number, it returns otherwise.
 func whole(text string, otherwise int) int {
 	number, err := strconv.Atoi(cmp.Or(text, "-"))
 	if err != nil {

@@ -17,7 +17,7 @@ type picture struct {
 type rect struct {
 	Class        string
 	X, Y, W, H   int
-	Sign         string // "" is none
+	Sign         string // "" means none
 	SignX, SignY int
 }
 
@@ -28,7 +28,7 @@ const (
 	rowHeight  = 21
 )
 
-// pictureOf is nil if there is nothing to draw.
+// pictureOf returns the picture of a block, or nil if there is nothing to draw.
 func pictureOf(b canvas.Block, signs bool) *picture {
 	if len(b.Marks) == 0 {
 		return nil
@@ -44,5 +44,5 @@ func pictureOf(b canvas.Block, signs bool) *picture {
 	return p
 }
 
-// ViewBox is the attribute viewBox of the SVG.
+// ViewBox returns the attribute viewBox of the SVG.
 func (p *picture) ViewBox() string { return fmt.Sprintf("0 0 %d %d", p.Width, p.Height) }

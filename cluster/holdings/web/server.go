@@ -18,11 +18,11 @@ import (
 //go:embed pages
 var files embed.FS
 
-// Options are what the pages need besides a board.
+// Options are what the pages need in addition to a board.
 type Options struct {
-	// Live means that the board changes.
+	// Live means that the board can change.
 	Live bool
-	// From says in a few words where the objects come from.
+	// From says in a few words where the objects are from.
 	From string
 	// Explain says why a pod has no node. Several goroutines may call it.
 	Explain func(ctx context.Context, objects *snapshot.Snapshot, namespace, name string) (simulate.Explanation, error)
@@ -33,7 +33,7 @@ type server struct {
 	Options
 	board     *Board
 	templates map[string]*template.Template
-	busy      chan struct{} // holds a value while an explanation is computed
+	busy      chan struct{} // contains a value while an explanation is computed
 }
 
 // Handler answers requests for the pages of a board from browsers on this machine.
@@ -69,9 +69,9 @@ func file(name, contentType, more string) http.HandlerFunc {
 	}
 }
 
-// guard keeps pages of other sites from reading ours, through a name that resolves to this
-// machine (DNS rebinding) or in a frame. It also keeps our pages from loading anything
-// else.
+// guard keeps pages of other sites from reading our pages, either through a name that
+// resolves to this machine (DNS rebinding) or in a frame. It also keeps our pages from
+// loading anything else.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -95,7 +95,7 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// isLoopback checks a host, with or without a port.
+// isLoopback reports whether a host, with or without a port, is this machine.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -108,7 +108,7 @@ func isLoopback(host string) bool {
 	return err == nil && address.IsLoopback()
 }
 
-// frame is the content of every page.
+// frame is what every page contains.
 type frame struct {
 	Title   string
 	Live    bool

@@ -1,7 +1,7 @@
-// Package evict finds the fewest running pods of lower priority whose deletion gives a
-// waiting pod a node. The scheduler does not preempt pods for the devices of claims. The
-// package asks package simulate many times, and deletes nothing. It does not consider
-// PodDisruptionBudgets, or the purpose of the deleted pods.
+// Package evict finds the smallest set of running pods with lower priority whose
+// deletion gives a waiting pod a node. The scheduler does not preempt pods for the
+// devices of claims. The package asks package simulate many times, and deletes nothing.
+// It does not consider PodDisruptionBudgets, or the purpose of the deleted pods.
 package evict
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// Method is how a set of pods was found.
+// Method says how a set of pods was found.
 type Method string
 
 // Methods.
@@ -23,12 +23,12 @@ const (
 	Greedy Method = "greedy" // there may be a smaller set, but no pod of this set can stay
 )
 
-// Suggestion is which pods to delete for a waiting pod.
+// Suggestion says which pods to delete for a waiting pod.
 type Suggestion struct {
 	Pod string `json:"pod"` // namespace/name
-	// Node is the node on which the pod then fits, "" if there is none.
+	// Node is the node on which the pod then fits, or "" if there is none.
 	Node string `json:"node,omitempty"`
-	// Method is "" if nothing has to be deleted, or nothing helps.
+	// Method is "" if nothing has to be deleted, or if nothing helps.
 	Method Method `json:"method,omitempty"`
 	// Evictions are sorted by priority, then by namespace and name.
 	Evictions []Eviction `json:"evictions"`
@@ -41,31 +41,33 @@ type Eviction struct {
 	Pod      string `json:"pod"` // namespace/name
 	Node     string `json:"node"`
 	Priority int32  `json:"priority"`
-	// Claims are reserved for the pod, sorted by name. A claim that other pods use as well
-	// stays allocated unless these pods are deleted, too.
+	// Claims are the names of the claims that are reserved for the pod, sorted. A claim
+	// that other pods use too stays allocated unless these pods are also deleted.
 	Claims []string `json:"claims,omitempty"`
 }
 
-// maxExact is the size up to which all sets are tried.
+// maxExact is the maximum size for which all sets are tried.
 const maxExact = 3
 
 // Options limit the search and report its progress.
 type Options struct {
-	// Trials is how many sets are tried before the search takes the best set that it has;
-	// 0 means DefaultTrials.
+	// Trials is how many sets are tried before the search takes the best set that it
+	// has found; 0 means DefaultTrials.
 	Trials int
-	// Progress, if it is not nil, is called with the number of nodes that were searched.
+	// Progress, if it is not nil, is called with the number of nodes that have been
+	// searched.
 	Progress func(done, total int)
 }
 
-// DefaultTrials take about ten seconds.
+// DefaultTrials takes about ten seconds.
 const DefaultTrials = 100_000
 
-// Suggest looks for the smallest set. Of several sets it takes the one whose highest
-// priority is lowest, then the next highest and so on, then the one with the fewest
-// claims, then the one with the newest pods, and then the first node by name. The cluster
-// must be that of the snapshot; it is unchanged afterwards. The error is a
-// *simulate.AbortError if the scheduler gives up on the pod; then no eviction helps.
+// Suggest looks for the smallest set. If several sets are equally small, it compares
+// their highest priorities, then the next highest and so on, and takes the set with the
+// lower ones. After that it prefers the set with the fewest claims, then the one with
+// the newest pods, and then the first node by name. The cluster must be that of the
+// snapshot. It is unchanged afterwards. The error is a *simulate.AbortError if the
+// scheduler gives up on the pod; then no eviction helps.
 func Suggest(ctx context.Context, c *simulate.Cluster, s *snapshot.Snapshot, pod *corev1.Pod, o Options) (Suggestion, error) {
 	answer := Suggestion{Pod: pod.Namespace + "/" + pod.Name, Evictions: []Eviction{}}
 	placed, err := c.Feasible(ctx, pod, "")

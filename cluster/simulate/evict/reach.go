@@ -10,10 +10,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// reach says whose deletion makes a difference on other nodes than its own.
+// reach says which pods make a difference on other nodes if they are deleted.
 type reach struct {
 	namespace string
-	shared    map[pool]bool   // pools whose devices more than one node may see
+	shared    map[pool]bool   // pools with devices that more than one node may see
 	claims    map[string]bool // names of the claims that the waiting pod uses
 }
 

@@ -13,22 +13,22 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// search is the search for one pod.
+// search is the search for one waiting pod.
 type search struct {
 	Options
 	cluster *simulate.Cluster
 	pod     *corev1.Pod
-	places  []*place // by the name of the node; only nodes with something to delete
+	places  []*place // sorted by node name; only nodes with a pod to delete
 	deleted int      // number of pods that may be deleted
-	// monotone means that a set is enough if a part of it is. It is false if the pod uses
-	// an allocated claim: when the last user of the claim is gone, no pod may be able to
-	// allocate it again.
+	// monotone means that a set is sufficient if a part of it is. It is false if the
+	// pod names a ResourceClaim. If that claim is allocated and its last user is
+	// deleted, perhaps no pod can allocate it again.
 	monotone bool
 	trials   int
 }
 
-// place is a node, with the pods whose deletion may make a difference there, in the order
-// of victims.
+// place is a node with the pods whose deletion may make a difference there, in the
+// order of victims.
 type place struct {
 	node    string
 	victims []*victim
@@ -58,8 +58,8 @@ func newSearch(c *simulate.Cluster, s *snapshot.Snapshot, pod *corev1.Pod, o Opt
 	return e
 }
 
-// best is nil if there is no set. It tries small sets first: most often one or two pods
-// are enough, and the greedy search takes longer.
+// best returns the best set, or nil if there is none. It tries small sets first: most
+// often, one or two pods are enough, and the greedy search takes longer.
 func (e *search) best(ctx context.Context) (best *set, method Method, err error) {
 	if err := e.prune(ctx); err != nil {
 		return nil, "", err
@@ -93,7 +93,7 @@ func (e *search) best(ctx context.Context) (best *set, method Method, err error)
 	return best, method, nil
 }
 
-// prune removes the nodes on which the pod does not fit even if all their pods are
+// prune removes the nodes on which the pod does not fit even if all victims there are
 // deleted.
 func (e *search) prune(ctx context.Context) error {
 	var left []*place
@@ -114,7 +114,8 @@ func (e *search) prune(ctx context.Context) error {
 }
 
 // greedy starts with all pods of a node, and keeps each pod that can stay, the most
-// important ones first. It is nil if the pod does not fit even if all are deleted.
+// important ones first. It returns nil if the pod does not fit even if all of them are
+// deleted.
 func (e *search) greedy(ctx context.Context, p *place) (*set, error) {
 	left := slices.Clone(p.victims)
 	if fits, err := e.fits(ctx, p.node, left); err != nil || !fits {
@@ -136,7 +137,8 @@ func (e *search) greedy(ctx context.Context, p *place) (*set, error) {
 // errTrials ends a search that takes too long.
 var errTrials = errors.New("too many sets")
 
-// smallest tries all sets of a size. It returns the best one, or nil if none is enough.
+// smallest tries all sets of this size. It returns the best one, or nil if none is
+// sufficient.
 func (e *search) smallest(ctx context.Context, size int) (best *set, err error) {
 	for _, p := range e.places {
 		err := e.extend(ctx, p, nil, p.victims, size, func(victims []*victim) {
@@ -151,8 +153,8 @@ func (e *search) smallest(ctx context.Context, size int) (best *set, err error) 
 	return best, nil
 }
 
-// extend tries the chosen pods with every choice of the rest that makes up the size. It
-// skips a choice if even all pods that are left would not be enough.
+// extend completes the chosen pods to sets of this size, with pods of the rest, and
+// tries them. It skips sets if even all pods that are left would not be sufficient.
 func (e *search) extend(ctx context.Context, p *place, chosen, rest []*victim, size int, found func([]*victim)) error {
 	for i, v := range rest {
 		if len(rest)-i < size-len(chosen) {
@@ -184,20 +186,20 @@ func (e *search) extend(ctx context.Context, p *place, chosen, rest []*victim, s
 	return nil
 }
 
-// fits reports whether the pod fits on the node once the victims are deleted.
+// fits reports whether the pod fits on the node when the victims are deleted.
 func (e *search) fits(ctx context.Context, node string, victims []*victim) (fits bool, err error) {
 	e.trials++
 	nodes, err := e.feasibleWithout(ctx, node, victims)
 	var why simulate.Reason
 	var abort *simulate.AbortError
 	if errors.As(err, &why) || errors.As(err, &abort) {
-		return false, nil // caused by these deletions: without them the scheduler did not give up
+		return false, nil // these deletions are the reason: without them, the scheduler did not give up
 	}
 	return len(nodes) > 0, err
 }
 
-// feasibleWithout are the feasible nodes without the victims. If node is not "", only that
-// node is asked.
+// feasibleWithout returns the feasible nodes without the victims. If node is not "", it
+// asks only that node.
 func (e *search) feasibleWithout(ctx context.Context, node string, victims []*victim) ([]string, error) {
 	for _, v := range victims {
 		defer e.cluster.Evict(v.Pod)()
@@ -205,11 +207,12 @@ func (e *search) feasibleWithout(ctx context.Context, node string, victims []*vi
 	return e.cluster.Feasible(ctx, e.pod, node)
 }
 
-// confirm asks all nodes: if the scheduler gives up on one node, it ignores the others.
+// confirm asks all nodes: if the scheduler gives up on one node, it ignores all others.
 func (e *search) confirm(ctx context.Context, victims []*victim) error {
 	nodes, err := e.feasibleWithout(ctx, "", victims)
 	if err == nil && len(nodes) == 0 {
-		return fmt.Errorf("confirm evictions for pod %s/%s: it fits on no node", e.pod.Namespace, e.pod.Name) // impossible: the search found a node
+		// This is impossible: the search found a node.
+		return fmt.Errorf("confirm evictions for pod %s/%s: it fits on no node", e.pod.Namespace, e.pod.Name)
 	}
 	return err
 }

@@ -16,11 +16,11 @@ import (
 type victim struct {
 	*corev1.Pod
 	priority int32
-	claims   []*resourceapi.ResourceClaim // reserved for it, by name
+	claims   []*resourceapi.ResourceClaim // reserved for the pod, sorted by name
 }
 
-// victims are the running pods of lower priority. The ones to delete first come first:
-// pods with low priority, few claims, and new ones.
+// victims returns the running pods of lower priority, the best ones to delete first:
+// pods with low priority, then pods with few claims, then new pods.
 func victims(s *snapshot.Snapshot, pod *corev1.Pod) (list []*victim) {
 	claims := make(map[types.UID][]*resourceapi.ResourceClaim)
 	for _, claim := range s.Claims {
@@ -43,7 +43,7 @@ func victims(s *snapshot.Snapshot, pod *corev1.Pod) (list []*victim) {
 	return list
 }
 
-// priorityOf is 0 for a pod without a priority.
+// priorityOf returns the priority of a pod. The default is 0.
 func priorityOf(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0
@@ -51,8 +51,8 @@ func priorityOf(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// comesBack reports whether a DaemonSet or the kubelet puts the pod on the same node
-// again.
+// comesBack reports whether a DaemonSet or the kubelet would create the pod on the same
+// node again.
 func comesBack(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror || slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool {
@@ -60,14 +60,14 @@ func comesBack(pod *corev1.Pod) bool {
 	})
 }
 
-// set is pods whose deletion gives the waiting pod a node.
+// set is a list of pods whose deletion gives the waiting pod a node.
 type set struct {
 	node    string
 	victims []*victim
 }
 
-// compare is negative if a is the better set to delete. The pods of both sets are in the
-// order of victims.
+// compare returns a negative number if a is the better set to delete. The pods of both
+// sets are in the order of victims.
 func (a *set) compare(b *set) int {
 	byPriority := func(a, b *victim) int { return cmp.Compare(a.priority, b.priority) }
 	byAge := func(a, b *victim) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) }
@@ -84,7 +84,7 @@ func (a *set) compare(b *set) int {
 	)
 }
 
-// sorted has the largest first.
+// sorted returns the list, the largest first.
 func sorted(list []*victim, compare func(a, b *victim) int) []*victim {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b *victim) int { return compare(b, a) })
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 )
 
-// explainCapacity names the first capacity that is not enough, and what is left of it on
-// the devices that passed the earlier stages.
+// explainCapacity names the first capacity that is not sufficient, and says how much of
+// it is left on the devices that passed the earlier stages.
 func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (sentence, hint string) {
 	if len(out) == 0 {
 		return "no more devices are left", ""
@@ -60,7 +60,7 @@ func (s shortage) on(d *inventory.Device) string {
 	return fmt.Sprintf("%s has %s of %s left", d.Name, s.free.String(), value.String())
 }
 
-// misspellingHint finds the capacity that was probably meant.
+// misspellingHint looks for the capacity that the user probably meant.
 func misspellingHint(name string, out []*inventory.Device) string {
 	known := make(map[string]bool)
 	for _, d := range out {
@@ -84,8 +84,8 @@ func misspellingHint(name string, out []*inventory.Device) string {
 	return "the devices have these capacities: " + strings.Join(names, ", ")
 }
 
-// simplify removes the domain, capitals, punctuation and a final s of a name, so that
-// similar names are equal.
+// simplify removes the domain, punctuation and a final s from a name, and converts it
+// to lower case, so that similar names are equal.
 func simplify(name string) string {
 	name = name[strings.LastIndex(name, "/")+1:]
 	name = strings.ToLower(strings.Map(func(r rune) rune {
@@ -97,8 +97,8 @@ func simplify(name string) string {
 	return strings.TrimSuffix(name, "s")
 }
 
-// capacityHint helps if the amount fits without rounding, or if several devices together
-// have enough.
+// capacityHint gives a hint if the amount would fit without rounding, or if several
+// devices together have enough.
 func (v *View) capacityHint(s shortage, out []*inventory.Device) string {
 	if s.asked.Cmp(s.charged) < 0 && slices.ContainsFunc(out, func(d *inventory.Device) bool { return s.asked.Cmp(v.freeOf(s.name, d)) <= 0 }) {
 		return fmt.Sprintf("%s would fit, but the scheduler rounds %s up to %s: ask for a multiple of the step", s.asked.String(), s.name, s.charged.String())

@@ -11,9 +11,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// attributeOf is a value of the device as text. Two values are equal if and only if their
-// texts are. Constraints name an attribute with its domain; a device may leave out its
-// driver's domain.
+// attributeOf returns a value of the device as text. Two values are equal if and only
+// if their texts are equal. Constraints name an attribute with its domain. A device may
+// omit the domain of its driver.
 func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
 	attribute, has := d.Attributes[resourceapi.QualifiedName(name)]
 	if !has {
@@ -38,8 +38,8 @@ func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text
 	return "", false
 }
 
-// applyConstraints is the stage of the claim's constraints. Each constraint is applied
-// alone: it keeps the devices that could be part of a set that meets it.
+// applyConstraints is the stage for the claim's constraints. It applies each constraint
+// alone, and keeps the devices that could be part of a set that meets the constraint.
 func applyConstraints(constraints []resourceapi.DeviceConstraint, funnels []*funnel) {
 	for _, f := range funnels {
 		f.counts.Left.Constraint = len(f.left)
@@ -64,11 +64,12 @@ func coveredBy(constraint resourceapi.DeviceConstraint, funnels []*funnel) (cove
 	return covered
 }
 
-// applyMatch keeps the devices with a value for which every covered request, or one of its
-// alternatives, finds as many devices as it wants.
+// applyMatch keeps the devices whose value suits all covered requests. A value suits a
+// request if the request, or one of its alternatives, finds as many devices with it as
+// it wants.
 func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
 	if slices.ContainsFunc(covered, func(f *funnel) bool { return f.counts.Blocks != "" && !strings.Contains(f.Name, "/") }) {
-		return // nothing can meet the constraint, but it is not the reason
+		return // nothing can meet the constraint, but the constraint is not the reason
 	}
 	counts := make([]map[string]int, len(covered))
 	for i, f := range covered {
@@ -99,7 +100,7 @@ func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
 	}
 }
 
-// explainMatch says which values the covered requests find.
+// explainMatch says which values each covered request finds.
 func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, counts []map[string]int) (sentence, hint string) {
 	var found []string
 	for i, f := range covered {
@@ -115,7 +116,7 @@ func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, counts
 	return fmt.Sprintf("no value of %s has enough devices for all requests that must match: %s", name, strings.Join(found, "; ")), ""
 }
 
-// applyDistinct wants as many values as devices.
+// applyDistinct requires as many different values as devices.
 func applyDistinct(name resourceapi.FullyQualifiedName, covered []*funnel) {
 	values, wanted := make(map[string]bool), 0
 	for _, f := range covered {

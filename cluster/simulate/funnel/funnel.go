@@ -17,22 +17,22 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// View is a node as the stages see it.
+// View is what the stages need to know about a node.
 type View struct {
 	inventory.Local
-	State     structured.AllocatedState // what is held of the devices
+	State     structured.AllocatedState // the holdings of claims
 	Features  structured.Features
 	Classes   inventory.Classes    // all classes of the requests
-	Selectors *inventory.Selectors // of the inventory
+	Selectors *inventory.Selectors // those of the inventory
 }
 
-// Claim is a claim that a pod needs and that is not allocated.
+// Claim is a claim that a pod needs and that is not allocated yet.
 type Claim struct {
 	Entry string // its name in the pod
 	Claim *resourceapi.ResourceClaim
 }
 
-// Requests takes the requests of all claims through the stages, each request alone.
+// Requests passes the requests of all claims through the stages, each request alone.
 func (v *View) Requests(claims []Claim) (list []Request) {
 	for _, used := range claims {
 		var funnels []*funnel
@@ -57,7 +57,7 @@ type funnel struct {
 	counts Request
 }
 
-// run takes a request through all stages except the constraints of its claim.
+// run passes a request through all stages except the constraints of its claim.
 func (v *View) run(a requests.Alternative, entry string) *funnel {
 	f := &funnel{Alternative: a, wanted: int(a.Count)}
 	f.counts = Request{Claim: entry, Request: a.Name, Devices: len(v.Devices)}
@@ -87,7 +87,7 @@ func (v *View) run(a requests.Alternative, entry string) *funnel {
 	return f
 }
 
-// stage removes the devices that do not pass, and says why if too few are left.
+// stage removes the devices that do not pass. If too few are left, it says why.
 func (f *funnel) stage(stage Stage, count *int, pass func(*inventory.Device) bool, why func(out []*inventory.Device) (sentence, hint string)) {
 	var kept, out []*inventory.Device
 	for _, d := range f.left {
@@ -119,7 +119,8 @@ func (f *funnel) block(stage Stage, left int, why func(out []*inventory.Device) 
 // driverGuard finds the driver in a selector that names it.
 var driverGuard = regexp.MustCompile(`device\.driver\s*==\s*["']([^"']+)["']`)
 
-// driverOf is the driver that the class selects, "" if it does not name one.
+// driverOf returns the driver that the class selects, or "" if the class does not name
+// one driver.
 func driverOf(class *resourceapi.DeviceClass) string {
 	for _, selector := range class.Spec.Selectors {
 		if selector.CEL == nil {
@@ -159,8 +160,8 @@ func (v *View) explainDriver(class *resourceapi.DeviceClass, out []*inventory.De
 		fmt.Sprintf("no ResourceSlice of %s is for this node: check that the driver runs there", driver)
 }
 
-// bySelectors accepts devices that pass all selectors. A device for which a selector fails
-// does not pass.
+// bySelectors accepts the devices that pass all selectors. A device does not pass if a
+// selector fails.
 func (v *View) bySelectors(selectors []resourceapi.DeviceSelector) func(*inventory.Device) bool {
 	return func(d *inventory.Device) bool {
 		matches, err := v.Selectors.All(selectors, d)
@@ -178,7 +179,7 @@ func (v *View) byTaint(tolerations []resourceapi.DeviceToleration) func(*invento
 	}
 }
 
-// prevents reports whether the allocator heeds the effect of the taint.
+// prevents reports whether the allocator considers the effect of the taint.
 func prevents(taint resourceapi.DeviceTaint) bool {
 	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
 }
@@ -213,7 +214,7 @@ func selectorText(selectors []resourceapi.DeviceSelector) string {
 	return strings.Join(list, " && ")
 }
 
-// maxListed is how many things a sentence names.
+// maxListed is the maximum number of things that a sentence names.
 const maxListed = 4
 
 func listText(list []string) string {
@@ -240,5 +241,5 @@ func isAre(count int) string {
 
 func devicesAre(count int) string { return fmt.Sprintf("%s %s", devices(count), isAre(count)) }
 
-// sortedNames are the sorted keys.
+// sortedNames returns the keys, sorted.
 func sortedNames[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

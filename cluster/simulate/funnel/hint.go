@@ -12,7 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 )
 
-// countHint is for shared devices: a larger count does not give more of one device.
+// countHint gives a hint for shared devices: a larger count does not give more of one
+// device.
 func countHint(f *funnel) string {
 	if f.wanted < 2 || f.Mode == resourceapi.DeviceAllocationModeAll || !slices.ContainsFunc(f.left, (*inventory.Device).Shared) {
 		return ""
@@ -20,7 +21,7 @@ func countHint(f *funnel) string {
 	return fmt.Sprintf("count: %[1]d asks for %[1]d different devices; to get more of one device, ask for more of its capacity", f.wanted)
 }
 
-// missingAttributeHint finds an attribute with the same name in another domain.
+// missingAttributeHint looks for an attribute with the same name in another domain.
 func missingAttributeHint(name resourceapi.FullyQualifiedName, f *funnel) string {
 	_, short, _ := strings.Cut(string(name), "/")
 	similar := make(map[string]bool)
@@ -41,8 +42,8 @@ func missingAttributeHint(name resourceapi.FullyQualifiedName, f *funnel) string
 	return fmt.Sprintf("a device without %s never meets a matchAttribute of it: remove the request from the constraint", name)
 }
 
-// InitHint is about claims that only init containers use, or "". A pod holds all its
-// claims from its start to its end.
+// InitHint gives a hint about claims that only init containers use, or "". A pod holds
+// all its claims from its start to its end.
 func InitHint(pod *corev1.Pod) string {
 	later := make(map[string]bool)
 	for _, container := range pod.Spec.Containers {

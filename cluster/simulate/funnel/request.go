@@ -1,8 +1,8 @@
-// Package funnel says why a node's devices are not enough for the requests of claims. It
-// counts the devices that are left after each stage: driver, class, selector, taint, in
-// use, capacity, constraint. For the first stage that blocks, it has a sentence and a
-// hint. It mirrors the checks of the allocator and decides nothing: only the allocator
-// says whether a claim can be allocated.
+// Package funnel explains why a node's devices are not enough for the requests of
+// claims. It counts the devices that are left after each stage: driver, class,
+// selector, taint, in use, capacity, constraint. For the first stage that blocks, it
+// has a sentence and a hint. It mirrors the checks of the allocator and decides
+// nothing: only the allocator says whether a claim can be allocated.
 package funnel
 
 import (
@@ -14,9 +14,9 @@ import (
 // Stage is a check that rules out devices. The constants are in the order of the checks.
 type Stage string
 
-// Stages. This package uses StageDriver to StageConstraint. StageNode is about the node
-// as a whole, StageTogether about requests that fit alone but not together, and StageAbort
-// about a scheduler that gives up.
+// Stages. This package uses StageDriver to StageConstraint. StageNode is for reasons
+// other than devices. StageTogether is for requests that fit alone but not together.
+// StageAbort means that the scheduler gives up.
 const (
 	StageNode       Stage = "node"
 	StageDriver     Stage = "driver"
@@ -41,8 +41,8 @@ func (s Stage) order() int {
 type Request struct {
 	Claim   string `json:"claim"`   // name in the pod
 	Request string `json:"request"` // request, or request/subrequest
-	Wanted  int    `json:"wanted"`  // devices
-	Devices int    `json:"devices"` // that the node can see
+	Wanted  int    `json:"wanted"`  // number of devices
+	Devices int    `json:"devices"` // number of devices that the node can see
 	Left    Left   `json:"left"`
 	Blocks  Stage  `json:"blocks,omitempty"`
 	// Sentence says why the stage in Blocks blocks.
@@ -62,8 +62,9 @@ type Left struct {
 	Constraint int `json:"constraint"`
 }
 
-// FirstBlocked is the first request that cannot be met. A request with alternatives is
-// blocked only if all of them are; then it is the alternative that gets furthest.
+// FirstBlocked returns the first request that cannot be met, or nil. A request with
+// alternatives is blocked only if all of them are. Then it returns the alternative that
+// gets furthest.
 func FirstBlocked(list []Request) *Request {
 	type name struct{ claim, request string }
 	furthest := make(map[name]*Request)

@@ -11,21 +11,22 @@ import (
 // partitionableGate is the feature gate for counters.
 const partitionableGate = "DRAPartitionableDevices"
 
-// shortage is a capacity or counter of which a device has too little.
+// shortage is a capacity or counter that is not sufficient on a device.
 type shortage struct {
 	name    string
 	missing bool   // the device does not have the capacity
 	counter bool   // a counter that devices of the pool share
 	gate    string // the feature gate without which counters do not work
-	named   bool   // by the request; otherwise the device's default is charged
+	named   bool   // the request names the capacity; otherwise the device's default is charged
 	asked   resource.Quantity
 	charged resource.Quantity // asked, rounded by the device's policy
 	free    resource.Quantity
-	limit   *resource.Quantity // the most that one request may have, if asked is more
+	limit   *resource.Quantity // the maximum for one request, if asked exceeds it
 }
 
-// shortages are the capacities and counters of which the device has too little, by name.
-// It mirrors CmpRequestOverCapacity and checkAvailableCounters of the allocator.
+// shortages returns the capacities and counters that are not sufficient on the device,
+// sorted by name. It mirrors CmpRequestOverCapacity and checkAvailableCounters of the
+// allocator.
 func (v *View) shortages(a requests.Alternative, d *inventory.Device) (list []shortage) {
 	if v.Features.ConsumableCapacity {
 		list = v.capacityShortages(a, d)
@@ -62,8 +63,8 @@ func (v *View) capacityShortages(a requests.Alternative, d *inventory.Device) (l
 	return list
 }
 
-// charge is what the request takes of the device, and the policy's maximum if that is
-// exceeded.
+// charge returns what the request takes from the device. If that exceeds the policy's
+// maximum, it returns the maximum as the limit.
 func charge(asked resource.Quantity, named bool, capacity resourceapi.DeviceCapacity, fractional bool) (charged resource.Quantity, limit *resource.Quantity) {
 	policy := capacity.RequestPolicy
 	switch {
@@ -92,7 +93,7 @@ func charge(asked resource.Quantity, named bool, capacity resourceapi.DeviceCapa
 	return asked, limit
 }
 
-// roundUp rounds up to the next min + n·step.
+// roundUp rounds up to min + n·step.
 func roundUp(asked resource.Quantity, r resourceapi.CapacityRequestPolicyRange, fractional bool) resource.Quantity {
 	if asked.Cmp(*r.Min) < 0 {
 		return r.Min.DeepCopy()
@@ -109,8 +110,8 @@ func roundUp(asked resource.Quantity, r resourceapi.CapacityRequestPolicyRange, 
 	return *resource.NewQuantity(steps(asked.Value(), r.Min.Value(), r.Step.Value()), r.Step.Format)
 }
 
-// counterShortages are the counters of which less is left than the device consumes. A
-// shared device that is in use has consumed them already.
+// counterShortages returns the counters that have less left than the device consumes. A
+// shared device that is in use has already consumed its counters.
 func (v *View) counterShortages(d *inventory.Device) (list []shortage) {
 	if len(d.ConsumesCounters) == 0 || d.Shared() && v.inUse(d) {
 		return nil
@@ -128,7 +129,8 @@ func (v *View) counterShortages(d *inventory.Device) (list []shortage) {
 	return list
 }
 
-// countersLeft is what is left of the counters of the device's pool, as set/counter.
+// countersLeft returns what is left of the counters of the device's pool, by
+// set/counter.
 func (v *View) countersLeft(d *inventory.Device) map[string]resource.Quantity {
 	left := make(map[string]resource.Quantity)
 	for _, slice := range v.Slices {

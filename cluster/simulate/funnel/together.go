@@ -10,8 +10,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// Together explains requests that fit alone but not together. It asks fits, which is the
-// allocator, for less and less to find out what is too much.
+// Together explains requests that fit alone but not together. To find out what is too
+// much, it calls fits, which asks the allocator, with fewer and fewer requirements.
 func Together(pod *corev1.Pod, claims []Claim, fits func(...*resourceapi.ResourceClaim) bool) (sentence, hint string) {
 	for _, used := range claims {
 		if fits(used.Claim) {

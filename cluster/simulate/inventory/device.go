@@ -19,14 +19,14 @@ type Device struct {
 	// allocates no device of an incomplete pool.
 	Incomplete string
 
-	order int // its number in the inventory
+	order int // its number in the inventory, which identifies it
 }
 
-// Shared reports whether several claims can each hold a part of the device.
+// Shared reports whether several claims can hold parts of the device.
 func (d *Device) Shared() bool { return ptr.Deref(d.AllowMultipleAllocations, false) }
 
-// devicesFor are the devices in the current slices that the node can see, in the order of
-// the slices.
+// devicesFor returns the devices in the current slices that the node can see, in the
+// order of the slices.
 func (p *Pool) devicesFor(node *corev1.Node, order map[*resourceapi.Device]int) (list []Device) {
 	current := p.current()
 	incomplete := ""
@@ -48,7 +48,7 @@ func (p *Pool) devicesFor(node *corev1.Node, order map[*resourceapi.Device]int) 
 	return list
 }
 
-// current are the slices of the newest generation. There is at least one.
+// current returns the slices of the newest generation. There is at least one.
 func (p *Pool) current() (list []*resourceapi.ResourceSlice) {
 	newest := p.Slices[0].Spec.Pool.Generation
 	for _, slice := range p.Slices {
@@ -62,7 +62,7 @@ func (p *Pool) current() (list []*resourceapi.ResourceSlice) {
 	return list
 }
 
-// seenBy mirrors NodeMatches of the allocator. New has checked the selector.
+// seenBy mirrors NodeMatches of the allocator. New has already checked the selector.
 func seenBy(node *corev1.Node, name string, all bool, selector *corev1.NodeSelector) bool {
 	switch {
 	case name != "":

@@ -11,8 +11,8 @@ import (
 // Holdings is what claims hold, by pool.
 type Holdings map[PoolID]*poolHoldings
 
-// poolHoldings is what claims hold of one pool, by the name of the claim. version grows
-// with every change.
+// poolHoldings is what claims hold of one pool, by claim. version grows with every
+// change.
 type poolHoldings struct {
 	version int
 	claims  map[types.NamespacedName]*claimHoldings
@@ -49,8 +49,8 @@ func (h Holdings) Add(claim *resourceapi.ResourceClaim, consumableCapacity bool)
 	}
 }
 
-// ofClaim is what the claim holds of the pool, for a change. It makes the entry if there
-// is none.
+// ofClaim returns what the claim holds of the pool, so that the caller can change it.
+// If there is no entry yet, it makes one.
 func (h Holdings) ofClaim(claim *resourceapi.ResourceClaim, id PoolID) *claimHoldings {
 	a := h[id]
 	if a == nil {
@@ -65,8 +65,8 @@ func (h Holdings) ofClaim(claim *resourceapi.ResourceClaim, id PoolID) *claimHol
 	return a.claims[name]
 }
 
-// Remove removes what the claim holds. The claim must have the allocation with which it
-// was added.
+// Remove removes what the claim holds. The claim must have the same allocation as when
+// it was added.
 func (h Holdings) Remove(claim *resourceapi.ResourceClaim) {
 	if claim.Status.Allocation == nil {
 		return
@@ -79,7 +79,7 @@ func (h Holdings) Remove(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-// Version grows when what is held of the pools changes.
+// Version returns a number that grows when the holdings of these pools change.
 func (h Holdings) Version(pools []*Pool) (sum int) {
 	for _, p := range pools {
 		if a := h[p.ID]; a != nil {
@@ -89,8 +89,8 @@ func (h Holdings) Version(pools []*Pool) (sum int) {
 	return sum
 }
 
-// State is what is held of the pools, in the form that the allocator takes. For these
-// pools, the holdings of other pools make no difference to the allocator.
+// State returns the holdings of the pools in the form that the allocator takes. The
+// holdings of other pools do not matter to the allocator for these pools.
 func (h Holdings) State(pools []*Pool) structured.AllocatedState {
 	state := structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),

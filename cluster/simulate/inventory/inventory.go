@@ -1,6 +1,6 @@
-// Package inventory is what ResourceSlices and ResourceClaims say about devices: which
-// devices exist, which of them a node can see, what claims hold of them, and which of them
-// a selector selects. It decides nothing about pods.
+// Package inventory evaluates ResourceSlices and ResourceClaims. It says which devices
+// exist, which of them a node can see, what claims hold, and which devices a selector
+// selects. It decides nothing about pods.
 package inventory
 
 import (
@@ -15,13 +15,13 @@ import (
 // PoolID identifies a pool.
 type PoolID struct{ Driver, Name string }
 
-// Pool is all slices of a pool, outdated ones included.
+// Pool is all slices of a pool, including outdated ones.
 type Pool struct {
 	ID     PoolID
 	Slices []*resourceapi.ResourceSlice
 }
 
-// Inventory is all slices, by the nodes that can see them.
+// Inventory is all pools, by the nodes that can see them.
 type Inventory struct {
 	pools  map[PoolID]*Pool
 	local  map[string][]*Pool // pools with a slice that names the node
@@ -29,7 +29,8 @@ type Inventory struct {
 	order  map[*resourceapi.Device]int
 }
 
-// New refuses slices that would abort the scheduler for every pod. It keeps the slices.
+// New returns the inventory of the slices, and keeps the slices. It refuses slices that
+// would make the scheduler fail for every pod.
 func New(list []*resourceapi.ResourceSlice) (*Inventory, error) {
 	inv := &Inventory{
 		pools: make(map[PoolID]*Pool),
@@ -88,11 +89,11 @@ func checkSelector(selector *corev1.NodeSelector) error {
 	return err
 }
 
-// Shares reports whether several nodes may see a pool, because one of its slices names no
-// node.
+// Shares reports whether several nodes may see a pool. This is so if one of the pool's
+// slices names no node.
 func (inv *Inventory) Shares() bool { return len(inv.shared) > 0 }
 
-// Each calls f for every device, devices of outdated slices included.
+// Each calls f for every device, including devices of outdated slices.
 func (inv *Inventory) Each(f func(*resourceapi.Device)) {
 	for device := range inv.order {
 		f(device)
@@ -106,9 +107,9 @@ type Local struct {
 	Devices []Device                     // in the order of their slices
 }
 
-// For is what the node can see. The allocator's answer for the node depends on no other
-// pool: the allocator picks the slices for the node, and to find out whether a pool is
-// complete, it looks at all slices of that pool (GatherPools).
+// For returns what the node can see. The allocator's answer for the node does not
+// depend on other pools. The allocator picks the slices for the node. To find out
+// whether their pool is complete, it looks at all slices of that pool (GatherPools).
 func (inv *Inventory) For(node *corev1.Node) Local {
 	var local Local
 	seen := make(map[*Pool]bool)

@@ -8,17 +8,17 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// Selectors evaluates the selectors of classes and requests. It is for one inventory and
-// one goroutine.
+// Selectors evaluates the selectors of classes and requests for one inventory. Only one
+// goroutine may use it.
 type Selectors struct {
 	cache *cel.Cache
 	said  map[string]*selection // by expression
 }
 
-// selection is the answers of one expression.
+// selection holds the answers of one expression.
 type selection struct {
 	compiled cel.CompilationResult
-	known    map[int]bool // by order of the device
+	known    map[int]bool // by the number of the device
 }
 
 // NewSelectors compiles expressions with the cache.
@@ -27,7 +27,7 @@ func NewSelectors(cache *cel.Cache) *Selectors {
 }
 
 // selects evaluates an expression as the allocator does. The answer for a device never
-// changes, so each is computed once.
+// changes, so it is computed only once.
 func (s *Selectors) selects(expression string, d *Device) (bool, error) {
 	said := s.said[expression]
 	if said == nil {
@@ -53,10 +53,11 @@ func (s *Selectors) selects(expression string, d *Device) (bool, error) {
 	return matches, nil
 }
 
-// errNoExpression is for a kind of selector that this version does not know.
+// errNoExpression is the error for a kind of selector that this version does not know.
 var errNoExpression = errors.New("selector without a CEL expression")
 
-// All reports whether the device passes all selectors. An error makes the allocator fail.
+// All reports whether the device passes all selectors. If it returns an error, the
+// allocator fails.
 func (s *Selectors) All(selectors []resourceapi.DeviceSelector, d *Device) (bool, error) {
 	for _, selector := range selectors {
 		if selector.CEL == nil {

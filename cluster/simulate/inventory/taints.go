@@ -2,8 +2,8 @@ package inventory
 
 import resourceapi "k8s.io/api/resource/v1"
 
-// WithTaints are the slices as the scheduler sees them: copies with the taints of the
-// rules on their devices (resourceslice/tracker).
+// WithTaints returns the slices as the scheduler sees them: copies whose devices have
+// the taints of the rules (resourceslice/tracker).
 func WithTaints(slices []*resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule) []*resourceapi.ResourceSlice {
 	if len(rules) == 0 {
 		return slices

@@ -10,7 +10,7 @@ type Alternative struct {
 	Name        string // request, or request/subrequest
 	Class       string // "" for a kind of request that this version does not know
 	Mode        resourceapi.DeviceAllocationMode
-	Count       int64 // of devices
+	Count       int64 // number of devices
 	Admin       bool  // admin access, which holds nothing
 	Selectors   []resourceapi.DeviceSelector
 	Tolerations []resourceapi.DeviceToleration
@@ -18,7 +18,7 @@ type Alternative struct {
 	Derived     bool // has derived attributes
 }
 
-// Alternatives are the subrequests of firstAvailable in their order, or the request
+// Alternatives returns the subrequests of firstAvailable in their order, or the request
 // itself.
 func Alternatives(request resourceapi.DeviceRequest) (list []Alternative) {
 	if e := request.Exactly; e != nil {
@@ -39,5 +39,5 @@ func Alternatives(request resourceapi.DeviceRequest) (list []Alternative) {
 	return list
 }
 
-// Base is the name of the request that an alternative belongs to.
+// Base returns the name of the request that an alternative belongs to.
 func Base(name string) string { return resourceclaim.BaseRequestRef(name) }

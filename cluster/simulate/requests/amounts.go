@@ -1,6 +1,6 @@
-// Package requests is what a pod requests, as the scheduler reads it: amounts of a node's
-// resources, and devices through the requests of its claims. It also makes the claims that
-// Kubernetes would make for the pod. It knows no node and no device.
+// Package requests evaluates what a pod requests, as the scheduler does: amounts of a
+// node's resources, and devices through the requests of its claims. It also makes the
+// claims that Kubernetes would make for the pod. It does not know nodes or devices.
 package requests
 
 import (
@@ -13,15 +13,15 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Amounts are what a node has or a pod requests, as the scheduler counts: cpu in
+// Amounts are what a node has or a pod requests, in the units of the scheduler: cpu in
 // thousandths, everything else in whole units.
 type Amounts map[corev1.ResourceName]int64
 
-// LargestAmount is the largest amount of a capacity for which rounding and thousandths
-// still fit into 64 bits.
+// LargestAmount is the largest amount of a capacity that still fits into 64 bits when
+// it is rounded and counted in thousandths.
 const LargestAmount = math.MaxInt64 / 1_000_000
 
-// Count converts a list, without resources that the scheduler ignores.
+// Count converts a list, and omits resources that the scheduler ignores.
 func Count(list corev1.ResourceList) Amounts {
 	counted := make(Amounts, len(list))
 	for name, quantity := range list {
@@ -35,15 +35,16 @@ func Count(list corev1.ResourceList) Amounts {
 	return counted
 }
 
-// Waiting is what a pod without a node needs: its main containers and sidecars together,
-// or one init container with the sidecars before it if that is more, and the overhead
-// (NodeResourcesFit).
+// Waiting returns what a pod without a node needs (NodeResourcesFit). This is the sum
+// of its main containers and sidecars or, if that is more, one init container with the
+// sidecars before it. The overhead is added.
 func Waiting(pod *corev1.Pod) Amounts {
 	return Count(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
 }
 
-// Running is what a pod takes of its node. It includes what the status says while the pod
-// is resized and, with withClaims, what its claims take of the node's own resources.
+// Running returns what a pod takes from its node. It considers the status of a pod that
+// is being resized. With withClaims, it includes what the pod's claims take of the
+// node's own resources.
 func Running(pod *corev1.Pod, withClaims bool) Amounts {
 	return Count(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		UseDRANodeAllocatableResourceClaimStatus:       withClaims,
@@ -69,7 +70,7 @@ func isExtended(name corev1.ResourceName) bool {
 	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+text)) == 0
 }
 
-// Text is an amount as a manifest has it.
+// Text returns an amount in the form of a manifest.
 func Text(name corev1.ResourceName, amount int64) string {
 	switch {
 	case name == corev1.ResourceCPU:

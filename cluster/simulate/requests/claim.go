@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Claim is a claim without requests that is made for a pod: by the controller for a
-// template, or by the scheduler for extended resources. An API server ends the name with
-// random letters; here they follow from the name of the pod.
+// Claim returns a claim without requests, as it is made for a pod: by the controller
+// for a template, or by the scheduler for extended resources. An API server ends the
+// name with random letters. Here the letters follow from the name of the pod.
 func Claim(pod *corev1.Pod, suffix string) *resourceapi.ResourceClaim {
 	name := fmt.Sprintf("%s-%s-%s", pod.Name, suffix, letters(pod.Namespace+"/"+pod.Name+"/"+suffix))
 	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
@@ -28,7 +28,7 @@ func Claim(pod *corev1.Pod, suffix string) *resourceapi.ResourceClaim {
 // nameLetters are the letters that an API server uses in names.
 const nameLetters = "bcdfghjklmnpqrstvwxz2456789"
 
-// letters are five letters that follow from the text.
+// letters returns five letters that follow from the text.
 func letters(text string) string {
 	var b strings.Builder
 	sum := sha256.Sum256([]byte(text))
@@ -38,14 +38,14 @@ func letters(text string) string {
 	return b.String()
 }
 
-// uid has the form of a UUID (version 8, for custom contents), and follows from the text.
+// uid returns a UUID that follows from the text. Its version is 8, for custom contents.
 func uid(text string) types.UID {
 	hex := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 	return types.UID(hex[:8] + "-" + hex[8:12] + "-8" + hex[13:16] + "-8" + hex[17:20] + "-" + hex[20:32])
 }
 
-// Settle replaces the random ids of the allocator's shares by ids that follow from the
-// claim, so that the same files give the same answer.
+// Settle replaces the allocator's random share ids with ids that follow from the claim,
+// so that the same files give the same answer.
 func Settle(claim *resourceapi.ResourceClaim, allocation *resourceapi.AllocationResult) {
 	for i := range allocation.Devices.Results {
 		if result := &allocation.Devices.Results[i]; result.ShareID != nil {

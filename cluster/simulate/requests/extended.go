@@ -11,9 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ExtendedResources are the classes, by the resource name with which a container requests
-// their devices. If two classes have the same resource name, the newer class wins, then
-// the class whose own name sorts first (deviceclass/extendedresourcecache).
+// ExtendedResources returns the classes by the resource name with which a container
+// requests their devices. If two classes have the same resource name, the newer class
+// wins. If they are equally old, the class whose name sorts first wins
+// (deviceclass/extendedresourcecache).
 func ExtendedResources(list []*resourceapi.DeviceClass) map[corev1.ResourceName]*resourceapi.DeviceClass {
 	list = slices.SortedFunc(slices.Values(list), func(a, b *resourceapi.DeviceClass) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(b.Name, a.Name))
@@ -28,9 +29,10 @@ func ExtendedResources(list []*resourceapi.DeviceClass) map[corev1.ResourceName]
 	return byName
 }
 
-// ExtendedClaim is the special claim for those extended resources of the pod that are
-// devices and that the node does not have itself. It is nil if there are none. This file
-// mirrors extendeddynamicresources.go of the scheduler's plugin.
+// ExtendedClaim returns the special claim for the pod's extended resources. The claim
+// is only for resources that devices provide and that the node itself does not have. If
+// there are none, it returns nil. This file mirrors extendeddynamicresources.go of the
+// scheduler's plugin.
 func ExtendedClaim(pod *corev1.Pod, asked Amounts, classes map[corev1.ResourceName]*resourceapi.DeviceClass, allocatable Amounts) *resourceapi.ResourceClaim {
 	var list []resourceapi.DeviceRequest
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
@@ -48,9 +50,9 @@ func ExtendedClaim(pod *corev1.Pod, asked Amounts, classes map[corev1.ResourceNa
 	return claim
 }
 
-// extendedRequests asks for the devices of one resource: for each container that runs at
-// the same time as others, and for the init container that needs the most, what the later
-// containers do not have.
+// extendedRequests returns the requests for the devices of one resource. Each main
+// container and sidecar gets a request of its own. The init container that needs the
+// most gets a request for what the later containers do not have.
 func extendedRequests(pod *corev1.Pod, name corev1.ResourceName, class string) (requests []resourceapi.DeviceRequest) {
 	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	initOnly := func(i int) bool {
@@ -80,8 +82,8 @@ func extendedRequests(pod *corev1.Pod, name corev1.ResourceName, class string) (
 	return requests
 }
 
-// extendedRequest is what the container needs beyond the devices of the other containers.
-// It is nil if those are enough.
+// extendedRequest returns a request for what the container needs in addition to the
+// devices of the other containers. It returns nil if those are enough.
 func extendedRequest(index int, container *corev1.Container, name corev1.ResourceName, class string, others []*resourceapi.DeviceRequest) *resourceapi.DeviceRequest {
 	quantity := container.Resources.Requests[name]
 	count, exact := quantity.AsInt64()

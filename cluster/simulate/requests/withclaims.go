@@ -10,15 +10,15 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// WithClaims is Waiting for a pod whose status says what its claims take of the node's own
-// resources.
+// WithClaims returns the same as Waiting, for a pod whose status says what its claims
+// take of the node's own resources.
 func WithClaims(pod *corev1.Pod) Amounts {
 	return Count(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true}))
 }
 
-// PodLevelShortage says which pod-level request or limit is less than its containers and
-// their claims need. It is "" if none is. It mirrors validatePodLevelResourcesCoverDRA of
-// the scheduler.
+// PodLevelShortage says which pod-level request or limit is less than the pod's
+// containers and their claims need, or returns "". It mirrors
+// validatePodLevelResourcesCoverDRA of the scheduler.
 func PodLevelShortage(pod *corev1.Pod) string {
 	if pod.Spec.Resources == nil {
 		return ""

@@ -13,13 +13,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// gateMetric is the metric that every program of Kubernetes has for each of its feature
-// gates: 1 if the gate is on (k8s.io/component-base/metrics/prometheus/feature).
+// gateMetric is the metric that every Kubernetes component has for each of its feature
+// gates. Its value is 1 if the gate is on
+// (k8s.io/component-base/metrics/prometheus/feature).
 const gateMetric = "kubernetes_feature_enabled{"
 
-// Gates are the feature gates of the API server, and whether they are on, from its
-// metrics. The scheduler of a cluster normally has the same. The user needs the verb get
-// on the path /metrics, which not everybody has.
+// Gates reads the feature gates of the API server from its metrics, and returns whether
+// they are on. The scheduler of a cluster normally has the same gates. The user needs
+// the verb get on the path /metrics, which not every user has.
 func Gates(ctx context.Context, client rest.Interface) (map[string]bool, error) {
 	body, err := client.Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").Stream(ctx)
 	if err != nil {
@@ -29,8 +30,8 @@ func Gates(ctx context.Context, client rest.Interface) (map[string]bool, error) 
 	return parseGates(body)
 }
 
-// parseGates reads metrics in the text format of Prometheus. They are sorted by name, so
-// it stops after the gates.
+// parseGates reads metrics in the text format of Prometheus. The metrics are sorted by
+// name, so it stops after the gates.
 func parseGates(text io.Reader) (map[string]bool, error) {
 	gates := make(map[string]bool)
 	reader := bufio.NewReader(text)
@@ -57,7 +58,7 @@ func parseGates(text io.Reader) (map[string]bool, error) {
 	}
 }
 
-// parseGate reads the rest of a line after the bracket: name="X",stage="BETA"} 1.
+// parseGate reads the part of a line after the bracket: name="X",stage="BETA"} 1.
 func parseGate(text string) (name string, on, isGate bool) {
 	labels, value, _ := strings.Cut(text, "} ")
 	for label := range strings.SplitSeq(labels, ",") {

@@ -1,4 +1,4 @@
-// Package live reads the snapshot of a cluster from its API server, with lists and
+// Package live reads a snapshot from the API server of a cluster, with lists and
 // watches. It decides nothing, and writes nothing.
 package live
 
@@ -19,28 +19,28 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// Source is the snapshot.Source of a cluster. Its user needs the verb list on every kind
-// of a snapshot, in all namespaces.
+// Source is a snapshot.Source that reads a cluster. Its user needs the verb list on
+// every kind of a snapshot, in all namespaces.
 type Source struct {
 	Client kubernetes.Interface
 }
 
-// listing is a kind, and how to list it.
+// listing is a kind and the function that lists it.
 type listing struct {
 	kind string // plural, for errors
 	page pager.ListPageFunc
 }
 
-// Snapshot lists the objects of the cluster. The API server answers from its memory, so
-// that a large cluster is not read from disk. Each list is from another moment, some
-// milliseconds ago. Pods are in the order in which the scheduler takes them: by priority,
-// then by age.
+// Snapshot lists the objects of the cluster. The API server answers from memory, and
+// does not have to read a large cluster from its store. The lists are from slightly
+// different moments, some milliseconds ago. Pods are in the order in which the
+// scheduler takes them: by priority, then by age.
 func (s Source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	objects := &snapshot.Snapshot{}
 	for _, l := range s.listings() {
 		err := s.list(ctx, l, objects)
 		if l.kind == "DeviceTaintRules" && apierrors.IsNotFound(err) {
-			continue // the feature gate of this kind is off, so there are none
+			continue // the feature gate of this kind is off, so there are no objects
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", l.kind, err)
@@ -63,7 +63,7 @@ func (s Source) listings() []listing {
 	}
 }
 
-// page is the list function of a typed client in the form that the pager calls.
+// page converts the list function of a typed client to the form that the pager calls.
 func page[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) pager.ListPageFunc {
 	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return list(ctx, options)
@@ -72,7 +72,7 @@ func page[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, e
 
 func (s Source) list(ctx context.Context, l listing, objects *snapshot.Snapshot) error {
 	// Version 0 means any version that the server has in memory. If the server has to
-	// read its store nevertheless, it answers in pages.
+	// read its store anyway, it answers in pages.
 	list, _, err := pager.New(l.page).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return err
@@ -82,13 +82,13 @@ func (s Source) list(ctx context.Context, l listing, objects *snapshot.Snapshot)
 		if err != nil {
 			return err
 		}
-		object.SetManagedFields(nil) // a third of the size of a pod, and nothing reads them
+		object.SetManagedFields(nil) // they are a third of the size of a pod, and nothing reads them
 		return objects.Add(object, "the cluster")
 	})
 }
 
-// inTurn compares pods as the scheduler's queue does (plugin PrioritySort). The age of a
-// pod is that of its creation, in seconds.
+// inTurn compares pods as the scheduler's queue does (plugin PrioritySort). The age of
+// a pod is its creation time, in seconds.
 func inTurn(a, b *corev1.Pod) int {
 	return cmp.Or(
 		cmp.Compare(priority(b), priority(a)),

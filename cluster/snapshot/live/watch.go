@@ -24,9 +24,9 @@ type Watcher struct {
 	failures  chan error
 }
 
-// Watch starts to copy the cluster, and returns when the copy is complete. The watches end
-// when ctx ends; Stop waits for that. The user needs the verbs list and watch on every
-// kind of a snapshot, in all namespaces.
+// Watch starts to copy the cluster, and returns when the copy is complete. The watches
+// end when ctx ends; Stop waits for them. The user needs the verbs list and watch on
+// every kind of a snapshot, in all namespaces.
 func (s Source) Watch(ctx context.Context) (*Watcher, error) {
 	w := &Watcher{factory: informers.NewSharedInformerFactoryWithOptions(s.Client, 0, informers.WithTransform(complete)), changes: make(chan struct{}, 1), failures: make(chan error, 1)}
 	core, resources := w.factory.Core().V1(), w.factory.Resource().V1()
@@ -38,7 +38,7 @@ func (s Source) Watch(ctx context.Context) (*Watcher, error) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("list DeviceTaintRules: %w", err)
 	}
-	if err == nil { // otherwise the feature gate of this kind is off, and there are none
+	if err == nil { // otherwise the feature gate of this kind is off, and there are no objects
 		w.informers = append(w.informers, resources.DeviceTaintRules().Informer())
 	}
 	changed := cache.ResourceEventHandlerFuncs{
@@ -70,9 +70,8 @@ func (w *Watcher) change() {
 	}
 }
 
-// fail reports that the copy may be out of date, unless a report is already waiting. A
-// watch that ends, or that is too old to continue, starts again by itself and is no
-// failure.
+// fail reports that the copy may be out of date, unless a report is already waiting. It
+// is not a failure if a watch ends, or is too old to continue: it starts again by itself.
 func (w *Watcher) fail(ctx context.Context, reflector *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, reflector, err)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
@@ -84,17 +83,17 @@ func (w *Watcher) fail(ctx context.Context, reflector *cache.Reflector, err erro
 	}
 }
 
-// Failures gives an error when the copy may be out of date. The watch tries again by
+// Failures delivers an error when the copy may be out of date. The watch tries again by
 // itself.
 func (w *Watcher) Failures() <-chan error { return w.failures }
 
-// Changes gives a value after one or more changes.
+// Changes delivers a value after one or more changes.
 func (w *Watcher) Changes() <-chan struct{} { return w.changes }
 
-// Stop waits until the watches have ended, after ctx has ended.
+// Stop waits until the watches have ended. They end after ctx.
 func (w *Watcher) Stop() { w.factory.Shutdown() }
 
-// Snapshot is the copy as it is now. Its objects must not be changed.
+// Snapshot returns the copy as it is now. Its objects must not be changed.
 func (w *Watcher) Snapshot(context.Context) (*snapshot.Snapshot, error) {
 	objects := &snapshot.Snapshot{}
 	for _, informer := range w.informers {
@@ -119,8 +118,8 @@ func (w *Watcher) Snapshot(context.Context) (*snapshot.Snapshot, error) {
 	return objects, nil
 }
 
-// complete fills in an object as a snapshot does. It runs once per object, before the
-// object is shared.
+// complete sets defaults in an object as a snapshot does. It runs once per object,
+// before the object is shared.
 func complete(item any) (any, error) {
 	object, err := meta.Accessor(item)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package cli is the command line that the programs have in common: exit codes for all of
-// them, and flags and errors for the daemons. It prints and parses; it decides nothing.
+// Package cli contains what the command lines of the programs have in common: exit
+// codes for all programs, and flags and errors for the daemons. It prints and parses,
+// and decides nothing.
 package cli
 
 import (
@@ -16,9 +17,10 @@ import (
 
 // Exit codes of the programs.
 const (
-	// ExitDone means that the program did what it was asked.
+	// ExitDone means that the program did what it was asked to do.
 	ExitDone = 0
-	// ExitFailed means that the flags make sense, but the answer is no or the work failed.
+	// ExitFailed means that the flags make sense, but the answer is no or the work
+	// failed.
 	ExitFailed = 1
 	// ExitUsage means that a flag, a setting or an input file makes no sense: the same
 	// command line fails again.
@@ -28,7 +30,7 @@ const (
 // UsageError is an error about a flag or a setting. The program exits with ExitUsage.
 type UsageError struct{ Err error }
 
-// Error is the text of Err.
+// Error returns the text of Err.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
@@ -37,11 +39,11 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Usagef formats a UsageError as fmt.Errorf does.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// Parse parses arguments up to the first one that is not a flag. If they ask for help, it
-// prints the usage and the flags to stdout and returns flag.ErrHelp. All other errors are
-// UsageErrors.
+// Parse parses arguments up to the first one that is not a flag. If the user asks for
+// help, it prints the usage and the flags to stdout and returns flag.ErrHelp. All other
+// errors are UsageErrors.
 func Parse(flags *flag.FlagSet, args []string, usage string, stdout io.Writer) error {
-	flags.SetOutput(io.Discard) // Exit prints an error, as one line
+	flags.SetOutput(io.Discard) // Exit prints the error, in one line
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -63,7 +65,7 @@ func FlagsOnly(flags *flag.FlagSet) error {
 	return nil
 }
 
-// AddVerbosity adds the flag -v, whose value SetVerbosity takes.
+// AddVerbosity adds the flag -v. Pass its value to SetVerbosity.
 func AddVerbosity(flags *flag.FlagSet, level *int) {
 	flags.IntVar(level, "v", 2, "log verbosity, 0 to 10")
 }
@@ -78,8 +80,9 @@ func SetVerbosity(level int) error {
 	return flags.Set("v", strconv.Itoa(level))
 }
 
-// Exit prints the error that ended a program, as one line, and returns its exit code:
-// ExitDone without an error or after help, ExitUsage for a UsageError, else ExitFailed.
+// Exit prints the error that ended a program, in one line. It returns the exit code:
+// ExitDone without an error or after help, ExitUsage for a UsageError, and otherwise
+// ExitFailed.
 func Exit(program string, err error, stderr io.Writer) (exitCode int) {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return ExitDone

@@ -1,7 +1,7 @@
 package canvas
 
-// BarStyle is the style sheet of bars. Each hue has the contrast to a sign in it that text needs (WCAG 2.2, 4.5:1), light
-// and dark.
+// BarStyle is the style sheet of bars. In light and in dark mode, each hue has the
+// contrast to a sign on it that text needs (WCAG 2.2, 4.5:1).
 const BarStyle = `.hue-0 { fill: #9ecbff }
 .hue-1 { fill: #85e89d }
 .hue-2 { fill: #ffc680 }

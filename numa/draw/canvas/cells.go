@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// WriteText writes a laid-out drawing in ASCII, with the escape sequences of a terminal if it is to be in colour.
+// WriteText writes a laid-out drawing in ASCII. With colour, it adds the escape
+// sequences of a terminal.
 func WriteText(w io.Writer, b Block, colour bool) error {
 	out := bufio.NewWriter(w)
 	for _, row := range newCells(b) {
@@ -62,7 +63,7 @@ func paint(grid [][]cell, m Mark) {
 	}
 }
 
-// escape is the terminal's sequence for a look; "" is none.
+// escape returns the terminal's escape sequence for a look, or "" if it has none.
 func escape(l Look) string {
 	switch l {
 	case Heading:
@@ -84,10 +85,10 @@ func escape(l Look) string {
 	return ""
 }
 
-// EscapeEnd ends the sequence of a look on a terminal.
+// EscapeEnd ends the escape sequence of a look.
 const EscapeEnd = "\x1b[0m"
 
-// writeRow leaves out the spaces at the end.
+// writeRow writes a row without the spaces at its end.
 func writeRow(out *bufio.Writer, row []cell, colour bool) {
 	for len(row) > 0 && row[len(row)-1].char == ' ' {
 		row = row[:len(row)-1]

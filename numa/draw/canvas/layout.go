@@ -1,34 +1,36 @@
-// Package canvas arranges text, frames and bars in a grid of character cells, and writes the grid for terminals of any
-// width or as a picture. What it is about is its callers' business; it writes to an io.Writer and does nothing else.
+// Package canvas arranges text, frames and bars in a grid of character cells, and
+// writes the grid for terminals of any width or as a picture. It does not know what the
+// drawing means, writes only to an io.Writer, and has no other effects.
 package canvas
 
 import "slices"
 
-// Look says what a mark is about; terminal and picture each have colours for it.
+// Look says what a mark stands for. Terminals and pictures have a colour for each look.
 type Look int
 
-// Looks. After these come those of Hue.
+// Looks. The looks of Hue come after them.
 const (
 	Plain Look = iota
 	Heading
-	SocketFrame // of a node with CPUs
-	MemoryFrame // of a node without
+	SocketFrame // the frame of a node with CPUs
+	MemoryFrame // the frame of a node without CPUs
 	CacheFrame
-	OtherFrame // of what has no known node
+	OtherFrame // the frame of things without a known node
 	CPUText
 	IsolatedText
 	MemoryText
 	DeviceText
 	Muted
-	Free    // what nobody has, beside a hue
-	Blocked // what nobody can have, beside those
+	Free    // a free part of a bar
+	Blocked // a part of a bar that cannot be used
 	firstHue
 )
 
-// Hues is how many looks there are that only tell things apart.
+// Hues is the number of looks whose only purpose is to tell things apart.
 const Hues = 8
 
-// Hue is the look of the nth of several things, n ≥ 0; after Hues of them the looks repeat.
+// Hue returns the look of the nth of several things, n ≥ 0. The looks repeat after Hues
+// things.
 func Hue(n int) Look { return firstHue + Look(n%Hues) }
 
 // Shape is how a mark is painted.
@@ -40,24 +42,26 @@ const (
 	Title              // text in the upper border of a frame
 	Frame              // the border of a box
 	Chip               // the outline of a core
-	Bar                // a filled row; on a terminal its text, repeated
+	Bar                // a filled row; on a terminal, its text is repeated
 )
 
-// Mark is one thing at its place in a grid of character cells, which both the terminal and the picture are made of.
+// Mark is one thing at its place in a grid of character cells. Both the drawing on a
+// terminal and the picture consist of marks.
 type Mark struct {
 	Shape      Shape
 	Look       Look
 	X, Y, W, H int
-	Text       string // of labels and titles: W printable ASCII characters; of bars: one
+	Text       string // of labels and titles: W printable ASCII characters; of bars: one character
 }
 
-// Block is a piece of the drawing, laid out: every mark is inside 0 ≤ X < W, 0 ≤ Y < H.
+// Block is a piece of a drawing that is laid out.
+// Every mark is inside 0 ≤ X < W, 0 ≤ Y < H.
 type Block struct {
 	W, H  int
 	Marks []Mark
 }
 
-// Place adds the other block at x, y.
+// Place adds the other block at column x and row y.
 func (b *Block) Place(other Block, x, y int) {
 	for _, m := range other.Marks {
 		m.X, m.Y = m.X+x, m.Y+y
@@ -66,9 +70,9 @@ func (b *Block) Place(other Block, x, y int) {
 	b.W, b.H = max(b.W, x+other.W), max(b.H, y+other.H)
 }
 
-// Part is a piece of the drawing that can be laid out in several widths.
+// Part is a piece of a drawing that can be laid out in different widths.
 type Part interface {
-	// MinWidth is the least width that it can be laid out in.
+	// MinWidth returns the least width in which the part can be laid out.
 	MinWidth() int
 	// Layout returns a block that is not wider than max(width, MinWidth).
 	Layout(width int) Block
@@ -80,7 +84,7 @@ type Stack struct {
 	Gap   int
 }
 
-// MinWidth is that of the widest content.
+// MinWidth returns the least width for the widest part.
 func (s Stack) MinWidth() int {
 	width := 0
 	for _, p := range s.Parts {
@@ -89,7 +93,7 @@ func (s Stack) MinWidth() int {
 	return width
 }
 
-// Layout lays every part out in the width.
+// Layout lays out every part in this width.
 func (s Stack) Layout(width int) Block {
 	var b Block
 	for _, p := range s.Parts {
@@ -106,25 +110,26 @@ func (s Stack) Layout(width int) Block {
 	return b
 }
 
-// Box is a frame with a title around its content.
+// Box is a frame with a title and content.
 type Box struct {
 	Title   string
 	Look    Look
 	Content Stack
 }
 
-// Cells that a frame takes: a border and a space on both sides; "+- " before and " +" after the title.
+// Characters that a frame needs in a row: a border and a space on each side, or "+- "
+// before the title and " +" after it.
 const (
 	frameSides = 4
 	titleSides = 5
 )
 
-// MinWidth is that of the widest content.
+// MinWidth returns the least width for the content and the title.
 func (b Box) MinWidth() int {
 	return max(b.Content.MinWidth()+frameSides, len(b.Title)+titleSides)
 }
 
-// Layout lays the content out, and the frame around it.
+// Layout lays out the content and the frame around it.
 func (b Box) Layout(width int) Block {
 	inside := b.Content.Layout(max(width, b.MinWidth()) - frameSides)
 	framed := Block{W: max(inside.W+frameSides, len(b.Title)+titleSides), H: inside.H + 2}
@@ -136,7 +141,7 @@ func (b Box) Layout(width int) Block {
 	return framed
 }
 
-// titleLook lets the nodes stand out.
+// titleLook returns a look that makes the titles of nodes stand out.
 func (b Box) titleLook() Look {
 	if b.Look == CacheFrame {
 		return Plain
@@ -144,16 +149,17 @@ func (b Box) titleLook() Look {
 	return Heading
 }
 
-// stretch widens and heightens the frame of a laid-out box.
+// stretch makes the frame of a laid-out box wider and higher.
 func (b *Block) stretch(w, h int) {
 	b.Marks[0].W, b.Marks[0].H = w, h
 	b.W, b.H = w, h
 }
 
-// Grid puts boxes of one width side by side, in as many columns as make the drawing lowest.
+// Grid puts boxes of equal width side by side, in the number of columns that makes the
+// drawing lowest.
 type Grid []Box
 
-// MinWidth is that of the widest content.
+// MinWidth returns the least width for the widest box.
 func (g Grid) MinWidth() int {
 	width := 0
 	for _, b := range g {
@@ -179,7 +185,7 @@ func (g Grid) Layout(width int) Block {
 	return best
 }
 
-// columns lays the boxes out in n columns that are not wider than they have to be.
+// columns lays out the boxes in n columns, which are no wider than necessary.
 func (g Grid) columns(n, width int) Block {
 	blocks := make([]Block, len(g))
 	used := 0

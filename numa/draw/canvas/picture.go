@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// A character of the drawing in pixels of the picture. The advance of fixed-width fonts is near 0.6 of their size,
-// which is 13.
+// Size of a character of the drawing, in pixels of the picture. In fixed-width fonts, a
+// character is about 0.6 times as wide as the font size, which is 13.
 const (
 	CharWidth  = 8
 	charHeight = 20
 	baseline   = 14 // below the top of a row
-	inset      = 2  // from the edge of a row to what is in it
+	inset      = 2  // from the edge of a row to its content
 	margin     = 12 // around the drawing
 )
 
-// Caption is what a picture says of itself to those who cannot see it.
+// Caption is the description of a picture for people who cannot see it.
 type Caption struct {
-	ID          string // the prefix of the picture's ids
+	ID          string // prefix of the ids in the picture
 	Title       string
 	Description string
 }
 
-// IsBroad reports whether the picture of a drawing is at least as wide as high.
+// IsBroad reports whether the picture of a drawing is at least as wide as it is high.
 func IsBroad(b Block) bool { return b.W*CharWidth >= b.H*charHeight }
 
-// WriteSVG writes a laid-out drawing as a picture, with frames for lines, in the light or dark colours that its reader
-// prefers. It is complete in itself and runs no script.
+// WriteSVG writes a laid-out drawing as a picture, in the light or dark colours that
+// its reader prefers. The picture needs no other files and runs no scripts.
 func WriteSVG(w io.Writer, b Block, c Caption) error {
 	out := &svgWriter{Writer: bufio.NewWriter(w)}
 	width, height := b.W*CharWidth+2*margin, b.H*charHeight+2*margin
@@ -55,8 +55,8 @@ type svgWriter struct{ *bufio.Writer }
 
 func (out *svgWriter) printf(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-// mark writes one mark. Frames go from the upper edge of their first row, which holds the title, to the middle of their
-// last one, which leaves room below them.
+// mark writes one mark. A frame starts at the upper edge of its first row, which has
+// the title. It ends in the middle of its last row, to leave some room below it.
 func (out *svgWriter) mark(m Mark) {
 	x, y := margin+m.X*CharWidth, margin+m.Y*charHeight
 	switch m.Shape {
@@ -91,11 +91,11 @@ func (out *svgWriter) text(class string, x, y int, text string) {
 
 func escaped(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // writing to a Builder never fails
 	return b.String()
 }
 
-// ClassName is the class of a look in the style sheets.
+// ClassName returns the class of a look in the style sheets.
 func ClassName(l Look) string {
 	switch l {
 	case Heading:

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// units are the binary prefixes from 2^10 up.
+// units are the binary prefixes, starting with 2^10.
 const units = "KMGTPE"
 
-// PageSize is 2Mi for 2^21, as Kubernetes writes the sizes of hugepages.
+// PageSize returns a size as Kubernetes writes the sizes of hugepages: 2Mi for 2^21.
 func PageSize(bytes uint64) string {
 	unit := 0
 	for bytes != 0 && bytes%1024 == 0 && unit < len(units) {
@@ -21,10 +21,11 @@ func PageSize(bytes uint64) string {
 	return strconv.FormatUint(bytes, 10) + units[unit-1:unit] + "i"
 }
 
-// Joint is a space at which no line is broken, until [printable] makes it a space.
+// Joint is a space at which no line is broken. [Printable] replaces it with a space.
 const Joint = "\u2060"
 
-// Size is 125 GiB, 1.5 GiB: two digits or more, and no zero after the point.
+// Size returns a size such as 125 GiB or 1.5 GiB. It has at least two digits, and no
+// zero after the point.
 func Size(bytes uint64) string {
 	amount, unit := float64(bytes), 0
 	for amount >= 1024 && unit < len(units) {
@@ -41,7 +42,7 @@ func Size(bytes uint64) string {
 	return text + Joint + units[unit-1:unit] + "iB"
 }
 
-// Count is "1 core", "2 cores".
+// Count returns "1 core" or "2 cores".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -1,22 +1,24 @@
 package canvas
 
-// Run is cells of a strip that belong together.
+// Run is consecutive cells of a strip that look the same.
 type Run struct {
 	Cells int // ≥ 0
 	Look  Look
-	Sign  byte // printable ASCII: what a terminal shows in each cell
+	Sign  byte // printable ASCII, which a terminal shows in each cell
 }
 
-// Strip is cells in rows, Bars one after the other.
+// Strip is a sequence of cells in rows. Each run is a Bar.
 type Strip []Run
 
-// A row of a strip is as long as fits, up to 64 cells, and of eight cells or a multiple of that: they are counted.
+// A row of a strip is as long as possible, but has at most 64 cells. Its length is a
+// multiple of eight, so that people can count the cells.
 const (
 	longestRow = 64
 	rowUnit    = 8
 )
 
-// MinWidth is that of a row of one unit.
+// MinWidth returns the least width for a row: eight cells, or all of them if there are
+// fewer.
 func (s Strip) MinWidth() int { return min(s.cells(), rowUnit) }
 
 func (s Strip) cells() (sum int) {
@@ -26,7 +28,7 @@ func (s Strip) cells() (sum int) {
 	return sum
 }
 
-// Layout breaks the rows.
+// Layout breaks the strip into rows.
 func (s Strip) Layout(width int) Block {
 	row := min(width, longestRow)
 	if row >= rowUnit {

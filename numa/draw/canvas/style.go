@@ -1,6 +1,7 @@
 package canvas
 
-// Style is the picture's style sheet. Isolated and unknown things differ in their outline as well as in colour.
+// Style is the style sheet of the picture. Isolated and unknown things differ in their
+// outlines and not only in their colours.
 const Style = `text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328 }
 .heading { font-weight: 600 }
 .page { fill: #ffffff }

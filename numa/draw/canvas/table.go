@@ -2,15 +2,16 @@ package canvas
 
 import "fmt"
 
-// Table is a matrix with a heading for each row and column. One that is too wide is drawn in several pieces.
+// Table is a matrix with a heading for each row and column. If it is too wide, it is
+// drawn in several pieces.
 type Table struct {
 	Corner  string
 	Columns []string
 	Rows    []string
-	Cells   [][]string // a list for each row
+	Cells   [][]string // one list for each row
 }
 
-// widths are those of the row headings and of every other column.
+// widths returns the width of the row headings, and that of every other column.
 func (t Table) widths() (first, other int) {
 	first = len(t.Corner)
 	for _, row := range t.Rows {
@@ -27,7 +28,7 @@ func (t Table) widths() (first, other int) {
 	return first, other
 }
 
-// MinWidth is that of the row headings and one column.
+// MinWidth returns the least width for the row headings and one column.
 func (t Table) MinWidth() int {
 	first, other := t.widths()
 	return first + 2 + other
@@ -48,7 +49,7 @@ func (t Table) Layout(width int) Block {
 	return all
 }
 
-// piece is the columns from ≤ i < to.
+// piece lays out the columns from ≤ i < to.
 func (t Table) piece(from, to, first, other int) Block {
 	var b Block
 	line := func(head string, cells []string, look Look) {

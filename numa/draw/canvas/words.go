@@ -6,14 +6,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Word is text that is not broken if it fits in a line.
+// Word is text that is broken only if it is longer than a line.
 type Word struct {
 	Text  string
 	Look  Look
 	Glued bool // no space before it
 }
 
-// longestWord bounds what a paragraph asks for: longer words are broken.
+// longestWord limits the width that a paragraph requires. Longer words are broken.
 const longestWord = 24
 
 // Words splits text at its spaces.
@@ -24,7 +24,7 @@ func Words(text string, look Look) (list []Word) {
 	return list
 }
 
-// CPUWords is a list of CPUs, which can be broken after each comma.
+// CPUWords returns a list of CPUs, which may be broken after each comma.
 func CPUWords(cpus cpuset.Set, look Look) (list []Word) {
 	for span := range strings.SplitAfterSeq(cpus.String(), ",") {
 		list = append(list, Word{Text: span, Look: look, Glued: len(list) > 0})
@@ -32,7 +32,8 @@ func CPUWords(cpus cpuset.Set, look Look) (list []Word) {
 	return list
 }
 
-// Printable replaces what a terminal may take for a command: names of drivers and interfaces are anybody's.
+// Printable replaces characters that a terminal may understand as a command. Names of
+// drivers and interfaces may contain any characters.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if string(r) == Joint {
@@ -45,25 +46,27 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Paragraph is words in lines; all lines but the first are indented.
+// Paragraph is words in lines. All lines except the first are indented.
 type Paragraph struct {
 	Words  []Word
 	Indent int
 }
 
-// Text is a paragraph of one look.
+// Text returns a paragraph with a single look.
 func Text(content string, look Look) Paragraph { return Paragraph{Words: Words(content, look)} }
 
-// MinWidth is that of the longest word, as far as it is not broken.
+// MinWidth returns the least width for the longest word, or for a piece of it if it is
+// broken.
 func (p Paragraph) MinWidth() int {
 	width := 0
 	for i, w := range p.Words {
-		width = max(width, p.start(i)+min(len(w.Text), longestWord)) // at worst each is a line
+		// In the worst case, each word is on its own line.
+		width = max(width, p.start(i)+min(len(w.Text), longestWord))
 	}
 	return width
 }
 
-// Layout breaks the lines.
+// Layout breaks the paragraph into lines.
 func (p Paragraph) Layout(width int) Block {
 	width = max(width, p.MinWidth())
 	var b Block
@@ -88,7 +91,7 @@ func (p Paragraph) Layout(width int) Block {
 	return b
 }
 
-// start is where a line starts.
+// start returns the column in which a line starts.
 func (p Paragraph) start(line int) int {
 	if line == 0 {
 		return 0
@@ -96,7 +99,8 @@ func (p Paragraph) start(line int) int {
 	return p.Indent
 }
 
-// write adds a label, to the one before it if that is of the same look and at most a space away.
+// write adds a label. It extends the label before it if that has the same look and is
+// at most one space away.
 func (b *Block) write(m Mark) {
 	b.W, b.H = max(b.W, m.X+m.W), max(b.H, m.Y+m.H)
 	if last := len(b.Marks) - 1; last >= 0 {
