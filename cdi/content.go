@@ -6,6 +6,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
+// Variables that list CPUs of a claim.
+const (
+	cpusVariable     = "DRA_NUMA_CPUS"
+	idleCPUsVariable = "DRA_NUMA_IDLE_CPUS"
+)
+
 // content collects what several shares give a container. It becomes the container's
 // environment variables.
 type content struct {
@@ -18,11 +24,11 @@ type content struct {
 func (c *content) environment(suffix string) (env []string) {
 	add := func(name, value string) { env = append(env, name+suffix+"="+value) }
 	if c.zones {
-		add("DRA_NUMA_CPUS", c.cpus.Difference(c.idleCPUs).String())
+		add(cpusVariable, c.cpus.Difference(c.idleCPUs).String())
 		add("DRA_NUMA_MEMS", c.mems.String())
 	}
 	if !c.idleCPUs.IsEmpty() {
-		add("DRA_NUMA_IDLE_CPUS", c.idleCPUs.String())
+		add(idleCPUsVariable, c.idleCPUs.String())
 	}
 	if c.mixed {
 		add("DRA_NUMA_SHARED_CPUS", c.sharedCPUs.String())

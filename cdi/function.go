@@ -20,13 +20,8 @@ type Function struct {
 	Interfaces []string       // its network interfaces, by their names on the host
 }
 
-// edits returns the device nodes of the function. Runtimes refuse a CDI device without
-// edits, so a function without nodes repeats the environment of the claim.
-func (f *Function) edits(_ Claim, _ string, env []string) specs.ContainerEdits {
-	if len(f.Nodes) == 0 {
-		return specs.ContainerEdits{Env: env}
-	}
-	var edits specs.ContainerEdits
+// edits returns the device nodes of the function.
+func (f *Function) edits(Claim, string) (edits specs.ContainerEdits) {
 	for _, node := range f.Nodes {
 		edits.DeviceNodes = append(edits.DeviceNodes, &specs.DeviceNode{
 			Path: node.Path, Type: node.Type, Major: int64(node.Major), Minor: int64(node.Minor), Permissions: nodePermissions,

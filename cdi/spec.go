@@ -8,27 +8,28 @@
 // A container that uses a claim has these environment variables. CPUs and NUMA nodes
 // are lists such as 0-3,8:
 //
-//	DRA_NUMA_CPUS         the CPUs of the claim that the container runs on; empty if
-//	                      the claim has memory only
-//	DRA_NUMA_IDLE_CPUS    only if the claim has one thread per core: the sibling
-//	                      threads of those CPUs, which stay idle
-//	DRA_NUMA_MEMS         the NUMA nodes of the claim's memory
+//	DRA_NUMA_CPUS         the CPUs that the container runs on; empty if it has memory
+//	                      only
+//	DRA_NUMA_IDLE_CPUS    only with one thread per core: the sibling threads of those
+//	                      CPUs, which stay idle
+//	DRA_NUMA_MEMS         the NUMA nodes of its memory
 //	DRA_NUMA_SHARED_CPUS  only if the claim is mixed: the CPUs of the node's shared
 //	                      pool when the claim was prepared. The container may run
 //	                      on them too. Later claims take CPUs away from the pool
-//	DRA_NUMA_PCI          the addresses of the claim's PCI functions: 0000:3b:00.0,…
+//	DRA_NUMA_PCI          the addresses of its PCI functions: 0000:3b:00.0,…
 //	DRA_NUMA_INTERFACES   only if those functions have network interfaces: the names
 //	                      of the interfaces on the host: eth1,…
 //
-// A claim that has only PCI functions does not have the first four variables. A claim
-// that has only CPUs and memory does not have the last two.
+// A container that has only PCI functions does not have the first four variables. A
+// container that has only CPUs and memory does not have the last two.
 //
-// A claim with several requests also has these variables for each request. Their names
-// end with the request's name in capitals: DRA_NUMA_CPUS_FAST_CPUS is for the request
-// fast-cpus. A container gets the variables of the whole claim, even if it names only
-// some of the requests. A container with several claims sees the values of only one of
-// them; sched_getaffinity(2) says where it may run. A container can change its
-// variables: no decision depends on them.
+// A CDI spec gives these variables only to containers of claims with one request. If a
+// claim has several requests, a container gets the variables of the requests that it
+// names. Their names end with the request's name in capitals: DRA_NUMA_CPUS_FAST_CPUS
+// is for the request fast-cpus. The driver sets the variables without that ending over
+// NRI, for all claims of the container together; see [Environment]. Without NRI, they
+// are missing, or those of one of its claims. sched_getaffinity(2) says where a
+// container may run. A container can change its variables: no decision depends on them.
 package cdi
 
 import (
@@ -90,10 +91,10 @@ type ShareKind interface {
 	// validate refuses values that are not safe in a device node, in the container's
 	// environment or in the arguments of the hook.
 	validate() error
-	// edits returns what the runtime changes in a container that has the share. env is
-	// the environment of the whole claim, which the container gets in any case.
-	edits(claim Claim, hookPath string, env []string) specs.ContainerEdits
-	// addTo adds the share to c, from which the container's environment is made.
+	// edits returns what the runtime does for a container that has the share, except for
+	// its environment.
+	edits(claim Claim, hookPath string) specs.ContainerEdits
+	// addTo adds it to what a container is told of its shares.
 	addTo(c *content)
 }
 
@@ -103,19 +104,27 @@ func Render(claim Claim, hookPath string) (*specs.Spec, error) {
 	if err := claim.Validate(); err != nil {
 		return nil, err
 	}
-	spec := &specs.Spec{
-		Version:        specVersion,
-		Kind:           Kind,
-		ContainerEdits: specs.ContainerEdits{Env: environment(claim.Shares)},
-	}
+	spec := &specs.Spec{Version: specVersion, Kind: Kind}
 	if claim.Note != "" {
 		spec.Annotations = map[string]string{noteKey: claim.Note}
 	}
+	requests := requestsOf(claim.Shares)
+	var env []string
+	if len(requests) == 1 {
+		env = Environment(claim.Shares)
+		spec.ContainerEdits.Env = env
+	}
 	for i := range claim.Shares {
 		share := &claim.Shares[i]
+		if len(requests) > 1 {
+			env = requestEnvironment(claim.Shares, share.mainRequest())
+		}
+		edits := share.Kind.edits(claim, hookPath)
+		if len(requests) > 1 || len(edits.Hooks)+len(edits.DeviceNodes) == 0 {
+			edits.Env = env // runtimes refuse a CDI device without edits
+		}
 		spec.Devices = append(spec.Devices, specs.Device{
-			Name:           deviceName(claim.UID, share.Request, share.Device),
-			ContainerEdits: share.Kind.edits(claim, hookPath, spec.ContainerEdits.Env),
+			Name: deviceName(claim.UID, share.Request, share.Device), ContainerEdits: edits,
 		})
 	}
 	return spec, nil
@@ -139,31 +148,36 @@ func LockFile(hookPath string) string { return hookPath + ".lock" }
 // hook records which cgroup has which claims.
 func RecordsDir(hookPath string) string { return path.Join(path.Dir(hookPath), "pins") }
 
-// environment returns the variables of the whole claim and, if it has several requests,
-// those of each request.
-func environment(shares []Share) []string {
+// Environment returns the variables for these shares together, without a request's name
+// at the end, as name=value. The shares are those of one container.
+func Environment(shares []Share) []string {
 	var all content
-	var requests []string
 	for i := range shares {
 		shares[i].Kind.addTo(&all)
+	}
+	return all.environment("")
+}
+
+// requestEnvironment returns the variables for all shares of a request together, with
+// the request's name at the end.
+func requestEnvironment(shares []Share, request string) []string {
+	var own content
+	for i := range shares {
+		if share := &shares[i]; share.mainRequest() == request {
+			share.Kind.addTo(&own)
+		}
+	}
+	// Request names have no underscore, so different names stay different.
+	return own.environment("_" + strings.ReplaceAll(strings.ToUpper(request), "-", "_"))
+}
+
+// requestsOf returns the requests of the shares, each once.
+func requestsOf(shares []Share) (requests []string) {
+	for i := range shares {
 		requests = append(requests, shares[i].mainRequest())
 	}
-	env := all.environment("")
 	slices.Sort(requests)
-	if requests = slices.Compact(requests); len(requests) < 2 {
-		return env
-	}
-	for _, request := range requests {
-		var own content
-		for i := range shares {
-			if share := &shares[i]; share.mainRequest() == request {
-				share.Kind.addTo(&own)
-			}
-		}
-		// Request names have no underscore, so different names stay different.
-		env = append(env, own.environment("_"+strings.ReplaceAll(strings.ToUpper(request), "-", "_"))...)
-	}
-	return env
+	return slices.Compact(requests)
 }
 
 // mainRequest returns the name of the request without its subrequest. The scheduler

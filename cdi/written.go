@@ -15,8 +15,8 @@ import (
 // Written is the content of a spec file of this driver, read back from disk.
 type Written struct {
 	ClaimUID string          `json:"claimUID"` // from the name of the file
-	File     string          `json:"file"`     // its name in the directory of the specs
-	CPUs     cpuset.Set      `json:"cpus"`     // from the environment: the CPUs to run on and the idle ones
+	File     string          `json:"file"`     // in the folder of the specs
+	CPUs     cpuset.Set      `json:"cpus"`     // of the environments: those to run on and those to be idle
 	Devices  []WrittenDevice `json:"devices"`  // in the order of the file
 
 	// Problem says why the file is not a spec of this driver; empty if it is one.
@@ -74,12 +74,12 @@ func parseSpec(data []byte) (w Written, err error) {
 	if err := json.Unmarshal(data, &spec); err != nil {
 		return Written{}, err
 	}
-	for _, name := range []string{"DRA_NUMA_CPUS", "DRA_NUMA_IDLE_CPUS"} {
-		cpus, err := variable(spec.ContainerEdits.Env, name)
-		if err != nil {
-			return Written{}, err
-		}
-		w.CPUs = w.CPUs.Union(cpus)
+	env := spec.ContainerEdits.Env
+	for _, device := range spec.Devices {
+		env = append(env, device.ContainerEdits.Env...)
+	}
+	if w.CPUs, err = cpusOf(env); err != nil {
+		return Written{}, err
 	}
 	for _, device := range spec.Devices {
 		read, err := parseDevice(device)
@@ -91,14 +91,20 @@ func parseSpec(data []byte) (w Written, err error) {
 	return w, nil
 }
 
-// variable returns the CPU list in a variable of env. Without the variable it is empty.
-func variable(env []string, name string) (cpuset.Set, error) {
+// cpusOf returns the CPUs in an environment: those to run on and those that stay idle,
+// also of single requests.
+func cpusOf(env []string) (all cpuset.Set, err error) {
 	for _, entry := range env {
-		if list, found := strings.CutPrefix(entry, name+"="); found {
-			return cpuset.Parse(list)
+		name, list, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, cpusVariable) || strings.HasPrefix(name, idleCPUsVariable) {
+			cpus, err := cpuset.Parse(list)
+			if err != nil {
+				return cpuset.Set{}, fmt.Errorf("%s: %w", name, err)
+			}
+			all = all.Union(cpus)
 		}
 	}
-	return cpuset.Set{}, nil
+	return all, nil
 }
 
 func parseDevice(device specs.Device) (read WrittenDevice, err error) {

@@ -37,7 +37,7 @@ func (z *Zone) validate() error {
 	return nil
 }
 
-func (z *Zone) edits(claim Claim, hookPath string, _ []string) specs.ContainerEdits {
+func (z *Zone) edits(claim Claim, hookPath string) specs.ContainerEdits {
 	hook := &specs.Hook{
 		HookName: "createRuntime",
 		Path:     hookPath,

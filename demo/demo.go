@@ -13,3 +13,9 @@ var Manifests embed.FS
 //
 //go:embed devices/*.yaml
 var Devices embed.FS
+
+// Containers holds those of the folder containers, in which several containers of a pod
+// use one claim.
+//
+//go:embed containers/*.yaml
+var Containers embed.FS

@@ -104,7 +104,7 @@ func TestMixedClaimIsToldTheSharedPool(t *testing.T) {
 		t.Errorf("shared with cpus %s and %s, want %s and none", shares[0].Zone().SharedCPUs, shares[1].Zone().SharedCPUs, want)
 	}
 	spec := disk.files()[specName("uid-a")]
-	for _, part := range []string{`"DRA_NUMA_SHARED_CPUS=0-1,7"`, `"DRA_NUMA_CPUS=2-3,6"`, `"--cpus=",`} {
+	for _, part := range []string{`"DRA_NUMA_SHARED_CPUS_R=0-1,7"`, `"DRA_NUMA_CPUS_R=6"`, `"DRA_NUMA_CPUS_Q=2-3"`, `"--cpus=",`} {
 		if !strings.Contains(spec, part) {
 			t.Errorf("spec %s has no %s", spec, part)
 		}

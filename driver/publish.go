@@ -28,15 +28,15 @@ type published struct {
 	devices []resourceapi.Device
 }
 
-// Publish returns what the node publishes now. Faults says, by claim, what is wrong
-// with the cgroups of its containers. A zone is tainted if the kernel does not honour
-// the partition of a claim in it. If nothing has changed, Publish only looks at each
-// grant. Publish has one caller at a time.
-func (d *Driver) Publish(faults map[types.UID]string) Publication {
+// Publish returns what the node publishes now. Fault says how the cgroups of a share's
+// containers differ from what they should be; "" if they do not. If the kernel does not
+// grant the partition of a share, its zone gets a taint. If nothing has changed, Publish
+// costs a look at each grant. It may have one caller at a time.
+func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string) Publication {
 	seen := d.shown.Load()
 	grants := seen.grants.grants()
 	slices.SortFunc(grants, byAge)
-	problems, tainted := problemsOf(seen.machine, grants, faults)
+	problems, tainted := problemsOf(seen.machine, grants, fault)
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
 	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || !slices.EqualFunc(strays, last.strays, Share.Equal)
@@ -48,7 +48,7 @@ func (d *Driver) Publish(faults map[types.UID]string) Publication {
 
 // problemsOf returns, by device, what claims do not get from it. It also returns the
 // NUMA nodes whose zones should not take more claims.
-func problemsOf(machine *numa.Machine, grants []Grant, faults map[types.UID]string) (problems map[string][]string, tainted zones.Faults) {
+func problemsOf(machine *numa.Machine, grants []Grant, faultOf func(types.UID, Share) string) (problems map[string][]string, tainted zones.Faults) {
 	problems, tainted = make(map[string][]string), make(zones.Faults)
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
@@ -66,7 +66,7 @@ func problemsOf(machine *numa.Machine, grants []Grant, faults map[types.UID]stri
 			if offline := share.CPUs().Difference(machine.Online); !offline.IsEmpty() {
 				add("cpus %s are offline", offline)
 			}
-			switch fault := faults[grant.UID]; {
+			switch fault := faultOf(grant.UID, share); {
 			case fault != "" && share.KernelExclusive():
 				add("cpus %s are not exclusive: %s", share.CPUs(), fault)
 				for node := range share.Mems().All() {

@@ -80,8 +80,9 @@ func (s scoped) in(users []user) []bool {
 func (s scoped) partitioned() bool { return s.cpus && !s.mixed && s.scope != ScopeShared }
 
 // decideScopes decides the scope of each share from the pods that use it. A container
-// is in at most one partition, with all of its CPUs. All containers in a partition have
-// the same CPUs. Where that is not possible, no partition is made.
+// is in at most one partition, with all of its CPUs. That is its own partition, or its
+// pod's if every container that can run at the same time has CPUs in it. Where that is
+// not possible, no partition is made.
 func decideScopes(pods []*corev1.Pod, shares []scoped) {
 	var running [][]user
 	for _, pod := range pods {
@@ -94,6 +95,9 @@ func decideScopes(pods []*corev1.Pod, shares []scoped) {
 			shares[i].scope = shares[i].alone(running)
 		}
 	}
+	for _, users := range running {
+		joinPod(users, shares)
+	}
 	for changed := true; changed; {
 		changed = false
 		for _, users := range running {
@@ -105,39 +109,75 @@ func decideScopes(pods []*corev1.Pod, shares []scoped) {
 
 // alone returns the scope that the share has if there are no other shares.
 func (s scoped) alone(pods [][]user) string {
-	var scope string
-	usedIn := 0
+	usedIn, atOnce := 0, false
 	for _, users := range pods {
 		if in := s.in(users); slices.Contains(in, true) {
 			usedIn++
-			scope = scopeInPod(users, in)
+			atOnce = runAtOnce(users, in)
 		}
 	}
-	if usedIn > 1 || scope == ScopePod && (s.mixed || !s.cpus) {
+	if usedIn > 1 || atOnce && (s.mixed || !s.cpus) {
 		return ScopeShared
 	}
-	return scope
+	return ScopeContainer
 }
 
-// scopeInPod returns the scope of a share that these containers of a pod use. The
-// partition of a pod lasts as long as the pod. So a container that runs at the same
-// time as a user, or starts after it, has to use the share as well.
-func scopeInPod(users []user, in []bool) string {
-	var several, outsiders bool
-	for later := range users {
-		for earlier := range later {
-			beside := !users[earlier].ends
-			several = several || beside && in[earlier] && in[later]
-			outsiders = outsiders || in[earlier] && !in[later] || beside && !in[earlier] && in[later]
+// joinPod decides the scope of shares that several containers of the pod use at the same
+// time. If every container uses a share of the same claim, the pod becomes the partition
+// of all shares of that claim, and each container has its own CPUs inside it. Each claim
+// is decided on its own, because other claims of the pod may not be prepared yet.
+func joinPod(users []user, shares []scoped) {
+	claims := make(map[string][]int)
+	for i, share := range shares {
+		if !share.recorded && share.partitioned() && slices.Contains(share.in(users), true) {
+			claims[share.claim] = append(claims[share.claim], i)
 		}
 	}
-	switch {
-	case !several:
-		return ScopeContainer
-	case outsiders:
-		return ScopeShared
+	for _, members := range claims {
+		inAny := make([]bool, len(users))
+		var atOnce []int
+		for _, i := range members {
+			in := shares[i].in(users)
+			for user := range in {
+				inAny[user] = inAny[user] || in[user]
+			}
+			if runAtOnce(users, in) {
+				atOnce = append(atOnce, i)
+			}
+		}
+		scope := ScopeShared
+		if len(atOnce) > 0 && coverPod(users, inAny) {
+			scope, atOnce = ScopePod, members
+		}
+		for _, i := range atOnce {
+			shares[i].scope = scope
+		}
 	}
-	return ScopePod
+}
+
+// runAtOnce reports whether two of these containers of a pod can run at the same time.
+func runAtOnce(users []user, in []bool) bool {
+	for later := range users {
+		for earlier := range later {
+			if in[earlier] && in[later] && !users[earlier].ends {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// coverPod reports whether no other container can run while the pod is the partition of
+// these containers: from the start of the first of them to the end of the pod.
+func coverPod(users []user, in []bool) bool {
+	for later := range users {
+		for earlier := range later {
+			if in[earlier] && !in[later] || !users[earlier].ends && !in[earlier] && in[later] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // spreadShared takes the partition from containers that have some CPUs outside of it.
@@ -156,21 +196,19 @@ func spreadShared(users []user, shares []scoped) (changed bool) {
 	return changed
 }
 
-// agree allows a partition of the whole pod only if all partitioned shares in the pod
-// have that scope and the same containers use them.
+// agree allows a partition of the whole pod only if every claim in the pod has it.
 func agree(users []user, shares []scoped) (changed bool) {
 	var members []int
-	whole, same := false, true
+	var ofPod, ofContainer bool
 	for i, share := range shares {
-		in := share.in(users)
-		if !share.partitioned() || !slices.Contains(in, true) {
+		if !share.partitioned() || !slices.Contains(share.in(users), true) {
 			continue
 		}
 		members = append(members, i)
-		whole = whole || share.scope == ScopePod
-		same = same && share.scope == shares[members[0]].scope && slices.Equal(in, shares[members[0]].in(users))
+		ofPod = ofPod || share.scope == ScopePod
+		ofContainer = ofContainer || share.scope == ScopeContainer
 	}
-	if !whole || same {
+	if !ofPod || !ofContainer {
 		return false
 	}
 	for _, i := range members {

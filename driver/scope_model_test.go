@@ -138,10 +138,8 @@ func moment(containers []simulated, now []int, pod, shares, scopes []string) str
 	}
 	for _, i := range now {
 		uses := containers[i].uses
-		for _, share := range pod {
-			if !slices.Contains(uses, share) {
-				return fmt.Sprintf("container %d is in the partition of the pod, but has no %s", i, share)
-			}
+		if len(pod) > 0 && !slices.ContainsFunc(uses, func(share string) bool { return slices.Contains(pod, share) }) {
+			return fmt.Sprintf("container %d is in the partition of the pod, but has none of %v", i, pod)
 		}
 		for _, share := range uses {
 			if len(pod) > 0 && !slices.Contains(pod, share) {

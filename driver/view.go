@@ -69,15 +69,21 @@ type Pinned struct {
 	Mixed        bool       // the container runs on the Pool as well
 	MemoryPolicy string     // as in ZoneShare; that of the last share that has one
 	Claims       []string   // namespace/name, ascending, each once
+	Shares       []Share    // ascending by claim UID; not to be changed
 }
 
 // Pinned unites what these CDI devices give one container; ok is false if none of them
-// is of a zone in a grant.
+// is of a grant.
 func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 	for _, grant := range d.shown.Load().grants {
 		for _, share := range grant.Shares {
-			if zone := share.Zone(); zone != nil && slices.Contains(cdiDeviceIDs, cdi.DeviceID(string(grant.UID), share.Request, share.Device)) {
-				pinned.add(grant.name(), zone, d.config.Exclusivity)
+			if !slices.Contains(cdiDeviceIDs, cdi.DeviceID(string(grant.UID), share.Request, share.Device)) {
+				continue
+			}
+			pinned.Shares = append(pinned.Shares, share)
+			pinned.Claims = append(pinned.Claims, grant.name())
+			if zone := share.Zone(); zone != nil {
+				pinned.add(zone, d.config.Exclusivity)
 			}
 		}
 	}
@@ -86,7 +92,20 @@ func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 	return pinned, len(pinned.Claims) > 0
 }
 
-func (p *Pinned) add(claim string, share *ZoneShare, by Exclusivity) {
+// Environment returns the environment variables for all shares of the container, as
+// name=value; see package cdi.
+func (p *Pinned) Environment() []string {
+	if len(p.Shares) == 0 {
+		return nil
+	}
+	shares := make([]cdi.Share, 0, len(p.Shares))
+	for _, share := range p.Shares {
+		shares = append(shares, share.Spec(ExclusivityNone)) // the environment is the same in all modes
+	}
+	return cdi.Environment(shares)
+}
+
+func (p *Pinned) add(share *ZoneShare, by Exclusivity) {
 	cpus := share.RunCPUs()
 	if by == ExclusivityKernel && share.kernelExclusive() {
 		cpus = share.CPUs // the cpuset is the partition, which keeps other tasks off the idle CPUs
@@ -97,7 +116,6 @@ func (p *Pinned) add(claim string, share *ZoneShare, by Exclusivity) {
 	if share.MemoryPolicy != "" {
 		p.MemoryPolicy = share.MemoryPolicy
 	}
-	p.Claims = append(p.Claims, claim)
 }
 
 // Pool returns the CPUs for containers without claims: the online CPUs that no claim

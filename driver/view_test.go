@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 
@@ -165,17 +166,22 @@ func TestPinnedIsTheUnionOfTheDevices(t *testing.T) {
 	for name, row := range map[string]struct {
 		ids  []string
 		want Pinned
+		env  string
 	}{
-		"nothing":         {nil, Pinned{}},
-		"of others":       {[]string{"gpu.example.com/gpu=0", "dra.numa/claim=uid-z_r_numa-0"}, Pinned{}},
-		"one":             {[]string{"dra.numa/claim=uid-b_r_numa-1"}, Pinned{CPUs: cpuset.New(4, 5), Mems: cpuset.New(1), Mixed: true, Claims: []string{"default/b"}}},
-		"memory":          {[]string{"dra.numa/claim=uid-a_m_numa-2"}, Pinned{Mems: cpuset.New(2), MemoryPolicy: "bind", Claims: []string{"default/a"}}},
-		"both of a claim": {[]string{"dra.numa/claim=uid-a_m_numa-2", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0, 2), MemoryPolicy: "bind", Claims: []string{"default/a"}}},
+		"nothing":         {nil, Pinned{}, ""},
+		"of others":       {[]string{"gpu.example.com/gpu=0", "dra.numa/claim=uid-z_r_numa-0"}, Pinned{}, ""},
+		"one":             {[]string{"dra.numa/claim=uid-b_r_numa-1"}, Pinned{CPUs: cpuset.New(4, 5), Mems: cpuset.New(1), Mixed: true, Claims: []string{"default/b"}}, "DRA_NUMA_CPUS=4-5 DRA_NUMA_MEMS=1 DRA_NUMA_SHARED_CPUS=0-1,6-7"},
+		"memory":          {[]string{"dra.numa/claim=uid-a_m_numa-2"}, Pinned{Mems: cpuset.New(2), MemoryPolicy: "bind", Claims: []string{"default/a"}}, "DRA_NUMA_CPUS= DRA_NUMA_MEMS=2"},
+		"both of a claim": {[]string{"dra.numa/claim=uid-a_m_numa-2", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0, 2), MemoryPolicy: "bind", Claims: []string{"default/a"}}, "DRA_NUMA_CPUS=2-3 DRA_NUMA_MEMS=0,2"},
 		"of two claims": {[]string{"x/y=z", "dra.numa/claim=uid-b_r_numa-1", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{
 			CPUs: cpuset.New(2, 3, 4, 5), Mems: cpuset.New(0, 1), Mixed: true, MemoryPolicy: "bind", Claims: []string{"default/a", "default/b"},
-		}},
+		}, "DRA_NUMA_CPUS=2-5 DRA_NUMA_MEMS=0-1 DRA_NUMA_SHARED_CPUS=0-1,6-7"},
 	} {
 		got, ok := driver.Pinned(row.ids)
+		if env := strings.Join(got.Environment(), " "); env != row.env {
+			t.Errorf("%s: environment %s, want %s", name, env, row.env)
+		}
+		got.Shares = nil
 		if !reflect.DeepEqual(got, row.want) || ok != (len(row.want.Claims) > 0) {
 			t.Errorf("%s: %+v, %t, want %+v", name, got, ok, row.want)
 		}

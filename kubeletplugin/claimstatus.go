@@ -37,7 +37,7 @@ type claimStatuses struct {
 
 	mu         sync.Mutex
 	pooled     bool
-	partitions map[types.UID]partitionState // replaced, never changed
+	partitions partitionStates
 	claims     map[types.UID]*claimStatus
 }
 
@@ -108,13 +108,13 @@ func (s *claimStatuses) recover(claims map[types.UID]*resourceapi.ResourceClaim,
 
 // observe takes the current state of the partitions, and whether the container runtime
 // is connected.
-func (s *claimStatuses) observe(partitions map[types.UID]partitionState, pooled bool) {
+func (s *claimStatuses) observe(partitions partitionStates, pooled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, turned := s.partitions, pooled != s.pooled
 	s.partitions, s.pooled = partitions, pooled
 	for uid, status := range s.claims {
-		if turned || before[uid] != partitions[uid] {
+		if turned || !slices.Equal(before[uid], partitions[uid]) {
 			s.check(uid, status)
 		}
 	}
@@ -219,7 +219,6 @@ func (s *claimStatuses) wanted(claimUID types.UID) []resourceapi.AllocatedDevice
 // devices returns the status that the claim should have. Devices with admin access have
 // none. The caller holds the lock.
 func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDeviceStatus {
-	by := keeping{s.node, s.pooled, s.partitions[status.grant.UID]}
 	var devices []resourceapi.AllocatedDeviceStatus
 	for _, share := range status.grant.Shares {
 		device := resourceapi.AllocatedDeviceStatus{
@@ -235,7 +234,7 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 		ready := metav1.Condition{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers that use the claim can start"}
 		conditions := []metav1.Condition{ready}
 		if share.Zone() != nil {
-			conditions = append(conditions, exclusive(share, by))
+			conditions = append(conditions, exclusive(share, keeping{s.node, s.pooled, s.partitions.of(status.grant.UID, share)}))
 		}
 		for _, condition := range conditions {
 			condition.LastTransitionTime = metav1.NewTime(s.now())

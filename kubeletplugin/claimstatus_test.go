@@ -3,6 +3,7 @@ package kubeletplugin
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -83,7 +85,7 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 		{partitionState{}, reasonKernelPartition},
 	} {
 		now.Store(int64(2000 + at))
-		statuses.observe(map[types.UID]partitionState{"uid-c": row.state}, false)
+		statuses.observe(inState(row.state), false)
 		device := waitReason(t, api, row.reason)
 		if ready := findCondition(device, deviceclasses.ConditionReady); ready.LastTransitionTime.Unix() != 1000 {
 			t.Errorf("%s: condition Ready turned at %s", row.reason, ready.LastTransitionTime)
@@ -95,7 +97,7 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 	}
 	writes := len(api.Actions())
 	for range 3 {
-		statuses.observe(map[types.UID]partitionState{"uid-c": {}}, false)
+		statuses.observe(inState(partitionState{}), false)
 	}
 	if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
 		t.Error("what is still so is written again")
@@ -116,7 +118,7 @@ func TestClaimThatIsNotKnownIsRead(t *testing.T) {
 func TestClaimsFromBeforeARestart(t *testing.T) {
 	other := claim("c", "uid-renewed")
 	fresh := newClaimStatuses(nil, testConfig())
-	fresh.observe(map[types.UID]partitionState{"uid-c": {downgraded: true}}, false)
+	fresh.observe(inState(partitionState{downgraded: true}), false)
 	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": statusClaim(), "uid-d": other}, []driver.Grant{
 		statusGrant(cpuset.New(4)), {Namespace: "default", Name: "d", UID: "uid-d"},
 	})
@@ -209,4 +211,28 @@ func TestClaimStatusFollowsTheScope(t *testing.T) {
 	shared.Shares[0].Zone().Scope = driver.ScopeShared
 	statuses.share([]driver.Grant{{UID: "of another daemon"}, shared})
 	waitReason(t, api, reasonShared)
+}
+
+// inState is what became of the only cgroup of claim uid-c, with CPU 4.
+func inState(state partitionState) partitionStates {
+	return partitionStates{"uid-c": {{pin.Pinning{CPUs: cpuset.New(4)}, state}}}
+}
+
+// A claim whose requests different containers use has a condition for each.
+func TestConditionsAreOfSingleShares(t *testing.T) {
+	api := fake.NewClientset(statusClaim())
+	statuses := newClaimStatuses(api, testConfig())
+	grant := statusGrant(cpuset.New(4))
+	second := grant.Shares[0]
+	second.Request, second.Device, second.Kind = "second", "numa-1", &driver.ZoneShare{Zone: 1, CPUs: cpuset.New(6)}
+	grant.Shares = append(grant.Shares, second)
+	statuses.observe(inState(partitionState{fault: "root invalid"}), false)
+	statuses.set(statusClaim(), grant)
+	var reasons []string
+	for _, device := range statuses.devices(statuses.claims["uid-c"]) {
+		reasons = append(reasons, findCondition(device, deviceclasses.ConditionExclusive).Reason)
+	}
+	if want := []string{reasonPartitionInvalid, reasonKernelPartition}; !slices.Equal(reasons, want) {
+		t.Errorf("reasons %q, want %q", reasons, want)
+	}
 }

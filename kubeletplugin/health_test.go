@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	helper "k8s.io/dynamic-resource-allocation/kubeletplugin"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -96,13 +98,9 @@ func TestProblemsOfClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	published := []resourceapi.Device{{Name: "numa-1"}, {Name: "numa-0"}}
-	check := func(what string, partitions map[types.UID]partitionState, taint, message string) {
+	check := func(what string, partitions partitionStates, taint, message string) {
 		t.Helper()
-		faults := make(map[types.UID]string)
-		for claim, state := range partitions {
-			faults[claim] = state.fault
-		}
-		publication := d.Publish(faults)
+		publication := d.Publish(func(claimUID types.UID, share driver.Share) string { return partitions.of(claimUID, share).fault })
 		want := []helper.DeviceHealth{healthy("numa-0"), healthy("numa-1")}
 		if message != "" {
 			want[0] = sick("numa-0", message)
@@ -121,9 +119,10 @@ func TestProblemsOfClaims(t *testing.T) {
 		}
 	}
 	check("sound", nil, "", "")
-	invalid := map[types.UID]partitionState{"uid-1": {fault: "root invalid"}}
+	fault := []cgroupState{{pin.Pinning{CPUs: cpuset.New(0, 1), Mems: cpuset.New(0)}, partitionState{fault: "root invalid"}}}
+	invalid := partitionStates{"uid-1": fault}
 	check("invalid", invalid, deviceclasses.FaultPartitionInvalid, "claim default/c: cpus 0-1 are not exclusive: root invalid")
-	check("of no claim", map[types.UID]partitionState{"uid-2": {fault: "root invalid"}}, "", "")
+	check("of no claim", partitionStates{"uid-2": fault}, "", "")
 
 	machine := testMachine()
 	machine.Online = cpuset.New(0, 2, 3)

@@ -1,11 +1,13 @@
 package kubeletplugin
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
 const (
@@ -18,16 +20,45 @@ const (
 	hookLasts = 15 * time.Second
 )
 
-// partitionState is the state of a claim's partitions. The zero value means that the
-// kernel grants what the claim asks for, or that no container of the claim runs.
+// partitionState is the state of a share's partition. The zero value means that the
+// kernel grants what the share asks for, or that no container of the share runs.
 type partitionState struct {
 	fault      string // what the kernel does not honour; empty until the fault has lasted
-	downgraded bool   // several pods use the claim, so there is no partition
+	downgraded bool   // several pods use the share, so there is no partition
+}
+
+// cgroupState is the state of what a claim gives one cgroup.
+type cgroupState struct {
+	given pin.Pinning
+	partitionState
+}
+
+// partitionStates is the state of each claim's cgroups. It is replaced, never changed.
+type partitionStates map[types.UID][]cgroupState
+
+// of returns the state of a share: that of the worst of its cgroups.
+func (s partitionStates) of(claimUID types.UID, share driver.Share) (state partitionState) {
+	for _, cgroup := range s[claimUID] {
+		if gives(cgroup.given, share) {
+			state.fault = cmp.Or(state.fault, cgroup.fault)
+			state.downgraded = state.downgraded || cgroup.downgraded
+		}
+	}
+	return state
+}
+
+// gives reports whether what a claim gives a cgroup includes CPUs of the share, or memory
+// nodes if one of the two has no CPUs. Containers may use different requests of a claim.
+func gives(given pin.Pinning, share driver.Share) bool {
+	if cpus := share.CPUs(); !cpus.IsEmpty() && !given.CPUs.IsEmpty() {
+		return given.CPUs.Overlaps(cpus)
+	}
+	return given.Mems.Overlaps(share.Mems())
 }
 
 // turn says that claims lost the exclusive use of their CPUs, or got it back.
 type turn struct {
-	claims []pin.ClaimRef
+	claims []pin.Claim
 	lost   bool
 	why    string        // the fault
 	lasted time.Duration // how long the fault was seen; only if it has ended
@@ -45,9 +76,9 @@ type watched struct {
 	sound bool // at some time there was no fault
 }
 
-// look takes the recorded cgroups as they are now. Call it about once a second.
-func (w *faultWatch) look(now time.Time, live []pin.Live) (states map[types.UID]partitionState, turns []turn) {
-	states = make(map[types.UID]partitionState)
+// look is to be called about once a second.
+func (w *faultWatch) look(now time.Time, live []pin.Live) (states partitionStates, turns []turn) {
+	states = make(partitionStates)
 	known := w.cgroups
 	w.cgroups = make(map[string]*watched, len(live))
 	for _, cgroup := range live {
@@ -61,12 +92,11 @@ func (w *faultWatch) look(now time.Time, live []pin.Live) (states map[types.UID]
 			turns = append(turns, turn)
 		}
 		for _, claim := range cgroup.Claims {
-			state := states[types.UID(claim.UID)]
-			state.downgraded = state.downgraded || cgroup.Downgraded
+			state := cgroupState{given: claim.Pinning, partitionState: partitionState{downgraded: cgroup.Downgraded}}
 			if seen.told {
 				state.fault = seen.fault
 			}
-			states[types.UID(claim.UID)] = state
+			states[types.UID(claim.UID)] = append(states[types.UID(claim.UID)], state)
 		}
 	}
 	return states, turns

@@ -7,12 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // Each look is a letter, one second after the one before: "." no container,
 // "o" as wanted, "x" a fault, "d" downgraded.
 func TestFaultsThatLastAreTold(t *testing.T) {
+	two := shareOf(2, 3)
 	for looks, want := range map[string]string{
 		".o.":     "",
 		"xo":      "",                            // the hook was not yet done
@@ -30,7 +35,7 @@ func TestFaultsThatLastAreTold(t *testing.T) {
 		for i, look := range looks {
 			var live []pin.Live
 			if look != '.' {
-				live = []pin.Live{{Cgroup: "pod/c", Claims: []pin.ClaimRef{{UID: "uid"}}, Downgraded: look == 'd'}}
+				live = []pin.Live{{Cgroup: "pod/c", Claims: given("uid", 2, 3), Downgraded: look == 'd'}}
 			}
 			if look == 'x' {
 				live[0].Fault = "root invalid"
@@ -47,7 +52,7 @@ func TestFaultsThatLastAreTold(t *testing.T) {
 				}
 			}
 			faulty := look == 'x' && slices.ContainsFunc(got, func(turn string) bool { return strings.HasSuffix(turn, " lost") }) && looks[i-1] == 'x'
-			if state := states["uid"]; (state.fault != "") != faulty || state.downgraded != (look == 'd') {
+			if state := states.of("uid", two); (state.fault != "") != faulty || state.downgraded != (look == 'd') {
 				t.Errorf("%s: after look %d the claim is %+v", looks, i, state)
 			}
 		}
@@ -60,13 +65,14 @@ func TestFaultsThatLastAreTold(t *testing.T) {
 // A hook that is at work for so long never ends.
 func TestFaultThatWasAlwaysThere(t *testing.T) {
 	var watch faultWatch
-	live := []pin.Live{{Cgroup: "pod/c", Claims: []pin.ClaimRef{{UID: "uid"}}, Fault: "root invalid"}}
+	two := shareOf(2, 3)
+	live := []pin.Live{{Cgroup: "pod/c", Claims: given("uid", 2, 3), Fault: "root invalid"}}
 	for _, test := range []struct {
 		at   int64
 		want string
 	}{{0, ""}, {14, ""}, {15, "root invalid"}, {16, "root invalid"}} {
 		states, turns := watch.look(time.Unix(1000+test.at, 0), live)
-		if states["uid"].fault != test.want || (len(turns) > 0) != (test.at == 15) {
+		if states.of("uid", two).fault != test.want || (len(turns) > 0) != (test.at == 15) {
 			t.Errorf("after %d s: %+v, turns %+v, want fault %q", test.at, states, turns, test.want)
 		}
 	}
@@ -76,15 +82,57 @@ func TestFaultThatWasAlwaysThere(t *testing.T) {
 func TestClaimOfTwoCgroups(t *testing.T) {
 	var watch faultWatch
 	live := []pin.Live{
-		{Cgroup: "a", Claims: []pin.ClaimRef{{UID: "one"}, {UID: "two"}}, Fault: "root invalid"},
-		{Cgroup: "b", Claims: []pin.ClaimRef{{UID: "two"}}, Downgraded: true},
+		{Cgroup: "a", Claims: append(given("one", 2, 3), given("two", 4, 5)...), Fault: "root invalid"},
+		{Cgroup: "b", Claims: given("two", 4), Downgraded: true},
 	}
 	watch.look(time.Unix(1000, 0), live)
 	states, turns := watch.look(time.Unix(1015, 0), live)
 	if len(turns) != 1 || len(turns[0].claims) != 2 {
 		t.Errorf("turns %+v", turns)
 	}
-	if one, two := states["one"], states["two"]; one != (partitionState{"root invalid", false}) || two != (partitionState{"root invalid", true}) {
-		t.Errorf("states %+v", states)
+	for _, row := range []struct {
+		claim string
+		cpus  []int
+		want  partitionState
+	}{
+		{"one", []int{2, 3}, partitionState{"root invalid", false}},
+		{"two", []int{4, 5}, partitionState{"root invalid", true}},
+		{"two", []int{5}, partitionState{"root invalid", false}},
+		{"two", []int{6}, partitionState{}}, // another request of the claim
+		{"three", []int{4}, partitionState{}},
+	} {
+		if got := states.of(types.UID(row.claim), shareOf(row.cpus...)); got != row.want {
+			t.Errorf("claim %s with cpus %d: %+v, want %+v", row.claim, row.cpus, got, row.want)
+		}
+	}
+}
+
+// given is what a claim gives a cgroup on NUMA node 0.
+func given(claimUID string, cpus ...int) []pin.Claim {
+	return []pin.Claim{{ClaimRef: pin.ClaimRef{UID: claimUID}, Pinning: pin.Pinning{CPUs: cpuset.New(cpus...), Mems: cpuset.New(0)}}}
+}
+
+func shareOf(cpus ...int) driver.Share {
+	return driver.Share{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: cpuset.New(cpus...)}}
+}
+
+func TestWhatACgroupIsGiven(t *testing.T) {
+	memory := pin.Pinning{Mems: cpuset.New(0, 1)}
+	for name, row := range map[string]struct {
+		given pin.Pinning
+		share driver.Share
+		want  bool
+	}{
+		"its CPUs":                  {pin.Pinning{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0)}, shareOf(2, 3), true},
+		"of another request":        {pin.Pinning{CPUs: cpuset.New(4), Mems: cpuset.New(0)}, shareOf(2, 3), false},
+		"memory only":               {memory, shareOf(), true},
+		"memory beside CPUs":        {pin.Pinning{CPUs: cpuset.New(4), Mems: cpuset.New(0)}, shareOf(), true},
+		"memory elsewhere":          {pin.Pinning{CPUs: cpuset.New(4), Mems: cpuset.New(1)}, shareOf(), false},
+		"CPUs that the hook leaves": {memory, shareOf(2, 3), true},
+		"a PCI function":            {memory, driver.Share{Kind: &driver.FunctionShare{}}, false},
+	} {
+		if got := gives(row.given, row.share); got != row.want {
+			t.Errorf("%s: %t, want %t", name, got, row.want)
+		}
 	}
 }

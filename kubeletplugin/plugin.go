@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // poolTimeout bounds how long a container waits until other containers have left its
@@ -129,23 +129,30 @@ func (p *Plugin) Observe(live []pin.Live) {
 	p.recovered = nil
 	for _, turned := range turns {
 		for _, claim := range turned.claims {
-			if grant, held := p.driver.Grant(types.UID(claim.UID)); held && slices.ContainsFunc(grant.Shares, driver.Share.KernelExclusive) {
-				p.podEvents.tell(grant, turned, now)
-			}
+			p.tellPods(claim, turned, now)
 		}
 	}
 	p.show(partitions)
 }
 
-// show publishes the devices and reports their health.
-func (p *Plugin) show(partitions map[types.UID]partitionState) {
-	faults := make(map[types.UID]string)
-	for claimUID, state := range partitions {
-		if state.fault != "" {
-			faults[claimUID] = state.fault
+// tellPods puts an event on the pods of a claim if the claim has exclusive CPUs in the
+// cgroup that has turned.
+func (p *Plugin) tellPods(claim pin.Claim, turned turn, at time.Time) {
+	grant, _ := p.driver.Grant(types.UID(claim.UID))
+	var cpus cpuset.Set
+	for _, share := range grant.Shares {
+		if share.KernelExclusive() && gives(claim.Pinning, share) {
+			cpus = cpus.Union(share.CPUs())
 		}
 	}
-	publication := p.driver.Publish(faults)
+	if !cpus.IsEmpty() {
+		p.podEvents.tell(grant, cpus, turned, at)
+	}
+}
+
+// show publishes the devices and reports their health.
+func (p *Plugin) show(partitions partitionStates) {
+	publication := p.driver.Publish(func(claimUID types.UID, share driver.Share) string { return partitions.of(claimUID, share).fault })
 	if publication.Renewed {
 		p.publisher.set(publication.Devices)
 	}

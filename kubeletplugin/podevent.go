@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 const (
@@ -48,17 +49,17 @@ func newPodEvents(client kubernetes.Interface, nodeName string) *podEvents {
 	return &podEvents{client: client, nodeName: nodeName, queue: newQueue[podEvent]()}
 }
 
-// tell queues the event about a turn of a claim.
-func (e *podEvents) tell(grant driver.Grant, turned turn, at time.Time) {
+// tell queues the event about a turn of CPUs of a claim.
+func (e *podEvents) tell(grant driver.Grant, cpus cpuset.Set, turned turn, at time.Time) {
 	event := podEvent{
 		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
 		kind: corev1.EventTypeWarning, reason: reasonLost,
-		note: fmt.Sprintf("Other tasks may run on the CPUs of claim %s: %s", grant.Name, turned.why),
+		note: fmt.Sprintf("Other tasks may run on CPUs %s of claim %s: %s", cpus, grant.Name, turned.why),
 	}
 	if !turned.lost {
 		event.kind, event.reason = corev1.EventTypeNormal, reasonRestored
-		event.note = fmt.Sprintf("The CPUs of claim %s are exclusive again. For at most %s they were not: %s",
-			grant.Name, turned.lasted.Round(time.Second)+time.Second, turned.why)
+		event.note = fmt.Sprintf("CPUs %s of claim %s are exclusive again. For at most %s they were not: %s",
+			cpus, grant.Name, turned.lasted.Round(time.Second)+time.Second, turned.why)
 	}
 	e.queue.Add(event)
 }

@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // reserved is a claim of two pods, and of something that is none.
@@ -43,11 +44,11 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 	events := newPodEvents(api, node)
 	go events.run(t.Context())
 	grant := driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
-	events.tell(grant, turn{lost: true, why: "root invalid"}, time.Unix(1000, 0))
-	events.tell(grant, turn{why: "root invalid", lasted: 2 * time.Second}, time.Unix(1002, 0))
-	events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "older"}, turn{lost: true}, time.Unix(1000, 0))
-	lost := "Warning NUMAExclusivityLost Other tasks may run on the CPUs of claim c: root invalid"
-	restored := "Normal NUMAExclusivityRestored The CPUs of claim c are exclusive again. For at most 3s they were not: root invalid"
+	events.tell(grant, cpuset.New(2, 3), turn{lost: true, why: "root invalid"}, time.Unix(1000, 0))
+	events.tell(grant, cpuset.New(2, 3), turn{why: "root invalid", lasted: 2 * time.Second}, time.Unix(1002, 0))
+	events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "older"}, cpuset.New(2), turn{lost: true}, time.Unix(1000, 0))
+	lost := "Warning NUMAExclusivityLost Other tasks may run on CPUs 2-3 of claim c: root invalid"
+	restored := "Normal NUMAExclusivityRestored CPUs 2-3 of claim c are exclusive again. For at most 3s they were not: root invalid"
 	want := []string{"a " + restored, "a " + lost, "b " + restored, "b " + lost}
 	var got []string
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && !slices.Equal(got, want); time.Sleep(10 * time.Millisecond) {

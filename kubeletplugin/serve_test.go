@@ -80,7 +80,7 @@ func TestSecondWatcherOfHealth(t *testing.T) {
 	if _, _, err := s.driver.Prepare(allocated("c", "uid-1"), nil); err != nil {
 		t.Fatal(err)
 	}
-	fault := []pin.Live{{Cgroup: "pod/c", Claims: []pin.ClaimRef{{UID: "uid-1"}}, Fault: "root invalid"}}
+	fault := []pin.Live{{Cgroup: "pod/c", Claims: given("uid-1", 0, 1), Fault: "root invalid"}}
 	s.Observe([]pin.Live{{Cgroup: "pod/c", Claims: fault[0].Claims}}) // as it should be
 	s.Observe(fault)
 	time.Sleep(faultLasts)

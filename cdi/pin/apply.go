@@ -186,20 +186,6 @@ func verifySet(cgroups fs.FS, target, file string, want cpuset.Set) error {
 	return nil
 }
 
-// verifyInside reads back which CPUs of its pod's partition the container has. The
-// runtime may have set the container's own cpuset.cpus to the CPUs of the container's
-// claims, which are not always all claims of the pod.
-func verifyInside(cgroups fs.FS, container string, pod record, cpus cpuset.Set) error {
-	granted, err := readSet(cgroups, path.Join(container, cpusFile+".effective"))
-	if err != nil || pod.Scope != ScopePod {
-		return err
-	}
-	if all := pod.wish().CPUs; !cpus.IsSubsetOf(granted) || !granted.IsSubsetOf(all) {
-		return fmt.Errorf("%s.effective inside %s is %q, want %q", cpusFile, pod.Cgroup, granted, cpus)
-	}
-	return nil
-}
-
 // inTheWayError is a refusal by the kernel because of the cpuset.cpus of other cgroups.
 type inTheWayError struct {
 	answer error

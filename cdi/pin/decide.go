@@ -27,7 +27,8 @@ func decide(live []record) []decision {
 	for i, r := range live {
 		d := decision{record: r, want: r.wish()}
 		for j, other := range live {
-			if i != j && d.want.Partition != PartitionNone && sharesCPUs(r, other) && !contend(r, other) {
+			outside := i != j && !isWithin(other.Cgroup, r.Cgroup)
+			if outside && d.want.Partition != PartitionNone && sharesCPUs(r, other) && !contend(r, other) {
 				d.downgraded = true
 			}
 		}
@@ -39,11 +40,13 @@ func decide(live []record) []decision {
 	return list
 }
 
-// sharesCPUs reports whether one claim gives CPUs to both records.
+// sharesCPUs reports whether one claim gives the same CPUs to both records. Containers
+// may use different requests of one claim, which have different CPUs. Two claims with
+// the same CPUs are no conflict: one of the two has ended.
 func sharesCPUs(a, b record) bool {
 	return slices.ContainsFunc(a.Claims, func(c Claim) bool {
-		return !c.CPUs.IsEmpty() && slices.ContainsFunc(b.Claims, func(d Claim) bool {
-			return d.UID == c.UID && !d.CPUs.IsEmpty()
+		return slices.ContainsFunc(b.Claims, func(d Claim) bool {
+			return d.UID == c.UID && d.CPUs.Overlaps(c.CPUs)
 		})
 	})
 }
@@ -66,7 +69,7 @@ func admit(live []record, boot, container string, scope Scope, claim Claim) ([]r
 				fresh = r.with(fresh.Claims[0])
 			}
 		}
-		for _, r := range live {
+		for _, r := range append(admitted, live...) {
 			switch {
 			case r.Cgroup == fresh.Cgroup && r.Scope != fresh.Scope:
 				return nil, fmt.Errorf("cgroup %s has a record with scope %s, want scope %s: %w", r.Cgroup, r.Scope, fresh.Scope, ErrInUse)
@@ -83,8 +86,9 @@ func admit(live []record, boot, container string, scope Scope, claim Claim) ([]r
 }
 
 // wishes returns the records that the arguments of one hook ask for, one per cgroup. In
-// pod scope, the CPUs go to the pod's cgroup. The memory nodes go to the container's
-// cgroup, because the containers of a pod may have different memory nodes.
+// pod scope, the pod's cgroup becomes the partition. The container's cgroup gets the same
+// CPUs inside that partition, and the memory nodes, because the containers of a pod may
+// differ in both.
 func wishes(boot, container string, scope Scope, claim Claim) []record {
 	if claim.CPUs.IsEmpty() {
 		claim.Partition = PartitionNone
@@ -93,13 +97,11 @@ func wishes(boot, container string, scope Scope, claim Claim) []record {
 		return []record{{boot, container, ScopeContainer, []Claim{claim}}}
 	}
 	pod, own := claim, claim
-	pod.Mems = cpuset.Set{}
-	list := []record{{boot, path.Dir(container), ScopePod, []Claim{pod}}}
-	if !own.Mems.IsEmpty() {
-		own.Pinning = Pinning{Mems: own.Mems}
-		list = append(list, record{boot, container, ScopeContainer, []Claim{own}})
+	pod.Mems, own.Partition = cpuset.Set{}, PartitionNone
+	return []record{
+		{boot, path.Dir(container), ScopePod, []Claim{pod}},
+		{boot, container, ScopeContainer, []Claim{own}},
 	}
-	return list
 }
 
 // replaced returns the live records with the admitted ones added. An admitted record

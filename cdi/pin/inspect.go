@@ -6,14 +6,14 @@ import (
 	"io/fs"
 )
 
-// Live is the state of one recorded cgroup. In pod scope, a container with memory nodes
-// of a claim has a Live of its own, without CPUs, in addition to that of its pod.
+// Live is the state of one recorded cgroup. In pod scope, the pod and each of its
+// containers have a Live of their own.
 type Live struct {
-	Cgroup     string     // its path below the mount
-	Claims     []ClaimRef // ascending by UID
-	Want       Pinning    // what it should have now
-	Downgraded bool       // another cgroup uses the same claim: no partition until that user is gone
-	Fault      string     // why the kernel does not grant Want; empty if it does
+	Cgroup     string  // its path below the mount
+	Claims     []Claim // what each claim gives the cgroup; ascending by UID
+	Want       Pinning // what it should have now
+	Downgraded bool    // another cgroup uses the same CPUs of a claim: no partition until that user is gone
+	Fault      string  // why the kernel does not grant Want; empty if it does
 }
 
 // Inspect compares the records with what the kernel grants, and changes nothing. It
@@ -38,7 +38,7 @@ func Inspect(cgroups, records fs.FS) ([]Live, error) {
 	}
 	var all []Live
 	for _, d := range decide(live) {
-		entry := Live{Cgroup: d.Cgroup, Claims: d.refs(), Want: d.want, Downgraded: d.downgraded}
+		entry := Live{Cgroup: d.Cgroup, Claims: d.Claims, Want: d.want, Downgraded: d.downgraded}
 		switch err := verify(cgroups, d.Cgroup, d.want); {
 		case hasEnded(cgroups, d.Cgroup, err):
 			continue

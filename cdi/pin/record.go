@@ -89,13 +89,6 @@ func (r record) wish() (all Pinning) {
 	return all
 }
 
-func (r record) refs() (refs []ClaimRef) {
-	for _, claim := range r.Claims {
-		refs = append(refs, claim.ClaimRef)
-	}
-	return refs
-}
-
 // names returns the names of the claims, for log messages.
 func (r record) names() string {
 	var names []string

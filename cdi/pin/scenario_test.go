@@ -32,6 +32,8 @@ var scenarios = []struct {
 	{"pod scope", podScope},
 	{"pod scope with two claims", podScopeGrows},
 	{"two containers, then one after the other", oneAfterTheOther},
+	{"two requests of one claim", requestsApart},
+	{"a claim in one container, a request of it in another", wholeAndPart},
 	{"claims of one container", claimsUnite},
 	{"isolated", isolated},
 	{"claim in two pods", inTwoPods},
@@ -197,7 +199,7 @@ func podScope(m machine) {
 	for file, want := range map[string]string{
 		pauseA + "/cpuset.cpus.effective": "2-3", ctrA + "/cpuset.cpus.effective": "2-3", sidecarA + "/cpuset.cpus.effective": "2-3",
 		pauseA + "/cpuset.mems.effective": m.allMems().String(), ctrA + "/cpuset.mems": "1", sidecarA + "/cpuset.mems": "0",
-		podA + "/cpuset.mems": "", ctrA + "/cpuset.cpus": "", ctrA + "/cpuset.cpus.partition": "member",
+		podA + "/cpuset.mems": "", ctrA + "/cpuset.cpus": "2-3", sidecarA + "/cpuset.cpus": "2-3", ctrA + "/cpuset.cpus.partition": "member",
 	} {
 		checkLine(m, file, want)
 	}
@@ -266,6 +268,53 @@ func oneAfterTheOther(m machine) {
 	checkLine(m, ctrA+"/"+exclusiveFile, "")
 	if files := recordFiles(m); !slices.Equal(files, []string{"sidecar.json"}) {
 		m.Errorf("records %q", files)
+	}
+}
+
+// The containers of a pod name different requests of one claim: each has a partition.
+func requestsApart(m machine) {
+	running(m, pauseA, ctrA)
+	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "0", PartitionRoot))
+	running(m, sidecarA)
+	mustPin(m, sidecarA, ScopeContainer, claimed("job", "4-5", "1", PartitionIsolated))
+	checkPartitions(m, Holding{ctrA, parse("2-3"), "root"}, Holding{sidecarA, parse("4-5"), "isolated"})
+	checkLive(m, "a root job", "sidecar isolated job")
+	if lines := keep(m); len(lines) > 0 {
+		m.Errorf("the keeper says %q", lines)
+	}
+	// It starts again, and the other one is not touched.
+	m.end(sidecarA)
+	checkPartitions(m, Holding{ctrA, parse("2-3"), "root"}, Holding{sidecarA, parse("4-5"), "isolated"})
+	running(m, sidecarA)
+	mustPin(m, sidecarA, ScopeContainer, claimed("job", "4-5", "1", PartitionIsolated))
+	checkPartitions(m, Holding{ctrA, parse("2-3"), "root"}, Holding{sidecarA, parse("4-5"), "isolated"})
+	// One of the requests is used in another pod: the other request stays exclusive.
+	running(m, ctrB)
+	mustPin(m, ctrB, ScopeContainer, claimed("job", "2-3", "0", PartitionRoot))
+	checkPartitions(m, Holding{sidecarA, parse("4-5"), "isolated"})
+	checkLive(m, "a none job downgraded", "b none job downgraded", "sidecar isolated job")
+}
+
+// A container has the whole claim, another one a request of it: the pod is the
+// partition, and inside of it each container has its own CPUs.
+func wholeAndPart(m machine) {
+	for _, order := range [][]string{{sidecarA, ctrA}, {ctrA, sidecarA}} {
+		running(m, pauseA, ctrA, sidecarA)
+		for _, container := range order {
+			mustPin(m, container, ScopePod, claimed("job", "2-3", "0", PartitionRoot))
+			if container == ctrA {
+				mustPin(m, container, ScopePod, claimed("job", "4-5", "0", PartitionRoot))
+			}
+		}
+		checkPartitions(m, Holding{podA, parse("2-5"), "root"})
+		checkLine(m, ctrA+"/cpuset.cpus.effective", "2-5")
+		checkLine(m, sidecarA+"/cpuset.cpus.effective", "2-3")
+		checkLive(m, "a none job", "podA root job", "sidecar none job")
+		m.write(sidecarA+"/"+cpusFile, "2-5")
+		mustRepair(m, "repaired cgroup "+sidecarA)
+		checkLine(m, sidecarA+"/cpuset.cpus.effective", "2-3")
+		m.end(podA)
+		mustRepair(m, "released cgroup "+podA)
 	}
 }
 
@@ -523,22 +572,17 @@ func memoryOnly(m machine) {
 	checkLine(m, ctrA+"/cpuset.mems.effective", "1")
 }
 
-// A container inside of its pod's partition must have its claim's CPUs, all of
-// them, whatever its runtime set.
+// A container inside of its pod's partition has its claim's CPUs, all of them,
+// whatever its runtime set.
 func narrowInside(m machine) {
 	running(m, pauseA, ctrA)
-	m.write(ctrA+"/"+cpusFile, "2")
-	err := Pin(m.host(), ctrA, ScopePod, claimed("job", "2-3", "0", PartitionRoot))
-	if want := `cpuset.cpus.effective inside ` + podA + ` is "2", want "2-3"`; err == nil || err.Error() != want {
-		m.Errorf("pin of a container with cpus 2: %v, want %s", err, want)
+	for _, own := range []string{"2", "2-5", m.allCPUs().String()} {
+		m.write(ctrA+"/"+cpusFile, own)
+		mustPin(m, ctrA, ScopePod, claimed("job", "2-3", "0", PartitionRoot))
+		checkPartitions(m, Holding{podA, parse("2-3"), "root"})
+		checkLine(m, ctrA+"/cpuset.cpus.effective", "2-3")
+		checkLine(m, ctrA+"/"+cpusFile, "2-3")
 	}
-	checkPartitions(m)
-	checkLine(m, pauseA+"/cpuset.cpus.effective", m.allCPUs().String())
-	if files := recordFiles(m); len(files) > 0 {
-		m.Errorf("records %q", files)
-	}
-	m.write(ctrA+"/"+cpusFile, "2-5")
-	mustPin(m, ctrA, ScopePod, claimed("job", "2-3", "0", PartitionRoot))
 }
 
 // A dead container's CPUs are given to another one before any keeper ran.

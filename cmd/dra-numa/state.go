@@ -136,7 +136,7 @@ func pinned(cgroup pin.Live) nodestate.Pin {
 		Downgraded: cgroup.Downgraded, Fault: cgroup.Fault,
 	}
 	for _, claim := range cgroup.Claims {
-		p.Claims = append(p.Claims, nodestate.Claim(claim))
+		p.Claims = append(p.Claims, nodestate.Claim(claim.ClaimRef))
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package nri
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
@@ -52,7 +53,8 @@ func (h handlers) Synchronize(_ context.Context, _ []*api.PodSandbox, messages [
 	return updates, nil
 }
 
-// CreateContainer puts the cpuset and the memory policy into the OCI spec.
+// CreateContainer puts the cpuset, the memory policy and the environment into the OCI
+// spec. A CDI spec cannot say what several requests or claims give one container.
 func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 	c := newContainer(message)
 	if c.unknown {
@@ -61,6 +63,10 @@ func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message 
 	pinned, claimed := h.plugin.pinned(c)
 	aim := adjust(pinned, claimed, h.plugin.shared())
 	adjustment := &api.ContainerAdjustment{}
+	for _, variable := range pinned.Environment() {
+		name, value, _ := strings.Cut(variable, "=")
+		adjustment.AddEnv(name, value)
+	}
 	if aim.cpus != "" {
 		adjustment.SetLinuxCPUSetCPUs(aim.cpus)
 	}

@@ -117,13 +117,15 @@ func TestLostPartitionIsToldEverywhere(t *testing.T) {
 	plugin := startReady(t, admin, node, t.TempDir())
 	claim := reservedClaim(t, admin, node)
 	plugin.prepare(t, claim)
-	cgroup := pin.Live{Cgroup: "pod/c", Claims: []pin.ClaimRef{{UID: string(claim.UID), Name: "default/" + node}}}
+	grant, _ := plugin.core.Grant(claim.UID)
+	given := pin.Pinning{CPUs: grant.Shares[0].CPUs(), Mems: grant.Shares[0].Mems()}
+	cgroup := pin.Live{Cgroup: "pod/c", Claims: []pin.Claim{{ClaimRef: pin.ClaimRef{UID: string(claim.UID), Name: "default/" + node}, Pinning: given}}}
 	look := func(fault string, downgraded bool) {
 		cgroup.Fault, cgroup.Downgraded = fault, downgraded
 		plugin.Observe([]pin.Live{cgroup})
 	}
-	lost := "Warning NUMAExclusivityLost Other tasks may run on the CPUs of claim lost-partition: root invalid (x)"
-	restored := "Normal NUMAExclusivityRestored The CPUs of claim lost-partition are exclusive again. For at most 2s they were not: root invalid (x)"
+	lost := "Warning NUMAExclusivityLost Other tasks may run on CPUs " + given.CPUs.String() + " of claim lost-partition: root invalid (x)"
+	restored := "Normal NUMAExclusivityRestored CPUs " + given.CPUs.String() + " of claim lost-partition are exclusive again. For at most 2s they were not: root invalid (x)"
 
 	look("", false)
 	wantTold(t, admin, claim, "True KernelPartition", "")

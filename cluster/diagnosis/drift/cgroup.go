@@ -17,10 +17,10 @@ import (
 // comparePins compares each cgroup that the hook has pinned with the checkpoint and with
 // what the kernel grants.
 func (c *comparison) comparePins() {
-	pinned := make(map[string]bool)
+	pinned := make(map[string][]nodestate.Pin) // by claim UID
 	for _, pin := range c.state.Pins {
 		for _, claim := range pin.Claims {
-			pinned[claim.UID] = true
+			pinned[claim.UID] = append(pinned[claim.UID], pin)
 		}
 		if c.read(nodestate.CheckpointPart) {
 			c.comparePin(pin)
@@ -74,17 +74,18 @@ func (c *comparison) comparePin(pin nodestate.Pin) {
 	}
 }
 
-// compareContainers reports claims that a running container uses outside the cgroups
-// that are pinned for them.
-func (c *comparison) compareContainers(pinned map[string]bool) {
+// compareContainers reports claims with a request that a running container uses outside
+// the cgroups that are pinned for that request.
+func (c *comparison) compareContainers(pinned map[string][]nodestate.Pin) {
 	for _, grant := range c.state.Checkpoint.Grants {
 		claim := c.claims[grant.UID]
-		if claim == nil || pinned[string(grant.UID)] {
+		if claim == nil {
 			continue
 		}
-		requests := []string{} // those that are pinned: a claim with only PCI functions has no cgroup
+		requests := []string{}
 		for _, share := range grant.Shares {
-			if share.Pinned() {
+			// A claim with only PCI functions has no cgroup.
+			if share.Pinned() && !slices.ContainsFunc(pinned[string(grant.UID)], func(pin nodestate.Pin) bool { return isOf(pin, share) }) {
 				requests = append(requests, resourceclaim.BaseRequestRef(share.Request))
 			}
 		}
@@ -98,6 +99,15 @@ func (c *comparison) compareContainers(pinned map[string]bool) {
 			})
 		}
 	}
+}
+
+// isOf reports whether a cgroup of the claim can be pinned for the share. Containers may
+// use different requests of a claim.
+func isOf(pin nodestate.Pin, share driver.Share) bool {
+	if pin.CPUs.IsEmpty() || share.CPUs().IsEmpty() {
+		return pin.Mems.Overlaps(share.Mems())
+	}
+	return pin.CPUs.Overlaps(share.CPUs())
 }
 
 // comparePartitions reports partitions that the hook has not recorded. It ignores
