@@ -14,6 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // probeFile holds the boot that was probed and the answer. It is in the plugin
@@ -42,10 +43,11 @@ func probe(ctx context.Context, o options, n node) error {
 	case errors.Is(err, driver.ErrDamaged): // the daemon would not start either
 		return err
 	case err != nil:
+		cause := err
 		if answer, err = readProbe(ctx, state, n.config.BootID); err != nil {
 			return err
 		}
-		logger.Error(err, "Probing the kernel for cpuset partitions failed", "cgroupRoot", o.cgroupRoot, "exclusivity", answer)
+		logger.Error(cause, "Probing the kernel for cpuset partitions failed", "cgroupRoot", o.cgroupRoot, "exclusivity", answer)
 	case !supported:
 		logger.Info("Cpuset partitions are not supported", "cgroupRoot", o.cgroupRoot)
 	default:
@@ -72,7 +74,7 @@ func probeKernel(o options, n node) (supported bool, err error) {
 	}
 	cpu, ok := idleCPU(n, core.Grants(), held)
 	if !ok {
-		return false, errors.New("claims and partitions leave no CPU to probe with")
+		return false, errors.New("partitions leave no CPU to probe with")
 	}
 	cgroups, err := os.OpenRoot(o.cgroupRoot)
 	if err != nil {
@@ -82,26 +84,34 @@ func probeKernel(o options, n node) (supported bool, err error) {
 	return pin.Probe(cgroups, cpu)
 }
 
-// idleCPU returns a CPU that no claim and no partition holds. Reserved CPUs come last,
-// and the first reserved CPU never: the kernel needs a CPU outside of every partition.
+// idleCPU returns a CPU that no partition holds, and one that no claim holds if there is
+// one. Reserved CPUs come after free CPUs. After a reboot no partition exists, so the
+// CPUs of any claim will do. The first reserved CPU is never returned, nor the last CPU
+// outside of all partitions: the kernel needs one.
 func idleCPU(n node, grants []driver.Grant, held []driver.Held) (cpu int, ok bool) {
-	free := n.machine.Online
+	outside := n.machine.Online
+	for _, partition := range held {
+		outside = outside.Difference(partition.CPUs)
+	}
+	if outside.Size() < 2 {
+		return 0, false
+	}
+	usable := outside
+	if housekeeping, ok := n.config.Reserved.First(); ok {
+		usable.Remove(housekeeping)
+	}
+	free := usable
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
 			free = free.Difference(share.CPUs())
 		}
 	}
-	for _, partition := range held {
-		free = free.Difference(partition.CPUs)
+	for _, candidates := range []cpuset.Set{free.Difference(n.config.Reserved), free, usable} {
+		if cpu, ok := candidates.First(); ok {
+			return cpu, true
+		}
 	}
-	if cpu, ok := free.Difference(n.config.Reserved).First(); ok {
-		return cpu, true
-	}
-	spare := n.config.Reserved
-	if housekeeping, ok := spare.First(); ok {
-		spare.Remove(housekeeping)
-	}
-	return spare.Intersection(free).First()
+	return 0, false
 }
 
 // readProbe returns the answer of this boot's probe. Without one, it returns

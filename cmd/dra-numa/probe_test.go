@@ -58,13 +58,16 @@ func TestIdleCPU(t *testing.T) {
 		held   []driver.Held
 		want   int // -1: none
 	}{
-		"idle":             {nil, nil, 2},
-		"granted":          {claims(2), nil, 3},
-		"held, of nobody":  {nil, holds(2), 3},
-		"both":             {claims(2), holds(3), 4},
-		"a reserved one":   {claims(2, 3, 4), nil, 1},
-		"never that one":   {claims(2, 3, 4), holds(1), -1},
-		"not all reserved": {nil, holds(2, 3, 4), 1},
+		"idle":                         {nil, nil, 2},
+		"granted":                      {claims(2), nil, 3},
+		"held by a partition":          {nil, holds(2), 3},
+		"both":                         {claims(2), holds(3), 4},
+		"a reserved one":               {claims(2, 3, 4), nil, 1},
+		"granted, without a partition": {claims(2, 3, 4), holds(1), 2},
+		"all granted after a reboot":   {claims(0, 1, 2, 3, 4), nil, 1},
+		"not all reserved":             {nil, holds(2, 3, 4), 1},
+		"never the first reserved one": {nil, holds(1, 2, 3, 4), -1},
+		"never the last one":           {claims(1), holds(0, 1, 3, 4), -1},
 	} {
 		got, ok := idleCPU(n, row.grants, row.held)
 		if !ok {

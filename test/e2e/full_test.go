@@ -21,15 +21,7 @@ var _ = Describe("a node whose zones are all full", Ordered, func() {
 
 	BeforeAll(func(ctx context.Context) {
 		namespace = createNamespace(ctx, "full")
-		for _, zone := range node.zones {
-			whole := request{cpus: int64(zone.cpus), zone: zone.id}
-			// No requests: other pods' requests may leave less than all CPUs.
-			pod := withoutRequests(claimPod(fmt.Sprintf("holder-%d", zone.id), whole))
-			holders = append(holders, createClaimed(ctx, namespace, pod, whole))
-		}
-		for i, holder := range holders {
-			holders[i] = waitRunning(ctx, holder)
-		}
+		holders = fillZones(ctx, namespace)
 	})
 
 	It("keeps its reserved CPUs out of every claim", func(ctx context.Context) {
@@ -59,6 +51,21 @@ var _ = Describe("a node whose zones are all full", Ordered, func() {
 		expectPinned(ctx, snapshot(ctx), further)
 	})
 })
+
+// fillZones runs a pod for each zone, whose claim has all CPUs of the zone.
+func fillZones(ctx context.Context, namespace string) (holders []*corev1.Pod) {
+	GinkgoHelper()
+	for _, zone := range node.zones {
+		whole := request{cpus: int64(zone.cpus), zone: zone.id}
+		// No requests: other pods' requests may leave less than all CPUs.
+		pod := withoutRequests(claimPod(fmt.Sprintf("holder-%d", zone.id), whole))
+		holders = append(holders, createClaimed(ctx, namespace, pod, whole))
+	}
+	for i, holder := range holders {
+		holders[i] = waitRunning(ctx, holder)
+	}
+	return holders
+}
 
 var _ = Describe("a claim larger than any zone", func() {
 	It("leaves its pod pending with the reason", func(ctx context.Context) {
