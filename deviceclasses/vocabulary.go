@@ -40,8 +40,9 @@ func NUMANodeAttributes() []resourceapi.QualifiedName {
 // KindZone is the kind of a zone. Package driver/attached has the other kinds.
 const KindZone = "zone"
 
-// Capacities of zones. A claim must spell a capacity exactly like this, without the
-// driver's domain.
+// Capacities of zones, as zones publish them. Up to Kubernetes 1.37, a claim has to spell
+// a capacity exactly like this, without the driver's domain; package capacity knows the
+// other spelling.
 const (
 	CapacityCPU    resourceapi.QualifiedName = "cpu"
 	CapacityMemory resourceapi.QualifiedName = "memory"

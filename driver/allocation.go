@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -114,12 +115,18 @@ func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAlloca
 	return read, cmp.Or(err, consumed) // for an unknown device, that is the only error
 }
 
-// consume reads the amounts. Capacities with other names hold nothing.
+// consume reads the amounts. Capacities of other domains hold nothing.
 func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quantity) error {
 	if len(consumed) == 0 {
 		return ErrNoConsumedCapacity
 	}
-	for name, quantity := range consumed {
+	seen := make(map[resourceapi.QualifiedName]bool, len(consumed))
+	for spelled, quantity := range consumed {
+		name := capacity.Name(Name, spelled)
+		if seen[name] {
+			return fmt.Errorf("consumedCapacity %s: it is there with and without %s/", name, Name)
+		}
+		seen[name] = true
 		size, huge := strings.CutPrefix(string(name), deviceclasses.CapacityHugepagesPrefix)
 		limit := int64(math.MaxInt64)
 		if name == deviceclasses.CapacityCPU {
@@ -133,6 +140,9 @@ func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quant
 			w.cpus = int(amount)
 		case name == deviceclasses.CapacityMemory:
 			w.memoryBytes = uint64(amount)
+		case !huge && !strings.Contains(string(name), "/"):
+			return fmt.Errorf("consumedCapacity %s: zones have %s, %s and %s<size>",
+				spelled, deviceclasses.CapacityCPU, deviceclasses.CapacityMemory, deviceclasses.CapacityHugepagesPrefix)
 		case huge && amount > 0:
 			if w.hugepageBytes == nil {
 				w.hugepageBytes = make(map[string]uint64)

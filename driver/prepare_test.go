@@ -165,3 +165,21 @@ func TestPrepareRefuses(t *testing.T) {
 		})
 	}
 }
+
+// From Kubernetes 1.38 on, results may spell capacities with the driver's domain.
+func TestPrepareReadsBothSpellingsOfCapacities(t *testing.T) {
+	type amounts = map[resourceapi.QualifiedName]resource.Quantity
+	shares := make([]Share, 0, 2)
+	for _, prefix := range []resourceapi.QualifiedName{"", Name + "/"} {
+		driver := newDisk(t).open()
+		wanted := claim("a", result("r", "numa-0", 2))
+		wanted.Status.Allocation.Devices.Results[0].ConsumedCapacity = amounts{
+			prefix + "cpu": resource.MustParse("2"), prefix + "memory": resource.MustParse("1Gi"), prefix + "hugepages2Mi": resource.MustParse("4Mi"),
+		}
+		mustPrepare(t, driver, wanted)
+		shares = append(shares, grantOf(driver, "uid-a").Shares[0])
+	}
+	if !shares[0].Equal(shares[1]) || shares[0].CPUs().Size() != 2 || shares[0].Zone().MemoryBytes != 1<<30 || shares[0].Zone().HugepageBytes["2Mi"] != 4<<20 {
+		t.Errorf("shares %+v and %+v, want the same of 2 CPUs, 1 GiB and 2 hugepages", shares[0].Kind, shares[1].Kind)
+	}
+}

@@ -348,16 +348,18 @@ func TestAmountsAreOnRecord(t *testing.T) {
 	consumed[deviceclasses.CapacityMemory] = resource.MustParse("1Gi")
 	consumed["hugepages2Mi"] = resource.MustParse("4Mi")
 	consumed["hugepages1Gi"] = resource.MustParse("0")
-	consumed["bandwidth"] = resource.MustParse("5") // of a later version
+	consumed["example.com/bandwidth"] = resource.MustParse("5")
 	mustPrepare(t, driver, wanted)
 	want := []byte(`"memoryBytes":1073741824,"hugepageBytes":{"2Mi":4194304}}]`)
 	if text := []byte(disk.files()[CheckpointName]); !bytes.Contains(text, want) {
 		t.Errorf("checkpoint %s, want %s", text, want)
 	}
-	for name, amount := range map[resourceapi.QualifiedName]string{deviceclasses.CapacityMemory: "-1", "hugepages2Mi": "1e30"} {
+	for name, amount := range map[resourceapi.QualifiedName]string{
+		deviceclasses.CapacityMemory: "-1", "hugepages2Mi": "1e30", "bandwidth": "5", "dra.numa/ways": "1", "dra.numa/cpu": "2",
+	} {
 		wrong := claim("b", result("r", "numa-1", 2))
 		wrong.Status.Allocation.Devices.Results[0].ConsumedCapacity[name] = resource.MustParse(amount)
-		if _, _, err := driver.Prepare(wrong, nil); err == nil || !strings.Contains(err.Error(), "consumedCapacity "+string(name)) {
+		if _, _, err := driver.Prepare(wrong, nil); err == nil || !strings.Contains(err.Error(), "consumedCapacity ") {
 			t.Errorf("%s %s: error %v", name, amount, err)
 		}
 	}

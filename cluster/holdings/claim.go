@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 // claim returns a claim and what it holds.
@@ -60,7 +61,7 @@ func (inv *inventory) share(claim *resourceapi.ResourceClaim, result *resourceap
 	}
 	if !s.Admin && len(result.ConsumedCapacity) > 0 {
 		s.Amounts = make(map[string]resource.Quantity, len(result.ConsumedCapacity))
-		for name, amount := range result.ConsumedCapacity {
+		for name, amount := range capacity.Amounts(result.Driver, result.ConsumedCapacity) {
 			s.Amounts[string(name)] = amount.DeepCopy()
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 // Share is what one request of a claim holds of zones, from the pod's start to its end,
@@ -48,7 +49,7 @@ func Held(name string, claim *resourceapi.ResourceClaim) []Share {
 		}
 		main, _, _ := strings.Cut(result.Request, "/")
 		amounts := corev1.ResourceList{}
-		for key, amount := range result.ConsumedCapacity {
+		for key, amount := range capacity.Amounts(result.Driver, result.ConsumedCapacity) {
 			if resource, known := resourceOf(key); known && amount.Sign() > 0 {
 				amounts[resource] = amount
 			}
@@ -135,7 +136,7 @@ func amountsOf(ask asked, known Known) (corev1.ResourceList, error) {
 		return nil, fmt.Errorf("allocationMode All: the number of zones depends on the node")
 	}
 	amounts := corev1.ResourceList{}
-	for key, amount := range ask.capacity.Requests {
+	for key, amount := range capacity.Amounts(deviceclasses.DriverName, ask.capacity.Requests) {
 		resource, ours := resourceOf(key)
 		if !ours || amount.Sign() <= 0 {
 			continue

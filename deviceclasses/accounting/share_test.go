@@ -85,8 +85,13 @@ func TestWanted(t *testing.T) {
 			"",
 		},
 		"no capacity": {"{name: z, exactly: {deviceClassName: zone.dra.numa}}", "", ""},
-		"unknown key": {
+		"key with the driver's name": {
 			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 2}}}}",
+			"c/z: cpu 2",
+			"",
+		},
+		"unknown key": {
+			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.cpu/cpu: 2}}}}",
 			"",
 			"",
 		},

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 // Holdings is what claims hold, by pool.
@@ -44,7 +46,7 @@ func (h Holdings) Add(claim *resourceapi.ResourceClaim, consumableCapacity bool)
 		}
 		held.shares = append(held.shares, structured.MakeSharedDeviceID(device, result.ShareID))
 		if result.ConsumedCapacity != nil {
-			held.capacity = append(held.capacity, structured.NewDeviceConsumedCapacity(device, result.ConsumedCapacity))
+			held.capacity = append(held.capacity, structured.NewDeviceConsumedCapacity(device, capacity.Amounts(result.Driver, result.ConsumedCapacity)))
 		}
 	}
 }
