@@ -281,7 +281,7 @@ bench: ## Run every benchmark beside its baseline
 	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./cluster/... ./numa/... ./webhook
 
 .PHONY: cluster-up
-cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2] [INIT=busybox|systemd] [NODES=n]
+cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [INIT=busybox|systemd] [NODES=n]
 	$(CLUSTER) up -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
 	$(CLUSTER) load bin/images/dra-driver-numa.tar
 

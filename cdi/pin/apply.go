@@ -78,6 +78,9 @@ func (h Host) giveOnce(target string, want Pinning) error {
 	if err != nil {
 		return err
 	}
+	if err := checkExclusive(h.Cgroups.FS(), target, want); err != nil {
+		return err
+	}
 	p, err := planPin(t, target, want)
 	if err != nil {
 		return err

@@ -80,6 +80,7 @@ type fake struct {
 	all, online  cpuset.Set
 	mems         cpuset.Set
 	old          bool
+	bare         bool              // a kernel before 6.7, without cpuset.cpus.exclusive
 	lines        map[string]string // first lines of files, as they are on disk
 	tasks        map[string]bool
 	invalid      map[string]string // sticky reason by cgroup
@@ -233,6 +234,9 @@ func (f *fake) put(file, line string) {
 		return
 	}
 	f.lines[file] = line
+	if f.bare && strings.HasPrefix(path.Base(file), exclusiveFile) {
+		return
+	}
 	if err := os.WriteFile(filepath.Join(f.dir, file), []byte(line+"\n"), 0o644); err != nil {
 		f.Fatal(err)
 	}

@@ -112,6 +112,9 @@ func Pin(h Host, container string, scope Scope, claim Claim) error {
 	if err := checkController(h.Cgroups.FS(), container); err != nil {
 		return err
 	}
+	if err := checkExclusive(h.Cgroups.FS(), container, claim.Pinning); err != nil {
+		return err
+	}
 	live, err := h.settle()
 	if err != nil {
 		return err

@@ -597,3 +597,35 @@ func deadInUse(m machine) {
 	mustPin(m, ctrC, ScopeContainer, claimed("last", "5", "0", PartitionRoot))
 	checkPartitions(m, Holding{ctrC, parse("5"), "root"})
 }
+
+// Kernels before 6.7 have no cpuset.cpus.exclusive. Containers get their CPUs and memory
+// nodes there too, in the cooperative mode and without exclusivity.
+func TestKernelWithoutExclusiveCPUs(t *testing.T) {
+	m := newFake(t, true)
+	m.bare = true
+	running(m, ctrA, sidecarA, ctrB)
+	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "1", PartitionNone))
+	mustPin(m, sidecarA, ScopePod, claimed("job", "2-3", "0", PartitionNone))
+	mustPin(m, ctrB, ScopeContainer, claimed("memory", "", "1", PartitionRoot))
+	for file, want := range map[string]string{
+		ctrA + "/cpuset.cpus.effective": "2-3", ctrA + "/cpuset.mems.effective": "1", sidecarA + "/cpuset.cpus.effective": "2-3",
+		ctrB + "/cpuset.mems.effective": "1", ctrB + "/cpuset.cpus": "",
+	} {
+		checkLine(m, file, want)
+	}
+	err := Pin(m.host(), ctrB, ScopeContainer, claimed("other", "6-7", "0", PartitionRoot))
+	if !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "the kernel has no cpuset.cpus.exclusive, so it cannot make partition root") {
+		t.Errorf("pin to a partition: %v", err)
+	}
+	checkLine(m, ctrB+"/cpuset.cpus", "")
+	m.write(ctrA+"/"+cpusFile, "2-5")
+	mustRepair(m, "repaired cgroup "+ctrA)
+	if list, err := Holdings(m.host().Cgroups.FS()); err != nil || len(list) != 0 {
+		t.Errorf("holdings %v, %v, want none", list, err)
+	}
+	if supported, err := Probe(m.host().Cgroups, 2); supported || err != nil {
+		t.Errorf("probe: %t, %v, want that partitions are not supported", supported, err)
+	}
+	m.end(ctrA)
+	mustRepair(m, "released cgroup "+ctrA)
+}

@@ -101,10 +101,15 @@ func (t *tree) walk(cgroups fs.FS, dir, target string) error {
 
 func readGroup(cgroups fs.FS, name string, isTarget bool) (g group, err error) {
 	g.path = name
-	if g.exclusive, err = readSet(cgroups, path.Join(name, exclusiveFile)); err != nil {
+	if g.state, err = readLine(cgroups, path.Join(name, partitionFile)); err != nil {
 		return g, err
 	}
-	if g.state, err = readLine(cgroups, path.Join(name, partitionFile)); err != nil {
+	// Kernels before Linux 6.7 have no such file. If the cgroup vanishes at this moment,
+	// it counts as one without exclusive CPUs, which is left out.
+	if g.exclusive, err = readSet(cgroups, path.Join(name, exclusiveFile)); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
 		return g, err
 	}
 	if g.state != member || isTarget {
@@ -119,8 +124,8 @@ func readGroup(cgroups fs.FS, name string, isTarget bool) (g group, err error) {
 }
 
 // checkController returns an error if a cgroup on the path to the container has no
-// cpuset files, or if the kernel has no cpuset.cpus.exclusive. The error names the first
-// such cgroup and the parent that does not enable the controller.
+// cpuset files. The error names the first such cgroup and the parent that does not enable
+// the controller.
 func checkController(cgroups fs.FS, container string) error {
 	if !fs.ValidPath(container) || container == "." {
 		return fmt.Errorf("cgroup %q: want a path below the cgroup mount", container)
@@ -144,9 +149,19 @@ func checkController(cgroups fs.FS, container string) error {
 		}
 		parent = dir
 	}
+	return nil
+}
+
+// checkExclusive returns an error if the kernel has no cpuset.cpus.exclusive, which a
+// remote partition needs. Without a partition, a container can be pinned all the same.
+func checkExclusive(cgroups fs.FS, container string, want Pinning) error {
+	if want.CPUs.IsEmpty() || want.Partition == PartitionNone {
+		return nil
+	}
 	_, err := fs.Stat(cgroups, path.Join(container, exclusiveFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the kernel has no %s (needs Linux 6.11 or newer): %w", exclusiveFile, ErrNotSupported)
+		return fmt.Errorf("the kernel has no %s, so it cannot make partition %s (needs Linux 6.11 or newer): %w",
+			exclusiveFile, want.Partition, ErrNotSupported)
 	}
 	return err
 }

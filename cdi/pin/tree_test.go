@@ -83,10 +83,6 @@ func TestReadTreeErrors(t *testing.T) {
 			"controller withheld by the root", "k/p/c", "cgroup.subtree_control of the root cgroup lacks cpuset", ErrNotSupported,
 			func(f fstest.MapFS) { delete(f, "k/cpuset.cpus") },
 		},
-		{
-			"old kernel", "k/p/c", "the kernel has no cpuset.cpus.exclusive", ErrNotSupported,
-			func(f fstest.MapFS) { delete(f, "k/p/c/cpuset.cpus.exclusive") },
-		},
 		{"container gone", "k/p/x", "k/p/x", fs.ErrNotExist, func(fstest.MapFS) {}},
 		{
 			"damaged", "k/p/c", "read k/cpuset.cpus.exclusive: ", nil,

@@ -38,7 +38,7 @@ func probe(ctx context.Context, o options, n node) error {
 		return fmt.Errorf("install pin hook: %w", err)
 	}
 	answer := driver.ExclusivityNone
-	supported, err := probeKernel(o, n)
+	supported, err := probeKernel(os.DirFS(o.machineRoot), o, n)
 	switch {
 	case errors.Is(err, driver.ErrDamaged): // the daemon would not start either
 		return err
@@ -56,9 +56,14 @@ func probe(ctx context.Context, o options, n node) error {
 	return durable.Replace(state, probeFile, []byte(n.config.BootID+" "+string(answer)+"\n"), 0o644)
 }
 
-// probeKernel holds the host's lock from its first look to the end, so that no hook
+// probeKernel asks the kernel only if it is new enough: Linux 6.7 to 6.10 have
+// cpuset.cpus.exclusive and may pass the probe, but their remote partitions have bugs that
+// 6.11 fixed. It holds the host's lock from its first look to the end, so that no hook
 // takes the CPU in between.
-func probeKernel(o options, n node) (supported bool, err error) {
+func probeKernel(root fs.FS, o options, n node) (supported bool, err error) {
+	if supported, err := isNewEnough(root); err != nil || !supported {
+		return false, err
+	}
 	unlock, err := pin.Lock(cdi.LockFile(n.config.HookPath))
 	if err != nil {
 		return false, err
@@ -82,6 +87,19 @@ func probeKernel(o options, n node) (supported bool, err error) {
 	}
 	defer cgroups.Close()
 	return pin.Probe(cgroups, cpu)
+}
+
+// isNewEnough reports whether the kernel is Linux 6.11 or newer.
+func isNewEnough(root fs.FS) (bool, error) {
+	text, err := fs.ReadFile(root, "proc/sys/kernel/osrelease")
+	if err != nil {
+		return false, err
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(string(text), "%d.%d", &major, &minor); err != nil {
+		return false, fmt.Errorf("read proc/sys/kernel/osrelease: %q, want a release such as 6.12.1: %w", strings.TrimSpace(string(text)), err)
+	}
+	return major > 6 || major == 6 && minor >= 11, nil
 }
 
 // idleCPU returns a CPU that no partition holds, and one that no claim holds if there is

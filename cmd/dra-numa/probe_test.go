@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -44,6 +46,23 @@ func TestExclusivityOfTheNode(t *testing.T) {
 	_, err = parseFlags([]string{"--node-name=n", "--exclusivity=cooperative", "--nri-socket="}, noEnv, nil)
 	if err == nil || !strings.Contains(err.Error(), "--nri-socket, which is empty") {
 		t.Errorf("cooperative without a socket: %v", err)
+	}
+}
+
+func TestKernelsThatAreProbed(t *testing.T) {
+	for release, want := range map[string]string{
+		"6.11.0\n": "true", "6.12.107+deb13-amd64\n": "true", "7.0-rc1\n": "true", "10.1.0\n": "true",
+		"6.10.14\n": "false", "6.7.0-arch1\n": "false", "6.1.0-56-amd64\n": "false", "5.14.0-503.el9.x86_64\n": "false",
+		"next\n": `false read proc/sys/kernel/osrelease: "next", want a release such as 6.12.1: expected integer`,
+	} {
+		got, err := isNewEnough(fstest.MapFS{"proc/sys/kernel/osrelease": {Data: []byte(release)}})
+		text := fmt.Sprint(got)
+		if err != nil {
+			text += " " + err.Error()
+		}
+		if text != want {
+			t.Errorf("%q: %s, want %s", release, text, want)
+		}
 	}
 }
 

@@ -96,7 +96,7 @@ func TestPinRecords(t *testing.T) {
 		"pod.json": `{"boot":"this-boot","cgroup":"k/pod","scope":"pod","claims":[` +
 			`{"uid":"u1","name":"team/job","cpus":"4-7","mems":"","partition":"isolated"}]}` + "\n",
 		"abc.json": `{"boot":"this-boot","cgroup":"k/pod/abc","scope":"container","claims":[` +
-			`{"uid":"u1","name":"team/job","cpus":"","mems":"1","partition":"none"}]}` + "\n",
+			`{"uid":"u1","name":"team/job","cpus":"4-7","mems":"1","partition":"none"}]}` + "\n",
 	} {
 		if got, err := os.ReadFile(records + "/" + file); err != nil || string(got) != want {
 			t.Errorf("%s is %s (%v), want %s", file, got, err, want)

@@ -11,7 +11,7 @@ import (
 )
 
 // Kernels are the guest kernels on offer and the Debian suite that each comes from.
-var Kernels = map[string]string{"6.12": "trixie", "7.2": "trixie-backports"}
+var Kernels = map[string]string{"6.1": "bookworm", "6.12": "trixie", "7.2": "trixie-backports"}
 
 // KernelNames lists Kernels in order.
 func KernelNames() []string {
@@ -45,7 +45,7 @@ func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, i
 	if err != nil {
 		return "", "", err
 	}
-	vmlinuz = filepath.Join(dir, "usr/lib/modules", version, "vmlinuz")
+	vmlinuz = filepath.Join(usrFolder(dir), "lib/modules", version, "vmlinuz")
 	if _, err := os.Stat(vmlinuz); err != nil { // before 7.x
 		vmlinuz = filepath.Join(dir, "boot/vmlinuz-"+version)
 	}
@@ -59,9 +59,17 @@ func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, i
 // kernelThing is the unpacked package of a kernel.
 func kernelThing(name string) thing { return thing{"kernel/" + name + "/package", Kernels[name]} }
 
+// usrFolder has the folder lib/modules of a kernel that was unpacked in dir. Up to Debian 12 it is dir itself.
+func usrFolder(dir string) string {
+	if _, err := os.Stat(dir + "/usr/lib/modules"); err != nil {
+		return dir
+	}
+	return dir + "/usr"
+}
+
 // kernelVersion is the release of the kernel that was unpacked in dir, as uname -r prints it.
 func kernelVersion(dir string) (string, error) {
-	folders, err := filepath.Glob(dir + "/usr/lib/modules/*")
+	folders, err := filepath.Glob(usrFolder(dir) + "/lib/modules/*")
 	if err != nil || len(folders) != 1 {
 		return "", fmt.Errorf("kernel packages in %s: %d module folders, want 1", dir, len(folders))
 	}
@@ -99,12 +107,27 @@ func (c Cache) fetchKernel(ctx context.Context, dir, name, suite string) error {
 	return c.listModules(ctx, dir)
 }
 
+// module is the content of a kernel module, which is compressed since Debian 13.
+func (c Cache) module(ctx context.Context, path string) (string, error) {
+	if !strings.HasSuffix(path, ".xz") {
+		text, err := os.ReadFile(path)
+		return string(text), err
+	}
+	return c.output(ctx, filepath.Dir(path), nil, "xz", "-dc", path)
+}
+
 // newestImage is the package of the highest patch level of a kernel; "" without one. A suite keeps older kernels for a
 // while, and those of the cloud and real-time flavours beside them.
 func newestImage(name string, packages []string) (newest string) {
 	highest := -1
 	for _, pkg := range packages {
-		patch, rest, _ := strings.Cut(strings.TrimPrefix(pkg, "linux-image-"+name+"."), "+")
+		release := strings.TrimPrefix(pkg, "linux-image-"+name+".")
+		patch, rest, modern := strings.Cut(release, "+") // 107+deb13-amd64
+		if !modern {
+			_, release, _ = strings.Cut(release, "-") // up to Debian 12: 0-56-amd64
+			patch, rest, _ = strings.Cut(release, "-")
+			rest = "-" + rest
+		}
 		_, flavour, _ := strings.Cut(rest, "-")
 		level, err := strconv.Atoi(patch)
 		if err == nil && flavour == "amd64" && level > highest {
@@ -124,7 +147,7 @@ func (c Cache) listModules(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return c.run(ctx, dir, nil, depmod, "-b", dir+"/usr", version)
+	return c.run(ctx, dir, nil, depmod, "-b", usrFolder(dir), version)
 }
 
 // initramfs packs busybox, the modules and the init script. The kernel unpacks xz archives but cannot load xz modules from
@@ -146,7 +169,7 @@ func (c Cache) initramfs(ctx context.Context, dir, version, out string, init []b
 	archive.file("bin/busybox", 0o755, busybox)
 	packed := map[string]bool{}
 	for _, module := range guestModules {
-		deps, err := c.output(ctx, dir, nil, modprobe, "-d", dir+"/usr", "-S", version, "--show-depends", module)
+		deps, err := c.output(ctx, dir, nil, modprobe, "-d", usrFolder(dir), "-S", version, "--show-depends", module)
 		if err != nil {
 			if module == "crc32c_generic" {
 				continue // built in since 6.14
@@ -159,7 +182,7 @@ func (c Cache) initramfs(ctx context.Context, dir, version, out string, init []b
 				continue
 			}
 			packed[fields[1]] = true
-			text, err := c.output(ctx, dir, nil, "xz", "-dc", fields[1])
+			text, err := c.module(ctx, fields[1])
 			if err != nil {
 				return err
 			}
