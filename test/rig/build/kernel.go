@@ -25,9 +25,13 @@ func KernelNames() []string {
 
 // guestModules are loaded by the initramfs before the root disk is mounted; their dependencies come with them.
 var guestModules = []string{
-	"virtio_iommu", "crc32c_generic", "virtio_blk", "ext4", "virtio_net", "overlay", "veth", "bridge", "e1000e", "igb", "igbvf", "nvme",
+	"virtio_iommu", "crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "virtio_net", "overlay", "veth", "bridge", "e1000e", "igb", "igbvf", "nvme",
 	"vfio-pci", "vfio_iommu_type1",
 }
+
+// missingModules are those that not every kernel has: Debian's 6.1 has no virtio_iommu, and crc32c_generic is built in since
+// 6.14.
+var missingModules = map[string]bool{"virtio_iommu": true, "crc32c_generic": true}
 
 // Kernel fetches a guest kernel (unpacked, not installed) and builds its initramfs; both paths are in the cache.
 func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, initramfs string, err error) {
@@ -171,8 +175,8 @@ func (c Cache) initramfs(ctx context.Context, dir, version, out string, init []b
 	for _, module := range guestModules {
 		deps, err := c.output(ctx, dir, nil, modprobe, "-d", usrFolder(dir), "-S", version, "--show-depends", module)
 		if err != nil {
-			if module == "crc32c_generic" {
-				continue // built in since 6.14
+			if missingModules[module] {
+				continue
 			}
 			return err
 		}
