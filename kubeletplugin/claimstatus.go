@@ -36,7 +36,7 @@ type claimStatuses struct {
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
 	mu         sync.Mutex
-	pooled     bool
+	others     poolState
 	partitions partitionStates
 	claims     map[types.UID]*claimStatus
 }
@@ -107,12 +107,12 @@ func (s *claimStatuses) recover(claims map[types.UID]*resourceapi.ResourceClaim,
 }
 
 // observe takes the current state of the partitions, and whether the container runtime
-// is connected.
-func (s *claimStatuses) observe(partitions partitionStates, pooled bool) {
+// keeps other containers off the CPUs of claims.
+func (s *claimStatuses) observe(partitions partitionStates, others poolState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, turned := s.partitions, pooled != s.pooled
-	s.partitions, s.pooled = partitions, pooled
+	before, turned := s.partitions, others != s.others
+	s.partitions, s.others = partitions, others
 	for uid, status := range s.claims {
 		if turned || !slices.Equal(before[uid], partitions[uid]) {
 			s.check(uid, status)
@@ -234,7 +234,7 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 		ready := metav1.Condition{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers that use the claim can start"}
 		conditions := []metav1.Condition{ready}
 		if share.Zone() != nil {
-			conditions = append(conditions, exclusive(share, keeping{s.node, s.pooled, s.partitions.of(status.grant.UID, share)}))
+			conditions = append(conditions, exclusive(share, keeping{s.node, s.others, s.partitions.of(status.grant.UID, share)}))
 		}
 		for _, condition := range conditions {
 			condition.LastTransitionTime = metav1.NewTime(s.now())

@@ -85,7 +85,7 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 		{partitionState{}, reasonKernelPartition},
 	} {
 		now.Store(int64(2000 + at))
-		statuses.observe(inState(row.state), false)
+		statuses.observe(inState(row.state), poolAway)
 		device := waitReason(t, api, row.reason)
 		if ready := findCondition(device, deviceclasses.ConditionReady); ready.LastTransitionTime.Unix() != 1000 {
 			t.Errorf("%s: condition Ready turned at %s", row.reason, ready.LastTransitionTime)
@@ -97,7 +97,7 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 	}
 	writes := len(api.Actions())
 	for range 3 {
-		statuses.observe(inState(partitionState{}), false)
+		statuses.observe(inState(partitionState{}), poolAway)
 	}
 	if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
 		t.Error("what is still so is written again")
@@ -118,7 +118,7 @@ func TestClaimThatIsNotKnownIsRead(t *testing.T) {
 func TestClaimsFromBeforeARestart(t *testing.T) {
 	other := claim("c", "uid-renewed")
 	fresh := newClaimStatuses(nil, testConfig())
-	fresh.observe(inState(partitionState{downgraded: true}), false)
+	fresh.observe(inState(partitionState{downgraded: true}), poolAway)
 	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": statusClaim(), "uid-d": other}, []driver.Grant{
 		statusGrant(cpuset.New(4)), {Namespace: "default", Name: "d", UID: "uid-d"},
 	})
@@ -226,7 +226,7 @@ func TestConditionsAreOfSingleShares(t *testing.T) {
 	second := grant.Shares[0]
 	second.Request, second.Device, second.Kind = "second", "numa-1", &driver.ZoneShare{Zone: 1, CPUs: cpuset.New(6)}
 	grant.Shares = append(grant.Shares, second)
-	statuses.observe(inState(partitionState{fault: "root invalid"}), false)
+	statuses.observe(inState(partitionState{fault: "root invalid"}), poolAway)
 	statuses.set(statusClaim(), grant)
 	var reasons []string
 	for _, device := range statuses.devices(statuses.claims["uid-c"]) {

@@ -17,12 +17,23 @@ const (
 	reasonMixed            = "Mixed"
 	reasonPartitionNone    = "PartitionNone"
 	reasonPartitionInvalid = "PartitionInvalid"
+	reasonRuntimeRefused   = "RuntimeRefused"
+)
+
+// poolState says whether the container runtime keeps other containers off the CPUs of
+// claims, where the kernel does not.
+type poolState string
+
+const (
+	poolAway    poolState = ""        // the runtime is not connected, or not asked
+	poolKept    poolState = "kept"    // it has carried out the last update
+	poolRefused poolState = "refused" // it has not
 )
 
 // keeping describes what can keep other tasks off the CPUs of a share now.
 type keeping struct {
 	node      driver.Exclusivity
-	pooled    bool // the container runtime is connected, and asks the driver where containers run
+	others    poolState
 	partition partitionState
 }
 
@@ -50,10 +61,13 @@ func whyExclusive(share driver.Share, by keeping) (reason, message string) {
 		return reasonKernelPartition, "the kernel keeps all other tasks off the CPUs while " + whoRuns(share)
 	}
 	why, what := whyNoPartition(share, kernel)
-	if by.pooled && by.node != driver.ExclusivityNone {
-		return reasonSharedPool, "the container runtime keeps other containers off the CPUs, but other tasks may run on them: " + what
+	switch {
+	case by.node == driver.ExclusivityNone || by.others == poolAway:
+		return why, what
+	case by.others == poolRefused:
+		return reasonRuntimeRefused, "the container runtime refuses to keep other containers off the CPUs; the driver's log says why: " + what
 	}
-	return why, what
+	return reasonSharedPool, "the container runtime keeps other containers off the CPUs, but other tasks may run on them: " + what
 }
 
 func whoRuns(share driver.Share) string {

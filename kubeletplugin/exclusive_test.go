@@ -30,22 +30,25 @@ func TestConditionExclusive(t *testing.T) {
 		message string
 	}{
 		"container":                 {plain, keeping{node: kernel}, reasonKernelPartition, "while a container that uses the claim is running"},
-		"isolated":                  {driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Partition: deviceclasses.PartitionIsolated}}, keeping{node: kernel, pooled: true}, reasonKernelPartition, "kernel"},
+		"isolated":                  {driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Partition: deviceclasses.PartitionIsolated}}, keeping{node: kernel, others: poolKept}, reasonKernelPartition, "kernel"},
 		"pod":                       {pod, keeping{node: kernel}, reasonKernelPartition, "while a container of the pod is running"},
 		"memory only":               {driver.Share{Kind: &driver.ZoneShare{}}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
 		"invalid":                   {plain, keeping{node: kernel, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
-		"invalid, pooled":           {plain, keeping{node: kernel, pooled: true, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
+		"invalid, pooled":           {plain, keeping{node: kernel, others: poolKept, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"two pods":                  {plain, keeping{node: kernel, partition: downgraded}, reasonShared, "more than one pod"},
 		"some containers":           {shared, keeping{node: kernel}, reasonShared, "some containers"},
-		"some containers, pooled":   {shared, keeping{node: kernel, pooled: true}, reasonSharedPool, "some containers"},
+		"some containers, pooled":   {shared, keeping{node: kernel, others: poolKept}, reasonSharedPool, "some containers"},
+		"some containers, refused":  {shared, keeping{node: kernel, others: poolRefused}, reasonRuntimeRefused, "some containers"},
+		"container, refused":        {plain, keeping{node: kernel, others: poolRefused}, reasonKernelPartition, "kernel"},
+		"old kernel, refused":       {plain, keeping{node: cooperative, others: poolRefused}, reasonRuntimeRefused, "the driver's log"},
 		"mixed":                     {mixed, keeping{node: kernel}, reasonMixed, "shared pool as well"},
-		"mixed, pooled":             {mixed, keeping{node: kernel, pooled: true}, reasonSharedPool, "shared pool as well"},
+		"mixed, pooled":             {mixed, keeping{node: kernel, others: poolKept}, reasonSharedPool, "shared pool as well"},
 		"no partition":              {none, keeping{node: kernel}, reasonPartitionNone, "asks for no partition"},
 		"no partition, faulty":      {none, keeping{node: kernel, partition: fault}, reasonPartitionNone, "asks for no partition"},
-		"old kernel, runtime":       {plain, keeping{node: cooperative, pooled: true}, reasonSharedPool, "container runtime"},
+		"old kernel, runtime":       {plain, keeping{node: cooperative, others: poolKept}, reasonSharedPool, "container runtime"},
 		"old kernel, runtime gone":  {plain, keeping{node: cooperative}, reasonNotSupported, "6.11"},
 		"old kernel":                {plain, keeping{node: driver.ExclusivityNone}, reasonNotSupported, "6.11"},
-		"nobody is asked to":        {plain, keeping{node: driver.ExclusivityNone, pooled: true}, reasonNotSupported, "6.11"},
+		"nobody is asked to":        {plain, keeping{node: driver.ExclusivityNone, others: poolKept}, reasonNotSupported, "6.11"},
 		"old kernel, two pods seen": {plain, keeping{node: cooperative, partition: downgraded}, reasonNotSupported, "6.11"},
 	} {
 		seen[row.reason] = true
@@ -60,7 +63,7 @@ func TestConditionExclusive(t *testing.T) {
 	}
 	all := []string{
 		reasonKernelPartition, reasonSharedPool, reasonNoCPUs, reasonNotSupported,
-		reasonShared, reasonMixed, reasonPartitionNone, reasonPartitionInvalid,
+		reasonShared, reasonMixed, reasonPartitionNone, reasonPartitionInvalid, reasonRuntimeRefused,
 	}
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, slices.Sorted(slices.Values(all))) {
 		t.Errorf("rows have the reasons %v, there are %v", got, all)

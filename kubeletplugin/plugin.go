@@ -61,6 +61,8 @@ type Pool interface {
 	Refresh(ctx context.Context) error
 	// Connected is false while Refresh cannot reach the container runtime.
 	Connected() bool
+	// Refused is true if the container runtime did not carry out the last Refresh.
+	Refused() bool
 }
 
 // Plugin is a running kubelet plugin.
@@ -124,7 +126,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 func (p *Plugin) Observe(live []pin.Live) {
 	now := time.Now()
 	partitions, turns := p.partitions.look(now, live)
-	p.statuses.observe(partitions, p.pool != nil && p.pool.Connected())
+	p.statuses.observe(partitions, p.poolState())
 	p.statuses.recover(p.recovered, p.driver.Grants()) // after observe, so that a status that is still right is not written again
 	p.recovered = nil
 	for _, turned := range turns {
@@ -133,6 +135,16 @@ func (p *Plugin) Observe(live []pin.Live) {
 		}
 	}
 	p.show(partitions)
+}
+
+func (p *Plugin) poolState() poolState {
+	switch {
+	case p.pool == nil || !p.pool.Connected():
+		return poolAway
+	case p.pool.Refused():
+		return poolRefused
+	}
+	return poolKept
 }
 
 // tellPods puts an event on the pods of a claim if the claim has exclusive CPUs in the

@@ -149,6 +149,8 @@ type countingPool struct{ refreshed, bounded int }
 
 func (p *countingPool) Connected() bool { return true }
 
+func (p *countingPool) Refused() bool { return false }
+
 func (p *countingPool) Refresh(ctx context.Context) error {
 	p.refreshed++
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= poolTimeout {

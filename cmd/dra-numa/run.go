@@ -13,7 +13,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/nri"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // run runs the daemon until ctx ends, or one of the subcommands. The order matters.
@@ -109,7 +108,12 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 		Fatal:       fatal,
 	}
 	if o.nriSocket != "" && n.config.Exclusivity != driver.ExclusivityNone {
-		pool := nri.New(nri.Options{Socket: o.nriSocket, Core: core, NodeCPUs: func() cpuset.Set { return core.Machine().Online }})
+		state, err := openDir(o.pluginDir(), 0o750)
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		pool := nri.New(nri.Options{Socket: o.nriSocket, Core: core, State: state})
 		options.Pool = pool
 		running.Go(func() { pool.Run(ctx) })
 	}

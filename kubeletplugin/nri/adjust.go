@@ -11,8 +11,19 @@ import (
 
 // shared says what containers without CPUs of a claim should have.
 type shared struct {
-	pool cpuset.Set // the CPUs that no claim holds
-	cpus string     // the pool, or all CPUs again; empty leaves the containers alone
+	pool     cpuset.Set // the CPUs that no claim holds
+	restrict bool       // containers must be kept on the pool
+}
+
+// cpus returns the cpuset of a container without CPUs of a claim. It returns "" if the
+// container is left alone. A container that was restricted once has a cpuset of its own.
+// That cpuset follows the pool, so that it never has CPUs of a partition: before Linux
+// 7.0, it would make a partition in the same pod invalid.
+func (s shared) cpus(narrowed bool) string {
+	if s.restrict || narrowed {
+		return s.pool.String()
+	}
+	return ""
 }
 
 // placement is a cpuset, with lists as the kernel prints them. In an aim, an empty list
@@ -21,14 +32,14 @@ type placement struct{ cpus, mems string }
 
 // adjust returns what a container should have. A container whose claims have no CPUs
 // stays in the pool.
-func adjust(pinned driver.Pinned, claimed bool, rest shared) placement {
+func adjust(pinned driver.Pinned, claimed, narrowed bool, rest shared) placement {
 	if !claimed {
-		return placement{cpus: rest.cpus}
+		return placement{cpus: rest.cpus(narrowed)}
 	}
 	aim := placement{cpus: pinned.CPUs.String(), mems: pinned.Mems.String()}
 	switch {
 	case pinned.CPUs.IsEmpty():
-		aim.cpus = rest.cpus
+		aim.cpus = rest.cpus(narrowed)
 	case pinned.Mixed:
 		aim.cpus = pinned.CPUs.Union(rest.pool).String()
 	}

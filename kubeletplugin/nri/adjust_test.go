@@ -14,28 +14,27 @@ func TestAdjust(t *testing.T) {
 	mixed := driver.Pinned{CPUs: cpuset.New(4, 5), Mems: cpuset.New(1), Mixed: true}
 	memory := driver.Pinned{Mems: cpuset.New(0, 1)}
 	alone := shared{pool: cpuset.New(0, 1, 2, 3)}
-	restricted := shared{pool: cpuset.New(0, 1, 2, 3), cpus: "0-3"}
-	widened := shared{pool: cpuset.New(0, 1, 2, 3), cpus: "0-7"}
+	restricted := shared{pool: cpuset.New(0, 1, 2, 3), restrict: true}
 	for name, row := range map[string]struct {
-		pinned  driver.Pinned
-		claimed bool
-		rest    shared
-		want    placement
+		pinned            driver.Pinned
+		claimed, narrowed bool
+		rest              shared
+		want              placement
 	}{
-		"no claim":                   {driver.Pinned{}, false, alone, placement{}},
-		"no claim, restricted":       {driver.Pinned{}, false, restricted, placement{cpus: "0-3"}},
-		"no claim, widened":          {driver.Pinned{}, false, widened, placement{cpus: "0-7"}},
-		"claim":                      {claim, true, alone, placement{"4-5", "1"}},
-		"claim, restricted":          {claim, true, restricted, placement{"4-5", "1"}},
-		"claim, widened":             {claim, true, widened, placement{"4-5", "1"}},
-		"mixed claim":                {mixed, true, alone, placement{"0-5", "1"}},
-		"mixed claim, restricted":    {mixed, true, restricted, placement{"0-5", "1"}},
-		"mixed claim, widened":       {mixed, true, widened, placement{"0-5", "1"}},
-		"claim of memory":            {memory, true, alone, placement{mems: "0-1"}},
-		"claim of memory, restrict.": {memory, true, restricted, placement{"0-3", "0-1"}},
-		"claim of memory, widened":   {memory, true, widened, placement{"0-7", "0-1"}},
+		"no claim":                           {driver.Pinned{}, false, false, alone, placement{}},
+		"no claim, restricted":               {driver.Pinned{}, false, false, restricted, placement{cpus: "0-3"}},
+		"no claim, restricted before":        {driver.Pinned{}, false, true, alone, placement{cpus: "0-3"}},
+		"claim":                              {claim, true, false, alone, placement{"4-5", "1"}},
+		"claim, restricted":                  {claim, true, false, restricted, placement{"4-5", "1"}},
+		"claim, restricted before":           {claim, true, true, alone, placement{"4-5", "1"}},
+		"mixed claim":                        {mixed, true, false, alone, placement{"0-5", "1"}},
+		"mixed claim, restricted":            {mixed, true, false, restricted, placement{"0-5", "1"}},
+		"mixed claim, restricted before":     {mixed, true, true, alone, placement{"0-5", "1"}},
+		"claim of memory":                    {memory, true, false, alone, placement{mems: "0-1"}},
+		"claim of memory, restrict.":         {memory, true, false, restricted, placement{"0-3", "0-1"}},
+		"claim of memory, restricted before": {memory, true, true, alone, placement{"0-3", "0-1"}},
 	} {
-		if got := adjust(row.pinned, row.claimed, row.rest); got != row.want {
+		if got := adjust(row.pinned, row.claimed, row.narrowed, row.rest); got != row.want {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)
 		}
 	}

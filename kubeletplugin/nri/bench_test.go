@@ -26,7 +26,7 @@ func BenchmarkCreateContainer(b *testing.B) {
 func BenchmarkRepairs(b *testing.B) {
 	core := &fakeCore{}
 	core.hold(map[string]driver.Pinned{"a": claimA, "b": claimB})
-	p := New(Options{Core: core, NodeCPUs: online})
+	p := New(Options{Core: core})
 	containers := map[string]*container{}
 	for i, id := range ids("c", 250) {
 		c := newContainer(withCPUs(containerMessage(id), "0-1", ""))

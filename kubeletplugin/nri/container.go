@@ -61,7 +61,7 @@ func (p *Plugin) aim(c *container, rest shared) placement {
 		return placement{}
 	}
 	pinned, claimed := p.pinned(c)
-	return adjust(pinned, claimed, rest)
+	return adjust(pinned, claimed, p.narrowed.has(c.id), rest)
 }
 
 func (p *Plugin) pinned(c *container) (driver.Pinned, bool) {
@@ -83,4 +83,13 @@ func (c *container) doubted() *container {
 	after := *c
 	after.unsure = true
 	return &after
+}
+
+// restricts reports whether the aim restricts a container without CPUs of a claim.
+func (p *Plugin) restricts(c *container, aim placement) bool {
+	if aim.cpus == "" || c.unknown {
+		return false
+	}
+	pinned, _ := p.pinned(c)
+	return pinned.CPUs.IsEmpty()
 }

@@ -44,6 +44,7 @@ func (h handlers) Synchronize(_ context.Context, _ []*api.PodSandbox, messages [
 	for _, message := range messages {
 		containers[message.GetId()] = newContainer(message)
 	}
+	h.plugin.narrowed.retain(containers)
 	var updates []*api.ContainerUpdate
 	for _, due := range h.plugin.repairs(containers) {
 		updates = append(updates, due.aim.update(due.container.id))
@@ -61,7 +62,10 @@ func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message 
 		return nil, nil, nil
 	}
 	pinned, claimed := h.plugin.pinned(c)
-	aim := adjust(pinned, claimed, h.plugin.shared())
+	aim := adjust(pinned, claimed, h.plugin.narrowed.has(c.id), h.plugin.shared())
+	if h.plugin.restricts(c, aim) {
+		h.plugin.narrowed.add(c.id)
+	}
 	adjustment := &api.ContainerAdjustment{}
 	for _, variable := range pinned.Environment() {
 		name, value, _ := strings.Cut(variable, "=")
@@ -93,9 +97,13 @@ func (h handlers) PostCreateContainer(_ context.Context, _ *api.PodSandbox, mess
 // UpdateContainer accepts every requested change, except one of the cpuset of a
 // container that must keep its own.
 func (h handlers) UpdateContainer(ctx context.Context, _ *api.PodSandbox, message *api.Container, asked *api.LinuxResources) ([]*api.ContainerUpdate, error) {
-	aim := h.plugin.aim(newContainer(message), h.plugin.shared())
+	c := newContainer(message)
+	aim := h.plugin.aim(c, h.plugin.shared())
 	if aim == (placement{}) {
 		return nil, nil
+	}
+	if h.plugin.restricts(c, aim) {
+		h.plugin.narrowed.add(c.id)
 	}
 	answer := aim.update(message.GetId())
 	for key, list := range map[string]string{"cpuset.cpus": aim.cpus, "cpuset.mems": aim.mems} {
@@ -145,6 +153,7 @@ func (h handlers) forget(message *api.Container) {
 	h.plugin.mu.Lock()
 	defer h.plugin.mu.Unlock()
 	delete(h.plugin.containers, message.GetId())
+	h.plugin.narrowed.remove(message.GetId())
 }
 
 // begin makes s the connection in use, unless it has ended.

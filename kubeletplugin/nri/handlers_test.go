@@ -161,7 +161,7 @@ func TestSynchronizeRepairs(t *testing.T) {
 func TestSynchronizeAnswersWithWhatIsWrong(t *testing.T) {
 	core := &fakeCore{}
 	core.hold(map[string]driver.Pinned{"a": claimA})
-	p := New(Options{Core: core, NodeCPUs: online})
+	p := New(Options{Core: core})
 	updates, err := handlers{p, &session{awake: make(chan struct{}, 1)}}.Synchronize(t.Context(), nil, []*api.Container{
 		withCPUs(containerMessage("right", "a"), "3,2", "0"),
 		withCPUs(containerMessage("wrong", "a"), "2-4", "0"),

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -37,14 +38,15 @@ type Core interface {
 type Options struct {
 	Socket   string            // of the runtime; it need not exist yet
 	Core     Core              // knows which claims hold what
-	NodeCPUs func() cpuset.Set // the CPUs that are online now
+	State    *os.Root // directory for the names of restricted containers; nil for none
 }
 
 // Plugin is this node's NRI plugin. A node may have only one: if two plugins set the
 // CPUs of a container, the runtime does not start it.
 type Plugin struct {
 	options    Options
-	narrowed   atomic.Bool // a container may have been restricted to a pool
+	narrowed   *narrowed
+	refused    atomic.Bool // the last refresh failed
 	updates    atomic.Uint64
 	mu         sync.Mutex            // not held during a call to the runtime or the core
 	session    *session              // nil: not connected
@@ -53,7 +55,7 @@ type Plugin struct {
 
 // New returns a plugin that is not connected yet.
 func New(options Options) *Plugin {
-	return &Plugin{options: options, containers: map[string]*container{}}
+	return &Plugin{options: options, narrowed: loadNarrowed(options.State), containers: map[string]*container{}}
 }
 
 // Connected reports whether a runtime is connected and has reported its containers.
@@ -98,12 +100,9 @@ func (p *Plugin) connection() *session {
 // shared returns what the core says now about containers without a claim.
 func (p *Plugin) shared() shared {
 	pool, restrict := p.options.Core.Pool()
-	if restrict {
-		p.narrowed.Store(true)
-		return shared{pool: pool, cpus: pool.String()}
-	}
-	if !p.narrowed.Load() {
-		return shared{pool: pool}
-	}
-	return shared{pool: pool, cpus: p.options.NodeCPUs().String()}
+	return shared{pool, restrict}
 }
+
+// Refused reports whether the runtime is connected and did not carry out an update of
+// the last refresh. Containers may then run on CPUs of claims.
+func (p *Plugin) Refused() bool { return p.Connected() && p.refused.Load() }

@@ -16,9 +16,11 @@ type repair struct {
 
 var errUpdateFailed = errors.New("the runtime reports that the update failed")
 
-// repairs returns an update for each container that does not have what it should have.
+// repairs returns an update for each container that does not have what it should have. It
+// has recorded the containers that these updates restrict.
 func (p *Plugin) repairs(containers map[string]*container) (list []repair) {
 	rest := p.shared()
+	var restricted []string
 	for _, c := range containers {
 		aim := p.aim(c, rest)
 		if !c.unsure {
@@ -26,8 +28,12 @@ func (p *Plugin) repairs(containers map[string]*container) (list []repair) {
 		}
 		if aim != (placement{}) {
 			list = append(list, repair{c, aim})
+			if p.restricts(c, aim) {
+				restricted = append(restricted, c.id)
+			}
 		}
 	}
+	p.narrowed.add(restricted...)
 	return list
 }
 

@@ -34,7 +34,7 @@ func TestRefreshNarrowsAndWidensThePool(t *testing.T) {
 	refresh(t, p)
 	r.create("new")
 	refresh(t, p)
-	wantState(t, r, map[string]string{"x": "0-7/", "y": "0-7/", "new": "0-7/"})
+	wantState(t, r, map[string]string{"x": "0-7/", "y": "0-7/", "new": "/"})
 	if got, want := strings.Join(r.sent(), "; "), "x y; x y; x y"; got != want {
 		t.Errorf("asked for updates of %q, want %q", got, want)
 	}
@@ -162,7 +162,7 @@ func TestRefreshIsBoundedByItsContext(t *testing.T) {
 }
 
 func TestRefreshWithoutRuntime(t *testing.T) {
-	p := New(Options{Socket: "/nowhere", Core: &fakeCore{}, NodeCPUs: online})
+	p := New(Options{Socket: "/nowhere", Core: &fakeCore{}})
 	if err := p.Refresh(t.Context()); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("error %v, want %v", err, ErrNotConnected)
 	}

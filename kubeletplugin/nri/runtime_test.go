@@ -259,6 +259,14 @@ func (c *fakeCore) hold(claims map[string]driver.Pinned) {
 	c.claims, c.restrict = claims, len(claims) > 0
 }
 
+// holdInKernel replaces the claims; the kernel keeps others off.
+func (c *fakeCore) holdInKernel(claims map[string]driver.Pinned) {
+	c.hold(claims)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restrict = false
+}
+
 func online() cpuset.Set { return cpuset.New(0, 1, 2, 3, 4, 5, 6, 7) }
 
 // claimA holds CPUs 2 and 3, claimB 4 to 7.
@@ -270,7 +278,12 @@ var (
 // run starts a plugin, which ends with the test.
 func run(ctx context.Context, t testing.TB, socket string, core Core) *Plugin {
 	t.Helper()
-	p := New(Options{Socket: socket, Core: core, NodeCPUs: online})
+	return startPlugin(ctx, t, New(Options{Socket: socket, Core: core}))
+}
+
+// startPlugin runs a plugin, which ends with the test.
+func startPlugin(ctx context.Context, t testing.TB, p *Plugin) *Plugin {
+	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

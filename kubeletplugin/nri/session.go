@@ -133,6 +133,7 @@ func (p *Plugin) work(ctx context.Context, s *session) {
 		case <-retry:
 		}
 		err := p.refresh(s)
+		p.refused.Store(err != nil)
 		if answer != nil {
 			answer <- err
 		}

@@ -232,7 +232,7 @@ func TestJitterStaysBelowTheWait(t *testing.T) {
 
 // Answers to the last messages of a connection may come after the next has begun.
 func TestWhatAnotherConnectionSaysIsOld(t *testing.T) {
-	p := New(Options{Core: &fakeCore{}, NodeCPUs: online})
+	p := New(Options{Core: &fakeCore{}})
 	at := func(ended bool) handlers { return handlers{p, &session{awake: make(chan struct{}, 1), ended: ended}} }
 	if _, err := at(true).Synchronize(t.Context(), nil, nil); err != nil || p.Connected() {
 		t.Errorf("connected %v over a connection that has ended, error %v", p.Connected(), err)

@@ -68,6 +68,7 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 
 	It("is theirs without a partition when a container of the pod does not use it", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "some"), oneCore(ctx)
+		bystander := waitRunning(ctx, createPod(ctx, namespace, plainPod("bystander")))
 		pod := claimPod("some", core)
 		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer("second"), plainContainer("third"))
 		pod = waitRunning(ctx, createClaimed(ctx, namespace, pod, core))
@@ -82,6 +83,14 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 			Expect(process.Partition).To(Equal("member"), "partition of container %s", name)
 		}
 		expectSharedPool(ctx, pod, "third", held)
+
+		By("deleting the pod")
+		deletePod(ctx, pod)
+		deleteClaim(ctx, pod)
+		Eventually(ctx, func() bool { return held.IsSubsetOf(inKernel(snapshot(ctx), bystander).CPUs) }).
+			Should(BeTrue(), "a container without a claim may run on %s again", held)
+		late := waitRunning(ctx, createPod(ctx, namespace, plainPod("late")))
+		Expect(inKernel(snapshot(ctx), late).OwnCPUs.IsEmpty()).To(BeTrue(), "a container that starts later has no cpuset.cpus of its own")
 	})
 
 	It("loses its partition to a second pod and has it again when that is gone", func(ctx context.Context) {
