@@ -79,6 +79,7 @@ type Plugin struct {
 
 	recovered  map[types.UID]*resourceapi.ResourceClaim // from Options; nil after the first Observe
 	partitions faultWatch
+	refusals   map[pin.Refusal]bool // that pods have an event about
 }
 
 // Start registers the driver with the kubelet and begins to publish. From then on the
@@ -159,6 +160,19 @@ func (p *Plugin) tellPods(claim pin.Claim, turned turn, at time.Time) {
 	}
 	if !cpus.IsEmpty() {
 		p.podEvents.tell(grant, cpus, turned, at)
+	}
+}
+
+// ObserveRefusals takes the containers of claims that hooks did not let start, and puts an
+// event on the claim's pods for each new one. One goroutine may call it.
+func (p *Plugin) ObserveRefusals(refusals []pin.Refusal) {
+	known := p.refusals
+	p.refusals = make(map[pin.Refusal]bool, len(refusals))
+	for _, refusal := range refusals {
+		p.refusals[refusal] = true
+		if grant, held := p.driver.Grant(types.UID(refusal.Claim.UID)); held && !known[refusal] {
+			p.podEvents.tellRefusal(grant, refusal)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -22,6 +23,7 @@ import (
 const (
 	reasonLost     = "NUMAExclusivityLost"
 	reasonRestored = "NUMAExclusivityRestored"
+	reasonRefused  = "NUMAContainerRefused"
 
 	// podEventTries spans about two minutes. An event that the API server does not
 	// accept in that time is dropped.
@@ -62,6 +64,15 @@ func (e *podEvents) tell(grant driver.Grant, cpus cpuset.Set, turned turn, at ti
 			cpus, grant.Name, turned.lasted.Round(time.Second)+time.Second, turned.why)
 	}
 	e.queue.Add(event)
+}
+
+// tellRefusal queues the event about a container that did not start. Its time is that of
+// the refusal, so a restarted daemon creates no second event.
+func (e *podEvents) tellRefusal(grant driver.Grant, refusal pin.Refusal) {
+	e.queue.Add(podEvent{
+		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: refusal.At,
+		kind: corev1.EventTypeWarning, reason: reasonRefused, note: "A container did not start: " + refusal.Why,
+	})
 }
 
 // run creates the queued events until ctx ends.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -46,10 +47,15 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 	grant := driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
 	events.tell(grant, cpuset.New(2, 3), turn{lost: true, why: "root invalid"}, time.Unix(1000, 0))
 	events.tell(grant, cpuset.New(2, 3), turn{why: "root invalid", lasted: 2 * time.Second}, time.Unix(1002, 0))
+	refusal := pin.Refusal{Claim: pin.ClaimRef{UID: "uid-c"}, Container: "abc", At: time.Unix(1004, 0), Why: "pin container abc: in use"}
+	for range 2 { // the second one by a daemon that started meanwhile
+		events.tellRefusal(grant, refusal)
+	}
 	events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "older"}, cpuset.New(2), turn{lost: true}, time.Unix(1000, 0))
 	lost := "Warning NUMAExclusivityLost Other tasks may run on CPUs 2-3 of claim c: root invalid"
 	restored := "Normal NUMAExclusivityRestored CPUs 2-3 of claim c are exclusive again. For at most 3s they were not: root invalid"
-	want := []string{"a " + restored, "a " + lost, "b " + restored, "b " + lost}
+	refused := "Warning NUMAContainerRefused A container did not start: pin container abc: in use"
+	want := []string{"a " + restored, "a " + refused, "a " + lost, "b " + restored, "b " + refused, "b " + lost}
 	var got []string
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && !slices.Equal(got, want); time.Sleep(10 * time.Millisecond) {
 		list, err := api.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})

@@ -15,7 +15,6 @@ func TestContainer(t *testing.T) {
 			"kubepods.slice/kubepods-podA.slice/cri-containerd-0f3a9c.scope",
 		},
 		"crun's child":      {"0::/k.slice/crio-0f3a9c.scope/container\n", "k.slice/crio-0f3a9c.scope"},
-		"named otherwise":   {"0::/machine/x\n", "machine/x"},
 		"beside cgroup v1":  {"2:cpu:/v1\n1:name=systemd:/\n0::/k/0f3a9c\n", "k/0f3a9c"},
 		"without line feed": {"0::/k/0f3a9c", "k/0f3a9c"},
 	} {
@@ -23,8 +22,8 @@ func TestContainer(t *testing.T) {
 			t.Errorf("%s: Container(%q) = %q, %v; want %q", name, test.text, got, err, test.want)
 		}
 	}
-	if got, err := Container("0::/a/b\n", ""); got != "a/b" || err != nil {
-		t.Errorf("Container without id = %q, %v, want the process's own cgroup", got, err)
+	if got, err := Container("0::/a/b\n", ""); got != "" || err == nil {
+		t.Errorf("Container without id = %q, %v, want an error", got, err)
 	}
 }
 
@@ -34,6 +33,9 @@ func TestContainerRefusesWhatIsNoCgroupOfItsOwn(t *testing.T) {
 		"":                     "no cgroup v2",
 		"0::/\n":               "want a cgroup of its own",
 		"0::/../other\n":       "want a cgroup of its own", // outside of the cgroup namespace
+		// Of a hypervisor: what it is in belongs to somebody else.
+		"0::/kubepods.slice/kubepods-podA.slice/kata_overhead\n": "does not have the container's id 0f3a9c in its name",
+		"0::/machine/x\n": "does not have the container's id 0f3a9c in its name",
 	} {
 		if got, err := Container(text, "0f3a9c"); err == nil || got != "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("Container(%q) = %q, %v; want an error with %q", text, got, err, want)
@@ -48,6 +50,9 @@ func FuzzContainer(f *testing.F) {
 		name, err := Container(text, id)
 		if (err == nil) != (name != "") {
 			t.Errorf("Container(%q, %q) = %q, %v", text, id, name, err)
+		}
+		if err == nil && !strings.Contains(name, id) {
+			t.Errorf("Container(%q, %q) = %q, which does not have the id", text, id, name)
 		}
 		// What readTree would take is inside the process's own path.
 		if fs.ValidPath(name) && !strings.Contains(text, "0::/"+name) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"slices"
@@ -127,9 +128,11 @@ func (w *watcher) lookAtPartitions(ctx context.Context) error {
 	if released {
 		w.plugin.RefreshPool(ctx)
 	}
+	refusals, unread := pin.Refusals(w.records, time.Now())
+	w.plugin.ObserveRefusals(refusals)
 	live, err := pin.Inspect(w.cgroups, w.records)
 	w.plugin.Observe(live) // live lacks the records that the error names
-	return err
+	return errors.Join(err, unread)
 }
 
 // heldCPUs returns the CPUs that the partitions of the host hold.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -32,6 +33,17 @@ func runPin(args []string, host host, streams streams) error {
 	if err != nil {
 		return config.errorf("container", err)
 	}
+	err = pinContainer(config, host, state)
+	if err == nil {
+		return nil
+	}
+	if left := leaveRefusal(config, host, state, err); left != nil {
+		return fmt.Errorf("%w; leave the reason: %w", err, left)
+	}
+	return err
+}
+
+func pinContainer(config config, host host, state state) error {
 	container, err := state.cgroup(host.proc)
 	if err != nil {
 		return config.errorf("container "+state.ID, err)
@@ -46,6 +58,20 @@ func runPin(args []string, host host, streams streams) error {
 		return config.errorf("container "+container, fmt.Errorf("keep cpus %s idle: %w", config.idle, err))
 	}
 	return nil
+}
+
+// leaveRefusal leaves the reason for the daemon, which puts it on the claim's pods. Not
+// every runtime reports what a failed hook says.
+func leaveRefusal(config config, host host, state state, why error) error {
+	opened, err := host.open(config.records)
+	if err != nil {
+		return nil // that is the reason
+	}
+	defer opened.Cgroups.Close()
+	defer opened.Records.Close()
+	return pin.LeaveRefusal(opened.Records, pin.Refusal{
+		Claim: config.claim.ClaimRef, Container: state.ID, At: time.Now().UTC(), Why: why.Error(),
+	})
 }
 
 func parsePin(args []string, out io.Writer) (c config, help bool, err error) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 )
 
 // fakeHost has one container whose effective files already say what the kernel
@@ -147,6 +149,18 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 		if got := stderr.String(); status != test.status || !strings.Contains(got, test.want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%q: exit %d, stderr %s, want %d and %s", test.args, status, got, test.status, test.want)
 		}
+	}
+}
+
+func TestReasonIsLeftForTheDaemon(t *testing.T) {
+	host, records := fakeHost(t), t.TempDir()
+	_, err := runWith(host, ociState, pinArgs(t, "--cpus=4-6", "--records="+records)...)
+	if err == nil {
+		t.Fatal("pinned to what the kernel does not grant")
+	}
+	list, unread := pin.Refusals(os.DirFS(records), time.Now())
+	if unread != nil || len(list) != 1 || list[0].Why != err.Error() || list[0].Claim.UID != "u1" || list[0].Container != "abc" {
+		t.Errorf("refusals %+v, %v, want %v", list, unread, err)
 	}
 }
 

@@ -15,11 +15,11 @@ var _ = Describe("a claim whose CPUs another cgroup of the node holds", func() {
 		Expect(observer.Block(ctx, cpus)).To(Succeed())
 
 		core := request{cpus: int64(zone.threadsPerCore), zone: zone.id}
-		// Of a hook that fails, crun says the exit code, and runc what the hook said.
-		pod := createClaimed(ctx, namespace, onRunc(ctx, claimPod("blocked", core)), core)
-		// The daemon says so, or the hook if the daemon has not seen it yet.
+		// Of a hook that fails, crun says the exit code. The daemon's event has the reason.
+		pod := createClaimed(ctx, namespace, claimPod("blocked", core), core)
+		// The daemon refuses the claim, or the hook if the daemon has not seen it yet.
 		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).
-			Should(ContainElement(MatchRegexp("numa-pin: error: pin container |cpus .* are held by cgroup ")), "events of pod %s", pod.Name)
+			Should(ContainElement(MatchRegexp("NUMAContainerRefused: A container did not start: pin container .* holds cpus|cpus .* are held by cgroup ")), "events of pod %s", pod.Name)
 		s := snapshot(ctx)
 		for _, process := range s.Processes {
 			Expect(process.CPUs.Overlaps(cpus)).To(BeFalse(), "process %d of %s may run on the blocked %s", process.PID, process.Cgroup, cpus)
