@@ -13,6 +13,9 @@ import (
 // GPUReportFile is where numa-nvml writes a [GPUReport], below the root of a machine.
 const GPUReportFile = "run/dra-numa/gpus.json"
 
+// gpuReportBytes limits the size of the report. A GPU takes about 400 bytes of it.
+const gpuReportBytes = 1 << 20
+
 // GPUReport holds what NVIDIA's library says about the GPUs of a machine and no kernel
 // file does.
 type GPUReport struct {
@@ -34,9 +37,13 @@ type ReportedGPU struct {
 
 // readGPUReport adds the facts of the report to the GPUs that were read.
 func (t tree) readGPUReport(m *Machine) error {
-	report, found, err := parseFile(t, GPUReportFile, parseGPUReport)
-	if err != nil || !found {
+	text, err := t.limited(GPUReportFile, gpuReportBytes)
+	if len(text) == 0 || err != nil {
 		return err
+	}
+	report, err := parseGPUReport(string(text))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", GPUReportFile, err)
 	}
 	for _, gpu := range report.GPUs {
 		i := slices.IndexFunc(m.PCI, func(f PCIFunction) bool { return f.Address == gpu.Address && f.Kind == GPUFunction })

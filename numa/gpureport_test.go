@@ -37,11 +37,12 @@ func TestAReportOfGPUsThatMakesNoSense(t *testing.T) {
 		`{"gpus": [{"bus": "x"}]}`: `unknown field "bus"`,
 		`{"gpus": [{"address": "00000000:01:00.0"}]}`:                          `"00000000:01:00.0" is not a PCI address`,
 		`{"gpus": [{"address": "0000:01:00.0", "nvlinks": ["../../../etc"]}]}`: `"../../../etc" is not a PCI address`,
+		strings.Repeat(" ", gpuReportBytes+1):                                  "longer than 1048576 bytes",
 	} {
 		f := rigFiles()
 		maps.Copy(f, files{GPUReportFile: text})
 		if _, err := Read(f.tree()); err == nil || !strings.Contains(err.Error(), GPUReportFile) || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: Read error = %v, want one with %q", text, err, why)
+			t.Errorf("%.80s: Read error = %v, want one with %q", text, err, why)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func pciSignature(root fs.FS) (string, error) {
 			}
 		}
 	}
-	report, _ := fs.ReadFile(root, GPUReportFile)
+	report, _ := newTree(root).limited(GPUReportFile, gpuReportBytes)
 	text.Write(report)
 	return text.String(), nil
 }

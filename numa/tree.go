@@ -58,7 +58,19 @@ func (t tree) text(name string) (text string, found bool, err error) {
 }
 
 // bytes returns a file's content. It is valid until the next call.
-func (t tree) bytes(name string) ([]byte, error) {
+func (t tree) bytes(name string) ([]byte, error) { return t.read(name, maxFileBytes) }
+
+// limited returns the content of a file that no kernel wrote. It is nil if there is no
+// such file, and valid until the next call.
+func (t tree) limited(name string, limit int) ([]byte, error) {
+	data, err := t.read(name, limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+func (t tree) read(name string, limit int) ([]byte, error) {
 	file, err := t.root.Open(name)
 	if err != nil {
 		return nil, err
@@ -74,8 +86,8 @@ func (t tree) bytes(name string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		if len(data) > maxFileBytes {
-			return nil, fmt.Errorf("read %s: longer than %d bytes", name, maxFileBytes)
+		if len(data) > limit {
+			return nil, fmt.Errorf("read %s: longer than %d bytes", name, limit)
 		}
 		if len(data) == cap(data) {
 			data = slices.Grow(data, cap(data))

@@ -28,6 +28,9 @@ type Keeper struct {
 	Host Host
 	Lock func() (unlock func(), err error)
 	Log  func(line string) // gets one line for each release, repair and new fault
+	// Booted is when the current boot began. Run removes unreadable records from before:
+	// a power failure may have left empty files, whose cgroups no longer exist.
+	Booted time.Time
 
 	told map[string]string // what was last logged about a cgroup, the records or inotify, while that is at fault
 	last string            // the states at the last look, to notice a change
@@ -39,6 +42,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	events, err := newWatch()
 	k.tell("inotify", err)
 	defer events.close()
+	k.tell("old records", k.removeUnreadable())
 	retry := firstRetry
 	for ctx.Err() == nil {
 		cgroups, healthy := k.pass(ctx, &events)
@@ -51,6 +55,43 @@ func (k *Keeper) Run(ctx context.Context) {
 		sleep(ctx, retry)
 		retry = min(2*retry, lastRetry)
 	}
+}
+
+// removeUnreadable removes unreadable records that are older than the boot. It holds the
+// host's lock for each, as a hook may be about to replace it.
+func (k *Keeper) removeUnreadable() error {
+	entries, err := fs.ReadDir(k.Host.Records.FS(), ".")
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), recordSuffix) || k.unreadable(entry.Name()) == nil {
+			continue
+		}
+		unlock, err := k.Lock()
+		if err != nil {
+			return err
+		}
+		why := k.unreadable(entry.Name())
+		if why != nil {
+			err = k.Host.Records.Remove(entry.Name())
+		}
+		unlock()
+		if err != nil {
+			return fmt.Errorf("remove record %q of another boot: %w", entry.Name(), err)
+		}
+		if why != nil {
+			k.Log(fmt.Sprintf("removed record %q of another boot, which could not be read: %v", entry.Name(), why))
+		}
+	}
+	return err
+}
+
+// unreadable returns why a record that is older than the boot cannot be read.
+func (k *Keeper) unreadable(name string) error {
+	info, err := fs.Lstat(k.Host.Records.FS(), name)
+	if err != nil || !info.ModTime().Before(k.Booted) {
+		return nil
+	}
+	_, err = loadRecord(k.Host.Records.FS(), fs.FileInfoToDirEntry(info))
+	return err
 }
 
 // await returns when there may be something to do, or when the context ends.

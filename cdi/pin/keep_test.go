@@ -3,6 +3,7 @@ package pin
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -181,5 +182,37 @@ func TestKernelKeeperIsFrugal(t *testing.T) {
 	t.Logf("14 partitions: %s of CPU in %s", spent, watched)
 	if log := s.log(); log != "" {
 		t.Errorf("the keeper says\n%s", log)
+	}
+}
+
+// After a power failure a record may be empty. It is of no cgroup that exists.
+func TestUnreadableRecordsOfAnotherBootAreRemoved(t *testing.T) {
+	m := newFake(t, false)
+	records := m.host().Records
+	booted := time.Now()
+	for name, age := range map[string]time.Duration{"old.json": time.Hour, "torn.json": time.Minute, "now.json": -time.Second, "note.txt": time.Hour} {
+		if err := records.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(records.Name()+"/"+name, booted, booted.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running(m, ctrA)
+	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "1", PartitionRoot))
+	if err := os.Chtimes(records.Name()+"/a.json", booted, booted.Add(-time.Hour)); err != nil { // the clock was wrong
+		t.Fatal(err)
+	}
+	var lines []string
+	k := keeper(m.host(), &lines)
+	k.Booted = booted
+	if err := k.removeUnreadable(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(recordFiles(m), " "), "a.json note.txt now.json"; got != want {
+		t.Errorf("records %s, want %s", got, want)
+	}
+	if len(lines) != 2 || !strings.Contains(strings.Join(lines, " "), `removed record "old.json" of another boot, which could not be read: `) {
+		t.Errorf("the keeper says %q", lines)
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
@@ -27,13 +30,33 @@ func runKeep(ctx context.Context, args []string, host host, streams streams) err
 	defer opened.Cgroups.Close()
 	defer opened.Records.Close()
 	debug.SetGCPercent(25) // the keeper runs for a long time and needs very little memory
+	booted, err := host.booted()
+	if err != nil {
+		return fmt.Errorf("keep claims pinned: %w", err)
+	}
 	keeper := pin.Keeper{
-		Host: opened,
-		Lock: func() (func(), error) { return pin.Lock(lock) },
+		Host:   opened,
+		Booted: booted,
+		Lock:   func() (func(), error) { return pin.Lock(lock) },
 		Log: func(line string) {
 			fmt.Fprintf(streams.err, "%s numa-pin: %s\n", time.Now().UTC().Format(time.RFC3339), line)
 		},
 	}
 	keeper.Run(ctx)
 	return nil
+}
+
+// booted returns when the current boot began, to the second.
+func (h host) booted() (time.Time, error) {
+	text, err := os.ReadFile(h.proc + "/stat")
+	if err != nil {
+		return time.Time{}, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if seconds, found := strings.CutPrefix(strings.TrimSpace(line), "btime "); found {
+			began, err := strconv.ParseInt(seconds, 10, 64)
+			return time.Unix(began, 0), err
+		}
+	}
+	return time.Time{}, fmt.Errorf("%s/stat has no line btime", h.proc)
 }

@@ -22,6 +22,7 @@ func fakeHost(t *testing.T) host {
 	files := map[string]string{
 		"proc/42/cgroup":                               "0::/k/pod/abc\n",
 		"proc/sys/kernel/random/boot_id":               "this-boot\n",
+		"proc/stat":                                    "cpu 1 2 3\nbtime 1700000000\n",
 		"cg/k/pod/abc/cgroup.events":                   "populated 1\nfrozen 0\n",
 		"cg/cgroup.controllers":                        "cpuset\n",
 		"cg/k/pod/abc/cpuset.cpus.effective":           "4-7\n",

@@ -133,9 +133,14 @@ func twoRequests(ctx context.Context, name string) (*corev1.Pod, *resourceapi.Re
 // pod's only claim.
 func expectConditions(ctx context.Context, pod *corev1.Pod, want string) {
 	GinkgoHelper()
+	claimOf := claimOf
+	if len(pod.Status.ResourceClaimStatuses) > 0 {
+		claimOf = onlyClaim // of a template
+	}
 	Eventually(ctx, func() string {
 		said := ""
-		for _, device := range onlyClaim(ctx, pod).Status.Devices {
+		claim := claimOf(ctx, pod)
+		for _, device := range claim.Status.Devices {
 			for _, condition := range device.Conditions {
 				if condition.Type == "Exclusive" {
 					if said != "" {

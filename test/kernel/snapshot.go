@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,7 +104,7 @@ func (s Snapshot) Container(pod *corev1.Pod, name string) (Process, error) {
 
 // containerID returns the runtime's id of a container from the pod's status.
 func containerID(pod *corev1.Pod, name string) (string, error) {
-	for _, status := range pod.Status.ContainerStatuses {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if status.Name != name {
 			continue
 		}
