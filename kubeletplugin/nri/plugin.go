@@ -36,9 +36,9 @@ type Core interface {
 
 // Options says where the runtime is, and where the plugin learns what to tell it.
 type Options struct {
-	Socket   string            // of the runtime; it need not exist yet
-	Core     Core              // knows which claims hold what
-	State    *os.Root // directory for the names of restricted containers; nil for none
+	Socket string   // of the runtime; it need not exist yet
+	Core   Core     // knows which claims hold what
+	State  *os.Root // directory for the names of restricted containers; nil for none
 }
 
 // Plugin is this node's NRI plugin. A node may have only one: if two plugins set the
