@@ -34,7 +34,6 @@ package cdi
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -139,14 +138,6 @@ func DeviceID(claimUID, request, device string) string {
 func deviceName(claimUID, request, device string) string {
 	return claimUID + "_" + strings.ReplaceAll(request, "/", ".") + "_" + device
 }
-
-// LockFile returns the path of the lock that belongs to the hook at hookPath. Every
-// program of this driver takes it before it changes cpuset partitions of the host.
-func LockFile(hookPath string) string { return hookPath + ".lock" }
-
-// RecordsDir returns the path of the directory, next to the hook at hookPath, where the
-// hook records which cgroup has which claims.
-func RecordsDir(hookPath string) string { return path.Join(path.Dir(hookPath), "pins") }
 
 // Environment returns the variables for these shares together, without a request's name
 // at the end, as name=value. The shares are those of one container.

@@ -38,25 +38,7 @@ func (z *Zone) validate() error {
 }
 
 func (z *Zone) edits(claim Claim, hookPath string) specs.ContainerEdits {
-	hook := &specs.Hook{
-		HookName: "createRuntime",
-		Path:     hookPath,
-		Args: []string{
-			"numa-pin", "pin",
-			"--uid=" + claim.UID,
-			"--claim=" + claim.Namespace + "/" + claim.Name,
-			"--cpus=" + z.HookCPUs().String(),
-			"--mems=" + z.Mems.String(),
-			"--partition=" + z.Partition,
-			"--scope=" + z.Scope,
-			"--lock=" + LockFile(hookPath),
-			"--records=" + RecordsDir(hookPath),
-		},
-	}
-	if z.Partition != PartitionNone && !z.IdleCPUs.IsEmpty() {
-		hook.Args = append(hook.Args, "--idle="+z.IdleCPUs.String())
-	}
-	return specs.ContainerEdits{Hooks: []*specs.Hook{hook}}
+	return specs.ContainerEdits{Hooks: []*specs.Hook{pinHook(claim, z, hookPath)}}
 }
 
 // HookCPUs returns the CPUs that the hook gives the container. They are empty if the

@@ -175,15 +175,6 @@ func (f *FunctionShare) cdiDevices(own string) []string {
 	return []string{own, f.CDIDevice}
 }
 
-// attributes returns what is known of a function even if it is not published any more.
-// A published device has these attributes too.
-func (f *FunctionShare) attributes() map[string]resourceapi.DeviceAttribute {
-	attributes := make(map[string]resourceapi.DeviceAttribute, 32) // has room for the published ones
-	attributes[string(attached.AttributePCIBusID)] = stringAttribute(f.Address)
-	attributes[string(deviceclasses.AttributeKind)] = stringAttribute(string(f.Kind))
-	return attributes
-}
-
 func (f *FunctionShare) status() any {
 	status := deviceclasses.FunctionStatus{PCI: f.Address, CDIDevice: f.CDIDevice, Interfaces: f.Interfaces, Driver: f.Driver}
 	for _, node := range f.Nodes {

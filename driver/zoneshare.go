@@ -10,8 +10,6 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/dynamic-resource-allocation/deviceattribute"
-	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -242,29 +240,6 @@ func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
 }
 
 func (z *ZoneShare) cdiDevices(own string) []string { return []string{own} }
-
-func (z *ZoneShare) attributes() map[string]resourceapi.DeviceAttribute {
-	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // has room for those of the zone
-	if len(z.Zones) == 0 {
-		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(z.Zone)
-	}
-	add := func(name, value string) {
-		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
-			attributes[name] = stringAttribute(value)
-		}
-	}
-	add(Name+"/mems", z.mems().String())
-	add(Name+"/memoryPolicy", z.MemoryPolicy)
-	if !z.CPUs.IsEmpty() {
-		add(Name+"/cpus", z.RunCPUs().String())
-		add(Name+"/idleCPUs", z.IdleCPUs.String())
-		add(Name+"/sharedCPUs", z.SharedCPUs.String())
-		add(Name+"/partition", z.partition())
-		add(Name+"/scope", cmp.Or(z.Scope, deviceclasses.ScopeContainer))
-		attributes[Name+"/mixed"] = resourceapi.DeviceAttribute{BoolValue: ptr.To(z.Mixed)}
-	}
-	return attributes
-}
 
 func (z *ZoneShare) status() any {
 	status := deviceclasses.ZoneStatus{CPUs: z.CPUs, Mems: z.mems(), IdleCPUs: z.IdleCPUs, Mixed: z.Mixed, Why: z.Why}

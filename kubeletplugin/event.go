@@ -30,6 +30,7 @@ const (
 type events struct {
 	client   kubernetes.Interface
 	nodeName string
+	pace     pace
 	warned   string // the problem of the last event; empty once the node was ready again
 }
 
@@ -70,6 +71,9 @@ func (e *events) create(ctx context.Context, kind, reason, note string) error {
 	// kubectl describe looks for events of a node with its name as the UID, because
 	// that is how the kubelet writes them.
 	event.Regarding = corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: e.nodeName, UID: types.UID(e.nodeName)}
+	if !e.pace.TryAccept() {
+		return fmt.Errorf("create event %s: %w", reason, errTooManyEvents)
+	}
 	if _, err := e.client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create event %s: %w", reason, err)
 	}

@@ -249,7 +249,7 @@ func TestEventIsToldOnce(t *testing.T) {
 	c.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return refuse, nil, errors.New("no")
 	})
-	told := events{client: c, nodeName: node}
+	told := events{client: c, nodeName: node, pace: eventPace()}
 	problem := guardError(strings.Repeat("long ", 1000))
 	for _, tell := range []struct {
 		problem error

@@ -88,14 +88,15 @@ type Plugin struct {
 func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, error) {
 	nodeName := d.Config().NodeName
 	guards := &guards{options.KubeletRoot, newNodeSlices(options.Client, nodeName)}
+	events := eventPace() // of node and pods together
 	p := &Plugin{
 		driver: d, pool: options.Pool,
 		statuses:  newClaimStatuses(options.Client, d.Config()),
-		podEvents: newPodEvents(options.Client, nodeName),
+		podEvents: newPodEvents(options.Client, nodeName, events),
 		health:    newHealth(),
 		recovered: options.Claims,
 	}
-	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, d.WithoutConflicts, func(ctx context.Context, resources resourceslice.DriverResources) error {
+	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, events, d.WithoutConflicts, func(ctx context.Context, resources resourceslice.DriverResources) error {
 		return p.helper.PublishResources(ctx, resources)
 	})
 	p.show(nil)

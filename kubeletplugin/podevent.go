@@ -44,11 +44,12 @@ type podEvent struct {
 type podEvents struct {
 	client   kubernetes.Interface
 	nodeName string
+	pace     pace
 	queue    workqueue.TypedRateLimitingInterface[podEvent]
 }
 
-func newPodEvents(client kubernetes.Interface, nodeName string) *podEvents {
-	return &podEvents{client: client, nodeName: nodeName, queue: newQueue[podEvent]()}
+func newPodEvents(client kubernetes.Interface, nodeName string, pace pace) *podEvents {
+	return &podEvents{client: client, nodeName: nodeName, pace: pace, queue: newQueue[podEvent]()}
 }
 
 // tell queues the event about a turn of CPUs of a claim.
@@ -97,6 +98,10 @@ func (e *podEvents) write(ctx context.Context, event podEvent) error {
 		return fmt.Errorf("read claim %s: %w", event.claim, err)
 	}
 	for _, pod := range consumers(claim) {
+		if !e.pace.TryAccept() {
+			klog.FromContext(ctx).Info("Event dropped", "cause", errTooManyEvents, "reason", event.reason, "pod", klog.KRef(claim.Namespace, pod.Name), "note", event.note)
+			continue
+		}
 		_, err := e.client.EventsV1().Events(claim.Namespace).Create(ctx, e.event(event, claim, pod), metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) { // an earlier try created it
 			return fmt.Errorf("create event %s on pod %s/%s: %w", event.reason, claim.Namespace, pod.Name, err)

@@ -42,7 +42,7 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 		failed = true
 		return true, nil, context.DeadlineExceeded
 	})
-	events := newPodEvents(api, node)
+	events := newPodEvents(api, node, eventPace())
 	go events.run(t.Context())
 	grant := driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
 	events.tell(grant, cpuset.New(2, 3), turn{lost: true, why: "root invalid"}, time.Unix(1000, 0))

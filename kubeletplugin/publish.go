@@ -8,6 +8,7 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -27,6 +28,10 @@ const (
 	guardInterval = 2 * time.Second
 )
 
+// errSlicesWait says that the devices change so often that the newest state is not
+// published yet. Slices that are as they were published last need no wait.
+var errSlicesWait = errors.New("the devices change too often")
+
 // publisher keeps the ResourceSlices of the node as the driver wants them, and without
 // devices while a guard reports a problem.
 type publisher struct {
@@ -35,7 +40,9 @@ type publisher struct {
 	publish   func(context.Context, resourceslice.DriverResources) error
 	slices    *nodeSlices
 	guards    *guards
-	standing  error // the last answer of the guards
+	pace      pace                          // of new states
+	last      resourceslice.DriverResources // that was published last
+	standing  error                         // the last answer of the guards
 	events    events
 	readiness *Readiness
 
@@ -53,7 +60,7 @@ type publisher struct {
 // withoutConflicts is Driver.WithoutConflicts.
 type withoutConflicts = func([]resourceapi.Device, []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict)
 
-func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, withoutConflicts withoutConflicts,
+func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, eventPace pace, withoutConflicts withoutConflicts,
 	publish func(context.Context, resourceslice.DriverResources) error,
 ) *publisher {
 	readiness.NotReady(errNotListed.Error())
@@ -63,7 +70,8 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		publish:   publish,
 		slices:    guards.slices,
 		guards:    guards,
-		events:    events{client: client, nodeName: nodeName},
+		events:    events{client: client, nodeName: nodeName, pace: eventPace},
+		pace:      slicePace(),
 		readiness: readiness,
 		others:    otherSlices{},
 		renewed:   make(chan struct{}, 1),
@@ -149,7 +157,9 @@ func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	} else {
 		p.withdraw(ctx)
 	}
-	p.report(ctx, problem)
+	if !errors.Is(problem, errSlicesWait) { // the node is as ready as with the slices of before
+		p.report(ctx, problem)
+	}
 	return problem == nil
 }
 
@@ -161,6 +171,11 @@ func (p *publisher) correct(ctx context.Context) error {
 	if problem == nil {
 		return nil
 	}
+	isNew := !equality.Semantic.DeepEqual(resources.Pools, p.last.Pools)
+	if isNew && !p.pace.TryAccept() {
+		return p.keepLast(ctx)
+	}
+	p.last = resources
 	if err := p.republish(ctx, resources); err != nil {
 		return err
 	}
@@ -168,6 +183,16 @@ func (p *publisher) correct(ctx context.Context) error {
 		return fmt.Errorf("pool %s still has its old ResourceSlices", p.nodeName) // the dry run dropped nothing: the stored slices are older
 	}
 	return problem
+}
+
+// keepLast publishes again what was published last, if it is not stored any more.
+func (p *publisher) keepLast(ctx context.Context) error {
+	if p.differs(p.last) != nil {
+		if err := p.republish(ctx, p.last); err != nil {
+			return err
+		}
+	}
+	return errSlicesWait
 }
 
 // differs returns how the stored slices differ from the wanted ones, or nil.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -134,7 +135,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	for _, change := range before {
 		change(guards.kubeletRoot)
 	}
-	p := newPublisher(c, node, &Readiness{}, guards, withoutConflictsOfNode, publish)
+	p := newPublisher(c, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
 	p.set(testDevices())
 	ctx, cancel := context.WithCancel(t.Context())
 	p.start(ctx)
@@ -239,4 +240,67 @@ func TestDeletedSlicesAreBackInTwoSeconds(t *testing.T) {
 		}
 	}
 	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+}
+
+// A fault that comes and goes must not keep the API server busy.
+func TestFlickerIsPaced(t *testing.T) {
+	c := newCluster()
+	p := startPublishing(t, c)
+	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+	faulty := driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, zones.Faults{0: deviceclasses.FaultPartitionInvalid})
+	before := c.stored()
+	for i := range 40 {
+		p.set([][]resourceapi.Device{faulty, testDevices()}[i%2])
+		time.Sleep(50 * time.Millisecond)
+	}
+	if writes := c.stored() - before; writes == 0 || writes >= sliceBurst {
+		t.Errorf("%d writes of 40 changes in 2 s, want 1 to %d", writes, sliceBurst-1)
+	}
+	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+	// What somebody deletes is back at once all the same.
+	for _, slice := range p.slices.own() {
+		if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slice.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(2 * time.Second); len(devicesOf(t, c)) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no slices after 2 s")
+		}
+	}
+}
+
+// stored counts the writes of slices that are no dry runs.
+func (c *cluster) stored() (count int) {
+	for _, action := range c.Actions() {
+		create, isCreate := action.(clienttesting.CreateActionImpl)
+		dryRun := isCreate && len(create.CreateOptions.DryRun) > 0
+		if verb := action.GetVerb(); (verb == "create" || verb == "update") && action.GetResource().Resource == "resourceslices" && !dryRun {
+			count++
+		}
+	}
+	return count
+}
+
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slices, events := slicePace(), eventPace()
+		for minute, most := range []struct{ slices, events int }{{5, 19}, {2, 10}} {
+			var accepted struct{ slices, events int }
+			for range 60 {
+				if slices.TryAccept() {
+					accepted.slices++
+				}
+				for range 3 {
+					if events.TryAccept() {
+						accepted.events++
+					}
+				}
+				time.Sleep(time.Second)
+			}
+			if accepted != most {
+				t.Errorf("minute %d: %+v were accepted, want %+v", minute, accepted, most)
+			}
+		}
+	})
 }

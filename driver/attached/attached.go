@@ -14,20 +14,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// Kind says what a device is for. It is the value of the attribute kind, and the first
-// part of the name of the device.
-type Kind string
-
-// The kinds of devices, in the order in which they are published.
-const (
-	GPU   Kind = "gpu"  // display controllers and processing accelerators
-	NIC   Kind = "nic"  // network controllers, including InfiniBand
-	NVMe  Kind = "nvme" // NVMe drives
-	Other Kind = "pci"  // everything else except bridges
-)
-
-func kinds() []Kind { return []Kind{GPU, NIC, NVMe, Other} }
-
 // Devices returns the selected functions of the machine, in the order in which the
 // scheduler should try them:
 //   - by kind;

@@ -37,26 +37,6 @@ func newFunction(machine numa.Machine, read *numa.PCIFunction) (f function, ok b
 	return f, true
 }
 
-// kindOf decides by the class, with one exception. VGA-compatible display controllers
-// are GPUs only if they come from one of three vendors. The others are consoles of
-// management controllers and virtual machines, which have the same class.
-func kindOf(f *numa.PCIFunction) Kind {
-	const vga = 0x0300
-	const amd, nvidia, intel = 0x1002, 0x10de, 0x8086
-	switch f.Kind {
-	case numa.GPUFunction:
-		if *f.Class>>8 == vga && !slices.Contains([]uint16{amd, nvidia, intel}, *f.Vendor) {
-			return Other
-		}
-		return GPU
-	case numa.NICFunction:
-		return NIC
-	case numa.NVMeFunction:
-		return NVMe
-	}
-	return Other
-}
-
 // link returns the maximum speed and width that both the function and the bridge above
 // it support. It ignores the current speed, because an idle GPU trains its link down. A
 // virtual function has the link of its physical function.

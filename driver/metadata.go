@@ -1,0 +1,47 @@
+package driver
+
+import (
+	"cmp"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/deviceattribute"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+)
+
+// The attributes that a container can read of its shares, in the metadata file of
+// KEP-5304. The page docs/zones.md lists them.
+
+func (z *ZoneShare) attributes() map[string]resourceapi.DeviceAttribute {
+	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // has room for those of the zone
+	if len(z.Zones) == 0 {
+		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(z.Zone)
+	}
+	add := func(name, value string) {
+		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
+			attributes[name] = stringAttribute(value)
+		}
+	}
+	add(Name+"/mems", z.mems().String())
+	add(Name+"/memoryPolicy", z.MemoryPolicy)
+	if !z.CPUs.IsEmpty() {
+		add(Name+"/cpus", z.RunCPUs().String())
+		add(Name+"/idleCPUs", z.IdleCPUs.String())
+		add(Name+"/sharedCPUs", z.SharedCPUs.String())
+		add(Name+"/partition", z.partition())
+		add(Name+"/scope", cmp.Or(z.Scope, deviceclasses.ScopeContainer))
+		attributes[Name+"/mixed"] = resourceapi.DeviceAttribute{BoolValue: ptr.To(z.Mixed)}
+	}
+	return attributes
+}
+
+// attributes returns what is known of a function even if it is not published any more.
+// A published device has these attributes too.
+func (f *FunctionShare) attributes() map[string]resourceapi.DeviceAttribute {
+	attributes := make(map[string]resourceapi.DeviceAttribute, 32) // has room for the published ones
+	attributes[string(attached.AttributePCIBusID)] = stringAttribute(f.Address)
+	attributes[string(deviceclasses.AttributeKind)] = stringAttribute(string(f.Kind))
+	return attributes
+}

@@ -1,0 +1,29 @@
+package kubeletplugin
+
+import (
+	"errors"
+
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// A fault that comes and goes must not keep the API server busy. The first changes are
+// written at once, later ones wait: a node writes at most 6 new states of its
+// ResourceSlices in any minute, and creates at most 20 events.
+const (
+	sliceBurst, slicesPerSecond = 4, 2.0 / 60
+	eventBurst, eventsPerSecond = 10, 10.0 / 60
+)
+
+// errTooManyEvents says that the node has created its share of events.
+var errTooManyEvents = errors.New("too many events in the last minute")
+
+// pace says whether one more is allowed now.
+type pace = flowcontrol.PassiveRateLimiter
+
+func slicePace() pace {
+	return flowcontrol.NewTokenBucketPassiveRateLimiter(slicesPerSecond, sliceBurst)
+}
+
+func eventPace() pace {
+	return flowcontrol.NewTokenBucketPassiveRateLimiter(eventsPerSecond, eventBurst)
+}
