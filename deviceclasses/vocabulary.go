@@ -70,6 +70,7 @@ const TaintFault = DriverName + "/fault"
 // Values of TaintFault.
 const (
 	FaultPartitionInvalid = "partition-invalid" // of a zone: the kernel does not honour a claim's partition there
+	FaultBlocked          = "blocked"           // of a zone: partitions of other programs hold all of its CPUs
 	FaultGone             = "gone"              // of a PCI function: it does not exist any more, and a claim still has it
 	FaultDead             = "dead"              // of a PCI function: its NVMe driver has given it up
 	FaultUnhealthy        = "unhealthy"         // of a PCI function: the vendor's library reports a fault

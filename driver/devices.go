@@ -10,6 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // zones returns the settings for the zones of the node.
@@ -24,13 +25,13 @@ func (c Config) zones() zones.Settings {
 // scheduler should try the devices. Zones come first, tainted if they have a fault.
 // Then come the selected PCI functions.
 func Devices(machine numa.Machine, config Config, faults zones.Faults) []resourceapi.Device {
-	return devices(&machine, config, nil, faults)
+	return devices(&machine, config, nil, cpuset.Set{}, faults)
 }
 
-// devices returns what a node with these stray shares publishes. What stray shares hold
-// is subtracted from the zones. PCI functions that are gone come last, with a taint.
-func devices(machine *numa.Machine, config Config, strays []Share, faults zones.Faults) []resourceapi.Device {
-	var held []zones.Held
+// devices returns what a node with these stray shares and blocked CPUs publishes. Both are
+// subtracted from the zones. PCI functions that are gone come last, with a taint.
+func devices(machine *numa.Machine, config Config, strays []Share, blocked cpuset.Set, faults zones.Faults) []resourceapi.Device {
+	held := []zones.Held{{CPUs: blocked}}
 	var gone []resourceapi.Device
 	for i := range strays {
 		withheld, devices := strays[i].Kind.withheld(strays[i].Device)

@@ -15,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
@@ -242,7 +243,7 @@ func assertGone(t *testing.T, driver *Driver, names ...string) {
 	t.Helper()
 	machine := driver.Machine()
 	usual := Devices(machine, driver.config, nil)
-	devices := devices(&machine, driver.config, strays(&machine, driver.config, driver.Grants()), nil)
+	devices := devices(&machine, driver.config, strays(&machine, driver.config, driver.Grants()), cpuset.Set{}, nil)
 	if diff := cmp.Diff(usual, devices[:len(usual)]); diff != "" {
 		t.Errorf("devices (-want +got):\n%s", diff)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // Publication is what the node publishes.
@@ -25,6 +26,7 @@ type published struct {
 	machine *numa.Machine
 	strays  []Share
 	faults  zones.Faults
+	blocked cpuset.Set
 	devices []resourceapi.Device
 }
 
@@ -32,18 +34,35 @@ type published struct {
 // containers differ from what they should be; "" if they do not. If the kernel does not
 // grant the partition of a share, its zone gets a taint. If nothing has changed, Publish
 // costs a look at each grant. It may have one caller at a time.
-func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string) Publication {
+//
+// Blocked are CPUs that do not count: partitions hold them, and no grant has them. A zone
+// of which they are all gets a taint.
+func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blocked cpuset.Set) Publication {
 	seen := d.shown.Load()
 	grants := seen.grants.grants()
 	slices.SortFunc(grants, byAge)
 	problems, tainted := problemsOf(seen.machine, grants, fault)
+	d.taintBlocked(tainted, seen.machine, blocked)
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
-	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || !slices.EqualFunc(strays, last.strays, Share.Equal)
+	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked || !slices.EqualFunc(strays, last.strays, Share.Equal)
 	if renewed {
-		*last = published{seen.machine, strays, tainted, devices(seen.machine, d.config, strays, tainted)}
+		*last = published{seen.machine, strays, tainted, blocked, devices(seen.machine, d.config, strays, blocked, tainted)}
 	}
 	return Publication{last.devices, renewed, problems}
+}
+
+// taintBlocked adds the zones without a CPU that is neither reserved nor blocked.
+func (d *Driver) taintBlocked(tainted zones.Faults, machine *numa.Machine, blocked cpuset.Set) {
+	if blocked.IsEmpty() {
+		return
+	}
+	for _, zone := range zones.Of(machine, d.config.ZoneBy) {
+		cpus := zone.CPUs.Difference(d.config.Reserved)
+		if node := zone.Nodes[0]; !cpus.IsEmpty() && cpus.IsSubsetOf(blocked) && tainted[node] == "" {
+			tainted[node] = deviceclasses.FaultBlocked
+		}
+	}
 }
 
 // problemsOf returns, by device, what claims do not get from it. It also returns the

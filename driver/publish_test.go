@@ -6,7 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // sound is a node on which every cgroup is as it should be.
@@ -43,11 +45,58 @@ func TestPublishRenewsWhatHasChanged(t *testing.T) {
 	faults := func(claimUID types.UID, _ Share) string {
 		return map[types.UID]string{"uid-a": "root invalid"}[claimUID]
 	}
-	renewed("first", true, driver.Publish(sound))
-	renewed("nothing new", false, driver.Publish(sound))
-	renewed("a partition is lost", true, driver.Publish(faults))
-	renewed("it is still lost", false, driver.Publish(faults))
-	renewed("it is back", true, driver.Publish(sound))
+	renewed("first", true, driver.Publish(sound, cpuset.Set{}))
+	renewed("nothing new", false, driver.Publish(sound, cpuset.Set{}))
+	renewed("a partition is lost", true, driver.Publish(faults, cpuset.Set{}))
+	renewed("it is still lost", false, driver.Publish(faults, cpuset.Set{}))
+	renewed("it is back", true, driver.Publish(sound, cpuset.Set{}))
 	driver.SetMachine(driver.Machine())
-	renewed("the machine was read again", true, driver.Publish(sound))
+	renewed("the machine was read again", true, driver.Publish(sound, cpuset.Set{}))
+}
+
+func TestBlockedCPUsDoNotCount(t *testing.T) {
+	driver := newDisk(t).open()
+	cpus := func(publication Publication, device string) (count int64, taint string) {
+		t.Helper()
+		for _, d := range publication.Devices {
+			if d.Name == device {
+				for _, tainted := range d.Taints {
+					taint = tainted.Value
+				}
+				capacity := d.Capacity[deviceclasses.CapacityCPU]
+				return capacity.Value.Value(), taint
+			}
+		}
+		t.Fatalf("%s is not published", device)
+		return 0, ""
+	}
+	before, _ := cpus(driver.Publish(sound, cpuset.Set{}), "numa-1")
+	first := driver.Publish(sound, cpuset.New(4, 5))
+	if now, taint := cpus(first, "numa-1"); !first.Renewed || now != before-2 || taint != "" {
+		t.Errorf("numa-1 has %d cpus and taint %q, want %d and none", now, taint, before-2)
+	}
+	if driver.Publish(sound, cpuset.New(4, 5)).Renewed {
+		t.Error("the same CPUs are published again")
+	}
+	all := driver.Publish(sound, cpuset.New(4, 5, 6, 7))
+	if now, taint := cpus(all, "numa-1"); now != 0 || taint != deviceclasses.FaultBlocked {
+		t.Errorf("numa-1 has %d cpus and taint %q, want none and %q", now, taint, deviceclasses.FaultBlocked)
+	}
+	if _, taint := cpus(all, "numa-0"); taint != "" {
+		t.Errorf("numa-0 has taint %q", taint)
+	}
+	if now, taint := cpus(driver.Publish(sound, cpuset.Set{}), "numa-1"); now != before || taint != "" {
+		t.Errorf("later numa-1 has %d cpus and taint %q, want %d and none", now, taint, before)
+	}
+}
+
+func TestBlockedCPUsAreThoseOfNoGrant(t *testing.T) {
+	driver := newDisk(t).open()
+	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
+	if _, err := driver.Observe([]Held{{Cgroup: "a", CPUs: cpuset.New(2, 3)}, {Cgroup: "other", CPUs: cpuset.New(6)}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := driver.Blocked(); got != cpuset.New(6) {
+		t.Errorf("blocked are %s, want 6", got)
+	}
 }

@@ -33,6 +33,7 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	}
 	d.ready, d.loaded = true, onRecord{}
 	d.orphans, d.blocked = next.orphans, next.blocked
+	d.show()
 	return next.report, nil
 }
 
@@ -52,6 +53,7 @@ func (d *Driver) Observe(held []Held) (Report, error) {
 		return nil, err
 	}
 	d.orphans, d.blocked = next.orphans, next.blocked
+	d.show()
 	return next.report, nil
 }
 

@@ -18,10 +18,11 @@ import (
 type view struct {
 	machine *numa.Machine
 	grants  grantList
+	blocked []Held
 }
 
 // show makes the current state the view. The caller holds the lock.
-func (d *Driver) show() { d.shown.Store(&view{d.machine, d.grants}) }
+func (d *Driver) show() { d.shown.Store(&view{d.machine, d.grants, d.blocked}) }
 
 // Machine is the machine as it was last read.
 func (d *Driver) Machine() numa.Machine { return *d.shown.Load().machine }
@@ -53,6 +54,14 @@ func (d *Driver) use(machine numa.Machine) {
 // Grant is what a claim holds; held is false if it holds nothing.
 func (d *Driver) Grant(claimUID types.UID) (grant Grant, held bool) {
 	return d.shown.Load().grants.find(claimUID)
+}
+
+// Blocked returns the CPUs that partitions hold and no grant has. No claim gets them.
+func (d *Driver) Blocked() (cpus cpuset.Set) {
+	for _, held := range d.shown.Load().blocked {
+		cpus = cpus.Union(held.CPUs)
+	}
+	return cpus
 }
 
 // Config is what the driver was opened with.

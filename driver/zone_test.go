@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
@@ -229,7 +230,7 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 		published := func() []string {
 			machine := driver.Machine()
 			strays := strays(&machine, driver.config, driver.Grants())
-			return summaries(devices(&machine, driver.config, strays, nil))
+			return summaries(devices(&machine, driver.config, strays, cpuset.Set{}, nil))
 		}
 		if got := published(); !slices.Equal(got, change.beside) {
 			t.Errorf("from %q to %q:\n%s\nwant\n%s", change.from, change.to, strings.Join(got, "\n"), strings.Join(change.beside, "\n"))

@@ -100,7 +100,7 @@ func TestProblemsOfClaims(t *testing.T) {
 	published := []resourceapi.Device{{Name: "numa-1"}, {Name: "numa-0"}}
 	check := func(what string, partitions partitionStates, taint, message string) {
 		t.Helper()
-		publication := d.Publish(func(claimUID types.UID, share driver.Share) string { return partitions.of(claimUID, share).fault })
+		publication := d.Publish(func(claimUID types.UID, share driver.Share) string { return partitions.of(claimUID, share).fault }, cpuset.Set{})
 		want := []helper.DeviceHealth{healthy("numa-0"), healthy("numa-1")}
 		if message != "" {
 			want[0] = sick("numa-0", message)

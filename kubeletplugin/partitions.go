@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 const (
@@ -124,4 +125,32 @@ func (w *watched) look(now time.Time, fault string) (turn, bool) {
 	}
 	w.told = true
 	return turn{lost: true, why: fault}, true
+}
+
+// blockedLasts is how long a CPU must be blocked before it no longer counts. The partition
+// of a claim that has ended lingers for a moment, and that must not change what the node
+// publishes.
+const blockedLasts = 30 * time.Second
+
+// blockedWatch knows since when CPUs are blocked.
+type blockedWatch struct {
+	since map[int]time.Time
+}
+
+// look takes the CPUs that are blocked now. It returns those that have been blocked for
+// blockedLasts.
+func (w *blockedWatch) look(now time.Time, blocked cpuset.Set) (lasting cpuset.Set) {
+	known := w.since
+	w.since = make(map[int]time.Time, blocked.Size())
+	for cpu := range blocked.All() {
+		began, before := known[cpu]
+		if !before {
+			began = now
+		}
+		w.since[cpu] = began
+		if now.Sub(began) >= blockedLasts {
+			lasting = lasting.Union(cpuset.New(cpu))
+		}
+	}
+	return lasting
 }

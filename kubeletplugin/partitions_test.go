@@ -136,3 +136,24 @@ func TestWhatACgroupIsGiven(t *testing.T) {
 		}
 	}
 }
+
+func TestCPUsThatStayBlockedDoNotCount(t *testing.T) {
+	var watch blockedWatch
+	for _, look := range []struct {
+		at            int64
+		blocked, want cpuset.Set
+	}{
+		{0, cpuset.New(2, 3), cpuset.Set{}},
+		{29, cpuset.New(2, 3, 5), cpuset.Set{}},
+		{30, cpuset.New(2, 5), cpuset.New(2)},
+		{31, cpuset.New(2, 3, 5), cpuset.New(2)}, // CPU 3 was free in between
+		{59, cpuset.New(2, 3, 5), cpuset.New(2, 5)},
+		{61, cpuset.New(2, 3, 5), cpuset.New(2, 3, 5)},
+		{62, cpuset.Set{}, cpuset.Set{}},
+		{63, cpuset.New(2), cpuset.Set{}},
+	} {
+		if got := watch.look(time.Unix(1000+look.at, 0), look.blocked); got != look.want {
+			t.Errorf("after %d s with %s blocked: %s, want %s", look.at, look.blocked, got, look.want)
+		}
+	}
+}

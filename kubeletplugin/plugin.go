@@ -79,6 +79,7 @@ type Plugin struct {
 
 	recovered  map[types.UID]*resourceapi.ResourceClaim // from Options; nil after the first Observe
 	partitions faultWatch
+	blocked    blockedWatch
 	refusals   map[pin.Refusal]bool // that pods have an event about
 }
 
@@ -179,7 +180,7 @@ func (p *Plugin) ObserveRefusals(refusals []pin.Refusal) {
 
 // show publishes the devices and reports their health.
 func (p *Plugin) show(partitions partitionStates) {
-	publication := p.driver.Publish(func(claimUID types.UID, share driver.Share) string { return partitions.of(claimUID, share).fault })
+	publication := p.driver.Publish(func(claimUID types.UID, share driver.Share) string { return partitions.of(claimUID, share).fault }, p.blocked.look(time.Now(), p.driver.Blocked()))
 	if publication.Renewed {
 		p.publisher.set(publication.Devices)
 	}

@@ -30,7 +30,7 @@ type Faults map[int]string
 // or that no longer has what the claim holds. It is subtracted from the zones that have
 // it now.
 type Held struct {
-	Device        string
+	Device        string // empty for CPUs that no claim has and that do not count
 	CPUs, Mems    cpuset.Set
 	MemoryBytes   uint64            // without hugepages
 	HugepageBytes map[string]uint64 // by size as in "2Mi"
