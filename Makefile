@@ -222,7 +222,7 @@ e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel,
 	$(call timed,tests in the node,$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup)); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(call timed,chart,$(call install-chart,e2e)); \
-	$(call suite,e2e,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !devices$${LABELS:+ && $$LABELS}"); \
+	$(call suite,e2e,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !devices && !old-kernel$${LABELS:+ && $$LABELS}"); \
 	$(call suite,e2e,-e2e.require -e2e.crowd "$$CROWD" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "crowd$${LABELS:+ && $$LABELS}")
 
 .PHONY: e2e-systemd
@@ -245,6 +245,14 @@ e2e-devices: image ## Have claims hold drives, network cards and GPUs of a node 
 	$(CLUSTER) load -name devices bin/images/nvml.tar; \
 	$(call timed,chart,$(call install-chart,devices,--values test/e2e/devices-values.yaml)); \
 	$(call suite,devices,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name devices" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter devices)
+
+# What needs a boot of its own.
+.PHONY: reach
+reach: export KERNEL = 6.1
+reach: image ## Run what needs a boot of its own: claims on a node with Linux 6.1, which has no partitions [KUBERNETES=] [INIT=]
+	@$(call with-node,reach); \
+	$(call timed,chart,$(call install-chart,reach)); \
+	$(call suite,reach,-e2e.require -ginkgo.label-filter old-kernel)
 
 .PHONY: soak
 soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
