@@ -52,14 +52,20 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 	return Publication{last.devices, renewed, problems}
 }
 
-// taintBlocked adds the zones without a CPU that is neither reserved nor blocked.
+// taintBlocked adds the NUMA nodes without a CPU that is neither reserved nor blocked.
+// Caches of such a node are not published at all.
 func (d *Driver) taintBlocked(tainted zones.Faults, machine *numa.Machine, blocked cpuset.Set) {
 	if blocked.IsEmpty() {
 		return
 	}
+	left := make(map[int]cpuset.Set) // by the first NUMA node of a zone
 	for _, zone := range zones.Of(machine, d.config.ZoneBy) {
-		cpus := zone.CPUs.Difference(d.config.Reserved)
-		if node := zone.Nodes[0]; !cpus.IsEmpty() && cpus.IsSubsetOf(blocked) && tainted[node] == "" {
+		if cpus := zone.CPUs.Difference(d.config.Reserved); !cpus.IsEmpty() {
+			left[zone.Nodes[0]] = left[zone.Nodes[0]].Union(cpus)
+		}
+	}
+	for node, cpus := range left {
+		if cpus.IsSubsetOf(blocked) && tainted[node] == "" {
 			tainted[node] = deviceclasses.FaultBlocked
 		}
 	}

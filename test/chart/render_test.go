@@ -109,6 +109,7 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 			"verbosity=5", "priorityClassName=", "nodeSelector.numa=yes", "tolerations[0].key=gpu",
 			"tolerations[0].operator=Exists", "updateStrategy.maxUnavailable=0", "updateStrategy.maxSurge=25%",
 			"resources.limits.memory=1Gi", "keeper.resources.limits.memory=32Mi", "exclusivity=kernel", "nri.enabled=false",
+			"seLinuxOptions.probe.type=spc_t", "seLinuxOptions.driver.type=spc_t", "seLinuxOptions.keeper.level=s0", "seLinuxOptions.keeper.type=spc_t",
 			"config.profiles[0].nodeSelector.pool=batch", "config.profiles[0].nodeSelector.size=large",
 		},
 	} {
