@@ -29,9 +29,9 @@ var guestModules = []string{
 	"vfio-pci", "vfio_iommu_type1",
 }
 
-// missingModules are those that not every kernel has: Debian's 6.1 has no virtio_iommu, and crc32c_generic is built in since
-// 6.14.
-var missingModules = map[string]bool{"virtio_iommu": true, "crc32c_generic": true}
+// missingModules are those that not every kernel has: Debian's 6.1 has no virtio_iommu, crc32c_generic is built in since 6.14,
+// and virtio_pci in Debian's 7.2.
+var missingModules = map[string]bool{"virtio_iommu": true, "crc32c_generic": true, "virtio_pci": true}
 
 // Kernel fetches a guest kernel (unpacked, not installed) and builds its initramfs; both paths are in the cache.
 func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, initramfs string, err error) {
