@@ -262,14 +262,14 @@ soak: image ## Make, share, resize and delete claims at random and kill everythi
 
 # What test and test-all run, in order.
 TEST     := unit lint chart-lint apiserver e2e e2e-devices
-TEST_ALL := test e2e-systemd-crowd e2e-1.36 soak-start
+TEST_ALL := test e2e-systemd-crowd e2e-1.36 reach soak-start
 
 .PHONY: test
 test: ## Run unit, lint, chart-lint, apiserver, e2e and e2e-devices: what every change has to pass
 	$(call stages,$(TEST))
 
 .PHONY: test-all
-test-all: ## Run test, then e2e-systemd and the crowd of 100, the suite on Kubernetes 1.36, and the start of a soak: what a finished piece of work has to pass
+test-all: ## Run test, then e2e-systemd and the crowd of 100, the suite on Kubernetes 1.36, reach, and the start of a soak: what a finished piece of work has to pass
 	$(call stages,$(TEST_ALL))
 
 .PHONY: e2e-systemd-crowd
