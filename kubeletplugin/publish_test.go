@@ -257,7 +257,7 @@ func TestFlickerIsPaced(t *testing.T) {
 		t.Errorf("%d writes of 40 changes in 2 s, want 1 to %d", writes, sliceBurst-1)
 	}
 	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	// What somebody deletes is back at once all the same.
+	// Slices that another program deletes are back at once all the same.
 	for _, slice := range p.slices.own() {
 		if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slice.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)

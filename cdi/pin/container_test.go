@@ -33,7 +33,7 @@ func TestContainerRefusesWhatIsNoCgroupOfItsOwn(t *testing.T) {
 		"":                     "no cgroup v2",
 		"0::/\n":               "want a cgroup of its own",
 		"0::/../other\n":       "want a cgroup of its own", // outside of the cgroup namespace
-		// Of a hypervisor: what it is in belongs to somebody else.
+		// The process of a hypervisor: its cgroup is not the container's.
 		"0::/kubepods.slice/kubepods-podA.slice/kata_overhead\n": "does not have the container's id 0f3a9c in its name",
 		"0::/machine/x\n": "does not have the container's id 0f3a9c in its name",
 	} {

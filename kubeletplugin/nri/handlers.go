@@ -151,9 +151,9 @@ func (h handlers) observe(message *api.Container) {
 
 func (h handlers) forget(message *api.Container) {
 	h.plugin.mu.Lock()
-	defer h.plugin.mu.Unlock()
 	delete(h.plugin.containers, message.GetId())
-	h.plugin.narrowed.remove(message.GetId())
+	h.plugin.mu.Unlock()
+	h.plugin.narrowed.remove(message.GetId()) // writes a file
 }
 
 // begin makes s the connection in use, unless it has ended.
