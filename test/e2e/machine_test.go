@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,10 +13,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
-
-// slicesFollow is how long the slices may take to say what has become of the
-// machine.
-const slicesFollow = 5 * time.Second
 
 var _ = Describe("a machine that changes", ofKernel, func() {
 	It("is published anew when hugepages are added and taken away", func(ctx context.Context) {
@@ -72,43 +67,6 @@ var _ = Describe("a machine that changes", ofKernel, func() {
 		expectEvent(ctx, pod, "NUMAExclusivityRestored")
 	})
 })
-
-// tainted reports whether a device takes no new claims because of a fault.
-func tainted(device resourceapi.Device) bool {
-	for _, taint := range device.Taints {
-		if taint.Key == driverName+"/fault" && taint.Effect == resourceapi.DeviceTaintEffectNoSchedule {
-			return true
-		}
-	}
-	return false
-}
-
-// expectPublished waits, as long as slices may lag behind the machine, until a
-// device of the node is what it should be.
-func expectPublished(ctx context.Context, name, what string, is func(resourceapi.Device) bool) {
-	GinkgoHelper()
-	begin := time.Now()
-	waitPublished(ctx, name, what, is)
-	expectTimely(fmt.Sprintf("device %s is published with %s after", name, what), time.Since(begin), slicesFollow)
-}
-
-// waitPublished waits until a device of the node is what it should be.
-func waitPublished(ctx context.Context, name, what string, is func(resourceapi.Device) bool) {
-	GinkgoHelper()
-	Eventually(ctx, func(g Gomega) {
-		slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
-		g.Expect(err).NotTo(HaveOccurred())
-		for _, slice := range slices.Items {
-			for _, device := range slice.Spec.Devices {
-				if device.Name == name {
-					g.Expect(is(device)).To(BeTrue(), "device %s has taints %v, capacity %v", name, device.Taints, device.Capacity)
-					return
-				}
-			}
-		}
-		g.Expect(name).To(BeEmpty(), "device is not published")
-	}).Should(Succeed(), "device %s is not published with %s", name, what)
-}
 
 // expectHealth waits until the devices of a pod that are not healthy are those
 // whose messages have these texts.

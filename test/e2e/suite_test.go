@@ -64,6 +64,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	publishedZones := func(ctx context.Context) []publishedZone { return readNode(ctx).zones }
 	Eventually(ctx, publishedZones).ShouldNot(BeEmpty(), "no node publishes a zone of driver %s", driverName)
 	node = readNode(ctx)
+	slicesWritten.watch()
 	expectNoClaims(ctx)
 
 	namespace := createNamespace(ctx, "observer")

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// slicesFollow is how long the slices may take to say what has become of the
+	// machine's hugepages and CPUs: the promise of docs/guarantees.md.
+	slicesFollow = 5 * time.Second
+	// The driver writes so many new states at once, and then one in each pause.
+	statesAtOnce, statesPause = 4, 30 * time.Second
+)
+
+// slicesWritten knows when the node's slices were written, since the suite began.
+var slicesWritten writes
+
+type writes struct {
+	mu    sync.Mutex
+	times []time.Time
+}
+
+func (w *writes) add() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.times = append(w.times, time.Now())
+}
+
+// since counts the writes after a time.
+func (w *writes) since(begin time.Time) (count int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, written := range w.times {
+		if written.After(begin) {
+			count++
+		}
+	}
+	return count
+}
+
+// watch notes all writes until the suite ends.
+func (w *writes) watch() {
+	GinkgoHelper()
+	factory := informers.NewSharedInformerFactoryWithOptions(cluster.Kubernetes, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = slicesOfNode().FieldSelector }))
+	version := func(object any) string { return object.(*resourceapi.ResourceSlice).ResourceVersion }
+	_, err := factory.Resource().V1().ResourceSlices().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { w.add() },
+		UpdateFunc: func(before, after any) {
+			if version(before) != version(after) {
+				w.add()
+			}
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	over, end := context.WithCancel(context.Background())
+	factory.StartWithContext(over)
+	DeferCleanup(func() { end(); factory.Shutdown() })
+}
+
+// expectPublished waits, as long as slices may lag behind the machine, until a
+// device of the node is what it should be.
+func expectPublished(ctx context.Context, name, what string, is func(resourceapi.Device) bool) {
+	GinkgoHelper()
+	begin := time.Now()
+	waitPublished(ctx, name, what, is)
+	took, promised := time.Since(begin), slicesFollow
+	// The driver makes those wait whose devices change all the time, as specs do that follow each other.
+	if slicesWritten.since(begin.Add(-statesAtOnce*statesPause)) >= statesAtOnce {
+		promised += statesPause
+	}
+	expectTimely(fmt.Sprintf("device %s is published with %s after", name, what), took, promised)
+}
+
+// waitPublished waits until a device of the node is what it should be.
+func waitPublished(ctx context.Context, name, what string, is func(resourceapi.Device) bool) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, slice := range slices.Items {
+			for _, device := range slice.Spec.Devices {
+				if device.Name == name {
+					g.Expect(is(device)).To(BeTrue(), "device %s has taints %v, capacity %v", name, device.Taints, device.Capacity)
+					return
+				}
+			}
+		}
+		g.Expect(name).To(BeEmpty(), "device is not published")
+	}).Should(Succeed(), "device %s is not published with %s", name, what)
+}
+
+// tainted reports whether a device takes no new claims because of a fault.
+func tainted(device resourceapi.Device) bool {
+	for _, taint := range device.Taints {
+		if taint.Key == driverName+"/fault" && taint.Effect == resourceapi.DeviceTaintEffectNoSchedule {
+			return true
+		}
+	}
+	return false
+}
