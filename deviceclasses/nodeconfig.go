@@ -68,8 +68,8 @@ type NodeSettings struct {
 	//
 	//	reservedMemory: 256Mi
 	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
-	// Exclusivity says what keeps other tasks off the CPUs of claims. The daemon does
-	// not start if the node does not support it.
+	// Exclusivity says what keeps other tasks off the CPUs of claims. With kernel, the
+	// daemon does not start on a node that does not support it.
 	//
 	//	exclusivity: kernel
 	Exclusivity string `json:"exclusivity,omitempty"`

@@ -14,8 +14,8 @@ import (
 // domain of its own attributes and taints.
 const DriverName = "dra.numa"
 
-// Attributes of zones. Package driver/attached has the attributes of PCI functions,
-// with their meaning. Zones and PCI functions share AttributeKind, AttributeSocket and
+// Attributes of zones. Package driver/attached has all attributes of PCI functions, with
+// their meaning. Zones and PCI functions share AttributeKind, AttributeSocket and
 // the attributes of the NUMA node.
 const (
 	AttributeKind           resourceapi.QualifiedName = DriverName + "/kind"
@@ -28,6 +28,15 @@ const (
 	AttributeNUMANode                                 = deviceattribute.StandardDeviceAttributeNUMANode
 	AttributeNUMANodeNet    resourceapi.QualifiedName = "dra.net/numaNode"
 	AttributeNUMANodeAMD    resourceapi.QualifiedName = "gpu.amd.com/numaNode"
+)
+
+// Attributes of PCI functions that readers of the cluster know: the IDs, and their names
+// in the PCI ID database. An ID that is not in the database is its own name.
+const (
+	AttributeVendorID resourceapi.QualifiedName = DriverName + "/vendorID"
+	AttributeDeviceID resourceapi.QualifiedName = DriverName + "/deviceID"
+	AttributeVendor   resourceapi.QualifiedName = DriverName + "/vendor"
+	AttributeProduct  resourceapi.QualifiedName = DriverName + "/product"
 )
 
 // NUMANodeAttributes are the keys under which drivers publish the NUMA node of a

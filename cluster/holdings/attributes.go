@@ -61,6 +61,19 @@ func (e *entry) attributes() map[string]string {
 	return list
 }
 
+// Product returns the vendor's name and the product's of a PCI function that this driver
+// publishes, such as "NVIDIA Corporation GA100 [A100 SXM4 80GB]". It is empty for other
+// devices, and where the driver's PCI ID database lacks the vendor or the product.
+func (d *Device) Product() string {
+	of := func(name resourceapi.QualifiedName) string { return d.Attributes[string(name)] }
+	vendor, product := of(deviceclasses.AttributeVendor), of(deviceclasses.AttributeProduct)
+	if d.Driver != deviceclasses.DriverName || vendor == "" || product == "" ||
+		vendor == of(deviceclasses.AttributeVendorID) || product == of(deviceclasses.AttributeDeviceID) {
+		return ""
+	}
+	return vendor + " " + product
+}
+
 func valueOf(a resourceapi.DeviceAttribute) string {
 	var values []string
 	for _, value := range a.IntValues {

@@ -63,11 +63,11 @@ func places() []Attribute {
 
 func identities() []Attribute {
 	return []Attribute{
-		{domain + "/vendorID", kinds(), "", "four hexadecimal digits, such as 15b3", func(f function) any { return fmt.Sprintf("%04x", *f.Vendor) }},
-		{domain + "/deviceID", kinds(), "", "four hexadecimal digits, such as 1021", func(f function) any { return fmt.Sprintf("%04x", *f.PCIFunction.Device) }},
+		{deviceclasses.AttributeVendorID, kinds(), "", "four hexadecimal digits, such as 15b3", func(f function) any { return fmt.Sprintf("%04x", *f.Vendor) }},
+		{deviceclasses.AttributeDeviceID, kinds(), "", "four hexadecimal digits, such as 1021", func(f function) any { return fmt.Sprintf("%04x", *f.PCIFunction.Device) }},
 		{domain + "/class", kinds(), "", "six hexadecimal digits, such as 020000", func(f function) any { return fmt.Sprintf("%06x", *f.Class) }},
-		{domain + "/vendor", kinds(), "", "name of vendorID in the PCI ID database, else vendorID", func(f function) any { return f.vendorName }},
-		{domain + "/product", kinds(), "", "name of deviceID in the PCI ID database, else deviceID", func(f function) any { return f.product }},
+		{deviceclasses.AttributeVendor, kinds(), "", "name of vendorID in the PCI ID database, else vendorID", func(f function) any { return f.vendorName }},
+		{deviceclasses.AttributeProduct, kinds(), "", "name of deviceID in the PCI ID database, else deviceID", func(f function) any { return f.product }},
 	}
 }
 
@@ -106,7 +106,7 @@ func details() []Attribute {
 			}
 			return *f.MIG
 		}},
-		{domain + "/nvlink", []Kind{GPU}, untoldByLibrary, "lowest PCI address of the GPUs that NVLinks connect; the same for all of them", func(f function) any { return text(f.NVLink) }},
+		{domain + "/nvlink", []Kind{GPU}, untoldByLibrary + ", or no NVLink leads to another GPU", "lowest PCI address of the GPUs that NVLinks connect; the same for all of them", func(f function) any { return text(f.NVLink) }},
 		{domain + "/renderNode", []Kind{GPU}, untold, "name below /dev/dri, such as renderD128; can change after a reboot", func(f function) any { return first(f.DRM, firstRenderNodePrefix) }},
 		{domain + "/interface", []Kind{NIC}, "its driver creates none", "first network interface, by its name on the host", func(f function) any { return first(f.Net, "") }},
 		{domain + "/linkMbps", []Kind{NIC}, "no network interface is up", "speed of its fastest network interface, in Mbit/s", func(f function) any { return number(f.LinkMbps) }},

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	resourceapi "k8s.io/api/resource/v1"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
@@ -73,6 +76,33 @@ func TestColourOnlyAddsSequences(t *testing.T) {
 		}
 		if name == "worker-1" && !strings.Contains(coloured, "\x1b[34mAA\x1b[0m\x1b[2m..") {
 			t.Errorf("%s: claim A has no colour of its own in\n%q", name, coloured)
+		}
+	}
+}
+
+// A PCI function has its names if the database of the driver had both.
+func TestFunctionsHaveTheirNames(t *testing.T) {
+	attributes := func(domain, vendor, product string) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+		list := make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute)
+		for name, value := range map[string]string{"kind": "nic", "vendorID": "8086", "deviceID": "1592", "vendor": vendor, "product": product} {
+			list[resourceapi.QualifiedName(domain+name)] = resourceapi.DeviceAttribute{StringValue: &value}
+		}
+		return list
+	}
+	c := occupied.New(t)
+	c.AddNode("n")
+	c.AddSlice("n", driver.Name,
+		resourceapi.Device{Name: "nic-known", Attributes: attributes("dra.numa/", "Intel Corporation", "E810\x1b[2J-C")},
+		resourceapi.Device{Name: "nic-product", Attributes: attributes("dra.numa/", "Intel Corporation", "1592")},
+		resourceapi.Device{Name: "nic-vendor", Attributes: attributes("dra.numa/", "8086", "1592")},
+	)
+	c.AddSlice("n", "nic.example.com", resourceapi.Device{Name: "nic-other", Attributes: attributes("", "Intel Corporation", "E810-C")})
+	got := text(t, holdings.Of(&c.Snapshot), draw.TextOptions{Width: 100})
+	for _, want := range []string{
+		". nic-known of dra.numa, Intel Corporation E810?[2J-C ", ". nic-product of dra.numa ", ". nic-vendor of dra.numa ", ". nic-other of nic.example.com ",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
 		}
 	}
 }

@@ -138,6 +138,9 @@ func (s *scene) exclusive(driver string, list []*holdings.Device) (parts []canva
 // line draws a device and the claim that holds it.
 func (s *scene) line(device *holdings.Device) canvas.Part {
 	text := device.Name + " of " + device.Driver
+	if product := device.Product(); product != "" {
+		text += ", " + product
+	}
 	switch {
 	case device.State == holdings.StateBlocked:
 		text += ": cannot be allocated, " + device.Reason
