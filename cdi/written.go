@@ -25,16 +25,17 @@ type Written struct {
 }
 
 // WrittenDevice is one share in a spec file. For CPUs and memory, it has the arguments
-// of the hook. For a PCI function, it has the device nodes, and no hook runs.
+// of the hook. No hook runs for a PCI function, which has device nodes, nor for a share of
+// a zone that leaves CPUs and memory as they are.
 type WrittenDevice struct {
 	ID        string     `json:"id"`            // as DeviceID returns it
 	CPUs      cpuset.Set `json:"cpus"`          // empty: the hook leaves the CPUs alone
 	Idle      cpuset.Set `json:"idle,omitzero"` // the part of CPUs that the container keeps idle
-	Mems      cpuset.Set `json:"mems"`          // NUMA nodes
+	Mems      cpuset.Set `json:"mems"`          // NUMA nodes of its memory; empty: the hook leaves them alone
 	Partition string     `json:"partition"`     // PartitionRoot, PartitionIsolated or PartitionNone
 	Scope     string     `json:"scope"`         // ScopeContainer or ScopePod
 
-	Function bool     `json:"function,omitempty"` // it is a PCI function: of the fields above, only ID is set
+	Function bool     `json:"function,omitempty"` // no hook runs: of the fields above, only ID is set
 	Nodes    []string `json:"nodes,omitempty"`    // paths of the function's device nodes
 }
 

@@ -13,7 +13,7 @@ import (
 // Zone is a share of CPUs and memory. The hook pins the container to it.
 type Zone struct {
 	CPUs cpuset.Set // empty: the share has memory only
-	Mems cpuset.Set // NUMA nodes
+	Mems cpuset.Set // NUMA nodes of its memory; empty: any
 
 	// IdleCPUs is the part of CPUs that the container keeps idle.
 	IdleCPUs cpuset.Set
@@ -37,7 +37,11 @@ func (z *Zone) validate() error {
 	return nil
 }
 
+// edits has no hook if there is nothing to pin.
 func (z *Zone) edits(claim Claim, hookPath string) specs.ContainerEdits {
+	if z.HookCPUs().IsEmpty() && z.Mems.IsEmpty() {
+		return specs.ContainerEdits{}
+	}
 	return specs.ContainerEdits{Hooks: []*specs.Hook{pinHook(claim, z, hookPath)}}
 }
 

@@ -11,7 +11,7 @@ import (
 // of a zone. CPUs and NUMA nodes are in the kernel's list form.
 type ZoneStatus struct {
 	CPUs       cpuset.Set `json:"cpus"`                // empty for a share of memory only
-	Mems       cpuset.Set `json:"mems"`                // NUMA nodes
+	Mems       cpuset.Set `json:"mems"`                // NUMA nodes that the containers' memory must come from; empty for any
 	IdleCPUs   cpuset.Set `json:"idleCPUs,omitzero"`   // the CPUs of the claim that its containers do not run on
 	Partition  string     `json:"partition,omitempty"` // root, isolated or none; "" without CPUs
 	Scope      string     `json:"scope,omitempty"`     // ScopeContainer, ScopePod or ScopeShared; "" without CPUs

@@ -40,6 +40,7 @@ func errNotOneKind(f *FunctionShare) error {
 
 func (f *FunctionShare) cpus() *cpuset.Set     { return nil }
 func (f *FunctionShare) mems() cpuset.Set      { return cpuset.Set{} }
+func (f *FunctionShare) binds() cpuset.Set     { return cpuset.Set{} }
 func (f *FunctionShare) kernelExclusive() bool { return false }
 func (f *FunctionShare) pinned() bool          { return false }
 func (f *FunctionShare) interfaces() []string  { return f.Interfaces }

@@ -24,7 +24,7 @@ func (z *ZoneShare) attributes() map[string]resourceapi.DeviceAttribute {
 			attributes[name] = stringAttribute(value)
 		}
 	}
-	add(Name+"/mems", z.mems().String())
+	add(Name+"/mems", z.binds().String())
 	add(Name+"/memoryPolicy", z.MemoryPolicy)
 	if !z.CPUs.IsEmpty() {
 		add(Name+"/cpus", z.RunCPUs().String())

@@ -32,8 +32,11 @@ type Share struct {
 type Kind interface {
 	// cpus are the CPUs that no other share may have; nil for none.
 	cpus() *cpuset.Set
-	// mems is the NUMA nodes of its memory.
+	// mems is the NUMA nodes that the share is a part of.
 	mems() cpuset.Set
+	// binds is the NUMA nodes that the memory of its containers must come from; empty if
+	// it may come from any.
+	binds() cpuset.Set
 	// kernelExclusive reports whether the CPUs get a partition on a node whose kernel
 	// has partitions.
 	kernelExclusive() bool
@@ -104,8 +107,13 @@ func (s Share) CPUs() cpuset.Set {
 	return *s.Kind.cpus()
 }
 
-// Mems is the NUMA nodes of the share's memory; empty for a PCI function.
+// Mems is the NUMA nodes that the share is a part of; empty for a PCI function.
 func (s Share) Mems() cpuset.Set { return s.Kind.mems() }
+
+// Binds is the NUMA nodes that the memory of the share's containers must come from. It is
+// empty if the scheduler counted no memory for the share, or if its memory policy leaves
+// the other nodes open.
+func (s Share) Binds() cpuset.Set { return s.Kind.binds() }
 
 // KernelExclusive reports whether the CPUs get a partition on a node whose kernel has
 // partitions.
@@ -116,7 +124,7 @@ func (s Share) KernelExclusive() bool { return s.Kind.kernelExclusive() }
 func (s Share) Scope() string { return s.Kind.scoped().scope }
 
 // Pinned reports whether the hook pins the share's containers. It does not pin them for
-// a PCI function.
+// a PCI function, nor if the share gives them neither CPUs of their own nor NUMA nodes.
 func (s Share) Pinned() bool { return s.Kind.pinned() }
 
 // Fault says what is wrong on the machine with what the share holds; "" if no fault is

@@ -74,9 +74,11 @@ func (d *Driver) Grants() []Grant {
 
 // Pinned is what claims give one container.
 type Pinned struct {
-	CPUs, Mems   cpuset.Set // of all shares, without idle CPUs unless a partition has them; no CPUs: memory only
+	CPUs         cpuset.Set // of all shares, without idle CPUs unless a partition has them; no CPUs: memory only
+	Mems         cpuset.Set // that its memory must come from; empty if it may come from any NUMA node
 	Mixed        bool       // the container runs on the Pool as well
 	MemoryPolicy string     // as in ZoneShare; that of the last share that has one
+	PolicyMems   cpuset.Set // the NUMA nodes of all shares, which the MemoryPolicy is about
 	Claims       []string   // namespace/name, ascending, each once
 	Shares       []Share    // ascending by claim UID; not to be changed
 }
@@ -120,7 +122,8 @@ func (p *Pinned) add(share *ZoneShare, by Exclusivity) {
 		cpus = share.CPUs // the cpuset is the partition, which keeps other tasks off the idle CPUs
 	}
 	p.CPUs = p.CPUs.Union(cpus)
-	p.Mems = p.Mems.Union(share.mems())
+	p.Mems = p.Mems.Union(share.binds())
+	p.PolicyMems = p.PolicyMems.Union(share.mems())
 	p.Mixed = p.Mixed || share.Mixed
 	if share.MemoryPolicy != "" {
 		p.MemoryPolicy = share.MemoryPolicy

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,11 +61,23 @@ func (z *ZoneShare) mems() cpuset.Set {
 	return cpuset.New(z.Zone)
 }
 
+// binds is empty if nobody counted memory of the share: other containers could have used
+// up that of its NUMA nodes. Without a binding, the kernel prefers the node of the CPU.
+func (z *ZoneShare) binds() cpuset.Set {
+	counted := z.MemoryBytes > 0 || len(z.HugepageBytes) > 0
+	if !counted || z.MemoryPolicy == deviceclasses.MemoryPreferred {
+		return cpuset.Set{}
+	}
+	return z.mems()
+}
+
 func (z *ZoneShare) kernelExclusive() bool {
 	return z.Partition != deviceclasses.PartitionNone && z.Scope != ScopeShared && !z.Mixed && !z.CPUs.IsEmpty()
 }
 
-func (z *ZoneShare) pinned() bool { return true }
+func (z *ZoneShare) pinned() bool {
+	return !z.binds().IsEmpty() || !z.CPUs.IsEmpty() && !z.Mixed
+}
 
 func (z *ZoneShare) equal(other Kind) bool {
 	o, same := other.(*ZoneShare)
@@ -226,7 +239,7 @@ func (z *ZoneShare) partition() string {
 
 func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
 	spec := &cdi.Zone{
-		CPUs: z.CPUs, IdleCPUs: z.IdleCPUs, Mems: z.mems(), Mixed: z.Mixed, SharedCPUs: z.SharedCPUs,
+		CPUs: z.CPUs, IdleCPUs: z.IdleCPUs, Mems: z.binds(), Mixed: z.Mixed, SharedCPUs: z.SharedCPUs,
 		Partition: deviceclasses.PartitionNone, Scope: deviceclasses.ScopeContainer,
 	}
 	if by != ExclusivityKernel {
@@ -242,7 +255,7 @@ func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
 func (z *ZoneShare) cdiDevices(own string) []string { return []string{own} }
 
 func (z *ZoneShare) status() any {
-	status := deviceclasses.ZoneStatus{CPUs: z.CPUs, Mems: z.mems(), IdleCPUs: z.IdleCPUs, Mixed: z.Mixed, Why: z.Why}
+	status := deviceclasses.ZoneStatus{CPUs: z.CPUs, Mems: z.binds(), IdleCPUs: z.IdleCPUs, Mixed: z.Mixed, Why: z.Why}
 	if !z.CPUs.IsEmpty() {
 		status.Partition = z.partition()
 		status.Scope = cmp.Or(z.Scope, deviceclasses.ScopeContainer)
@@ -254,6 +267,9 @@ func (z *ZoneShare) status() any {
 }
 
 func (z *ZoneShare) interfaces() []string { return nil }
+
+// errBindsNothing says that a claim binds memory that the scheduler does not count.
+var errBindsNothing = errors.New("memoryPolicy bind: the request has neither memory nor hugepages to bind; request memory")
 
 // zoneWish is the part of a zone that was allocated to a claim.
 type zoneWish struct {
@@ -318,5 +334,8 @@ func (w zoneWish) plan(d *Driver, _ types.UID, _ wish, free cpuset.Set) (Kind, e
 		return nil, err
 	}
 	w.use(&share)
+	if share.MemoryPolicy == deviceclasses.MemoryBind && share.binds().IsEmpty() {
+		return nil, errBindsNothing
+	}
 	return &share, nil
 }

@@ -48,13 +48,13 @@ func (s partitionStates) of(claimUID types.UID, share driver.Share) (state parti
 	return state
 }
 
-// gives reports whether what a claim gives a cgroup includes CPUs of the share, or memory
+// gives reports whether what a claim gives a cgroup includes CPUs of the share, or NUMA
 // nodes if one of the two has no CPUs. Containers may use different requests of a claim.
 func gives(given pin.Pinning, share driver.Share) bool {
 	if cpus := share.CPUs(); !cpus.IsEmpty() && !given.CPUs.IsEmpty() {
 		return given.CPUs.Overlaps(cpus)
 	}
-	return given.Mems.Overlaps(share.Mems())
+	return given.Mems.Overlaps(share.Binds())
 }
 
 // turn says that claims lost the exclusive use of their CPUs, or got it back.

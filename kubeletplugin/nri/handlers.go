@@ -77,12 +77,12 @@ func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message 
 	if aim.mems != "" {
 		adjustment.SetLinuxCPUSetMems(aim.mems)
 	}
-	if pinned.MemoryPolicy != "" && aim.mems != "" {
-		mode, err := memoryMode(pinned.MemoryPolicy, pinned.Mems.Size())
+	if pinned.MemoryPolicy != "" {
+		mode, err := memoryMode(pinned.MemoryPolicy, pinned.PolicyMems.Size())
 		if err != nil {
 			return nil, nil, fmt.Errorf("claims %q: %w", pinned.Claims, err)
 		}
-		adjustment.SetLinuxMemoryPolicy(mode, aim.mems)
+		adjustment.SetLinuxMemoryPolicy(mode, pinned.PolicyMems.String())
 	}
 	return adjustment, nil, nil
 }

@@ -105,7 +105,7 @@ func (c *comparison) compareContainers(pinned map[string][]nodestate.Pin) {
 // use different requests of a claim.
 func isOf(pin nodestate.Pin, share driver.Share) bool {
 	if pin.CPUs.IsEmpty() || share.CPUs().IsEmpty() {
-		return pin.Mems.Overlaps(share.Mems())
+		return pin.Mems.Overlaps(share.Binds())
 	}
 	return pin.CPUs.Overlaps(share.CPUs())
 }

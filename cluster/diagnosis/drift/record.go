@@ -159,7 +159,7 @@ func pinnedOrNot(pinned bool) string {
 	if pinned {
 		return "a hook that pins"
 	}
-	return "no hook, as for a PCI function"
+	return "no hook"
 }
 
 // lists returns the CPUs and, if there are any, the NUMA nodes as text.
