@@ -17,6 +17,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // shippedClasses lists the classes that are installed with the driver.
@@ -141,7 +142,7 @@ func TestSchedulerNeverGivesAFunctionAndItsVirtualOnes(t *testing.T) {
 		return resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{request("card", "nic", 1, condition)}}
 	}
 	physical, virtual := card(`!`+isVirtual), card(isVirtual)
-	s := newScheduler(t, generated(t, "epyc-mi300x"), "true") // two cards with 8 virtual functions each
+	s := newScheduler(t, sample.Machine(t, "epyc-mi300x"), "true") // two cards with 8 virtual functions each
 	if got := s.allocate(virtual); got != "nic-0000-09-00-1" {
 		t.Fatalf("the first virtual function is %q", got)
 	}
@@ -207,9 +208,9 @@ func TestSchedulerAlignsAttachedDevices(t *testing.T) {
 			Requests: []resourceapi.DeviceRequest{request("cpus", "zone", 1)},
 		}, "numa-1"},
 	} {
-		s := newScheduler(t, generated(t, row.machine), `device.attributes["dra.numa"].kind != "nvme" || device.attributes["dra.numa"].driver == "nvme"`)
+		s := newScheduler(t, sample.Machine(t, row.machine), `device.attributes["dra.numa"].kind != "nvme" || device.attributes["dra.numa"].driver == "nvme"`)
 		if row.machine == "epyc-2s-nps4" {
-			s = newScheduler(t, generated(t, row.machine), `device.attributes["dra.numa"].kind == "gpu"`)
+			s = newScheduler(t, sample.Machine(t, row.machine), `device.attributes["dra.numa"].kind == "gpu"`)
 		}
 		start := time.Now()
 		if got := s.allocate(row.claim); got != row.want {
@@ -225,7 +226,7 @@ func TestEachPublishedDeviceIsInOneClass(t *testing.T) {
 	classes := newShippedClasses(t)
 	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
 	for _, preset := range []string{"dgx-h100", "epyc-mi300x", "epyc-2s-nps4", "cxl-expander", "rig"} {
-		for _, device := range Devices(generated(t, preset), withAttached(t, "true"), nil) {
+		for _, device := range Devices(sample.Machine(t, preset), withAttached(t, "true"), nil) {
 			kind, _, _ := strings.Cut(device.Name, "-")
 			want := map[string]string{"numa": "zone.dra.numa"}[kind]
 			if want == "" {

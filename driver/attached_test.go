@@ -17,23 +17,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
-
-// generated returns the made-up machine with this name.
-func generated(t testing.TB, name string) numa.Machine {
-	t.Helper()
-	for _, preset := range fake.Presets() {
-		if preset.Name == name {
-			machine, err := numa.Read(preset.Machine.FS())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return machine
-		}
-	}
-	t.Fatalf("no generated machine %s", name)
-	return numa.Machine{}
-}
 
 // withAttached returns a configuration that publishes the devices that the expressions
 // include.
@@ -136,7 +121,7 @@ func TestAttachedDevicesGolden(t *testing.T) {
 		"cxl-expander":  "true",
 		"hybrid-laptop": "true",
 	} {
-		t.Run(name, func(t *testing.T) { goldenPool(t, name, drawPool(withAttached(t, include), generated(t, name))) })
+		t.Run(name, func(t *testing.T) { goldenPool(t, name, drawPool(withAttached(t, include), sample.Machine(t, name))) })
 	}
 }
 
@@ -154,11 +139,8 @@ func TestAttachedDevicesOfRecordedMachinesGolden(t *testing.T) {
 		}
 		delete(wanted, recorded.Name)
 		t.Run(recorded.Name, func(t *testing.T) {
-			machine, err := numa.Read(os.DirFS(recorded.Unpack(t)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			goldenPool(t, recorded.Name, drawPool(withAttached(t, `device.attributes["dra.numa"].kind != "pci"`), machine))
+			pool := drawPool(withAttached(t, `device.attributes["dra.numa"].kind != "pci"`), sample.Recorded(t, recorded))
+			goldenPool(t, recorded.Name, pool)
 		})
 	}
 	if len(wanted) > 0 {
@@ -169,7 +151,7 @@ func TestAttachedDevicesOfRecordedMachinesGolden(t *testing.T) {
 // A slice has counters or devices. It has fewer devices if some consume counters.
 func TestSlicesWithCountersAreWhatTheAPITakes(t *testing.T) {
 	for _, preset := range fake.Presets() {
-		machine := generated(t, preset.Name)
+		machine := sample.Machine(t, preset.Name)
 		// Many cards, each of which has a virtual function.
 		for i := range 40 {
 			physical, virtual := fmt.Sprintf("0100:%02x:00.0", i), fmt.Sprintf("0100:%02x:00.1", i)
@@ -204,7 +186,7 @@ func TestSlicesWithCountersAreWhatTheAPITakes(t *testing.T) {
 
 // The next claim for a GPU needs the CPUs that are near it.
 func TestZonesWithoutAttachedDevicesComeFirst(t *testing.T) {
-	machine := generated(t, "epyc-2s-nps4") // GPUs are on zones 0, 2 and 7
+	machine := sample.Machine(t, "epyc-2s-nps4") // GPUs are on zones 0, 2 and 7
 	var zones []string
 	for _, device := range Devices(machine, withAttached(t, `device.attributes["dra.numa"].kind == "gpu"`), nil) {
 		if zone, isZone := strings.CutPrefix(device.Name, "numa-"); isZone {
