@@ -2,7 +2,6 @@ package deviceclasses
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -17,9 +16,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "rewrite the tables of the reference page")
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+)
 
 const page = "../docs/configuration.md"
 
@@ -136,15 +135,7 @@ func TestReferenceIsOfTheTypes(t *testing.T) {
 		}
 		want = head + "<!-- fields of " + of + " -->\n" + r.table(t, of) + "<!-- end of fields -->\n" + tail
 	}
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if want != string(text) {
-		t.Errorf("%s is not of the types: go test ./deviceclasses -update", page)
-	}
+	golden.Check(t, page, want)
 }
 
 // TestExampleOfEveryField decodes them: each sets its field, and only that.

@@ -4,18 +4,17 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -94,19 +93,7 @@ func drawCounters(set string, counters map[string]resourceapi.Counter) string {
 
 func goldenPool(t *testing.T, name, got string) {
 	t.Helper()
-	path := "testdata/attached/" + name + ".txt"
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the pool differs from %s (-golden +drawn); -update rewrites it:\n%s", path, diff)
-	}
+	golden.Check(t, "testdata/attached/"+name+".txt", got)
 }
 
 // For each kind of machine, this publishes what an operator would select, not every

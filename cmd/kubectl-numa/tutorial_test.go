@@ -1,17 +1,14 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
-
-var update = flag.Bool("update", false, "write what the commands of the tutorial say into it")
 
 // asProgram makes the test binary run as the program.
 const asProgram = "KUBECTL_NUMA_TEST_AS_PROGRAM"
@@ -56,14 +53,7 @@ func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
 		}
 		got.WriteString(lines[i])
 	}
-	if *update {
-		if err := os.WriteFile(tutorial, []byte(got.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(string(text), got.String()); diff != "" && !*update {
-		t.Errorf("%s is not what its commands say (-tutorial +now), -update writes it:\n%s", tutorial, diff)
-	}
+	golden.Check(t, tutorial, got.String())
 }
 
 // tutorialShell runs a command in the situation of the tutorial's reader: in a folder with

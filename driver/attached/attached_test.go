@@ -1,7 +1,6 @@
 package attached
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -15,10 +14,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	samples "github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of docs/devices.md")
 
 func selected(t testing.TB, config deviceclasses.DeviceSelection) Selection {
 	t.Helper()
@@ -241,17 +239,8 @@ func TestTheDocumentHasAllAttributes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, _, found := strings.Cut(string(text), tableHead)
-	want := head + tableHead + table()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if !found || string(text) != want {
-		t.Errorf("the table of %s is not that of the code; -update rewrites it:\n%s", path, table())
-	}
+	head, _, _ := strings.Cut(string(text), tableHead)
+	golden.Check(t, path, head+tableHead+table())
 	if most := most(); !strings.Contains(head, fmt.Sprintf("a GPU has at most %d.", most)) {
 		t.Errorf("%s does not say that a GPU has at most %d attributes", path, most)
 	}
