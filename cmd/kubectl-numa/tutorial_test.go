@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // asProgram makes the test binary run as the program.
@@ -25,13 +27,10 @@ const tutorial = "../../docs/pending-pod.md"
 // In a console block, a line that begins with $ is a command, with its here document if it
 // has one. The lines after it are its output on both streams.
 func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
-	text, err := os.ReadFile(tutorial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfiles.Read(t, tutorial)
 	shell := tutorialShell(t)
 	var got strings.Builder
-	lines := strings.SplitAfter(string(text), "\n")
+	lines := strings.SplitAfter(text, "\n")
 	for i := 0; i < len(lines); i++ {
 		got.WriteString(lines[i])
 		if lines[i] != "```console\n" {
@@ -69,7 +68,7 @@ func tutorialShell(t *testing.T) func(command string) (output string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for link, target := range map[string]string{bin + "/kubectl-numa": binary, dir + "/deviceclasses": classes, dir + "/machine": folder(t, "rig")} {
+	for link, target := range map[string]string{bin + "/kubectl-numa": binary, dir + "/deviceclasses": classes, dir + "/machine": sample.Folder(t, "rig")} {
 		if err := os.Symlink(target, link); err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package attached
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	samples "github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -235,11 +235,7 @@ func TestProductsHaveNames(t *testing.T) {
 
 func TestTheDocumentHasAllAttributes(t *testing.T) {
 	const path = "../../docs/devices.md"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, _, _ := strings.Cut(string(text), tableHead)
+	head, _, _ := strings.Cut(files.Read(t, path), tableHead)
 	golden.Check(t, path, head+tableHead+table())
 	if most := most(); !strings.Contains(head, fmt.Sprintf("a GPU has at most %d.", most)) {
 		t.Errorf("%s does not say that a GPU has at most %d attributes", path, most)
