@@ -17,24 +17,12 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // shippedClasses lists the classes that are installed with the driver.
 type shippedClasses map[string]*resourceapi.DeviceClass
-
-func newShippedClasses(t testing.TB) shippedClasses {
-	t.Helper()
-	all, err := deviceclasses.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	classes := shippedClasses{}
-	for i := range all {
-		classes[all[i].Name] = &all[i]
-	}
-	return classes
-}
 
 func (c shippedClasses) List() (list []*resourceapi.DeviceClass, err error) {
 	for _, class := range c {
@@ -61,7 +49,7 @@ type scheduler struct {
 
 func newScheduler(t testing.TB, machine numa.Machine, include ...string) *scheduler {
 	t.Helper()
-	s := &scheduler{t: t, classes: newShippedClasses(t), held: structured.AllocatedState{
+	s := &scheduler{t: t, classes: object.Classes(t), held: structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
@@ -223,7 +211,7 @@ func TestSchedulerAlignsAttachedDevices(t *testing.T) {
 // The expressions of classes are evaluated for every device of every driver. An error
 // would keep the pod Pending on every node.
 func TestEachPublishedDeviceIsInOneClass(t *testing.T) {
-	classes := newShippedClasses(t)
+	classes := object.Classes(t)
 	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
 	for _, preset := range []string{"dgx-h100", "epyc-mi300x", "epyc-2s-nps4", "cxl-expander", "rig"} {
 		for _, device := range Devices(sample.Machine(t, preset), withAttached(t, "true"), nil) {
