@@ -15,35 +15,19 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
-// shippedClasses lists the classes that are installed with the driver.
-type shippedClasses map[string]*resourceapi.DeviceClass
-
-func (c shippedClasses) List() (list []*resourceapi.DeviceClass, err error) {
-	for _, class := range c {
-		list = append(list, class)
-	}
-	return list, nil
-}
-
-func (c shippedClasses) Get(name string) (*resourceapi.DeviceClass, error) {
-	if class, known := c[name]; known {
-		return class, nil
-	}
-	return nil, fmt.Errorf("no class %s", name)
-}
-
 // scheduler allocates what one node publishes, as the Kubernetes 1.37 scheduler does
 // with default feature gates.
 type scheduler struct {
 	t       testing.TB
 	slices  []*resourceapi.ResourceSlice
-	classes shippedClasses
+	classes inventory.Classes
 	held    structured.AllocatedState
 }
 
