@@ -66,17 +66,14 @@ type Note struct {
 
 // Notes reads the note of every spec of this driver, ascending by file name.
 func (s Store) Notes() ([]Note, error) {
-	entries, err := fs.ReadDir(s.dir.FS(), ".")
+	uids, err := claimUIDs(s.dir.FS())
 	if err != nil {
 		return nil, err
 	}
 	var notes []Note
-	for _, entry := range entries {
-		uid, complete := claimUID(entry.Name())
-		if !complete {
-			continue
-		}
-		data, err := s.dir.ReadFile(entry.Name())
+	for _, uid := range uids {
+		name := fileName(uid)
+		data, err := s.dir.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +84,7 @@ func (s Store) Notes() ([]Note, error) {
 			spec.Annotations = nil
 		}
 		notes = append(notes, Note{
-			ClaimUID: uid, Path: filepath.Join(s.dir.Name(), entry.Name()), Text: spec.Annotations[noteKey],
+			ClaimUID: uid, Path: filepath.Join(s.dir.Name(), name), Text: spec.Annotations[noteKey],
 		})
 	}
 	return notes, nil
@@ -128,6 +125,21 @@ func (s Store) remove(name string) error {
 }
 
 func fileName(claimUID string) string { return filePrefix + claimUID + ".json" }
+
+// claimUIDs lists the claims that have a spec file in the directory, ascending by file
+// name.
+func claimUIDs(dir fs.FS) (uids []string, err error) {
+	entries, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if uid, complete := claimUID(entry.Name()); complete {
+			uids = append(uids, uid)
+		}
+	}
+	return uids, nil
+}
 
 // claimUID is the inverse of fileName. ok is false for files of other vendors and for
 // half-written files.

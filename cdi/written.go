@@ -42,17 +42,14 @@ type WrittenDevice struct {
 // ReadSpecs reads every spec of this driver in the directory, ascending by file name.
 // It leaves out files that are removed while it reads.
 func ReadSpecs(dir fs.FS) ([]Written, error) {
-	entries, err := fs.ReadDir(dir, ".")
+	uids, err := claimUIDs(dir)
 	if err != nil {
 		return nil, err
 	}
 	var all []Written
-	for _, entry := range entries {
-		uid, complete := claimUID(entry.Name())
-		if !complete {
-			continue
-		}
-		data, err := fs.ReadFile(dir, entry.Name())
+	for _, uid := range uids {
+		name := fileName(uid)
+		data, err := fs.ReadFile(dir, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -63,7 +60,7 @@ func ReadSpecs(dir fs.FS) ([]Written, error) {
 		if err != nil {
 			written = Written{Problem: err.Error()}
 		}
-		written.ClaimUID, written.File = uid, entry.Name()
+		written.ClaimUID, written.File = uid, name
 		all = append(all, written)
 	}
 	return all, nil

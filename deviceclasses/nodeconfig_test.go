@@ -18,15 +18,21 @@ reservedCPUs: "0-1,8"
 reservedMemory: 256Mi
 `
 
-func TestDecodeNodeConfig(t *testing.T) {
-	config, err := DecodeNodeConfig([]byte(validNodeConfig))
+func mustDecodeNodeConfig(t *testing.T, text string) NodeConfig {
+	t.Helper()
+	config, err := DecodeNodeConfig([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return config
+}
+
+func TestDecodeNodeConfig(t *testing.T) {
+	config := mustDecodeNodeConfig(t, validNodeConfig)
 	if config.ReservedCPUs != "0-1,8" || config.ReservedMemoryBytes() != 256<<20 {
 		t.Errorf("reserved CPUs %q and memory %d", config.ReservedCPUs, config.ReservedMemoryBytes())
 	}
-	config, err = DecodeNodeConfig([]byte(`{"apiVersion": "dra.numa/v1alpha1", "kind": "NodeConfig"}`))
+	config, err := DecodeNodeConfig([]byte(`{"apiVersion": "dra.numa/v1alpha1", "kind": "NodeConfig"}`))
 	if err != nil || config.ReservedCPUs != "" || config.ReservedMemoryBytes() != 0 {
 		t.Errorf("without fields: %+v, %v", config, err)
 	}
@@ -103,7 +109,7 @@ func fieldNames(of reflect.Type, prefix string) (names []string) {
 }
 
 func TestProfilesHoldForNodesWithTheirLabels(t *testing.T) {
-	config, err := DecodeNodeConfig([]byte(nodeHead + `
+	config := mustDecodeNodeConfig(t, nodeHead+`
 reservedCPUs: "0"
 reservedMemory: 1Gi
 profiles:
@@ -114,10 +120,7 @@ profiles:
   exclusivity: kernel
 - nodeSelector: {size: large}
   reservedCPUs: 0-3
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	for labels, want := range map[string]string{
 		"":                        "0 1073741824 ",
 		"pool=web":                "0 1073741824 ",
@@ -169,11 +172,8 @@ func TestProfileIsWhereAFieldComesFrom(t *testing.T) {
 	}
 	for _, field := range fields {
 		name, _, _ := strings.Cut(field, ":")
-		config, err := DecodeNodeConfig([]byte(nodeHead + field + "\nprofiles:\n" +
-			"- {nodeSelector: {a: b}, " + field + "}\n- {nodeSelector: {a: b}, " + field + "}\n- {nodeSelector: {c: d}, " + field + "}\n- {nodeSelector: {a: b}}\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := mustDecodeNodeConfig(t, nodeHead+field+"\nprofiles:\n"+
+			"- {nodeSelector: {a: b}, "+field+"}\n- {nodeSelector: {a: b}, "+field+"}\n- {nodeSelector: {c: d}, "+field+"}\n- {nodeSelector: {a: b}}\n")
 		for label, want := range map[string]string{"a": "profiles[1].", "c": "profiles[2].", "x": ""} {
 			value := map[string]string{"a": "b", "c": "d"}[label]
 			if got := config.Profile(name, map[string]string{label: value}); got != want {

@@ -1,13 +1,10 @@
 package deviceclasses
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -17,9 +14,10 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "rewrite the tables of the reference page")
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+)
 
 const page = "../docs/configuration.md"
 
@@ -123,11 +121,7 @@ func (r reference) table(t *testing.T, of string) string {
 
 // TestReferenceIsOfTheTypes holds the page to the comments of the types.
 func TestReferenceIsOfTheTypes(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, want := readReference(t), string(text)
+	r, want := readReference(t), files.Read(t, page)
 	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "DeviceSelection", "NodeProfile"} {
 		head, rest, found := strings.Cut(want, "<!-- fields of "+of+" -->\n")
 		_, tail, closed := strings.Cut(rest, "<!-- end of fields -->\n")
@@ -136,15 +130,7 @@ func TestReferenceIsOfTheTypes(t *testing.T) {
 		}
 		want = head + "<!-- fields of " + of + " -->\n" + r.table(t, of) + "<!-- end of fields -->\n" + tail
 	}
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if want != string(text) {
-		t.Errorf("%s is not of the types: go test ./deviceclasses -update", page)
-	}
+	golden.Check(t, page, want)
 }
 
 // TestExampleOfEveryField decodes them: each sets its field, and only that.
@@ -199,13 +185,10 @@ func TestExampleOfEveryField(t *testing.T) {
 
 // TestExamplesOfThePageAreDecoded reads them as the API server and the driver do.
 func TestExamplesOfThePageAreDecoded(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := map[string]bool{}
-	for _, part := range bytes.Split(text, []byte("```yaml\n"))[1:] {
-		document, _, _ := bytes.Cut(part, []byte("```"))
+	for _, part := range strings.Split(files.Read(t, page), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(part, "```")
+		document := []byte(text)
 		var meta metav1.TypeMeta
 		if err := yaml.Unmarshal(document, &meta); err != nil {
 			t.Fatalf("%v in\n%s", err, document)

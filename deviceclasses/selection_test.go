@@ -8,22 +8,19 @@ import (
 )
 
 func TestADeviceSelectionIsPartOfANodeConfig(t *testing.T) {
-	config, err := DecodeNodeConfig([]byte(validNodeConfig + `devices:
+	config := mustDecodeNodeConfig(t, validNodeConfig+`devices:
   presets: [gpu, vf]
   include:
   - device.attributes["dra.numa"].kind == "pci"
   exclude: ["0000:3b:00.0"]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	if d := config.Devices; !slices.Equal(d.Presets, []string{"gpu", "vf"}) || len(d.Include) != 1 || !slices.Equal(d.Exclude, []string{"0000:3b:00.0"}) {
 		t.Errorf("devices %+v", d)
 	}
 }
 
 func TestAProfileReplacesTheWholeDeviceSelection(t *testing.T) {
-	config, err := DecodeNodeConfig([]byte(nodeHead + `
+	config := mustDecodeNodeConfig(t, nodeHead+`
 devices: {presets: [gpu], exclude: ["0000:3b:00.0"]}
 profiles:
 - nodeSelector: {pool: batch}
@@ -32,10 +29,7 @@ profiles:
   devices: {}
 - nodeSelector: {size: large}
   reservedCPUs: 0-3
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	for label, want := range map[string]DeviceSelection{
 		"pool=batch": {Presets: []string{"nic"}},
 		"pool=web":   {},
@@ -46,7 +40,7 @@ profiles:
 			t.Errorf("node with %s: %+v, want %+v", label, got, want)
 		}
 	}
-	_, err = DecodeNodeConfig([]byte(nodeHead + "profiles: [{nodeSelector: {a: b}, devices: {presets: [tpu]}}]"))
+	_, err := DecodeNodeConfig([]byte(nodeHead + "profiles: [{nodeSelector: {a: b}, devices: {presets: [tpu]}}]"))
 	if err == nil || err.Error() != `profiles[0].devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio` {
 		t.Errorf("error %v", err)
 	}

@@ -15,52 +15,25 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
-
-// shippedClasses lists the classes that are installed with the driver.
-type shippedClasses map[string]*resourceapi.DeviceClass
-
-func newShippedClasses(t testing.TB) shippedClasses {
-	t.Helper()
-	all, err := deviceclasses.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	classes := shippedClasses{}
-	for i := range all {
-		classes[all[i].Name] = &all[i]
-	}
-	return classes
-}
-
-func (c shippedClasses) List() (list []*resourceapi.DeviceClass, err error) {
-	for _, class := range c {
-		list = append(list, class)
-	}
-	return list, nil
-}
-
-func (c shippedClasses) Get(name string) (*resourceapi.DeviceClass, error) {
-	if class, known := c[name]; known {
-		return class, nil
-	}
-	return nil, fmt.Errorf("no class %s", name)
-}
 
 // scheduler allocates what one node publishes, as the Kubernetes 1.37 scheduler does
 // with default feature gates.
 type scheduler struct {
 	t       testing.TB
 	slices  []*resourceapi.ResourceSlice
-	classes shippedClasses
+	classes inventory.Classes
 	held    structured.AllocatedState
 }
 
 func newScheduler(t testing.TB, machine numa.Machine, include ...string) *scheduler {
 	t.Helper()
-	s := &scheduler{t: t, classes: newShippedClasses(t), held: structured.AllocatedState{
+	s := &scheduler{t: t, classes: object.Classes(t), held: structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
@@ -141,7 +114,7 @@ func TestSchedulerNeverGivesAFunctionAndItsVirtualOnes(t *testing.T) {
 		return resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{request("card", "nic", 1, condition)}}
 	}
 	physical, virtual := card(`!`+isVirtual), card(isVirtual)
-	s := newScheduler(t, generated(t, "epyc-mi300x"), "true") // two cards with 8 virtual functions each
+	s := newScheduler(t, sample.Machine(t, "epyc-mi300x"), "true") // two cards with 8 virtual functions each
 	if got := s.allocate(virtual); got != "nic-0000-09-00-1" {
 		t.Fatalf("the first virtual function is %q", got)
 	}
@@ -207,9 +180,9 @@ func TestSchedulerAlignsAttachedDevices(t *testing.T) {
 			Requests: []resourceapi.DeviceRequest{request("cpus", "zone", 1)},
 		}, "numa-1"},
 	} {
-		s := newScheduler(t, generated(t, row.machine), `device.attributes["dra.numa"].kind != "nvme" || device.attributes["dra.numa"].driver == "nvme"`)
+		s := newScheduler(t, sample.Machine(t, row.machine), `device.attributes["dra.numa"].kind != "nvme" || device.attributes["dra.numa"].driver == "nvme"`)
 		if row.machine == "epyc-2s-nps4" {
-			s = newScheduler(t, generated(t, row.machine), `device.attributes["dra.numa"].kind == "gpu"`)
+			s = newScheduler(t, sample.Machine(t, row.machine), `device.attributes["dra.numa"].kind == "gpu"`)
 		}
 		start := time.Now()
 		if got := s.allocate(row.claim); got != row.want {
@@ -222,10 +195,10 @@ func TestSchedulerAlignsAttachedDevices(t *testing.T) {
 // The expressions of classes are evaluated for every device of every driver. An error
 // would keep the pod Pending on every node.
 func TestEachPublishedDeviceIsInOneClass(t *testing.T) {
-	classes := newShippedClasses(t)
+	classes := object.Classes(t)
 	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
 	for _, preset := range []string{"dgx-h100", "epyc-mi300x", "epyc-2s-nps4", "cxl-expander", "rig"} {
-		for _, device := range Devices(generated(t, preset), withAttached(t, "true"), nil) {
+		for _, device := range Devices(sample.Machine(t, preset), withAttached(t, "true"), nil) {
 			kind, _, _ := strings.Cut(device.Name, "-")
 			want := map[string]string{"numa": "zone.dra.numa"}[kind]
 			if want == "" {

@@ -4,36 +4,20 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
-
-// generated returns the made-up machine with this name.
-func generated(t testing.TB, name string) numa.Machine {
-	t.Helper()
-	for _, preset := range fake.Presets() {
-		if preset.Name == name {
-			machine, err := numa.Read(preset.Machine.FS())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return machine
-		}
-	}
-	t.Fatalf("no generated machine %s", name)
-	return numa.Machine{}
-}
 
 // withAttached returns a configuration that publishes the devices that the expressions
 // include.
@@ -109,19 +93,7 @@ func drawCounters(set string, counters map[string]resourceapi.Counter) string {
 
 func goldenPool(t *testing.T, name, got string) {
 	t.Helper()
-	path := "testdata/attached/" + name + ".txt"
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the pool differs from %s (-golden +drawn); -update rewrites it:\n%s", path, diff)
-	}
+	golden.Check(t, "testdata/attached/"+name+".txt", got)
 }
 
 // For each kind of machine, this publishes what an operator would select, not every
@@ -136,7 +108,7 @@ func TestAttachedDevicesGolden(t *testing.T) {
 		"cxl-expander":  "true",
 		"hybrid-laptop": "true",
 	} {
-		t.Run(name, func(t *testing.T) { goldenPool(t, name, drawPool(withAttached(t, include), generated(t, name))) })
+		t.Run(name, func(t *testing.T) { goldenPool(t, name, drawPool(withAttached(t, include), sample.Machine(t, name))) })
 	}
 }
 
@@ -154,11 +126,8 @@ func TestAttachedDevicesOfRecordedMachinesGolden(t *testing.T) {
 		}
 		delete(wanted, recorded.Name)
 		t.Run(recorded.Name, func(t *testing.T) {
-			machine, err := numa.Read(os.DirFS(recorded.Unpack(t)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			goldenPool(t, recorded.Name, drawPool(withAttached(t, `device.attributes["dra.numa"].kind != "pci"`), machine))
+			pool := drawPool(withAttached(t, `device.attributes["dra.numa"].kind != "pci"`), sample.Recorded(t, recorded))
+			goldenPool(t, recorded.Name, pool)
 		})
 	}
 	if len(wanted) > 0 {
@@ -169,7 +138,7 @@ func TestAttachedDevicesOfRecordedMachinesGolden(t *testing.T) {
 // A slice has counters or devices. It has fewer devices if some consume counters.
 func TestSlicesWithCountersAreWhatTheAPITakes(t *testing.T) {
 	for _, preset := range fake.Presets() {
-		machine := generated(t, preset.Name)
+		machine := sample.Machine(t, preset.Name)
 		// Many cards, each of which has a virtual function.
 		for i := range 40 {
 			physical, virtual := fmt.Sprintf("0100:%02x:00.0", i), fmt.Sprintf("0100:%02x:00.1", i)
@@ -204,7 +173,7 @@ func TestSlicesWithCountersAreWhatTheAPITakes(t *testing.T) {
 
 // The next claim for a GPU needs the CPUs that are near it.
 func TestZonesWithoutAttachedDevicesComeFirst(t *testing.T) {
-	machine := generated(t, "epyc-2s-nps4") // GPUs are on zones 0, 2 and 7
+	machine := sample.Machine(t, "epyc-2s-nps4") // GPUs are on zones 0, 2 and 7
 	var zones []string
 	for _, device := range Devices(machine, withAttached(t, `device.attributes["dra.numa"].kind == "gpu"`), nil) {
 		if zone, isZone := strings.CutPrefix(device.Name, "numa-"); isZone {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // BenchmarkPrepareUnprepare prepares and unprepares a claim of 8 CPUs on a machine of
@@ -34,7 +35,7 @@ func BenchmarkPrepareUnprepare(b *testing.B) {
 func benchmarkPrepare(b *testing.B, suffix, dir string) {
 	b.Helper()
 	disk := diskIn(b, dir)
-	disk.machine = fakeMachine(b, "512cpus")
+	disk.machine = sample.Machine(b, "512cpus")
 	driver := disk.open()
 	for i := range 30 {
 		if _, _, err := driver.Prepare(claim(fmt.Sprintf("other-%d", i), result("r", fmt.Sprintf("numa-%d", i%2), 8)), nil); err != nil {

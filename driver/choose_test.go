@@ -7,6 +7,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // fullNode returns a driver whose zone 0 has two L3s of 8 cores; core i has CPUs i and
@@ -15,7 +16,7 @@ import (
 func fullNode(t *testing.T) *Driver {
 	t.Helper()
 	disk := newDisk(t)
-	disk.machine = fakeMachine(t, "epyc-2s-nps4")
+	disk.machine = sample.Machine(t, "epyc-2s-nps4")
 	driver := disk.open()
 	mustPrepare(t, driver, claim("other", result("r", "numa-0", 14)))
 	return driver

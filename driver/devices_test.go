@@ -1,10 +1,7 @@
 package driver
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -16,9 +13,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestDevicesGolden(t *testing.T) {
 	config := testConfig()
@@ -27,19 +23,7 @@ func TestDevicesGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/devices.yaml"
-	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("devices\n%s\nwant\n%s", got, want)
-	}
+	golden.Check(t, "testdata/devices.yaml", string(got))
 }
 
 // The API server refuses a policy whose step is larger than the capacity. The scheduler

@@ -4,17 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // formats returns every text about a grant that leaves the driver: the CDI spec, with
 // the note that recovery reads, and the attributes in a container's metadata. Other
 // releases read them.
-func formats(t *testing.T, grant Grant) []byte {
+func formats(t *testing.T, grant Grant) string {
 	t.Helper()
 	var text bytes.Buffer
 	for _, by := range []Exclusivity{ExclusivityKernel, ExclusivityNone} {
@@ -34,27 +34,11 @@ func formats(t *testing.T, grant Grant) []byte {
 		}
 		fmt.Fprintf(&text, "%s %s %s\n", share.Request, share.Kind.cdiDevices("own"), attributes)
 	}
-	return text.Bytes()
+	return text.String()
 }
 
 func TestEveryTextOfAGrantIsAsReleased(t *testing.T) {
 	for _, grant := range sampleCheckpoint().Grants {
-		path := filepath.Join("testdata", "formats", string(grant.UID)+".txt")
-		got := formats(t, grant)
-		if *update {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("grant of %s is\n%s\nwant\n%s", grant.Name, got, want)
-		}
+		golden.Check(t, filepath.Join("testdata", "formats", string(grant.UID)+".txt"), formats(t, grant))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // The PCI functions of pciDisk, by their device names.
@@ -36,16 +37,16 @@ func pciDisk(t testing.TB) disk {
 	t.Helper()
 	disk := newDisk(t)
 	disk.root = t.TempDir()
-	if err := pciMachine().Write(disk.root); err != nil {
+	if err := pciMachine(t).Write(disk.root); err != nil {
 		t.Fatal(err)
 	}
 	disk.publish(os.DirFS(disk.root))
 	return disk
 }
 
-func pciMachine() fake.Machine {
-	presets := fake.Presets()
-	machine := presets[slices.IndexFunc(presets, func(p fake.Preset) bool { return p.Name == "rig" })].Machine
+func pciMachine(t testing.TB) fake.Machine {
+	t.Helper()
+	machine := sample.Preset(t, "rig")
 	machine.IOMMU = true
 	machine.PCI = append(slices.Clone(machine.PCI),
 		fake.NVMe("0001:21:00.0", 0, 0), fake.NVMe("0001:23:00.0", 1, 1),

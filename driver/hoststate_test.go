@@ -13,7 +13,7 @@ import (
 // boundDisk returns a pciDisk whose kernel can bind drivers.
 func boundDisk(t testing.TB) disk {
 	t.Helper()
-	machine := pciMachine()
+	machine := pciMachine(t)
 	machine.Drivers = []string{"vfio-pci"}
 	for i := range machine.PCI {
 		if machine.PCI[i].VFs > 0 {

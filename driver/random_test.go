@@ -20,22 +20,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
-
-func fakeMachine(t testing.TB, name string) numa.Machine {
-	t.Helper()
-	presets := fake.Presets()
-	i := slices.IndexFunc(presets, func(p fake.Preset) bool { return p.Name == name })
-	if i < 0 {
-		t.Fatalf("no machine %s", name)
-	}
-	machine, err := numa.Read(presets[i].Machine.FS())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return machine
-}
 
 // TestRandomOperationsAndKills does to a node what a cluster does. It kills the daemon
 // between and inside steps, also during recovery. A kill drops the Driver; the files

@@ -15,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // summary describes a device in one line.
@@ -95,7 +96,7 @@ func TestZoneOfDifferentNUMANodes(t *testing.T) {
 // hugepages, and no CPU twice.
 func TestEveryZoneByPublishesTheSameMachine(t *testing.T) {
 	for _, preset := range fake.Presets() {
-		machine := fakeMachine(t, preset.Name)
+		machine := sample.Machine(t, preset.Name)
 		var want map[resourceapi.QualifiedName]int64
 		for _, by := range deviceclasses.ZoneBys() {
 			got := make(map[resourceapi.QualifiedName]int64)
@@ -130,7 +131,7 @@ func TestEveryZoneByPublishesTheSameMachine(t *testing.T) {
 func epycBy(t *testing.T, by string) *Driver {
 	t.Helper()
 	disk := newDisk(t)
-	disk.machine = fakeMachine(t, "epyc-2s-nps4")
+	disk.machine = sample.Machine(t, "epyc-2s-nps4")
 	driver, err := disk.tryOpen(zonedBy(by))
 	if err != nil {
 		t.Fatal(err)

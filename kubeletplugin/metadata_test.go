@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // leaveMetadata writes what the helper writes for a request of a claim.
@@ -22,14 +23,8 @@ func leaveMetadata(t *testing.T, pluginDir, cdiDir, name string, uid types.UID) 
 	t.Helper()
 	file := filepath.Join(pluginDir, "dra-device-metadata", "default_"+name, "main", "metadata.json")
 	spec := fmt.Sprintf(`{"devices":[{"name":"x","containerEdits":{"mounts":[{"hostPath":%q}]}}]}`, file)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range map[string]string{file: "{}", filepath.Join(cdiDir, fmt.Sprintf("dra.numa_metadata_%s_main.json", uid)): spec} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	files.Write(t, file, "{}")
+	files.Write(t, filepath.Join(cdiDir, fmt.Sprintf("dra.numa_metadata_%s_main.json", uid)), spec)
 }
 
 func listDir(t *testing.T, dir string) (names []string) {
@@ -60,9 +55,7 @@ func TestStaleMetadataIsRemoved(t *testing.T) {
 	}
 	leaveMetadata(t, pluginDir, cdiDir, "renewed", "uid-old")
 	for _, name := range []string{".dra.numa_metadata_uid-held_main.json.1.tmp", "dra.numa_metadata_torn_main.json", "dra.numa-claim_uid-held.json", "other.json"} {
-		if err := os.WriteFile(filepath.Join(cdiDir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(cdiDir, name), "")
 	}
 	if err := os.MkdirAll(filepath.Join(pluginDir, "dra-device-metadata", "default_nobody", "main"), 0o755); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,7 @@ package webhook
 
 import (
 	"bytes"
-	"crypto"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -66,11 +66,7 @@ func issue(names []string, previous []byte, now time.Time) (map[string][]byte, e
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(validity), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
-	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	authorityText, err := sign(authority, authority, authorityKey.Public(), authorityKey)
+	authorityKey, authorityText, err := certify(authority, authority, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +82,7 @@ func issue(names []string, previous []byte, now time.Time) (map[string][]byte, e
 			server.DNSNames = append(server.DNSNames, name)
 		}
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := sign(server, authority, key.Public(), authorityKey)
+	key, certificate, err := certify(server, authority, authorityKey)
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +97,17 @@ func issue(names []string, previous []byte, now time.Time) (map[string][]byte, e
 	}, nil
 }
 
-func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) ([]byte, error) {
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
-	if err != nil {
-		return nil, fmt.Errorf("sign %q: %w", template.Subject.CommonName, err)
+// certify makes a key and a certificate for it, which parentKey signs. Without a
+// parentKey, the key signs its own certificate.
+func certify(template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (key *ecdsa.PrivateKey, text []byte, err error) {
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), cmp.Or(parentKey, key))
+	if err != nil {
+		return nil, nil, fmt.Errorf("sign %q: %w", template.Subject.CommonName, err)
+	}
+	return key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
 // stillValid is the first certificate of a list, which is the newest, if it has not

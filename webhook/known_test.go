@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // objects are the objects of a cluster: the driver's classes, a slice, a template and two
@@ -48,10 +48,6 @@ spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.num
 // cluster is an API server with the objects, some of them changed.
 func cluster(t testing.TB, edit func(*resourceapi.ResourceSlice)) *fake.Clientset {
 	t.Helper()
-	classes, err := deviceclasses.All()
-	if err != nil {
-		t.Fatal(err)
-	}
 	client := fake.NewClientset()
 	create := func(err error) {
 		if err != nil {
@@ -59,8 +55,8 @@ func cluster(t testing.TB, edit func(*resourceapi.ResourceSlice)) *fake.Clientse
 		}
 	}
 	api := client.ResourceV1()
-	for i := range classes {
-		_, err := api.DeviceClasses().Create(t.Context(), &classes[i], metav1.CreateOptions{})
+	for _, class := range object.Classes(t) {
+		_, err := api.DeviceClasses().Create(t.Context(), class, metav1.CreateOptions{})
 		create(err)
 	}
 	documents := bytes.Split([]byte(objects), []byte("---"))
@@ -68,7 +64,7 @@ func cluster(t testing.TB, edit func(*resourceapi.ResourceSlice)) *fake.Clientse
 	if edit != nil {
 		edit(slice)
 	}
-	_, err = api.ResourceSlices().Create(t.Context(), slice, metav1.CreateOptions{})
+	_, err := api.ResourceSlices().Create(t.Context(), slice, metav1.CreateOptions{})
 	create(err)
 	_, err = api.ResourceClaimTemplates("ns").Create(t.Context(), decode[resourceapi.ResourceClaimTemplate](t, documents[1]), metav1.CreateOptions{})
 	create(err)

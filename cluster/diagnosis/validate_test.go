@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func line(f Finding) string {
@@ -101,12 +103,9 @@ func TestRightsAreTheCharts(t *testing.T) {
 
 // docs/validate.md has a row for every check, and no other rows.
 func TestEveryCheckIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/validate.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, "../../docs/validate.md")
 	var documented, checks []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([a-z]+) \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([a-z]+) \\|").FindAllStringSubmatch(text, -1) {
 		documented = append(documented, row[1]+" "+row[2])
 	}
 	for _, check := range Checks() {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -165,20 +166,6 @@ func constraintsOf(claim resourceapi.DeviceClaim) []string {
 	return list
 }
 
-// claimName returns the name of the ResourceClaim for an entry of the pod, or "" if
-// there is none yet.
-func claimName(pod *corev1.Pod, claim corev1.PodResourceClaim) string {
-	if claim.ResourceClaimName != nil {
-		return *claim.ResourceClaimName
-	}
-	for _, made := range pod.Status.ResourceClaimStatuses {
-		if made.Name == claim.Name && made.ResourceClaimName != nil {
-			return *made.ResourceClaimName
-		}
-	}
-	return ""
-}
-
 // pending returns the pods that wait for a node and use claims.
 func pending(s *snapshot.Snapshot) []Pending {
 	list := []Pending{}
@@ -188,7 +175,8 @@ func pending(s *snapshot.Snapshot) []Pending {
 		}
 		p := Pending{Namespace: pod.Namespace, Name: pod.Name, Claims: []PodClaim{}}
 		for _, claim := range pod.Spec.ResourceClaims {
-			p.Claims = append(p.Claims, PodClaim{claim.Name, claimName(pod, claim)})
+			name, _, _ := resourceclaim.Name(pod, &claim) // nil if there is no claim yet
+			p.Claims = append(p.Claims, PodClaim{claim.Name, ptr.Deref(name, "")})
 		}
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,15 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // configFile is a NodeConfig with the text after its head.
 func configFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node.yaml")
-	if err := os.WriteFile(path, []byte("apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n"+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n"+text)
 	return path
 }
 
@@ -117,9 +115,7 @@ func apiServer(t *testing.T, labels map[string]string) (kubeconfig string, asked
 	t.Cleanup(server.Close)
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], clusters: [{name: a, cluster: {server: '%s'}}]}", server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, kubeconfig, text)
 	return kubeconfig, asked
 }
 

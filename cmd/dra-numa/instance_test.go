@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // freeAddress is one that nobody listens on for the moment.
@@ -109,13 +110,8 @@ func TestProbeBesideADaemonWritesOnlyItsAnswer(t *testing.T) {
 		filepath.Join(cdiDir, "dra.numa-claim_uid-1.json"): "{}",
 		filepath.Join(pluginDir, "checkpoint.json.new"):    "half",
 	}
-	if err := os.MkdirAll(cdiDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for path, text := range left {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, path, text)
 	}
 	err := run(t.Context(), append(flags, "--probe"), noEnv, &bytes.Buffer{})
 	if err != nil && !errors.Is(err, driver.ErrDamaged) { // a spec without a checkpoint
@@ -142,9 +138,7 @@ func TestProbeKeepsTheAnswerOfThisBoot(t *testing.T) {
 	} {
 		flags, pluginDir := fakeMachine(t)
 		if before != "" {
-			if err := os.WriteFile(filepath.Join(pluginDir, probeFile), []byte(before), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, filepath.Join(pluginDir, probeFile), before)
 		}
 		if err := run(t.Context(), append(flags, "--probe"), noEnv, &bytes.Buffer{}); err != nil {
 			t.Fatal(err)

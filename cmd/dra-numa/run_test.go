@@ -11,6 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 const testBoot = "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1"
@@ -33,13 +34,7 @@ func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
 		"hook":                                         "#!hook",
 		"kubelet/plugins/dra.numa/keep":                "",
 	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(dir, name), text)
 	}
 	return []string{
 		"--node-name=node-1", "--machine-root=" + dir, "--kubelet-root=" + dir + "/kubelet", "--cdi-dir=" + dir + "/cdi",
@@ -83,9 +78,7 @@ func TestKubeletReservationLeavesAHousekeepingCPU(t *testing.T) {
 		"reservedSystemCPUs: \"9\"": `kubelet configuration reservedSystemCPUs "9": 9 not online, allowed are 0-1`,
 		"reservedSystemCPUs: \"1\"": "reserved CPUs 1 are all in isolcpus=1",
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, file, text)
 		err := run(t.Context(), append(valid[:len(valid):len(valid)], "--kubelet-config="+file), noEnv, &bytes.Buffer{})
 		var usage *cli.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
@@ -107,9 +100,7 @@ func TestHelpGoesToStdout(t *testing.T) {
 func TestDamagedCheckpointEndsTheDaemon(t *testing.T) {
 	flags, pluginDir := fakeMachine(t)
 	path := filepath.Join(pluginDir, "checkpoint.json")
-	if err := os.WriteFile(path, []byte("{\"version\":1,\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, "{\"version\":1,\n")
 	err := run(t.Context(), append(flags, "--exclusivity=none"), noEnv, &bytes.Buffer{})
 	var usage *cli.UsageError
 	if !errors.Is(err, driver.ErrDamaged) || errors.As(err, &usage) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"flag"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // stateNode is a node on which claim uid-b has CPUs 2-3 in its container, with the
@@ -49,20 +49,10 @@ func stateNode(t *testing.T) (dir string, flags []string) {
 		group("cgroup/pods", "2-3\n", "member\n"), group("cgroup/pods/ctr", "2-3\n", "root\n"),
 	} {
 		for name, text := range texts {
-			write(t, filepath.Join(dir, name), text)
+			files.Write(t, filepath.Join(dir, name), text)
 		}
 	}
 	return dir, []string{"--kubelet-root=" + dir + "/kubelet", "--cdi-dir=" + dir + "/cdi", "--cgroup-root=" + dir + "/cgroup", "--machine-root=" + dir}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func printedState(t *testing.T, flags []string) *nodestate.State {
@@ -79,30 +69,11 @@ func printedState(t *testing.T, flags []string) *nodestate.State {
 	return state
 }
 
-// tree is every file below a folder with its content.
-func tree(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	files := make(map[string]string)
-	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			files[name] = "folder"
-			return err
-		}
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		files[name] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
 func TestStateSaysWhatTheNodeHasAndChangesNothing(t *testing.T) {
 	dir, flags := stateNode(t)
-	before := tree(t, dir)
+	before := files.Tree(t, dir)
 	got := printedState(t, flags)
-	if diff := cmp.Diff(before, tree(t, dir)); diff != "" {
+	if diff := cmp.Diff(before, files.Tree(t, dir)); diff != "" {
 		t.Errorf("files (-before +after):\n%s", diff)
 	}
 	if len(got.Checkpoint.Grants) != 2 || got.Checkpoint.Grants[1].Shares[0].CPUs().String() != "2-3" {

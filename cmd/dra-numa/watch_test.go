@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // watched is a watcher of a machine that is a folder.
@@ -39,9 +40,7 @@ func TestMachineThatCannotBeReadStays(t *testing.T) {
 	online := filepath.Join(dir, "sys/devices/system/cpu/online")
 	look := func(text, wantOnline, wantErr string) {
 		t.Helper()
-		if err := os.WriteFile(online, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, online, text)
 		err := w.lookAtMachine(t.Context())
 		if got := w.core.Machine().Online.String(); got != wantOnline || (err == nil) != (wantErr == "") || err != nil && !strings.Contains(err.Error(), wantErr) {
 			t.Errorf("with %q online the core has CPUs %s, %v, want %s and error %q", text, got, err, wantOnline, wantErr)

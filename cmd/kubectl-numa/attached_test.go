@@ -6,6 +6,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 const selecting = "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\ndevices:\n"
@@ -13,7 +15,7 @@ const selecting = "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\ndevices:\n"
 // mustSlices is what slices prints for a machine and a NodeConfig.
 func mustSlices(t *testing.T, machine, config string) (list []resourceapi.ResourceSlice) {
 	t.Helper()
-	text := mustCall(t, "slices", "--root", folder(t, machine), "--node-name", "node-1", "--config", file(t, config))
+	text := mustCall(t, "slices", "--root", sample.Folder(t, machine), "--node-name", "node-1", "--config", file(t, config))
 	for reader := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
 		var slice resourceapi.ResourceSlice
 		if err := reader.Decode(&slice); err != nil {
@@ -42,7 +44,7 @@ func TestSlicesShowTheDevicesThatAreSelected(t *testing.T) {
 
 func TestABadSelectionIsNamedWithItsPlace(t *testing.T) {
 	config := file(t, selecting+"  include:\n  - device.attributes[\"dra.numa\"].knid == \"gpu\"\n")
-	exitCode, stdout, stderr := call("slices", "--root", folder(t, "no-numa"), "--node-name", "node-1", "--config", config)
+	exitCode, stdout, stderr := call("slices", "--root", sample.Folder(t, "no-numa"), "--node-name", "node-1", "--config", config)
 	want := `devices.include[0]: line 1, column 30: no device has attribute dra.numa/knid, allowed are `
 	if exitCode != 2 || stdout != "" || !strings.Contains(stderr, want) || !strings.Contains(stderr, "--config \""+config) {
 		t.Errorf("exit code %d, %q, %s", exitCode, stdout, stderr)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // demoFolder has a node with the PCI functions of a machine, all classes, and copies of
@@ -20,9 +22,7 @@ func demoFolder(t *testing.T, machine, demo string, pods ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfiles.Write(t, filepath.Join(dir, name), text)
 	}
 	write("node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nstatus: {allocatable: {cpu: 1000, memory: 1000Gi, pods: 110}}\n")
 	config := file(t, selecting+"  presets: ["+strings.Join(deviceclasses.Presets(), ", ")+"]\n")
@@ -32,17 +32,9 @@ func demoFolder(t *testing.T, machine, demo string, pods ...string) string {
 		t.Fatal(classes, err)
 	}
 	for _, class := range classes {
-		text, err := os.ReadFile(class)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(filepath.Base(class), string(text))
+		write(filepath.Base(class), testfiles.Read(t, class))
 	}
-	text, err := os.ReadFile("../../demo/devices/" + demo + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	template, pod, _ := strings.Cut(string(text), "\n---\n")
+	template, pod, _ := strings.Cut(testfiles.Read(t, "../../demo/devices/"+demo+".yaml"), "\n---\n")
 	write("template.yaml", template)
 	for _, name := range pods {
 		write("pod-"+name+".yaml", strings.Replace(pod, "name: "+demo+"\n", "name: "+name+"\n", 1))
@@ -113,7 +105,7 @@ func TestDemosWithDevicesAreAligned(t *testing.T) {
 		name, demo, machine, crowd string
 		pods, want                 []string
 	}{
-		{"GPU", "gpu-near", folder(t, "epyc-2s-nps4"), "", []string{"p", "q", "r"}, []string{
+		{"GPU", "gpu-near", sample.Folder(t, "epyc-2s-nps4"), "", []string{"p", "q", "r"}, []string{
 			"p zone numa-0", "p gpu gpu-0000-25-00-0", "q zone numa-2", "q gpu gpu-0000-01-00-0", "r zone numa-7", "r gpu gpu-0000-81-00-0",
 		}},
 		{"drive and card", "drive-card", twoRoots(t), "", []string{"p"}, []string{
@@ -122,12 +114,12 @@ func TestDemosWithDevicesAreAligned(t *testing.T) {
 		{
 			"room at the GPU",
 			"gpu-nearest",
-			folder(t, "epyc-2s-nps4"),
+			sample.Folder(t, "epyc-2s-nps4"),
 			"",
 			[]string{"p"},
 			[]string{"p zone/same-node numa-0", "p gpu gpu-0000-25-00-0"},
 		},
-		{"room on its socket, once", "gpu-nearest", folder(t, "epyc-2s-nps4"), crowd(0, 1, 2, 3, 4, 6, 7), []string{"p", "q"}, []string{
+		{"room on its socket, once", "gpu-nearest", sample.Folder(t, "epyc-2s-nps4"), crowd(0, 1, 2, 3, 4, 6, 7), []string{"p", "q"}, []string{
 			"p zone/same-socket numa-5", "p gpu gpu-0000-81-00-0", "q zone/anywhere numa-5", "q gpu gpu-0000-01-00-0",
 		}},
 		{"cards of their own", "four-vfs", fourCards(t), "", []string{"p", "q"}, []string{
@@ -141,9 +133,7 @@ func TestDemosWithDevicesAreAligned(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			covered[row.demo+".yaml"] = true
 			dir := demoFolder(t, row.machine, row.demo, row.pods...)
-			if err := os.WriteFile(filepath.Join(dir, "crowd.yaml"), []byte(row.crowd), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfiles.Write(t, filepath.Join(dir, "crowd.yaml"), row.crowd)
 			stdout := mustCall(t, "simulate", "-f", dir)
 			var got []string
 			for line := range strings.Lines(stdout) {

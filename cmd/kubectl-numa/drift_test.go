@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 )
 
@@ -125,11 +125,8 @@ func TestNodeThatCannotBeReadIsExitCode2(t *testing.T) {
 
 // The example in the documentation is the program's output.
 func TestDriftOfThePageIsWhatItSays(t *testing.T) {
-	page, err := os.ReadFile("../../docs/kubectl-numa.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "$ kubectl numa drift worker-1\n" + driftText + "```"; !strings.Contains(string(page), want) {
+	page := testfiles.Read(t, "../../docs/kubectl-numa.md")
+	if want := "$ kubectl numa drift worker-1\n" + driftText + "```"; !strings.Contains(page, want) {
 		t.Errorf("docs/kubectl-numa.md lacks\n%s", want)
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -16,6 +14,8 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // exampleLines are the example commands in the help of a command, without the program's
@@ -65,16 +65,9 @@ func nodeFiles(t *testing.T, preset string) (dir string) {
 		"gpus.yaml":   fmt.Sprintf(gpuManifests, strings.Join(devices, ", ")),
 		"zone.yaml":   mustCall(t, "generate", "class", "zone.dra.numa"),
 	} {
-		writeFile(t, filepath.Join(dir, name), text)
+		testfiles.Write(t, filepath.Join(dir, name), text)
 	}
 	return dir
-}
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // podFor is a pod that uses the claim or template with this name.
@@ -101,11 +94,11 @@ func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
 				if again := mustCall(t, line...); again != manifest {
 					t.Errorf("a second time it is\n%s", again)
 				}
-				writeFile(t, filepath.Join(dir, "generated.yaml"), manifest)
+				testfiles.Write(t, filepath.Join(dir, "generated.yaml"), manifest)
 				if text := mustCall(t, "lint", "-f", dir); text != "" {
 					t.Errorf("lint says\n%sof\n%s", text, manifest)
 				}
-				writeFile(t, filepath.Join(dir, "pod.yaml"), podFor(use, line[2]))
+				testfiles.Write(t, filepath.Join(dir, "pod.yaml"), podFor(use, line[2]))
 				if text := mustCall(t, "simulate", "-f", dir); !strings.Contains(text, "default/p  worker-1") {
 					t.Errorf("simulate says\n%s", text)
 				}
@@ -123,12 +116,12 @@ func TestGeneratedClassesSelectWhatTheySay(t *testing.T) {
 	} {
 		dir := nodeFiles(t, want.preset)
 		args := strings.Fields(class)
-		writeFile(t, filepath.Join(dir, "class.yaml"), mustCall(t, append([]string{"generate", "class"}, args...)...))
-		writeFile(t, filepath.Join(dir, "claim.yaml"), mustCall(t, "generate", "claim", "c", "--class", args[0], "--memory", "1Gi"))
+		testfiles.Write(t, filepath.Join(dir, "class.yaml"), mustCall(t, append([]string{"generate", "class"}, args...)...))
+		testfiles.Write(t, filepath.Join(dir, "claim.yaml"), mustCall(t, "generate", "claim", "c", "--class", args[0], "--memory", "1Gi"))
 		if text := mustCall(t, "lint", "-f", dir); text != "" {
 			t.Errorf("class %s: lint says\n%s", class, text)
 		}
-		writeFile(t, filepath.Join(dir, "pod.yaml"), podFor("claim", "c"))
+		testfiles.Write(t, filepath.Join(dir, "pod.yaml"), podFor("claim", "c"))
 		if text := mustCall(t, "simulate", "-f", dir); !strings.Contains(text, want.device) {
 			t.Errorf("class %s: want %s, simulate says\n%s", class, want.device, text)
 		}
@@ -143,8 +136,8 @@ func TestFirstAvailableFallsBack(t *testing.T) {
 		{"4", "2", "zone/one-node"}, {"6", "2", "zone/one-socket"}, {"8", "4", "zone/any"},
 	} {
 		dir := nodeFiles(t, "rig")
-		writeFile(t, filepath.Join(dir, "claim.yaml"), mustCall(t, "generate", "claim", "c", "--cpus", tc.cpus, "--parts", tc.parts, "--first-available", "one-node,one-socket,any"))
-		writeFile(t, filepath.Join(dir, "pod.yaml"), podFor("claim", "c"))
+		testfiles.Write(t, filepath.Join(dir, "claim.yaml"), mustCall(t, "generate", "claim", "c", "--cpus", tc.cpus, "--parts", tc.parts, "--first-available", "one-node,one-socket,any"))
+		testfiles.Write(t, filepath.Join(dir, "pod.yaml"), podFor("claim", "c"))
 		if text := mustCall(t, "simulate", "-f", dir); !strings.Contains(text, tc.want) {
 			t.Errorf("%s CPUs: want %s, simulate says\n%s", tc.cpus, tc.want, text)
 		}
@@ -153,16 +146,13 @@ func TestFirstAvailableFallsBack(t *testing.T) {
 
 // The examples in the documentation are the output of the commands.
 func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
-	page, err := os.ReadFile("../../docs/kubectl-numa.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfiles.Read(t, "../../docs/kubectl-numa.md")
 	const line = "generate claim trainer --cpus 8 --memory 16Gi --first-available one-node,one-socket,any"
 	for _, want := range []string{
 		"$ kubectl numa " + line + "\n" + mustCall(t, strings.Fields(line)...),
 		"$ kubectl numa suggest-evictions pod urgent -f cluster/\n" + suggestion,
 	} {
-		if !strings.Contains(string(page), want) {
+		if !strings.Contains(page, want) {
 			t.Errorf("docs/kubectl-numa.md lacks\n%s", want)
 		}
 	}
@@ -267,7 +257,7 @@ func TestGeneratedMachineIsReadAsDeclared(t *testing.T) {
 			t.Errorf("into the same folder: exit code %d, %s", exitCode, stderr)
 		}
 	}
-	if diff := cmp.Diff(contents(t, dirs[0]), contents(t, dirs[1])); diff != "" {
+	if diff := cmp.Diff(testfiles.Tree(t, dirs[0]), testfiles.Tree(t, dirs[1])); diff != "" {
 		t.Errorf("two times is not the same:\n%s", diff)
 	}
 	text := mustCall(t, "topology", "--root", dirs[0], "-o", "json")
@@ -276,33 +266,10 @@ func TestGeneratedMachineIsReadAsDeclared(t *testing.T) {
 	}
 }
 
-// contents are all files and links in a folder.
-func contents(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	all := make(map[string]string)
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		name, _ := filepath.Rel(dir, path)
-		if entry.Type()&fs.ModeSymlink != 0 {
-			all[name], err = os.Readlink(path)
-			return err
-		}
-		text, err := os.ReadFile(path)
-		all[name] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 // generate slices prints the same as slices for a folder, and the same for a preset as for
 // a folder with the preset.
 func TestGenerateSlicesIsSlices(t *testing.T) {
-	dir := folder(t, "epyc-2s-nps4")
+	dir := sample.Folder(t, "epyc-2s-nps4")
 	want := mustCall(t, "slices", "--node-name", "n", "--root", dir)
 	for _, args := range []string{"--root " + dir, "--preset epyc-2s-nps4"} {
 		if got := mustCall(t, strings.Fields("generate slices --node-name n "+args)...); got != want {

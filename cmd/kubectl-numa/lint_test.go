@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 const wrongManifests = `
@@ -59,7 +60,7 @@ status: {phase: Succeeded}
 func TestLintSaysWhatAdmissionWould(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "all.yaml")
-	writeFile(t, name, wrongManifests)
+	testfiles.Write(t, name, wrongManifests)
 	want := strings.ReplaceAll(`ResourceClaimTemplate team/wrong in FILE, document 3
   error: spec.spec.devices.config[0].opaque.parameters: unknown field "partitions", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy (invalid-parameters)
   warning: spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device has this capacity, so the pod would stay Pending: write cpu (unknown-capacity-key)
@@ -81,7 +82,7 @@ Pod default/p in FILE, document 4
 
 func TestLintInJSONAndYAMLIsOneDocument(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "all.yaml"), wrongManifests)
+	testfiles.Write(t, filepath.Join(dir, "all.yaml"), wrongManifests)
 	var fromJSON, fromYAML findings
 	_, text, _ := call("lint", "-f", dir, "-o", "json")
 	if err := json.Unmarshal([]byte(text), &fromJSON); err != nil {
@@ -102,7 +103,7 @@ func TestLintInJSONAndYAMLIsOneDocument(t *testing.T) {
 		}
 	}
 	clean := t.TempDir()
-	writeFile(t, filepath.Join(clean, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main}]}\n")
+	testfiles.Write(t, filepath.Join(clean, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main}]}\n")
 	if text := mustCall(t, "lint", "-f", clean, "-o", "json"); text != "{\n  \"looked\": 1,\n  \"objects\": []\n}\n" {
 		t.Errorf("nothing is wrong, and lint says %s", text)
 	}
@@ -116,7 +117,7 @@ func TestLintLooksUpWhatObjectsReferTo(t *testing.T) {
 	if !strings.Contains(stdout, "requests[hugepages1Gi]: no zone has this capacity now") {
 		t.Errorf("lint says\n%s", stdout)
 	}
-	writeFile(t, filepath.Join(dir, "class.yaml"), "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n"+
+	testfiles.Write(t, filepath.Join(dir, "class.yaml"), "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n"+
 		"spec: {selectors: [{cel: {expression: 'device.attributes[\"a\"].b'}}]}\n")
 	_, stdout, _ = call("lint", "-f", dir)
 	if strings.Contains(stdout, "hugepages1Gi") || !strings.Contains(stdout, "DeviceClass zone.dra.numa in ") || !strings.Contains(stdout, "(missing-guard)") {
@@ -128,7 +129,7 @@ func TestLintLooksUpWhatObjectsReferTo(t *testing.T) {
 func TestLintOfFilesInACluster(t *testing.T) {
 	kubeconfig := testCluster(t, clusterFolder(t, "hugepages1Gi: 1Gi"), "")
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"+
+	testfiles.Write(t, filepath.Join(dir, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"+
 		"spec: {resourceClaims: [{name: c, resourceClaimName: a}], containers: [{name: main, resources: {claims: [{name: c}]}}]}\n")
 	_, files, _ := call("lint", "--from-cluster", "-f", dir, "--kubeconfig", kubeconfig)
 	want := "Pod default/p in " + dir + "/pod.yaml, document 1\n  warning: spec.containers: the requests lack hugepages-1Gi 1Gi, which the pod's claims hold (requests-do-not-match-claim)\n"
@@ -143,7 +144,7 @@ func TestLintOfFilesInACluster(t *testing.T) {
 
 func TestNonsenseToLintIsOneUsageLine(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "bad.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {container: []}\n")
+	testfiles.Write(t, filepath.Join(dir, "bad.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {container: []}\n")
 	for args, want := range map[string]string{
 		"lint -f " + dir:                       "read " + dir + `/bad.yaml, document 1: Pod p: unknown field "spec.container"`,
 		"lint -f " + dir + " --ignore speling": `--ignore "speling": there is no such rule, allowed are invalid-parameters, `,

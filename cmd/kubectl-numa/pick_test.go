@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 func TestPick(t *testing.T) {
-	rig := folder(t, "rig") // zones of two cores of two threads, an L3 each
+	rig := sample.Folder(t, "rig") // zones of two cores of two threads, an L3 each
 	for args, want := range map[string]string{
 		"--cpus 2": "cpus       2-3\nnode 0     2-3\n" +
 			"why        1 whole core in L3 0, the tightest with 2 free\nreserved   0-1\n",
@@ -33,7 +35,7 @@ func TestPick(t *testing.T) {
 
 func TestPickInJSON(t *testing.T) {
 	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: 0-3\n")
-	got := mustCall(t, "pick", "--root", folder(t, "rig"), "--cpus", "2", "--config", config, "-o", "json")
+	got := mustCall(t, "pick", "--root", sample.Folder(t, "rig"), "--cpus", "2", "--config", config, "-o", "json")
 	const want = `{
   "cpus": "4-5",
   "idle": "",

@@ -7,31 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
-
-// folder has sys and proc of a generated machine.
-func folder(t *testing.T, name string) string {
-	t.Helper()
-	for _, preset := range fake.Presets() {
-		if preset.Name == name {
-			dir := t.TempDir()
-			if err := preset.Machine.Write(dir); err != nil {
-				t.Fatal(err)
-			}
-			return dir
-		}
-	}
-	t.Fatalf("no generated machine %s", name)
-	return ""
-}
 
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, path, text)
 	return path
 }
 
@@ -53,7 +36,7 @@ func mustCall(t *testing.T, args ...string) (stdout string) {
 }
 
 func TestNonsenseIsOneUsageLine(t *testing.T) {
-	rig := folder(t, "rig") // 4 zones of 4 CPUs
+	rig := sample.Folder(t, "rig") // 4 zones of 4 CPUs
 	const commands = "completion, drift, explain, gather, generate, lint, pick, simulate, slices, status, " +
 		"suggest-evictions, topology, ui, validate"
 	topology := []string{"topology", "--root", rig}
@@ -125,11 +108,9 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 }
 
 func TestWhatCannotBeIsExitCode1(t *testing.T) {
-	rig := folder(t, "rig")
-	damaged := folder(t, "rig")
-	if err := os.WriteFile(damaged+"/sys/devices/system/cpu/online", []byte("0-x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	rig := sample.Folder(t, "rig")
+	damaged := sample.Folder(t, "rig")
+	testfiles.Write(t, damaged+"/sys/devices/system/cpu/online", "0-x\n")
 	for _, tc := range []struct{ args, want string }{
 		{"pick --cpus 5 --root " + rig, "kubectl-numa: error: select 5 cpus of one zone: not enough free cpus: zone 0, which has 2 free; " +
 			"zone 1, which has 4 free; zone 2, which has 4 free; zone 3, which has 4 free\n" +
@@ -167,7 +148,7 @@ func TestUsageNamesTheProgramAsItWasCalled(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
-	rig := folder(t, "rig")
+	rig := sample.Folder(t, "rig")
 	for args, want := range map[string]string{
 		"topology -o ":                      "table\njson\nyaml\nsvg\n:4\n",
 		"slices --exclusivity ":             "kernel\nnone\n:4\n",
@@ -193,7 +174,7 @@ func TestCompletion(t *testing.T) {
 
 // A full disk is not a usage error.
 func TestOutputThatCannotBeWritten(t *testing.T) {
-	rig := folder(t, "rig")
+	rig := sample.Folder(t, "rig")
 	for _, args := range [][]string{{"topology"}, {"topology", "-o", "svg"}, {"topology", "-o", "json"}, {"topology", "-o", "yaml"}, {"slices", "--node-name", "n"}, {"pick", "--cpus", "2"}} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {

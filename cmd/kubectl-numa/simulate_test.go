@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // clusterFolder has a node with the slices of the rig's machine, the class of zones, and
@@ -19,17 +20,11 @@ func clusterFolder(t *testing.T, amounts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfiles.Write(t, filepath.Join(dir, name), text)
 	}
 	write("node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nstatus: {allocatable: {cpu: 16, memory: 4Gi, pods: 110}}\n")
-	write("slices.yml", mustCall(t, "slices", "--root", folder(t, "rig"), "--node-name", "worker-1"))
-	class, err := os.ReadFile("../../deviceclasses/zone.dra.numa.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write("class.yaml", string(class))
+	write("slices.yml", mustCall(t, "slices", "--root", sample.Folder(t, "rig"), "--node-name", "worker-1"))
+	write("class.yaml", testfiles.Read(t, "../../deviceclasses/zone.dra.numa.yaml"))
 	for i, amounts := range amounts {
 		name := string(rune('a' + i))
 		write("pod-"+name+".yaml", strings.NewReplacer("NAME", name, "AMOUNTS", amounts).Replace(podManifest))
@@ -114,9 +109,7 @@ func TestSchedulerThatGivesUpIsExitCode2(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 1")
 	class := "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n" +
 		`spec: {selectors: [{cel: {expression: 'device.attributes["resource.kubernetes.io"].numaNod == 1'}}]}`
-	if err := os.WriteFile(filepath.Join(dir, "class.yaml"), []byte(class), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, filepath.Join(dir, "class.yaml"), class)
 	exitCode, stdout, stderr := call("simulate", "-f", dir, "-o", "json")
 	if exitCode != exitUsage || !strings.Contains(stdout, "no such key: numaNod") ||
 		!strings.HasPrefix(stderr, "kubectl-numa: error: the scheduler gives up on pod default/a because of node worker-1: class zone.dra.numa: ") ||
@@ -184,9 +177,7 @@ func TestNotesAreOnStderr(t *testing.T) {
 	dir := clusterFolder(t)
 	more := "kind: Namespace\napiVersion: v1\nmetadata: {name: team}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec:\n" +
 		"  containers: [{name: main}]\n  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n"
-	if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(more), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, filepath.Join(dir, "more.yaml"), more)
 	exitCode, stdout, stderr := call("simulate", "-f", dir)
 	const want = "kubectl-numa: note: ignoring objects that do not change the answer: 1 Namespace\n" +
 		"kubectl-numa: note: spec.topologySpreadConstraints is not simulated; pods that use it: 1\n"
@@ -202,9 +193,7 @@ func TestManyNodesAreFewLines(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&nodes, "kind: Node\napiVersion: v1\nmetadata: {name: small-%02d}\nstatus: {allocatable: {cpu: %dm}}\n---\n", i, i/2)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "node.yaml"), []byte(nodes.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, filepath.Join(dir, "node.yaml"), nodes.String())
 	_, stdout, _ := call("simulate", "-f", dir)
 	for text, want := range map[string]int{
 		"  small-00, small-01: the pod requests cpu 1, but only 0 of 0 is free\n": 1,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // list is a v1 List of slices.
@@ -23,7 +24,7 @@ type list struct {
 }
 
 func TestSlicesAreWhatTheDriverPublishes(t *testing.T) {
-	dir := folder(t, "rig")
+	dir := sample.Folder(t, "rig")
 	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: 4-7\nreservedMemory: 100Mi\n")
 	args := []string{"slices", "--root", dir, "--node-name", "node-1", "--config", config, "--exclusivity", "none"}
 	text := mustCall(t, args...)
@@ -73,7 +74,7 @@ func TestSlicesAreWhatTheDriverPublishes(t *testing.T) {
 func TestSlicesOfAProfile(t *testing.T) {
 	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nexclusivity: auto\nprofiles:\n"+
 		"- {nodeSelector: {pool: batch}, reservedCPUs: 0-3, exclusivity: cooperative}\n")
-	args := []string{"slices", "--root", folder(t, "rig"), "--node-name", "node-1", "--config", config}
+	args := []string{"slices", "--root", sample.Folder(t, "rig"), "--node-name", "node-1", "--config", config}
 	for labels, want := range map[string]string{"pool=web": "2 kernel", "pool=batch,size=large": "0 cooperative"} {
 		var slice resourceapi.ResourceSlice
 		if err := yaml.UnmarshalStrict([]byte(mustCall(t, append(args, "--node-labels", labels)...)), &slice); err != nil {
@@ -88,7 +89,7 @@ func TestSlicesOfAProfile(t *testing.T) {
 
 // The error names the profile with the wrong setting.
 func TestRefusedProfileIsNamed(t *testing.T) {
-	root := folder(t, "rig")
+	root := sample.Folder(t, "rig")
 	for text, want := range map[string]string{
 		"devices: {include: [gpu]}":      "profiles[1].devices.include[0]: line 1, column 1: undeclared reference to 'gpu'",
 		"reservedCPUs: '99'":             `profiles[1].reservedCPUs: reserved CPUs "99": 99 not online`,
@@ -109,10 +110,8 @@ func TestZonesAreTheSameInSlicesStatusAndSimulate(t *testing.T) {
 		config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nzoneBy: "+by+"\n")
 		asked := map[string]string{"numa": "cpu: 32", "socket": "cpu: 128", "machine": "cpu: 200", "l3": "cpu: 16"}[by]
 		dir := clusterFolder(t, asked)
-		slices := mustCall(t, "slices", "--root", folder(t, "epyc-2s-nps4"), "--node-name", "worker-1", "--config", config)
-		if err := os.WriteFile(filepath.Join(dir, "slices.yml"), []byte(slices), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		slices := mustCall(t, "slices", "--root", sample.Folder(t, "epyc-2s-nps4"), "--node-name", "worker-1", "--config", config)
+		testfiles.Write(t, filepath.Join(dir, "slices.yml"), slices)
 		status := mustCall(t, "status", "-f", dir)
 		if !strings.Contains(status, "cpu 254 of 254 free") {
 			t.Errorf("zoneBy %s: status does not sum up all CPUs\n%s", by, status)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 const resources = "resource.k8s.io/v1"
@@ -85,9 +85,7 @@ users: [{name: u, user: {}}]
 contexts: [{name: cluster, context: {cluster: c, user: u, namespace: team}}, {name: other, context: {cluster: gone, user: u}}]
 current-context: cluster
 `, "URL", server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, kubeconfig, text)
 	return kubeconfig
 }
 

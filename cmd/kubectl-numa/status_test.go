@@ -18,6 +18,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
@@ -82,11 +83,8 @@ func TestStatusInEveryForm(t *testing.T) {
 
 // The lines of the example in the documentation are lines of the output.
 func TestStatusIsAsTheDocumentationShowsIt(t *testing.T) {
-	text, err := os.ReadFile("../../docs/kubectl-numa.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, example, found := strings.Cut(string(text), "$ kubectl numa status worker-1 -f cluster/\n")
+	text := testfiles.Read(t, "../../docs/kubectl-numa.md")
+	_, example, found := strings.Cut(text, "$ kubectl numa status worker-1 -f cluster/\n")
 	example, _, ended := strings.Cut(example, "```")
 	if !found || !ended {
 		t.Fatal("docs/kubectl-numa.md has no example of status")
@@ -182,9 +180,7 @@ clusters: [{name: c, cluster: {server: "` + url + `"}}]
 users: [{name: u, user: {}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
 `
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, path, text)
 	return path
 }
 

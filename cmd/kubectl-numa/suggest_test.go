@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/evict"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // runningPods are running pods that hold all CPUs of the rig's machine: 2 CPUs of NUMA
@@ -34,7 +35,7 @@ metadata: {name: running-%[1]d, uid: uid-%[1]d}
 spec: {nodeName: worker-1, priority: %[3]d, resourceClaims: [{name: c, resourceClaimName: claim-%[1]d}], containers: [{name: main}]}
 ---`, node, cpus, 10-node, "00000000-0000-8000-8000-00000000000")
 	}
-	writeFile(t, filepath.Join(dir, "running.yaml"), b.String())
+	testfiles.Write(t, filepath.Join(dir, "running.yaml"), b.String())
 }
 
 // suggestion is also in the documentation.
@@ -51,7 +52,7 @@ func TestSuggestEvictions(t *testing.T) {
 	runningPods(t, dir)
 	text := strings.NewReplacer("AMOUNTS", "cpu: 4")
 	waiting := strings.ReplaceAll(podManifest, "NAME", "urgent") + "  priority: 10\n---\n" + strings.ReplaceAll(podManifest, "NAME", "modest") + "  priority: 1\n"
-	writeFile(t, filepath.Join(dir, "waiting.yaml"), text.Replace(waiting))
+	testfiles.Write(t, filepath.Join(dir, "waiting.yaml"), text.Replace(waiting))
 	for _, args := range []string{"urgent", "default/urgent -n other"} {
 		if got := mustCall(t, append(strings.Fields("suggest-evictions pod "+args), "-f", dir)...); got != suggestion {
 			t.Errorf("suggest-evictions pod %s says\n%swant\n%s", args, got, suggestion)
@@ -77,7 +78,7 @@ func TestSuggestEvictions(t *testing.T) {
 
 func TestSuggestEvictionsWithoutSense(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4")
-	writeFile(t, filepath.Join(dir, "running.yaml"), `
+	testfiles.Write(t, filepath.Join(dir, "running.yaml"), `
 apiVersion: v1
 kind: Pod
 metadata: {name: r}
@@ -93,7 +94,7 @@ spec: {nodeName: worker-1, containers: [{name: main}]}
 			t.Errorf("%q: exit code %d, stdout %q, stderr %q, want %q", args, exitCode, stdout, stderr, want)
 		}
 	}
-	writeFile(t, filepath.Join(dir, "class.yaml"), "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n"+
+	testfiles.Write(t, filepath.Join(dir, "class.yaml"), "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n"+
 		`spec: {selectors: [{cel: {expression: 'device.attributes["resource.kubernetes.io"].numaNod == 1'}}]}`)
 	exitCode, _, stderr := call("suggest-evictions", "pod", "a", "-f", dir)
 	if exitCode != exitUsage || !strings.HasPrefix(stderr, "kubectl-numa: error: the scheduler gives up on pod default/a") || !strings.Contains(stderr, "kubectl-numa: hint: ") {

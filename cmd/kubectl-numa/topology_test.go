@@ -12,10 +12,11 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 func TestTopologyInEveryForm(t *testing.T) {
-	dir := folder(t, "sparse-nodes")
+	dir := sample.Folder(t, "sparse-nodes")
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)

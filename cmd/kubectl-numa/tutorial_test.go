@@ -1,17 +1,16 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
-
-var update = flag.Bool("update", false, "write what the commands of the tutorial say into it")
 
 // asProgram makes the test binary run as the program.
 const asProgram = "KUBECTL_NUMA_TEST_AS_PROGRAM"
@@ -28,13 +27,10 @@ const tutorial = "../../docs/pending-pod.md"
 // In a console block, a line that begins with $ is a command, with its here document if it
 // has one. The lines after it are its output on both streams.
 func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
-	text, err := os.ReadFile(tutorial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfiles.Read(t, tutorial)
 	shell := tutorialShell(t)
 	var got strings.Builder
-	lines := strings.SplitAfter(string(text), "\n")
+	lines := strings.SplitAfter(text, "\n")
 	for i := 0; i < len(lines); i++ {
 		got.WriteString(lines[i])
 		if lines[i] != "```console\n" {
@@ -56,14 +52,7 @@ func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
 		}
 		got.WriteString(lines[i])
 	}
-	if *update {
-		if err := os.WriteFile(tutorial, []byte(got.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(string(text), got.String()); diff != "" && !*update {
-		t.Errorf("%s is not what its commands say (-tutorial +now), -update writes it:\n%s", tutorial, diff)
-	}
+	golden.Check(t, tutorial, got.String())
 }
 
 // tutorialShell runs a command in the situation of the tutorial's reader: in a folder with
@@ -79,7 +68,7 @@ func tutorialShell(t *testing.T) func(command string) (output string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for link, target := range map[string]string{bin + "/kubectl-numa": binary, dir + "/deviceclasses": classes, dir + "/machine": folder(t, "rig")} {
+	for link, target := range map[string]string{bin + "/kubectl-numa": binary, dir + "/deviceclasses": classes, dir + "/machine": sample.Folder(t, "rig")} {
 		if err := os.Symlink(target, link); err != nil {
 			t.Fatal(err)
 		}

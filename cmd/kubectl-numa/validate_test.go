@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 const secret = "hunter2"
@@ -88,18 +88,10 @@ func installedCluster(t *testing.T) answers {
 	dir := clusterFolder(t, "cpu: 2")
 	node := "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nstatus: {allocatable: {cpu: 16, memory: 4Gi, pods: 110}, nodeInfo: {kubeletVersion: v1.37.1}}\n"
 	for name, text := range map[string]string{"node.yaml": node, "installed.yaml": installed} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfiles.Write(t, filepath.Join(dir, name), text)
 	}
 	for _, kind := range []string{"gpu", "nic", "nvme", "pci"} { // the folder has that of zones
-		class, err := os.ReadFile("../../deviceclasses/" + kind + ".dra.numa.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, kind+".yaml"), class, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfiles.Write(t, filepath.Join(dir, kind+".yaml"), testfiles.Read(t, "../../deviceclasses/"+kind+".dra.numa.yaml"))
 	}
 	set := &appsv1.DaemonSet{}
 	if err := yaml.UnmarshalStrict([]byte(daemonSet), set); err != nil {

@@ -34,25 +34,18 @@ func listen(library nvml.Interface) (nvml.EventSet, error) {
 	if ret != nvml.SUCCESS {
 		return nil, fmt.Errorf("create a set of events: %w", ret)
 	}
-	count, ret := library.DeviceGetCount()
-	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("count GPUs: %w", ret)
-	}
-	for i := range count {
-		device, ret := library.DeviceGetHandleByIndex(i)
-		if ret == nvml.ERROR_GPU_IS_LOST {
-			continue
-		}
-		if ret != nvml.SUCCESS {
-			return nil, fmt.Errorf("open GPU %d: %w", i, ret)
-		}
+	err := eachGPU(library, func(i int, device nvml.Device) error {
 		supported, ret := device.GetSupportedEventTypes()
 		if ret != nvml.SUCCESS || supported&nvml.EventTypeXidCriticalError == 0 {
-			continue
+			return nil
 		}
 		if ret := device.RegisterEvents(nvml.EventTypeXidCriticalError, set); ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
-			return nil, fmt.Errorf("register for errors of GPU %d: %w", i, ret)
+			return fmt.Errorf("register for errors of GPU %d: %w", i, ret)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return set, nil
 }

@@ -17,29 +17,44 @@ import (
 // readGPUs reads every GPU that the library opens. It leaves out facts that the library
 // does not support.
 func readGPUs(library nvml.Interface) ([]numa.ReportedGPU, error) {
+	var gpus []numa.ReportedGPU
+	err := eachGPU(library, func(i int, device nvml.Device) error {
+		gpu, err := readGPU(device)
+		if errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
+			return nil // the library does not even return its address
+		}
+		if err != nil {
+			return fmt.Errorf("read GPU %d: %w", i, err)
+		}
+		gpus = append(gpus, gpu)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return gpus, nil
+}
+
+// eachGPU calls visit for every GPU with its index. It leaves out GPUs that are lost,
+// and stops at the first error.
+func eachGPU(library nvml.Interface, visit func(i int, device nvml.Device) error) error {
 	count, ret := library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("count GPUs: %w", ret)
+		return fmt.Errorf("count GPUs: %w", ret)
 	}
-	var gpus []numa.ReportedGPU
 	for i := range count {
 		device, ret := library.DeviceGetHandleByIndex(i)
 		if ret == nvml.ERROR_GPU_IS_LOST {
 			continue
 		}
 		if ret != nvml.SUCCESS {
-			return nil, fmt.Errorf("open GPU %d: %w", i, ret)
+			return fmt.Errorf("open GPU %d: %w", i, ret)
 		}
-		gpu, err := readGPU(device)
-		if errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
-			continue // the library does not even return its address
+		if err := visit(i, device); err != nil {
+			return err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read GPU %d: %w", i, err)
-		}
-		gpus = append(gpus, gpu)
 	}
-	return gpus, nil
+	return nil
 }
 
 func readGPU(device nvml.Device) (gpu numa.ReportedGPU, err error) {

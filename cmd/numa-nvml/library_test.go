@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // makeLibrary compiles test/nvml against NVIDIA's header, for a machine with GPUs
@@ -31,21 +33,11 @@ func makeLibrary(t *testing.T, addresses ...string) (library nvml.Interface, roo
 		t.Fatalf("%s: %v\n%s", compiler, err, output)
 	}
 	for _, address := range addresses {
-		write(t, filepath.Join(root, "sys/bus/pci/devices", address, "class"), "0x038000\n")
+		files.Write(t, filepath.Join(root, "sys/bus/pci/devices", address, "class"), "0x038000\n")
 	}
-	write(t, filepath.Join(root, "sys/bus/pci/devices/0000:00:00.0/class"), "0x060000\n")
+	files.Write(t, filepath.Join(root, "sys/bus/pci/devices/0000:00:00.0/class"), "0x060000\n")
 	t.Setenv("FAKE_NVML_ROOT", root)
 	return nvml.New(nvml.WithLibraryPath(file)), root
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestALibraryIsOpened has what the other tests lack: symbols of a library, and
@@ -53,7 +45,7 @@ func write(t *testing.T, file, text string) {
 func TestALibraryIsOpened(t *testing.T) {
 	library, root := makeLibrary(t, "0000:3b:00.0", "0001:af:1f.0")
 	file, xid := filepath.Join(root, "run/dra-numa/gpus.json"), filepath.Join(root, "run/dra-numa/xid")
-	write(t, file, "")
+	files.Write(t, file, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- report(ctx, library, &seen{faults: map[string]string{}}, file) }()
@@ -71,10 +63,10 @@ func TestALibraryIsOpened(t *testing.T) {
 	first := `{"gpus":[{"address":"0000:3b:00.0","uuid":"GPU-00000000-0000-0000-0000-000000000000",` + common + `"nvlinks":["0001:af:1f.0"]},`
 	second := `{"address":"0001:af:1f.0","uuid":"GPU-00000000-0000-0000-0000-000000000001",` + common + `"nvlinks":["0000:3b:00.0"]`
 	becomes(first + second + "}]}\n")
-	write(t, xid, "0001:af:1f.0 79\n")
+	files.Write(t, xid, "0001:af:1f.0 79\n")
 	becomes(first + second + `,"fault":"its driver has reported XID 79"}]}` + "\n")
 	cancel()
-	write(t, xid, "0000:3b:00.0 31\n") // it need not wait to the end
+	files.Write(t, xid, "0000:3b:00.0 31\n") // it need not wait to the end
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

@@ -1,18 +1,16 @@
 package accounting
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // The rows of the table in docs/accounting.md are correct.
 func TestArithmeticOfTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/accounting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := files.Read(t, "../../docs/accounting.md")
 	code := regexp.MustCompile("`([^`]*)`")
 	texts := func(cell string) (list []string) {
 		for _, match := range code.FindAllStringSubmatch(cell, -1) {
@@ -21,7 +19,7 @@ func TestArithmeticOfTheDocs(t *testing.T) {
 		return list
 	}
 	rows := 0
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(page) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 5 || !strings.Contains(cells[1], "uses=") {
 			continue

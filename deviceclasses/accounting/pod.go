@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/utils/ptr"
 )
 
 // Unresolved is a claim of a pod whose amounts are not known, or count in another pod.
@@ -30,7 +32,8 @@ func SharesOf(pod *corev1.Pod, known Known) (shares []Share, unresolved []Unreso
 }
 
 func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known) ([]Share, error) {
-	name := claimName(pod, entry)
+	created, _, _ := resourceclaim.Name(pod, &entry)
+	name := ptr.Deref(created, "")
 	if name == "" && entry.ResourceClaimTemplateName != nil {
 		template := known.ResourceClaimTemplate(pod.Namespace, *entry.ResourceClaimTemplateName)
 		if template == nil {
@@ -56,19 +59,6 @@ func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known) 
 		return nil, fmt.Errorf("claim %q counts in pod %q, which uses it as well", name, first.Name)
 	}
 	return shares, nil
-}
-
-// claimName is the name of the claim, "" if it is not made yet.
-func claimName(pod *corev1.Pod, entry corev1.PodResourceClaim) string {
-	if entry.ResourceClaimName != nil {
-		return *entry.ResourceClaimName
-	}
-	for _, made := range pod.Status.ResourceClaimStatuses {
-		if made.Name == entry.Name && made.ResourceClaimName != nil {
-			return *made.ResourceClaimName
-		}
-	}
-	return ""
 }
 
 // countedByServer reports whether the scheduler counts the claim in addition to the pod's

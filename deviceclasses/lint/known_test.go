@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // objects are the driver's classes, classes of another driver, and the claims "four" and
@@ -18,14 +19,7 @@ type objects map[string]*resourceapi.DeviceClass
 
 func known(t *testing.T) objects {
 	t.Helper()
-	classes, err := deviceclasses.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := objects{}
-	for i := range classes {
-		all[classes[i].Name] = &classes[i]
-	}
+	all := objects(object.Classes(t))
 	for name, expression := range map[string]string{"nic": `device.driver == "nic.example.com"`, "any": "true"} {
 		class := read[resourceapi.DeviceClass](t, `{spec: {selectors: [{cel: {expression: '`+expression+`'}}]}}`)
 		all[name] = &class

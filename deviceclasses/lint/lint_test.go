@@ -2,12 +2,13 @@ package lint
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // row is an object and what lint finds in it.
@@ -576,12 +577,9 @@ func TestFindingsReadAsAdmissionSaysThem(t *testing.T) {
 
 // docs/rules.md has a row for each rule.
 func TestRulesAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/rules.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := files.Read(t, "../../docs/rules.md")
 	for _, rule := range Rules() {
-		if row := fmt.Sprintf("| `%s` | %s | %s |\n", rule.Name, rule.Severity, rule.Doc); !strings.Contains(string(page), row) {
+		if row := fmt.Sprintf("| `%s` | %s | %s |\n", rule.Name, rule.Severity, rule.Doc); !strings.Contains(page, row) {
 			t.Errorf("docs/rules.md lacks the row\n%s", row)
 		}
 	}

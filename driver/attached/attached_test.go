@@ -1,10 +1,8 @@
 package attached
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,60 +13,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
-	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	samples "github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of docs/devices.md")
-
-// generated is a machine that exists nowhere.
-func generated(t testing.TB, name string) numa.Machine {
-	t.Helper()
-	for _, preset := range fake.Presets() {
-		if preset.Name != name {
-			continue
-		}
-		machine, err := numa.Read(preset.Machine.FS())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return machine
-	}
-	t.Fatalf("no generated machine %s", name)
-	return numa.Machine{}
-}
-
-// everywhere runs a test on every generated machine, and on every recorded one
-// where there are some.
-func everywhere(t *testing.T, test func(*testing.T, numa.Machine)) {
-	t.Helper()
-	for _, preset := range fake.Presets() {
-		t.Run(preset.Name, func(t *testing.T) { test(t, generated(t, preset.Name)) })
-	}
-	t.Run("recorded", func(t *testing.T) {
-		for _, recorded := range machines.All(t) {
-			t.Run(recorded.Name, func(t *testing.T) {
-				test(t, readRecorded(t, recorded))
-			})
-		}
-	})
-}
-
-// recordedMachines are those read so far: unpacking one takes longer than all
-// tests of it.
-var recordedMachines = map[string]numa.Machine{}
-
-func readRecorded(t *testing.T, recorded machines.Recorded) numa.Machine {
-	t.Helper()
-	machine, ok := recordedMachines[recorded.Name]
-	if !ok {
-		var err error
-		if machine, err = numa.Read(os.DirFS(recorded.Unpack(t))); err != nil {
-			t.Fatal(err)
-		}
-		recordedMachines[recorded.Name] = machine
-	}
-	return machine
-}
 
 func selected(t testing.TB, config deviceclasses.DeviceSelection) Selection {
 	t.Helper()
@@ -93,7 +41,7 @@ func names(devices []resourceapi.Device) (names []string) {
 
 // The limits are those of ResourceSlices, Kubernetes 1.37.
 func TestDevicesAreWhatTheAPITakes(t *testing.T) {
-	everywhere(t, func(t *testing.T, machine numa.Machine) {
+	samples.Each(t, func(t *testing.T, machine numa.Machine) {
 		known := map[string]bool{}
 		for _, d := range Devices(machine, everything(t)) {
 			if problems := validation.IsDNS1123Label(d.Name); len(problems) > 0 || known[d.Name] {
@@ -124,7 +72,7 @@ func TestEveryAttributeIsOnItsKindOrAbsentByDesign(t *testing.T) {
 		}
 		table[attribute.Name] = attribute
 	}
-	everywhere(t, func(t *testing.T, machine numa.Machine) {
+	samples.Each(t, func(t *testing.T, machine numa.Machine) {
 		for _, d := range Devices(machine, everything(t)) {
 			kind := Kind(stringOf(d, deviceclasses.AttributeKind))
 			for name := range d.Attributes {
@@ -152,7 +100,7 @@ func TestEveryAttributeIsOnItsKindOrAbsentByDesign(t *testing.T) {
 
 // Kubernetes takes -1 as a NUMA node that many devices share.
 func TestUnknownLocalityIsAbsent(t *testing.T) {
-	machine := generated(t, "epyc-mi300x")
+	machine := samples.Machine(t, "epyc-mi300x")
 	for _, d := range Devices(machine, everything(t)) {
 		for _, name := range []resourceapi.QualifiedName{deviceclasses.AttributeNUMANode, deviceclasses.AttributeNUMANodeNet, deviceclasses.AttributeNUMANodeAMD, domain + "/socket"} {
 			node, has := d.Attributes[name]
@@ -247,7 +195,7 @@ func TestStringsAreCutBetweenLetters(t *testing.T) {
 
 // A claim that does not care gets what costs others least.
 func TestOrderIsPackingPolicy(t *testing.T) {
-	machine := generated(t, "epyc-mi300x")
+	machine := samples.Machine(t, "epyc-mi300x")
 	got := names(Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"nvme", "vf", "nic"}})))
 	want := []string{}
 	for _, bus := range []string{"09", "89"} { // virtual functions, by card
@@ -267,7 +215,7 @@ func TestProductsHaveNames(t *testing.T) {
 		"nic-0000-18-00-0": "Mellanox Technologies, MT2910 Family [ConnectX-7]",
 		"pci-0000-02-00-0": "ASPEED Technology, Inc., ASPEED Graphics Family",
 	}
-	for _, d := range Devices(generated(t, "dgx-h100"), everything(t)) {
+	for _, d := range Devices(samples.Machine(t, "dgx-h100"), everything(t)) {
 		if want, ok := wants[d.Name]; ok {
 			if got := stringOf(d, domain+"/vendor") + ", " + stringOf(d, domain+"/product"); got != want {
 				t.Errorf("%s is %s, want %s", d.Name, got, want)
@@ -287,21 +235,8 @@ func TestProductsHaveNames(t *testing.T) {
 
 func TestTheDocumentHasAllAttributes(t *testing.T) {
 	const path = "../../docs/devices.md"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, _, found := strings.Cut(string(text), tableHead)
-	want := head + tableHead + table()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if !found || string(text) != want {
-		t.Errorf("the table of %s is not that of the code; -update rewrites it:\n%s", path, table())
-	}
+	head, _, _ := strings.Cut(files.Read(t, path), tableHead)
+	golden.Check(t, path, head+tableHead+table())
 	if most := most(); !strings.Contains(head, fmt.Sprintf("a GPU has at most %d.", most)) {
 		t.Errorf("%s does not say that a GPU has at most %d attributes", path, most)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	samples "github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // BenchmarkDevices publishes anew, as after each change of the machine: of 47
@@ -19,7 +20,7 @@ func BenchmarkDevices(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, machine := range map[string]numa.Machine{"dgx-h100": generated(b, "dgx-h100"), "504 virtual functions": many} {
+	for name, machine := range map[string]numa.Machine{"dgx-h100": samples.Machine(b, "dgx-h100"), "504 virtual functions": many} {
 		selection := selected(b, deviceclasses.DeviceSelection{Presets: deviceclasses.Presets(), Exclude: []string{"0000:21:00.0"}})
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	samples "github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 const here = "node-1"
@@ -32,7 +33,7 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 			slice.Spec.NodeName, slice.Spec.Devices[0].NodeName = nil, &node
 		}
 	}
-	machine := generated(t, "intel-2s") // a8:00.0 is a card, 3b:00.1 one with virtual functions from 3b:01.2 to 3b:01.5
+	machine := samples.Machine(t, "intel-2s") // a8:00.0 is a card, 3b:00.1 one with virtual functions from 3b:01.2 to 3b:01.5
 	for name, row := range map[string]struct {
 		slice *resourceapi.ResourceSlice
 		want  string // devices that are left out
@@ -67,7 +68,7 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 
 // A virtual function that another driver has is one that this one may not know.
 func TestAPhysicalFunctionIsLeftOutForAVirtualOneThatIsNotSelected(t *testing.T) {
-	machine := generated(t, "intel-2s")
+	machine := samples.Machine(t, "intel-2s")
 	devices := Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"nic"}}))
 	_, conflicts := WithoutConflicts(machine, here, devices, []*resourceapi.ResourceSlice{published("sriov", here, "0000:3b:01.3")})
 	want := "device nic-0000-3b-00-1 is left out: driver sriov publishes PCI function 0000:3b:01.3; exclude one of them"

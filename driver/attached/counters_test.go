@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	samples "github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // counted draws who consumes what, in one line.
@@ -25,7 +26,7 @@ func counted(devices []resourceapi.Device) string {
 }
 
 func TestAPhysicalFunctionAndItsVirtualOnesExcludeEachOther(t *testing.T) {
-	machine := generated(t, "intel-2s") // 3b:00.0 has 8 virtual functions, 3b:00.1 has 4, a8:00.0 none
+	machine := samples.Machine(t, "intel-2s") // 3b:00.0 has 8 virtual functions, 3b:00.1 has 4, a8:00.0 none
 	devices := WithCounters(Devices(machine, selected(t, deviceclasses.DeviceSelection{
 		Presets: []string{"nic", "vf"}, Exclude: []string{"0000:3b:00.2", "0000:3b:00.3", "0000:3b:00.4", "0000:3b:00.5", "0000:3b:00.6"},
 	})))
@@ -47,7 +48,7 @@ func TestAPhysicalFunctionAndItsVirtualOnesExcludeEachOther(t *testing.T) {
 
 func TestOnlyWhoCanBeExcludedHasACounter(t *testing.T) {
 	for _, preset := range []string{"nic", "vf", "gpu"} {
-		devices := WithCounters(Devices(generated(t, "intel-2s"), selected(t, deviceclasses.DeviceSelection{Presets: []string{preset}})))
+		devices := WithCounters(Devices(samples.Machine(t, "intel-2s"), selected(t, deviceclasses.DeviceSelection{Presets: []string{preset}})))
 		if got := counted(devices); got != "" || CounterSets(devices) != nil || len(devices) == 0 {
 			t.Errorf("of %d devices of preset %s %s", len(devices), preset, got)
 		}
@@ -55,7 +56,7 @@ func TestOnlyWhoCanBeExcludedHasACounter(t *testing.T) {
 }
 
 func TestCountersAreWhatTheAPITakes(t *testing.T) {
-	everywhere(t, func(t *testing.T, machine numa.Machine) {
+	samples.Each(t, func(t *testing.T, machine numa.Machine) {
 		devices := Devices(machine, everything(t))
 		before := counted(devices)
 		devices = WithCounters(devices)

@@ -7,11 +7,12 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	samples "github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // Of the machine, 3b:00.0 has 8 virtual functions, and 3b:00.2 is the first.
 func TestAFunctionThatIsBrokenIsTainted(t *testing.T) {
-	machine := generated(t, "intel-2s")
+	machine := samples.Machine(t, "intel-2s")
 	want := map[string]string{"nic-0000-3b-00-0": "fatal-errors", "nic-0000-3b-00-2": "fatal-errors"}
 	whys := map[string]string{
 		"0000:3b:00.0": "PCI function 0000:3b:00.0: the link had fatal PCIe errors, 0000:3b:00.0 has counted 2 since the kernel found it",

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	samples "github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 func TestNothingIsSelectedByDefault(t *testing.T) {
-	if got := Devices(generated(t, "dgx-h100"), selected(t, deviceclasses.DeviceSelection{})); got != nil {
+	if got := Devices(samples.Machine(t, "dgx-h100"), selected(t, deviceclasses.DeviceSelection{})); got != nil {
 		t.Errorf("selected %v", names(got))
 	}
-	if got := Devices(generated(t, "dgx-h100"), selected(t, deviceclasses.DeviceSelection{Exclude: []string{"true"}})); got != nil {
+	if got := Devices(samples.Machine(t, "dgx-h100"), selected(t, deviceclasses.DeviceSelection{Exclude: []string{"true"}})); got != nil {
 		t.Errorf("selected %v", names(got))
 	}
 }
@@ -44,7 +45,7 @@ func TestSelection(t *testing.T) {
 		"several expressions":  {deviceclasses.DeviceSelection{Include: []string{ours + `.kind == "pci"`, ours + `.kind == "gpu"`}}, 9},
 		"a computed attribute": {deviceclasses.DeviceSelection{Include: []string{ours + `.exists(name, name == "uu" + "id")`}}, 8},
 	} {
-		got := Devices(generated(t, "dgx-h100"), selected(t, row.config))
+		got := Devices(samples.Machine(t, "dgx-h100"), selected(t, row.config))
 		if len(got) != row.want {
 			t.Errorf("%s: %d selected, want %d: %v", name, len(got), row.want, names(got))
 		}
@@ -100,7 +101,7 @@ func TestABoundNameEndsWithItsBlock(t *testing.T) {
 // What cannot be evaluated publishes nothing, wherever it stands.
 func TestAnExpressionThatFailsPublishesNothing(t *testing.T) {
 	const fails = `1 / (device.attributes["resource.kubernetes.io"].numaNode) == 1` // on NUMA node 0
-	machine := generated(t, "dgx-h100")
+	machine := samples.Machine(t, "dgx-h100")
 	included := names(Devices(machine, selected(t, deviceclasses.DeviceSelection{Include: []string{fails}})))
 	excluded := names(Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"gpu"}, Exclude: []string{fails}})))
 	if slices.Contains(included, "gpu-0000-16-00-0") || !slices.Contains(included, "gpu-0000-98-00-0") || len(excluded) != 0 {
@@ -124,7 +125,7 @@ func FuzzExpression(f *testing.F) {
 	} {
 		f.Add(text)
 	}
-	devices := Devices(generated(f, "epyc-mi300x"), everything(f))
+	devices := Devices(samples.Machine(f, "epyc-mi300x"), everything(f))
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := compile(text)
 		if err != nil {

@@ -3,21 +3,18 @@ package nodestate
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata")
 
 // The document of a node is in bundles that users keep, so every release reads and
 // writes it the same way. Its grants are those of the driver's own golden file.
 func TestDocumentIsAsReleased(t *testing.T) {
-	const golden = "testdata/state-v1.json"
 	checkpoint, err := os.ReadFile("../testdata/checkpoint-v4.json")
 	if err != nil {
 		t.Fatal(err)
@@ -40,27 +37,13 @@ func TestDocumentIsAsReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(golden, append(written, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(append(written, '\n'), want) {
-		t.Errorf("written\n%s\nwant\n%s", written, want)
-	}
-	state, err := Decode(want)
+	golden.Check(t, "testdata/state-v1.json", string(written)+"\n")
+	state, err := Decode(written)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again, err := json.MarshalIndent(state, "", "  ")
-	if err != nil || !bytes.Equal(append(again, '\n'), want) {
-		t.Errorf("read and written again: %v\n%s\nwant\n%s", err, again, want)
+	if err != nil || !bytes.Equal(again, written) {
+		t.Errorf("read and written again: %v\n%s\nwant\n%s", err, again, written)
 	}
 }

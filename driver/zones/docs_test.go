@@ -1,21 +1,18 @@
 package zones
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // The page has a row for each attribute, which says never where no zone is without it.
 func TestEveryAttributeIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/zones.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := files.Read(t, "../../docs/zones.md")
 	rows := make(map[string]string)
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(page) {
 		if cells := strings.Split(line, "|"); len(cells) == 7 {
 			rows[strings.Trim(cells[1], " `")] = strings.TrimSpace(cells[4])
 		}
@@ -27,7 +24,7 @@ func TestEveryAttributeIsDocumented(t *testing.T) {
 		}
 	}
 	for _, word := range []string{deviceclasses.FaultPartitionInvalid, string(deviceclasses.CapacityCPU), string(deviceclasses.CapacityMemory), deviceclasses.CapacityHugepagesPrefix} {
-		if !strings.Contains(string(page), word) {
+		if !strings.Contains(page, word) {
 			t.Errorf("docs/zones.md does not name %q", word)
 		}
 	}

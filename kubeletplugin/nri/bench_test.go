@@ -10,9 +10,7 @@ import (
 // BenchmarkCreateContainer is what a container's start and end cost more on a
 // node with 250 containers: three questions of the runtime, over its socket.
 func BenchmarkCreateContainer(b *testing.B) {
-	core := &fakeCore{}
-	core.hold(map[string]driver.Pinned{"a": claimA, "b": claimB})
-	r, _ := connected(b, core)
+	r, _ := connected(b, coreWith(map[string]driver.Pinned{"a": claimA, "b": claimB}))
 	for _, id := range ids("c", 250) {
 		r.create(id)
 	}
@@ -24,8 +22,7 @@ func BenchmarkCreateContainer(b *testing.B) {
 
 // BenchmarkRepairs is a refresh that has nothing to do.
 func BenchmarkRepairs(b *testing.B) {
-	core := &fakeCore{}
-	core.hold(map[string]driver.Pinned{"a": claimA, "b": claimB})
+	core := coreWith(map[string]driver.Pinned{"a": claimA, "b": claimB})
 	p := New(Options{Core: core})
 	containers := map[string]*container{}
 	for i, id := range ids("c", 250) {

@@ -44,9 +44,7 @@ func TestCreateContainer(t *testing.T) {
 
 // Only names of CDI devices and hooks of the host count: a pod writes neither.
 func TestNothingOfThePodIsTrusted(t *testing.T) {
-	core := &fakeCore{}
-	core.hold(map[string]driver.Pinned{"a": claimA})
-	r, _ := connected(t, core)
+	r, _ := connected(t, coreWith(map[string]driver.Pinned{"a": claimA}))
 	c := containerMessage("liar")
 	c.Env = []string{"DRA_NUMA_CPUS=2-3", "DRA_NUMA_MEMS=0"}
 	c.Annotations = map[string]string{"cdi.k8s.io/x": "a", "dra.numa/grant": "a"}
@@ -60,11 +58,9 @@ func TestNothingOfThePodIsTrusted(t *testing.T) {
 }
 
 func TestBadMemoryPolicyFailsTheContainer(t *testing.T) {
-	core := &fakeCore{}
 	bad := claimA
 	bad.MemoryPolicy = "local"
-	core.hold(map[string]driver.Pinned{"a": bad})
-	r, _ := connected(t, core)
+	r, _ := connected(t, coreWith(map[string]driver.Pinned{"a": bad}))
 	_, err := r.adjusted(containerMessage("c", "a"))
 	if err == nil || !strings.Contains(err.Error(), `claims ["ns/a"]: memory policy "local" is not bind, preferred,`) {
 		t.Errorf("error %v, want one about the policy", err)
@@ -74,9 +70,7 @@ func TestBadMemoryPolicyFailsTheContainer(t *testing.T) {
 // A runtime that does not name CDI devices leaves claims to the hook: a
 // container with it is no container without a claim.
 func TestContainerWithTheHookAloneIsLeftAlone(t *testing.T) {
-	core := &fakeCore{}
-	core.hold(map[string]driver.Pinned{"a": claimA})
-	r, p := connected(t, core)
+	r, p := connected(t, coreWith(map[string]driver.Pinned{"a": claimA}))
 	c := containerMessage("old runtime")
 	c.Hooks = &api.Hooks{CreateRuntime: []*api.Hook{{Path: "/opt/numa-pin", Args: []string{"numa-pin", "pin", "--cpus=2-3"}}}}
 	if _, err := r.adjusted(c); err != nil {
@@ -144,8 +138,7 @@ func TestSynchronizeRepairs(t *testing.T) {
 		r.containers["none"] = containerMessage("none")
 		r.containers["in the pool"] = withCPUs(containerMessage("in the pool"), "0,1,4-7", "1")
 	})
-	core := &fakeCore{}
-	core.hold(map[string]driver.Pinned{"a": claimA})
+	core := coreWith(map[string]driver.Pinned{"a": claimA})
 	p := run(t.Context(), t, socket, core)
 	eventually(t, "connected", p.Connected)
 	refresh(t, p)
@@ -159,9 +152,7 @@ func TestSynchronizeRepairs(t *testing.T) {
 }
 
 func TestSynchronizeAnswersWithWhatIsWrong(t *testing.T) {
-	core := &fakeCore{}
-	core.hold(map[string]driver.Pinned{"a": claimA})
-	p := New(Options{Core: core})
+	p := New(Options{Core: coreWith(map[string]driver.Pinned{"a": claimA})})
 	updates, err := handlers{p, &session{awake: make(chan struct{}, 1)}}.Synchronize(t.Context(), nil, []*api.Container{
 		withCPUs(containerMessage("right", "a"), "3,2", "0"),
 		withCPUs(containerMessage("wrong", "a"), "2-4", "0"),
@@ -200,8 +191,7 @@ func TestTwoPlugins(t *testing.T) {
 		"the same thing": {other{cpus: true}, `plugins "60-other" and "50-dra.numa" both tried to set CPUSetCPUs`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			core := &fakeCore{}
-			core.hold(map[string]driver.Pinned{"a": claimA})
+			core := coreWith(map[string]driver.Pinned{"a": claimA})
 			socket := filepath.Join(t.TempDir(), "nri.sock")
 			r := newRuntime(t, socket)
 			p := run(t.Context(), t, socket, core)

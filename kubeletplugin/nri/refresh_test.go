@@ -47,8 +47,7 @@ func TestRefreshNarrowsAndWidensThePool(t *testing.T) {
 func TestRefreshMovesMixedContainers(t *testing.T) {
 	mixed := claimA
 	mixed.Mixed = true
-	core := &fakeCore{}
-	core.hold(map[string]driver.Pinned{"a": mixed})
+	core := coreWith(map[string]driver.Pinned{"a": mixed})
 	r, p := connected(t, core)
 	r.create("mixed", "a")
 	wantState(t, r, map[string]string{"mixed": "0-7/0"})
@@ -73,8 +72,7 @@ func TestContainersThatEndAreForgotten(t *testing.T) {
 // Between its answer and the end of a creation the runtime has no container that
 // it could update, and says nothing of that.
 func TestClaimPreparedWhileAContainerIsCreated(t *testing.T) {
-	core := &fakeCore{}
-	core.hold(map[string]driver.Pinned{"a": claimA})
+	core := coreWith(map[string]driver.Pinned{"a": claimA})
 	r, p := connected(t, core)
 	c := containerMessage("between")
 	if _, err := r.adjusted(c); err != nil {
@@ -119,16 +117,11 @@ func TestUpdateThatMeetsAnotherIsRepeated(t *testing.T) {
 	r, p := connected(t, core)
 	r.create("c")
 	core.hold(map[string]driver.Pinned{"a": claimA})
-	holding := make(chan struct{})
-	r.set(func() { r.holding = holding })
-	answer := make(chan error, 1)
-	go func() { answer <- p.Refresh(t.Context()) }()
-	<-r.reached
+	answer, release := heldRefresh(r, p)
 	p.mu.Lock() // the kubelet's change is noted while ours is under way
 	p.containers["c"] = newContainer(withCPUs(containerMessage("c"), "7", ""))
 	p.mu.Unlock()
-	r.set(func() { r.holding = nil })
-	close(holding)
+	release()
 	if err := <-answer; err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +136,7 @@ func TestRefreshIsBoundedByItsContext(t *testing.T) {
 	r, p := connected(t, core)
 	r.create("c")
 	core.hold(map[string]driver.Pinned{"a": claimA})
-	holding := make(chan struct{})
-	r.set(func() { r.holding = holding })
+	release := r.hold()
 	for _, want := range []string{"update containers: context deadline exceeded", "wait for another update of containers: context deadline exceeded"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		if err := p.Refresh(ctx); err == nil || err.Error() != want {
@@ -153,8 +145,7 @@ func TestRefreshIsBoundedByItsContext(t *testing.T) {
 		cancel()
 	}
 	<-r.reached
-	r.set(func() { r.holding = nil })
-	close(holding)
+	release()
 	refresh(t, p) // and the first was not in vain
 	if got := strings.Join(r.sent(), "; "); got != "c" {
 		t.Errorf("asked for updates of %q, want c once", got)

@@ -216,6 +216,16 @@ func (r *fakeRuntime) sent() (calls []string) {
 	return calls
 }
 
+// hold makes updates wait until release.
+func (r *fakeRuntime) hold() (release func()) {
+	holding := make(chan struct{})
+	r.set(func() { r.holding = holding })
+	return func() {
+		r.set(func() { r.holding = nil })
+		close(holding)
+	}
+}
+
 func (r *fakeRuntime) set(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,6 +267,13 @@ func (c *fakeCore) hold(claims map[string]driver.Pinned) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.claims, c.restrict = claims, len(claims) > 0
+}
+
+// coreWith returns a core that has these claims.
+func coreWith(claims map[string]driver.Pinned) *fakeCore {
+	core := &fakeCore{}
+	core.hold(claims)
+	return core
 }
 
 // holdInKernel replaces the claims; the kernel keeps others off.
@@ -318,6 +335,15 @@ func eventually(t testing.TB, what string, is func() bool) {
 			t.Fatalf("not %s within 15 s", what)
 		}
 	}
+}
+
+// heldRefresh starts a Refresh whose update the runtime holds until release.
+func heldRefresh(r *fakeRuntime, p *Plugin) (answer <-chan error, release func()) {
+	release = r.hold()
+	answers := make(chan error, 1)
+	go func() { answers <- p.Refresh(r.t.Context()) }()
+	<-r.reached
+	return answers, release
 }
 
 func refresh(t testing.TB, p *Plugin) {

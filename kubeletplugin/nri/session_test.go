@@ -164,8 +164,7 @@ func TestReconnect(t *testing.T) {
 
 // A runtime may die at any message of the registration, or at any time later.
 func TestRuntimeDiesAtAnyMessage(t *testing.T) {
-	core := &fakeCore{}
-	core.hold(map[string]driver.Pinned{"a": claimA})
+	core := coreWith(map[string]driver.Pinned{"a": claimA})
 	var messages sync.Map // of a connection
 	r, w := wired(t, func(connection int32, _ multiplex.ConnID) bool {
 		n, _ := messages.LoadOrStore(connection, new(atomic.Int32))
@@ -201,18 +200,14 @@ func TestRuntimeDiesDuringAnUpdate(t *testing.T) {
 	eventually(t, "connected", p.Connected)
 	r.create("c")
 	core.hold(map[string]driver.Pinned{"a": claimA})
-	holding := make(chan struct{})
-	r.set(func() { r.holding = holding })
-	answer := make(chan error, 1)
-	go func() { answer <- p.Refresh(t.Context()) }()
-	<-r.reached
+	answer, release := heldRefresh(r, p)
 	w.down()
 	if err := <-answer; err == nil {
 		t.Error("no error of an update that the runtime did not live to see")
 	}
 	eventually(t, "lost", func() bool { return !p.Connected() })
-	r.set(func() { r.holding, r.broken["c"] = nil, true }) // what was under way comes to nothing
-	close(holding)
+	r.set(func() { r.broken["c"] = true }) // what was under way comes to nothing
+	release()
 	socket := filepath.Join(t.TempDir(), "1.sock")
 	r.start(socket)
 	r.set(func() { r.broken["c"] = false })

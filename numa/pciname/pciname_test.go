@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 const database = `# a comment
@@ -23,13 +25,7 @@ C 02  Network controller
 func rootWith(t *testing.T, name, content string) string {
 	t.Helper()
 	root := t.TempDir()
-	path := filepath.Join(root, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(root, name), content)
 	return root
 }
 

@@ -214,7 +214,7 @@ var modules = []module{
 		path: "k8s.io/dynamic-resource-allocation",
 		folders: []string{
 			"driver", "kubeletplugin", "cluster/simulate", "test", "deviceclasses",
-			"cluster/diagnosis",
+			"cluster/diagnosis", "cluster/holdings",
 		},
 		why: "the kubelet helper, its slice controller, the CEL of classes, the scheduler's allocator, and which claim a pod has",
 	},
@@ -230,7 +230,7 @@ var modules = []module{
 		path: "k8s.io/utils",
 		folders: []string{
 			"cluster/holdings", "cluster/diagnosis", "driver", "kubeletplugin", "cluster/simulate", "test",
-			"deviceclasses/lint",
+			"deviceclasses/accounting", "deviceclasses/lint",
 		},
 		why: "pointers to values, as optional API fields are",
 	},

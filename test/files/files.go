@@ -2,6 +2,7 @@
 package files
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,4 +34,40 @@ func Write(tb testing.TB, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// Read reads a file.
+func Read(tb testing.TB, path string) string {
+	tb.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+// Tree returns everything below a folder by its path: the text of a file, the target of
+// a link, and "folder" for a folder.
+func Tree(tb testing.TB, folder string) map[string]string {
+	tb.Helper()
+	tree := make(map[string]string)
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(folder, path)
+		switch {
+		case entry.IsDir():
+			tree[name] = "folder"
+		case entry.Type()&fs.ModeSymlink != 0:
+			tree[name], err = os.Readlink(path)
+		default:
+			tree[name] = Read(tb, path)
+		}
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tree
 }

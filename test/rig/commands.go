@@ -62,6 +62,9 @@ func parseOptions(command string, args []string) (options, error) {
 	if err := cluster.CheckName(o.name); err != nil {
 		return options{}, err
 	}
+	if (command == "exec" || command == "monitor") && len(o.args) == 0 {
+		return options{}, fmt.Errorf("%s: no command; see cluster help", command)
+	}
 	if o.nodes < 0 || o.nodes > maxNodes {
 		return options{}, fmt.Errorf("-nodes %d is not in 0-%d", o.nodes, maxNodes)
 	}
@@ -213,9 +216,6 @@ func down(_ context.Context, o options) (int, error) {
 }
 
 func execute(ctx context.Context, o options) (int, error) {
-	if len(o.args) == 0 {
-		return 2, usageError{errors.New("exec: no command; see cluster help")}
-	}
 	r, n, code, err := o.loadNode()
 	if err != nil {
 		return code, err
@@ -254,9 +254,6 @@ func console(_ context.Context, o options) (int, error) {
 }
 
 func monitor(ctx context.Context, o options) (int, error) {
-	if len(o.args) == 0 {
-		return 2, usageError{errors.New("monitor: no command; see cluster help")}
-	}
 	r, n, code, err := o.loadNode()
 	if err != nil {
 		return code, err

@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func line(f Finding) string {
@@ -278,11 +278,8 @@ func TestLastingAreThoseOfBothLooks(t *testing.T) {
 
 // docs/drift.md has a row for every check, and no other rows.
 func TestEveryCheckIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/drift.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, _, _ := strings.Cut(string(text), "## Rights")
+	text := files.Read(t, "../../../docs/drift.md")
+	table, _, _ := strings.Cut(text, "## Rights")
 	var documented []Check
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(table, -1) {
 		documented = append(documented, Check(row[1]))

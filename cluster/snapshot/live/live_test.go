@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,40 +47,26 @@ func cluster() *fake.Clientset {
 	)
 }
 
+// bareNames returns the names of objects. They must not have managed fields.
+func bareNames[T metav1.Object](t *testing.T, objects []T) (names []string) {
+	t.Helper()
+	for _, object := range objects {
+		names = append(names, object.GetName())
+		if object.GetManagedFields() != nil {
+			t.Errorf("%s has managed fields", object.GetName())
+		}
+	}
+	return names
+}
+
 func TestEveryKindIsListedAndPodsWaitInTheSchedulersOrder(t *testing.T) {
 	client := cluster()
 	s, err := Source{client}.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	add := func(object metav1.Object) {
-		got = append(got, object.GetName())
-		if object.GetManagedFields() != nil {
-			t.Errorf("%s has managed fields", object.GetName())
-		}
-	}
-	for _, o := range s.Nodes {
-		add(o)
-	}
-	for _, o := range s.Classes {
-		add(o)
-	}
-	for _, o := range s.Slices {
-		add(o)
-	}
-	for _, o := range s.Claims {
-		add(o)
-	}
-	for _, o := range s.Templates {
-		add(o)
-	}
-	for _, o := range s.TaintRules {
-		add(o)
-	}
-	for _, o := range s.Waiting() {
-		add(o)
-	}
+	got := slices.Concat(bareNames(t, s.Nodes), bareNames(t, s.Classes), bareNames(t, s.Slices), bareNames(t, s.Claims),
+		bareNames(t, s.Templates), bareNames(t, s.TaintRules), bareNames(t, s.Waiting()))
 	want := []string{"node", "class", "slice", "claim", "template", "rule", "important", "a-old", "old", "young", "unimportant"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)

@@ -65,8 +65,10 @@ func TestParseNamesFieldAndAllowedValues(t *testing.T) {
 	}
 }
 
-func TestQEMUArgsOfDevicesUnderOneRoot(t *testing.T) {
-	text, err := os.ReadFile("machines/devices.yaml")
+// shipped reads a topology of the folder machines.
+func shipped(t *testing.T, name string) Topology {
+	t.Helper()
+	text, err := os.ReadFile("machines/" + name + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +76,11 @@ func TestQEMUArgsOfDevicesUnderOneRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return machine
+}
+
+func TestQEMUArgsOfDevicesUnderOneRoot(t *testing.T) {
+	machine := shipped(t, "devices")
 	args := machine.QEMUArgs()
 	bridges := 0
 	for _, arg := range args {
@@ -94,15 +101,7 @@ func TestQEMUArgsOfDevicesUnderOneRoot(t *testing.T) {
 }
 
 func TestQEMUArgsPlaceMemoryOnlyNodeAndDevice(t *testing.T) {
-	text, err := os.ReadFile("machines/memory-only.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	machine, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := machine.QEMUArgs()
+	args := shipped(t, "memory-only").QEMUArgs()
 	for _, want := range []string{
 		"3072M", "8,sockets=1,dies=1,cores=4,threads=2", "node,nodeid=1,cpus=4-7,memdev=m1", "node,nodeid=2,memdev=m2",
 		"dist,src=1,dst=2,val=28", "pxb-pcie,id=pxb0,bus_nr=32,bus=pcie.0,numa_node=1", "nvme,id=dev1,bus=rp1,serial=rig1",
