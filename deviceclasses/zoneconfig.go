@@ -41,7 +41,7 @@ const (
 
 // Values of ZoneConfig.MemoryPolicy; set_mempolicy(2) explains them.
 const (
-	MemoryBind               = "bind"                // from the claim's NUMA nodes only
+	MemoryBind               = "bind"                // from the claim's NUMA nodes only; the request needs memory or hugepages
 	MemoryPreferred          = "preferred"           // from the claim's NUMA nodes, or from others if those have no memory left
 	MemoryInterleave         = "interleave"          // from each of the claim's NUMA nodes in turn, page by page
 	MemoryWeightedInterleave = "weighted-interleave" // the same, in proportion to their bandwidth; needs Linux 6.9
@@ -80,7 +80,8 @@ type ZoneConfig struct {
 	Mixed bool `json:"mixed,omitempty"`
 	// MemoryPolicy says where the containers' memory comes from. The container runtime
 	// sets it, through NRI. Without a policy, memory comes from the NUMA node where the
-	// task that asks for it runs.
+	// task that asks for it runs. A claim with memory or hugepages gets memory only from
+	// its own NUMA nodes, unless the policy is preferred.
 	//
 	//	memoryPolicy: bind
 	MemoryPolicy string `json:"memoryPolicy,omitempty"`

@@ -73,7 +73,7 @@ func TestPreparedAgainAClaimKeepsItsConfiguration(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
 	config := fromClaim(`"partition": "isolated", "memoryPolicy": "interleave"`, "r")
-	first := configured(claim("a", result("r", "numa-1", 2), result("m", "numa-2", 0)), config, fromClaim(`"mixed": true, "memoryPolicy": "bind"`, "m"))
+	first := configured(claim("a", result("r", "numa-1", 2), counted(result("m", "numa-2", 0))), config, fromClaim(`"mixed": true, "memoryPolicy": "bind"`, "m"))
 	mustPrepare(t, driver, first)
 	files := disk.files()
 	for _, part := range []string{`"partition":"isolated"`, `"memoryPolicy":"interleave"`, `"memoryPolicy":"bind"`} {
@@ -97,7 +97,7 @@ func TestMixedClaimIsToldTheSharedPool(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
 	mustPrepare(t, driver, claim("other", result("r", "numa-1", 2))) // 4-5
-	wanted := configured(claim("a", result("r", "numa-1", 1), result("q", "numa-0", 2)), fromClaim(`"mixed": true`, "r"))
+	wanted := configured(claim("a", counted(result("r", "numa-1", 1)), result("q", "numa-0", 2)), fromClaim(`"mixed": true`, "r"))
 	mustPrepare(t, driver, wanted)
 	shares := grantOf(driver, "uid-a").Shares
 	if want := cpuset.New(0, 1, 7); shares[0].Zone().SharedCPUs != want || !shares[1].Zone().SharedCPUs.IsEmpty() {

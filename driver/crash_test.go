@@ -47,7 +47,7 @@ func TestCrashDuringPrepareHeals(t *testing.T) {
 func TestCrashDuringPrepareOfAPodHeals(t *testing.T) {
 	pod := podOf("main:a,b main:b main:")
 	other := claim("a", result("r", "numa-0", 2))
-	wanted := configured(claim("b", result("r", "numa-1", 2)), fromClaim(`"partition": "isolated", "memoryPolicy": "bind"`))
+	wanted := configured(claim("b", counted(result("r", "numa-1", 2))), fromClaim(`"partition": "isolated", "memoryPolicy": "bind"`))
 	want := func() map[string]string {
 		disk := newDisk(t)
 		driver := disk.open()

@@ -195,6 +195,12 @@ func result(request, device string, cpus int64) resourceapi.DeviceRequestAllocat
 	}
 }
 
+// counted is the result with memory of the zone.
+func counted(result resourceapi.DeviceRequestAllocationResult) resourceapi.DeviceRequestAllocationResult {
+	result.ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("1Gi")
+	return result
+}
+
 func claim(name string, results ...resourceapi.DeviceRequestAllocationResult) *resourceapi.ResourceClaim {
 	return &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name)},

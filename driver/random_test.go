@@ -41,8 +41,9 @@ func TestRandomOperationsAndKills(t *testing.T) {
 	if w.kills != wantKills || w.shortages < 20 || w.orphans < 10 || w.insideWrites < 20 {
 		t.Errorf("%d kills, %d inside of writes, %d shortages, %d orphans: not much of a test", w.kills, w.insideWrites, w.shortages, w.orphans)
 	}
-	if w.degraded < 10 || w.offline < 20 || w.mixed < 20 || w.idle < 20 {
-		t.Errorf("%d neighbours lost a partition, %d grants a CPU, %d are mixed, %d leave CPUs idle: not much of a test", w.degraded, w.offline, w.mixed, w.idle)
+	if w.degraded < 10 || w.offline < 20 || w.mixed < 20 || w.idle < 20 || w.unbound < 20 {
+		t.Errorf("%d neighbours lost a partition, %d grants a CPU, %d are mixed, %d leave CPUs idle, %d bind nothing: not much of a test",
+			w.degraded, w.offline, w.mixed, w.idle, w.unbound)
 	}
 	if w.attached < 100 || w.taken < 20 || w.gone < 5 {
 		t.Errorf("%d PCI functions granted, %d were taken, %d gone: not much of a test", w.attached, w.taken, w.gone)
@@ -52,6 +53,9 @@ func TestRandomOperationsAndKills(t *testing.T) {
 		if err := w.driver.Unprepare(uid); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := w.driver.Observe(nil); err != nil {
+		t.Fatal(err)
 	}
 	assertConsistent(t, w.disk, w.driver)
 	if free := w.driver.free(); free != w.driver.grantable || len(w.driver.grants) > 0 {
@@ -76,13 +80,13 @@ type world struct {
 
 	killing                                 bool // during this operation
 	kills, insideWrites, shortages, orphans int
-	degraded, offline, mixed, idle          int
+	degraded, offline, mixed, idle, unbound int
 	attached, taken, gone                   int
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, random: rand.New(rand.NewPCG(4, 1)), disk: pciDisk(t), claims: claims{}} // 16 CPUs in 4 zones: often short
+	w := &world{t: t, random: rand.New(rand.NewPCG(4, 2)), disk: pciDisk(t), claims: claims{}} // 16 CPUs in 4 zones: often short
 	w.whole = w.disk.machine
 	for _, device := range attached.Devices(w.whole, w.disk.selected) {
 		w.functions = append(w.functions, device.Name)
@@ -214,6 +218,9 @@ func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
 	for i := range 1 + w.random.IntN(2) {
 		zones := zones.Of(&w.whole, deviceclasses.ZoneBys()[w.random.IntN(4)])
 		made := result(fmt.Sprintf("r%d", i), zones[w.random.IntN(len(zones))].Device, int64(w.random.IntN(4)))
+		if w.random.IntN(2) == 0 {
+			made = counted(made)
+		}
 		w.shares++
 		made.ShareID = ptr.To(types.UID(fmt.Sprintf("share-%d", w.shares)))
 		results = append(results, made)
@@ -260,6 +267,13 @@ func (w *world) prepare(uid types.UID) {
 // short checks whether the node is as full as the error says.
 func (w *world) short(wishes []wish, own Grant, err error) {
 	w.t.Helper()
+	if errors.Is(err, errBindsNothing) && slices.ContainsFunc(wishes, func(wish wish) bool {
+		zone, ok := wish.wanted.(zoneWish)
+		return ok && zone.memoryBytes == 0 && zone.config.MemoryPolicy == "bind"
+	}) {
+		w.unbound++
+		return
+	}
 	for _, wish := range wishes {
 		function, ok := wish.wanted.(functionWish)
 		if !ok {

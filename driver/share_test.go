@@ -40,7 +40,7 @@ func TestKernelExclusive(t *testing.T) {
 func TestAttributesOfAShareAreMetadata(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
-	wanted := configured(claim("a", result("cpus", "numa-1", 2), result("memory", "numa-2", 0)),
+	wanted := configured(claim("a", counted(result("cpus", "numa-1", 2)), counted(result("memory", "numa-2", 0))),
 		fromClaim(`"mixed": true, "memoryPolicy": "bind"`))
 	prepared := mustPrepare(t, driver, wanted)
 	for i, want := range []map[string]string{

@@ -159,23 +159,42 @@ func TestEverythingAtOnce(t *testing.T) {
 
 func TestPinnedIsTheUnionOfTheDevices(t *testing.T) {
 	driver := newDisk(t).open()
-	a := configured(claim("a", result("r", "numa-0", 2), result("m", "numa-2", 0)), fromClaim(`"memoryPolicy": "bind"`))
-	b := configured(claim("b", result("r", "numa-1", 2)), fromClaim(`"mixed": true`))
-	mustPrepare(t, driver, a)
-	mustPrepare(t, driver, b)
+	a := configured(claim("a", counted(result("r", "numa-0", 2)), counted(result("m", "numa-2", 0))), fromClaim(`"memoryPolicy": "bind"`))
+	b := configured(claim("b", counted(result("r", "numa-1", 2))), fromClaim(`"mixed": true`))
+	c := claim("c", result("r", "numa-1", 2)) // nobody counted memory for it
+	d := configured(claim("d", counted(result("r", "numa-2", 0))), fromClaim(`"memoryPolicy": "preferred"`))
+	for _, claim := range []*resourceapi.ResourceClaim{a, b, c, d} {
+		mustPrepare(t, driver, claim)
+	}
+	set := cpuset.New
 	for name, row := range map[string]struct {
 		ids  []string
 		want Pinned
 		env  string
 	}{
-		"nothing":         {nil, Pinned{}, ""},
-		"of others":       {[]string{"gpu.example.com/gpu=0", "dra.numa/claim=uid-z_r_numa-0"}, Pinned{}, ""},
-		"one":             {[]string{"dra.numa/claim=uid-b_r_numa-1"}, Pinned{CPUs: cpuset.New(4, 5), Mems: cpuset.New(1), Mixed: true, Claims: []string{"default/b"}}, "DRA_NUMA_CPUS=4-5 DRA_NUMA_MEMS=1 DRA_NUMA_SHARED_CPUS=0-1,6-7"},
-		"memory":          {[]string{"dra.numa/claim=uid-a_m_numa-2"}, Pinned{Mems: cpuset.New(2), MemoryPolicy: "bind", Claims: []string{"default/a"}}, "DRA_NUMA_CPUS= DRA_NUMA_MEMS=2"},
-		"both of a claim": {[]string{"dra.numa/claim=uid-a_m_numa-2", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0, 2), MemoryPolicy: "bind", Claims: []string{"default/a"}}, "DRA_NUMA_CPUS=2-3 DRA_NUMA_MEMS=0,2"},
+		"nothing":   {nil, Pinned{}, ""},
+		"of others": {[]string{"gpu.example.com/gpu=0", "dra.numa/claim=uid-z_r_numa-0"}, Pinned{}, ""},
+		"one": {[]string{"dra.numa/claim=uid-b_r_numa-1"}, Pinned{
+			CPUs: set(4, 5), Mems: set(1), PolicyMems: set(1), Mixed: true, Claims: []string{"default/b"},
+		}, "DRA_NUMA_CPUS=4-5 DRA_NUMA_MEMS=1 DRA_NUMA_SHARED_CPUS=0-1,6-7"},
+		"memory": {[]string{"dra.numa/claim=uid-a_m_numa-2"}, Pinned{
+			Mems: set(2), PolicyMems: set(2), MemoryPolicy: "bind", Claims: []string{"default/a"},
+		}, "DRA_NUMA_CPUS= DRA_NUMA_MEMS=2"},
+		"both of a claim": {[]string{"dra.numa/claim=uid-a_m_numa-2", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{
+			CPUs: set(2, 3), Mems: set(0, 2), PolicyMems: set(0, 2), MemoryPolicy: "bind", Claims: []string{"default/a"},
+		}, "DRA_NUMA_CPUS=2-3 DRA_NUMA_MEMS=0,2"},
 		"of two claims": {[]string{"x/y=z", "dra.numa/claim=uid-b_r_numa-1", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{
-			CPUs: cpuset.New(2, 3, 4, 5), Mems: cpuset.New(0, 1), Mixed: true, MemoryPolicy: "bind", Claims: []string{"default/a", "default/b"},
+			CPUs: set(2, 3, 4, 5), Mems: set(0, 1), PolicyMems: set(0, 1), Mixed: true, MemoryPolicy: "bind", Claims: []string{"default/a", "default/b"},
 		}, "DRA_NUMA_CPUS=2-5 DRA_NUMA_MEMS=0-1 DRA_NUMA_SHARED_CPUS=0-1,6-7"},
+		"CPUs only": {[]string{"dra.numa/claim=uid-c_r_numa-1"}, Pinned{
+			CPUs: set(6, 7), PolicyMems: set(1), Claims: []string{"default/c"},
+		}, "DRA_NUMA_CPUS=6-7 DRA_NUMA_MEMS="},
+		"CPUs only, and memory elsewhere": {[]string{"dra.numa/claim=uid-c_r_numa-1", "dra.numa/claim=uid-a_m_numa-2"}, Pinned{
+			CPUs: set(6, 7), Mems: set(2), PolicyMems: set(1, 2), MemoryPolicy: "bind", Claims: []string{"default/a", "default/c"},
+		}, "DRA_NUMA_CPUS=6-7 DRA_NUMA_MEMS=2"},
+		"preferred memory": {[]string{"dra.numa/claim=uid-d_r_numa-2"}, Pinned{
+			PolicyMems: set(2), MemoryPolicy: "preferred", Claims: []string{"default/d"},
+		}, "DRA_NUMA_CPUS= DRA_NUMA_MEMS="},
 	} {
 		got, ok := driver.Pinned(row.ids)
 		if env := strings.Join(got.Environment(), " "); env != row.env {

@@ -29,7 +29,7 @@ func statusClaim() *resourceapi.ResourceClaim {
 
 func statusGrant(cpus cpuset.Set) driver.Grant {
 	return driver.Grant{Namespace: "default", Name: "c", UID: "uid-c", Shares: []driver.Share{
-		{Request: "main", Device: "numa-1", ShareID: shareUID, Kind: &driver.ZoneShare{Zone: 1, CPUs: cpus, Why: "2 whole cores"}},
+		{Request: "main", Device: "numa-1", ShareID: shareUID, Kind: &driver.ZoneShare{Zone: 1, CPUs: cpus, MemoryBytes: 1 << 30, Why: "2 whole cores"}},
 	}}
 }
 

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	goodClaim = `{spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}}]}}}`
+	goodClaim = `{spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2, memory: 1Gi}}}}]}}}`
 	slowClaim = `
 spec:
   devices:
     requests:
     - name: z
-      exactly: {deviceClassName: zone.dra.numa, count: 2, capacity: {requests: {dra.numa/cpu: 2}}}
+      exactly: {deviceClassName: zone.dra.numa, count: 2, capacity: {requests: {dra.numa/cpu: 2, memory: 1Gi}}}
 `
 	badClass = `{spec: {config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: x}}}]}}`
 	plainPod = `

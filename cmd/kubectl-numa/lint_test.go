@@ -24,7 +24,7 @@ spec:
   devices:
     requests:
     - name: zone
-      exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}}
+      exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4, memory: 1Gi}}}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -39,7 +39,7 @@ spec:
             apiVersion: dra.numa/v1alpha1
             kind: ZoneConfig
             partitions: root
-      requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 4}}}}]
+      requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 4, memory: 1Gi}}}}]
 ---
 apiVersion: v1
 kind: Pod
@@ -48,7 +48,7 @@ spec:
   resourceClaims: [{name: c, resourceClaimName: four}]
   containers:
   - name: main
-    resources: {claims: [{name: c}], requests: {cpu: 1}, limits: {cpu: 2}}
+    resources: {claims: [{name: c}], requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2}}
 ---
 apiVersion: v1
 kind: Pod

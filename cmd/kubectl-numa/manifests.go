@@ -147,9 +147,9 @@ generate USE NAME --cpus 8 --memory 16Gi
 # the same; else 4 and 4 CPUs of one socket, else of any two NUMA nodes
 generate USE NAME --cpus 8 --memory 16Gi --first-available one-node,one-socket,any
 # two shares on different NUMA nodes of one socket
-generate USE NAME --cpus 4 --hugepages 1Gi=2Gi --shares 2 --apart --same socket
+generate USE NAME --cpus 4 --memory 8Gi --hugepages 1Gi=2Gi --shares 2 --apart --same socket
 # CPUs on the same NUMA node as a device of another driver
-generate USE NAME --cpus 4 --device gpu.example.com --same node`), "USE NAME", use+" "+map[string]string{"claim": "trainer", "template": "workers"}[use]),
+generate USE NAME --cpus 4 --memory 8Gi --device gpu.example.com --same node`), "USE NAME", use+" "+map[string]string{"claim": "trainer", "template": "workers"}[use]),
 		Args:              oneArgument("NAME"),
 		RunE:              func(command *cobra.Command, args []string) error { return w.run(c, command, kind, args[0]) },
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -2,12 +2,14 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 // Claim checks a claim.
@@ -47,6 +49,8 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 		findings = append(findings, l.guards(ask.field+".selectors", class.Spec.Selectors, ask.selectors)...)
 		if accounting.OfZones(class, ask.selectors) {
 			findings = append(findings, l.capacityKeys(ask)...)
+			elsewhere := slices.ContainsFunc(asks, ask.hasMemoryBeside)
+			findings = append(findings, checkMemory(ask, class, spec, elsewhere)...)
 			if !oneFirst[ask.request] {
 				findings = append(findings, checkCount(ask)...)
 			}
@@ -76,7 +80,8 @@ func checkParameters(field string, config resourceapi.DeviceConfiguration) []Fin
 // ask is a request, or one of its alternatives.
 type ask struct {
 	field, request string
-	alternative    bool // another one may be allocated instead
+	subrequest     string // its name among the alternatives
+	alternative    bool   // another one may be allocated instead
 	class          string
 	selectors      []resourceapi.DeviceSelector
 	capacity       *resourceapi.CapacityRequirements
@@ -89,13 +94,13 @@ func asksOf(devices string, spec resourceapi.ResourceClaimSpec) (asks []ask) {
 		field := fmt.Sprintf("%s.requests[%d]", devices, i)
 		if r := request.Exactly; r != nil {
 			asks = append(asks, ask{
-				field + ".exactly", request.Name, false,
+				field + ".exactly", request.Name, "", false,
 				r.DeviceClassName, r.Selectors, r.Capacity, r.AllocationMode, r.Count,
 			})
 		}
 		for j, r := range request.FirstAvailable {
 			asks = append(asks, ask{
-				fmt.Sprintf("%s.firstAvailable[%d]", field, j), request.Name, true,
+				fmt.Sprintf("%s.firstAvailable[%d]", field, j), request.Name, r.Name, true,
 				r.DeviceClassName, r.Selectors, r.Capacity, r.AllocationMode, r.Count,
 			})
 		}
@@ -122,6 +127,73 @@ func (l *Linter) capacityKeys(ask ask) (findings []Finding) {
 		}
 	}
 	return findings
+}
+
+// amounts says which capacities of a zone a request asks for.
+type amounts struct{ cpus, memory, hugepages bool }
+
+func amountsOf(ask ask) (has amounts) {
+	if ask.capacity == nil {
+		return amounts{}
+	}
+	for key, quantity := range ask.capacity.Requests {
+		if quantity.Sign() <= 0 {
+			continue
+		}
+		name := capacity.Name(deviceclasses.DriverName, key)
+		has.cpus = has.cpus || name == deviceclasses.CapacityCPU
+		has.memory = has.memory || name == deviceclasses.CapacityMemory
+		has.hugepages = has.hugepages || strings.HasPrefix(string(name), deviceclasses.CapacityHugepagesPrefix)
+	}
+	return has
+}
+
+// hasMemoryBeside reports whether another request has memory.
+func (a ask) hasMemoryBeside(other ask) bool {
+	return other.request != a.request && amountsOf(other).memory
+}
+
+// checkMemory reports a request for part of a zone whose containers use memory that nobody
+// counts. The CPUs of a level-3 cache have none, so another request of the claim may have it.
+func checkMemory(ask ask, class *resourceapi.DeviceClass, spec resourceapi.ResourceClaimSpec, elsewhere bool) []Finding {
+	field := ask.field + ".capacity.requests"
+	switch has := amountsOf(ask); {
+	case has.memory:
+	case !has.hugepages && memoryPolicy(ask, class, spec.Devices.Config) == deviceclasses.MemoryBind:
+		return []Finding{{BindWithoutMemory, Error, field, "memoryPolicy: bind needs memory or hugepages in the request"}}
+	case elsewhere:
+	case has.hugepages:
+		return []Finding{warn(HugepagesOnly, field, "hugepages bind the container to the zone, but its other memory is not counted there: request memory too")}
+	case has.cpus:
+		return []Finding{warn(CPUsWithoutMemory, field, "the container's memory may come from any NUMA node: request memory too")}
+	}
+	return nil
+}
+
+// memoryPolicy returns the memory policy of a request; "" if it has none, or if it is not
+// valid. The claim's configuration comes after that of the class.
+func memoryPolicy(ask ask, class *resourceapi.DeviceClass, configs []resourceapi.DeviceClaimConfiguration) string {
+	var config deviceclasses.RequestConfig
+	add := func(opaque *resourceapi.OpaqueDeviceConfiguration) {
+		if opaque == nil || opaque.Driver != deviceclasses.DriverName {
+			return
+		}
+		if next, err := config.DecodeOver(opaque.Parameters.Raw); err == nil {
+			config = next
+		}
+	}
+	for _, of := range class.Spec.Config {
+		add(of.Opaque)
+	}
+	for _, of := range configs {
+		names := func(request string) bool {
+			return request == ask.request || ask.alternative && request == ask.request+"/"+ask.subrequest
+		}
+		if len(of.Requests) == 0 || slices.ContainsFunc(of.Requests, names) {
+			add(of.Opaque)
+		}
+	}
+	return config.Zone.MemoryPolicy
 }
 
 // nearest is the capacity that was probably meant by a key that no zone has, "" if there

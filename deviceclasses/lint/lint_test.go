@@ -132,7 +132,7 @@ requests:
 			object: `
 requests:
 - name: z
-  exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 2}}}`,
+  exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 2, memory: 1Gi}}}`,
 			rule:    "unknown-capacity-key",
 			field:   "spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]",
 			message: "no device has this capacity, so the pod would stay Pending: write cpu",
@@ -144,10 +144,76 @@ requests:
 - name: z
   exactly:
     deviceClassName: zone.dra.numa
-    capacity: {requests: {hugepages-2Mi: 2Mi}}`,
+    capacity: {requests: {hugepages-2Mi: 2Mi, memory: 1Gi}}`,
 			rule:    "unknown-capacity-key",
 			field:   "spec.devices.requests[0].exactly.capacity.requests[hugepages-2Mi]",
 			message: "no device has this capacity, so the pod would stay Pending: write hugepages2Mi",
+		},
+		{
+			kind: "claim",
+			object: `
+requests:
+- name: z
+  exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2, memory: 0}}}`,
+			rule:    "cpus-without-memory",
+			field:   "spec.devices.requests[0].exactly.capacity.requests",
+			message: "the container's memory may come from any NUMA node: request memory too",
+		},
+		{
+			kind: "template",
+			object: `
+requests:
+- name: z
+  firstAvailable:
+  - name: a
+    deviceClassName: zone.dra.numa
+    capacity: {requests: {cpu: 2, memory: 1Gi}}
+  - name: b
+    deviceClassName: zone.dra.numa
+    capacity: {requests: {cpu: 2, hugepages2Mi: 2Mi}}`,
+			rule:    "hugepages-without-memory",
+			field:   "spec.spec.devices.requests[0].firstAvailable[1].capacity.requests",
+			message: "hugepages bind the container to the zone, but its other memory is not counted there: request memory too",
+		},
+		{
+			kind: "claim",
+			object: `
+requests:
+- name: z
+  firstAvailable:
+  - name: a
+    deviceClassName: zone.dra.numa
+    capacity: {requests: {cpu: 2}}
+config:
+- requests: [z/a]
+  opaque:
+    driver: dra.numa
+    parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, memoryPolicy: bind}`,
+			rule:    "bind-without-memory",
+			field:   "spec.devices.requests[0].firstAvailable[0].capacity.requests",
+			message: "memoryPolicy: bind needs memory or hugepages in the request",
+		},
+		{
+			kind: "claim",
+			object: `
+requests:
+- name: cache
+  exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}
+- name: memory
+  exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {memory: 1Gi}}}`,
+		},
+		{
+			kind: "claim",
+			object: `
+requests:
+- name: z
+  exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2, memory: 1Gi}}}
+- name: other
+  exactly: {deviceClassName: nic}
+config:
+- opaque:
+    driver: dra.numa
+    parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, memoryPolicy: bind}`,
 		},
 		{
 			kind: "claim",
@@ -177,7 +243,7 @@ requests:
   firstAvailable:
   - name: a
     deviceClassName: zone.dra.numa
-    capacity: {requests: {hugepages1Gi: 1Gi}}`,
+    capacity: {requests: {hugepages1Gi: 1Gi, memory: 1Gi}}`,
 			rule:    "unknown-capacity-key",
 			field:   "spec.devices.requests[0].firstAvailable[0].capacity.requests[hugepages1Gi]",
 			message: "no zone has this capacity now, so the pod would stay Pending",

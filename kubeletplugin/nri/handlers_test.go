@@ -17,9 +17,10 @@ func TestCreateContainer(t *testing.T) {
 	core := &fakeCore{}
 	r, p := connected(t, core)
 	r.create("before")
-	mixed, memory := claimB, driver.Pinned{Mems: cpuset.New(0, 1), MemoryPolicy: "interleave"}
-	mixed.Mixed, mixed.MemoryPolicy = true, "bind"
-	core.hold(map[string]driver.Pinned{"a": claimA, "b": mixed, "m": memory})
+	mixed, memory := claimB, driver.Pinned{Mems: cpuset.New(0, 1), PolicyMems: cpuset.New(0, 1), MemoryPolicy: "interleave"}
+	mixed.Mixed, mixed.MemoryPolicy, mixed.PolicyMems = true, "bind", mixed.Mems
+	open := driver.Pinned{CPUs: cpuset.New(4, 5), PolicyMems: cpuset.New(1), MemoryPolicy: "preferred"}
+	core.hold(map[string]driver.Pinned{"a": claimA, "b": mixed, "m": memory, "open": open})
 	r.create("claim", "gpu=0", "a")
 	r.create("two claims", "a", "b")
 	r.create("other device", "gpu=0")
@@ -32,10 +33,14 @@ func TestCreateContainer(t *testing.T) {
 	if got := adjustment.GetLinux().GetMemoryPolicy(); got.GetMode() != api.MpolMode_MPOL_INTERLEAVE || got.GetNodes() != "0-1" {
 		t.Errorf("memory policy of the claim of memory: %v, want interleave over 0-1", got)
 	}
+	adjustment = r.create("open", "open")
+	if got := adjustment.GetLinux().GetMemoryPolicy(); got.GetMode() != api.MpolMode_MPOL_PREFERRED || got.GetNodes() != "1" {
+		t.Errorf("memory policy of the claim whose memory is not bound: %v, want 1 preferred", got)
+	}
 	eventually(t, "narrowed", func() bool { return r.state()["before"] == "0-1/" })
 	wantState(t, r, map[string]string{
 		"before": "0-1/", "none": "0-1/", "other device": "0-1/",
-		"claim": "2-3/0", "two claims": "0-7/0-1", "mixed": "0-1,4-7/1", "memory": "0-1/0-1",
+		"claim": "2-3/0", "two claims": "0-7/0-1", "mixed": "0-1,4-7/1", "memory": "0-1/0-1", "open": "4-5/",
 	})
 	if got := p.Updates(); got != 1 {
 		t.Errorf("%d updates, want that of the container from before the claims", got)

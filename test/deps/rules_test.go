@@ -129,6 +129,7 @@ var arrows = []arrow{
 	{"cmd/numa-nvml", "internal/durable", "so is its file"},
 	{"driver", "internal/capacity", "an allocation result may spell a capacity in two ways"},
 	{"deviceclasses/accounting", "internal/capacity", "so may a claim"},
+	{"deviceclasses/lint", "internal/capacity", "and it says what a request has of a zone"},
 	{"cluster/holdings", "internal/capacity", "and what it holds"},
 	{"cluster/simulate", "internal/capacity", "and what counts in the node's allocatable"},
 	{"cluster/simulate/inventory", "internal/capacity", "and what is taken of a device"},

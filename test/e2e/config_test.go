@@ -34,6 +34,7 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 			"none":     `"partition": "none"`,
 			"mixed":    `"mixed": true`,
 			"bind":     `"memoryPolicy": "bind"`,
+			"open":     `"placement": "pack"`,
 			"idle":     `"cores": "one-thread-per-core"`,
 			"unknown":  `"partition": "most"`,
 		} {
@@ -41,7 +42,11 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 			if name == "bind" { // crun takes no memory policy: 1.21 sets none and says nothing
 				pod = onRunc(ctx, pod)
 			}
-			pods[name] = createConfigured(ctx, namespace, pod, core, config)
+			want := core
+			if name == "open" {
+				want.memoryBytes, want.withoutMemory = 0, true
+			}
+			pods[name] = createConfigured(ctx, namespace, pod, want, config)
 		}
 		for name, pod := range pods {
 			if name != "unknown" {
@@ -97,6 +102,17 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 		maps, err := observer.Run(ctx, `cat "/proc/$1/numa_maps"`, fmt.Sprint(process.PID))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(maps).To(MatchRegexp(`(?m)^[0-9a-f]+ bind(=[a-z]+)?:%s `, process.Mems), "numa_maps of the pod")
+	})
+
+	It("bind no memory if they ask for none", func(ctx context.Context) {
+		process := inKernel(s, pods["open"])
+		Expect(process.Partition).To(Equal("root"))
+		plain, err := observer.Self(s)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(process.Mems.String()).To(Equal(plain.Mems.String()), "memory of the pod, as that of a pod without a claim")
+		Expect(process.Mems.Size()).To(BeNumerically(">", 1), "NUMA nodes with memory")
+		Expect(environmentOf(ctx, process.PID)).To(HaveKeyWithValue("DRA_NUMA_MEMS", ""))
+		expectStatus(ctx, pods["open"], claimData{CPUs: process.CPUs.String(), Partition: "root"})
 	})
 
 	It("are refused with the field when nobody knows what they ask for", func(ctx context.Context) {

@@ -20,10 +20,15 @@ const containerName = "main"
 // anyZone lets the scheduler choose.
 const anyZone = -1
 
+// someMemory is what claims with CPUs ask for unless a spec says how much: without any,
+// their containers would not be bound to the NUMA node.
+const someMemory = 16 << 20
+
 // request is what a test's claim asks for. Zero amounts are left out.
 type request struct {
 	cpus, memoryBytes, hugepages2MiBytes int64
-	zone                                 int // NUMA node, or anyZone
+	zone                                 int  // NUMA node, or anyZone
+	withoutMemory                        bool // not even someMemory
 }
 
 // createNamespace makes a namespace that is emptied after the spec.
@@ -96,6 +101,9 @@ func withoutRequests(pod *corev1.Pod) *corev1.Pod {
 }
 
 func newClaim(name string, want request) *resourceapi.ResourceClaim {
+	if want.cpus > 0 && want.memoryBytes == 0 && !want.withoutMemory {
+		want.memoryBytes = someMemory
+	}
 	amounts := map[resourceapi.QualifiedName]resource.Quantity{}
 	for name, amount := range map[resourceapi.QualifiedName]int64{
 		"cpu": want.cpus, "memory": want.memoryBytes, "hugepages2Mi": want.hugepages2MiBytes,

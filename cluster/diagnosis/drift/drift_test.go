@@ -111,11 +111,11 @@ func specMutations() []mutation {
 		},
 		{
 			"hook of no function", func(n *node) { n.Specs[1].Devices[2].Function = true },
-			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | z: a hook that pins | no hook, as for a PCI function"},
+			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | z: a hook that pins | no hook"},
 		},
 		{
 			"function with a hook", func(n *node) { n.Specs[2].Devices[0].Function = false },
-			[]string{"spec-differs | default/f |  | CDI spec dra.numa-claim_uid-f.json | drive: no hook, as for a PCI function | a hook that pins"},
+			[]string{"spec-differs | default/f |  | CDI spec dra.numa-claim_uid-f.json | drive: no hook | a hook that pins"},
 		},
 		{
 			"device nodes", func(n *node) { n.Specs[1].Devices[3].Nodes = n.Specs[1].Devices[3].Nodes[:1] },

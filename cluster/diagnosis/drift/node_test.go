@@ -176,17 +176,17 @@ func consistent(t *testing.T) *node {
 				Request: "r",
 				Device:  "numa-0",
 				ShareID: "s",
-				Kind:    &driver.ZoneShare{CPUs: parse(t, "4-5"), Partition: "root"},
+				Kind:    &driver.ZoneShare{CPUs: parse(t, "4-5"), MemoryBytes: 1 << 30, Partition: "root"},
 			},
 		}},
 		{UID: "uid-b", Namespace: "default", Name: "b-made", Order: 2, Shares: []driver.Share{
 			{
 				Request: "x/sub",
 				Device:  "numa-0",
-				Kind:    &driver.ZoneShare{CPUs: parse(t, "6-7"), IdleCPUs: parse(t, "7"), Partition: "none"},
+				Kind:    &driver.ZoneShare{CPUs: parse(t, "6-7"), MemoryBytes: 1 << 30, IdleCPUs: parse(t, "7"), Partition: "none"},
 			},
-			{Request: "mix", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1, CPUs: parse(t, "8-9"), Mixed: true}},
-			{Request: "z", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1}},
+			{Request: "mix", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1, CPUs: parse(t, "8-9"), MemoryBytes: 1 << 30, Mixed: true}},
+			{Request: "z", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1, MemoryBytes: 1 << 30}},
 			{
 				Request: "drive",
 				Device:  "nvme-0000-02-00-0",
