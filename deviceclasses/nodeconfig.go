@@ -77,6 +77,18 @@ type NodeSettings struct {
 	//
 	//	zoneBy: socket
 	ZoneBy string `json:"zoneBy,omitempty"`
+	// OtherCPUDrivers are names of other DRA drivers that give out CPUs of nodes, besides
+	// dra.cpu and drivers whose devices say so. A node with devices of such a driver
+	// publishes nothing.
+	//
+	//	otherCPUDrivers: [cores.example.com]
+	OtherCPUDrivers []string `json:"otherCPUDrivers,omitempty"`
+	// OtherMemoryDrivers are names of other DRA drivers that give out memory of nodes,
+	// besides dra.memory and drivers whose devices say so. On a node with devices of such
+	// a driver, zones have CPUs only.
+	//
+	//	otherMemoryDrivers: [cxl.example.com]
+	OtherMemoryDrivers []string `json:"otherMemoryDrivers,omitempty"`
 	// Devices selects the PCI functions that are published as devices. Without it, none
 	// are published.
 	//
@@ -95,7 +107,7 @@ type NodeProfile struct {
 
 // nodeConfigs describes the fields of a NodeConfig.
 func nodeConfigs() schema {
-	const settings = "reservedCPUs, reservedMemory, exclusivity, zoneBy, devices.presets, devices.include, devices.exclude, devices.bindDrivers"
+	const settings = "reservedCPUs, reservedMemory, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers"
 	return schema{
 		kind:   NodeConfigKind,
 		fields: "apiVersion, kind, " + settings + ", profiles",
@@ -113,6 +125,12 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			settings.Exclusivity = cmp.Or(profile.Exclusivity, settings.Exclusivity)
 			settings.ZoneBy = cmp.Or(profile.ZoneBy, settings.ZoneBy)
 			settings.Devices = cmp.Or(profile.Devices, settings.Devices)
+			if profile.OtherCPUDrivers != nil {
+				settings.OtherCPUDrivers = profile.OtherCPUDrivers
+			}
+			if profile.OtherMemoryDrivers != nil {
+				settings.OtherMemoryDrivers = profile.OtherMemoryDrivers
+			}
 		}
 	}
 	return settings
@@ -141,6 +159,10 @@ func (s NodeSettings) names(field string) bool {
 		return s.Exclusivity != ""
 	case "zoneBy":
 		return s.ZoneBy != ""
+	case "otherCPUDrivers":
+		return s.OtherCPUDrivers != nil
+	case "otherMemoryDrivers":
+		return s.OtherMemoryDrivers != nil
 	case "devices":
 		return s.Devices != nil
 	}
@@ -201,6 +223,16 @@ func (s NodeSettings) validate() error {
 	} {
 		if field.value != "" && !slices.Contains(field.allowed, field.value) {
 			return fmt.Errorf("%s: %q, allowed are %s", field.name, field.value, strings.Join(field.allowed, ", "))
+		}
+	}
+	for field, names := range map[string][]string{"otherCPUDrivers": s.OtherCPUDrivers, "otherMemoryDrivers": s.OtherMemoryDrivers} {
+		for i, name := range names {
+			if problems := content.IsDNS1123Subdomain(name); len(problems) > 0 {
+				return fmt.Errorf("%s[%d]: %q: %s", field, i, name, problems[0])
+			}
+			if name == DriverName {
+				return fmt.Errorf("%s[%d]: %q is this driver, want the name of another one", field, i, name)
+			}
 		}
 	}
 	if s.Devices != nil {

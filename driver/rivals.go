@@ -1,31 +1,67 @@
 package driver
 
 import (
-	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// cpuDriver is the name of dra-driver-cpu. It may publish one device for each CPU. Such
-// devices have no CPU capacity by which IsRival could recognise them.
-const cpuDriver = "dra.cpu"
+// Rival says what of a node another driver gives out, which may be what our claims hold.
+type Rival struct{ CPUs, Memory bool }
 
-// IsRival reports whether the slice comes from another driver that gives out CPUs,
-// which may be CPUs of our claims. Such a slice comes from dra-driver-cpu, or it has a
-// device with a capacity named cpu in any domain. Attributes prove nothing: drivers of
-// memory and networks publish attributes in the domain dra.cpu, so that a claim can
-// match on them.
-func IsRival(slice *resourceapi.ResourceSlice) bool {
-	return slice.Spec.Driver != Name && slices.ContainsFunc(slice.Spec.Devices, func(device resourceapi.Device) bool {
-		if slice.Spec.Driver == cpuDriver {
-			return true
-		}
-		for name := range device.Capacity {
-			if name == "cpu" || strings.HasSuffix(string(name), "/cpu") {
-				return true
+// knownRivals are drivers whose devices do not always say that they are CPUs or memory.
+var knownRivals = map[string]Rival{
+	"dra.cpu":    {CPUs: true},
+	"dra.memory": {Memory: true},
+}
+
+// RivalOf returns what the driver of a slice gives out. Its devices say so if they map a
+// capacity to the cpu, memory or hugepages of the node's allocatable (KEP-5517). Other
+// capacities and attributes prove nothing: a GPU has memory, and drivers of networks
+// publish attributes of dra.cpu, so that a claim can match on them.
+func RivalOf(slice *resourceapi.ResourceSlice) (rival Rival) {
+	if slice.Spec.Driver == Name || len(slice.Spec.Devices) == 0 {
+		return Rival{}
+	}
+	rival = knownRivals[slice.Spec.Driver]
+	for i := range slice.Spec.Devices {
+		for name, resource := range slice.Spec.Devices[i].NodeAllocatableResources {
+			if resource.Mapping == nil {
+				continue // an overhead, which is on all NUMA nodes
 			}
+			rival.CPUs = rival.CPUs || name == corev1.ResourceCPU
+			rival.Memory = rival.Memory || name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 		}
-		return false
-	})
+	}
+	return rival
+}
+
+// WithoutMemory returns the devices without memory and hugepages, which another driver
+// gives out. It leaves out zones that have nothing else. The devices stay as they are.
+func WithoutMemory(devices []resourceapi.Device) (others []resourceapi.Device) {
+	for _, device := range devices {
+		if kind := device.Attributes[deviceclasses.AttributeKind].StringValue; kind == nil || *kind != deviceclasses.KindZone {
+			others = append(others, device)
+			continue
+		}
+		if _, has := device.Capacity[deviceclasses.CapacityCPU]; !has {
+			continue
+		}
+		device.Capacity = only(device.Capacity, deviceclasses.CapacityCPU)
+		device.NodeAllocatableResources = only(device.NodeAllocatableResources, corev1.ResourceCPU)
+		others = append(others, device)
+	}
+	return others
+}
+
+// only returns the map with one of its keys; nil if it has no such key.
+func only[K comparable, V any](all map[K]V, key K) map[K]V {
+	value, has := all[key]
+	if !has {
+		return nil
+	}
+	return map[K]V{key: value}
 }

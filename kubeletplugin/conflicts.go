@@ -2,6 +2,7 @@ package kubeletplugin
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,11 +39,16 @@ func (o otherSlices) look(all []*resourceapi.ResourceSlice) (published []*resour
 	return published
 }
 
-// leaveOut returns the devices that no other driver publishes. Each time the devices
+// leaveOut returns the devices that no other driver publishes, without memory and
+// hugepages if another driver gives them out. Each time the devices
 // that it leaves out change, it creates an event on the Node.
 func (p *publisher) leaveOut(ctx context.Context, devices []resourceapi.Device) []resourceapi.Device {
-	kept, conflicts := p.withoutConflicts(devices, p.others.look(p.slices.all()))
 	var warnings []string
+	if others := p.guards.memoryRivals(); len(others) > 0 {
+		devices = driver.WithoutMemory(devices)
+		warnings = append(warnings, fmt.Sprintf("memory and hugepages of all zones are left out: driver %q gives them out", others[0]))
+	}
+	kept, conflicts := p.withoutConflicts(devices, p.others.look(p.slices.all()))
 	for _, conflict := range conflicts {
 		warnings = append(warnings, conflict.String())
 	}

@@ -3,11 +3,6 @@ package kubeletplugin
 import (
 	"errors"
 	"fmt"
-	"slices"
-
-	resourceapi "k8s.io/api/resource/v1"
-
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
 var errNotListed = errors.New("the API server has not listed the ResourceSlices of this node yet")
@@ -21,6 +16,7 @@ func (e guardError) Error() string { return string(e) }
 type guards struct {
 	kubeletRoot string
 	slices      *nodeSlices
+	rivals      *rivals
 }
 
 // check returns the first reason why the node must not offer zones now, or nil. It
@@ -33,20 +29,17 @@ func (g *guards) check() error {
 	if err := checkManagers(g.kubeletRoot); err != nil {
 		return err
 	}
-	return checkDrivers(g.slices.all())
+	switch name, present, _ := g.rivals.look(g.slices.all()); {
+	case present:
+		return guardError(fmt.Sprintf("driver %q publishes CPUs of this node and could give out the CPUs of our claims: run only one of the two drivers on the node", name))
+	case name != "":
+		return guardError(fmt.Sprintf("driver %q published CPUs of this node and may only be restarting: zones come back when it has had no ResourceSlices and no socket for the kubelet for %s", name, rivalsLast))
+	}
+	return nil
 }
 
-// checkDrivers returns an error if another driver gives out CPUs of the node.
-func checkDrivers(all []*resourceapi.ResourceSlice) error {
-	var others []string
-	for _, slice := range all {
-		if driver.IsRival(slice) {
-			others = append(others, slice.Spec.Driver)
-		}
-	}
-	if len(others) == 0 {
-		return nil
-	}
-	return guardError(fmt.Sprintf("driver %q publishes CPUs of this node and could give out the CPUs of our claims: run only one of the two drivers on the node",
-		slices.Min(others)))
+// memoryRivals returns the drivers that give out memory of the node.
+func (g *guards) memoryRivals() []string {
+	_, _, memory := g.rivals.look(g.slices.all())
+	return memory
 }

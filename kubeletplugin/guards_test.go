@@ -101,29 +101,6 @@ func otherSlice(driver string, capacities ...resourceapi.QualifiedName) *resourc
 	}
 }
 
-func TestOnlyDriversOfCPUsStandInTheWay(t *testing.T) {
-	empty := otherSlice("dra.cpu")
-	empty.Spec.Devices = nil
-	for name, row := range map[string]struct {
-		slice *resourceapi.ResourceSlice
-		want  bool
-	}{
-		"ours":                          {otherSlice("dra.numa", "cpu"), false},
-		"dra-driver-cpu, individual":    {otherSlice("dra.cpu"), true},
-		"dra-driver-cpu, grouped":       {otherSlice("dra.cpu", "dra.cpu/cpu"), true},
-		"dra-driver-cpu without a CPU":  {empty, false},
-		"another one":                   {otherSlice("cores.example.com", "cpu"), true},
-		"another one, with its domain":  {otherSlice("cores.example.com", "cores.example.com/cpu"), true},
-		"memory, with dra.cpu/numaNode": {otherSlice("dra.memory", "memory"), false},
-		"GPU":                           {otherSlice("gpu.example.com", "cores", "vcpu", "cpuShares", "memory"), false},
-	} {
-		err := checkDrivers([]*resourceapi.ResourceSlice{row.slice})
-		if (err != nil) != row.want || err != nil && !strings.Contains(err.Error(), row.slice.Spec.Driver) {
-			t.Errorf("%s: error %v, want one: %t", name, err, row.want)
-		}
-	}
-}
-
 // published says how many devices were ever sent to be stored, whatever became
 // of them later.
 func published(c *cluster) (devices int) {
@@ -216,11 +193,15 @@ func TestStartBesideAnotherCPUDriverPublishesNothing(t *testing.T) {
 	if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), other.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, p, http.StatusServiceUnavailable, `driver "dra.cpu" published CPUs of this node and may only be restarting`, 10*time.Second)
+	p.guards.rivals.mu.Lock()
+	p.guards.rivals.now = func() time.Time { return time.Now().Add(rivalsLast) }
+	p.guards.rivals.mu.Unlock()
 	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
 	if published(c) == 0 {
 		t.Error("published no devices once it was gone")
 	}
-	waitForEvents(t, c, 2)
+	waitForEvents(t, c, 3)
 }
 
 // A daemon that starts must not take back what its predecessor published,

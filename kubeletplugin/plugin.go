@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -36,10 +37,11 @@ const poolTimeout = 5 * time.Second
 // runtime and the rest of the daemon.
 type Options struct {
 	Client      kubernetes.Interface
-	PluginDir   string // for dra.sock and metadata; the same path on the host and in the container
-	RegistryDir string // where the kubelet looks for plugins; must exist
-	CDIDir      string // where the container runtime looks for CDI specs
-	KubeletRoot string // where the kubelet's managers keep their state
+	PluginDir   string   // for dra.sock and metadata; the same path on the host and in the container
+	RegistryDir string   // where the kubelet looks for plugins; must exist
+	CDIDir      string   // where the container runtime looks for CDI specs
+	KubeletRoot string   // where the kubelet's managers keep their state
+	State       *os.Root // where the plugin keeps what it remembers across restarts
 
 	// Claims are the answers of ReadClaims about the claims on record.
 	Claims map[types.UID]*resourceapi.ResourceClaim
@@ -88,7 +90,7 @@ type Plugin struct {
 // with ctx or Stop.
 func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, error) {
 	nodeName := d.Config().NodeName
-	guards := &guards{options.KubeletRoot, newNodeSlices(options.Client, nodeName)}
+	guards := &guards{options.KubeletRoot, newNodeSlices(options.Client, nodeName), newRivals(options.State, options.RegistryDir, d.Config())}
 	events := eventPace() // of node and pods together
 	p := &Plugin{
 		driver: d, pool: options.Pool,

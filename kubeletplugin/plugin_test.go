@@ -111,7 +111,7 @@ func TestGuardRefusesNewClaimsOnly(t *testing.T) {
 // What another driver publishes is not known before the first list.
 func TestNewClaimsWaitForTheFirstList(t *testing.T) {
 	s := startServing(t)
-	s.guards = &guards{t.TempDir(), newNodeSlices(newCluster(), node)}
+	s.guards = &guards{t.TempDir(), newNodeSlices(newCluster(), node), newRivals(nil, t.TempDir(), driver.Config{})}
 	if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
 		t.Errorf("error %v, want %v", err, errNotListed)
 	}

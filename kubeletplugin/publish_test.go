@@ -131,7 +131,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 		})
 		return err
 	}
-	guards := &guards{t.TempDir(), newNodeSlices(c, node)}
+	guards := &guards{t.TempDir(), newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{})}
 	for _, change := range before {
 		change(guards.kubeletRoot)
 	}

@@ -125,7 +125,7 @@ func breakages() []broken {
 		}, "n1 | device-taint | device numa-0 | taints | none | dra.numa/fault=cpus-gone:NoSchedule"},
 		{"rival", func(f *Facts) {
 			device := &f.Objects.Slices[1].Spec.Devices[0]
-			device.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"dra.net/cpu": {}}
+			device.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{"cpu": {Mapping: &resourceapi.NodeAllocatableMapping{}}}
 		}, "n1 | other-cpu-driver | dra.net | ResourceSlices | no CPUs on a node with dra.numa | publishes CPUs"},
 		{
 			"static CPUs", func(f *Facts) { f.Kubelets["n1"] = Kubelet{"static", "None", ""} },

@@ -13,7 +13,7 @@ import (
 func otherCPUDriver(f *Facts) (findings []Finding) {
 	nodes := f.Nodes()
 	for _, slice := range f.Objects.Slices {
-		if slice.Spec.NodeName == nil || !driver.IsRival(slice) || !slices.Contains(nodes, *slice.Spec.NodeName) {
+		if slice.Spec.NodeName == nil || !driver.RivalOf(slice).CPUs || !slices.Contains(nodes, *slice.Spec.NodeName) {
 			continue
 		}
 		finding := Finding{

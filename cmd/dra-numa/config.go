@@ -80,7 +80,7 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 	if settings.Exclusivity != "" {
 		o.exclusivityMode = settings.Exclusivity
 	}
-	o.zoneBy = settings.ZoneBy
+	o.zoneBy, o.cpuDrivers, o.memoryDrivers = settings.ZoneBy, settings.OtherCPUDrivers, settings.OtherMemoryDrivers
 	if settings.Devices != nil {
 		selection, err := attached.NewSelection(*settings.Devices)
 		if err != nil {

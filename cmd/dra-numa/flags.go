@@ -31,6 +31,8 @@ type options struct {
 	attached            attached.Selection // from the NodeConfig
 	bindDrivers         bool               // from the NodeConfig
 	zoneBy              string             // from the NodeConfig
+	cpuDrivers          []string           // from the NodeConfig: otherCPUDrivers
+	memoryDrivers       []string           // from the NodeConfig: otherMemoryDrivers
 	reservedCPUs        string
 	reservedIn          string // the flag or field that sets reservedCPUs
 	reservedMemory      string

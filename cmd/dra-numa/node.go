@@ -52,6 +52,8 @@ func readNode(o options) (n node, err error) {
 		Reserved:            reserved,
 		ReservedMemoryBytes: o.reservedMemoryBytes,
 		ZoneBy:              o.zoneBy,
+		CPUDrivers:          o.cpuDrivers,
+		MemoryDrivers:       o.memoryDrivers,
 		HookPath:            o.hookPath(),
 		Attached:            o.attached,
 		Machine:             root,

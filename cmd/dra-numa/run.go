@@ -97,22 +97,23 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 	n.config.NodeAllocatable = countsAllocatable(ctx, client, o.nodeName)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
+	state, err := openDir(o.pluginDir(), 0o750)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	options := kubeletplugin.Options{
 		Client:      client,
 		PluginDir:   o.pluginDir(),
 		RegistryDir: o.registryDir(),
 		CDIDir:      o.cdiDir,
 		KubeletRoot: o.kubeletRoot,
+		State:       state,
 		Claims:      claims,
 		Readiness:   readiness,
 		Fatal:       fatal,
 	}
 	if o.nriSocket != "" && n.config.Exclusivity != driver.ExclusivityNone {
-		state, err := openDir(o.pluginDir(), 0o750)
-		if err != nil {
-			cancel()
-			return nil, err
-		}
 		pool := nri.New(nri.Options{Socket: o.nriSocket, Core: core, State: state})
 		options.Pool = pool
 		running.Go(func() { pool.Run(ctx) })

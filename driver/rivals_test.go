@@ -1,0 +1,74 @@
+package driver
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
+
+// rivalSlice has a device that maps a capacity to these resources of the node.
+func rivalSlice(driver string, mapped ...corev1.ResourceName) *resourceapi.ResourceSlice {
+	device := resourceapi.Device{
+		Name: "d", Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"cpu": {}, "memory": {}, "gpu.example.com/cpu": {}},
+		NodeAllocatableResources: map[corev1.ResourceName]resourceapi.NodeAllocatableResource{"cpu": {Overhead: &resourceapi.NodeAllocatableOverhead{}}},
+	}
+	for _, name := range mapped {
+		device.NodeAllocatableResources[name] = resourceapi.NodeAllocatableResource{Mapping: &resourceapi.NodeAllocatableMapping{}}
+	}
+	return &resourceapi.ResourceSlice{Spec: resourceapi.ResourceSliceSpec{Driver: driver, Devices: []resourceapi.Device{{Name: "first"}, device}}}
+}
+
+func TestRivals(t *testing.T) {
+	empty := rivalSlice("dra.cpu")
+	empty.Spec.Devices = nil
+	for name, row := range map[string]struct {
+		slice *resourceapi.ResourceSlice
+		want  Rival
+	}{
+		"ours":                        {rivalSlice(Name, "cpu", "memory"), Rival{}},
+		"dra.cpu":                     {rivalSlice("dra.cpu"), Rival{CPUs: true}},
+		"dra.cpu without devices":     {empty, Rival{}},
+		"dra.memory":                  {rivalSlice("dra.memory"), Rival{Memory: true}},
+		"another driver of CPUs":      {rivalSlice("cores.example.com", "cpu"), Rival{CPUs: true}},
+		"of hugepages":                {rivalSlice("pages.example.com", "hugepages-1Gi"), Rival{Memory: true}},
+		"of both":                     {rivalSlice("all.example.com", "cpu", "memory"), Rival{true, true}},
+		"a GPU with cores and memory": {rivalSlice("gpu.example.com"), Rival{}},
+		"storage":                     {rivalSlice("disk.example.com", "ephemeral-storage"), Rival{}},
+	} {
+		if got := RivalOf(row.slice); got != row.want {
+			t.Errorf("%s: %+v, want %+v", name, got, row.want)
+		}
+	}
+}
+
+func TestZonesWithoutMemoryKeepTheirCPUs(t *testing.T) {
+	machine := testMachine()
+	all := Devices(machine, Config{Exclusivity: ExclusivityKernel, NodeAllocatable: true}, nil)
+	function := resourceapi.Device{Name: "gpu", Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {}}}
+	before := make([]resourceapi.Device, len(all))
+	for i := range all {
+		all[i].DeepCopyInto(&before[i])
+	}
+	got := WithoutMemory(append(all, function))
+	names := map[string]bool{}
+	for _, device := range got {
+		names[device.Name] = true
+		if device.Name == "gpu" {
+			continue
+		}
+		if _, cpus := device.Capacity[deviceclasses.CapacityCPU]; !cpus || len(device.Capacity) != 1 || len(device.NodeAllocatableResources) != 1 {
+			t.Errorf("device %s has capacity %v, mapped are %v", device.Name, device.Capacity, device.NodeAllocatableResources)
+		}
+	}
+	if want := (map[string]bool{"numa-0": true, "numa-1": true, "gpu": true}); !cmp.Equal(names, want) {
+		t.Errorf("devices %v, want %v", names, want)
+	}
+	if diff := cmp.Diff(before, all); diff != "" {
+		t.Errorf("the devices were changed: %s", diff)
+	}
+}

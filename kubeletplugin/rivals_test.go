@@ -1,0 +1,108 @@
+package kubeletplugin
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+// rivalNode is a node with a clock of its own, whose daemon can restart.
+type rivalNode struct {
+	t        *testing.T
+	dir      *os.Root
+	registry string
+	config   driver.Config
+	clock    time.Time
+	rivals   *rivals
+}
+
+func newRivalNode(t *testing.T, config driver.Config) *rivalNode {
+	t.Helper()
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dir.Close() })
+	n := &rivalNode{t: t, dir: dir, registry: t.TempDir(), config: config, clock: time.Unix(1000, 0)}
+	n.restart()
+	return n
+}
+
+func (n *rivalNode) restart() {
+	n.rivals = newRivals(n.dir, n.registry, n.config)
+	n.rivals.now = func() time.Time { return n.clock }
+	for name, known := range n.rivals.known {
+		known.seen = n.clock
+		n.rivals.known[name] = known
+	}
+}
+
+func (n *rivalNode) expect(what, cpus string, present bool, memory []string, all ...*resourceapi.ResourceSlice) {
+	n.t.Helper()
+	gotCPUs, gotPresent, gotMemory := n.rivals.look(all)
+	if gotCPUs != cpus || gotPresent != present || !slices.Equal(gotMemory, memory) {
+		n.t.Errorf("%s: CPUs of %q (%t), memory of %q, want %q (%t), %q", what, gotCPUs, gotPresent, gotMemory, cpus, present, memory)
+	}
+}
+
+// A kubelet that starts deletes all slices of its node. Zones that came back before the
+// other driver's would take CPUs from its pods.
+func TestRivalIsRememberedUntilItIsGone(t *testing.T) {
+	n := newRivalNode(t, driver.Config{})
+	cpu, memory := otherSlice("dra.cpu"), otherSlice("dra.memory")
+	n.expect("nobody", "", false, nil, otherSlice("gpu.example.com", "cpu", "memory"))
+	n.expect("both", "dra.cpu", true, []string{"dra.memory"}, cpu, memory)
+	n.expect("slices are away", "dra.cpu", false, []string{"dra.memory"})
+	n.restart()
+	n.expect("restart", "dra.cpu", false, []string{"dra.memory"})
+
+	socket := filepath.Join(n.registry, "dra.cpu-7f1b-reg.sock")
+	if err := os.WriteFile(socket, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.clock = n.clock.Add(rivalsLast)
+	n.expect("one has a socket, the other is gone", "dra.cpu", false, nil)
+	if err := os.Remove(socket); err != nil {
+		t.Fatal(err)
+	}
+	n.clock = n.clock.Add(rivalsLast - time.Second)
+	n.expect("not long enough", "dra.cpu", false, nil)
+	n.clock = n.clock.Add(time.Second)
+	n.expect("long enough", "", false, nil)
+	n.restart()
+	n.expect("forgotten on disk", "", false, nil)
+}
+
+func TestNamedDriversAreRivals(t *testing.T) {
+	n := newRivalNode(t, driver.Config{CPUDrivers: []string{"cores.example.com", "all.example.com"}, MemoryDrivers: []string{"all.example.com"}})
+	empty := otherSlice("cores.example.com")
+	empty.Spec.Devices = nil
+	n.expect("no devices", "", false, nil, empty)
+	n.expect("named", "all.example.com", true, []string{"all.example.com"}, otherSlice("all.example.com"), otherSlice("cores.example.com"))
+	n.expect("one of two is left", "cores.example.com", true, []string{"all.example.com"}, otherSlice("cores.example.com"))
+}
+
+func TestDamagedListOfRivalsIsPassedOver(t *testing.T) {
+	n := newRivalNode(t, driver.Config{})
+	if err := n.dir.WriteFile(rivalsFile, []byte("\n\x00\xff cpus\ndra.cpu\na b c\ndra.memory memory\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.restart()
+	n.expect("damaged", "", false, []string{"dra.memory"})
+}
+
+func TestMappedCPUsAreARivals(t *testing.T) {
+	n := newRivalNode(t, driver.Config{})
+	slice := otherSlice("cores.example.com")
+	slice.Spec.Devices[0].NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{
+		corev1.ResourceCPU: {Mapping: &resourceapi.NodeAllocatableMapping{}},
+	}
+	n.expect("mapped", "cores.example.com", true, nil, slice)
+}
