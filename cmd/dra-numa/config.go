@@ -4,18 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
-
-// labelsTimeout bounds the request for the labels of the node. Without an answer the
-// daemon does not know what is reserved, so it exits, and is started again.
-const labelsTimeout = 30 * time.Second
 
 // withConfig adds the settings of the file that --config names. It asks for the labels
 // of the node once, and only if the file has profiles. A setting that is also a flag
@@ -39,21 +32,6 @@ func (o options) withConfig(ctx context.Context) (options, error) {
 		}
 	}
 	return o.with(config, labels)
-}
-
-// nodeLabels reads the labels of the node from the API server.
-func (o options) nodeLabels(ctx context.Context) (map[string]string, error) {
-	client, err := newClient(o.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, labelsTimeout)
-	defer cancel()
-	node, err := client.CoreV1().Nodes().Get(ctx, o.nodeName, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("read labels of node %s: %w", o.nodeName, err)
-	}
-	return node.Labels, nil
 }
 
 // with adds the settings of a file to those of the flags.
