@@ -76,18 +76,19 @@ type Driver struct {
 
 	shown atomic.Pointer[view] // what readers see of the fields below; never nil after Open
 
-	mu        sync.Mutex                    // held for a whole Recover, Observe, Prepare or Unprepare
-	machine   *numa.Machine                 // replaced, never changed
-	zones     []zones.Zone                  // of machine, as they are published
-	picker    *pick.Picker                  // of machine
-	grantable cpuset.Set                    // CPUs of machine that a claim may ever get
-	devices   map[string]resourceapi.Device // of machine, by name
-	grants    grantList
-	ready     bool                 // Recover has succeeded
-	loaded    onRecord             // what Open read; empty after Recover
-	orphans   map[types.UID]string // by UID of a grant that cannot be released yet: why no claim needs it
-	blocked   []Held               // CPUs that partitions hold and no grant has
-	text      []byte               // the last checkpoint; the next one reuses its memory
+	mu         sync.Mutex                    // held for a whole Recover, Observe, Prepare or Unprepare
+	machine    *numa.Machine                 // replaced, never changed
+	zones      []zones.Zone                  // of machine, as they are published
+	picker     *pick.Picker                  // of machine
+	grantable  cpuset.Set                    // CPUs of machine that a claim may ever get
+	devices    map[string]resourceapi.Device // of machine, by name
+	grants     grantList
+	ready      bool                 // Recover has succeeded
+	loaded     onRecord             // what Open read; empty after Recover
+	orphans    map[types.UID]string // by UID of a grant that cannot be released yet: why no claim needs it
+	blocked    []Held               // CPUs that partitions hold and no grant has
+	downgraded cpuset.Set           // as in view
+	text       []byte               // the last checkpoint; the next one reuses its memory
 
 	published published // only Publish uses it
 }

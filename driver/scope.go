@@ -82,7 +82,9 @@ func (s scoped) partitioned() bool { return s.cpus && !s.mixed && s.scope != Sco
 // decideScopes decides the scope of each share from the pods that use it. A container
 // is in at most one partition, with all of its CPUs. That is its own partition, or its
 // pod's if every container that can run at the same time has CPUs in it. Where that is
-// not possible, no partition is made.
+// not possible, no partition is made. If several pods use a share, each of them must
+// allow its scope: the hook and the keeper dissolve the partition while there are
+// several, and make it again when one is left.
 func decideScopes(pods []*corev1.Pod, shares []scoped) {
 	var running [][]user
 	for _, pod := range pods {
@@ -95,8 +97,19 @@ func decideScopes(pods []*corev1.Pod, shares []scoped) {
 			shares[i].scope = shares[i].alone(running)
 		}
 	}
+	first, met := slices.Clone(shares), make([]bool, len(shares))
 	for _, users := range running {
-		joinPod(users, shares)
+		inPod := slices.Clone(first)
+		joinPod(users, inPod)
+		for i := range shares {
+			if !slices.Contains(shares[i].in(users), true) {
+				continue
+			}
+			if met[i] && shares[i].scope != inPod[i].scope {
+				inPod[i].scope = ScopeShared
+			}
+			shares[i].scope, met[i] = inPod[i].scope, true
+		}
 	}
 	for changed := true; changed; {
 		changed = false
@@ -107,16 +120,17 @@ func decideScopes(pods []*corev1.Pod, shares []scoped) {
 	}
 }
 
-// alone returns the scope that the share has if there are no other shares.
+// alone returns the scope that the share has if there are no other shares, and if no two
+// containers of a pod use it at the same time.
 func (s scoped) alone(pods [][]user) string {
 	usedIn, atOnce := 0, false
 	for _, users := range pods {
 		if in := s.in(users); slices.Contains(in, true) {
 			usedIn++
-			atOnce = runAtOnce(users, in)
+			atOnce = atOnce || runAtOnce(users, in)
 		}
 	}
-	if usedIn > 1 || atOnce && (s.mixed || !s.cpus) {
+	if (usedIn > 1 || atOnce) && (s.mixed || !s.cpus) {
 		return ScopeShared
 	}
 	return ScopeContainer
@@ -125,11 +139,12 @@ func (s scoped) alone(pods [][]user) string {
 // joinPod decides the scope of shares that several containers of the pod use at the same
 // time. If every container uses a share of the same claim, the pod becomes the partition
 // of all shares of that claim, and each container has its own CPUs inside it. Each claim
-// is decided on its own, because other claims of the pod may not be prepared yet.
+// is decided on its own, because other claims of the pod may not be prepared yet. A
+// recorded scope that the pod does not allow becomes ScopeShared.
 func joinPod(users []user, shares []scoped) {
 	claims := make(map[string][]int)
 	for i, share := range shares {
-		if !share.recorded && share.partitioned() && slices.Contains(share.in(users), true) {
+		if share.partitioned() && slices.Contains(share.in(users), true) {
 			claims[share.claim] = append(claims[share.claim], i)
 		}
 	}
@@ -145,12 +160,22 @@ func joinPod(users []user, shares []scoped) {
 				atOnce = append(atOnce, i)
 			}
 		}
-		scope := ScopeShared
-		if len(atOnce) > 0 && coverPod(users, inAny) {
-			scope, atOnce = ScopePod, members
-		}
-		for _, i := range atOnce {
-			shares[i].scope = scope
+		covers := coverPod(users, inAny)
+		switch {
+		case shares[members[0]].recorded:
+			for _, i := range members {
+				if shares[i].scope == ScopePod && !covers || shares[i].scope == ScopeContainer && slices.Contains(atOnce, i) {
+					shares[i].scope = ScopeShared
+				}
+			}
+		case len(atOnce) > 0 && covers:
+			for _, i := range members {
+				shares[i].scope = ScopePod
+			}
+		default:
+			for _, i := range atOnce {
+				shares[i].scope = ScopeShared
+			}
 		}
 	}
 }

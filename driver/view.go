@@ -19,10 +19,27 @@ type view struct {
 	machine *numa.Machine
 	grants  grantList
 	blocked []Held
+	// downgraded are CPUs of shares whose partition does not exist now, because several
+	// pods use them.
+	downgraded cpuset.Set
 }
 
 // show makes the current state the view. The caller holds the lock.
-func (d *Driver) show() { d.shown.Store(&view{d.machine, d.grants, d.blocked}) }
+func (d *Driver) show() { d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded}) }
+
+// SetDowngraded tells the driver which CPUs of shares are in no partition now, because
+// several pods use them: the Pool then has to keep other containers off. It reports
+// whether that is new.
+func (d *Driver) SetDowngraded(cpus cpuset.Set) (renewed bool) {
+	if d.shown.Load().downgraded == cpus {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.downgraded = cpus
+	d.show()
+	return true
+}
 
 // Machine is the machine as it was last read.
 func (d *Driver) Machine() numa.Machine { return *d.shown.Load().machine }
@@ -139,7 +156,7 @@ func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	cpus = untaken(seen.machine.Online, seen.grants)
 	for _, grant := range seen.grants {
 		restrict = restrict || slices.ContainsFunc(grant.Shares, func(share Share) bool {
-			byKernel := d.config.Exclusivity == ExclusivityKernel && share.KernelExclusive()
+			byKernel := d.config.Exclusivity == ExclusivityKernel && share.KernelExclusive() && !share.CPUs().Overlaps(seen.downgraded)
 			return !share.CPUs().IsEmpty() && !byKernel
 		})
 	}

@@ -207,6 +207,27 @@ func TestPinnedIsTheUnionOfTheDevices(t *testing.T) {
 	}
 }
 
+// While several pods use a claim, the kernel keeps nobody off its CPUs.
+func TestPoolOfADowngradedPartition(t *testing.T) {
+	driver := newDisk(t).open()
+	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2))) // 2-3
+	for _, step := range []struct {
+		downgraded         cpuset.Set
+		renewed, restricts bool
+	}{
+		{cpuset.Set{}, false, false},
+		{cpuset.New(2, 3), true, true},
+		{cpuset.New(2, 3), false, true},
+		{cpuset.New(4), true, false}, // of a claim that is gone
+		{cpuset.Set{}, true, false},
+	} {
+		renewed := driver.SetDowngraded(step.downgraded)
+		if pool, restricts := driver.Pool(); renewed != step.renewed || restricts != step.restricts || pool.Overlaps(cpuset.New(2, 3)) {
+			t.Errorf("downgraded %s: renewed %t, pool %s, restricts %t, want %+v", step.downgraded, renewed, pool, restricts, step)
+		}
+	}
+}
+
 func TestPool(t *testing.T) {
 	two := func(config ...resourceapi.DeviceAllocationConfiguration) []*resourceapi.ResourceClaim {
 		return []*resourceapi.ResourceClaim{configured(claim("a", result("r", "numa-0", 2)), config...)}

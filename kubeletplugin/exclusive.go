@@ -55,12 +55,13 @@ func whyExclusive(share driver.Share, by keeping) (reason, message string) {
 		return reasonNoCPUs, "the claim has no CPUs of this device"
 	case partitioned && by.partition.fault != "":
 		return reasonPartitionInvalid, "other tasks may run on the CPUs: " + by.partition.fault
-	case partitioned && by.partition.downgraded:
-		return reasonShared, "more than one pod uses the claim: it gets a partition when only one pod is left"
-	case partitioned:
+	case partitioned && !by.partition.downgraded:
 		return reasonKernelPartition, "the kernel keeps all other tasks off the CPUs while " + whoRuns(share)
 	}
 	why, what := whyNoPartition(share, kernel)
+	if partitioned {
+		why, what = reasonShared, "more than one pod uses the claim: it gets a partition when only one pod is left"
+	}
 	switch {
 	case by.node == driver.ExclusivityNone || by.others == poolAway:
 		return why, what

@@ -36,6 +36,8 @@ func TestConditionExclusive(t *testing.T) {
 		"invalid":                   {plain, keeping{node: kernel, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"invalid, pooled":           {plain, keeping{node: kernel, others: poolKept, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"two pods":                  {plain, keeping{node: kernel, partition: downgraded}, reasonShared, "more than one pod"},
+		"two pods, pooled":          {plain, keeping{node: kernel, partition: downgraded, others: poolKept}, reasonSharedPool, "more than one pod"},
+		"two pods, refused":         {plain, keeping{node: kernel, partition: downgraded, others: poolRefused}, reasonRuntimeRefused, "more than one pod"},
 		"some containers":           {shared, keeping{node: kernel}, reasonShared, "some containers"},
 		"some containers, pooled":   {shared, keeping{node: kernel, others: poolKept}, reasonSharedPool, "some containers"},
 		"some containers, refused":  {shared, keeping{node: kernel, others: poolRefused}, reasonRuntimeRefused, "some containers"},

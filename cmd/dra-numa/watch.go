@@ -17,6 +17,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 const (
@@ -131,8 +132,22 @@ func (w *watcher) lookAtPartitions(ctx context.Context) error {
 	refusals, unread := pin.Refusals(w.records, time.Now())
 	w.plugin.ObserveRefusals(refusals)
 	live, err := pin.Inspect(w.cgroups, w.records)
+	if w.core.SetDowngraded(downgraded(live)) {
+		w.plugin.RefreshPool(ctx)
+	}
 	w.plugin.Observe(live) // live lacks the records that the error names
 	return errors.Join(err, unread)
+}
+
+// downgraded returns the CPUs of cgroups that have no partition because another pod uses
+// the same claim.
+func downgraded(live []pin.Live) (cpus cpuset.Set) {
+	for i := range live {
+		if live[i].Downgraded {
+			cpus = cpus.Union(live[i].Want.CPUs)
+		}
+	}
+	return cpus
 }
 
 // heldCPUs returns the CPUs that the partitions of the host hold.

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
@@ -110,14 +111,34 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 		expectSharedPool(ctx, pod, "", held)
 
 		By("deleting the first")
-		claim := pod.Name
 		deletePod(ctx, pod)
-		Eventually(ctx, func() string { return inKernel(snapshot(ctx), other).Partition }).
-			Should(Equal("root"), "partition of the pod that is left")
-		Expect(expectHeld(snapshot(ctx), other, core.zone, held.Size()).String()).To(Equal(held.String()))
-		expectExclusiveClaim(ctx, namespace, claim, metav1.ConditionTrue, "KernelPartition")
+		expectPartitionOfTheLast(ctx, pod.Name, other, core, held)
+	})
+
+	It("has it when one of two pods is left that came at the same time", func(ctx context.Context) {
+		namespace, core := createNamespace(ctx, "same"), oneCore(ctx)
+		other := claimPod("two", core)
+		other.Spec.ResourceClaims[0].ResourceClaimName = ptr.To("one")
+		other = createPod(ctx, namespace, other)
+		pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("one", core), core))
+		other = waitRunning(ctx, other)
+		held := inKernel(snapshot(ctx), pod).CPUs
+		expectSharedPool(ctx, pod, "", held)
+
+		By("deleting the first")
+		deletePod(ctx, pod)
+		expectPartitionOfTheLast(ctx, pod.Name, other, core, held)
 	})
 })
+
+// expectPartitionOfTheLast waits until the only pod that is left of a claim has its partition.
+func expectPartitionOfTheLast(ctx context.Context, claim string, last *corev1.Pod, core request, held cpuset.Set) {
+	GinkgoHelper()
+	Eventually(ctx, func() string { return inKernel(snapshot(ctx), last).Partition }).
+		Should(Equal("root"), "partition of the pod that is left")
+	Expect(expectHeld(snapshot(ctx), last, core.zone, held.Size()).String()).To(Equal(held.String()))
+	expectExclusiveClaim(ctx, last.Namespace, claim, metav1.ConditionTrue, "KernelPartition")
+}
 
 // oneCore asks for one core of a whole zone.
 func oneCore(ctx context.Context) request {
