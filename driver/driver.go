@@ -93,6 +93,9 @@ type Driver struct {
 	published published // only Publish uses it
 }
 
+// BusyError says that the kernel has not finished to bind or release a PCI function.
+type BusyError = binding.BusyError
+
 // ErrNotRecovered says that Recover was not called, or did not succeed.
 var ErrNotRecovered = errors.New("the grants of this node are not recovered yet")
 
@@ -128,6 +131,10 @@ func (d *Driver) SyncTime() time.Duration { return d.files.SyncTime() + d.specs.
 // one container at a time is expected to use the claim. The result has one device for
 // each allocation result of this driver. The Grant is the one on record. It has no
 // shares if the claim has admin access only.
+//
+// If the kernel needs long to bind a driver that the claim wants, the error wraps a
+// [BusyError]. The caller waits for it without the lock, so other claims do not wait, and
+// calls Prepare again: it goes on from what is on record.
 func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (Grant, []PreparedDevice, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -183,7 +190,8 @@ func (d *Driver) prepareSteps(next change) []step {
 }
 
 // Unprepare takes back what Prepare gave. It may be repeated, and called for a
-// claim that was never prepared.
+// claim that was never prepared. If the kernel needs long to give a function its previous
+// driver back, the error wraps a [BusyError], as with Prepare.
 func (d *Driver) Unprepare(claimUID types.UID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -255,14 +255,28 @@ func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceCl
 	if err != nil {
 		return driver.Grant{}, nil, err
 	}
-	return s.driver.Prepare(claim, pods)
+	var grant driver.Grant
+	var prepared []driver.PreparedDevice
+	again := false
+	err = withPatience(ctx, func() (err error) {
+		if _, held := s.driver.Grant(claim.UID); again && !held {
+			return errReleased
+		}
+		again = true
+		grant, prepared, err = s.driver.Prepare(claim, pods)
+		return err
+	})
+	return grant, prepared, err
 }
+
+// errReleased says that a claim was unprepared while it waited for the kernel.
+var errReleased = errors.New("the claim was unprepared meanwhile")
 
 // UnprepareResourceClaims releases each claim on its own.
 func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []helper.NamespacedObject) (map[types.UID]error, error) {
 	results := make(map[types.UID]error, len(claims))
 	for _, claim := range claims {
-		err := s.driver.Unprepare(claim.UID)
+		err := withPatience(ctx, func() error { return s.driver.Unprepare(claim.UID) })
 		if err != nil {
 			err = fmt.Errorf("unprepare claim %s: %w", claim.NamespacedName, err)
 		} else {

@@ -44,18 +44,52 @@ func isName(text string) bool {
 }
 
 // Host is a machine whose functions can be bound to drivers. Its methods can be called
-// again after an error or a crash: they do not repeat what is already done.
+// again after an error or a crash: they do not repeat what is already done. They return a
+// [BusyError] rather than wait for long.
 type Host struct {
 	files fs.FS
 	write func(name, text string) error
 
 	mu      sync.Mutex
-	pending map[string]bool // by address: the kernel has not finished a write
+	pending map[string]*writing // by address: the kernel has not finished this write
 }
 
-// patience is how long to wait for the kernel. A driver releases a function only when
-// the last user of the function does.
-const patience = 20 * time.Second
+// writing is a write that is going on. err is set before done is closed.
+type writing struct {
+	done chan struct{}
+	err  error
+}
+
+// patience is how long the methods of a Host wait for a write. The kernel finishes most
+// at once, but a driver releases a function only when its last user does.
+const patience = time.Second
+
+// BusyError says that the kernel has not finished a write yet. It goes on.
+type BusyError struct {
+	what    string
+	writing *writing
+}
+
+func (e *BusyError) Error() string {
+	return e.what + ": the kernel has not finished: the function may be in use"
+}
+
+// Wait waits until the kernel has finished. Then the method that returned the error can
+// be called again: it goes on where it was. If the time is over first, Wait returns the
+// BusyError.
+func (e *BusyError) Wait(limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-e.writing.done:
+		if e.writing.err != nil {
+			return fmt.Errorf("%s: %w", e.what, e.writing.err)
+		}
+		return nil
+	case <-timer.C:
+		return e
+	}
+}
 
 // On returns the machine whose sysfs is the folder sys in root. Its methods write to
 // that folder.
@@ -73,7 +107,7 @@ func On(root string) *Host {
 // New returns a machine with these files, which include sys. write does what write(2)
 // to one of the files does.
 func New(files fs.FS, write func(name, text string) error) *Host {
-	return &Host{files: files, write: write, pending: make(map[string]bool)}
+	return &Host{files: files, write: write, pending: make(map[string]*writing)}
 }
 
 // Read returns the state of a function of the machine below files.
@@ -180,41 +214,37 @@ func (h *Host) change(address string, want State) error {
 
 var errNoReason = errors.New("the kernel log may say why")
 
-// set writes to a sysfs file of a function, and waits for the kernel.
+// set writes to a sysfs file of a function. It returns a BusyError if the kernel does not
+// finish soon.
 func (h *Host) set(address, name, text string) error {
-	what := fmt.Sprintf("PCI function %s: write %q to %s", address, strings.TrimSpace(text), name)
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case err := <-h.start(address, name, text):
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("%s: the kernel did not finish within %s: the function may be in use", what, patience)
+	busy := &BusyError{fmt.Sprintf("PCI function %s: write %q to %s", address, strings.TrimSpace(text), name), nil}
+	var started bool
+	busy.writing, started = h.start(address, name, text)
+	if !started {
+		busy.what = fmt.Sprintf("PCI function %s: the previous write", address)
+		return busy
 	}
+	return busy.Wait(patience)
 }
 
-// start starts a write. The channel gets the result. A function has one write at a
-// time, because a second one would also wait in the kernel.
-func (h *Host) start(address, name, text string) <-chan error {
+// start starts a write. A function has one write at a time, because a second one would
+// also wait in the kernel: started is false if the write is another one.
+func (h *Host) start(address, name, text string) (w *writing, started bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	done := make(chan error, 1)
-	if h.pending[address] {
-		done <- errors.New("the kernel has not finished the previous write: the function may be in use")
-		return done
+	if before := h.pending[address]; before != nil {
+		return before, false
 	}
-	h.pending[address] = true
+	w = &writing{done: make(chan struct{})}
+	h.pending[address] = w
 	go func() {
-		err := h.write(name, text)
+		w.err = h.write(name, text)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		delete(h.pending, address)
-		done <- err
+		close(w.done)
 	}()
-	return done
+	return w, true
 }
 
 // mayBind refuses a driver that is not loaded and a function that the host uses. It

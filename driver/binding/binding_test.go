@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
+	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -174,16 +175,26 @@ func TestAWriteThatTheKernelDoesNotFinish(t *testing.T) {
 			defer one.Unlock()
 			return kernel.Write(name, text)
 		})
-		for _, want := range []string{"did not finish within 20s", "has not finished the previous write"} {
-			if err := host.Bind(drive, "vfio-pci"); err == nil || !strings.Contains(err.Error(), want) {
+		begin := time.Now()
+		var busy *BusyError
+		for _, want := range []string{"/driver/unbind: the kernel has not finished", "the previous write: the kernel has not finished"} {
+			if err := host.Bind(drive, "vfio-pci"); !errors.As(err, &busy) || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want one with %s", err, want)
 			}
 		}
-		if err := host.Bind(vf, "vfio-pci"); err == nil || !strings.Contains(err.Error(), "20s") {
+		if err := host.Bind(vf, "vfio-pci"); err == nil || !strings.Contains(err.Error(), vf+": write") {
 			t.Errorf("error %v, want one of its own", err)
 		}
+		if took := time.Since(begin); took > 4*time.Second {
+			t.Errorf("three calls took %s", took)
+		}
+		if err := busy.Wait(time.Minute); !errors.Is(err, busy) {
+			t.Errorf("after a minute: %v, want that it is still busy", err)
+		}
 		close(let)
-		synctest.Wait()
+		if err := busy.Wait(time.Minute); err != nil {
+			t.Error(err)
+		}
 		if err := host.Bind(drive, "vfio-pci"); err != nil {
 			t.Error(err)
 		}
