@@ -1,9 +1,8 @@
-// Package cdi renders what a claim holds as a Container Device Interface (CDI) spec,
-// and keeps one spec file per claim. The spec tells the container its CPUs and NUMA
-// nodes in environment variables. For CPUs and memory, it makes the container runtime
-// run the pin hook before the container's process starts. For PCI functions, it gives
-// the container device nodes. The package never decides which CPUs or functions a
-// claim gets.
+// Package cdi renders what a claim holds as a Container Device Interface (CDI) spec, and
+// keeps one spec file per claim. The spec tells the container its CPUs and NUMA nodes in
+// environment variables. For CPUs and memory, it makes the container runtime run the pin
+// hook before the container's process starts. For PCI functions, it gives the container
+// device nodes. The package never decides which CPUs or functions a claim gets.
 //
 // A container that uses a claim has these environment variables. CPUs and NUMA nodes
 // are lists such as 0-3,8:

@@ -24,9 +24,9 @@ type Written struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// WrittenDevice is one share in a spec file. For CPUs and memory, it has the arguments
-// of the hook. No hook runs for a PCI function, which has device nodes, nor for a share of
-// a zone that leaves CPUs and memory as they are.
+// WrittenDevice is one share in a spec file. For CPUs and memory, it has the arguments of
+// the hook. No hook runs for a PCI function, which has device nodes, nor for a share of a
+// zone that leaves CPUs and memory as they are.
 type WrittenDevice struct {
 	ID        string     `json:"id"`            // as DeviceID returns it
 	CPUs      cpuset.Set `json:"cpus"`          // empty: the hook leaves the CPUs alone

@@ -165,8 +165,7 @@ func FuzzDecodeNodeConfig(f *testing.F) {
 	})
 }
 
-// A field is of the last profile that names it, and of none where that is another
-// node's.
+// A field is of the last profile that names it, and of none where that is another node's.
 func TestProfileIsWhereAFieldComesFrom(t *testing.T) {
 	fields := []string{"reservedCPUs: 0-1", "reservedMemory: 1Mi", "exclusivity: none", "zoneBy: l3", "otherCPUDrivers: [x]", "otherMemoryDrivers: [x]", "devices: {presets: [gpu]}"}
 	if all := reflect.TypeFor[NodeSettings]().NumField(); all != len(fields) {

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// DeviceSelection says which PCI functions of a node are published as devices: those
-// that a preset or an expression includes, and that nothing excludes. An empty
-// selection publishes none. Expressions are CEL, as in a claim, over the published
-// attributes.
+// DeviceSelection says which PCI functions of a node are published as devices: those that
+// a preset or an expression includes, and that nothing excludes. An empty selection
+// publishes none. Expressions are CEL, as in a claim, over the published attributes.
 type DeviceSelection struct {
 	// Presets are names of predefined expressions.
 	//

@@ -30,8 +30,7 @@ type FunctionStatus struct {
 	Driver     string   `json:"driver,omitempty"`     // kernel driver that is bound for the claim
 }
 
-// ShareStatus is the status document of a share as it is read. Exactly one field is
-// set.
+// ShareStatus is the status document of a share as it is read. Exactly one field is set.
 type ShareStatus struct {
 	Zone     *ZoneStatus
 	Function *FunctionStatus

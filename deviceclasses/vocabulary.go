@@ -39,9 +39,8 @@ const (
 	AttributeProduct  resourceapi.QualifiedName = DriverName + "/product"
 )
 
-// NUMANodeAttributes are the keys under which drivers publish the NUMA node of a
-// device. Publishing all of them lets one claim align devices of drivers that share no
-// key.
+// NUMANodeAttributes are the keys under which drivers publish the NUMA node of a device.
+// Publishing all of them lets one claim align devices of drivers that share no key.
 func NUMANodeAttributes() []resourceapi.QualifiedName {
 	return []resourceapi.QualifiedName{AttributeNUMANode, AttributeNUMANodeNet, AttributeNUMANodeAMD}
 }

@@ -30,11 +30,10 @@ func (d *Driver) choose(share *ZoneShare, wish zoneWish, free cpuset.Set) error 
 	return nil
 }
 
-// pick chooses from the free CPUs of the zone. It treats a zone of several NUMA nodes
-// as one NUMA node, in which each of them is a die. Only placement distribute divides
-// the CPUs among the NUMA nodes, if l3 is not require and if that is possible. It may
-// not be possible, because the scheduler only checks that the whole zone has enough
-// CPUs.
+// pick chooses from the free CPUs of the zone. It treats a zone of several NUMA nodes as
+// one NUMA node, in which each of them is a die. Only placement distribute divides the
+// CPUs among the NUMA nodes, if l3 is not require and if that is possible. It may not be
+// possible, because the scheduler only checks that the whole zone has enough CPUs.
 func (d *Driver) pick(wish zoneWish, free cpuset.Set) (pick.Choice, error) {
 	request := pickRequest(wish)
 	if len(wish.zone.Nodes) == 1 {

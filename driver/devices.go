@@ -28,8 +28,8 @@ func Devices(machine numa.Machine, config Config, faults zones.Faults) []resourc
 	return devices(&machine, config, nil, cpuset.Set{}, faults)
 }
 
-// devices returns what a node with these stray shares and blocked CPUs publishes. Both are
-// subtracted from the zones. PCI functions that are gone come last, with a taint.
+// devices returns what a node with these stray shares and blocked CPUs publishes. Both
+// are subtracted from the zones. PCI functions that are gone come last, with a taint.
 func devices(machine *numa.Machine, config Config, strays []Share, blocked cpuset.Set, faults zones.Faults) []resourceapi.Device {
 	held := []zones.Held{{CPUs: blocked}}
 	var gone []resourceapi.Device

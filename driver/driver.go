@@ -62,8 +62,7 @@ const (
 )
 
 // Driver holds the claims of one node. Its methods may be called concurrently, but
-// Publish has one caller at a time. Only one Driver at a time may use a state
-// directory.
+// Publish has one caller at a time. Only one Driver at a time may use a state directory.
 //
 // Invariant: after Recover, no CPU and no PCI function is in two grants. If one grant
 // has a physical function, no other grant has one of its virtual functions.

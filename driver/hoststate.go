@@ -11,9 +11,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
-// A claim may want another kernel driver for a PCI function. The previous binding of
-// the function is recorded before anything changes. It stays on record until it is
-// restored.
+// A claim may want another kernel driver for a PCI function. The previous binding of the
+// function is recorded before anything changes. It stays on record until it is restored.
 
 // applySteps returns the steps that record the grant and then change the host as its
 // shares need it; none if the host needs no change. If the claim was allocated again,

@@ -9,8 +9,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 )
 
-// stuckDriver is a driver on a node whose kernel does not finish to unbind functions until
-// it is let.
+// stuckDriver is a driver on a node whose kernel does not finish to unbind functions
+// until it is let.
 func stuckDriver(t *testing.T) (disk disk, driver *Driver, let func()) {
 	t.Helper()
 	disk = boundDisk(t)

@@ -55,8 +55,7 @@ type Kind interface {
 	conflict(other Kind) string
 	// honoured reports whether the machine still has what the share holds.
 	honoured(machine *numa.Machine, reserved cpuset.Set) bool
-	// fault says what is wrong on the machine with what the share holds; "" for
-	// nothing.
+	// fault says what is wrong on the machine with what the share holds; "" for nothing.
 	fault(machine *numa.Machine) string
 	// stray reports whether the scheduler does not count the share in the device that
 	// is published under the share's device name.
@@ -139,9 +138,8 @@ func (s Share) Status() any { return s.Kind.status() }
 func (s Share) Interfaces() []string { return s.Kind.interfaces() }
 
 // Attributes are what a container may read about the share, besides the published
-// attributes of its device. Lists are in the kernel's form, such as 0-3,8. A list that
-// is too long for an attribute is left out. The environment has all lists; see package
-// cdi.
+// attributes of its device. Lists are in the kernel's form, such as 0-3,8. A list that is
+// too long for an attribute is left out. The environment has all lists; see package cdi.
 func (s Share) Attributes() map[string]resourceapi.DeviceAttribute { return s.Kind.attributes() }
 
 // Zone is what the share holds of a zone; nil if the share is of another kind.
@@ -150,8 +148,7 @@ func (s Share) Zone() *ZoneShare {
 	return zone
 }
 
-// Function is the PCI function that the share holds; nil if the share is of another
-// kind.
+// Function is the PCI function that the share holds; nil if the share is of another kind.
 func (s Share) Function() *FunctionShare {
 	function, _ := s.Kind.(*FunctionShare)
 	return function

@@ -99,8 +99,7 @@ func opaque(source resourceapi.AllocationConfigSource, parameters string, reques
 	}
 }
 
-// A kernel without partitions must not be asked for one: the container would not
-// start.
+// A kernel without partitions must not be asked for one: the container would not start.
 func TestHookMakesPartitionsWhereTheKernelHasThem(t *testing.T) {
 	grant := Grant{UID: "u", Shares: []Share{{Request: "r", Device: "numa-0", Kind: &ZoneShare{CPUs: cpuset.New(0), Partition: "isolated", Scope: ScopePod}}}}
 	for by, want := range map[Exclusivity]string{

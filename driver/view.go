@@ -148,9 +148,8 @@ func (p *Pinned) add(share *ZoneShare, by Exclusivity) {
 }
 
 // Pool returns the CPUs for containers without claims: the online CPUs that no claim
-// holds. Restrict is false if such containers can run anywhere: no claim has CPUs, or
-// the kernel keeps other tasks off all of them. It is also false if no CPU would
-// remain.
+// holds. Restrict is false if such containers can run anywhere: no claim has CPUs, or the
+// kernel keeps other tasks off all of them. It is also false if no CPU would remain.
 func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	seen := d.shown.Load()
 	cpus = untaken(seen.machine.Online, seen.grants)

@@ -81,8 +81,7 @@ func TestManagersOfTheKubelet(t *testing.T) {
 	}
 }
 
-// otherSlice is a slice of this node, of a driver whose only device has the
-// capacities.
+// otherSlice is a slice of this node, of a driver whose only device has the capacities.
 func otherSlice(driver string, capacities ...resourceapi.QualifiedName) *resourceapi.ResourceSlice {
 	device := resourceapi.Device{
 		Name:       "device-0",

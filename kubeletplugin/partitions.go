@@ -127,9 +127,9 @@ func (w *watched) look(now time.Time, fault string) (turn, bool) {
 	return turn{lost: true, why: fault}, true
 }
 
-// blockedLasts is how long a CPU must be blocked before it no longer counts. The partition
-// of a claim that has ended lingers for a moment, and that must not change what the node
-// publishes.
+// blockedLasts is how long a CPU must be blocked before it no longer counts. The
+// partition of a claim that has ended lingers for a moment, and that must not change what
+// the node publishes.
 const blockedLasts = 30 * time.Second
 
 // blockedWatch knows since when CPUs are blocked.

@@ -8,8 +8,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// hostPatience is how long a call of the kubelet waits for the kernel to bind or release a
-// PCI function.
+// hostPatience is how long a call of the kubelet waits for the kernel to bind or release
+// a PCI function.
 const hostPatience = 20 * time.Second
 
 // withPatience tries again when the kernel has finished what it was asked. Meanwhile the

@@ -167,8 +167,8 @@ func (p *Plugin) tellPods(claim pin.Claim, turned turn, at time.Time) {
 	}
 }
 
-// ObserveRefusals takes the containers of claims that hooks did not let start, and puts an
-// event on the claim's pods for each new one. One goroutine may call it.
+// ObserveRefusals takes the containers of claims that hooks did not let start, and puts
+// an event on the claim's pods for each new one. One goroutine may call it.
 func (p *Plugin) ObserveRefusals(refusals []pin.Refusal) {
 	known := p.refusals
 	p.refusals = make(map[pin.Refusal]bool, len(refusals))

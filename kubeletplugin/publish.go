@@ -228,8 +228,7 @@ func (p *publisher) republish(ctx context.Context, resources resourceslice.Drive
 	return problem
 }
 
-// rehearse sends a dry-run create of each slice, and compares the answer with the
-// slice.
+// rehearse sends a dry-run create of each slice, and compares the answer with the slice.
 func (p *publisher) rehearse(ctx context.Context, resources resourceslice.DriverResources) error {
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, slice := range wantedSlices(p.nodeName, resources) {

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// rivalsFile lists the other drivers that give out CPUs or memory of the node: on each
-	// line a name, and then cpus, memory or both.
+	// rivalsFile lists the other drivers that give out CPUs or memory of the node: on
+	// each line a name, and then cpus, memory or both.
 	rivalsFile = "rivals"
 	// rivalsLast is how long a driver without slices and without a socket still counts. A
 	// kubelet that starts deletes all slices of its node, and after a boot any driver may

@@ -9,7 +9,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
-// BenchmarkRead reads generated machines from a real directory, as the driver does from /sys.
+// BenchmarkRead reads generated machines from a real directory, as the driver does from
+// /sys.
 func BenchmarkRead(b *testing.B) {
 	for _, preset := range []string{"512cpus", "1024cpus-16nodes"} {
 		b.Run(strings.ReplaceAll(preset, "-", ""), func(b *testing.B) { // -16 would be read as GOMAXPROCS

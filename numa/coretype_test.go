@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// ofCores returns the rig's files, all in one socket, with one file in the folder of each core's lowest CPU.
+// ofCores returns the rig's files, all in one socket, with one file in the folder of each
+// core's lowest CPU.
 func ofCores(file string, values ...int) files {
 	changes := files{}
 	for cpu := range 16 {

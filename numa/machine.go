@@ -97,7 +97,8 @@ type Performance struct {
 	WriteLatencyNs      *uint64
 }
 
-// SideCache is a cache in front of a zone's memory, node<ID>/memory_side_cache/index<Level>.
+// SideCache is a cache in front of a zone's memory,
+// node<ID>/memory_side_cache/index<Level>.
 type SideCache struct {
 	Level     int // 1 is the nearest to the CPU
 	SizeBytes *uint64
@@ -116,8 +117,9 @@ const (
 	MixedCores       CoreType = "mixed" // performance and efficient cores in one zone; never the type of a core
 )
 
-// Core is one physical core with an online CPU. Socket, Die, Cluster and ID are the kernel's numbers, which repeat:
-// core 0 exists in every socket, and on some machines several times in one.
+// Core is one physical core with an online CPU. Socket, Die, Cluster and ID are the
+// kernel's numbers, which repeat: core 0 exists in every socket, and on some machines
+// several times in one.
 type Core struct {
 	Socket  *int
 	Die     *int
@@ -137,8 +139,7 @@ type Cache struct {
 	SizeBytes *uint64
 }
 
-// Zone returns the zone with the id; ok is false if the machine has no such zone
-// online.
+// Zone returns the zone with the id; ok is false if the machine has no such zone online.
 func (m Machine) Zone(id int) (zone Zone, ok bool) {
 	i := slices.IndexFunc(m.Zones, func(z Zone) bool { return z.ID == id })
 	if i < 0 {
@@ -147,7 +148,8 @@ func (m Machine) Zone(id int) (zone Zone, ok bool) {
 	return m.Zones[i], true
 }
 
-// ThreadsPerCore returns the largest number of online siblings that a core of the zone has; 0 without CPUs.
+// ThreadsPerCore returns the largest number of online siblings that a core of the zone
+// has; 0 without CPUs.
 func (m Machine) ThreadsPerCore(zone int) int {
 	threads := 0
 	for _, core := range m.Cores {

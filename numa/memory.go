@@ -28,7 +28,8 @@ type meminfo struct {
 	total, free *uint64
 }
 
-// parseMeminfo reads "MemTotal: <n> kB" and "MemFree: <n> kB", with or without "Node <id>" before them.
+// parseMeminfo reads "MemTotal: <n> kB" and "MemFree: <n> kB", with or without "Node
+// <id>" before them.
 func parseMeminfo(text string) (meminfo, error) {
 	var memory meminfo
 	for line := range strings.Lines(text) {

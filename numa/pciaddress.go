@@ -16,7 +16,8 @@ type pciAddress struct {
 	function uint8 // 0 to 7
 }
 
-// parsePCIAddress reads exactly what the kernel prints: no capitals, no signs, no digit too many or too few.
+// parsePCIAddress reads exactly what the kernel prints: no capitals, no signs, no digit
+// too many or too few.
 func parsePCIAddress(text string) (pciAddress, error) {
 	domain, rest, _ := strings.Cut(text, ":")
 	bus, rest, _ := strings.Cut(rest, ":")

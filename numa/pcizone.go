@@ -6,8 +6,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// pciZone returns the zone that a function is local to, from the first source that
-// tells:
+// pciZone returns the zone that a function is local to, from the first source that tells:
 //
 //  1. the NUMA node of the function, then of its physical function, then of the bridges
 //     above it;

@@ -8,7 +8,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Folders of the kernel that several readers use; Documentation/ABI/stable/sysfs-devices-{node,system-cpu}.
+// Folders of the kernel that several readers use;
+// Documentation/ABI/stable/sysfs-devices-{node,system-cpu}.
 const (
 	cpuFolder  = "sys/devices/system/cpu"
 	nodeFolder = "sys/devices/system/node"
@@ -76,8 +77,7 @@ func (t tree) bootSet(file string) (*cpuset.Set, error) {
 }
 
 // onlineCPUs reads cpu/online. Without that file it takes every cpu<N> folder whose own
-// "online" file does not say 0: CPU 0 and machines without CPU hotplug have no such
-// file.
+// "online" file does not say 0: CPU 0 and machines without CPU hotplug have no such file.
 func (t tree) onlineCPUs() (cpuset.Set, error) {
 	online, found, err := parseFile(t, cpuFolder+"/online", cpuset.Parse)
 	if err != nil {

@@ -219,7 +219,8 @@ func TestIDsThatTheFirmwareDoesNotTell(t *testing.T) {
 	})
 }
 
-// A file of a zone, core or cache that may not be read is an error; one of a device is absent.
+// A file of a zone, core or cache that may not be read is an error; one of a device is
+// absent.
 func TestDeniedIsNotMissing(t *testing.T) {
 	for name, fatal := range map[string]bool{
 		"sys/devices/system/node/node0/cpulist":             true,

@@ -10,7 +10,8 @@ import (
 	"testing/fstest"
 )
 
-// files is a machine's tree as text by path; a text that starts with "-> " is a symbolic link.
+// files is a machine's tree as text by path; a text that starts with "-> " is a symbolic
+// link.
 type files map[string]string
 
 // tree renders the files, with the newline that the kernel ends them with.
@@ -25,8 +26,8 @@ func (f files) tree() fstest.MapFS {
 	return root
 }
 
-// with returns the rig's files with some replaced; an empty text removes the file, and all below a path that ends
-// in a slash.
+// with returns the rig's files with some replaced; an empty text removes the file, and
+// all below a path that ends in a slash.
 func with(changes files) files {
 	f := rigFiles()
 	for name, text := range changes {
@@ -41,7 +42,8 @@ func with(changes files) files {
 	return f
 }
 
-// instead returns the rig's files. A file whose name has the ending is left out, and change adds others for it.
+// instead returns the rig's files. A file whose name has the ending is left out, and
+// change adds others for it.
 func instead(ending string, change func(f files, folder, text string)) files {
 	f := rigFiles()
 	for name, text := range rigFiles() {
@@ -83,8 +85,9 @@ func sameJSON(t *testing.T, what string, got, want any) {
 	}
 }
 
-// rigFiles is the default node of the test cluster: 2 sockets × 2 dies × 2 cores × 2 threads on 4 NUMA nodes of 1 GiB
-// with one L3 each. CPU n is in node n/4; its sibling is n^1.
+// rigFiles is the default node of the test cluster: 2 sockets × 2 dies × 2 cores × 2
+// threads on 4 NUMA nodes of 1 GiB with one L3 each. CPU n is in node n/4; its sibling is
+// n^1.
 func rigFiles() files {
 	f := files{
 		"sys/devices/system/cpu/online":    "0-15",
@@ -129,7 +132,8 @@ func rigFiles() files {
 	return f
 }
 
-// rigZoneinfo is one node of /proc/zoneinfo, Linux 6.12, shortened; its pages add up to 1 GiB of 4 KiB.
+// rigZoneinfo is one node of /proc/zoneinfo, Linux 6.12, shortened; its pages add up to 1
+// GiB of 4 KiB.
 const rigZoneinfo = `Node %d, zone      DMA
   per-node stats
       nr_inactive_anon 37832

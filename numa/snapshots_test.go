@@ -12,8 +12,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
 )
 
-// snapshots are the recorded machines and what is special about each: a drawing of the machine in one line and facts
-// about single things, each looked up in the machine's files.
+// snapshots are the recorded machines and what is special about each: a drawing of the
+// machine in one line and facts about single things, each looked up in the machine's
+// files.
 var snapshots = map[string]struct {
 	want  string
 	facts func(Machine) []fact // nil where the drawing says it all
@@ -93,7 +94,8 @@ var snapshots = map[string]struct {
 		return []fact{
 			{"present", m.Present.String(), "0-15"},
 			{"kinds", kinds(m), "cpu 0-1"}, // the DAX devices are NVDIMMs of no online node
-			// 93 say -1; one of them hangs under the bus of zone 0. The buses 7f and ff are of all CPUs.
+			// 93 say -1; one of them hangs under the bus of zone 0. The buses 7f and ff
+			// are of all CPUs.
 			{"zones", functionZones(m), map[any]int{0: 29, 1: 16, "unknown": 92}},
 			{"NVMe", []any{nvme.Kind, nvme.Driver, *nvme.Zone}, []any{NVMeFunction, "nvme", 0}},
 			{"InfiniBand", []any{nic.Kind, *nic.Zone, nic.Net, nic.Infiniband}, []any{NICFunction, 1, []string{"ib0"}, []string{"mlx4_0"}}},

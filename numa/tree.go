@@ -18,7 +18,8 @@ import (
 // proc/zoneinfo: 3 MB with 1024 CPUs and 16 nodes.
 const maxFileBytes = 64 << 20
 
-// tree is the root of a machine's files. Its readers answer "absent" for a missing file and for an empty one.
+// tree is the root of a machine's files. Its readers answer "absent" for a missing file
+// and for an empty one.
 type tree struct {
 	root    fs.FS
 	buffer  *[]byte // reused for every file
@@ -184,7 +185,8 @@ func (t tree) link(name string) (target string, ok bool) {
 	return target, fs.ValidPath(target)
 }
 
-// parseNumber reads a decimal number small enough (< 2⁵³) to be counted in KiB without overflow.
+// parseNumber reads a decimal number small enough (< 2⁵³) to be counted in KiB without
+// overflow.
 func parseNumber(text string) (uint64, error) {
 	number, err := strconv.ParseUint(text, 10, 53)
 	if err != nil {

@@ -27,8 +27,8 @@ func (r *Reviewer) Handler() http.Handler {
 	return mux
 }
 
-// answer makes a handler of a function. If the function fails, there is no answer, and the
-// failurePolicy of the webhook configuration decides.
+// answer makes a handler of a function. If the function fails, there is no answer, and
+// the failurePolicy of the webhook configuration decides.
 func answer(ask func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview

@@ -24,9 +24,9 @@ import (
 // webhook.
 const getTimeout = time.Second
 
-// lookups looks up objects of the cluster. It watches classes, templates and this driver's
-// slices, and asks the API server for objects that the watches do not have yet. It always
-// asks for claims, which are many and rarely needed.
+// lookups looks up objects of the cluster. It watches classes, templates and this
+// driver's slices, and asks the API server for objects that the watches do not have yet.
+// It always asks for claims, which are many and rarely needed.
 type lookups struct {
 	client    kubernetes.Interface
 	classes   resourcelisters.DeviceClassLister

@@ -1,7 +1,8 @@
-// Package webhook answers the API server's admission reviews. Package lint finds mistakes,
-// and package accounting says what a pod must request. This package reads the reviews,
-// looks up the objects that they refer to, and maintains the webhook's certificate. It
-// changes only its own Secret and the webhook configurations that trust the certificate.
+// Package webhook answers the API server's admission reviews. Package lint finds
+// mistakes, and package accounting says what a pod must request. This package reads the
+// reviews, looks up the objects that they refer to, and maintains the webhook's
+// certificate. It changes only its own Secret and the webhook configurations that trust
+// the certificate.
 package webhook
 
 import (

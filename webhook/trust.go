@@ -15,9 +15,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// trust maintains the certificate, which all replicas share in a Secret, and makes the API
-// server trust it. A new certificate is trusted before it is served. An old one is trusted
-// as long as a replica may serve it.
+// trust maintains the certificate, which all replicas share in a Secret, and makes the
+// API server trust it. A new certificate is trusted before it is served. An old one is
+// trusted as long as a replica may serve it.
 type trust struct {
 	client               kubernetes.Interface
 	namespace, secret    string

@@ -58,8 +58,8 @@ func bundles(t *testing.T, client *fake.Clientset) (all [][]byte) {
 	return append(all, mutating.Webhooks[0].ClientConfig.CABundle)
 }
 
-// mustTrust checks, as the API server does, that each bundle verifies the certificate that
-// a replica serves.
+// mustTrust checks, as the API server does, that each bundle verifies the certificate
+// that a replica serves.
 func mustTrust(t *testing.T, client *fake.Clientset, served *trust, now time.Time) {
 	t.Helper()
 	certificate := served.certificate.Load()

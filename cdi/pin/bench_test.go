@@ -10,8 +10,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
-// BenchmarkPlanAmong220Pods is what the hook does by itself before it writes: read the cgroups of a full node from real
-// files, and plan. The baseline reads the one file without which there is no plan.
+// BenchmarkPlanAmong220Pods is what the hook does by itself before it writes: read the
+// cgroups of a full node from real files, and plan. The baseline reads the one file
+// without which there is no plan.
 func BenchmarkPlanAmong220Pods(b *testing.B) {
 	dir := b.TempDir()
 	write := func(group string) {
@@ -52,7 +53,8 @@ func BenchmarkPlanAmong220Pods(b *testing.B) {
 	})
 }
 
-// BenchmarkKeeperOf50 is what a keeper does for 50 containers: poll is every half second, look after each event.
+// BenchmarkKeeperOf50 is what a keeper does for 50 containers: poll is every half second,
+// look after each event.
 func BenchmarkKeeperOf50(b *testing.B) {
 	m := newFake(b, false)
 	for i := range 50 {

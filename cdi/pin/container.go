@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Container returns a container's cgroup, as a path below the cgroup v2 mount. procCgroup is
-// the text of /proc/<pid>/cgroup of the container's first process.
+// Container returns a container's cgroup, as a path below the cgroup v2 mount. procCgroup
+// is the text of /proc/<pid>/cgroup of the container's first process.
 //
 // Runtimes put the container's id into the name of its cgroup (<id>,
 // cri-containerd-<id>.scope, crio-<id>.scope). crun may put the process into a child of

@@ -14,10 +14,9 @@ import (
 const lockWait = time.Minute
 
 // Lock takes the host's lock on cpuset partitions. It is a file: every caller of [Pin]
-// and [Probe] on the host must use the same name. Lock makes the file and its
-// directory. It waits without polling, because many polling hooks would starve the one
-// that holds the lock. The kernel releases the lock when the process ends, however it
-// ends.
+// and [Probe] on the host must use the same name. Lock makes the file and its directory.
+// It waits without polling, because many polling hooks would starve the one that holds
+// the lock. The kernel releases the lock when the process ends, however it ends.
 func Lock(name string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, err

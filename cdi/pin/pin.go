@@ -9,11 +9,10 @@
 // each cgroup should have is decided from all records together. Decision and plan
 // are pure, and the plan prints itself.
 //
-// The package never decides which CPUs a container has, never writes to a
-// partition that it has no record of, and never creates a kernel file. Callers
-// hold the host's [Lock] while they call [Pin] or [Probe]. Without it, two plans could
-// start from the same snapshot, and the second would undo what the first wrote to the
-// ancestors.
+// The package never decides which CPUs a container has, never writes to a partition that
+// it has no record of, and never creates a kernel file. Callers hold the host's [Lock]
+// while they call [Pin] or [Probe]. Without it, two plans could start from the same
+// snapshot, and the second would undo what the first wrote to the ancestors.
 package pin
 
 import (
@@ -101,13 +100,12 @@ func (p Pinning) String() string {
 // that cgroup or its parent, the cgroup of the pod, becomes the partition. In the pod's
 // partition, each container has only its own CPUs.
 //
-// Pin first releases what dead records left. It writes its record before it writes to
-// the kernel. If another pod has the same CPUs of the claim,
-// both lose their partition. A
-// [Keeper] restores it when the other user is gone. On error the container's process
-// must not start: Pin undoes its record and its partition, and other containers keep
-// what they have. Calling Pin again is safe and writes nothing. The error does not name
-// the container: the caller adds the container and the claim.
+// Pin first releases what dead records left. It writes its record before it writes to the
+// kernel. If another pod has the same CPUs of the claim, both lose their partition. A
+// [Keeper] restores it when the other user is gone. On error the container's process must
+// not start: Pin undoes its record and its partition, and other containers keep what they
+// have. Calling Pin again is safe and writes nothing. The error does not name the
+// container: the caller adds the container and the claim.
 func Pin(h Host, container string, scope Scope, claim Claim) error {
 	if err := checkController(h.Cgroups.FS(), container); err != nil {
 		return err

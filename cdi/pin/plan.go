@@ -77,8 +77,7 @@ func planRelease(t tree, dead string) Plan {
 }
 
 // dissolve makes the target a member. In the target's top-level cgroup, it then reduces
-// cpuset.cpus.exclusive to the CPUs of the remaining partitions, children before
-// parents.
+// cpuset.cpus.exclusive to the CPUs of the remaining partitions, children before parents.
 func (p *Plan) dissolve(t tree, target string) {
 	t = slices.Clone(t)
 	for i := range t {

@@ -130,9 +130,8 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// randomTree has partitions of several pods, leftovers of dead ones, and a
-// partition of somebody else. Each CPU is on one chain of cgroups at most, as
-// the kernel sees to.
+// randomTree has partitions of several pods, leftovers of dead ones, and a partition of
+// somebody else. Each CPU is on one chain of cgroups at most, as the kernel sees to.
 func randomTree(random *rand.Rand) (tr tree, leaves []string) {
 	exclusive := map[string]cpuset.Set{}
 	states := map[string]string{}

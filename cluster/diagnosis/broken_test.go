@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// broken breaks something in the facts, and has the finding that is expected: node, check,
-// component, setting, expected, detected.
+// broken breaks something in the facts, and has the finding that is expected: node,
+// check, component, setting, expected, detected.
 type broken struct {
 	what string
 	do   func(*Facts)

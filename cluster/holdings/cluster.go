@@ -23,8 +23,7 @@ type Cluster struct {
 	Elsewhere []Device `json:"elsewhere"`
 	// Claims are all claims, sorted by namespace and name.
 	Claims []Claim `json:"claims"`
-	// Pending are the pods with claims and without a node, in the order of the
-	// snapshot.
+	// Pending are the pods with claims and without a node, in the order of the snapshot.
 	Pending []Pending `json:"pending"`
 }
 

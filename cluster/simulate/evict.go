@@ -13,10 +13,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// Evict changes the cluster as if a running pod was deleted. The node gets back what
-// the pod took. Claims that no other pod uses are no longer allocated. restore undoes
-// the change. Undo evictions in reverse order, and before anything else changes the
-// cluster.
+// Evict changes the cluster as if a running pod was deleted. The node gets back what the
+// pod took. Claims that no other pod uses are no longer allocated. restore undoes the
+// change. Undo evictions in reverse order, and before anything else changes the cluster.
 func (c *Cluster) Evict(pod *corev1.Pod) (restore func()) {
 	var undo []func()
 	if i, found := c.find(pod.Spec.NodeName); found {

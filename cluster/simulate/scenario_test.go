@@ -109,8 +109,8 @@ func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasib
 	return feasible, false
 }
 
-// No request of a feasible pod is blocked. If a pod with one request for one device is not
-// feasible, a stage blocks it.
+// No request of a feasible pod is blocked. If a pod with one request for one device is
+// not feasible, a stage blocks it.
 func TestExplanationsAgreeWithTheAllocator(t *testing.T) {
 	blocks := make(map[funnel.Stage]int)
 	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot) {

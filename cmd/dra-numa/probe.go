@@ -57,9 +57,9 @@ func probe(ctx context.Context, o options, n node) error {
 }
 
 // probeKernel asks the kernel only if it is new enough: Linux 6.7 to 6.10 have
-// cpuset.cpus.exclusive and may pass the probe, but their remote partitions have bugs that
-// 6.11 fixed. It holds the host's lock from its first look to the end, so that no hook
-// takes the CPU in between.
+// cpuset.cpus.exclusive and may pass the probe, but their remote partitions have bugs
+// that 6.11 fixed. It holds the host's lock from its first look to the end, so that no
+// hook takes the CPU in between.
 func probeKernel(root fs.FS, o options, n node) (supported bool, err error) {
 	if supported, err := isNewEnough(root); err != nil || !supported {
 		return false, err
@@ -150,8 +150,7 @@ func readProbe(ctx context.Context, state *os.Root, bootID string) (driver.Exclu
 }
 
 // exclusivity returns the mode that --exclusivity asks for. For auto, it is the first
-// mode that the node has. Kernel is an error if the probe did not find cpuset
-// partitions.
+// mode that the node has. Kernel is an error if the probe did not find cpuset partitions.
 func (o *options) exclusivity(probed driver.Exclusivity) (driver.Exclusivity, error) {
 	switch asked := driver.Exclusivity(o.exclusivityMode); asked {
 	case driver.ExclusivityKernel:

@@ -83,8 +83,8 @@ spec:
 `, field, name)
 }
 
-// lint finds nothing in what the examples of the help generate, and the scheduler places a
-// pod that uses it.
+// lint finds nothing in what the examples of the help generate, and the scheduler places
+// a pod that uses it.
 func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
 	for _, use := range []string{"claim", "template"} {
 		for _, line := range exampleLines(t, "generate", use) {
@@ -128,8 +128,8 @@ func TestGeneratedClassesSelectWhatTheySay(t *testing.T) {
 	}
 }
 
-// The scheduler takes the alternatives in order: one NUMA node, parts on one socket, parts
-// on any NUMA nodes.
+// The scheduler takes the alternatives in order: one NUMA node, parts on one socket,
+// parts on any NUMA nodes.
 func TestFirstAvailableFallsBack(t *testing.T) {
 	// Two sockets with two NUMA nodes of 4 CPUs each; 2 CPUs are reserved.
 	for _, tc := range []struct{ cpus, parts, want string }{
@@ -266,8 +266,8 @@ func TestGeneratedMachineIsReadAsDeclared(t *testing.T) {
 	}
 }
 
-// generate slices prints the same as slices for a folder, and the same for a preset as for
-// a folder with the preset.
+// generate slices prints the same as slices for a folder, and the same for a preset as
+// for a folder with the preset.
 func TestGenerateSlicesIsSlices(t *testing.T) {
 	dir := sample.Folder(t, "epyc-2s-nps4")
 	want := mustCall(t, "slices", "--node-name", "n", "--root", dir)

@@ -109,8 +109,8 @@ func TestLintInJSONAndYAMLIsOneDocument(t *testing.T) {
 	}
 }
 
-// lint looks up what nodes publish, and prefers a class of the files to the driver's class
-// with the same name.
+// lint looks up what nodes publish, and prefers a class of the files to the driver's
+// class with the same name.
 func TestLintLooksUpWhatObjectsReferTo(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4, hugepages1Gi: 1Gi") // the rig's machine has pages of 2 MiB
 	_, stdout, _ := call("lint", "-f", dir)

@@ -53,8 +53,8 @@ func objectAnswers(t *testing.T, dir string) answers {
 	}
 }
 
-// serve makes a kubeconfig with two contexts: "cluster", with namespace team, and "other",
-// whose server does not answer. Paths without an answer are forbidden.
+// serve makes a kubeconfig with two contexts: "cluster", with namespace team, and
+// "other", whose server does not answer. Paths without an answer are forbidden.
 func (a answers) serve(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

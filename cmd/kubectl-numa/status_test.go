@@ -184,8 +184,8 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 	return path
 }
 
-// The program writes the first state and the state after the change. It writes nothing for
-// a change that the status does not show.
+// The program writes the first state and the state after the change. It writes nothing
+// for a change that the status does not show.
 func TestWatchShowsWhatChanges(t *testing.T) {
 	c := occupied.Showcase(t)
 	claim := c.Claim("team-a", "gamma").DeepCopy()

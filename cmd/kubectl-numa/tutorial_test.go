@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 
 const tutorial = "../../docs/pending-pod.md"
 
-// In a console block, a line that begins with $ is a command, with its here document if it
-// has one. The lines after it are its output on both streams.
+// In a console block, a line that begins with $ is a command, with its here document if
+// it has one. The lines after it are its output on both streams.
 func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
 	text := testfiles.Read(t, tutorial)
 	shell := tutorialShell(t)
@@ -55,8 +55,8 @@ func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
 	golden.Check(t, tutorial, got.String())
 }
 
-// tutorialShell runs a command in the situation of the tutorial's reader: in a folder with
-// a copy of a machine and of this repository's classes, and with kubectl.
+// tutorialShell runs a command in the situation of the tutorial's reader: in a folder
+// with a copy of a machine and of this repository's classes, and with kubectl.
 func tutorialShell(t *testing.T) func(command string) (output string) {
 	t.Helper()
 	dir, bin := t.TempDir(), t.TempDir()

@@ -18,8 +18,8 @@ import (
 
 const secret = "hunter2"
 
-// installed is a node with a daemon as the chart installs it, and another pod. Secrets are
-// in all places where people put them.
+// installed is a node with a daemon as the chart installs it, and another pod. Secrets
+// are in all places where people put them.
 const installed = `
 apiVersion: v1
 kind: Pod

@@ -139,8 +139,7 @@ func nvlinksOf(device nvml.Device) (addresses []string) {
 	return slices.Compact(addresses)
 }
 
-// cpusOf returns the CPUs near a GPU. The library returns them as bits in machine
-// words.
+// cpusOf returns the CPUs near a GPU. The library returns them as bits in machine words.
 func cpusOf(device nvml.Device) (cpus cpuset.Set) {
 	words, ret := device.GetCpuAffinity(cpuset.MaxCPUs / bits.UintSize)
 	if ret != nvml.SUCCESS {

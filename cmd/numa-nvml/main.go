@@ -1,10 +1,9 @@
 //go:build cgo
 
-// Command numa-nvml asks NVIDIA's library for the facts about GPUs that are in no file
-// of the kernel. It writes them to a file that the node daemon reads. It is a separate
-// program because NVIDIA's library needs the C library, and because a failure in it
-// must not affect the daemon. On a node without NVIDIA's library, it waits until there
-// is one.
+// Command numa-nvml asks NVIDIA's library for the facts about GPUs that are in no file of
+// the kernel. It writes them to a file that the node daemon reads. It is a separate
+// program because NVIDIA's library needs the C library, and because a failure in it must
+// not affect the daemon. On a node without NVIDIA's library, it waits until there is one.
 package main
 
 import (

@@ -65,9 +65,8 @@ type dockerImage struct {
 	Layers   []string
 }
 
-// renderArchive returns the image around its one layer. Readers that know the
-// OCI layout follow index.json; older ones follow manifest.json to the same
-// blobs.
+// renderArchive returns the image around its one layer. Readers that know the OCI layout
+// follow index.json; older ones follow manifest.json to the same blobs.
 func renderArchive(c config, layer []byte) ([]byte, error) {
 	var a archive
 	layerBlob := a.blob(typeLayer, layer)

@@ -1,8 +1,7 @@
-// Command image writes a container image from static binaries, without a
-// container engine or a registry: one layer, one platform, as a tar archive
-// that is an OCI image layout and a docker archive at once. The same input
-// gives the same bytes. It decides nothing about what the binaries do and
-// never pushes anything.
+// Command image writes a container image from static binaries, without a container engine
+// or a registry: one layer, one platform, as a tar archive that is an OCI image layout
+// and a docker archive at once. The same input gives the same bytes. It decides nothing
+// about what the binaries do and never pushes anything.
 package main
 
 import (

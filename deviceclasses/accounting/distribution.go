@@ -68,7 +68,8 @@ func (d *distribution) giveToMain() {
 	slices.SortStableFunc(shares, func(a, b *shareLoad) int { return cmp.Compare(len(d.carriers(a)), len(d.carriers(b))) })
 	for _, share := range shares {
 		left := share.amount
-		// First fill the room in their requests, then raise the requests up to the limits.
+		// First fill the room in their requests, then raise the requests up to the
+		// limits.
 		for _, room := range []func(*containerLoad) int64{
 			func(l *containerLoad) int64 { return l.need - l.load },
 			func(l *containerLoad) int64 { return l.most - l.load },

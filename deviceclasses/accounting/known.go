@@ -101,7 +101,8 @@ func OfZones(class *resourceapi.DeviceClass, selectors []resourceapi.DeviceSelec
 		if selector.CEL == nil {
 			continue
 		}
-		// Strings in CEL have either kind of quote, and spaces between words mean nothing.
+		// Strings in CEL have either kind of quote, and spaces between words mean
+		// nothing.
 		text := strings.NewReplacer(" ", "", "\n", "", "'", `"`).Replace(selector.CEL.Expression)
 		ours = ours || strings.Contains(text, `device.driver=="dra.numa"`)
 		zone = zone || strings.Contains(text, `.kind=="zone"`)

@@ -35,8 +35,8 @@ type Mirrored struct {
 // Containers that run at the same time share the amounts of a claim: each container's
 // requests count as much as they have room for, in the order of the containers, and the
 // first container gets the rest. A claim that only init containers use is held until the
-// pod ends, so it counts in the first main container. An init container needs what its own
-// claims hold, in addition to what the pod's other claims hold.
+// pod ends, so it counts in the first main container. An init container needs what its
+// own claims hold, in addition to what the pod's other claims hold.
 func Mirror(pod *corev1.Pod, shares []Share) Mirrored {
 	m := Mirrored{Pod: pod.DeepCopy(), Carried: map[string]corev1.ResourceList{}, Short: corev1.ResourceList{}}
 	if len(pod.Spec.Containers) == 0 {
@@ -65,8 +65,8 @@ func requested(pod *corev1.Pod) corev1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true})
 }
 
-// maxRounds is more rounds than any pod needs: requests only grow, at most to the sum of all
-// amounts.
+// maxRounds is more rounds than any pod needs: requests only grow, at most to the sum of
+// all amounts.
 const maxRounds = 16
 
 func (m *Mirrored) mirror(name corev1.ResourceName, shares []Share) (changed bool) {

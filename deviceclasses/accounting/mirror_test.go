@@ -136,8 +136,8 @@ func TestMirrorSaysWhatWasNotCounted(t *testing.T) {
 	}
 }
 
-// For any pod, mirroring again changes nothing, and no request gets smaller. A pod without
-// requests requests exactly what it holds.
+// For any pod, mirroring again changes nothing, and no request gets smaller. A pod
+// without requests requests exactly what it holds.
 func TestMirrorProperties(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 1))

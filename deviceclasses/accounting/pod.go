@@ -18,8 +18,8 @@ type Unresolved struct {
 }
 
 // SharesOf are what the claims of a pod hold, or will hold. A claim that several pods use
-// counts in the first pod that it is reserved for. Claims that the scheduler counts itself
-// are left out.
+// counts in the first pod that it is reserved for. Claims that the scheduler counts
+// itself are left out.
 func SharesOf(pod *corev1.Pod, known Known) (shares []Share, unresolved []Unresolved) {
 	for i, entry := range pod.Spec.ResourceClaims {
 		found, err := sharesOfEntry(pod, entry, known)

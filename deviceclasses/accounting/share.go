@@ -1,7 +1,7 @@
 // Package accounting compares what claims hold of zones with what pods request: what a
 // claim holds of its node, what a pod must request so that the scheduler and the kubelet
-// count it, and where the two differ. The scheduler and the kubelet do not look at claims.
-// The package only computes: it reads no cluster and changes nothing.
+// count it, and where the two differ. The scheduler and the kubelet do not look at
+// claims. The package only computes: it reads no cluster and changes nothing.
 package accounting
 
 import (
@@ -36,8 +36,8 @@ func (s Share) UsedBy(container corev1.Container) bool {
 	return false
 }
 
-// Held is what an allocated claim holds. name is the pod's name for the claim. It is empty
-// for a claim without an allocation, and for a claim of other drivers.
+// Held is what an allocated claim holds. name is the pod's name for the claim. It is
+// empty for a claim without an allocation, and for a claim of other drivers.
 func Held(name string, claim *resourceapi.ResourceClaim) []Share {
 	if claim.Status.Allocation == nil {
 		return nil

@@ -153,8 +153,9 @@ func (a ask) hasMemoryBeside(other ask) bool {
 	return other.request != a.request && amountsOf(other).memory
 }
 
-// checkMemory reports a request for part of a zone whose containers use memory that nobody
-// counts. The CPUs of a level-3 cache have none, so another request of the claim may have it.
+// checkMemory reports a request for part of a zone whose containers use memory that
+// nobody counts. The CPUs of a level-3 cache have none, so another request of the claim
+// may have it.
 func checkMemory(ask ask, class *resourceapi.DeviceClass, spec resourceapi.ResourceClaimSpec, elsewhere bool) []Finding {
 	field := ask.field + ".capacity.requests"
 	switch has := amountsOf(ask); {

@@ -7,9 +7,9 @@ import (
 	published "github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 )
 
-// The probes have the attributes that every zone and every PCI function has, so a selector
-// that reads only those needs no guard. A zone of several NUMA nodes has no NUMA node;
-// that is ignored, because classes are written for the other zones.
+// The probes have the attributes that every zone and every PCI function has, so a
+// selector that reads only those needs no guard. A zone of several NUMA nodes has no NUMA
+// node; that is ignored, because classes are written for the other zones.
 func TestProbesHaveWhatIsAlwaysPublished(t *testing.T) {
 	probes := probes()
 	for _, attribute := range published.Attributes() {

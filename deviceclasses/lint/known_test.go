@@ -57,8 +57,8 @@ func read[T any](t *testing.T, text string) (object T) {
 	return object
 }
 
-// findingsOf checks an object of a kind. text is the devices of a claim or template, or the
-// spec of a class or pod, in YAML.
+// findingsOf checks an object of a kind. text is the devices of a claim or template, or
+// the spec of a class or pod, in YAML.
 func findingsOf(t *testing.T, linter *Linter, kind, text string) []Finding {
 	t.Helper()
 	switch kind {

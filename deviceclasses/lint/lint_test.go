@@ -27,8 +27,8 @@ func manySelectors() string {
 	return strings.Join(texts, ", ")
 }
 
-// rows are objects with what lint finds. For each rule, there are also objects in which it
-// finds nothing.
+// rows are objects with what lint finds. For each rule, there are also objects in which
+// it finds nothing.
 func rows() []row {
 	return []row{
 		{

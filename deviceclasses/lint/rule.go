@@ -45,7 +45,8 @@ type Rule struct {
 	Doc string
 }
 
-// Rules are all rules: first those for claims, templates and classes, then those for pods.
+// Rules are all rules: first those for claims, templates and classes, then those for
+// pods.
 func Rules() []Rule {
 	return []Rule{
 		{InvalidParameters, Error, "The opaque parameters for driver dra.numa must have a known kind, with known fields and values. Otherwise the driver refuses to prepare the claim, and its pod does not start."},

@@ -140,8 +140,7 @@ func gone(err error) error {
 }
 
 // Bind binds the driver to the function, in place of the current driver. It refuses a
-// function that the host uses, and a driver that could not use the function; see
-// mayBind.
+// function that the host uses, and a driver that could not use the function; see mayBind.
 func (h *Host) Bind(address, driver string) error {
 	now, err := h.read(address)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 
 // Name returns a capacity as devices of the driver publish it: without the driver's
 // domain. From Kubernetes 1.38 on, a claim and its allocation result may also spell the
-// capacity cpu of the driver dra.numa as dra.numa/cpu. Other names are returned unchanged.
+// capacity cpu of the driver dra.numa as dra.numa/cpu. Other names are returned
+// unchanged.
 func Name(driver string, name resourceapi.QualifiedName) resourceapi.QualifiedName {
 	return resourceapi.QualifiedName(strings.TrimPrefix(string(name), driver+"/"))
 }

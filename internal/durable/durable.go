@@ -1,6 +1,5 @@
 // Package durable replaces files so that a crash or a power failure leaves the old
-// content or the new content, never a part of either. It knows nothing about the
-// content.
+// content or the new content, never a part of either. It knows nothing about the content.
 package durable
 
 import (

@@ -81,9 +81,8 @@ func (p placement) update(id string) *api.ContainerUpdate {
 	return update
 }
 
-// memoryMode returns the kernel's mode for the memory policy of a ZoneConfig and a
-// number of NUMA nodes. The plain preferred mode would use only the first of several
-// nodes.
+// memoryMode returns the kernel's mode for the memory policy of a ZoneConfig and a number
+// of NUMA nodes. The plain preferred mode would use only the first of several nodes.
 func memoryMode(policy string, nodes int) (api.MpolMode, error) {
 	switch policy {
 	case "bind":

@@ -84,8 +84,7 @@ func TestClaimPreparedWhileAContainerIsCreated(t *testing.T) {
 	eventually(t, "on the new pool", func() bool { return r.state()["between"] == "0-1/" })
 }
 
-// What failed goes again, each by itself, since the runtime does not say which
-// it was.
+// What failed goes again, each by itself, since the runtime does not say which it was.
 func TestFailedUpdatesAreRepeated(t *testing.T) {
 	core := &fakeCore{}
 	r, p := connected(t, core)

@@ -180,8 +180,7 @@ func TestRuntimeDiesAtAnyMessage(t *testing.T) {
 	}
 }
 
-// The stub of nri 0.12.3 waits for ever for a configuration that cannot come any
-// more.
+// The stub of nri 0.12.3 waits for ever for a configuration that cannot come any more.
 func TestRuntimeDiesBetweenRegistrationAndConfiguration(t *testing.T) {
 	_, w := wired(t, func(connection int32, to multiplex.ConnID) bool {
 		return connection == 1 && to == multiplex.PluginServiceConn

@@ -10,12 +10,14 @@ import (
 	"math/bits"
 )
 
-// MaxCPUs bounds every id: 0 ≤ id < MaxCPUs. It is the largest NR_CPUS that x86 and Arm kernels can be built with.
+// MaxCPUs bounds every id: 0 ≤ id < MaxCPUs. It is the largest NR_CPUS that x86 and Arm
+// kernels can be built with.
 const MaxCPUs = 8192
 
 const wordBits = 64
 
-// Set is a set of ids. It is a plain value: the zero value is the empty set, == compares, assignment copies.
+// Set is a set of ids. It is a plain value: the zero value is the empty set, == compares,
+// assignment copies.
 type Set struct {
 	words [MaxCPUs / wordBits]uint64 // id i is bit i%64 of word i/64
 }

@@ -184,7 +184,8 @@ func FuzzParseMask(f *testing.F) {
 	fuzz(f, ParseMask, "", "f", "00000001,00000000", "g", "1,1,1,1")
 }
 
-// fuzz checks that a parser returns an error or a set, and that the set's list parses to the same set.
+// fuzz checks that a parser returns an error or a set, and that the set's list parses to
+// the same set.
 func fuzz(f *testing.F, parse func(string) (Set, error), seeds ...string) {
 	for _, text := range seeds {
 		f.Add(text)
@@ -200,7 +201,8 @@ func fuzz(f *testing.F, parse func(string) (Set, error), seeds ...string) {
 	})
 }
 
-// BenchmarkSet shows what a caller pays; a set is 1 KiB, and a copy of one takes some 20 ns.
+// BenchmarkSet shows what a caller pays; a set is 1 KiB, and a copy of one takes some 20
+// ns.
 func BenchmarkSet(b *testing.B) {
 	s, err := Parse("0-31,128-159,256-287,400,402,404")
 	if err != nil {

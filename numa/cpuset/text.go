@@ -11,8 +11,9 @@ import (
 // maskGroupBits is the width of one comma-separated group of a kernel mask.
 const maskGroupBits = 32
 
-// Parse reads the kernel's list form, such as "0-3,8", with white space around it. The empty list is the empty set.
-// Strides ("0-7:1/2"), which the kernel accepts but never prints, are refused.
+// Parse reads the kernel's list form, such as "0-3,8", with white space around it. The
+// empty list is the empty set. Strides ("0-7:1/2"), which the kernel accepts but never
+// prints, are refused.
 func Parse(list string) (Set, error) {
 	var s Set
 	trimmed := strings.TrimSpace(list)
@@ -60,8 +61,8 @@ func parseID(text string) (int, error) {
 	return int(id), nil
 }
 
-// ParseMask reads the kernel's mask form: hexadecimal groups of 32 bits, the highest first, such as
-// "00000000,0000ff0f", with white space around it.
+// ParseMask reads the kernel's mask form: hexadecimal groups of 32 bits, the highest
+// first, such as "00000000,0000ff0f", with white space around it.
 func ParseMask(mask string) (Set, error) {
 	var s Set
 	groups := strings.Split(strings.TrimSpace(mask), ",")

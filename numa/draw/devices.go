@@ -25,9 +25,8 @@ type function struct {
 	virtual []string // addresses
 }
 
-// functionsByZone groups the functions by zone. unknown are the functions without a
-// known zone. A virtual function is part of its physical function if both are in the
-// same zone.
+// functionsByZone groups the functions by zone. unknown are the functions without a known
+// zone. A virtual function is part of its physical function if both are in the same zone.
 func functionsByZone(m numa.Machine) (byZone map[int][]function, unknown []function) {
 	zoneOf := func(f *numa.PCIFunction) int {
 		if f.Zone != nil {

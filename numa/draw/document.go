@@ -12,9 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// Document describes a machine for programs. Every key is always present. A value is
-// null if the kernel does not report it. Sets of CPUs are strings in the kernel's list
-// format.
+// Document describes a machine for programs. Every key is always present. A value is null
+// if the kernel does not report it. Sets of CPUs are strings in the kernel's list format.
 type Document struct {
 	Nodes   []Node   `json:"nodes"`   // online NUMA nodes, sorted by id
 	CPUs    []CPU    `json:"cpus"`    // all present CPUs, sorted by id

@@ -10,7 +10,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
-// reviewed are machines of different kinds, none with so many CPUs that nobody would read its document.
+// reviewed are machines of different kinds, none with so many CPUs that nobody would read
+// its document.
 var reviewed = []string{
 	"cxl-expander", "grace-hopper", "hybrid-laptop", "intel-2s-snc2", "no-numa", "offline-and-hotplug", "rig", "sparse-nodes",
 }

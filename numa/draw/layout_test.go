@@ -8,7 +8,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
-// TestNothingIsDrawnOverAnother looks at every cell: what is in it is text, a bracket of a core, or a line of a frame.
+// TestNothingIsDrawnOverAnother looks at every cell: what is in it is text, a bracket of
+// a core, or a line of a frame.
 func TestNothingIsDrawnOverAnother(t *testing.T) {
 	sample.Each(t, func(t *testing.T, machine numa.Machine) {
 		for _, detail := range []detail{everyCore, coresByL3} {

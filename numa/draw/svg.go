@@ -20,8 +20,7 @@ const (
 const pictureRows = 120
 
 // SVG draws the machine as a picture. It shows the same as Text, in the light or dark
-// colours that its reader prefers. The picture needs no other files and runs no
-// scripts.
+// colours that its reader prefers. The picture needs no other files and runs no scripts.
 func SVG(w io.Writer, m numa.Machine) error { return SVGWithNames(w, m, nil) }
 
 // SVGWithNames draws the same as SVG, and the names of the PCI functions.

@@ -92,7 +92,8 @@ func (t tree) masks(name, listSuffix string, d domain) {
 	}
 }
 
-// addFrequencies adds cpufreq/policy<N>; Documentation/admin-guide/pm/{cpufreq,intel_pstate}.rst.
+// addFrequencies adds cpufreq/policy<N>;
+// Documentation/admin-guide/pm/{cpufreq,intel_pstate}.rst.
 func (t tree) addFrequencies(l layout) {
 	if l.MaxMHz == 0 {
 		return

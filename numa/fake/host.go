@@ -12,8 +12,8 @@ import (
 
 // Host is a machine on which a PCI function can be bound to another driver. Its files
 // show what was written last. It follows Documentation/ABI/testing/sysfs-bus-pci for
-// driver_override, bind, unbind and drivers_probe. Its methods may be called concurrently,
-// except Refuse.
+// driver_override, bind, unbind and drivers_probe. Its methods may be called
+// concurrently, except Refuse.
 type Host struct {
 	mu      sync.Mutex // of machine and shown
 	machine Machine

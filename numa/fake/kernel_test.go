@@ -14,8 +14,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-// The kernel of the test cluster's default node is what the preset "rig" declares. This test runs in that node, as a
-// program of its own:
+// The kernel of the test cluster's default node is what the preset "rig" declares. This
+// test runs in that node, as a program of its own:
 //
 //	CGO_ENABLED=0 go test -c -o kernel.test ./numa/fake
 //	NUMA_RIG_ROOT=/ ./kernel.test -test.run TestKernelWritesWhatTheRigPresetSays
@@ -77,8 +77,8 @@ func (w *watchedFS) Open(name string) (fs.File, error) {
 func (w *watchedFS) ReadLink(name string) (string, error)   { return fs.ReadLink(w.FS, name) }
 func (w *watchedFS) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(w.FS, name) }
 
-// amounts are files whose numbers vary from one machine to the next, or that have more lines on other kernels. Only
-// the form of what the preset has is compared.
+// amounts are files whose numbers vary from one machine to the next, or that have more
+// lines on other kernels. Only the form of what the preset has is compared.
 var amounts = []string{
 	"meminfo", "zoneinfo", "nr_hugepages", "free_hugepages", "nr_hugepages_mempolicy", "nr_overcommit_hugepages", "resv_hugepages",
 	"surplus_hugepages", "kernel_max", "size", "ways_of_associativity", "number_of_sets", "revision",
@@ -114,7 +114,8 @@ var (
 	kernelBlock = regexp.MustCompile(`^Node +[0-9]+, zone +[A-Za-z0-9]+\n`)
 )
 
-// forms returns the lines with N for each number and the white space before it; those of zoneinfo with their block.
+// forms returns the lines with N for each number and the white space before it; those of
+// zoneinfo with their block.
 func forms(text string) (lines []string) {
 	block := ""
 	for line := range strings.Lines(text) {
@@ -133,7 +134,8 @@ func forms(text string) (lines []string) {
 	return lines
 }
 
-// withoutAmounts leaves of a machine what the declaration says, and of its PCI functions those that it declares.
+// withoutAmounts leaves of a machine what the declaration says, and of its PCI functions
+// those that it declares.
 func withoutAmounts(m numa.Machine, declared Machine) numa.Machine {
 	if m.NoHZFull != nil && m.NoHZFull.IsEmpty() {
 		m.NoHZFull = nil

@@ -62,8 +62,7 @@ func newLayout(m Machine) layout {
 	return l
 }
 
-// number gives every CPU and zone its id. The CPU lists of the declaration must be
-// valid.
+// number gives every CPU and zone its id. The CPU lists of the declaration must be valid.
 func (l *layout) number() {
 	for socket := range l.Sockets {
 		for core := range l.coresOfSocket() {

@@ -1,9 +1,8 @@
 // Package fake generates machines. From a declaration of sockets, zones, memory and
 // devices it makes the files that a Linux kernel on such a machine shows under /sys and
 // /proc. Package numa can read them, and so can any program that accepts another root.
-// The tests compare the files with those of a real kernel. The package reads no
-// machine, does not start from a recorded one, and writes only below the folder that it
-// is given.
+// The tests compare the files with those of a real kernel. The package reads no machine,
+// does not start from a recorded one, and writes only below the folder that it is given.
 //
 // A large part of the package is presets: declarations of machines on the market.
 package fake

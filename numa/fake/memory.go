@@ -31,8 +31,7 @@ const (
 	lowBytes = 2 * gib
 )
 
-// hugepages returns the zone's pools, with all page sizes of the make, in order of
-// size.
+// hugepages returns the zone's pools, with all page sizes of the make, in order of size.
 func (l *layout) hugepages(z zone) []Hugepages {
 	sizes := []uint64{2 * mib, gib}
 	if l.Make == Arm && l.PageBytes == 64<<10 {

@@ -10,7 +10,8 @@ import (
 // NoZone is the zone of a function if the firmware gives it none.
 const NoZone = -1
 
-// Function declares a PCI function behind a root port of a host bridge, or the port itself.
+// Function declares a PCI function behind a root port of a host bridge, or the port
+// itself.
 type Function struct {
 	Address              string // as the kernel prints it: 0000:3b:00.0; its bus is not 00
 	Zone                 int    // id of its zone, or [NoZone]
@@ -116,7 +117,8 @@ func (f *function) rebind(bound Binding) {
 	}
 }
 
-// parseAddress returns the domain with the bus, and the slot with the function, each as one number.
+// parseAddress returns the domain with the bus, and the slot with the function, each as
+// one number.
 func parseAddress(address string) (bus, devfn int, err error) {
 	var domain, low, slot, number int
 	_, err = fmt.Sscanf(address, "%x:%x:%x.%x", &domain, &low, &slot, &number)

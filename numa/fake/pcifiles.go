@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// addPCI adds sys/devices/pci<domain>:<bus> and sys/bus/pci; Documentation/ABI/testing/sysfs-bus-pci.
+// addPCI adds sys/devices/pci<domain>:<bus> and sys/bus/pci;
+// Documentation/ABI/testing/sysfs-bus-pci.
 func (t tree) addPCI(l layout, functions []function) {
 	t.addKFD(l, functions)
 	vfio := 0

@@ -33,8 +33,9 @@ func mustRead(t testing.TB, m Machine) numa.Machine {
 	return read
 }
 
-// shapes are the presets in numbers, counted by hand: CPUs; zones with their kinds; sockets, dies, cores and the
-// largest number of their threads; L2s and L3s; memory of all zones.
+// shapes are the presets in numbers, counted by hand: CPUs; zones with their kinds;
+// sockets, dies, cores and the largest number of their threads; L2s and L3s; memory of
+// all zones.
 var shapes = map[string]string{
 	"rig":                    "cpus 0-15; zones 0-3 cpu; 2 sockets, 2 dies, 8 cores of 2; 8 L2s, 4 L3s; 4 GiB",
 	"intel-2s":               "cpus 0-95; zones 0-1 cpu; 2 sockets, 2 dies, 48 cores of 2; 48 L2s, 2 L3s; 768 GiB",

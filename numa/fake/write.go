@@ -27,9 +27,8 @@ func (m Machine) Validate() error {
 	return err
 }
 
-// Write writes the machine's files and links into an existing folder that has no sys
-// and proc yet. It refuses an impossible declaration, and it refuses to overwrite a
-// file.
+// Write writes the machine's files and links into an existing folder that has no sys and
+// proc yet. It refuses an impossible declaration, and it refuses to overwrite a file.
 func (m Machine) Write(dir string) error {
 	t, err := m.tree()
 	if err != nil {

@@ -155,7 +155,8 @@ func TestAnOfflineCPUHasNoTopology(t *testing.T) {
 	}
 }
 
-// The numbers are those of a running kernel 6.18 with three kernel zones, transparent huge pages switched on.
+// The numbers are those of a running kernel 6.18 with three kernel zones, transparent
+// huge pages switched on.
 func TestWatermarksAreTheKernels(t *testing.T) {
 	l := newLayout(Machine{})
 	zones := map[int][]kernelZone{0: {{managed: 3840}, {managed: 772915}, {managed: 2326528}, {}, {}}}
@@ -168,7 +169,8 @@ func TestWatermarksAreTheKernels(t *testing.T) {
 	if strings.Join(got, "; ") != want {
 		t.Errorf("watermarks are %s\nwant %s", strings.Join(got, "; "), want)
 	}
-	// Much memory: 4 times the root of 4e8 kB is 80000 kB, and a thousandth of the memory is the larger step.
+	// Much memory: 4 times the root of 4e8 kB is 80000 kB, and a thousandth of the memory
+	// is the larger step.
 	zones = map[int][]kernelZone{0: {{}, {}, {managed: 100_000_000}, {}, {}}}
 	l.setWatermarks(zones)
 	if k := zones[0][normal]; k.min != 20_000 || k.low != 120_000 || k.high != 220_000 {

@@ -8,7 +8,8 @@ import (
 
 const plainTier = 4
 
-// addZones adds sys/devices/system/node and memory tiers; Documentation/ABI/stable/sysfs-devices-node,
+// addZones adds sys/devices/system/node and memory tiers;
+// Documentation/ABI/stable/sysfs-devices-node,
 // Documentation/ABI/testing/sysfs-kernel-mm-memory-tiers.
 func (t tree) addZones(l layout) {
 	if l.NoNUMA {
@@ -73,9 +74,8 @@ func (t tree) addZone(l layout, index int) {
 	t.addPerformance(z)
 }
 
-// addPerformance adds what the HMAT says. Class 0 is for the best initiator of any
-// kind, class 1 for the best initiator with CPUs;
-// Documentation/admin-guide/mm/numaperf.rst.
+// addPerformance adds what the HMAT says. Class 0 is for the best initiator of any kind,
+// class 1 for the best initiator with CPUs; Documentation/admin-guide/mm/numaperf.rst.
 func (t tree) addPerformance(z zone) {
 	if z.Performance == nil || z.MemoryBytes == 0 {
 		return

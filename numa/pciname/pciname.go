@@ -49,11 +49,11 @@ func Read(folder string) (Names, error) {
 	return Names{}, nil
 }
 
-// load always gives pcidb a path. Without one, pcidb looks in the user's ~/.cache before it looks below a root.
+// load always gives pcidb a path. Without one, pcidb looks in the user's ~/.cache before
+// it looks below a root.
 func load(path string) (db *pcidb.DB, err error) {
 	defer func() {
-		// pcidb slices columns out of each line without checking the length of the
-		// line.
+		// pcidb slices columns out of each line without checking the length of the line.
 		if reason := recover(); reason != nil {
 			db, err = nil, fmt.Errorf("read %s: not a PCI ID database: %v", path, reason)
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// fragmented is what is free of a zone after a day of claims and releases have left half of it held.
+// fragmented is what is free of a zone after a day of claims and releases have left half
+// of it held.
 func fragmented(tb testing.TB, m numa.Machine, zone int) cpuset.Set {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(3, uint64(zone)))
@@ -68,8 +69,9 @@ func TestPickAllocatesFourTimesAtMost(t *testing.T) {
 	}
 }
 
-// BenchmarkPick has a budget for each case, of at most 4 allocations: 5 µs for 512cpus/empty8, 50 µs for
-// 512cpus/fragmented120, 100 µs for 1024cpus/fragmented120. The baseline takes the first cores that fit.
+// BenchmarkPick has a budget for each case, of at most 4 allocations: 5 µs for
+// 512cpus/empty8, 50 µs for 512cpus/fragmented120, 100 µs for 1024cpus/fragmented120. The
+// baseline takes the first cores that fit.
 func BenchmarkPick(b *testing.B) {
 	for _, row := range budgets(b) {
 		p, r := New(row.m), row.request()
@@ -92,7 +94,8 @@ func BenchmarkPick(b *testing.B) {
 	}
 }
 
-// firstFitCPUs is the baseline for the time: the first free cores of the zone, then the first free CPUs.
+// firstFitCPUs is the baseline for the time: the first free cores of the zone, then the
+// first free CPUs.
 func firstFitCPUs(m numa.Machine, free cpuset.Set, zone, n int) (picked cpuset.Set) {
 	for i := range m.Cores {
 		c := &m.Cores[i]

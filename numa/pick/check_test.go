@@ -9,8 +9,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// check says what is wrong with a choice or error, "" for nothing: everything that [Picker.Pick] promises is counted
-// again.
+// check says what is wrong with a choice or error, "" for nothing: everything that
+// [Picker.Pick] promises is counted again.
 func (w *model) check(free *cpuset.Set, r *Request, choice *Choice, err error) string {
 	shares := map[int]int{r.Zones[0]: r.CPUs}
 	if len(r.Zones) > 1 {
@@ -170,7 +170,8 @@ func (w *model) checkIsolated(zone int, free *cpuset.Set, r *Request, got counts
 	return ""
 }
 
-// checkCores checks that the cores are what the policy wants, in a zone where each size of cores divides the next.
+// checkCores checks that the cores are what the policy wants, in a zone where each size
+// of cores divides the next.
 func (w *model) checkCores(zone int, free *cpuset.Set, r *Request, got counts) string {
 	var sizes []int // of the whole cores
 	broken := 0
@@ -212,7 +213,8 @@ func (w *model) checkCores(zone int, free *cpuset.Set, r *Request, got counts) s
 	return ""
 }
 
-// checkSpread checks that nothing could be spread more evenly: where less is by more than a core, no core is left.
+// checkSpread checks that nothing could be spread more evenly: where less is by more than
+// a core, no core is left.
 func (w *model) checkSpread(zone int, free *cpuset.Set, r *Request, got counts) string {
 	if r.L3 != AnyL3 || r.Cores == SingleThreads || !w.uniform[zone] {
 		return ""

@@ -8,9 +8,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// parseMachine reads a machine as these tests draw it: "0-1 2-3 | 4,9p || 5e / ~ 6 7" has the zones 0 and 1 beside "/",
-// dies beside "||", L3s beside "|" and in each the CPUs of its cores, a "p" or "e" behind those that are performance
-// or efficient ones. "~" stands before cores without an L3, "*" behind an isolated core. L3s are numbered from 0.
+// parseMachine reads a machine as these tests draw it: "0-1 2-3 | 4,9p || 5e / ~ 6 7" has
+// the zones 0 and 1 beside "/", dies beside "||", L3s beside "|" and in each the CPUs of
+// its cores, a "p" or "e" behind those that are performance or efficient ones. "~" stands
+// before cores without an L3, "*" behind an isolated core. L3s are numbered from 0.
 func parseMachine(t testing.TB, drawing string) numa.Machine {
 	t.Helper()
 	var m numa.Machine
@@ -61,8 +62,8 @@ func parseSet(t testing.TB, list string) cpuset.Set {
 	return set
 }
 
-// uniform is a machine of equal parts: each number is per one of what is before it. Siblings are numbered as on most
-// servers: all first threads, then all second ones.
+// uniform is a machine of equal parts: each number is per one of what is before it.
+// Siblings are numbered as on most servers: all first threads, then all second ones.
 type uniform struct{ sockets, zones, dies, l3s, cores, threads int }
 
 func (u uniform) machine() numa.Machine {

@@ -7,8 +7,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// model is a machine as a slow reader of the documentation sees it: cores in the order of the machine, and what of each
-// is free, counted CPU by CPU. It shares no code with what it checks.
+// model is a machine as a slow reader of the documentation sees it: cores in the order of
+// the machine, and what of each is free, counted CPU by CPU. It shares no code with what
+// it checks.
 type model struct {
 	m        numa.Machine
 	isolated cpuset.Set
@@ -201,8 +202,9 @@ func (w *model) count(zone int, free *cpuset.Set, r *Request, choice *Choice) co
 	return got
 }
 
-// firstFit is what the first cores that fit make: of the free ones in the order of the machine, after them what is
-// free of broken ones, then a part of a free one. Single threads take the broken ones first.
+// firstFit is what the first cores that fit make: of the free ones in the order of the
+// machine, after them what is free of broken ones, then a part of a free one. Single
+// threads take the broken ones first.
 func (w *model) firstFit(zone int, free *cpuset.Set, r *Request, n int) (choice Choice) {
 	cores := w.cores[zone]
 	take := func(wanted func(whole bool, size int) bool) {

@@ -11,8 +11,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// smallMachine is one zone of at most maxCPUs in up to 3 dies of up to 3 L3s, cores of 1, 2 or 4 threads or of 1 and 2,
-// and some of its CPUs are free.
+// smallMachine is one zone of at most maxCPUs in up to 3 dies of up to 3 L3s, cores of 1,
+// 2 or 4 threads or of 1 and 2, and some of its CPUs are free.
 func smallMachine(r *rand.Rand, maxCPUs int) (m numa.Machine, free cpuset.Set) {
 	sizes := [][]int{{1}, {2}, {2}, {4}, {1, 2}}[r.IntN(5)]
 	cpus := r.Perm(maxCPUs)
@@ -102,7 +102,8 @@ func (w *model) freeOf(free *cpuset.Set, r *Request) []int {
 	return freeOf
 }
 
-// tighter reports whether the groups a are those of b with one exchanged for another that has fewer free.
+// tighter reports whether the groups a are those of b with one exchanged for another that
+// has fewer free.
 func tighter(freeOf []int, a, b int) bool {
 	in, out := uint(a&^b), uint(b&^a)
 	return bits.OnesCount(in) == 1 && bits.OnesCount(out) == 1 && freeOf[bits.TrailingZeros(in)] < freeOf[bits.TrailingZeros(out)]

@@ -95,9 +95,8 @@ func (s *search) fewest(r *Request, n int) {
 
 // cover chooses as few domains as possible, none in a barred die, and reports whether
 // they meet the aim. It repeatedly adds the domain that helps most, and then drops the
-// domains that are not necessary. The result is minimal if one number has to be
-// reached, or one number and one odd CPU. With up to two threads per core, that is
-// always so.
+// domains that are not necessary. The result is minimal if one number has to be reached,
+// or one number and one odd CPU. With up to two threads per core, that is always so.
 func (s *search) cover() bool {
 	for _, d := range s.order {
 		if s.chosen[d] && !s.kept[d] {

@@ -130,8 +130,7 @@ func (o office) judgement(name string) (unschedulable string) {
 	return ""
 }
 
-// fill runs pods that request 2 CPUs until one has no place, and returns how many
-// have.
+// fill runs pods that request 2 CPUs until one has no place, and returns how many have.
 func (o office) fill() (count int) {
 	o.t.Helper()
 	for ; count < 9; count++ {

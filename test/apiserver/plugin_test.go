@@ -77,8 +77,7 @@ func createNode(t *testing.T, admin kubernetes.Interface, node string) {
 	t.Cleanup(func() { removeNode(t, admin, node) })
 }
 
-// removeNode removes the Node, its slices and events; the test's own context has
-// ended.
+// removeNode removes the Node, its slices and events; the test's own context has ended.
 func removeNode(t *testing.T, admin kubernetes.Interface, node string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

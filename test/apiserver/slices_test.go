@@ -43,9 +43,8 @@ func clientFor(t *testing.T, variable string) kubernetes.Interface {
 	return cluster.Kubernetes
 }
 
-// publish creates the slices of a machine, with all PCI functions that there
-// are, as those of the named node and returns what was sent, and what the server
-// kept.
+// publish creates the slices of a machine, with all PCI functions that there are, as
+// those of the named node and returns what was sent, and what the server kept.
 func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node string, machine numa.Machine) (sent, kept []resourceslice.Slice) {
 	t.Helper()
 	everything, err := attached.NewSelection(deviceclasses.DeviceSelection{Include: []string{"true"}})

@@ -167,8 +167,7 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 	}
 }
 
-// mounts lists the host paths of a container as "host path at mount path",
-// sorted.
+// mounts lists the host paths of a container as "host path at mount path", sorted.
 func mounts(pod corev1.PodSpec, container corev1.Container) (lines []string) {
 	host := map[string]string{}
 	for _, volume := range pod.Volumes {

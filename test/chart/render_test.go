@@ -55,9 +55,8 @@ func mustRender(t *testing.T, set ...string) string {
 	return stdout
 }
 
-// object returns the only object of its kind in a rendered chart, decoded
-// strictly: a misspelt field is an error here and not a silent default in a
-// cluster.
+// object returns the only object of its kind in a rendered chart, decoded strictly: a
+// misspelt field is an error here and not a silent default in a cluster.
 func object[T any](t *testing.T, rendered, kind string) (value T) {
 	t.Helper()
 	found := 0

@@ -17,8 +17,8 @@ import (
 // fieldManager owns the fields that Apply sets.
 const fieldManager = "dra-driver-numa-test"
 
-// Apply applies every object of every *.yaml file in the root of manifests, those
-// that are namespaced to a namespace that exists, server-side: a second call changes nothing.
+// Apply applies every object of every *.yaml file in the root of manifests, those that
+// are namespaced to a namespace that exists, server-side: a second call changes nothing.
 func (c *Cluster) Apply(ctx context.Context, manifests fs.FS, namespace string) error {
 	names, err := fs.Glob(manifests, "*.yaml")
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package client reaches the cluster that the end-to-end tests and the demo
-// talk to, and applies manifests there. It starts no cluster and knows nothing
-// of NUMA.
+// Package client reaches the cluster that the end-to-end tests and the demo talk to, and
+// applies manifests there. It starts no cluster and knows nothing of NUMA.
 package client
 
 import (

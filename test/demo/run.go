@@ -123,8 +123,7 @@ type observedNode struct {
 	pods   []corev1.Pod
 }
 
-// observe asks the kernel of every node that a pod runs on, in the order of the
-// pods.
+// observe asks the kernel of every node that a pod runs on, in the order of the pods.
 func observe(ctx context.Context, cluster *client.Cluster, o options, pods []corev1.Pod) ([]observedNode, error) {
 	var nodes []observedNode
 	index := map[string]int{}

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// showStatus writes what the program kubectl-numa draws of the cluster. The claims in the drawing come from the API
-// server, while the table comes from the kernels.
+// showStatus writes what the program kubectl-numa draws of the cluster. The claims in the
+// drawing come from the API server, while the table comes from the kernels.
 func showStatus(ctx context.Context, stdout io.Writer, program, kubeconfig string) error {
 	if _, err := fmt.Fprintln(stdout); err != nil {
 		return err

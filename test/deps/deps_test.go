@@ -1,7 +1,6 @@
-// Package deps holds the imports of this module to the lists in rules_test.go:
-// a new arrow between our packages, and a new module of somebody else's, is a
-// decision with a reason. It does not look at the modules under tools and
-// test/rig.
+// Package deps holds the imports of this module to the lists in rules_test.go: a new
+// arrow between our packages, and a new module of somebody else's, is a decision with a
+// reason. It does not look at the modules under tools and test/rig.
 package deps
 
 import (
@@ -146,8 +145,7 @@ func foreign(paths []string) (list []string) {
 	return list
 }
 
-// moduleOf returns the listed module with the longest path that holds the
-// package.
+// moduleOf returns the listed module with the longest path that holds the package.
 func moduleOf(path string) (best module, found bool) {
 	for _, m := range modules {
 		if within(path, m.path) && len(m.path) > len(best.path) {

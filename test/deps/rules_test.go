@@ -4,10 +4,9 @@ package deps
 // the module's.
 type arrow struct{ from, to, why string }
 
-// arrows are all that shipped code has. They point down only: cmd to
-// kubeletplugin to driver to cdi and deviceclasses to numa; simulate knows the
-// objects of a cluster and none of these: its own go from simulate to funnel to
-// inventory and requests.
+// arrows are all that shipped code has. They point down only: cmd to kubeletplugin to
+// driver to cdi and deviceclasses to numa; simulate knows the objects of a cluster and
+// none of these: its own go from simulate to funnel to inventory and requests.
 var arrows = []arrow{
 	{"cmd/dra-numa", "cmd/internal/cli", "flags and errors are as in the other daemon"},
 	{"cmd/kubectl-numa", "cmd/internal/cli", "errors and exit codes are as in the daemons"},
@@ -166,9 +165,8 @@ var arrows = []arrow{
 	{"numa/pick", "numa/cpuset", "what is free and what is picked are sets"},
 }
 
-// module permits the packages in folders, and those below them, to import a
-// module that is not ours. The folder "test" also stands for test files
-// anywhere.
+// module permits the packages in folders, and those below them, to import a module that
+// is not ours. The folder "test" also stands for test files anywhere.
 type module struct {
 	path    string
 	folders []string

@@ -25,7 +25,8 @@ type aligned struct {
 	functions map[string][]publishedFunction // by request
 }
 
-// The GPUs of the rig have no device nodes, so a drive stands for one, and its NUMA nodes are small.
+// The GPUs of the rig have no device nodes, so a drive stands for one, and its NUMA nodes
+// are small.
 var forTheRig = strings.NewReplacer("gpu.dra.numa", "nvme.dra.numa", "cpu: 8", "cpu: 2", "memory: 32Gi", "memory: 64Mi")
 
 var _ = Describe("the manifests in demo/devices", withDevices, Ordered, ContinueOnFailure, func() {

@@ -123,8 +123,7 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 	})
 })
 
-// createConfigured is createClaimed with a ZoneConfig, whose fields are given in
-// JSON.
+// createConfigured is createClaimed with a ZoneConfig, whose fields are given in JSON.
 func createConfigured(ctx context.Context, namespace string, pod *corev1.Pod, want request, fields string) *corev1.Pod {
 	GinkgoHelper()
 	claim := newClaim(pod.Name, want)

@@ -7,8 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// What the processes of the driver may have in memory while there is nothing to
-// do.
+// What the processes of the driver may have in memory while there is nothing to do.
 const (
 	driverMemoryBytes = 40 << 20
 	keeperMemoryBytes = 20 << 20

@@ -28,9 +28,8 @@ func inMonitor(ctx context.Context, command string) {
 	Expect(strings.ToLower(string(output))).NotTo(ContainSubstring("error:"), "%s", command)
 }
 
-// deviceOf is what the rig has QEMU call a function: all of a topology's functions
-// are numbered in the order of their addresses. The rig's node has to publish them
-// all.
+// deviceOf is what the rig has QEMU call a function: all of a topology's functions are
+// numbered in the order of their addresses. The rig's node has to publish them all.
 func deviceOf(ctx context.Context, address string) string {
 	GinkgoHelper()
 	addresses := addressesOf(publishedFunctions(ctx, ""))

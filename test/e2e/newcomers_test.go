@@ -18,8 +18,7 @@ import (
 var crowd = flag.Int("e2e.crowd", 100, "how many newcomers a crowd has at pace 1; a slower node has fewer")
 
 // Kubelet and runtime start pods side by side, and each start loads a handful of
-// programs: more at a time take longer in all, and run into the kubelet's time
-// limits.
+// programs: more at a time take longer in all, and run into the kubelet's time limits.
 const (
 	newcomersAtATime = 12
 	fewestNewcomers  = 12

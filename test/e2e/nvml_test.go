@@ -64,8 +64,7 @@ func createWithLinkedGPUs(ctx context.Context, namespace, name string, count int
 	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{})))
 }
 
-// knownGPUs are the node's GPUs, once all that the library tells of them is
-// published.
+// knownGPUs are the node's GPUs, once all that the library tells of them is published.
 func knownGPUs(ctx context.Context) map[string]publishedFunction {
 	GinkgoHelper()
 	gpus := publishedFunctions(ctx, "gpu")

@@ -75,7 +75,8 @@ func expectPublished(ctx context.Context, name, what string, is func(resourceapi
 	begin := time.Now()
 	waitPublished(ctx, name, what, is)
 	took, promised := time.Since(begin), slicesFollow
-	// The driver makes those wait whose devices change all the time, as specs do that follow each other.
+	// The driver makes those wait whose devices change all the time, as specs do that
+	// follow each other.
 	if slicesWritten.since(begin.Add(-statesAtOnce*statesPause)) >= statesAtOnce {
 		promised += statesPause
 	}

@@ -15,7 +15,8 @@ var _ = Describe("a claim whose CPUs another cgroup of the node holds", func() {
 		Expect(observer.Block(ctx, cpus)).To(Succeed())
 
 		core := request{cpus: int64(zone.threadsPerCore), zone: zone.id}
-		// Of a hook that fails, crun says the exit code. The daemon's event has the reason.
+		// Of a hook that fails, crun says the exit code. The daemon's event has the
+		// reason.
 		pod := createClaimed(ctx, namespace, claimPod("blocked", core), core)
 		// The daemon refuses the claim, or the hook if the daemon has not seen it yet.
 		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).

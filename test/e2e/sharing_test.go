@@ -131,7 +131,8 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 	})
 })
 
-// expectPartitionOfTheLast waits until the only pod that is left of a claim has its partition.
+// expectPartitionOfTheLast waits until the only pod that is left of a claim has its
+// partition.
 func expectPartitionOfTheLast(ctx context.Context, claim string, last *corev1.Pod, core request, held cpuset.Set) {
 	GinkgoHelper()
 	Eventually(ctx, func() string { return inKernel(snapshot(ctx), last).Partition }).

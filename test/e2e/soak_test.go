@@ -141,8 +141,7 @@ func (k *soak) remove(ctx context.Context, i int) {
 	Expect(claims.Delete(ctx, gone.claim, metav1.DeleteOptions{})).To(Succeed())
 }
 
-// resize changes the CPU requests of a pod, which has the runtime update its
-// container.
+// resize changes the CPU requests of a pod, which has the runtime update its container.
 func (k *soak) resize(ctx context.Context) {
 	chosen := k.pods[k.random.IntN(len(k.pods))]
 	pod, err := readPod(ctx, chosen.pod)
@@ -185,8 +184,7 @@ func (k *soak) killCommand(ctx context.Context, name, argument string) {
 	Eventually(ctx, func() error { return observer.Gone(ctx, pids) }).Should(Succeed(), "process %s", name)
 }
 
-// check waits until everything runs again, and compares all claims with the
-// kernel.
+// check waits until everything runs again, and compares all claims with the kernel.
 func (k *soak) check(ctx context.Context) {
 	GinkgoHelper()
 	waitDriverReady(ctx)

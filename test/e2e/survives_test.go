@@ -20,10 +20,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
-// What is promised: how long a node may be without slices that somebody deleted,
-// and how long a claim's cgroup may be other than it should. The specs print what
-// they measure, and fail only if it takes promptTimeout longer: an emulated node has
-// its own time.
+// What is promised: how long a node may be without slices that somebody deleted, and how
+// long a claim's cgroup may be other than it should. The specs print what they measure,
+// and fail only if it takes promptTimeout longer: an emulated node has its own time.
 const (
 	slicesBack = 2 * time.Second
 	repairTime = time.Second

@@ -24,8 +24,7 @@ const (
 	// eventuallyTimeout is for what takes a pod's start or end, each a matter of
 	// seconds, or for all programs of a node to start again.
 	eventuallyTimeout = 5 * time.Minute
-	// promptTimeout is for what the driver or its keeper does within a second or a
-	// few.
+	// promptTimeout is for what the driver or its keeper does within a second or a few.
 	promptTimeout = 20 * time.Second
 	// idleTimeout is for memory that is given back once a minute.
 	idleTimeout = 3 * time.Minute

@@ -14,8 +14,7 @@ type difference struct {
 	why         string
 }
 
-// explained are all differences, by recorded machine, from the hwloc 2.9 of
-// Debian 12.
+// explained are all differences, by recorded machine, from the hwloc 2.9 of Debian 12.
 var explained = map[string][]difference{
 	"128ia64-17n4s2c": {{
 		zoneCPUs, "16=0-7", "16=",

@@ -37,8 +37,7 @@ func (f facts) add(about kind, format string, values ...any) {
 	f[about] = append(f[about], fmt.Sprintf(format, values...))
 }
 
-// without returns the facts about a kind that others does not have, in one
-// line.
+// without returns the facts about a kind that others does not have, in one line.
 func (f facts) without(others facts, about kind) string {
 	left := slices.Clone(f[about])
 	for _, fact := range others[about] {

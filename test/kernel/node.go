@@ -30,8 +30,7 @@ func (o *Observer) Kill(ctx context.Context, pid int) error {
 	return err
 }
 
-// KillNamed is KillCommand for any argument. It is an error if there is no such
-// process.
+// KillNamed is KillCommand for any argument. It is an error if there is no such process.
 func (o *Observer) KillNamed(ctx context.Context, name string) error {
 	killed, err := o.KillCommand(ctx, name, "")
 	if err == nil && len(killed) == 0 {
@@ -94,8 +93,7 @@ func (o *Observer) KillIn(ctx context.Context, cgroup, name string) error {
 	return err
 }
 
-// CDISpecsNaming returns the names of the node's CDI spec files that contain a
-// text.
+// CDISpecsNaming returns the names of the node's CDI spec files that contain a text.
 func (o *Observer) CDISpecsNaming(ctx context.Context, text string) ([]string, error) {
 	out, err := o.Run(ctx, `grep -rlF -e "$1" "$2" || [ $? = 1 ]`, text, cdiFolder)
 	return strings.Fields(out), err
@@ -111,11 +109,12 @@ const (
 	blockerCgroup = cgroupRoot + "/dra-numa-test-blocker"
 )
 
-// Block makes a cgroup of its own, outside every pod, that holds the CPUs in a
-// remote partition, as another tool on the node might, and checks that the
-// kernel granted it. (A partition right below the root would not do: its CPUs
-// may not be in a sibling's cpuset.cpus, and the kubelet sets kubepods'.) No claim may be held on the node: what earlier claims left
-// exclusive on their ancestors, which would refuse the partition, is cleared.
+// Block makes a cgroup of its own, outside every pod, that holds the CPUs in a remote
+// partition, as another tool on the node might, and checks that the kernel granted it. (A
+// partition right below the root would not do: its CPUs may not be in a sibling's
+// cpuset.cpus, and the kubelet sets kubepods'.) No claim may be held on the node: what
+// earlier claims left exclusive on their ancestors, which would refuse the partition, is
+// cleared.
 func (o *Observer) Block(ctx context.Context, cpus cpuset.Set) error {
 	out, err := o.Run(ctx, `set -e
 		find "$3" -depth -name cpuset.cpus.exclusive | while read -r file; do
@@ -255,8 +254,7 @@ func (o *Observer) WriteFile(ctx context.Context, path, line string) error {
 	return err
 }
 
-// SetOnline brings CPUs online or takes them offline. One that is so already is
-// no error.
+// SetOnline brings CPUs online or takes them offline. One that is so already is no error.
 func (o *Observer) SetOnline(ctx context.Context, cpus cpuset.Set, online bool) error {
 	args := []string{"0"}
 	if online {

@@ -3,9 +3,8 @@
 // machine's zones and cores. It believes neither the driver nor the kubelet:
 // everything comes from /proc and /sys through a privileged pod on the node.
 //
-// That pod shares the node's process ids, holds no claim and is subject to
-// cpusets like any other: what it may use itself is what a pod without a claim
-// may use.
+// That pod shares the node's process ids, holds no claim and is subject to cpusets like
+// any other: what it may use itself is what a pod without a claim may use.
 package kernel
 
 import (
@@ -26,15 +25,17 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// How long an observer pod may take to run, on a node whose pace is not known yet, and until it runs again when the node
-// restarts, at pace 1: the rig starts a machine that does not boot again.
+// How long an observer pod may take to run, on a node whose pace is not known yet, and
+// until it runs again when the node restarts, at pace 1: the rig starts a machine that
+// does not boot again.
 const (
 	startTimeout   = 10 * time.Minute
 	restartTimeout = 10 * time.Minute
 )
 
-// runTimeout is how long one script may take, with a connection if there is none: a lost one must fail, not hang.
-// connectPeriod is how long to wait until the next attempt to connect, leaveTimeout how long the shell may take to end.
+// runTimeout is how long one script may take, with a connection if there is none: a lost
+// one must fail, not hang. connectPeriod is how long to wait until the next attempt to
+// connect, leaveTimeout how long the shell may take to end.
 const (
 	runTimeout    = time.Minute
 	connectPeriod = time.Second
@@ -60,9 +61,8 @@ type Observer struct {
 	session *session
 }
 
-// Start runs an observer on a node and waits until it runs. The image needs
-// busybox with its commands in /bin. Remove must be called after use, also
-// after an error.
+// Start runs an observer on a node and waits until it runs. The image needs busybox with
+// its commands in /bin. Remove must be called after use, also after an error.
 func Start(ctx context.Context, client kubernetes.Interface, config *rest.Config, namespace, node, image string) (*Observer, error) {
 	pods := client.CoreV1().Pods(namespace)
 	pod, err := pods.Create(ctx, observerPod(node, image), metav1.CreateOptions{})

@@ -20,11 +20,10 @@ func (p Pace) Of(limit time.Duration) time.Duration {
 	return time.Duration(float64(limit) * float64(max(p, 1)))
 }
 
-// work is what [Observer.Measure] measures: as many processes as the node has
-// CPUs, all at the same time, start a program workStarts times each. workTime is how
-// long that took at pace 1: a node of the rig with 16 CPUs, emulated by 2 cores of
-// an AMD EPYC. The fastest of workRounds counts, as a node has other things to do
-// now and then.
+// work is what [Observer.Measure] measures: as many processes as the node has CPUs, all
+// at the same time, start a program workStarts times each. workTime is how long that took
+// at pace 1: a node of the rig with 16 CPUs, emulated by 2 cores of an AMD EPYC. The
+// fastest of workRounds counts, as a node has other things to do now and then.
 const (
 	workStarts = 20
 	workRounds = 3

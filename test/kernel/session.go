@@ -14,10 +14,9 @@ import (
 //go:embed session.sh
 var sessionScript string
 
-// session is a shell in the observer that runs one script after the other. To
-// start a program in a container takes an emulated node seconds: kubelet, runtime,
-// shim and OCI runtime all have a part in it. A shell that is there needs none of
-// them.
+// session is a shell in the observer that runs one script after the other. To start a
+// program in a container takes an emulated node seconds: kubelet, runtime, shim and OCI
+// runtime all have a part in it. A shell that is there needs none of them.
 type session struct {
 	requests io.WriteCloser
 	answers  *bufio.Reader

@@ -29,14 +29,13 @@ type Task struct {
 // flagKernelThread is PF_KTHREAD of include/linux/sched.h.
 const flagKernelThread = 0x00200000
 
-// Kernel reports whether the task is a thread of the kernel. No cpuset sends
-// those away that belong to one CPU (PF_NO_SETAFFINITY: ksoftirqd/4, migration/4,
-// the workers of work queues), as they serve what runs there; and newer kernels
-// place the others (kcompactd1, kthreadd) by themselves, near their memory: seen
-// on Linux 7.2 in a partition of type root, and not on 6.12. Workers are gone
-// after some idle minutes, psimon with the pressure trigger (of systemd, for one)
-// that it serves; they are then known by their names only, which no pod of the
-// tests uses.
+// Kernel reports whether the task is a thread of the kernel. No cpuset sends those away
+// that belong to one CPU (PF_NO_SETAFFINITY: ksoftirqd/4, migration/4, the workers of
+// work queues), as they serve what runs there; and newer kernels place the others
+// (kcompactd1, kthreadd) by themselves, near their memory: seen on Linux 7.2 in a
+// partition of type root, and not on 6.12. Workers are gone after some idle minutes,
+// psimon with the pressure trigger (of systemd, for one) that it serves; they are then
+// known by their names only, which no pod of the tests uses.
 func (t Task) Kernel() bool {
 	return t.flags&flagKernelThread != 0 || t.Cgroup == "" && (strings.HasPrefix(t.Name, "kworker/") || t.Name == "psimon")
 }

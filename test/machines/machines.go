@@ -1,6 +1,5 @@
-// Package machines unpacks the recorded machines that tests read, where a
-// checkout of the project has them beside it. It knows nothing of what is in
-// them.
+// Package machines unpacks the recorded machines that tests read, where a checkout of the
+// project has them beside it. It knows nothing of what is in them.
 package machines
 
 import (
@@ -16,8 +15,7 @@ import (
 	"testing"
 )
 
-// Recorded is one machine: a tar.bz2 whose single top folder holds its sys and
-// proc.
+// Recorded is one machine: a tar.bz2 whose single top folder holds its sys and proc.
 type Recorded struct {
 	Name string // of the archive, without its ending
 	path string

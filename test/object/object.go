@@ -1,5 +1,5 @@
-// Package object reads the Kubernetes objects that tests write in YAML, and those that are
-// shipped with the driver.
+// Package object reads the Kubernetes objects that tests write in YAML, and those that
+// are shipped with the driver.
 package object
 
 import (

@@ -1,6 +1,5 @@
-// Package occupied makes snapshots of clusters whose devices are held, for tests
-// of what shows them. The zones are those that the driver publishes of generated
-// machines.
+// Package occupied makes snapshots of clusters whose devices are held, for tests of what
+// shows them. The zones are those that the driver publishes of generated machines.
 package occupied
 
 import (

@@ -105,7 +105,8 @@ func (o options) load() (*cluster.Cluster, error) {
 	return r, err
 }
 
-// loadNode returns the cluster, the node that a command is for, and the exit code if there is none.
+// loadNode returns the cluster, the node that a command is for, and the exit code if
+// there is none.
 func (o options) loadNode() (r *cluster.Cluster, n cluster.Node, code int, err error) {
 	if r, err = o.load(); err != nil {
 		return nil, n, 1, err
@@ -155,7 +156,8 @@ func up(ctx context.Context, o options) (int, error) {
 	return start(ctx, o, c, machine, boot, programs)
 }
 
-// start brings the cluster up; a cluster that does not come up is left as it is, for its logs.
+// start brings the cluster up; a cluster that does not come up is left as it is, for its
+// logs.
 func start(ctx context.Context, o options, c build.Cache, machine topology.Topology, boot cluster.Boot, programs cluster.Programs) (int, error) {
 	self, err := os.Executable()
 	if err != nil {

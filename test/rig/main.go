@@ -1,5 +1,6 @@
-// Command cluster is the test rig: a real Kubernetes control plane on this machine's loopback, and nodes that are virtual
-// machines with as many NUMA nodes as a topology file says. Everything that it makes lies under one folder.
+// Command cluster is the test rig: a real Kubernetes control plane on this machine's
+// loopback, and nodes that are virtual machines with as many NUMA nodes as a topology
+// file says. Everything that it makes lies under one folder.
 package main
 
 import (

@@ -9,13 +9,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// NewAllocatable is New with devices that count as the node's CPUs and memory,
-// which the feature gate DRANodeAllocatableResources is for: zones by what is
-// consumed of them, some others by the piece or with what their pods need besides.
-// Devices of kind gpu do not, for containers ask for them as extended resources,
-// on which the scheduler then gives up, or not, by the node that it happened to take.
-// Devices for all nodes do not: the API server takes such only if every node of the
-// cluster knows the feature.
+// NewAllocatable is New with devices that count as the node's CPUs and memory, which the
+// feature gate DRANodeAllocatableResources is for: zones by what is consumed of them,
+// some others by the piece or with what their pods need besides. Devices of kind gpu do
+// not, for containers ask for them as extended resources, on which the scheduler then
+// gives up, or not, by the node that it happened to take. Devices for all nodes do not:
+// the API server takes such only if every node of the cluster knows the feature.
 func NewAllocatable(name string, seed uint64) Scenario {
 	s := New(name, seed)
 	m := maker{rand.New(rand.NewPCG(seed, 1)), &s}

@@ -83,8 +83,7 @@ func create(t *testing.T, client kubernetes.Interface, trials []*trial) {
 	t.Logf("%d objects in %s", len(nodes)+len(calls), time.Since(start).Round(time.Second))
 }
 
-// createPods makes one pod of every scenario that has so many, and returns their
-// names.
+// createPods makes one pod of every scenario that has so many, and returns their names.
 func createPods(t *testing.T, client kubernetes.Interface, trials []*trial, step int) (names []string) {
 	t.Helper()
 	var calls []func(context.Context) error

@@ -30,7 +30,8 @@ func TestConsistentNodeHasNoFinding(t *testing.T) {
 	}
 }
 
-// mutation changes one thing on a consistent node, and has the findings that are expected.
+// mutation changes one thing on a consistent node, and has the findings that are
+// expected.
 type mutation struct {
 	what string
 	do   func(*node)

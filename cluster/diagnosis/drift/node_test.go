@@ -14,9 +14,9 @@ import (
 )
 
 // objects are the objects of node n1. Claim a has a partition. Claim b has CPUs without a
-// partition, a mixed share, a share of memory only, and a drive. Claim f has only a drive.
-// The other claims need no record: one with admin access, one of a pod that does not run
-// yet, one of another node, and one of another driver.
+// partition, a mixed share, a share of memory only, and a drive. Claim f has only a
+// drive. The other claims need no record: one with admin access, one of a pod that does
+// not run yet, one of another node, and one of another driver.
 const objects = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim

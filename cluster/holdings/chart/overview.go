@@ -8,8 +8,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// list has a line for each node: a strip that shows how many CPUs are held, and
-// numbers.
+// list has a line for each node: a strip that shows how many CPUs are held, and numbers.
 type list struct {
 	rows   []row
 	widths [columns]int // widths of the longest texts

@@ -16,8 +16,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// objects are nodes with two zones each, a network device that every node can see, and the
-// classes of both.
+// objects are nodes with two zones each, a network device that every node can see, and
+// the classes of both.
 func objects(nodes, cpusOfZone int) string {
 	var b strings.Builder
 	b.WriteString(`

@@ -111,8 +111,8 @@ func smallestOf(t *testing.T, s *snapshot.Snapshot) (size int, priorities []int3
 	return size, priorities
 }
 
-// No set is smaller or has lower priorities, and no pod of the suggested set can stay. The
-// cluster is unchanged afterwards.
+// No set is smaller or has lower priorities, and no pod of the suggested set can stay.
+// The cluster is unchanged afterwards.
 func TestSuggestionIsTheSmallestSet(t *testing.T) {
 	sizes := make(map[int]int)
 	for seed := range uint64(200) {

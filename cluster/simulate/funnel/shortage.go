@@ -129,8 +129,7 @@ func (v *View) counterShortages(d *inventory.Device) (list []shortage) {
 	return list
 }
 
-// countersLeft returns what is left of the counters of the device's pool, by
-// set/counter.
+// countersLeft returns what is left of the counters of the device's pool, by set/counter.
 func (v *View) countersLeft(d *inventory.Device) map[string]resource.Quantity {
 	left := make(map[string]resource.Quantity)
 	for _, slice := range v.Slices {

@@ -1,6 +1,7 @@
-// Command rig-agent runs inside a virtual node and is the rig's way in: it carries the API server's connections to kubelet
-// and pods (HTTP CONNECT), carries pods' connections to the API server, and runs commands as root. Every request has to
-// show the rig's token; the port is forwarded to the loopback of the host only.
+// Command rig-agent runs inside a virtual node and is the rig's way in: it carries the
+// API server's connections to kubelet and pods (HTTP CONNECT), carries pods' connections
+// to the API server, and runs commands as root. Every request has to show the rig's
+// token; the port is forwarded to the loopback of the host only.
 package main
 
 import (
@@ -46,8 +47,9 @@ func run(listen, service, apiserver, tokenFile string) error {
 
 type agent struct{ token string }
 
-// ServeHTTP serves CONNECT, and POST /exec?arg=…&arg=…, whose body is the command's standard input, whose answer is its
-// output as it comes, and whose trailer Rig-Exit is its exit code.
+// ServeHTTP serves CONNECT, and POST /exec?arg=…&arg=…, whose body is the command's
+// standard input, whose answer is its output as it comes, and whose trailer Rig-Exit is
+// its exit code.
 func (a agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Rig-Token")), []byte(a.token)) != 1 {
 		http.Error(w, "wrong token", http.StatusForbidden)
@@ -139,7 +141,8 @@ func forwardAll(l net.Listener, to string) {
 	}
 }
 
-// splice copies both ways until both are done; the end of one way is passed on, so that a half-closed stream still ends.
+// splice copies both ways until both are done; the end of one way is passed on, so that a
+// half-closed stream still ends.
 func splice(a, b net.Conn) {
 	done := make(chan struct{}, 2)
 	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {

@@ -20,8 +20,8 @@ type binaries struct {
 	cgo      bool
 }
 
-// ControlPlane builds what runs on the host: etcd and kubectl, and the API server, its controllers and scheduler of a version of
-// Kubernetes.
+// ControlPlane builds what runs on the host: etcd and kubectl, and the API server, its
+// controllers and scheduler of a version of Kubernetes.
 func (c Cache) ControlPlane(ctx context.Context, version string) error {
 	sets, err := c.controlPlane(version)
 	if err != nil {
@@ -43,7 +43,8 @@ func (c Cache) controlPlane(version string) ([]binaries, error) {
 	return []binaries{kubernetes, kubectl, etcd}, nil
 }
 
-// Node builds what runs in a virtual node, but for kubelet, which ControlPlane builds together with its siblings.
+// Node builds what runs in a virtual node, but for kubelet, which ControlPlane builds
+// together with its siblings.
 func (c Cache) Node(ctx context.Context) error { return c.goBuild(ctx, nodePrograms()...) }
 
 func nodePrograms() []binaries {
@@ -100,7 +101,8 @@ func (c Cache) thingOf(b binaries) (thing, error) {
 	return thing{strings.TrimSuffix(b.out, "/") + "-" + filepath.Base(b.packages[0]), inputs}, err
 }
 
-// inputs is a text that changes when the build's result would: the module's versions, our own source, and the flags.
+// inputs is a text that changes when the build's result would: the module's versions, our
+// own source, and the flags.
 func (c Cache) inputs(b binaries) (string, error) {
 	sum := sha256.New()
 	files := []string{"go.mod", "go.sum"}

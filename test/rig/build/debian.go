@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// hostPrograms are the Debian packages that a host needs and the program or file by which each is recognised.
+// hostPrograms are the Debian packages that a host needs and the program or file by which
+// each is recognised.
 var hostPrograms = []struct{ pkg, shown string }{
 	{"qemu-system-x86", "qemu-system-x86_64"},
 	{"busybox-static", "/bin/busybox"},
@@ -22,8 +23,8 @@ var hostPrograms = []struct{ pkg, shown string }{
 	{"pkg-config", "pkg-config"},
 }
 
-// HostPrograms installs the packages that building and running a virtual node needs. On Debian as root it does so itself;
-// elsewhere it says what is missing.
+// HostPrograms installs the packages that building and running a virtual node needs. On
+// Debian as root it does so itself; elsewhere it says what is missing.
 func (c Cache) HostPrograms(ctx context.Context) error {
 	missing := missingPackages()
 	if len(missing) == 0 {
@@ -37,7 +38,8 @@ func (c Cache) HostPrograms(ctx context.Context) error {
 }
 
 func (c Cache) installPackages(ctx context.Context, codename string, missing []string) error {
-	// QEMU 7.2 of bookworm crashes about one boot in ten, its backport does not; later releases have a good one.
+	// QEMU 7.2 of bookworm crashes about one boot in ten, its backport does not; later
+	// releases have a good one.
 	suites := []string{codename}
 	if codename == "bookworm" {
 		suites = append(suites, codename+"-backports")
@@ -65,7 +67,8 @@ func missingPackages() []string {
 	return missing
 }
 
-// lookProgram also finds what Debian keeps in the administrator's folders, which are not on everybody's path.
+// lookProgram also finds what Debian keeps in the administrator's folders, which are not
+// on everybody's path.
 func lookProgram(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -95,8 +98,9 @@ func debianCodename() string {
 	return fields["VERSION_CODENAME"]
 }
 
-// apt returns options that make apt-get and apt-cache use only the suites, from the mirror that this host already uses, with
-// package lists of our own: the host's configuration stays as it is.
+// apt returns options that make apt-get and apt-cache use only the suites, from the
+// mirror that this host already uses, with package lists of our own: the host's
+// configuration stays as it is.
 func (c Cache) apt(ctx context.Context, suites ...string) ([]string, error) {
 	dir := c.Path("apt", strings.Join(suites, "_"))
 	options := []string{

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Images makes the archives of the images that every node starts with, all of them nothing but busybox, and returns their
-// paths: localhost/busybox:1 runs a shell, localhost/pause:1 sleeps and holds a pod's namespaces. They are stopped by SIGKILL: as
+// Images makes the archives of the images that every node starts with, all of them
+// nothing but busybox, and returns their paths: localhost/busybox:1 runs a shell,
+// localhost/pause:1 sleeps and holds a pod's namespaces. They are stopped by SIGKILL: as
 // PID 1 of a container neither would end otherwise before its grace period does.
 func (c Cache) Images(ctx context.Context) ([]string, error) {
 	list, err := c.output(ctx, c.Dir, nil, "/bin/busybox", "--list")

@@ -23,17 +23,19 @@ func KernelNames() []string {
 	return names
 }
 
-// guestModules are loaded by the initramfs before the root disk is mounted; their dependencies come with them.
+// guestModules are loaded by the initramfs before the root disk is mounted; their
+// dependencies come with them.
 var guestModules = []string{
 	"virtio_iommu", "crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "virtio_net", "overlay", "veth", "bridge", "e1000e", "igb", "igbvf", "nvme",
 	"vfio-pci", "vfio_iommu_type1",
 }
 
-// missingModules are those that not every kernel has: Debian's 6.1 has no virtio_iommu, crc32c_generic is built in since 6.14,
-// and virtio_pci in Debian's 7.2.
+// missingModules are those that not every kernel has: Debian's 6.1 has no virtio_iommu,
+// crc32c_generic is built in since 6.14, and virtio_pci in Debian's 7.2.
 var missingModules = map[string]bool{"virtio_iommu": true, "crc32c_generic": true, "virtio_pci": true}
 
-// Kernel fetches a guest kernel (unpacked, not installed) and builds its initramfs; both paths are in the cache.
+// Kernel fetches a guest kernel (unpacked, not installed) and builds its initramfs; both
+// paths are in the cache.
 func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, initramfs string, err error) {
 	suite, known := Kernels[name]
 	if !known {
@@ -63,7 +65,8 @@ func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, i
 // kernelThing is the unpacked package of a kernel.
 func kernelThing(name string) thing { return thing{"kernel/" + name + "/package", Kernels[name]} }
 
-// usrFolder has the folder lib/modules of a kernel that was unpacked in dir. Up to Debian 12 it is dir itself.
+// usrFolder has the folder lib/modules of a kernel that was unpacked in dir. Up to Debian
+// 12 it is dir itself.
 func usrFolder(dir string) string {
 	if _, err := os.Stat(dir + "/usr/lib/modules"); err != nil {
 		return dir
@@ -71,7 +74,8 @@ func usrFolder(dir string) string {
 	return dir + "/usr"
 }
 
-// kernelVersion is the release of the kernel that was unpacked in dir, as uname -r prints it.
+// kernelVersion is the release of the kernel that was unpacked in dir, as uname -r prints
+// it.
 func kernelVersion(dir string) (string, error) {
 	folders, err := filepath.Glob(usrFolder(dir) + "/lib/modules/*")
 	if err != nil || len(folders) != 1 {
@@ -120,8 +124,9 @@ func (c Cache) module(ctx context.Context, path string) (string, error) {
 	return c.output(ctx, filepath.Dir(path), nil, "xz", "-dc", path)
 }
 
-// newestImage is the package of the highest patch level of a kernel; "" without one. A suite keeps older kernels for a
-// while, and those of the cloud and real-time flavours beside them.
+// newestImage is the package of the highest patch level of a kernel; "" without one. A
+// suite keeps older kernels for a while, and those of the cloud and real-time flavours
+// beside them.
 func newestImage(name string, packages []string) (newest string) {
 	highest := -1
 	for _, pkg := range packages {
@@ -154,8 +159,9 @@ func (c Cache) listModules(ctx context.Context, dir string) error {
 	return c.run(ctx, dir, nil, depmod, "-b", usrFolder(dir), version)
 }
 
-// initramfs packs busybox, the modules and the init script. The kernel unpacks xz archives but cannot load xz modules from
-// a busybox insmod, so they are decompressed here.
+// initramfs packs busybox, the modules and the init script. The kernel unpacks xz
+// archives but cannot load xz modules from a busybox insmod, so they are decompressed
+// here.
 func (c Cache) initramfs(ctx context.Context, dir, version, out string, init []byte) error {
 	busybox, err := os.ReadFile("/bin/busybox")
 	if err != nil {

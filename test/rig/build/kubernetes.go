@@ -9,10 +9,12 @@ import (
 	"slices"
 )
 
-// DefaultKubernetes is the version of the rig's own module, whose client libraries talk to all of them.
+// DefaultKubernetes is the version of the rig's own module, whose client libraries talk
+// to all of them.
 const DefaultKubernetes = "1.37"
 
-// kubernetesModules are the versions of Kubernetes on offer and the module that requires each.
+// kubernetesModules are the versions of Kubernetes on offer and the module that requires
+// each.
 var kubernetesModules = map[string]string{DefaultKubernetes: "test/rig", "1.36": "test/rig/kubernetes-1.36"}
 
 // KubernetesVersions lists them in order.
@@ -21,7 +23,8 @@ func KubernetesVersions() []string { return slices.Sorted(maps.Keys(kubernetesMo
 // KubernetesDir is where the programs of a version are, but for kubectl.
 func (c Cache) KubernetesDir(version string) string { return c.Path("kubernetes", version) }
 
-// kubernetes names the version in the binaries as a release build does; the API server derives its own from it.
+// kubernetes names the version in the binaries as a release build does; the API server
+// derives its own from it.
 func (c Cache) kubernetes(version, out string, commands ...string) (binaries, error) {
 	module, known := kubernetesModules[version]
 	if !known {

@@ -22,8 +22,9 @@ type Needs struct {
 	Kernel, Init string
 }
 
-// AnnounceMissing logs what the cache lacks, and about how long it takes to make it. It logs nothing if nothing is missing,
-// and leaves out what takes a few seconds. It makes nothing.
+// AnnounceMissing logs what the cache lacks, and about how long it takes to make it. It
+// logs nothing if nothing is missing, and leaves out what takes a few seconds. It makes
+// nothing.
 func (c Cache) AnnounceMissing(needs Needs) error {
 	missing, err := c.missing(needs)
 	if err != nil || len(missing) == 0 {
@@ -70,8 +71,8 @@ func (c Cache) missing(needs Needs) (names []string, err error) {
 	return names, nil
 }
 
-// about is how long a thing took to make on 2 cores with empty caches of Go, download included. A set of programs in bin
-// is one of six, which took 140 s together.
+// about is how long a thing took to make on 2 cores with empty caches of Go, download
+// included. A set of programs in bin is one of six, which took 140 s together.
 func about(name string) time.Duration {
 	switch {
 	case strings.HasPrefix(name, "kubernetes/"):

@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 )
 
-// fetchPackages downloads Debian packages and unpacks them into dir, which is emptied first; apt are the options that name
-// their suite. Nothing is installed: no script of a package runs.
+// fetchPackages downloads Debian packages and unpacks them into dir, which is emptied
+// first; apt are the options that name their suite. Nothing is installed: no script of a
+// package runs.
 func (c Cache) fetchPackages(ctx context.Context, apt []string, dir string, packages []string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

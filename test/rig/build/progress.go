@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// A step that takes long says so every progressInterval. One that took less than shortStep says no more than its start.
+// A step that takes long says so every progressInterval. One that took less than
+// shortStep says no more than its start.
 const (
 	progressInterval = 30 * time.Second
 	shortStep        = 5 * time.Second
 )
 
-// watch runs a step and logs that it starts, that it goes on, and how long it took. The step itself logs nothing.
+// watch runs a step and logs that it starts, that it goes on, and how long it took. The
+// step itself logs nothing.
 func (c Cache) watch(name string, step func() error) error {
 	c.logf("rig: %s", name)
 	start := time.Now()

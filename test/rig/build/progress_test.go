@@ -58,7 +58,8 @@ func TestMissingIsSaidBeforeItIsMade(t *testing.T) {
 		}
 	}
 
-	// What once has made is no longer missing, and what is not for a node is not needed without one.
+	// What once has made is no longer missing, and what is not for a node is not needed
+	// without one.
 	all := make(map[string]bool)
 	names, err := c.missing(needs)
 	if err != nil {

@@ -17,8 +17,9 @@ const systemSuite = "trixie"
 // runtimePackages are Debian's crun and every library that it is linked with.
 var runtimePackages = []string{"crun", "libc6", "libcap2", "libseccomp2", "libsystemd0", "libyajl2"}
 
-// systemdPackages are Debian's systemd with a system bus, and every library that their programs are linked with.
-// kubelet and crun reach systemd over the system bus; as root they could do without, but few nodes do.
+// systemdPackages are Debian's systemd with a system bus, and every library that their
+// programs are linked with. kubelet and crun reach systemd over the system bus; as root
+// they could do without, but few nodes do.
 var systemdPackages = []string{
 	"systemd", "systemd-sysv", "mount", "dbus", "dbus-daemon", "dbus-system-bus-common",
 	"libacl1", "libapparmor1", "libaudit1", "libblkid1", "libcap-ng0", "libcrypt1", "libdbus-1-3", "libexpat1",
@@ -32,14 +33,16 @@ var systemPackages = map[string][]string{
 	"systemd": slices.Concat(systemdPackages, runtimePackages),
 }
 
-// systemUnused are what no node reads, most of what the packages weigh, and the generators: a node has no fstab, GPT or
-// System V script to make units of, and all of them run at every daemon-reload.
+// systemUnused are what no node reads, most of what the packages weigh, and the
+// generators: a node has no fstab, GPT or System V script to make units of, and all of
+// them run at every daemon-reload.
 var systemUnused = []string{
 	"usr/share/bash-completion", "usr/share/bug", "usr/share/doc", "usr/share/lintian", "usr/share/locale", "usr/share/man", "usr/share/zsh",
 	"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/systemd/system-generators", "etc/init.d",
 }
 
-// System fetches what a node with this PID 1 has of Debian's packages on its disk, and returns its folder.
+// System fetches what a node with this PID 1 has of Debian's packages on its disk, and
+// returns its folder.
 func (c Cache) System(ctx context.Context, init string) (string, error) {
 	packages, known := systemPackages[init]
 	if !known {
@@ -71,8 +74,9 @@ func systemThing(init string) thing {
 	return thing{"system/" + init, strings.Join(slices.Concat([]string{systemSuite}, systemPackages[init], systemUnused), " ")}
 }
 
-// trimSystem removes what is not used, and links /bin, /sbin, /lib and /lib64 to their folders in /usr, where the packages
-// put everything: Debian's base-files has those links, and nothing else that a node needs.
+// trimSystem removes what is not used, and links /bin, /sbin, /lib and /lib64 to their
+// folders in /usr, where the packages put everything: Debian's base-files has those
+// links, and nothing else that a node needs.
 func trimSystem(dir string) error {
 	for _, path := range systemUnused {
 		if err := os.RemoveAll(filepath.Join(dir, path)); err != nil {
@@ -90,8 +94,9 @@ func trimSystem(dir string) error {
 	return nil
 }
 
-// checkLibraries names the shared libraries that programs and libraries below dir are linked with and that are not there: a
-// release may link systemd with more than systemdPackages has, and PID 1 would say so only on the console of a dead node.
+// checkLibraries names the shared libraries that programs and libraries below dir are
+// linked with and that are not there: a release may link systemd with more than
+// systemdPackages has, and PID 1 would say so only on the console of a dead node.
 func checkLibraries(dir string) error {
 	have, wanted := map[string]bool{}, map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -1,6 +1,7 @@
-// Package cluster starts and stops a real cluster on one machine: a control plane on the host's loopback and nodes that are
-// virtual machines with NUMA nodes of their choice. A rig is a folder: its keys, sockets, logs, disks and the process
-// ids of everything it started. It knows nothing of the driver that is tested on it.
+// Package cluster starts and stops a real cluster on one machine: a control plane on the
+// host's loopback and nodes that are virtual machines with NUMA nodes of their choice. A
+// rig is a folder: its keys, sockets, logs, disks and the process ids of everything it
+// started. It knows nothing of the driver that is tested on it.
 package cluster
 
 import (
@@ -20,7 +21,8 @@ import (
 	"time"
 )
 
-// Cluster is one cluster. It is written to its folder before anything is started, so that Down always finds what to stop.
+// Cluster is one cluster. It is written to its folder before anything is started, so that
+// Down always finds what to stop.
 type Cluster struct {
 	Dir   string `json:"-"` // absolute
 	Ports Ports  `json:"ports"`
@@ -48,7 +50,8 @@ const (
 	serviceAddr = "10.96.0.1" // the first address of the service range: the kubernetes Service
 )
 
-// Address is the node's own address, as kubelet reports it; the host reaches it through the agent only.
+// Address is the node's own address, as kubelet reports it; the host reaches it through
+// the agent only.
 func (n Node) Address() string { return fmt.Sprintf("10.101.%d.15", n.Subnet) }
 
 // Gateway is the address at which the node reaches the host's loopback.
@@ -67,7 +70,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// New makes a rig's folder, keys and configuration. It refuses a folder in which a rig may still run.
+// New makes a rig's folder, keys and configuration. It refuses a folder in which a rig
+// may still run.
 func New(dir string, nodes, speed int, log io.Writer) (*Cluster, error) {
 	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
 		return nil, fmt.Errorf("%s: a rig is there already, take it down first", dir)
@@ -111,14 +115,16 @@ func Load(dir string, log io.Writer) (*Cluster, error) {
 	return r, nil
 }
 
-// Down stops every process that the rig started and removes its folder; logs go with it. A rig that is not there is down.
+// Down stops every process that the rig started and removes its folder; logs go with it.
+// A rig that is not there is down.
 func Down(dir string, log io.Writer) error {
 	entries, err := os.ReadDir(filepath.Join(dir, "pids"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	r := &Cluster{Dir: dir, Log: log}
-	// Last started, first stopped: nodes before the API server that they talk to, etcd at the end.
+	// Last started, first stopped: nodes before the API server that they talk to, etcd at
+	// the end.
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(b.Name(), a.Name()) })
 	for _, e := range entries {
 		if err := r.stop(e.Name()); err != nil {

@@ -15,9 +15,10 @@ func (r *Cluster) apiServer(host string) string {
 	return fmt.Sprintf("https://%s:%d", host, r.Ports.APIServer)
 }
 
-// StartControlPlane starts etcd, the API server, its controllers and the scheduler from the programs in two folders, and
-// waits for the API server to be ready. Self is the program whose "proxy" command carries connections into the nodes. Gates is a list
-// as --feature-gates takes it, for every component.
+// StartControlPlane starts etcd, the API server, its controllers and the scheduler from
+// the programs in two folders, and waits for the API server to be ready. Self is the
+// program whose "proxy" command carries connections into the nodes. Gates is a list as
+// --feature-gates takes it, for every component.
 func (r *Cluster) StartControlPlane(ctx context.Context, bin, kubernetes, self, gates string) error {
 	if err := os.WriteFile(r.Path("egress.yaml"), fmt.Appendf(nil, egressConfig, r.Path("proxy.sock")), 0o600); err != nil {
 		return err
@@ -44,8 +45,9 @@ func (r *Cluster) StartControlPlane(ctx context.Context, bin, kubernetes, self, 
 	if err != nil {
 		return err
 	}
-	// A claim that is both in flight and in the scheduler's cache can count twice against a shared device. A pod that does not fit
-	// for that moment is looked at again when something changes, else after this time, which is 5 minutes by default.
+	// A claim that is both in flight and in the scheduler's cache can count twice against
+	// a shared device. A pod that does not fit for that moment is looked at again when
+	// something changes, else after this time, which is 5 minutes by default.
 	return r.start(4, "scheduler", filepath.Join(kubernetes, "kube-scheduler"), "--kubeconfig="+r.Path("scheduler.kubeconfig"),
 		"--secure-port=0", "--leader-elect=false", "--pod-max-in-unschedulable-pods-duration=30s", "--feature-gates="+gates)
 }
@@ -54,7 +56,8 @@ func (r *Cluster) apiServerFlags(etcd, gates string) []string {
 	return []string{
 		"--etcd-servers=" + etcd,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", r.Ports.APIServer),
-		// No endpoints are kept, so the address is never used; it has to be one that is not the loopback.
+		// No endpoints are kept, so the address is never used; it has to be one that is
+		// not the loopback.
 		"--endpoint-reconciler-type=none", "--advertise-address=10.96.255.1",
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--client-ca-file=" + r.Path("ca.crt"),
@@ -70,7 +73,8 @@ func (r *Cluster) apiServerFlags(etcd, gates string) []string {
 	}
 }
 
-// egressConfig sends what the API server says to kubelets, and to webhooks and API servers in pods, through our proxy.
+// egressConfig sends what the API server says to kubelets, and to webhooks and API
+// servers in pods, through our proxy.
 const egressConfig = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:

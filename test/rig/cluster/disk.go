@@ -27,7 +27,8 @@ type Programs struct {
 	System     string // folder with the unpacked packages of Init
 }
 
-// makeDisk stages the root file system of a node and writes it as an ext4 image without mounting anything.
+// makeDisk stages the root file system of a node and writes it as an ext4 image without
+// mounting anything.
 func (r *Cluster) makeDisk(n Node, machine topology.Topology, p Programs) (disk string, err error) {
 	root := r.Path("nodes", n.Name, "root")
 	if err := r.stage(root, n, machine, p); err != nil {
@@ -98,7 +99,8 @@ func (r *Cluster) stageIdentity(root string, n Node, machine topology.Topology) 
 	return nil
 }
 
-// cniConfig puts a node's pods on a bridge of its own. Pods reach their node and, through its agent, the API server.
+// cniConfig puts a node's pods on a bridge of its own. Pods reach their node and, through
+// its agent, the API server.
 const cniConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true,
 "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 `
@@ -117,7 +119,8 @@ func (r *Cluster) nodeEnv(n Node, machine topology.Topology) string {
 		n.Name, n.Address(), n.Gateway(), serviceAddr, n.Gateway(), r.Ports.APIServer, strings.Join(pages, " "))
 }
 
-// stageGuest writes our scripts, units and configuration files; scripts are known by their first line.
+// stageGuest writes our scripts, units and configuration files; scripts are known by
+// their first line.
 func stageGuest(root string, init guest.Init) error {
 	files, err := init.Files()
 	if err != nil {

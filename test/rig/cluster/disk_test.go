@@ -8,7 +8,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/rig/guest"
 )
 
-// The packages' files are linked into the disk's folder, not copied: what a node writes in their place must stay its own.
+// The packages' files are linked into the disk's folder, not copied: what a node writes
+// in their place must stay its own.
 func TestStagingLeavesTheCacheAsItIs(t *testing.T) {
 	cache, root := t.TempDir(), filepath.Join(t.TempDir(), "root")
 	const packaged = "usr/lib/os-release"

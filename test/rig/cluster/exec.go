@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Exec runs a command as root in a node and returns its exit code. Output and errors of the command go to out as they come.
+// Exec runs a command as root in a node and returns its exit code. Output and errors of
+// the command go to out as they come.
 func (r *Cluster) Exec(ctx context.Context, n Node, stdin io.Reader, out io.Writer, args ...string) (code int, err error) {
 	u := url.URL{
 		Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", n.AgentPort), Path: "/exec",

@@ -25,7 +25,8 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// writeKeys makes the authority, the certificates of servers and clients, the service accounts' key and the kubeconfigs.
+// writeKeys makes the authority, the certificates of servers and clients, the service
+// accounts' key and the kubeconfigs.
 func (r *Cluster) writeKeys() error {
 	ca, err := r.newAuthority()
 	if err != nil {
@@ -124,7 +125,8 @@ func (r *Cluster) issue(ca authority, name string, template *x509.Certificate) e
 	return writePrivateKey(r.Path(name+".key"), key)
 }
 
-// writeKubeconfig issues a client certificate and writes <user>.kubeconfig with everything inside.
+// writeKubeconfig issues a client certificate and writes <user>.kubeconfig with
+// everything inside.
 func (r *Cluster) writeKubeconfig(ca authority, user, host string, cert *x509.Certificate) error {
 	if err := r.issue(ca, user, cert); err != nil {
 		return err

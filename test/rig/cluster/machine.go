@@ -40,15 +40,17 @@ func (a Accelerator) args() []string {
 	if a == KVM {
 		return []string{"-accel", "kvm", "-cpu", "host,l3-cache=on"}
 	}
-	// The vendor decides how the kernel reads CPUID: Intel's leaf 4 gives every die its L3. Leaf 0x1f, which would name the
-	// dies, is cut off: emulation in QEMU 10.0 asserts in encode_topo_cpuid1f as soon as firmware reads it.
+	// The vendor decides how the kernel reads CPUID: Intel's leaf 4 gives every die its
+	// L3. Leaf 0x1f, which would name the dies, is cut off: emulation in QEMU 10.0
+	// asserts in encode_topo_cpuid1f as soon as firmware reads it.
 	return []string{"-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,l3-cache=on,level=0x1e"}
 }
 
-// iommuArgs are the IOMMU of a machine, and what its kernel is told of it. An emulated machine (QEMU 10.0) always has one that
-// remaps interrupts, as only with it the kernel has x2APICs. With APICs, now and then the end of a timer's interrupt was lost while
-// PCI functions were found: that CPU had no timers from then on. It was so in 6 of 14 boots of topology devices.yaml, and with
-// x2APICs in 1 of 17.
+// iommuArgs are the IOMMU of a machine, and what its kernel is told of it. An emulated
+// machine (QEMU 10.0) always has one that remaps interrupts, as only with it the kernel
+// has x2APICs. With APICs, now and then the end of a timer's interrupt was lost while PCI
+// functions were found: that CPU had no timers from then on. It was so in 6 of 14 boots
+// of topology devices.yaml, and with x2APICs in 1 of 17.
 func (a Accelerator) iommuArgs(machine topology.Topology) (args []string, kernel string) {
 	switch {
 	case a == TCG && machine.IOMMU:
@@ -61,8 +63,9 @@ func (a Accelerator) iommuArgs(machine topology.Topology) (args []string, kernel
 	return nil, ""
 }
 
-// PickAccelerator boots the machine's own kernel with hardware virtualization and takes it only when the guest speaks within 20 s:
-// nested virtualization may be offered and hang. The answer is kept in a file for as long as the host runs.
+// PickAccelerator boots the machine's own kernel with hardware virtualization and takes
+// it only when the guest speaks within 20 s: nested virtualization may be offered and
+// hang. The answer is kept in a file for as long as the host runs.
 func PickAccelerator(ctx context.Context, machine topology.Topology, b Boot, cache string) (Accelerator, error) {
 	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -94,9 +97,11 @@ func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 	return strings.Contains(string(out), "RIG-PROBE-OK")
 }
 
-// startMachine starts a node's virtual machine and returns at once. Like a guest that sees KVM, the kernel is told not to check
-// that timer interrupts arrive: on a busy host the emulated ones come late, and it would stop. Mitigations against
-// speculation are off: page-table isolation costs an emulated machine its translations at every system call.
+// startMachine starts a node's virtual machine and returns at once. Like a guest that
+// sees KVM, the kernel is told not to check that timer interrupts arrive: on a busy host
+// the emulated ones come late, and it would stop. Mitigations against speculation are
+// off: page-table isolation costs an emulated machine its translations at every system
+// call.
 func (r *Cluster) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
 	dir := r.Path("nodes", n.Name)
 	iommu, kernelIOMMU := b.Accelerator.iommuArgs(machine)
@@ -118,10 +123,12 @@ const (
 	endTime      = 3 * time.Second   // of a QEMU that is told to end
 )
 
-// RunMachine runs a node's virtual machine until the context is done, which is no error. Its QEMU ends when the guest restarts, for
-// now and then the emulated machine loses a timer in a reset; it crashes now and then; and on a busy host it may lose an interrupt
-// that the booting kernel waits for, or a wake-up, so that containerd stops before it serves. It is started anew each time, with
-// the same disk, until it has not booted bootAttempts times in a row.
+// RunMachine runs a node's virtual machine until the context is done, which is no error.
+// Its QEMU ends when the guest restarts, for now and then the emulated machine loses a
+// timer in a reset; it crashes now and then; and on a busy host it may lose an interrupt
+// that the booting kernel waits for, or a wake-up, so that containerd stops before it
+// serves. It is started anew each time, with the same disk, until it has not booted
+// bootAttempts times in a row.
 func (r *Cluster) RunMachine(ctx context.Context, n Node, args ...string) error {
 	return r.runMachine(ctx, n, r.patiently(bootTime), args)
 }
@@ -146,7 +153,8 @@ func (r *Cluster) runMachine(ctx context.Context, n Node, within time.Duration, 
 	}
 }
 
-// runOnce runs QEMU until it ends, or the guest has not booted in time: its kubelet is not healthy. QEMU does not outlive us.
+// runOnce runs QEMU until it ends, or the guest has not booted in time: its kubelet is
+// not healthy. QEMU does not outlive us.
 func (r *Cluster) runOnce(ctx context.Context, n Node, within time.Duration, args []string) (booted bool, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -14,7 +14,8 @@ import (
 
 const testBootTime = 100 * time.Millisecond
 
-// testGuest is the agent of a node that answers when "booted" is in the folder, and is well unless "sick" is.
+// testGuest is the agent of a node that answers when "booted" is in the folder, and is
+// well unless "sick" is.
 func testGuest(t *testing.T) (r *Cluster, n Node) {
 	t.Helper()
 	r = &Cluster{Dir: t.TempDir(), Log: t.Output()}

@@ -14,8 +14,9 @@ const monitorTime = 10 * time.Second
 
 func (r *Cluster) monitorSocket(n Node) string { return r.Path("nodes", n.Name, "monitor.sock") }
 
-// Monitor has the monitor of a node's QEMU run one command of the human kind, such as "device_del dev1", and returns what it
-// prints. QEMU prints why a command is refused, too: it is no error.
+// Monitor has the monitor of a node's QEMU run one command of the human kind, such as
+// "device_del dev1", and returns what it prints. QEMU prints why a command is refused,
+// too: it is no error.
 func (r *Cluster) Monitor(ctx context.Context, n Node, command string) (output string, err error) {
 	dialer := net.Dialer{Timeout: monitorTime}
 	conn, err := dialer.DialContext(ctx, "unix", r.monitorSocket(n))
@@ -47,7 +48,8 @@ func (r *Cluster) Monitor(ctx context.Context, n Node, command string) (output s
 	return output, nil
 }
 
-// answer is what comes back for a request; events come between. That of a command without output is an object.
+// answer is what comes back for a request; events come between. That of a command without
+// output is an object.
 func answer(decoder *json.Decoder) (output string, err error) {
 	for {
 		var message struct {

@@ -14,15 +14,15 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/rig/topology"
 )
 
-// readyTime is how long a node may take at pace 1 until kubelet reports it ready, if its first boot succeeds, and longestBoot how
-// long until its last one has.
+// readyTime is how long a node may take at pace 1 until kubelet reports it ready, if its
+// first boot succeeds, and longestBoot how long until its last one has.
 const (
 	readyTime   = 240 * time.Second
 	longestBoot = bootTime * bootAttempts * (bootAttempts + 1) / 2
 )
 
-// StartNodes makes every node's disk, boots its machine and waits for kubelet to report it ready. What a failed node
-// printed is part of the error.
+// StartNodes makes every node's disk, boots its machine and waits for kubelet to report
+// it ready. What a failed node printed is part of the error.
 func (r *Cluster) StartNodes(ctx context.Context, machine topology.Topology, b Boot, p Programs) error {
 	disks := make([]string, len(r.Nodes))
 	for i, n := range r.Nodes {

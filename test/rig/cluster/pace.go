@@ -10,14 +10,16 @@ import (
 	"time"
 )
 
-// work is what the speed of the host is measured by: every CPU hashes so many bytes. workTime is how long that takes on the
-// machine where the rig's limits were chosen, 2 cores of an AMD EPYC: pace 1.
+// work is what the speed of the host is measured by: every CPU hashes so many bytes.
+// workTime is how long that takes on the machine where the rig's limits were chosen, 2
+// cores of an AMD EPYC: pace 1.
 const (
 	workBytes = 128 << 20
 	workTime  = 120 * time.Millisecond
 )
 
-// patiently is a limit that was chosen at pace 1 for this host as it is now, and for emulators that are held back.
+// patiently is a limit that was chosen at pace 1 for this host as it is now, and for
+// emulators that are held back.
 func (r *Cluster) patiently(limit time.Duration) time.Duration {
 	pace := max(1, float64(measure())/float64(workTime))
 	if r.Speed > 0 {
@@ -45,8 +47,9 @@ func measure() time.Duration {
 // holdPeriod is short compared with everything that a guest waits for.
 const holdPeriod = 20 * time.Millisecond
 
-// hold stops a process again and again, so that it has a part of the time, in percent, until the context is done: it then is as on a
-// machine that is as much slower. A quota of a cgroup would do the same, where there is a cgroup to set it on.
+// hold stops a process again and again, so that it has a part of the time, in percent,
+// until the context is done: it then is as on a machine that is as much slower. A quota
+// of a cgroup would do the same, where there is a cgroup to set it on.
 func hold(ctx context.Context, process *os.Process, percent int) {
 	if percent <= 0 || percent >= 100 {
 		return

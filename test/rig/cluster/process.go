@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// start runs a program that outlives us, its output in logs/<name>.log. Its process id and start time are recorded, so that
-// a later stop cannot hit a stranger who got the same id.
+// start runs a program that outlives us, its output in logs/<name>.log. Its process id
+// and start time are recorded, so that a later stop cannot hit a stranger who got the
+// same id.
 func (r *Cluster) start(order int, name string, args ...string) error {
 	for _, dir := range []string{"logs", "pids"} {
 		if err := os.MkdirAll(r.Path(dir), 0o700); err != nil {
@@ -74,7 +75,8 @@ func (r *Cluster) alive(file string) (pid int, alive bool) {
 	return pid, err == nil && pid > 1 && started != "" && startTime(pid) == started
 }
 
-// startTime is field 22 of /proc/<pid>/stat (proc_pid_stat(5)), empty for a process that is gone or a zombie.
+// startTime is field 22 of /proc/<pid>/stat (proc_pid_stat(5)), empty for a process that
+// is gone or a zombie.
 func startTime(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -28,7 +28,8 @@ func TestStopEndsWhatWasStarted(t *testing.T) {
 	}
 }
 
-// The kernel gives ids of ended processes to new ones: a record of an earlier owner must not stop the new one.
+// The kernel gives ids of ended processes to new ones: a record of an earlier owner must
+// not stop the new one.
 func TestStopSparesStrangerWithRecordedID(t *testing.T) {
 	r := &Cluster{Dir: t.TempDir(), Log: io.Discard}
 	if err := r.start(7, "stranger", "/bin/sleep", "300"); err != nil {

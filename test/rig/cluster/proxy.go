@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// Proxy serves HTTP CONNECT on the rig's Unix socket until its context ends: a connection to an address of a node or of
-// its pods goes through that node's agent, any other address is refused.
+// Proxy serves HTTP CONNECT on the rig's Unix socket until its context ends: a connection
+// to an address of a node or of its pods goes through that node's agent, any other
+// address is refused.
 func (r *Cluster) Proxy(ctx context.Context) error {
 	_ = os.Remove(r.Path("proxy.sock"))
 	l, err := net.Listen("unix", r.Path("proxy.sock"))

@@ -1,5 +1,6 @@
-// Package guest is what a virtual node's disk holds beside the built programs and Debian's packages: init scripts, units and
-// configuration files. It decides nothing but their text.
+// Package guest is what a virtual node's disk holds beside the built programs and
+// Debian's packages: init scripts, units and configuration files. It decides nothing but
+// their text.
 package guest
 
 import (
@@ -15,8 +16,9 @@ import (
 //go:embed initramfs-init
 var InitramfsInit []byte
 
-// Below root, what every node has; below the folder with an init's name, what only its nodes have. Every file is a template
-// (text/template) over the Init. Scripts are executable; an embedded file has no mode, so they are known by their first line.
+// Below root, what every node has; below the folder with an init's name, what only its
+// nodes have. Every file is a template (text/template) over the Init. Scripts are
+// executable; an embedded file has no mode, so they are known by their first line.
 //
 //go:embed all:root all:busybox all:systemd
 var files embed.FS
@@ -41,12 +43,13 @@ func (i Init) CgroupDriver() string {
 	return "cgroupfs"
 }
 
-// Runtimes are the OCI runtimes of every node, each the handler of a RuntimeClass. The first is what pods without one have: crun takes
-// half as long as runc to start a pod.
+// Runtimes are the OCI runtimes of every node, each the handler of a RuntimeClass. The
+// first is what pods without one have: crun takes half as long as runc to start a pod.
 func (i Init) Runtimes() []string { return []string{"crun", "runc"} }
 
-// masked are the units of Debian's systemd that fail in a node or do nothing for one, having no modules, TPM, logins and disks
-// of its own; every start of a program costs an emulated machine a good part of a second.
+// masked are the units of Debian's systemd that fail in a node or do nothing for one,
+// having no modules, TPM, logins and disks of its own; every start of a program costs an
+// emulated machine a good part of a second.
 var masked = []string{
 	"ldconfig.service", "modprobe@.service", "systemd-modules-load.service",
 	"proc-sys-fs-binfmt_misc.automount", "run-lock.mount", "sys-fs-fuse-connections.mount", "sys-kernel-config.mount",

@@ -33,7 +33,8 @@ func values(unit, key string) []string {
 	return words
 }
 
-// kubelet takes its cgroup driver from the runtime, and from its own file with a runtime that does not tell it.
+// kubelet takes its cgroup driver from the runtime, and from its own file with a runtime
+// that does not tell it.
 func TestKubeletAndRuncMakeCgroupsTheSameWay(t *testing.T) {
 	for init, want := range map[Init][2]string{
 		Busybox: {"cgroupDriver: cgroupfs\n", "SystemdCgroup = false\n"},
@@ -114,7 +115,8 @@ func TestDefaultTargetStartsEveryServiceOfOurs(t *testing.T) {
 	}
 }
 
-// in-cgroup and the units hand their name to the service script, which does nothing for a name that it does not know.
+// in-cgroup and the units hand their name to the service script, which does nothing for a
+// name that it does not know.
 func TestServiceScriptKnowsEveryService(t *testing.T) {
 	for _, init := range Inits() {
 		files := render(t, init)

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// QEMUArgs renders the machine as arguments of qemu-system-x86_64: machine, CPUs, memory, NUMA and PCI devices. Disks,
-// network, kernel, accelerator and, before these arguments, IOMMU are the caller's; the caller's own PCI devices have to name
-// bus=pcie.0.
+// QEMUArgs renders the machine as arguments of qemu-system-x86_64: machine, CPUs, memory,
+// NUMA and PCI devices. Disks, network, kernel, accelerator and, before these arguments,
+// IOMMU are the caller's; the caller's own PCI devices have to name bus=pcie.0.
 func (t Topology) QEMUArgs() []string {
 	args := []string{
 		"-machine", "q35",
@@ -34,8 +34,9 @@ func (t Topology) QEMUArgs() []string {
 	return append(args, t.pciArgs()...)
 }
 
-// pciArgs gives every entry a host bridge of its own on its NUMA node, and every function a root port below it.
-// Bus numbers leave 16 for each bridge: one for each of at most 8 root ports, and room for virtual functions.
+// pciArgs gives every entry a host bridge of its own on its NUMA node, and every function
+// a root port below it. Bus numbers leave 16 for each bridge: one for each of at most 8
+// root ports, and room for virtual functions.
 func (t Topology) pciArgs() []string {
 	var args []string
 	bridge, port := "", 0
@@ -55,8 +56,9 @@ func (t Topology) pciArgs() []string {
 	return args
 }
 
-// deviceArgs is a device, behind what it needs. A drive can give two virtual functions queues and interrupts of their own. Only
-// of virtio's devices QEMU reports errors of their link.
+// deviceArgs is a device, behind what it needs. A drive can give two virtual functions
+// queues and interrupts of their own. Only of virtio's devices QEMU reports errors of
+// their link.
 func deviceArgs(device string, port int) []string {
 	bus := fmt.Sprintf(",id=dev%d,bus=rp%d", port, port)
 	drive := fmt.Sprintf("nvme%s,serial=rig%d", bus, port)

@@ -1,5 +1,6 @@
-// Package topology describes a virtual machine's hardware as a file: sockets, cores, NUMA nodes with their memory and
-// distances, hugepages, and PCI devices on chosen nodes. It decides what is a machine that QEMU can build; it starts nothing.
+// Package topology describes a virtual machine's hardware as a file: sockets, cores, NUMA
+// nodes with their memory and distances, hugepages, and PCI devices on chosen nodes. It
+// decides what is a machine that QEMU can build; it starts nothing.
 package topology
 
 import (
@@ -12,7 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Limits of one virtual machine. CPUs and memory are bounded by what emulation carries on a laptop, nodes by QEMU's 8-bit ids.
+// Limits of one virtual machine. CPUs and memory are bounded by what emulation carries on
+// a laptop, nodes by QEMU's 8-bit ids.
 const (
 	MaxCPUs      = 128
 	MaxNumaNodes = 64
@@ -34,8 +36,8 @@ type Topology struct {
 	Threads int `json:"threads"` // a core
 
 	NumaNodes []NumaNode `json:"numaNodes"` // the index is the node's id
-	// Distances is the SLIT: row i, column j is the distance from node i to node j; 10 on the diagonal, 11-254 elsewhere.
-	// Absent: 20 between every two nodes.
+	// Distances is the SLIT: row i, column j is the distance from node i to node j; 10 on
+	// the diagonal, 11-254 elsewhere. Absent: 20 between every two nodes.
 	Distances [][]int `json:"distances,omitempty"`
 	PCI       []PCI   `json:"pci,omitempty"`
 	IOMMU     bool    `json:"iommu,omitempty"` // there is one, and the guest's kernel uses it
@@ -53,11 +55,13 @@ type PCI struct {
 	Device   string `json:"device"`
 	NumaNode int    `json:"numaNode"`
 	Count    int    `json:"count,omitempty"` // 1 when absent, at most 8
-	// SameRoot puts it behind the host bridge of the entry before, which is on the same node; both together are at most 8.
+	// SameRoot puts it behind the host bridge of the entry before, which is on the same
+	// node; both together are at most 8.
 	SameRoot bool `json:"sameRoot,omitempty"`
 }
 
-// Parse reads a topology file strictly and checks that it describes a machine. Errors name the field and what it allows.
+// Parse reads a topology file strictly and checks that it describes a machine. Errors
+// name the field and what it allows.
 func Parse(text []byte) (Topology, error) {
 	var t Topology
 	if err := yaml.UnmarshalStrict(text, &t); err != nil {
@@ -237,7 +241,8 @@ func parseSpans(list string) ([]span, error) {
 	return spans, nil
 }
 
-// HugepageKiB is one of HugepageSizes as the kernel writes it in the names of sysfs folders.
+// HugepageKiB is one of HugepageSizes as the kernel writes it in the names of sysfs
+// folders.
 func HugepageKiB(size string) int64 {
 	q := resource.MustParse(size)
 	return q.Value() >> 10
