@@ -126,6 +126,7 @@ var arrows = []arrow{
 	{"driver", "internal/durable", "so is the checkpoint"},
 	{"cmd/dra-numa", "internal/durable", "so are the hook on the host and the answer of the probe"},
 	{"cmd/numa-nvml", "internal/durable", "so is its file"},
+	{"kubeletplugin", "internal/durable", "which other drivers give out CPUs is known also after a reboot"},
 	{"driver", "internal/capacity", "an allocation result may spell a capacity in two ways"},
 	{"deviceclasses/accounting", "internal/capacity", "so may a claim"},
 	{"deviceclasses/lint", "internal/capacity", "and it says what a request has of a zone"},
