@@ -12,7 +12,7 @@
 //	DRA_NUMA_IDLE_CPUS    only with one thread per core: the sibling threads of those
 //	                      CPUs, which stay idle
 //	DRA_NUMA_MEMS         the NUMA nodes that its memory must come from; empty if it
-//	                      may come from any, as nobody counted memory for it
+//	                      may come from any, because the claim has no memory
 //	DRA_NUMA_SHARED_CPUS  only if the claim is mixed: the CPUs of the node's shared
 //	                      pool when the claim was prepared. The container may run
 //	                      on them too. Later claims take CPUs away from the pool

@@ -96,6 +96,9 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 		free = free.Difference(share.CPUs())
 		grant.Shares = append(grant.Shares, share)
 	}
+	if grant.bindsNothing() {
+		return Grant{}, errBindsNothing
+	}
 	d.noteSharedPool(grant)
 	return grant, nil
 }

@@ -267,9 +267,9 @@ func (w *world) prepare(uid types.UID) {
 // short checks whether the node is as full as the error says.
 func (w *world) short(wishes []wish, own Grant, err error) {
 	w.t.Helper()
-	if errors.Is(err, errBindsNothing) && slices.ContainsFunc(wishes, func(wish wish) bool {
+	if errors.Is(err, errBindsNothing) && !slices.ContainsFunc(wishes, func(wish wish) bool {
 		zone, ok := wish.wanted.(zoneWish)
-		return ok && zone.memoryBytes == 0 && zone.config.MemoryPolicy == "bind"
+		return ok && zone.memoryBytes > 0 && zone.config.MemoryPolicy != "preferred"
 	}) {
 		w.unbound++
 		return

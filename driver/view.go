@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -95,7 +96,7 @@ type Pinned struct {
 	Mems         cpuset.Set // that its memory must come from; empty if it may come from any NUMA node
 	Mixed        bool       // the container runs on the Pool as well
 	MemoryPolicy string     // as in ZoneShare; that of the last share that has one
-	PolicyMems   cpuset.Set // the NUMA nodes of all shares, which the MemoryPolicy is about
+	PolicyMems   cpuset.Set // that the MemoryPolicy is about: the Mems for bind, else the NUMA nodes of all shares
 	Claims       []string   // namespace/name, ascending, each once
 	Shares       []Share    // ascending by claim UID; not to be changed
 }
@@ -114,6 +115,9 @@ func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 				pinned.add(zone, d.config.Exclusivity)
 			}
 		}
+	}
+	if pinned.MemoryPolicy == deviceclasses.MemoryBind {
+		pinned.PolicyMems = pinned.Mems // a container may use only the requests without memory
 	}
 	slices.Sort(pinned.Claims)
 	pinned.Claims = slices.Compact(pinned.Claims)

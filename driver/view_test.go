@@ -190,7 +190,7 @@ func TestPinnedIsTheUnionOfTheDevices(t *testing.T) {
 			CPUs: set(6, 7), PolicyMems: set(1), Claims: []string{"default/c"},
 		}, "DRA_NUMA_CPUS=6-7 DRA_NUMA_MEMS="},
 		"CPUs only, and memory elsewhere": {[]string{"dra.numa/claim=uid-c_r_numa-1", "dra.numa/claim=uid-a_m_numa-2"}, Pinned{
-			CPUs: set(6, 7), Mems: set(2), PolicyMems: set(1, 2), MemoryPolicy: "bind", Claims: []string{"default/a", "default/c"},
+			CPUs: set(6, 7), Mems: set(2), PolicyMems: set(2), MemoryPolicy: "bind", Claims: []string{"default/a", "default/c"},
 		}, "DRA_NUMA_CPUS=6-7 DRA_NUMA_MEMS=2"},
 		"preferred memory": {[]string{"dra.numa/claim=uid-d_r_numa-2"}, Pinned{
 			PolicyMems: set(2), MemoryPolicy: "preferred", Claims: []string{"default/d"},
@@ -204,6 +204,26 @@ func TestPinnedIsTheUnionOfTheDevices(t *testing.T) {
 		if !reflect.DeepEqual(got, row.want) || ok != (len(row.want.Claims) > 0) {
 			t.Errorf("%s: %+v, %t, want %+v", name, got, ok, row.want)
 		}
+	}
+}
+
+// The CPUs of a level-3 cache have no memory: another request of the claim has it.
+func TestBindIsAboutTheMemoryOfTheClaim(t *testing.T) {
+	driver := newDisk(t).open()
+	bind := fromClaim(`"memoryPolicy": "bind"`)
+	mustPrepare(t, driver, configured(claim("a", result("cache", "numa-0", 2), counted(result("memory", "numa-2", 0))), bind))
+	for ids, want := range map[string]string{"cache": "", "cache memory": "2"} {
+		var devices []string
+		for request := range strings.FieldsSeq(ids) {
+			devices = append(devices, "dra.numa/claim=uid-a_"+request+"_"+map[string]string{"cache": "numa-0", "memory": "numa-2"}[request])
+		}
+		if got, _ := driver.Pinned(devices); got.PolicyMems.String() != want || got.Mems.String() != want {
+			t.Errorf("%s: bound to %q, policy %s about %q, want %q", ids, got.Mems, got.MemoryPolicy, got.PolicyMems, want)
+		}
+	}
+	_, _, err := driver.Prepare(configured(claim("b", result("r", "numa-1", 2)), bind), nil)
+	if !errors.Is(err, errBindsNothing) {
+		t.Errorf("error %v, want that there is nothing to bind", err)
 	}
 }
 

@@ -61,8 +61,8 @@ func (z *ZoneShare) mems() cpuset.Set {
 	return cpuset.New(z.Zone)
 }
 
-// binds is empty if nobody counted memory of the share: other containers could have used
-// up that of its NUMA nodes. Without a binding, the kernel prefers the node of the CPU.
+// binds is empty if the scheduler counted no memory of the share: other containers could
+// have used up that of its NUMA nodes. Without a binding, the kernel prefers the node of the CPU.
 func (z *ZoneShare) binds() cpuset.Set {
 	counted := z.MemoryBytes > 0 || len(z.HugepageBytes) > 0
 	if !counted || z.MemoryPolicy == deviceclasses.MemoryPreferred {
@@ -269,7 +269,15 @@ func (z *ZoneShare) status() any {
 func (z *ZoneShare) interfaces() []string { return nil }
 
 // errBindsNothing says that a claim binds memory that the scheduler does not count.
-var errBindsNothing = errors.New("memoryPolicy bind: the request has neither memory nor hugepages to bind; request memory")
+var errBindsNothing = errors.New("memoryPolicy bind: no request of the claim has memory or hugepages to bind; request memory")
+
+// bindsNothing reports whether a share of the grant has the policy bind, and none has
+// memory. One request may have the CPUs of a level-3 cache, and another the memory.
+func (g Grant) bindsNothing() bool {
+	asks := func(s Share) bool { return s.Zone() != nil && s.Zone().MemoryPolicy == deviceclasses.MemoryBind }
+	binds := func(s Share) bool { return !s.Binds().IsEmpty() }
+	return slices.ContainsFunc(g.Shares, asks) && !slices.ContainsFunc(g.Shares, binds)
+}
 
 // zoneWish is the part of a zone that was allocated to a claim.
 type zoneWish struct {
@@ -334,8 +342,5 @@ func (w zoneWish) plan(d *Driver, _ types.UID, _ wish, free cpuset.Set) (Kind, e
 		return nil, err
 	}
 	w.use(&share)
-	if share.MemoryPolicy == deviceclasses.MemoryBind && share.binds().IsEmpty() {
-		return nil, errBindsNothing
-	}
 	return &share, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
@@ -82,6 +83,7 @@ type ask struct {
 	field, request string
 	subrequest     string // its name among the alternatives
 	alternative    bool   // another one may be allocated instead
+	admin          bool   // it holds nothing
 	class          string
 	selectors      []resourceapi.DeviceSelector
 	capacity       *resourceapi.CapacityRequirements
@@ -94,13 +96,13 @@ func asksOf(devices string, spec resourceapi.ResourceClaimSpec) (asks []ask) {
 		field := fmt.Sprintf("%s.requests[%d]", devices, i)
 		if r := request.Exactly; r != nil {
 			asks = append(asks, ask{
-				field + ".exactly", request.Name, "", false,
+				field + ".exactly", request.Name, "", false, ptr.Deref(r.AdminAccess, false),
 				r.DeviceClassName, r.Selectors, r.Capacity, r.AllocationMode, r.Count,
 			})
 		}
 		for j, r := range request.FirstAvailable {
 			asks = append(asks, ask{
-				fmt.Sprintf("%s.firstAvailable[%d]", field, j), request.Name, r.Name, true,
+				fmt.Sprintf("%s.firstAvailable[%d]", field, j), request.Name, r.Name, true, false,
 				r.DeviceClassName, r.Selectors, r.Capacity, r.AllocationMode, r.Count,
 			})
 		}
@@ -148,9 +150,10 @@ func amountsOf(ask ask) (has amounts) {
 	return has
 }
 
-// hasMemoryBeside reports whether another request has memory.
+// hasMemoryBeside reports whether another request has memory or hugepages.
 func (a ask) hasMemoryBeside(other ask) bool {
-	return other.request != a.request && amountsOf(other).memory
+	has := amountsOf(other)
+	return other.request != a.request && (has.memory || has.hugepages)
 }
 
 // checkMemory reports a request for part of a zone whose containers use memory that
@@ -159,8 +162,8 @@ func (a ask) hasMemoryBeside(other ask) bool {
 func checkMemory(ask ask, class *resourceapi.DeviceClass, spec resourceapi.ResourceClaimSpec, elsewhere bool) []Finding {
 	field := ask.field + ".capacity.requests"
 	switch has := amountsOf(ask); {
-	case has.memory:
-	case !has.hugepages && memoryPolicy(ask, class, spec.Devices.Config) == deviceclasses.MemoryBind:
+	case has.memory, ask.admin:
+	case !has.hugepages && !elsewhere && memoryPolicy(ask, class, spec.Devices.Config) == deviceclasses.MemoryBind:
 		return []Finding{{BindWithoutMemory, Error, field, "memoryPolicy: bind needs memory or hugepages in the request"}}
 	case elsewhere:
 	case has.hugepages:

@@ -200,7 +200,13 @@ requests:
 - name: cache
   exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}
 - name: memory
-  exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {memory: 1Gi}}}`,
+  exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {memory: 1Gi}}}
+- name: all
+  exactly: {deviceClassName: zone.dra.numa, adminAccess: true}
+config:
+- opaque:
+    driver: dra.numa
+    parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, memoryPolicy: bind}`,
 		},
 		{
 			kind: "claim",

@@ -77,7 +77,7 @@ func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message 
 	if aim.mems != "" {
 		adjustment.SetLinuxCPUSetMems(aim.mems)
 	}
-	if pinned.MemoryPolicy != "" {
+	if pinned.MemoryPolicy != "" && !pinned.PolicyMems.IsEmpty() {
 		mode, err := memoryMode(pinned.MemoryPolicy, pinned.PolicyMems.Size())
 		if err != nil {
 			return nil, nil, fmt.Errorf("claims %q: %w", pinned.Claims, err)

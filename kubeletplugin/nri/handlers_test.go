@@ -64,7 +64,7 @@ func TestNothingOfThePodIsTrusted(t *testing.T) {
 
 func TestBadMemoryPolicyFailsTheContainer(t *testing.T) {
 	bad := claimA
-	bad.MemoryPolicy = "local"
+	bad.MemoryPolicy, bad.PolicyMems = "local", bad.Mems
 	r, _ := connected(t, coreWith(map[string]driver.Pinned{"a": bad}))
 	_, err := r.adjusted(containerMessage("c", "a"))
 	if err == nil || !strings.Contains(err.Error(), `claims ["ns/a"]: memory policy "local" is not bind, preferred,`) {
