@@ -6,13 +6,16 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 )
 
 // Host is a machine on which a PCI function can be bound to another driver. Its files
 // show what was written last. It follows Documentation/ABI/testing/sysfs-bus-pci for
-// driver_override, bind, unbind and drivers_probe. Only one caller may use it at a time.
+// driver_override, bind, unbind and drivers_probe. Its methods may be called
+// concurrently, except Refuse.
 type Host struct {
+	mu      sync.Mutex // of machine and shown
 	machine Machine
 	shown   fs.FS
 	found   map[string]string // declared drivers, by address
@@ -72,6 +75,8 @@ func (h *Host) Write(name, text string) error {
 }
 
 func (h *Host) change(address string, do func(*Binding) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	binding, there := h.machine.Bound[address]
 	if !there {
 		return syscall.ENODEV
@@ -108,11 +113,17 @@ func (h *Host) bind(address string, b *Binding, only string) error {
 	return nil
 }
 
+func (h *Host) files() fs.FS {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.shown
+}
+
 // Open implements [fs.FS].
-func (h *Host) Open(name string) (fs.File, error) { return h.shown.Open(name) }
+func (h *Host) Open(name string) (fs.File, error) { return h.files().Open(name) }
 
 // ReadLink implements [fs.ReadLinkFS].
-func (h *Host) ReadLink(name string) (string, error) { return fs.ReadLink(h.shown, name) }
+func (h *Host) ReadLink(name string) (string, error) { return fs.ReadLink(h.files(), name) }
 
 // Lstat implements [fs.ReadLinkFS].
-func (h *Host) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(h.shown, name) }
+func (h *Host) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(h.files(), name) }
