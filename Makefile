@@ -86,7 +86,8 @@ export TMPDIR; trap 'rm -rf "$$TMPDIR"' EXIT
 endef
 
 # The race detector takes ten times as long: it has the packages with goroutines only,
-# and of them no long test of a single goroutine (-short).
+# and of them no long test of a single goroutine (-short). What it runs in full is not run
+# without it.
 .PHONY: unit
 unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector where there are goroutines
 	@$(in-memory); \
@@ -94,6 +95,10 @@ unit: cc lstopo chromium ## Run every test that needs no cluster, with the race 
 	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=rig $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
 	HELM="$$($(TOOL) -n helm)"; export HELM; \
 	$(call timed,unit tests,$(STATIC) go test -timeout 2h $$(of ./... | grep -v /cmd/numa-nvml)); \
+	long=$$(of $$(grep -rlF --include='*_test.go' 'testing.Short()' . | xargs -n 1 dirname | sort -u)); \
+	plain=$$(of ./... | grep -v /cmd/numa-nvml | grep -vxF "$$(comm -23 <(echo "$$racy") <(echo "$$long"))"); \
+	HELM="$$($(TOOL) -n helm)"; export HELM; \
+	$(call timed,unit tests,$(STATIC) go test -timeout 2h $$plain); \
 	$(call timed,unit tests with the race detector,go test -race -short -timeout 2h $$racy); \
 	$(call timed,unit tests of the rig,go -C test/rig test -race ./...)
 
@@ -202,6 +207,11 @@ define in-node
 $(CLUSTER) exec -name e2e -- sh -c 'cat >/tmp/$(1) && chmod +x /tmp/$(1) && $(2) exec /tmp/$(1) -test.run Kernel -test.v' <bin/$(1)
 endef
 
+# The suite is built before a node takes the CPUs.
+.PHONY: suite
+suite:
+	$(STATIC) go test -c -o bin/e2e.test ./test/e2e
+
 # with-node starts a recipe that brings up cluster $(1) whose nodes have the image.
 define with-node
 $(call with-clusters,$(1)); \
@@ -212,11 +222,11 @@ endef
 # suite runs the end-to-end suite on cluster $(1) with the flags $(2). It has no limit
 # of its own: its waits have.
 define suite
-$(call timed,end-to-end suite,$(STATIC) go test -v -count=1 -timeout 0 ./test/e2e -ginkgo.no-color -ginkgo.silence-skips -ginkgo.timeout 24h -e2e.reports $(CURDIR)/bin/logs/$(1)-specs -kubeconfig "$$($(CLUSTER) path -name $(1) kubeconfig)" $(2))
+$(call timed,end-to-end suite,(cd test/e2e; $(CURDIR)/bin/e2e.test -test.v -test.timeout 0 -ginkgo.no-color -ginkgo.silence-skips -ginkgo.timeout 24h -e2e.reports $(CURDIR)/bin/logs/$(1)-specs -kubeconfig "$$($(CURDIR)/$(CLUSTER) path -name $(1) kubeconfig)" $(2)))
 endef
 
 .PHONY: e2e
-e2e: image ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern] [LABELS=kernel]
+e2e: image suite ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern] [LABELS=kernel]
 	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
 	@$(call with-node,e2e); \
 	$(call timed,tests in the node,$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup)); \
@@ -234,7 +244,7 @@ e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 wit
 e2e-devices: export TOPOLOGY = test/rig/topology/machines/devices.yaml
 e2e-devices: export KERNEL = 7.2
 e2e-devices: export INIT = systemd
-e2e-devices: image ## Have claims hold drives, network cards and GPUs of a node of the rig, also beside another driver, and the webhook mirror claims [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
+e2e-devices: image suite ## Have claims hold drives, network cards and GPUs of a node of the rig, also beside another driver, and the webhook mirror claims [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
 	$(GO_BUILD) -o bin/gpudriver ./test/gpudriver
 	$(STATIC) go run ./deployments/image -ref localhost/gpudriver:dev -out bin/images/gpudriver.tar -entrypoint /gpudriver /gpudriver=bin/gpudriver
 	$${CC:-gcc} -shared -fPIC -I"$$(go list -m -f '{{.Dir}}' github.com/NVIDIA/go-nvml)/pkg/nvml" -o bin/libnvidia-ml.so.1 test/nvml/nvml.c
@@ -255,7 +265,7 @@ reach: image ## Run what needs a boot of its own: claims on a node with Linux 6.
 	$(call suite,reach,-e2e.require -ginkgo.label-filter old-kernel)
 
 .PHONY: soak
-soak: image ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
+soak: image suite ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
 	@$(call with-node,soak); \
 	$(call install-chart,soak); \
 	$(call suite,soak,-ginkgo.focus soak -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
