@@ -2,6 +2,7 @@ package driver
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -87,6 +88,37 @@ func TestBlockedCPUsDoNotCount(t *testing.T) {
 	}
 	if now, taint := cpus(driver.Publish(sound, cpuset.Set{}), "numa-1"); now != before || taint != "" {
 		t.Errorf("later numa-1 has %d cpus and taint %q, want %d and none", now, taint, before)
+	}
+}
+
+// A cache without CPUs is not published, so the zone with the memory of its NUMA node
+// has the taint.
+func TestBlockedCachesLeaveATaint(t *testing.T) {
+	driver, err := newDisk(t).tryOpen(zonedBy(deviceclasses.ZoneByL3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	describe := func(blocked cpuset.Set) (lines []string) {
+		for _, device := range driver.Publish(sound, blocked).Devices {
+			line := summary(device)
+			for _, taint := range device.Taints {
+				line += " " + taint.Value
+			}
+			lines = append(lines, line)
+		}
+		return lines
+	}
+	for _, row := range []struct {
+		blocked cpuset.Set
+		want    []string
+	}{
+		{cpuset.New(4, 5), []string{"l3-1: numaNode=1 socket=1 l3=1 cpu=2", "numa-1: numaNode=1 socket=1 memory=1003Mi hugepages2Mi=16Mi"}},
+		{cpuset.New(4, 5, 6, 7), []string{"numa-1: numaNode=1 socket=1 memory=1003Mi hugepages2Mi=16Mi " + deviceclasses.FaultBlocked}},
+	} {
+		want := slices.Concat([]string{"l3-0: numaNode=0 socket=0 l3=0 cpu=2", "numa-0: numaNode=0 socket=0 memory=1003Mi hugepages2Mi=16Mi"}, row.want, []string{"numa-2: numaNode=2 memory=1Gi"})
+		if got := describe(row.blocked); !slices.Equal(got, want) {
+			t.Errorf("blocked %s:\n%s\nwant\n%s", row.blocked, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 	}
 }
 
