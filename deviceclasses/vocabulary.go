@@ -89,4 +89,5 @@ const (
 const (
 	ConditionReady     = "Ready"     // prepared: containers may start
 	ConditionExclusive = "Exclusive" // no other task runs on the claim's CPUs; the reason says what ensures that, or why nothing does
+	FaultNotRestored      = "not-restored"      // of a PCI function: it does not get the kernel driver back that it had before a claim
 )

@@ -131,7 +131,7 @@ func (f *FunctionShare) withheld(device string) ([]zones.Held, []resourceapi.Dev
 	published := resourceapi.Device{
 		Name:       device,
 		Attributes: make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute),
-		Taints:     []resourceapi.DeviceTaint{{Key: deviceclasses.TaintFault, Value: deviceclasses.FaultGone, Effect: resourceapi.DeviceTaintEffectNoSchedule}},
+		Taints:     []resourceapi.DeviceTaint{faultTaint(deviceclasses.FaultGone)},
 	}
 	for name, value := range f.attributes() {
 		published.Attributes[resourceapi.QualifiedName(name)] = value

@@ -62,7 +62,52 @@ func (f *FunctionShare) undo(d *Driver, claim string, others []Grant) []step {
 	if f.Driver == "" || kept {
 		return nil
 	}
-	return []step{{"restore the driver that was bound before claim " + claim, func() error { return d.restore(f) }}}
+	return []step{{"restore the driver that was bound before claim " + claim, func() error {
+		if err := d.restore(f); err != nil {
+			return &NotRestoredError{err}
+		}
+		return nil
+	}}}
+}
+
+// NotRestoredError says that a function does not have its previous kernel driver back.
+type NotRestoredError struct{ err error }
+
+func (e *NotRestoredError) Error() string { return e.err.Error() }
+func (e *NotRestoredError) Unwrap() error { return e.err }
+
+// Abandon ends a claim whose functions do not get their kernel drivers back, so that its
+// pod can end. What the claim holds stays on record, and Observe goes on trying. Until it
+// succeeds, the functions have a taint, and no other claim gets them.
+func (d *Driver) Abandon(claimUID types.UID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.ready {
+		return ErrNotRecovered
+	}
+	if err := perform([]step{d.removeSpecStep(claimUID)}); err != nil {
+		return err
+	}
+	if _, held := d.grants.find(claimUID); held {
+		d.orphans[claimUID] = "the claim was unprepared"
+		d.show()
+	}
+	return nil
+}
+
+// withheldFunctions returns the devices of functions that no claim needs any more and
+// that wait for their kernel drivers.
+func (d *Driver) withheldFunctions() (devices []string) {
+	for uid := range d.orphans {
+		grant, _ := d.grants.find(uid)
+		for _, share := range grant.Shares {
+			if f := share.Function(); f != nil && f.Driver != "" {
+				devices = append(devices, share.Device)
+			}
+		}
+	}
+	slices.Sort(devices)
+	return devices
 }
 
 func (d *Driver) restore(f *FunctionShare) error {

@@ -1,12 +1,14 @@
 package driver
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
@@ -121,6 +123,51 @@ func TestCrashWhileDriversAreBoundHeals(t *testing.T) {
 			disk.expectDriver(virtualA, "mlx5_core")
 		}
 	}
+}
+
+func TestAClaimThatIsAbandonedKeepsOnlyWhatIsNotRestored(t *testing.T) {
+	disk := boundDisk(t)
+	driver := disk.open()
+	mustPrepare(t, driver, vfio(claim("a", result("cpus", "numa-1", 4), functionResult("drive", driveA))))
+	disk.kernel.Refuse("nvme", true)
+	err := driver.Unprepare("uid-a")
+	if notRestored := (*NotRestoredError)(nil); !errors.As(err, &notRestored) {
+		t.Errorf("error %v, want a NotRestoredError", err)
+	}
+	if err := driver.Abandon("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	taints := func() (taints []resourceapi.DeviceTaint) {
+		for _, device := range driver.Publish(sound, cpuset.Set{}).Devices {
+			if device.Name == driveA {
+				taints = device.Taints
+			}
+		}
+		return taints
+	}
+	for _, why := range []string{"the claim was unprepared", "the claim is gone"} {
+		report, err := driver.Observe(nil)
+		if err != nil || len(report) != 1 || report[0].Outcome != Waiting || !strings.HasPrefix(report[0].Why, why+", but restore the driver") {
+			t.Errorf("report %v, %v, want one that waits", report, err)
+		}
+		if got := taints(); len(got) != 1 || got[0].Value != "not-restored" {
+			t.Errorf("taints %v, want not-restored", got)
+		}
+		driver, _ = disk.recover(claims{"uid-a": nil}) // another daemon knows as much
+	}
+	mustPrepare(t, driver, claim("b", result("cpus", "numa-1", 4))) // its CPUs are free
+	if _, _, err := driver.Prepare(claim("c", functionResult("drive", driveA)), nil); err == nil {
+		t.Error("another claim gets the function")
+	}
+	disk.kernel.Refuse("nvme", false)
+	if report, err := driver.Observe(nil); err != nil || len(report) != 1 || report[0].Outcome != Released {
+		t.Errorf("report %v, %v, want that it is released", report, err)
+	}
+	disk.expectDriver(driveA, "nvme")
+	if got := taints(); len(got) > 0 {
+		t.Errorf("taints %v, want none", got)
+	}
+	mustPrepare(t, driver, claim("c", functionResult("drive", driveA)))
 }
 
 func TestAFunctionThatDoesNotGetItsDriverBackStaysWithItsClaim(t *testing.T) {

@@ -27,6 +27,7 @@ type published struct {
 	strays  []Share
 	faults  zones.Faults
 	blocked cpuset.Set
+	waiting []string // see withheldFunctions
 	devices []resourceapi.Device
 }
 
@@ -45,11 +46,27 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 	d.taintBlocked(tainted, seen.machine, blocked)
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
-	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked || !slices.EqualFunc(strays, last.strays, Share.Equal)
+	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked ||
+		!slices.Equal(seen.withheld, last.waiting) || !slices.EqualFunc(strays, last.strays, Share.Equal)
 	if renewed {
-		*last = published{seen.machine, strays, tainted, blocked, devices(seen.machine, d.config, strays, blocked, tainted)}
+		all := devices(seen.machine, d.config, strays, blocked, tainted)
+		taintWithheld(all, seen.withheld)
+		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, all}
 	}
 	return Publication{last.devices, renewed, problems}
+}
+
+// taintWithheld taints the devices with these names.
+func taintWithheld(devices []resourceapi.Device, names []string) {
+	for i := range devices {
+		if slices.Contains(names, devices[i].Name) {
+			devices[i].Taints = append(slices.Clip(devices[i].Taints), faultTaint(deviceclasses.FaultNotRestored))
+		}
+	}
+}
+
+func faultTaint(fault string) resourceapi.DeviceTaint {
+	return resourceapi.DeviceTaint{Key: deviceclasses.TaintFault, Value: fault, Effect: resourceapi.DeviceTaintEffectNoSchedule}
 }
 
 // taintBlocked adds the NUMA nodes without a CPU that is neither reserved nor blocked.

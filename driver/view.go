@@ -23,10 +23,13 @@ type view struct {
 	// downgraded are CPUs of shares whose partition does not exist now, because several
 	// pods use them.
 	downgraded cpuset.Set
+	withheld   []string // devices, see withheldFunctions
 }
 
 // show makes the current state the view. The caller holds the lock.
-func (d *Driver) show() { d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded}) }
+func (d *Driver) show() {
+	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions()})
+}
 
 // SetDowngraded tells the driver which CPUs of shares are in no partition now, because
 // several pods use them: the Pool then has to keep other containers off. It reports

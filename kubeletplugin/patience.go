@@ -3,7 +3,10 @@ package kubeletplugin
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
@@ -11,6 +14,40 @@ import (
 // hostPatience is how long a call of the kubelet waits for the kernel to bind or release
 // a PCI function.
 const hostPatience = 20 * time.Second
+
+// releasePatience is how long a claim may fail to be released because a PCI function does
+// not get its kernel driver back. Then the claim is abandoned, so that its pod can end.
+const releasePatience = 2 * time.Minute
+
+// releases knows since when claims fail to be released.
+type releases struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	failing map[types.UID]time.Time
+}
+
+func newReleases() *releases {
+	return &releases{now: time.Now, failing: make(map[types.UID]time.Time)}
+}
+
+// giveUp takes the result of a try to release a claim. It reports whether that has failed
+// for too long.
+func (r *releases) giveUp(claimUID types.UID, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var notRestored *driver.NotRestoredError
+	if !errors.As(err, &notRestored) {
+		delete(r.failing, claimUID)
+		return false
+	}
+	since, before := r.failing[claimUID]
+	if !before {
+		since = r.now()
+		r.failing[claimUID] = since
+	}
+	return r.now().Sub(since) >= releasePatience
+}
 
 // withPatience tries again when the kernel has finished what it was asked. Meanwhile the
 // driver serves other claims.

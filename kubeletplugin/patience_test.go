@@ -2,6 +2,7 @@ package kubeletplugin
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,27 @@ func busyHost(t *testing.T) (host *binding.Host, address string, let func()) {
 		return kernel.Write(name, text)
 	})
 	return host, address, func() { close(release) }
+}
+
+// Only the kernel driver of a function is given up, and only after a while.
+func TestReleasesThatFailForLong(t *testing.T) {
+	now := time.Unix(1000, 0)
+	r := newReleases()
+	r.now = func() time.Time { return now }
+	stuck := fmt.Errorf("restore: %w", &driver.NotRestoredError{})
+	for i, row := range []struct {
+		after time.Duration
+		err   error
+		want  bool
+	}{
+		{0, stuck, false}, {releasePatience - time.Second, stuck, false}, {time.Second, stuck, true}, {0, nil, false},
+		{0, stuck, false}, {releasePatience, errors.New("the disk is full"), false}, {0, stuck, false},
+	} {
+		now = now.Add(row.after)
+		if got := r.giveUp("uid", row.err); got != row.want {
+			t.Errorf("step %d, %v: gives up: %t, want %t", i, row.err, got, row.want)
+		}
+	}
 }
 
 func TestCallsWaitForTheKernel(t *testing.T) {

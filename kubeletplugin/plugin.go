@@ -104,7 +104,10 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	})
 	p.show(nil)
 	var err error
-	p.helper, err = helper.Start(ctx, &claimServer{p, options.Client, guards, options.Fatal},
+	p.helper, err = helper.Start(ctx, &claimServer{
+		Plugin: p, client: options.Client, guards: guards, fatal: options.Fatal,
+		releases: newReleases(),
+	},
 		helper.DriverName(driver.Name),
 		helper.KubeClient(options.Client),
 		helper.NodeName(nodeName),
@@ -229,6 +232,8 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 	results := make(map[types.UID]helper.PrepareResult, len(claims))
 	for _, claim := range claims {
 		grant, prepared, err := s.prepare(ctx, claim)
+
+	releases *releases
 		if err != nil {
 			err = fmt.Errorf("prepare claim %s/%s: %w", claim.Namespace, claim.Name, err)
 			results[claim.UID] = helper.PrepareResult{Err: err}
@@ -291,6 +296,10 @@ func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []help
 
 // HandleError receives errors of the helper's background work. Errors of publishing are
 // recoverable and only logged: the publisher reads the slices back, and tries again.
+		if s.releases.giveUp(claim.UID, err) {
+			klog.FromContext(ctx).Error(err, "Abandoning a claim: its PCI functions stay tainted until they have their kernel drivers back", "claim", claim.NamespacedName)
+			err = s.driver.Abandon(claim.UID)
+		}
 // All other errors are fatal.
 func (s *claimServer) HandleError(ctx context.Context, err error, msg string) {
 	if errors.Is(err, helper.ErrRecoverable) {

@@ -38,6 +38,7 @@ func startServing(t *testing.T) *claimServer {
 		Plugin: &Plugin{driver: recoveredDriver(t), statuses: newClaimStatuses(nil, testConfig())},
 		client: c, guards: p.guards, fatal: func(err error) { t.Errorf("fatal: %v", err) },
 	}
+		releases: newReleases(),
 }
 
 func testConfig() driver.Config {
