@@ -17,6 +17,7 @@ const (
 	reasonMixed            = "Mixed"
 	reasonPartitionNone    = "PartitionNone"
 	reasonPartitionInvalid = "PartitionInvalid"
+	reasonNotPinned        = "NotPinned"
 	reasonRuntimeRefused   = "RuntimeRefused"
 )
 
@@ -53,6 +54,8 @@ func whyExclusive(share driver.Share, by keeping) (reason, message string) {
 	switch {
 	case share.CPUs().IsEmpty():
 		return reasonNoCPUs, "the claim has no CPUs of this device"
+	case by.partition.unpinned && share.Pinned():
+		return reasonNotPinned, "a container that uses the claim runs on any CPU: the container runtime has not run the driver's hook, or pinning is stopped on the node"
 	case partitioned && by.partition.fault != "":
 		return reasonPartitionInvalid, "other tasks may run on the CPUs: " + by.partition.fault
 	case partitioned && !by.partition.downgraded:

@@ -35,6 +35,7 @@ func TestConditionExclusive(t *testing.T) {
 		"memory only":               {driver.Share{Kind: &driver.ZoneShare{}}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
 		"invalid":                   {plain, keeping{node: kernel, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"invalid, pooled":           {plain, keeping{node: kernel, others: poolKept, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
+		"not pinned":                {plain, keeping{node: kernel, others: poolKept, partition: partitionState{unpinned: true}}, reasonNotPinned, "has not run the driver's hook"},
 		"two pods":                  {plain, keeping{node: kernel, partition: downgraded}, reasonShared, "more than one pod"},
 		"two pods, pooled":          {plain, keeping{node: kernel, partition: downgraded, others: poolKept}, reasonSharedPool, "more than one pod"},
 		"two pods, refused":         {plain, keeping{node: kernel, partition: downgraded, others: poolRefused}, reasonRuntimeRefused, "more than one pod"},
@@ -65,7 +66,7 @@ func TestConditionExclusive(t *testing.T) {
 	}
 	all := []string{
 		reasonKernelPartition, reasonSharedPool, reasonNoCPUs, reasonNotSupported,
-		reasonShared, reasonMixed, reasonPartitionNone, reasonPartitionInvalid, reasonRuntimeRefused,
+		reasonShared, reasonMixed, reasonPartitionNone, reasonPartitionInvalid, reasonRuntimeRefused, reasonNotPinned,
 	}
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, slices.Sorted(slices.Values(all))) {
 		t.Errorf("rows have the reasons %v, there are %v", got, all)

@@ -26,6 +26,7 @@ const (
 type partitionState struct {
 	fault      string // what the kernel does not honour; empty until the fault has lasted
 	downgraded bool   // several pods use the share, so there is no partition
+	unpinned   bool   // a container of the claim runs, and no hook has pinned it
 }
 
 // cgroupState is the state of what a claim gives one cgroup.
@@ -40,6 +41,7 @@ type partitionStates map[types.UID][]cgroupState
 // of returns the state of a share: that of the worst of its cgroups.
 func (s partitionStates) of(claimUID types.UID, share driver.Share) (state partitionState) {
 	for _, cgroup := range s[claimUID] {
+		state.unpinned = state.unpinned || cgroup.unpinned
 		if gives(cgroup.given, share) {
 			state.fault = cmp.Or(state.fault, cgroup.fault)
 			state.downgraded = state.downgraded || cgroup.downgraded

@@ -95,9 +95,9 @@ func TestClaimOfTwoCgroups(t *testing.T) {
 		cpus  []int
 		want  partitionState
 	}{
-		{"one", []int{2, 3}, partitionState{"root invalid", false}},
-		{"two", []int{4, 5}, partitionState{"root invalid", true}},
-		{"two", []int{5}, partitionState{"root invalid", false}},
+		{"one", []int{2, 3}, partitionState{fault: "root invalid"}},
+		{"two", []int{4, 5}, partitionState{fault: "root invalid", downgraded: true}},
+		{"two", []int{5}, partitionState{fault: "root invalid"}},
 		{"two", []int{6}, partitionState{}}, // another request of the claim
 		{"three", []int{4}, partitionState{}},
 	} {

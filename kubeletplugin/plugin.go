@@ -75,6 +75,7 @@ type Plugin struct {
 	publisher *publisher
 	statuses  *claimStatuses
 	podEvents *podEvents
+	unpinned  *unpinned
 	health    *health
 	cancel    context.CancelFunc
 	writing   sync.WaitGroup
@@ -99,6 +100,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		health:    newHealth(),
 		recovered: options.Claims,
 	}
+	p.unpinned = newUnpinned(options.Client, p.podEvents.tellUnpinned)
 	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, events, d.WithoutConflicts, func(ctx context.Context, resources resourceslice.DriverResources) error {
 		return p.helper.PublishResources(ctx, resources)
 	})
@@ -124,6 +126,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	p.publisher.start(ctx)
 	p.writing.Go(func() { p.statuses.run(ctx) })
 	p.writing.Go(func() { p.podEvents.run(ctx) })
+	p.writing.Go(func() { p.unpinned.run(ctx) })
 	return p, nil
 }
 
@@ -134,6 +137,9 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 func (p *Plugin) Observe(live []pin.Live) {
 	now := time.Now()
 	partitions, turns := p.partitions.look(now, live)
+	for _, claimUID := range p.unpinned.observe(p.driver.Grants(), partitions) {
+		partitions[claimUID] = []cgroupState{{partitionState: partitionState{unpinned: true}}}
+	}
 	p.statuses.observe(partitions, p.poolState())
 	p.statuses.recover(p.recovered, p.driver.Grants()) // after observe, so that a status that is still right is not written again
 	p.recovered = nil
@@ -221,6 +227,8 @@ type claimServer struct {
 	client kubernetes.Interface
 	guards *guards
 	fatal  func(error)
+
+	releases *releases
 }
 
 var _ helper.DRAPlugin = (*claimServer)(nil)
@@ -232,8 +240,6 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 	results := make(map[types.UID]helper.PrepareResult, len(claims))
 	for _, claim := range claims {
 		grant, prepared, err := s.prepare(ctx, claim)
-
-	releases *releases
 		if err != nil {
 			err = fmt.Errorf("prepare claim %s/%s: %w", claim.Namespace, claim.Name, err)
 			results[claim.UID] = helper.PrepareResult{Err: err}
@@ -282,6 +288,10 @@ func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []help
 	results := make(map[types.UID]error, len(claims))
 	for _, claim := range claims {
 		err := withPatience(ctx, func() error { return s.driver.Unprepare(claim.UID) })
+		if s.releases.giveUp(claim.UID, err) {
+			klog.FromContext(ctx).Error(err, "Abandoning a claim: its PCI functions stay tainted until they have their kernel drivers back", "claim", claim.NamespacedName)
+			err = s.driver.Abandon(claim.UID)
+		}
 		if err != nil {
 			err = fmt.Errorf("unprepare claim %s: %w", claim.NamespacedName, err)
 		} else {
@@ -296,10 +306,6 @@ func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []help
 
 // HandleError receives errors of the helper's background work. Errors of publishing are
 // recoverable and only logged: the publisher reads the slices back, and tries again.
-		if s.releases.giveUp(claim.UID, err) {
-			klog.FromContext(ctx).Error(err, "Abandoning a claim: its PCI functions stay tainted until they have their kernel drivers back", "claim", claim.NamespacedName)
-			err = s.driver.Abandon(claim.UID)
-		}
 // All other errors are fatal.
 func (s *claimServer) HandleError(ctx context.Context, err error, msg string) {
 	if errors.Is(err, helper.ErrRecoverable) {

@@ -24,6 +24,7 @@ const (
 	reasonLost     = "NUMAExclusivityLost"
 	reasonRestored = "NUMAExclusivityRestored"
 	reasonRefused  = "NUMAContainerRefused"
+	reasonUnpinned = "NUMAContainerNotPinned"
 
 	// podEventTries spans about two minutes. An event that the API server does not
 	// accept in that time is dropped.
@@ -73,6 +74,15 @@ func (e *podEvents) tellRefusal(grant driver.Grant, refusal pin.Refusal) {
 	e.queue.Add(podEvent{
 		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: refusal.At,
 		kind: corev1.EventTypeWarning, reason: reasonRefused, note: "A container did not start: " + refusal.Why,
+	})
+}
+
+// tellUnpinned queues the event about a container that runs without being pinned.
+func (e *podEvents) tellUnpinned(grant driver.Grant, container string, at time.Time) {
+	e.queue.Add(podEvent{
+		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
+		kind: corev1.EventTypeWarning, reason: reasonUnpinned,
+		note: fmt.Sprintf("Container %s runs on any CPU and any NUMA node, not on those of claim %s: the container runtime has not run the driver's hook (turn on CDI in the runtime, and use an OCI runtime that runs hooks), or pinning is stopped on the node", container, grant.Name),
 	})
 }
 

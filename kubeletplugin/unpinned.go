@@ -1,0 +1,133 @@
+package kubeletplugin
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+const (
+	// unseenLasts is how long no hook must have pinned anything for a claim before its
+	// pods are read. The time doubles, up to lastUnseen, while their containers do not
+	// run: images take long to arrive, and containers wait after they failed.
+	unseenLasts = 30 * time.Second
+	lastUnseen  = 8 * time.Minute
+)
+
+// unpinned finds claims whose containers run although no hook has pinned them: the
+// container runtime ignores CDI devices, or the hooks of the OCI specification. Nothing
+// but the API server says that such containers run.
+type unpinned struct {
+	client kubernetes.Interface
+	now    func() time.Time
+	tell   func(grant driver.Grant, container string, at time.Time)
+	queue  workqueue.TypedRateLimitingInterface[types.UID]
+
+	mu     sync.Mutex
+	unseen map[types.UID]*unseen // by claim: no hook has pinned anything
+}
+
+type unseen struct {
+	grant driver.Grant
+	since time.Time
+	wait  time.Duration // from since to the next look at the pods
+	found bool          // a container runs
+}
+
+func newUnpinned(client kubernetes.Interface, tell func(driver.Grant, string, time.Time)) *unpinned {
+	return &unpinned{client: client, now: time.Now, tell: tell, queue: newQueue[types.UID](), unseen: make(map[types.UID]*unseen)}
+}
+
+// observe takes all grants, and the claims for which cgroups are recorded. It returns the
+// claims with a container that is not pinned.
+func (u *unpinned) observe(grants []driver.Grant, recorded partitionStates) (found []types.UID) {
+	now := u.now()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	known := u.unseen
+	u.unseen = make(map[types.UID]*unseen)
+	for _, grant := range grants {
+		if len(recorded[grant.UID]) > 0 || !slices.ContainsFunc(grant.Shares, driver.Share.Pinned) {
+			continue
+		}
+		claim := known[grant.UID]
+		if claim == nil {
+			claim = &unseen{since: now, wait: unseenLasts}
+		}
+		claim.grant, u.unseen[grant.UID] = grant, claim
+		if claim.found {
+			found = append(found, grant.UID)
+		} else if now.Sub(claim.since) >= claim.wait {
+			claim.wait *= 2
+			if claim.wait > lastUnseen {
+				claim.since, claim.wait = now, lastUnseen
+			}
+			u.queue.Add(grant.UID)
+		}
+	}
+	return found
+}
+
+// run looks at the pods of claims until ctx ends.
+func (u *unpinned) run(ctx context.Context) {
+	work(ctx, u.queue, func(ctx context.Context, claimUID types.UID) (repeat bool) {
+		if err := u.look(ctx, claimUID); err != nil {
+			klog.FromContext(ctx).Error(err, "Looking whether the containers of a claim are pinned failed, trying again later", "claimUID", claimUID)
+		}
+		return false
+	})
+}
+
+func (u *unpinned) look(ctx context.Context, claimUID types.UID) error {
+	u.mu.Lock()
+	claim := u.unseen[claimUID]
+	u.mu.Unlock()
+	if claim == nil {
+		return nil // pinned or released meanwhile
+	}
+	grant, now := claim.grant, u.now()
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	object, err := u.client.ResourceV1().ResourceClaims(grant.Namespace).Get(ctx, grant.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && object.UID != claimUID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pods, err := readPods(ctx, u.client, object)
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		for _, container := range grant.PinnedUsers(pod) {
+			if !runsSince(pod, container, now.Add(-unseenLasts/2)) {
+				continue
+			}
+			u.mu.Lock()
+			claim.found = true
+			u.mu.Unlock()
+			u.tell(grant, container, now)
+			return nil
+		}
+	}
+	return nil
+}
+
+// runsSince reports whether a container of the pod has run since before that time.
+func runsSince(pod *corev1.Pod, container string, before time.Time) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(status corev1.ContainerStatus) bool {
+		return status.Name == container && status.State.Running != nil && status.State.Running.StartedAt.Time.Before(before)
+	})
+}
