@@ -10,6 +10,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
+// ErrNotEnough says that the zone does not have the CPUs that the scheduler allocated.
+var ErrNotEnough = pick.ErrNotEnough
+
 // choose sets the CPUs of a share. It takes them from the free ones.
 func (d *Driver) choose(share *ZoneShare, wish zoneWish, free cpuset.Set) error {
 	if wish.cpus == 0 {

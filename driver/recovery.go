@@ -57,6 +57,23 @@ func (d *Driver) Observe(held []Held) (Report, error) {
 	return next.report, nil
 }
 
+// Reconsider compares grants with the claims that the API server has, as Recover does.
+// The next Observe releases those that no claim needs any more. The containers of these
+// claims must have ended.
+func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for uid, claim := range claims {
+		grant, held := d.grants.find(uid)
+		if !held || !d.ready {
+			continue
+		}
+		if _, unneeded := d.compare(grant, claim); unneeded != "" {
+			d.orphans[uid] = unneeded
+		}
+	}
+}
+
 // planObservation changes nothing.
 func (d *Driver) planObservation(held []Held) recovered {
 	next := recovered{grants: d.grants, orphans: maps.Clone(d.orphans)}

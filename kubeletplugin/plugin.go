@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -76,6 +77,7 @@ type Plugin struct {
 	statuses  *claimStatuses
 	podEvents *podEvents
 	unpinned  *unpinned
+	leftovers *leftovers
 	health    *health
 	cancel    context.CancelFunc
 	writing   sync.WaitGroup
@@ -101,6 +103,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		recovered: options.Claims,
 	}
 	p.unpinned = newUnpinned(options.Client, p.podEvents.tellUnpinned)
+	p.leftovers = newLeftovers(options.Client, d)
 	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, events, d.WithoutConflicts, func(ctx context.Context, resources resourceslice.DriverResources) error {
 		return p.helper.PublishResources(ctx, resources)
 	})
@@ -127,6 +130,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	p.writing.Go(func() { p.statuses.run(ctx) })
 	p.writing.Go(func() { p.podEvents.run(ctx) })
 	p.writing.Go(func() { p.unpinned.run(ctx) })
+	p.writing.Go(func() { p.leftovers.run(ctx) })
 	return p, nil
 }
 
@@ -137,6 +141,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 func (p *Plugin) Observe(live []pin.Live) {
 	now := time.Now()
 	partitions, turns := p.partitions.look(now, live)
+	p.leftovers.recorded.Store(new(maps.Clone(partitions)))
 	for _, claimUID := range p.unpinned.observe(p.driver.Grants(), partitions) {
 		partitions[claimUID] = []cgroupState{{partitionState: partitionState{unpinned: true}}}
 	}
@@ -277,6 +282,9 @@ func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceCl
 		grant, prepared, err = s.driver.Prepare(claim, pods)
 		return err
 	})
+	if errors.Is(err, driver.ErrNotEnough) {
+		s.leftovers.want()
+	}
 	return grant, prepared, err
 }
 

@@ -34,11 +34,12 @@ func startServing(t *testing.T) *claimServer {
 	c := newCluster()
 	p := startPublishing(t, c)
 	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+	d := recoveredDriver(t)
 	return &claimServer{
-		Plugin: &Plugin{driver: recoveredDriver(t), statuses: newClaimStatuses(nil, testConfig())},
+		Plugin: &Plugin{driver: d, statuses: newClaimStatuses(nil, testConfig()), leftovers: newLeftovers(c, d)},
 		client: c, guards: p.guards, fatal: func(err error) { t.Errorf("fatal: %v", err) },
-	}
 		releases: newReleases(),
+	}
 }
 
 func testConfig() driver.Config {
