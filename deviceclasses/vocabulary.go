@@ -84,6 +84,7 @@ const (
 	FaultUnhealthy        = "unhealthy"         // of a PCI function: the vendor's library reports a fault
 	FaultFatalErrors      = "fatal-errors"      // of a PCI function: its PCIe link has had fatal errors
 )
+	FaultHugepages        = "hugepages-missing" // of a zone: its pools have fewer hugepages than claims hold
 
 // Conditions of a device in a claim's status.
 const (

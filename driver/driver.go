@@ -49,6 +49,10 @@ type Config struct {
 	CPUDrivers          []string           // names of other drivers that give out CPUs, whatever their devices say
 	MemoryDrivers       []string           // and that give out memory
 	StaticSpecs         fs.FS              // /etc/cdi, the static CDI specs of other programs; nil for none
+
+	// Hugepages reads what is free on the NUMA nodes. If it is nil, new claims are not
+	// compared with that.
+	Hugepages func(nodes cpuset.Set) (Hugepages, error)
 }
 
 // Exclusivity says who keeps other tasks off the CPUs of a claim.

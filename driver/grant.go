@@ -99,6 +99,9 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	if grant.bindsNothing() {
 		return Grant{}, errBindsNothing
 	}
+	if err := d.checkHugepages(grant); err != nil {
+		return Grant{}, err
+	}
 	d.noteSharedPool(grant)
 	return grant, nil
 }

@@ -92,6 +92,7 @@ func (d *Driver) taintBlocked(tainted zones.Faults, machine *numa.Machine, block
 // NUMA nodes whose zones should not take more claims.
 func problemsOf(machine *numa.Machine, grants []Grant, faultOf func(types.UID, Share) string) (problems map[string][]string, tainted zones.Faults) {
 	problems, tainted = make(map[string][]string), make(zones.Faults)
+	missing := missingHugepages(machine, grants)
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
 			add := func(format string, args ...any) {
@@ -99,6 +100,12 @@ func problemsOf(machine *numa.Machine, grants []Grant, faultOf func(types.UID, S
 			}
 			if fault := share.Fault(machine); fault != "" {
 				add("%s", fault)
+			}
+			if fault := missing[share.Device]; fault != "" && len(share.Zone().HugepageBytes) > 0 {
+				add("%s", fault)
+				for node := range share.Mems().All() {
+					tainted[node] = deviceclasses.FaultHugepages
+				}
 			}
 			for node := range share.Mems().All() {
 				if _, online := machine.Zone(node); !online {

@@ -3,6 +3,7 @@ package numa
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -56,6 +57,12 @@ func parseMeminfo(text string) (meminfo, error) {
 		}
 	}
 	return memory, nil
+}
+
+// ReadHugepages reads the hugetlb pools of a NUMA node again, in order of size. A node that
+// is offline has none.
+func ReadHugepages(root fs.FS, zone int) ([]Hugepages, error) {
+	return newTree(root).hugepages(fmt.Sprintf("%s/node%d/hugepages", nodeFolder, zone))
 }
 
 // hugepages reads the hugepages-<n>kB folders, in order of size. It skips a size

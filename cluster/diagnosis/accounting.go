@@ -45,6 +45,30 @@ func uncountedPod(f *Facts) (findings []Finding) {
 	return findings
 }
 
+// unclaimedHugepages finds pods without a claim that use hugepages of a node with zones.
+func unclaimedHugepages(f *Facts) (findings []Finding) {
+	nodes := make(map[string]bool)
+	for _, slice := range f.zones() {
+		nodes[*slice.Spec.NodeName] = true
+	}
+	for _, pod := range f.Objects.Pods {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if !nodes[pod.Spec.NodeName] || ended || len(pod.Spec.ResourceClaims) > 0 {
+			continue
+		}
+		for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			unclaimed := accounting.UnclaimedHugepages(container, nil)
+			for _, name := range slices.Sorted(maps.Keys(unclaimed)) {
+				findings = append(findings, Finding{
+					Node: pod.Spec.NodeName, Component: "Pod " + pod.Namespace + "/" + pod.Name, Setting: "limits." + string(name) + " of " + container.Name,
+					Expected: "a claim for hugepages of a zone", Detected: text(unclaimed, name) + " without a claim, which may be those of a claim",
+				})
+			}
+		}
+	}
+	return findings
+}
+
 // text returns an amount in the form of manifests, or 0 if there is none.
 func text(list corev1.ResourceList, name corev1.ResourceName) string {
 	amount := list[name]

@@ -151,5 +151,12 @@ func breakages() []broken {
 			"pod without requests", func(f *Facts) { f.Objects.Pod("default", "p").Spec.Containers[0].Resources.Requests = nil },
 			"n1 | uncounted-pod | Pod default/p | requests.cpu | 2 more, because its claims hold 2 | 0",
 		},
+		{
+			"hugepages without a claim", func(f *Facts) {
+				pod := f.daemonPod()
+				pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"hugepages-2Mi": resource.MustParse("4Mi")}
+			},
+			"n1 | unclaimed-hugepages | Pod dra-numa/dra-driver-numa-x | limits.hugepages-2Mi of driver | a claim for hugepages of a zone | 4Mi without a claim, which may be those of a claim",
+		},
 	}
 }

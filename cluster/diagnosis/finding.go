@@ -50,6 +50,7 @@ func Checks() []Check {
 		{"reserved-cpus", "node", reservedCPUs},
 		{"overcommit", "accounting", overcommit},
 		{"uncounted-pod", "accounting", uncountedPod},
+		{"unclaimed-hugepages", "accounting", unclaimedHugepages},
 	}
 }
 

@@ -58,6 +58,7 @@ func readNode(o options) (n node, err error) {
 		Attached:            o.attached,
 		Machine:             root,
 		StaticSpecs:         os.DirFS(o.staticCDIDir),
+		Hugepages:           func(nodes cpuset.Set) (driver.Hugepages, error) { return o.hugepages(root, nodes) },
 	}
 	if o.bindDrivers {
 		n.config.Drivers = binding.On(o.bindRoot)

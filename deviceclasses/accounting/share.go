@@ -6,6 +6,7 @@ package accounting
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,22 @@ func (s Share) UsedBy(container corev1.Container) bool {
 		}
 	}
 	return false
+}
+
+// UnclaimedHugepages returns the hugepages that the container has by its own limits, while
+// none of the shares that it uses has pages of that size.
+func UnclaimedHugepages(container corev1.Container, shares []Share) corev1.ResourceList {
+	unclaimed := corev1.ResourceList{}
+	for name, amount := range container.Resources.Limits {
+		claimed := slices.ContainsFunc(shares, func(share Share) bool {
+			_, has := share.Amounts[name]
+			return has && share.UsedBy(container)
+		})
+		if isHugepages(name) && !amount.IsZero() && !claimed {
+			unclaimed[name] = amount
+		}
+	}
+	return unclaimed
 }
 
 // Held is what an allocated claim holds. name is the pod's name for the claim. It is

@@ -591,6 +591,15 @@ containers:
 		{
 			kind: "pod",
 			object: `
+containers:
+- {name: a, resources: {limits: {hugepages-2Mi: 4Mi, memory: 1Gi}}}`,
+			rule:    "hugepages-without-claim",
+			field:   "spec.containers[0].resources.limits[hugepages-2Mi]",
+			message: "no claim of the container has them, so they may be those of another pod's claim: request them from a zone",
+		},
+		{
+			kind: "pod",
+			object: `
 resourceClaims:
 - {name: c, resourceClaimName: absent}
 containers:

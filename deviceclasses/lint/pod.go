@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,9 @@ func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
 	for _, one := range unresolved {
 		findings = append(findings, warn(UnresolvedClaim, fmt.Sprintf("spec.resourceClaims[%d]", one.Index), "%s", one.Why))
 	}
+	if len(unresolved) == 0 {
+		findings = append(findings, checkHugepages(pod, shares)...)
+	}
 	if len(shares) == 0 {
 		return findings
 	}
@@ -23,6 +27,18 @@ func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
 	if lacks := accounting.Mirror(pod, shares).Uncounted; len(lacks) > 0 {
 		findings = append(findings, warn(RequestsDoNotMatch, "spec.containers",
 			"the requests lack %s, which the pod's claims hold", accounting.Text(lacks)))
+	}
+	return findings
+}
+
+// checkHugepages finds hugepages that no claim of the pod has.
+func checkHugepages(pod *corev1.Pod, shares []accounting.Share) (findings []Finding) {
+	for _, container := range containers(pod) {
+		unclaimed := accounting.UnclaimedHugepages(container.Container, shares)
+		for _, name := range slices.Sorted(maps.Keys(unclaimed)) {
+			findings = append(findings, warn(HugepagesNoClaim, fmt.Sprintf("%s.resources.limits[%s]", container.field, name),
+				"no claim of the container has them, so they may be those of another pod's claim: request them from a zone"))
+		}
 	}
 	return findings
 }

@@ -33,6 +33,7 @@ const (
 	CPULimitOnClaimPod   = "cpu-limit-on-claim-pod"
 	InitClaimsAddUp      = "init-claims-add-up"
 	RequestsDoNotMatch   = "requests-do-not-match-claim"
+	HugepagesNoClaim     = "hugepages-without-claim"
 	UnresolvedClaim      = "unresolved-claim"
 	schedulerCachedTexts = 10
 )
@@ -63,6 +64,7 @@ func Rules() []Rule {
 		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms. It throttles the container on CPUs that no other container may use. Remove it: the claim is the limit."},
 		{InitClaimsAddUp, Warning, "A pod holds all its claims from its start to its end. So the claim of an init container adds to the claims of the other containers, unlike its requests. Let the containers share one claim."},
 		{RequestsDoNotMatch, Warning, "Neither the scheduler nor the kubelet counts what a claim holds. So the pod's requests must repeat it, and its limits must repeat the hugepages. Otherwise the node is promised twice."},
+		{HugepagesNoClaim, Warning, "On nodes with zones, the scheduler gives all hugepages to claims. It also counts those that pods request without a claim, but in another account. Such a pod may take the pages of a claim whose program has not used them yet, or be on a node where claims have all of them. Request hugepages with a claim."},
 		{UnresolvedClaim, Warning, "It is not known what the pod's claim will hold, so the pod's requests cannot be checked. The claim does not exist yet, another pod counts it, or the scheduler chooses among different amounts."},
 	}
 }

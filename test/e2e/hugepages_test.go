@@ -40,6 +40,31 @@ var _ = Describe("a claim of CPUs, memory and hugepages", func() {
 		deletePod(ctx, pod)
 		Expect(freeHugepages(snapshot(ctx))).To(Equal(freeHugepages(before)), "free 2 MiB hugepages by NUMA node after the pod is gone")
 	})
+
+	It("does not start on pages that a pod without a claim has", func(ctx context.Context) {
+		const pageBytes = 2 << 20
+		zone := node.zones[len(node.zones)-1]
+		s := snapshot(ctx)
+		inZone, _ := s.Zone(zone.id)
+		if inZone.FreeHugepages < 2 {
+			lacks("NUMA node %d has %d free hugepages of 2 MiB", zone.id, inZone.FreeHugepages)
+		}
+		namespace := createNamespace(ctx, "huge")
+		taken := request{hugepages2MiBytes: int64(inZone.FreeHugepages-1) * pageBytes, memoryBytes: 64 << 20}
+		thief := hugepagesPod("thief", taken)
+		thief.Spec.ResourceClaims, thief.Spec.Containers[0].Resources.Claims = nil, nil
+		thief.Spec.Containers[0].Command[2] = fmt.Sprintf("taskset -pc %s $$$$ && %s", inZone.CPUs, thief.Spec.Containers[0].Command[2]) // $$ is the kubelet's for $
+		thief = waitRunning(ctx, createPod(ctx, namespace, thief))
+		Eventually(ctx, func() int { return freeHugepages(snapshot(ctx))[zone.id] }).Should(Equal(1), "free 2 MiB hugepages of NUMA node %d", zone.id)
+
+		want := request{cpus: int64(zone.threadsPerCore), memoryBytes: 64 << 20, hugepages2MiBytes: 2 * pageBytes, zone: zone.id}
+		late := createClaimed(ctx, namespace, hugepagesPod("late", want), want)
+		Eventually(ctx, eventMessages).WithArguments(namespace, late.Name).Should(ContainElement(
+			ContainSubstring(fmt.Sprintf("NUMA node %d has 2Mi of hugepages 2Mi free, the claim needs 4Mi: pods without a claim", zone.id))), "events of pod late")
+		deletePod(ctx, thief)
+		late = waitRunning(ctx, late)
+		expectPinned(ctx, snapshot(ctx), late)
+	})
 })
 
 // hugepagesPod is a claim pod that allocates its hugepages as a file: hugetlbfs

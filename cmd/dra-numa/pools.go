@@ -1,0 +1,40 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// hugepages reads which hugepages of the NUMA nodes are free, and which the containers of
+// claims have.
+func (o *options) hugepages(root fs.FS, nodes cpuset.Set) (now driver.Hugepages, err error) {
+	now.Free = make(map[int]map[string]uint64)
+	for node := range nodes.All() {
+		pools, err := numa.ReadHugepages(root, node)
+		if err != nil {
+			return driver.Hugepages{}, err
+		}
+		now.Free[node] = make(map[string]uint64)
+		for _, pool := range pools {
+			if pool.FreePages != nil {
+				size := resource.NewQuantity(int64(pool.PageBytes), resource.BinarySI).String()
+				now.Free[node][size] = *pool.FreePages * pool.PageBytes
+			}
+		}
+	}
+	used, err := pin.HugepagesUsed(os.DirFS(o.cgroupRoot), os.DirFS(cdi.RecordsDir(o.hookPath())))
+	now.Used = make(map[types.UID]map[int]map[string]uint64, len(used))
+	for uid, pages := range used {
+		now.Used[types.UID(uid)] = pages
+	}
+	return now, err
+}

@@ -1,0 +1,130 @@
+package driver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// The scheduler counts hugepages, but nothing keeps those that a claim has not used yet:
+// a pod without a claim, or a program of the host, may take them from the pool.
+
+// Hugepages is what the kernel says of hugepages now, in bytes, by NUMA node and by size
+// as in "2Mi".
+type Hugepages struct {
+	Free map[int]map[string]uint64
+	Used map[types.UID]map[int]map[string]uint64 // what the containers of each claim have
+}
+
+// checkHugepages returns an error if the NUMA nodes lack hugepages that the grant is to
+// have: too few are free, less those that other claims have not used yet. It is for new
+// grants only, because the containers of an older one may have its pages.
+func (d *Driver) checkHugepages(grant Grant) error {
+	var all cpuset.Set
+	for _, share := range grant.Shares {
+		if zone := share.Zone(); zone != nil && len(zone.HugepageBytes) > 0 {
+			all = all.Union(zone.mems())
+		}
+	}
+	if all.IsEmpty() || d.config.Hugepages == nil {
+		return nil
+	}
+	now, err := d.config.Hugepages(all)
+	if err != nil {
+		return fmt.Errorf("read free hugepages: %w", err)
+	}
+	others := slices.DeleteFunc(d.grants.grants(), func(other Grant) bool { return other.UID == grant.UID })
+	for i, share := range grant.Shares {
+		zone := share.Zone()
+		if zone == nil {
+			continue
+		}
+		earlier := grant
+		earlier.Shares = grant.Shares[:i]
+		for _, size := range slices.Sorted(maps.Keys(zone.HugepageBytes)) {
+			nodes, want := zone.mems(), zone.HugepageBytes[size]
+			free, promised := bytesOn(nodes, now.Free, size), uint64(0)
+			var who []string
+			for _, other := range append(slices.Clone(others), earlier) {
+				if rest := other.unusedHugepages(nodes, size, now.Used[other.UID]); rest > 0 {
+					promised += rest
+					who = append(who, fmt.Sprintf("%s %s", other.name(), binary(rest)))
+				}
+			}
+			if free >= promised+want {
+				continue
+			}
+			err := fmt.Errorf("request %s: NUMA node %s has %s of hugepages %s free, the claim needs %s: pods without a claim, or programs of the host, use others",
+				share.Request, nodes, binary(free), size, binary(want))
+			if len(who) > 0 {
+				err = fmt.Errorf("%w; claims that have not used theirs yet: %s", err, strings.Join(who, ", "))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// unusedHugepages returns how many bytes of hugepages on the NUMA nodes the grant has that
+// its containers have not used.
+func (g Grant) unusedHugepages(nodes cpuset.Set, size string, used map[int]map[string]uint64) (bytes uint64) {
+	for _, share := range g.Shares {
+		if zone := share.Zone(); zone != nil && zone.mems().Overlaps(nodes) {
+			bytes += zone.HugepageBytes[size]
+		}
+	}
+	return bytes - min(bytes, bytesOn(nodes, used, size))
+}
+
+func bytesOn(nodes cpuset.Set, amounts map[int]map[string]uint64, size string) (bytes uint64) {
+	for node := range nodes.All() {
+		bytes += amounts[node][size]
+	}
+	return bytes
+}
+
+// missingHugepages returns what is wrong, by device, where the pools of NUMA nodes have
+// become smaller than what claims hold of them.
+func missingHugepages(machine *numa.Machine, grants []Grant) map[string]string {
+	type part struct{ device, size string }
+	held, nodes := make(map[part]uint64), make(map[string]cpuset.Set)
+	for _, grant := range grants {
+		for _, share := range grant.Shares {
+			zone := share.Zone()
+			if zone == nil {
+				continue
+			}
+			for size, bytes := range zone.HugepageBytes {
+				held[part{share.Device, size}] += bytes
+				nodes[share.Device] = zone.mems()
+			}
+		}
+	}
+	missing := make(map[string]string)
+	for one, bytes := range held {
+		var there uint64
+		for node := range nodes[one.device].All() {
+			zone, _ := machine.Zone(node)
+			for _, pool := range zone.Hugepages {
+				if binary(pool.PageBytes) == one.size {
+					there += pool.TotalPages * pool.PageBytes
+				}
+			}
+		}
+		if there < bytes {
+			missing[one.device] = fmt.Sprintf("NUMA node %s has %s of hugepages %s, but claims hold %s", nodes[one.device], binary(there), one.size, binary(bytes))
+		}
+	}
+	return missing
+}
+
+func binary(bytes uint64) string {
+	return resource.NewQuantity(int64(bytes), resource.BinarySI).String()
+}
