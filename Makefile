@@ -7,9 +7,11 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 # How a node of the rig looks: a file of test/rig/topology/machines, a guest
-# kernel, what is PID 1 (and with it the cgroup driver), and how many nodes.
+# kernel and its boot parameters, what is PID 1 (and with it the cgroup driver),
+# and how many nodes.
 TOPOLOGY ?=
 KERNEL   ?= 6.12
+BOOT     ?=
 INIT     ?= busybox
 NODES    ?= 1
 
@@ -34,7 +36,7 @@ CROWD ?= 30
 DURATION ?= 30m
 SEED     ?= 0
 
-export TOPOLOGY KERNEL INIT NODES KUBERNETES NODE CMD FOCUS LABELS SPEED CROWD DURATION SEED
+export TOPOLOGY KERNEL BOOT INIT NODES KUBERNETES NODE CMD FOCUS LABELS SPEED CROWD DURATION SEED
 
 # One set of flags for all but the race detector: the modules that daemon, tools
 # and tests share are compiled once.
@@ -93,8 +95,6 @@ unit: cc lstopo chromium ## Run every test that needs no cluster, with the race 
 	@$(in-memory); \
 	of() { go list "$$@" | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler | sort; }; \
 	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=rig $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
-	HELM="$$($(TOOL) -n helm)"; export HELM; \
-	$(call timed,unit tests,$(STATIC) go test -timeout 2h $$(of ./... | grep -v /cmd/numa-nvml)); \
 	long=$$(of $$(grep -rlF --include='*_test.go' 'testing.Short()' . | xargs -n 1 dirname | sort -u)); \
 	plain=$$(of ./... | grep -v /cmd/numa-nvml | grep -vxF "$$(comm -23 <(echo "$$racy") <(echo "$$long"))"); \
 	HELM="$$($(TOOL) -n helm)"; export HELM; \
@@ -215,7 +215,7 @@ suite:
 # with-node starts a recipe that brings up cluster $(1) whose nodes have the image.
 define with-node
 $(call with-clusters,$(1)); \
-$(call timed,start of the cluster,$(CLUSTER) up -name $(1) -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" -speed "$$SPEED" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")); \
+$(call timed,start of the cluster,$(CLUSTER) up -name $(1) -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -boot "$$BOOT" -init "$$INIT" -nodes "$$NODES" -speed "$$SPEED" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")); \
 $(call timed,image,$(CLUSTER) load -name $(1) bin/images/dra-driver-numa.tar)
 endef
 
@@ -232,7 +232,7 @@ e2e: image suite ## Run the end-to-end suite, and the tests that need a node's k
 	$(call timed,tests in the node,$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup)); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
 	$(call timed,chart,$(call install-chart,e2e)); \
-	$(call suite,e2e,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !devices && !old-kernel$${LABELS:+ && $$LABELS}"); \
+	$(call suite,e2e,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !devices && !boot$${LABELS:+ && $$LABELS}"); \
 	$(call suite,e2e,-e2e.require -e2e.crowd "$$CROWD" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "crowd$${LABELS:+ && $$LABELS}")
 
 .PHONY: e2e-systemd
@@ -257,12 +257,24 @@ e2e-devices: image suite ## Have claims hold drives, network cards and GPUs of a
 	$(call suite,devices,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name devices" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter devices)
 
 # What needs a boot of its own.
+REACH := reach-6.1 reach-isolcpus reach-isolcpus-7.2 reach-two-nodes
+
 .PHONY: reach
-reach: export KERNEL = 6.1
-reach: image ## Run what needs a boot of its own: claims on a node with Linux 6.1, which has no partitions [KUBERNETES=] [INIT=]
+reach: ## Run what needs a boot of its own: Linux 6.1, which has no partitions, the boot parameter isolcpus=, and two nodes [KUBERNETES=] [INIT=]
+	$(call stages,$(REACH))
+
+.PHONY: $(REACH)
+reach-6.1: export KERNEL = 6.1
+reach-isolcpus reach-isolcpus-7.2: export BOOT = isolcpus=6-7
+reach-isolcpus-7.2: export KERNEL = 7.2
+reach-6.1: LABEL = old-kernel
+reach-isolcpus reach-isolcpus-7.2: LABEL = isolcpus
+reach-two-nodes: export NODES = 2
+reach-two-nodes: LABEL = two-nodes
+$(REACH): image suite
 	@$(call with-node,reach); \
 	$(call timed,chart,$(call install-chart,reach)); \
-	$(call suite,reach,-e2e.require -ginkgo.label-filter old-kernel)
+	$(call suite,reach,-e2e.require -ginkgo.label-filter $(LABEL))
 
 .PHONY: soak
 soak: image suite ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
@@ -299,8 +311,8 @@ bench: ## Run every benchmark beside its baseline
 	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./cluster/... ./numa/... ./webhook
 
 .PHONY: cluster-up
-cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [INIT=busybox|systemd] [NODES=n]
-	$(CLUSTER) up -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
+cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [BOOT=parameters] [INIT=busybox|systemd] [NODES=n]
+	$(CLUSTER) up -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -boot "$$BOOT" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
 	$(CLUSTER) load bin/images/dra-driver-numa.tar
 
 .PHONY: cluster-exec

@@ -17,7 +17,7 @@ func devices() map[string]cel.Device {
 	device := func(driver, kind string) cel.Device {
 		return cel.Device{
 			Driver:                   driver,
-			AllowMultipleAllocations: ptr.To(kind == "zone"),
+			AllowMultipleAllocations: ptr.To(IsZoneKind(kind)),
 			Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 				resourceapi.QualifiedName(driver + "/kind"): {StringValue: &kind},
 			},
@@ -27,14 +27,15 @@ func devices() map[string]cel.Device {
 		}
 	}
 	return map[string]cel.Device{
-		"zone.dra.numa":   device("dra.numa", "zone"),
-		"gpu.dra.numa":    device("dra.numa", "gpu"),
-		"nic.dra.numa":    device("dra.numa", "nic"),
-		"nvme.dra.numa":   device("dra.numa", "nvme"),
-		"pci.dra.numa":    device("dra.numa", "pci"),
-		"zone of another": device("dra.cpu", "zone"),
-		"gpu of another":  device("gpu.nvidia.com", "gpu"),
-		"bare of another": {Driver: "dra.net"},
+		"zone.dra.numa":     device("dra.numa", "zone"),
+		"isolated.dra.numa": device("dra.numa", "isolated"),
+		"gpu.dra.numa":      device("dra.numa", "gpu"),
+		"nic.dra.numa":      device("dra.numa", "nic"),
+		"nvme.dra.numa":     device("dra.numa", "nvme"),
+		"pci.dra.numa":      device("dra.numa", "pci"),
+		"zone of another":   device("dra.cpu", "zone"),
+		"gpu of another":    device("gpu.nvidia.com", "gpu"),
+		"bare of another":   {Driver: "dra.net"},
 	}
 }
 

@@ -45,8 +45,14 @@ func NUMANodeAttributes() []resourceapi.QualifiedName {
 	return []resourceapi.QualifiedName{AttributeNUMANode, AttributeNUMANodeNet, AttributeNUMANodeAMD}
 }
 
-// KindZone is the kind of a zone. Package driver/attached has the other kinds.
-const KindZone = "zone"
+// The kinds of zones. Package driver/attached has the kinds of PCI functions.
+const (
+	KindZone     = "zone"
+	KindIsolated = "isolated" // CPUs of the boot parameter isolcpus=; only claims that name this kind get them
+)
+
+// IsZoneKind reports whether devices of the kind have CPUs or memory for claims.
+func IsZoneKind(kind string) bool { return kind == KindZone || kind == KindIsolated }
 
 // Capacities of zones, as zones publish them. Up to Kubernetes 1.37, a claim has to spell
 // a capacity exactly like this, without the driver's domain; package capacity knows the
@@ -78,17 +84,17 @@ const TaintFault = DriverName + "/fault"
 // Values of TaintFault.
 const (
 	FaultPartitionInvalid = "partition-invalid" // of a zone: the kernel does not honour a claim's partition there
+	FaultHugepages        = "hugepages-missing" // of a zone: its pools have fewer hugepages than claims hold
 	FaultBlocked          = "blocked"           // of a zone: partitions of other programs hold all of its CPUs
 	FaultGone             = "gone"              // of a PCI function: it does not exist any more, and a claim still has it
 	FaultDead             = "dead"              // of a PCI function: its NVMe driver has given it up
 	FaultUnhealthy        = "unhealthy"         // of a PCI function: the vendor's library reports a fault
+	FaultNotRestored      = "not-restored"      // of a PCI function: it does not get the kernel driver back that it had before a claim
 	FaultFatalErrors      = "fatal-errors"      // of a PCI function: its PCIe link has had fatal errors
 )
-	FaultHugepages        = "hugepages-missing" // of a zone: its pools have fewer hugepages than claims hold
 
 // Conditions of a device in a claim's status.
 const (
 	ConditionReady     = "Ready"     // prepared: containers may start
 	ConditionExclusive = "Exclusive" // no other task runs on the claim's CPUs; the reason says what ensures that, or why nothing does
-	FaultNotRestored      = "not-restored"      // of a PCI function: it does not get the kernel driver back that it had before a claim
 )

@@ -75,6 +75,73 @@ func TestZonesAreWhatTheOperatorSays(t *testing.T) {
 	}
 }
 
+// The kernel gives the CPUs of isolcpus= only to claims that ask for such CPUs.
+func TestIsolatedCPUsAreADeviceOfTheirOwn(t *testing.T) {
+	machine := testMachine()
+	machine.Isolated = new(cpuset.New(6, 7))
+	const isolated = "isolated-1: numaNode=1 socket=1 cpu=2"
+	for by, want := range map[string][]string{
+		"": {
+			"numa-0: numaNode=0 socket=0 cpu=2 memory=1003Mi hugepages2Mi=16Mi",
+			"numa-1: numaNode=1 socket=1 cpu=2 memory=1003Mi hugepages2Mi=16Mi", "numa-2: numaNode=2 memory=1Gi", isolated,
+		},
+		deviceclasses.ZoneByMachine: {"machine: cpu=4 memory=2006Mi hugepages2Mi=32Mi", "numa-2: numaNode=2 memory=1Gi", isolated},
+		deviceclasses.ZoneByL3: {
+			"l3-0: numaNode=0 socket=0 l3=0 cpu=2", "numa-0: numaNode=0 socket=0 memory=1003Mi hugepages2Mi=16Mi",
+			"l3-1: numaNode=1 socket=1 l3=1 cpu=2", "numa-1: numaNode=1 socket=1 memory=1003Mi hugepages2Mi=16Mi", "numa-2: numaNode=2 memory=1Gi", isolated,
+		},
+	} {
+		if got := summaries(Devices(machine, zonedBy(by), nil)); !slices.Equal(got, want) {
+			t.Errorf("zoneBy %q:\n%s\nwant\n%s", by, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	disk := newDisk(t)
+	disk.machine = machine
+	driver, err := disk.tryOpen(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		device, fields, cpus, partition string
+	}{
+		"plain":   {"numa-1", ``, "4-5", deviceclasses.PartitionRoot},
+		"apart":   {"isolated-1", ``, "6-7", deviceclasses.PartitionIsolated},
+		"refused": {"isolated-1", `"partition": "root"`, "6-7", deviceclasses.PartitionIsolated},
+		"none":    {"isolated-1", `"partition": "none"`, "6-7", deviceclasses.PartitionNone},
+	} {
+		wanted := claim(name, result("r", row.device, 2))
+		if row.fields != "" {
+			configured(wanted, fromClaim(row.fields))
+		}
+		mustPrepare(t, driver, wanted)
+		share := grantOf(driver, types.UID("uid-"+name)).Shares[0]
+		if share.CPUs().String() != row.cpus || share.Zone().Partition != row.partition {
+			t.Errorf("%s: cpus %s, partition %q, want %s, %q", name, share.CPUs(), share.Zone().Partition, row.cpus, row.partition)
+		}
+		if err := driver.Unprepare(wanted.UID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The node was booted again with isolcpus=. The kernel would refuse the old partition.
+func TestIsolatedCPUsOfARecordedClaim(t *testing.T) {
+	disk := newDisk(t)
+	mustPrepare(t, disk.open(), claim("old", result("r", "numa-1", 2)))
+	disk.machine.Isolated = new(cpuset.New(4, 5))
+	config := testConfig()
+	config.BootID = "boot-2"
+	driver, err := disk.tryOpen(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := claim("old", result("r", "numa-1", 2))
+	mustPrepare(t, driver, wanted)
+	if got := grantOf(driver, "uid-old").cpus().String(); got != "6-7" {
+		t.Errorf("cpus %s after the boot, want 6-7", got)
+	}
+}
+
 // A zone of several NUMA nodes publishes only what is true of all of them.
 func TestZoneOfDifferentNUMANodes(t *testing.T) {
 	machine := testMachine()

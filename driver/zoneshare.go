@@ -11,6 +11,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -133,6 +134,9 @@ func (z *ZoneShare) honoured(machine *numa.Machine, reserved cpuset.Set) bool {
 			return false
 		}
 		cpus = cpus.Union(zone.CPUs)
+	}
+	if isolated := ptr.Deref(machine.Isolated, cpuset.Set{}); z.partition() == deviceclasses.PartitionRoot && z.CPUs.Overlaps(isolated) {
+		return false // since this boot, the kernel refuses the partition
 	}
 	return z.CPUs.IsSubsetOf(cpus.Difference(reserved))
 }
@@ -310,11 +314,16 @@ func (w zoneWish) completed(kind Kind) Kind {
 	return &share
 }
 
-// use sets how the share is used, from the configuration of the claim and its class.
+// use sets how the share is used, from the configuration of the claim and its class. The
+// kernel puts isolated CPUs only into isolated partitions.
 func (w zoneWish) use(share *ZoneShare) {
 	share.MemoryPolicy = w.config.MemoryPolicy
-	if !share.CPUs.IsEmpty() {
-		share.Partition, share.Mixed = cmp.Or(w.config.Partition, deviceclasses.PartitionRoot), w.config.Mixed
+	if share.CPUs.IsEmpty() {
+		return
+	}
+	share.Partition, share.Mixed = cmp.Or(w.config.Partition, deviceclasses.PartitionRoot), w.config.Mixed
+	if w.zone.Isolated && share.Partition == deviceclasses.PartitionRoot {
+		share.Partition = deviceclasses.PartitionIsolated
 	}
 }
 

@@ -46,7 +46,7 @@ func (e *entry) isZone() bool {
 		return false
 	}
 	kind, _ := e.attribute(string(deviceclasses.AttributeKind))
-	return e.published == nil || kind.StringValue != nil && *kind.StringValue == deviceclasses.KindZone
+	return e.published == nil || kind.StringValue != nil && deviceclasses.IsZoneKind(*kind.StringValue)
 }
 
 // attributes returns all attributes as text.

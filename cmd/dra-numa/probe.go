@@ -105,7 +105,8 @@ func isNewEnough(root fs.FS) (bool, error) {
 // idleCPU returns a CPU that no partition holds, and one that no claim holds if there is
 // one. Reserved CPUs come after free CPUs. After a reboot no partition exists, so the
 // CPUs of any claim will do. The first reserved CPU is never returned, nor the last CPU
-// outside of all partitions: the kernel needs one.
+// outside of all partitions: the kernel needs one. Nor are CPUs of isolcpus=, which the
+// kernel refuses for the partition that the probe makes.
 func idleCPU(n node, grants []driver.Grant, held []driver.Held) (cpu int, ok bool) {
 	outside := n.machine.Online
 	for _, partition := range held {
@@ -115,6 +116,9 @@ func idleCPU(n node, grants []driver.Grant, held []driver.Held) (cpu int, ok boo
 		return 0, false
 	}
 	usable := outside
+	if n.machine.Isolated != nil {
+		usable = usable.Difference(*n.machine.Isolated)
+	}
 	if housekeeping, ok := n.config.Reserved.First(); ok {
 		usable.Remove(housekeeping)
 	}

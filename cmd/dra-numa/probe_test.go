@@ -67,7 +67,7 @@ func TestKernelsThatAreProbed(t *testing.T) {
 }
 
 func TestIdleCPU(t *testing.T) {
-	n := node{machine: numa.Machine{Online: cpuset.New(0, 1, 2, 3, 4)}, config: driver.Config{Reserved: cpuset.New(0, 1)}}
+	n := node{machine: numa.Machine{Online: cpuset.New(0, 1, 2, 3, 4, 5), Isolated: new(cpuset.New(5))}, config: driver.Config{Reserved: cpuset.New(0, 1)}}
 	claims := func(cpus ...int) []driver.Grant {
 		return []driver.Grant{{Shares: []driver.Share{{Kind: &driver.ZoneShare{CPUs: cpuset.New(cpus...)}}}}}
 	}
@@ -85,8 +85,9 @@ func TestIdleCPU(t *testing.T) {
 		"granted, without a partition": {claims(2, 3, 4), holds(1), 2},
 		"all granted after a reboot":   {claims(0, 1, 2, 3, 4), nil, 1},
 		"not all reserved":             {nil, holds(2, 3, 4), 1},
-		"never the first reserved one": {nil, holds(1, 2, 3, 4), -1},
-		"never the last one":           {claims(1), holds(0, 1, 3, 4), -1},
+		"never the first reserved one": {nil, holds(1, 2, 3, 4, 5), -1},
+		"never the last one":           {claims(1), holds(0, 1, 3, 4, 5), -1},
+		"never an isolated one":        {nil, holds(1, 2, 3, 4), -1},
 	} {
 		got, ok := idleCPU(n, row.grants, row.held)
 		if !ok {

@@ -90,7 +90,7 @@ func installedCluster(t *testing.T) answers {
 	for name, text := range map[string]string{"node.yaml": node, "installed.yaml": installed} {
 		testfiles.Write(t, filepath.Join(dir, name), text)
 	}
-	for _, kind := range []string{"gpu", "nic", "nvme", "pci"} { // the folder has that of zones
+	for _, kind := range []string{"gpu", "isolated", "nic", "nvme", "pci"} { // the folder has that of zones
 		testfiles.Write(t, filepath.Join(dir, kind+".yaml"), testfiles.Read(t, "../../deviceclasses/"+kind+".dra.numa.yaml"))
 	}
 	set := &appsv1.DaemonSet{}

@@ -105,7 +105,7 @@ func OfZones(class *resourceapi.DeviceClass, selectors []resourceapi.DeviceSelec
 		// nothing.
 		text := strings.NewReplacer(" ", "", "\n", "", "'", `"`).Replace(selector.CEL.Expression)
 		ours = ours || strings.Contains(text, `device.driver=="dra.numa"`)
-		zone = zone || strings.Contains(text, `.kind=="zone"`)
+		zone = zone || strings.Contains(text, `.kind=="zone"`) || strings.Contains(text, `.kind=="isolated"`)
 	}
 	return ours && zone
 }

@@ -27,7 +27,7 @@ type Attribute struct {
 func Attributes() []Attribute {
 	const means = "the same, under a key that drivers of other devices use"
 	return []Attribute{
-		{deviceclasses.AttributeKind, "", "always zone", func(Zone, *numa.Machine, Settings) any { return deviceclasses.KindZone }},
+		{deviceclasses.AttributeKind, "", "zone, or isolated for CPUs of the boot parameter isolcpus=", kind},
 		{deviceclasses.AttributeNUMANode, SeveralNodes, "NUMA node", numaNode},
 		{deviceclasses.AttributeNUMANodeNet, SeveralNodes, means, numaNode},
 		{deviceclasses.AttributeNUMANodeAMD, SeveralNodes, means, numaNode},
@@ -51,6 +51,13 @@ func (z Zone) attributes(machine *numa.Machine, settings Settings) map[resourcea
 		}
 	}
 	return attributes
+}
+
+func kind(z Zone, _ *numa.Machine, _ Settings) any {
+	if z.Isolated {
+		return deviceclasses.KindIsolated
+	}
+	return deviceclasses.KindZone
 }
 
 func numaNode(z Zone, _ *numa.Machine, _ Settings) any {

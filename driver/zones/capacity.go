@@ -24,7 +24,7 @@ func (z Zone) capacity(machine *numa.Machine, settings Settings, held []Held) ma
 	}
 	cpus := z.CPUs.Difference(settings.Reserved).Difference(heldCPUs).Size()
 	add(deviceclasses.CapacityCPU, uint64(cpus), uint64(z.threadsPerCore(machine)), resource.DecimalSI)
-	if z.L3 != nil {
+	if z.withoutMemory() {
 		return capacity
 	}
 	var memory uint64

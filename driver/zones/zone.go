@@ -16,8 +16,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Zone is what is published as one device: a NUMA node, several of them, or the CPUs of
-// one level-3 cache.
+// Zone is what is published as one device: a NUMA node, several of them, the CPUs of one
+// level-3 cache, or the isolated CPUs of a NUMA node.
 //
 // Invariant: two zones of the same machine and the same zoneBy share no CPU.
 type Zone struct {
@@ -25,29 +25,40 @@ type Zone struct {
 	Nodes  []int      // ids of its NUMA nodes, ascending, at least one
 	CPUs   cpuset.Set // its online CPUs; empty for a zone with only memory
 	L3     *int       // id of the level-3 cache that it is, if any; such a zone has no memory
+
+	// Isolated says that the CPUs are those of the boot parameter isolcpus=. The kernel
+	// moves no task to them by itself, and puts them only into isolated partitions. Claims
+	// that do not ask for such CPUs must not get them. Such a zone has no memory.
+	Isolated bool
 }
+
+func (z Zone) withoutMemory() bool { return z.L3 != nil || z.Isolated }
 
 // Of returns the zones of a machine, in the order of their first NUMA nodes. by is the
 // zoneBy of a NodeConfig; "" means a NUMA node. A NUMA node that has no CPUs, or is on
 // several sockets, is in no zone of a socket. A cache of several NUMA nodes is not a
-// zone.
+// zone. Isolated CPUs are in a zone of their own for each NUMA node, and come last.
 func Of(machine *numa.Machine, by string) []Zone {
-	var zones []Zone
+	var zones, isolated []Zone
 	for i := range machine.Zones {
 		node := &machine.Zones[i]
 		next := Zone{Device: coarseName(node, by), Nodes: []int{node.ID}, CPUs: node.CPUs}
+		if apart := node.CPUs.Intersection(ptr.Deref(machine.Isolated, cpuset.Set{})); !apart.IsEmpty() {
+			isolated = append(isolated, Zone{Device: fmt.Sprintf("isolated-%d", node.ID), Nodes: next.Nodes, CPUs: apart, Isolated: true})
+			next.CPUs = node.CPUs.Difference(apart)
+		}
 		if by == deviceclasses.ZoneByL3 {
-			zones = append(zones, next.split(machine.L3s)...)
+			zones = append(zones, next.split(node.CPUs, machine.L3s)...)
 			continue
 		}
 		if same := Named(zones, next.Device); same != nil {
 			same.Nodes = append(same.Nodes, node.ID)
-			same.CPUs = same.CPUs.Union(node.CPUs)
+			same.CPUs = same.CPUs.Union(next.CPUs)
 			continue
 		}
 		zones = append(zones, next)
 	}
-	return zones
+	return append(zones, isolated...)
 }
 
 // Named returns the zone with a device name; nil if there is none.
@@ -71,11 +82,11 @@ func coarseName(node *numa.Zone, by string) string {
 	return fmt.Sprintf("numa-%d", node.ID)
 }
 
-// split makes a zone of each cache of a NUMA node. A last zone gets the memory, and the
-// CPUs that are in none of these caches.
-func (z Zone) split(l3s []numa.Cache) (zones []Zone) {
+// split makes a zone of each cache of a NUMA node with the CPUs node. A last zone gets
+// the memory, and the CPUs that are in none of these caches.
+func (z Zone) split(node cpuset.Set, l3s []numa.Cache) (zones []Zone) {
 	for i := range l3s {
-		if cpus := l3s[i].CPUs; !cpus.IsEmpty() && cpus.IsSubsetOf(z.CPUs) {
+		if cpus := l3s[i].CPUs.Intersection(z.CPUs); !cpus.IsEmpty() && l3s[i].CPUs.IsSubsetOf(node) {
 			zones = append(zones, Zone{Device: fmt.Sprintf("l3-%d", l3s[i].ID), Nodes: z.Nodes, CPUs: cpus, L3: &l3s[i].ID})
 		}
 	}

@@ -54,8 +54,11 @@ func readNode(ctx context.Context) testNode {
 	return found
 }
 
-// readZone reads a zone that has CPUs.
+// readZone reads a zone that has CPUs. Isolated CPUs are not a zone.
 func readZone(device resourceapi.Device) (publishedZone, bool) {
+	if kind := device.Attributes[driverName+"/kind"].StringValue; kind == nil || *kind != "zone" {
+		return publishedZone{}, false
+	}
 	cpus := device.Capacity["cpu"].Value
 	id := device.Attributes["resource.kubernetes.io/numaNode"].IntValue
 	threads := device.Attributes[driverName+"/threadsPerCore"].IntValue

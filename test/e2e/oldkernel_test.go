@@ -10,7 +10,11 @@ import (
 
 // withOldKernel marks specs for a node whose kernel has no cpuset.cpus.exclusive, which
 // Linux has since 6.7. All others need partitions, or do not care.
-var withOldKernel = Label("old-kernel")
+var withOldKernel = Label("old-kernel", withOwnBoot)
+
+// withOwnBoot labels specs that need a node which was booted for them: make reach runs
+// them.
+const withOwnBoot = "boot"
 
 var _ = Describe("a node whose kernel has no partitions", withOldKernel, func() {
 	It("pins claims by the hook, and the runtime keeps other containers off, whoever restarts", func(ctx context.Context) {

@@ -29,6 +29,7 @@ type options struct {
 	nodes      int
 	topology   string
 	kernel     string
+	boot       string // parameters of the kernel
 	init       guest.Init
 	kubernetes string
 	gates      string
@@ -47,6 +48,7 @@ func parseOptions(command string, args []string) (options, error) {
 		f.IntVar(&o.nodes, "nodes", 1, "")
 		f.StringVar(&o.topology, "topology", "", "")
 		f.StringVar(&o.kernel, "kernel", "6.12", "")
+		f.StringVar(&o.boot, "boot", "", "")
 		f.StringVar((*string)(&o.init), "init", string(guest.Busybox), "")
 		f.StringVar(&o.kubernetes, "kubernetes", build.DefaultKubernetes, "")
 		f.StringVar(&o.gates, "feature-gates", "", "")
@@ -194,6 +196,7 @@ func prepareNodes(ctx context.Context, c build.Cache, o options, machine topolog
 	if b.Vmlinuz, b.Initramfs, err = c.Kernel(ctx, o.kernel, guest.InitramfsInit); err != nil {
 		return b, p, err
 	}
+	b.Parameters = o.boot
 	b.Accelerator, err = cluster.PickAccelerator(ctx, machine, b, c.Path("accelerator"))
 	return b, p, err
 }

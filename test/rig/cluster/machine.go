@@ -25,6 +25,7 @@ type Boot struct {
 	Vmlinuz, Initramfs string
 	Self               string // the program whose "machine" command is RunMachine
 	Accelerator        Accelerator
+	Parameters         string // of the kernel, besides those that the rig needs
 }
 
 // Accelerator is how QEMU runs the guest's instructions.
@@ -110,7 +111,7 @@ func (r *Cluster) startMachine(n Node, machine topology.Topology, b Boot, disk s
 		"-drive", "file="+disk+",if=none,id=root,format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
 		"-netdev", fmt.Sprintf("user,id=net0,net=10.101.%d.0/24,host=%s,hostfwd=tcp:127.0.0.1:%d-%s:9000", n.Subnet, n.Gateway(), n.AgentPort, n.Address()),
 		"-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile=",
-		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1 rcupdate.rcu_expedited=1 "+kernelIOMMU,
+		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1 rcupdate.rcu_expedited=1 "+kernelIOMMU+" "+b.Parameters,
 		"-display", "none", "-monitor", "none", "-qmp", "unix:"+r.monitorSocket(n)+",server=on,wait=off", "-no-reboot",
 		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logappend=on,logfile="+r.Console(n), "-serial", "chardev:console")
 	return r.start(machineOrder(n), n.Name, append([]string{b.Self, "machine", r.Dir, n.Name}, args...)...)
