@@ -24,8 +24,8 @@ const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 30 * time.Second
 	// guardInterval is how often the kubelet's state files are read. They change when
-	// the kubelet restarts.
-	guardInterval = 2 * time.Second
+	// the kubelet restarts. A claim is prepared only after another look.
+	guardInterval = 5 * time.Second
 )
 
 // errSlicesWait says that the devices change so often that the newest state is not

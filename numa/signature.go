@@ -52,6 +52,20 @@ func pciSignature(root fs.FS) (string, error) {
 	return text.String(), nil
 }
 
+// SignatureFiles returns the files that the part of the signature without PCI functions is
+// made of. If their first lines and the NUMA nodes are the same, that part is the same.
+func SignatureFiles(root fs.FS) ([]string, error) {
+	names := []string{cpuFolder + "/online", nodeFolder + "/online"}
+	for _, pattern := range []string{nodeFolder + "/node*/meminfo", nodeFolder + "/node*/hugepages/*/nr_hugepages"} {
+		found, err := fs.Glob(root, pattern)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, found...)
+	}
+	return names, nil
+}
+
 func memorySignature(root fs.FS) (string, error) {
 	var text bytes.Buffer
 	add := func(name string) ([]byte, error) {

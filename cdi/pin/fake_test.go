@@ -49,7 +49,7 @@ func (j job) run(h Host) error {
 	if !j.Keep {
 		return Pin(h, j.Container, j.Scope, j.Claim)
 	}
-	_, _ = keeper(h, nil).pass(context.Background(), &watch{})
+	_ = keeper(h, nil).pass(context.Background(), &watch{})
 	return nil
 }
 
@@ -68,7 +68,7 @@ func keeper(h Host, lines *[]string) *Keeper {
 
 // keep makes one pass of a keeper and returns what it logged.
 func keep(m machine) (lines []string) {
-	_, _ = keeper(m.host(), &lines).pass(context.Background(), &watch{})
+	_ = keeper(m.host(), &lines).pass(context.Background(), &watch{})
 	return lines
 }
 

@@ -1,8 +1,6 @@
 package pin
 
 import (
-	"errors"
-	"fmt"
 	"io/fs"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -19,22 +17,15 @@ type Holding struct {
 // them. Parents come before their children. The list is empty on a host without cgroup
 // v2 or without partitions. Cgroups may come and go while Holdings reads.
 func Holdings(cgroups fs.FS) ([]Holding, error) {
-	_, err := fs.Stat(cgroups, "cgroup.controllers")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var t tree
-	if err == nil {
-		err = t.walk(cgroups, ".", "")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list cpuset partitions: %w", err)
-	}
-	var list []Holding
+	t, err := readPartitions(cgroups)
+	return t.holdings(), err
+}
+
+func (t tree) holdings() (list []Holding) {
 	for _, g := range t {
 		if cpus := g.holds(); !cpus.IsEmpty() {
 			list = append(list, Holding{Cgroup: g.path, CPUs: cpus, State: g.state})
 		}
 	}
-	return list, nil
+	return list
 }

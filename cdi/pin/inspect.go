@@ -26,17 +26,22 @@ func Inspect(cgroups, records fs.FS) ([]Live, error) {
 	if err != nil {
 		return nil, err
 	}
+	all := inspect(cgroups, list, &faults)
+	return all, errors.Join(faults...)
+}
+
+// inspect adds records that it cannot compare to faults.
+func inspect(cgroups fs.FS, list []record, faults *[]error) (all []Live) {
 	var live []record
 	for _, r := range list {
 		populated, err := isPopulated(cgroups, r.Cgroup)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("inspect %s: %w", r.Cgroup, err))
+			*faults = append(*faults, fmt.Errorf("inspect %s: %w", r.Cgroup, err))
 		}
 		if populated {
 			live = append(live, r)
 		}
 	}
-	var all []Live
 	for _, d := range decide(live) {
 		entry := Live{Cgroup: d.Cgroup, Claims: d.Claims, Want: d.want, Downgraded: d.downgraded}
 		switch err := verify(cgroups, d.Cgroup, d.want); {
@@ -47,5 +52,5 @@ func Inspect(cgroups, records fs.FS) ([]Live, error) {
 		}
 		all = append(all, entry)
 	}
-	return all, errors.Join(faults...)
+	return all
 }

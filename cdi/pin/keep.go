@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
 )
 
 const (
@@ -32,8 +34,8 @@ type Keeper struct {
 	// a power failure may have left empty files, whose cgroups no longer exist.
 	Booted time.Time
 
-	told map[string]string // what was last logged about a cgroup, the records or inotify, while that is at fault
-	last string            // the states at the last look, to notice a change
+	told   map[string]string // what was last logged about a cgroup, the records or inotify, while that is at fault
+	states reread.Files      // of the recorded cgroups at the last look
 }
 
 // Run keeps the recorded cgroups as they should be until the context ends, which it
@@ -42,13 +44,13 @@ func (k *Keeper) Run(ctx context.Context) {
 	events, err := newWatch()
 	k.tell("inotify", err)
 	defer events.close()
+	defer k.states.Close()
 	k.tell("old records", k.removeUnreadable())
 	retry := firstRetry
 	for ctx.Err() == nil {
-		cgroups, healthy := k.pass(ctx, &events)
-		if healthy {
+		if k.pass(ctx, &events) {
 			retry = firstRetry
-			k.await(ctx, &events, cgroups)
+			k.await(ctx, &events)
 			continue
 		}
 		// The keeper's own attempts cause events too: only time starts the next one.
@@ -95,13 +97,13 @@ func (k *Keeper) unreadable(name string) error {
 }
 
 // await returns when there may be something to do, or when the context ends.
-func (k *Keeper) await(ctx context.Context, events *watch, cgroups []string) {
+func (k *Keeper) await(ctx context.Context, events *watch) {
 	for ctx.Err() == nil {
 		if events.wait(pollEvery) {
 			sleep(ctx, settleTime)
 			return
 		}
-		if !events.complete || k.states(cgroups) != k.last {
+		if !events.complete || k.states.Changed(k.Host.Cgroups.FS()) {
 			return
 		}
 	}
@@ -123,26 +125,25 @@ type view struct {
 	faults []error // of files that are not valid records
 }
 
-// pass looks and, if something is wrong, repairs it under the lock. It returns the live
-// recorded cgroups, and whether all of them are as they should be.
-func (k *Keeper) pass(ctx context.Context, events *watch) (cgroups []string, healthy bool) {
+// pass looks and, if something is wrong, repairs it under the lock. It returns whether all
+// recorded cgroups are as they should be.
+func (k *Keeper) pass(ctx context.Context, events *watch) (healthy bool) {
 	v, err := k.look(events)
 	if err == nil && len(v.dead)+len(v.wrong) > 0 && ctx.Err() == nil {
 		v, err = k.repair(events)
 	}
 	k.tell("records", errors.Join(append(v.faults, err)...))
 	for _, r := range v.live {
-		cgroups = append(cgroups, r.Cgroup)
 		if !slices.ContainsFunc(v.wrong, func(d decision) bool { return d.Cgroup == r.Cgroup }) {
 			delete(k.told, r.Cgroup) // also if it recovered without a repair
 		}
 	}
-	return cgroups, err == nil && len(v.wrong) == 0
+	return err == nil && len(v.wrong) == 0
 }
 
 // look reads everything. It sets the watches first, so that no change is lost.
 func (k *Keeper) look(events *watch) (v view, err error) {
-	events.add(k.Host.Records.Name())
+	events.add(k.Host.Records.Name(), dirMask)
 	list, faults, err := loadRecords(k.Host.Records.FS())
 	v.faults = faults
 	if err != nil {
@@ -151,19 +152,8 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 	if v.live, v.dead, err = k.Host.split(list); err != nil {
 		return v, err
 	}
-	watched := []string{k.Host.Records.Name()}
-	var cgroups []string
-	for _, r := range v.live {
-		cgroups = append(cgroups, r.Cgroup)
-		for _, file := range []string{partitionFile, exclusiveFile, cpusFile, memsFile, "cgroup.events"} {
-			watched = append(watched, path.Join(k.Host.Cgroups.Name(), r.Cgroup, file))
-		}
-		for dir := path.Dir(r.Cgroup); dir != "."; dir = path.Dir(dir) {
-			watched = append(watched, path.Join(k.Host.Cgroups.Name(), dir, exclusiveFile))
-		}
-	}
-	events.follow(watched)
-	k.last = k.states(cgroups)
+	events.follow([]string{k.Host.Records.Name()}, recordedFiles(k.Host.Cgroups.Name(), v.live))
+	k.states.Follow(k.Host.Cgroups.FS(), stateFiles(v.live))
 	for _, d := range decide(v.live) {
 		if err := check(k.Host.Cgroups.FS(), d); err != nil && !hasEnded(k.Host.Cgroups.FS(), d.Cgroup, err) {
 			v.wrong, v.causes = append(v.wrong, d), append(v.causes, err)
@@ -248,19 +238,6 @@ func (k *Keeper) repair(events *watch) (view, error) {
 		k.Log(fmt.Sprintf("repaired cgroup %s of claim %s: %v", d.Cgroup, d.names(), v.causes[i]))
 	}
 	return remaining, errors.Join(errs...)
-}
-
-// states returns a text that changes when the partition of a cgroup changes, or when its
-// last process ends. It is cheap to read.
-func (k *Keeper) states(cgroups []string) string {
-	var b strings.Builder
-	for _, cgroup := range slices.Sorted(slices.Values(cgroups)) {
-		for _, file := range []string{partitionFile, "cgroup.events"} {
-			line, err := readLine(k.Host.Cgroups.FS(), path.Join(cgroup, file))
-			fmt.Fprintln(&b, cgroup, line, err)
-		}
-	}
-	return b.String()
 }
 
 // tell logs err, unless it is what was last logged about the same thing.

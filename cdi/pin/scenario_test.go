@@ -456,7 +456,7 @@ func oneOffline(m machine) {
 	var lines []string
 	k := keeper(m.host(), &lines)
 	for range 3 {
-		if _, healthy := k.pass(m.Context(), &watch{}); healthy {
+		if healthy := k.pass(m.Context(), &watch{}); healthy {
 			m.Error("the keeper is content without cpu 5")
 		}
 	}
@@ -469,7 +469,7 @@ func oneOffline(m machine) {
 		m.Error("pin to an offline cpu is nil")
 	}
 	mustOnline(m, 5, true)
-	if _, healthy := k.pass(m.Context(), &watch{}); !healthy || len(lines) > 2 {
+	if healthy := k.pass(m.Context(), &watch{}); !healthy || len(lines) > 2 {
 		m.Errorf("with cpu 5 again the keeper says %q", lines)
 	}
 	checkPartitions(m, Holding{ctrA, parse("4-5"), "root"})

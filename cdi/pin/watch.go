@@ -4,21 +4,25 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 )
 
-const watchMask = syscall.IN_MODIFY | syscall.IN_MOVED_TO | syscall.IN_DELETE | syscall.IN_CREATE
+// What is reported of a directory is entries that come and go, and not what is written to
+// its files: some files of a cgroup change all the time.
+const (
+	dirMask  = syscall.IN_MOVED_TO | syscall.IN_DELETE | syscall.IN_CREATE
+	fileMask = syscall.IN_MODIFY
+)
 
 // watch reports changes of files and directories with inotify. The kernel reports its
 // own changes of cpuset.cpus.partition and cgroup.events in the same way. If the kernel
 // has no watch to spare, complete is false and the caller must poll.
 type watch struct {
-	complete bool // every followed path is watched
-	fd       int
-	file     *os.File       // of fd; nil if inotify is not available
-	ids      map[string]int // watch descriptors by path
+	complete  bool // every followed path is watched
+	available bool // inotify is: the next two are open
+	fd, epoll int
+	ids       map[string]int // watch descriptors by path
 }
 
 func newWatch() (watch, error) {
@@ -26,41 +30,56 @@ func newWatch() (watch, error) {
 	if err != nil {
 		return watch{}, fmt.Errorf("inotify is not available, polling instead: %w", err)
 	}
-	// The Go runtime's poller accepts a non-blocking file, so that reads can have a
-	// deadline. File.Fd would make the file block again.
-	return watch{complete: true, fd: fd, file: os.NewFile(uintptr(fd), "inotify"), ids: make(map[string]int)}, nil
+	// The keeper waits in one system call. With a deadline of the Go runtime's poller, it
+	// would wake several threads twice a second.
+	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err == nil {
+		err = syscall.EpollCtl(epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
+	}
+	if err != nil {
+		_ = syscall.Close(fd)
+		return watch{}, fmt.Errorf("epoll is not available, polling instead: %w", err)
+	}
+	return watch{complete: true, available: true, fd: fd, epoll: epoll, ids: make(map[string]int)}, nil
 }
 
 func (w *watch) close() {
-	if w.file != nil {
-		w.file.Close()
+	if w.available {
+		_, _ = syscall.Close(w.epoll), syscall.Close(w.fd)
+		w.available = false
 	}
 }
 
 // add follows one more path. A path that is gone needs no watch.
-func (w *watch) add(path string) {
-	if _, found := w.ids[path]; found || w.file == nil {
-		return
+func (w *watch) add(path string, mask uint32) (added bool) {
+	if _, found := w.ids[path]; found || !w.available {
+		return false
 	}
-	id, err := syscall.InotifyAddWatch(w.fd, path, watchMask)
+	id, err := syscall.InotifyAddWatch(w.fd, path, mask)
 	switch {
 	case err == nil:
 		w.ids[path] = id
 	case !errors.Is(err, syscall.ENOENT):
 		w.complete = false
 	}
+	return err == nil
 }
 
-// follow follows these paths and no others.
-func (w *watch) follow(paths []string) {
-	if w.file == nil {
-		return
+// follow follows these paths and no others. Added is true if it did not follow all of
+// them before.
+func (w *watch) follow(dirs, files []string) (added bool) {
+	if !w.available {
+		return false
 	}
 	w.complete = true
-	keep := make(map[string]bool, len(paths))
-	for _, path := range paths {
-		keep[path] = true
-		w.add(path)
+	keep := make(map[string]bool, len(dirs)+len(files))
+	for _, dir := range dirs {
+		keep[dir] = true
+		added = w.add(dir, dirMask) || added
+	}
+	for _, file := range files {
+		keep[file] = true
+		added = w.add(file, fileMask) || added
 	}
 	for path, id := range w.ids {
 		if !keep[path] {
@@ -69,25 +88,36 @@ func (w *watch) follow(paths []string) {
 			delete(w.ids, path)
 		}
 	}
+	return added
 }
 
-// wait returns true when something has changed, and false after d.
+// poll reports whether something has changed, and does not wait.
+func (w *watch) poll() (changed bool) {
+	if !w.available {
+		return true
+	}
+	for buf := make([]byte, 4096); ; {
+		n, err := syscall.Read(w.fd, buf)
+		if n <= 0 || err != nil {
+			return changed // EAGAIN
+		}
+		w.drop(buf[:n])
+		changed = true
+	}
+}
+
+// wait returns true when something has changed, and false after d or a signal.
 func (w *watch) wait(d time.Duration) bool {
-	if w.file == nil {
+	if !w.available {
 		time.Sleep(d)
 		return false
 	}
-	if err := w.file.SetReadDeadline(time.Now().Add(d)); err != nil {
-		time.Sleep(d)
-		return false
-	}
-	buf := make([]byte, 4096)
-	n, err := w.file.Read(buf)
-	w.drop(buf[:max(n, 0)])
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	var events [1]syscall.EpollEvent
+	n, err := syscall.EpollWait(w.epoll, events[:], int(d.Milliseconds()))
+	if err != nil && !errors.Is(err, syscall.EINTR) {
 		time.Sleep(d)
 	}
-	return n > 0
+	return n > 0 && w.poll()
 }
 
 // drop forgets the watches that the kernel removed: a new cgroup may get the same name.

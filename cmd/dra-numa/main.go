@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -17,6 +18,8 @@ import (
 func main() {
 	// The daemon is mostly idle: memory matters more than time for garbage collection.
 	debug.SetGCPercent(25)
+	// Each of its threads that looks for work costs time, and there is never much to do.
+	runtime.GOMAXPROCS(2)
 	if err := refuseHugePages(); err != nil {
 		klog.ErrorS(err, "Transparent hugepages stay on, so the daemon may use more memory than it needs")
 	}

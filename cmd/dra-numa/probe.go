@@ -69,7 +69,7 @@ func probeKernel(root fs.FS, o options, n node) (supported bool, err error) {
 		return false, err
 	}
 	defer unlock()
-	held, err := heldCPUs(os.DirFS(o.cgroupRoot))
+	held, err := readHeld(os.DirFS(o.cgroupRoot))
 	if err != nil {
 		return false, err
 	}

@@ -23,7 +23,7 @@ const claimsTimeout = 30 * time.Second
 // claims that are gone. It returns the answers of the API server.
 func recoverClaims(ctx context.Context, o options, client kubernetes.Interface, core *driver.Driver) (map[types.UID]*resourceapi.ResourceClaim, error) {
 	logger := klog.FromContext(ctx)
-	held, err := heldCPUs(os.DirFS(o.cgroupRoot))
+	held, err := readHeld(os.DirFS(o.cgroupRoot))
 	if err != nil {
 		return nil, err
 	}

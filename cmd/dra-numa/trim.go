@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,8 +14,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// trimPeriod is how long the daemon keeps memory that it no longer uses.
-const trimPeriod = time.Minute
+// trimPeriod is how long the daemon keeps memory that it no longer uses, and trimBytes is
+// how much it must have allocated since the last time: while it is idle, what it gives back
+// it soon needs again.
+const (
+	trimPeriod = time.Minute
+	trimBytes  = 8 << 20
+)
 
 // span is a range of addresses of this process: start is in it, end is not.
 type span struct{ start, end uintptr }
@@ -23,17 +29,31 @@ type span struct{ start, end uintptr }
 func keepTrim(ctx context.Context) {
 	ticker := time.NewTicker(trimPeriod)
 	defer ticker.Stop()
+	trimmed := uint64(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			allocated := allocatedBytes()
+			if allocated-trimmed < trimBytes {
+				continue
+			}
+			trimmed = allocated
 			if err := trim(); err != nil {
 				klog.FromContext(ctx).Error(err, "Giving unused memory back failed, not trying again")
 				return
 			}
 		}
 	}
+}
+
+// allocatedBytes is how much the process has allocated since it started, also of what it
+// has freed.
+func allocatedBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 // trim gives pages that nothing uses any more back to the kernel. On the rig's node,

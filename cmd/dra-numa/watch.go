@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"slices"
@@ -15,18 +14,25 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 const (
-	// partitionPeriod bounds how long it takes to notice that a partition is invalid,
-	// or that CPUs are still blocked after their cgroup is gone.
+	// partitionPeriod bounds how long it takes to notice that a recorded cgroup or a
+	// partition has changed.
 	partitionPeriod = time.Second
-	// machinePeriod leaves 3 of the 5 seconds in which a machine that has changed must
+	// hostPeriod is the same for a new partition that is not of a claim: see
+	// [pin.Lookout]. It is also how often everything is read, in case an event was lost.
+	hostPeriod = 30 * time.Second
+	// quietPeriod is how often the plugin is told that nothing has changed. The kubelet
+	// hears of the health of devices only if the plugin does.
+	quietPeriod = 5 * time.Second
+	// machinePeriod leaves 1 of the 5 seconds in which a machine that has changed must
 	// be published.
-	machinePeriod = 2 * time.Second
+	machinePeriod = 4 * time.Second
 )
 
 // watcher looks for changes that nothing reports to the daemon.
@@ -34,21 +40,28 @@ type watcher struct {
 	core    *driver.Driver
 	plugin  *kubeletplugin.Plugin
 	machine fs.FS // holds sys and proc
-	cgroups fs.FS
-	records fs.FS
+	lookout *pin.Lookout
 
 	withPCI   bool              // some PCI functions are published
 	signature string            // of the machine as the core knows it
-	findings  []string          // of the last look at partitions
+	facts     reread.Files      // of the machine, without PCI functions
+	read      time.Time         // when the signature was last read; zero if that failed
+	sight     pin.Sight         // of the last look at partitions
+	looked    time.Time         // when that was
+	told      time.Time         // when the plugin was last told
+	findings  []string          // of it
 	problems  map[string]string // by what is looked at: the last error
 }
 
-func newWatcher(o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin) *watcher {
+func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin) *watcher {
+	lookout, err := pin.NewLookout(o.cgroupRoot, cdi.RecordsDir(o.hookPath()))
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Looking at all cgroups each second")
+	}
 	return &watcher{
 		core: core, plugin: plugin, withPCI: !n.config.Attached.IsEmpty(), signature: n.signature,
 		machine:  os.DirFS(o.machineRoot),
-		cgroups:  os.DirFS(o.cgroupRoot),
-		records:  os.DirFS(cdi.RecordsDir(o.hookPath())),
+		lookout:  lookout,
 		problems: make(map[string]string),
 	}
 }
@@ -58,6 +71,8 @@ func (w *watcher) run(ctx context.Context) {
 	partitions, machine := time.NewTicker(partitionPeriod), time.NewTicker(machinePeriod)
 	defer partitions.Stop()
 	defer machine.Stop()
+	defer w.lookout.Close()
+	defer w.facts.Close()
 	for {
 		select {
 		case <-ctx.Done():
@@ -90,15 +105,29 @@ func (w *watcher) isNews(what string, err error) bool {
 // lookAtMachine reads the machine if it has changed. If it changes again meanwhile, the
 // next look reads it again.
 func (w *watcher) lookAtMachine(ctx context.Context) error {
-	now, err := numa.Signature(w.machine, w.withPCI)
-	if err != nil || now == w.signature {
+	if changed := w.facts.Changed(w.machine); !changed && !w.withPCI && time.Since(w.read) < hostPeriod {
+		return nil
+	}
+	w.read = time.Time{}
+	files, err := numa.SignatureFiles(w.machine)
+	if err != nil {
 		return err
+	}
+	w.facts.Follow(w.machine, files)
+	begin := time.Now()
+	now, err := numa.Signature(w.machine, w.withPCI)
+	if err != nil {
+		return err
+	}
+	if now == w.signature {
+		w.read = begin
+		return nil
 	}
 	machine, err := numa.Read(w.machine)
 	if err != nil {
 		return err
 	}
-	w.signature = now
+	w.signature, w.read = now, begin
 	w.core.SetMachine(machine)
 	w.plugin.RefreshPool(ctx)
 	klog.FromContext(ctx).Info("Machine has changed", "online", machine.Online.String(), "zones", len(machine.Zones))
@@ -106,13 +135,22 @@ func (w *watcher) lookAtMachine(ctx context.Context) error {
 }
 
 // lookAtPartitions tells the core which CPUs partitions hold, and the plugin what the
-// cgroups of claims have.
+// cgroups of claims have. It does so only if something may have changed, or if something is
+// wrong: what lasts is reported later.
 func (w *watcher) lookAtPartitions(ctx context.Context) error {
-	held, err := heldCPUs(w.cgroups)
-	if err != nil {
-		return err
+	if w.lookout.Changed() || time.Since(w.looked) >= hostPeriod {
+		now := time.Now()
+		sight, err := w.lookout.Look(now)
+		if err != nil {
+			return err
+		}
+		w.sight, w.looked, w.told = sight, now, time.Time{}
 	}
-	report, err := w.core.Observe(held)
+	if w.quiet() && time.Since(w.told) < quietPeriod {
+		return w.sight.Unread
+	}
+	w.told = time.Now()
+	report, err := w.core.Observe(heldCPUs(w.sight.Holdings))
 	if err != nil {
 		return err
 	}
@@ -129,14 +167,19 @@ func (w *watcher) lookAtPartitions(ctx context.Context) error {
 	if released {
 		w.plugin.RefreshPool(ctx)
 	}
-	refusals, unread := pin.Refusals(w.records, time.Now())
-	w.plugin.ObserveRefusals(refusals)
-	live, err := pin.Inspect(w.cgroups, w.records)
-	if w.core.SetDowngraded(downgraded(live)) {
+	w.plugin.ObserveRefusals(w.sight.Refusals)
+	if w.core.SetDowngraded(downgraded(w.sight.Live)) {
 		w.plugin.RefreshPool(ctx)
 	}
-	w.plugin.Observe(live) // live lacks the records that the error names
-	return errors.Join(err, unread)
+	w.plugin.Observe(w.sight.Live)
+	return w.sight.Unread
+}
+
+// quiet reports whether the last look found nothing that would have to be reported if it
+// lasts.
+func (w *watcher) quiet() bool {
+	faulty := func(live pin.Live) bool { return live.Fault != "" }
+	return len(w.findings) == 0 && !slices.ContainsFunc(w.sight.Live, faulty)
 }
 
 // downgraded returns the CPUs of cgroups that have no partition because another pod uses
@@ -150,17 +193,18 @@ func downgraded(live []pin.Live) (cpus cpuset.Set) {
 	return cpus
 }
 
-// heldCPUs returns the CPUs that the partitions of the host hold.
-func heldCPUs(cgroups fs.FS) ([]driver.Held, error) {
+// readHeld returns the CPUs that the partitions of the host hold.
+func readHeld(cgroups fs.FS) ([]driver.Held, error) {
 	holdings, err := pin.Holdings(cgroups)
-	if err != nil {
-		return nil, err
-	}
+	return heldCPUs(holdings), err
+}
+
+func heldCPUs(holdings []pin.Holding) []driver.Held {
 	held := make([]driver.Held, 0, len(holdings))
 	for _, holding := range holdings {
 		held = append(held, driver.Held{Cgroup: holding.Cgroup, CPUs: holding.CPUs, Invalid: invalid(holding.State)})
 	}
-	return held, nil
+	return held
 }
 
 // invalid returns the kernel's reason in "root invalid (reason)". It returns "" if the

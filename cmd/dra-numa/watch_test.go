@@ -32,7 +32,7 @@ func watched(t *testing.T) (w *watcher, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newWatcher(o, n, core, &kubeletplugin.Plugin{}), dir
+	return newWatcher(t.Context(), o, n, core, &kubeletplugin.Plugin{}), dir
 }
 
 func TestMachineThatCannotBeReadStays(t *testing.T) {
@@ -85,7 +85,7 @@ func TestHeldCPUsOfAHost(t *testing.T) {
 			cgroups[name+"/"+file] = &fstest.MapFile{Data: []byte(text + "\n")}
 		}
 	}
-	held, err := heldCPUs(cgroups)
+	held, err := readHeld(cgroups)
 	if err != nil || len(held) != 2 || held[0].Invalid != "" || held[1].Invalid != "why" || held[0].CPUs.String() != "2-3" {
 		t.Errorf("held %v, %v", held, err)
 	}

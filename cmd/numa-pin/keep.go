@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ func runKeep(ctx context.Context, args []string, host host, streams streams) err
 	defer opened.Cgroups.Close()
 	defer opened.Records.Close()
 	debug.SetGCPercent(25) // the keeper runs for a long time and needs very little memory
+	runtime.GOMAXPROCS(1)  // and time
 	booted, err := host.booted()
 	if err != nil {
 		return fmt.Errorf("keep claims pinned: %w", err)

@@ -156,6 +156,8 @@ var arrows = []arrow{
 	{"driver", "numa/devnode", "what a claim holds is device nodes"},
 	{"numa/devnode", "numa", "a function is known by its address"},
 	{"cdi/pin", "numa/cpuset", "cgroups are given CPUs and mems"},
+	{"cdi/pin", "internal/reread", "the keeper and the daemon read the states of partitions again and again"},
+	{"cmd/dra-numa", "internal/reread", "and the daemon those of the machine"},
 	{"numa", "numa/cpuset", "zones, cores and caches are sets of CPUs"},
 	{"numa/draw", "numa", "what it draws is a machine"},
 	{"numa/draw", "numa/cpuset", "drawings and documents have sets of CPUs"},
@@ -282,4 +284,4 @@ var modules = []module{
 
 // hookImports is everything but the standard library in the hook numa-pin,
 // which runs at every container start and must stay small.
-var hookImports = []string{"cdi/pin", "cmd/numa-pin", "numa/cpuset"}
+var hookImports = []string{"cdi/pin", "cmd/numa-pin", "internal/reread", "numa/cpuset"}

@@ -52,6 +52,7 @@ var _ = Describe("a crowd of newcomers while the driver is away", ofKernel, with
 
 		By("showing that the watch sees them as soon as they may")
 		startDriver(ctx)
+		expectCheap(ctx, newcomers+1)
 		deletePod(ctx, holder)
 		Eventually(ctx, func() []string {
 			Expect(observer.Watch(ctx, held)).To(Succeed()) // again: what was there before has no part in it

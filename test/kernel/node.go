@@ -156,26 +156,27 @@ func (o *Observer) Systemd(ctx context.Context) (bool, error) {
 	return strings.TrimSpace(name) == "systemd", err
 }
 
-// Memory returns the resident memory, in bytes, of the processes that KillCommand
-// would find.
-func (o *Observer) Memory(ctx context.Context, name, argument string) ([]int64, error) {
-	out, err := o.Run(ctx, commandsScript+`for pid in $(commands "$1" "$2"); do
-		while read -r key value unit; do
-			[ "$key" != VmRSS: ] || echo "$value"
-		done <"/proc/$pid/status"
-	done; exit 0`, name, argument)
+// Usage is what a process has of the node.
+type Usage struct {
+	MemoryBytes int64         // resident
+	CPU         time.Duration // since it started, for itself and in the kernel
+}
+
+// Usage returns the usage of the process that KillCommand would find; more than one is
+// an error.
+func (o *Observer) Usage(ctx context.Context, name, argument string) (used Usage, err error) {
+	text, err := o.Run(ctx, commandsScript+`for pid in $(commands "$1" "$2"); do
+		awk '$1 == "VmRSS:" { print $2 }' "/proc/$pid/status" && sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 12,13
+	done`, name, argument)
 	if err != nil {
-		return nil, err
+		return Usage{}, err
 	}
-	var sizes []int64
-	for _, text := range strings.Fields(out) {
-		kib, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("parse resident memory of %s: %w", name, err)
-		}
-		sizes = append(sizes, kib<<10)
+	var kib, user, system int64
+	if _, err := fmt.Sscan(text, &kib, &user, &system); err != nil || len(strings.Fields(text)) != 3 {
+		return Usage{}, fmt.Errorf("usage of %s %s reads %q, want that of one process: %w", name, argument, text, err)
 	}
-	return sizes, nil
+	const ticks = 100 // a second: USER_HZ, see proc_pid_stat(5)
+	return Usage{kib << 10, time.Duration(user+system) * time.Second / ticks}, nil
 }
 
 // WriteCgroup writes to a file of a cgroup, which is given with a leading slash.

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
+)
+
+// What the driver and its keeper may take together while nothing changes.
+const (
+	idleMemoryBytes = 45 << 20
+	idleShare       = 0.15 // of the CPU time of the kubelet: 0.08 to 0.10 was measured on the rig
+	idlePods        = 8
+	idlePeriod      = 30 * time.Second
+)
+
+var _ = Describe("the idle driver", func() {
+	It("and its keeper need little memory and little of the CPUs", func(ctx context.Context) {
+		namespace, core := createNamespace(ctx, "idle"), oneCore(ctx)
+		core.zone = anyZone
+		for i := range idlePods {
+			pod := claimPod(fmt.Sprintf("idle-%d", i), core)
+			if i%2 == 0 {
+				createClaimed(ctx, namespace, pod, core)
+			} else {
+				createPod(ctx, namespace, plainPod(pod.Name))
+			}
+		}
+		waitRunningPods(ctx, namespace, idlePods)
+		expectCheap(ctx, idlePods)
+		Eventually(ctx, func() (sum int64, err error) {
+			for _, process := range ownProcesses {
+				used, err := observer.Usage(ctx, process.name, process.argument)
+				if err != nil {
+					return 0, err
+				}
+				GinkgoWriter.Printf("resident memory of %s: %.1f MiB\n", process, float64(used.MemoryBytes)/(1<<20))
+				sum += used.MemoryBytes
+			}
+			return sum, nil
+		}).WithTimeout(limit(idleTimeout)).Should(BeNumerically("<=", idleMemoryBytes), "resident memory of both")
+	})
+})
+
+// process is a process of the node.
+type process struct{ name, argument string }
+
+func (p process) String() string { return strings.TrimSpace(p.name + " " + p.argument) }
+
+var ownProcesses = []process{{driverProcess, ""}, {keeperProcess, keeperArgument}}
+
+// expectCheap compares the CPU time that the driver takes while nothing changes with that
+// of the kubelet. The pods are those of the namespace of the spec.
+func expectCheap(ctx context.Context, pods int) {
+	GinkgoHelper()
+	kubelet := process{name: "kubelet"}
+	measure := func(of process) kernel.Usage {
+		used, err := observer.Usage(ctx, of.name, of.argument)
+		Expect(err).NotTo(HaveOccurred())
+		return used
+	}
+	took := func() (ours, kubelets time.Duration) {
+		before := map[process]time.Duration{}
+		all := append([]process{kubelet}, ownProcesses...)
+		for _, of := range all {
+			before[of] = measure(of).CPU
+		}
+		time.Sleep(idlePeriod)
+		for _, of := range all {
+			spent := measure(of).CPU - before[of]
+			fmt.Printf("with %d pods, %s takes %.1f ms of CPU time each second\n", pods, of, float64(spent.Milliseconds())/idlePeriod.Seconds())
+			if of == kubelet {
+				kubelets = spent
+			} else {
+				ours += spent
+			}
+		}
+		return ours, kubelets
+	}
+	Eventually(ctx, func() float64 {
+		ours, kubelets := took()
+		share := float64(ours) / float64(kubelets)
+		fmt.Printf("with %d pods, the driver takes %.1f %% of the CPU time of the kubelet\n", pods, 100*share)
+		return share
+	}).Should(BeNumerically("<=", idleShare), "CPU time of the driver while nothing changes, compared with the kubelet") // what the specs before have begun may still go on
+}
