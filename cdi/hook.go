@@ -14,6 +14,11 @@ func LockFile(hookPath string) string { return hookPath + ".lock" }
 // hook records which cgroup has which claims.
 func RecordsDir(hookPath string) string { return path.Join(path.Dir(hookPath), "pins") }
 
+// StopFile returns the path of a file, next to the hook at hookPath, that stops the hook
+// from pinning containers while it exists. An administrator makes it. The hook looks
+// beside the directory of the records.
+func StopFile(hookPath string) string { return path.Join(path.Dir(hookPath), "stop-pinning") }
+
 // pinHook returns the hook that pins a container which has the share z of the claim.
 func pinHook(claim Claim, z *Zone, hookPath string) *specs.Hook {
 	hook := &specs.Hook{

@@ -155,7 +155,11 @@ func readProbe(ctx context.Context, state *os.Root, bootID string) (driver.Exclu
 
 // exclusivity returns the mode that --exclusivity asks for. For auto, it is the first
 // mode that the node has. Kernel is an error if the probe did not find cpuset partitions.
+// While an administrator has stopped pinning, it is ExclusivityNone.
 func (o *options) exclusivity(probed driver.Exclusivity) (driver.Exclusivity, error) {
+	if o.pinningStopped() {
+		return driver.ExclusivityNone, nil
+	}
 	switch asked := driver.Exclusivity(o.exclusivityMode); asked {
 	case driver.ExclusivityKernel:
 		if probed != asked {
@@ -172,4 +176,10 @@ func (o *options) exclusivity(probed driver.Exclusivity) (driver.Exclusivity, er
 		return driver.ExclusivityCooperative, nil
 	}
 	return driver.ExclusivityNone, nil
+}
+
+// pinningStopped reports whether an administrator has stopped the hook.
+func (o *options) pinningStopped() bool {
+	_, err := os.Stat(cdi.StopFile(o.hookPath()))
+	return err == nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestExclusivityOfTheNode(t *testing.T) {
@@ -42,6 +43,11 @@ func TestExclusivityOfTheNode(t *testing.T) {
 		if got != row.want || (err == nil) != (row.problem == "") || err != nil && !strings.HasPrefix(err.Error(), row.problem) {
 			t.Errorf("%+v: %q, %v", row, got, err)
 		}
+	}
+	o := options{exclusivityMode: "kernel", kubeletRoot: t.TempDir()}
+	files.Write(t, o.pluginDir()+"/stop-pinning", "")
+	if got, err := o.exclusivity("kernel"); got != "none" || err != nil {
+		t.Errorf("%q, %v while pinning is stopped, want none", got, err)
 	}
 	_, err = parseFlags([]string{"--node-name=n", "--exclusivity=cooperative", "--nri-socket="}, noEnv, nil)
 	if err == nil || !strings.Contains(err.Error(), "--nri-socket, which is empty") {

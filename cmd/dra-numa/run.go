@@ -124,7 +124,7 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 		running.Wait()
 		return nil, err
 	}
-	running.Go(func() { newWatcher(ctx, o, n, core, plugin).run(ctx) })
+	running.Go(func() { newWatcher(ctx, o, n, core, plugin, fatal).run(ctx) })
 	running.Go(func() { keepTrim(ctx) })
 	return func() {
 		cancel()

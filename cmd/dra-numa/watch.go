@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"slices"
@@ -41,6 +42,8 @@ type watcher struct {
 	plugin  *kubeletplugin.Plugin
 	machine fs.FS // holds sys and proc
 	lookout *pin.Lookout
+	stopped func() bool // whether pinning is
+	fatal   func(error)
 
 	withPCI   bool              // some PCI functions are published
 	signature string            // of the machine as the core knows it
@@ -53,7 +56,7 @@ type watcher struct {
 	problems  map[string]string // by what is looked at: the last error
 }
 
-func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin) *watcher {
+func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin, fatal func(error)) *watcher {
 	lookout, err := pin.NewLookout(o.cgroupRoot, cdi.RecordsDir(o.hookPath()))
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Looking at all cgroups each second")
@@ -62,6 +65,8 @@ func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plu
 		core: core, plugin: plugin, withPCI: !n.config.Attached.IsEmpty(), signature: n.signature,
 		machine:  os.DirFS(o.machineRoot),
 		lookout:  lookout,
+		stopped:  o.pinningStopped,
+		fatal:    fatal,
 		problems: make(map[string]string),
 	}
 }
@@ -73,11 +78,16 @@ func (w *watcher) run(ctx context.Context) {
 	defer machine.Stop()
 	defer w.lookout.Close()
 	defer w.facts.Close()
+	stopped := w.stopped()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-partitions.C:
+			if w.stopped() != stopped {
+				w.fatal(errors.New("pinning was stopped or is allowed again on this node: starting again, because zones and claims say so"))
+				return
+			}
 			w.report(ctx, "partitions", w.lookAtPartitions(ctx))
 		case <-machine.C:
 			w.report(ctx, "machine", w.lookAtMachine(ctx))

@@ -32,7 +32,7 @@ func watched(t *testing.T) (w *watcher, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newWatcher(t.Context(), o, n, core, &kubeletplugin.Plugin{}), dir
+	return newWatcher(t.Context(), o, n, core, &kubeletplugin.Plugin{}, nil), dir
 }
 
 func TestMachineThatCannotBeReadStays(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
@@ -23,11 +24,19 @@ type config struct {
 	lock, records string
 }
 
+// stopFile is beside the directory of the records. While it exists, nothing is pinned.
+const stopFile = "stop-pinning"
+
 // runPin pins the container whose OCI state is on standard input.
 func runPin(args []string, host host, streams streams) error {
 	config, help, err := parsePin(args, streams.out)
 	if help || err != nil {
 		return err
+	}
+	stop := filepath.Join(filepath.Dir(config.records), stopFile)
+	if _, err := os.Stat(stop); err == nil {
+		fmt.Fprintf(streams.err, "numa-pin: not pinned to %s for claim %s: %s exists\n", config.claim.Pinning, config.claim.Name, stop)
+		return nil
 	}
 	state, err := readState(streams.in)
 	if err != nil {

@@ -81,6 +81,32 @@ func TestPinWritesWhatTheClaimHas(t *testing.T) {
 }
 
 // In pod scope the pod's cgroup is the partition, and the record says so.
+func TestNothingIsPinnedWhileTheFileExists(t *testing.T) {
+	host := fakeHost(t)
+	dir := t.TempDir()
+	stop := filepath.Join(dir, "stop-pinning")
+	args := pinArgs(t, "--cpus=4-7", "--mems=1", "--records="+dir+"/pins")
+	line := func() string {
+		data, err := os.ReadFile(filepath.Join(host.cgroups, "k/pod/abc/cpuset.cpus"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(data))
+	}
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runWith(host, ociState, args...); err != nil || line() != "" {
+		t.Errorf("%v, cpuset.cpus is %q, want that nothing happens", err, line())
+	}
+	if err := os.Remove(stop); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runWith(host, ociState, args...); err != nil || line() != "4-7" {
+		t.Errorf("%v, cpuset.cpus is %q, want 4-7", err, line())
+	}
+}
+
 func TestPinRecords(t *testing.T) {
 	host := fakeHost(t)
 	for name, text := range map[string]string{
