@@ -45,8 +45,13 @@ func TestReleasesThatFailForLong(t *testing.T) {
 		err   error
 		want  bool
 	}{
-		{0, stuck, false}, {releasePatience - time.Second, stuck, false}, {time.Second, stuck, true}, {0, nil, false},
-		{0, stuck, false}, {releasePatience, errors.New("the disk is full"), false}, {0, stuck, false},
+		{0, stuck, false},
+		{releasePatience - time.Second, stuck, false},
+		{time.Second, stuck, true},
+		{0, nil, false},
+		{0, stuck, false},
+		{releasePatience, errors.New("the disk is full"), false},
+		{0, stuck, false},
 	} {
 		now = now.Add(row.after)
 		if got := r.giveUp("uid", row.err); got != row.want {
