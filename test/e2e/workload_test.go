@@ -44,15 +44,16 @@ func createNamespace(ctx context.Context, name string) string {
 }
 
 // removeNamespace waits for pods and claims to be gone, so that the next spec
-// has the whole node; the rest of the namespace may take its time.
+// has the whole node; the rest of the namespace may take its time. In a namespace
+// that is being deleted, no controller makes its pods again.
 func removeNamespace(ctx context.Context, namespace string) {
 	defer spend(podsEnd)()
 	everything := metav1.ListOptions{}
+	Expect(cluster.Kubernetes.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
 	Expect(cluster.Kubernetes.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, everything)).To(Succeed())
 	Eventually(ctx, podNames).WithArguments(namespace).Should(BeEmpty(), "pods of namespace %s are still there", namespace)
 	Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, everything)).To(Succeed())
 	Eventually(ctx, claimNames).WithArguments(namespace).Should(BeEmpty(), "claims of namespace %s are still there", namespace)
-	Expect(cluster.Kubernetes.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
 }
 
 // plainPod is a pod for the node under test that holds no claim and sleeps. It has

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -25,7 +26,8 @@ var _ = Describe("claims of the pods", withTwoNodes, func() {
 	It("of a Deployment move to the new pods in a rolling update", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "deployment"), oneCore(ctx)
 		template := templatePod(ctx, namespace, core)
-		deployment, err := cluster.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
+		deployments := cluster.Kubernetes.AppsV1().Deployments(namespace)
+		_, err := deployments.Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "web"},
 			Spec: appsv1.DeploymentSpec{
 				Replicas: ptr.To[int32](2), Selector: selectorOf(template), Template: template,
@@ -37,8 +39,8 @@ var _ = Describe("claims of the pods", withTwoNodes, func() {
 		before := waitPods(ctx, namespace, 2)
 		expectApart(ctx, observer, before, core)
 
-		deployment.Spec.Template.Annotations = map[string]string{rolled: "yes"}
-		_, err = cluster.Kubernetes.AppsV1().Deployments(namespace).Update(ctx, deployment, metav1.UpdateOptions{})
+		patch := `{"spec": {"template": {"metadata": {"annotations": {"` + rolled + `": "yes"}}}}}`
+		_, err = deployments.Patch(ctx, "web", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func() (names []string, err error) {
 			pods, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
