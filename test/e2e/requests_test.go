@@ -59,14 +59,14 @@ var _ = Describe("containers of a pod", ofKernel, func() {
 		namespace := createNamespace(ctx, "whole")
 		pod, claim := twoRequests(ctx, "whole")
 		pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "zone"}}
-		second := plainContainer("second")
+		second := plainContainer(secondContainer)
 		second.Resources.Claims = []corev1.ResourceClaim{{Name: "zone", Request: "b"}}
 		pod.Spec.Containers = append(pod.Spec.Containers, second)
 		createClaim(ctx, namespace, claim)
 		pod = waitAllRunning(ctx, createPod(ctx, namespace, pod))
 
 		s := snapshot(ctx)
-		whole, part := inKernel(s, pod), containerOf(s, pod, "second")
+		whole, part := inKernel(s, pod), containerOf(s, pod, secondContainer)
 		group := path.Dir(whole.Cgroup)
 		Expect(observer.ReadCgroup(ctx, group, "cpuset.cpus.partition")).To(Equal("root"), "cpuset.cpus.partition of the pod")
 		Expect(observer.ReadCgroup(ctx, group, "cpuset.cpus.effective")).To(Equal(whole.CPUs.String()), "cpuset.cpus.effective of the pod")

@@ -43,11 +43,11 @@ var _ = Describe("claims of pods that runc runs", ofKernel, Ordered, func() {
 
 	It("are a whole pod's", func(ctx context.Context) {
 		pod := onRunc(ctx, claimPod("pod", core))
-		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer("second"))
+		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer(secondContainer))
 		pod = waitRunning(ctx, createClaimed(ctx, namespace, pod, core))
 		s := snapshot(ctx)
 		held := expectPodPartition(ctx, path.Dir(inKernel(s, pod).Cgroup), core)
-		for _, name := range []string{containerName, "second"} {
+		for _, name := range []string{containerName, secondContainer} {
 			Expect(containerOf(s, pod, name).CPUs.String()).To(Equal(held.String()), "CPUs of container %s", name)
 		}
 		expectExclusive(ctx, pod, metav1.ConditionTrue, "KernelPartition")

@@ -39,7 +39,7 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 		car := claimContainer("car")
 		car.RestartPolicy = &always
 		pod.Spec.InitContainers = []corev1.Container{car}
-		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer("second"))
+		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer(secondContainer))
 		pod = waitRunning(ctx, createClaimed(ctx, namespace, pod, core))
 
 		s := snapshot(ctx)
@@ -71,13 +71,13 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 		namespace, core := createNamespace(ctx, "some"), oneCore(ctx)
 		bystander := waitRunning(ctx, createPod(ctx, namespace, plainPod("bystander")))
 		pod := claimPod("some", core)
-		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer("second"), plainContainer("third"))
+		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer(secondContainer), plainContainer("third"))
 		pod = waitRunning(ctx, createClaimed(ctx, namespace, pod, core))
 
 		s := snapshot(ctx)
 		held := inKernel(s, pod).CPUs
 		Expect(held.Size()).To(BeNumerically("==", core.cpus), "CPUs of the claim")
-		for _, name := range []string{containerName, "second"} {
+		for _, name := range []string{containerName, secondContainer} {
 			process := containerOf(s, pod, name)
 			Expect(process.CPUs.String()).To(Equal(held.String()), "CPUs of container %s", name)
 			Expect(process.Mems.String()).To(Equal(s.ZonesOf(held).String()), "memory of container %s", name)

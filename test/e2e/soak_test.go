@@ -67,6 +67,26 @@ type soakPod struct {
 	claim  string
 	cpus   int
 	wholly bool // all of its two containers use the claim
+	split  bool // each of its two containers uses a request of the claim
+}
+
+// secondContainer is the name of the second container of a pod.
+const secondContainer = "second"
+
+// containers returns the containers that are compared with the kernel.
+func (p soakPod) containers() []string {
+	if p.split {
+		return []string{containerName, secondContainer}
+	}
+	return []string{containerName}
+}
+
+// share names what a container has CPUs of: its claim, or its own request of the claim.
+func (p soakPod) share(container string) string {
+	if p.split {
+		return p.claim + "/" + container
+	}
+	return p.claim
 }
 
 // step does one or two things that may happen on a node, at the same time.
@@ -92,8 +112,13 @@ func (k *soak) printf(format string, args ...any) {
 	fmt.Printf("soak step %d: "+format+"\n", append([]any{k.steps}, args...)...)
 }
 
-// create makes a pod and its claim; now and then two containers use it.
+// create makes a pod and its claim; now and then two containers use it, or a request of
+// it each.
 func (k *soak) create(ctx context.Context) {
+	if len(k.pods) == 1 && k.random.IntN(2) == 0 {
+		k.createSplit(ctx)
+		return
+	}
 	threads := node.zones[0].threadsPerCore
 	cores := 1
 	if len(k.pods) < 2 { // with more there may be no zone with two
@@ -106,11 +131,26 @@ func (k *soak) create(ctx context.Context) {
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("10m") // for resize
 	wholly := k.random.IntN(3) == 0
 	if wholly {
-		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer("second"))
+		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer(secondContainer))
 	}
 	k.printf("create %s with %d CPUs, two containers: %t", name, want.cpus, wholly)
 	pod = createClaimed(ctx, k.namespace, pod, want)
 	k.pods = append(k.pods, soakPod{pod: pod, claim: name, cpus: int(want.cpus), wholly: wholly})
+}
+
+// createSplit makes a pod with a request of its claim for each of its containers.
+func (k *soak) createSplit(ctx context.Context) {
+	name := fmt.Sprintf("soak-%d", k.made)
+	k.made++
+	pod, claim := twoRequests(ctx, name)
+	cpus := node.zones[0].threadsPerCore
+	second := claimContainer(secondContainer)
+	pod.Spec.Containers[0].Resources.Claims[0].Request, second.Resources.Claims[0].Request = "a", "b"
+	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("10m") // for resize
+	pod.Spec.Containers = append(pod.Spec.Containers, second)
+	k.printf("create %s with %d CPUs for each of two containers", name, cpus)
+	createClaim(ctx, k.namespace, claim)
+	k.pods = append(k.pods, soakPod{pod: createPod(ctx, k.namespace, pod), claim: name, cpus: cpus, split: true})
 }
 
 // share makes a second pod for a claim; the anchor's stays its own.
@@ -119,6 +159,9 @@ func (k *soak) share(ctx context.Context) {
 		return
 	}
 	first := k.pods[1+k.random.IntN(len(k.pods)-1)]
+	if first.split {
+		return
+	}
 	name := fmt.Sprintf("soak-%d", k.made)
 	k.made++
 	pod := withoutRequests(claimPod(name, request{}))
@@ -159,7 +202,7 @@ func (k *soak) resize(ctx context.Context) {
 
 // kill kills one of the programs that a claim depends on, or a container of it.
 func (k *soak) kill(ctx context.Context) {
-	switch victim := k.random.IntN(6); victim {
+	switch victim := k.random.IntN(7); victim {
 	case 0:
 		chosen := k.pods[k.random.IntN(len(k.pods))].pod
 		k.printf("kill a container of %s", chosen.Name)
@@ -171,10 +214,28 @@ func (k *soak) kill(ctx context.Context) {
 	case 2:
 		k.printf("kill the keeper")
 		k.killCommand(ctx, keeperProcess, keeperArgument)
+	case 3:
+		k.breakPartition(ctx, k.random.IntN(len(k.pods)))
 	default:
-		name := []string{driverProcess, "kubelet", "containerd"}[victim-3]
+		name := []string{driverProcess, "kubelet", "containerd"}[victim-4]
 		k.printf("kill %s", name)
 		k.killCommand(ctx, name, "")
+	}
+}
+
+// breakPartition writes to the cgroup of a container, as another program might.
+func (k *soak) breakPartition(ctx context.Context, i int) {
+	broken := k.pods[i]
+	process, err := snapshot(ctx).Container(broken.pod, containerName)
+	if err != nil || broken.wholly {
+		return // the container is only just starting, or the partition is the pod's
+	}
+	k.printf("break the partition of %s", broken.pod.Name)
+	k.gap = k.gap || i == 0
+	for _, write := range []struct{ file, value string }{{"cpuset.cpus.partition", "member"}, {"cpuset.cpus.exclusive", ""}} {
+		if err := observer.WriteCgroup(ctx, process.Cgroup, write.file, write.value); err != nil {
+			k.printf("the container has ended: %v", err)
+		}
 	}
 }
 
@@ -220,7 +281,9 @@ func (k *soak) agrees(g Gomega, ctx context.Context) { //nolint:revive // the or
 	g.Expect(err).NotTo(HaveOccurred())
 	users, held := map[string]int{}, map[string]cpuset.Set{}
 	for i, made := range k.pods {
-		users[made.claim]++
+		for _, name := range made.containers() {
+			users[made.share(name)]++
+		}
 		// Anew each time: a container that was killed is known by another id.
 		k.pods[i].pod, err = readPod(ctx, made.pod)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -228,35 +291,38 @@ func (k *soak) agrees(g Gomega, ctx context.Context) { //nolint:revive // the or
 	var taken cpuset.Set
 	var owners []string
 	for _, made := range k.pods {
-		process, err := s.Container(made.pod, containerName)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(process.CPUs.Size()).To(Equal(made.cpus), "pod %s may run on %s", made.pod.Name, process.CPUs)
-		if before, ok := held[made.claim]; ok {
-			g.Expect(process.CPUs.String()).To(Equal(before.String()), "CPUs of pod %s of claim %s", made.pod.Name, made.claim)
-		} else {
-			g.Expect(process.CPUs.Overlaps(taken)).To(BeFalse(), "pod %s may run on %s, others have %s", made.pod.Name, process.CPUs, taken)
+		for _, name := range made.containers() {
+			process, err := s.Container(made.pod, name)
+			g.Expect(err).NotTo(HaveOccurred())
+			share := made.share(name)
+			g.Expect(process.CPUs.Size()).To(Equal(made.cpus), "container %s of pod %s may run on %s", name, made.pod.Name, process.CPUs)
+			if before, ok := held[share]; ok {
+				g.Expect(process.CPUs.String()).To(Equal(before.String()), "CPUs of pod %s of claim %s", made.pod.Name, made.claim)
+			} else {
+				g.Expect(process.CPUs.Overlaps(taken)).To(BeFalse(), "pod %s may run on %s, others have %s", made.pod.Name, process.CPUs, taken)
+			}
+			held[share] = process.CPUs
+			taken = taken.Union(process.CPUs)
+			if users[share] > 1 {
+				g.Expect(process.Partition).To(Equal("member"), "partition of pod %s, whose claim has two pods", made.pod.Name)
+				continue
+			}
+			group := process.Cgroup
+			if made.wholly {
+				group = path.Dir(group)
+			}
+			owners = append(owners, group)
+			partition, err := observer.ReadCgroup(ctx, group, "cpuset.cpus.partition")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(partition).To(Equal("root"), "partition of pod %s, cgroup %s", made.pod.Name, group)
 		}
-		held[made.claim] = process.CPUs
-		taken = taken.Union(process.CPUs)
-		if users[made.claim] > 1 {
-			g.Expect(process.Partition).To(Equal("member"), "partition of pod %s, whose claim has two pods", made.pod.Name)
-			continue
-		}
-		group := process.Cgroup
-		if made.wholly {
-			group = path.Dir(group)
-		}
-		owners = append(owners, group)
-		partition, err := observer.ReadCgroup(ctx, group, "cpuset.cpus.partition")
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(partition).To(Equal("root"), "partition of pod %s, cgroup %s", made.pod.Name, group)
 	}
 	allowed, err := observer.AllowedOutside(ctx, owners...)
 	g.Expect(err).NotTo(HaveOccurred())
-	for claim, cpus := range held {
+	for share, cpus := range held {
 		for _, set := range allowed {
-			g.Expect(users[claim] == 1 && set.CPUs.Overlaps(cpus)).To(BeFalse(),
-				"%d tasks, one is %s, may run on %s, of which claim %s has %s", set.Tasks, set.One, set.CPUs, claim, cpus)
+			g.Expect(users[share] == 1 && set.CPUs.Overlaps(cpus)).To(BeFalse(),
+				"%d tasks, one is %s, may run on %s, of which claim %s has %s", set.Tasks, set.One, set.CPUs, share, cpus)
 		}
 	}
 }
