@@ -21,7 +21,7 @@ type Function struct {
 }
 
 // edits returns the device nodes of the function.
-func (f *Function) edits(Claim, string) (edits specs.ContainerEdits) {
+func (f *Function) edits(Claim, Hook) (edits specs.ContainerEdits) {
 	for _, node := range f.Nodes {
 		edits.DeviceNodes = append(edits.DeviceNodes, &specs.DeviceNode{
 			Path: node.Path, Type: node.Type, Major: int64(node.Major), Minor: int64(node.Minor), Permissions: nodePermissions,

@@ -1,29 +1,61 @@
 package cdi
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"path"
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
-// LockFile returns the path of the lock that belongs to the hook at hookPath. Every
-// program of this driver takes it before it changes cpuset partitions of the host.
-func LockFile(hookPath string) string { return hookPath + ".lock" }
+// Hook says where on the host the hook's program and its files are. The two folders
+// differ, because the daemon writes in the second one, and must not be able to replace a
+// program that the runtime runs as root.
+type Hook struct {
+	Path string // of the program
+	Dir  string // of the lock, the records and the file that stops pinning
+}
 
-// RecordsDir returns the path of the directory, next to the hook at hookPath, where the
-// hook records which cgroup has which claims.
-func RecordsDir(hookPath string) string { return path.Join(path.Dir(hookPath), "pins") }
+// LockFile returns the path of the hook's lock. Every program of this driver takes it
+// before it changes cpuset partitions of the host.
+func (h Hook) LockFile() string { return path.Join(h.Dir, "numa-pin.lock") }
 
-// StopFile returns the path of a file, next to the hook at hookPath, that stops the hook
-// from pinning containers while it exists. An administrator makes it. The hook looks
-// beside the directory of the records.
-func StopFile(hookPath string) string { return path.Join(path.Dir(hookPath), "stop-pinning") }
+// RecordsDir returns the path of the directory where the hook records which cgroup has
+// which claims.
+func (h Hook) RecordsDir() string { return path.Join(h.Dir, "pins") }
+
+// StopFile returns the path of a file that stops the hook from pinning containers while
+// it exists. An administrator makes it. The hook looks beside the directory of the
+// records.
+func (h Hook) StopFile() string { return path.Join(h.Dir, "stop-pinning") }
+
+// NamesHook reports whether a spec of this driver in the directory names a program as its
+// hook. This is also known of a spec that cannot be parsed.
+func NamesHook(dir fs.FS, program string) (bool, error) {
+	quoted, err := json.Marshal(program) // as Encode writes it
+	if err != nil {
+		return false, err
+	}
+	uids, err := claimUIDs(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, uid := range uids {
+		text, err := fs.ReadFile(dir, fileName(uid))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || bytes.Contains(text, quoted) {
+			return true, err
+		}
+	}
+	return false, nil
+}
 
 // pinHook returns the hook that pins a container which has the share z of the claim.
-func pinHook(claim Claim, z *Zone, hookPath string) *specs.Hook {
+func pinHook(claim Claim, z *Zone, h Hook) *specs.Hook {
 	hook := &specs.Hook{
 		HookName: "createRuntime",
-		Path:     hookPath,
+		Path:     h.Path,
 		Args: []string{
 			"numa-pin", "pin",
 			"--uid=" + claim.UID,
@@ -32,8 +64,8 @@ func pinHook(claim Claim, z *Zone, hookPath string) *specs.Hook {
 			"--mems=" + z.Mems.String(),
 			"--partition=" + z.Partition,
 			"--scope=" + z.Scope,
-			"--lock=" + LockFile(hookPath),
-			"--records=" + RecordsDir(hookPath),
+			"--lock=" + h.LockFile(),
+			"--records=" + h.RecordsDir(),
 		},
 	}
 	if z.Partition != PartitionNone && !z.IdleCPUs.IsEmpty() {

@@ -92,14 +92,14 @@ type ShareKind interface {
 	validate() error
 	// edits returns what the runtime does for a container that has the share, except for
 	// its environment.
-	edits(claim Claim, hookPath string) specs.ContainerEdits
+	edits(claim Claim, hook Hook) specs.ContainerEdits
 	// addTo adds it to what a container is told of its shares.
 	addTo(c *content)
 }
 
 // Render returns the CDI spec of a claim, with one device per share. The device of a
-// [Zone] runs the hook at hookPath. The device of a [Function] has its device nodes.
-func Render(claim Claim, hookPath string) (*specs.Spec, error) {
+// [Zone] runs the hook. The device of a [Function] has its device nodes.
+func Render(claim Claim, hook Hook) (*specs.Spec, error) {
 	if err := claim.Validate(); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func Render(claim Claim, hookPath string) (*specs.Spec, error) {
 		if len(requests) > 1 {
 			env = requestEnvironment(claim.Shares, share.mainRequest())
 		}
-		edits := share.Kind.edits(claim, hookPath)
+		edits := share.Kind.edits(claim, hook)
 		if len(requests) > 1 || len(edits.Hooks)+len(edits.DeviceNodes) == 0 {
 			edits.Env = env // runtimes refuse a CDI device without edits
 		}

@@ -17,10 +17,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
-const (
-	uid  = "0f2ba7c1-2f63-4b79-8d5c-6c4f6a3f1a10"
-	hook = "/var/lib/kubelet/plugins/dra.numa/bin/numa-pin"
-)
+const uid = "0f2ba7c1-2f63-4b79-8d5c-6c4f6a3f1a10"
+
+var hook = Hook{Path: "/var/lib/kubelet/plugins/dra.numa-hook/numa-pin", Dir: "/var/lib/kubelet/plugins/dra.numa"}
 
 // fullClaim has each kind of share: CPUs of a subrequest, of the whole pod and
 // not, mixed ones, memory only.

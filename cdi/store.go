@@ -34,8 +34,8 @@ func NewStore(dir *os.Root) Store { return Store{dir: dir, files: durable.NewFil
 func (s Store) SyncTime() time.Duration { return s.files.SyncTime() }
 
 // Encode returns the content of a claim's spec file: the spec of [Render], as JSON.
-func Encode(claim Claim, hookPath string) ([]byte, error) {
-	spec, err := Render(claim, hookPath)
+func Encode(claim Claim, hook Hook) ([]byte, error) {
+	spec, err := Render(claim, hook)
 	if err != nil {
 		return nil, err
 	}

@@ -38,11 +38,11 @@ func (z *Zone) validate() error {
 }
 
 // edits has no hook if there is nothing to pin.
-func (z *Zone) edits(claim Claim, hookPath string) specs.ContainerEdits {
+func (z *Zone) edits(claim Claim, hook Hook) specs.ContainerEdits {
 	if z.HookCPUs().IsEmpty() && z.Mems.IsEmpty() {
 		return specs.ContainerEdits{}
 	}
-	return specs.ContainerEdits{Hooks: []*specs.Hook{pinHook(claim, z, hookPath)}}
+	return specs.ContainerEdits{Hooks: []*specs.Hook{pinHook(claim, z, hook)}}
 }
 
 // HookCPUs returns the CPUs that the hook gives the container. They are empty if the

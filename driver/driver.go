@@ -41,7 +41,7 @@ type Config struct {
 	ReservedMemoryBytes uint64             // memory of each NUMA node that no claim gets
 	ZoneBy              string             // what one zone is, as in a NodeConfig; "" means a NUMA node
 	Exclusivity         Exclusivity        // who keeps other tasks off a claim's CPUs
-	HookPath            string             // path of numa-pin on the host
+	Hook                cdi.Hook           // where numa-pin is on the host
 	NodeAllocatable     bool               // devices say how the scheduler counts claims in the node's allocatable
 	Attached            attached.Selection // PCI functions that are published
 	Machine             fs.FS              // has the folder sys: a PCI function is read again when it is prepared

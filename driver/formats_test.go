@@ -20,7 +20,7 @@ func formats(t *testing.T, grant Grant) string {
 	for _, by := range []Exclusivity{ExclusivityKernel, ExclusivityNone} {
 		claim := grant.cdiClaim(by)
 		claim.Note = encodeNote("boot-1", listed(grant))
-		spec, err := cdi.Encode(claim, "/opt/numa-pin")
+		spec, err := cdi.Encode(claim, cdi.Hook{Path: "/opt/numa-pin", Dir: "/opt"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,7 @@ func (d *Driver) rendered(next change) (change, error) {
 func (d *Driver) spec(grant *listedGrant) ([]byte, error) {
 	claim := grant.cdiClaim(d.config.Exclusivity)
 	claim.Note = encodeNote(d.config.BootID, grant)
-	return cdi.Encode(claim, d.config.HookPath)
+	return cdi.Encode(claim, d.config.Hook)
 }
 
 func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Grant, error) {

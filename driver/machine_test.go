@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
@@ -49,7 +50,7 @@ func testMachine() numa.Machine {
 func testConfig() Config {
 	return Config{
 		NodeName: node, BootID: "boot-1", Reserved: cpuset.New(0, 1),
-		Exclusivity: ExclusivityKernel, HookPath: "/plugins/dra.numa/bin/numa-pin",
+		Exclusivity: ExclusivityKernel, Hook: cdi.Hook{Path: "/plugins/dra.numa/bin/numa-pin", Dir: "/plugins/dra.numa/bin"},
 	}
 }
 

@@ -43,7 +43,7 @@ func startServing(t *testing.T) *claimServer {
 }
 
 func testConfig() driver.Config {
-	return driver.Config{NodeName: node, BootID: "boot", HookPath: "/numa-pin", Exclusivity: driver.ExclusivityKernel}
+	return driver.Config{NodeName: node, BootID: "boot", Exclusivity: driver.ExclusivityKernel}
 }
 
 // recoveredDriver has the test machine, and no grants.

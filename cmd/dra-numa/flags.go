@@ -61,7 +61,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8 (default: the kubelet's reservedSystemCPUs, else the first core)")
 	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "`quantity` of memory of each NUMA node that no claim gets, such as 256Mi (default: 0)")
 	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "configuration `file` of the kubelet, read for reservedSystemCPUs")
-	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "`file` with the pin hook, which is copied to the host")
+	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "`file` with the pin hook, which --probe copies to the host")
 	cgroupRootFlag(flags, &o.cgroupRoot)
 	machineRootFlag(flags, &o.machineRoot)
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
@@ -135,6 +135,3 @@ func (o *options) pluginDir() string { return filepath.Join(o.kubeletRoot, "plug
 
 // registryDir is where the kubelet looks for plugins.
 func (o *options) registryDir() string { return filepath.Join(o.kubeletRoot, "plugins_registry") }
-
-// hookPath is where the container runtime finds the pin hook.
-func (o *options) hookPath() string { return filepath.Join(o.pluginDir(), hookName) }

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 
 	"k8s.io/client-go/kubernetes"
@@ -15,15 +13,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
-
-// hookName is the file name of the hook in the plugin directory, which the host also
-// sees.
-const hookName = "numa-pin"
 
 // node is the machine, and the configuration of the driver for it.
 type node struct {
@@ -54,7 +47,7 @@ func readNode(o options) (n node, err error) {
 		ZoneBy:              o.zoneBy,
 		CPUDrivers:          o.cpuDrivers,
 		MemoryDrivers:       o.memoryDrivers,
-		HookPath:            o.hookPath(),
+		Hook:                o.hook(),
 		Attached:            o.attached,
 		Machine:             root,
 		StaticSpecs:         os.DirFS(o.staticCDIDir),
@@ -85,26 +78,6 @@ func openDir(path string, mode os.FileMode) (*os.Root, error) {
 		return nil, err
 	}
 	return os.OpenRoot(path)
-}
-
-// installHook copies the hook to the host. Containers may be starting, so it replaces
-// the old file atomically, and only if it differs.
-func installHook(source string, state *os.Root) error {
-	binary, err := os.ReadFile(source)
-	if err != nil {
-		return err
-	}
-	if err := state.MkdirAll(path.Dir(hookName), 0o755); err != nil {
-		return err
-	}
-	info, err := state.Stat(hookName)
-	if err == nil && info.Mode().Perm() == 0o755 {
-		installed, err := state.ReadFile(hookName)
-		if err == nil && bytes.Equal(installed, binary) {
-			return nil
-		}
-	}
-	return durable.Replace(state, hookName, binary, 0o755)
 }
 
 func readBootID(root fs.FS) (string, error) {

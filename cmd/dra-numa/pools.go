@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -31,7 +30,7 @@ func (o *options) hugepages(root fs.FS, nodes cpuset.Set) (now driver.Hugepages,
 			}
 		}
 	}
-	used, err := pin.HugepagesUsed(os.DirFS(o.cgroupRoot), os.DirFS(cdi.RecordsDir(o.hookPath())))
+	used, err := pin.HugepagesUsed(os.DirFS(o.cgroupRoot), os.DirFS(o.hook().RecordsDir()))
 	now.Used = make(map[types.UID]map[int]map[string]uint64, len(used))
 	for uid, pages := range used {
 		now.Used[types.UID(uid)] = pages

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
@@ -25,8 +24,8 @@ const probeFile = "exclusivity"
 
 // probe asks the kernel for a partition of a CPU that no claim holds, and saves the
 // answer. If the result is unclear, the answer of this boot stays. Without one, it
-// saves that the kernel cannot be relied on. A daemon may run at the same time, so of
-// the daemon's files, probe writes only the hook, which is replaced atomically.
+// saves that the kernel cannot be relied on. It also installs the hook. A daemon may run
+// at the same time, so probe writes none of the daemon's files.
 func probe(ctx context.Context, o options, n node) error {
 	logger := klog.FromContext(ctx)
 	state, err := openDir(o.pluginDir(), 0o750)
@@ -34,7 +33,7 @@ func probe(ctx context.Context, o options, n node) error {
 		return err
 	}
 	defer state.Close()
-	if err := installHook(o.hookSource, state); err != nil {
+	if err := installHook(o.hookSource, o.hook().Path); err != nil {
 		return fmt.Errorf("install pin hook: %w", err)
 	}
 	answer := driver.ExclusivityNone
@@ -64,7 +63,7 @@ func probeKernel(root fs.FS, o options, n node) (supported bool, err error) {
 	if supported, err := isNewEnough(root); err != nil || !supported {
 		return false, err
 	}
-	unlock, err := pin.Lock(cdi.LockFile(n.config.HookPath))
+	unlock, err := pin.Lock(n.config.Hook.LockFile())
 	if err != nil {
 		return false, err
 	}
@@ -180,6 +179,6 @@ func (o *options) exclusivity(probed driver.Exclusivity) (driver.Exclusivity, er
 
 // pinningStopped reports whether an administrator has stopped the hook.
 func (o *options) pinningStopped() bool {
-	_, err := os.Stat(cdi.StopFile(o.hookPath()))
+	_, err := os.Stat(o.hook().StopFile())
 	return err == nil
 }

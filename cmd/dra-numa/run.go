@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 
@@ -145,8 +144,8 @@ func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
 		return node{}, nil, err
 	}
 	defer state.Close()
-	if err := installHook(o.hookSource, state); err != nil {
-		return node{}, nil, fmt.Errorf("install pin hook: %w", err)
+	if err := checkHook(o.hook().Path); err != nil {
+		return node{}, nil, err
 	}
 	probed, err := readProbe(ctx, state, n.config.BootID)
 	if err != nil {
@@ -156,7 +155,13 @@ func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
 		return node{}, nil, err
 	}
 	core, err := openDriver(o, n)
-	return n, core, err
+	if err != nil {
+		return node{}, nil, err
+	}
+	if err := removeFormerHook(o); err != nil {
+		klog.FromContext(ctx).Error(err, "Keeping the pin hook of a former version", "path", o.formerHookPath())
+	}
+	return n, core, nil
 }
 
 // firstOf returns a function that keeps the first error and drops all later ones. The

@@ -18,7 +18,7 @@ const testBoot = "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1"
 
 func noEnv(string) string { return "" }
 
-// fakeMachine is one zone with two CPUs, and a hook to install.
+// fakeMachine is one zone with two CPUs, a hook to install, and one that is installed.
 func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,8 +33,12 @@ func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
 		"proc/sys/kernel/random/boot_id":               testBoot + "\n",
 		"hook":                                         "#!hook",
 		"kubelet/plugins/dra.numa/keep":                "",
+		"kubelet/plugins/dra.numa-hook/numa-pin":       "#!hook of before",
 	} {
 		files.Write(t, filepath.Join(dir, name), text)
+	}
+	if err := os.Chmod(dir+"/kubelet/plugins/dra.numa-hook/numa-pin", 0o755); err != nil {
+		t.Fatal(err)
 	}
 	return []string{
 		"--node-name=node-1", "--machine-root=" + dir, "--kubelet-root=" + dir + "/kubelet", "--cdi-dir=" + dir + "/cdi",
@@ -105,20 +109,5 @@ func TestDamagedCheckpointEndsTheDaemon(t *testing.T) {
 	var usage *cli.UsageError
 	if !errors.Is(err, driver.ErrDamaged) || errors.As(err, &usage) {
 		t.Errorf("error %v, want ErrDamaged", err)
-	}
-}
-
-func TestStartInstallsHookBeforeItNeedsTheCluster(t *testing.T) {
-	flags, pluginDir := fakeMachine(t)
-	if err := run(t.Context(), flags, noEnv, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("error %v, want one about the kubeconfig", err)
-	}
-	hook := filepath.Join(pluginDir, hookName)
-	info, err := os.Stat(hook)
-	if err != nil || info.Mode().Perm() != 0o755 {
-		t.Fatalf("hook %v, %v", info, err)
-	}
-	if text, err := os.ReadFile(hook); err != nil || string(text) != "#!hook" {
-		t.Errorf("hook %q, %v", text, err)
 	}
 }

@@ -59,7 +59,7 @@ func runState(args []string, env func(string) string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	files := nodeFiles{os.DirFS(o.pluginDir()), os.DirFS(o.cdiDir), os.DirFS(o.cgroupRoot), os.DirFS(cdi.RecordsDir(o.hookPath()))}
+	files := nodeFiles{os.DirFS(o.pluginDir()), os.DirFS(o.cdiDir), os.DirFS(o.cgroupRoot), os.DirFS(o.hook().RecordsDir())}
 	state := files.settled(func() { time.Sleep(statePause) })
 	state.Node, state.BootID = env("NODE_NAME"), bootID
 	encoder := json.NewEncoder(stdout)

@@ -28,7 +28,7 @@ func stateNode(t *testing.T) (dir string, flags []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, err := cdi.Encode(cdi.Claim{UID: "uid-b", Namespace: "default", Name: "b", Shares: []cdi.Share{{Request: "r", Device: "numa-0", Kind: &cdi.Zone{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0), Partition: cdi.PartitionRoot, Scope: cdi.ScopeContainer}}}}, "/numa-pin")
+	spec, err := cdi.Encode(cdi.Claim{UID: "uid-b", Namespace: "default", Name: "b", Shares: []cdi.Share{{Request: "r", Device: "numa-0", Kind: &cdi.Zone{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0), Partition: cdi.PartitionRoot, Scope: cdi.ScopeContainer}}}}, cdi.Hook{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
@@ -57,7 +56,7 @@ type watcher struct {
 }
 
 func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin, fatal func(error)) *watcher {
-	lookout, err := pin.NewLookout(o.cgroupRoot, cdi.RecordsDir(o.hookPath()))
+	lookout, err := pin.NewLookout(o.cgroupRoot, o.hook().RecordsDir())
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Looking at all cgroups each second")
 	}

@@ -42,7 +42,7 @@ type daemon struct {
 func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoot string) daemon {
 	t.Helper()
 	createNode(t, admin, node)
-	config := driver.Config{NodeName: node, BootID: "test", Exclusivity: driver.ExclusivityKernel, HookPath: "/numa-pin"}
+	config := driver.Config{NodeName: node, BootID: "test", Exclusivity: driver.ExclusivityKernel}
 	d := daemon{readiness: &kubeletplugin.Readiness{}, dir: t.TempDir()}
 	var err error
 	if d.core, err = driver.Open(rigMachine(), config, files.OpenTemp(t), files.OpenTemp(t)); err != nil {

@@ -57,9 +57,13 @@ func machineFolder(t *testing.T) string {
 	t.Helper()
 	dir := sample.Folder(t, "rig")
 	for name, text := range map[string]string{
-		"proc/sys/kernel/random/boot_id": "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1\n", "hook": "", "kubelet/plugins_registry/keep": "",
+		"proc/sys/kernel/random/boot_id": "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1\n", "kubelet/plugins_registry/keep": "",
+		"kubelet/plugins/dra.numa-hook/numa-pin": "",
 	} {
 		files.Write(t, filepath.Join(dir, name), text)
+	}
+	if err := os.Chmod(filepath.Join(dir, "kubelet/plugins/dra.numa-hook/numa-pin"), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -74,7 +78,7 @@ func run(t *testing.T, program, dir, node string) process {
 	address := listener.Addr().String()
 	_ = listener.Close()
 	p := process{Cmd: exec.Command(program, "--node-name="+node, "--machine-root="+dir, "--kubelet-root="+dir+"/kubelet", "--cdi-dir="+dir+"/cdi",
-		"--hook-source="+dir+"/hook", "--cgroup-root="+dir+"/none", "--nri-socket=", "--listen="+address,
+		"--cgroup-root="+dir+"/none", "--nri-socket=", "--listen="+address,
 		"--kubeconfig="+os.Getenv("APISERVER_KUBECONFIG")), log: &bytes.Buffer{}, address: address}
 	p.Stderr = p.log
 	if err := p.Start(); err != nil {

@@ -132,20 +132,14 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		root string   // the kubelet's, which only the daemon has
 		want []string // of daemon and probe
 	}{
-		{nil, "/var/lib/kubelet", []string{
-			"/var/lib/kubelet/plugins/dra.numa at /var/lib/kubelet/plugins/dra.numa",
-			"/var/lib/kubelet/plugins_registry at /var/lib/kubelet/plugins_registry",
-			"/var/run/cdi at /var/run/cdi",
-		}},
-		{[]string{"kubelet.root=/k", "kubelet.configFile=/etc/k.yaml"}, "/k", []string{
-			"/etc/k.yaml at /host/kubelet-config.yaml read-only",
-			"/k/plugins/dra.numa at /k/plugins/dra.numa",
-			"/k/plugins_registry at /k/plugins_registry",
-			"/var/run/cdi at /var/run/cdi",
-		}},
+		{nil, "/var/lib/kubelet", nil},
+		{[]string{"kubelet.root=/k", "kubelet.configFile=/etc/k.yaml"}, "/k", []string{"/etc/k.yaml at /host/kubelet-config.yaml read-only"}},
 	} {
 		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set...), "DaemonSet").Spec.Template.Spec
+		state, registry := tc.root+"/plugins/dra.numa", tc.root+"/plugins_registry"
+		tc.want = append(tc.want, state+" at "+state)
 		daemon := append([]string{
+			state + "-hook at " + state + "-hook read-only", registry + " at " + registry, "/var/run/cdi at /var/run/cdi",
 			tc.root + " at " + tc.root + " read-only HostToContainer", "/sys/fs/cgroup at /host/cgroup read-only",
 			"/var/run/nri at /host/nri read-only", "token (no host path) at /var/run/secrets/kubernetes.io/serviceaccount read-only",
 		}, tc.want...)
@@ -153,12 +147,13 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		if diff := cmp.Diff(daemon, mounts(pod, pod.Containers[0])); diff != "" {
 			t.Errorf("host paths with %q (-want +got):\n%s", tc.set, diff)
 		}
-		probe := append([]string{"/sys/fs/cgroup at /host/cgroup"}, tc.want...)
+		probe := append([]string{
+			state + "-hook at " + state + "-hook", "/var/run/cdi at /var/run/cdi read-only", "/sys/fs/cgroup at /host/cgroup",
+		}, tc.want...)
 		slices.Sort(probe)
 		if diff := cmp.Diff(probe, mounts(pod, pod.InitContainers[0])); diff != "" {
 			t.Errorf("host paths of the probe with %q (-want +got):\n%s", tc.set, diff)
 		}
-		state := tc.root + "/plugins/dra.numa"
 		keeper := []string{"/sys/fs/cgroup at /host/cgroup", state + " at " + state}
 		slices.Sort(keeper)
 		if diff := cmp.Diff(keeper, mounts(pod, pod.Containers[1])); diff != "" {

@@ -227,7 +227,7 @@ func consistent(t *testing.T) *node {
 			Shares:    []cdi.Share{{Request: "drive", Device: "nvme-0000-03-00-0", Kind: &cdi.Function{PCI: "0000:03:00.0"}}},
 		},
 	} {
-		text, err := cdi.Encode(claim, "/numa-pin")
+		text, err := cdi.Encode(claim, cdi.Hook{})
 		if err != nil {
 			t.Fatal(err)
 		}

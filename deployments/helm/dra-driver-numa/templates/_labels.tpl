@@ -30,14 +30,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
       fieldPath: spec.nodeName
 {{- end }}
 {{- define "dra-driver-numa.mounts" -}}
-# Socket, checkpoint and hook: the runtime runs the hook on the
-# host, by the same path.
+# Socket and checkpoint, and what the hook records: CDI specs name
+# the paths of the host.
 - name: state
   mountPath: {{ include "dra-driver-numa.state" . }}
-- name: registry
-  mountPath: {{ .Values.kubelet.root }}/plugins_registry
-- name: cdi
-  mountPath: /var/run/cdi
 {{- if .Values.kubelet.configFile }}
 - name: kubelet-config
   mountPath: /host/kubelet-config.yaml

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
+)
+
+// hookName is the file name of the hook on the host.
+const hookName = "numa-pin"
+
+// hook says where the container runtime finds the hook, and where the hook has its files.
+// The program has a folder of its own, in which only the probe writes.
+func (o *options) hook() cdi.Hook {
+	return cdi.Hook{Path: filepath.Join(o.pluginDir()+"-hook", hookName), Dir: o.pluginDir()}
+}
+
+// formerHookPath is where former versions installed the hook. Their CDI specs name it.
+func (o *options) formerHookPath() string { return filepath.Join(o.pluginDir(), hookName) }
+
+// installHook copies the hook to the host. Containers may be starting, so it replaces
+// the old file atomically, and only if it differs.
+func installHook(source, path string) error {
+	binary, err := os.ReadFile(source)
+	if err != nil {
+		return err
+	}
+	dir, err := openDir(filepath.Dir(path), 0o755)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	name := filepath.Base(path)
+	info, err := dir.Stat(name)
+	if err == nil && info.Mode().Perm() == 0o755 {
+		installed, err := dir.ReadFile(name)
+		if err == nil && bytes.Equal(installed, binary) {
+			return nil
+		}
+	}
+	return durable.Replace(dir, name, binary, 0o755)
+}
+
+// checkHook returns an error if the container runtime could not run the hook. Another
+// version of it is no error: while two versions of the driver take turns on a node, either
+// may have installed its own.
+func checkHook(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0) {
+		err = fmt.Errorf("%s has the mode %s, want an executable file", path, info.Mode())
+	}
+	if err != nil {
+		return fmt.Errorf("find pin hook: %w: run dra-numa --probe, which installs it", err)
+	}
+	return nil
+}
+
+// removeFormerHook removes the hook that a former version installed, once no CDI spec
+// names it. Only the daemon of the node may call this, before it recovers. Recovery
+// rewrites all specs, but a container that was just created still has the hook of its old
+// spec. So the hook stays until the daemon starts once more.
+func removeFormerHook(o options) error {
+	if _, err := os.Lstat(o.formerHookPath()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	named, err := cdi.NamesHook(os.DirFS(o.cdiDir), o.formerHookPath())
+	if err != nil || named {
+		return err
+	}
+	return os.Remove(o.formerHookPath())
+}
