@@ -3,6 +3,7 @@ package kubeletplugin
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 var errNotListed = errors.New("the API server has not listed the ResourceSlices of this node yet")
@@ -14,19 +15,22 @@ func (e guardError) Error() string { return string(e) }
 
 // guards check that nothing else gives out the CPUs of a node that offers zones.
 type guards struct {
-	kubeletRoot string
+	dir         fs.FS  // the driver's, where the keeper writes the policies of the kubelet's managers
+	boot        string // the id of this boot
+	kubeletRoot string // for messages
 	slices      *nodeSlices
 	rivals      *rivals
 }
 
 // check returns the first reason why the node must not offer zones now, or nil. It
 // looks again at each call. Until the API server has listed the node's slices, it
-// returns errNotListed.
+// returns errNotListed, and until the keeper has looked at the kubelet,
+// policies.ErrUnknown.
 func (g *guards) check() error {
 	if !g.slices.listed() {
 		return errNotListed
 	}
-	if err := checkManagers(g.kubeletRoot); err != nil {
+	if err := checkManagers(g.dir, g.boot, g.kubeletRoot); err != nil {
 		return err
 	}
 	switch name, present, _ := g.rivals.look(g.slices.all()); {

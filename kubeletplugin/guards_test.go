@@ -16,28 +16,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // The checkpoints that a kubelet 1.37.1 and its predecessors write.
 const (
-	cpuNone     = `{"policyName":"none","defaultCpuSet":"","checksum":1353318690}`
-	cpuStatic   = `{"policyName":"static","defaultCpuSet":"0-7","checksum":14413152}`
-	cpuNoneV4   = `{"policyName":"none","defaultCpuSet":"","checksum":1,"data":"{\"policyName\":\"none\",\"defaultCpuSet\":\"\"}","dataChecksum":2}`
-	cpuStaticV4 = `{"checksum":1,"data":"{\"policyName\":\"static\",\"defaultCpuSet\":\"0-7\"}","dataChecksum":2}`
-	memNone     = `{"policyName":"None","machineState":{},"checksum":4236770233}`
-	memStatic   = `{"policyName":"Static","machineState":{"0":{"numberOfAssignments":0}},"checksum":1}`
+	cpuNone   = `{"policyName":"none","defaultCpuSet":"","checksum":1353318690}`
+	cpuStatic = `{"checksum":1,"data":"{\"policyName\":\"static\",\"defaultCpuSet\":\"0-7\"}","dataChecksum":2}`
+	memNone   = `{"policyName":"None","machineState":{},"checksum":4236770233}`
+	memStatic = `{"policyName":"Static","machineState":{"0":{"numberOfAssignments":0}},"checksum":1}`
 )
 
-// write puts a state file in place as the kubelet does, whole.
+const testBoot = "boot"
+
+// write puts a state file into the kubelet's root directory, and has the keeper see that.
+// The driver's directory is the same one here.
 func write(t *testing.T, root, name, text string) {
 	t.Helper()
-	path := filepath.Join(root, name)
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(root, name), text)
+	keep(t, root)
+}
+
+// keep does what the keeper does.
+func keep(t *testing.T, root string) {
+	t.Helper()
+	files.Write(t, filepath.Join(root, policies.File), string(policies.Read(os.DirFS(root), testBoot).Encode()))
 }
 
 func TestManagersOfTheKubelet(t *testing.T) {
@@ -45,35 +50,31 @@ func TestManagersOfTheKubelet(t *testing.T) {
 		cpu, memory string // no file if empty
 		want        []string
 	}{
-		"no files":        {"", "", nil},
-		"none":            {cpuNone, memNone, nil},
-		"none since 1.37": {cpuNoneV4, "", nil},
+		"no files": {"", "", nil},
+		"none":     {cpuNone, memNone, nil},
 		"static CPUs": {cpuStatic, memNone, []string{
-			`kubelet's CPU manager policy is "static"`, "set cpuManagerPolicy: none", "delete ROOT/cpu_manager_state",
+			`kubelet's CPU manager policy is "static"`, "set cpuManagerPolicy: none", "delete /k/cpu_manager_state",
 		}},
-		"static CPUs since 1.37": {cpuStaticV4, "", []string{`kubelet's CPU manager policy is "static"`}},
 		"static memory": {"", memStatic, []string{
-			`kubelet's memory manager policy is "Static"`, "set memoryManagerPolicy: None", "delete ROOT/memory_manager_state",
+			`kubelet's memory manager policy is "Static"`, "set memoryManagerPolicy: None", "delete /k/memory_manager_state",
 		}},
-		"both":       {cpuStatic, memStatic, []string{"cpu_manager_state", "; ", "memory_manager_state"}},
-		"torn":       {cpuStatic[:9], "", []string{"parse ROOT/cpu_manager_state: unexpected end of JSON input"}},
-		"torn data":  {`{"data":"{"}`, "", []string{"parse data of ROOT/cpu_manager_state"}},
-		"no policy":  {"{}", "", []string{"parse ROOT/cpu_manager_state: no policyName"}},
-		"empty file": {" ", "", []string{"parse ROOT/cpu_manager_state"}},
+		"both": {cpuStatic, memStatic, []string{"cpu_manager_state", "; ", "memory_manager_state"}},
+		"torn": {cpuStatic[:9], "", []string{"read policy of the kubelet's CPU manager: /k/cpu_manager_state: not a checkpoint of the kubelet"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			for file, text := range map[string]string{"cpu_manager_state": row.cpu, "memory_manager_state": row.memory} {
+			keep(t, root)
+			for file, text := range map[string]string{policies.CPUManagerFile: row.cpu, policies.MemoryManagerFile: row.memory} {
 				if text != "" {
 					write(t, root, file, text)
 				}
 			}
-			err := checkManagers(root)
+			err := checkManagers(os.DirFS(root), testBoot, "/k")
 			if (err == nil) != (row.want == nil) {
 				t.Fatalf("error %v, want %q", err, row.want)
 			}
 			for _, want := range row.want {
-				if want = strings.ReplaceAll(want, "ROOT", root); !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || !lasts(err) {
 					t.Errorf("error %v, want one line with %q", err, want)
 				}
 			}
@@ -157,7 +158,7 @@ func TestStaticManagerWithdrawsAndHeals(t *testing.T) {
 		t.Errorf("events %q at a start without a problem", told)
 	}
 
-	write(t, p.guards.kubeletRoot, "cpu_manager_state", cpuStatic)
+	write(t, p.root, "cpu_manager_state", cpuStatic)
 	const reason = `kubelet's CPU manager policy is "static"`
 	eventually(t, p, http.StatusServiceUnavailable, reason, 2*guardInterval)
 	for deadline := time.Now().Add(5 * time.Second); len(devicesOf(t, c)) > 0; time.Sleep(10 * time.Millisecond) {
@@ -166,7 +167,7 @@ func TestStaticManagerWithdrawsAndHeals(t *testing.T) {
 		}
 	}
 
-	write(t, p.guards.kubeletRoot, "cpu_manager_state", cpuNone)
+	write(t, p.root, "cpu_manager_state", cpuNone)
 	eventually(t, p, http.StatusOK, "ok", 2*guardInterval)
 	if devices := devicesOf(t, c); len(devices) == 0 {
 		t.Error("no devices are published again")
@@ -219,6 +220,33 @@ func TestRestartLeavesSlicesAlone(t *testing.T) {
 		if verb := action.GetVerb(); verb != "list" && verb != "watch" && verb != "get" {
 			t.Errorf("%s %s at a start with slices as they should be", verb, action.GetResource().Resource)
 		}
+	}
+}
+
+// After a boot, the daemon may be there before the keeper, or a claim before both.
+func TestSlicesStayUntilTheKeeperHasLooked(t *testing.T) {
+	c := newCluster()
+	p := startPublishing(t, c)
+	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+	c.ClearActions()
+	if err := os.Remove(filepath.Join(p.root, policies.File)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, p, http.StatusServiceUnavailable, policies.ErrUnknown.Error(), 2*guardInterval)
+	if devices := devicesOf(t, c); len(devices) == 0 {
+		t.Error("devices are withdrawn")
+	}
+	s := &claimServer{Plugin: &Plugin{driver: recoveredDriver(t)}, client: c, guards: p.guards}
+	if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, policies.ErrUnknown) {
+		t.Errorf("a new claim: error %v", err)
+	}
+	keep(t, p.root)
+	eventually(t, p, http.StatusOK, "ok", 2*guardInterval)
+	if told := toldEvents(t, c); told != nil {
+		t.Errorf("events %q", told)
+	}
+	if devices := published(c); devices > 0 {
+		t.Errorf("%d devices were published again", devices)
 	}
 }
 

@@ -41,8 +41,8 @@ type Options struct {
 	PluginDir   string   // for dra.sock and metadata; the same path on the host and in the container
 	RegistryDir string   // where the kubelet looks for plugins; must exist
 	CDIDir      string   // where the container runtime looks for CDI specs
-	KubeletRoot string   // where the kubelet's managers keep their state
-	State       *os.Root // where the plugin keeps what it remembers across restarts
+	KubeletRoot string   // where the kubelet's managers keep their state; for messages, the plugin reads nothing there
+	State       *os.Root // where the plugin keeps what it remembers across restarts, and the keeper writes for it
 
 	// Claims are the answers of ReadClaims about the claims on record.
 	Claims map[types.UID]*resourceapi.ResourceClaim
@@ -93,7 +93,10 @@ type Plugin struct {
 // with ctx or Stop.
 func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, error) {
 	nodeName := d.Config().NodeName
-	guards := &guards{options.KubeletRoot, newNodeSlices(options.Client, nodeName), newRivals(options.State, options.RegistryDir, d.Config())}
+	guards := &guards{
+		options.State.FS(), d.Config().BootID, options.KubeletRoot,
+		newNodeSlices(options.Client, nodeName), newRivals(options.State, options.RegistryDir, d.Config()),
+	}
 	events := eventPace() // of node and pods together
 	p := &Plugin{
 		driver: d, pool: options.Pool,

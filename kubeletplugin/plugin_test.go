@@ -43,7 +43,7 @@ func startServing(t *testing.T) *claimServer {
 }
 
 func testConfig() driver.Config {
-	return driver.Config{NodeName: node, BootID: "boot", Exclusivity: driver.ExclusivityKernel}
+	return driver.Config{NodeName: node, BootID: testBoot, Exclusivity: driver.ExclusivityKernel}
 }
 
 // recoveredDriver has the test machine, and no grants.
@@ -113,7 +113,7 @@ func TestGuardRefusesNewClaimsOnly(t *testing.T) {
 // What another driver publishes is not known before the first list.
 func TestNewClaimsWaitForTheFirstList(t *testing.T) {
 	s := startServing(t)
-	s.guards = &guards{t.TempDir(), newNodeSlices(newCluster(), node), newRivals(nil, t.TempDir(), driver.Config{})}
+	s.guards = &guards{slices: newNodeSlices(newCluster(), node)}
 	if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
 		t.Errorf("error %v, want %v", err, errNotListed)
 	}

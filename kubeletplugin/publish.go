@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
 )
 
 const (
@@ -23,8 +24,8 @@ const (
 	// when it starts, and the helper alone notices only after 30 seconds.
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// guardInterval is how often the kubelet's state files are read. They change when
-	// the kubelet restarts. A claim is prepared only after another look.
+	// guardInterval is how often the policies of the kubelet's managers are read. They
+	// change when the kubelet restarts. A claim is prepared only after another look.
 	guardInterval = 5 * time.Second
 )
 
@@ -148,13 +149,15 @@ func (p *publisher) pause(ctx context.Context, wait time.Duration) (changed bool
 func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 // reconcile compares the stored slices with the wanted ones, and publishes again if
-// they differ. While a guard reports a problem, it withdraws the devices instead.
+// they differ. While a guard reports a problem, it withdraws the devices instead. While
+// a guard does not know yet, the slices stay as they are.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	p.standing = p.guards.check()
 	problem := p.standing
-	if problem == nil {
+	switch {
+	case problem == nil:
 		problem = p.correct(ctx)
-	} else {
+	case !errors.Is(problem, policies.ErrUnknown):
 		p.withdraw(ctx)
 	}
 	if !errors.Is(problem, errSlicesWait) { // the node is as ready as with the slices of before

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,6 +114,7 @@ func testDevices() []resourceapi.Device {
 type publishing struct {
 	*publisher
 	cancel context.CancelFunc
+	root   string // of the kubelet, and the driver's
 }
 
 // startPublishing runs the publisher with the real controller behind it, and a
@@ -131,10 +133,12 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 		})
 		return err
 	}
-	guards := &guards{t.TempDir(), newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{})}
+	root := t.TempDir()
+	keep(t, root)
 	for _, change := range before {
-		change(guards.kubeletRoot)
+		change(root)
 	}
+	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{})}
 	p := newPublisher(c, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
 	p.set(testDevices())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -144,7 +148,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 		p.running.Wait()
 		controller.Stop()
 	})
-	return publishing{p, cancel}
+	return publishing{p, cancel, root}
 }
 
 // eventually waits for a readiness answer that contains the text.

@@ -20,6 +20,7 @@ import (
 	draapi "k8s.io/kubelet/pkg/apis/dra/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // served is a plugin as a kubelet meets it.
@@ -34,8 +35,9 @@ func startServed(t *testing.T, c *cluster, dir, cdiDir string) *served {
 	t.Helper()
 	s := &served{dir: dir, cdiDir: cdiDir, readiness: &Readiness{}}
 	var err error
+	keep(t, dir)
 	s.Plugin, err = Start(t.Context(), recoveredDriver(t), Options{
-		Client: c, PluginDir: s.dir, RegistryDir: t.TempDir(), CDIDir: s.cdiDir, KubeletRoot: t.TempDir(),
+		Client: c, PluginDir: s.dir, RegistryDir: t.TempDir(), CDIDir: s.cdiDir, State: files.Open(t, dir),
 		Readiness: s.readiness, Fatal: func(err error) { t.Errorf("fatal: %v", err) },
 	})
 	if err != nil {

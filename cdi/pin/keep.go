@@ -33,6 +33,9 @@ type Keeper struct {
 	// Booted is when the current boot began. Run removes unreadable records from before:
 	// a power failure may have left empty files, whose cgroups no longer exist.
 	Booted time.Time
+	// Also is other work of the process, such as a look at files that no event reports.
+	// Run calls it about twice a second and logs its errors. nil: there is none.
+	Also func() error
 
 	told   map[string]string // what was last logged about a cgroup, the records or inotify, while that is at fault
 	states reread.Files      // of the recorded cgroups at the last look
@@ -48,6 +51,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	k.tell("old records", k.removeUnreadable())
 	retry := firstRetry
 	for ctx.Err() == nil {
+		k.also()
 		if k.pass(ctx, &events) {
 			retry = firstRetry
 			k.await(ctx, &events)
@@ -103,9 +107,16 @@ func (k *Keeper) await(ctx context.Context, events *watch) {
 			sleep(ctx, settleTime)
 			return
 		}
+		k.also()
 		if !events.complete || k.states.Changed(k.Host.Cgroups.FS()) {
 			return
 		}
+	}
+}
+
+func (k *Keeper) also() {
+	if k.Also != nil {
+		k.tell("other work", k.Also())
 	}
 }
 

@@ -78,7 +78,7 @@ func loadRecord(records fs.FS, entry fs.DirEntry) (record, error) {
 func (h Host) save(r record) error {
 	data, err := r.render()
 	if err == nil {
-		err = h.step(r.file(), string(data), func() error { return h.replace(r.file(), data) })
+		err = h.step(r.file(), string(data), func() error { return Replace(h.Records, r.file(), data) })
 	}
 	if err != nil {
 		return fmt.Errorf("write record of cgroup %s: %w", r.Cgroup, err)
@@ -86,18 +86,21 @@ func (h Host) save(r record) error {
 	return nil
 }
 
-func (h Host) replace(name string, data []byte) error {
+// Replace replaces the content of a file in dir, so that a reader sees either the old
+// content or the new one. It does not sync the file to disk: use it for what need not
+// outlive the boot.
+func Replace(dir *os.Root, name string, data []byte) error {
 	fresh := strings.TrimSuffix(name, recordSuffix) + ".new"
-	file, err := h.Records.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	file, err := dir.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(data)
 	// The daemon reads the file as another user, so the hook's umask must not apply.
 	if err := errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
-		return errors.Join(err, h.Records.Remove(fresh))
+		return errors.Join(err, dir.Remove(fresh))
 	}
-	return h.Records.Rename(fresh, name)
+	return dir.Rename(fresh, name)
 }
 
 // forget removes a record, if it exists.

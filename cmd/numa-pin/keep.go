@@ -16,13 +16,18 @@ import (
 
 // runKeep runs the keeper until the context ends.
 func runKeep(ctx context.Context, args []string, host host, streams streams) error {
-	var lock, records string
+	var lock, records, kubelet, tell string
 	flags := flag.NewFlagSet("keep", flag.ContinueOnError)
 	flags.StringVar(&host.cgroups, "cgroups", host.cgroups, "")
 	flags.StringVar(&lock, "lock", defaultLock, "")
 	flags.StringVar(&records, "records", defaultRecords, "")
+	flags.StringVar(&kubelet, "kubelet", "", "")
+	flags.StringVar(&tell, "policies", "", "")
 	if help, err := parseFlags(flags, args, keepUsage, streams.out); help || err != nil {
 		return err
+	}
+	if (kubelet == "") != (tell == "") {
+		return usageError{"--kubelet and --policies belong together", keepUsage}
 	}
 	opened, err := host.open(records)
 	if err != nil {
@@ -43,6 +48,14 @@ func runKeep(ctx context.Context, args []string, host host, streams streams) err
 		Log: func(line string) {
 			fmt.Fprintf(streams.err, "%s numa-pin: %s\n", time.Now().UTC().Format(time.RFC3339), line)
 		},
+	}
+	if kubelet != "" {
+		copier, err := newCopier(kubelet, tell, opened.Boot)
+		if err != nil {
+			return fmt.Errorf("copy policies of the kubelet's managers: %w", err)
+		}
+		defer copier.close()
+		keeper.Also = copier.copy
 	}
 	keeper.Run(ctx)
 	return nil

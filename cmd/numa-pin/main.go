@@ -8,7 +8,8 @@
 // container's environment.
 //
 // numa-pin keep is the keeper. It runs as long as the node, and verifies and repairs
-// what all hooks recorded. When it ends, claims stay as they are.
+// what all hooks recorded. It also tells the daemon which policies the kubelet's managers
+// have. When it ends, claims stay as they are.
 //
 // Exit status: 0 pinned, or keeper ended by SIGTERM or SIGINT; 1 not pinned, or keeper
 // cannot start; 2 wrong usage.

@@ -15,7 +15,7 @@ import (
 const (
 	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none]" +
 		" [--scope=container|pod] [--idle=LIST] [--lock=FILE] [--records=DIR]"
-	keepUsage = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR]"
+	keepUsage = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--kubelet=DIR --policies=DIR]"
 
 	defaultLock    = "/run/dra.numa/lock"
 	defaultRecords = "/run/dra.numa/pins"

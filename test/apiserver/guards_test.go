@@ -17,6 +17,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 const over = "Normal NUMADriverReady Zones of this node are published"
@@ -85,9 +86,8 @@ func TestStaticManagerEmptiesThePool(t *testing.T) {
 	plugin := startReady(t, admin, node, root)
 
 	state := filepath.Join(root, "memory_manager_state")
-	if err := os.WriteFile(state, []byte(`{"policyName":"Static","machineState":{},"checksum":1}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, state, `{"policyName":"Static","machineState":{},"checksum":1}`)
+	keep(t, root, testBoot)
 	reason := mustAnswer(t, plugin, http.StatusServiceUnavailable, `kubelet's memory manager policy is "Static"`)
 	noDevices(t, admin, node, 0)
 	sameEvents(t, admin, node, "Warning NUMADriverNotReady "+reason)
@@ -95,6 +95,7 @@ func TestStaticManagerEmptiesThePool(t *testing.T) {
 	if err := os.Remove(state); err != nil {
 		t.Fatal(err)
 	}
+	keep(t, root, testBoot)
 	mustAnswer(t, plugin, http.StatusOK, "ok")
 	sameZones(t, admin, node)
 	sameEvents(t, admin, node, "Warning NUMADriverNotReady "+reason, over)

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -38,11 +40,12 @@ type daemon struct {
 
 // startPlugin runs the daemon's plugin for a new Node of that name with the
 // rig's machine, as the given client, until the test ends. The kubelet's root
-// directory is a folder that may be empty.
+// directory, which is also the driver's, is a folder that may be empty.
 func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoot string) daemon {
 	t.Helper()
 	createNode(t, admin, node)
-	config := driver.Config{NodeName: node, BootID: "test", Exclusivity: driver.ExclusivityKernel}
+	keep(t, kubeletRoot, testBoot)
+	config := driver.Config{NodeName: node, BootID: testBoot, Exclusivity: driver.ExclusivityKernel}
 	d := daemon{readiness: &kubeletplugin.Readiness{}, dir: t.TempDir()}
 	var err error
 	if d.core, err = driver.Open(rigMachine(), config, files.OpenTemp(t), files.OpenTemp(t)); err != nil {
@@ -56,7 +59,7 @@ func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoo
 		PluginDir:   d.dir,
 		RegistryDir: t.TempDir(),
 		CDIDir:      t.TempDir(),
-		KubeletRoot: kubeletRoot,
+		State:       files.Open(t, kubeletRoot),
 		Readiness:   d.readiness,
 		Fatal:       func(err error) { t.Errorf("plugin cannot go on: %v", err) },
 	})
@@ -65,6 +68,14 @@ func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoo
 	}
 	t.Cleanup(d.Stop)
 	return d
+}
+
+const testBoot = "test"
+
+// keep tells the daemon which policies the kubelet's managers have, as the keeper does.
+func keep(t *testing.T, root, boot string) {
+	t.Helper()
+	files.Write(t, filepath.Join(root, policies.File), string(policies.Read(os.DirFS(root), boot).Encode()))
 }
 
 // createNode makes a Node until the test ends.

@@ -62,6 +62,7 @@ func machineFolder(t *testing.T) string {
 	} {
 		files.Write(t, filepath.Join(dir, name), text)
 	}
+	keep(t, filepath.Join(dir, "kubelet/plugins/dra.numa"), strings.TrimSpace(files.Read(t, filepath.Join(dir, "proc/sys/kernel/random/boot_id"))))
 	if err := os.Chmod(filepath.Join(dir, "kubelet/plugins/dra.numa-hook/numa-pin"), 0o755); err != nil {
 		t.Fatal(err)
 	}

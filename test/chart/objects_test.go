@@ -129,7 +129,7 @@ func TestSysfsIsMountedToBindDrivers(t *testing.T) {
 func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 	for _, tc := range []struct {
 		set  []string
-		root string   // the kubelet's, which only the daemon has
+		root string   // the kubelet's, which only the keeper has
 		want []string // of daemon and probe
 	}{
 		{nil, "/var/lib/kubelet", nil},
@@ -140,7 +140,7 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		tc.want = append(tc.want, state+" at "+state)
 		daemon := append([]string{
 			state + "-hook at " + state + "-hook read-only", registry + " at " + registry, "/var/run/cdi at /var/run/cdi",
-			tc.root + " at " + tc.root + " read-only HostToContainer", "/sys/fs/cgroup at /host/cgroup read-only",
+			"/sys/fs/cgroup at /host/cgroup read-only",
 			"/var/run/nri at /host/nri read-only", "token (no host path) at /var/run/secrets/kubernetes.io/serviceaccount read-only",
 		}, tc.want...)
 		slices.Sort(daemon)
@@ -154,7 +154,7 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		if diff := cmp.Diff(probe, mounts(pod, pod.InitContainers[0])); diff != "" {
 			t.Errorf("host paths of the probe with %q (-want +got):\n%s", tc.set, diff)
 		}
-		keeper := []string{"/sys/fs/cgroup at /host/cgroup", state + " at " + state}
+		keeper := []string{"/sys/fs/cgroup at /host/cgroup", tc.root + " at /host/kubelet read-only HostToContainer", state + " at " + state}
 		slices.Sort(keeper)
 		if diff := cmp.Diff(keeper, mounts(pod, pod.Containers[1])); diff != "" {
 			t.Errorf("host paths of the keeper with %q (-want +got):\n%s", tc.set, diff)

@@ -255,6 +255,39 @@ func (o *Observer) WriteFile(ctx context.Context, path, line string) error {
 	return err
 }
 
+// MoveHook moves a program of the node's, and has every CDI spec of the driver name it there.
+func (o *Observer) MoveHook(ctx context.Context, from, to string) error {
+	// A link to another path leads from initRoot to the observer's files.
+	_, err := o.Run(ctx, `mv "$3$1" "$3$2" || exit
+		specs=$3/var/run/cdi; [ ! -L "$3/var/run" ] || specs=$3/run/cdi
+		sed -i "s|\"path\":\"$1\"|\"path\":\"$2\"|" "$specs"/dra.numa-claim_*.json`, from, to, initRoot)
+	return err
+}
+
+// HasFile reports whether the node has a file.
+func (o *Observer) HasFile(ctx context.Context, path string) (bool, error) {
+	out, err := o.Run(ctx, `[ ! -e "$1" ] || echo yes`, initRoot+path)
+	return out != "", err
+}
+
+// List returns the names in a folder as a process sees it: by its command name and first
+// argument, and with what is mounted for it.
+func (o *Observer) List(ctx context.Context, name, argument, folder string) ([]string, error) {
+	out, err := o.Run(ctx, commandsScript+`for pid in $(commands "$1" "$2"); do ls -A "/proc/$pid/root$3" || exit; done`, name, argument, folder)
+	return strings.Fields(out), err
+}
+
+// Append opens a file as a process sees it, to write at its end, and writes nothing. It
+// returns what the kernel says against that: "" if it permits it. That the mount is
+// read-only counts for the observer as well, whatever its rights.
+func (o *Observer) Append(ctx context.Context, name, argument, path string) (refusal string, err error) {
+	out, err := o.Run(ctx, commandsScript+`for pid in $(commands "$1" "$2"); do
+		(: >>"/proc/$pid/root$3") 2>&1
+	done; exit 0`, name, argument, path)
+	out = strings.TrimSpace(out)
+	return out[strings.LastIndex(out, ": ")+1:], err
+}
+
 // SetOnline brings CPUs online or takes them offline. One that is so already is no error.
 func (o *Observer) SetOnline(ctx context.Context, cpus cpuset.Set, online bool) error {
 	args := []string{"0"}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+)
+
+// replace puts a file in place as the kubelet does, whole.
+func replace(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKeeperTellsThePoliciesOfTheKubelet(t *testing.T) {
+	host, kubelet, state := fakeHost(t), t.TempDir(), t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{
+			"keep", "--cgroups=" + host.cgroups, "--lock=" + state + "/lock", "--records=" + state + "/pins", "--kubelet=" + kubelet, "--policies=" + state,
+		}, host, streams{strings.NewReader(""), io.Discard, io.Discard})
+	}()
+	for _, step := range []struct {
+		change func()
+		want   policies.Policies
+	}{
+		{func() {}, policies.Policies{}},
+		{func() {
+			replace(t, kubelet+"/"+policies.CPUManagerFile, `{"policyName":"none"}`)
+			replace(t, kubelet+"/"+policies.MemoryManagerFile, "secret")
+		}, policies.Policies{CPU: policies.Policy{Name: "none"}, Memory: policies.Policy{Problem: "not a checkpoint of the kubelet"}}},
+		{func() {
+			replace(t, kubelet+"/"+policies.CPUManagerFile, `{"policyName":"static"}`)
+			if err := os.Remove(kubelet + "/" + policies.MemoryManagerFile); err != nil {
+				t.Error(err)
+			}
+		}, policies.Policies{CPU: policies.Policy{Name: "static"}}},
+		{func() { replace(t, state+"/"+policies.File, "{}") }, policies.Policies{CPU: policies.Policy{Name: "static"}}},
+	} {
+		step.change()
+		step.want.Boot = "this-boot"
+		var got policies.Policies
+		var err error
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && (err != nil || got != step.want); time.Sleep(10 * time.Millisecond) {
+			got, err = policies.Load(os.DirFS(state), "this-boot")
+		}
+		if err != nil || got != step.want {
+			t.Fatalf("the daemon reads %+v, %v, want %+v", got, err, step.want)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(state + "/*.new"); err != nil || left != nil {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+// TestPoliciesAreWrittenOnlyIfTheyChange: the daemon looks every five seconds, and nothing
+// else should wake it or the disk.
+func TestPoliciesAreWrittenOnlyIfTheyChange(t *testing.T) {
+	kubelet, state := t.TempDir(), t.TempDir()
+	file := kubelet + "/" + policies.CPUManagerFile
+	replace(t, file, `{"policyName":"none","checksum":1}`)
+	copies := func() os.FileInfo {
+		t.Helper()
+		c, err := newCopier(kubelet, state, "boot")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		for range 2 {
+			if err := c.copy(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		info, err := os.Stat(state + "/" + policies.File)
+		if err != nil || info.Mode() != 0o644 {
+			t.Fatal(info, err)
+		}
+		return info
+	}
+	before := copies()
+	replace(t, file, `{"policyName":"none","checksum":2}`)
+	if after := copies(); !same(before, after) {
+		t.Errorf("written at %s and again at %s", before.ModTime(), after.ModTime())
+	}
+	replace(t, file, `{"policyName":"static"}`)
+	if same(before, copies()) {
+		t.Error("another policy is not written")
+	}
+}
+
+func TestKubeletAndPoliciesBelongTogether(t *testing.T) {
+	for args, want := range map[string]string{
+		"--kubelet=/k":                      "--kubelet and --policies belong together; usage: numa-pin keep",
+		"--policies=/s":                     "--kubelet and --policies belong together; usage: numa-pin keep",
+		"--kubelet=/no/such --policies=/s":  "copy policies of the kubelet's managers: open /no/such: no such file or directory",
+		"--kubelet=/tmp --policies=/no/pol": "copy policies of the kubelet's managers: open /no/pol: no such file or directory",
+	} {
+		dir := t.TempDir()
+		_, err := runWith(fakeHost(t), "", append([]string{"keep", "--lock=" + dir + "/lock", "--records=" + dir + "/pins"}, strings.Fields(args)...)...)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", args, err, want)
+		}
+	}
+}
