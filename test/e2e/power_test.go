@@ -30,7 +30,7 @@ var _ = Describe("the driver's containers", func() {
 	})
 })
 
-var _ = Describe("a claim whose CDI spec names the hook of a former version", ofKernel, func() {
+var _ = Describe("a claim whose CDI spec names the hook of a former version", func() {
 	It("has its containers pinned before, during and after the upgrade", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "former"), oneCore(ctx)
 		pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("former", core), core))
