@@ -22,6 +22,7 @@ type schema struct {
 	kind   string
 	fields string // names of all fields
 	below  string // names of the fields of list entries
+	pages  string // the same for entries of reservedHugepages
 }
 
 // decode reads a JSON document into config, whose TypeMeta is meta. Fields that the
@@ -41,7 +42,10 @@ func (s schema) decode(document []byte, config any, meta *metav1.TypeMeta) error
 	}
 	if len(unknown) > 0 {
 		fields := s.fields
-		if strings.Contains(unknown[0].Error(), "]") {
+		switch text := unknown[0].Error(); {
+		case strings.Contains(text, "reservedHugepages["):
+			fields = s.pages
+		case strings.Contains(text, "]"):
 			fields = s.below
 		}
 		return fmt.Errorf("%w, allowed are %s", unknown[0], fields)

@@ -64,10 +64,17 @@ type NodeSettings struct {
 	//
 	//	reservedCPUs: 0-1,8-9
 	ReservedCPUs string `json:"reservedCPUs,omitempty"`
-	// ReservedMemory is the memory of each NUMA node that no claim gets, 0 or more.
+	// ReservedMemory is the memory of each NUMA node that no claim gets, 0 or more. The
+	// default is what the kubelet's reservedMemory says of each NUMA node, else 0.
 	//
 	//	reservedMemory: 256Mi
 	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
+	// ReservedHugepages are hugepages that no claim gets, by size and NUMA node. The
+	// default is what the kubelet's reservedMemory says of hugepages, else none. An empty
+	// list reserves none.
+	//
+	//	reservedHugepages: [{numaNodes: "0", size: 1Gi, amount: 1Gi}]
+	ReservedHugepages []HugepageReservation `json:"reservedHugepages,omitempty"`
 	// Exclusivity says what keeps other tasks off the CPUs of claims. With kernel, the
 	// daemon does not start on a node that does not support it.
 	//
@@ -107,11 +114,12 @@ type NodeProfile struct {
 
 // nodeConfigs describes the fields of a NodeConfig.
 func nodeConfigs() schema {
-	const settings = "reservedCPUs, reservedMemory, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers"
+	const settings = "reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers"
 	return schema{
 		kind:   NodeConfigKind,
 		fields: "apiVersion, kind, " + settings + ", profiles",
 		below:  "nodeSelector, " + settings,
+		pages:  "numaNodes, size, amount",
 	}
 }
 
@@ -122,6 +130,9 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 		if labels.SelectorFromSet(profile.NodeSelector).Matches(labels.Set(nodeLabels)) {
 			settings.ReservedCPUs = cmp.Or(profile.ReservedCPUs, settings.ReservedCPUs)
 			settings.ReservedMemory = cmp.Or(profile.ReservedMemory, settings.ReservedMemory)
+			if profile.ReservedHugepages != nil {
+				settings.ReservedHugepages = profile.ReservedHugepages
+			}
 			settings.Exclusivity = cmp.Or(profile.Exclusivity, settings.Exclusivity)
 			settings.ZoneBy = cmp.Or(profile.ZoneBy, settings.ZoneBy)
 			settings.Devices = cmp.Or(profile.Devices, settings.Devices)
@@ -155,6 +166,8 @@ func (s NodeSettings) names(field string) bool {
 		return s.ReservedCPUs != ""
 	case "reservedMemory":
 		return s.ReservedMemory != nil
+	case "reservedHugepages":
+		return s.ReservedHugepages != nil
 	case "exclusivity":
 		return s.Exclusivity != ""
 	case "zoneBy":
@@ -213,6 +226,9 @@ func (s NodeSettings) validate() error {
 	}
 	if s.ReservedMemory != nil && s.ReservedMemory.Sign() < 0 {
 		return fmt.Errorf("reservedMemory: %s, %s", s.ReservedMemory, wantMemory)
+	}
+	if err := validateHugepages(s.ReservedHugepages); err != nil {
+		return err
 	}
 	for _, field := range []struct {
 		name, value string

@@ -39,35 +39,47 @@ func TestDecodeNodeConfig(t *testing.T) {
 }
 
 func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
-	const head, profile = nodeHead, nodeHead + "profiles: [{nodeSelector: {a: b}, "
+	const head, profile, pages = nodeHead, nodeHead + "profiles: [{nodeSelector: {a: b}, ", nodeHead + "reservedHugepages: [{"
 	for text, want := range map[string]string{
-		"":                                      "the file is empty, want one NodeConfig",
-		"# nothing\n---\n# nothing":             "the file is empty",
-		head + "---\n" + head:                   "several documents",
-		head + "a: [":                           "yaml: line 3",
-		head + "a: b: c":                        "yaml: ",
-		"- kind: NodeConfig":                    "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, profiles, not array",
-		"kind: NodeConfig":                      `apiVersion: "", allowed is dra.numa/v1alpha1`,
-		"apiVersion: v1\nkind: Pod":             `kind: "Pod", allowed is NodeConfig`,
-		"kind: Pod\nspec: {}":                   `kind: "Pod", allowed is NodeConfig`,
-		head + "kind: NodeConfig":               `key "kind" already set`,
-		head + "reservedcpus: '0'":              `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, profiles`,
-		head + "reservedCPUs: 0":                "reservedCPUs: want a string, not a number",
-		head + "reservedCPUs: 1-x":              `reservedCPUs: cpulist "1-x": id "x" is not a decimal number; want a list such as 0-1,8`,
-		head + "reservedMemory: lot":            "reservedMemory: want a quantity of 0 or more, such as 256Mi",
-		head + "reservedMemory: []":             "reservedMemory: ",
-		head + "reservedMemory: -1":             "reservedMemory: -1, want a quantity of 0 or more",
-		head + "exclusivity: all":               `exclusivity: "all", allowed are auto, kernel, cooperative, none`,
-		head + "exclusivity: true":              "exclusivity: want a string, not a bool",
-		head + "zoneBy: NUMA":                   `zoneBy: "NUMA", allowed are numa, l3, socket, machine`,
-		head + "profiles: {}":                   "profiles: want a list, not an object",
-		head + "profiles: [1]":                  "profiles: want a mapping, not a number",
-		head + "profiles: [{}]":                 "profiles[0].nodeSelector: want at least one label",
-		head + "otherCPUDrivers: [a, A_b]":      `otherCPUDrivers[1]: "A_b": a lowercase RFC 1123 subdomain must consist of`,
-		head + "otherMemoryDrivers: [dra.numa]": `otherMemoryDrivers[0]: "dra.numa" is this driver, want the name of another one`,
-		profile + "zone: 1}]":                   `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers`,
-		profile + "reservedCPUs: x}]":           `profiles[0].reservedCPUs: cpulist "x": id "x" is not a decimal number; want a list such as 0-1,8`,
-		profile + "reservedMemory: -1}]":        "profiles[0].reservedMemory: -1, want a quantity",
+		"":                                                 "the file is empty, want one NodeConfig",
+		"# nothing\n---\n# nothing":                        "the file is empty",
+		head + "---\n" + head:                              "several documents",
+		head + "a: [":                                      "yaml: line 3",
+		head + "a: b: c":                                   "yaml: ",
+		"- kind: NodeConfig":                               "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, profiles, not array",
+		"kind: NodeConfig":                                 `apiVersion: "", allowed is dra.numa/v1alpha1`,
+		"apiVersion: v1\nkind: Pod":                        `kind: "Pod", allowed is NodeConfig`,
+		"kind: Pod\nspec: {}":                              `kind: "Pod", allowed is NodeConfig`,
+		head + "kind: NodeConfig":                          `key "kind" already set`,
+		head + "reservedcpus: '0'":                         `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, profiles`,
+		head + "reservedCPUs: 0":                           "reservedCPUs: want a string, not a number",
+		head + "reservedCPUs: 1-x":                         `reservedCPUs: cpulist "1-x": id "x" is not a decimal number; want a list such as 0-1,8`,
+		head + "reservedMemory: lot":                       "reservedMemory: want a quantity of 0 or more, such as 256Mi",
+		head + "reservedMemory: []":                        "reservedMemory: ",
+		head + "reservedMemory: -1":                        "reservedMemory: -1, want a quantity of 0 or more",
+		head + "reservedHugepages: 2Mi":                    "reservedHugepages: want a list, not a string",
+		pages + "size: 2Mi, amount: 3Mi}]":                 `reservedHugepages[0].amount: "3Mi", want a multiple of the size 2Mi`,
+		pages + "size: 2Mi}]":                              `reservedHugepages[0].amount: "", want a multiple of the size 2Mi`,
+		pages + "size: 2Mi, amount: '0'}]":                 `reservedHugepages[0].amount: "0", want a multiple`,
+		pages + "size: 0Mi, amount: 2Mi}]":                 `reservedHugepages[0].size: "0Mi", want the size of a hugepage, such as 2Mi`,
+		pages + "amount: 2Mi}]":                            `reservedHugepages[0].size: "", want the size of a hugepage`,
+		pages + "size: 2Mi, amount: 2Mi, numaNodes: x}]":   `reservedHugepages[0].numaNodes: cpulist "x": id "x" is not a decimal number; want a list such as 0-1`,
+		pages + "size: 2Mi, amount: 2Mi, numaNodes: ' '}]": `reservedHugepages[0].numaNodes: " " has no NUMA node, want a list`,
+		pages + "size: 2Mi, amount: 2Mi, node: 0}]":        `unknown field "reservedHugepages[0].node", allowed are numaNodes, size, amount`,
+		pages + "size: 2Mi, amount: 2Mi}, {size: 2048Ki, numaNodes: '1', amount: 2Mi}]":                                        "reservedHugepages[1]: reservedHugepages[0] is for the same size and NUMA node",
+		pages + "size: 1Gi, amount: 1Gi, numaNodes: 0-1}, {size: 2Mi, amount: 2Mi}, {size: 1Gi, amount: 1Gi, numaNodes: 1-2}]": "reservedHugepages[2]: reservedHugepages[0] is for the same size and NUMA node",
+		profile + "reservedHugepages: [{size: 2Mi}]}]":                                                                         `profiles[0].reservedHugepages[0].amount: "", want`,
+		head + "exclusivity: all":                                    `exclusivity: "all", allowed are auto, kernel, cooperative, none`,
+		head + "exclusivity: true":                                   "exclusivity: want a string, not a bool",
+		head + "zoneBy: NUMA":                                        `zoneBy: "NUMA", allowed are numa, l3, socket, machine`,
+		head + "profiles: {}":                                        "profiles: want a list, not an object",
+		head + "profiles: [1]":                                       "profiles: want a mapping, not a number",
+		head + "profiles: [{}]":                                      "profiles[0].nodeSelector: want at least one label",
+		head + "otherCPUDrivers: [a, A_b]":                           `otherCPUDrivers[1]: "A_b": a lowercase RFC 1123 subdomain must consist of`,
+		head + "otherMemoryDrivers: [dra.numa]":                      `otherMemoryDrivers[0]: "dra.numa" is this driver, want the name of another one`,
+		profile + "zone: 1}]":                                        `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers`,
+		profile + "reservedCPUs: x}]":                                `profiles[0].reservedCPUs: cpulist "x": id "x" is not a decimal number; want a list such as 0-1,8`,
+		profile + "reservedMemory: -1}]":                             "profiles[0].reservedMemory: -1, want a quantity",
 		profile + "exclusivity: kernel }, {nodeSelector: {a b: c}}]": `profiles[1].nodeSelector: key "a b": `,
 		profile + "exclusivity: kernel }, {nodeSelector: {a: '*'}}]": `profiles[1].nodeSelector[a]: "*": `,
 	} {
@@ -88,6 +100,9 @@ func TestFieldsAreNamed(t *testing.T) {
 		if got := "apiVersion, kind, " + strings.Join(fieldNames(config, ""), ", "); got != kind.fields || config.Name() != kind.kind {
 			t.Errorf("allowed in a %s are %s, the type %s has %s", kind.kind, kind.fields, config.Name(), got)
 		}
+	}
+	if got := strings.Join(fieldNames(reflect.TypeFor[HugepageReservation](), ""), ", "); got != nodeConfigs().pages {
+		t.Errorf("allowed in reservedHugepages are %s, the type has %s", nodeConfigs().pages, got)
 	}
 	if got := strings.Join(fieldNames(reflect.TypeFor[NodeProfile](), ""), ", "); got != nodeConfigs().below {
 		t.Errorf("allowed in a profile are %s, the type has %s", nodeConfigs().below, got)
@@ -167,7 +182,7 @@ func FuzzDecodeNodeConfig(f *testing.F) {
 
 // A field is of the last profile that names it, and of none where that is another node's.
 func TestProfileIsWhereAFieldComesFrom(t *testing.T) {
-	fields := []string{"reservedCPUs: 0-1", "reservedMemory: 1Mi", "exclusivity: none", "zoneBy: l3", "otherCPUDrivers: [x]", "otherMemoryDrivers: [x]", "devices: {presets: [gpu]}"}
+	fields := []string{"reservedCPUs: 0-1", "reservedMemory: 1Mi", "reservedHugepages: []", "exclusivity: none", "zoneBy: l3", "otherCPUDrivers: [x]", "otherMemoryDrivers: [x]", "devices: {presets: [gpu]}"}
 	if all := reflect.TypeFor[NodeSettings]().NumField(); all != len(fields) {
 		t.Errorf("settings have %d fields, of which this test knows %d", all, len(fields))
 	}

@@ -35,7 +35,7 @@ var ofField = regexp.MustCompile(`^Values of (\w+)\.(\w+)[.;]`)
 func readReference(t *testing.T) reference {
 	t.Helper()
 	r := reference{map[string]*ast.StructType{}, map[string]string{}, map[string][]*ast.ValueSpec{}, map[string]string{}}
-	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "selection.go"} {
+	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "hugepagereservation.go", "selection.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func (r reference) table(t *testing.T, of string) string {
 // TestReferenceIsOfTheTypes holds the page to the comments of the types.
 func TestReferenceIsOfTheTypes(t *testing.T) {
 	r, want := readReference(t), files.Read(t, page)
-	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "DeviceSelection", "NodeProfile"} {
+	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "DeviceSelection", "NodeProfile"} {
 		head, rest, found := strings.Cut(want, "<!-- fields of "+of+" -->\n")
 		_, tail, closed := strings.Cut(rest, "<!-- end of fields -->\n")
 		if !found || !closed {
@@ -158,6 +158,11 @@ func TestExampleOfEveryField(t *testing.T) {
 		"DeviceSelection": {nodeHead + "devices: {%s}", func(text string) (any, error) {
 			config, err := DecodeNodeConfig([]byte(text))
 			return *config.Devices, err
+		}},
+		"HugepageReservation": {"{%s}", func(text string) (any, error) {
+			var one HugepageReservation // as part of a NodeConfig it needs several fields
+			err := yaml.UnmarshalStrict([]byte(text), &one)
+			return one, err
 		}},
 		"NodeProfile": {nodeHead + "profiles:\n- %s", func(text string) (any, error) {
 			config, err := DecodeNodeConfig([]byte(text))

@@ -51,7 +51,7 @@ func TestNonsenseInADeviceSelectionIsOneLine(t *testing.T) {
 		"presets: [gpu, GPU]": `devices.presets[1]: "GPU", allowed are gpu, nic, nvme, vf, vfio`,
 		"presets: gpu":        "devices.presets: want a list, not a string",
 		"include: [1]":        "devices.include: want a string, not a number",
-		"expression: x":       `unknown field "devices.expression", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers`,
+		"expression: x":       `unknown field "devices.expression", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers`,
 	} {
 		_, err := DecodeNodeConfig([]byte(validNodeConfig + "devices:\n  " + text + "\n"))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

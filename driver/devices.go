@@ -17,7 +17,7 @@ import (
 func (c Config) zones() zones.Settings {
 	return zones.Settings{
 		ZoneBy: c.ZoneBy, Exclusivity: string(c.Exclusivity), Reserved: c.Reserved,
-		ReservedMemoryBytes: c.ReservedMemoryBytes, NodeAllocatable: c.NodeAllocatable,
+		ReservedMemory: c.ReservedMemory, NodeAllocatable: c.NodeAllocatable,
 	}
 }
 

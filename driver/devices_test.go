@@ -18,7 +18,7 @@ import (
 
 func TestDevicesGolden(t *testing.T) {
 	config := testConfig()
-	config.ReservedMemoryBytes = 100<<20 + 1
+	config.ReservedMemory = zones.Reservations{{Bytes: 100<<20 + 1}}
 	got, err := yaml.Marshal(Devices(testMachine(), config, nil))
 	if err != nil {
 		t.Fatal(err)

@@ -19,13 +19,14 @@ import (
 // Hugepages is what the kernel says of hugepages now, in bytes, by NUMA node and by size
 // as in "2Mi".
 type Hugepages struct {
-	Free map[int]map[string]uint64
-	Used map[types.UID]map[int]map[string]uint64 // what the containers of each claim have
+	Total, Free map[int]map[string]uint64               // Free ≤ Total
+	Used        map[types.UID]map[int]map[string]uint64 // what the containers of each claim have
 }
 
 // checkHugepages returns an error if the NUMA nodes lack hugepages that the grant is to
-// have: too few are free, less those that other claims have not used yet. It is for new
-// grants only, because the containers of an older one may have its pages.
+// have: too few are free, less those that other claims have not used yet, and less those
+// that are reserved and that no program without a claim has used yet. It is for new grants
+// only, because the containers of an older one may have its pages.
 func (d *Driver) checkHugepages(grant Grant) error {
 	var all cpuset.Set
 	for _, share := range grant.Shares {
@@ -50,19 +51,16 @@ func (d *Driver) checkHugepages(grant Grant) error {
 		earlier.Shares = grant.Shares[:i]
 		for _, size := range slices.Sorted(maps.Keys(zone.HugepageBytes)) {
 			nodes, want := zone.mems(), zone.HugepageBytes[size]
-			free, promised := bytesOn(nodes, now.Free, size), uint64(0)
-			var who []string
-			for _, other := range append(slices.Clone(others), earlier) {
-				if rest := other.unusedHugepages(nodes, size, now.Used[other.UID]); rest > 0 {
-					promised += rest
-					who = append(who, fmt.Sprintf("%s %s", other.name(), binary(rest)))
-				}
-			}
-			if free >= promised+want {
+			free := bytesOn(nodes, now.Free, size)
+			promised, reserved, who := d.keptHugepages(now, append(slices.Clone(others), earlier), nodes, size)
+			if free >= promised+reserved+want {
 				continue
 			}
 			err := fmt.Errorf("request %s: NUMA node %s has %s of hugepages %s free, the claim needs %s: pods without a claim, or programs of the host, use others",
 				share.Request, nodes, binary(free), size, binary(want))
+			if reserved > 0 {
+				err = fmt.Errorf("%w; reserved and not used yet: %s", err, binary(reserved))
+			}
 			if len(who) > 0 {
 				err = fmt.Errorf("%w; claims that have not used theirs yet: %s", err, strings.Join(who, ", "))
 			}
@@ -72,15 +70,34 @@ func (d *Driver) checkHugepages(grant Grant) error {
 	return nil
 }
 
-// unusedHugepages returns how many bytes of hugepages on the NUMA nodes the grant has that
-// its containers have not used.
-func (g Grant) unusedHugepages(nodes cpuset.Set, size string, used map[int]map[string]uint64) (bytes uint64) {
+// keptHugepages returns how many bytes of free hugepages are not for a new claim: what the
+// grants promise and their containers have not used yet, with the names of these claims,
+// and what is reserved and nobody without a claim has used yet.
+func (d *Driver) keptHugepages(now Hugepages, grants []Grant, nodes cpuset.Set, size string) (promised, reserved uint64, who []string) {
+	inUse := bytesOn(nodes, now.Total, size) - min(bytesOn(nodes, now.Free, size), bytesOn(nodes, now.Total, size))
+	for _, grant := range grants {
+		held := grant.hugepages(nodes, size)
+		used := min(held, bytesOn(nodes, now.Used[grant.UID], size))
+		inUse -= min(inUse, used)
+		if used < held {
+			promised += held - used
+			who = append(who, fmt.Sprintf("%s %s", grant.name(), binary(held-used)))
+		}
+	}
+	for node := range nodes.All() {
+		reserved += d.config.ReservedMemory.Bytes(node, size)
+	}
+	return promised, reserved - min(reserved, inUse), who
+}
+
+// hugepages returns how many bytes of hugepages on the NUMA nodes the grant has.
+func (g Grant) hugepages(nodes cpuset.Set, size string) (bytes uint64) {
 	for _, share := range g.Shares {
 		if zone := share.Zone(); zone != nil && zone.mems().Overlaps(nodes) {
 			bytes += zone.HugepageBytes[size]
 		}
 	}
-	return bytes - min(bytes, bytesOn(nodes, used, size))
+	return bytes
 }
 
 func bytesOn(nodes cpuset.Set, amounts map[int]map[string]uint64, size string) (bytes uint64) {
@@ -112,11 +129,7 @@ func missingHugepages(machine *numa.Machine, grants []Grant) map[string]string {
 		var there uint64
 		for node := range nodes[one.device].All() {
 			zone, _ := machine.Zone(node)
-			for _, pool := range zone.Hugepages {
-				if binary(pool.PageBytes) == one.size {
-					there += pool.TotalPages * pool.PageBytes
-				}
-			}
+			there += poolBytes(&zone, one.size)
 		}
 		if there < bytes {
 			missing[one.device] = fmt.Sprintf("NUMA node %s has %s of hugepages %s, but claims hold %s", nodes[one.device], binary(there), one.size, binary(bytes))

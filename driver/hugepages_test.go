@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -59,6 +60,37 @@ func TestClaimsGetOnlyHugepagesThatAreFree(t *testing.T) {
 	free(4 << 20)
 	expect(withHugepages("c", "4Mi"), "")
 	expect(claim("cpus", result("r", "numa-1", 2)), "") // asks for none
+}
+
+// Reserved pages are kept until programs without a claim have used as many.
+func TestClaimsDoNotGetReservedHugepages(t *testing.T) {
+	config := testConfig()
+	config.ReservedMemory = zones.Reservations{{Size: "2Mi", Bytes: 4 << 20}}
+	var now Hugepages
+	config.Hugepages = func(cpuset.Set) (Hugepages, error) { return now, nil }
+	driver, err := newDisk(t).tryOpen(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(free, used uint64, claim *resourceapi.ResourceClaim, want string) {
+		t.Helper()
+		now.Total, now.Free = map[int]map[string]uint64{1: {"2Mi": 16 << 20}}, map[int]map[string]uint64{1: {"2Mi": free}}
+		now.Used = map[types.UID]map[int]map[string]uint64{"uid-a": {1: {"2Mi": used}}}
+		_, _, err := driver.Prepare(claim, nil)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("claim %s with %d bytes free: %v, want %q", claim.Name, free, err, want)
+		}
+	}
+	const why = ": pods without a claim, or programs of the host, use others; reserved and not used yet: "
+	expect(16<<20, 0, withHugepages("a", "14Mi"), "has 16Mi of hugepages 2Mi free, the claim needs 14Mi"+why+"4Mi")
+	expect(14<<20, 0, withHugepages("a", "12Mi"), "")
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	expect(12<<20, 0, withHugepages("a", "8Mi"), "")    // all reserved pages are used
+	expect(8<<20, 4<<20, withHugepages("b", "4Mi"), "") // 4 MiB of the used ones are those of a
+	expect(10<<20, 4<<20, withHugepages("c", "2Mi"), "has 10Mi of hugepages 2Mi free, the claim needs 2Mi"+why+"2Mi; claims that have not used theirs yet: default/a 4Mi, default/b 4Mi")
+	expect(10<<20, 6<<20, withHugepages("c", "2Mi"), why+"4Mi; claims")
 }
 
 func TestAPoolThatShrinksIsAFault(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -17,16 +18,31 @@ func Reserved(machine numa.Machine, list string, kubeletConfig []byte) (cpuset.S
 	if list != "" {
 		return reservedList(machine, "reserved CPUs", list)
 	}
-	var kubelet struct {
-		ReservedSystemCPUs string `json:"reservedSystemCPUs"`
-	}
-	if err := yaml.Unmarshal(kubeletConfig, &kubelet); err != nil {
-		return cpuset.Set{}, fmt.Errorf("kubelet configuration: %w", err)
+	kubelet, err := readKubelet(kubeletConfig)
+	if err != nil {
+		return cpuset.Set{}, err
 	}
 	if kubelet.ReservedSystemCPUs != "" {
 		return reservedList(machine, "kubelet configuration reservedSystemCPUs", kubelet.ReservedSystemCPUs)
 	}
 	return firstCore(machine)
+}
+
+// kubelet is what the kubelet's configuration file says of reservations
+// (KubeletConfiguration of kubelet.config.k8s.io/v1beta1).
+type kubelet struct {
+	ReservedSystemCPUs string `json:"reservedSystemCPUs"`
+	ReservedMemory     []struct {
+		NumaNode int                          `json:"numaNode"`
+		Limits   map[string]resource.Quantity `json:"limits"` // by memory, hugepages-2Mi, …
+	} `json:"reservedMemory"`
+}
+
+func readKubelet(file []byte) (config kubelet, err error) {
+	if err := yaml.Unmarshal(file, &config); err != nil {
+		return kubelet{}, fmt.Errorf("kubelet configuration: %w", err)
+	}
+	return config, nil
 }
 
 func reservedList(machine numa.Machine, what, list string) (cpuset.Set, error) {

@@ -53,8 +53,10 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 		o.reservedCPUs, o.reservedIn = settings.ReservedCPUs, fmt.Sprintf("--config %q: %sreservedCPUs", o.configFile, config.Profile("reservedCPUs", labels))
 	}
 	if settings.ReservedMemory != nil {
-		o.reservedMemoryBytes = settings.ReservedMemoryBytes()
+		o.reservedQuantity = settings.ReservedMemory
 	}
+	o.reservedHugepages = settings.ReservedHugepages
+	o.reservedHugepagesIn = fmt.Sprintf("--config %q: %sreservedHugepages", o.configFile, config.Profile("reservedHugepages", labels))
 	if settings.Exclusivity != "" {
 		o.exclusivityMode = settings.Exclusivity
 	}

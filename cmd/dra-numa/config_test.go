@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -48,30 +49,61 @@ func TestNodeConfigBecomesTheDriversConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n.config.Reserved.String() != "0" || n.config.ReservedMemoryBytes != 1<<20 || o.exclusivityMode != "none" || n.config.Attached.IsEmpty() {
+	if n.config.Reserved.String() != "0" || n.config.ReservedMemory.Bytes(0, "") != 1<<20 || o.exclusivityMode != "none" || n.config.Attached.IsEmpty() {
 		t.Errorf("configuration %+v, exclusivity %s", n.config, o.exclusivityMode)
 	}
 	o, err = configured(t, append(flags, "--config="+configFile(t, ""), "--reserved-memory=2Mi", "--exclusivity=kernel")...)
-	if err != nil || o.reservedMemoryBytes != 2<<20 || o.exclusivityMode != "kernel" || o.reservedIn != "--reserved-cpus" || !o.attached.IsEmpty() {
+	if err != nil || o.reservedQuantity.Value() != 2<<20 || o.exclusivityMode != "kernel" || o.reservedIn != "--reserved-cpus" || !o.attached.IsEmpty() {
 		t.Errorf("an empty file changes the flags to %+v, %v", o, err)
+	}
+}
+
+// The NodeConfig decides for memory and for hugepages, each where it says something.
+func TestKubeletReservesMemoryThatTheNodeConfigDoesNot(t *testing.T) {
+	flags, _ := fakeMachine(t)
+	kubelet := filepath.Join(t.TempDir(), "kubelet.yaml")
+	files.Write(t, kubelet, "reservedMemory: [{numaNode: 0, limits: {memory: 3Mi, hugepages-2Mi: 6Mi}}]")
+	for text, want := range map[string]struct{ memory, hugepages, free uint64 }{
+		"":                        {3 << 20, 6 << 20, 12 << 20},
+		"reservedMemory: 1Mi\n":   {1 << 20, 6 << 20, 12 << 20},
+		"reservedHugepages: []\n": {3 << 20, 0, 12 << 20},
+		"reservedHugepages: [{size: 2Mi, amount: 4Mi}]\nreservedMemory: '0'\n": {0, 4 << 20, 12 << 20},
+	} {
+		o, err := configured(t, append(flags, "--config="+configFile(t, text), "--kubelet-config="+kubelet)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := readNode(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reserved := n.config.ReservedMemory
+		if reserved.Bytes(0, "") != want.memory || reserved.Bytes(0, "2Mi") != want.hugepages {
+			t.Errorf("%q: reserved are %+v, want %+v", text, reserved, want)
+		}
+		now, err := n.config.Hugepages(cpuset.New(0))
+		if err != nil || now.Total[0]["2Mi"] != 16<<20 || now.Free[0]["2Mi"] != want.free {
+			t.Errorf("%q: hugepages %+v, %v", text, now, err)
+		}
 	}
 }
 
 func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 	valid, _ := fakeMachine(t)
 	for text, row := range map[string]struct{ flag, want string }{
-		"reservedCPUs: 0-9-1\n":                          {"", `reservedCPUs: cpulist "0-9-1"`},
-		"reservedCPUs: '7'\n":                            {"", `reservedCPUs: reserved CPUs "7": 7 not online, allowed are 0-1`},
-		"reservedCPUs: '0'\n":                            {"--reserved-cpus=0", "reservedCPUs: set --reserved-cpus or this, not both"},
-		"reservedMemory: 1Mi\n":                          {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
-		"reservedMemory: '0'\n":                          {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},
-		"exclusivity: none\n":                            {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
-		"exclusivity: cooperative\n":                     {"--nri-socket=", "--exclusivity=cooperative: needs --nri-socket, which is empty"},
-		"exclusivity: some\n":                            {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
-		"zoneBy: die\n":                                  {"", `zoneBy: "die", allowed are numa, l3, socket, machine`},
-		"zones: l3\n":                                    {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, profiles`},
-		"devices: {presets: [tpu]}\n":                    {"", `devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio`},
-		"devices: {include: ['device.driver == gpu']}\n": {"", "devices.include[0]: line 1, column 18: undeclared reference to 'gpu'"},
+		"reservedCPUs: 0-9-1\n":                            {"", `reservedCPUs: cpulist "0-9-1"`},
+		"reservedCPUs: '7'\n":                              {"", `reservedCPUs: reserved CPUs "7": 7 not online, allowed are 0-1`},
+		"reservedCPUs: '0'\n":                              {"--reserved-cpus=0", "reservedCPUs: set --reserved-cpus or this, not both"},
+		"reservedMemory: 1Mi\n":                            {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
+		"reservedMemory: '0'\n":                            {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},
+		"reservedHugepages: [{size: 2Mi, amount: 32Mi}]\n": {"", "reservedHugepages[0].amount: NUMA node 0 has 16Mi of hugepages 2Mi, reserved are 32Mi"},
+		"exclusivity: none\n":                              {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
+		"exclusivity: cooperative\n":                       {"--nri-socket=", "--exclusivity=cooperative: needs --nri-socket, which is empty"},
+		"exclusivity: some\n":                              {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
+		"zoneBy: die\n":                                    {"", `zoneBy: "die", allowed are numa, l3, socket, machine`},
+		"zones: l3\n":                                      {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, profiles`},
+		"devices: {presets: [tpu]}\n":                      {"", `devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio`},
+		"devices: {include: ['device.driver == gpu']}\n":   {"", "devices.include[0]: line 1, column 18: undeclared reference to 'gpu'"},
 	} {
 		flags := append(valid[:len(valid):len(valid)], "--config="+configFile(t, text))
 		if row.flag != "" {
@@ -125,25 +157,25 @@ func TestProfilesAreChosenByTheLabelsOfTheNode(t *testing.T) {
 	for name, row := range map[string]struct {
 		text   string
 		labels map[string]string
-		want   uint64
+		want   string
 		asks   int
 		err    string
 	}{
-		"no profiles":  {"reservedMemory: 1Mi\n", map[string]string{"pool": "batch"}, 1 << 20, 0, ""},
-		"other labels": {profiles, map[string]string{"pool": "web"}, 1 << 20, 1, ""},
-		"its labels":   {profiles, map[string]string{"pool": "batch", "a": "b"}, 2 << 20, 1, ""},
+		"no profiles":  {"reservedMemory: 1Mi\n", map[string]string{"pool": "batch"}, "1Mi", 0, ""},
+		"other labels": {profiles, map[string]string{"pool": "web"}, "1Mi", 1, ""},
+		"its labels":   {profiles, map[string]string{"pool": "batch", "a": "b"}, "2Mi", 1, ""},
 		"bad devices": {
 			profiles + "  devices: {include: ['device.driver == gpu']}\n",
 			map[string]string{"pool": "batch"},
-			0, 1, `": profiles[0].devices.include[0]: line 1, column 18: undeclared reference to 'gpu'`,
+			"<nil>", 1, `": profiles[0].devices.include[0]: line 1, column 18: undeclared reference to 'gpu'`,
 		},
-		"of others":      {profiles + "  devices: {include: ['device.driver == gpu']}\n", map[string]string{"pool": "web"}, 1 << 20, 1, ""},
-		"may not see it": {profiles, nil, 0, 1, "has profiles: read labels of node node-1: not for you"},
+		"of others":      {profiles + "  devices: {include: ['device.driver == gpu']}\n", map[string]string{"pool": "web"}, "1Mi", 1, ""},
+		"may not see it": {profiles, nil, "<nil>", 1, "has profiles: read labels of node node-1: not for you"},
 	} {
 		kubeconfig, asked := apiServer(t, row.labels)
 		o, err := configured(t, append(flags, "--config="+configFile(t, row.text), "--kubeconfig="+kubeconfig)...)
-		if o.reservedMemoryBytes != row.want || *asked != row.asks {
-			t.Errorf("%s: reserved memory %d after %d questions, want %d after %d", name, o.reservedMemoryBytes, *asked, row.want, row.asks)
+		if got := o.reservedQuantity.String(); got != row.want || *asked != row.asks {
+			t.Errorf("%s: reserved memory %s after %d questions, want %s after %d", name, got, *asked, row.want, row.asks)
 		}
 		if row.err == "" && err != nil || row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)) {
 			t.Errorf("%s: error %v, want %q", name, err, row.err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
@@ -36,7 +37,9 @@ type options struct {
 	reservedCPUs        string
 	reservedIn          string // the flag or field that sets reservedCPUs
 	reservedMemory      string
-	reservedMemoryBytes uint64
+	reservedQuantity    *resource.Quantity                  // reservedMemory or what the NodeConfig says; nil for neither
+	reservedHugepages   []deviceclasses.HugepageReservation // from the NodeConfig; nil if it says nothing
+	reservedHugepagesIn string                              // the field that sets reservedHugepages
 	kubeletConfig       string
 	hookSource          string
 	cgroupRoot          string
@@ -59,8 +62,8 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.StringVar(&o.staticCDIDir, "static-cdi-dir", "/etc/cdi", "`directory` of static CDI specs, which other programs write; it may be missing")
 	flags.StringVar(&o.configFile, "config", "", "`file` with the NodeConfig, read once at the start; a setting must not be both in the file and in a flag")
 	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8 (default: the kubelet's reservedSystemCPUs, else the first core)")
-	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "`quantity` of memory of each NUMA node that no claim gets, such as 256Mi (default: 0)")
-	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "configuration `file` of the kubelet, read for reservedSystemCPUs")
+	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "`quantity` of memory of each NUMA node that no claim gets, such as 256Mi (default: the kubelet's reservedMemory, else 0)")
+	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "configuration `file` of the kubelet, read for reservedSystemCPUs and reservedMemory")
 	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "`file` with the pin hook, which --probe copies to the host")
 	cgroupRootFlag(flags, &o.cgroupRoot)
 	machineRootFlag(flags, &o.machineRoot)
@@ -126,7 +129,7 @@ func (o *options) validate() error {
 	if err != nil || quantity.Sign() < 0 {
 		return cli.Usagef("--reserved-memory %q: want a quantity of 0 or more, such as 256Mi", o.reservedMemory)
 	}
-	o.reservedMemoryBytes = uint64(quantity.Value())
+	o.reservedQuantity = &quantity
 	return nil
 }
 

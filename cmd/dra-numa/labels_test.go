@@ -22,8 +22,8 @@ func TestLabelsAreRememberedForAnAPIServerThatIsAway(t *testing.T) {
 	}
 	here, _ := apiServer(t, map[string]string{"pool": "batch"})
 	for _, kubeconfig := range []string{here, away} {
-		if o, err := start(kubeconfig); err != nil || o.reservedMemoryBytes != 2<<20 {
-			t.Errorf("reserved memory %d, %v, want that of the profile", o.reservedMemoryBytes, err)
+		if o, err := start(kubeconfig); err != nil || o.reservedQuantity.Value() != 2<<20 {
+			t.Errorf("reserved memory %s, %v, want that of the profile", o.reservedQuantity, err)
 		}
 	}
 	forbidden, _ := apiServer(t, nil)

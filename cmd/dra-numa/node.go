@@ -35,23 +35,20 @@ func readNode(o options) (n node, err error) {
 	if err != nil {
 		return node{}, err
 	}
-	reserved, err := readReserved(o, n.machine)
-	if err != nil {
-		return node{}, &cli.UsageError{Err: err}
-	}
 	n.config = driver.Config{
-		NodeName:            o.nodeName,
-		BootID:              bootID,
-		Reserved:            reserved,
-		ReservedMemoryBytes: o.reservedMemoryBytes,
-		ZoneBy:              o.zoneBy,
-		CPUDrivers:          o.cpuDrivers,
-		MemoryDrivers:       o.memoryDrivers,
-		Hook:                o.hook(),
-		Attached:            o.attached,
-		Machine:             root,
-		StaticSpecs:         os.DirFS(o.staticCDIDir),
-		Hugepages:           func(nodes cpuset.Set) (driver.Hugepages, error) { return o.hugepages(root, nodes) },
+		NodeName:      o.nodeName,
+		BootID:        bootID,
+		ZoneBy:        o.zoneBy,
+		CPUDrivers:    o.cpuDrivers,
+		MemoryDrivers: o.memoryDrivers,
+		Hook:          o.hook(),
+		Attached:      o.attached,
+		Machine:       root,
+		StaticSpecs:   os.DirFS(o.staticCDIDir),
+		Hugepages:     func(nodes cpuset.Set) (driver.Hugepages, error) { return o.hugepages(root, nodes) },
+	}
+	if err := n.reserve(o); err != nil {
+		return node{}, &cli.UsageError{Err: err}
 	}
 	if o.bindDrivers {
 		n.config.Drivers = binding.On(o.bindRoot)
@@ -95,17 +92,24 @@ func countsAllocatable(ctx context.Context, client kubernetes.Interface, nodeNam
 	return counts
 }
 
-func readReserved(o options, machine numa.Machine) (cpuset.Set, error) {
+// reserve sets what no claim gets: CPUs, memory and hugepages.
+func (n *node) reserve(o options) error {
 	var kubelet []byte
+	var err error
 	if o.kubeletConfig != "" {
-		var err error
 		if kubelet, err = os.ReadFile(o.kubeletConfig); err != nil {
-			return cpuset.Set{}, err
+			return err
 		}
 	}
-	reserved, err := driver.Reserved(machine, o.reservedCPUs, kubelet)
-	if err != nil && o.reservedCPUs != "" {
-		return cpuset.Set{}, fmt.Errorf("%s: %w", o.reservedIn, err)
+	if n.config.Reserved, err = driver.Reserved(n.machine, o.reservedCPUs, kubelet); err != nil && o.reservedCPUs != "" {
+		return fmt.Errorf("%s: %w", o.reservedIn, err)
+	} else if err != nil {
+		return err
 	}
-	return reserved, err
+	hugepages, err := driver.ReservedHugepages(n.machine, o.reservedHugepages)
+	if err != nil {
+		return fmt.Errorf("%s%w", o.reservedHugepagesIn, err)
+	}
+	n.config.ReservedMemory, err = driver.ReservedMemory(n.machine, o.reservedQuantity, hugepages, kubelet)
+	return err
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// hugepages reads which hugepages of the NUMA nodes are free, and which the containers of
+// hugepages reads how many hugepages the NUMA nodes have, which of them are free, and which the containers of
 // claims have.
 func (o *options) hugepages(root fs.FS, nodes cpuset.Set) (now driver.Hugepages, err error) {
-	now.Free = make(map[int]map[string]uint64)
+	now.Total, now.Free = make(map[int]map[string]uint64), make(map[int]map[string]uint64)
 	for node := range nodes.All() {
 		pools, err := numa.ReadHugepages(root, node)
 		if err != nil {
 			return driver.Hugepages{}, err
 		}
-		now.Free[node] = make(map[string]uint64)
+		now.Total[node], now.Free[node] = make(map[string]uint64), make(map[string]uint64)
 		for _, pool := range pools {
 			if pool.FreePages != nil {
 				size := resource.NewQuantity(int64(pool.PageBytes), resource.BinarySI).String()
-				now.Free[node][size] = *pool.FreePages * pool.PageBytes
+				now.Total[node][size], now.Free[node][size] = pool.TotalPages*pool.PageBytes, *pool.FreePages*pool.PageBytes
 			}
 		}
 	}

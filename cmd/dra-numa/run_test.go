@@ -23,17 +23,19 @@ func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"sys/devices/system/cpu/online":                "0-1\n",
-		"sys/devices/system/cpu/isolated":              "1\n",
-		"sys/devices/system/node/online":               "0\n",
-		"sys/devices/system/node/node0/cpulist":        "0-1\n",
-		"sys/devices/system/node/node0/meminfo":        "Node 0 MemTotal:  1048576 kB\n",
-		"sys/devices/system/cpu/cpu0/topology/core_id": "0\n",
-		"sys/devices/system/cpu/cpu1/topology/core_id": "1\n",
-		"proc/sys/kernel/random/boot_id":               testBoot + "\n",
-		"hook":                                         "#!hook",
-		"kubelet/plugins/dra.numa/keep":                "",
-		"kubelet/plugins/dra.numa-hook/numa-pin":       "#!hook of before",
+		"sys/devices/system/cpu/online":                                           "0-1\n",
+		"sys/devices/system/cpu/isolated":                                         "1\n",
+		"sys/devices/system/node/online":                                          "0\n",
+		"sys/devices/system/node/node0/cpulist":                                   "0-1\n",
+		"sys/devices/system/node/node0/meminfo":                                   "Node 0 MemTotal:  1048576 kB\n",
+		"sys/devices/system/cpu/cpu0/topology/core_id":                            "0\n",
+		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages":   "8\n",
+		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages": "6\n",
+		"sys/devices/system/cpu/cpu1/topology/core_id":                            "1\n",
+		"proc/sys/kernel/random/boot_id":                                          testBoot + "\n",
+		"hook":                                                                    "#!hook",
+		"kubelet/plugins/dra.numa/keep":                                           "",
+		"kubelet/plugins/dra.numa-hook/numa-pin":                                  "#!hook of before",
 	} {
 		files.Write(t, filepath.Join(dir, name), text)
 	}
@@ -75,12 +77,13 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 }
 
 // The kubelet's reservation is checked like our own, and says where it is.
-func TestKubeletReservationLeavesAHousekeepingCPU(t *testing.T) {
+func TestKubeletReservationIsChecked(t *testing.T) {
 	valid, _ := fakeMachine(t)
 	file := filepath.Join(t.TempDir(), "kubelet.yaml")
 	for text, want := range map[string]string{
-		"reservedSystemCPUs: \"9\"": `kubelet configuration reservedSystemCPUs "9": 9 not online, allowed are 0-1`,
-		"reservedSystemCPUs: \"1\"": "reserved CPUs 1 are all in isolcpus=1",
+		"reservedSystemCPUs: \"9\"":                                     `kubelet configuration reservedSystemCPUs "9": 9 not online, allowed are 0-1`,
+		"reservedMemory: [{numaNode: 0, limits: {hugepages-1Gi: 1Gi}}]": "kubelet configuration reservedMemory[0] (hugepages-1Gi): size: the kernel has no hugepages of 1Gi, allowed are 2Mi",
+		"reservedSystemCPUs: \"1\"":                                     "reserved CPUs 1 are all in isolcpus=1",
 	} {
 		files.Write(t, file, text)
 		err := run(t.Context(), append(valid[:len(valid):len(valid)], "--kubelet-config="+file), noEnv, &bytes.Buffer{})

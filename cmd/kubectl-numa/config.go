@@ -53,7 +53,15 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	if err != nil {
 		return driver.Config{}, &failure{err}
 	}
-	read := driver.Config{Reserved: reserved, ReservedMemoryBytes: settings.ReservedMemoryBytes(), ZoneBy: settings.ZoneBy, Attached: selection}
+	hugepages, err := driver.ReservedHugepages(machine, settings.ReservedHugepages)
+	if err != nil {
+		return driver.Config{}, fmt.Errorf("--config %q: %sreservedHugepages%w", c.file, config.Profile("reservedHugepages", c.labels), err)
+	}
+	memory, err := driver.ReservedMemory(machine, settings.ReservedMemory, hugepages, nil)
+	if err != nil {
+		return driver.Config{}, err
+	}
+	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ZoneBy: settings.ZoneBy, Attached: selection}
 	if settings.Exclusivity != deviceclasses.ExclusivityAuto {
 		read.Exclusivity = driver.Exclusivity(settings.Exclusivity)
 	}

@@ -25,7 +25,8 @@ type list struct {
 
 func TestSlicesAreWhatTheDriverPublishes(t *testing.T) {
 	dir := sample.Folder(t, "rig")
-	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: 4-7\nreservedMemory: 100Mi\n")
+	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: 4-7\nreservedMemory: 100Mi\n"+
+		"reservedHugepages: [{numaNodes: '0', size: 2Mi, amount: 8Mi}]\n")
 	args := []string{"slices", "--root", dir, "--node-name", "node-1", "--config", config, "--exclusivity", "none"}
 	text := mustCall(t, args...)
 	var slice resourceapi.ResourceSlice
@@ -56,6 +57,9 @@ func TestSlicesAreWhatTheDriverPublishes(t *testing.T) {
 	cpu, reserved := spec.Devices[0].Capacity["cpu"].Value, spec.Devices[0].Capacity["memory"].Value
 	if cpu.Value() != 4 {
 		t.Errorf("CPUs of numa-0: %s, want 4", cpu.String())
+	}
+	if zero, one := spec.Devices[0].Capacity["hugepages2Mi"].Value, spec.Devices[1].Capacity["hugepages2Mi"].Value; zero.String() != "24Mi" || one.String() != "32Mi" {
+		t.Errorf("hugepages of numa-0 %s and of numa-1 %s, want 24Mi and 32Mi", &zero, &one)
 	}
 	if err := yaml.UnmarshalStrict([]byte(mustCall(t, args[:5]...)), &slice); err != nil {
 		t.Fatal(err)
@@ -91,10 +95,11 @@ func TestSlicesOfAProfile(t *testing.T) {
 func TestRefusedProfileIsNamed(t *testing.T) {
 	root := sample.Folder(t, "rig")
 	for text, want := range map[string]string{
-		"devices: {include: [gpu]}":      "profiles[1].devices.include[0]: line 1, column 1: undeclared reference to 'gpu'",
-		"reservedCPUs: '99'":             `profiles[1].reservedCPUs: reserved CPUs "99": 99 not online`,
-		"devices: {presets: [tpu]}":      `profiles[1].devices.presets[0]: "tpu", allowed are gpu`,
-		"devices: {include: ['1 == 1']}": "",
+		"devices: {include: [gpu]}": "profiles[1].devices.include[0]: line 1, column 1: undeclared reference to 'gpu'",
+		"reservedCPUs: '99'":        `profiles[1].reservedCPUs: reserved CPUs "99": 99 not online`,
+		"reservedHugepages: [{numaNodes: '1', size: 2Mi, amount: 64Mi}]": "profiles[1].reservedHugepages[0].amount: NUMA node 1 has 32Mi of hugepages 2Mi, reserved are 64Mi",
+		"devices: {presets: [tpu]}":                                      `profiles[1].devices.presets[0]: "tpu", allowed are gpu`,
+		"devices: {include: ['1 == 1']}":                                 "",
 	} {
 		config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nprofiles:\n- {nodeSelector: {a: b}}\n- {nodeSelector: {pool: batch}, "+text+"}\n")
 		_, _, stderr := call("slices", "--root", root, "--node-name", "n", "--config", config, "--node-labels", "pool=batch")

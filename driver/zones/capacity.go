@@ -31,9 +31,10 @@ func (z Zone) capacity(machine *numa.Machine, settings Settings, held []Held) ma
 	hugepages := make(map[uint64]uint64) // bytes by the size of a page
 	for _, id := range z.Nodes {
 		node, _ := machine.Zone(id)
-		memory += claimable(node, settings.ReservedMemoryBytes)
+		memory += claimable(node, settings.ReservedMemory.Bytes(id, ""))
 		for _, pool := range node.Hugepages {
-			hugepages[pool.PageBytes] += pool.TotalPages * pool.PageBytes
+			bytes := pool.TotalPages * pool.PageBytes
+			hugepages[pool.PageBytes] += bytes - min(settings.ReservedMemory.Bytes(id, sizeName(pool.PageBytes)), bytes)
 		}
 	}
 	for size, bytes := range hugepages {
@@ -96,6 +97,10 @@ func shared(amount, step uint64, format resource.Format) resourceapi.DeviceCapac
 }
 
 func hugepagesName(pageBytes uint64) resourceapi.QualifiedName {
-	size := resource.NewQuantity(int64(pageBytes), resource.BinarySI)
-	return deviceclasses.CapacityHugepagesPrefix + resourceapi.QualifiedName(size.String())
+	return deviceclasses.CapacityHugepagesPrefix + resourceapi.QualifiedName(sizeName(pageBytes))
+}
+
+// sizeName returns the name of a size of hugepages, as in "2Mi".
+func sizeName(pageBytes uint64) string {
+	return resource.NewQuantity(int64(pageBytes), resource.BinarySI).String()
 }

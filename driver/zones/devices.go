@@ -15,11 +15,11 @@ import (
 // Settings are what the operator and the start-up probes decide about the zones of a
 // node.
 type Settings struct {
-	ZoneBy              string     // what one zone is, as in a NodeConfig; "" means a NUMA node
-	Exclusivity         string     // what keeps other tasks off a claim's CPUs, one of deviceclasses.Exclusivity…
-	Reserved            cpuset.Set // CPUs that no claim gets
-	ReservedMemoryBytes uint64     // memory of each NUMA node that no claim gets
-	NodeAllocatable     bool       // the devices say how the scheduler counts claims in the node's allocatable
+	ZoneBy          string       // what one zone is, as in a NodeConfig; "" means a NUMA node
+	Exclusivity     string       // what keeps other tasks off a claim's CPUs, one of deviceclasses.Exclusivity…
+	Reserved        cpuset.Set   // CPUs that no claim gets
+	ReservedMemory  Reservations // memory and hugepages that no claim gets
+	NodeAllocatable bool         // the devices say how the scheduler counts claims in the node's allocatable
 }
 
 // Faults says, by NUMA node, why no new claim should go there: one of

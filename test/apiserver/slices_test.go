@@ -21,6 +21,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -52,11 +53,11 @@ func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node s
 		t.Fatal(err)
 	}
 	config := driver.Config{
-		NodeName:            node,
-		Reserved:            firstCore(machine),
-		ReservedMemoryBytes: 64 << 20,
-		Exclusivity:         driver.ExclusivityKernel,
-		Attached:            everything,
+		NodeName:       node,
+		Reserved:       firstCore(machine),
+		ReservedMemory: zones.Reservations{{Bytes: 64 << 20}},
+		Exclusivity:    driver.ExclusivityKernel,
+		Attached:       everything,
 	}
 	sent = driver.Resources(node, driver.Devices(machine, config, nil)).Pools[node].Slices
 	return sent, publishSlices(ctx, t, api, node, sent)

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,39 @@ func TestConfigBecomesANodeConfig(t *testing.T) {
 	other := object[appsv1.DaemonSet](t, mustRender(t, "config.reservedCPUs=0-1"), "DaemonSet").Spec.Template
 	if sum := pod.Annotations["dra.numa/config"]; len(sum) != 64 || sum == other.Annotations["dra.numa/config"] {
 		t.Errorf("pods start again with another configuration by annotations %v and %v", pod.Annotations, other.Annotations)
+	}
+}
+
+// TestEveryFieldOfANodeConfigIsAValue: the schema of the values repeats their names.
+func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
+	fields := map[string][]string{
+		"reservedCPUs":       {"=0-1"},
+		"reservedMemory":     {"=1Gi"},
+		"reservedHugepages":  {"[0].numaNodes=0-1", "[0].size=1Gi", "[0].amount=2Gi"},
+		"exclusivity":        {"=none"},
+		"zoneBy":             {"=l3"},
+		"otherCPUDrivers":    {"[0]=cores.example.com"},
+		"otherMemoryDrivers": {"[0]=cxl.example.com"},
+		"devices":            {".presets[0]=gpu"},
+	}
+	if all := reflect.TypeFor[deviceclasses.NodeSettings]().NumField(); all != len(fields) {
+		t.Errorf("settings have %d fields, of which this test knows %d", all, len(fields))
+	}
+	values := []string{"config.profiles[0].nodeSelector.a=b"}
+	for field, settings := range fields {
+		for _, setting := range settings {
+			values = append(values, "config."+field+setting, "config.profiles[0]."+field+setting)
+		}
+	}
+	text := object[corev1.ConfigMap](t, mustRender(t, values...), "ConfigMap").Data["node.yaml"]
+	config, err := deviceclasses.DecodeNodeConfig([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	for field := range fields {
+		if config.Profile(field, map[string]string{"a": "b"}) == "" {
+			t.Errorf("%s is not in\n%s", field, text)
+		}
 	}
 }
 

@@ -1,0 +1,154 @@
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// ReservedHugepages returns what the list of a NodeConfig reserves of the machine. It is
+// nil only if the list is. An error begins with the index of the entry.
+func ReservedHugepages(machine numa.Machine, list []deviceclasses.HugepageReservation) (zones.Reservations, error) {
+	if list == nil {
+		return nil, nil
+	}
+	reserved := make(zones.Reservations, 0, len(list))
+	for i, entry := range list {
+		one, err := reservation(machine, entry)
+		if err != nil {
+			return nil, fmt.Errorf("[%d].%w", i, err)
+		}
+		reserved = append(reserved, one)
+	}
+	return reserved, nil
+}
+
+// ReservedMemory decides which memory and hugepages no claim gets: what the operator
+// reserves, else what the reservedMemory of the kubelet's configuration file says. Memory
+// is of each NUMA node. If memory or hugepages is nil, the operator says nothing of it.
+func ReservedMemory(machine numa.Machine, memory *resource.Quantity, hugepages zones.Reservations, kubeletConfig []byte) (zones.Reservations, error) {
+	reserved := slices.Clone(hugepages)
+	if memory != nil {
+		reserved = append(reserved, zones.Reservation{Bytes: uint64(memory.Value())})
+	}
+	if memory != nil && hugepages != nil {
+		return reserved, nil
+	}
+	kubelet, err := readKubelet(kubeletConfig)
+	if err != nil {
+		return nil, err
+	}
+	for i, entry := range kubelet.ReservedMemory {
+		for _, name := range slices.Sorted(maps.Keys(entry.Limits)) {
+			size, huge := strings.CutPrefix(name, "hugepages-")
+			if huge && hugepages != nil || !huge && memory != nil {
+				continue // the operator has decided
+			}
+			one, err := kubeletReservation(machine, entry.NumaNode, size, entry.Limits[name])
+			if err != nil {
+				return nil, fmt.Errorf("kubelet configuration reservedMemory[%d] (%s): %w", i, name, err)
+			}
+			reserved = append(reserved, one)
+		}
+	}
+	return reserved, nil
+}
+
+// kubeletReservation takes a limit of the kubelet's file: of hugepages of a size as in
+// "2Mi", or of memory.
+func kubeletReservation(machine numa.Machine, node int, size string, limit resource.Quantity) (zones.Reservation, error) {
+	wanted := deviceclasses.HugepageReservation{NUMANodes: strconv.Itoa(node), Size: size, Amount: limit.String()}
+	if size != "memory" {
+		return reservation(machine, wanted)
+	}
+	nodes, err := wanted.Nodes()
+	if err == nil {
+		err = checkOnline(machine, nodes)
+	}
+	if err == nil && limit.Sign() < 0 {
+		err = fmt.Errorf("%s, want a quantity of 0 or more", &limit)
+	}
+	return zones.Reservation{Nodes: nodes, Bytes: uint64(limit.Value())}, err
+}
+
+// reservation returns an error if the machine does not have these hugepages.
+func reservation(machine numa.Machine, wanted deviceclasses.HugepageReservation) (zones.Reservation, error) {
+	nodes, err := wanted.Nodes()
+	if err != nil {
+		return zones.Reservation{}, err
+	}
+	bytes, err := wanted.Bytes()
+	if err != nil {
+		return zones.Reservation{}, err
+	}
+	pageBytes, err := wanted.PageBytes()
+	if err != nil {
+		return zones.Reservation{}, err
+	}
+	if err := checkOnline(machine, nodes); err != nil {
+		return zones.Reservation{}, fmt.Errorf("numaNodes: %w", err)
+	}
+	one := zones.Reservation{Nodes: nodes, Size: binary(pageBytes), Bytes: bytes}
+	if sizes := hugepageSizes(machine); !slices.Contains(sizes, one.Size) {
+		return zones.Reservation{}, fmt.Errorf("size: the kernel has no hugepages of %s, allowed are %s", one.Size, cmp.Or(strings.Join(sizes, ", "), "none"))
+	}
+	some := false
+	for i := range machine.Zones {
+		zone := &machine.Zones[i]
+		there := poolBytes(zone, one.Size)
+		if !nodes.Contains(zone.ID) && (!nodes.IsEmpty() || there == 0) {
+			continue
+		}
+		if some = true; there < bytes {
+			return zones.Reservation{}, fmt.Errorf("amount: NUMA node %d has %s of hugepages %s, reserved are %s", zone.ID, binary(there), one.Size, binary(bytes))
+		}
+	}
+	if !some {
+		return zones.Reservation{}, fmt.Errorf("amount: no NUMA node has hugepages of %s, reserved are %s", one.Size, binary(bytes))
+	}
+	return one, nil
+}
+
+// hugepageSizes returns the sizes of hugepages that the kernel has.
+func hugepageSizes(machine numa.Machine) (sizes []string) {
+	for i := range machine.Zones {
+		for _, pool := range machine.Zones[i].Hugepages {
+			if size := binary(pool.PageBytes); !slices.Contains(sizes, size) {
+				sizes = append(sizes, size)
+			}
+		}
+	}
+	return sizes
+}
+
+// poolBytes returns how many bytes of hugepages of a size a NUMA node has.
+func poolBytes(zone *numa.Zone, size string) (bytes uint64) {
+	for _, pool := range zone.Hugepages {
+		if binary(pool.PageBytes) == size {
+			bytes += pool.TotalPages * pool.PageBytes
+		}
+	}
+	return bytes
+}
+
+// checkOnline returns an error if the machine does not have all of the NUMA nodes.
+func checkOnline(machine numa.Machine, nodes cpuset.Set) error {
+	var online cpuset.Set
+	for _, zone := range machine.Zones {
+		online.Insert(zone.ID)
+	}
+	if missing := nodes.Difference(online); !missing.IsEmpty() {
+		return fmt.Errorf("NUMA node %s is not online, allowed are %s", missing, online)
+	}
+	return nil
+}
