@@ -110,29 +110,36 @@ func bytesOn(nodes cpuset.Set, amounts map[int]map[string]uint64, size string) (
 // missingHugepages returns what is wrong, by device, where the pools of NUMA nodes have
 // become smaller than what claims hold of them.
 func missingHugepages(machine *numa.Machine, grants []Grant) map[string]string {
-	type part struct{ device, size string }
-	held, nodes := make(map[part]uint64), make(map[string]cpuset.Set)
+	held, nodes := make(map[string]map[string]uint64), make(map[string]cpuset.Set) // by device; held also by size
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
 			zone := share.Zone()
 			if zone == nil {
 				continue
 			}
+			if held[share.Device] == nil {
+				held[share.Device], nodes[share.Device] = make(map[string]uint64), zone.mems()
+			}
 			for size, bytes := range zone.HugepageBytes {
-				held[part{share.Device, size}] += bytes
-				nodes[share.Device] = zone.mems()
+				held[share.Device][size] += bytes
 			}
 		}
 	}
 	missing := make(map[string]string)
-	for one, bytes := range held {
-		var there uint64
-		for node := range nodes[one.device].All() {
-			zone, _ := machine.Zone(node)
-			there += poolBytes(&zone, one.size)
+	for device, amounts := range held {
+		var faults []string
+		for _, size := range slices.Sorted(maps.Keys(amounts)) {
+			var there uint64
+			for node := range nodes[device].All() {
+				zone, _ := machine.Zone(node)
+				there += poolBytes(&zone, size)
+			}
+			if there < amounts[size] {
+				faults = append(faults, fmt.Sprintf("NUMA node %s has %s of hugepages %s, but claims hold %s", nodes[device], binary(there), size, binary(amounts[size])))
+			}
 		}
-		if there < bytes {
-			missing[one.device] = fmt.Sprintf("NUMA node %s has %s of hugepages %s, but claims hold %s", nodes[one.device], binary(there), one.size, binary(bytes))
+		if len(faults) > 0 {
+			missing[device] = strings.Join(faults, "; ")
 		}
 	}
 	return missing

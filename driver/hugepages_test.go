@@ -10,14 +10,19 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // withHugepages is a claim for 2 MiB hugepages of numa-1.
 func withHugepages(name, amount string) *resourceapi.ResourceClaim {
-	part := result("r", "numa-1", 0)
-	part.ConsumedCapacity["hugepages2Mi"] = resource.MustParse(amount)
-	return claim(name, part)
+	return claim(name, huge(result("r", "numa-1", 0), "2Mi", amount))
+}
+
+// huge is the result with hugepages of the zone.
+func huge(result resourceapi.DeviceRequestAllocationResult, size, amount string) resourceapi.DeviceRequestAllocationResult {
+	result.ConsumedCapacity[deviceclasses.CapacityHugepagesPrefix+resourceapi.QualifiedName(size)] = resource.MustParse(amount)
+	return result
 }
 
 func TestClaimsGetOnlyHugepagesThatAreFree(t *testing.T) {
@@ -97,23 +102,30 @@ func TestAPoolThatShrinksIsAFault(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
 	mustPrepare(t, driver, withHugepages("a", "8Mi"))
-	look := func() (taint, problem string) {
+	look := func() (taint, problem, missing string) {
 		publication := driver.Publish(sound, cpuset.Set{})
 		for _, device := range publication.Devices {
 			if device.Name == "numa-1" && len(device.Taints) > 0 {
 				taint = device.Taints[0].Value
 			}
 		}
-		return taint, strings.Join(publication.Problems["numa-1"], "")
+		return taint, strings.Join(publication.Problems["numa-1"], ""), publication.MissingHugepages["numa-1"]
 	}
-	if taint, problem := look(); taint+problem != "" {
-		t.Errorf("taint %q, problem %q, want none", taint, problem)
+	if taint, problem, missing := look(); taint+problem+missing != "" {
+		t.Errorf("taint %q, problem %q, missing %q, want none", taint, problem, missing)
 	}
 	machine := testMachine()
 	machine.Zones[1].Hugepages[0].TotalPages = 3
 	driver.SetMachine(machine)
-	want := "claim default/a: NUMA node 1 has 6Mi of hugepages 2Mi, but claims hold 8Mi"
-	if taint, problem := look(); taint != deviceclasses.FaultHugepages || problem != want {
-		t.Errorf("taint %q, problem %q, want %q", taint, problem, want)
+	want := "NUMA node 1 has 6Mi of hugepages 2Mi, but claims hold 8Mi"
+	if taint, problem, missing := look(); taint != deviceclasses.FaultHugepages || problem != "claim default/a: "+want || missing != want {
+		t.Errorf("taint %q, problem %q, missing %q, want %q", taint, problem, missing, want)
+	}
+	machine.Zones[1].Hugepages = []numa.Hugepages{{PageBytes: 1 << 30, TotalPages: 1}}
+	driver.SetMachine(machine)
+	mustPrepare(t, driver, claim("b", huge(result("r", "numa-1", 0), "1Gi", "2Gi")))
+	want = "NUMA node 1 has 1Gi of hugepages 1Gi, but claims hold 2Gi; NUMA node 1 has 0 of hugepages 2Mi, but claims hold 8Mi"
+	if _, _, missing := look(); missing != want {
+		t.Errorf("missing %q, want %q", missing, want)
 	}
 }

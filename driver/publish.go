@@ -19,6 +19,10 @@ type Publication struct {
 	Devices  []resourceapi.Device // must not be modified
 	Renewed  bool                 // they may differ from those of the previous call
 	Problems map[string][]string  // by device: what claims do not get from it, one clause each
+
+	// MissingHugepages says, by device, where the node has fewer hugepages than claims
+	// hold. Problems have it, too.
+	MissingHugepages map[string]string
 }
 
 // published is what the last Publication was made from.
@@ -42,7 +46,8 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 	seen := d.shown.Load()
 	grants := seen.grants.grants()
 	slices.SortFunc(grants, byAge)
-	problems, tainted := problemsOf(seen.machine, grants, fault)
+	missing := missingHugepages(seen.machine, grants)
+	problems, tainted := problemsOf(seen.machine, grants, missing, fault)
 	d.taintBlocked(tainted, seen.machine, blocked)
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
@@ -53,7 +58,7 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 		taintWithheld(all, seen.withheld)
 		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, all}
 	}
-	return Publication{last.devices, renewed, problems}
+	return Publication{last.devices, renewed, problems, missing}
 }
 
 // taintWithheld taints the devices with these names.
@@ -90,9 +95,8 @@ func (d *Driver) taintBlocked(tainted zones.Faults, machine *numa.Machine, block
 
 // problemsOf returns, by device, what claims do not get from it. It also returns the
 // NUMA nodes whose zones should not take more claims.
-func problemsOf(machine *numa.Machine, grants []Grant, faultOf func(types.UID, Share) string) (problems map[string][]string, tainted zones.Faults) {
+func problemsOf(machine *numa.Machine, grants []Grant, missing map[string]string, faultOf func(types.UID, Share) string) (problems map[string][]string, tainted zones.Faults) {
 	problems, tainted = make(map[string][]string), make(zones.Faults)
-	missing := missingHugepages(machine, grants)
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
 			add := func(format string, args ...any) {

@@ -18,7 +18,7 @@ func sound(types.UID, Share) string { return "" }
 func TestAFunctionThatIsGoneIsAProblemOfItsClaim(t *testing.T) {
 	machine := testMachine()
 	machine.PCI = []numa.PCIFunction{{Address: "0000:3b:00.0"}}
-	problems, tainted := problemsOf(&machine, sampleCheckpoint().Grants[2:], sound)
+	problems, tainted := problemsOf(&machine, sampleCheckpoint().Grants[2:], nil, sound)
 	for device, address := range map[string]string{"nvme-0000-3b-00-0": "", "nic-0000-5e-00-2": "0000:5e:00.2", "gpu-0000-17-00-0": "0000:17:00.0"} {
 		var want []string
 		if address != "" {

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
@@ -40,8 +38,8 @@ func (o otherSlices) look(all []*resourceapi.ResourceSlice) (published []*resour
 }
 
 // leaveOut returns the devices that no other driver publishes, without memory and
-// hugepages if another driver gives them out. Each time the devices
-// that it leaves out change, it creates an event on the Node.
+// hugepages if another driver gives them out. An event on the Node says what it leaves
+// out.
 func (p *publisher) leaveOut(ctx context.Context, devices []resourceapi.Device) []resourceapi.Device {
 	var warnings []string
 	if others := p.guards.memoryRivals(); len(others) > 0 {
@@ -52,19 +50,6 @@ func (p *publisher) leaveOut(ctx context.Context, devices []resourceapi.Device) 
 	for _, conflict := range conflicts {
 		warnings = append(warnings, conflict.String())
 	}
-	text := strings.Join(warnings, "; ")
-	if text == p.leftOut {
-		return kept
-	}
-	kind, reason, note := corev1.EventTypeWarning, reasonLeftOut, text
-	if text == "" {
-		kind, reason, note = corev1.EventTypeNormal, reasonNotLeftOut, "No device is left out any longer"
-	}
-	klog.FromContext(ctx).Info("Devices left out because of other drivers have changed", "pool", p.nodeName, "leftOut", warnings)
-	if err := p.events.create(ctx, kind, reason, note); err != nil {
-		klog.FromContext(ctx).Error(err, "Creating an event on the Node failed, trying again", "node", p.nodeName)
-		return kept // leftOut stays as it was, so the next call tries again
-	}
-	p.leftOut = text
+	p.events.notify(ctx, &p.leftOut, strings.Join(warnings, "; "))
 	return kept
 }

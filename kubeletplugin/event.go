@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
@@ -78,6 +79,32 @@ func (e *events) create(ctx context.Context, kind, reason, note string) error {
 		return fmt.Errorf("create event %s: %w", reason, err)
 	}
 	return nil
+}
+
+// notice is something that lasts on the Node. It gets an event each time its text changes,
+// and one when it is over.
+type notice struct {
+	reason           string // of a warning
+	overReason, over string // of the event when it is over, and its text
+	told             string // text of the last warning; empty if there was none, or it is over
+}
+
+// notify takes the text of the notice as it is now, empty if there is nothing to say. If
+// the event cannot be created, the next call tries again.
+func (e *events) notify(ctx context.Context, n *notice, text string) {
+	if text == n.told {
+		return
+	}
+	kind, reason, note := corev1.EventTypeWarning, n.reason, text
+	if text == "" {
+		kind, reason, note = corev1.EventTypeNormal, n.overReason, n.over
+	}
+	klog.FromContext(ctx).Info("Node has changed", "node", e.nodeName, "reason", reason, "note", note)
+	if err := e.create(ctx, kind, reason, note); err != nil {
+		klog.FromContext(ctx).Error(err, "Creating an event on the Node failed, trying again", "node", e.nodeName)
+		return
+	}
+	n.told = text
 }
 
 // newEvent returns an event of the driver on this node. The caller adds the object that

@@ -203,6 +203,7 @@ func (p *Plugin) show(partitions partitionStates) {
 	if publication.Renewed {
 		p.publisher.set(publication.Devices)
 	}
+	p.publisher.setMissing(publication.MissingHugepages)
 	p.health.set(deviceHealth(p.driver.Config().NodeName, publication.Devices, publication.Problems))
 }
 

@@ -49,11 +49,13 @@ type publisher struct {
 
 	withoutConflicts withoutConflicts
 	others           otherSlices
-	leftOut          string // the note of the last event about devices left out; empty if there are none
+	leftOut          notice
+	hugepages        notice
 
 	mu      sync.Mutex
 	devices []resourceapi.Device // must not be changed
-	renewed chan struct{}        // has room for one: devices was set
+	missing string               // text of the notice hugepages
+	renewed chan struct{}        // has room for one: devices or missing was set
 
 	running sync.WaitGroup
 }
@@ -78,6 +80,8 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		renewed:   make(chan struct{}, 1),
 
 		withoutConflicts: withoutConflicts,
+		leftOut:          notice{reason: reasonLeftOut, overReason: reasonNotLeftOut, over: "No device is left out any longer"},
+		hugepages:        hugepagesNotice(),
 	}
 }
 
@@ -86,6 +90,10 @@ func (p *publisher) set(devices []resourceapi.Device) {
 	p.mu.Lock()
 	p.devices = devices
 	p.mu.Unlock()
+	p.renew()
+}
+
+func (p *publisher) renew() {
 	select {
 	case p.renewed <- struct{}{}:
 	default:
@@ -152,6 +160,7 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 // they differ. While a guard reports a problem, it withdraws the devices instead. While
 // a guard does not know yet, the slices stay as they are.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
+	p.tellMissing(ctx)
 	p.standing = p.guards.check()
 	problem := p.standing
 	switch {
