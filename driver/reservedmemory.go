@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,7 +82,8 @@ func kubeletReservation(machine numa.Machine, node int, size string, limit resou
 	return zones.Reservation{Nodes: nodes, Bytes: uint64(limit.Value())}, err
 }
 
-// reservation returns an error if the machine does not have these hugepages.
+// reservation returns an error if the kernel does not have hugepages of this size, or the
+// machine not these NUMA nodes.
 func reservation(machine numa.Machine, wanted deviceclasses.HugepageReservation) (zones.Reservation, error) {
 	nodes, err := wanted.Nodes()
 	if err != nil {
@@ -102,21 +104,34 @@ func reservation(machine numa.Machine, wanted deviceclasses.HugepageReservation)
 	if sizes := hugepageSizes(machine); !slices.Contains(sizes, one.Size) {
 		return zones.Reservation{}, fmt.Errorf("size: the kernel has no hugepages of %s, allowed are %s", one.Size, cmp.Or(strings.Join(sizes, ", "), "none"))
 	}
-	some := false
-	for i := range machine.Zones {
-		zone := &machine.Zones[i]
-		there := poolBytes(zone, one.Size)
-		if !nodes.Contains(zone.ID) && (!nodes.IsEmpty() || there == 0) {
+	return one, nil
+}
+
+// ReservedPages returns an error if a pool of the machine is smaller than what is reserved of
+// it. Such zones publish no hugepages of that size. The daemon goes on: pools are often
+// filled after it has started.
+func ReservedPages(machine numa.Machine, reserved zones.Reservations) error {
+	var faults []error
+	for _, one := range reserved {
+		if one.Size == "" {
 			continue
 		}
-		if some = true; there < bytes {
-			return zones.Reservation{}, fmt.Errorf("amount: NUMA node %d has %s of hugepages %s, reserved are %s", zone.ID, binary(there), one.Size, binary(bytes))
+		some := false
+		for i := range machine.Zones {
+			zone := &machine.Zones[i]
+			there := poolBytes(zone, one.Size)
+			if !one.Nodes.Contains(zone.ID) && (!one.Nodes.IsEmpty() || there == 0) {
+				continue
+			}
+			if some = true; there < one.Bytes {
+				faults = append(faults, fmt.Errorf("NUMA node %d has %s of hugepages %s, reserved are %s", zone.ID, binary(there), one.Size, binary(one.Bytes)))
+			}
+		}
+		if !some {
+			faults = append(faults, fmt.Errorf("no NUMA node has hugepages of %s, reserved are %s", one.Size, binary(one.Bytes)))
 		}
 	}
-	if !some {
-		return zones.Reservation{}, fmt.Errorf("amount: no NUMA node has hugepages of %s, reserved are %s", one.Size, binary(bytes))
-	}
-	return one, nil
+	return errors.Join(faults...)
 }
 
 // hugepageSizes returns the sizes of hugepages that the kernel has.

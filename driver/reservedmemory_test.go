@@ -37,14 +37,9 @@ func TestReservedMemory(t *testing.T) {
 		{some, entry("0", "2Mi", "2Mi"), "reservedMemory: nonsense", "0: 3Mi 2Mi; 1: 3Mi 0; 2: 3Mi 0"}, // not read
 
 		{nil, entry("0-7", "2Mi", "2Mi"), "", "[0].numaNodes: NUMA node 3-7 is not online, allowed are 0-2"},
-		{nil, entry("0-2", "2Mi", "2Mi"), "", "[0].amount: NUMA node 2 has 0 of hugepages 2Mi, reserved are 2Mi"},
-		{nil, entry("1", "2Mi", "18Mi"), "", "[0].amount: NUMA node 1 has 16Mi of hugepages 2Mi, reserved are 18Mi"},
-		{nil, entry("", "2Mi", "18Mi"), "", "[0].amount: NUMA node 0 has 16Mi of hugepages 2Mi, reserved are 18Mi"},
-		{nil, entry("", "1Gi", "1Gi"), "", "[0].amount: no NUMA node has hugepages of 1Gi, reserved are 1Gi"},
 		{nil, entry("", "4Mi", "4Mi"), "", "[0].size: the kernel has no hugepages of 4Mi, allowed are 2Mi, 1Gi"},
 		{nil, entry("", "2Mi", "3Mi"), "", `[0].amount: "3Mi", want a multiple of the size 2Mi`},
 		{nil, nil, "reservedMemory: [{numaNode: 0, limits: {hugepages-2Mi: 3Mi}}]", `kubelet configuration reservedMemory[0] (hugepages-2Mi): amount: "3Mi", want a multiple of the size 2Mi`},
-		{nil, nil, "reservedMemory: [{numaNode: 0, limits: {hugepages-2Mi: 18Mi}}]", "kubelet configuration reservedMemory[0] (hugepages-2Mi): amount: NUMA node 0 has 16Mi of hugepages 2Mi, reserved are 18Mi"},
 		{nil, nil, "reservedMemory: [{numaNode: 0, limits: {hugepages-4Mi: 4Mi}}]", "kubelet configuration reservedMemory[0] (hugepages-4Mi): size: the kernel has no hugepages of 4Mi, allowed are 2Mi, 1Gi"},
 		{nil, nil, "reservedMemory: [{numaNode: 9, limits: {memory: 4Mi}}]", "kubelet configuration reservedMemory[0] (memory): NUMA node 9 is not online, allowed are 0-2"},
 		{nil, nil, "reservedMemory: [{numaNode: -1, limits: {memory: 4Mi}}]", "kubelet configuration reservedMemory[0] (memory): numaNodes: cpulist"},
@@ -67,6 +62,29 @@ func TestReservedMemory(t *testing.T) {
 		}
 		if err == nil && got != row.want || err != nil && !strings.HasPrefix(got, row.want) || strings.Contains(got, "\n") {
 			t.Errorf("memory %s, hugepages %v, kubelet %q:\n%s, want\n%s", row.memory, row.hugepages, row.kubelet, got, row.want)
+		}
+	}
+}
+
+// TestReservedPagesThatAreNotThere: pools are often filled after the daemon has started.
+func TestReservedPagesThatAreNotThere(t *testing.T) {
+	for _, row := range []struct{ nodes, size, amount, want string }{
+		{"0-2", "2Mi", "2Mi", "NUMA node 2 has 0 of hugepages 2Mi, reserved are 2Mi"},
+		{"1", "2Mi", "18Mi", "NUMA node 1 has 16Mi of hugepages 2Mi, reserved are 18Mi"},
+		{"", "2Mi", "18Mi", "NUMA node 0 has 16Mi of hugepages 2Mi, reserved are 18Mi\nNUMA node 1 has 16Mi of hugepages 2Mi, reserved are 18Mi"},
+		{"", "2Mi", "16Mi", ""},
+		{"", "1Gi", "1Gi", "no NUMA node has hugepages of 1Gi, reserved are 1Gi"},
+	} {
+		reserved, err := ReservedHugepages(testMachine(), []deviceclasses.HugepageReservation{{NUMANodes: row.nodes, Size: row.size, Amount: row.amount}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := ReservedPages(testMachine(), append(reserved, zones.Reservation{Bytes: 1 << 50})); err != nil {
+			got = err.Error()
+		}
+		if got != row.want {
+			t.Errorf("%s of %s: %q, want %q", row.amount, row.size, got, row.want)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 		"reservedCPUs: '0'\n":                              {"--reserved-cpus=0", "reservedCPUs: set --reserved-cpus or this, not both"},
 		"reservedMemory: 1Mi\n":                            {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
 		"reservedMemory: '0'\n":                            {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},
-		"reservedHugepages: [{size: 2Mi, amount: 32Mi}]\n": {"", "reservedHugepages[0].amount: NUMA node 0 has 16Mi of hugepages 2Mi, reserved are 32Mi"},
+		"reservedHugepages: [{size: 4Mi, amount: 32Mi}]\n": {"", "reservedHugepages[0].size: the kernel has no hugepages of 4Mi, allowed are 2Mi"},
 		"exclusivity: none\n":                              {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
 		"exclusivity: cooperative\n":                       {"--nri-socket=", "--exclusivity=cooperative: needs --nri-socket, which is empty"},
 		"exclusivity: some\n":                              {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
