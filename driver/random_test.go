@@ -48,6 +48,9 @@ func TestRandomOperationsAndKills(t *testing.T) {
 	if w.attached < 100 || w.taken < 20 || w.gone < 5 {
 		t.Errorf("%d PCI functions granted, %d were taken, %d gone: not much of a test", w.attached, w.taken, w.gone)
 	}
+	if w.pageless < 20 || w.huge < 20 || w.gigantic < 20 {
+		t.Errorf("%d times too few hugepages, %d shares with hugepages, %d pages of 1 GiB: not much of a test", w.pageless, w.huge, w.gigantic)
+	}
 	w.plug(cpuset.Set{})
 	for uid := range w.claims {
 		if err := w.driver.Unprepare(uid); err != nil {
@@ -75,6 +78,7 @@ type world struct {
 	whole  numa.Machine // with all CPUs online
 	shares int          // made so far: each share has its own id
 
+	pages     pages
 	functions []string // devices that are PCI functions
 	unplugged string   // address of the function that is gone; "" for none
 
@@ -82,11 +86,13 @@ type world struct {
 	kills, insideWrites, shortages, orphans int
 	degraded, offline, mixed, idle, unbound int
 	attached, taken, gone                   int
+	pageless, huge, gigantic                int
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, random: rand.New(rand.NewPCG(4, 2)), disk: pciDisk(t), claims: claims{}} // 16 CPUs in 4 zones: often short
+	w.pages = withPages(&w.disk.machine)
 	w.whole = w.disk.machine
 	for _, device := range attached.Devices(w.whole, w.disk.selected) {
 		w.functions = append(w.functions, device.Name)
@@ -98,8 +104,17 @@ func newWorld(t *testing.T) *world {
 	for range 15 {
 		w.pods = append(w.pods, w.pod())
 	}
-	w.driver = w.disk.open()
+	var err error
+	if w.driver, err = w.disk.tryOpen(w.config()); err != nil {
+		t.Fatal(err)
+	}
 	return w
+}
+
+func (w *world) config() Config {
+	config := testConfig()
+	config.ReservedMemory, config.Hugepages = reservedPages, w.pages.read
+	return config
 }
 
 // pod returns a pod that uses a few of the claims, in containers of any kind.
@@ -153,6 +168,7 @@ func (w *world) operate() {
 	uids := slices.Sorted(maps.Keys(w.claims))
 	uid := uids[w.random.IntN(len(uids))]
 	before := w.driver.grants
+	w.pages.change(w.random, w.driver.Grants())
 	switch w.random.IntN(10) {
 	case 0, 1: // a new allocation, or a different one
 		w.claims[uid] = configured(claim(w.claims[uid].Name, w.results()...), w.configs()...)
@@ -217,9 +233,16 @@ func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
 	var results []resourceapi.DeviceRequestAllocationResult
 	for i := range 1 + w.random.IntN(2) {
 		zones := zones.Of(&w.whole, deviceclasses.ZoneBys()[w.random.IntN(4)])
-		made := result(fmt.Sprintf("r%d", i), zones[w.random.IntN(len(zones))].Device, int64(w.random.IntN(4)))
+		zone := zones[w.random.IntN(len(zones))]
+		made := result(fmt.Sprintf("r%d", i), zone.Device, int64(w.random.IntN(4)))
 		if w.random.IntN(2) == 0 {
 			made = counted(made)
+			if zone.L3 == nil && !zone.Isolated && w.random.IntN(2) == 0 {
+				made = huge(made, "1Gi", fmt.Sprintf("%dGi", 1+w.random.IntN(2)))
+			}
+			if zone.L3 == nil && !zone.Isolated && w.random.IntN(2) == 0 {
+				made = huge(made, "2Mi", fmt.Sprintf("%dMi", 2+2*w.random.IntN(4)))
+			}
 		}
 		w.shares++
 		made.ShareID = ptr.To(types.UID(fmt.Sprintf("share-%d", w.shares)))
@@ -239,6 +262,10 @@ func (w *world) prepare(uid types.UID) {
 		return // not allocated
 	}
 	before, had := w.driver.grants.find(uid)
+	renewed := !had || !before.fulfils(wishes)
+	if renewed {
+		w.pages.release(uid) // the containers of an earlier allocation have ended
+	}
 	next, err := w.driver.plan(w.claims[uid], w.podsOf(w.claims[uid]), wishes)
 	if err != nil {
 		w.short(wishes, before, err)
@@ -246,6 +273,15 @@ func (w *world) prepare(uid types.UID) {
 	}
 	grant := next.Grant
 	w.attached += len(grant.functions())
+	if zones := zoneWishes(wishes); renewed && len(grant.Shares) > 0 {
+		if !w.pages.suffice(uid, zones, w.driver.Grants()) {
+			w.t.Errorf("%s has pages of others: %v", grant, w.pages)
+		}
+		for _, zone := range zones {
+			w.huge += min(1, len(zone.hugepageBytes))
+			w.gigantic += int(zone.hugepageBytes["1Gi"] >> 30)
+		}
+	}
 	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return s.Zone() != nil && s.Zone().Mixed }) {
 		w.mixed++
 	}
@@ -269,9 +305,16 @@ func (w *world) short(wishes []wish, own Grant, err error) {
 	w.t.Helper()
 	if errors.Is(err, errBindsNothing) && !slices.ContainsFunc(wishes, func(wish wish) bool {
 		zone, ok := wish.wanted.(zoneWish)
-		return ok && zone.memoryBytes > 0 && zone.config.MemoryPolicy != "preferred"
+		return ok && (zone.memoryBytes > 0 || len(zone.hugepageBytes) > 0) && zone.config.MemoryPolicy != "preferred"
 	}) {
 		w.unbound++
+		return
+	}
+	if strings.Contains(err.Error(), " of hugepages ") {
+		w.pageless++
+		if w.pages.suffice(own.UID, zoneWishes(wishes), w.driver.Grants()) {
+			w.t.Errorf("refused %v with pages %v: %v", wishes, w.pages, err)
+		}
 		return
 	}
 	for _, wish := range wishes {
@@ -397,7 +440,7 @@ func (w *world) restart() {
 		said = w.claims
 	}
 	held := w.left()
-	config := testConfig()
+	config := w.config()
 	config.ZoneBy = deviceclasses.ZoneBys()[w.random.IntN(4)] // operators may change it at any time
 	restarted, err := w.disk.tryRead(config)
 	if err != nil {

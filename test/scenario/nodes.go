@@ -113,6 +113,9 @@ func (m maker) zone(id int) resourceapi.Device {
 			"memory": {Value: quantity("8Gi"), RequestPolicy: policy("1Mi")},
 		},
 	}
+	if m.chance(3) {
+		device.Capacity["hugepages1Gi"] = resourceapi.DeviceCapacity{Value: quantity(pick(m, "1Gi", "2Gi", "4Gi")), RequestPolicy: policy("1Gi")}
+	}
 	if m.chance(4) {
 		most := count(2 * (1 + m.IntN(cpus/2)))
 		device.Capacity["cpu"].RequestPolicy.ValidRange.Max = &most

@@ -182,6 +182,9 @@ func (m maker) capacity() *resourceapi.CapacityRequirements {
 	if m.chance(2) {
 		requests["memory"] = quantity(pick(m, "1Gi", "3Gi", "8Gi", "1000000"))
 	}
+	if m.chance(6) {
+		requests["hugepages1Gi"] = quantity(pick(m, "1Gi", "2Gi", "1"))
+	}
 	if m.chance(20) {
 		requests[resourceapi.QualifiedName(m.driver()+"/cpu")] = quantity("1")
 	}
