@@ -65,19 +65,23 @@ func FlagsOnly(flags *flag.FlagSet) error {
 	return nil
 }
 
+// maxVerbosity is the highest level that klog gets. From level 8, client-go logs the
+// bodies of requests and answers, such as a Secret with a key.
+const maxVerbosity = 7
+
 // AddVerbosity adds the flag -v. Pass its value to SetVerbosity.
 func AddVerbosity(flags *flag.FlagSet, level *int) {
-	flags.IntVar(level, "v", 2, "log verbosity, 0 to 10")
+	flags.IntVar(level, "v", 2, "log verbosity, 0 to 10; 8 to 10 log the same as 7, because client-go would log whole objects, also Secrets")
 }
 
-// SetVerbosity sets the log level of klog, 0 to 10.
+// SetVerbosity sets the log level of klog: 0 to 10, where 8 to 10 mean 7.
 func SetVerbosity(level int) error {
 	if level < 0 || level > 10 {
 		return Usagef("-v %d: allowed are 0 to 10", level)
 	}
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
-	return flags.Set("v", strconv.Itoa(level))
+	return flags.Set("v", strconv.Itoa(min(level, maxVerbosity)))
 }
 
 // Exit prints the error that ended a program, in one line. It returns the exit code:
