@@ -139,7 +139,7 @@ func redactedClaim(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim 
 	}
 	for i := range kept.Status.Devices {
 		if device := &kept.Status.Devices[i]; device.Driver != driver.Name {
-			device.Data = nil
+			device.Data, device.NetworkData = nil, nil
 		}
 	}
 	return kept

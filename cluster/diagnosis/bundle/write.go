@@ -66,7 +66,7 @@ func (b Bundle) files() ([]file, error) {
 		list = append(list, file{statesDir + node + ".json", text})
 	}
 	for _, log := range sortLogs(b.Logs) {
-		list = append(list, file{log.path(), log.Text})
+		list = append(list, file{log.path(), redactedLog(log.Text)})
 	}
 	list = sortFiles(list)
 	contents := index{
