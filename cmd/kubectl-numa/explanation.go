@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // maxGroups is the maximum number of different answers for nodes that are shown.
@@ -23,9 +24,9 @@ is what is left after that check. * marks the first check that leaves too few.
 // nodes. Nodes with the same answer form a group.
 func explanationText(e simulate.Explanation) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", e.Pod+e.Claim, e.Sentence)
+	fmt.Fprintf(&b, "%s: %s\n", e.Pod+e.Claim, message.OneLine(e.Sentence))
 	for _, hint := range e.Hints {
-		fmt.Fprintf(&b, "hint: %s\n", hint)
+		fmt.Fprintf(&b, "hint: %s\n", message.OneLine(hint))
 	}
 	legend := ""
 	groups := e.SameNodes()
@@ -39,7 +40,7 @@ func explanationText(e simulate.Explanation) string {
 		if node.Feasible {
 			sentence = "fits"
 		}
-		fmt.Fprintf(&b, "\n%s: %s\n", nodeNames(names), sentence)
+		fmt.Fprintf(&b, "\n%s: %s\n", nodeNames(names), message.OneLine(sentence))
 		b.WriteString(requestTable(node.Requests))
 		if len(node.Requests) > 0 {
 			legend = requestLegend

@@ -11,6 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // inCluster is the Where of objects that come from a cluster.
@@ -103,7 +104,7 @@ func (f *findings) text() string {
 	for _, object := range f.Objects {
 		fmt.Fprintf(&b, "%s %s in %s\n", object.Kind, strings.TrimPrefix(object.Namespace+"/"+object.Name, "/"), object.Where)
 		for _, finding := range object.Findings {
-			fmt.Fprintf(&b, "  %s: %s: %s (%s)\n", finding.Severity, finding.Field, finding.Message, finding.Rule)
+			fmt.Fprintf(&b, "  %s: %s: %s (%s)\n", finding.Severity, finding.Field, message.OneLine(finding.Message), finding.Rule)
 		}
 	}
 	return b.String()

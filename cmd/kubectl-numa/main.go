@@ -6,6 +6,11 @@ package main
 import (
 	"os"
 	"runtime/debug"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 func main() {
@@ -13,5 +18,7 @@ func main() {
 	// than collecting garbage.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(768 << 20)
+	// client-go reports problems of watches, and warnings of the API server.
+	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(message.NewWriter(os.Stderr)))))
 	os.Exit(run(os.Args, os.Getenv, os.Stdout, os.Stderr))
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // placementsText returns the result for people: a line for each device, then the pods
@@ -74,7 +75,7 @@ func reasonLines(refusals []simulate.Refusal) (lines []string) {
 		if text != "" {
 			text += ": "
 		}
-		lines = append(lines, text+reason)
+		lines = append(lines, text+message.OneLine(reason))
 	}
 	if more := len(reasons) - maxGroups; more > 0 {
 		lines = append(lines, fmt.Sprintf("other nodes: %d more reasons; -o json shows all of them", more))

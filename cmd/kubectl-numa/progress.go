@@ -26,7 +26,7 @@ type progress struct {
 // such as "pods placed". The caller must call done before it writes anything else.
 func (c cli) progress(what string) *progress {
 	p := &progress{what: what, next: time.Now().Add(progressEvery)}
-	if file, ok := c.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) && c.env("TERM") != "dumb" {
+	if file, ok := raw(c.stderr).(*os.File); ok && term.IsTerminal(int(file.Fd())) && c.env("TERM") != "dumb" {
 		p.out = file
 	}
 	return p

@@ -33,6 +33,8 @@ type cli struct {
 
 // run runs one command line. args[0] is the name by which the program was called.
 func run(args []string, env func(string) string, stdout, stderr io.Writer) (exitCode int) {
+	// Objects and answers of nodes have texts that tenants wrote.
+	stdout, stderr = message.NewWriter(stdout), message.NewWriter(stderr)
 	c := cli{name: program, env: env, stdout: stdout, stderr: stderr}
 	if len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), "kubectl-") {
 		c.name = "kubectl numa" // kubectl finds its plugins by this prefix
@@ -55,7 +57,7 @@ func run(args []string, env func(string) string, stdout, stderr io.Writer) (exit
 	var hinted *hintedError
 	if errors.As(err, &hinted) {
 		for _, hint := range hinted.hints {
-			fmt.Fprintf(stderr, "%s: hint: %s\n", program, hint)
+			fmt.Fprintf(stderr, "%s: hint: %s\n", program, message.OneLine(hint))
 		}
 	}
 	var failure *failure
@@ -157,7 +159,17 @@ func flagError(_ *cobra.Command, err error) error {
 
 // note prints something to stderr that is not an error.
 func (c cli) note(format string, args ...any) {
-	fmt.Fprintf(c.stderr, "%s: note: %s\n", program, fmt.Sprintf(format, args...))
+	fmt.Fprintf(c.stderr, "%s: note: %s\n", program, message.OneLine(fmt.Sprintf(format, args...)))
+}
+
+// raw returns the writer below that of run, for escape sequences of the program itself.
+// What is written to it must not have texts of objects, except in a drawing: those have
+// only printable ASCII.
+func raw(w io.Writer) io.Writer {
+	if visible, is := w.(*message.Writer); is {
+		return visible.Raw
+	}
+	return w
 }
 
 // failure is an error with the exit code exitFailed. All other errors have the exit

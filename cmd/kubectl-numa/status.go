@@ -98,16 +98,20 @@ func (s *status) show(objects *snapshot.Snapshot) error {
 		}
 		cluster = only
 	}
-	var out bytes.Buffer
-	if err := s.write(&out, cluster); err != nil {
+	var drawn bytes.Buffer
+	if err := s.write(&drawn, cluster); err != nil {
 		return err
 	}
-	if bytes.Equal(out.Bytes(), s.shown) {
+	if bytes.Equal(drawn.Bytes(), s.shown) {
 		return nil
 	}
-	text := append(s.separator(), out.Bytes()...)
-	s.shown = out.Bytes()
-	if _, err := s.stdout.Write(text); err != nil {
+	text := append(s.separator(), drawn.Bytes()...)
+	s.shown = drawn.Bytes()
+	out := s.stdout
+	if s.output.value == "table" {
+		out = raw(out)
+	}
+	if _, err := out.Write(text); err != nil {
 		return &failure{fmt.Errorf("write status: %w", err)}
 	}
 	return nil

@@ -3,14 +3,21 @@ package main
 import (
 	"strings"
 	"text/tabwriter"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // table aligns rows in columns. The first row is the header.
 func table(rows [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var cells []string
 	for _, row := range rows {
-		_, _ = w.Write([]byte(strings.Join(row, "\t") + "\n")) // writing to a Builder never fails
+		cells = cells[:0]
+		for _, text := range row {
+			cells = append(cells, message.OneLine(text)) // a text of an object must not begin a row
+		}
+		_, _ = w.Write([]byte(strings.Join(cells, "\t") + "\n")) // writing to a Builder never fails
 	}
 	_ = w.Flush()
 	return trimLines(b.String())

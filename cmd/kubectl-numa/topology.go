@@ -83,7 +83,7 @@ func (t *topology) write(machine numa.Machine, names draw.Names) error {
 	}
 	options := t.textOptions(t.width)
 	options.Names = names
-	return draw.Text(t.stdout, machine, options)
+	return draw.Text(raw(t.stdout), machine, options)
 }
 
 // addWidth adds the flag for the width of a drawing.
@@ -109,7 +109,7 @@ func (c cli) textOptions(width int) draw.TextOptions {
 // terminalWidth returns 0 if the writer is not a terminal, or if the terminal does not
 // know its width.
 func terminalWidth(w io.Writer) (width int, isTerminal bool) {
-	file, ok := w.(*os.File)
+	file, ok := raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return 0, false
 	}

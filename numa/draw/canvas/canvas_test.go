@@ -80,3 +80,13 @@ func TestPictureOfBarsHasTheirStyles(t *testing.T) {
 		}
 	}
 }
+
+// Marks have texts of objects, and a drawing has the program's own escape sequences.
+func TestNoTextIsObeyedByATerminal(t *testing.T) {
+	text := "\x1b[2J\u202e"
+	var out strings.Builder
+	b := Block{W: len(text), H: 1, Marks: []Mark{{W: len(text), H: 1, Text: text, Look: Heading}}}
+	if err := WriteText(&out, b, true); err != nil || out.String() != "\x1b[1m?[2J???\x1b[0m\n" {
+		t.Errorf("%v, drawn as %q", err, out.String())
+	}
+}

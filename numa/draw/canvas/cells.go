@@ -39,7 +39,11 @@ func newCells(b Block) [][]cell {
 func paint(grid [][]cell, m Mark) {
 	write := func(x, y int, text string, look Look) {
 		for i := range len(text) {
-			grid[y][x+i] = cell{text[i], look}
+			char := text[i]
+			if char < ' ' || char > '~' {
+				char = '?' // a terminal may obey it
+			}
+			grid[y][x+i] = cell{char, look}
 		}
 	}
 	switch m.Shape {
