@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
@@ -53,15 +52,32 @@ func breakages() []broken {
 			"n1 | runtime-version | containerd | version | 2.0 or newer, which enables CDI by default | 1.7.27",
 		},
 		{
-			"no driver", func(f *Facts) { f.Installation.DaemonSets = nil },
+			"no driver", func(f *Facts) {
+				f.Installation.DaemonSets, f.Objects.Pods = nil, slices.DeleteFunc(f.Objects.Pods, func(p *corev1.Pod) bool { return p == f.daemonPod() })
+			},
 			" | driver-installed | dra-driver-numa | DaemonSet | exactly one with the label app.kubernetes.io/name=dra-driver-numa | 0",
 		},
 		{"two releases", func(f *Facts) {
 			second := f.Installation.DaemonSets[0].DeepCopy()
-			second.Namespace, second.Spec.Template.Spec.ServiceAccountName = "other", "other"
-			f.Installation.Bindings[0].Subjects = append(f.Installation.Bindings[0].Subjects, rbacv1.Subject{Kind: "ServiceAccount", Name: "other", Namespace: "other"})
+			second.Name = "other"
 			f.Installation.DaemonSets = append(f.Installation.DaemonSets, second)
-		}, " | driver-installed | dra-driver-numa | DaemonSet | exactly one with the label app.kubernetes.io/name=dra-driver-numa | 2 dra-numa/dra-driver-numa, other/dra-driver-numa"},
+		}, " | driver-installed | dra-driver-numa | DaemonSet | exactly one with the label app.kubernetes.io/name=dra-driver-numa | 2 dra-numa/dra-driver-numa, dra-numa/other"},
+		{
+			"no binding", func(f *Facts) {
+				f.Installation = Installation{ClusterRoles: f.Installation.ClusterRoles}
+			},
+			" | driver-installed | dra-driver-numa | ClusterRoleBinding | one with the label app.kubernetes.io/name=dra-driver-numa for one namespace, or --driver-namespace | 0 namespaces",
+		},
+		{
+			"pods of a tenant", func(f *Facts) {
+				for _, name := range []string{"d", "c", "b", "a"} {
+					pod := f.daemonPod().DeepCopy() // with the same owner
+					pod.Namespace, pod.Name, pod.Status = "tenant", name, corev1.PodStatus{}
+					f.Objects.Pods = append(f.Objects.Pods, pod)
+				}
+			},
+			" | look-alike | Namespace tenant | pods with the label app.kubernetes.io/name=dra-driver-numa | only those of the DaemonSet in dra-numa | ignored 4 in namespace tenant: a, b, c and 1 more",
+		},
 		{
 			"old image", func(f *Facts) { f.daemonPod().Spec.Containers[1].Image = "d:0" },
 			"n1 | driver-version | Pod dra-driver-numa-x | image of keeper | d:1, as in the DaemonSet | d:0",

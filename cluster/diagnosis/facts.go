@@ -53,13 +53,16 @@ type Facts struct {
 	Missing []Unread
 }
 
-// Installation is what the chart installed, for any name of the release.
+// Installation is what the chart installed, for any name of the release. Locate removes
+// what is in other namespaces.
 type Installation struct {
+	Namespace    string                       `json:"namespace"` // of the driver; empty if it is not known
 	DaemonSets   []*appsv1.DaemonSet          `json:"daemonSets"`
 	Deployments  []*appsv1.Deployment         `json:"deployments"` // of the webhook
 	ClusterRoles []*rbacv1.ClusterRole        `json:"clusterRoles"`
 	Bindings     []*rbacv1.ClusterRoleBinding `json:"clusterRoleBindings"`
 	ConfigMaps   []*corev1.ConfigMap          `json:"configMaps"` // with a NodeConfig; only in a bundle
+	ReplicaSets  []*appsv1.ReplicaSet         `json:"-"`          // of Deployments; only while a bundle is gathered
 }
 
 // Kubelet is a part of what the kubelet's endpoint configz reports
@@ -94,11 +97,11 @@ func (f *Facts) Nodes() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// DaemonPods returns the daemon's pods that have a node and have not ended, sorted by
+// DaemonPods returns the pods of the DaemonSet that have a node and have not ended, sorted by
 // node and name.
 func (f *Facts) DaemonPods() (pods []*corev1.Pod) {
 	for _, pod := range f.Objects.Pods {
-		if pod.Labels[NameLabel] == DaemonName && pod.Spec.NodeName != "" && !snapshot.Finished(pod) {
+		if f.Installation.Program(pod) == DaemonName && pod.Spec.NodeName != "" && !snapshot.Finished(pod) {
 			pods = append(pods, pod)
 		}
 	}

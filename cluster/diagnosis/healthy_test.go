@@ -78,13 +78,17 @@ spec:
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: dra-driver-numa-x, namespace: dra-numa, labels: {app.kubernetes.io/name: dra-driver-numa}}
+metadata:
+  name: dra-driver-numa-x
+  namespace: dra-numa
+  labels: {app.kubernetes.io/name: dra-driver-numa}
+  ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: dra-driver-numa, uid: set, controller: true}]
 spec: {nodeName: n1, containers: [{name: driver, image: "d:1"}, {name: keeper, image: "d:1"}]}
 status: {conditions: [{type: Ready, status: "True"}]}
 `
 
 const healthyDaemonSet = `
-metadata: {name: dra-driver-numa, namespace: dra-numa, labels: {app.kubernetes.io/version: v1}}
+metadata: {name: dra-driver-numa, namespace: dra-numa, uid: set, labels: {app.kubernetes.io/version: v1}}
 spec:
   template:
     spec:
@@ -135,6 +139,7 @@ func healthy(t *testing.T) *Facts {
 		Gates:   map[string]bool{"DRAConsumableCapacity": true, "DRAResourceClaimDeviceStatus": true, "DRANodeAllocatableResources": false},
 		Objects: objects,
 		Installation: Installation{
+			Namespace:  "dra-numa",
 			DaemonSets: []*appsv1.DaemonSet{parse[appsv1.DaemonSet](t, healthyDaemonSet)}, Deployments: []*appsv1.Deployment{parse[appsv1.Deployment](t, healthyWebhook)},
 			ClusterRoles: []*rbacv1.ClusterRole{role}, Bindings: []*rbacv1.ClusterRoleBinding{binding},
 		},

@@ -18,8 +18,16 @@ import (
 
 func driverInstalled(f *Facts) []Finding {
 	sets := f.Installation.DaemonSets
-	if len(sets) == 1 || len(sets) == 0 && f.isUnread("DaemonSets") {
+	if len(sets) == 1 || len(sets) == 0 && (f.isUnread("DaemonSets") || f.isUnread("ClusterRoleBindings")) {
 		return nil
+	}
+	if f.Installation.Namespace == "" {
+		bound := f.Installation.boundNamespaces()
+		return []Finding{{
+			Component: DaemonName, Setting: "ClusterRoleBinding",
+			Expected: "one with the label " + NameLabel + "=" + DaemonName + " for one namespace, or --driver-namespace",
+			Detected: strings.TrimSpace(fmt.Sprintf("%d namespaces %s", len(bound), strings.Join(bound, ", "))),
+		}}
 	}
 	names := []string{}
 	for _, set := range sets {

@@ -56,12 +56,13 @@ drift --from bundle.tar.gz`),
 		}),
 	}
 	d.from.addDiagnosisTo(command)
+	d.from.addDriverTo(command)
 	d.output.addOutputTo(command)
 	return command
 }
 
 func (d *comparison) run(ctx context.Context) error {
-	findings, unread, err := d.compare(ctx)
+	findings, unread, err := d.compare(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (d *comparison) run(ctx context.Context) error {
 		case <-time.After(d.delay):
 		}
 		var again []drift.Finding
-		if again, unread, err = d.compare(ctx); err != nil {
+		if again, unread, err = d.compare(ctx, false); err != nil {
 			return err
 		}
 		findings = drift.Lasting(findings, again)
@@ -86,11 +87,15 @@ func (d *comparison) run(ctx context.Context) error {
 	return problemsError(len(findings))
 }
 
-// compare compares each node once.
-func (d *comparison) compare(ctx context.Context) (findings []drift.Finding, unread []diagnosis.Unread, err error) {
+// compare compares each node once. If it is the first time, it also says which pods it
+// ignores.
+func (d *comparison) compare(ctx context.Context, first bool) (findings []drift.Finding, unread []diagnosis.Unread, err error) {
 	facts, states, unread, err := d.read(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	if first {
+		d.noteLookAlikes(facts)
 	}
 	findings = []drift.Finding{}
 	for _, node := range d.nodes(facts) {
@@ -112,7 +117,10 @@ func (d *comparison) read(ctx context.Context) (facts *diagnosis.Facts, states m
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		facts = &diagnosis.Facts{Objects: objects}
+		facts, err = collect.Driver(ctx, client, objects, d.from.driver)
+		if err != nil {
+			return nil, nil, nil, &hintedError{err, []string{"set --driver-namespace if you may not list ClusterRoleBindings; in that namespace, you need the verb list on daemonsets"}}
+		}
 		if err := d.check(facts); err != nil {
 			return nil, nil, nil, err
 		}
@@ -131,6 +139,13 @@ func (d *comparison) read(ctx context.Context) (facts *diagnosis.Facts, states m
 		}
 	}
 	return facts, facts.States, unread, nil
+}
+
+// noteLookAlikes says which pods are not believed.
+func (c cli) noteLookAlikes(facts *diagnosis.Facts) {
+	for _, found := range facts.LookAlikes() {
+		c.note("ignoring pods that have the driver's label and are not the driver's: %s", found)
+	}
 }
 
 // whyNotGathered returns the reason why a bundle does not have the state of a node.

@@ -53,6 +53,7 @@ explain pod trainer --from bundle.tar.gz`),
 	}
 	command.Flags().StringVar(&g.file, "file", "", "`file` to write, which must not exist yet (default numa-TIME.tar.gz)")
 	g.from.addClusterTo(command)
+	g.from.addDriverTo(command)
 	return command
 }
 
@@ -69,7 +70,7 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("--file: %w", err)
 	}
-	gathered, err := collect.Bundle(ctx, client, collect.NewExec(config, client), now)
+	gathered, err := collect.Bundle(ctx, client, collect.NewExec(config, client), g.from.driver, now)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the cluster: %w", err), file.Close(), os.Remove(g.file))
 	}
@@ -77,6 +78,7 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return &failure{errors.Join(fmt.Errorf("write %q: %w", g.file, err), os.Remove(g.file))}
 	}
+	g.noteLookAlikes(gathered.Facts)
 	for _, unread := range slices.Concat(gathered.Facts.Unread, gathered.Facts.Missing) {
 		g.note("the bundle lacks %s: %s", unread.Setting, message.OneLine(unread.Why))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -88,6 +90,71 @@ func TestNothingOfAnObjectIsObeyedByATerminal(t *testing.T) {
 		if !strings.Contains(shown, part) {
 			t.Errorf("%s is shown by no command", part)
 		}
+	}
+}
+
+// lookAlike is a pod of a tenant with the labels and the owner of the daemon's pods. Its name
+// comes before that of the daemon's pod.
+const lookAlike = `
+apiVersion: v1
+kind: Pod
+metadata:
+  name: driver-a
+  namespace: tenant
+  labels: {app.kubernetes.io/name: dra-driver-numa}
+  ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: dra-driver-numa, uid: set, controller: true}]
+spec: {nodeName: worker-1, containers: [{name: driver, image: "d:1"}]}
+status: {containerStatuses: [{name: driver, ready: true, restartCount: 0, image: 'd:1', imageID: x, state: {running: {}}}]}
+`
+
+// A tenant's pod that looks like the daemon's hides no drift, is in no bundle, and does not
+// make validate fail.
+func TestPodsOfATenantAreIgnoredAndReported(t *testing.T) {
+	a := installedCluster(t)
+	tenant := &snapshot.Snapshot{}
+	if err := tenant.Read("pods", strings.NewReader(installed+"---"+lookAlike)); err != nil {
+		t.Fatal(err)
+	}
+	a["/api/v1/pods"] = listOf("PodList", "v1", tenant.Pods)
+	a[pod] = stateOf(leftOver)
+	a["/api/v1/namespaces/tenant/pods/driver-a/exec"] = stateOf(nothing)
+	a["/api/v1/namespaces/tenant/pods/driver-a/log"] = "believe me\n"
+	t.Setenv("KUBECONFIG", a.serve(t))
+	const note = "kubectl-numa: note: ignoring pods that have the driver's label and are not the driver's: 1 in namespace tenant: driver-a\n"
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	if exitCode, _, stderr := call("gather", "--file", file); exitCode != exitDone || stderr != note {
+		t.Errorf("gather: exit code %d, stderr %q", exitCode, stderr)
+	}
+	for _, from := range []string{"", " --from " + file, " --driver-namespace dra-numa"} {
+		exitCode, stdout, stderr := call(strings.Fields("drift" + from)...)
+		if exitCode != exitFailed || stdout != driftText || stderr != note+"kubectl-numa: error: found 2 problems\n" {
+			t.Errorf("drift%s: exit code %d, stderr %q, stdout\n%s", from, exitCode, stderr, stdout)
+		}
+		exitCode, stdout, stderr = call(strings.Fields("validate" + from)...)
+		if lines := strings.Split(stdout, "\n"); exitCode != exitDone || stderr != "" || len(lines) != 3 || !strings.Contains(lines[1], "look-alike") {
+			t.Errorf("validate%s: exit code %d, stderr %q, stdout\n%s", from, exitCode, stderr, stdout)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, all := unpacked(t, text); strings.Contains(all, "believe me") {
+		t.Error("the bundle has the log of the tenant's pod")
+	}
+}
+
+// Without the binding, the user names the namespace.
+func TestDriverThatCannotBeFoundIsExitCode2(t *testing.T) {
+	a := installedCluster(t)
+	a["/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"] = nil
+	t.Setenv("KUBECONFIG", a.serve(t))
+	exitCode, _, stderr := call("drift")
+	if exitCode != exitUsage || !strings.HasPrefix(stderr, "kubectl-numa: error: list ClusterRoleBindings of the driver: ") || !strings.Contains(stderr, "\nkubectl-numa: hint: set --driver-namespace") {
+		t.Errorf("exit code %d, stderr %q", exitCode, stderr)
+	}
+	if stdout := mustCall(t, "drift", "--driver-namespace", "dra-numa"); stdout != noProblems {
+		t.Errorf("drift says\n%s", stdout)
 	}
 }
 

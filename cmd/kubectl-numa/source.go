@@ -33,6 +33,7 @@ type source struct {
 	bundle      string // path of the file
 	kubeconfig  string
 	context     string
+	driver      string // namespace of the driver; empty if the cluster says it
 
 	read *diagnosis.Facts // the facts of the bundle, once they are read
 }
@@ -54,6 +55,11 @@ func (s *source) addDiagnosisTo(command *cobra.Command) {
 	command.Flags().StringVar(&s.bundle, "from", "", "`bundle` that gather wrote, to read instead of a cluster")
 	s.addClusterTo(command)
 	_ = command.MarkFlagFilename("from", "tar.gz")
+}
+
+// addDriverTo adds the flag for a command that believes the driver's pods.
+func (s *source) addDriverTo(command *cobra.Command) {
+	command.Flags().StringVar(&s.driver, "driver-namespace", "", "`name` of the driver's namespace, if you may not list ClusterRoleBindings (default: that of the chart's ClusterRoleBinding)")
 }
 
 // addClusterTo adds the flags that name a cluster.
@@ -132,7 +138,7 @@ func (s *source) Facts(ctx context.Context) (*diagnosis.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, err := collect.Facts(ctx, client)
+	facts, err := collect.Facts(ctx, client, s.driver)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster: %w", err)
 	}
@@ -146,7 +152,7 @@ func (s *source) check() error {
 	if s.live() {
 		return nil
 	}
-	for flag, value := range map[string]string{"--kubeconfig": s.kubeconfig, "--context": s.context} {
+	for flag, value := range map[string]string{"--kubeconfig": s.kubeconfig, "--context": s.context, "--driver-namespace": s.driver} {
 		if value != "" {
 			return fmt.Errorf("%s names a cluster, but no cluster is read: set --from-cluster to read the cluster as well", flag)
 		}

@@ -33,6 +33,7 @@ validate --from bundle.tar.gz -o json`),
 		RunE: withContext(v.run),
 	}
 	v.from.addDiagnosisTo(command)
+	v.from.addDriverTo(command)
 	v.output.addOutputTo(command)
 	return command
 }

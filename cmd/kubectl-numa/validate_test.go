@@ -23,7 +23,11 @@ const secret = "hunter2"
 const installed = `
 apiVersion: v1
 kind: Pod
-metadata: {name: driver-x, namespace: dra-numa, labels: {app.kubernetes.io/name: dra-driver-numa}}
+metadata:
+  name: driver-x
+  namespace: dra-numa
+  labels: {app.kubernetes.io/name: dra-driver-numa}
+  ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: dra-driver-numa, uid: set, controller: true}]
 spec: {nodeName: worker-1, containers: [{name: driver, image: "d:1", env: [{name: X, value: hunter2}]}]}
 status:
   conditions: [{type: Ready, status: "True"}]
@@ -68,7 +72,7 @@ spec:
 `
 
 const daemonSet = `
-metadata: {name: dra-driver-numa, namespace: dra-numa, annotations: {meta.helm.sh/x: hunter2}}
+metadata: {name: dra-driver-numa, namespace: dra-numa, uid: set, annotations: {meta.helm.sh/x: hunter2}}
 spec:
   selector: {}
   template:
@@ -104,12 +108,12 @@ func installedCluster(t *testing.T) answers {
 	event := &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "worker-1"}, Message: "ready"}
 	a := objectAnswers(t, dir)
 	for path, answer := range (answers{
-		"/metrics":                             gatesOn,
-		"/version":                             map[string]string{"gitVersion": "v1.37.1"},
-		"/apis/apps/v1/daemonsets":             listOf("DaemonSetList", "apps/v1", []*appsv1.DaemonSet{set}),
-		"/apis/apps/v1/deployments":            listOf("DeploymentList", "apps/v1", []*appsv1.Deployment{}),
-		"/api/v1/events":                       listOf("EventList", "v1", []*corev1.Event{event}),
-		"/api/v1/nodes/worker-1/proxy/configz": `{"kubeletconfig": {"cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "staticPodURLHeader": {"X": ["hunter2"]}}}`,
+		"/metrics": gatesOn,
+		"/version": map[string]string{"gitVersion": "v1.37.1"},
+		"/apis/apps/v1/namespaces/dra-numa/daemonsets":  listOf("DaemonSetList", "apps/v1", []*appsv1.DaemonSet{set}),
+		"/apis/apps/v1/namespaces/dra-numa/deployments": listOf("DeploymentList", "apps/v1", []*appsv1.Deployment{}),
+		"/api/v1/events":                                         listOf("EventList", "v1", []*corev1.Event{event}),
+		"/api/v1/nodes/worker-1/proxy/configz":                   `{"kubeletconfig": {"cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "staticPodURLHeader": {"X": ["hunter2"]}}}`,
 		"/apis/rbac.authorization.k8s.io/v1/clusterroles":        listOf("ClusterRoleList", "rbac.authorization.k8s.io/v1", []*rbacv1.ClusterRole{role}),
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": listOf("ClusterRoleBindingList", "rbac.authorization.k8s.io/v1", []*rbacv1.ClusterRoleBinding{binding}),
 		"/api/v1/namespaces/dra-numa/pods/driver-x/log":          "Publishing zones\n",
@@ -176,8 +180,8 @@ func TestWhatOneMayNotReadIsExitCode0(t *testing.T) {
 func TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster(t *testing.T) {
 	a := installedCluster(t)
 	a["/metrics"] = strings.Replace(gatesOn, "DRAConsumableCapacity", "Another", 1)
-	a["/apis/apps/v1/deployments"] = nil
-	a["/apis/apps/v1/daemonsets"] = listOf("DaemonSetList", "apps/v1", []*appsv1.DaemonSet{})
+	a["/apis/apps/v1/namespaces/dra-numa/deployments"] = nil
+	a["/apis/apps/v1/namespaces/dra-numa/daemonsets"] = listOf("DaemonSetList", "apps/v1", []*appsv1.DaemonSet{})
 	t.Setenv("KUBECONFIG", a.serve(t))
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	exitCode, stdout, stderr := call("gather", "--file", file)

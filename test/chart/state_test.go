@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
@@ -43,6 +44,19 @@ func TestStateOfTheNodeCanBeReadInThePod(t *testing.T) {
 		if !slices.ContainsFunc(keeper.VolumeMounts, mounted) && path != "/var/run/cdi" {
 			t.Errorf("the keeper has no %s", path)
 		}
+	}
+}
+
+// TestNamespaceIsInTheBinding holds the chart to how the tools find the driver's pods.
+func TestNamespaceIsInTheBinding(t *testing.T) {
+	rendered := mustRender(t)
+	set, binding := object[appsv1.DaemonSet](t, rendered, "DaemonSet"), object[rbacv1.ClusterRoleBinding](t, rendered, "ClusterRoleBinding")
+	if set.Labels[diagnosis.NameLabel] != diagnosis.DaemonName || binding.Labels[diagnosis.NameLabel] != diagnosis.DaemonName {
+		t.Errorf("labels %v and %v, by which they are not found", set.Labels, binding.Labels)
+	}
+	installed := diagnosis.Installation{DaemonSets: []*appsv1.DaemonSet{&set}, Bindings: []*rbacv1.ClusterRoleBinding{&binding}}
+	if err := installed.Locate(""); err != nil || installed.Namespace != set.Namespace || len(installed.DaemonSets) != 1 {
+		t.Errorf("the namespace is %q, error %v, want %q", installed.Namespace, err, set.Namespace)
 	}
 }
 

@@ -91,6 +91,9 @@ func (b *reader) bundle() (Bundle, error) {
 			return Bundle{}, err
 		}
 	}
+	// Older bundles have no namespace, and objects of other namespaces with the label. If
+	// the namespace cannot be found, no pod is the driver's.
+	_ = facts.Installation.Locate(facts.Installation.Namespace)
 	for _, name := range b.names {
 		if strings.HasPrefix(name, objectsDir) {
 			if err := facts.Objects.Read(name, bytes.NewReader(b.files[name])); err != nil {

@@ -44,10 +44,10 @@ func redactedNode(node *corev1.Node) *corev1.Node {
 	}
 }
 
-// redactedPod keeps the reasons why containers of the driver ended.
-func redactedPod(pod *corev1.Pod) *corev1.Pod {
+// redactedPod keeps the reasons why containers of the daemon ended.
+func redactedPod(pod *corev1.Pod, isDaemon bool) *corev1.Pod {
 	kept := &corev1.Pod{ObjectMeta: redactedMeta(pod.ObjectMeta), Spec: redactedPodSpec(pod.Spec), Status: redactedPodStatus(pod.Status)}
-	if pod.Labels[diagnosis.NameLabel] == diagnosis.DaemonName {
+	if isDaemon {
 		kept.Status.InitContainerStatuses, kept.Status.ContainerStatuses = pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses
 	}
 	return kept
@@ -174,7 +174,7 @@ func redactedRule(rule *resourceapi.DeviceTaintRule) *resourceapi.DeviceTaintRul
 // redactedInstallation keeps the arguments of our own containers and the NodeConfig.
 // They are values of the chart and never secret.
 func redactedInstallation(i diagnosis.Installation) diagnosis.Installation {
-	kept := diagnosis.Installation{}
+	kept := diagnosis.Installation{Namespace: i.Namespace}
 	for _, set := range i.DaemonSets {
 		template := corev1.PodTemplateSpec{ObjectMeta: redactedMeta(set.Spec.Template.ObjectMeta), Spec: withArguments(set.Spec.Template.Spec)}
 		kept.DaemonSets = append(kept.DaemonSets, &appsv1.DaemonSet{

@@ -7,9 +7,10 @@ import (
 	"encoding/json"
 	"io"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
 
 // file is a file of the archive.
@@ -43,7 +44,7 @@ func Write(w io.Writer, b Bundle) error {
 
 // files returns the files of the archive, the index first.
 func (b Bundle) files() ([]file, error) {
-	list, err := objectFiles(b.Facts.Objects)
+	list, err := objectFiles(b.Facts)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,8 @@ func indented(value any) ([]byte, error) {
 
 // objectFiles returns lists in the format of kubectl get. Once unpacked, the folder can
 // be used with --filename.
-func objectFiles(s *snapshot.Snapshot) (files []file, err error) {
+func objectFiles(facts *diagnosis.Facts) (files []file, err error) {
+	s := facts.Objects
 	resources := resourceapi.SchemeGroupVersion.String()
 	add := func(path, apiVersion, kind string, items []any) {
 		text, failed := listText(apiVersion, kind, items)
@@ -96,7 +98,9 @@ func objectFiles(s *snapshot.Snapshot) (files []file, err error) {
 		files = append(files, file{objectsDir + path + ".json", text})
 	}
 	add("nodes", "v1", "NodeList", items(s.Nodes, redactedNode))
-	add("pods", "v1", "PodList", items(s.Pods, redactedPod))
+	add("pods", "v1", "PodList", items(s.Pods, func(pod *corev1.Pod) *corev1.Pod {
+		return redactedPod(pod, facts.Installation.Program(pod) == diagnosis.DaemonName)
+	}))
 	add("deviceclasses", resources, "DeviceClassList", items(s.Classes, redactedClass))
 	add("resourceslices", resources, "ResourceSliceList", items(s.Slices, redactedSlice))
 	add("resourceclaims", resources, "ResourceClaimList", items(s.Claims, redactedClaim))

@@ -2,8 +2,10 @@ package collect
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -20,18 +22,23 @@ const (
 )
 
 // Bundle reads the facts of a cluster and what explains them: the states of the nodes,
-// the driver's configuration, events, and the logs of the driver's containers.
-func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, now time.Time) (bundle.Bundle, error) {
-	facts, err := Facts(ctx, client)
+// the driver's configuration, events, and the logs of the driver's containers. namespace
+// is as for Facts.
+func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, namespace string, now time.Time) (bundle.Bundle, error) {
+	facts, err := Facts(ctx, client, namespace)
 	if err != nil {
 		return bundle.Bundle{}, err
 	}
 	c := collector{client: client, facts: facts}
 	c.configs(ctx)
+	c.replicaSets(ctx)
 	states, lacking := States(ctx, exec, facts, facts.Nodes())
 	facts.States, facts.Missing = states, append(facts.Missing, lacking...)
 	result := bundle.Bundle{Gathered: now.UTC().Truncate(time.Second), Facts: facts, Events: c.events(ctx)}
-	for _, pod := range c.driverPods() {
+	for _, pod := range facts.Objects.Pods {
+		if facts.Installation.Program(pod) == "" {
+			continue
+		}
 		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 			result.Logs = append(result.Logs, c.logs(ctx, pod, status)...)
 		}
@@ -43,17 +50,36 @@ func (c *collector) missing(node, component, setting string, err error) {
 	c.facts.Missing = append(c.facts.Missing, unread(node, component, setting, err))
 }
 
-// configs reads the ConfigMaps of the chart, in the namespaces of its DaemonSets.
+// configs reads the ConfigMaps of the chart in the driver's namespace.
 func (c *collector) configs(ctx context.Context) {
 	installed := &c.facts.Installation
-	for _, set := range installed.DaemonSets {
-		ours := metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + diagnosis.DaemonName, ResourceVersion: "0"}
-		list, err := c.client.CoreV1().ConfigMaps(set.Namespace).List(ctx, ours)
-		if err != nil {
-			c.missing("", diagnosis.DaemonName, "ConfigMaps", err)
-			return
+	if installed.Namespace == "" {
+		return
+	}
+	list, err := c.client.CoreV1().ConfigMaps(installed.Namespace).List(ctx, labelled(diagnosis.DaemonName))
+	if err != nil {
+		c.missing("", diagnosis.DaemonName, "ConfigMaps", err)
+		return
+	}
+	installed.ConfigMaps = pointers(list.Items, func(o *corev1.ConfigMap) { o.ManagedFields = nil })
+}
+
+// replicaSets reads which ReplicaSets make the webhook's pods.
+func (c *collector) replicaSets(ctx context.Context) {
+	installed := &c.facts.Installation
+	if len(installed.Deployments) == 0 {
+		return
+	}
+	list, err := c.client.AppsV1().ReplicaSets(installed.Namespace).List(ctx, labelled(diagnosis.WebhookName))
+	if err != nil {
+		c.missing("", diagnosis.WebhookName, "ReplicaSets", err)
+		return
+	}
+	for i := range list.Items {
+		set := &list.Items[i]
+		if slices.ContainsFunc(installed.Deployments, func(d *appsv1.Deployment) bool { return d.UID != "" && metav1.IsControlledBy(set, d) }) {
+			installed.ReplicaSets = append(installed.ReplicaSets, set)
 		}
-		installed.ConfigMaps = append(installed.ConfigMaps, pointers(list.Items, func(o *corev1.ConfigMap) { o.ManagedFields = nil })...)
 	}
 }
 
@@ -71,15 +97,6 @@ func (c *collector) events(ctx context.Context) (events []*corev1.Event) {
 		}
 	}
 	return events
-}
-
-func (c *collector) driverPods() (pods []*corev1.Pod) {
-	for _, pod := range c.facts.Objects.Pods {
-		if name := pod.Labels[diagnosis.NameLabel]; name == diagnosis.DaemonName || name == diagnosis.WebhookName {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
 }
 
 // logs returns the log of the container. If the container was restarted, it also

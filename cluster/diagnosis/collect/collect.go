@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 )
 
@@ -29,8 +30,9 @@ const (
 )
 
 // Facts reads all facts. Only the objects that decide where pods go must be readable.
-// Anything else that cannot be read is in Unread.
-func Facts(ctx context.Context, client kubernetes.Interface) (*diagnosis.Facts, error) {
+// Anything else that cannot be read is in Unread. namespace is that of the driver; if it
+// is empty, the chart's ClusterRoleBinding has it.
+func Facts(ctx context.Context, client kubernetes.Interface, namespace string) (*diagnosis.Facts, error) {
 	objects, err := live.Source{Client: client}.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func Facts(ctx context.Context, client kubernetes.Interface) (*diagnosis.Facts, 
 	}
 	c := collector{client: client, facts: &diagnosis.Facts{Objects: objects, Version: version.GitVersion}}
 	c.gates(ctx)
-	c.installation(ctx)
+	c.installation(ctx, namespace)
 	c.kubelets(ctx)
 	return c.facts, nil
 }
@@ -71,31 +73,68 @@ func (c *collector) gates(ctx context.Context) {
 	c.facts.Gates = gates
 }
 
-// installation lists the objects with the chart's label, in all namespaces.
-func (c *collector) installation(ctx context.Context) {
+// Driver reads which of the objects are the driver's pods: all that States needs. namespace
+// is as for Facts.
+func Driver(ctx context.Context, client kubernetes.Interface, objects *snapshot.Snapshot, namespace string) (*diagnosis.Facts, error) {
+	c := collector{client: client, facts: &diagnosis.Facts{Objects: objects}}
+	if namespace == "" {
+		c.bindings(ctx)
+	}
+	if len(c.facts.Unread) == 0 {
+		if err := c.facts.Installation.Locate(namespace); err != nil {
+			return nil, err
+		}
+		c.daemonSets(ctx)
+	}
+	if len(c.facts.Unread) > 0 {
+		unread := c.facts.Unread[0]
+		return nil, fmt.Errorf("list %s of the driver: %s", unread.Setting, unread.Why)
+	}
+	return c.facts, nil
+}
+
+// installation lists the objects with the chart's label: those of the cluster, and those
+// of the driver's namespace. Objects of other namespaces are not the driver's.
+func (c *collector) installation(ctx context.Context, namespace string) {
 	found := &c.facts.Installation
-	ours := metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + diagnosis.DaemonName, ResourceVersion: "0"}
-	webhook := metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + diagnosis.WebhookName, ResourceVersion: "0"}
-	if sets, err := c.client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, ours); err != nil {
-		c.unread("", diagnosis.DaemonName, "DaemonSets", err)
-	} else {
-		found.DaemonSets = pointers(sets.Items, func(o *appsv1.DaemonSet) { o.ManagedFields = nil })
-	}
-	if deployments, err := c.client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, webhook); err != nil {
-		c.unread("", diagnosis.WebhookName, "Deployments", err)
-	} else {
-		found.Deployments = pointers(deployments.Items, func(o *appsv1.Deployment) { o.ManagedFields = nil })
-	}
-	if roles, err := c.client.RbacV1().ClusterRoles().List(ctx, ours); err != nil {
+	if roles, err := c.client.RbacV1().ClusterRoles().List(ctx, labelled(diagnosis.DaemonName)); err != nil {
 		c.unread("", diagnosis.DaemonName, "ClusterRoles", err)
 	} else {
 		found.ClusterRoles = pointers(roles.Items, func(o *rbacv1.ClusterRole) { o.ManagedFields = nil })
 	}
-	if bindings, err := c.client.RbacV1().ClusterRoleBindings().List(ctx, ours); err != nil {
-		c.unread("", diagnosis.DaemonName, "ClusterRoleBindings", err)
-	} else {
-		found.Bindings = pointers(bindings.Items, func(o *rbacv1.ClusterRoleBinding) { o.ManagedFields = nil })
+	c.bindings(ctx)
+	if found.Locate(namespace) != nil {
+		return // a check of the installation reports it
 	}
+	c.daemonSets(ctx)
+	if deployments, err := c.client.AppsV1().Deployments(found.Namespace).List(ctx, labelled(diagnosis.WebhookName)); err != nil {
+		c.unread("", diagnosis.WebhookName, "Deployments", err)
+	} else {
+		found.Deployments = pointers(deployments.Items, func(o *appsv1.Deployment) { o.ManagedFields = nil })
+	}
+}
+
+func (c *collector) bindings(ctx context.Context) {
+	bindings, err := c.client.RbacV1().ClusterRoleBindings().List(ctx, labelled(diagnosis.DaemonName))
+	if err != nil {
+		c.unread("", diagnosis.DaemonName, "ClusterRoleBindings", err)
+		return
+	}
+	c.facts.Installation.Bindings = pointers(bindings.Items, func(o *rbacv1.ClusterRoleBinding) { o.ManagedFields = nil })
+}
+
+func (c *collector) daemonSets(ctx context.Context) {
+	sets, err := c.client.AppsV1().DaemonSets(c.facts.Installation.Namespace).List(ctx, labelled(diagnosis.DaemonName))
+	if err != nil {
+		c.unread("", diagnosis.DaemonName, "DaemonSets", err)
+		return
+	}
+	c.facts.Installation.DaemonSets = pointers(sets.Items, func(o *appsv1.DaemonSet) { o.ManagedFields = nil })
+}
+
+// labelled returns options for objects with the chart's label for a program.
+func labelled(name string) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + name, ResourceVersion: "0"}
 }
 
 // pointers returns pointers to the items of a list. lighten makes each item smaller.

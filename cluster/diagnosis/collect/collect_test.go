@@ -20,7 +20,7 @@ import (
 func collected(t *testing.T, s *server) bundle.Bundle {
 	t.Helper()
 	client, exec := s.connect(t)
-	b, err := Bundle(t.Context(), client, exec, time.Date(2026, 11, 21, 12, 0, 0, 5, time.UTC))
+	b, err := Bundle(t.Context(), client, exec, "", time.Date(2026, 11, 21, 12, 0, 0, 5, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func everything() []string {
 		"ClusterRole role 0", "ClusterRoleBinding binding 0", "ConfigMap config 0 kind: NodeConfig", "DaemonSet set 0", "Deployment deployment 0",
 		"event of a node", "event of ours", "event of ours before", "gate DRAConsumableCapacity true", "kubelet worker-1 static", "kubelet worker-2 none",
 		"log driver-1 driver false one", "log driver-1 keeper false two", "log driver-1 keeper true three",
-		"log driver-2 driver false four", "log driver-2 keeper false five", "log driver-2 keeper true six",
+		"log driver-2 driver false four", "log driver-2 keeper false five", "log driver-2 keeper true six", "log webhook-1 webhook false seven",
 		"state worker-1 3", "state worker-2 3", "version v1.37.2",
 	}
 }
@@ -90,13 +90,14 @@ func TestBundleHasAllThereIs(t *testing.T) {
 // is read. An error of the component is in Unread as well, but is not Denied.
 func TestWhatIsForbiddenIsUnreadAndTheRestIsThere(t *testing.T) {
 	for path, row := range map[string]struct {
-		lost, unread string // prefix of the lines; node and setting
+		lost, unread string // prefixes of the lines, separated by |; node and setting of the first
 	}{
-		"/metrics":                  {"gate ", " feature gates"},
-		"/apis/apps/v1/daemonsets?": {"DaemonSet ", " DaemonSets"},
-		"/apis/apps/v1/deployments": {"Deployment ", " Deployments"},
+		"/metrics": {"gate ", " feature gates"},
+		"/apis/apps/v1/namespaces/dra-numa/daemonsets?":          {"DaemonSet |kubelet |log driver|state ", " DaemonSets"},
+		"/apis/apps/v1/namespaces/dra-numa/deployments":          {"Deployment |log webhook", " Deployments"},
+		"/apis/apps/v1/namespaces/dra-numa/replicasets":          {"log webhook", " ReplicaSets"},
 		"/apis/rbac.authorization.k8s.io/v1/clusterroles?":       {"ClusterRole ", " ClusterRoles"},
-		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": {"ClusterRoleBinding ", " ClusterRoleBindings"},
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": {"ClusterRoleBinding |ConfigMap |DaemonSet |Deployment |kubelet |log |state ", " ClusterRoleBindings"},
 		"/api/v1/nodes/worker-2/proxy/configz":                   {"kubelet worker-2", "worker-2 configz"},
 		"/api/v1/namespaces/dra-numa/configmaps":                 {"ConfigMap ", " ConfigMaps"},
 		"/api/v1/events":                                         {"event ", " events"},
@@ -116,18 +117,45 @@ func TestWhatIsForbiddenIsUnreadAndTheRestIsThere(t *testing.T) {
 			}
 			b := collected(t, s)
 			want := slices.DeleteFunc(everything(), func(line string) bool {
-				// Without the DaemonSet, the namespace of the driver is not known.
-				return strings.HasPrefix(line, row.lost) || row.lost == "DaemonSet " && strings.HasPrefix(line, "ConfigMap ")
+				return slices.ContainsFunc(strings.Split(row.lost, "|"), func(lost string) bool { return strings.HasPrefix(line, lost) })
 			})
 			if diff := cmp.Diff(want, contents(b)); diff != "" {
 				t.Errorf("%s is %T (-want +got):\n%s", path, answer, diff)
 			}
 			_, denied := answer.(refused)
 			unread := append(b.Facts.Unread, b.Facts.Missing...)
-			if len(unread) != 1 || unread[0].Node+" "+unread[0].Setting != row.unread || unread[0].Denied != denied || unread[0].Why == "" {
+			reasons := 1
+			if strings.HasSuffix(path, "clusterrolebindings") {
+				reasons = 2 // the states of the nodes too are not there
+			}
+			if len(unread) != reasons || unread[0].Node+" "+unread[0].Setting != row.unread || unread[0].Denied != denied || unread[0].Why == "" {
 				t.Errorf("%s is %T: unread %+v, want %q, denied %t", path, answer, unread, row.unread, denied)
 			}
 		}
+	}
+}
+
+// A pod of a tenant has the labels and the owner of the driver's pods. It is not asked, and
+// its log is not in the bundle.
+func TestNothingOfATenantIsAsked(t *testing.T) {
+	s := newServer()
+	daemon := daemonPod("driver-3", "worker-1")
+	daemon.Namespace = "tenant"
+	loose := daemonPod("driver-0", "worker-1") // the first by name
+	loose.OwnerReferences = nil
+	s.answers["/api/v1/pods"] = list(daemonPod("driver-1", "worker-1"), daemonPod("driver-2", "worker-2"), webhookPod("webhook-1", "dra-numa"),
+		daemon, loose, webhookPod("webhook-2", "tenant"))
+	b := collected(t, s)
+	if diff := cmp.Diff(everything(), contents(b)); diff != "" || len(b.Facts.Unread)+len(b.Facts.Missing) > 0 {
+		t.Errorf("unread %+v, missing %+v, contents (-want +got):\n%s", b.Facts.Unread, b.Facts.Missing, diff)
+	}
+	for path := range s.asked {
+		if strings.Contains(path, "tenant") || strings.Contains(path, "driver-0") {
+			t.Errorf("asked %s", path)
+		}
+	}
+	if found := fmt.Sprint(b.Facts.LookAlikes()); found != "[1 in namespace dra-numa: driver-0 1 in namespace tenant: driver-3]" {
+		t.Errorf("look-alikes are %s", found)
 	}
 }
 
@@ -137,7 +165,7 @@ func TestWithoutItsObjectsThereIsNoDiagnosis(t *testing.T) {
 		s := newServer()
 		s.answers[path] = refused{}
 		client, exec := s.connect(t)
-		if _, err := Bundle(t.Context(), client, exec, time.Now()); err == nil {
+		if _, err := Bundle(t.Context(), client, exec, "", time.Now()); err == nil {
 			t.Errorf("%s is forbidden, and there is a bundle", path)
 		}
 	}
@@ -170,7 +198,7 @@ func TestKubeletThatAnswersNonsenseIsUnread(t *testing.T) {
 		s := newServer()
 		s.answers["/api/v1/nodes/worker-1/proxy/configz"] = answer
 		client, _ := s.connect(t)
-		facts, err := Facts(t.Context(), client)
+		facts, err := Facts(t.Context(), client, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +212,7 @@ func TestKubeletThatAnswersNonsenseIsUnread(t *testing.T) {
 func factsOf(t *testing.T, s *server) *diagnosis.Facts {
 	t.Helper()
 	client, _ := s.connect(t)
-	facts, err := Facts(t.Context(), client)
+	facts, err := Facts(t.Context(), client, "")
 	if err != nil {
 		t.Fatal(err)
 	}

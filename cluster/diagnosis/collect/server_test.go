@@ -13,8 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 )
@@ -40,11 +42,31 @@ func meta(name string, labels ...string) metav1.ObjectMeta {
 	return m
 }
 
+// owned is metadata with a controller.
+func owned(m metav1.ObjectMeta, uid types.UID) metav1.ObjectMeta {
+	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "x", Name: "x", UID: uid, Controller: ptr.To(true)}}
+	return m
+}
+
+// withUID is metadata with a UID, which is its name.
+func withUID(m metav1.ObjectMeta) metav1.ObjectMeta {
+	m.UID = types.UID(m.Name)
+	return m
+}
+
+// webhookPod is a pod with the labels of the webhook.
+func webhookPod(name, namespace string) corev1.Pod {
+	pod := daemonPod(name, "worker-1")
+	pod.ObjectMeta = owned(meta(name, "dra-driver-numa-webhook"), "replicas")
+	pod.Namespace, pod.Status.ContainerStatuses = namespace, []corev1.ContainerStatus{{Name: "webhook"}}
+	return pod
+}
+
 // daemonPod is a pod of the daemon whose two containers are ready.
 func daemonPod(name, node string) corev1.Pod {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	return corev1.Pod{
-		ObjectMeta: meta(name, "dra-driver-numa"),
+		ObjectMeta: owned(meta(name, "dra-driver-numa"), "set"),
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{
 			{
 				Name: "driver",
@@ -63,25 +85,33 @@ const stateText = `{"version": 1, "node": "worker-1", "checkpoint": {"version": 
 
 func newServer() *server {
 	const ours, rbac = "?labelSelector=app.kubernetes.io%2Fname%3Ddra-driver-numa", "/apis/rbac.authorization.k8s.io/v1/"
+	const apps = "/apis/apps/v1/namespaces/dra-numa/"
 	logs := "/api/v1/namespaces/dra-numa/pods/"
 	exec := podexec.Handler(func(string, []string) (string, string, int) { return stateText, "", 0 })
 	return &server{asked: make(map[string]int), answers: map[string]any{
 		"/version":                               map[string]string{"gitVersion": "v1.37.2"},
 		"/metrics":                               "kubernetes_feature_enabled{name=\"DRAConsumableCapacity\",stage=\"BETA\"} 1\n",
 		"/api/v1/nodes":                          list(corev1.Node{ObjectMeta: meta("worker-1")}, corev1.Node{ObjectMeta: meta("worker-2")}),
-		"/api/v1/pods":                           list(daemonPod("driver-1", "worker-1"), daemonPod("driver-2", "worker-2")),
+		"/api/v1/pods":                           list(daemonPod("driver-1", "worker-1"), daemonPod("driver-2", "worker-2"), webhookPod("webhook-1", "dra-numa")),
 		"/apis/resource.k8s.io/v1/deviceclasses": list[any](),
 		"/apis/resource.k8s.io/v1/resourceslices":         list[any](),
 		"/apis/resource.k8s.io/v1/resourceclaims":         list[any](),
 		"/apis/resource.k8s.io/v1/resourceclaimtemplates": list[any](),
 		"/apis/resource.k8s.io/v1/devicetaintrules":       list[any](),
-		"/apis/apps/v1/daemonsets" + ours:                 list(appsv1.DaemonSet{ObjectMeta: meta("set")}),
-		"/apis/apps/v1/deployments" + ours + "-webhook":   list(appsv1.Deployment{ObjectMeta: meta("deployment")}),
-		rbac + "clusterroles" + ours:                      list(rbacv1.ClusterRole{ObjectMeta: meta("role")}),
-		rbac + "clusterrolebindings" + ours:               list(rbacv1.ClusterRoleBinding{ObjectMeta: meta("binding")}),
-		"/api/v1/nodes/worker-1/proxy/configz":            `{"kubeletconfig": {"cpuManagerPolicy": "static"}}`,
-		"/api/v1/nodes/worker-2/proxy/configz":            `{"kubeletconfig": {"cpuManagerPolicy": "none"}}`,
-		"/api/v1/namespaces/dra-numa/configmaps" + ours:   list(corev1.ConfigMap{ObjectMeta: meta("config"), Data: map[string]string{"node.yaml": "kind: NodeConfig"}}),
+		apps + "daemonsets" + ours:                        list(appsv1.DaemonSet{ObjectMeta: withUID(meta("set"))}),
+		apps + "deployments" + ours + "-webhook":          list(appsv1.Deployment{ObjectMeta: withUID(meta("deployment"))}),
+		apps + "replicasets" + ours + "-webhook": list(
+			appsv1.ReplicaSet{ObjectMeta: withUID(owned(meta("replicas"), "deployment"))},
+			appsv1.ReplicaSet{ObjectMeta: withUID(owned(meta("others"), "other"))},
+		),
+		logs + "webhook-1/log webhook": "seven\n",
+		rbac + "clusterroles" + ours:   list(rbacv1.ClusterRole{ObjectMeta: meta("role")}),
+		rbac + "clusterrolebindings" + ours: list(rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta("binding"), Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "a", Namespace: "dra-numa"}},
+		}),
+		"/api/v1/nodes/worker-1/proxy/configz":          `{"kubeletconfig": {"cpuManagerPolicy": "static"}}`,
+		"/api/v1/nodes/worker-2/proxy/configz":          `{"kubeletconfig": {"cpuManagerPolicy": "none"}}`,
+		"/api/v1/namespaces/dra-numa/configmaps" + ours: list(corev1.ConfigMap{ObjectMeta: meta("config"), Data: map[string]string{"node.yaml": "kind: NodeConfig"}}),
 		"/api/v1/events": list(
 			corev1.Event{
 				Message:        "of a node",

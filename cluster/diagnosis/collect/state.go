@@ -18,6 +18,9 @@ const StateSetting = "state of the node"
 // States asks the driver's pods for the states of their nodes. Nodes that do not answer
 // are in unread.
 func States(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
+	if facts.Installation.Namespace == "" {
+		return nil, []diagnosis.Unread{{Component: diagnosis.DaemonName, Setting: StateSetting, Why: "the namespace of the driver is not known"}}
+	}
 	return askNodes(nodes, diagnosis.DaemonName, StateSetting, func(node string) (*nodestate.State, error) {
 		return state(ctx, exec, facts, node)
 	})
