@@ -23,6 +23,11 @@ type Explanation struct {
 	// Sentence is the answer. It comes after the name of the pod or claim.
 	Sentence string   `json:"sentence"`
 	Hints    []string `json:"hints,omitempty"`
+	// Notes say what the answer does not consider.
+	Notes []string `json:"notes,omitempty"`
+	// Assumed are pods without a node that are placed before this pod, as the scheduler
+	// would. What they would take is not free for this pod.
+	Assumed []Placed `json:"assumed,omitempty"`
 	// Nodes are all nodes, sorted by name.
 	Nodes []NodeExplanation `json:"nodes"`
 }

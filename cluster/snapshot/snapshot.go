@@ -58,10 +58,11 @@ func (i identity) String() string {
 	return i.kind + " " + i.namespace + "/" + i.name
 }
 
-// Waiting returns the pods that wait for a node, in the order of Pods.
+// Waiting returns the pods that wait for a node, in the order of Pods. The scheduler
+// skips pods that are being deleted.
 func (s *Snapshot) Waiting() (pods []*corev1.Pod) {
 	for _, pod := range s.Pods {
-		if pod.Spec.NodeName == "" && !Finished(pod) {
+		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !Finished(pod) {
 			pods = append(pods, pod)
 		}
 	}

@@ -22,9 +22,11 @@ func (c cli) explainCommand() *cobra.Command {
 		Long: `Show why a pod or a claim does not fit on each node, and what to change.
 
 For every node and request, explain counts the devices that are left after each
-check of the scheduler. It reads the same objects as simulate. If other pods
-without a node come before this one, explain places them first, as simulate
-does.`,
+check of the scheduler. It reads the same objects as simulate.
+
+If other pods of the same scheduler wait for a node and come before this one,
+explain assumes that they are placed first, as simulate does. The answer names
+them. Pods that are being deleted are not placed.`,
 		Example: c.examples(`
 # why is the pod Pending?
 explain pod trainer -n team-a
@@ -46,6 +48,8 @@ explain claim four-gpus -n team-a -f cluster/ -o json`),
 
 func (q *question) explain(ctx context.Context, kind, name string) error {
 	name = q.locate(name)
+	var notes []string
+	q.notes = &notes
 	cluster, objects, err := q.load(ctx, &q.from, q.gates)
 	if err != nil {
 		return err
@@ -59,6 +63,7 @@ func (q *question) explain(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
+	answer.Notes = notes
 	return q.print("explanation", answer, func() string { return explanationText(answer) })
 }
 
@@ -67,25 +72,52 @@ func (q *question) explainPod(ctx context.Context, cluster *simulate.Cluster, ob
 	if pod == nil {
 		return simulate.Explanation{}, fmt.Errorf("there is no Pod %s/%s in %s", q.namespace, name, &q.from)
 	}
-	if pod.Spec.NodeName != "" {
-		return simulate.Explanation{
-			Pod: q.namespace + "/" + name, Node: pod.Spec.NodeName, Nodes: []simulate.NodeExplanation{},
-			Sentence: "is already assigned to node " + pod.Spec.NodeName,
-		}, nil
+	answer := simulate.Explanation{Pod: q.namespace + "/" + name, Node: pod.Spec.NodeName, Nodes: []simulate.NodeExplanation{}}
+	switch {
+	case pod.Spec.NodeName != "":
+		answer.Sentence = "is already assigned to node " + pod.Spec.NodeName
+		return answer, nil
+	case snapshot.Finished(pod):
+		answer.Sentence = fmt.Sprintf("has ended, so the scheduler does not place it: %s", pod.Status.Phase)
+		return answer, nil
+	case pod.DeletionTimestamp != nil:
+		answer.Sentence = "is being deleted, so the scheduler does not place it"
+		return answer, nil
 	}
-	before := objects.Waiting()
-	if i := slices.Index(before, pod); i >= 0 {
-		before = before[:i]
-	}
-	q.warn(objects, []*corev1.Pod{pod})
-	if _, err := cluster.Run(ctx, before, simulate.Options{}); err != nil {
+	return q.explainWaiting(ctx, cluster, objects, pod)
+}
+
+// explainWaiting places the pods that come before this pod, and explains what is then
+// left for it.
+func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, pod *corev1.Pod) (simulate.Explanation, error) {
+	before := q.earlier(objects, pod)
+	placed, err := cluster.Run(ctx, before, simulate.Options{})
+	if err != nil {
 		return simulate.Explanation{}, &failure{err}
 	}
+	assumed := make(map[string]bool)
+	for _, p := range placed.Pods {
+		assumed[p.Pod] = true
+	}
+	before = slices.DeleteFunc(before, func(earlier *corev1.Pod) bool { return !assumed[earlier.Namespace+"/"+earlier.Name] })
+	q.warn(objects, append(before, pod))
 	answer, err := cluster.ExplainPod(ctx, pod)
 	if err != nil {
 		return answer, &failure{err}
 	}
+	answer.Assumed = placed.Pods
 	return answer, nil
+}
+
+// earlier returns the pods that the pod's scheduler tries to place before the pod.
+func (q *question) earlier(objects *snapshot.Snapshot, pod *corev1.Pod) []*corev1.Pod {
+	waiting := objects.Waiting()
+	before := waiting[:max(slices.Index(waiting, pod), 0)]
+	own := slices.DeleteFunc(slices.Clone(before), func(earlier *corev1.Pod) bool { return earlier.Spec.SchedulerName != pod.Spec.SchedulerName })
+	if others := len(before) - len(own); others > 0 {
+		q.note("earlier pods of other schedulers are not placed first: %d", others)
+	}
+	return own
 }
 
 func (q *question) explainClaim(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, name string) (simulate.Explanation, error) {

@@ -28,6 +28,10 @@ func explanationText(e simulate.Explanation) string {
 	for _, hint := range e.Hints {
 		fmt.Fprintf(&b, "hint: %s\n", message.OneLine(hint))
 	}
+	for _, note := range e.Notes {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
+	b.WriteString(assumedText(e.Assumed))
 	legend := ""
 	groups := e.SameNodes()
 	for _, group := range groups[:min(len(groups), maxGroups)] {
@@ -50,6 +54,25 @@ func explanationText(e simulate.Explanation) string {
 		fmt.Fprintf(&b, "\nThere are %d more answers for other nodes; -o json shows all of them.\n", more)
 	}
 	return b.String() + legend
+}
+
+// maxAssumed is the maximum number of pods that are named as placed first.
+const maxAssumed = 5
+
+// assumedText names the pods that are assumed to be placed first.
+func assumedText(assumed []simulate.Placed) string {
+	var names []string
+	for _, placed := range assumed[:min(len(assumed), maxAssumed)] {
+		names = append(names, placed.Pod+" on "+placed.Node)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(assumed) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more; -o json shows all of them", more)
+	}
+	if text == "" {
+		return ""
+	}
+	return "assumed to be placed first: " + text + "\n"
 }
 
 // nodeNames lists the first names, and says how many more there are.

@@ -29,6 +29,7 @@ type cli struct {
 	env    func(string) string
 	stdout io.Writer
 	stderr io.Writer // for notes; errors are returned
+	notes  *[]string // if it is not nil, notes are added to it instead
 }
 
 // run runs one command line. args[0] is the name by which the program was called.
@@ -157,9 +158,15 @@ func flagError(_ *cobra.Command, err error) error {
 	return err
 }
 
-// note prints something to stderr that is not an error.
+// note prints something to stderr that is not an error. If the answer has notes, the
+// note becomes a part of the answer instead.
 func (c cli) note(format string, args ...any) {
-	fmt.Fprintf(c.stderr, "%s: note: %s\n", program, message.OneLine(fmt.Sprintf(format, args...)))
+	text := message.OneLine(fmt.Sprintf(format, args...))
+	if c.notes != nil {
+		*c.notes = append(*c.notes, text)
+		return
+	}
+	fmt.Fprintf(c.stderr, "%s: note: %s\n", program, text)
 }
 
 // raw returns the writer below that of run, for escape sequences of the program itself.

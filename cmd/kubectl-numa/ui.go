@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -131,10 +130,13 @@ func (p *pages) explainer(gates simulate.Gates) func(context.Context, *snapshot.
 		if err != nil {
 			return simulate.Explanation{}, err
 		}
-		quiet := p.cli
-		quiet.stderr = io.Discard // notes are for the user of the command, not for the browser
-		q := question{reading: reading{cli: quiet, from: p.from}, namespace: namespace}
-		return q.explainPod(ctx, cluster, objects, name)
+		var notes []string
+		noting := p.cli
+		noting.notes = &notes
+		q := question{reading: reading{cli: noting, from: p.from}, namespace: namespace}
+		answer, err := q.explainPod(ctx, cluster, objects, name)
+		answer.Notes = notes
+		return answer, err
 	}
 }
 

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+)
+
+// explained returns the answer as text and as a document, and fails if there is
+// anything on stderr.
+func explained(t *testing.T, args ...string) (text string, document simulate.Explanation) {
+	t.Helper()
+	args = append([]string{"explain"}, args...)
+	exitCode, text, stderr := call(args...)
+	if exitCode != exitDone || stderr != "" {
+		t.Fatalf("%q: exit code %d, stderr %q", args, exitCode, stderr)
+	}
+	if err := json.Unmarshal([]byte(mustCall(t, append(args, "-o", "json")...)), &document); err != nil {
+		t.Fatal(err)
+	}
+	return text, document
+}
+
+// The pod fits on all that is free. A pod before it takes some of that, unless the
+// scheduler does not place that pod.
+func TestPodsThatAreAssumedToBePlacedFirstAreNamed(t *testing.T) {
+	const marker = "apiVersion: v1\nkind: Pod\nmetadata: {name: a"
+	for name, row := range map[string]struct {
+		change  *strings.Replacer
+		assumed []string
+		want    string
+	}{
+		"an earlier pod": {
+			strings.NewReplacer(), []string{"default/a"},
+			"default/b: does not fit on the only node\nassumed to be placed first: default/a on worker-1\n",
+		},
+		"of another scheduler": {
+			strings.NewReplacer("\nspec:\n  resourceClaims", "\nspec:\n  schedulerName: other\n  resourceClaims"), nil,
+			"default/b: fits on 1 of 1 nodes; worker-1 is the first by name\nnote: earlier pods of other schedulers are not placed first: 1\n",
+		},
+		"that is being deleted": {
+			strings.NewReplacer(marker, marker+", deletionTimestamp: 2026-01-01T00:00:00Z"), nil,
+			"default/b: fits on 1 of 1 nodes; worker-1 is the first by name\n\nworker-1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := clusterFolder(t, "memory: 800Mi", "cpu: 4, memory: 800Mi")
+			path := filepath.Join(dir, "pod-a.yaml")
+			testfiles.Write(t, path, row.change.Replace(testfiles.Read(t, path)))
+			// Only one NUMA node has CPUs enough: that which the first pod would get too.
+			slices := testfiles.Read(t, filepath.Join(dir, "slices.yml"))
+			testfiles.Write(t, filepath.Join(dir, "slices.yml"), onlyDevice(t, slices, "numa-1"))
+			text, document := explained(t, "pod", "b", "-f", dir)
+			if !strings.HasPrefix(text, row.want) && !strings.Contains(text, row.want) {
+				t.Errorf("explain says\n%swant\n%s", text, row.want)
+			}
+			var assumed []string
+			for _, placed := range document.Assumed {
+				assumed = append(assumed, placed.Pod)
+				if placed.Node != "worker-1" || len(placed.Claims) != 1 || placed.Claims[0].Allocations[0].Device != "numa-1" {
+					t.Errorf("assumed is %+v", placed)
+				}
+			}
+			if diff := cmp.Diff(row.assumed, assumed); diff != "" {
+				t.Errorf("assumed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Notes are a part of the answer, in every format.
+func TestNotesBelongToTheExplanation(t *testing.T) {
+	dir := clusterFolder(t)
+	testfiles.Write(t, filepath.Join(dir, "more.yaml"), "kind: Namespace\napiVersion: v1\nmetadata: {name: team}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec:\n"+
+		"  containers: [{name: main}]\n  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n")
+	text, document := explained(t, "pod", "p", "-f", dir)
+	want := []string{
+		"ignoring objects that do not change the answer: 1 Namespace",
+		"spec.topologySpreadConstraints is not simulated; pods that use it: 1",
+	}
+	if diff := cmp.Diff(want, document.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(text, "\nnote: "+strings.Join(want, "\nnote: ")+"\n") {
+		t.Errorf("explain says\n%s", text)
+	}
+}
+
+// What is not simulated of a pod that is placed first changes the answer too.
+func TestNotesAreAboutEarlierPodsToo(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 2", "cpu: 2")
+	path := filepath.Join(dir, "pod-a.yaml")
+	testfiles.Write(t, path, testfiles.Read(t, path)+"  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n")
+	if _, document := explained(t, "pod", "b", "-f", dir); len(document.Notes) != 1 || !strings.Contains(document.Notes[0], "pods that use it: 1") {
+		t.Errorf("notes are %q", document.Notes)
+	}
+}
+
+// The scheduler looks for no node for these pods.
+func TestPodsThatAskForNoNode(t *testing.T) {
+	for change, want := range map[string]string{
+		"metadata: {name: a, deletionTimestamp: 2026-01-01T00:00:00Z":                "default/a: is being deleted, so the scheduler does not place it\n",
+		"status: {phase: Failed, reason: Evicted, message: was}\nmetadata: {name: a": "default/a: has ended, so the scheduler does not place it: Failed\n",
+	} {
+		dir := clusterFolder(t, "cpu: 2")
+		path := filepath.Join(dir, "pod-a.yaml")
+		parts := strings.SplitN(testfiles.Read(t, path), "kind: Pod\n", 2)
+		testfiles.Write(t, path, parts[0]+"kind: Pod\n"+strings.Replace(parts[1], "metadata: {name: a", change, 1))
+		if text, _ := explained(t, "pod", "a", "-f", dir); text != want {
+			t.Errorf("explain says\n%swant\n%s", text, want)
+		}
+	}
+}
+
+// onlyDevice keeps one device of a ResourceSlice.
+func onlyDevice(t *testing.T, slices, name string) string {
+	t.Helper()
+	var slice resourceapi.ResourceSlice
+	if err := yaml.Unmarshal([]byte(slices), &slice); err != nil {
+		t.Fatal(err)
+	}
+	for _, device := range slice.Spec.Devices {
+		if device.Name == name {
+			slice.Spec.Devices = []resourceapi.Device{device}
+		}
+	}
+	text, err := yaml.Marshal(slice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
