@@ -34,8 +34,8 @@ func (c *Cluster) withResources(d *demand, o offer) (offer, error) {
 		return offer{}, Reason(text)
 	}
 	o.takes = requests.WithClaims(pod)
-	if text := o.shortage(o.takes, c.deviceResources()); text != "" {
-		return offer{}, reason("with the devices of its claims, %s", text)
+	if lacking := o.shortages(o.takes, c.deviceResources()); len(lacking) > 0 {
+		return offer{}, &shortageError{lacking}
 	}
 	if list := pod.Status.NodeAllocatableResourceClaimStatuses; list[len(list)-1].ResourceClaimName == "" {
 		return offer{}, &AbortError{keyOf(d.pod).String(), o.Name, errExtendedCounts}

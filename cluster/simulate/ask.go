@@ -68,14 +68,14 @@ type offer struct {
 // ask finds out whether the pod fits on the node. The error is a Reason if it does not
 // fit, and an *AbortError if the scheduler gives up. ask does not change any holdings.
 func (c *Cluster) ask(ctx context.Context, d *demand, n *node) (offer, error) {
-	if text := n.refusal(d, c.deviceResources()); text != "" {
-		return offer{}, Reason(text)
+	if refusals := n.refusals(d, c.deviceResources()); len(refusals) > 0 {
+		return offer{}, Reason(textOf(refusals))
 	}
-	for _, used := range d.claims {
-		if used.availableOn != nil && !used.availableOn.Match(n.Node) {
-			return offer{}, reason("ResourceClaim %s is allocated to a device that this node cannot reach", used.claim.Name)
-		}
-	}
+	return c.askDevices(ctx, d, n)
+}
+
+// askDevices is the part of ask that is about devices.
+func (c *Cluster) askDevices(ctx context.Context, d *demand, n *node) (offer, error) {
 	if err := n.refresh(ctx, c); err != nil {
 		return offer{}, err
 	}
@@ -163,7 +163,15 @@ const quickSearch = 10_000
 // before it leave few combinations to try. If there are many combinations, the
 // allocator may run out of time instead, which is a different answer.
 func (c *Cluster) hopeless(d *demand, n *node) bool {
-	combinations := 1
+	hope, combinations := c.prospects(d, n)
+	return !hope && combinations <= quickSearch
+}
+
+// prospects reports whether every request finds enough devices when it is alone, and
+// how many combinations there are to try, up to the first request that does not. The
+// number is at most quickSearch+1.
+func (c *Cluster) prospects(d *demand, n *node) (hope bool, combinations int) {
+	combinations = 1
 	for _, claim := range d.toAllocate() {
 		for _, request := range claim.Spec.Devices.Requests {
 			hope, ways := false, 0
@@ -173,12 +181,12 @@ func (c *Cluster) hopeless(d *demand, n *node) bool {
 				ways += power(found, int(a.Count))
 			}
 			if !hope {
-				return combinations <= quickSearch
+				return false, combinations
 			}
 			combinations = min(combinations*ways, quickSearch+1)
 		}
 	}
-	return false
+	return true, combinations
 }
 
 // power returns base^exponent, but at most quickSearch+1.

@@ -38,6 +38,7 @@ type Cluster struct {
 	celCache  *cel.Cache
 	selectors *inventory.Selectors
 	demands   map[string]*demand // by their claims as text
+	assumed   map[string]bool    // the pods that this package placed, by namespace/name
 	// users are the claims that were ever reserved for a pod, by pod; nil means not
 	// computed.
 	users map[types.NamespacedName][]types.NamespacedName
@@ -61,6 +62,7 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 		held:      make(inventory.Holdings),
 		celCache:  cel.NewCache(celExpressions, gates.celFeatures()),
 		demands:   make(map[string]*demand),
+		assumed:   make(map[string]bool),
 		harmless:  make(map[string]bool),
 
 		harmlessDevices: true,
@@ -111,6 +113,7 @@ func (c *Cluster) addRunning(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		if n := byName[pod.Spec.NodeName]; n != nil && !snapshot.Finished(pod) {
 			n.addPod(requests.Running(pod, c.gates[gateNodeAllocatable]))
+			n.running = append(n.running, pod)
 		}
 	}
 }

@@ -50,6 +50,16 @@ type Reason string
 
 func (r Reason) Error() string { return string(r) }
 
+// shortageError is the Reason that the pod and the devices of its claims together
+// request more of the node's resources than are free.
+type shortageError struct{ lacking []refusal }
+
+func (e *shortageError) Error() string { return e.Unwrap().Error() }
+
+func (e *shortageError) Unwrap() error {
+	return reason("with the devices of its claims, %s", textOf(e.lacking))
+}
+
 func reason(format string, args ...any) error { return Reason(fmt.Sprintf(format, args...)) }
 
 // demandOf returns the demand of a pod, or a Reason if the pod has to wait on every node.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 )
 
 // Explanation says on which nodes a pod, or a claim without its pod, fits, and why not on
@@ -32,13 +34,16 @@ type Explanation struct {
 	Nodes []NodeExplanation `json:"nodes"`
 }
 
-// SameNodes groups nodes that differ only in their names. The groups are in the order of
-// their first nodes.
+// SameNodes groups nodes that differ only in their names, and in who holds what is
+// missing. The groups are in the order of their first nodes.
 func (e Explanation) SameNodes() (groups [][]NodeExplanation) {
 	index := make(map[string]int)
 	for _, node := range e.Nodes {
 		bare := node
-		bare.Node = ""
+		bare.Node, bare.Obstacles = "", slices.Clone(node.Obstacles)
+		for i := range bare.Obstacles {
+			bare.Obstacles[i].HeldBy = nil
+		}
 		key := fmt.Sprintf("%+v", bare)
 		i, known := index[key]
 		if !known {
@@ -56,13 +61,16 @@ type NodeExplanation struct {
 	Node     string `json:"node"`
 	Feasible bool   `json:"feasible"`
 	// Blocks is the first stage that blocks. Request is the first request that this
-	// stage blocks, as claim/request.
+	// stage blocks, as claim/request. These and the next two are those of the first
+	// obstacle.
 	Blocks   funnel.Stage `json:"blocks,omitempty"`
 	Request  string       `json:"request,omitempty"`
 	Sentence string       `json:"sentence,omitempty"`
 	Hint     string       `json:"hint,omitempty"`
-	// Requests are in the order in which the allocator tries them. There are none if
-	// the pod does not fit on the node for a reason other than devices.
+	// Obstacles are all that has to change, in the order of the stages. There are none
+	// if the pod fits.
+	Obstacles []funnel.Obstacle `json:"obstacles,omitempty"`
+	// Requests are in the order in which the allocator tries them.
 	Requests []funnel.Request `json:"requests,omitempty"`
 }
 
@@ -103,7 +111,11 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 				e.Node = n.Name
 			}
 		}
-		e.hint(node.Hint)
+		for _, obstacle := range node.Obstacles {
+			if node.Blocks != funnel.StageNode || obstacle.Stage != funnel.StageDriver { // such a node may have no driver on purpose
+				e.hint(obstacle.Hint)
+			}
+		}
 		e.Nodes = append(e.Nodes, node)
 	}
 	aborts := slices.IndexFunc(e.Nodes, func(n NodeExplanation) bool { return n.Blocks == funnel.StageAbort })
@@ -146,50 +158,97 @@ func (e *Explanation) hint(text string) {
 	}
 }
 
-// explainNode asks the node as Place does, and explains what blocks.
+// explainNode lists what makes the pod not fit on the node. A node that the scheduler
+// would not ask for devices is asked only if the answer is quick and cannot be an error.
 func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
-	_, err := c.ask(ctx, d, n)
+	refusals := n.refusals(d, c.deviceResources())
+	e := NodeExplanation{Node: n.Name}
+	e.add(c.refused("", refusals, n)...)
+	if err := n.refresh(ctx, c); err != nil {
+		return e, err
+	}
+	requests, obstacles := c.requestsOf(d, n)
+	e.Requests = requests
+	if len(refusals) > 0 && !c.isQuick(d, n) {
+		e.add(obstacles...)
+		return e, nil
+	}
+	_, err := c.askDevices(ctx, d, n)
 	var why Reason
 	var abort *AbortError
+	var shortage *shortageError
 	switch {
 	case err == nil:
-		return NodeExplanation{Node: n.Name, Feasible: true, Requests: c.view(n).Requests(c.unallocated(d, n))}, nil
 	case errors.As(err, &abort):
-		return NodeExplanation{Node: n.Name, Blocks: funnel.StageAbort, Sentence: abort.reasonOnNode(), Hint: abort.Hint()}, nil
+		e.Requests = nil
+		e.add(funnel.Obstacle{Stage: funnel.StageAbort, Sentence: abort.reasonOnNode(), Hint: abort.Hint()})
+	case errors.As(err, &shortage):
+		e.add(c.refused("with the devices of its claims, ", shortage.lacking, n)...)
 	case errors.As(err, &why) && why != errCannotAllocate:
-		return NodeExplanation{Node: n.Name, Blocks: funnel.StageNode, Sentence: string(why)}, nil
+		e.add(funnel.Obstacle{Stage: funnel.StageNode, Sentence: string(why)})
 	case errors.As(err, &why):
-		return c.explainDevices(ctx, d, n)
+		devices, err := c.explainDevices(ctx, d, n)
+		e.add(devices.Obstacles...)
+		return e, err
+	default:
+		return e, err
 	}
-	return NodeExplanation{}, err
+	e.Feasible = len(e.Obstacles) == 0
+	return e, nil
+}
+
+// isQuick reports whether the allocator soon answers yes or no.
+func (c *Cluster) isQuick(d *demand, n *node) bool {
+	if !d.harmless {
+		return false
+	}
+	_, combinations := c.prospects(d, n)
+	return combinations <= quickSearch
+}
+
+// add adds obstacles. The first of them is that of the node.
+func (e *NodeExplanation) add(obstacles ...funnel.Obstacle) {
+	e.Obstacles = append(e.Obstacles, obstacles...)
+	if len(e.Obstacles) > 0 {
+		first := e.Obstacles[0]
+		e.Blocks, e.Request, e.Sentence, e.Hint = first.Stage, first.Request, first.Sentence, first.Hint
+	}
+}
+
+// requestsOf returns the requests of the claims that are not allocated, and the obstacles
+// of each request alone.
+func (c *Cluster) requestsOf(d *demand, n *node) ([]funnel.Request, []funnel.Obstacle) {
+	requests, obstacles := c.view(n).Requests(c.unallocated(d, n))
+	c.addUsers(obstacles)
+	return requests, obstacles
 }
 
 // explainDevices explains why the devices of a node are not enough.
 func (c *Cluster) explainDevices(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
-	e := NodeExplanation{Node: n.Name, Requests: c.view(n).Requests(c.unallocated(d, n))}
-	if blocked := funnel.FirstBlocked(e.Requests); blocked != nil {
-		e.Blocks, e.Request = blocked.Blocks, blocked.Claim+"/"+blocked.Request
-		e.Sentence, e.Hint = blocked.Sentence, blocked.Hint
-		if base := requests.Base(blocked.Request); base != blocked.Request {
-			e.Sentence = fmt.Sprintf("no alternative of request %s fits; the closest one is %s", base, blocked.Sentence)
-		}
+	e := NodeExplanation{Node: n.Name}
+	requests, obstacles := c.requestsOf(d, n)
+	e.Requests = requests
+	if e.add(obstacles...); len(obstacles) > 0 {
 		return e, nil
 	}
 	var err error
-	e.Blocks = funnel.StageTogether
-	e.Sentence, e.Hint = funnel.Together(d.pod, c.unallocated(d, n), func(claims ...*resourceapi.ResourceClaim) bool {
+	sentence, hint := funnel.Together(d.pod, c.unallocated(d, n), func(claims ...*resourceapi.ResourceClaim) bool {
 		allocations, allocateErr := n.allocator.Allocate(ctx, n.Node, claims)
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
 		return allocateErr == nil && len(allocations) == len(claims)
 	})
+	e.add(funnel.Obstacle{Stage: funnel.StageTogether, Sentence: sentence, Hint: hint})
 	return e, err
 }
 
 // view returns the node in the form that package funnel needs.
 func (c *Cluster) view(n *node) *funnel.View {
-	return &funnel.View{Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors}
+	return &funnel.View{
+		Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors,
+		Holds: sync.OnceValue(func() map[structured.DeviceID][]inventory.Hold { return c.held.ByDevice(n.Pools) }),
+	}
 }
 
 // unallocated returns the claims that the allocator would have to allocate.

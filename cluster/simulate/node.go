@@ -17,6 +17,8 @@ type node struct {
 	allocatable requests.Amounts
 	taken       requests.Amounts // by the pods on this node
 	pods        int64            // number of pods on this node
+	running     []*corev1.Pod    // those of the snapshot
+	placed      []placedPod      // those that this package placed
 	shape       *shape           // nil if no other node can have the same shape
 
 	// The fields below are valid for one version of the holdings.
@@ -26,6 +28,12 @@ type node struct {
 	answers   map[int]bool   // by number of demand: whether the demand can be allocated
 	reasons   map[int]string // by number of demand: why it cannot be allocated
 	late      map[int]bool   // by number of demand: whether the search takes too long
+}
+
+// placedPod is a pod, and what it takes of its node.
+type placedPod struct {
+	pod   *corev1.Pod
+	takes requests.Amounts
 }
 
 func newNode(object *corev1.Node, inv *inventory.Inventory, known shapes) *node {

@@ -175,6 +175,8 @@ func (c *Cluster) find(name string) (index int, found bool) {
 // bind adds to the node what the pod takes, and returns the pod's claims.
 func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
 	o.addPod(o.takes)
+	o.placed = append(o.placed, placedPod{d.pod, o.takes})
+	c.assumed[keyOf(d.pod).String()] = true
 	allocations := o.allocations
 	for i := range d.claims {
 		claim := d.claims[i].claim.DeepCopy()

@@ -138,3 +138,38 @@ func onlyDevice(t *testing.T, slices, name string) string {
 	}
 	return string(text)
 }
+
+// The pod was told only that the node lacks CPUs.
+func TestEveryObstacleOfANodeIsALine(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 6")
+	path := filepath.Join(dir, "pod-a.yaml")
+	testfiles.Write(t, path, strings.Replace(testfiles.Read(t, path), "requests: {cpu: 1}", "requests: {cpu: 6}", 1))
+	var running strings.Builder
+	for _, pod := range []string{"0: 100m", "1: 3", "2: 2", "3: 2", "4: 2", "5: 1500m"} {
+		number, cpu, _ := strings.Cut(pod, ": ")
+		running.WriteString("---\napiVersion: v1\nkind: Pod\nmetadata: {name: r" + number + ", namespace: team}\n" +
+			"spec: {nodeName: worker-1, containers: [{name: main, resources: {requests: {cpu: " + cpu + "}}}]}\n")
+	}
+	testfiles.Write(t, filepath.Join(dir, "running.yaml"), running.String())
+	const want = `default/a: does not fit on the only node
+hint: a request gets its cpu from one device, and no device has enough: split the request into several
+
+worker-1: 2 obstacles
+- the pod requests cpu 6, but only 5400m of 16 is free
+  pod team/r1 takes 3 cpu
+  pod team/r2 takes 2 cpu
+  pod team/r3 takes 2 cpu
+  pod team/r4 takes 2 cpu
+  pod team/r5 takes 1500m cpu
+  and 1 more; -o json shows all of them
+- request zone: asks for 6 cpu of one device: numa-0 has 2, numa-1 has 4, numa-2 has 4, numa-3 has 4
+ wants of driver class selector taint in use capacity match  request
+`
+	text, document := explained(t, "pod", "a", "-f", dir)
+	if !strings.HasPrefix(text, want) {
+		t.Errorf("explain says\n%swant\n%s", text, want)
+	}
+	if holders := document.Nodes[0].Obstacles[0].HeldBy; len(holders) != 6 || holders[5].Amount != "100m" {
+		t.Errorf("holders are %+v", holders)
+	}
+}

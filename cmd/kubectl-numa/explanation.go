@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -40,13 +41,9 @@ func explanationText(e simulate.Explanation) string {
 		for _, n := range group {
 			names = append(names, n.Node)
 		}
-		sentence := node.Sentence
-		if node.Feasible {
-			sentence = "fits"
-		}
-		fmt.Fprintf(&b, "\n%s: %s\n", nodeNames(names), message.OneLine(sentence))
-		b.WriteString(requestTable(node.Requests))
-		if len(node.Requests) > 0 {
+		fmt.Fprintf(&b, "\n%s: %s", nodeNames(names), obstaclesText(node, len(group) > 1))
+		if len(node.Requests) > 0 && (node.Feasible || slices.ContainsFunc(node.Obstacles, aboutDevices)) {
+			b.WriteString(requestTable(node.Requests))
 			legend = requestLegend
 		}
 	}
@@ -54,6 +51,42 @@ func explanationText(e simulate.Explanation) string {
 		fmt.Fprintf(&b, "\nThere are %d more answers for other nodes; -o json shows all of them.\n", more)
 	}
 	return b.String() + legend
+}
+
+func aboutDevices(o funnel.Obstacle) bool {
+	return o.Stage != funnel.StageNode && o.Stage != funnel.StageStart
+}
+
+// maxHolders is the maximum number of holders of what is missing that are named.
+const maxHolders = 5
+
+// obstaclesText lists the obstacles of a node, and who holds what is missing. If other
+// nodes have the same obstacles, it says on which node these holders are.
+func obstaclesText(node simulate.NodeExplanation, others bool) string {
+	var b strings.Builder
+	switch {
+	case node.Feasible:
+		return "fits\n"
+	case len(node.Obstacles) > 1:
+		fmt.Fprintf(&b, "%d obstacles\n", len(node.Obstacles))
+	}
+	for _, o := range node.Obstacles {
+		if len(node.Obstacles) > 1 {
+			b.WriteString("- ")
+		}
+		b.WriteString(message.OneLine(o.Sentence) + "\n")
+		for _, holder := range o.HeldBy[:min(len(o.HeldBy), maxHolders)] {
+			b.WriteString("  ")
+			if others {
+				b.WriteString("on " + node.Node + ", ")
+			}
+			b.WriteString(message.OneLine(holder.String()) + "\n")
+		}
+		if more := len(o.HeldBy) - maxHolders; more > 0 {
+			fmt.Fprintf(&b, "  and %d more; -o json shows all of them\n", more)
+		}
+	}
+	return b.String()
 }
 
 // maxAssumed is the maximum number of pods that are named as placed first.

@@ -26,7 +26,7 @@ func explained(_ context.Context, _ *snapshot.Snapshot, namespace, name string) 
 	if name == "broken" {
 		return simulate.Explanation{}, errors.New("no <such> key")
 	}
-	blocked := simulate.NodeExplanation{Sentence: "asks for 64 cpu of one device <b>", Requests: []funnel.Request{{Claim: "large", Request: "zone", Wanted: 1, Blocks: funnel.StageCapacity}}}
+	blocked := simulate.NodeExplanation{Obstacles: []funnel.Obstacle{{Sentence: "asks for 64 cpu of one device <b>"}}, Requests: []funnel.Request{{Claim: "large", Request: "zone", Wanted: 1, Blocks: funnel.StageCapacity}}}
 	e := simulate.Explanation{Pod: namespace + "/" + name, Sentence: "does not fit on any of the 5 nodes", Hints: []string{"ask for less"}}
 	for i := range 12 {
 		blocked.Node = fmt.Sprintf("worker-%d", i%5+1)

@@ -12,37 +12,64 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 )
 
-// explainCapacity names the first capacity that is not sufficient, and says how much of
-// it is left on the devices that passed the earlier stages.
-func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (sentence, hint string) {
-	if len(out) == 0 {
-		return "no more devices are left", ""
-	}
-	first := v.shortages(f.Alternative, out[0])[0]
-	var lines []string
+// lack is a capacity or counter, and the devices on which it is not sufficient.
+type lack struct {
+	shortage // of the first of the devices that have the capacity at all
+	devices  []*inventory.Device
+	lines    []string // what each of them lacks
+}
+
+// explainCapacity says for each capacity that is not sufficient how much of it is left,
+// and who has the rest.
+func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (findings []finding) {
+	var lacks []*lack
 	for _, d := range out {
 		for _, s := range v.shortages(f.Alternative, d) {
-			if s.name == first.name {
-				lines = append(lines, s.on(d))
+			i := slices.IndexFunc(lacks, func(l *lack) bool { return l.name == s.name })
+			if i < 0 {
+				i = len(lacks)
+				lacks = append(lacks, &lack{shortage: s})
 			}
+			if lacks[i].missing {
+				lacks[i].shortage = s
+			}
+			lacks[i].devices, lacks[i].lines = append(lacks[i].devices, d), append(lacks[i].lines, s.on(d))
 		}
 	}
+	for _, l := range lacks {
+		found := v.explainLack(l)
+		switch {
+		case l.counter && l.gate == "":
+			found.holders = v.counterHolders(l.devices[0], l.name)
+		case !l.counter:
+			for _, d := range l.devices {
+				found.holders = append(found.holders, v.holdersOf(d, l.name)...)
+			}
+		}
+		findings = append(findings, found)
+	}
+	return findings
+}
+
+func (v *View) explainLack(l *lack) finding {
 	switch {
-	case first.missing:
-		return fmt.Sprintf("no device has a capacity named %q", first.name), misspellingHint(first.name, out)
-	case first.gate != "":
-		return fmt.Sprintf("the devices consume counters, and the feature gate %s is off", first.gate), ""
-	case first.counter:
-		return fmt.Sprintf("too little of the pool's counter %s is left: %s", first.name, listText(lines)), ""
-	case !first.named:
-		return fmt.Sprintf("the request does not name capacity %s, so it takes %s of one device: %s", first.name, first.charged.String(), listText(lines)),
-			fmt.Sprintf("name %s in the request's capacity: otherwise the request takes the driver's default, or all of it", first.name)
+	case l.missing:
+		return finding{sentence: fmt.Sprintf("no device has a capacity named %q", l.name), hint: misspellingHint(l.name, l.devices)}
+	case l.gate != "":
+		return finding{sentence: fmt.Sprintf("the devices consume counters, and the feature gate %s is off", l.gate)}
+	case l.counter:
+		return finding{sentence: fmt.Sprintf("too little of the pool's counter %s is left: %s", l.name, listText(l.lines))}
+	case !l.named:
+		return finding{
+			sentence: fmt.Sprintf("the request does not name capacity %s, so it takes %s of one device: %s", l.name, l.charged.String(), listText(l.lines)),
+			hint:     fmt.Sprintf("name %s in the request's capacity: otherwise the request takes the driver's default, or all of it", l.name),
+		}
 	}
-	text := fmt.Sprintf("asks for %s %s of one device", first.asked.String(), first.name)
-	if first.asked.Cmp(first.charged) != 0 {
-		text += fmt.Sprintf(", rounded up to %s", first.charged.String())
+	text := fmt.Sprintf("asks for %s %s of one device", l.asked.String(), l.name)
+	if l.asked.Cmp(l.charged) != 0 {
+		text += fmt.Sprintf(", rounded up to %s", l.charged.String())
 	}
-	return text + ": " + listText(lines), v.capacityHint(first, out)
+	return finding{sentence: text + ": " + listText(l.lines), hint: v.capacityHint(l.shortage, l.devices)}
 }
 
 // on says what a device lacks.

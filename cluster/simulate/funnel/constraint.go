@@ -96,12 +96,12 @@ func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
 		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
 			value, has := attributeOf(d, name)
 			return has && suits(value)
-		}, func([]*inventory.Device) (string, string) { return explainMatch(name, covered, counts) })
+		}, func([]*inventory.Device) finding { return explainMatch(name, covered, counts) })
 	}
 }
 
 // explainMatch says which values each covered request finds.
-func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, counts []map[string]int) (sentence, hint string) {
+func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, counts []map[string]int) finding {
 	var found []string
 	for i, f := range covered {
 		values := make([]string, 0, len(counts[i]))
@@ -109,11 +109,14 @@ func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, counts
 			values = append(values, fmt.Sprintf("%s on %s", value, devices(counts[i][value])))
 		}
 		if len(values) == 0 {
-			return fmt.Sprintf("no device of request %s has the attribute %s, which a constraint matches", f.Name, name), missingAttributeHint(name, f)
+			return finding{
+				sentence: fmt.Sprintf("no device of request %s has the attribute %s, which a constraint matches", f.Name, name),
+				hint:     missingAttributeHint(name, f),
+			}
 		}
 		found = append(found, fmt.Sprintf("%s finds %s", f.Name, listText(values)))
 	}
-	return fmt.Sprintf("no value of %s has enough devices for all requests that must match: %s", name, strings.Join(found, "; ")), ""
+	return finding{sentence: fmt.Sprintf("no value of %s has enough devices for all requests that must match: %s", name, strings.Join(found, "; "))}
 }
 
 // applyDistinct requires as many different values as devices.
@@ -133,8 +136,8 @@ func applyDistinct(name resourceapi.FullyQualifiedName, covered []*funnel) {
 		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
 			_, has := attributeOf(d, name)
 			return has && len(values) >= wanted
-		}, func([]*inventory.Device) (string, string) {
-			return fmt.Sprintf("%s must differ in %s, but it has only %d values: %s", devices(wanted), name, len(values), listText(sortedNames(values))), ""
+		}, func([]*inventory.Device) finding {
+			return finding{sentence: fmt.Sprintf("%s must differ in %s, but it has only %d values: %s", devices(wanted), name, len(values), listText(sortedNames(values)))}
 		})
 	}
 }

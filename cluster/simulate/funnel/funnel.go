@@ -24,6 +24,8 @@ type View struct {
 	Features  structured.Features
 	Classes   inventory.Classes    // all classes of the requests
 	Selectors *inventory.Selectors // those of the inventory
+	// Holds returns who holds each device. It is called only if something blocks.
+	Holds func() map[structured.DeviceID][]inventory.Hold
 }
 
 // Claim is a claim that a pod needs and that is not allocated yet.
@@ -32,8 +34,9 @@ type Claim struct {
 	Claim *resourceapi.ResourceClaim
 }
 
-// Requests passes the requests of all claims through the stages, each request alone.
-func (v *View) Requests(claims []Claim) (list []Request) {
+// Requests passes the requests of all claims through the stages, each request alone. It
+// returns the obstacles of those that cannot be met.
+func (v *View) Requests(claims []Claim) (list []Request, obstacles []Obstacle) {
 	for _, used := range claims {
 		var funnels []*funnel
 		for _, request := range used.Claim.Spec.Devices.Requests {
@@ -43,18 +46,26 @@ func (v *View) Requests(claims []Claim) (list []Request) {
 		}
 		applyConstraints(used.Claim.Spec.Devices.Constraints, funnels)
 		for _, f := range funnels {
+			v.explain(f)
 			list = append(list, f.counts)
 		}
+		obstacles = append(obstacles, obstaclesOf(funnels)...)
 	}
-	return list
+	return list, obstacles
 }
 
 // funnel is a request, or one of its alternatives, on its way through the stages.
 type funnel struct {
 	requests.Alternative
-	wanted int
-	left   []*inventory.Device // the devices that passed the stages so far
-	counts Request
+	wanted   int
+	left     []*inventory.Device // the devices that passed the stages so far
+	selected []*inventory.Device // the devices that the class and the request select
+	counts   Request
+
+	kept      int      // number of devices that passed the stage that blocks
+	countHint string   // the hint for these devices
+	why       *finding // what this stage says; nil if explain asks it again
+	obstacles []Obstacle
 }
 
 // run passes a request through all stages except the constraints of its claim.
@@ -66,29 +77,35 @@ func (v *View) run(a requests.Alternative, entry string) *funnel {
 	}
 	left := &f.counts.Left
 	class := v.Classes[a.Class]
-	f.stage(StageDriver, &left.Driver, byDriver(class), func(out []*inventory.Device) (string, string) { return v.explainDriver(class, out) })
-	f.stage(StageClass, &left.Class, v.bySelectors(class.Spec.Selectors), func(out []*inventory.Device) (string, string) {
-		return fmt.Sprintf("%s not of class %s", devicesAre(len(out)), a.Class), ""
+	all := a.Mode == resourceapi.DeviceAllocationModeAll
+	if all {
+		f.wanted = 1
+	}
+	f.stage(StageDriver, &left.Driver, byDriver(class), func(out []*inventory.Device) finding { return v.explainDriver(class, out) })
+	f.stage(StageClass, &left.Class, v.bySelectors(class.Spec.Selectors), func(out []*inventory.Device) finding {
+		return finding{sentence: fmt.Sprintf("%s not of class %s", devicesAre(len(out)), a.Class)}
 	})
-	f.stage(StageSelector, &left.Selector, v.bySelectors(a.Selectors), func(out []*inventory.Device) (string, string) {
-		return fmt.Sprintf("the request's selectors reject %s: %s", devices(len(out)), selectorText(a.Selectors)), ""
+	f.stage(StageSelector, &left.Selector, v.bySelectors(a.Selectors), func(out []*inventory.Device) finding {
+		return finding{sentence: fmt.Sprintf("the request's selectors reject %s: %s", devices(len(out)), selectorText(a.Selectors))}
 	})
-	if a.Mode == resourceapi.DeviceAllocationModeAll {
+	if all {
 		f.wanted = max(1, len(f.left)) // a request for all devices wants every selected device
 	}
-	f.counts.Wanted = f.wanted
-	f.stage(StageTaint, &left.Taint, v.byTaint(a.Tolerations), explainTaints)
-	f.stage(StageInUse, &left.InUse, func(d *inventory.Device) bool { return a.Admin || !v.State.AllocatedDevices.Has(d.ID) }, func(out []*inventory.Device) (string, string) {
-		return fmt.Sprintf("%s by other claims", inUseText(out)), ""
-	})
-	f.stage(StageCapacity, &left.Capacity, func(d *inventory.Device) bool { return len(v.shortages(a, d)) == 0 }, func(out []*inventory.Device) (string, string) {
-		return v.explainCapacity(f, out)
-	})
+	f.counts.Wanted, f.selected = f.wanted, f.left
+	f.stage(StageTaint, &left.Taint, v.byTaint(a.Tolerations), nil)
+	f.stage(StageInUse, &left.InUse, v.unused(f), nil)
+	f.stage(StageCapacity, &left.Capacity, func(d *inventory.Device) bool { return len(v.shortages(a, d)) == 0 }, nil)
 	return f
 }
 
-// stage removes the devices that do not pass. If too few are left, it says why.
-func (f *funnel) stage(stage Stage, count *int, pass func(*inventory.Device) bool, why func(out []*inventory.Device) (sentence, hint string)) {
+// unused accepts the devices that no claim holds as a whole.
+func (v *View) unused(f *funnel) func(*inventory.Device) bool {
+	return func(d *inventory.Device) bool { return f.Admin || !v.State.AllocatedDevices.Has(d.ID) }
+}
+
+// stage removes the devices that do not pass. If too few are left, the stage blocks, and
+// why says why.
+func (f *funnel) stage(stage Stage, count *int, pass func(*inventory.Device) bool, why func(out []*inventory.Device) finding) {
 	var kept, out []*inventory.Device
 	for _, d := range f.left {
 		if pass(d) {
@@ -101,19 +118,11 @@ func (f *funnel) stage(stage Stage, count *int, pass func(*inventory.Device) boo
 	if f.counts.Blocks != "" || len(kept) >= f.wanted {
 		return
 	}
-	f.block(stage, len(kept), why, out)
-}
-
-func (f *funnel) block(stage Stage, left int, why func(out []*inventory.Device) (sentence, hint string), out []*inventory.Device) {
-	sentence, hint := why(out)
-	if left > 0 || f.wanted > 1 {
-		sentence = fmt.Sprintf("%s wanted, %d left: %s", devices(f.wanted), left, sentence)
+	f.counts.Blocks, f.kept, f.countHint = stage, len(kept), countHint(f)
+	if why != nil {
+		said := why(out)
+		f.why = &said
 	}
-	if hint == "" {
-		hint = countHint(f)
-	}
-	f.counts.Blocks, f.counts.Hint = stage, hint
-	f.counts.Sentence = fmt.Sprintf("request %s: %s", f.Name, sentence)
 }
 
 // driverGuard finds the driver in a selector that names it.
@@ -140,24 +149,26 @@ func byDriver(class *resourceapi.DeviceClass) func(*inventory.Device) bool {
 	}
 }
 
-func (v *View) explainDriver(class *resourceapi.DeviceClass, out []*inventory.Device) (sentence, hint string) {
+func (v *View) explainDriver(class *resourceapi.DeviceClass, out []*inventory.Device) finding {
 	driver := driverOf(class)
 	for _, d := range out {
 		if d.Incomplete != "" && (driver == "" || d.Slice.Spec.Driver == driver) {
-			return d.Incomplete, "the scheduler allocates no device of a pool until all its ResourceSlices exist: check that the driver publishes them"
+			return finding{sentence: d.Incomplete, hint: "the scheduler allocates no device of a pool until all its ResourceSlices exist: check that the driver publishes them"}
 		}
 	}
 	if len(v.Devices) == 0 {
-		return "the node has no devices", "no ResourceSlice is for this node: check that the driver runs there"
+		return finding{sentence: "the node has no devices", hint: "no ResourceSlice is for this node: check that the driver runs there"}
 	}
 	if driver == "" {
-		return fmt.Sprintf("the node has only %s", devices(len(v.Devices))), ""
+		return finding{sentence: fmt.Sprintf("the node has only %s", devices(len(v.Devices)))}
 	}
 	if len(out) < len(v.Devices) {
-		return fmt.Sprintf("the node has no more devices of driver %s", driver), ""
+		return finding{sentence: fmt.Sprintf("the node has no more devices of driver %s", driver)}
 	}
-	return fmt.Sprintf("the node has no devices of driver %s, which class %s requires", driver, class.Name),
-		fmt.Sprintf("no ResourceSlice of %s is for this node: check that the driver runs there", driver)
+	return finding{
+		sentence: fmt.Sprintf("the node has no devices of driver %s, which class %s requires", driver, class.Name),
+		hint:     fmt.Sprintf("no ResourceSlice of %s is for this node: check that the driver runs there", driver),
+	}
 }
 
 // bySelectors accepts the devices that pass all selectors. A device does not pass if a
@@ -184,7 +195,7 @@ func prevents(taint resourceapi.DeviceTaint) bool {
 	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
 }
 
-func explainTaints(out []*inventory.Device) (sentence, hint string) {
+func explainTaints(out []*inventory.Device) finding {
 	var list []string
 	for _, d := range out {
 		for _, taint := range d.Taints {
@@ -193,15 +204,18 @@ func explainTaints(out []*inventory.Device) (sentence, hint string) {
 			}
 		}
 	}
-	return "the request does not tolerate these taints: " + listText(list), ""
+	return finding{sentence: "the request does not tolerate these taints: " + listText(list)}
 }
 
-func inUseText(out []*inventory.Device) string {
+func (v *View) explainInUse(out []*inventory.Device) finding {
+	var found finding
 	var names []string
 	for _, d := range out {
 		names = append(names, d.Name)
+		found.holders = append(found.holders, v.holdersOf(d, "")...)
 	}
-	return fmt.Sprintf("%s %s in use", listText(names), isAre(len(names)))
+	found.sentence = fmt.Sprintf("%s %s in use by other claims", listText(names), isAre(len(names)))
+	return found
 }
 
 func selectorText(selectors []resourceapi.DeviceSelector) string {

@@ -1,22 +1,20 @@
 // Package funnel explains why a node's devices are not enough for the requests of
 // claims. It counts the devices that are left after each stage: driver, class,
 // selector, taint, in use, capacity, constraint. For the first stage that blocks, it
-// has a sentence and a hint. It mirrors the checks of the allocator and decides
+// has a sentence and a hint, and it lists everything else that rules out selected
+// devices, with the claims that hold them. It mirrors the checks of the allocator and decides
 // nothing: only the allocator says whether a claim can be allocated.
 package funnel
 
-import (
-	"slices"
-
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
-)
+import "slices"
 
 // Stage is a check that rules out devices. The constants are in the order of the checks.
 type Stage string
 
 // Stages. This package uses StageDriver to StageConstraint. StageNode is for reasons
 // other than devices. StageTogether is for requests that fit alone but not together.
-// StageAbort means that the scheduler gives up.
+// StageAbort means that the scheduler gives up. StageStart is for a pod that has its
+// node and does not start there.
 const (
 	StageNode       Stage = "node"
 	StageDriver     Stage = "driver"
@@ -28,6 +26,7 @@ const (
 	StageConstraint Stage = "constraint"
 	StageTogether   Stage = "together"
 	StageAbort      Stage = "abort"
+	StageStart      Stage = "start"
 )
 
 func (s Stage) order() int {
@@ -60,32 +59,4 @@ type Left struct {
 	InUse      int `json:"inUse"`
 	Capacity   int `json:"capacity"`
 	Constraint int `json:"constraint"`
-}
-
-// FirstBlocked returns the first request that cannot be met, or nil. A request with
-// alternatives is blocked only if all of them are. Then it returns the alternative that
-// gets furthest.
-func FirstBlocked(list []Request) *Request {
-	type name struct{ claim, request string }
-	furthest := make(map[name]*Request)
-	open := make(map[name]bool)
-	var order []name
-	for i := range list {
-		r := &list[i]
-		id := name{r.Claim, requests.Base(r.Request)}
-		if furthest[id] == nil {
-			order = append(order, id)
-			furthest[id] = r
-		}
-		open[id] = open[id] || r.Blocks == ""
-		if r.Blocks.order() > furthest[id].Blocks.order() {
-			furthest[id] = r
-		}
-	}
-	for _, id := range order {
-		if !open[id] {
-			return furthest[id]
-		}
-	}
-	return nil
 }

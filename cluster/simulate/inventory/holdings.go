@@ -2,6 +2,7 @@ package inventory
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
@@ -113,4 +114,47 @@ func (h Holdings) State(pools []*Pool) structured.AllocatedState {
 		}
 	}
 	return state
+}
+
+// Hold is what one claim holds of a device.
+type Hold struct {
+	Claim types.NamespacedName
+	// Capacity is nil if the claim holds the whole device, or a share without capacity.
+	Capacity map[resourceapi.QualifiedName]resource.Quantity
+}
+
+// ByDevice returns who holds each device of the pools.
+func (h Holdings) ByDevice(pools []*Pool) map[structured.DeviceID][]Hold {
+	type place struct {
+		device structured.DeviceID
+		claim  types.NamespacedName
+	}
+	held := make(map[place]Hold)
+	for _, p := range pools {
+		a := h[p.ID]
+		if a == nil {
+			continue
+		}
+		for claim, holds := range a.claims {
+			for _, device := range holds.devices {
+				held[place{device, claim}] = Hold{Claim: claim}
+			}
+			for _, share := range holds.shares {
+				held[place{share.GetDeviceID(), claim}] = Hold{claim, make(map[resourceapi.QualifiedName]resource.Quantity)}
+			}
+			for _, consumed := range holds.capacity {
+				amounts := held[place{consumed.DeviceID, claim}].Capacity
+				for name, amount := range consumed.ConsumedCapacity {
+					sum := amounts[name]
+					sum.Add(*amount)
+					amounts[name] = sum
+				}
+			}
+		}
+	}
+	byDevice := make(map[structured.DeviceID][]Hold)
+	for at, hold := range held {
+		byDevice[at.device] = append(byDevice[at.device], hold)
+	}
+	return byDevice
 }
