@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -64,8 +65,9 @@ func reason(format string, args ...any) error { return Reason(fmt.Sprintf(format
 
 // demandOf returns the demand of a pod, or a Reason if the pod has to wait on every node.
 func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
-	if len(pod.Spec.SchedulingGates) > 0 {
-		return nil, reason("the pod waits for its scheduling gate %q", pod.Spec.SchedulingGates[0].Name)
+	var why []string // all reasons to wait, because each has to go
+	for _, gate := range pod.Spec.SchedulingGates {
+		why = append(why, fmt.Sprintf("the pod waits for its scheduling gate %q", gate.Name))
 	}
 	d := &demand{
 		pod:      pod,
@@ -76,21 +78,22 @@ func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
 		entry := &pod.Spec.ResourceClaims[i]
 		claim, err := c.claimFor(pod, entry)
 		if err != nil {
-			return nil, err
+			why = append(why, err.Error())
 		}
 		if claim == nil {
 			continue
 		}
-		if err := c.mayUse(pod, claim); err != nil {
-			return nil, err
-		}
+		why = append(why, c.mayNotUse(pod, claim)...)
 		used := podClaim{entry: entry.Name, claim: claim}
 		if allocation := claim.Status.Allocation; allocation != nil && allocation.NodeSelector != nil {
 			if used.availableOn, err = nodeaffinity.NewNodeSelector(allocation.NodeSelector); err != nil {
-				return nil, reason("the allocation of ResourceClaim %s has an invalid node selector: %v", claim.Name, err)
+				why = append(why, fmt.Sprintf("the allocation of ResourceClaim %s has an invalid node selector: %v", claim.Name, err))
 			}
 		}
 		d.claims = append(d.claims, used)
+	}
+	if len(why) > 0 {
+		return nil, Reason(strings.Join(why, "; "))
 	}
 	d.extended = c.asksExtended(d.requests)
 	return d, c.number(d)
@@ -135,29 +138,29 @@ func (c *Cluster) fromTemplate(pod *corev1.Pod, entry *corev1.PodResourceClaim) 
 	return claim, nil
 }
 
-// mayUse returns a Reason if the pod cannot reserve the claim, or if a class of the claim
-// does not exist.
-func (c *Cluster) mayUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) error {
+// mayNotUse returns why the pod cannot reserve the claim, or which classes of the claim
+// do not exist.
+func (c *Cluster) mayNotUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) (why []string) {
+	add := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
 	if claim.Status.Allocation != nil {
 		if len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize && !resourceclaim.IsReservedForPod(pod, claim, false) {
-			return reason("ResourceClaim %q is in use by %d pods, which is the maximum", claim.Name, len(claim.Status.ReservedFor))
+			add("ResourceClaim %q is in use by %d pods, which is the maximum", claim.Name, len(claim.Status.ReservedFor))
 		}
-		return nil
+		return why
 	}
 	for _, request := range claim.Spec.Devices.Requests {
 		for _, alternative := range requests.Alternatives(request) {
 			if alternative.Class == "" {
-				return reason("request %q of ResourceClaim %q has neither exactly nor firstAvailable", request.Name, claim.Name)
-			}
-			if c.classes[alternative.Class] == nil {
-				return reason("DeviceClass %q, which request %q of ResourceClaim %q asks for, does not exist", alternative.Class, alternative.Name, claim.Name)
+				add("request %q of ResourceClaim %q has neither exactly nor firstAvailable", request.Name, claim.Name)
+			} else if c.classes[alternative.Class] == nil {
+				add("DeviceClass %q, which request %q of ResourceClaim %q asks for, does not exist", alternative.Class, alternative.Name, claim.Name)
 			}
 		}
 		if len(request.FirstAvailable) > 0 && !c.gates[gatePrioritizedList] {
-			return reason("request %q of ResourceClaim %q has firstAvailable, but the feature gate %s is off", request.Name, claim.Name, gatePrioritizedList)
+			add("request %q of ResourceClaim %q has firstAvailable, but the feature gate %s is off", request.Name, claim.Name, gatePrioritizedList)
 		}
 	}
-	return nil
+	return why
 }
 
 // number numbers the demand. Demands with the same claims to allocate get the same

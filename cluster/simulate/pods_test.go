@@ -211,6 +211,11 @@ func TestWhatAPodWaitsForIsNamed(t *testing.T) {
 			claim("c", strings.ReplaceAll(gpuRequest, "gpu.dra.numa", "gone"), "") + using("p", "c"),
 			`DeviceClass "gone", which request "gpu" of ResourceClaim "c" asks for, does not exist`,
 		},
+		{
+			strings.Replace(using("p", "gone"), "gone}]", "gone}, {name: d, resourceClaimTemplateName: away}], schedulingGates: [{name: g}, {name: h}]", 1),
+			`the pod waits for its scheduling gate "g"; the pod waits for its scheduling gate "h"; ResourceClaim "gone" does not exist in namespace default; ` +
+				`ResourceClaimTemplate "away" does not exist in namespace default`,
+		},
 	} {
 		wantReason(t, run(t, gpuClass, node, tc.manifests), "p", tc.want)
 	}
