@@ -20,6 +20,9 @@ import (
 type Explanation struct {
 	Pod   string `json:"pod,omitempty"`   // namespace/name
 	Claim string `json:"claim,omitempty"` // namespace/name, if this is about a claim without its pod
+	// Workload is set if the question was about a workload. Pod is then one of its pods
+	// that does not run, or one as its template makes it, or "" if all run.
+	Workload *Workload `json:"workload,omitempty"`
 	// Node is where the pod would go; "" means nowhere.
 	Node string `json:"node,omitempty"`
 	// Sentence is the answer. It comes after the name of the pod or claim.
@@ -72,6 +75,22 @@ type NodeExplanation struct {
 	Obstacles []funnel.Obstacle `json:"obstacles,omitempty"`
 	// Requests are in the order in which the allocator tries them.
 	Requests []funnel.Request `json:"requests,omitempty"`
+}
+
+// NotOn is the answer for a node with obstacles.
+func NotOn(node string, obstacles []funnel.Obstacle) NodeExplanation {
+	e := NodeExplanation{Node: node}
+	e.add(obstacles...)
+	return e
+}
+
+// Workload is a controller of pods, and why it has not created all of them.
+type Workload struct {
+	Kind     string `json:"kind"`
+	Name     string `json:"name"`     // namespace/name
+	Sentence string `json:"sentence"` // comes after kind and name
+	// Obstacles are what the controller says of its pods, if some are missing.
+	Obstacles []funnel.Obstacle `json:"obstacles,omitempty"`
 }
 
 // ExplainPod asks every node about the pod. It changes nothing.

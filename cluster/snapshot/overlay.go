@@ -14,6 +14,8 @@ func (s *Snapshot) Overlay(other *Snapshot) {
 	s.Templates = overlay(s.Templates, other.Templates)
 	s.TaintRules = overlay(s.TaintRules, other.TaintRules)
 	s.Pods = overlay(s.Pods, other.Pods)
+	s.Events = overlay(s.Events, other.Events)
+	s.Controllers = overlay(s.Controllers, other.Controllers)
 	for kind, count := range other.Ignored {
 		for range count {
 			s.ignore(kind)
@@ -42,4 +44,11 @@ func overlay[T metav1.Object](under, over []T) []T {
 		under[i] = object
 	}
 	return under
+}
+
+// Underlay adds the events and controllers of another snapshot that s does not have. The
+// other snapshot must not be used afterwards.
+func (s *Snapshot) Underlay(other *Snapshot) {
+	s.Events = overlay(other.Events, s.Events)
+	s.Controllers = overlay(other.Controllers, s.Controllers)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -34,6 +35,11 @@ type Snapshot struct {
 	// Pods are in the order in which they were read. Pods without a node are waiting
 	// for one.
 	Pods []*corev1.Pod
+	// Events and Controllers say why pods do not start, or do not exist. Controllers are
+	// Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs of Kubernetes. A
+	// snapshot of a cluster has those that were asked for.
+	Events      []*corev1.Event
+	Controllers []metav1.Object
 
 	// Ignored is the number of objects of every other kind, by kind.
 	Ignored map[string]int
@@ -91,6 +97,41 @@ func (s *Snapshot) Claim(namespace, name string) *resourceapi.ResourceClaim {
 // Template returns the template, or nil.
 func (s *Snapshot) Template(namespace, name string) *resourceapi.ResourceClaimTemplate {
 	return find(s.Templates, namespace, name)
+}
+
+// Controller returns the controller of pods, or nil.
+func (s *Snapshot) Controller(kind, namespace, name string) metav1.Object {
+	for _, object := range s.Controllers {
+		if identityOf(object) == (identity{kind, namespace, name}) {
+			return object
+		}
+	}
+	return nil
+}
+
+// EventsAbout returns the events about an object, the oldest first.
+func (s *Snapshot) EventsAbout(object metav1.Object) (events []*corev1.Event) {
+	id := identityOf(object)
+	for _, event := range s.Events {
+		about := event.InvolvedObject
+		known := about.UID == "" || about.UID == object.GetUID() || object.GetUID() == madeUpUID(id)
+		if known && id == (identity{about.Kind, about.Namespace, about.Name}) {
+			events = append(events, event)
+		}
+	}
+	slices.SortStableFunc(events, func(a, b *corev1.Event) int { return timeOf(a).Compare(timeOf(b)) })
+	return events
+}
+
+// timeOf returns when the event was last seen.
+func timeOf(event *corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	}
+	return event.EventTime.Time
 }
 
 func find[T metav1.Object](objects []T, namespace, name string) (found T) {
@@ -178,5 +219,9 @@ func (s *Snapshot) keep(object metav1.Object) {
 		s.Templates = append(s.Templates, o)
 	case *resourceapi.DeviceTaintRule:
 		s.TaintRules = append(s.TaintRules, o)
+	case *corev1.Event:
+		s.Events = append(s.Events, o)
+	default:
+		s.Controllers = append(s.Controllers, o)
 	}
 }

@@ -9,27 +9,37 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/startup"
 )
 
 func (c cli) explainCommand() *cobra.Command {
 	q := c.asks()
 	command := &cobra.Command{
-		Use:   "explain pod|claim NAME",
-		Short: "Show why a pod or a claim does not fit on each node, and what to change",
-		Long: `Show why a pod or a claim does not fit on each node, and what to change.
+		Use:   "explain pod|claim|deployment|replicaset|statefulset|daemonset|job NAME",
+		Short: "Show why a pod or a claim does not fit on each node, or why a pod does not start",
+		Long: `Show why a pod or a claim does not fit on each node, or why a pod does not start.
 
 For every node and request, explain counts the devices that are left after each
 check of the scheduler. It reads the same objects as simulate.
 
 If other pods of the same scheduler wait for a node and come before this one,
 explain assumes that they are placed first, as simulate does. The answer names
-them. Pods that are being deleted are not placed.`,
+them. Pods that are being deleted are not placed.
+
+Of a pod that has a node, explain says why it does not start there. Of a
+Deployment, ReplicaSet, StatefulSet, DaemonSet or Job, it says why pods are
+missing, and explains a pod that does not run. If there is no such pod, it
+explains one as the template would make it. For this, explain also reads events
+and, of a workload, the workload itself.`,
 		Example: c.examples(`
 # why is the pod Pending?
 explain pod trainer -n team-a
+# why does the Deployment have no pods?
+explain deployment web -n team-a
 # the same for a cluster that is a folder of files
 explain pod trainer -n team-a -f cluster/
 # why can a claim not be allocated? No pod needs to use it
@@ -38,10 +48,16 @@ explain claim four-gpus -n team-a -f cluster/ -o json`),
 			return q.explain(command.Context(), args[0], args[1])
 		},
 	}
-	q.takes(command,
-		objectKind{"pod", func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Pods, namespace) }},
-		objectKind{"claim", func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Claims, namespace) }},
-	)
+	kinds := []objectKind{
+		{"pod", func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Pods, namespace) }},
+		{"claim", func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Claims, namespace) }},
+	}
+	for _, kind := range workloadKinds() {
+		kinds = append(kinds, objectKind{strings.ToLower(kind), func(objects *snapshot.Snapshot, namespace string) []string {
+			return namesIn(slices.DeleteFunc(slices.Clone(objects.Controllers), func(o metav1.Object) bool { return snapshot.Kind(o) != kind }), namespace)
+		}})
+	}
+	q.takes(command, kinds...)
 	q.addTo(command)
 	return command
 }
@@ -55,15 +71,22 @@ func (q *question) explain(ctx context.Context, kind, name string) error {
 		return err
 	}
 	var answer simulate.Explanation
-	if kind == "pod" {
+	switch kind {
+	case "pod":
+		if pod := objects.Pod(q.namespace, name); pod != nil && pod.Spec.NodeName != "" {
+			q.addWarnings(ctx, objects, "Pod", name)
+		}
 		answer, err = q.explainPod(ctx, cluster, objects, name)
-	} else {
+	case "claim":
 		answer, err = q.explainClaim(ctx, cluster, objects, name)
+	default:
+		i := slices.IndexFunc(workloadKinds(), func(known string) bool { return strings.EqualFold(known, kind) })
+		answer, err = q.explainWorkload(ctx, cluster, objects, workloadKinds()[i], name)
 	}
 	if err != nil {
 		return err
 	}
-	answer.Notes = notes
+	answer.Notes = append(answer.Notes, notes...)
 	return q.print("explanation", answer, func() string { return explanationText(answer) })
 }
 
@@ -72,11 +95,10 @@ func (q *question) explainPod(ctx context.Context, cluster *simulate.Cluster, ob
 	if pod == nil {
 		return simulate.Explanation{}, fmt.Errorf("there is no Pod %s/%s in %s", q.namespace, name, &q.from)
 	}
-	answer := simulate.Explanation{Pod: q.namespace + "/" + name, Node: pod.Spec.NodeName, Nodes: []simulate.NodeExplanation{}}
+	answer := simulate.Explanation{Pod: q.namespace + "/" + name, Nodes: []simulate.NodeExplanation{}}
 	switch {
 	case pod.Spec.NodeName != "":
-		answer.Sentence = "is already assigned to node " + pod.Spec.NodeName
-		return answer, nil
+		return startup.Pod(objects, pod), nil
 	case snapshot.Finished(pod):
 		answer.Sentence = fmt.Sprintf("has ended, so the scheduler does not place it: %s", pod.Status.Phase)
 		return answer, nil
@@ -109,10 +131,13 @@ func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster
 	return answer, nil
 }
 
-// earlier returns the pods that the pod's scheduler tries to place before the pod.
+// earlier returns the pods that the pod's scheduler tries to place before the pod. A pod
+// that does not exist comes last.
 func (q *question) earlier(objects *snapshot.Snapshot, pod *corev1.Pod) []*corev1.Pod {
-	waiting := objects.Waiting()
-	before := waiting[:max(slices.Index(waiting, pod), 0)]
+	before := objects.Waiting()
+	if i := slices.Index(before, pod); i >= 0 {
+		before = before[:i]
+	}
 	own := slices.DeleteFunc(slices.Clone(before), func(earlier *corev1.Pod) bool { return earlier.Spec.SchedulerName != pod.Spec.SchedulerName })
 	if others := len(before) - len(own); others > 0 {
 		q.note("earlier pods of other schedulers are not placed first: %d", others)

@@ -173,3 +173,107 @@ worker-1: 2 obstacles
 		t.Errorf("holders are %+v", holders)
 	}
 }
+
+// startingCluster has a pod with a node whose claim nobody allocates, and a Deployment
+// whose pods the API server refuses.
+const startingCluster = `
+apiVersion: v1
+kind: Pod
+metadata: {name: stuck, namespace: team}
+spec: {nodeName: worker-1, containers: [{name: main}], resourceClaims: [{name: cpus, resourceClaimName: cpus}]}
+status: {phase: Pending}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: cpus, namespace: team}
+spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team, uid: ud}
+spec: {selector: {matchLabels: {a: b}}, template: {spec: {containers: [{name: main, resources: {requests: {cpu: 17}}}]}}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web-1, namespace: team, uid: ur, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: ud, controller: true}]}
+spec: {selector: {matchLabels: {a: b}}}
+---
+apiVersion: v1
+kind: Event
+metadata: {name: e, namespace: team}
+type: Warning
+reason: FailedCreate
+message: exceeded quota
+involvedObject: {kind: ReplicaSet, namespace: team, name: web-1, uid: ur}
+---
+apiVersion: v1
+kind: Event
+metadata: {name: f, namespace: team}
+type: Warning
+reason: FailedPrepareDynamicResources
+message: no such claim
+involvedObject: {kind: Pod, namespace: team, name: stuck}
+`
+
+const (
+	stuckText = `team/stuck: is assigned to node worker-1, but does not start there
+hint: create the pod without spec.nodeName, and with the node selector kubernetes.io/hostname: worker-1, so that the scheduler allocates its claims
+
+worker-1: 2 obstacles
+- ResourceClaim "cpus" is not allocated: the pod got its node without the scheduler, which alone allocates claims
+- event FailedPrepareDynamicResources: no such claim
+`
+	webText = `Deployment team/web: wants 1 pod; 0 exist, 0 of them run
+- event FailedCreate: exceeded quota
+
+team/web-new: does not fit on the only node
+note: pod team/web-new does not exist: this is about a pod as the template makes it
+
+worker-1: the pod requests cpu 17, but only 16 of 16 is free
+`
+)
+
+// Files and a cluster say the same.
+func TestPodsThatDoNotStartAreExplained(t *testing.T) {
+	dir := clusterFolder(t)
+	testfiles.Write(t, filepath.Join(dir, "starting.yaml"), startingCluster)
+	objects, err := files{dir}.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := objectAnswers(t, dir)
+	cluster["/metrics"] = gatesOn
+	cluster["/api/v1/namespaces/team/events"] = listOf("EventList", "v1", objects.Events)
+	cluster["/apis/apps/v1/namespaces/team/deployments"] = listOf("DeploymentList", "apps/v1", objects.Controllers[:1])
+	cluster["/apis/apps/v1/namespaces/team/replicasets"] = listOf("ReplicaSetList", "apps/v1", objects.Controllers[1:])
+	kubeconfig := cluster.serve(t)
+	for args, want := range map[string]string{"pod stuck": stuckText, "deployment web": webText} {
+		for _, from := range []string{"-n team -f " + dir, "--kubeconfig " + kubeconfig} {
+			text, document := explained(t, strings.Fields(args+" "+from)...)
+			if diff := cmp.Diff(want, text); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", args, from, diff)
+			}
+			if is := document.Workload != nil; is != (args == "deployment web") || is && document.Workload.Obstacles[0].Sentence != "event FailedCreate: exceeded quota" {
+				t.Errorf("%s: workload %+v", args, document.Workload)
+			}
+		}
+	}
+}
+
+// A user who may read no events gets an answer, which says so.
+func TestEventsThatCannotBeReadAreNoted(t *testing.T) {
+	dir := clusterFolder(t)
+	testfiles.Write(t, filepath.Join(dir, "starting.yaml"), startingCluster)
+	_, document := explained(t, "pod", "stuck", "--kubeconfig", testCluster(t, dir, gatesOn))
+	if len(document.Notes) != 1 || !strings.HasPrefix(document.Notes[0], "the answer does not consider events: list Events of namespace team: ") {
+		t.Errorf("notes are %q", document.Notes)
+	}
+	exitCode, _, stderr := call("explain", "deployment", "web", "--kubeconfig", testCluster(t, dir, gatesOn))
+	if exitCode != exitUsage || !strings.HasPrefix(stderr, "kubectl-numa: error: read the cluster: list Deployments of namespace team: ") {
+		t.Errorf("exit code %d, stderr %q", exitCode, stderr)
+	}
+	exitCode, _, stderr = call("explain", "job", "x", "-f", dir)
+	if exitCode != exitUsage || stderr != "kubectl-numa: error: there is no Job default/x in the files\n" {
+		t.Errorf("exit code %d, stderr %q", exitCode, stderr)
+	}
+}

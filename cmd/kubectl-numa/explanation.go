@@ -25,7 +25,10 @@ is what is left after that check. * marks the first check that leaves too few.
 // nodes. Nodes with the same answer form a group.
 func explanationText(e simulate.Explanation) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", e.Pod+e.Claim, message.OneLine(e.Sentence))
+	b.WriteString(workloadText(e.Workload))
+	if e.Pod+e.Claim != "" {
+		fmt.Fprintf(&b, "%s: %s\n", e.Pod+e.Claim, message.OneLine(e.Sentence))
+	}
 	for _, hint := range e.Hints {
 		fmt.Fprintf(&b, "hint: %s\n", message.OneLine(hint))
 	}
@@ -51,6 +54,21 @@ func explanationText(e simulate.Explanation) string {
 		fmt.Fprintf(&b, "\nThere are %d more answers for other nodes; -o json shows all of them.\n", more)
 	}
 	return b.String() + legend
+}
+
+// workloadText returns what is said of a workload, and an empty line.
+func workloadText(w *simulate.Workload) string {
+	if w == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s %s: %s\n", w.Kind, w.Name, w.Sentence)
+	for _, o := range w.Obstacles {
+		text += "- " + o.Sentence + "\n"
+		if o.Hint != "" {
+			text += "  hint: " + o.Hint + "\n"
+		}
+	}
+	return text + "\n"
 }
 
 func aboutDevices(o funnel.Obstacle) bool {

@@ -162,8 +162,8 @@ func TestNonsenseInFilesIsOneUsageLine(t *testing.T) {
 		"simulate -f " + dir + " --node worker-2":            `--node "worker-2": there is no such Node in the files`,
 		"simulate -f " + dir + " --feature-gates X":          `--feature-gates: feature gate "X": want NAME=true or NAME=false`,
 		"simulate -f " + dir + " --feature-gates=Other=true": `--feature-gates: feature gate "Other" is not simulated, allowed are DRAAdminAccess, `,
-		"explain -f " + dir:                                  `want pod NAME or claim NAME, not ""`,
-		"explain node n -f " + dir:                           `want pod NAME or claim NAME, not "node n"`,
+		"explain -f " + dir:                                  `want pod NAME or claim NAME or deployment NAME or replicaset NAME or statefulset NAME or daemonset NAME or job NAME, not ""`,
+		"explain node n -f " + dir:                           `want pod NAME or claim NAME or deployment NAME or replicaset NAME or statefulset NAME or daemonset NAME or job NAME, not "node n"`,
 		"explain pod x -f " + dir:                            "there is no Pod default/x in the files",
 		"explain claim x -n team -f " + dir:                  "there is no ResourceClaim team/x in the files",
 	} {

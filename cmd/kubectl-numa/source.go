@@ -131,7 +131,9 @@ func (s *source) Facts(ctx context.Context) (*diagnosis.Facts, error) {
 	}
 	if s.bundle != "" {
 		bundle, err := readBundle(s.bundle)
-		s.read = bundle.Facts
+		if s.read = bundle.Facts; err == nil {
+			s.read.Objects.Events = bundle.Events
+		}
 		return s.read, err
 	}
 	_, client, err := s.connect()

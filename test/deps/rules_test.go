@@ -113,6 +113,13 @@ var arrows = []arrow{
 	{"cluster/simulate", "cluster/simulate/requests", "pods are what they request"},
 	{"cluster/simulate", "cluster/simulate/inventory", "nodes are the devices that they can see, and what is held of them"},
 	{"cluster/simulate", "cluster/simulate/funnel", "why a node's devices do not do is said there"},
+	{"cluster/startup", "cluster/simulate", "its answers have the form of an explanation"},
+	{"cluster/startup", "cluster/simulate/funnel", "so have its obstacles"},
+	{"cluster/startup", "cluster/snapshot", "what it reads is a snapshot of a cluster"},
+	{"cluster/startup", "deviceclasses", "capacities, conditions and values of a ZoneConfig are known by their names"},
+	{"cluster/startup", "internal/capacity", "an allocation result may spell a capacity in two ways"},
+	{"cluster/startup", "internal/message", "what others say is one line"},
+	{"cmd/kubectl-numa", "cluster/startup", "it says why pods do not start"},
 	{"cluster/simulate/evict", "cluster/simulate", "what an eviction helps is asked there"},
 	{"cluster/simulate/evict", "cluster/snapshot", "pods and their claims are those of a snapshot"},
 	{"cluster/simulate/funnel", "cluster/simulate/requests", "each stage compares devices with a request"},
@@ -185,7 +192,7 @@ var modules = []module{
 		path: "k8s.io/api",
 		folders: []string{
 			"cluster/holdings", "driver", "kubeletplugin", "deviceclasses", "cluster/diagnosis",
-			"cluster/simulate", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/capacity", "test", "webhook",
+			"cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/capacity", "test", "webhook",
 		},
 		why: "the types of claims, slices and classes",
 	},
@@ -193,7 +200,7 @@ var modules = []module{
 		path: "k8s.io/apimachinery",
 		folders: []string{
 			"cluster/holdings", "cdi", "driver", "kubeletplugin", "deviceclasses", "cluster/diagnosis",
-			"cluster/simulate", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/capacity", "test", "webhook",
+			"cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/capacity", "test", "webhook",
 		},
 		why: "metadata, quantities and API errors",
 	},
@@ -212,13 +219,13 @@ var modules = []module{
 	},
 	{
 		path:    "k8s.io/component-helpers",
-		folders: []string{"cluster/simulate", "deviceclasses/accounting", "cluster/diagnosis"},
+		folders: []string{"cluster/simulate", "cluster/startup", "deviceclasses/accounting", "cluster/diagnosis"},
 		why:     "which rights cover others, what a pod requests, and which nodes and taints suit it, as the scheduler sees it",
 	},
 	{
 		path: "k8s.io/dynamic-resource-allocation",
 		folders: []string{
-			"driver", "kubeletplugin", "cluster/simulate", "test", "deviceclasses",
+			"driver", "kubeletplugin", "cluster/simulate", "cluster/startup", "test", "deviceclasses",
 			"cluster/diagnosis", "cluster/holdings",
 		},
 		why: "the kubelet helper, its slice controller, the CEL of classes, the scheduler's allocator, and which claim a pod has",
@@ -234,7 +241,7 @@ var modules = []module{
 	{
 		path: "k8s.io/utils",
 		folders: []string{
-			"cluster/holdings", "cluster/diagnosis", "driver", "kubeletplugin", "cluster/simulate", "test",
+			"cluster/holdings", "cluster/diagnosis", "driver", "kubeletplugin", "cluster/simulate", "cluster/startup", "test",
 			"deviceclasses/accounting", "deviceclasses/lint",
 		},
 		why: "pointers to values, as optional API fields are",

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/startup"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+)
+
+// workloadKinds returns the kinds of controllers of pods that can be explained.
+func workloadKinds() []string {
+	return []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"}
+}
+
+// explainWorkload explains why a controller has no pods, or why one of its pods does not
+// run.
+func (q *question) explainWorkload(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, kind, name string) (simulate.Explanation, error) {
+	err := q.addRelated(objects, func(source live.Source) error {
+		return source.AddController(ctx, objects, kind, q.namespace, name)
+	})
+	if err != nil {
+		return simulate.Explanation{}, fmt.Errorf("read the cluster: %w", err)
+	}
+	object := objects.Controller(kind, q.namespace, name)
+	if object == nil {
+		return simulate.Explanation{}, fmt.Errorf("there is no %s %s/%s in %s", kind, q.namespace, name, &q.from)
+	}
+	q.addWarnings(ctx, objects, kind, name)
+	if kind == "Deployment" {
+		q.addWarnings(ctx, objects, "ReplicaSet", "")
+	}
+	workload, pod, made := startup.Workload(objects, object)
+	answer := simulate.Explanation{Sentence: workload.Sentence, Nodes: []simulate.NodeExplanation{}}
+	switch {
+	case made:
+		q.note("pod %s/%s does not exist: this is about a pod as the template makes it", pod.Namespace, pod.Name)
+		answer, err = q.explainWaiting(ctx, cluster, objects, pod)
+	case pod != nil:
+		if pod.Spec.NodeName != "" {
+			q.addWarnings(ctx, objects, "Pod", pod.Name)
+		}
+		answer, err = q.explainPod(ctx, cluster, objects, pod.Name)
+	}
+	answer.Workload = &workload
+	return answer, err
+}
+
+// addRelated adds objects that commands do not read otherwise. Files and bundles have
+// them already.
+func (q *question) addRelated(objects *snapshot.Snapshot, add func(live.Source) error) error {
+	if !q.from.live() {
+		return nil
+	}
+	_, client, err := q.from.connect()
+	if err != nil {
+		return err
+	}
+	return add(live.Source{Client: client})
+}
+
+// addWarnings adds the warnings about objects of a kind. name "" means all of them. A
+// user who may not read events still gets an answer.
+func (q *question) addWarnings(ctx context.Context, objects *snapshot.Snapshot, kind, name string) {
+	err := q.addRelated(objects, func(source live.Source) error {
+		return source.AddWarnings(ctx, objects, kind, q.namespace, name)
+	})
+	if err != nil {
+		q.note("the answer does not consider events: %s", message.OneLine(err.Error()))
+	}
+}
