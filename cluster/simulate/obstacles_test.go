@@ -109,8 +109,10 @@ func TestEveryObstacleIsNamedWithThoseWhoHoldWhatIsMissing(t *testing.T) {
 			},
 		},
 		"a constraint that a held device could meet": {
-			[]string{zonedNode("n1", []zone{{4, 1, "8Gi"}, {4, 1, "8Gi"}}, wholeDevice("gpu-0", 0, "pci0000:00"), wholeDevice("gpu-1", 1, "pci0000:00")),
-				gpu("held", "gpu-1", "a"), share("cpus", "numa-0", `cpu: "3"`, "b")},
+			[]string{
+				zonedNode("n1", []zone{{4, 1, "8Gi"}, {4, 1, "8Gi"}}, wholeDevice("gpu-0", 0, "pci0000:00"), wholeDevice("gpu-1", 1, "pci0000:00")),
+				gpu("held", "gpu-1", "a"), share("cpus", "numa-0", `cpu: "3"`, "b"),
+			},
 			"requests: [" + zoneRequest("zone", "cpu: 2") + "," + requestOf("gpu", "gpu.dra.numa", "") + "], " + numaNode, "",
 			[]string{
 				"constraint: request zone: no value of resource.kubernetes.io/numaNode has enough devices for all requests that must match: " +
@@ -130,7 +132,8 @@ func TestEveryObstacleIsNamedWithThoseWhoHoldWhatIsMissing(t *testing.T) {
 			},
 		},
 		"all devices of none": {
-			[]string{four}, "requests: [" + requestOf("gpu", "gpu.dra.numa", ", allocationMode: All") + "]", "",
+			[]string{four},
+			"requests: [" + requestOf("gpu", "gpu.dra.numa", ", allocationMode: All") + "]", "",
 			[]string{"class: request gpu: 2 devices are not of class gpu.dra.numa"},
 		},
 		"the node": {

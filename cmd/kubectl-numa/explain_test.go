@@ -39,7 +39,8 @@ func TestPodsThatAreAssumedToBePlacedFirstAreNamed(t *testing.T) {
 		want    string
 	}{
 		"an earlier pod": {
-			strings.NewReplacer(), []string{"default/a"},
+			strings.NewReplacer(),
+			[]string{"default/a"},
 			"default/b: does not fit on the only node\nassumed to be placed first: default/a on worker-1\n",
 		},
 		"of another scheduler": {
