@@ -206,8 +206,7 @@ func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExpl
 	case errors.As(err, &why) && why != errCannotAllocate:
 		e.add(funnel.Obstacle{Stage: funnel.StageNode, Sentence: string(why)})
 	case errors.As(err, &why):
-		devices, err := c.explainDevices(ctx, d, n)
-		e.add(devices.Obstacles...)
+		err := c.addDevices(ctx, d, n, &e, obstacles)
 		return e, err
 	default:
 		return e, err
@@ -242,15 +241,12 @@ func (c *Cluster) requestsOf(d *demand, n *node) ([]funnel.Request, []funnel.Obs
 	return requests, obstacles
 }
 
-// explainDevices explains why the devices of a node are not enough.
-func (c *Cluster) explainDevices(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
-	e := NodeExplanation{Node: n.Name}
-	requests, obstacles := c.requestsOf(d, n)
-	e.Requests = requests
-	if e.add(obstacles...); len(obstacles) > 0 {
-		return e, nil
+// addDevices adds why the devices of a node are not enough: the obstacles of each request
+// alone or, if there are none, what does not fit together.
+func (c *Cluster) addDevices(ctx context.Context, d *demand, n *node, e *NodeExplanation, alone []funnel.Obstacle) (err error) {
+	if e.add(alone...); len(alone) > 0 {
+		return nil
 	}
-	var err error
 	sentence, hint := funnel.Together(d.pod, c.unallocated(d, n), func(claims ...*resourceapi.ResourceClaim) bool {
 		allocations, allocateErr := n.allocator.Allocate(ctx, n.Node, claims)
 		if ctx.Err() != nil {
@@ -259,7 +255,7 @@ func (c *Cluster) explainDevices(ctx context.Context, d *demand, n *node) (NodeE
 		return allocateErr == nil && len(allocations) == len(claims)
 	})
 	e.add(funnel.Obstacle{Stage: funnel.StageTogether, Sentence: sentence, Hint: hint})
-	return e, err
+	return err
 }
 
 // view returns the node in the form that package funnel needs.
@@ -290,7 +286,9 @@ func (c *Cluster) reasonFor(ctx context.Context, d *demand, n *node) (string, er
 	if sentence := reasons[d.number]; sentence != "" {
 		return sentence, nil
 	}
-	e, err := c.explainDevices(ctx, d, n)
+	var e NodeExplanation
+	_, alone := c.requestsOf(d, n)
+	err := c.addDevices(ctx, d, n, &e, alone)
 	reasons[d.number] = e.Sentence
 	return e.Sentence, err
 }
