@@ -257,10 +257,10 @@ e2e-devices: image suite ## Have claims hold drives, network cards and GPUs of a
 	$(call suite,devices,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name devices" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter devices)
 
 # What needs a boot of its own.
-REACH := reach-6.1 reach-isolcpus reach-isolcpus-7.2 reach-two-nodes
+REACH := reach-6.1 reach-isolcpus reach-isolcpus-7.2 reach-1gi reach-two-nodes
 
 .PHONY: reach
-reach: ## Run what needs a boot of its own: Linux 6.1, which has no partitions, the boot parameter isolcpus=, and two nodes [KUBERNETES=] [INIT=]
+reach: ## Run what needs a boot of its own: Linux 6.1, which has no partitions, the boot parameter isolcpus=, hugepages of 1 GiB, and two nodes [KUBERNETES=] [INIT=]
 	$(call stages,$(REACH))
 
 .PHONY: $(REACH)
@@ -269,11 +269,15 @@ reach-isolcpus reach-isolcpus-7.2: export BOOT = isolcpus=6-7
 reach-isolcpus-7.2: export KERNEL = 7.2
 reach-6.1: LABEL = old-kernel
 reach-isolcpus reach-isolcpus-7.2: LABEL = isolcpus
+reach-1gi: export TOPOLOGY = test/rig/topology/machines/gigantic.yaml
+reach-1gi: export BOOT = hugepagesz=1G hugepages=1:1,2:2
+reach-1gi: LABEL = gigantic
+reach-1gi: VALUES = --set-string 'config.reservedHugepages[0].numaNodes=2' --set 'config.reservedHugepages[0].size=1Gi' --set 'config.reservedHugepages[0].amount=1Gi'
 reach-two-nodes: export NODES = 2
 reach-two-nodes: LABEL = two-nodes
 $(REACH): image suite
 	@$(call with-node,reach); \
-	$(call timed,chart,$(call install-chart,reach)); \
+	$(call timed,chart,$(call install-chart,reach,$(VALUES))); \
 	$(call suite,reach,-e2e.require -ginkgo.label-filter $(LABEL))
 
 .PHONY: soak

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -51,10 +52,7 @@ var _ = Describe("a claim of CPUs, memory and hugepages", func() {
 		}
 		namespace := createNamespace(ctx, "huge")
 		taken := request{hugepages2MiBytes: int64(inZone.FreeHugepages-1) * pageBytes, memoryBytes: 64 << 20}
-		thief := hugepagesPod("thief", taken)
-		thief.Spec.ResourceClaims, thief.Spec.Containers[0].Resources.Claims = nil, nil
-		thief.Spec.Containers[0].Command[2] = fmt.Sprintf("taskset -pc %s $$$$ && %s", inZone.CPUs, thief.Spec.Containers[0].Command[2]) // $$ is the kubelet's for $
-		thief = waitRunning(ctx, createPod(ctx, namespace, thief))
+		thief := waitRunning(ctx, createPod(ctx, namespace, withoutClaim(ctx, hugepagesPod("thief", taken), zone)))
 		Eventually(ctx, func() int { return freeHugepages(snapshot(ctx))[zone.id] }).Should(Equal(1), "free 2 MiB hugepages of NUMA node %d", zone.id)
 
 		want := request{cpus: int64(zone.threadsPerCore), memoryBytes: 64 << 20, hugepages2MiBytes: 2 * pageBytes, zone: zone.id}
@@ -65,23 +63,46 @@ var _ = Describe("a claim of CPUs, memory and hugepages", func() {
 		late = waitRunning(ctx, late)
 		expectPinned(ctx, snapshot(ctx), late)
 	})
+
+	It("is said to lack pages that an administrator takes from the pool", func(ctx context.Context) {
+		const pageBytes = 2 << 20
+		zone := node.zones[len(node.zones)-1]
+		pages := zone.hugepages2Mi / pageBytes
+		if pages < 2 {
+			lacks("zone %s publishes %d hugepages of 2 MiB", zone.device, pages)
+		}
+		namespace := createNamespace(ctx, "huge")
+		want := request{cpus: int64(zone.threadsPerCore), hugepages2MiBytes: zone.hugepages2Mi, zone: zone.id}
+		pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("idle", want), want)) // it uses no page
+		DeferCleanup(func(ctx context.Context) { Expect(observer.SetHugepages(ctx, zone.id, int(pages))).To(Succeed()) })
+		Expect(observer.SetHugepages(ctx, zone.id, int(pages-1))).To(Succeed())
+		missing := fmt.Sprintf("NUMA node %d has %dMi of hugepages 2Mi, but claims hold %dMi", zone.id, 2*(pages-1), 2*pages)
+		expectHealth(ctx, pod, missing)
+		Eventually(ctx, eventMessages).WithArguments("default", node.name).Should(ContainElement("NUMAHugepagesMissing: device "+zone.device+": "+missing), "events of node %s", node.name)
+		expectPublished(ctx, zone.device, "a taint", tainted)
+
+		Expect(observer.SetHugepages(ctx, zone.id, int(pages))).To(Succeed())
+		Eventually(ctx, eventMessages).WithArguments("default", node.name).Should(ContainElement(HavePrefix("NUMAHugepagesRestored: ")), "events of node %s", node.name)
+	})
 })
 
 // hugepagesPod is a claim pod that allocates its hugepages as a file: hugetlbfs
 // knows fallocate, but not write.
 func hugepagesPod(name string, want request) *corev1.Pod {
 	pod := claimPod(name, want)
+	size, bytes := corev1.ResourceName(corev1.ResourceHugePagesPrefix+"2Mi"), want.hugepages2MiBytes
+	if want.hugepages1GiBytes > 0 {
+		size, bytes = corev1.ResourceHugePagesPrefix+"1Gi", want.hugepages1GiBytes
+	}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "hugepages", VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumHugePagesPrefix + "2Mi"},
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMedium("HugePages-" + strings.TrimPrefix(string(size), corev1.ResourceHugePagesPrefix))},
 	}}}
 	container := &pod.Spec.Containers[0]
 	container.VolumeMounts = []corev1.VolumeMount{{Name: "hugepages", MountPath: "/hugepages"}}
 	container.Resources.Requests[corev1.ResourceMemory] = *resource.NewQuantity(want.memoryBytes, resource.BinarySI)
-	container.Resources.Limits = corev1.ResourceList{
-		corev1.ResourceHugePagesPrefix + "2Mi": *resource.NewQuantity(want.hugepages2MiBytes, resource.BinarySI),
-	}
+	container.Resources.Limits = corev1.ResourceList{size: *resource.NewQuantity(bytes, resource.BinarySI)}
 	container.Command = []string{"/bin/sh", "-c", fmt.Sprintf(
-		"fallocate -l %d /hugepages/buffer && exec sleep 2147483647", want.hugepages2MiBytes)}
+		"fallocate -l %d /hugepages/buffer && exec sleep 2147483647", bytes)}
 	return pod
 }
 

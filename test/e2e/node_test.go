@@ -27,6 +27,7 @@ type publishedZone struct {
 	cpus           int
 	threadsPerCore int
 	hugepages2Mi   int64 // bytes
+	hugepages1Gi   int64 // bytes
 }
 
 // readNode returns the first node, by name, that publishes a zone with CPUs.
@@ -65,10 +66,10 @@ func readZone(device resourceapi.Device) (publishedZone, bool) {
 	if cpus.IsZero() || id == nil || threads == nil {
 		return publishedZone{}, false
 	}
-	hugepages := device.Capacity["hugepages2Mi"].Value
+	huge, gigantic := device.Capacity["hugepages2Mi"].Value, device.Capacity["hugepages1Gi"].Value
 	return publishedZone{
 		device: device.Name, id: int(*id), cpus: int(cpus.Value()),
-		threadsPerCore: int(*threads), hugepages2Mi: hugepages.Value(),
+		threadsPerCore: int(*threads), hugepages2Mi: huge.Value(), hugepages1Gi: gigantic.Value(),
 	}, true
 }
 

@@ -26,7 +26,8 @@ const someMemory = 16 << 20
 
 // request is what a test's claim asks for. Zero amounts are left out.
 type request struct {
-	cpus, memoryBytes, hugepages2MiBytes int64
+	cpus, memoryBytes                    int64
+	hugepages2MiBytes, hugepages1GiBytes int64
 	zone                                 int  // NUMA node, or anyZone
 	withoutMemory                        bool // not even someMemory
 }
@@ -107,7 +108,7 @@ func newClaim(name string, want request) *resourceapi.ResourceClaim {
 	}
 	amounts := map[resourceapi.QualifiedName]resource.Quantity{}
 	for name, amount := range map[resourceapi.QualifiedName]int64{
-		"cpu": want.cpus, "memory": want.memoryBytes, "hugepages2Mi": want.hugepages2MiBytes,
+		"cpu": want.cpus, "memory": want.memoryBytes, "hugepages2Mi": want.hugepages2MiBytes, "hugepages1Gi": want.hugepages1GiBytes,
 	} {
 		if amount > 0 {
 			amounts[name] = *resource.NewQuantity(amount, resource.BinarySI)
