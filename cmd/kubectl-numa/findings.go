@@ -104,7 +104,7 @@ func (f *findings) text() string {
 	for _, object := range f.Objects {
 		fmt.Fprintf(&b, "%s %s in %s\n", object.Kind, strings.TrimPrefix(object.Namespace+"/"+object.Name, "/"), object.Where)
 		for _, finding := range object.Findings {
-			fmt.Fprintf(&b, "  %s: %s: %s (%s)\n", finding.Severity, finding.Field, message.OneLine(finding.Message), finding.Rule)
+			fmt.Fprintf(&b, "  %s: %s: %s (%s)\n", finding.Severity, message.OneLine(finding.Field), message.OneLine(finding.Message), finding.Rule)
 		}
 	}
 	return b.String()
