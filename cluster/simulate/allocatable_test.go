@@ -45,24 +45,24 @@ func TestDevicesCountAsTheNodesResources(t *testing.T) {
 		"cpu": {
 			"",
 			podAndClaim("p", "cpu: 3", "", zoneRequest("z", "cpu: 6")),
-			"with the devices of its claims, the pod requests cpu 9, but only 8 of 8 is free",
+			"with the devices of its claims, the pod requests cpu 9, but the node has 8",
 		},
 		"what is rounded up": {"", podAndClaim("p", "cpu: 1", "", zoneRequest("z", "cpu: 7")), "requests cpu 9"},
 		"memory is plenty":   {"", podAndClaim("p", "memory: 1000Gi", "", zoneRequest("z", "memory: 16Gi")), ""},
 		"memory": {
 			"",
 			podAndClaim("p", "memory: 1010Gi", "", zoneRequest("z", "memory: 16Gi")),
-			"requests memory 1026Gi, but only 1Ti of 1Ti is free",
+			"requests memory 1026Gi, but the node has 1Ti",
 		},
 		"a pod before": {
 			podWith("a", "containers: ["+container("main", "cpu: 3")+"]"),
 			podAndClaim("p", "", "", zoneRequest("z", "cpu: 6")),
-			"requests cpu 6, but only 5 of 8 is free",
+			"requests cpu 6, but only 5 of 8 are free",
 		},
 		"a claim before": {
 			podAndClaim("a", "", "", zoneRequest("z", "cpu: 6")),
 			podWith("p", "containers: ["+container("main", "cpu: 3")+"]"),
-			"requests cpu 3, but only 2 of 8 is free",
+			"requests cpu 3, but only 2 of 8 are free",
 		},
 		"overhead":           {"", podAndClaim("p", "cpu: 7", "", simple("card")), "requests cpu 8500m"},
 		"overhead that fits": {"", podAndClaim("p", "cpu: 6500m", "", simple("card")), ""},

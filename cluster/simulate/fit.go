@@ -76,10 +76,21 @@ func (n *node) shortages(asked requests.Amounts, extended map[corev1.ResourceNam
 			continue // nothing is requested, or devices provide it (shouldDelegateResourceToDRA)
 		}
 		if free := n.allocatable[name] - n.taken[name]; amount > free {
-			lacking = append(lacking, refusal{fmt.Sprintf("the pod requests %s %s, but only %s of %s is free", name, requests.Text(name, amount),
-				requests.Text(name, max(free, 0)), requests.Text(name, n.allocatable[name])), name})
+			lacking = append(lacking, refusal{fmt.Sprintf("the pod requests %s %s, but %s", name, requests.Text(name, amount),
+				freeText(name, max(free, 0), n.allocatable[name])), name})
 		}
 	}
 	slices.SortFunc(lacking, func(a, b refusal) int { return cmp.Compare(a.text, b.text) })
 	return lacking
+}
+
+// freeText says how much of a resource a node has, if all of it is free, or is left of it.
+func freeText(name corev1.ResourceName, free, all int64) string {
+	switch {
+	case all == 0:
+		return "the node has none"
+	case free == all:
+		return "the node has " + requests.Text(name, all)
+	}
+	return fmt.Sprintf("only %s of %s are free", requests.Text(name, free), requests.Text(name, all))
 }

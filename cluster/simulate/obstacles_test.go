@@ -53,7 +53,7 @@ func TestEveryObstacleIsNamedWithThoseWhoHoldWhatIsMissing(t *testing.T) {
 			[]string{four, running("a", "500m"), running("b", "2"), running("idle", "0"), share("held", "numa-1", `cpu: "1"`, "b")},
 			"requests: [" + zoneRequest("zone", "cpu: 6") + "]", "containers: [" + container("main", "cpu: 6") + "]",
 			[]string{
-				"node: the pod requests cpu 6, but only 5500m of 8 is free",
+				"node: the pod requests cpu 6, but only 5500m of 8 are free",
 				"  pod default/b takes 2 cpu",
 				"  pod default/a takes 500m cpu",
 				"capacity: request zone: asks for 6 cpu of one device: numa-0 has 4, numa-1 has 3 of 4 left",
@@ -146,8 +146,8 @@ func TestEveryObstacleIsNamedWithThoseWhoHoldWhatIsMissing(t *testing.T) {
 				"node: the pod does not tolerate the node's taint b:NoExecute",
 				"node: the node does not match the pod's node selector or affinity",
 				"node: the node already runs its maximum of 0 pods",
-				"node: the pod requests cpu 5, but only 4 of 4 is free",
-				"node: the pod requests memory 2Gi, but only 1Gi of 1Gi is free",
+				"node: the pod requests cpu 5, but the node has 4",
+				"node: the pod requests memory 2Gi, but the node has 1Gi",
 				"driver: request zone: the node has no devices",
 			},
 		},
@@ -205,7 +205,7 @@ func TestHoldersThatAreAssumedAreMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"node: the pod requests cpu 6, but only 2 of 8 is free",
+		"node: the pod requests cpu 6, but only 2 of 8 are free",
 		"  pod default/a would take 6 cpu",
 		"capacity: request zone: asks for 6 cpu of one device: numa-0 has 2 of 8 left",
 		"  pod default/a would hold 6 cpu of numa-0 through claim default/a-c-",

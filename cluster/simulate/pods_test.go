@@ -63,22 +63,22 @@ func TestNodesThatDoNotSuitAreRefused(t *testing.T) {
 		"cpu": {
 			nodeWith("n1", "", room),
 			"containers: [" + container("a", "cpu: 3") + "," + container("b", "cpu: 1500m") + "]",
-			"the pod requests cpu 4500m, but only 4 of 4 is free",
+			"the pod requests cpu 4500m, but the node has 4",
 		},
 		"memory": {
 			nodeWith("n1", "", room),
 			"containers: [" + container("a", "memory: 5Gi") + "]",
-			"the pod requests memory 5Gi, but only 4Gi of 4Gi is free",
+			"the pod requests memory 5Gi, but the node has 4Gi",
 		},
 		"hugepages": {
 			nodeWith("n1", "", room),
 			"containers: [" + container("a", "hugepages-2Mi: 128Mi") + "]",
-			"hugepages-2Mi 128Mi, but only 64Mi of 64Mi is free",
+			"hugepages-2Mi 128Mi, but the node has 64Mi",
 		},
 		"a plugin's": {
 			nodeWith("n1", "", room),
 			"containers: [" + container("a", "example.com/thing: 2") + "]",
-			"example.com/thing 2, but only 1 of 1 is free",
+			"example.com/thing 2, but the node has 1",
 		},
 		"limits":   {nodeWith("n1", "", room), "containers: [{name: a, resources: {limits: {cpu: 5}}}]", "cpu 5"},
 		"overhead": {nodeWith("n1", "", room), small + ", overhead: {cpu: 3500m}", "cpu 4500m"},
@@ -114,11 +114,11 @@ func TestRunningPodsAreCountedAndFinishedOnesAreNot(t *testing.T) {
 	main := "containers: [" + container("main", "cpu: 3") + "]"
 	node := nodeWith("n1", "", "cpu: 4, pods: 10")
 	running := podWith("running", "nodeName: n1, "+main)
-	wantReason(t, run(t, node, running, podWith("p", main)), "p", "only 1 of 4 is free")
-	wantReason(t, run(t, node, podWith("first", main), podWith("p", main)), "p", "only 1 of 4 is free")
+	wantReason(t, run(t, node, running, podWith("p", main)), "p", "only 1 of 4 are free")
+	wantReason(t, run(t, node, podWith("first", main), podWith("p", main)), "p", "only 1 of 4 are free")
 	resized := strings.Replace(podWith("running", "nodeName: n1, containers: ["+container("main", "cpu: 1")+"]"), "\n---",
 		"\nstatus: {phase: Running, containerStatuses: [{name: main, resources: {requests: {cpu: 3}}, allocatedResources: {cpu: 3}}]}\n---", 1)
-	wantReason(t, run(t, node, resized, podWith("p", main)), "p", "only 1 of 4 is free")
+	wantReason(t, run(t, node, resized, podWith("p", main)), "p", "only 1 of 4 are free")
 	finished := strings.Replace(running, "\n---", "\nstatus: {phase: Succeeded}\n---", 1)
 	wantPlaced(t, run(t, node, finished, podWith("p", main)), "p on n1 of n1:\n")
 }
@@ -270,10 +270,10 @@ func TestExtendedResourceIsADevice(t *testing.T) {
 	four := podWith("p", "containers: ["+ask("main", 4, "")+"]")
 	wantReason(t, run(t, class, gpuNode("n1", 3), four), "p", "4 devices wanted, 3 left: 1 device is not of class gpu.dra.numa")
 	plugin := nodeWith("n1", "", "cpu: 4, example.com/gpu: 1")
-	wantReason(t, run(t, class, plugin, four), "p", "the pod requests example.com/gpu 4, but only 1 of 1 is free")
+	wantReason(t, run(t, class, plugin, four), "p", "the pod requests example.com/gpu 4, but the node has 1")
 	one := podWith("p", "containers: ["+ask("main", 1, "")+"]")
 	wantReason(t, run(t, class, nodeWith("n1", "", "cpu: 4"), one), "p", "the node has no devices")
-	wantReason(t, runWith(t, Options{}, "DRAExtendedResource=false", class, gpuNode("n1", 1), one), "p", "the pod requests example.com/gpu 1, but only 0 of 0 is free")
+	wantReason(t, runWith(t, Options{}, "DRAExtendedResource=false", class, gpuNode("n1", 1), one), "p", "the pod requests example.com/gpu 1, but the node has none")
 }
 
 func TestDeviceTaintRulesTaintDevices(t *testing.T) {

@@ -156,7 +156,7 @@ func TestEveryObstacleOfANodeIsALine(t *testing.T) {
 hint: a request gets its cpu from one device, and no device has enough: split the request into several
 
 worker-1: 2 obstacles
-- the pod requests cpu 6, but only 5400m of 16 is free
+- the pod requests cpu 6, but only 5400m of 16 are free
   pod team/r1 takes 3 cpu
   pod team/r2 takes 2 cpu
   pod team/r3 takes 2 cpu
@@ -230,7 +230,7 @@ worker-1: 2 obstacles
 team/web-new: does not fit on the only node
 note: pod team/web-new does not exist: this is about a pod as the template makes it
 
-worker-1: the pod requests cpu 17, but only 16 of 16 is free
+worker-1: the pod requests cpu 17, but the node has 16
 `
 )
 

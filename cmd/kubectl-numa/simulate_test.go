@@ -198,7 +198,7 @@ func TestManyNodesAreFewLines(t *testing.T) {
 	testfiles.Write(t, filepath.Join(dir, "node.yaml"), nodes.String())
 	_, stdout, _ := call("simulate", "-f", dir)
 	for text, want := range map[string]int{
-		"  small-00, small-01: the pod requests cpu 1, but only 0 of 0 is free\n": 1,
+		"  small-00, small-01: the pod requests cpu 1, but the node has none\n": 1,
 		"the pod requests": maxGroups,
 		"  other nodes: 10 more reasons; -o json shows all of them\n": 1,
 	} {
