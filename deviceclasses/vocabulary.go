@@ -98,3 +98,7 @@ const (
 	ConditionReady     = "Ready"     // prepared: containers may start
 	ConditionExclusive = "Exclusive" // no other task runs on the claim's CPUs; the reason says what ensures that, or why nothing does
 )
+
+// ReasonNotPinned is the reason of a false condition Exclusive if a container of the claim
+// runs without the hook.
+const ReasonNotPinned = "NotPinned"

@@ -17,7 +17,7 @@ const (
 	reasonMixed            = "Mixed"
 	reasonPartitionNone    = "PartitionNone"
 	reasonPartitionInvalid = "PartitionInvalid"
-	reasonNotPinned        = "NotPinned"
+	reasonNotPinned        = deviceclasses.ReasonNotPinned
 	reasonRuntimeRefused   = "RuntimeRefused"
 )
 

@@ -2,10 +2,12 @@ package diagnosis
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -144,11 +146,11 @@ func breakages() []broken {
 			device.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{"cpu": {Mapping: &resourceapi.NodeAllocatableMapping{}}}
 		}, "n1 | other-cpu-driver | dra.net | ResourceSlices | no CPUs on a node with dra.numa | publishes CPUs"},
 		{
-			"static CPUs", func(f *Facts) { f.Kubelets["n1"] = Kubelet{"static", "None", ""} },
+			"static CPUs", func(f *Facts) { f.Kubelets["n1"] = Kubelet{CPUManagerPolicy: "static", MemoryManagerPolicy: "None"} },
 			"n1 | kubelet-manager | kubelet | cpuManagerPolicy | none | static",
 		},
 		{
-			"static memory", func(f *Facts) { f.Kubelets["n1"] = Kubelet{"none", "Static", ""} },
+			"static memory", func(f *Facts) { f.Kubelets["n1"] = Kubelet{CPUManagerPolicy: "none", MemoryManagerPolicy: "Static"} },
 			"n1 | kubelet-manager | kubelet | memoryManagerPolicy | None | Static",
 		},
 		{
@@ -158,6 +160,62 @@ func breakages() []broken {
 		{
 			"reserved, told otherwise", func(f *Facts) { *f.daemonArgs() = append(*f.daemonArgs(), "--reserved-cpus=0,8") },
 			"n1 | reserved-cpus | dra-driver-numa | reservedCPUs | at least 0-1, the kubelet's reservedSystemCPUs | 0,8",
+		},
+		{
+			"topology manager", func(f *Facts) { f.Kubelets["n1"] = Kubelet{TopologyManagerPolicy: "single-numa-node"} },
+			"n1 | topology-manager | kubelet | topologyManagerPolicy | none or best-effort, because the others refuse pods without considering claims | single-numa-node",
+		},
+		{
+			"gate only in the API server", func(f *Facts) { f.Gates["DRANodeAllocatableResources"] = true },
+			"n1 | feature-gate | kubelet | DRANodeAllocatableResources | true, as in the API server | not set, so false",
+		},
+		{
+			"reserved memory, not told", func(f *Facts) {
+				*f.daemonArgs() = nil
+				f.Kubelets["n1"] = Kubelet{ReservedMemory: []MemoryReservation{{0, corev1.ResourceList{"memory": resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("4Mi")}}}}
+			},
+			"n1 | reserved-memory | dra-driver-numa | reservedMemory | what the kubelet reserves: 4Mi of hugepages-2Mi of NUMA node 0, 1Gi of memory of NUMA node 0 | nothing, because neither reservedMemory nor kubelet.configFile is set",
+		},
+		{
+			"slices of a node that is gone", func(f *Facts) {
+				slice := f.Objects.Slices[0].DeepCopy()
+				slice.Name, slice.Spec.NodeName, slice.Spec.Pool.Name = "n9-zones", ptr.To("n9"), "n9"
+				f.Objects.Slices = append(f.Objects.Slices, slice)
+			},
+			"n9 | stale-slices | dra.numa | ResourceSlices | only of nodes that exist | no Node n9",
+		},
+		{
+			"autoscaler", func(f *Facts) {
+				pod := f.Objects.Pod("default", "p").DeepCopy()
+				pod.Name, pod.Namespace, pod.UID, pod.Spec.ResourceClaims = "ca-0", "kube-system", "ca", nil
+				pod.Spec.Containers = []corev1.Container{{Image: "registry.example.com/autoscaling/cluster-autoscaler:v1.37.0@sha256:1"}}
+				tenant := pod.DeepCopy()
+				tenant.Namespace = "tenant"
+				f.Objects.Pods = append(f.Objects.Pods, tenant, pod)
+			},
+			" | cluster-autoscaler | Pod kube-system/ca-0 | removal of nodes | the annotation cluster-autoscaler.kubernetes.io/scale-down-disabled=true on nodes with zones, because a node whose claims hold all CPUs can look unused | not on n1",
+		},
+		{
+			"unprepared", func(f *Facts) {
+				f.Time = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+				start := metav1.NewTime(f.Time.Add(-25 * time.Minute))
+				f.Objects.Pod("default", "p").Status.StartTime = &start
+			},
+			"n1 | unprepared-claim | ResourceClaim default/c | status.devices | devices of dra.numa, at the latest 10 minutes after a pod has a node | none after 25m0s; kubectl numa explain pod p says why",
+		},
+		{
+			"not pinned", func(f *Facts) {
+				f.Objects.Claims[0].Status.Devices = []resourceapi.AllocatedDeviceStatus{{
+					Driver: "dra.numa", Pool: "n1", Device: "numa-0", Conditions: []metav1.Condition{{Type: "Exclusive", Status: "False", Reason: "NotPinned"}},
+				}}
+			},
+			"n1 | not-pinned | ResourceClaim default/c | condition Exclusive | containers that start with the driver's hook: CDI on in the container runtime, an OCI runtime that runs hooks, and no file stop-pinning | NotPinned",
+		},
+		{
+			"another writer of cgroups", func(f *Facts) {
+				f.Objects.Pod("default", "p").Annotations = map[string]string{"cpu-load-balancing.crio.io": "disable"}
+			},
+			"n1 | cgroup-writer | Pod default/p | annotation cpu-load-balancing.crio.io | none, because CRI-O would change the partition of the claim; ask for partition: isolated in the claim | disable",
 		},
 		{
 			"overcommit", func(f *Facts) { f.Objects.Nodes[0].Status.Allocatable["cpu"] = resource.MustParse("1") },

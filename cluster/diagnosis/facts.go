@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,8 @@ const (
 // Facts is what is known about a cluster. A list is empty, and a pointer or a map is
 // nil, if there is nothing. Unread says what could not be read.
 type Facts struct {
+	// Time is when the facts were read.
+	Time time.Time
 	// Version is the version of the API server, such as v1.37.1.
 	Version string
 	// Gates are the feature gates of the API server.
@@ -71,6 +74,16 @@ type Kubelet struct {
 	CPUManagerPolicy    string `json:"cpuManagerPolicy"`
 	MemoryManagerPolicy string `json:"memoryManagerPolicy"`
 	ReservedSystemCPUs  string `json:"reservedSystemCPUs"`
+
+	TopologyManagerPolicy string              `json:"topologyManagerPolicy,omitempty"`
+	ReservedMemory        []MemoryReservation `json:"reservedMemory,omitempty"`
+	FeatureGates          map[string]bool     `json:"featureGates,omitempty"` // those that are set
+}
+
+// MemoryReservation is an entry of the kubelet's reservedMemory.
+type MemoryReservation struct {
+	NumaNode int                 `json:"numaNode"`
+	Limits   corev1.ResourceList `json:"limits"`
 }
 
 // Unread is something that could not be read.

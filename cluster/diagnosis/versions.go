@@ -55,8 +55,20 @@ func featureGate(f *Facts) (findings []Finding) {
 			findings = append(findings, Finding{Component: "kube-apiserver", Setting: gate, Expected: "true", Detected: "false"})
 		}
 	}
+	for _, node := range f.Nodes() {
+		kubelet, known := f.Kubelets[node]
+		if !known || !f.Gates[countingGate] || kubelet.FeatureGates[countingGate] || kubelet.FeatureGates["AllAlpha"] {
+			continue
+		}
+		findings = append(findings, Finding{Node: node, Component: "kubelet", Setting: countingGate, Expected: "true, as in the API server", Detected: "not set, so false"})
+	}
 	return findings
 }
+
+// countingGate has scheduler and kubelets count what claims hold (docs/accounting.md). It
+// has to be on in all components, and is off by default. The scheduler's gates cannot be
+// read through the API server.
+const countingGate = "DRANodeAllocatableResources"
 
 func runtimeVersion(f *Facts) (findings []Finding) {
 	for _, name := range f.Nodes() {

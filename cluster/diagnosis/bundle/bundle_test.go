@@ -35,7 +35,7 @@ func example(objects *snapshot.Snapshot) Bundle {
 	return Bundle{
 		Gathered: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
 		Facts: &diagnosis.Facts{
-			Version: "v1.37.1", Gates: map[string]bool{"A": true, "B": false}, Objects: objects,
+			Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Version: "v1.37.1", Gates: map[string]bool{"A": true, "B": false}, Objects: objects,
 			Kubelets: map[string]diagnosis.Kubelet{"n1": {CPUManagerPolicy: "static"}},
 			Unread:   []diagnosis.Unread{{Node: "n1", Component: "kubelet", Setting: "configz", Why: "forbidden", Denied: true}},
 			Missing:  []diagnosis.Unread{{Component: "kube-apiserver", Setting: "events", Why: "no answer"}},

@@ -17,15 +17,15 @@ import (
 // This file copies the fields that a diagnosis or a simulation needs. It omits all
 // other fields, including new ones.
 
-// redactedMeta keeps only our own annotations. Annotations of other programs may
-// contain whole objects, or anything else.
+// redactedMeta keeps only our own annotations, and those that a check needs. Annotations
+// of other programs may contain whole objects, or anything else.
 func redactedMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, Labels: meta.Labels, OwnerReferences: meta.OwnerReferences,
 		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp, Generation: meta.Generation,
 	}
 	for key, value := range meta.Annotations {
-		if prefix, _, _ := strings.Cut(key, "/"); prefix == deviceclasses.DriverName || prefix == "resource.kubernetes.io" {
+		if prefix, _, _ := strings.Cut(key, "/"); prefix == deviceclasses.DriverName || prefix == "resource.kubernetes.io" || diagnosis.KeepsAnnotation(key) {
 			metav1.SetMetaDataAnnotation(&kept, key, value)
 		}
 	}

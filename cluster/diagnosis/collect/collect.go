@@ -41,7 +41,7 @@ func Facts(ctx context.Context, client kubernetes.Interface, namespace string) (
 	if err != nil {
 		return nil, fmt.Errorf("get version: %w", err)
 	}
-	c := collector{client: client, facts: &diagnosis.Facts{Objects: objects, Version: version.GitVersion}}
+	c := collector{client: client, facts: &diagnosis.Facts{Objects: objects, Version: version.GitVersion, Time: time.Now()}}
 	c.gates(ctx)
 	c.installation(ctx, namespace)
 	c.kubelets(ctx)

@@ -1,0 +1,96 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+// prepareTime is how long the driver may take to prepare a claim of a pod that has a node,
+// before that is a finding.
+const prepareTime = 10 * time.Minute
+
+// ours reports whether the claim has devices of this driver.
+func ours(claim *resourceapi.ResourceClaim) bool {
+	return claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
+		func(result resourceapi.DeviceRequestAllocationResult) bool { return result.Driver == driver.Name })
+}
+
+// usesOurs reports whether a claim with devices of this driver is reserved for the pod.
+func (f *Facts) usesOurs(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(f.Objects.Claims, func(claim *resourceapi.ResourceClaim) bool {
+		return claim.Namespace == pod.Namespace && ours(claim) && reservedFor(claim, pod.UID)
+	})
+}
+
+func reservedFor(claim *resourceapi.ResourceClaim, uid types.UID) bool {
+	return slices.ContainsFunc(claim.Status.ReservedFor, func(user resourceapi.ResourceClaimConsumerReference) bool { return user.UID == uid })
+}
+
+// unpreparedClaim finds claims of pods that have had a node for long, and for which the
+// driver has written no device to the status.
+func unpreparedClaim(f *Facts) (findings []Finding) {
+	for _, claim := range f.Objects.Claims {
+		if !ours(claim) || slices.ContainsFunc(claim.Status.Devices, func(d resourceapi.AllocatedDeviceStatus) bool { return d.Driver == driver.Name }) {
+			continue
+		}
+		for _, pod := range f.Objects.Pods {
+			if pod.Namespace != claim.Namespace || !reservedFor(claim, pod.UID) || pod.Spec.NodeName == "" || snapshot.Finished(pod) || pod.Status.StartTime == nil {
+				continue
+			}
+			if waits := f.Time.Sub(pod.Status.StartTime.Time); waits >= prepareTime {
+				findings = append(findings, Finding{
+					Node: pod.Spec.NodeName, Component: "ResourceClaim " + claim.Namespace + "/" + claim.Name, Setting: "status.devices",
+					Expected: fmt.Sprintf("devices of %s, at the latest %d minutes after a pod has a node", driver.Name, int(prepareTime.Minutes())),
+					Detected: fmt.Sprintf("none after %s; kubectl numa explain pod %s says why", waits.Round(time.Minute), pod.Name),
+				})
+				break
+			}
+		}
+	}
+	return findings
+}
+
+// notPinned finds claims whose containers run without the driver's hook.
+func notPinned(f *Facts) (findings []Finding) {
+	for _, claim := range f.Objects.Claims {
+		for i := range claim.Status.Devices {
+			device := &claim.Status.Devices[i]
+			condition := meta.FindStatusCondition(device.Conditions, deviceclasses.ConditionExclusive)
+			if device.Driver != driver.Name || condition == nil || condition.Reason != deviceclasses.ReasonNotPinned {
+				continue
+			}
+			findings = append(findings, Finding{
+				Node: device.Pool, Component: "ResourceClaim " + claim.Namespace + "/" + claim.Name, Setting: "condition " + deviceclasses.ConditionExclusive,
+				Expected: "containers that start with the driver's hook: CDI on in the container runtime, an OCI runtime that runs hooks, and no file stop-pinning",
+				Detected: condition.Reason,
+			})
+			break
+		}
+	}
+	return findings
+}
+
+// staleSlices finds slices of nodes that do not exist. The scheduler may count their
+// devices as there.
+func staleSlices(f *Facts) (findings []Finding) {
+	var told []string
+	for _, slice := range f.zones() {
+		name := *slice.Spec.NodeName
+		if f.Objects.Node(name) != nil || slices.Contains(told, name) {
+			continue
+		}
+		told = append(told, name)
+		findings = append(findings, Finding{Node: name, Component: driver.Name, Setting: "ResourceSlices", Expected: "only of nodes that exist", Detected: "no Node " + name})
+	}
+	return findings
+}
