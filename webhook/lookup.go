@@ -18,6 +18,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 )
 
 // getTimeout is for a request to the API server, which itself waits for the answer of the
@@ -32,6 +33,7 @@ type lookups struct {
 	classes   resourcelisters.DeviceClassLister
 	templates resourcelisters.ResourceClaimTemplateLister
 	slices    resourcelisters.ResourceSliceLister
+	selectors *probe.Selectors
 
 	stale   atomic.Bool // the slices have changed since addUp
 	mu      sync.Mutex
@@ -52,6 +54,7 @@ func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups,
 		classes:   factory.Resource().V1().DeviceClasses().Lister(),
 		templates: factory.Resource().V1().ResourceClaimTemplates().Lister(),
 		slices:    published.Lister(),
+		selectors: probe.New(),
 	}
 	l.stale.Store(true)
 	_, err = published.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -112,6 +115,9 @@ func (l *lookups) Steps() accounting.Steps {
 	defer l.mu.Unlock()
 	return l.steps
 }
+
+// Selectors implements accounting.Known.
+func (l *lookups) Selectors() *probe.Selectors { return l.selectors }
 
 // ServerCounts implements Known: it is true if a device maps its capacities to resources
 // of the node.

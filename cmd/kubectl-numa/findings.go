@@ -11,6 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
@@ -37,12 +38,13 @@ type known struct {
 	*snapshot.Snapshot
 	classes map[string]*resourceapi.DeviceClass
 	steps   accounting.Steps
+	probes  *probe.Selectors
 }
 
 // newKnown uses the classes of the snapshot. If the snapshot does not have a class that
 // is installed with the driver, it uses the driver's.
 func newKnown(objects *snapshot.Snapshot, installed []resourceapi.DeviceClass) known {
-	k := known{objects, make(map[string]*resourceapi.DeviceClass), accounting.StepsOf(objects.Slices)}
+	k := known{objects, make(map[string]*resourceapi.DeviceClass), accounting.StepsOf(objects.Slices), probe.New()}
 	for i := range installed {
 		k.classes[installed[i].Name] = &installed[i]
 	}
@@ -67,6 +69,9 @@ func (k known) ResourceClaimTemplate(namespace, name string) *resourceapi.Resour
 
 // Steps returns the steps in which the zones of the snapshot give their capacities.
 func (k known) Steps() accounting.Steps { return k.steps }
+
+// Selectors evaluates selectors.
+func (k known) Selectors() *probe.Selectors { return k.probes }
 
 // check checks all objects whose place isAsked accepts.
 func (f *findings) check(objects known, isAsked func(where string) bool, ignored []string) {

@@ -1,7 +1,6 @@
 package accounting
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 )
 
 // Known looks up objects, in a cluster or in files. The objects must not be changed. All
@@ -21,6 +21,9 @@ type Known interface {
 	ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate
 	// Steps may be empty if the zones of the nodes are not known.
 	Steps() Steps
+	// Selectors evaluates the selectors of classes and requests. All calls return the
+	// same, so that a selector is compiled once.
+	Selectors() *probe.Selectors
 }
 
 // Steps are the largest steps in which zones give their capacities, by the name of the
@@ -90,22 +93,4 @@ func resourceOf(key resourceapi.QualifiedName) (name corev1.ResourceName, known 
 func IsCapacity(key resourceapi.QualifiedName) bool {
 	_, known := resourceOf(key)
 	return known
-}
-
-// OfZones reports whether a request for a class with these selectors gets zones: the
-// selectors name the driver and the kind. It only reads the selectors, because what they
-// select depends on the nodes.
-func OfZones(class *resourceapi.DeviceClass, selectors []resourceapi.DeviceSelector) bool {
-	var ours, zone bool
-	for _, selector := range slices.Concat(class.Spec.Selectors, selectors) {
-		if selector.CEL == nil {
-			continue
-		}
-		// Strings in CEL have either kind of quote, and spaces between words mean
-		// nothing.
-		text := strings.NewReplacer(" ", "", "\n", "", "'", `"`).Replace(selector.CEL.Expression)
-		ours = ours || strings.Contains(text, `device.driver=="dra.numa"`)
-		zone = zone || strings.Contains(text, `.kind=="zone"`) || strings.Contains(text, `.kind=="isolated"`)
-	}
-	return ours && zone
 }

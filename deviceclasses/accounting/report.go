@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 )
 
 // Report says where requests and claims of a cluster do not match.
@@ -197,3 +198,6 @@ func (s sums) ResourceClaimTemplate(string, string) *resourceapi.ResourceClaimTe
 
 // Steps are empty.
 func (s sums) Steps() Steps { return nil }
+
+// Selectors are not needed without classes.
+func (s sums) Selectors() *probe.Selectors { return nil }

@@ -13,6 +13,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
@@ -146,10 +147,14 @@ func amountsOf(ask asked, known Known) (corev1.ResourceList, error) {
 	if class == nil {
 		return nil, fmt.Errorf("there is no device class %q", ask.class)
 	}
-	if !OfZones(class, ask.selectors) || ask.capacity == nil {
+	if ask.capacity == nil || len(ask.capacity.Requests) == 0 {
 		return nil, nil
 	}
-	if ask.mode == resourceapi.DeviceAllocationModeAll {
+	gets := known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, true)
+	switch {
+	case gets == probe.NoZone:
+		return nil, nil
+	case gets == probe.OnlyZones && ask.mode == resourceapi.DeviceAllocationModeAll:
 		return nil, fmt.Errorf("allocationMode All: the number of zones depends on the node")
 	}
 	amounts := corev1.ResourceList{}
@@ -164,6 +169,9 @@ func amountsOf(ask asked, known Known) (corev1.ResourceList, error) {
 		rounded := known.Steps().round(key, amount)
 		rounded.Mul(max(ask.count, 1)) // 0 means the default, 1
 		amounts[resource] = rounded
+	}
+	if gets == probe.Unclear && len(amounts) > 0 {
+		return nil, fmt.Errorf("its selectors may select devices that are not zones, so what it will hold is not known")
 	}
 	return amounts, nil
 }

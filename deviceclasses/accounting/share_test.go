@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 )
 
 // objects are the objects that the tests can look up, by name.
@@ -27,6 +29,11 @@ func (o objects) DeviceClass(name string) *resourceapi.DeviceClass {
 		"gpu.dra.numa":    `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "gpu"`,
 		"gpu.example.com": `device.driver == "gpu.example.com"`,
 		"any":             "true",
+		"optional":        `device.driver == "dra.numa" && device.attributes["dra.numa"].?kind.orValue("") == "zone"`,
+		"swapped":         `"dra.numa" == device.driver && "zone" == device.attributes["dra.numa"].kind`,
+		"performance":     `device.driver == "dra.numa" && device.attributes["dra.numa"].?coreType.orValue("") == "performance"`,
+		"ours":            `device.driver == "dra.numa"`,
+		"no-zone":         `device.driver == "dra.numa" && !(device.attributes["dra.numa"].kind == "zone")`,
 	}
 	expression, ok := expressions[name]
 	if !ok {
@@ -46,6 +53,8 @@ func (o objects) ResourceClaimTemplate(_, name string) *resourceapi.ResourceClai
 }
 
 func (o objects) Steps() Steps { return o.steps }
+
+func (o objects) Selectors() *probe.Selectors { return probe.New() }
 
 // claimOf reads the requests of a claim in YAML.
 func claimOf(t *testing.T, requests string) resourceapi.ResourceClaimSpec {
@@ -126,6 +135,25 @@ func TestWanted(t *testing.T) {
 			"c/z: cpu 2",
 			"",
 		},
+		"optional kind":                      {"{name: z, exactly: {deviceClassName: optional, capacity: {requests: {cpu: 2}}}}", "c/z: cpu 2", ""},
+		"swapped operands":                   {"{name: z, exactly: {deviceClassName: swapped, capacity: {requests: {cpu: 2}}}}", "c/z: cpu 2", ""},
+		"by core type":                       {"{name: z, exactly: {deviceClassName: performance, capacity: {requests: {cpu: 2}}}}", "c/z: cpu 2", ""},
+		"only zones of the driver have CPUs": {"{name: z, exactly: {deviceClassName: ours, capacity: {requests: {cpu: 2}}}}", "c/z: cpu 2", ""},
+		"every kind but zones": {
+			`{name: z, exactly: {
+				deviceClassName: no-zone,
+				capacity: {requests: {cpu: 2}},
+				selectors: [{cel: {expression: 'device.attributes["dra.numa"].kind != "isolated"'}}],
+			}}`,
+			"",
+			"",
+		},
+		"any driver": {
+			"{name: z, exactly: {deviceClassName: any, capacity: {requests: {cpu: 2}}}}",
+			"",
+			`request "z": its selectors may select devices that are not zones, so what it will hold is not known`,
+		},
+		"any driver, no capacity of zones": {"{name: z, exactly: {deviceClassName: any, capacity: {requests: {ways: 2}}}}", "", ""},
 		"alternatives that hold the same": {
 			`{name: z, firstAvailable: [
 				{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3}}},

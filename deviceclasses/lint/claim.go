@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
@@ -29,7 +30,7 @@ func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 		findings = append(findings, checkParameters(fmt.Sprintf("spec.config[%d]", i), config.DeviceConfiguration)...)
 	}
 	findings = append(findings, l.guards("spec.selectors", nil, class.Spec.Selectors)...)
-	if class.Spec.ExtendedResourceName != nil && accounting.OfZones(class, nil) {
+	if class.Spec.ExtendedResourceName != nil && l.known.Selectors().OfZones(class.Spec.Selectors, nil, false) == probe.OnlyZones {
 		findings = append(findings, warn(ExtendedZones, "spec.extendedResourceName", "a pod that requests 1 gets a share of a zone without CPUs and memory: use a claim instead"))
 	}
 	return findings
@@ -48,7 +49,7 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 			continue // what the class selects is not known
 		}
 		findings = append(findings, l.guards(ask.field+".selectors", class.Spec.Selectors, ask.selectors)...)
-		if accounting.OfZones(class, ask.selectors) {
+		if l.ofZones(class, ask) {
 			findings = append(findings, l.capacityKeys(ask)...)
 			elsewhere := slices.ContainsFunc(asks, ask.hasMemoryBeside)
 			findings = append(findings, checkMemory(ask, class, spec, elsewhere)...)
@@ -76,6 +77,12 @@ func checkParameters(field string, config resourceapi.DeviceConfiguration) []Fin
 		return []Finding{warn(RequiredL3Waits, field+".opaque.parameters", "l3: the scheduler does not see level-3 caches, so the pod may wait on a node where no single cache has enough free CPUs: write prefer")}
 	}
 	return nil
+}
+
+// ofZones reports whether the request gets zones, and nothing else.
+func (l *Linter) ofZones(class *resourceapi.DeviceClass, ask ask) bool {
+	capacity := ask.capacity != nil && len(ask.capacity.Requests) > 0
+	return l.known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, capacity) == probe.OnlyZones
 }
 
 // ask is a request, or one of its alternatives.

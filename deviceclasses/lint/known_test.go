@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
@@ -47,6 +48,8 @@ func (o objects) ResourceClaimTemplate(string, string) *resourceapi.ResourceClai
 func (o objects) Steps() accounting.Steps {
 	return accounting.Steps{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Mi"), "hugepages2Mi": resource.MustParse("2Mi")}
 }
+
+func (o objects) Selectors() *probe.Selectors { return probe.New() }
 
 // read reads an object in YAML.
 func read[T any](t *testing.T, text string) (object T) {

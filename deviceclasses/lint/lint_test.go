@@ -22,7 +22,7 @@ type row struct {
 func manySelectors() string {
 	var texts []string
 	for i := range 10 {
-		texts = append(texts, fmt.Sprintf(`{cel: {expression: 'device.capacity["dra.numa"].cpu.compareTo(quantity("%d")) > 0'}}`, i))
+		texts = append(texts, fmt.Sprintf(`{cel: {expression: 'device.capacity["dra.numa"].?cpu.orValue(quantity("0")).compareTo(quantity("%d")) > 0'}}`, i))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -481,7 +481,54 @@ requests:
     - {cel: {expression: 'device.attributes["nic.example.com"].speed == 1'}}`,
 			rule:    "missing-guard",
 			field:   "spec.devices.requests[0].exactly.selectors[0].cel.expression",
-			message: `it reads speed, and the scheduler gives up on the pod if a device lacks that: begin with device.driver == "dra.numa" &&`,
+			message: `it reads speed, and the scheduler gives up on the pod if a device lacks that: begin with device.driver == "NAME" &&, with the driver whose devices you want`,
+		},
+		{
+			kind: "claim",
+			object: `
+requests:
+- name: z
+  exactly:
+    deviceClassName: zone.dra.numa
+    selectors:
+    - {cel: {expression: 'device.attributes["resource.kubernetes.io"].numaNode == 1'}}`,
+			rule:    "missing-guard",
+			field:   "spec.devices.requests[0].exactly.selectors[0].cel.expression",
+			message: "it reads numaNode, and the scheduler gives up on the pod if a device lacks that: read it with .?numaNode.orValue(...)",
+		},
+		{
+			kind: "claim",
+			object: `
+requests:
+- name: gpu
+  exactly:
+    deviceClassName: gpu.dra.numa
+    selectors:
+    - {cel: {expression: 'device.attributes["dra.numa"].memoryMiB >= 80 * 1024'}}`,
+			rule:    "missing-guard",
+			field:   "spec.devices.requests[0].exactly.selectors[0].cel.expression",
+			message: "it reads memoryMiB, and the scheduler gives up on the pod if a device lacks that: read it with .?memoryMiB.orValue(...)",
+		},
+		{
+			kind: "class",
+			object: `
+selectors:
+- cel:
+    expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone" && device.capacity["dra.numa"].cpu.isGreaterThan(quantity("8"))'`,
+			rule:    "missing-guard",
+			field:   "spec.selectors[0].cel.expression",
+			message: "it reads cpu, and the scheduler gives up on the pod if a device lacks that: read it with .?cpu.orValue(...)",
+		},
+		{
+			kind: "class",
+			object: `
+extendedResourceName: example.com/fast
+selectors:
+- cel:
+    expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].?coreType.orValue("") == "performance"'`,
+			rule:    "extended-resource-of-zones",
+			field:   "spec.extendedResourceName",
+			message: "a pod that requests 1 gets a share of a zone without CPUs and memory: use a claim instead",
 		},
 
 		{

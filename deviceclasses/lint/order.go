@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
-
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
 
 // order finds the first request that should come before the request that it follows, if a
@@ -42,7 +40,7 @@ func (l *Linter) kindOf(ask ask) kind {
 	switch class := l.known.DeviceClass(ask.class); {
 	case class == nil:
 		return unknown
-	case accounting.OfZones(class, ask.selectors):
+	case l.ofZones(class, ask):
 		return zones
 	}
 	return others

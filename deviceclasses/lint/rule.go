@@ -6,7 +6,15 @@ package lint
 
 import (
 	"fmt"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
+
+// Linter checks objects. Several goroutines can use it at the same time.
+type Linter struct{ known accounting.Known }
+
+// New returns a Linter that looks up in known what objects refer to.
+func New(known accounting.Known) *Linter { return &Linter{known} }
 
 // Severity says what admission does with a finding.
 type Severity string
@@ -59,13 +67,13 @@ func Rules() []Rule {
 		{CountOnShared, Warning, "A zone is one device that many claims share. A count of 2 asks for shares of two different zones. For a larger share, ask for a larger capacity. For two shares of any zones, write two requests. In firstAvailable, a count is fine after an alternative of one zone."},
 		{OrderRarestFirst, Warning, "The scheduler tries the requests of a claim in the order in which they are written, and goes back over all earlier requests. If a constraint binds them, write requests for zones first, then requests for rare devices, and requests for many devices last. In another order, scheduling takes seconds instead of milliseconds."},
 		{ExtendedZones, Warning, "An extended resource counts devices and has no amounts. A pod that requests 1 gets a share of a zone with 0 CPUs and 0 memory, and nothing aligns the share with other resources. Extended resources are for whole devices; use claims for zones."},
-		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. If it reads an attribute that a device lacks, the scheduler gives up on the pod with an error. Begin the selector with device.driver == \"dra.numa\" &&, and read attributes that some devices lack with .?name.orValue(...)."},
+		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. If it reads an attribute or capacity that a device lacks, the scheduler gives up on the pod with an error. One such device stops the pod in the whole cluster. Begin the selector with device.driver == \"NAME\" &&, where NAME is the driver whose devices you want. Read what some devices of that driver lack with .?name.orValue(...)."},
 		{TooManyTexts, Warning, "The scheduler keeps 10 compiled selectors. If a claim and its classes have more different selectors, the scheduler compiles them again for every node."},
 		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms. It throttles the container on CPUs that no other container may use. Remove it: the claim is the limit."},
 		{InitClaimsAddUp, Warning, "A pod holds all its claims from its start to its end. So the claim of an init container adds to the claims of the other containers, unlike its requests. Let the containers share one claim."},
 		{RequestsDoNotMatch, Warning, "Neither the scheduler nor the kubelet counts what a claim holds. So the pod's requests must repeat it, and its limits must repeat the hugepages. Otherwise the node is promised twice."},
 		{HugepagesNoClaim, Warning, "On nodes with zones, the scheduler gives all hugepages to claims. It also counts those that pods request without a claim, but in another account. Such a pod may take the pages of a claim whose program has not used them yet, or be on a node where claims have all of them. Request hugepages with a claim."},
-		{UnresolvedClaim, Warning, "It is not known what the pod's claim will hold, so the pod's requests cannot be checked. The claim does not exist yet, another pod counts it, or the scheduler chooses among different amounts."},
+		{UnresolvedClaim, Warning, "It is not known what the pod's claim will hold, so the pod's requests cannot be checked. The claim does not exist yet, another pod counts it, the scheduler chooses among different amounts, or the selectors also select devices that are not zones."},
 	}
 }
 

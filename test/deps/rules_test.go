@@ -97,6 +97,11 @@ var arrows = []arrow{
 	{"deviceclasses/manifest", "deviceclasses", "how zones are used is a ZoneConfig"},
 	{"deviceclasses/lint", "deviceclasses", "opaque parameters are decoded as the driver does"},
 	{"deviceclasses/lint", "deviceclasses/accounting", "a pod's requests are compared with its claims"},
+	{"deviceclasses/lint", "deviceclasses/probe", "what a selector reads, and what it selects, is tried there"},
+	{"deviceclasses/accounting", "deviceclasses/probe", "a request holds part of a zone if it gets one"},
+	{"deviceclasses/probe", "deviceclasses", "its devices have the driver's words"},
+	{"webhook", "deviceclasses/probe", "it keeps what selectors select"},
+	{"cmd/kubectl-numa", "deviceclasses/probe", "so does it"},
 	{"cluster/holdings", "cluster/snapshot", "what it reads is a snapshot of a cluster"},
 	{"cluster/holdings", "numa/cpuset", "what a share has is CPUs"},
 	{"cluster/holdings/chart", "cluster/holdings", "what it draws is who holds what"},
@@ -242,7 +247,7 @@ var modules = []module{
 		path: "k8s.io/utils",
 		folders: []string{
 			"cluster/holdings", "cluster/diagnosis", "driver", "kubeletplugin", "cluster/simulate", "cluster/startup", "test",
-			"deviceclasses/accounting", "deviceclasses/lint",
+			"deviceclasses/accounting", "deviceclasses/lint", "deviceclasses/probe",
 		},
 		why: "pointers to values, as optional API fields are",
 	},
@@ -274,8 +279,8 @@ var modules = []module{
 	{"k8s.io/kubelet", []string{"test"}, "the kubelet's side of the plugin's socket"},
 	{
 		path:    "github.com/google/cel-go",
-		folders: []string{"driver/attached"},
-		why:     "where in an expression a name stands that no device has; the CEL of classes does not look",
+		folders: []string{"driver/attached", "deviceclasses/probe"},
+		why:     "where in an expression a name stands that no device has, and what a selector compares; the CEL of classes does not look",
 	},
 	{
 		path:    "github.com/u-root/u-root",

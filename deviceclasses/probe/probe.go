@@ -1,0 +1,127 @@
+// Package probe says what selectors of claims and classes select. It evaluates them for
+// devices that it makes up: devices as this driver can publish them, with the values that
+// the selectors compare attributes with, and devices of other drivers. It knows no
+// cluster, so it says what can be selected, not what is.
+package probe
+
+import (
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/utils/lru"
+)
+
+const (
+	keptTexts   = 256  // compiled selectors: more than the classes of a cluster have
+	keptResults = 1024 // results, which are small
+
+	// maxDevices is the number of devices of one sort for which selectors are evaluated,
+	// and maxCost limits the cost of all evaluations, in units of CEL's cost. The
+	// scheduler allows four times as much for one evaluation.
+	maxDevices = 2048
+	maxCost    = resourceapi.CELSelectorExpressionMaxCost / 4
+)
+
+// Selectors evaluates selectors, and keeps what it has compiled and found out. Several
+// goroutines can use it at the same time.
+type Selectors struct {
+	compiled *cel.Cache
+	results  *lru.Cache // of Result, by the texts of the selectors
+}
+
+// New returns Selectors that have compiled nothing.
+func New() *Selectors {
+	return &Selectors{cel.NewCache(keptTexts, cel.Features{EnableConsumableCapacity: true}), lru.New(keptResults)}
+}
+
+// Result says what selectors select.
+type Result struct {
+	// Zones, Functions and Foreign report whether some zone, PCI function or device of
+	// another driver is selected.
+	Zones, Functions, Foreign bool
+	// Incomplete reports that there are too many devices to evaluate, or that this costs
+	// too much. More may be selected, and more may be missing.
+	Incomplete bool
+	// Missing is the first attribute or capacity that a selector reads and that a device
+	// lacks. At such a device, the scheduler gives up on the pod.
+	Missing *Missing
+}
+
+// Missing is an attribute or capacity that a selector reads without need.
+type Missing struct {
+	// Index is the index of the selector among those of the request, or of the class if
+	// only a class is evaluated.
+	Index int
+	Name  string // without its domain
+	// Foreign reports that the device is of another driver.
+	Foreign bool
+}
+
+// Gets says whether a request gets zones.
+type Gets int
+
+// What a request gets.
+const (
+	NoZone Gets = iota
+	OnlyZones
+	Unclear // zones can be selected, but other devices as well
+)
+
+// OfZones says whether a request with these selectors, those of its class first, gets
+// zones. capacity reports whether the request asks for a capacity, which PCI functions do
+// not have.
+func (s *Selectors) OfZones(class, own []resourceapi.DeviceSelector, capacity bool) Gets {
+	switch result := s.Try(class, own); {
+	case !result.Zones && !result.Incomplete:
+		return NoZone
+	case result.Incomplete && !result.Zones, result.Foreign, result.Functions && !capacity:
+		return Unclear
+	}
+	return OnlyZones
+}
+
+// Try evaluates the selectors of a request as the scheduler does: those of the class
+// first, one after the other, until one does not match. A selector that does not compile
+// matches nothing; the API server refuses it. Only own selectors are searched for what is
+// missing.
+func (s *Selectors) Try(class, own []resourceapi.DeviceSelector) Result {
+	key := keyOf(class) + "\x00" + keyOf(own)
+	if known, ok := s.results.Get(key); ok {
+		return known.(Result)
+	}
+	result := s.try(class, own)
+	s.results.Add(key, result)
+	return result
+}
+
+// keyOf joins the texts of selectors, each of which ends with a byte that no text has.
+func keyOf(selectors []resourceapi.DeviceSelector) string {
+	var b strings.Builder
+	for _, selector := range selectors {
+		if selector.CEL != nil {
+			b.WriteString(selector.CEL.Expression)
+		}
+		b.WriteByte(1)
+	}
+	return b.String()
+}
+
+func (s *Selectors) try(class, own []resourceapi.DeviceSelector) Result {
+	var texts []text
+	for i, selector := range append(class[:len(class):len(class)], own...) {
+		if selector.CEL == nil {
+			return Result{}
+		}
+		compiled := s.compiled.GetOrCompile(selector.CEL.Expression)
+		if compiled.Error != nil {
+			return Result{}
+		}
+		texts = append(texts, newText(compiled, i-len(class)))
+	}
+	search := search{texts: texts}
+	for _, sort := range sorts(texts) {
+		search.of(sort)
+	}
+	return search.result
+}

@@ -1,0 +1,213 @@
+package probe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+)
+
+// selectors are those with these expressions.
+func selectors(expressions ...string) (list []resourceapi.DeviceSelector) {
+	for _, expression := range expressions {
+		list = append(list, resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: expression}})
+	}
+	return list
+}
+
+// expand writes A for the attributes of this driver, and N for those of every driver.
+func expand(expressions ...string) (list []string) {
+	for _, expression := range expressions {
+		list = append(list, strings.NewReplacer("A.", `device.attributes["dra.numa"].`, "N.", `device.attributes["resource.kubernetes.io"].`, "OURS", `device.driver == "dra.numa"`).Replace(expression))
+	}
+	return list
+}
+
+func TestSelectorsAreEvaluated(t *testing.T) {
+	for expression, want := range map[string]Gets{
+		`OURS && A.kind == "zone"`:                                                                           OnlyZones,
+		`"dra.numa" == device.driver && "zone" == A.kind`:                                                    OnlyZones,
+		`OURS && A.?kind.orValue("") == "zone"`:                                                              OnlyZones,
+		`OURS && device.attributes["dra.numa"]["kind"] == "isolated"`:                                        OnlyZones,
+		`device.driver.startsWith("dra.numa") && A.kind in ["zone"]`:                                         OnlyZones,
+		`OURS && A.?coreType.orValue("") == "performance"`:                                                   OnlyZones,
+		`OURS && A.?coreType.orValue("").startsWith("perf")`:                                                 OnlyZones,
+		`A.?memoryTier.orValue(0) > 4`:                                                                       OnlyZones,
+		`OURS && A.kind != "gpu" && A.kind != "nic" && !(A.kind in ["nvme", "pci"])`:                         OnlyZones,
+		`OURS && A.kind == "zone" && N.?numaNode.orValue(-1) == 17`:                                          OnlyZones,
+		`OURS && A.kind == "zone" && N.?numaNode.orValue(-1) % 5 == 1`:                                       OnlyZones,
+		`OURS && A.kind == "zone" && [3, 9].exists(n, N.?numaNode.orValue(-1) == n)`:                         OnlyZones,
+		`cel.bind(a, device.attributes["dra.numa"], OURS && a.kind == "zone" && a.?socket.orValue(-1) == 6)`: OnlyZones,
+		`OURS && device.allowMultipleAllocations`:                                                            OnlyZones,
+		`OURS && device.capacity["dra.numa"].?cpu.orValue(quantity("0")).compareTo(quantity("8")) >= 0`:      OnlyZones,
+		`OURS && device.capacity["dra.numa"].?hugepages1Gi.hasValue()`:                                       OnlyZones,
+		`OURS && A.kind == "zone" && A.coreType == "x" && A.exclusivity == "kernel" && A.memoryTier == 4 && A.threadsPerCore == 2 && A.?socket.orValue(-1) == 3 && N.?numaNode.orValue(-1) == 7`: OnlyZones,
+
+		`OURS`:                               Unclear,
+		`true`:                               Unclear,
+		`OURS || device.driver == "dra.cpu"`: Unclear,
+		`device.driver in ["dra.numa", "dra.cpu"]`: Unclear,
+		`N.?numaNode.orValue(-1) == 1`:             Unclear,
+		`OURS && N.?numaNode.orValue(-1) == 1`:     Unclear,
+
+		`OURS && A.kind == "gpu"`:                                                   NoZone,
+		`OURS && A.?vendorID.orValue("") == "15b3"`:                                 NoZone,
+		`OURS && !device.allowMultipleAllocations`:                                  NoZone,
+		`device.driver == "dra.cpu"`:                                                NoZone,
+		`device.driver == "dra.cpu" && device.attributes["dra.cpu"].kind == "zone"`: NoZone,
+		`device.driver == "dra.cpu" || OURS && A.kind == "gpu"`:                     NoZone,
+		`false`:    NoZone,
+		`nonsense`: NoZone,
+	} {
+		list := selectors(expand(expression)...)
+		if got := New().OfZones(list, nil, false); got != want {
+			t.Errorf("%s: %d, want %d", expression, got, want)
+		}
+		if got := New().OfZones(nil, list, false); got != want {
+			t.Errorf("%s of a request: %d, want %d", expression, got, want)
+		}
+	}
+}
+
+// PCI functions have no capacities, so a request for some does not get one.
+func TestRequestForCapacityGetsNoFunction(t *testing.T) {
+	if got := New().OfZones(nil, selectors(expand(`OURS`)...), true); got != OnlyZones {
+		t.Errorf("%d", got)
+	}
+	if got := New().OfZones(nil, selectors(`true`), true); got != Unclear {
+		t.Errorf("any device: %d", got)
+	}
+}
+
+func TestSelectorsOfClassComeFirst(t *testing.T) {
+	class := selectors(expand(`OURS && A.kind == "zone"`, `A.coreType == "standard"`)...)
+	for expression, want := range map[string]Gets{
+		`A.coreType == "standard"`: OnlyZones, `A.coreType == "performance"`: NoZone, `A.memoryTier == 22`: OnlyZones,
+	} {
+		if got := New().OfZones(class, selectors(expand(expression)...), false); got != want {
+			t.Errorf("%s: %d, want %d", expression, got, want)
+		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	const foreign = " of another driver"
+	for expression, want := range map[string]string{
+		`A.kind == "zone"`: "kind" + foreign,
+		`OURS && A.kind == "zone" && A.coreType == "standard"`:                                                    "",
+		`OURS && A.coreType == "standard"`:                                                                        "coreType",
+		`OURS && A.kind == "zone" && N.numaNode == 1`:                                                             "numaNode",
+		`OURS && A.kind == "zone" && device.attributes["dra.net"].numaNode == 1`:                                  "numaNode",
+		`OURS && A.kind == "zone" && A.exclusivity == "kernel" && A.coreType == "performance" && N.numaNode == 1`: "numaNode",
+		`OURS && A.kind == "zone" && N.?numaNode.hasValue() && N.numaNode == 1`:                                   "",
+		`OURS && A.kind == "zone" && has(N.numaNode) && N.numaNode == 1`:                                          "",
+		`OURS && A.kind == "zone" && "socket" in device.attributes["dra.numa"] && A.socket == 1`:                  "",
+		`OURS && A.kind == "zone" && A.socket == 1`:                                                               "socket",
+		`OURS && A.kind == "zone" && A.l3 == 1`:                                                                   "l3",
+		`OURS && A.kind == "gpu" && A.memoryMiB >= 80 * 1024`:                                                     "memoryMiB",
+		`OURS && A.kind == "gpu" && A.?memoryMiB.orValue(0) >= 81920`:                                             "",
+		`OURS && A.kind == "gpu" && A.vendorID == "10de" && A.model.contains("H100")`:                             "model",
+		`OURS && A.kind == "gpu" && A.?uuid.hasValue() && A.model == "x"`:                                         "model",
+		`OURS && A.kind == "gpu" && !A.mig`:                                                                       "mig",
+		`OURS && A.kind == "nic" && A.linkMbps >= 100000`:                                                         "linkMbps",
+		`OURS && A.kind == "nic" && A.rdma`:                                                                       "",
+		`OURS && A.kind == "nic" && A.rdma && A.rdmaDevice == "mlx5_0"`:                                           "",
+		`OURS && A.kind == "nic" && A.rdmaDevice == "mlx5_0"`:                                                     "rdmaDevice",
+		`OURS && A.kind == "nic" && A.virtualFunction && A.physicalFunction == "0000:3b:00.0"`:                    "",
+		`OURS && A.kind == "nic" && A.physicalFunction == "0000:3b:00.0"`:                                         "physicalFunction",
+		`OURS && A.kind == "nvme" && A.model == "x"`:                                                              "model",
+		`OURS && A.kind == "nvme" && A.namespaces > 1`:                                                            "",
+		`OURS && A.kind == "pci" && A.iommuGroup == 1`:                                                            "iommuGroup",
+		`OURS && A.kind == "pci" && N.pcieRoot == "pci0000:3a"`:                                                   "pcieRoot",
+		`OURS && A.kind == "pci" && N.pciBusID == "0000:3a:00.0"`:                                                 "",
+		`OURS && A.kind == "zone" && device.capacity["dra.numa"].cpu.compareTo(quantity("8")) >= 0`:               "cpu",
+		`N.?numaNode.orValue(-1) == 3 && A.kind == "zone"`:                                                        "kind" + foreign,
+		`device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].model == "x"`:                 "",
+		`device.attributes["gpu.example.com"].model == "x"`:                                                       "model" + foreign,
+	} {
+		list := selectors(expand(expression)...)
+		var got string
+		if missing := New().Try(nil, list).Missing; missing != nil {
+			got = missing.Name
+			if missing.Foreign {
+				got += foreign
+			}
+		}
+		if got != want {
+			t.Errorf("%s\nlacks %q, want %q", expression, got, want)
+		}
+		if missing := New().Try(list, nil).Missing; missing != nil {
+			t.Errorf("%s of a class: %v, only those of the request are asked for", expression, missing)
+		}
+	}
+}
+
+// A tenant's selectors cost no more than the scheduler would let them cost.
+func TestEffortIsLimited(t *testing.T) {
+	var terms []string
+	for i := range 40 {
+		terms = append(terms, fmt.Sprintf(`(A.?socket.orValue(-1) + N.?numaNode.orValue(-1) * A.?memoryTier.orValue(-1) + A.?l3.orValue(-1)) %% %d != 1`, i+1000))
+	}
+	s := New()
+	if result := s.Try(nil, selectors(expand(strings.Join(terms, " && "))...)); !result.Incomplete {
+		t.Errorf("%+v", result)
+	}
+	if got := s.OfZones(selectors(expand(`OURS && `+strings.Join(terms, " && ")+`&& false`)...), nil, true); got != Unclear {
+		t.Errorf("%d", got)
+	}
+}
+
+// What is known of zones and PCI functions here is what they publish.
+func TestAttributesAreThePublishedOnes(t *testing.T) {
+	type key struct{ kind, name string }
+	want := map[key]bool{} // true if some lack it
+	for _, attribute := range zones.Attributes() {
+		for _, kind := range zoneKinds() {
+			want[key{kind, string(attribute.Name)}] = attribute.Absent != ""
+		}
+	}
+	for _, attribute := range attached.Attributes() {
+		for _, kind := range attribute.Kinds {
+			want[key{string(kind), string(attribute.Name)}] = attribute.Absent != ""
+		}
+	}
+	for _, a := range attributes() {
+		for _, kind := range a.kinds {
+			for _, name := range a.names {
+				absent, published := want[key{kind, string(name)}]
+				if !published || absent != a.absent {
+					t.Errorf("%s of %s: absent %t; published %t, absent %t", name, kind, a.absent, published, absent)
+				}
+				delete(want, key{kind, string(name)})
+			}
+		}
+	}
+	for left := range want {
+		if left.name != "dra.numa/kind" {
+			t.Errorf("%s of %s is published, and not known here", left.name, left.kind)
+		}
+	}
+	var foreign []string
+	for _, a := range ofForeign() {
+		foreign = append(foreign, string(a.names[0]))
+	}
+	for left := range want {
+		if !strings.HasPrefix(left.name, ours) && !slices.Contains(foreign, left.name) {
+			t.Errorf("%s may be of another driver", left.name)
+		}
+	}
+}
+
+func BenchmarkTry(b *testing.B) {
+	class := selectors(expand(`OURS && A.kind == "zone"`)...)
+	own := selectors(expand(`OURS && A.?coreType.orValue("") == "standard" && A.?exclusivity.orValue("") == "kernel" && ` +
+		`A.?memoryTier.orValue(-1) == 4 && A.?socket.orValue(-1) == 1 && N.?numaNode.orValue(-1) == 1`)...)
+	for b.Loop() {
+		New().Try(class, own)
+	}
+}

@@ -1,0 +1,153 @@
+package probe
+
+import (
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
+
+// sort is a sort of devices.
+type sort struct {
+	driver, kind string // the kind of a device of this driver, or ""
+	shared       bool   // it allows several allocations
+	features     []feature
+	known        bool // all that these devices can have is in features
+}
+
+// otherDriver is a driver that no selector names.
+const otherDriver = "other.example.com"
+
+func (s sort) isZone() bool  { return s.kind != "" && s.shared }
+func (s sort) foreign() bool { return s.kind == "" }
+
+// sorts returns the sorts of devices that can make a difference to the selectors, devices
+// of other drivers first.
+func sorts(texts []text) (all []sort) {
+	features := featuresOf(texts, ofForeign())
+	all = append(all, sort{driver: otherDriver, features: features, known: true}, sort{driver: otherDriver, shared: true, features: features, known: true})
+	for _, name := range literalsFor(texts, "driver").words {
+		if name != deviceclasses.DriverName && !slices.ContainsFunc(all, func(s sort) bool { return s.driver == name }) {
+			all = append(all, sort{driver: name, features: features}, sort{driver: name, shared: true, features: features})
+		}
+	}
+	for _, kind := range slices.Concat(zoneKinds(), functionKinds()) {
+		zone := deviceclasses.IsZoneKind(kind)
+		features := featuresOf(texts, slices.DeleteFunc(attributes(), func(a attribute) bool { return !slices.Contains(a.kinds, kind) }))
+		if zone {
+			features = append(features, capacitiesOf(texts)...)
+		}
+		all = append(all, sort{driver: deviceclasses.DriverName, kind: kind, shared: zone, features: features, known: true})
+	}
+	return all
+}
+
+// feature is an attribute or capacity that devices of a sort can have, with the values
+// that make a difference to the selectors.
+type feature struct {
+	names      []resourceapi.QualifiedName
+	ids        []string // names without a domain, also of attributes that depend on it
+	onlyIf     resourceapi.QualifiedName
+	values     []resourceapi.DeviceAttribute
+	capacities []resource.Quantity // of a capacity
+	absent     bool
+}
+
+// readBy reports whether a selector can read it, or an attribute that depends on it.
+func (f *feature) readBy(text *text) bool { return slices.ContainsFunc(f.ids, text.reads) }
+
+// idOf returns the name without its domain.
+func idOf(name resourceapi.QualifiedName) string {
+	if _, id, qualified := strings.Cut(string(name), "/"); qualified {
+		return id
+	}
+	return string(name)
+}
+
+func featuresOf(texts []text, list []attribute) (features []feature) {
+	for _, a := range list {
+		id := idOf(a.names[0])
+		f := feature{names: a.names, ids: []string{id}, onlyIf: a.onlyIf, absent: a.absent}
+		for _, other := range list {
+			if other.onlyIf == a.names[0] {
+				f.ids = append(f.ids, idOf(other.names[0]))
+			}
+		}
+		literals := literalsFor(texts, id)
+		switch a.of {
+		case number:
+			for _, value := range literals.choices() {
+				f.values = append(f.values, resourceapi.DeviceAttribute{IntValue: ptr.To(value)})
+			}
+		case flag:
+			f.values = []resourceapi.DeviceAttribute{{BoolValue: ptr.To(true)}, {BoolValue: ptr.To(false)}}
+		default:
+			for _, value := range literals.texts(a.words) {
+				f.values = append(f.values, resourceapi.DeviceAttribute{StringValue: ptr.To(value)})
+			}
+		}
+		features = append(features, f)
+	}
+	return features
+}
+
+// large is more than devices have of anything, except bytes of memory.
+const large = 1 << 40
+
+// choices are the numbers in the conditions and their neighbours, or any two.
+func (l literals) choices() (numbers []int64) {
+	for _, n := range l.numbers {
+		numbers = append(numbers, n-1, n, n+1)
+	}
+	if !l.decide || len(numbers) == 0 {
+		numbers = append(numbers, 0, 1)
+	}
+	if !l.decide {
+		numbers = append(numbers, large)
+	}
+	slices.Sort(numbers)
+	return slices.DeleteFunc(slices.Compact(numbers), func(n int64) bool { return n < 0 })
+}
+
+// texts are the strings in the conditions and one more, or all usual values.
+func (l literals) texts(usual []string) (texts []string) {
+	texts = slices.Compact(slices.Sorted(slices.Values(l.words)))
+	for _, value := range append(slices.Clip(usual), "other") {
+		if slices.Contains(texts, value) {
+			continue
+		}
+		if texts = append(texts, value); l.decide {
+			break
+		}
+	}
+	return texts
+}
+
+// capacitiesOf are the capacities of zones. A zone lacks those of which it has none.
+func capacitiesOf(texts []text) (features []feature) {
+	names := named(deviceclasses.CapacityCPU, deviceclasses.CapacityMemory)
+	for _, text := range texts {
+		for _, c := range text.conditions {
+			for _, name := range c.names {
+				if name := resourceapi.QualifiedName(name); strings.HasPrefix(string(name), deviceclasses.CapacityHugepagesPrefix) && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	for _, name := range names {
+		f := feature{names: named(name), ids: []string{string(name)}, absent: true}
+		f.capacities = []resource.Quantity{*resource.NewQuantity(1<<60, resource.BinarySI), resource.MustParse("1")}
+		for _, word := range literalsFor(texts, string(name)).words {
+			if amount, err := resource.ParseQuantity(word); err == nil {
+				f.capacities = append(f.capacities, amount)
+			}
+		}
+		features = append(features, f)
+	}
+	return features
+}

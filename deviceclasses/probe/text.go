@@ -1,0 +1,117 @@
+package probe
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"k8s.io/dynamic-resource-allocation/cel"
+)
+
+// text is a selector, and what its conditions compare.
+type text struct {
+	cel.CompilationResult
+	own        int // index among the own selectors; negative for one of the class
+	conditions []condition
+}
+
+// condition is a part of a selector without AND, OR and NOT.
+type condition struct {
+	names   []string // of fields and keys
+	words   []string // all strings
+	numbers []int64
+	// compares reports that values are only compared with literals. Else some computation
+	// decides, and a literal is not the only value of interest.
+	compares bool
+}
+
+func newText(compiled cel.CompilationResult, own int) text {
+	t := text{CompilationResult: compiled, own: own}
+	parsed, issues := compiled.Environment.Parse(compiled.Expression)
+	if issues.Err() == nil { // always: it has been compiled
+		t.split(parsed.NativeRep().Expr())
+	}
+	return t
+}
+
+// split adds the conditions of an expression.
+func (t *text) split(e ast.Expr) {
+	if e.Kind() == ast.CallKind {
+		switch e.AsCall().FunctionName() {
+		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
+			for _, argument := range e.AsCall().Args() {
+				t.split(argument)
+			}
+			return
+		}
+	}
+	c := condition{compares: true}
+	ast.PreOrderVisit(e, ast.NewExprVisitor(c.add))
+	t.conditions = append(t.conditions, c)
+}
+
+// add adds what one node of an expression has.
+func (c *condition) add(e ast.Expr) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		c.names = append(c.names, e.AsSelect().FieldName())
+	case ast.LiteralKind:
+		switch value := e.AsLiteral().(type) {
+		case types.String:
+			c.words = append(c.words, string(value))
+		case types.Int:
+			c.numbers = append(c.numbers, int64(value))
+		}
+	case ast.CallKind:
+		switch e.AsCall().FunctionName() {
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			if key := e.AsCall().Args()[1]; key.Kind() == ast.LiteralKind {
+				name, _ := key.AsLiteral().(types.String)
+				c.names = append(c.names, string(name))
+			}
+		case operators.Equals, operators.NotEquals, operators.In, "orValue":
+		default:
+			c.compares = false
+		}
+	case ast.ComprehensionKind:
+		c.compares = false
+	}
+}
+
+// has reports whether the condition can read the attribute or capacity. A name that is
+// not a key may be one that a macro looks for.
+func (c *condition) has(id string) bool {
+	return slices.Contains(c.names, id) || slices.Contains(c.words, id)
+}
+
+// reads reports whether the selector can read the attribute or capacity.
+func (t *text) reads(id string) bool {
+	return slices.ContainsFunc(t.conditions, func(c condition) bool { return c.has(id) })
+}
+
+// literals are those in the conditions that read an attribute or capacity.
+type literals struct {
+	words   []string
+	numbers []int64
+	decide  bool // no other value makes a difference, except any that is none of them
+}
+
+func literalsFor(texts []text, id string) literals {
+	all := literals{decide: true}
+	for _, text := range texts {
+		for _, c := range text.conditions {
+			if !c.has(id) {
+				continue
+			}
+			for _, word := range c.words {
+				if word != "" && !slices.Contains(c.names, word) {
+					all.words = append(all.words, word)
+				}
+			}
+			all.numbers = append(all.numbers, c.numbers...)
+			all.decide = all.decide && c.compares
+		}
+	}
+	return all
+}
