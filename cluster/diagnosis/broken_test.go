@@ -139,7 +139,7 @@ func breakages() []broken {
 			f.zone().Attributes["dra.numa/exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("cooperative")}
 		}, "n1 | zone-exclusivity | dra.numa | dra.numa/exclusivity | kernel, which needs Linux 6.11 or newer | cooperative, with Linux 6.1.0"},
 		{"taint", func(f *Facts) {
-			f.zone().Taints = []resourceapi.DeviceTaint{{Key: "dra.numa/fault", Value: "cpus-gone", Effect: "NoSchedule"}}
+			f.zone().Taints = []resourceapi.DeviceTaint{{Key: "try", Effect: "None"}, {Key: "dra.numa/fault", Value: "cpus-gone", Effect: "NoSchedule"}}
 		}, "n1 | device-taint | device numa-0 | taints | none | dra.numa/fault=cpus-gone:NoSchedule"},
 		{"rival", func(f *Facts) {
 			device := &f.Objects.Slices[1].Spec.Devices[0]

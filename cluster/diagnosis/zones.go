@@ -80,6 +80,9 @@ func deviceTaint(f *Facts) (findings []Finding) {
 	for _, slice := range f.zones() {
 		for _, device := range slice.Spec.Devices {
 			for _, taint := range device.Taints {
+				if taint.Effect == resourceapi.DeviceTaintEffectNone {
+					continue // it does nothing
+				}
 				findings = append(findings, Finding{
 					Node: *slice.Spec.NodeName, Component: "device " + device.Name, Setting: "taints",
 					Expected: "none", Detected: fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect),

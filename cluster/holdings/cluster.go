@@ -7,6 +7,7 @@ package holdings
 import (
 	"slices"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -127,13 +128,17 @@ type Condition struct {
 	Message string `json:"message"`
 }
 
-// Taint keeps new claims from using a device, or ends the pods that use it.
+// Taint keeps new claims from using a device, or ends the pods that use it. With the
+// effect None, it does nothing.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
 	Effect string `json:"effect"`
 	Rule   string `json:"rule,omitempty"` // name of the DeviceTaintRule that added the taint
 }
+
+// Acts reports whether the taint does something.
+func (t Taint) Acts() bool { return t.Effect != string(resourceapi.DeviceTaintEffectNone) }
 
 // Claim is a ResourceClaim.
 type Claim struct {

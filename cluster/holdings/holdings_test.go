@@ -211,6 +211,9 @@ func TestHoldings(t *testing.T) {
 						DeviceSelector: &resourceapi.DeviceTaintSelector{Pool: ptr.To("n")}, Taint: resourceapi.DeviceTaint{Key: "drain", Effect: resourceapi.DeviceTaintEffectNoExecute},
 					}},
 					{ObjectMeta: metav1.ObjectMeta{Name: "nothing"}},
+					{ObjectMeta: metav1.ObjectMeta{Name: "try"}, Spec: resourceapi.DeviceTaintRuleSpec{
+						DeviceSelector: &resourceapi.DeviceTaintSelector{Pool: ptr.To("n")}, Taint: resourceapi.DeviceTaint{Key: "try", Effect: resourceapi.DeviceTaintEffectNone},
+					}},
 				}
 			},
 			[]string{

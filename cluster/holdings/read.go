@@ -137,7 +137,7 @@ func nodeProblems(object *corev1.Node, nodesKnown bool) (list []string) {
 }
 
 // deviceProblems returns the problems of devices: claims hold a device that is not
-// published, or more than a device has, or a device has a taint.
+// published, or more than a device has, or a device has a taint that acts.
 func deviceProblems(devices []Device) (list []string) {
 	for i := range devices {
 		device := &devices[i]
@@ -145,7 +145,9 @@ func deviceProblems(devices []Device) (list []string) {
 			list = append(list, fmt.Sprintf("claims hold %s of driver %s, which is in no ResourceSlice", device.Name, device.Driver))
 		}
 		for _, taint := range device.Taints {
-			list = append(list, fmt.Sprintf("%s is tainted: %s", device.Name, taint))
+			if taint.Acts() {
+				list = append(list, fmt.Sprintf("%s is tainted: %s", device.Name, taint))
+			}
 		}
 		for _, r := range device.Resources {
 			if r.Total != nil && r.Held.Cmp(*r.Total) > 0 {

@@ -104,7 +104,11 @@ func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
 		parts = append(parts, canvas.Text("cannot be allocated: "+device.Reason, canvas.IsolatedText))
 	}
 	for _, taint := range device.Taints {
-		parts = append(parts, canvas.Paragraph{Words: canvas.Words("tainted: "+taint.String(), canvas.IsolatedText), Indent: 2})
+		style := canvas.IsolatedText
+		if !taint.Acts() {
+			style = canvas.Plain
+		}
+		parts = append(parts, canvas.Paragraph{Words: canvas.Words("tainted: "+taint.String(), style), Indent: 2})
 	}
 	s.Meet(device)
 	for _, r := range device.Resources {

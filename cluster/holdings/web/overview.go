@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,7 +91,7 @@ func matches(node *holdings.Node, show string, cpus int64) bool {
 func mostFreeCPUs(node *holdings.Node) (cpus int64) {
 	for i := range node.NUMANodes {
 		for _, device := range node.NUMANodes[i].Devices {
-			if device.Zone && device.State != holdings.StateBlocked && len(device.Taints) == 0 {
+			if device.Zone && device.State != holdings.StateBlocked && !slices.ContainsFunc(device.Taints, holdings.Taint.Acts) {
 				if r := find(device.Resources, "cpu"); r != nil && r.Free != nil {
 					cpus = max(cpus, r.Free.Value())
 				}
