@@ -15,7 +15,7 @@ func (s *Snapshot) Overlay(other *Snapshot) {
 	s.TaintRules = overlay(s.TaintRules, other.TaintRules)
 	s.Pods = overlay(s.Pods, other.Pods)
 	s.Events = overlay(s.Events, other.Events)
-	s.Controllers = overlay(s.Controllers, other.Controllers)
+	s.Workloads = overlay(s.Workloads, other.Workloads)
 	for kind, count := range other.Ignored {
 		for range count {
 			s.ignore(kind)
@@ -46,9 +46,9 @@ func overlay[T metav1.Object](under, over []T) []T {
 	return under
 }
 
-// Underlay adds the events and controllers of another snapshot that s does not have. The
+// Underlay adds the events and workloads of another snapshot that s does not have. The
 // other snapshot must not be used afterwards.
 func (s *Snapshot) Underlay(other *Snapshot) {
 	s.Events = overlay(other.Events, s.Events)
-	s.Controllers = overlay(other.Controllers, s.Controllers)
+	s.Workloads = overlay(other.Workloads, s.Workloads)
 }

@@ -87,8 +87,9 @@ func TestOverlayKeepsEveryKind(t *testing.T) {
 	}
 	s := &Snapshot{}
 	s.Overlay(read(t, text.String()+"---"+above+"---"+underneath[:strings.Index(underneath, "---")]))
-	got := []int{len(s.Nodes), len(s.Classes), len(s.Slices), len(s.Claims), len(s.Templates), len(s.TaintRules), len(s.Pods)}
-	if diff := cmp.Diff([]int{1, 1, 1, 1, 1, 1, 4}, got); diff != "" {
+	s.Overlay(read(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}"))
+	got := []int{len(s.Workloads), len(s.Nodes), len(s.Classes), len(s.Slices), len(s.Claims), len(s.Templates), len(s.TaintRules), len(s.Pods)}
+	if diff := cmp.Diff([]int{1, 1, 1, 1, 1, 1, 1, 4}, got); diff != "" {
 		t.Errorf("objects of each kind (-want +got):\n%s", diff)
 	}
 }

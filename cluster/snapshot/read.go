@@ -67,17 +67,21 @@ func (s *Snapshot) readObject(text []byte, meta metav1.TypeMeta, where string) e
 	if item, isList := strings.CutSuffix(meta.Kind, "List"); isList {
 		return s.readList(text, metav1.TypeMeta{Kind: item, APIVersion: meta.APIVersion}, where)
 	}
-	object, err := newObject(meta)
+	version, foreign, err := newObject(meta)
 	if err != nil {
 		return err
 	}
-	if object == nil {
-		s.ignore(meta.Kind)
+	if foreign {
+		s.ignore(fullKind(meta))
 		return nil
 	}
-	unknown, err := kjson.UnmarshalStrict(text, object)
+	var object metav1.Object
+	unknown, err := kjson.UnmarshalStrict(text, version.into)
 	if err == nil && len(unknown) > 0 {
 		err = unknown[0]
+	}
+	if err == nil {
+		object, err = version.object()
 	}
 	if err != nil {
 		return fmt.Errorf("%s%s: %w", meta.Kind, nameIn(text), err)

@@ -75,6 +75,116 @@ func checkDefaults(t *testing.T, claim *resourceapi.ResourceClaim) {
 	}
 }
 
+// Objects of older versions are those that the API server would make of them.
+func TestReadConvertsOlderVersions(t *testing.T) {
+	s := read(t, `
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceClaim
+metadata: {name: one}
+spec: {devices: {requests: [{name: r, deviceClassName: k, capacity: {requests: {cpu: 2}}}]}}
+---
+apiVersion: resource.k8s.io/v1beta2
+kind: ResourceClaim
+metadata: {name: two}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: k, count: 2}}]}}
+---
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceClaimTemplate
+metadata: {name: t}
+spec: {spec: {devices: {requests: [{name: r, firstAvailable: [{name: a, deviceClassName: k}]}]}}}
+---
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceSlice
+metadata: {name: s}
+spec: {driver: d, pool: {name: n1, generation: 1, resourceSliceCount: 1}, nodeName: n1, devices: [{name: x, basic: {attributes: {kind: {string: zone}}}}]}
+---
+apiVersion: resource.k8s.io/v1beta1
+kind: DeviceClass
+metadata: {name: k}
+spec: {selectors: [{cel: {expression: "true"}}]}
+---
+apiVersion: resource.k8s.io/v1beta2
+kind: DeviceTaintRule
+metadata: {name: rule}
+spec: {deviceSelector: {driver: d}, taint: {key: a, effect: NoSchedule}}
+`)
+	one := s.Claim("default", "one").Spec.Devices.Requests[0].Exactly
+	if cpu := one.Capacity.Requests["cpu"]; one.DeviceClassName != "k" || one.Count != 1 || cpu.String() != "2" {
+		t.Errorf("request of v1beta1 is %+v", one)
+	}
+	if two := s.Claim("default", "two").Spec.Devices.Requests[0].Exactly; two.DeviceClassName != "k" || two.Count != 2 {
+		t.Errorf("request of v1beta2 is %+v", two)
+	}
+	if first := s.Template("default", "t").Spec.Spec.Devices.Requests[0].FirstAvailable; len(first) != 1 || first[0].Count != 1 {
+		t.Errorf("alternatives of v1beta1 are %+v", first)
+	}
+	if kind := s.Slices[0].Spec.Devices[0].Attributes["kind"].StringValue; kind == nil || *kind != "zone" {
+		t.Errorf("device of v1beta1 is %+v", s.Slices[0].Spec.Devices[0])
+	}
+	if len(s.Classes[0].Spec.Selectors) != 1 || s.TaintRules[0].Spec.Taint.Key != "a" {
+		t.Errorf("class is %+v, rule is %+v", s.Classes[0].Spec, s.TaintRules[0].Spec)
+	}
+}
+
+// The name of a kind means something only in its group.
+func TestForeignKindsAreIgnored(t *testing.T) {
+	s := read(t, `
+# YAML
+{apiVersion: management.cattle.io/v3, kind: Node, metadata: {name: n}, spec: {anything: 1}}
+---
+# YAML
+{apiVersion: serving.example.com/v1, kind: Job, metadata: {name: j}}
+---
+# YAML
+{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: j}}
+---
+# YAML
+{apiVersion: management.cattle.io/v3, kind: NodeList, items: [{metadata: {name: m}}]}
+`)
+	want := []string{"1 CSIDriver", "1 Job.serving.example.com", "2 Node.management.cattle.io"}
+	if got := s.IgnoredKinds(); len(s.Nodes) > 0 || !slices.Equal(got, want) {
+		t.Errorf("nodes %v, ignored %q, want %q", s.Nodes, got, want)
+	}
+}
+
+func TestWorkloadsHaveTheirPods(t *testing.T) {
+	const template = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main}]}}"
+	for text, want := range map[string]struct {
+		pods     int
+		manifest bool
+		path     string
+	}{
+		"apiVersion: apps/v1, kind: Deployment, spec: {" + template + "}":                                     {1, true, "spec.template"},
+		"apiVersion: apps/v1, kind: Deployment, spec: {replicas: 3, " + template + "}":                        {3, true, "spec.template"},
+		"apiVersion: apps/v1, kind: Deployment, spec: {paused: true, " + template + "}":                       {0, true, "spec.template"},
+		"apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 0, " + template + "}":                       {0, true, "spec.template"},
+		"apiVersion: apps/v1, kind: ReplicaSet, spec: {replicas: 2, " + template + "}":                        {2, true, "spec.template"},
+		"apiVersion: apps/v1, kind: DaemonSet, spec: {" + template + "}":                                      {0, true, "spec.template"},
+		"apiVersion: batch/v1, kind: Job, spec: {parallelism: 4, completions: 2, " + template + "}":           {2, true, "spec.template"},
+		"apiVersion: batch/v1, kind: Job, spec: {suspend: true, " + template + "}":                            {0, true, "spec.template"},
+		"apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {" + template + "}}}":                {1, true, "spec.jobTemplate.spec.template"},
+		"apiVersion: batch/v1, kind: CronJob, spec: {suspend: true, jobTemplate: {spec: {" + template + "}}}": {0, true, "spec.jobTemplate.spec.template"},
+	} {
+		s := read(t, "# YAML\n{metadata: {name: w, namespace: team}, "+text+"}")
+		w := s.Workloads[0]
+		pod := w.Pod()
+		if w.Pods != want.pods || w.IsManifest() != want.manifest || w.TemplatePath() != want.path {
+			t.Errorf("%s: %d pods of %s, manifest %t", text, w.Pods, w.TemplatePath(), w.IsManifest())
+		}
+		if pod.Namespace != "team" || pod.Labels["a"] != "b" || len(pod.Spec.Containers) != 1 || pod.OwnerReferences[0].Kind != w.Kind {
+			t.Errorf("%s: pod is %+v", text, pod)
+		}
+	}
+	for text, why := range map[string]string{
+		"metadata: {name: w, uid: u}": "a cluster has its pods",
+		"metadata: {name: w, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: d, uid: u, controller: true}]}": "another workload has made it",
+	} {
+		if s := read(t, "# YAML\n{apiVersion: apps/v1, kind: ReplicaSet, "+text+"}"); s.Workloads[0].IsManifest() {
+			t.Errorf("%s is a manifest, but %s", text, why)
+		}
+	}
+}
+
 func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"kind: Pod\nkind: Pod", `read f.yaml, document 1: yaml: unmarshal errors: line 2: key "kind" already set in map`},
@@ -84,8 +194,21 @@ func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 		},
 		{"kind: Pod\napiVersion: v2\nmetadata: {name: p}", `Pod of apiVersion "v2", allowed is v1`},
 		{
-			"kind: ResourceSlice\napiVersion: resource.k8s.io/v1beta1\nmetadata: {name: s}",
-			`ResourceSlice of apiVersion "resource.k8s.io/v1beta1", allowed is resource.k8s.io/v1`,
+			"kind: ResourceSlice\napiVersion: resource.k8s.io/v1alpha3\nmetadata: {name: s}",
+			`ResourceSlice of apiVersion "resource.k8s.io/v1alpha3", allowed are resource.k8s.io/v1, resource.k8s.io/v1beta2, resource.k8s.io/v1beta1`,
+		},
+		{
+			"kind: DeviceTaintRule\napiVersion: resource.k8s.io/v1alpha3\nmetadata: {name: s}",
+			`DeviceTaintRule of apiVersion "resource.k8s.io/v1alpha3", allowed are resource.k8s.io/v1, resource.k8s.io/v1beta2`,
+		},
+		{
+			"kind: ResourceClaim\napiVersion: resource.k8s.io/v1beta1\nmetadata: {name: c}\nspec: {devices: {requests: [{name: r, exactly: {}}]}}",
+			`ResourceClaim c: unknown field "spec.devices.requests[0].exactly"`,
+		},
+		{"kind: CronJob\napiVersion: batch/v1beta1\nmetadata: {name: c}", `CronJob of apiVersion "batch/v1beta1", allowed is batch/v1`},
+		{
+			"kind: Deployment\napiVersion: apps/v1\nmetadata: {name: d}\nspec: {template: {spec: {container: []}}}",
+			`Deployment d: unknown field "spec.template.spec.container"`,
 		},
 		{"kind: Pod\napiVersion: v1", "Pod without metadata.name"},
 		{"apiVersion: v1", "object without kind"},

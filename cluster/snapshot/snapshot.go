@@ -35,11 +35,12 @@ type Snapshot struct {
 	// Pods are in the order in which they were read. Pods without a node are waiting
 	// for one.
 	Pods []*corev1.Pod
-	// Events and Controllers say why pods do not start, or do not exist. Controllers are
-	// Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs of Kubernetes. A
-	// snapshot of a cluster has those that were asked for.
-	Events      []*corev1.Event
-	Controllers []metav1.Object
+	// Events say why pods do not start, or do not exist. A snapshot of a cluster has those
+	// that were asked for.
+	Events []*corev1.Event
+	// Workloads are in the order in which they were read. A snapshot of a cluster has those
+	// that were asked for.
+	Workloads []*Workload
 
 	// Ignored is the number of objects of every other kind, by kind.
 	Ignored map[string]int
@@ -99,11 +100,11 @@ func (s *Snapshot) Template(namespace, name string) *resourceapi.ResourceClaimTe
 	return find(s.Templates, namespace, name)
 }
 
-// Controller returns the controller of pods, or nil.
-func (s *Snapshot) Controller(kind, namespace, name string) metav1.Object {
-	for _, object := range s.Controllers {
-		if identityOf(object) == (identity{kind, namespace, name}) {
-			return object
+// Workload returns the workload, or nil.
+func (s *Snapshot) Workload(kind, namespace, name string) *Workload {
+	for _, workload := range s.Workloads {
+		if identityOf(workload) == (identity{kind, namespace, name}) {
+			return workload
 		}
 	}
 	return nil
@@ -163,6 +164,9 @@ func (s *Snapshot) ignore(kind string) {
 // owns the object from now on. A second object with the same kind, namespace and name
 // is an error. The error says where the first object is from.
 func (s *Snapshot) Add(object metav1.Object, where string) error {
+	if workload := newWorkload(object); workload != nil {
+		object = workload
+	}
 	kind := kindOf(object)
 	if object.GetName() == "" && object.GetGenerateName() != "" {
 		// An API server appends random letters. Here the names sort in the order in
@@ -221,7 +225,7 @@ func (s *Snapshot) keep(object metav1.Object) {
 		s.TaintRules = append(s.TaintRules, o)
 	case *corev1.Event:
 		s.Events = append(s.Events, o)
-	default:
-		s.Controllers = append(s.Controllers, o)
+	case *Workload:
+		s.Workloads = append(s.Workloads, o)
 	}
 }

@@ -305,7 +305,7 @@ func TestAWorkloadWithoutPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t, row.manifests...)
-			w, pod, made := Workload(s, s.Controller(row.kind, "default", "web"))
+			w, pod, made := Workload(s, s.Workload(row.kind, "default", "web"))
 			if diff := cmp.Diff(row.obstacles, lines(w.Obstacles)); diff != "" || w.Sentence != row.sentence || w.Kind != row.kind || w.Name != "default/web" {
 				t.Errorf("%s %s %s, want %s; obstacles (-want +got):\n%s", w.Kind, w.Name, w.Sentence, row.sentence, diff)
 			}

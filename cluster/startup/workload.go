@@ -20,23 +20,22 @@ import (
 type controller struct {
 	wanted    int // number of pods that should exist now
 	ended     int // number of pods that have done their work, and need not exist any more
-	template  corev1.PodTemplateSpec
 	obstacles []funnel.Obstacle
 }
 
 // Workload explains a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job. pod is a pod
 // of it that does not run. If a pod is missing, and all that exist run, pod is one as the
 // template makes it, and made is true. If nothing is missing, pod is nil.
-func Workload(s *snapshot.Snapshot, object metav1.Object) (w simulate.Workload, pod *corev1.Pod, made bool) {
-	c := controllerOf(object)
-	w.Kind, w.Name = snapshot.Kind(object), object.GetNamespace()+"/"+object.GetName()
+func Workload(s *snapshot.Snapshot, object *snapshot.Workload) (w simulate.Workload, pod *corev1.Pod, made bool) {
+	c := controllerOf(object.Object)
+	w.Kind, w.Name = object.Kind, object.GetNamespace()+"/"+object.GetName()
 	w.Obstacles = append(c.obstacles, ofEvents(s, object)...)
 	owners := []types.UID{object.GetUID()}
 	if w.Kind == "Deployment" {
 		sets := replicaSetsOf(s, object)
 		for _, set := range sets {
-			owners = append(owners, set.UID)
-			w.Obstacles = append(w.Obstacles, append(controllerOf(set).obstacles, ofEvents(s, set)...)...)
+			owners = append(owners, set.GetUID())
+			w.Obstacles = append(w.Obstacles, append(controllerOf(set.Object).obstacles, ofEvents(s, set)...)...)
 		}
 		if len(sets) == 0 && c.wanted > 0 {
 			w.Obstacles = append(w.Obstacles, obstacle("the Deployment has no ReplicaSet; kube-controller-manager creates it, unless spec.paused is true"))
@@ -60,7 +59,7 @@ func Workload(s *snapshot.Snapshot, object metav1.Object) (w simulate.Workload, 
 		w.Sentence += fmt.Sprintf(", and %d have ended", c.ended)
 	}
 	if pod == nil && existing < c.wanted {
-		return w, podOf(c.template, object), true
+		return w, podOf(object), true
 	}
 	if c.wanted > 0 && existing >= c.wanted {
 		w.Obstacles = nil // all pods were created, so these are old
@@ -79,21 +78,21 @@ func pods(count int) string {
 func controllerOf(object metav1.Object) controller {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
-		c := controller{wanted: int(ptr.Deref(o.Spec.Replicas, 1)), template: o.Spec.Template}
+		c := controller{wanted: int(ptr.Deref(o.Spec.Replicas, 1))}
 		for _, condition := range o.Status.Conditions {
 			c.add(string(condition.Type), condition.Status, condition.Reason, condition.Message)
 		}
 		return c
 	case *appsv1.ReplicaSet:
-		c := controller{wanted: int(ptr.Deref(o.Spec.Replicas, 1)), template: o.Spec.Template}
+		c := controller{wanted: int(ptr.Deref(o.Spec.Replicas, 1))}
 		for _, condition := range o.Status.Conditions {
 			c.add(string(condition.Type), condition.Status, condition.Reason, condition.Message)
 		}
 		return c
 	case *appsv1.StatefulSet:
-		return controller{wanted: int(ptr.Deref(o.Spec.Replicas, 1)), template: o.Spec.Template}
+		return controller{wanted: int(ptr.Deref(o.Spec.Replicas, 1))}
 	case *appsv1.DaemonSet:
-		return controller{wanted: int(o.Status.DesiredNumberScheduled), template: o.Spec.Template}
+		return controller{wanted: int(o.Status.DesiredNumberScheduled)}
 	case *batchv1.Job:
 		return readJob(o)
 	}
@@ -101,7 +100,7 @@ func controllerOf(object metav1.Object) controller {
 }
 
 func readJob(job *batchv1.Job) controller {
-	c := controller{wanted: int(ptr.Deref(job.Spec.Parallelism, 1)), ended: int(job.Status.Succeeded), template: job.Spec.Template}
+	c := controller{wanted: int(ptr.Deref(job.Spec.Parallelism, 1)), ended: int(job.Status.Succeeded)}
 	if completions := job.Spec.Completions; completions != nil {
 		c.wanted = max(min(c.wanted, int(*completions)-c.ended), 0)
 	}
@@ -130,20 +129,19 @@ func (c *controller) add(kind string, status corev1.ConditionStatus, reason, tex
 }
 
 // replicaSetsOf returns the ReplicaSets of a Deployment that should have pods.
-func replicaSetsOf(s *snapshot.Snapshot, deployment metav1.Object) (sets []*appsv1.ReplicaSet) {
-	for _, object := range s.Controllers {
-		set, is := object.(*appsv1.ReplicaSet)
-		if is && metav1.IsControlledBy(set, deployment) && ptr.Deref(set.Spec.Replicas, 1) > 0 {
-			sets = append(sets, set)
+func replicaSetsOf(s *snapshot.Snapshot, deployment metav1.Object) (sets []*snapshot.Workload) {
+	for _, workload := range s.Workloads {
+		if workload.Kind == "ReplicaSet" && metav1.IsControlledBy(workload, deployment) && workload.Pods > 0 {
+			sets = append(sets, workload)
 		}
 	}
 	return sets
 }
 
 // podOf returns a pod as a controller makes it, with the defaults of an API server.
-func podOf(template corev1.PodTemplateSpec, object metav1.Object) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-	pod.Namespace, pod.Name = object.GetNamespace(), object.GetName()+"-new"
+func podOf(workload *snapshot.Workload) *corev1.Pod {
+	pod := workload.Pod()
+	pod.Name = workload.GetName() + "-new"
 	if err := new(snapshot.Snapshot).Add(pod, ""); err != nil {
 		panic(err) // impossible: the snapshot is empty, and the pod has a name
 	}

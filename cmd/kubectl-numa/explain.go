@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -54,7 +53,7 @@ explain claim four-gpus -n team-a -f cluster/ -o json`),
 	}
 	for _, kind := range workloadKinds() {
 		kinds = append(kinds, objectKind{strings.ToLower(kind), func(objects *snapshot.Snapshot, namespace string) []string {
-			return namesIn(slices.DeleteFunc(slices.Clone(objects.Controllers), func(o metav1.Object) bool { return snapshot.Kind(o) != kind }), namespace)
+			return namesIn(slices.DeleteFunc(slices.Clone(objects.Workloads), func(w *snapshot.Workload) bool { return w.Kind != kind }), namespace)
 		}})
 	}
 	q.takes(command, kinds...)

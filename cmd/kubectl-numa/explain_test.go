@@ -8,9 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -245,8 +247,8 @@ func TestPodsThatDoNotStartAreExplained(t *testing.T) {
 	cluster := objectAnswers(t, dir)
 	cluster["/metrics"] = gatesOn
 	cluster["/api/v1/namespaces/team/events"] = listOf("EventList", "v1", objects.Events)
-	cluster["/apis/apps/v1/namespaces/team/deployments"] = listOf("DeploymentList", "apps/v1", objects.Controllers[:1])
-	cluster["/apis/apps/v1/namespaces/team/replicasets"] = listOf("ReplicaSetList", "apps/v1", objects.Controllers[1:])
+	cluster["/apis/apps/v1/namespaces/team/deployments"] = listOf("DeploymentList", "apps/v1", objectsOf(objects.Workloads[:1]))
+	cluster["/apis/apps/v1/namespaces/team/replicasets"] = listOf("ReplicaSetList", "apps/v1", objectsOf(objects.Workloads[1:]))
 	kubeconfig := cluster.serve(t)
 	for args, want := range map[string]string{"pod stuck": stuckText, "deployment web": webText} {
 		for _, from := range []string{"-n team -f " + dir, "--kubeconfig " + kubeconfig} {
@@ -277,4 +279,12 @@ func TestEventsThatCannotBeReadAreNoted(t *testing.T) {
 	if exitCode != exitUsage || stderr != "kubectl-numa: error: there is no Job default/x in the files\n" {
 		t.Errorf("exit code %d, stderr %q", exitCode, stderr)
 	}
+}
+
+// objectsOf returns the objects as an API server has them.
+func objectsOf(workloads []*snapshot.Workload) (objects []metav1.Object) {
+	for _, workload := range workloads {
+		objects = append(objects, workload.Object)
+	}
+	return objects
 }

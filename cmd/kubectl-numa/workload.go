@@ -11,7 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// workloadKinds returns the kinds of controllers of pods that can be explained.
+// workloadKinds returns the kinds of workloads that can be explained.
 func workloadKinds() []string {
 	return []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"}
 }
@@ -20,12 +20,12 @@ func workloadKinds() []string {
 // run.
 func (q *question) explainWorkload(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, kind, name string) (simulate.Explanation, error) {
 	err := q.addRelated(objects, func(source live.Source) error {
-		return source.AddController(ctx, objects, kind, q.namespace, name)
+		return source.AddWorkload(ctx, objects, kind, q.namespace, name)
 	})
 	if err != nil {
 		return simulate.Explanation{}, fmt.Errorf("read the cluster: %w", err)
 	}
-	object := objects.Controller(kind, q.namespace, name)
+	object := objects.Workload(kind, q.namespace, name)
 	if object == nil {
 		return simulate.Explanation{}, fmt.Errorf("there is no %s %s/%s in %s", kind, q.namespace, name, &q.from)
 	}

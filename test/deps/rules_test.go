@@ -231,9 +231,9 @@ var modules = []module{
 		path: "k8s.io/dynamic-resource-allocation",
 		folders: []string{
 			"driver", "kubeletplugin", "cluster/simulate", "cluster/startup", "test", "deviceclasses",
-			"cluster/diagnosis", "cluster/holdings",
+			"cluster/diagnosis", "cluster/holdings", "cluster/snapshot",
 		},
-		why: "the kubelet helper, its slice controller, the CEL of classes, the scheduler's allocator, and which claim a pod has",
+		why: "the kubelet helper, its slice controller, the CEL of classes, the scheduler's allocator, which claim a pod has, and older versions of these objects",
 	},
 	{
 		path: "k8s.io/klog/v2",
@@ -247,7 +247,7 @@ var modules = []module{
 		path: "k8s.io/utils",
 		folders: []string{
 			"cluster/holdings", "cluster/diagnosis", "driver", "kubeletplugin", "cluster/simulate", "cluster/startup", "test",
-			"deviceclasses/accounting", "deviceclasses/lint", "deviceclasses/probe",
+			"deviceclasses/accounting", "deviceclasses/lint", "deviceclasses/probe", "cluster/snapshot",
 		},
 		why: "pointers to values, as optional API fields are",
 	},

@@ -27,9 +27,8 @@ func (s Source) AddWarnings(ctx context.Context, objects *snapshot.Snapshot, kin
 	return addItems(objects, list)
 }
 
-// AddController adds a controller of pods and, for a Deployment, its ReplicaSets. The
-// kind is one of those of snapshot.Controllers.
-func (s Source) AddController(ctx context.Context, objects *snapshot.Snapshot, kind, namespace, name string) error {
+// AddWorkload adds a workload and, for a Deployment, its ReplicaSets.
+func (s Source) AddWorkload(ctx context.Context, objects *snapshot.Snapshot, kind, namespace, name string) error {
 	apps, batch := s.Client.AppsV1(), s.Client.BatchV1()
 	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
 	var list runtime.Object

@@ -1,0 +1,108 @@
+package snapshot
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// DaemonSet is the kind of a workload with a pod on each node.
+const DaemonSet = "DaemonSet"
+
+const cronJob = "CronJob"
+
+// Workload is an object whose controller makes pods of a template.
+type Workload struct {
+	metav1.Object
+
+	Kind, APIVersion string
+	Template         *corev1.PodTemplateSpec
+	// Pods is the number of pods that run at the same time, 0 for a DaemonSet. For a
+	// CronJob, it is the number of pods of one run.
+	Pods int
+}
+
+// newWorkload returns nil if the object is none of Kubernetes' workloads.
+func newWorkload(object metav1.Object) *Workload {
+	const apps, batch = "apps/v1", "batch/v1"
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		return &Workload{o, "Deployment", apps, &o.Spec.Template, count(o.Spec.Replicas, o.Spec.Paused)}
+	case *appsv1.ReplicaSet:
+		return &Workload{o, "ReplicaSet", apps, &o.Spec.Template, count(o.Spec.Replicas, false)}
+	case *appsv1.StatefulSet:
+		return &Workload{o, "StatefulSet", apps, &o.Spec.Template, count(o.Spec.Replicas, false)}
+	case *appsv1.DaemonSet:
+		return &Workload{o, DaemonSet, apps, &o.Spec.Template, 0}
+	case *batchv1.Job:
+		return &Workload{o, "Job", batch, &o.Spec.Template, parallel(o.Spec)}
+	case *batchv1.CronJob:
+		pods := parallel(o.Spec.JobTemplate.Spec)
+		if ptr.Deref(o.Spec.Suspend, false) {
+			pods = 0
+		}
+		return &Workload{o, cronJob, batch, &o.Spec.JobTemplate.Spec.Template, pods}
+	}
+	return nil
+}
+
+// TemplatePath is the path of the template in the object.
+func (w *Workload) TemplatePath() string {
+	if w.Kind == cronJob {
+		return "spec.jobTemplate.spec.template"
+	}
+	return "spec.template"
+}
+
+// Pod returns a pod of the template, without a name. Its controller is the workload.
+func (w *Workload) Pod() *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: *w.Template.ObjectMeta.DeepCopy(), Spec: *w.Template.Spec.DeepCopy()}
+	pod.Name, pod.GenerateName, pod.Namespace = "", "", w.GetNamespace()
+	pod.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: w.APIVersion, Kind: w.Kind, Name: w.GetName(), UID: w.GetUID(), Controller: ptr.To(true),
+	}}
+	return pod
+}
+
+// IsManifest reports whether the workload is a manifest. The pods of a workload that a
+// cluster has are objects of that cluster, and so are those of a ReplicaSet or Job that
+// has a controller itself.
+func (w *Workload) IsManifest() bool {
+	return w.GetUID() == madeUpUID(identityOf(w)) && metav1.GetControllerOf(w) == nil
+}
+
+// MadeBy returns the workload of the snapshot that has made this one, or nil.
+func (s *Snapshot) MadeBy(w *Workload) *Workload {
+	owner := metav1.GetControllerOf(w)
+	if owner == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.Workloads, func(other *Workload) bool {
+		return other.Kind == owner.Kind && other.GetName() == owner.Name && other.GetNamespace() == w.GetNamespace()
+	})
+	if i < 0 {
+		return nil
+	}
+	return s.Workloads[i]
+}
+
+// count is a number of replicas, 1 by default.
+func count(replicas *int32, paused bool) int {
+	if paused {
+		return 0
+	}
+	return max(int(ptr.Deref(replicas, 1)), 0)
+}
+
+// parallel is how many pods of a job run at the same time.
+func parallel(job batchv1.JobSpec) int {
+	pods := count(job.Parallelism, ptr.Deref(job.Suspend, false))
+	if job.Completions != nil {
+		pods = min(pods, count(job.Completions, false))
+	}
+	return pods
+}
