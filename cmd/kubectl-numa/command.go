@@ -93,6 +93,7 @@ func (c cli) parseGates(ctx context.Context, from *source, gates string) (simula
 }
 
 // load reads the objects of a source, and returns them as a cluster that can place pods.
+// The objects include the pods of workloads of files.
 func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cluster, *snapshot.Snapshot, error) {
 	// Find a wrong flag before the cluster is read.
 	if _, err := simulate.ParseGates(gates, simulate.DefaultGates()); err != nil {
@@ -100,6 +101,9 @@ func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cl
 	}
 	objects, err := from.Snapshot(ctx)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := simulate.AddPods(objects); err != nil {
 		return nil, nil, err
 	}
 	parsed, err := c.parseGates(ctx, from, gates)

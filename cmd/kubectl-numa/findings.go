@@ -21,7 +21,7 @@ const inCluster = "the cluster"
 // findings is the result of lint.
 type findings struct {
 	Looked  int     `json:"looked"`  // number of objects that were checked
-	Objects []found `json:"objects"` // objects with findings: classes, templates, claims, pods
+	Objects []found `json:"objects"` // objects with findings: classes, templates, claims, workloads, pods
 }
 
 // found is an object with its findings.
@@ -96,11 +96,26 @@ func (f *findings) check(objects known, isAsked func(where string) bool, ignored
 	for _, claim := range objects.Claims {
 		look("ResourceClaim", claim, func() []lint.Finding { return linter.Claim(claim) })
 	}
+	for _, workload := range objects.Workloads {
+		if objects.MadeBy(workload) == nil { // else its template is that of the other workload
+			look(workload.Kind, workload, func() []lint.Finding { return ofTemplate(linter, workload) })
+		}
+	}
 	for _, pod := range objects.Pods {
 		if !snapshot.Finished(pod) {
 			look("Pod", pod, func() []lint.Finding { return linter.Pod(pod) })
 		}
 	}
+}
+
+// ofTemplate checks the pods of a workload. Its findings are about the fields of the
+// workload.
+func ofTemplate(linter *lint.Linter, workload *snapshot.Workload) []lint.Finding {
+	findings := linter.Pod(workload.Pod())
+	for i := range findings {
+		findings[i].Field = workload.TemplatePath() + "." + findings[i].Field
+	}
+	return findings
 }
 
 // text returns a line for each object and, below it, a line for each finding.

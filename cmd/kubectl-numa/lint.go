@@ -25,6 +25,9 @@ func (c cli) lintCommand() *cobra.Command {
 		Short: "Find mistakes in claims, claim templates, device classes and pods",
 		Long: fmt.Sprintf(`Find mistakes in claims, claim templates, device classes and pods.
 
+Of files, lint also checks the pod templates of Deployments, StatefulSets,
+DaemonSets, ReplicaSets, Jobs and CronJobs.
+
 lint prints what the admission webhook would say: errors, for which the webhook
 refuses an object, and warnings. It looks up the objects that an object refers
 to in the same place. If a device class is missing there, lint uses the

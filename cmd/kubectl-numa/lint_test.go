@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -106,6 +107,35 @@ func TestLintInJSONAndYAMLIsOneDocument(t *testing.T) {
 	testfiles.Write(t, filepath.Join(clean, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main}]}\n")
 	if text := mustCall(t, "lint", "-f", clean, "-o", "json"); text != "{\n  \"looked\": 1,\n  \"objects\": []\n}\n" {
 		t.Errorf("nothing is wrong, and lint says %s", text)
+	}
+}
+
+// lint checks the pods of workloads where they are written.
+func TestLintChecksWorkloads(t *testing.T) {
+	dir := t.TempDir()
+	template := "{spec: {resourceClaims: [{name: c, resourceClaimName: four}], containers: [{name: main, resources: {claims: [{name: c}], requests: {cpu: 4, memory: 1Gi}, limits: {cpu: 8}}}]}}"
+	text := wrongManifests[strings.Index(wrongManifests, "apiVersion: resource"):strings.Index(wrongManifests, "---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate")]
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} {
+		text += "---\napiVersion: apps/v1\nkind: " + kind + "\nmetadata: {name: w}\nspec: {template: " + template + "}\n"
+	}
+	text += "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: w}\nspec: {template: " + template + "}\n" +
+		"---\napiVersion: batch/v1\nkind: CronJob\nmetadata: {name: w}\nspec: {jobTemplate: {spec: {template: " + template + "}}}\n" +
+		"---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: w-1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: w, uid: u, controller: true}]}\nspec: {template: " + template + "}\n"
+	name := filepath.Join(dir, "all.yaml")
+	testfiles.Write(t, name, text)
+	_, stdout, stderr := call("lint", "-f", dir)
+	for i, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"} {
+		path := "spec.template"
+		if kind == "CronJob" {
+			path = "spec.jobTemplate.spec.template"
+		}
+		want := fmt.Sprintf("%s default/w in %s, document %d\n  warning: %s.spec.containers[0].resources.limits[cpu]: limit 8 throttles", kind, name, i+2, path)
+		if !strings.Contains(stdout, want) {
+			t.Errorf("lint says\n%swant\n%s", stdout, want)
+		}
+	}
+	if want := "kubectl-numa: error: 6 findings in 6 of 7 objects\n"; stderr != want {
+		t.Errorf("stderr %q, want %q", stderr, want)
 	}
 }
 

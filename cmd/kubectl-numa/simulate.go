@@ -41,7 +41,10 @@ Pods with a node run there. Pods without a node are placed one after the other,
 with the scheduler's own allocator: pods of files in the order in which they
 are read, pods of a cluster by priority and age. A later pod cannot get what an
 earlier pod got. A pod goes to the first feasible node by name, or to the
-feasible node with the fewest (spread) or the most (pack) pods.`,
+feasible node with the fewest (spread) or the most (pack) pods.
+
+Of files, simulate also places the pods that manifests of Deployments,
+StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs would get.`,
 		Example: c.examples(`
 # where will the pending pods of the cluster go?
 simulate

@@ -59,6 +59,72 @@ default/b  worker-1  b      zone     dra.numa/worker-1/numa-0  cpu 2
 	}
 }
 
+// Pods of workloads come after pods. A DaemonSet has no pod on a node that it does not
+// select. The pods of a workload that has a UID are objects of its cluster.
+func TestSimulatePlacesPodsOfWorkloads(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 1")
+	const container = "{name: main, resources: {claims: [{name: cpus}], requests: {cpu: 1}}}"
+	const template = "template: {spec: {resourceClaims: [{name: cpus, resourceClaimTemplateName: two}], containers: [" + container + "]}}"
+	testfiles.Write(t, filepath.Join(dir, "a-workloads.yaml"), `
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceClaimTemplate
+metadata: {name: two}
+spec: {spec: {devices: {requests: [{name: zone, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec: {replicas: 2, `+template+`}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec: {`+template+`}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: elsewhere}
+spec: {template: {spec: {nodeSelector: {disk: fast}, containers: [{name: main}]}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec: {jobTemplate: {spec: {parallelism: 2, template: {spec: {containers: [{name: main}]}}}}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: running, uid: u}
+spec: {replicas: 5, `+template+`}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a-0}
+spec: {containers: [{name: main}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-2}
+spec: {taints: [{key: only, effect: NoSchedule}]}
+`)
+	var result simulate.Result
+	_, stdout, stderr := call("simulate", "-f", dir, "-o", "json")
+	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
+		t.Fatal(err, stderr)
+	}
+	var got []string
+	for _, pod := range result.Pods {
+		got = append(got, fmt.Sprintf("%s on %s with %d claims", pod.Pod, pod.Node, len(pod.Claims)))
+	}
+	want := []string{
+		"default/a-0 on worker-1 with 0 claims", "default/a on worker-1 with 1 claims",
+		"default/a-1 on worker-1 with 1 claims", "default/a-2 on worker-1 with 1 claims", "default/agent-worker-1 on worker-1 with 1 claims",
+		"default/nightly-0 on worker-1 with 0 claims", "default/nightly-1 on worker-1 with 0 claims",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") || len(result.Unschedulable) > 0 {
+		t.Errorf("placed\n%s\nwithout a node %v\nwant\n%s", strings.Join(got, "\n"), result.Unschedulable, strings.Join(want, "\n"))
+	}
+}
+
 func TestSimulateInJSONAndYAMLIsOneDocument(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 3")
 	var fromJSON, fromYAML simulate.Result
