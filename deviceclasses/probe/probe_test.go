@@ -211,3 +211,24 @@ func BenchmarkTry(b *testing.B) {
 		New().Try(class, own)
 	}
 }
+
+// Selectors are written by tenants.
+func FuzzTry(f *testing.F) {
+	for _, expression := range []string{
+		`OURS && A.kind == "nic" && A.physicalFunction == "x"`, `A.rdmaDevice != A.driver`, `N.numaNode % 0 == 1`, `device.driver in [device.driver]`,
+		`[1, 2].map(n, n + N.numaNode).exists(n, n == A.l3)`, `{"kind": A.kind}["kind"] == "zone"`,
+	} {
+		f.Add(expand(expression)[0])
+	}
+	s := New()
+	f.Fuzz(func(t *testing.T, expression string) {
+		own := selectors(expression)
+		first := s.try(nil, own)
+		if missing := first.Missing; missing != nil && (missing.Index != 0 || missing.Name == "") {
+			t.Errorf("%q: %+v", expression, missing)
+		}
+		if second := s.try(nil, own); first.Zones != second.Zones || first.Foreign != second.Foreign || first.Functions != second.Functions {
+			t.Errorf("%q: %+v, then %+v", expression, first, second)
+		}
+	})
+}
