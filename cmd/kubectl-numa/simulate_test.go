@@ -123,6 +123,9 @@ spec: {taints: [{key: only, effect: NoSchedule}]}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") || len(result.Unschedulable) > 0 {
 		t.Errorf("placed\n%s\nwithout a node %v\nwant\n%s", strings.Join(got, "\n"), result.Unschedulable, strings.Join(want, "\n"))
 	}
+	if text := mustCall(t, "explain", "pod", "agent-worker-1", "-f", dir); !strings.HasPrefix(text, "default/agent-worker-1: ") {
+		t.Errorf("explain says\n%s", text)
+	}
 }
 
 func TestSimulateInJSONAndYAMLIsOneDocument(t *testing.T) {
