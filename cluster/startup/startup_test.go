@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
@@ -297,6 +298,9 @@ func TestAWorkloadWithoutPods(t *testing.T) {
 			[]string{"event FailedCreate: no"},
 			"web-new", true,
 		},
+		"a manifest": {
+			"Deployment", []string{strings.Replace(deployment, "uid: ud", "labels: {}", 1)}, "would create 3 pods", nil, "web-2", false,
+		},
 		"daemons": {
 			"DaemonSet",
 			[]string{strings.NewReplacer("kind: Deployment", "kind: DaemonSet", "replicas: 3, ", "").Replace(deployment) + "\nstatus: {desiredNumberScheduled: 2}"},
@@ -305,6 +309,9 @@ func TestAWorkloadWithoutPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t, row.manifests...)
+			if err := simulate.AddPods(s); err != nil {
+				t.Fatal(err)
+			}
 			w, pod, made := Workload(s, s.Workload(row.kind, "default", "web"))
 			if diff := cmp.Diff(row.obstacles, lines(w.Obstacles)); diff != "" || w.Sentence != row.sentence || w.Kind != row.kind || w.Name != "default/web" {
 				t.Errorf("%s %s %s, want %s; obstacles (-want +got):\n%s", w.Kind, w.Name, w.Sentence, row.sentence, diff)

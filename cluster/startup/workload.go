@@ -25,11 +25,16 @@ type controller struct {
 
 // Workload explains a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job. pod is a pod
 // of it that does not run. If a pod is missing, and all that exist run, pod is one as the
-// template makes it, and made is true. If nothing is missing, pod is nil.
+// template makes it, and made is true. If nothing is missing, pod is nil. Of a manifest,
+// pod is the last of the pods that [simulate.AddPods] has added, which fits last.
 func Workload(s *snapshot.Snapshot, object *snapshot.Workload) (w simulate.Workload, pod *corev1.Pod, made bool) {
 	c := controllerOf(object.Object)
 	w.Kind, w.Name = object.Kind, object.GetNamespace()+"/"+object.GetName()
 	w.Obstacles = append(c.obstacles, ofEvents(s, object)...)
+	if count, last := addedPods(s, object); last != nil {
+		w.Sentence = fmt.Sprintf("would create %d %s", count, pods(count))
+		return w, last, false
+	}
 	owners := []types.UID{object.GetUID()}
 	if w.Kind == "Deployment" {
 		sets := replicaSetsOf(s, object)
@@ -65,6 +70,19 @@ func Workload(s *snapshot.Snapshot, object *snapshot.Workload) (w simulate.Workl
 		w.Obstacles = nil // all pods were created, so these are old
 	}
 	return w, pod, false
+}
+
+// addedPods returns how many pods of a manifest the snapshot has, and the last one.
+func addedPods(s *snapshot.Snapshot, object *snapshot.Workload) (count int, last *corev1.Pod) {
+	if !object.IsManifest() {
+		return 0, nil
+	}
+	for _, pod := range s.Pods {
+		if metav1.IsControlledBy(pod, object) {
+			count, last = count+1, pod
+		}
+	}
+	return count, last
 }
 
 func pods(count int) string {
