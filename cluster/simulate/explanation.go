@@ -25,6 +25,10 @@ type Explanation struct {
 	Workload *Workload `json:"workload,omitempty"`
 	// Node is where the pod would go; "" means nowhere.
 	Node string `json:"node,omitempty"`
+	// Blocked says that something keeps the pod, the claim or the workload's pods from
+	// getting a node or from starting. It is false for a pod that has ended or is being
+	// deleted.
+	Blocked bool `json:"blocked"`
 	// Sentence is the answer. It comes after the name of the pod or claim.
 	Sentence string   `json:"sentence"`
 	Hints    []string `json:"hints,omitempty"`
@@ -99,7 +103,7 @@ func (c *Cluster) ExplainPod(ctx context.Context, pod *corev1.Pod) (Explanation,
 	d, err := c.demandOf(pod)
 	var why Reason
 	if errors.As(err, &why) {
-		e.Sentence = string(why)
+		e.Blocked, e.Sentence = true, string(why)
 		return e, nil
 	}
 	if err != nil {
@@ -156,7 +160,19 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		e.Sentence = fmt.Sprintf("does not fit on any of the %d nodes", len(c.nodes))
 		e.hint(funnel.InitHint(d.pod))
 	}
+	e.Blocked = e.Node == ""
 	return e, nil
+}
+
+// GivesUp returns why the scheduler gives up on the pod, or nil if it does not. Such a pod
+// gets no node, even if it fits on other nodes.
+func (e Explanation) GivesUp() *funnel.Obstacle {
+	for _, node := range e.Nodes {
+		if node.Blocks == funnel.StageAbort {
+			return &node.Obstacles[0]
+		}
+	}
+	return nil
 }
 
 // againHint is for a pod that would get a node if the scheduler tried again. According

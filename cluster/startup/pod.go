@@ -43,6 +43,7 @@ func Pod(s *snapshot.Snapshot, pod *corev1.Pod) simulate.Explanation {
 		return e
 	case len(obstacles) > 0:
 		e.Sentence = fmt.Sprintf("is assigned to node %s, but does not start there", e.Node)
+		e.Blocked = true
 		e.Nodes = append(e.Nodes, simulate.NotOn(e.Node, obstacles))
 	default:
 		e.Sentence = fmt.Sprintf("is assigned to node %s, and no object says why it would not start there", e.Node)

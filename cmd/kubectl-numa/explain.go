@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 func (c cli) explainCommand() *cobra.Command {
 	q := c.asks()
+	var exitCode bool
 	command := &cobra.Command{
 		Use:   "explain pod|claim|deployment|replicaset|statefulset|daemonset|job NAME",
 		Short: "Show why a pod or a claim does not fit on each node, or why a pod does not start",
@@ -33,7 +35,11 @@ Of a pod that has a node, explain says why it does not start there. Of a
 Deployment, ReplicaSet, StatefulSet, DaemonSet or Job, it says why pods are
 missing, and explains a pod that does not run. If there is no such pod, it
 explains one as the template would make it. For this, explain also reads events
-and, of a workload, the workload itself.`,
+and, of a workload, the workload itself.
+
+The exit code is 0 if there is an answer. With --exit-code, it is 1 if the
+answer is that something keeps the pod, the claim or pods of the workload from
+getting a node or from starting, and 2 if the scheduler gives up on the pod.`,
 		Example: c.examples(`
 # why is the pod Pending?
 explain pod trainer -n team-a
@@ -42,9 +48,15 @@ explain deployment web -n team-a
 # the same for a cluster that is a folder of files
 explain pod trainer -n team-a -f cluster/
 # why can a claim not be allocated? No pod needs to use it
-explain claim four-gpus -n team-a -f cluster/ -o json`),
+explain claim four-gpus -n team-a -f cluster/ -o json
+# in a script: does the pod fit?
+explain pod trainer -n team-a --exit-code >/dev/null`),
 		RunE: func(command *cobra.Command, args []string) error {
-			return q.explain(command.Context(), args[0], args[1])
+			answer, err := q.explain(command.Context(), args[0], args[1])
+			if err != nil || !exitCode {
+				return err
+			}
+			return blockedError(answer)
 		},
 	}
 	kinds := []objectKind{
@@ -58,18 +70,42 @@ explain claim four-gpus -n team-a -f cluster/ -o json`),
 	}
 	q.takes(command, kinds...)
 	q.addTo(command)
+	command.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if something keeps the pod, the claim or the workload from getting a node or from starting")
 	return command
 }
 
-func (q *question) explain(ctx context.Context, kind, name string) error {
+// blockedError returns an error for --exit-code, with the exit code of simulate.
+func blockedError(answer simulate.Explanation) error {
+	if obstacle := answer.GivesUp(); obstacle != nil {
+		return errors.New(obstacle.Sentence)
+	}
+	if answer.Blocked {
+		return &failure{errors.New("something is in the way of " + subject(answer))}
+	}
+	return nil
+}
+
+// subject names what the answer is about.
+func subject(answer simulate.Explanation) string {
+	switch {
+	case answer.Workload != nil:
+		return answer.Workload.Kind + " " + answer.Workload.Name
+	case answer.Claim != "":
+		return "ResourceClaim " + answer.Claim
+	}
+	return "Pod " + answer.Pod
+}
+
+// explain prints the answer and returns it.
+func (q *question) explain(ctx context.Context, kind, name string) (simulate.Explanation, error) {
 	name = q.locate(name)
 	var notes []string
 	q.notes = &notes
 	cluster, objects, err := q.load(ctx, &q.from, q.gates)
-	if err != nil {
-		return err
-	}
 	var answer simulate.Explanation
+	if err != nil {
+		return answer, err
+	}
 	switch kind {
 	case "pod":
 		if pod := objects.Pod(q.namespace, name); pod != nil && pod.Spec.NodeName != "" {
@@ -83,10 +119,10 @@ func (q *question) explain(ctx context.Context, kind, name string) error {
 		answer, err = q.explainWorkload(ctx, cluster, objects, workloadKinds()[i], name)
 	}
 	if err != nil {
-		return err
+		return answer, err
 	}
 	answer.Notes = append(answer.Notes, notes...)
-	return q.print("explanation", answer, func() string { return explanationText(answer) })
+	return answer, q.print("explanation", answer, func() string { return explanationText(answer) })
 }
 
 func (q *question) explainPod(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, name string) (simulate.Explanation, error) {

@@ -263,6 +263,49 @@ func TestPodsThatDoNotStartAreExplained(t *testing.T) {
 	}
 }
 
+// explain answers with exit code 0. Scripts ask for the answer in the exit code, which is
+// then that of simulate.
+func TestExitCodeOfExplain(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 2", "cpu: 5")
+	testfiles.Write(t, filepath.Join(dir, "starting.yaml"), startingCluster)
+	for args, want := range map[string]struct {
+		exitCode int
+		stderr   string
+	}{
+		"pod a":                  {exitDone, ""},
+		"claim a":                {exitDone, ""},
+		"pod b":                  {exitFailed, "kubectl-numa: error: something is in the way of Pod default/b\n"},
+		"claim b":                {exitFailed, "kubectl-numa: error: something is in the way of ResourceClaim default/b\n"},
+		"pod stuck -n team":      {exitFailed, "kubectl-numa: error: something is in the way of Pod team/stuck\n"},
+		"deployment web -n team": {exitFailed, "kubectl-numa: error: something is in the way of Deployment team/web\n"},
+		"pod nothing":            {exitUsage, "kubectl-numa: error: there is no Pod default/nothing in the files\n"},
+	} {
+		args = "explain -f " + dir + " " + args
+		exitCode, _, stderr := call(strings.Fields(args + " --exit-code")...)
+		if exitCode != want.exitCode || stderr != want.stderr {
+			t.Errorf("%s --exit-code: exit code %d, stderr %q, want %d and %q", args, exitCode, stderr, want.exitCode, want.stderr)
+		}
+		without, _, _ := call(strings.Fields(args)...)
+		if want.exitCode != exitUsage && without != exitDone {
+			t.Errorf("%s: exit code %d, want 0", args, without)
+		}
+		_, stdout, _ := call(strings.Fields(args + " -o json")...)
+		if strings.Contains(stdout, `"blocked": true`) != (want.exitCode == exitFailed) {
+			t.Errorf("%s says\n%s", args, stdout)
+		}
+	}
+}
+
+// The pod's other nodes do not matter if the scheduler gives up.
+func TestExitCodeOfExplainIfTheSchedulerGivesUp(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 1")
+	testfiles.Write(t, filepath.Join(dir, "class.yaml"), brokenClass)
+	exitCode, _, stderr := call("explain", "pod", "a", "-f", dir, "--exit-code")
+	if exitCode != exitUsage || !strings.HasPrefix(stderr, "kubectl-numa: error: the scheduler gives up: class zone.dra.numa: ") {
+		t.Errorf("exit code %d, stderr %q", exitCode, stderr)
+	}
+}
+
 // A user who may read no events gets an answer, which says so.
 func TestEventsThatCannotBeReadAreNoted(t *testing.T) {
 	dir := clusterFolder(t)

@@ -174,11 +174,13 @@ default/c has no node
 }
 
 // The scheduler gives up although the pod fits.
+// brokenClass has a selector that reads an attribute that no device has.
+const brokenClass = "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n" +
+	`spec: {selectors: [{cel: {expression: 'device.attributes["resource.kubernetes.io"].numaNod == 1'}}]}`
+
 func TestSchedulerThatGivesUpIsExitCode2(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 1")
-	class := "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: zone.dra.numa}\n" +
-		`spec: {selectors: [{cel: {expression: 'device.attributes["resource.kubernetes.io"].numaNod == 1'}}]}`
-	testfiles.Write(t, filepath.Join(dir, "class.yaml"), class)
+	testfiles.Write(t, filepath.Join(dir, "class.yaml"), brokenClass)
 	exitCode, stdout, stderr := call("simulate", "-f", dir, "-o", "json")
 	if exitCode != exitUsage || !strings.Contains(stdout, "no such key: numaNod") ||
 		!strings.HasPrefix(stderr, "kubectl-numa: error: the scheduler gives up on pod default/a because of node worker-1: class zone.dra.numa: ") ||

@@ -46,6 +46,7 @@ func (q *question) explainWorkload(ctx context.Context, cluster *simulate.Cluste
 		answer, err = q.explainPod(ctx, cluster, objects, pod.Name)
 	}
 	answer.Workload = &workload
+	answer.Blocked = answer.Blocked || len(workload.Obstacles) > 0
 	return answer, err
 }
 
