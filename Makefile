@@ -18,6 +18,10 @@ NODES    ?= 1
 # The version of Kubernetes, of control plane and nodes.
 KUBERNETES ?= 1.37
 
+# The version that the programs say they are, such as v0.1.0. A release sets the
+# chart's appVersion to the same.
+VERSION ?= dev
+
 # Which specs of the end-to-end suite run: a pattern. Default: all.
 FOCUS ?=
 
@@ -43,7 +47,7 @@ export TOPOLOGY KERNEL BOOT INIT NODES KUBERNETES NODE CMD FOCUS LABELS SPEED CR
 STATIC   := CGO_ENABLED=0 GOFLAGS='$(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)'
 # grpcnotrace: gRPC's page of traces has templates, for which the linker keeps
 # every method there is: 16 MB of the daemon's 49.
-GO_BUILD := $(STATIC) go build -ldflags '-s -w' -tags grpcnotrace
+GO_BUILD := $(STATIC) go build -ldflags '-s -w -X github.com/dra-driver-numa/dra-driver-numa/internal/version.linked=$(VERSION)' -tags grpcnotrace
 TOOL     := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
 CHART    := deployments/helm/dra-driver-numa
 CLUSTER  := bin/cluster

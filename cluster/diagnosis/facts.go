@@ -30,6 +30,7 @@ const (
 	WebhookName = "dra-driver-numa-webhook"
 
 	versionLabel = "app.kubernetes.io/version" // version of the program
+	chartLabel   = "helm.sh/chart"             // name and version of the chart, only of DaemonSets
 )
 
 // Facts is what is known about a cluster. A list is empty, and a pointer or a map is

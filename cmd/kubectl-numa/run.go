@@ -97,6 +97,7 @@ files with the objects of a cluster. They change nothing.`,
 		c.topologyCommand(),
 		c.uiCommand(),
 		c.validateCommand(),
+		c.versionCommand(),
 	)
 	return root
 }

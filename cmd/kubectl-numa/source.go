@@ -147,6 +147,22 @@ func (s *source) Facts(ctx context.Context) (*diagnosis.Facts, error) {
 	return facts, nil
 }
 
+// Versions reads what [diagnosis.VersionsOf] needs.
+func (s *source) Versions(ctx context.Context) (*diagnosis.Facts, error) {
+	if s.bundle != "" {
+		return s.Facts(ctx)
+	}
+	_, client, err := s.connect()
+	if err != nil {
+		return nil, err
+	}
+	facts, err := collect.Versions(ctx, client, s.driver)
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster: %w", err)
+	}
+	return facts, nil
+}
+
 func (s *source) check() error {
 	if s.bundle != "" && s.fromCluster {
 		return errors.New("--from reads a bundle, and --from-cluster reads a cluster: set only one of them")

@@ -103,6 +103,12 @@ func (c *collector) installation(ctx context.Context, namespace string) {
 		found.ClusterRoles = pointers(roles.Items, func(o *rbacv1.ClusterRole) { o.ManagedFields = nil })
 	}
 	c.bindings(ctx)
+	c.programs(ctx, namespace)
+}
+
+// programs lists the DaemonSets and the webhook of the driver's namespace.
+func (c *collector) programs(ctx context.Context, namespace string) {
+	found := &c.facts.Installation
 	if found.Locate(namespace) != nil {
 		return // a check of the installation reports it
 	}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/version"
+)
+
+// versions is the command version with its flags.
+type versions struct {
+	reading
+	clientOnly bool
+}
+
+func (c cli) versionCommand() *cobra.Command {
+	v := versions{reading: c.reads()}
+	command := &cobra.Command{
+		Use:   "version",
+		Short: "Show the versions of this program, the chart, the driver and Kubernetes, and what differences mean",
+		Long: `Show the versions of this program, the chart, the driver and Kubernetes, and what
+differences mean.
+
+version reads the version of the API server, the DaemonSet and the webhook of
+the chart, the driver's pods, and the nodes. A program's version is that of its
+label app.kubernetes.io/version, which is the chart's appVersion; its image is
+shown as well, because you can set another tag.`,
+		Example: c.examples(`
+# all versions
+version
+# only that of this program; no cluster is asked
+version --client
+# those of a cluster whose bundle you have
+version --from bundle.tar.gz -o yaml`),
+		Args: c.flagsOnly,
+		RunE: withContext(v.run),
+	}
+	command.Flags().BoolVar(&v.clientOnly, "client", false, "show only the version of this program, without asking a cluster")
+	v.from.addDiagnosisTo(command)
+	v.from.addDriverTo(command)
+	v.output.addOutputTo(command)
+	return command
+}
+
+// run prints the version of this program even if the cluster cannot be read.
+func (v *versions) run(ctx context.Context) error {
+	facts := &diagnosis.Facts{Objects: &snapshot.Snapshot{}}
+	var unreadable error
+	if !v.clientOnly {
+		var read *diagnosis.Facts
+		if read, unreadable = v.from.Versions(ctx); unreadable == nil {
+			facts = read
+		}
+	}
+	answer := diagnosis.VersionsOf(facts, version.String())
+	for _, unread := range answer.Unread {
+		v.note("the answer lacks the %s of %s: %s", unread.Setting, unread.Component, message.OneLine(unread.Why))
+	}
+	if unreadable == nil && !v.clientOnly && len(facts.Installation.DaemonSets) == 0 && len(answer.Unread) == 0 {
+		v.note("found no DaemonSet of the driver in %s", &v.from)
+	}
+	if err := v.print("versions", answer, func() string { return versionsText(answer) }); err != nil {
+		return err
+	}
+	return unreadable
+}
+
+// versionsText returns the answer for people.
+func versionsText(v diagnosis.Versions) string {
+	rows := [][]string{{"COMPONENT", "VERSION", "IMAGE", "NODES"}, {diagnosis.Client, v.Client, "-", "-"}}
+	if v.Kubernetes != "" {
+		rows = append(rows, []string{"kube-apiserver", v.Kubernetes, "-", "-"})
+	}
+	if v.Chart != "" {
+		rows = append(rows, []string{"chart in " + v.Namespace, v.Chart, "-", "-"})
+	}
+	for _, c := range v.Components {
+		nodes := "-"
+		if len(c.Nodes) > 0 {
+			nodes = strconv.Itoa(len(c.Nodes))
+		}
+		rows = append(rows, []string{c.Name, cmp.Or(c.Version, "-"), cmp.Or(c.Image, "-"), nodes})
+	}
+	text := table(rows)
+	for _, skew := range v.Skew {
+		text += "skew: " + message.OneLine(skew.Sentence) + "\n"
+	}
+	return text
+}
