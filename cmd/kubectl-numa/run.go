@@ -86,6 +86,7 @@ files with the objects of a cluster. They change nothing.`,
 	root.AddCommand(
 		c.driftCommand(),
 		c.explainCommand(),
+		c.featuresCommand(),
 		c.gatherCommand(),
 		c.generateCommand(),
 		c.lintCommand(),

@@ -1,0 +1,100 @@
+package diagnosis
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// allGates are those of Kubernetes 1.37 that features need, with their defaults.
+func allGates() map[string]bool {
+	gates := map[string]bool{}
+	for _, g := range gatedFeatures() {
+		gates[g.gate] = g.gate != countingGate
+	}
+	return gates
+}
+
+func TestFeatures(t *testing.T) {
+	on := func(name string) string { return name + " on" }
+	defaults := []string{
+		on("shared-zones"), on("claim-status"), on("alternatives"), on("device-taints"), on("taint-rules"), on("admin-access"), on("extended-resources"),
+		"counted-claims off: DRANodeAllocatableResources is off in kube-apiserver", on("health"), "exclusive-cpus on: kernel on n1",
+	}
+	with := func(i int, text string) []string {
+		list := append([]string{}, defaults...)
+		list[i] = text
+		return list
+	}
+	for what, row := range map[string]struct {
+		do   func(*Facts)
+		want []string
+	}{
+		"defaults of 1.37":         {func(*Facts) {}, defaults},
+		"a gate is off":            {func(f *Facts) { f.Gates["DRADeviceTaintRules"] = false }, with(4, "taint-rules off: DRADeviceTaintRules is off in kube-apiserver")},
+		"a gate does not exist":    {func(f *Facts) { delete(f.Gates, "DRADeviceTaintRules") }, with(4, "taint-rules off: kube-apiserver v1.37.1 does not have DRADeviceTaintRules")},
+		"counted, not by kubelets": {func(f *Facts) { f.Gates[countingGate] = true }, with(7, "counted-claims off: DRANodeAllocatableResources is off in the kubelets")},
+		"counted by all": {func(f *Facts) {
+			f.Gates[countingGate] = true
+			f.Kubelets["n1"] = Kubelet{FeatureGates: map[string]bool{"AllAlpha": true}}
+		}, with(7, on("counted-claims"))},
+		"1.36 counts in another way": {func(f *Facts) { f.Gates[countingGate], f.Version = true, "v1.36.3" }, with(7, "counted-claims off: kube-apiserver v1.36.3 is older than 1.37")},
+		"kubelets without beta features": {func(f *Facts) { f.Kubelets["n1"] = Kubelet{FeatureGates: map[string]bool{"AllBeta": false}} },
+			with(8, "health off: ResourceHealthStatus is off in the kubelets")},
+		"kubelets that cannot be read": {func(f *Facts) { f.Kubelets = nil }, with(8, "health unknown: the settings of the kubelets cannot be read: n1")},
+		"no partitions": {func(f *Facts) {
+			none := "none"
+			f.zones()[0].Spec.Devices[0].Attributes["dra.numa/exclusivity"] = resourceapi.DeviceAttribute{StringValue: &none}
+			f.zones()[0].Spec.Devices = f.zones()[0].Spec.Devices[:1]
+		}, with(9, "exclusive-cpus off: none on n1")},
+		"no zones": {func(f *Facts) { f.Objects.Slices = nil }, with(9, "exclusive-cpus unknown: no zones are published")},
+	} {
+		facts := healthy(t)
+		facts.Gates = allGates()
+		row.do(facts)
+		var got []string
+		for _, feature := range Features(facts) {
+			text := feature.Name + " " + string(feature.State)
+			if feature.Why != "" {
+				text += ": " + feature.Why
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff(row.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+func TestFeaturesWithoutGates(t *testing.T) {
+	facts := healthy(t)
+	facts.Gates = nil
+	if got := Features(facts)[0]; got.State != FeatureUnknown || got.Why != "the feature gates of the API server cannot be read" {
+		t.Errorf("feature is %+v", got)
+	}
+	facts.Gates, facts.Version = map[string]bool{"Other": true}, "v1.40.0"
+	if got := Features(facts)[0]; got.State != FeatureUnknown {
+		t.Errorf("feature is %+v", got)
+	}
+}
+
+// docs/kubectl-numa.md has a row for every feature.
+func TestEveryFeatureIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/kubectl-numa.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented, features [][]string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]+) \\| (?:`(\\w+)`)?[^|]* \\|$").FindAllStringSubmatch(string(page), -1) {
+		documented = append(documented, row[1:3])
+	}
+	for _, feature := range Features(healthy(t)) {
+		features = append(features, []string{feature.Name, feature.What})
+	}
+	if diff := cmp.Diff(features, documented); diff != "" {
+		t.Errorf("rows of docs/kubectl-numa.md (-features +rows):\n%s", diff)
+	}
+}
