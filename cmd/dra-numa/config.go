@@ -37,6 +37,7 @@ func (o options) withConfig(ctx context.Context) (options, error) {
 // with adds the settings of a file to those of the flags.
 func (o options) with(config deviceclasses.NodeConfig, labels map[string]string) (options, error) {
 	settings := config.For(labels)
+	o.settings = &settings
 	for _, both := range []struct {
 		field, flag   string
 		isSet, isFlag bool

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
 
-const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa state [flags]\n\n"
+const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa config [--pid ID | flags]\n       dra-numa state [flags]\n\n"
 
 // exclusivityAuto is the default of --exclusivity.
 const exclusivityAuto = "auto"
@@ -29,11 +29,12 @@ type options struct {
 	cdiDir              string
 	staticCDIDir        string
 	configFile          string
-	attached            attached.Selection // from the NodeConfig
-	bindDrivers         bool               // from the NodeConfig
-	zoneBy              string             // from the NodeConfig
-	cpuDrivers          []string           // from the NodeConfig: otherCPUDrivers
-	memoryDrivers       []string           // from the NodeConfig: otherMemoryDrivers
+	attached            attached.Selection          // from the NodeConfig
+	bindDrivers         bool                        // from the NodeConfig
+	zoneBy              string                      // from the NodeConfig
+	cpuDrivers          []string                    // from the NodeConfig: otherCPUDrivers
+	memoryDrivers       []string                    // from the NodeConfig: otherMemoryDrivers
+	settings            *deviceclasses.NodeSettings // all settings of the NodeConfig for this node; nil without a file
 	reservedCPUs        string
 	reservedIn          string // the flag or field that sets reservedCPUs
 	reservedMemory      string
@@ -51,11 +52,25 @@ type options struct {
 	nriSocket           string
 	probe               bool
 	verbosity           int
+	readOnly            bool // write no file
 }
 
 func parseFlags(args []string, env func(string) string, stdout io.Writer) (options, error) {
-	o := options{reservedIn: "--reserved-cpus"}
-	flags := flag.NewFlagSet("dra-numa", flag.ContinueOnError)
+	o := options{}
+	flags := o.flags("dra-numa", env)
+	if err := cli.Parse(flags, args, usage, stdout); err != nil {
+		return options{}, err
+	}
+	if err := cli.FlagsOnly(flags); err != nil {
+		return options{}, err
+	}
+	return o, o.validate()
+}
+
+// flags returns the flags of the daemon. Parsing them sets the options.
+func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
+	o.reservedIn = "--reserved-cpus"
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node (default: $NODE_NAME)")
 	kubeletRootFlag(flags, &o.kubeletRoot)
 	cdiDirFlag(flags, &o.cdiDir)
@@ -74,13 +89,7 @@ func parseFlags(args []string, env func(string) string, stdout io.Writer) (optio
 	flags.StringVar(&o.nriSocket, "nri-socket", "/var/run/nri/nri.sock", "NRI `socket` of the container runtime; an empty value turns NRI off")
 	flags.BoolVar(&o.probe, "probe", false, "install the hook, test whether the kernel supports cpuset partitions, save the answer for the daemon, and exit; needs CAP_SYS_ADMIN")
 	cli.AddVerbosity(flags, &o.verbosity)
-	if err := cli.Parse(flags, args, usage, stdout); err != nil {
-		return options{}, err
-	}
-	if err := cli.FlagsOnly(flags); err != nil {
-		return options{}, err
-	}
-	return o, o.validate()
+	return flags
 }
 
 func kubeletRootFlag(flags *flag.FlagSet, value *string) {

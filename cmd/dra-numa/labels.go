@@ -38,6 +38,8 @@ func (o options) nodeLabels(ctx context.Context) (map[string]string, error) {
 	}
 	labels, err := o.askLabels(ctx, timeout)
 	switch {
+	case err == nil && o.readOnly:
+		return labels, nil
 	case err == nil:
 		if err := rememberLabels(o.pluginDir(), labels); err != nil {
 			klog.FromContext(ctx).Error(err, "The labels of the node are not remembered: without the API server, the daemon will not start", "file", file)

@@ -21,6 +21,9 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	if len(args) > 0 && args[0] == "checkpoint" {
 		return runCheckpoint(args[1:], stdout)
 	}
+	if len(args) > 0 && args[0] == "config" {
+		return runConfig(ctx, args[1:], env, stdout)
+	}
 	if len(args) > 0 && args[0] == "state" {
 		return runState(args[1:], env, stdout)
 	}

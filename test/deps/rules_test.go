@@ -126,6 +126,7 @@ var arrows = []arrow{
 	{"cluster/startup", "internal/message", "what others say is one line"},
 	{"cmd/kubectl-numa", "cluster/startup", "it says why pods do not start"},
 	{"cmd/kubectl-numa", "internal/version", "it says which version it is"},
+	{"cmd/dra-numa", "internal/version", "so does its configuration"},
 	{"cluster/simulate/evict", "cluster/simulate", "what an eviction helps is asked there"},
 	{"cluster/simulate/evict", "cluster/snapshot", "pods and their claims are those of a snapshot"},
 	{"cluster/simulate/funnel", "cluster/simulate/requests", "each stage compares devices with a request"},
