@@ -111,7 +111,7 @@ func TestNodeThatCannotBeReadIsExitCode2(t *testing.T) {
 		"drift worker-9":                        `there is no Node "worker-9" in the cluster`,
 		"drift worker-9 --from " + file:         `there is no Node "worker-9" in the bundle`,
 		"drift a b":                             `unexpected argument "b", want one node or none`,
-		"drift --from " + file + " --context x": "--context names a cluster, but no cluster is read",
+		"drift --from " + file + " --context x": "--context is for a cluster, but no cluster is read",
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if strings.Contains(want, "may not") {

@@ -82,6 +82,7 @@ files with the objects of a cluster. They change nothing.`,
 	}
 	asGroup(root)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(withSections(root.UsageTemplate()))
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		c.driftCommand(),

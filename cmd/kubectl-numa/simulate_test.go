@@ -225,7 +225,7 @@ func TestNonsenseInFilesIsOneUsageLine(t *testing.T) {
 	dir := clusterFolder(t)
 	empty := t.TempDir()
 	for args, want := range map[string]string{
-		"simulate --context a -f " + dir:                     "--context names a cluster, but no cluster is read: set --from-cluster to read the cluster as well",
+		"simulate --context a -f " + dir:                     "--context is for a cluster, but no cluster is read: set --from-cluster to read the cluster as well",
 		"simulate --kubeconfig /no/such":                     "read kubeconfig: stat /no/such: no such file or directory",
 		"simulate -f /no/such":                               "--filename: stat /no/such: no such file or directory",
 		"simulate -f " + empty:                               `--filename: folder "` + empty + `" has no .yaml, .yml, .json files`,

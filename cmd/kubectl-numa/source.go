@@ -31,8 +31,7 @@ type source struct {
 	files       files
 	fromCluster bool
 	bundle      string // path of the file
-	kubeconfig  string
-	context     string
+	connection  connection
 	driver      string // namespace of the driver; empty if the cluster says it
 
 	read *diagnosis.Facts // the facts of the bundle, once they are read
@@ -63,12 +62,7 @@ func (s *source) addDriverTo(command *cobra.Command) {
 }
 
 // addClusterTo adds the flags that name a cluster.
-func (s *source) addClusterTo(command *cobra.Command) {
-	flags := command.Flags()
-	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "`file` with the address of the cluster and your credentials (default: as for kubectl)")
-	flags.StringVar(&s.context, "context", "", "`name` of a context in the kubeconfig (default: the current context)")
-	_ = command.MarkFlagFilename("kubeconfig")
-}
+func (s *source) addClusterTo(command *cobra.Command) { s.connection.addTo(command) }
 
 // String names the places in which objects are looked up, for an error.
 func (s *source) String() string {
@@ -167,13 +161,15 @@ func (s *source) check() error {
 	if s.bundle != "" && s.fromCluster {
 		return errors.New("--from reads a bundle, and --from-cluster reads a cluster: set only one of them")
 	}
-	if s.live() {
-		return nil
+	if err := s.connection.check(); err != nil || s.live() {
+		return err
 	}
-	for flag, value := range map[string]string{"--kubeconfig": s.kubeconfig, "--context": s.context, "--driver-namespace": s.driver} {
-		if value != "" {
-			return fmt.Errorf("%s names a cluster, but no cluster is read: set --from-cluster to read the cluster as well", flag)
-		}
+	name := s.connection.given()
+	if name == "" && s.driver != "" {
+		name = "driver-namespace"
+	}
+	if name != "" {
+		return fmt.Errorf("--%s is for a cluster, but no cluster is read: set --from-cluster to read the cluster as well", name)
 	}
 	return nil
 }
@@ -203,23 +199,19 @@ func (s *source) Gates(ctx context.Context) (map[string]bool, error) {
 // kubeconfig's context.
 func (s *source) namespace() string {
 	if s.live() {
-		if name, _, err := s.config().Namespace(); err == nil {
+		if name, _, err := s.connection.config().Namespace(); err == nil {
 			return name
 		}
 	}
 	return metav1.NamespaceDefault
 }
 
-// config finds the kubeconfig as kubectl does.
-func (s *source) config() clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = s.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: s.context})
-}
-
 // connect returns a client for the cluster. It does not talk to the cluster.
 func (s *source) connect() (*rest.Config, kubernetes.Interface, error) {
-	config, err := s.config().ClientConfig()
+	if err := s.connection.check(); err != nil {
+		return nil, nil, err
+	}
+	config, err := s.connection.config().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, nil, &hintedError{
 			errors.New("no cluster is configured: there is no kubeconfig"),

@@ -199,7 +199,7 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	s := status{
 		reading: reading{
 			cli:    cli{name: program, env: func(string) string { return "" }, stdout: writer},
-			from:   source{kubeconfig: kubeconfigOf(t, server.URL)},
+			from:   source{connection: connection{kubeconfig: kubeconfigOf(t, server.URL)}},
 			output: newChoice("table"),
 		},
 		node: "worker-1", watch: true,

@@ -204,7 +204,7 @@ func TestNonsenseOfBundlesIsOneLine(t *testing.T) {
 		"validate --from /no/such":         "--from: open /no/such: no such file or directory",
 		"validate --from " + noBundle:      `--from "` + noBundle + `": unpack: gzip: invalid header`,
 		"simulate --from x --from-cluster": "--from reads a bundle, and --from-cluster reads a cluster: set only one of them",
-		"simulate --from x --context y":    "--context names a cluster, but no cluster is read: ",
+		"simulate --from x --context y":    "--context is for a cluster, but no cluster is read: ",
 		"gather --file " + noBundle:        "--file: open " + noBundle + ": file exists",
 		"gather --context none":            `read kubeconfig: context "none" does not exist`,
 	} {

@@ -268,6 +268,7 @@ var modules = []module{
 	},
 	{"github.com/NVIDIA/go-nvml", []string{"cmd/numa-nvml", "test"}, "NVIDIA's library"},
 	{"github.com/spf13/cobra", []string{"cmd/kubectl-numa"}, "commands, their help and their completion in shells"},
+	{"github.com/spf13/pflag", []string{"cmd/kubectl-numa"}, "the flags of cobra's commands, to which client-go adds those of kubectl"},
 	{
 		path:    "golang.org/x/sys/unix",
 		folders: []string{"internal/durable", "test"},
