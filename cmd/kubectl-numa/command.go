@@ -32,9 +32,9 @@ func (c cli) reads(formats ...string) reading {
 }
 
 // print writes the answer in the format that the user chose. what is a noun that names
-// the answer in errors.
-func (r *reading) print(what string, answer any, text func() string) error {
-	if err := write(r.stdout, r.output.value, answer, text); err != nil {
+// the answer in errors, and kind is the kind of the document.
+func (r *reading) print(what, kind string, answer any, text func() string) error {
+	if err := write(r.stdout, r.output.value, kind, answer, text); err != nil {
 		return &failure{fmt.Errorf("write %s: %w", what, err)}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (d *comparison) run(ctx context.Context) error {
 		}
 		findings = drift.Lasting(findings, again)
 	}
-	if err := d.print("findings", findings, func() string { return driftTable(findings) }); err != nil {
+	if err := d.print("findings", kindDifferences, itemList[drift.Finding]{findings}, func() string { return driftTable(findings) }); err != nil {
 		return err
 	}
 	if len(unread) > 0 {

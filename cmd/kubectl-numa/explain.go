@@ -122,7 +122,7 @@ func (q *question) explain(ctx context.Context, kind, name string) (simulate.Exp
 		return answer, err
 	}
 	answer.Notes = append(answer.Notes, notes...)
-	return answer, q.print("explanation", answer, func() string { return explanationText(answer) })
+	return answer, q.print("explanation", kindExplanation, answer, func() string { return explanationText(answer) })
 }
 
 func (q *question) explainPod(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, name string) (simulate.Explanation, error) {

@@ -57,7 +57,7 @@ func (f *features) run(ctx context.Context) error {
 		}
 	}
 	answer := featureList{facts.Version, diagnosis.Features(facts)}
-	return f.print("features", answer, func() string {
+	return f.print("features", kindFeatures, answer, func() string {
 		rows := [][]string{{"FEATURE", "STATE", "NEEDS", "DETECTED"}}
 		for _, feature := range answer.Features {
 			rows = append(rows, []string{feature.Name, string(feature.State), strings.Join(feature.Needs, ", "), cmp.Or(feature.Why, "-")})

@@ -105,7 +105,7 @@ func (l *linting) run(ctx context.Context) error {
 	report.check(newKnown(objects, classes), func(where string) bool {
 		return len(l.from.files) == 0 || where != inCluster
 	}, l.ignore)
-	if err := l.print("findings", report, report.text); err != nil {
+	if err := l.print("findings", kindLint, report, report.text); err != nil {
 		return err
 	}
 	return report.verdict()

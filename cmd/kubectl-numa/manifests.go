@@ -84,7 +84,7 @@ func (c cli) printManifest(object manifest.Object, err error, format string) err
 	if err != nil {
 		return err
 	}
-	if err := write(c.stdout, format, object, nil); err != nil {
+	if err := write(c.stdout, format, "", object, nil); err != nil {
 		return &failure{fmt.Errorf("write manifest: %w", err)}
 	}
 	return nil

@@ -128,7 +128,7 @@ func (p *picking) run() error {
 		return &failure{withReserved(err, config.Reserved)}
 	}
 	answer.Reserved, answer.Used = config.Reserved, used
-	if err := write(p.stdout, p.output.value, answer, answer.text); err != nil {
+	if err := write(p.stdout, p.output.value, kindChoice, answer, answer.text); err != nil {
 		return &failure{fmt.Errorf("write choice: %w", err)}
 	}
 	return nil

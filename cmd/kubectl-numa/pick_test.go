@@ -37,6 +37,8 @@ func TestPickInJSON(t *testing.T) {
 	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: 0-3\n")
 	got := mustCall(t, "pick", "--root", sample.Folder(t, "rig"), "--cpus", "2", "--config", config, "-o", "json")
 	const want = `{
+  "apiVersion": "cli.dra.numa/v1alpha1",
+  "kind": "CPUChoice",
   "cpus": "4-5",
   "idle": "",
   "nodes": [

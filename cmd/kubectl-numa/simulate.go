@@ -87,7 +87,7 @@ func (s *simulation) run(ctx context.Context) error {
 	if err != nil {
 		return &failure{err}
 	}
-	if err := s.print("placements", result, func() string { return placementsText(result) }); err != nil {
+	if err := s.print("placements", kindPlacements, result, func() string { return placementsText(result) }); err != nil {
 		return err
 	}
 	return s.verdict(result)

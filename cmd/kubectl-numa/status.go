@@ -3,14 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
@@ -134,14 +132,8 @@ func (s *status) separator() []byte {
 
 func (s *status) write(out *bytes.Buffer, cluster holdings.Cluster) error {
 	switch s.output.value {
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(cluster)
-	case "yaml":
-		text, err := yaml.Marshal(cluster)
-		out.Write(text)
-		return err
+	case "json", "yaml":
+		return write(out, s.output.value, kindStatus, cluster, nil)
 	case "svg":
 		return chart.SVG(out, cluster)
 	}

@@ -80,7 +80,7 @@ func (q *question) suggestEvictions(ctx context.Context, name string) error {
 	case err != nil:
 		return &failure{err}
 	}
-	if err := q.print("evictions", answer, func() string { return evictionsText(answer) }); err != nil {
+	if err := q.print("evictions", kindEvictions, answer, func() string { return evictionsText(answer) }); err != nil {
 		return err
 	}
 	if answer.Node == "" {

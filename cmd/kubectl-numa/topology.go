@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -70,14 +70,14 @@ func (t *topology) run() error {
 func (t *topology) write(machine numa.Machine, names draw.Names) error {
 	switch t.output.value {
 	case "json":
-		return draw.JSON(t.stdout, draw.Topology(machine))
-	case "yaml":
-		text, err := yaml.Marshal(draw.Topology(machine))
-		if err != nil {
+		var document bytes.Buffer // with short lists in one line
+		if err := draw.JSON(&document, draw.Topology(machine)); err != nil {
 			return err
 		}
-		_, err = t.stdout.Write(text)
+		_, err := t.stdout.Write(stamped(document.Bytes(), "json", kindTopology))
 		return err
+	case "yaml":
+		return write(t.stdout, "yaml", kindTopology, draw.Topology(machine), nil)
 	case "svg":
 		return draw.SVGWithNames(t.stdout, machine, names)
 	}

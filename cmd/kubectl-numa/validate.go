@@ -44,7 +44,7 @@ func (v *inspection) run(ctx context.Context) error {
 		return err
 	}
 	findings := diagnosis.Validate(facts)
-	if err := v.print("findings", findings, func() string { return findingsTable(findings) }); err != nil {
+	if err := v.print("findings", kindFindings, itemList[diagnosis.Finding]{findings}, func() string { return findingsTable(findings) }); err != nil {
 		return err
 	}
 	return problemsError(diagnosis.CountProblems(findings))

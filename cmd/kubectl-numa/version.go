@@ -65,7 +65,7 @@ func (v *versions) run(ctx context.Context) error {
 	if unreadable == nil && !v.clientOnly && len(facts.Installation.DaemonSets) == 0 && len(answer.Unread) == 0 {
 		v.note("found no DaemonSet of the driver in %s", &v.from)
 	}
-	if err := v.print("versions", answer, func() string { return versionsText(answer) }); err != nil {
+	if err := v.print("versions", kindVersions, answer, func() string { return versionsText(answer) }); err != nil {
 		return err
 	}
 	return unreadable

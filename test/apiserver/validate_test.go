@@ -39,7 +39,10 @@ func TestValidateOfARealCluster(t *testing.T) {
 }
 
 // withdrawn is what is found without the right to report events.
-const withdrawn = `- area: driver
+const withdrawn = `apiVersion: cli.dra.numa/v1alpha1
+kind: FindingList
+items:
+- area: driver
   check: driver-rights
   component: ServiceAccount dra-numa/dra-driver-numa
   detected: not granted
