@@ -109,7 +109,7 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 			"tolerations[0].operator=Exists", "updateStrategy.maxUnavailable=0", "updateStrategy.maxSurge=25%",
 			"resources.limits.memory=1Gi", "keeper.resources.limits.memory=32Mi", "exclusivity=kernel", "nri.enabled=false",
 			"seLinuxOptions.probe.type=spc_t", "seLinuxOptions.driver.type=spc_t", "seLinuxOptions.keeper.level=s0", "seLinuxOptions.keeper.type=spc_t",
-			"config.profiles[0].nodeSelector.pool=batch", "config.profiles[0].nodeSelector.size=large",
+			"viewer.enabled=true", "config.profiles[0].nodeSelector.pool=batch", "config.profiles[0].nodeSelector.size=large",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,6 +141,7 @@ func TestNonsenseIsOneClearLine(t *testing.T) {
 		"webhook.replicas=0":                 `- at '/webhook/replicas': minimum: got 0, want 1`,
 		"webhook.mirror=true":                `- at '/webhook': additional properties 'mirror' not allowed`,
 		"ownSlicesOnly=yes":                  `- at '/ownSlicesOnly': got string, want boolean`,
+		"viewer.enabled=on":                  `- at '/viewer/enabled': got string, want boolean`,
 		"nvml.image=a b":                     `- at '/nvml/image': 'a b' does not match pattern`,
 		"verbosity=11":                       `- at '/verbosity': maximum: got 11, want 10`,
 		"nodeSelector=x":                     `- at '/nodeSelector': got string, want object`,
