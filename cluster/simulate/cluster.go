@@ -43,6 +43,9 @@ type Cluster struct {
 	// computed.
 	users map[types.NamespacedName][]types.NamespacedName
 
+	hidden  []string // kinds without which it is not known on which nodes a pod fits
+	partial bool     // there may be more objects that take something of a node
+
 	harmlessDevices bool            // isHarmlessDevice is true for all devices
 	harmless        map[string]bool // answers of isHarmlessSelection
 }
@@ -64,6 +67,9 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 		demands:   make(map[string]*demand),
 		assumed:   make(map[string]bool),
 		harmless:  make(map[string]bool),
+
+		hidden:  s.Hides("Nodes", "DeviceClasses", "ResourceSlices"),
+		partial: len(s.Unseen) > 0,
 
 		harmlessDevices: true,
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,7 +153,7 @@ func (c *Cluster) mayNotUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) (
 		for _, alternative := range requests.Alternatives(request) {
 			if alternative.Class == "" {
 				add("request %q of ResourceClaim %q has neither exactly nor firstAvailable", request.Name, claim.Name)
-			} else if c.classes[alternative.Class] == nil {
+			} else if c.classes[alternative.Class] == nil && !slices.Contains(c.hidden, "DeviceClasses") {
 				add("DeviceClass %q, which request %q of ResourceClaim %q asks for, does not exist", alternative.Class, alternative.Name, claim.Name)
 			}
 		}

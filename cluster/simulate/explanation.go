@@ -1,10 +1,12 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +34,12 @@ type Explanation struct {
 	// Sentence is the answer. It comes after the name of the pod or claim.
 	Sentence string   `json:"sentence"`
 	Hints    []string `json:"hints,omitempty"`
+	// Scheduler is what the scheduler said at its last attempt. It is there only if
+	// something is unseen, and the answer does not say why the pod does not fit.
+	Scheduler string `json:"scheduler,omitempty"`
+	// Unseen is what the reader of the cluster may not list. There may be more obstacles
+	// than the answer has.
+	Unseen []string `json:"unseen,omitempty"`
 	// Notes say what the answer does not consider.
 	Notes []string `json:"notes,omitempty"`
 	// Assumed are pods without a node that are placed before this pod, as the scheduler
@@ -123,6 +131,11 @@ func (c *Cluster) ExplainClaim(ctx context.Context, claim *resourceapi.ResourceC
 }
 
 func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (Explanation, error) {
+	if len(c.hidden) > 0 {
+		e.Sentence = "it is not known on which nodes it fits, because you may not list " + strings.Join(c.hidden, ", ")
+		e.Scheduler = rejectionOf(d.pod)
+		return e, nil
+	}
 	feasible := 0
 	for _, n := range c.nodes {
 		node, err := c.explainNode(ctx, d, n)
@@ -150,7 +163,10 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 	case feasible > 0:
 		e.Sentence = fmt.Sprintf("fits on %d of %d nodes; %s is the first by name", feasible, len(c.nodes), e.Node)
 		e.Hints = nil
-		if wasRejected(d.pod) {
+		switch {
+		case c.partial:
+			e.Sentence, e.Scheduler = "may fit"+strings.TrimPrefix(e.Sentence, "fits"), rejectionOf(d.pod)
+		case rejectionOf(d.pod) != "":
 			e.hint(againHint)
 		}
 	case len(c.nodes) == 1:
@@ -180,10 +196,14 @@ func (e Explanation) GivesUp() *funnel.Obstacle {
 // claim twice against a shared device while the claim is both in flight and in its cache.
 const againHint = "the scheduler rejected the pod at its last attempt: it tries again when something changes, and at the latest after 5 minutes"
 
-func wasRejected(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
-	})
+// rejectionOf returns why the scheduler rejected the pod at its last attempt, or "".
+func rejectionOf(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+			return cmp.Or(condition.Message, condition.Reason)
+		}
+	}
+	return ""
 }
 
 // hint adds a hint, unless the explanation already has it.

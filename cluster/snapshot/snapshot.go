@@ -42,6 +42,9 @@ type Snapshot struct {
 	// that were asked for.
 	Workloads []*Workload
 
+	// Unseen is what is missing because the reader may not list it.
+	Unseen []Unseen
+
 	// Ignored is the number of objects of every other kind, by kind.
 	Ignored map[string]int
 

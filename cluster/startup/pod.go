@@ -71,7 +71,9 @@ func obstacle(format string, args ...any) funnel.Obstacle {
 
 func obstaclesOf(s *snapshot.Snapshot, pod *corev1.Pod) (list []funnel.Obstacle) {
 	node := s.Node(pod.Spec.NodeName)
-	list = append(list, ofNode(node, pod.Spec.NodeName)...)
+	if node != nil || len(s.Hides("Nodes")) == 0 {
+		list = append(list, ofNode(node, pod.Spec.NodeName)...)
+	}
 	for i := range pod.Spec.ResourceClaims {
 		list = append(list, ofEntry(s, pod, &pod.Spec.ResourceClaims[i], node)...)
 	}

@@ -37,6 +37,10 @@ missing, and explains a pod that does not run. If there is no such pod, it
 explains one as the template would make it. For this, explain also reads events
 and, of a workload, the workload itself.
 
+If you may list only the objects of one namespace, explain answers what it can.
+It names what you may not see, and says "may fit" where other objects could be in
+the way.
+
 The exit code is 0 if there is an answer. With --exit-code, it is 1 if the
 answer is that something keeps the pod, the claim or pods of the workload from
 getting a node or from starting, and 2 if the scheduler gives up on the pod.`,
@@ -99,6 +103,7 @@ func subject(answer simulate.Explanation) string {
 // explain prints the answer and returns it.
 func (q *question) explain(ctx context.Context, kind, name string) (simulate.Explanation, error) {
 	name = q.locate(name)
+	q.from.visible = q.namespace
 	var notes []string
 	q.notes = &notes
 	cluster, objects, err := q.load(ctx, &q.from, q.gates)
@@ -122,6 +127,7 @@ func (q *question) explain(ctx context.Context, kind, name string) (simulate.Exp
 		return answer, err
 	}
 	answer.Notes = append(answer.Notes, notes...)
+	answer.Unseen = objects.UnseenKinds()
 	return answer, q.print("explanation", kindExplanation, answer, func() string { return explanationText(answer) })
 }
 

@@ -35,6 +35,12 @@ func explanationText(e simulate.Explanation) string {
 	for _, note := range e.Notes {
 		fmt.Fprintf(&b, "note: %s\n", note)
 	}
+	if e.Scheduler != "" {
+		fmt.Fprintf(&b, "the scheduler says: %s\n", message.OneLine(e.Scheduler))
+	}
+	if len(e.Unseen) > 0 {
+		fmt.Fprintf(&b, "there may be more obstacles, because you may not list: %s\n", strings.Join(e.Unseen, ", "))
+	}
 	b.WriteString(assumedText(e.Assumed))
 	legend := ""
 	groups := e.SameNodes()
@@ -44,7 +50,11 @@ func explanationText(e simulate.Explanation) string {
 		for _, n := range group {
 			names = append(names, n.Node)
 		}
-		fmt.Fprintf(&b, "\n%s: %s", nodeNames(names), obstaclesText(node, len(group) > 1))
+		text := obstaclesText(node, len(group) > 1)
+		if node.Feasible && len(e.Unseen) > 0 {
+			text = "may fit\n"
+		}
+		fmt.Fprintf(&b, "\n%s: %s", nodeNames(names), text)
 		if len(node.Requests) > 0 && (node.Feasible || slices.ContainsFunc(node.Obstacles, aboutDevices)) {
 			b.WriteString(requestTable(node.Requests))
 			legend = requestLegend

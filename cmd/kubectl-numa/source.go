@@ -33,6 +33,7 @@ type source struct {
 	bundle      string // path of the file
 	connection  connection
 	driver      string // namespace of the driver; empty if the cluster says it
+	visible     string // the namespace that the command is about, if it needs to see no more; otherwise empty
 
 	read *diagnosis.Facts // the facts of the bundle, once they are read
 }
@@ -111,7 +112,13 @@ func (s *source) base(ctx context.Context) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := live.Source{Client: client}.Snapshot(ctx)
+	read := live.Source{Client: client}.Snapshot
+	if s.visible != "" {
+		read = func(ctx context.Context) (*snapshot.Snapshot, error) {
+			return live.Source{Client: client}.Visible(ctx, s.visible)
+		}
+	}
+	objects, err := read(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster: %w", err)
 	}

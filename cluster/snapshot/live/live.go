@@ -20,7 +20,7 @@ import (
 )
 
 // Source is a snapshot.Source that reads a cluster. Its user needs the verb list on
-// every kind of a snapshot, in all namespaces.
+// every kind of a snapshot, in all namespaces; Visible needs less.
 type Source struct {
 	Client kubernetes.Interface
 }
@@ -29,6 +29,8 @@ type Source struct {
 type listing struct {
 	kind string // plural, for errors
 	page pager.ListPageFunc
+	// within lists the objects of a namespace. It is nil if the kind has no namespaces.
+	within pager.ListPageFunc
 }
 
 // Snapshot lists the objects of the cluster. The API server answers from memory, and
@@ -36,11 +38,31 @@ type listing struct {
 // different moments, some milliseconds ago. Pods are in the order in which the
 // scheduler takes them: by priority, then by age.
 func (s Source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
+	return s.snapshot(ctx, "")
+}
+
+// Visible is Snapshot for a user who may not list everything. Of a kind that the user may
+// not list in all namespaces, it lists the objects of this namespace, which the user must
+// be allowed to. The snapshot says what it lacks.
+func (s Source) Visible(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
+	return s.snapshot(ctx, namespace)
+}
+
+// snapshot lists the objects. If the namespace is "", everything must be visible.
+func (s Source) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
 	objects := &snapshot.Snapshot{}
-	for _, l := range s.listings() {
-		err := s.list(ctx, l, objects)
+	for _, l := range s.listings(namespace) {
+		err := s.list(ctx, l.page, objects)
 		if l.kind == "DeviceTaintRules" && apierrors.IsNotFound(err) {
 			continue // the feature gate of this kind is off, so there are no objects
+		}
+		if apierrors.IsForbidden(err) && namespace != "" {
+			unseen := snapshot.Unseen{Kind: l.kind}
+			if err = nil; l.within != nil {
+				unseen.Except = namespace
+				err = s.list(ctx, l.within, objects)
+			}
+			objects.Unseen = append(objects.Unseen, unseen)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", l.kind, err)
@@ -50,16 +72,16 @@ func (s Source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	return objects, nil
 }
 
-func (s Source) listings() []listing {
+func (s Source) listings(namespace string) []listing {
 	core, resources := s.Client.CoreV1(), s.Client.ResourceV1()
 	return []listing{
-		{"Nodes", page(core.Nodes().List)},
-		{"DeviceClasses", page(resources.DeviceClasses().List)},
-		{"ResourceSlices", page(resources.ResourceSlices().List)},
-		{"ResourceClaims", page(resources.ResourceClaims(metav1.NamespaceAll).List)},
-		{"ResourceClaimTemplates", page(resources.ResourceClaimTemplates(metav1.NamespaceAll).List)},
-		{"DeviceTaintRules", page(resources.DeviceTaintRules().List)},
-		{"Pods", page(core.Pods(metav1.NamespaceAll).List)},
+		{"Nodes", page(core.Nodes().List), nil},
+		{"DeviceClasses", page(resources.DeviceClasses().List), nil},
+		{"ResourceSlices", page(resources.ResourceSlices().List), nil},
+		{"ResourceClaims", page(resources.ResourceClaims(metav1.NamespaceAll).List), page(resources.ResourceClaims(namespace).List)},
+		{"ResourceClaimTemplates", page(resources.ResourceClaimTemplates(metav1.NamespaceAll).List), page(resources.ResourceClaimTemplates(namespace).List)},
+		{"DeviceTaintRules", page(resources.DeviceTaintRules().List), nil},
+		{"Pods", page(core.Pods(metav1.NamespaceAll).List), page(core.Pods(namespace).List)},
 	}
 }
 
@@ -70,10 +92,10 @@ func page[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, e
 	}
 }
 
-func (s Source) list(ctx context.Context, l listing, objects *snapshot.Snapshot) error {
+func (s Source) list(ctx context.Context, page pager.ListPageFunc, objects *snapshot.Snapshot) error {
 	// Version 0 means any version that the server has in memory. If the server has to
 	// read its store anyway, it answers in pages.
-	list, _, err := pager.New(l.page).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	list, _, err := pager.New(page).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return err
 	}
