@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
@@ -73,6 +74,8 @@ func versionsOf(kind string) []version {
 		return []version{as("v1", &corev1.Pod{})}
 	case "Event": // of the core group; those of events.k8s.io are the same objects
 		return []version{as("v1", &corev1.Event{})}
+	case "PodDisruptionBudget":
+		return []version{as("policy/v1", &policyv1.PodDisruptionBudget{})}
 	case "DeviceClass":
 		return resource(&resourceapi.DeviceClass{}, v1beta2.Convert_v1beta2_DeviceClass_To_v1_DeviceClass, v1beta1.Convert_v1beta1_DeviceClass_To_v1_DeviceClass)
 	case "ResourceSlice":
@@ -142,6 +145,8 @@ func kindOf(object metav1.Object) string {
 		return "Pod"
 	case *corev1.Event:
 		return "Event"
+	case *policyv1.PodDisruptionBudget:
+		return "PodDisruptionBudget"
 	case *resourceapi.DeviceClass:
 		return "DeviceClass"
 	case *resourceapi.ResourceSlice:
@@ -158,7 +163,7 @@ func kindOf(object metav1.Object) string {
 
 func namespaced(object metav1.Object) bool {
 	switch object.(type) {
-	case *corev1.Pod, *corev1.Event, *resourceapi.ResourceClaim, *resourceapi.ResourceClaimTemplate, *Workload:
+	case *corev1.Pod, *corev1.Event, *policyv1.PodDisruptionBudget, *resourceapi.ResourceClaim, *resourceapi.ResourceClaimTemplate, *Workload:
 		return true
 	}
 	return false

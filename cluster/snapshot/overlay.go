@@ -14,6 +14,7 @@ func (s *Snapshot) Overlay(other *Snapshot) {
 	s.Templates = overlay(s.Templates, other.Templates)
 	s.TaintRules = overlay(s.TaintRules, other.TaintRules)
 	s.Pods = overlay(s.Pods, other.Pods)
+	s.Budgets = overlay(s.Budgets, other.Budgets)
 	s.Events = overlay(s.Events, other.Events)
 	s.Workloads = overlay(s.Workloads, other.Workloads)
 	for kind, count := range other.Ignored {
@@ -46,9 +47,10 @@ func overlay[T metav1.Object](under, over []T) []T {
 	return under
 }
 
-// Underlay adds the events and workloads of another snapshot that s does not have. The
+// Underlay adds the events, workloads and budgets of another snapshot that s does not have. The
 // other snapshot must not be used afterwards.
 func (s *Snapshot) Underlay(other *Snapshot) {
 	s.Events = overlay(other.Events, s.Events)
 	s.Workloads = overlay(other.Workloads, s.Workloads)
+	s.Budgets = overlay(other.Budgets, s.Budgets)
 }

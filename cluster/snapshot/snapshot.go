@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +33,9 @@ type Snapshot struct {
 	Claims     []*resourceapi.ResourceClaim
 	Templates  []*resourceapi.ResourceClaimTemplate
 	TaintRules []*resourceapi.DeviceTaintRule
+	// Budgets say how many pods may be evicted. A snapshot of a cluster has them if they
+	// were asked for.
+	Budgets []*policyv1.PodDisruptionBudget
 	// Pods are in the order in which they were read. Pods without a node are waiting
 	// for one.
 	Pods []*corev1.Pod
@@ -226,6 +230,8 @@ func (s *Snapshot) keep(object metav1.Object) {
 		s.Templates = append(s.Templates, o)
 	case *resourceapi.DeviceTaintRule:
 		s.TaintRules = append(s.TaintRules, o)
+	case *policyv1.PodDisruptionBudget:
+		s.Budgets = append(s.Budgets, o)
 	case *corev1.Event:
 		s.Events = append(s.Events, o)
 	case *Workload:

@@ -64,7 +64,7 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	names, text := unpacked(t, bundle)
 	want := []string{
 		"index.json", "events.json", "installation.json", "kubelets.json", "logs/dra-numa/driver-x/driver.log", "logs/dra-numa/driver-x/driver.previous.log", "nodes/worker-1.json",
-		"objects/deviceclasses.json", "objects/devicetaintrules.json", "objects/nodes.json", "objects/pods.json",
+		"objects/deviceclasses.json", "objects/devicetaintrules.json", "objects/nodes.json", "objects/poddisruptionbudgets.json", "objects/pods.json",
 		"objects/resourceclaims.json", "objects/resourceclaimtemplates.json", "objects/resourceslices.json",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {

@@ -133,7 +133,6 @@ func askedRights(t *testing.T) rights {
 		"/apis/apps/v1/namespaces/team/statefulsets":      listOf("StatefulSetList", "apps/v1", []appsv1.StatefulSet{}),
 		"/apis/apps/v1/namespaces/team/daemonsets":        listOf("DaemonSetList", "apps/v1", []appsv1.DaemonSet{}),
 		"/apis/batch/v1/namespaces/team/jobs":             listOf("JobList", "batch/v1", []batchv1.Job{}),
-		"/apis/policy/v1/poddisruptionbudgets":            map[string]any{"items": []any{}},
 		"/apis/apps/v1/namespaces/dra-numa/deployments":   listOf("DeploymentList", "apps/v1", []appsv1.Deployment{{}}),
 		"/apis/apps/v1/namespaces/dra-numa/replicasets":   listOf("ReplicaSetList", "apps/v1", []appsv1.ReplicaSet{}),
 		"/apis/resource.k8s.io/v1/resourceclaimtemplates": listOf("ResourceClaimTemplateList", resources, objects.Templates),

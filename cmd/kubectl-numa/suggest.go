@@ -9,9 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/evict"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 func (c cli) suggestEvictionsCommand() *cobra.Command {
@@ -32,10 +35,10 @@ set can stay). Of several sets it prefers the one with the lowest priorities,
 then the one with the fewest claims, then the one with the newest pods.
 
 A claim becomes free only when all its users are gone. The command never
-suggests pods of DaemonSets, static pods or pods that are terminating. It does
-not consider PodDisruptionBudgets. It does not consider other pending pods
-either: one of them may take what becomes free. The priority of a pod is its
-spec.priority, which the API server fills in.
+suggests pods of DaemonSets, static pods or pods that are terminating, nor pods
+that a PodDisruptionBudget does not allow to evict now. It names the latter. It
+does not consider other pending pods: one of them may take what becomes free. The
+priority of a pod is its spec.priority, which the API server fills in.
 
 The exit code is 0 also if nothing has to be deleted, and 1 if nothing helps.`,
 		Example: c.examples(`
@@ -70,6 +73,9 @@ func (q *question) suggestEvictions(ctx context.Context, name string) error {
 	if pod.Spec.Priority == nil && pod.Spec.PriorityClassName != "" {
 		q.note("using priority 0: the pod has no spec.priority, which the API server fills in for the PriorityClass %s", pod.Spec.PriorityClassName)
 	}
+	var notes []string
+	q.notes = &notes
+	q.addBudgets(ctx, objects)
 	progress := q.progress("nodes searched")
 	answer, err := evict.Suggest(ctx, cluster, objects, pod, evict.Options{Progress: progress.at})
 	progress.done()
@@ -80,6 +86,7 @@ func (q *question) suggestEvictions(ctx context.Context, name string) error {
 	case err != nil:
 		return &failure{err}
 	}
+	answer.Notes = notes
 	if err := q.print("evictions", kindEvictions, answer, func() string { return evictionsText(answer) }); err != nil {
 		return err
 	}
@@ -89,15 +96,43 @@ func (q *question) suggestEvictions(ctx context.Context, name string) error {
 	return nil
 }
 
+// maxProtected is the maximum number of pods that are named as left out.
+const maxProtected = 5
+
 // evictionsText returns the suggestion for people.
 func evictionsText(answer evict.Suggestion) string {
-	sentence := fmt.Sprintf("%s: %s\n", answer.Pod, answer.Sentence)
+	text := fmt.Sprintf("%s: %s\n", answer.Pod, answer.Sentence)
+	for _, note := range answer.Notes {
+		text += "note: " + note + "\n"
+	}
+	for _, left := range answer.Protected[:min(len(answer.Protected), maxProtected)] {
+		text += fmt.Sprintf("left out: %s: %s\n", left.Pod, left.Why)
+	}
+	if more := len(answer.Protected) - maxProtected; more > 0 {
+		text += fmt.Sprintf("left out: %d more; -o json shows all of them\n", more)
+	}
 	if len(answer.Evictions) == 0 {
-		return sentence
+		return text
 	}
 	rows := [][]string{{"POD", "PRIORITY", "NODE", "CLAIMS"}}
 	for _, v := range answer.Evictions {
 		rows = append(rows, []string{v.Pod, strconv.Itoa(int(v.Priority)), v.Node, strings.Join(v.Claims, ", ")})
 	}
-	return sentence + "\n" + table(rows) + "\nPodDisruptionBudgets are not considered.\n"
+	return text + "\n" + table(rows)
+}
+
+// addBudgets adds the PodDisruptionBudgets. Files and bundles have them already. A user who
+// may not read them still gets an answer, which says so.
+func (q *question) addBudgets(ctx context.Context, objects *snapshot.Snapshot) {
+	err := q.addRelated(objects, func(source live.Source) error { return source.AddBudgets(ctx, objects) })
+	if facts := q.from.read; facts != nil {
+		for _, missing := range facts.Missing {
+			if missing.Setting == bundle.BudgetsSetting {
+				err = errors.New(missing.Why)
+			}
+		}
+	}
+	if err != nil {
+		q.note("the answer does not consider PodDisruptionBudgets: %s", message.OneLine(err.Error()))
+	}
 }

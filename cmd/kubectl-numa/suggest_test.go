@@ -3,9 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/evict"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -43,8 +46,6 @@ const suggestion = `default/urgent: the pod fits on worker-1 if 1 pod is deleted
 
 POD                PRIORITY  NODE      CLAIMS
 default/running-3  7         worker-1  claim-3
-
-PodDisruptionBudgets are not considered.
 `
 
 func TestSuggestEvictions(t *testing.T) {
@@ -73,6 +74,58 @@ func TestSuggestEvictions(t *testing.T) {
 	small := clusterFolder(t, "cpu: 4")
 	if got := mustCall(t, "suggest-evictions", "pod", "a", "-f", small); got != "default/a: nothing has to be deleted: the pod fits on worker-1 now\n" {
 		t.Errorf("for a pod that has room: %s", got)
+	}
+}
+
+// The best pod to delete has a budget that allows nothing now.
+const budgets = `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: db, namespace: default}
+spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}
+status: {disruptionsAllowed: 0, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1}
+`
+
+const budgetedSuggestion = `default/urgent: the pod fits on worker-1 if 1 pod is deleted; fewer are not enough
+left out: default/running-3: PodDisruptionBudget db allows no disruption
+
+POD                PRIORITY  NODE      CLAIMS
+default/running-2  8         worker-1  claim-2
+`
+
+// Files, a cluster and a bundle give the same answer. Who may not read budgets is told so.
+func TestSuggestEvictionsRespectsBudgets(t *testing.T) {
+	dir := clusterFolder(t)
+	runningPods(t, dir)
+	path := filepath.Join(dir, "running.yaml")
+	testfiles.Write(t, path, strings.Replace(testfiles.Read(t, path), "{name: running-3, uid: uid-3}\nspec: {",
+		"{name: running-3, uid: uid-3, labels: {app: db}}\nstatus: {phase: Running, conditions: [{type: Ready, status: \"True\"}]}\nspec: {", 1))
+	testfiles.Write(t, filepath.Join(dir, "waiting.yaml"), strings.NewReplacer("AMOUNTS", "cpu: 4", "NAME", "urgent").Replace(podManifest)+"  priority: 10\n")
+	plain := objectAnswers(t, dir)
+	testfiles.Write(t, filepath.Join(dir, "budgets.yaml"), budgets)
+	objects, err := files{dir}.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := installedCluster(t)
+	maps.Copy(a, plain)
+	unreadable := maps.Clone(a)
+	delete(unreadable, "/apis/policy/v1/poddisruptionbudgets")
+	a["/apis/policy/v1/poddisruptionbudgets"] = listOf("PodDisruptionBudgetList", "policy/v1", objects.Budgets)
+	bundle := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	live := a.serve(t)
+	if exitCode, _, stderr := call("gather", "--file", bundle, "--kubeconfig", live); exitCode != exitDone {
+		t.Fatal(stderr)
+	}
+	for _, from := range []string{"-f " + dir, "--kubeconfig " + live, "--from " + bundle} {
+		_, got, _ := call(strings.Fields("suggest-evictions pod default/urgent " + from)...)
+		if diff := cmp.Diff(budgetedSuggestion, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", from, diff)
+		}
+	}
+	_, got, _ := call("suggest-evictions", "pod", "default/urgent", "--kubeconfig", unreadable.serve(t))
+	if want := "\nnote: the answer does not consider PodDisruptionBudgets: list PodDisruptionBudgets: "; !strings.Contains(got, want) || !strings.Contains(got, "running-3 ") {
+		t.Errorf("without the right to read budgets: %s", got)
 	}
 }
 

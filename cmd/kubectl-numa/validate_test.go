@@ -108,8 +108,9 @@ func installedCluster(t *testing.T) answers {
 	event := &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "worker-1"}, Message: "ready"}
 	a := objectAnswers(t, dir)
 	for path, answer := range (answers{
-		"/metrics": gatesOn,
-		"/version": map[string]string{"gitVersion": "v1.37.1"},
+		"/metrics":                             gatesOn,
+		"/apis/policy/v1/poddisruptionbudgets": listOf("PodDisruptionBudgetList", "policy/v1", []any{}),
+		"/version":                             map[string]string{"gitVersion": "v1.37.1"},
 		"/apis/apps/v1/namespaces/dra-numa/daemonsets":  listOf("DaemonSetList", "apps/v1", []*appsv1.DaemonSet{set}),
 		"/apis/apps/v1/namespaces/dra-numa/deployments": listOf("DeploymentList", "apps/v1", []*appsv1.Deployment{}),
 		"/api/v1/events":                                         listOf("EventList", "v1", []*corev1.Event{event}),

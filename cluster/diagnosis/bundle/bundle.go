@@ -62,10 +62,14 @@ type entry struct {
 	Bytes int    `json:"bytes"`
 }
 
+// BudgetsSetting is the name of the PodDisruptionBudgets in diagnosis.Facts.Missing.
+const BudgetsSetting = "PodDisruptionBudgets"
+
 // Files and folders of the archive, except logs.
 const (
 	indexFile        = "index.json"
 	objectsDir       = "objects/"
+	budgetsFile      = objectsDir + "poddisruptionbudgets.json"
 	installationFile = "installation.json"
 	kubeletsFile     = "kubelets.json"
 	statesDir        = "nodes/"

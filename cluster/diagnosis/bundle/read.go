@@ -91,6 +91,9 @@ func (b *reader) bundle() (Bundle, error) {
 			return Bundle{}, err
 		}
 	}
+	if _, there := b.files[budgetsFile]; !there {
+		facts.Missing = append(facts.Missing, diagnosis.Unread{Component: "kube-apiserver", Setting: BudgetsSetting, Why: "an older kubectl-numa wrote the bundle"})
+	}
 	// Older bundles have no namespace, and objects of other namespaces with the label. If
 	// the namespace cannot be found, no pod is the driver's.
 	_ = facts.Installation.Locate(facts.Installation.Namespace)

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -169,6 +170,10 @@ func redactedTemplate(template *resourceapi.ResourceClaimTemplate) *resourceapi.
 
 func redactedRule(rule *resourceapi.DeviceTaintRule) *resourceapi.DeviceTaintRule {
 	return &resourceapi.DeviceTaintRule{ObjectMeta: redactedMeta(rule.ObjectMeta), Spec: rule.Spec}
+}
+
+func redactedBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{ObjectMeta: redactedMeta(budget.ObjectMeta), Spec: budget.Spec, Status: budget.Status}
 }
 
 // redactedInstallation keeps the arguments of our own containers and the NodeConfig.

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
@@ -105,6 +106,7 @@ func objectFiles(facts *diagnosis.Facts) (files []file, err error) {
 	add("resourceslices", resources, "ResourceSliceList", items(s.Slices, redactedSlice))
 	add("resourceclaims", resources, "ResourceClaimList", items(s.Claims, redactedClaim))
 	add("resourceclaimtemplates", resources, "ResourceClaimTemplateList", items(s.Templates, redactedTemplate))
+	add("poddisruptionbudgets", policyv1.SchemeGroupVersion.String(), "PodDisruptionBudgetList", items(s.Budgets, redactedBudget))
 	add("devicetaintrules", resources, "DeviceTaintRuleList", items(s.TaintRules, redactedRule))
 	return files, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
@@ -32,6 +33,7 @@ func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, namespa
 	c := collector{client: client, facts: facts}
 	c.configs(ctx)
 	c.replicaSets(ctx)
+	c.budgets(ctx)
 	states, lacking := States(ctx, exec, facts, facts.Nodes())
 	facts.States, facts.Missing = states, append(facts.Missing, lacking...)
 	result := bundle.Bundle{Gathered: now.UTC().Truncate(time.Second), Facts: facts, Events: c.events(ctx)}
@@ -80,6 +82,12 @@ func (c *collector) replicaSets(ctx context.Context) {
 		if slices.ContainsFunc(installed.Deployments, func(d *appsv1.Deployment) bool { return d.UID != "" && metav1.IsControlledBy(set, d) }) {
 			installed.ReplicaSets = append(installed.ReplicaSets, set)
 		}
+	}
+}
+
+func (c *collector) budgets(ctx context.Context) {
+	if err := (live.Source{Client: c.client}).AddBudgets(ctx, c.facts.Objects); err != nil {
+		c.missing("", "kube-apiserver", bundle.BudgetsSetting, err)
 	}
 }
 

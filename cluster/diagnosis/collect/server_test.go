@@ -104,8 +104,9 @@ func newServer() *server {
 			appsv1.ReplicaSet{ObjectMeta: withUID(owned(meta("replicas"), "deployment"))},
 			appsv1.ReplicaSet{ObjectMeta: withUID(owned(meta("others"), "other"))},
 		),
-		logs + "webhook-1/log webhook": "seven\n",
-		rbac + "clusterroles" + ours:   list(rbacv1.ClusterRole{ObjectMeta: meta("role")}),
+		logs + "webhook-1/log webhook":         "seven\n",
+		"/apis/policy/v1/poddisruptionbudgets": list[any](),
+		rbac + "clusterroles" + ours:           list(rbacv1.ClusterRole{ObjectMeta: meta("role")}),
 		rbac + "clusterrolebindings" + ours: list(rbacv1.ClusterRoleBinding{
 			ObjectMeta: meta("binding"), Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "a", Namespace: "dra-numa"}},
 		}),

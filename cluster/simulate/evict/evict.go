@@ -1,7 +1,8 @@
 // Package evict finds the smallest set of running pods with lower priority whose
 // deletion gives a waiting pod a node. The scheduler does not preempt pods for the
 // devices of claims. The package asks package simulate many times, and deletes nothing.
-// It does not consider PodDisruptionBudgets, or the purpose of the deleted pods.
+// It suggests only pods that PodDisruptionBudgets allow to evict now. It does not consider
+// the purpose of the deleted pods.
 package evict
 
 import (
@@ -32,6 +33,11 @@ type Suggestion struct {
 	Method Method `json:"method,omitempty"`
 	// Evictions are sorted by priority, then by namespace and name.
 	Evictions []Eviction `json:"evictions"`
+	// Protected are the pods that are left out because of PodDisruptionBudgets, sorted by
+	// namespace and name.
+	Protected []Protected `json:"protected,omitempty"`
+	// Notes say what the answer does not consider.
+	Notes []string `json:"notes,omitempty"`
 	// Sentence is the answer.
 	Sentence string `json:"sentence"`
 }
@@ -83,6 +89,7 @@ func Suggest(ctx context.Context, c *simulate.Cluster, s *snapshot.Snapshot, pod
 		return answer, nil
 	}
 	e := newSearch(c, s, pod, o)
+	answer.Protected = e.protected
 	best, method, err := e.best(ctx)
 	if err == nil && best != nil {
 		err = e.confirm(ctx, best.victims)

@@ -43,7 +43,45 @@ func random(t *testing.T, seed uint64) *snapshot.Snapshot {
 	entry := []string{"", "resourceClaimName: shared", "resourceClaimTemplateName: p", "resourceClaimTemplateName: p", "resourceClaimTemplateName: p"}[r.IntN(5)]
 	requests := []string{cpus(1 + r.IntN(4)), cpus(1) + ", " + device, device}[r.IntN(3)]
 	text += claimOf("ResourceClaimTemplate", "p", requests) + podOf("p", 8, 2+r.IntN(6), entry)
-	return started(t, read(t, text))
+	s := started(t, read(t, text))
+	budgeted(s, rand.New(rand.NewPCG(seed, 2)))
+	return s
+}
+
+// budgeted adds PodDisruptionBudgets to every second cluster.
+func budgeted(s *snapshot.Snapshot, r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	for _, pod := range s.Pods {
+		pod.Labels = map[string]string{"app": []string{"a", "b", "c"}[r.IntN(3)]}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
+	for i, app := range []string{"a", "b", "b"}[:2+r.IntN(20)/19] {
+		s.Budgets = append(s.Budgets, budget(fmt.Sprint(i), app, r.IntN(3)))
+	}
+}
+
+// permitted reports whether the eviction API would evict all of these pods, one after the
+// other.
+func permitted(s *snapshot.Snapshot, pods []*corev1.Pod) bool {
+	budgets := make(map[string]int)
+	used := make(map[string]int)
+	for _, budget := range s.Budgets {
+		budgets[budget.Spec.Selector.MatchLabels["app"]]++
+	}
+	for _, pod := range pods {
+		app := pod.Labels["app"]
+		if used[app]++; budgets[app] > 1 {
+			return false
+		}
+		for _, budget := range s.Budgets {
+			if budget.Spec.Selector.MatchLabels["app"] == app && used[app] > int(budget.Status.DisruptionsAllowed) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // without is the snapshot after the pods were deleted. This oracle does not use Evict.
@@ -101,7 +139,7 @@ func smallestOf(t *testing.T, s *snapshot.Snapshot) (size int, priorities []int3
 				pods = append(pods, pod)
 			}
 		}
-		if size >= 0 && len(pods) > size || !places(t, s, pods) {
+		if size >= 0 && len(pods) > size || !permitted(s, pods) || !places(t, s, pods) {
 			continue
 		}
 		if found := prioritiesOf(pods); len(pods) < size || size < 0 || slices.Compare(found, priorities) < 0 {
@@ -129,7 +167,11 @@ func TestSuggestionIsTheSmallestSet(t *testing.T) {
 		for _, e := range got.Evictions {
 			pods = append(pods, s.Pod("default", strings.TrimPrefix(e.Pod, "default/")))
 		}
+		if !permitted(s, pods) {
+			t.Errorf("seed %d: %+v is more than the budgets allow", seed, got)
+		}
 		switch {
+		case size > maxExact+1 && got.Node == "" && len(s.Budgets) > 0: // the greedy search did not find it
 		case size < 0:
 			if got.Node != "" || len(pods) > 0 || got.Method != "" || !strings.HasPrefix(got.Sentence, "no eviction helps: ") {
 				t.Errorf("seed %d: %+v, but nothing helps", seed, got)

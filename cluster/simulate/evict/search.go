@@ -20,6 +20,9 @@ type search struct {
 	pod     *corev1.Pod
 	places  []*place // sorted by node name; only nodes with a pod to delete
 	deleted int      // number of pods that may be deleted
+	limited bool     // a PodDisruptionBudget allows to delete some pods, but perhaps not all
+	// protected are the pods that may not be deleted because of PodDisruptionBudgets.
+	protected []Protected
 	// monotone means that a set is sufficient if a part of it is. It is false if the
 	// pod names a ResourceClaim. If that claim is allocated and its last user is
 	// deleted, perhaps no pod can allocate it again.
@@ -37,8 +40,8 @@ type place struct {
 func newSearch(c *simulate.Cluster, s *snapshot.Snapshot, pod *corev1.Pod, o Options) *search {
 	e := &search{Options: o, cluster: c, pod: pod, monotone: true}
 	e.Trials = cmp.Or(e.Trials, DefaultTrials)
-	pods := victims(s, pod)
-	e.deleted = len(pods)
+	pods, protected := victims(s, pod)
+	e.deleted, e.limited, e.protected = len(pods), !areWithin(pods), protected
 	far := newReach(s, pod)
 	for _, entry := range pod.Spec.ResourceClaims {
 		e.monotone = e.monotone && entry.ResourceClaimName == nil
@@ -114,10 +117,18 @@ func (e *search) prune(ctx context.Context) error {
 }
 
 // greedy starts with all pods of a node, and keeps each pod that can stay, the most
-// important ones first. It returns nil if the pod does not fit even if all of them are
-// deleted.
+// important ones first. If those are too many for their budgets, it starts with as many as
+// the budgets allow. It returns nil if the pod does not fit then.
 func (e *search) greedy(ctx context.Context, p *place) (*set, error) {
-	left := slices.Clone(p.victims)
+	found, err := e.reduce(ctx, p, p.victims)
+	if err == nil && found != nil && !areWithin(found.victims) {
+		return e.reduce(ctx, p, within(p.victims))
+	}
+	return found, err
+}
+
+func (e *search) reduce(ctx context.Context, p *place, victims []*victim) (*set, error) {
+	left := slices.Clone(victims)
 	if fits, err := e.fits(ctx, p.node, left); err != nil || !fits {
 		return nil, err
 	}
@@ -169,6 +180,9 @@ func (e *search) extend(ctx context.Context, p *place, chosen, rest []*victim, s
 				return err
 			}
 		}
+		if !areWithin(next) {
+			continue
+		}
 		if len(next) < size {
 			if err := e.extend(ctx, p, next, rest[i+1:], size, found); err != nil {
 				return err
@@ -219,6 +233,10 @@ func (e *search) confirm(ctx context.Context, victims []*victim) error {
 
 func (e *search) sentence(best *set, method Method) string {
 	switch {
+	case best == nil && e.deleted > 0 && e.limited && len(e.places) > 0:
+		return "no eviction helps: no pods were found that are enough and that their PodDisruptionBudgets allow to delete at the same time"
+	case best == nil && len(e.protected) > 0:
+		return fmt.Sprintf("no eviction helps: the pod fits on no node even if all running pods with a priority below %d are deleted that no PodDisruptionBudget protects", priorityOf(e.pod))
 	case e.deleted == 0:
 		return fmt.Sprintf("no eviction helps: no running pod has a priority below %d, except pods that would come back", priorityOf(e.pod))
 	case best == nil:

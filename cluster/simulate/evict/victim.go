@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,11 +18,14 @@ type victim struct {
 	*corev1.Pod
 	priority int32
 	claims   []*resourceapi.ResourceClaim // reserved for the pod, sorted by name
+	// budget limits how many pods may be deleted at the same time; nil is no limit.
+	budget *policyv1.PodDisruptionBudget
 }
 
 // victims returns the running pods of lower priority, the best ones to delete first:
-// pods with low priority, then pods with few claims, then new pods.
-func victims(s *snapshot.Snapshot, pod *corev1.Pod) (list []*victim) {
+// pods with low priority, then pods with few claims, then new pods. It leaves out those
+// that a PodDisruptionBudget protects.
+func victims(s *snapshot.Snapshot, pod *corev1.Pod) (list []*victim, protected []Protected) {
 	claims := make(map[types.UID][]*resourceapi.ResourceClaim)
 	for _, claim := range s.Claims {
 		for _, user := range claim.Status.ReservedFor {
@@ -30,17 +34,25 @@ func victims(s *snapshot.Snapshot, pod *corev1.Pod) (list []*victim) {
 	}
 	for _, other := range s.Pods {
 		runs := other.Spec.NodeName != "" && !snapshot.Finished(other) && other.DeletionTimestamp == nil
-		if runs && priorityOf(other) < priorityOf(pod) && !comesBack(other) {
-			list = append(list, &victim{other, priorityOf(other), claims[other.UID]})
+		if !runs || priorityOf(other) >= priorityOf(pod) || comesBack(other) {
+			continue
 		}
+		budgets := budgetsOf(s, other)
+		limit, why := protect(budgets)
+		if why != "" {
+			protected = append(protected, Protected{other.Namespace + "/" + other.Name, namesOf(budgets), why})
+			continue
+		}
+		list = append(list, &victim{other, priorityOf(other), claims[other.UID], limit})
 	}
+	slices.SortFunc(protected, func(a, b Protected) int { return cmp.Compare(a.Pod, b.Pod) })
 	slices.SortStableFunc(list, func(a, b *victim) int {
 		return cmp.Or(
 			cmp.Compare(a.priority, b.priority), cmp.Compare(len(a.claims), len(b.claims)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
 		)
 	})
-	return list
+	return list, protected
 }
 
 // priorityOf returns the priority of a pod. The default is 0.

@@ -58,6 +58,15 @@ func (s Source) AddWorkload(ctx context.Context, objects *snapshot.Snapshot, kin
 	return addItems(objects, sets)
 }
 
+// AddBudgets adds the PodDisruptionBudgets of all namespaces.
+func (s Source) AddBudgets(ctx context.Context, objects *snapshot.Snapshot) error {
+	list, err := s.Client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	}
+	return addItems(objects, list)
+}
+
 // addItems adds the objects of a list that the snapshot does not have.
 func addItems(objects *snapshot.Snapshot, list runtime.Object) error {
 	added := &snapshot.Snapshot{}
