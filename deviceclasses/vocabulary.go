@@ -93,6 +93,10 @@ const (
 	FaultFatalErrors      = "fatal-errors"      // of a PCI function: its PCIe link has had fatal errors
 )
 
+// TaintDrain is the key of the taint of a device that an administrator drains. The driver
+// never sets it.
+const TaintDrain = DriverName + "/drain"
+
 // Conditions of a device in a claim's status.
 const (
 	ConditionReady     = "Ready"     // prepared: containers may start

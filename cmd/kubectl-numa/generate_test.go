@@ -151,6 +151,7 @@ func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	for _, want := range []string{
 		"$ kubectl numa " + line + "\n" + mustCall(t, strings.Fields(line)...),
 		"$ kubectl numa suggest-evictions pod urgent -f cluster/\n" + suggestion,
+		"$ kubectl numa taint worker-1/numa-1 -f cluster/\n" + drainRule,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("docs/kubectl-numa.md lacks\n%s", want)

@@ -107,6 +107,7 @@ var commandLines = map[string][]string{
 	"simulate":          {"simulate"},
 	"status":            {"status"},
 	"suggest-evictions": {"suggest-evictions pod default/a"},
+	"taint":             {"taint worker-1/numa-0"},
 	"validate":          {"validate"},
 
 	"ui":       nil, // as status --watch, see watchAll

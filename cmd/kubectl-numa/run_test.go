@@ -38,7 +38,7 @@ func mustCall(t *testing.T, args ...string) (stdout string) {
 func TestNonsenseIsOneUsageLine(t *testing.T) {
 	rig := sample.Folder(t, "rig") // 4 zones of 4 CPUs
 	const commands = "completion, drift, explain, features, gather, generate, lint, pick, simulate, slices, status, " +
-		"suggest-evictions, topology, ui, validate, version"
+		"suggest-evictions, taint, topology, ui, validate, version"
 	topology := []string{"topology", "--root", rig}
 	slices := []string{"slices", "--root", rig, "--node-name", "n"}
 	pick := []string{"pick", "--root", rig, "--cpus", "2"}

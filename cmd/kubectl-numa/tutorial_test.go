@@ -22,11 +22,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const tutorial = "../../docs/pending-pod.md"
+func tutorials() []string {
+	return []string{"../../docs/pending-pod.md", "../../docs/draining.md"}
+}
 
 // In a console block, a line that begins with $ is a command, with its here document if
 // it has one. The lines after it are its output on both streams.
 func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
+	for _, tutorial := range tutorials() {
+		t.Run(filepath.Base(tutorial), func(t *testing.T) { follow(t, tutorial) })
+	}
+}
+
+func follow(t *testing.T, tutorial string) {
+	t.Helper()
 	text := testfiles.Read(t, tutorial)
 	shell := tutorialShell(t)
 	var got strings.Builder

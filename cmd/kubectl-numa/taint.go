@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	resourceapi "k8s.io/api/resource/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/manifest"
+)
+
+// tainting is the command taint with its flags.
+type tainting struct {
+	cli
+	from       source
+	key, value string
+	effect     *choice
+	version    *choice
+}
+
+func (c cli) taintCommand() *cobra.Command {
+	t := tainting{
+		cli:     c,
+		effect:  newChoice(string(resourceapi.DeviceTaintEffectNoSchedule), string(resourceapi.DeviceTaintEffectNoExecute), string(resourceapi.DeviceTaintEffectNone)),
+		version: newChoice("v1", "v1beta2"),
+	}
+	command := &cobra.Command{
+		Use:   "taint NODE/DEVICE...",
+		Short: "Print the DeviceTaintRules that drain zones or other devices",
+		Long: `Print the DeviceTaintRules that drain zones or other devices.
+
+With the effect NoSchedule, no new claim gets the device. With NoExecute,
+Kubernetes also deletes the pods that use it, at once and without asking
+PodDisruptionBudgets. Claims that tolerate the taint are excepted. taint names the
+pods that use the devices now. It changes nothing: pipe its output to
+kubectl apply -f -. With the same --key, the rule for a device always has the same
+name, so that you can apply NoSchedule first and NoExecute later.
+
+A device of this driver is NODE/DEVICE, such as worker-1/numa-0, which is a zone. A
+device of any driver is DRIVER/POOL/DEVICE, as simulate prints it.`,
+		Example: c.examples(`
+# no new claims for a zone
+taint worker-1/numa-1
+# the same, and delete the pods that use it
+taint worker-1/numa-1 --effect NoExecute
+# a network card and a device of another driver
+taint worker-1/nic-0000-3b-00-0 gpu.example.com/worker-1/gpu-0`),
+		RunE: func(command *cobra.Command, args []string) error { return t.run(command.Context(), args) },
+		ValidArgsFunction: func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			objects, err := t.from.Snapshot(command.Context())
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return deviceNames(objects), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	t.from.addTo(command)
+	flags := command.Flags()
+	flags.StringVar(&t.key, "key", deviceclasses.TaintDrain, "`key` of the taint")
+	flags.StringVar(&t.value, "value", "", "`value` of the taint (default: none)")
+	t.effect.addTo(command, "effect", "", "what the taint does")
+	t.version.addTo(command, "api-version", "", "version of resource.k8s.io; Kubernetes 1.36 has v1beta2, if an administrator switched it on")
+	return command
+}
+
+// deviceName identifies a device.
+type deviceName struct{ driver, pool, device string }
+
+// String returns the name as users write it.
+func (d deviceName) String() string {
+	if d.driver == deviceclasses.DriverName {
+		return d.pool + "/" + d.device
+	}
+	return d.driver + "/" + d.pool + "/" + d.device
+}
+
+// parseDevice reads POOL/DEVICE of this driver, or DRIVER/POOL/DEVICE. The name of a pool
+// can have slashes.
+func parseDevice(text string) (deviceName, error) {
+	parts := strings.Split(text, "/")
+	last := len(parts) - 1
+	if slices.Contains(parts, "") || last < 1 {
+		return deviceName{}, fmt.Errorf("device %q: want NODE/DEVICE or DRIVER/POOL/DEVICE", text)
+	}
+	if last == 1 {
+		return deviceName{deviceclasses.DriverName, parts[0], parts[1]}, nil
+	}
+	return deviceName{parts[0], strings.Join(parts[1:last], "/"), parts[last]}, nil
+}
+
+func (t *tainting) run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("no device is named: want NODE/DEVICE or DRIVER/POOL/DEVICE")
+	}
+	var devices []deviceName
+	for _, arg := range args {
+		device, err := parseDevice(arg)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(devices, device) {
+			return fmt.Errorf("device %q is named twice", arg)
+		}
+		devices = append(devices, device)
+	}
+	objects, err := t.from.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for i, device := range devices {
+		if err := t.exists(objects, device); err != nil {
+			return err
+		}
+		rule, err := manifest.TaintRule(manifest.Device{Driver: device.driver, Pool: device.pool, Name: device.device}, t.taint())
+		if err != nil {
+			return err
+		}
+		rule.APIVersion = resourceapi.GroupName + "/" + t.version.value
+		document, err := yaml.Marshal(rule)
+		if err != nil {
+			return &failure{fmt.Errorf("write rule: %w", err)}
+		}
+		if i > 0 {
+			text.WriteString("---\n")
+		}
+		text.Write(document)
+	}
+	if _, err := fmt.Fprint(t.stdout, text.String()); err != nil {
+		return &failure{fmt.Errorf("write rule: %w", err)}
+	}
+	t.noteUsers(objects, devices)
+	return nil
+}
+
+func (t *tainting) taint() resourceapi.DeviceTaint {
+	return resourceapi.DeviceTaint{Key: t.key, Value: t.value, Effect: resourceapi.DeviceTaintEffect(t.effect.value)}
+}
+
+// exists refuses a device that is neither published nor allocated: the rule would do
+// nothing, perhaps because of a typing error.
+func (t *tainting) exists(objects *snapshot.Snapshot, device deviceName) error {
+	known := deviceNames(objects)
+	if slices.Contains(known, device.String()) || len(usersOf(objects, []deviceName{device})) > 0 {
+		return nil
+	}
+	err := fmt.Errorf("there is no device %s in %s", device, &t.from)
+	var siblings []string
+	for _, name := range known {
+		if strings.HasPrefix(name, strings.TrimSuffix(device.String(), device.device)) {
+			siblings = append(siblings, name)
+		}
+	}
+	if len(siblings) == 0 {
+		return &hintedError{err, []string{"run " + t.name + " status to see the devices of each node"}}
+	}
+	return &hintedError{err, []string{"the pool has " + strings.Join(siblings, ", ")}}
+}
+
+// deviceNames returns the published devices, sorted.
+func deviceNames(objects *snapshot.Snapshot) (names []string) {
+	for _, slice := range objects.Slices {
+		for i := range slice.Spec.Devices {
+			names = append(names, deviceName{slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices[i].Name}.String())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// usersOf returns the pods with a claim that has one of the devices, sorted.
+func usersOf(objects *snapshot.Snapshot, devices []deviceName) (pods []string) {
+	for _, claim := range objects.Claims {
+		if claim.Status.Allocation == nil || !slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourceapi.DeviceRequestAllocationResult) bool {
+			return slices.Contains(devices, deviceName{result.Driver, result.Pool, result.Device})
+		}) {
+			continue
+		}
+		for _, user := range claim.Status.ReservedFor {
+			pods = append(pods, claim.Namespace+"/"+user.Name)
+		}
+	}
+	slices.Sort(pods)
+	return slices.Compact(pods)
+}
+
+// noteUsers says what the rules mean for the pods that use the devices now.
+func (t *tainting) noteUsers(objects *snapshot.Snapshot, devices []deviceName) {
+	users := usersOf(objects, devices)
+	if len(users) == 0 {
+		return
+	}
+	what := "these pods use the devices and keep running"
+	if t.effect.value == string(resourceapi.DeviceTaintEffectNoExecute) {
+		what = "Kubernetes will delete these pods, unless their claims tolerate the taint"
+	}
+	t.note("%s: %s", what, strings.Join(users, ", "))
+}
