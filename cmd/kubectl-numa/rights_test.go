@@ -192,7 +192,7 @@ func watchAll(t *testing.T, rec *recorder) {
 // snapshotOf returns the objects of an API server.
 func snapshotOf(t *testing.T, a answers) *snapshot.Snapshot {
 	t.Helper()
-	objects, err := (&source{kubeconfig: a.serve(t)}).Snapshot(t.Context())
+	objects, err := (&source{connection: connection{kubeconfig: a.serve(t)}}).Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
