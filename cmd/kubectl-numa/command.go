@@ -150,33 +150,77 @@ func oneArgument(what string) cobra.PositionalArgs {
 
 // objectKind is a kind of object that a question can be about.
 type objectKind struct {
-	name  string // as users write it
-	names func(objects *snapshot.Snapshot, namespace string) []string
+	name    string   // as messages have it
+	group   string   // API group; empty for the core group
+	aliases []string // the other names that kubectl has for it
+	names   func(objects *snapshot.Snapshot, namespace string) []string
 }
 
-// takes makes a command accept KIND NAME, and lets shells complete both. If the objects
-// cannot be read, there are no names to complete.
-func (q *question) takes(command *cobra.Command, kinds ...objectKind) {
+// is reports whether the user's word names the kind: a name, with the API group or without
+// it, as kubectl prints and accepts it.
+func (k objectKind) is(word string) bool {
+	word = strings.ToLower(word)
+	if k.group != "" {
+		word = strings.TrimSuffix(word, "."+k.group)
+	}
+	return word == k.name || slices.Contains(k.aliases, word)
+}
+
+// splitKind returns the kind and the name that the arguments have, as KIND NAME or
+// KIND/NAME. rest of KIND/NAME may have a slash, too: the name may begin with a namespace.
+func splitKind(kinds []objectKind, args []string) (kind objectKind, name string, found bool) {
+	word := ""
+	switch len(args) {
+	case 1:
+		word, name, found = strings.Cut(args[0], "/")
+	case 2:
+		word, name, found = args[0], args[1], true
+	}
+	i := slices.IndexFunc(kinds, func(k objectKind) bool { return k.is(word) })
+	if !found || i < 0 || name == "" {
+		return objectKind{}, "", false
+	}
+	return kinds[i], name, true
+}
+
+// takes makes a command accept KIND NAME and KIND/NAME, and lets shells complete them. If
+// the objects cannot be read, there are no names to complete.
+func (q *question) takes(command *cobra.Command, kinds []objectKind, run func(ctx context.Context, kind, name string) error) {
 	var names []string
 	for _, kind := range kinds {
 		names = append(names, kind.name)
 	}
 	command.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) == 2 && slices.Contains(names, args[0]) {
+		if _, _, found := splitKind(kinds, args); found {
 			return nil
 		}
 		return fmt.Errorf("want %s NAME, not %q", strings.Join(names, " NAME or "), strings.Join(args, " "))
 	}
-	command.ValidArgsFunction = func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
+	command.RunE = func(command *cobra.Command, args []string) error {
+		kind, name, _ := splitKind(kinds, args)
+		return run(command.Context(), kind.name, name)
+	}
+	command.ValidArgsFunction = func(command *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		word, _, slash := strings.Cut(toComplete, "/")
+		prefix := ""
+		switch {
+		case len(args) == 1:
+			word = args[0]
+		case len(args) == 0 && slash:
+			prefix = word + "/"
+		case len(args) == 0:
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}
-		i := slices.Index(names, args[0])
-		objects, err := q.from.Snapshot(command.Context())
+		i := slices.IndexFunc(kinds, func(k objectKind) bool { return k.is(word) })
+		objects, err := q.from.forCompletion(command.Context())
 		if len(args) > 1 || i < 0 || err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return kinds[i].names(objects, cmp.Or(q.namespace, q.from.namespace())), cobra.ShellCompDirectiveNoFileComp
+		found := kinds[i].names(objects, cmp.Or(q.namespace, q.from.namespace()))
+		for i := range found {
+			found[i] = prefix + found[i]
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -192,7 +236,7 @@ func (c cli) flagsOnly(command *cobra.Command, args []string) error {
 // read, there are no names to complete.
 func (r *reading) completeNode(names func(objects *snapshot.Snapshot) []string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		objects, err := r.from.Snapshot(command.Context())
+		objects, err := r.from.forCompletion(command.Context())
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -48,31 +48,30 @@ getting a node or from starting, and 2 if the scheduler gives up on the pod.`,
 # why is the pod Pending?
 explain pod trainer -n team-a
 # why does the Deployment have no pods?
-explain deployment web -n team-a
+explain deploy/web -n team-a
 # the same for a cluster that is a folder of files
 explain pod trainer -n team-a -f cluster/
 # why can a claim not be allocated? No pod needs to use it
 explain claim four-gpus -n team-a -f cluster/ -o json
 # in a script: does the pod fit?
 explain pod trainer -n team-a --exit-code >/dev/null`),
-		RunE: func(command *cobra.Command, args []string) error {
-			answer, err := q.explain(command.Context(), args[0], args[1])
-			if err != nil || !exitCode {
-				return err
-			}
-			return blockedError(answer)
-		},
 	}
 	kinds := []objectKind{
-		{"pod", func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Pods, namespace) }},
-		{"claim", func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Claims, namespace) }},
+		{"pod", "", []string{"po", "pods"}, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Pods, namespace) }},
+		{"claim", resourceapi.GroupName, []string{"claims", "resourceclaim", "resourceclaims"}, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Claims, namespace) }},
 	}
 	for _, kind := range workloadKinds() {
-		kinds = append(kinds, objectKind{strings.ToLower(kind), func(objects *snapshot.Snapshot, namespace string) []string {
+		kinds = append(kinds, objectKind{strings.ToLower(kind), workloadGroup(kind), workloadAliases(kind), func(objects *snapshot.Snapshot, namespace string) []string {
 			return namesIn(slices.DeleteFunc(slices.Clone(objects.Workloads), func(w *snapshot.Workload) bool { return w.Kind != kind }), namespace)
 		}})
 	}
-	q.takes(command, kinds...)
+	q.takes(command, kinds, func(ctx context.Context, kind, name string) error {
+		answer, err := q.explain(ctx, kind, name)
+		if err != nil || !exitCode {
+			return err
+		}
+		return blockedError(answer)
+	})
 	q.addTo(command)
 	command.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if something keeps the pod, the claim or the workload from getting a node or from starting")
 	return command

@@ -263,6 +263,37 @@ func TestPodsThatDoNotStartAreExplained(t *testing.T) {
 	}
 }
 
+// Users write a kind as for kubectl, and paste what kubectl prints.
+func TestKindsHaveTheNamesOfKubectl(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 2")
+	testfiles.Write(t, filepath.Join(dir, "starting.yaml"), startingCluster)
+	for want, spellings := range map[string][]string{
+		"pod a":                  {"po a", "pods a", "Pod a", "pod/a", "po/a", "pod/default/a", "pod default/a"},
+		"claim a":                {"claims a", "resourceclaim a", "resourceclaims/a", "resourceclaim.resource.k8s.io/a", "claim/default/a"},
+		"deployment web -n team": {"deploy web -n team", "deploy/web -n team", "deployment.apps/web -n team", "deployments/team/web"},
+	} {
+		text, _ := explained(t, strings.Fields(want+" -f "+dir)...)
+		for _, spelling := range spellings {
+			if got, _ := explained(t, strings.Fields(spelling+" -f "+dir)...); got != text {
+				t.Errorf("explain %s says\n%swant\n%s", spelling, got, text)
+			}
+		}
+	}
+	for _, args := range []string{"pod/", "/a", "pod.apps/a", "deployment.batch/web", "a", "pod/a b", "node/a"} {
+		if exitCode, _, stderr := call(strings.Fields("explain -f " + dir + " " + args)...); exitCode != exitUsage || !strings.HasPrefix(stderr, "kubectl-numa: error: want pod NAME or ") {
+			t.Errorf("explain %s: exit code %d, stderr %s", args, exitCode, stderr)
+		}
+	}
+	for args, want := range map[string]string{"po/": "po/a\n:4\n", "pod/": "pod/a\n:4\n", "deploy/": ":4\n"} {
+		if _, got, _ := call("__complete", "explain", "-f", dir, args); got != want {
+			t.Errorf("%q completes to %q, want %q", args, got, want)
+		}
+	}
+	if text := mustCall(t, "suggest-evictions", "po/a", "-f", dir); !strings.HasPrefix(text, "default/a: ") {
+		t.Errorf("suggest-evictions says\n%s", text)
+	}
+}
+
 // explain answers with exit code 0. Scripts ask for the answer in the exit code, which is
 // then that of simulate.
 func TestExitCodeOfExplain(t *testing.T) {

@@ -98,6 +98,19 @@ func (s *source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	return objects, nil
 }
 
+// forCompletion reads the objects while a shell completes a command line. cobra then
+// parses the flags twice, so each file is named twice.
+func (s *source) forCompletion(ctx context.Context) (*snapshot.Snapshot, error) {
+	var once files
+	for _, name := range s.files {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	s.files = once
+	return s.Snapshot(ctx)
+}
+
 // base reads the objects of the cluster or the bundle, which objects from files can
 // replace.
 func (s *source) base(ctx context.Context) (*snapshot.Snapshot, error) {

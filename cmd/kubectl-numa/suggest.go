@@ -46,13 +46,11 @@ The exit code is 0 also if nothing has to be deleted, and 1 if nothing helps.`,
 suggest-evictions pod trainer -n team-a
 # the same for a cluster that is a folder of files, as JSON
 suggest-evictions pod trainer -n team-a -f cluster/ -o json`),
-		RunE: func(command *cobra.Command, args []string) error {
-			return q.suggestEvictions(command.Context(), args[1])
-		},
 	}
-	q.takes(command, objectKind{"pod", func(objects *snapshot.Snapshot, namespace string) []string {
+	pods := objectKind{"pod", "", []string{"po", "pods"}, func(objects *snapshot.Snapshot, namespace string) []string {
 		return namesIn(objects.Waiting(), namespace)
-	}})
+	}}
+	q.takes(command, []objectKind{pods}, func(ctx context.Context, _, name string) error { return q.suggestEvictions(ctx, name) })
 	q.addTo(command)
 	return command
 }

@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -14,6 +18,25 @@ import (
 // workloadKinds returns the kinds of workloads that can be explained.
 func workloadKinds() []string {
 	return []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"}
+}
+
+// workloadGroup returns the API group of a kind of workload.
+func workloadGroup(kind string) string {
+	if kind == "Job" {
+		return batchv1.GroupName
+	}
+	return appsv1.GroupName
+}
+
+// workloadAliases returns the plural and, if there is one, the short name of a kind of
+// workload.
+func workloadAliases(kind string) []string {
+	short := map[string]string{"Deployment": "deploy", "ReplicaSet": "rs", "StatefulSet": "sts", "DaemonSet": "ds"}
+	aliases := []string{strings.ToLower(kind) + "s"}
+	if name, has := short[kind]; has {
+		aliases = append(aliases, name)
+	}
+	return aliases
 }
 
 // explainWorkload explains why a controller has no pods, or why one of its pods does not
