@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -50,6 +51,17 @@ metadata: {name: gpu.example.com}
 spec: {selectors: [{cel: {expression: device.driver == "gpu.example.com"}}]}
 `
 
+// ownGPUs is a slice of this driver with GPUs on these NUMA nodes, two of which are one
+// socket.
+func ownGPUs(nodes ...int) string {
+	var devices []string
+	for i, node := range nodes {
+		devices = append(devices, fmt.Sprintf("{name: gpu-%d, attributes: {kind: {string: gpu}, socket: {int: %d}, resource.kubernetes.io/numaNode: {int: %d}}}", i, node/2, node))
+	}
+	slice, _, _ := strings.Cut(gpuManifests, "---")
+	return strings.NewReplacer("gpu.example.com", deviceclasses.DriverName, "gpus", "own-gpus", "%s", strings.Join(devices, ", ")).Replace(slice)
+}
+
 // nodeFiles are a Node, the slices of a generated machine for it, and a device of another
 // driver on each NUMA node.
 func nodeFiles(t *testing.T, preset string) (dir string) {
@@ -60,6 +72,7 @@ func nodeFiles(t *testing.T, preset string) (dir string) {
 		devices = append(devices, fmt.Sprintf("{name: gpu-%[1]d, attributes: {resource.kubernetes.io/numaNode: {int: %[1]d}}}", node))
 	}
 	for name, text := range map[string]string{
+		"own-gpus.yaml": ownGPUs(0, 1), "gpu.yaml": testfiles.Read(t, "../../deviceclasses/gpu.dra.numa.yaml"),
 		"node.yaml":   "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\n",
 		"slices.yaml": mustCall(t, "generate", "slices", "--node-name", "worker-1", "--preset", preset),
 		"gpus.yaml":   fmt.Sprintf(gpuManifests, strings.Join(devices, ", ")),
@@ -140,6 +153,73 @@ func TestFirstAvailableFallsBack(t *testing.T) {
 		testfiles.Write(t, filepath.Join(dir, "pod.yaml"), podFor("claim", "c"))
 		if text := mustCall(t, "simulate", "-f", dir); !strings.Contains(text, tc.want) {
 			t.Errorf("%s CPUs: want %s, simulate says\n%s", tc.cpus, tc.want, text)
+		}
+	}
+}
+
+// The GPU is on NUMA node 0, which has 2 CPUs left. NUMA node 1 is on the same socket.
+func TestFirstAvailableIsAsNearToDevicesAsItCanBe(t *testing.T) {
+	for _, tc := range []struct {
+		args string
+		gpus []int
+		want []string
+	}{
+		{"--cpus 2", []int{0}, []string{"zone/one-node dra.numa/worker-1/numa-0"}},
+		{"--cpus 4", []int{0}, []string{"zone/one-socket dra.numa/worker-1/numa-1"}},
+		{"--cpus 4 --parts 2", []int{0}, []string{"zone/one-socket dra.numa/worker-1/numa-0", "zone/one-socket dra.numa/worker-1/numa-1"}},
+		{"--cpus 4 --numa-node 2", []int{0}, []string{"zone/any dra.numa/worker-1/numa-2"}},
+		// Two GPUs that are not on one socket: nothing is near both.
+		{"--cpus 2 --device gpu.dra.numa", []int{0, 2}, []string{"zone/any dra.numa/worker-1/numa-0", "gpu-0", "gpu-1"}},
+		{"--cpus 2 --device gpu.dra.numa", []int{2, 3}, []string{"zone/one-socket dra.numa/worker-1/numa-2", "gpu-0", "gpu-1"}},
+	} {
+		dir := nodeFiles(t, "rig")
+		testfiles.Write(t, filepath.Join(dir, "own-gpus.yaml"), ownGPUs(tc.gpus...))
+		args := strings.Fields("generate claim c --device gpu.dra.numa --first-available one-node,one-socket,any " + tc.args)
+		testfiles.Write(t, filepath.Join(dir, "claim.yaml"), mustCall(t, args...))
+		testfiles.Write(t, filepath.Join(dir, "pod.yaml"), podFor("claim", "c"))
+		_, placed, _ := call("simulate", "-f", dir)
+		placed = strings.Join(strings.Fields(placed), " ")
+		for _, want := range tc.want {
+			if !strings.Contains(placed, want) {
+				t.Errorf("%s, GPUs on %v: want %q, simulate says\n%s", tc.args, tc.gpus, want, placed)
+			}
+		}
+	}
+}
+
+// What generate writes has the meaning of the manifest for users to copy.
+func TestGeneratedClaimIsThatOfTheDemo(t *testing.T) {
+	var got, want struct {
+		Spec resourceapi.ResourceClaimTemplateSpec
+	}
+	text := mustCall(t, strings.Fields("generate template gpu-nearest --cpus 8 --memory 32Gi --device gpu.dra.numa --first-available one-node,one-socket,any")...)
+	text = strings.NewReplacer("one-node", "same-node", "one-socket", "same-socket", "name: any", "name: anywhere", "devices-0", "gpu",
+		"          allocationMode: ExactCount\n          count: 1\n", "").Replace(text)
+	demo, _, _ := strings.Cut(testfiles.Read(t, "../../demo/devices/gpu-nearest.yaml"), "\n---\n")
+	for text, into := range map[string]any{text: &got, demo: &want} {
+		if err := yaml.Unmarshal([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-demo +generated):\n%s\n%s", diff, text)
+	}
+}
+
+// Other drivers do not publish the socket.
+func TestSocketOfOthersDevicesIsNoted(t *testing.T) {
+	const want = "kubectl-numa: note: if class g selects devices of another driver, the claim gets none: only devices of this driver have the attribute dra.numa/socket\n"
+	for args, want := range map[string]string{
+		"--same socket --device g":                               want,
+		"--same socket --device gpu.dra.numa":                    "",
+		"--same node --device g":                                 "",
+		"--first-available one-node,one-socket --device g":       want,
+		"--first-available one-node,any --device g --parts 1":    "",
+		"--first-available one-node,one-socket,any --memory 2Gi": "",
+	} {
+		exitCode, stdout, stderr := call(strings.Fields("generate claim c --cpus 2 " + args)...)
+		if exitCode != exitDone || stderr != want || stdout == "" {
+			t.Errorf("%s: exit code %d, stderr %q, want %q", args, exitCode, stderr, want)
 		}
 	}
 }
@@ -285,44 +365,46 @@ func TestGenerateSlicesIsSlices(t *testing.T) {
 func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 	dir := t.TempDir()
 	for args, want := range map[string]string{
-		"generate nothing":                                                    `unknown command "nothing", allowed are claim, class, machine, slices, template`,
-		"generate machine":                                                    `want DIR, not ""`,
-		"generate machine " + dir + " --preset x":                             `--preset "x": there is no such machine, allowed are rig, `,
-		"generate machine " + dir + " --preset rig --sockets 2":               "--preset rig declares the whole machine: remove --sockets",
-		"generate machine " + dir + " --memory much":                          `--memory: "much": want an amount such as 16Gi`,
-		"generate machine " + dir + " --hugepages 2Mi=0":                      "--hugepages 2Mi=0: want a size and 1 page or more, such as 2Mi=512",
-		"generate machine " + dir + " --threads 3":                            "fake machine: Threads is 3, allowed are 1-2",
-		"generate slices --node-name n --root / --preset rig":                 "--root names a machine, and other flags declare one: want only one of the two",
-		"generate class A_b":                                                  `name "A_b": a lowercase RFC 1123 subdomain must consist of`,
-		"generate class c --core-type fast":                                   `invalid argument "fast" for "--core-type" flag: allowed are `,
-		"generate class c --cores half":                                       `invalid argument "half" for "--cores" flag: allowed are whole, thread, one-thread-per-core`,
-		"generate claim c --cpus 1 --l3 two":                                  `invalid argument "two" for "--l3" flag: allowed are any, prefer, require`,
-		"generate template c --cpus 1 --placement up":                         `invalid argument "up" for "--placement" flag: allowed are pack, spread, distribute`,
-		"generate class c --socket -2":                                        "socket -2: want 0 or more",
-		"generate class c --mixed --partition root":                           `mixed with partition "root": mixed containers also run on shared CPUs, which are in no partition`,
-		"generate claim":                                                      `want NAME, not ""`,
-		"generate claim c":                                                    "nothing is requested: want cpus, memory, hugepages or devices",
-		"generate claim c -n A_b --cpus 1":                                    `namespace "A_b": a lowercase RFC 1123 label must consist of`,
-		"generate claim c --cpus 0":                                           "--cpus 0: want 1 or more",
-		"generate claim c --memory much":                                      `--memory "much": want an amount such as 16Gi`,
-		"generate claim c --hugepages 2Mi=x":                                  "--hugepages 2Mi=x: want an amount such as 2Mi=512Mi",
-		"generate claim c --hugepages 2M=2Mi":                                 `2Mi of hugepages of 2M: want whole pages`,
-		"generate claim c --hugepages 2Mi=3Mi":                                "3Mi of hugepages of 2Mi: want whole pages",
-		"generate claim c --hugepages big=3Mi":                                `hugepages of "big": want a size such as 2Mi or 1Gi`,
-		"generate claim c --cpus 1 --shares 0":                                "0 shares: want 1 or more",
-		"generate claim c --cpus 1 --apart":                                   "a single share cannot be apart: want 2 shares or more",
-		"generate claim c --cpus 1 --shares 2 --apart --same node":            "shares cannot be apart and on the same NUMA node: want one of the two",
-		"generate claim c --cpus 1 --same node":                               "a single share or device is always on the same node: want 2 or more",
-		"generate claim c --cpus 1 --device g --same socket":                  "other drivers do not publish the socket of their devices: want the same NUMA node, or no devices",
-		"generate claim c --device g=0":                                       `--device "g=0": want CLASS or CLASS=NUMBER`,
-		"generate claim c --device g --mixed":                                 "there is no share of a NUMA node: want cpus, memory or hugepages as well",
-		"generate claim c --cpus 4 --parts 2":                                 "--parts 2: want --first-available as well",
-		"generate claim c --cpus 4 --first-available any":                     `alternatives "any": want one-node and then one or both of one-socket, any`,
-		"generate claim c --cpus 4 --first-available one-node":                `alternatives "one-node": want one-node and then one or both of one-socket, any`,
-		"generate claim c --cpus 4 --first-available one-node,any --shares 2": "alternatives are only for a single share: want no other shares, no devices and nothing on the same node or socket",
-		"generate claim c --cpus 3 --first-available one-node,any":            "3 CPUs cannot be divided into 2 equal parts",
-		"generate claim c --hugepages 1Gi=3Gi --first-available one-node,any": "3Gi of hugepages of 1Gi cannot be divided into 2 equal parts",
-		"generate claim c --cpus 4 --parts 1 --first-available one-node,any":  "1 parts: want 2 or more",
+		"generate nothing":                                                               `unknown command "nothing", allowed are claim, class, machine, slices, template`,
+		"generate machine":                                                               `want DIR, not ""`,
+		"generate machine " + dir + " --preset x":                                        `--preset "x": there is no such machine, allowed are rig, `,
+		"generate machine " + dir + " --preset rig --sockets 2":                          "--preset rig declares the whole machine: remove --sockets",
+		"generate machine " + dir + " --memory much":                                     `--memory: "much": want an amount such as 16Gi`,
+		"generate machine " + dir + " --hugepages 2Mi=0":                                 "--hugepages 2Mi=0: want a size and 1 page or more, such as 2Mi=512",
+		"generate machine " + dir + " --threads 3":                                       "fake machine: Threads is 3, allowed are 1-2",
+		"generate slices --node-name n --root / --preset rig":                            "--root names a machine, and other flags declare one: want only one of the two",
+		"generate class A_b":                                                             `name "A_b": a lowercase RFC 1123 subdomain must consist of`,
+		"generate class c --core-type fast":                                              `invalid argument "fast" for "--core-type" flag: allowed are `,
+		"generate class c --cores half":                                                  `invalid argument "half" for "--cores" flag: allowed are whole, thread, one-thread-per-core`,
+		"generate claim c --cpus 1 --l3 two":                                             `invalid argument "two" for "--l3" flag: allowed are any, prefer, require`,
+		"generate template c --cpus 1 --placement up":                                    `invalid argument "up" for "--placement" flag: allowed are pack, spread, distribute`,
+		"generate class c --socket -2":                                                   "socket -2: want 0 or more",
+		"generate class c --mixed --partition root":                                      `mixed with partition "root": mixed containers also run on shared CPUs, which are in no partition`,
+		"generate claim":                                                                 `want NAME, not ""`,
+		"generate claim c":                                                               "nothing is requested: want cpus, memory, hugepages or devices",
+		"generate claim c -n A_b --cpus 1":                                               `namespace "A_b": a lowercase RFC 1123 label must consist of`,
+		"generate claim c --cpus 0":                                                      "--cpus 0: want 1 or more",
+		"generate claim c --memory much":                                                 `--memory "much": want an amount such as 16Gi`,
+		"generate claim c --hugepages 2Mi=x":                                             "--hugepages 2Mi=x: want an amount such as 2Mi=512Mi",
+		"generate claim c --hugepages 2M=2Mi":                                            `2Mi of hugepages of 2M: want whole pages`,
+		"generate claim c --hugepages 2Mi=3Mi":                                           "3Mi of hugepages of 2Mi: want whole pages",
+		"generate claim c --hugepages big=3Mi":                                           `hugepages of "big": want a size such as 2Mi or 1Gi`,
+		"generate claim c --cpus 1 --shares 0":                                           "0 shares: want 1 or more",
+		"generate claim c --cpus 1 --apart":                                              "a single share cannot be apart: want 2 shares or more",
+		"generate claim c --cpus 1 --shares 2 --apart --same node":                       "shares cannot be apart and on the same NUMA node: want one of the two",
+		"generate claim c --cpus 1 --same node":                                          "a single share or device is always on the same node: want 2 or more",
+		"generate claim c --cpus 4 --first-available one-node,one-socket --device g=17":  "alternatives with so many devices need 34 constraints, the maximum is 32: want fewer devices",
+		"generate claim c --cpus 4 --first-available one-node,any --device g=2147483647": "alternatives with so many devices need 2147483647 constraints, the maximum is 32: want fewer devices",
+		"generate claim c --cpus 4 --first-available one-node,any --device g --parts 0":  "0 parts: want 1 or more",
+		"generate claim c --device g=0":                                                  `--device "g=0": want CLASS or CLASS=NUMBER`,
+		"generate claim c --device g --mixed":                                            "there is no share of a NUMA node: want cpus, memory or hugepages as well",
+		"generate claim c --cpus 4 --parts 2":                                            "--parts 2: want --first-available as well",
+		"generate claim c --cpus 4 --first-available any":                                `alternatives "any": want one-node and then one or both of one-socket, any`,
+		"generate claim c --cpus 4 --first-available one-node":                           `alternatives "one-node": want one-node and then one or both of one-socket, any`,
+		"generate claim c --cpus 4 --first-available one-node,any --shares 2":            "alternatives are only for a single share: want no other shares, and nothing on the same node or socket",
+		"generate claim c --cpus 3 --first-available one-node,any":                       "3 CPUs cannot be divided into 2 equal parts",
+		"generate claim c --hugepages 1Gi=3Gi --first-available one-node,any":            "3Gi of hugepages of 1Gi cannot be divided into 2 equal parts",
+		"generate claim c --cpus 4 --parts 1 --first-available one-node,any":             "1 parts: want 2 or more",
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {

@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -140,7 +142,8 @@ func (c cli) generateClaimCommand(use string) *cobra.Command {
 
 A share is what one NUMA node gives. With --first-available, the scheduler
 takes the first alternative that fits: if no NUMA node has enough left, several
-NUMA nodes give equal parts.`,
+NUMA nodes give equal parts (--parts). With devices, the alternatives say how near
+each device is: on the NUMA node of the share, on its socket, or anywhere.`,
 		Example: strings.ReplaceAll(c.examples(`
 # 8 CPUs and their memory from one NUMA node
 generate USE NAME --cpus 8 --memory 16Gi
@@ -149,7 +152,11 @@ generate USE NAME --cpus 8 --memory 16Gi --first-available one-node,one-socket,a
 # two shares on different NUMA nodes of one socket
 generate USE NAME --cpus 4 --memory 8Gi --hugepages 1Gi=2Gi --shares 2 --apart --same socket
 # CPUs on the same NUMA node as a device of another driver
-generate USE NAME --cpus 4 --memory 8Gi --device gpu.example.com --same node`), "USE NAME", use+" "+map[string]string{"claim": "trainer", "template": "workers"}[use]),
+generate USE NAME --cpus 4 --memory 8Gi --device gpu.example.com --same node
+# CPUs as near to a GPU as there are: on its NUMA node, else on its socket, else anywhere
+generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa --first-available one-node,one-socket,any
+# two GPUs and CPUs of one socket
+generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa=2 --same socket`), "USE NAME", use+" "+map[string]string{"claim": "trainer", "template": "workers"}[use]),
 		Args:              oneArgument("NAME"),
 		RunE:              func(command *cobra.Command, args []string) error { return w.run(c, command, kind, args[0]) },
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -170,7 +177,7 @@ func (w *wishFlags) addTo(command *cobra.Command) {
 	flags.StringArrayVar(&w.devices, "device", nil, "`class` of a whole device, or CLASS=NUMBER for several; can be repeated")
 	w.same.addTo(command, "same", "", "put all shares and devices on the same NUMA node or socket")
 	flags.StringSliceVar(&w.wish.Places, "first-available", nil, "`alternatives` in this order: one-node, then one-socket, any, or both")
-	flags.IntVar(&w.wish.Parts, "parts", 2, "`number` of NUMA nodes that give equal parts, with --first-available")
+	flags.IntVar(&w.wish.Parts, "parts", 0, "`number` of NUMA nodes that give equal parts, with --first-available (default 2; with --device, 1)")
 	complete(command, "first-available", func(*cobra.Command) []string {
 		return []string{"one-node,one-socket,any", "one-node,one-socket", "one-node,any"}
 	})
@@ -183,12 +190,34 @@ func (w *wishFlags) run(c cli, command *cobra.Command, kind, name string) error 
 	if err != nil {
 		return err
 	}
+	var object manifest.Object
 	if kind == "ResourceClaim" {
-		object, err := manifest.Claim(w.name, wish)
-		return c.printManifest(object, err, w.output.value)
+		object, err = manifest.Claim(w.name, wish)
+	} else {
+		object, err = manifest.Template(w.name, wish)
 	}
-	object, err := manifest.Template(w.name, wish)
-	return c.printManifest(object, err, w.output.value)
+	if err := c.printManifest(object, err, w.output.value); err != nil {
+		return err
+	}
+	return c.noteSockets(wish)
+}
+
+// noteSockets says which devices perhaps have no socket. The command does not know what the
+// classes of others select.
+func (c cli) noteSockets(wish manifest.Wish) error {
+	if wish.Same != manifest.SameSocket && !slices.Contains(wish.Places, manifest.OneSocket) {
+		return nil
+	}
+	shipped, err := fs.Glob(deviceclasses.Manifests, "*.yaml")
+	if err != nil {
+		return &failure{err}
+	}
+	for _, devices := range wish.Devices {
+		if !slices.Contains(shipped, devices.Class+".yaml") {
+			c.note("if class %s selects devices of another driver, the claim gets none: only devices of this driver have the attribute %s", devices.Class, deviceclasses.AttributeSocket)
+		}
+	}
+	return nil
 }
 
 // read returns the wish that the flags describe.
@@ -200,6 +229,12 @@ func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error)
 	}
 	if command.Flags().Changed("parts") && len(wish.Places) == 0 {
 		return wish, fmt.Errorf("--parts %d: want --first-available as well", wish.Parts)
+	}
+	if !command.Flags().Changed("parts") {
+		wish.Parts = 2
+		if len(w.devices) > 0 {
+			wish.Parts = 1
+		}
 	}
 	if w.memory != "" {
 		if wish.Memory, err = resource.ParseQuantity(w.memory); err != nil || wish.Memory.Sign() <= 0 {

@@ -101,13 +101,17 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 			devices.Config = []resourceapi.DeviceClaimConfiguration{{Requests: zones, DeviceConfiguration: w.Config.opaque()}}
 		}
 	}
+	var names []string
 	for i, wanted := range w.byCount() {
+		names = append(names, fmt.Sprintf("devices-%d", i))
 		devices.Requests = append(devices.Requests, resourceapi.DeviceRequest{
-			Name:    fmt.Sprintf("devices-%d", i),
+			Name:    names[i],
 			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: wanted.Class, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: wanted.Count},
 		})
 	}
 	switch {
+	case len(w.Places) > 0 && len(names) > 0:
+		devices.Constraints = append(devices.Constraints, w.near(names)...)
 	case w.Same == SameNode:
 		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{MatchAttribute: new(numaNode)})
 	case w.Same == SameSocket:
@@ -118,8 +122,31 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	return spec, nil
 }
 
-// byCount returns the devices in the order of their counts, the largest last.
-func (w Wish) byCount() []Devices {
+// near puts each device on the NUMA node or socket of the share, depending on the
+// alternative. Each has constraints of its own, because a constraint also binds its devices
+// to each other if the alternative is not chosen. names are those of the devices.
+func (w Wish) near(names []string) (list []resourceapi.DeviceConstraint) {
+	for _, name := range names {
+		for _, place := range w.Places {
+			attribute, binds := map[string]resourceapi.FullyQualifiedName{OneNode: numaNode, OneSocket: socket}[place]
+			if !binds {
+				continue
+			}
+			list = append(list, resourceapi.DeviceConstraint{Requests: []string{"zone/" + place, name}, MatchAttribute: &attribute})
+		}
+	}
+	return list
+}
+
+// byCount returns the devices in the order of their counts, the largest last. With
+// alternatives, each device is a request of its own.
+func (w Wish) byCount() (list []Devices) {
+	if len(w.Places) > 0 {
+		for _, devices := range w.Devices {
+			list = append(list, slices.Repeat([]Devices{{devices.Class, 1}}, int(devices.Count))...)
+		}
+		return list
+	}
 	return slices.SortedStableFunc(slices.Values(w.Devices), func(a, b Devices) int { return cmp.Compare(a.Count, b.Count) })
 }
 
@@ -163,7 +190,7 @@ func (w Wish) alternatives(capacity *resourceapi.CapacityRequirements) (list []r
 	part, _ := w.part() // check has called it
 	for _, place := range w.Places {
 		one := resourceapi.DeviceSubRequest{Name: place, DeviceClassName: w.Class, Selectors: w.Filter.selectors(), Capacity: capacity}
-		if place != OneNode {
+		if place != OneNode && w.Parts > 1 {
 			one.AllocationMode, one.Count, one.Capacity = resourceapi.DeviceAllocationModeExactCount, int64(w.Parts), part.capacity()
 		}
 		list = append(list, one)

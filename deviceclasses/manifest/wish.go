@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -17,14 +18,14 @@ import (
 // Values of Wish.Same.
 const (
 	SameNode   = "node"   // NUMA node
-	SameSocket = "socket" // only for zones: other drivers do not publish the socket
+	SameSocket = "socket" // only for devices of this driver: others do not publish the socket
 )
 
 // Values of Wish.Places.
 const (
-	OneNode   = "one-node"   // all of it on one NUMA node
-	OneSocket = "one-socket" // equal parts on NUMA nodes of one socket
-	Anywhere  = "any"        // equal parts on any NUMA nodes
+	OneNode   = "one-node"   // all of it on one NUMA node, and the devices too
+	OneSocket = "one-socket" // equal parts on NUMA nodes of one socket, and the devices on that socket
+	Anywhere  = "any"        // equal parts on any NUMA nodes, wherever the devices are
 )
 
 // Wish is what a claim should hold.
@@ -46,8 +47,8 @@ type Wish struct {
 	Apart bool
 	// Places are the alternatives in their order: none, or OneNode followed by others.
 	Places []string
-	// Parts is the number of NUMA nodes that give equal parts in an alternative, 2 or
-	// more.
+	// Parts is the number of NUMA nodes that give equal parts in an alternative. It is 2 or
+	// more, and with devices 1 or more.
 	Parts int
 	// Config is how the zones are used.
 	Config Config
@@ -101,8 +102,6 @@ func (w Wish) check() error {
 		return fmt.Errorf("same %q, allowed are %s, %s", w.Same, SameNode, SameSocket)
 	case w.Same != "" && w.devices(zones) < 2:
 		return fmt.Errorf("a single share or device is always on the same %s: want 2 or more", w.Same)
-	case w.Same == SameSocket && len(w.Devices) > 0:
-		return errors.New("other drivers do not publish the socket of their devices: want the same NUMA node, or no devices")
 	}
 	if err := w.checkAmounts(); err != nil {
 		return err
@@ -158,11 +157,22 @@ func (w Wish) checkPlaces() error {
 			return fmt.Errorf("alternatives %q: want %s and then one or both of %s, %s", strings.Join(w.Places, ","), OneNode, OneSocket, Anywhere)
 		}
 	}
-	if w.Shares > 1 || w.Same != "" || len(w.Devices) > 0 {
-		return errors.New("alternatives are only for a single share: want no other shares, no devices and nothing on the same node or socket")
+	if w.Shares > 1 || w.Same != "" {
+		return errors.New("alternatives are only for a single share: want no other shares, and nothing on the same node or socket")
 	}
-	if w.Parts < 2 {
-		return fmt.Errorf("%d parts: want 2 or more", w.Parts)
+	least := 2
+	if len(w.Devices) > 0 {
+		least = 1
+	}
+	if w.Parts < least {
+		return fmt.Errorf("%d parts: want %d or more", w.Parts, least)
+	}
+	constraints := w.devices(false)
+	if slices.Contains(w.Places, OneSocket) {
+		constraints *= 2
+	}
+	if constraints > resourceapi.DeviceConstraintsMaxSize {
+		return fmt.Errorf("alternatives with so many devices need %d constraints, the maximum is %d: want fewer devices", constraints, resourceapi.DeviceConstraintsMaxSize)
 	}
 	_, err := w.part()
 	return err
