@@ -77,6 +77,16 @@ image: build cc ## Write the container image bin/images/dra-driver-numa.tar
 	$(STATIC) go run ./deployments/image -ref $(IMAGE) -out bin/images/dra-driver-numa.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin /numa-webhook=bin/numa-webhook /numa-nvml=dynamic:bin/numa-nvml
 
+KREW_ARCHS ?= amd64 arm64
+
+.PHONY: krew
+krew: ## Write bin/krew: the archives of kubectl-numa that .krew.yaml names (VERSION=v0.1.0)
+	mkdir -p bin/krew
+	for arch in $(KREW_ARCHS); do \
+	  GOOS=linux GOARCH=$$arch $(GO_BUILD) -o bin/krew/kubectl-numa ./cmd/kubectl-numa; \
+	  tar -czf bin/krew/kubectl-numa_$(VERSION)_linux_$$arch.tar.gz LICENSE -C bin/krew kubectl-numa; \
+	done
+
 # What a line of Go has where more than one goroutine is at work.
 CONCURRENT := '^[[:space:]]*go (func|[A-Za-z_.]+[(])|[.]Go[(]|\<sync[.](RW)?(Mutex|WaitGroup)|httptest[.]'
 

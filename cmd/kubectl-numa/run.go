@@ -84,25 +84,42 @@ files with the objects of a cluster. They change nothing.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(withSections(root.UsageTemplate()))
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(
-		c.driftCommand(),
-		c.explainCommand(),
-		c.featuresCommand(),
-		c.gatherCommand(),
-		c.generateCommand(),
-		c.lintCommand(),
-		c.pickCommand(),
-		c.simulateCommand(),
-		c.slicesCommand(),
-		c.statusCommand(),
-		c.suggestEvictionsCommand(),
-		c.taintCommand(),
-		c.topologyCommand(),
-		c.uiCommand(),
-		c.validateCommand(),
-		c.versionCommand(),
-	)
+	for _, group := range c.groups() {
+		root.AddGroup(&cobra.Group{ID: group.question, Title: group.question})
+		for _, command := range group.commands {
+			command.GroupID = group.question
+			root.AddCommand(command)
+		}
+	}
 	return root
+}
+
+// group is the commands that answer one kind of question.
+type group struct {
+	question string
+	commands []*cobra.Command
+}
+
+// groups returns all commands. Help shows the groups in this order, and sorts the commands
+// of each.
+func (c cli) groups() []group {
+	return []group{
+		{"What does a machine look like, and what would the driver do with it?", []*cobra.Command{
+			c.topologyCommand(), c.slicesCommand(), c.pickCommand(),
+		}},
+		{"Who has what, and who gets what?", []*cobra.Command{
+			c.statusCommand(), c.uiCommand(), c.simulateCommand(),
+		}},
+		{"Why does a pod not start, and what helps?", []*cobra.Command{
+			c.explainCommand(), c.suggestEvictionsCommand(), c.taintCommand(),
+		}},
+		{"What is wrong?", []*cobra.Command{
+			c.lintCommand(), c.validateCommand(), c.driftCommand(), c.gatherCommand(),
+		}},
+		{"What is there to use?", []*cobra.Command{
+			c.versionCommand(), c.featuresCommand(), c.generateCommand(),
+		}},
+	}
 }
 
 // asGroup makes a command that only has subcommands reject an unknown subcommand, with

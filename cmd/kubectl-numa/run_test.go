@@ -147,6 +147,26 @@ func TestUsageNamesTheProgramAsItWasCalled(t *testing.T) {
 	}
 }
 
+// The help of the program has each command once, below a question.
+func TestHelpHasTheCommandsByQuestion(t *testing.T) {
+	help := mustCall(t, "--help")
+	position := 0
+	for _, want := range []string{
+		"\nWhat does a machine look like, and what would the driver do with it?\n", "\n  pick ", "\n  slices ", "\n  topology ",
+		"\nWho has what, and who gets what?\n", "\n  simulate ", "\n  status ", "\n  ui ",
+		"\nWhy does a pod not start, and what helps?\n", "\n  explain ", "\n  suggest-evictions ",
+		"\nWhat is wrong?\n", "\n  drift ", "\n  gather ", "\n  lint ", "\n  validate ",
+		"\nWhat is there to use?\n", "\n  features ", "\n  generate ", "\n  version ",
+		"\nAdditional Commands:\n", "\n  completion ", "\n  help ",
+	} {
+		i := strings.Index(help[position:], want)
+		if i < 0 || strings.Count(help, want) != 1 {
+			t.Fatalf("help has %q not once, or in another place:\n%s", want, help)
+		}
+		position += i
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	rig := sample.Folder(t, "rig")
 	for args, want := range map[string]string{
