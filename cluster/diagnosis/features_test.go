@@ -42,8 +42,10 @@ func TestFeatures(t *testing.T) {
 			f.Kubelets["n1"] = Kubelet{FeatureGates: map[string]bool{"AllAlpha": true}}
 		}, with(7, on("counted-claims"))},
 		"1.36 counts in another way": {func(f *Facts) { f.Gates[countingGate], f.Version = true, "v1.36.3" }, with(7, "counted-claims off: kube-apiserver v1.36.3 is older than 1.37")},
-		"kubelets without beta features": {func(f *Facts) { f.Kubelets["n1"] = Kubelet{FeatureGates: map[string]bool{"AllBeta": false}} },
-			with(8, "health off: ResourceHealthStatus is off in the kubelets")},
+		"kubelets without beta features": {
+			func(f *Facts) { f.Kubelets["n1"] = Kubelet{FeatureGates: map[string]bool{"AllBeta": false}} },
+			with(8, "health off: ResourceHealthStatus is off in the kubelets"),
+		},
 		"kubelets that cannot be read": {func(f *Facts) { f.Kubelets = nil }, with(8, "health unknown: the settings of the kubelets cannot be read: n1")},
 		"no partitions": {func(f *Facts) {
 			none := "none"
