@@ -167,12 +167,12 @@ func (w Wish) checkPlaces() error {
 	if w.Parts < least {
 		return fmt.Errorf("%d parts: want %d or more", w.Parts, least)
 	}
-	constraints := w.devices(false)
+	most := resourceapi.DeviceRequestsMaxSize - 1 // one request is the share
 	if slices.Contains(w.Places, OneSocket) {
-		constraints *= 2
+		most = min(most, resourceapi.DeviceConstraintsMaxSize/2)
 	}
-	if constraints > resourceapi.DeviceConstraintsMaxSize {
-		return fmt.Errorf("alternatives with so many devices need %d constraints, the maximum is %d: want fewer devices", constraints, resourceapi.DeviceConstraintsMaxSize)
+	if count := w.devices(false); count > most {
+		return fmt.Errorf("%d devices with these alternatives: want %d or fewer", count, most)
 	}
 	_, err := w.part()
 	return err
