@@ -97,7 +97,9 @@ func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // commandLines are the commands that read a cluster, by the name of the command. Those
 // without a line read no cluster.
 var commandLines = map[string][]string{
-	"drift": {"drift"},
+	"drift":    {"drift"},
+	"features": {"features"},
+	"version":  {"version"},
 	"explain": {
 		"explain pod stuck -n team", "explain pod default/a", "explain claim cpus -n team", "explain deployment web -n team", "explain replicaset web-1 -n team",
 		"explain statefulset s -n team", "explain daemonset d -n team", "explain job j -n team",
