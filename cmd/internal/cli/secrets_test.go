@@ -22,16 +22,17 @@ func TestNoVerbosityLogsSecrets(t *testing.T) {
 		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "hunter2"}, "data": {"tls.key": "aHVudGVyMg=="}}`)
 	}))
 	t.Cleanup(server.Close)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, BearerToken: "hunter2", QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
 	klog.LogToStderr(false)
 	t.Cleanup(func() { klog.LogToStderr(true); _ = SetVerbosity(2) })
 	for level := range 11 {
 		var log strings.Builder
 		klog.SetOutput(&log)
 		if err := SetVerbosity(level); err != nil {
+			t.Fatal(err)
+		}
+		// A client decides when it is made whether it logs requests.
+		client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, BearerToken: "hunter2", QPS: -1})
+		if err != nil {
 			t.Fatal(err)
 		}
 		secrets := client.CoreV1().Secrets("dra-numa")
