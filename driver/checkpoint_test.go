@@ -5,22 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
@@ -84,11 +82,7 @@ func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
 	golden.Check(t, checkpointFile(checkpointVersion), string(encodeCheckpoint(sampleCheckpoint())))
 	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointV3: sampleV3(), checkpointVersion: sampleCheckpoint()}
 	for version := checkpointV1; version <= checkpointVersion; version++ {
-		data, err := os.ReadFile(checkpointFile(version))
-		if err != nil {
-			t.Fatal(err)
-		}
-		read, err := DecodeCheckpoint(data)
+		read, err := DecodeCheckpoint(checkpointBytes(t, version))
 		if want, ok := samples[version]; !ok || err != nil || !reflect.DeepEqual(read, want) {
 			t.Errorf("version %d is read as %+v, %v, want %+v", version, read, err, want)
 		}
@@ -194,20 +188,18 @@ func everyFieldCounts[T any](t *testing.T, full *T) {
 
 func checkpointFile(version int) string { return fmt.Sprintf("testdata/checkpoint-v%d.json", version) }
 
+func checkpointBytes(tb testing.TB, version int) []byte {
+	tb.Helper()
+	return []byte(files.Read(tb, checkpointFile(version)))
+}
+
 func TestOpenUpgradesVersion1(t *testing.T) {
 	disk := newDisk(t)
-	old, err := os.ReadFile(checkpointFile(checkpointV1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	disk.write(CheckpointName, string(old))
+	disk.write(CheckpointName, string(checkpointBytes(t, checkpointV1)))
 	disk.write(specName("uid-a"), "{}") // as written with version 1, without a note
-	sub := result("main/sub", "numa-1", 2)
-	memory := result("memory", "numa-2", 0)
+	sub := consuming(result("main/sub", "numa-1", 2), "memory=1Gi")
+	memory := consuming(result("memory", "numa-2", 0), "hugepages2Mi=4Mi", "hugepages1Gi=1Gi")
 	sub.ShareID, memory.ShareID = nil, nil
-	sub.ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("1Gi")
-	memory.ConsumedCapacity["hugepages2Mi"] = resource.MustParse("4Mi")
-	memory.ConsumedCapacity["hugepages1Gi"] = resource.MustParse("1Gi")
 	driver, report := disk.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-a": claim("a", sub, memory)})
 	want := sampleV3() // nothing is known of claim b except its CPUs
 	want.Grants[0].Order, want.Grants[1].Order = 1, 2
@@ -221,9 +213,8 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 	}
 	assertConsistent(t, disk, driver)
 
-	b := result("r", "numa-0", 2)
+	b := consuming(result("r", "numa-0", 2), "memory=1Mi")
 	b.ShareID = ptr.To(types.UID("s"))
-	b.ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("1Mi")
 	mustPrepare(t, driver, claim("b", b))
 	want.Grants[1].Shares[0].Zone().MemoryBytes, want.Grants[1].Shares[0].Zone().Partition = 1<<20, "root"
 	if got := grantOf(driver, "uid-b"); !got.equal(want.Grants[1]) {
@@ -234,10 +225,7 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 
 func TestCheckpointPrefixIsDamaged(t *testing.T) {
 	for version := checkpointV1; version <= checkpointVersion; version++ {
-		data, err := os.ReadFile(checkpointFile(version))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := checkpointBytes(t, version)
 		for n := range data {
 			if got, err := DecodeCheckpoint(data[:n]); !errors.Is(err, ErrDamaged) {
 				t.Errorf("first %d bytes of version %d decode to %+v, %v", n, version, got, err)
@@ -269,11 +257,7 @@ func TestCheckpointFlippedByteIsDamaged(t *testing.T) {
 
 func FuzzDecodeCheckpoint(f *testing.F) {
 	for version := checkpointV1; version <= checkpointVersion; version++ {
-		data, err := os.ReadFile(checkpointFile(version))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
+		f.Add(checkpointBytes(f, version))
 	}
 	f.Add(encodeCheckpoint(Checkpoint{Version: checkpointVersion}))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -377,8 +361,8 @@ func TestOpenRefusesUnusableCheckpoint(t *testing.T) {
 			if strings.ContainsAny(err.Error(), "\r\n") {
 				t.Errorf("error %q is not one line", err)
 			}
-			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, row.data) {
-				t.Errorf("the damaged file was touched: %q, %v", now, err)
+			if now := files.Read(t, path); now != string(row.data) {
+				t.Errorf("the damaged file was touched: %q", now)
 			}
 		})
 	}

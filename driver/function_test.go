@@ -348,12 +348,7 @@ func TestRebootForgetsAFunctionThatIsGone(t *testing.T) {
 	mustPrepare(t, driver, claim("a", functionResult("r", driveA)))
 	mustPrepare(t, driver, claim("b", functionResult("r", driveB)))
 	disk.machine.PCI = slices.DeleteFunc(slices.Clone(disk.machine.PCI), func(f numa.PCIFunction) bool { return f.Address == "0001:21:00.0" })
-	rebooted := testConfig()
-	rebooted.BootID = "boot-2"
-	driver, err := disk.tryOpen(rebooted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	driver = disk.openAfterBoot()
 	if _, kept := driver.grants.find("uid-b"); !kept || len(driver.grants) != 1 {
 		t.Errorf("grants %v, want that of claim b only", driver.grants)
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -16,13 +15,7 @@ import (
 
 // withHugepages is a claim for 2 MiB hugepages of numa-1.
 func withHugepages(name, amount string) *resourceapi.ResourceClaim {
-	return claim(name, huge(result("r", "numa-1", 0), "2Mi", amount))
-}
-
-// huge is the result with hugepages of the zone.
-func huge(result resourceapi.DeviceRequestAllocationResult, size, amount string) resourceapi.DeviceRequestAllocationResult {
-	result.ConsumedCapacity[deviceclasses.CapacityHugepagesPrefix+resourceapi.QualifiedName(size)] = resource.MustParse(amount)
-	return result
+	return claim(name, consuming(result("r", "numa-1", 0), "hugepages2Mi="+amount))
 }
 
 func TestClaimsGetOnlyHugepagesThatAreFree(t *testing.T) {
@@ -123,7 +116,7 @@ func TestAPoolThatShrinksIsAFault(t *testing.T) {
 	}
 	machine.Zones[1].Hugepages = []numa.Hugepages{{PageBytes: 1 << 30, TotalPages: 1}}
 	driver.SetMachine(machine)
-	mustPrepare(t, driver, claim("b", huge(result("r", "numa-1", 0), "1Gi", "2Gi")))
+	mustPrepare(t, driver, claim("b", consuming(result("r", "numa-1", 0), "hugepages1Gi=2Gi")))
 	want = "NUMA node 1 has 1Gi of hugepages 1Gi, but claims hold 2Gi; NUMA node 1 has 0 of hugepages 2Mi, but claims hold 8Mi"
 	if _, _, missing := look(); missing != want {
 		t.Errorf("missing %q, want %q", missing, want)

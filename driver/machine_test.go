@@ -19,6 +19,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 const node = "node-1"
@@ -78,12 +79,7 @@ func diskIn(t testing.TB, dir string) disk {
 		if err != nil {
 			t.Fatal(err)
 		}
-		root, err := os.OpenRoot(own)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = root.Close() })
-		return root
+		return files.Open(t, own)
 	}
 	return disk{t: t, machine: testMachine(), state: open(), specs: open()}
 }
@@ -127,9 +123,19 @@ func (d disk) recover(claims map[types.UID]*resourceapi.ResourceClaim, held ...H
 	return driver, report
 }
 
-func (d disk) open() *Driver {
+func (d disk) open() *Driver { d.t.Helper(); return d.openWith(testConfig()) }
+
+// openAfterBoot is open after the machine was booted again.
+func (d disk) openAfterBoot() *Driver {
 	d.t.Helper()
-	driver, err := d.tryOpen(testConfig())
+	config := testConfig()
+	config.BootID = "boot-2"
+	return d.openWith(config)
+}
+
+func (d disk) openWith(config Config) *Driver {
+	d.t.Helper()
+	driver, err := d.tryOpen(config)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -196,10 +202,18 @@ func result(request, device string, cpus int64) resourceapi.DeviceRequestAllocat
 	}
 }
 
+// consuming is the result with amounts of other capacities, such as memory=1Gi.
+func consuming(result resourceapi.DeviceRequestAllocationResult, amounts ...string) resourceapi.DeviceRequestAllocationResult {
+	for _, amount := range amounts {
+		capacity, quantity, _ := strings.Cut(amount, "=")
+		result.ConsumedCapacity[resourceapi.QualifiedName(capacity)] = resource.MustParse(quantity)
+	}
+	return result
+}
+
 // counted is the result with memory of the zone.
 func counted(result resourceapi.DeviceRequestAllocationResult) resourceapi.DeviceRequestAllocationResult {
-	result.ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("1Gi")
-	return result
+	return consuming(result, "memory=1Gi")
 }
 
 func claim(name string, results ...resourceapi.DeviceRequestAllocationResult) *resourceapi.ResourceClaim {

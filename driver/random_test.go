@@ -238,10 +238,10 @@ func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
 		if w.random.IntN(2) == 0 {
 			made = counted(made)
 			if zone.L3 == nil && !zone.Isolated && w.random.IntN(2) == 0 {
-				made = huge(made, "1Gi", fmt.Sprintf("%dGi", 1+w.random.IntN(2)))
+				made = consuming(made, fmt.Sprintf("hugepages1Gi=%dGi", 1+w.random.IntN(2)))
 			}
 			if zone.L3 == nil && !zone.Isolated && w.random.IntN(2) == 0 {
-				made = huge(made, "2Mi", fmt.Sprintf("%dMi", 2+2*w.random.IntN(4)))
+				made = consuming(made, fmt.Sprintf("hugepages2Mi=%dMi", 2+2*w.random.IntN(4)))
 			}
 		}
 		w.shares++

@@ -8,10 +8,8 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -228,10 +226,7 @@ func TestOrphanGivesWayToAYoungerGrant(t *testing.T) {
 
 func TestLostCheckpointComesBackFromTheSpecs(t *testing.T) {
 	disk := newDisk(t)
-	wanted := claim("a", result("r", "numa-0", 2))
-	results := wanted.Status.Allocation.Devices.Results
-	results[0].ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("64Mi")
-	results[0].ConsumedCapacity["hugepages2Mi"] = resource.MustParse("4Mi")
+	wanted := claim("a", consuming(result("r", "numa-0", 2), "memory=64Mi", "hugepages2Mi=4Mi"))
 	before := disk.open()
 	mustPrepare(t, before, claim("b", result("r", "numa-1", 2)))
 	mustPrepare(t, before, wanted)
@@ -253,11 +248,9 @@ func TestLostCheckpointComesBackFromTheSpecs(t *testing.T) {
 func TestSpecsOfAnEarlierBootSayNothing(t *testing.T) {
 	disk := preparedDisk(t)
 	disk.remove(CheckpointName)
-	config := testConfig()
-	config.BootID = "boot-2"
-	driver, err := disk.tryOpen(config)
-	if err != nil || len(driver.grants) > 0 {
-		t.Fatalf("grants %v, %v, want a first start", driver.grants, err)
+	driver := disk.openAfterBoot()
+	if len(driver.grants) > 0 {
+		t.Fatalf("grants %v, want a first start", driver.grants)
 	}
 	assertConsistent(t, disk, driver)
 }
@@ -343,24 +336,16 @@ func TestOrphanThatOnlyItsSpecHasIsReleased(t *testing.T) {
 func TestAmountsAreOnRecord(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
-	wanted := claim("a", result("r", "numa-0", 2))
-	consumed := wanted.Status.Allocation.Devices.Results[0].ConsumedCapacity
-	consumed[deviceclasses.CapacityMemory] = resource.MustParse("1Gi")
-	consumed["hugepages2Mi"] = resource.MustParse("4Mi")
-	consumed["hugepages1Gi"] = resource.MustParse("0")
-	consumed["example.com/bandwidth"] = resource.MustParse("5")
+	wanted := claim("a", consuming(result("r", "numa-0", 2), "memory=1Gi", "hugepages2Mi=4Mi", "hugepages1Gi=0", "example.com/bandwidth=5"))
 	mustPrepare(t, driver, wanted)
 	want := []byte(`"memoryBytes":1073741824,"hugepageBytes":{"2Mi":4194304}}]`)
 	if text := []byte(disk.files()[CheckpointName]); !bytes.Contains(text, want) {
 		t.Errorf("checkpoint %s, want %s", text, want)
 	}
-	for name, amount := range map[resourceapi.QualifiedName]string{
-		deviceclasses.CapacityMemory: "-1", "hugepages2Mi": "1e30", "bandwidth": "5", "dra.numa/ways": "1", "dra.numa/cpu": "2",
-	} {
-		wrong := claim("b", result("r", "numa-1", 2))
-		wrong.Status.Allocation.Devices.Results[0].ConsumedCapacity[name] = resource.MustParse(amount)
+	for _, amount := range []string{"memory=-1", "hugepages2Mi=1e30", "bandwidth=5", "dra.numa/ways=1", "dra.numa/cpu=2"} {
+		wrong := claim("b", consuming(result("r", "numa-1", 2), amount))
 		if _, _, err := driver.Prepare(wrong, nil); err == nil || !strings.Contains(err.Error(), "consumedCapacity ") {
-			t.Errorf("%s %s: error %v", name, amount, err)
+			t.Errorf("%s: error %v", amount, err)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -129,12 +128,7 @@ func TestIsolatedCPUsOfARecordedClaim(t *testing.T) {
 	disk := newDisk(t)
 	mustPrepare(t, disk.open(), claim("old", result("r", "numa-1", 2)))
 	disk.machine.Isolated = new(cpuset.New(4, 5))
-	config := testConfig()
-	config.BootID = "boot-2"
-	driver, err := disk.tryOpen(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	driver := disk.openAfterBoot()
 	wanted := claim("old", result("r", "numa-1", 2))
 	mustPrepare(t, driver, wanted)
 	if got := grantOf(driver, "uid-old").cpus().String(); got != "6-7" {
@@ -283,9 +277,7 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := result("r", change.device, 2)
-		held.ConsumedCapacity[deviceclasses.CapacityMemory] = resource.MustParse("12Mi")
-		old := claim("old", held)
+		old := claim("old", consuming(result("r", change.device, 2), "memory=12Mi"))
 		mustPrepare(t, before, old)
 		if strays := strays(before.machine, zonedBy(change.from), before.Grants()); len(strays) > 0 {
 			t.Errorf("by %q: strays %v without a change", change.from, strays)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -33,19 +34,12 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	change := func(what, text string) {
 		t.Helper()
 		path := filepath.Join(dir, "sys/devices/system", what)
-		was, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		was := files.Read(t, path)
+		files.Write(t, path, text)
 		if after, err := numa.Signature(os.DirFS(dir), true); err != nil || after == before {
 			t.Errorf("%s changed, and the signature has not: %v", what, err)
 		}
-		if err := os.WriteFile(path, was, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, path, was)
 	}
 	unplug := func(link string) {
 		t.Helper()
@@ -67,9 +61,7 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	breakDown := func(file, text string, changes bool) {
 		t.Helper()
 		file = filepath.Join(dir, "sys/bus/pci/devices", file)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, file, text)
 		if after, err := numa.Signature(os.DirFS(dir), true); err != nil || (after != before) != changes {
 			t.Errorf("%s is %q, and that the signature has changed is %t: %v", file, text, after != before, err)
 		}
@@ -78,16 +70,10 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 		}
 	}
 	drive := machine.PCI[0].Address + "/nvme/nvme0" // which it is none of
-	if err := os.MkdirAll(filepath.Join(dir, "sys/bus/pci/devices", drive), 0o750); err != nil {
-		t.Fatal(err)
-	}
 	breakDown(drive+"/state", "dead\n", true)
 	breakDown(drive+"/state", "resetting\n", false)
 	breakDown(machine.PCI[0].Address+"/aer_dev_fatal", "TOTAL_ERR_FATAL 1\n", true)
 	breakDown(machine.PCI[0].Address+"/aer_rootport_total_err_fatal", "1\n", true)
-	if err := os.MkdirAll(filepath.Join(dir, "run/dra-numa"), 0o750); err != nil {
-		t.Fatal(err)
-	}
 	breakDown("../../../../"+numa.GPUReportFile, "{}", true)
 	unplug(machine.PCI[0].Address + "/driver")
 	unplug(machine.PCI[0].Address)
@@ -95,9 +81,7 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	change("node/online", "0\n")
 	change("node/node1/meminfo", "Node 1 MemTotal:       1 kB\n")
 	change("node/node1/hugepages/hugepages-2048kB/nr_hugepages", "77\n")
-	if err := os.WriteFile(filepath.Join(dir, "sys/devices/system/node/online"), []byte("x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(dir, "sys/devices/system/node/online"), "x\n")
 	if _, err := numa.Signature(os.DirFS(dir), true); err == nil {
 		t.Error("a list that is none gives no error")
 	}

@@ -45,8 +45,7 @@ func TestKernelKeepsEverybodyOff(t *testing.T) {
 }
 
 func TestKernelUnitesHooksOfOneContainer(t *testing.T) {
-	k := needKernel(t)
-	k.create(ctrB)
+	k := needKernel(t, ctrB)
 	k.pin(k.create(ctrA), exclusive("1", "0"))
 	k.pin(ctrB, exclusive("6-7", "1"))
 	k.pin(ctrA, exclusive("4-5", "1"))
@@ -62,8 +61,7 @@ func TestKernelUnitesHooksOfOneContainer(t *testing.T) {
 }
 
 func TestKernelGivesCPUsOfDeadContainerToOtherQoSClass(t *testing.T) {
-	k := needKernel(t)
-	k.create(ctrB)
+	k := needKernel(t, ctrB)
 	k.pin(k.create(ctrC), exclusive("1", "0"))
 	k.pin(k.create(ctrA), exclusive("2-5", "0"))
 	k.remove(ctrA)
@@ -77,9 +75,7 @@ func TestKernelGivesCPUsOfDeadContainerToOtherQoSClass(t *testing.T) {
 }
 
 func TestKernelIsolatedAndNone(t *testing.T) {
-	k := needKernel(t)
-	k.create(ctrA)
-	k.create(ctrB)
+	k := needKernel(t, ctrA, ctrB)
 	k.pin(ctrA, Pinning{CPUs: parse("2-3"), Partition: PartitionIsolated})
 	k.expect(ctrA+"/cpuset.cpus.partition", "isolated")
 	k.pin(ctrA, exclusive("4", ""))
@@ -91,8 +87,7 @@ func TestKernelIsolatedAndNone(t *testing.T) {
 }
 
 func TestKernelNamesHolder(t *testing.T) {
-	k := needKernel(t)
-	k.create(ctrB)
+	k := needKernel(t, ctrB)
 	k.pin(k.create(ctrA), exclusive("2-3", "0"))
 	err := k.tryPin(ctrB, exclusive("3-4", "0"))
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), ctrA+" holds cpus 3 ") {
@@ -103,8 +98,7 @@ func TestKernelNamesHolder(t *testing.T) {
 }
 
 func TestKernelWithoutController(t *testing.T) {
-	k := needKernel(t)
-	k.create("pintest-pods/podA")
+	k := needKernel(t, "pintest-pods/podA")
 	if err := k.root.Mkdir("pintest-pods/podA/a", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +109,7 @@ func TestKernelWithoutController(t *testing.T) {
 }
 
 func TestKernelRefusesWhatIsNotThere(t *testing.T) {
-	k := needKernel(t)
-	k.create(ctrA)
+	k := needKernel(t, ctrA)
 	for _, want := range []Pinning{
 		exclusive("1", "0,60"), exclusive("1", "60"), exclusive("1,900", "0"), exclusive("8000", "0"),
 		exclusive(k.all.String(), "0"),

@@ -27,7 +27,9 @@ type kernel struct {
 	tasks   map[int]*exec.Cmd
 }
 
-func needKernel(t *testing.T) kernel {
+// needKernel opens the mount under test and creates the cgroups of containers. Without a
+// mount, it skips the test.
+func needKernel(t *testing.T, containers ...string) kernel {
 	t.Helper()
 	mount := os.Getenv("NUMA_PIN_CGROUP")
 	if mount == "" {
@@ -46,6 +48,9 @@ func needKernel(t *testing.T) kernel {
 			t.Errorf("after the test the root cgroup has cpus %s, want %s", left, k.all)
 		}
 	})
+	for _, container := range containers {
+		k.create(container)
+	}
 	return k
 }
 

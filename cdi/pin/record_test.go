@@ -106,9 +106,7 @@ func TestForeignRecords(t *testing.T) {
 		"torn.json": someText[:20], "other.json": someText, "empty.json": "", "abc.new": "x", "README": "x",
 		"big.json": strings.Repeat(" ", recordBytes+1),
 	} {
-		if err := os.WriteFile(filepath.Join(m.records, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(m.records, name), text)
 	}
 	if err := os.Mkdir(filepath.Join(m.records, "folder.json"), 0o755); err != nil {
 		t.Fatal(err)

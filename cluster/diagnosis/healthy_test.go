@@ -1,15 +1,13 @@
 package diagnosis
 
 import (
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // healthyObjects are a node with two zones, and a pod that holds one of them and requests
@@ -42,11 +40,7 @@ spec:
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
 metadata: {name: n1-network}
-spec:
-  driver: dra.net
-  nodeName: n1
-  pool: {name: n1, generation: 1, resourceSliceCount: 1}
-  devices: [{name: eth0, attributes: {dra.net/numaNode: {int: 0}}}]
+spec: {driver: dra.net, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 1}, devices: [{name: eth0, attributes: {dra.net/numaNode: {int: 0}}}]}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -105,22 +99,10 @@ spec: {replicas: 2}
 status: {availableReplicas: 2}
 `
 
-func parse[T any](t *testing.T, text string) *T {
-	t.Helper()
-	object := new(T)
-	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
 // healthy is a cluster without problems.
 func healthy(t *testing.T) *Facts {
 	t.Helper()
-	objects := &snapshot.Snapshot{}
-	if err := objects.Read("objects", strings.NewReader(healthyObjects)); err != nil {
-		t.Fatal(err)
-	}
+	objects := object.Snapshot(t, healthyObjects)
 	classes, err := deviceclasses.All()
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +122,7 @@ func healthy(t *testing.T) *Facts {
 		Objects: objects,
 		Installation: Installation{
 			Namespace:  "dra-numa",
-			DaemonSets: []*appsv1.DaemonSet{parse[appsv1.DaemonSet](t, healthyDaemonSet)}, Deployments: []*appsv1.Deployment{parse[appsv1.Deployment](t, healthyWebhook)},
+			DaemonSets: []*appsv1.DaemonSet{object.Parse[appsv1.DaemonSet](t, healthyDaemonSet)}, Deployments: []*appsv1.Deployment{object.Parse[appsv1.Deployment](t, healthyWebhook)},
 			ClusterRoles: []*rbacv1.ClusterRole{role}, Bindings: []*rbacv1.ClusterRoleBinding{binding},
 		},
 		Kubelets: map[string]Kubelet{"n1": {CPUManagerPolicy: "none", MemoryManagerPolicy: "None", ReservedSystemCPUs: "0-1"}},

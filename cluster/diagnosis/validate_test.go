@@ -1,7 +1,6 @@
 package diagnosis
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 func line(f Finding) string {
@@ -89,13 +89,10 @@ func TestFindingsAreByNode(t *testing.T) {
 
 // Rights are the rules of the chart's ClusterRole.
 func TestRightsAreTheCharts(t *testing.T) {
-	text, err := os.ReadFile("../../deployments/helm/dra-driver-numa/templates/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	document := strings.Split(string(text), "---")[1]
+	text := files.Read(t, "../../deployments/helm/dra-driver-numa/templates/rbac.yaml")
+	document := strings.Split(text, "---")[1]
 	_, rules, _ := strings.Cut(document, "\nrules:\n")
-	role := parse[rbacv1.ClusterRole](t, "rules:\n"+rules)
+	role := object.Parse[rbacv1.ClusterRole](t, "rules:\n"+rules)
 	if diff := cmp.Diff(role.Rules, Rights()); diff != "" {
 		t.Errorf("rules (-chart +Rights):\n%s", diff)
 	}

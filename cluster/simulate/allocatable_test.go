@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // allocatableNode has a zone of 8 CPUs and 16Gi that count as the node's own, a card that
@@ -18,17 +20,8 @@ func allocatableNode() string {
 	return strings.Replace(text, "    allowMultipleAllocations: true", "    allowMultipleAllocations: true\n    nodeAllocatableResources: {"+maps("cpu")+", "+maps("memory")+"}", 1)
 }
 
-const kindClasses = `
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: card}
-spec: {selectors: [{cel: {expression: 'device.attributes["dra.numa"].kind == "card"'}}]}
----
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: chip}
-spec: {selectors: [{cel: {expression: 'device.attributes["dra.numa"].kind == "chip"'}}]}
----`
+var kindClasses = object.ClassText("card", `device.attributes["dra.numa"].kind == "card"`) +
+	object.ClassText("chip", `device.attributes["dra.numa"].kind == "chip"`)
 
 // podAndClaim is a pod with requests of its own, further fields of its spec, and a claim.
 func podAndClaim(name, requests, more, claim string) string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // explain is the answer for the pod p on the only node.
@@ -28,12 +29,7 @@ apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
 metadata: {name: %[1]s-slice}
 spec: {driver: %[1]s, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 1}, devices: [%[3]s] %[2]s}
----
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: %[1]s}
-spec: {selectors: [{cel: {expression: 'device.driver == "%[1]s"'}}]}
----`, driver, more, strings.Join(devices, ", "))
+---`, driver, more, strings.Join(devices, ", ")) + object.ClassText(driver, fmt.Sprintf("device.driver == %q", driver))
 }
 
 func requestOf(name, class, more string) string {
@@ -42,7 +38,6 @@ func requestOf(name, class, more string) string {
 
 func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 	two := zonedNode("n1", []zone{{8, 1, "8Gi"}, {6, 2, "8Gi"}})
-	const numaNode = "constraints: [{matchAttribute: resource.kubernetes.io/numaNode}]"
 	for name, tc := range map[string]struct {
 		manifests []string
 		requests  string
@@ -85,54 +80,6 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			stage:    funnel.StageTaint,
 			sentence: "request r: the request does not tolerate these taints: d1 has a=b:NoSchedule",
 		},
-		"capacity": {
-			manifests: []string{two},
-			requests:  zoneRequest("zone", "cpu: 10"),
-			stage:     funnel.StageCapacity,
-			sentence:  "request zone: asks for 10 cpu of one device: numa-0 has 8, numa-1 has 6",
-			hint:      "a request gets its cpu from one device, and no device has enough: split the request into several",
-		},
-		"capacity that nothing has": {
-			manifests: []string{two},
-			requests:  zoneRequest("zone", "cpu: 100"),
-			stage:     funnel.StageCapacity,
-			sentence:  "request zone: asks for 100 cpu of one device",
-		},
-		"rounding": {
-			manifests: []string{zonedNode("n1", []zone{{5, 2, "8Gi"}})},
-			requests:  zoneRequest("zone", "cpu: 5"),
-			stage:     funnel.StageCapacity,
-			sentence:  "asks for 5 cpu of one device, rounded up to 6: numa-0 has 5",
-			hint:      "5 would fit, but the scheduler rounds cpu up to 6: ask for a multiple of the step",
-		},
-		"driver's prefix": {
-			manifests: []string{two},
-			requests:  zoneRequest("zone", "dra.numa/cpu: 2"),
-			stage:     funnel.StageCapacity,
-			sentence:  `no device has a capacity named "dra.numa/cpu"`,
-			hint:      "write cpu instead of dra.numa/cpu, without the driver's prefix",
-		},
-		"spelling": {
-			manifests: []string{two},
-			requests:  zoneRequest("zone", "CPUs: 2"),
-			stage:     funnel.StageCapacity,
-			sentence:  `no device has a capacity named "CPUs"`,
-			hint:      "write cpu instead of CPUs: a request must spell",
-		},
-		"no such capacity": {
-			manifests: []string{two},
-			requests:  zoneRequest("zone", "watts: 2"),
-			stage:     funnel.StageCapacity,
-			sentence:  `no device has a capacity named "watts"`,
-			hint:      "the devices have these capacities: cpu, memory",
-		},
-		"maximum of a request": {
-			manifests: []string{strings.ReplaceAll(two, `min: "0", step: "1"`, `min: "0", step: "1", max: "3"`)},
-			requests:  zoneRequest("zone", "cpu: 7"),
-			stage:     funnel.StageCapacity,
-			sentence:  "asks for 7 cpu of one device: numa-0 allows at most 3 per request",
-			hint:      "a request gets its cpu from one device",
-		},
 		"capacity without a default": {
 			manifests: []string{
 				slice("d", "", "{name: d1, allowMultipleAllocations: true, capacity: {watts: {value: 5}}}"),
@@ -151,20 +98,6 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			sentence:  "request zone: 3 devices wanted, 2 left",
 			hint:      "count: 3 asks for 3 different devices; to get more of one device, ask for more of its capacity",
 		},
-		"attribute is missing": {
-			manifests: []string{two, slice("d", "", "{name: d1, attributes: {dra.net/numaNode: {int: 0}}}")},
-			requests:  zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
-			stage:     funnel.StageConstraint,
-			sentence:  "no device of request nic has the attribute resource.kubernetes.io/numaNode, which a constraint matches",
-			hint:      "the devices have dra.net/numaNode: match an attribute that all devices have",
-		},
-		"values differ": {
-			manifests: []string{two, slice("d", "", "{name: d1, attributes: {resource.kubernetes.io/numaNode: {int: 5}}}")},
-			requests:  zoneRequest("zone", "cpu: 1") + "," + requestOf("nic", "d", ""),
-			stage:     funnel.StageConstraint,
-			sentence: "no value of resource.kubernetes.io/numaNode has enough devices for all requests that must match: " +
-				"zone finds 0 on 1 device, 1 on 1 device; nic finds 5 on 1 device",
-		},
 		"requests together": {
 			manifests: []string{zonedNode("n1", []zone{{8, 1, "8Gi"}})},
 			requests:  zoneRequest("a", "cpu: 5") + "," + zoneRequest("b", "cpu: 5"),
@@ -173,18 +106,72 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			devices := "requests: [" + tc.requests + "]"
-			if tc.stage == funnel.StageConstraint {
-				devices += ", " + numaNode
-			}
-			e := explain(t, append(tc.manifests, zoneClass, claimingPod("p", devices))...)
-			got := e.Nodes[0]
-			if got.Blocks != tc.stage || !strings.Contains(got.Sentence, tc.sentence) || !strings.Contains(got.Hint, tc.hint) || (tc.hint == "") != (got.Hint == "") {
-				t.Errorf("blocked by %s: %s\nhint: %s\nwant %s: %s\nhint: %s", got.Blocks, got.Sentence, got.Hint, tc.stage, tc.sentence, tc.hint)
-			}
-			if got.Hint != "" && (len(e.Hints) == 0 || e.Hints[0] != got.Hint) {
-				t.Errorf("hints of the pod are %q", e.Hints)
-			}
+			pod := claimingPod("p", "requests: ["+tc.requests+"]")
+			expectBlocked(t, explain(t, append(tc.manifests, zoneClass, pod)...), tc.stage, tc.sentence, tc.hint)
+		})
+	}
+}
+
+// expectBlocked checks what rules out the only node, what is said about it, and what
+// helps.
+func expectBlocked(t *testing.T, e Explanation, stage funnel.Stage, sentence, hint string) {
+	t.Helper()
+	got := e.Nodes[0]
+	if got.Blocks != stage || !strings.Contains(got.Sentence, sentence) || !strings.Contains(got.Hint, hint) || (hint == "") != (got.Hint == "") {
+		t.Errorf("blocked by %s: %s\nhint: %s\nwant %s: %s\nhint: %s", got.Blocks, got.Sentence, got.Hint, stage, sentence, hint)
+	}
+	if got.Hint != "" && (len(e.Hints) == 0 || e.Hints[0] != got.Hint) {
+		t.Errorf("hints of the pod are %q", e.Hints)
+	}
+}
+
+func TestCapacityThatBlocksIsNamedWithWhatHelps(t *testing.T) {
+	two := zonedNode("n1", []zone{{8, 1, "8Gi"}, {6, 2, "8Gi"}})
+	for capacity, row := range map[string]struct{ node, sentence, hint string }{
+		"cpu: 5": {
+			zonedNode("n1", []zone{{5, 2, "8Gi"}}),
+			"asks for 5 cpu of one device, rounded up to 6: numa-0 has 5",
+			"5 would fit, but the scheduler rounds cpu up to 6: ask for a multiple of the step",
+		},
+		"cpu: 7": {
+			strings.ReplaceAll(two, `min: "0", step: "1"`, `min: "0", step: "1", max: "3"`),
+			"asks for 7 cpu of one device: numa-0 allows at most 3 per request",
+			"a request gets its cpu from one device",
+		},
+		"cpu: 10": {
+			two,
+			"request zone: asks for 10 cpu of one device: numa-0 has 8, numa-1 has 6",
+			"a request gets its cpu from one device, and no device has enough: split the request into several",
+		},
+		"cpu: 100":        {two, "request zone: asks for 100 cpu of one device", ""},
+		"dra.numa/cpu: 2": {two, `no device has a capacity named "dra.numa/cpu"`, "write cpu instead of dra.numa/cpu, without the driver's prefix"},
+		"CPUs: 2":         {two, `no device has a capacity named "CPUs"`, "write cpu instead of CPUs: a request must spell"},
+		"watts: 2":        {two, `no device has a capacity named "watts"`, "the devices have these capacities: cpu, memory"},
+	} {
+		t.Run(capacity, func(t *testing.T) {
+			pod := claimingPod("p", "requests: ["+zoneRequest("zone", capacity)+"]")
+			expectBlocked(t, explain(t, row.node, zoneClass, pod), funnel.StageCapacity, row.sentence, row.hint)
+		})
+	}
+}
+
+func TestConstraintThatBlocksIsNamedWithWhatHelps(t *testing.T) {
+	for attributes, row := range map[string]struct{ sentence, hint string }{
+		"dra.net/numaNode: {int: 0}": {
+			"no device of request nic has the attribute resource.kubernetes.io/numaNode, which a constraint matches",
+			"the devices have dra.net/numaNode: match an attribute that all devices have",
+		},
+		"resource.kubernetes.io/numaNode: {int: 5}": {
+			"no value of resource.kubernetes.io/numaNode has enough devices for all requests that must match: " +
+				"zone finds 0 on 1 device, 1 on 1 device; nic finds 5 on 1 device",
+			"",
+		},
+	} {
+		t.Run(attributes, func(t *testing.T) {
+			pod := claimingPod("p", "requests: ["+zoneRequest("zone", "cpu: 1")+","+requestOf("nic", "d", "")+"], "+
+				"constraints: [{matchAttribute: resource.kubernetes.io/numaNode}]")
+			e := explain(t, zonedNode("n1", []zone{{8, 1, "8Gi"}, {6, 2, "8Gi"}}), slice("d", "", "{name: d1, attributes: {"+attributes+"}}"), zoneClass, pod)
+			expectBlocked(t, e, funnel.StageConstraint, row.sentence, row.hint)
 		})
 	}
 }

@@ -6,18 +6,11 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // zoneClass selects the zones of the test nodes.
-const zoneClass = `
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: zone.dra.numa}
-spec:
-  selectors:
-  - cel:
-      expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"'
----`
+var zoneClass = object.ClassText("zone.dra.numa", `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"`)
 
 // zone is a shared device as the driver publishes it, with cpu in steps.
 type zone struct {
@@ -93,11 +86,7 @@ func zoneRequest(name, capacity string) string {
 
 func read(t testing.TB, manifests ...string) *snapshot.Snapshot {
 	t.Helper()
-	s := &snapshot.Snapshot{}
-	if err := s.Read("test", strings.NewReader(strings.Join(manifests, "\n"))); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return object.Snapshot(t, manifests...)
 }
 
 func cluster(t testing.TB, s *snapshot.Snapshot, gates string) *Cluster {

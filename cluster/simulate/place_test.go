@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // wholeDevice is a line for zonedNode: a device that one claim holds as a whole.
@@ -12,15 +14,7 @@ func wholeDevice(name string, numaNode int, root string) string {
 }
 
 // gpuClass has a guard, and reads no attribute that a device may lack.
-const gpuClass = `
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: gpu.dra.numa}
-spec:
-  selectors:
-  - cel:
-      expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "gpu"'
----`
+var gpuClass = object.ClassText("gpu.dra.numa", `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "gpu"`)
 
 func wantPlaced(t *testing.T, got Result, want string) {
 	t.Helper()
@@ -161,12 +155,7 @@ spec:
 }
 
 func TestClassThatReadsAMissingAttributeMakesTheSchedulerGiveUp(t *testing.T) {
-	class := `
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: unguarded}
-spec: {selectors: [{cel: {expression: 'device.attributes["resource.kubernetes.io"].numaNode == 1'}}]}
----`
+	class := object.ClassText("unguarded", `device.attributes["resource.kubernetes.io"].numaNode == 1`)
 	bare := `
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice

@@ -224,7 +224,7 @@ func TestWhatAPodWaitsForIsNamed(t *testing.T) {
 // A class has an extended resource name, or is requested by its own name. Init containers
 // can use the devices of later containers; sidecars cannot.
 func TestExtendedResourceIsADevice(t *testing.T) {
-	class := strings.Replace(gpuClass, "spec:\n", "spec:\n  extendedResourceName: example.com/gpu\n", 1)
+	class := strings.Replace(gpuClass, "spec: {", "spec: {extendedResourceName: example.com/gpu, ", 1)
 	ask := func(name string, gpus int, more string) string {
 		return fmt.Sprintf("{name: %s, resources: {limits: {example.com/gpu: %d}}%s}", name, gpus, more)
 	}

@@ -18,44 +18,25 @@ func read(t *testing.T, text string) *Snapshot {
 }
 
 const (
+	n1         = "{kind: Node, apiVersion: v1, metadata: {name: n1, uid: u1}}"
 	underneath = `
-kind: Node
+kind: List
 apiVersion: v1
-metadata: {name: n1, uid: u1}
----
-kind: Pod
-apiVersion: v1
-metadata: {name: a, uid: ua}
----
-kind: Pod
-apiVersion: v1
-metadata: {name: b, uid: ub}
----
-kind: Namespace
-apiVersion: v1
-metadata: {name: x}
+items:
+- ` + n1 + `
+- {kind: Pod, apiVersion: v1, metadata: {name: a, uid: ua}}
+- {kind: Pod, apiVersion: v1, metadata: {name: b, uid: ub}}
+- {kind: Namespace, apiVersion: v1, metadata: {name: x}}
 `
 	above = `
-kind: Pod
+kind: List
 apiVersion: v1
-metadata: {name: c}
----
-kind: Pod
-apiVersion: v1
-metadata: {name: a}
-spec: {nodeName: n1}
----
-kind: Pod
-apiVersion: v1
-metadata: {name: b, uid: other}
----
-kind: Pod
-apiVersion: v1
-metadata: {name: a, namespace: team}
----
-kind: Namespace
-apiVersion: v1
-metadata: {name: y}
+items:
+- {kind: Pod, apiVersion: v1, metadata: {name: c}}
+- {kind: Pod, apiVersion: v1, metadata: {name: a}, spec: {nodeName: n1}}
+- {kind: Pod, apiVersion: v1, metadata: {name: b, uid: other}}
+- {kind: Pod, apiVersion: v1, metadata: {name: a, namespace: team}}
+- {kind: Namespace, apiVersion: v1, metadata: {name: y}}
 `
 )
 
@@ -86,7 +67,7 @@ func TestOverlayKeepsEveryKind(t *testing.T) {
 		text.WriteString("---\napiVersion: resource.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: x}\n")
 	}
 	s := &Snapshot{}
-	s.Overlay(read(t, text.String()+"---"+above+"---"+underneath[:strings.Index(underneath, "---")]))
+	s.Overlay(read(t, text.String()+"---"+above+"---\n# YAML\n"+n1))
 	s.Overlay(read(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}"))
 	got := []int{len(s.Workloads), len(s.Nodes), len(s.Classes), len(s.Slices), len(s.Claims), len(s.Templates), len(s.TaintRules), len(s.Pods)}
 	if diff := cmp.Diff([]int{1, 1, 1, 1, 1, 1, 1, 4}, got); diff != "" {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -109,21 +107,13 @@ func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 		if row.flag != "" {
 			flags = append(flags, row.flag)
 		}
-		err := run(t.Context(), flags, noEnv, &bytes.Buffer{})
-		var usage *cli.UsageError
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), row.want) || !strings.HasPrefix(err.Error(), `--config "`) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: error %v, want one line of usage with %q", text, err, row.want)
-		}
+		expectUsage(t, `--config "`, row.want, flags...)
 	}
 	for flag, want := range map[string]string{
 		"--config=/no/such": "--config: open /no/such",
 		"--probe":           "--probe: cannot be combined with --config",
 	} {
-		err := run(t.Context(), append(valid[:len(valid):len(valid)], "--config="+configFile(t, ""), flag), noEnv, &bytes.Buffer{})
-		var usage *cli.UsageError
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want usage with %q", flag, err, want)
-		}
+		expectUsage(t, "", want, append(valid[:len(valid):len(valid)], "--config="+configFile(t, ""), flag)...)
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,16 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // printedConfig is the text of dra-numa config.
 func printedConfig(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	var stdout bytes.Buffer
-	err := run(t.Context(), append([]string{"config"}, args...), noEnv, &stdout)
-	return stdout.String(), err
+	return printed(t, append([]string{"config"}, args...)...)
 }
 
 const effectiveText = `apiVersion: dra.numa/v1alpha1
@@ -113,7 +109,7 @@ func TestConfigHasTheErrorsOfADaemon(t *testing.T) {
 		}
 	}
 	_, err := printedConfig(t, "--pid=999999999")
-	if usage := (*cli.UsageError)(nil); err == nil || errors.As(err, &usage) || !strings.HasPrefix(err.Error(), "read the flags of process 999999999: ") {
+	if err == nil || isUsage(err) || !strings.HasPrefix(err.Error(), "read the flags of process 999999999: ") {
 		t.Errorf("a process that does not exist: %v", err)
 	}
 }

@@ -1,20 +1,18 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestRefuseHugePages(t *testing.T) {
 	if err := refuseHugePages(); err != nil {
 		t.Fatal(err)
 	}
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(status), "\nTHP_enabled:\t0\n") {
+	status := files.Read(t, "/proc/self/status")
+	if !strings.Contains(status, "\nTHP_enabled:\t0\n") {
 		t.Errorf("THP_enabled is not 0 in:\n%s", status)
 	}
 }

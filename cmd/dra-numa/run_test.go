@@ -49,6 +49,27 @@ func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
 	}, dir + "/kubelet/plugins/dra.numa"
 }
 
+// printed is what the program prints on standard output.
+func printed(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var stdout bytes.Buffer
+	err := run(t.Context(), args, noEnv, &stdout)
+	return stdout.String(), err
+}
+
+// isUsage reports whether an error is one of usage.
+func isUsage(err error) bool { return errors.As(err, new(*cli.UsageError)) }
+
+// expectUsage checks that a command line is an error of usage, of one line that begins
+// with a text and has another.
+func expectUsage(t *testing.T, begin, want string, args ...string) {
+	t.Helper()
+	_, err := printed(t, args...)
+	if !isUsage(err) || !strings.HasPrefix(err.Error(), begin) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%q: error %v, want one line of usage with %q", args, err, begin+" "+want)
+	}
+}
+
 func TestNonsenseIsOneUsageLine(t *testing.T) {
 	valid, _ := fakeMachine(t)
 	for flag, want := range map[string]string{
@@ -68,11 +89,7 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		"--no-such-flag":            "no-such-flag",
 		"stray":                     `unexpected argument "stray"`,
 	} {
-		err := run(t.Context(), append(valid[:len(valid):len(valid)], flag), noEnv, &bytes.Buffer{})
-		var usage *cli.UsageError
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: error %v, want one line of usage with %q", flag, err, want)
-		}
+		expectUsage(t, "", want, append(valid[:len(valid):len(valid)], flag)...)
 	}
 }
 
@@ -86,21 +103,24 @@ func TestKubeletReservationIsChecked(t *testing.T) {
 		"reservedSystemCPUs: \"1\"":                                     "reserved CPUs 1 are all in isolcpus=1",
 	} {
 		files.Write(t, file, text)
-		err := run(t.Context(), append(valid[:len(valid):len(valid)], "--kubelet-config="+file), noEnv, &bytes.Buffer{})
-		var usage *cli.UsageError
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want one of usage with %q", text, err, want)
-		}
+		expectUsage(t, "", want, append(valid[:len(valid):len(valid)], "--kubelet-config="+file)...)
 	}
 }
 
 func TestHelpGoesToStdout(t *testing.T) {
-	var stdout bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, noEnv, &stdout); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("error %v", err)
-	}
-	if !strings.Contains(stdout.String(), "-reserved-cpus list") {
-		t.Errorf("help %q", stdout.String())
+	const checkpoint, state = "Usage: dra-numa checkpoint verify|dump", "Usage: dra-numa state"
+	for _, row := range []struct{ args, begin, want string }{
+		{"-h", "", "-reserved-cpus list"},
+		{"--help", "", "dra-numa checkpoint verify|dump"},
+		{"--help", "", "dra-numa state [flags]"},
+		{"checkpoint -h", checkpoint, "-kubelet-root directory"},
+		{"checkpoint verify --help", checkpoint, "-kubelet-root directory"},
+		{"state --help", state, "-cgroup-root directory"},
+	} {
+		got, err := printed(t, strings.Fields(row.args)...)
+		if !errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(got, row.begin) || !strings.Contains(got, row.want) {
+			t.Errorf("%s: help %q, %v, want it to begin with %q and to have %q", row.args, got, err, row.begin, row.want)
+		}
 	}
 }
 
@@ -108,9 +128,8 @@ func TestDamagedCheckpointEndsTheDaemon(t *testing.T) {
 	flags, pluginDir := fakeMachine(t)
 	path := filepath.Join(pluginDir, "checkpoint.json")
 	files.Write(t, path, "{\"version\":1,\n")
-	err := run(t.Context(), append(flags, "--exclusivity=none"), noEnv, &bytes.Buffer{})
-	var usage *cli.UsageError
-	if !errors.Is(err, driver.ErrDamaged) || errors.As(err, &usage) {
+	_, err := printed(t, append(flags, "--exclusivity=none")...)
+	if !errors.Is(err, driver.ErrDamaged) || isUsage(err) {
 		t.Errorf("error %v, want ErrDamaged", err)
 	}
 }

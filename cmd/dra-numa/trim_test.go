@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestProgramSpans(t *testing.T) {
@@ -46,11 +47,7 @@ func TestTrim(t *testing.T) {
 // programPages is how much of its code and constants a process has in memory, in kB.
 func programPages(t *testing.T) (kB int) {
 	t.Helper()
-	text, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	smaps := string(text)
+	smaps := files.Read(t, "/proc/self/smaps")
 	for _, program := range programSpans(smaps) {
 		_, mapping, _ := strings.Cut(smaps, fmt.Sprintf("%08x-%08x ", program.start, program.end))
 		_, rss, _ := strings.Cut(mapping, "\nRss:")

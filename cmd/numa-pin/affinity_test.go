@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // sleeper is a process that may run on two CPUs of this machine, as the fake
@@ -36,9 +37,7 @@ func sleeper(t *testing.T) (host host, pid int, first, second int) {
 	}
 	host = fakeHost(t)
 	host.proc = "/proc"
-	if err := os.WriteFile(host.cgroups+"/k/pod/abc/cpuset.cpus.effective", []byte(both.String()+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, host.cgroups+"/k/pod/abc/cpuset.cpus.effective", both.String()+"\n")
 	return host, command.Process.Pid, first, second
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // fakeHost has one container whose effective files already say what the kernel
@@ -19,7 +19,7 @@ import (
 func fakeHost(t *testing.T) host {
 	t.Helper()
 	dir := t.TempDir()
-	files := map[string]string{
+	texts := map[string]string{
 		"proc/42/cgroup":                               "0::/k/pod/abc\n",
 		"proc/sys/kernel/random/boot_id":               "this-boot\n",
 		"proc/stat":                                    "cpu 1 2 3\nbtime 1700000000\n",
@@ -30,17 +30,11 @@ func fakeHost(t *testing.T) host {
 		"cg/k/pod/abc/cpuset.mems.effective":           "1\n",
 	}
 	for _, group := range []string{"cg/k/", "cg/k/pod/", "cg/k/pod/abc/"} {
-		files[group+"cpuset.cpus"], files[group+"cpuset.mems"] = "\n", "\n"
-		files[group+"cpuset.cpus.exclusive"], files[group+"cpuset.cpus.partition"] = "\n", "member\n"
+		texts[group+"cpuset.cpus"], texts[group+"cpuset.mems"] = "\n", "\n"
+		texts[group+"cpuset.cpus.exclusive"], texts[group+"cpuset.cpus.partition"] = "\n", "member\n"
 	}
-	for name, text := range files {
-		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	for name, text := range texts {
+		files.Write(t, filepath.Join(dir, name), text)
 	}
 	return host{proc: dir + "/proc", cgroups: dir + "/cg"}
 }
@@ -55,16 +49,16 @@ func pinArgs(t *testing.T, args ...string) []string {
 }
 
 // runWith runs a command with this standard input.
-func runWith(host host, state string, args ...string) (stdout string, err error) {
+func runWith(ctx context.Context, host host, state string, args ...string) (stdout string, err error) {
 	var out bytes.Buffer
-	err = run(context.Background(), args, host, streams{strings.NewReader(state), &out, io.Discard})
+	err = run(ctx, args, host, streams{strings.NewReader(state), &out, io.Discard})
 	return out.String(), err
 }
 
 func TestPinWritesWhatTheClaimHas(t *testing.T) {
 	host := fakeHost(t)
 	args := pinArgs(t, "--cpus=4-7", "--mems=1", "--partition=root")
-	if _, err := runWith(host, ociState, args...); err != nil {
+	if _, err := runWith(t.Context(), host, ociState, args...); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
@@ -73,9 +67,8 @@ func TestPinWritesWhatTheClaimHas(t *testing.T) {
 		"k/pod/abc/cpuset.mems": "1", "k/pod/abc/cpuset.cpus.partition": "root",
 		"k/cpuset.cpus.partition": "member", "k/cpuset.cpus": "",
 	} {
-		data, err := fs.ReadFile(os.DirFS(host.cgroups), file)
-		if line, _, _ := strings.Cut(string(data), "\n"); err != nil || line != want {
-			t.Errorf("%s is %q (%v), want %q", file, line, err, want)
+		if line, _, _ := strings.Cut(files.Read(t, host.cgroups+"/"+file), "\n"); line != want {
+			t.Errorf("%s is %q, want %q", file, line, want)
 		}
 	}
 }
@@ -87,22 +80,16 @@ func TestNothingIsPinnedWhileTheFileExists(t *testing.T) {
 	stop := filepath.Join(dir, "stop-pinning")
 	args := pinArgs(t, "--cpus=4-7", "--mems=1", "--records="+dir+"/pins")
 	line := func() string {
-		data, err := os.ReadFile(filepath.Join(host.cgroups, "k/pod/abc/cpuset.cpus"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(string(data))
+		return strings.TrimSpace(files.Read(t, filepath.Join(host.cgroups, "k/pod/abc/cpuset.cpus")))
 	}
-	if err := os.WriteFile(stop, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := runWith(host, ociState, args...); err != nil || line() != "" {
+	files.Write(t, stop, "")
+	if _, err := runWith(t.Context(), host, ociState, args...); err != nil || line() != "" {
 		t.Errorf("%v, cpuset.cpus is %q, want that nothing happens", err, line())
 	}
 	if err := os.Remove(stop); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runWith(host, ociState, args...); err != nil || line() != "4-7" {
+	if _, err := runWith(t.Context(), host, ociState, args...); err != nil || line() != "4-7" {
 		t.Errorf("%v, cpuset.cpus is %q, want 4-7", err, line())
 	}
 }
@@ -112,13 +99,11 @@ func TestPinRecords(t *testing.T) {
 	for name, text := range map[string]string{
 		"cpuset.cpus.effective": "4-7", "cpuset.cpus.exclusive.effective": "4-7", "cgroup.events": "populated 1",
 	} {
-		if err := os.WriteFile(host.cgroups+"/k/pod/"+name, []byte(text+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, host.cgroups+"/k/pod/"+name, text+"\n")
 	}
 	records := t.TempDir() + "/new/pins"
 	args := pinArgs(t, "--cpus=4-7", "--mems=1", "--partition=isolated", "--scope=pod", "--records="+records)
-	if _, err := runWith(host, ociState, args...); err != nil {
+	if _, err := runWith(t.Context(), host, ociState, args...); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
@@ -127,8 +112,8 @@ func TestPinRecords(t *testing.T) {
 		"abc.json": `{"boot":"this-boot","cgroup":"k/pod/abc","scope":"container","claims":[` +
 			`{"uid":"u1","name":"team/job","cpus":"4-7","mems":"1","partition":"none"}]}` + "\n",
 	} {
-		if got, err := os.ReadFile(records + "/" + file); err != nil || string(got) != want {
-			t.Errorf("%s is %s (%v), want %s", file, got, err, want)
+		if got := files.Read(t, records+"/"+file); got != want {
+			t.Errorf("%s is %s, want %s", file, got, want)
 		}
 	}
 	if info, err := os.Stat(records); err != nil || info.Mode().Perm() != 0o755 {
@@ -145,7 +130,7 @@ func TestHelp(t *testing.T) {
 		{[]string{"pin", "-h"}, "usage: " + pinUsage + "\n"},
 		{[]string{"keep", "--help"}, "usage: " + keepUsage + "\n"},
 	} {
-		if got, err := runWith(host{}, "", test.args...); err != nil || got != test.want {
+		if got, err := runWith(t.Context(), host{}, "", test.args...); err != nil || got != test.want {
 			t.Errorf("%q prints %q (%v), want %q", test.args, got, err, test.want)
 		}
 	}
@@ -161,17 +146,25 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 	if err := run(ctx, args, host, streams{strings.NewReader(""), io.Discard, &stderr}); err != nil || stderr.Len() > 0 {
 		t.Errorf("keep: %v, stderr %s", err, &stderr)
 	}
+}
+
+func TestKeepSaysInOneLineWhyNot(t *testing.T) {
+	const together = "error: --kubelet and --policies belong together; usage: numa-pin keep"
 	for _, test := range []struct {
-		args   []string
-		want   string
-		status int
+		args, want string
+		status     int
 	}{
-		{[]string{"keep", "--cgroups=/nonexistent", "--records=" + t.TempDir()}, "keep claims pinned: open /nonexistent", 1},
-		{[]string{"keep", "x"}, `unexpected argument "x"; usage: numa-pin keep`, 2},
-		{[]string{"keep", "--cpus=1"}, "-cpus; usage: numa-pin keep", 2},
+		{"--cgroups=/nonexistent", "error: keep claims pinned: open /nonexistent", 1},
+		{"x", `unexpected argument "x"; usage: numa-pin keep`, 2},
+		{"--cpus=1", "-cpus; usage: numa-pin keep", 2},
+		{"--kubelet=/k", together, 2},
+		{"--policies=/s", together, 2},
+		{"--kubelet=/no/such --policies=/s", "error: copy policies of the kubelet's managers: open /no/such: no such file or directory", 1},
+		{"--kubelet=/tmp --policies=/no/pol", "error: copy policies of the kubelet's managers: open /no/pol: no such file or directory", 1},
 	} {
-		stderr.Reset()
-		_, err := runWith(host, "", test.args...)
+		dir := t.TempDir()
+		_, err := runWith(t.Context(), fakeHost(t), "", append([]string{"keep", "--lock=" + dir + "/lock", "--records=" + dir + "/pins"}, strings.Fields(test.args)...)...)
+		var stderr bytes.Buffer
 		status := exit(err, &stderr)
 		if got := stderr.String(); status != test.status || !strings.Contains(got, test.want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%q: exit %d, stderr %s, want %d and %s", test.args, status, got, test.status, test.want)
@@ -181,7 +174,7 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 
 func TestReasonIsLeftForTheDaemon(t *testing.T) {
 	host, records := fakeHost(t), t.TempDir()
-	_, err := runWith(host, ociState, pinArgs(t, "--cpus=4-6", "--records="+records)...)
+	_, err := runWith(t.Context(), host, ociState, pinArgs(t, "--cpus=4-6", "--records="+records)...)
 	if err == nil {
 		t.Fatal("pinned to what the kernel does not grant")
 	}
@@ -225,7 +218,7 @@ func TestPinSaysInOneLineWhyNot(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			_, err := runWith(fakeHost(t), test.state, pinArgs(t, test.args...)...)
+			_, err := runWith(t.Context(), fakeHost(t), test.state, pinArgs(t, test.args...)...)
 			status := exit(err, &stderr)
 			if got := stderr.String(); status != test.status || !strings.Contains(got, test.want) || strings.Count(got, "\n") != 1 {
 				t.Errorf("exit %d, want %d, stderr:\n%swant:\n%s", status, test.status, got, test.want)
@@ -233,7 +226,7 @@ func TestPinSaysInOneLineWhyNot(t *testing.T) {
 		})
 	}
 	var stderr bytes.Buffer
-	_, err := runWith(host{}, "")
+	_, err := runWith(t.Context(), host{}, "")
 	if status := exit(err, &stderr); status != 2 {
 		t.Errorf("no command: exit %d, stderr %s", status, &stderr)
 	}

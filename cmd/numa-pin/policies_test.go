@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,9 +24,9 @@ func TestKeeperTellsThePoliciesOfTheKubelet(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{
-			"keep", "--cgroups=" + host.cgroups, "--lock=" + state + "/lock", "--records=" + state + "/pins", "--kubelet=" + kubelet, "--policies=" + state,
-		}, host, streams{strings.NewReader(""), io.Discard, io.Discard})
+		_, err := runWith(ctx, host, "",
+			"keep", "--cgroups="+host.cgroups, "--lock="+state+"/lock", "--records="+state+"/pins", "--kubelet="+kubelet, "--policies="+state)
+		ended <- err
 	}()
 	for _, step := range []struct {
 		change func()
@@ -99,20 +97,5 @@ func TestPoliciesAreWrittenOnlyIfTheyChange(t *testing.T) {
 	replace(t, file, `{"policyName":"static"}`)
 	if same(before, copies()) {
 		t.Error("another policy is not written")
-	}
-}
-
-func TestKubeletAndPoliciesBelongTogether(t *testing.T) {
-	for args, want := range map[string]string{
-		"--kubelet=/k":                      "--kubelet and --policies belong together; usage: numa-pin keep",
-		"--policies=/s":                     "--kubelet and --policies belong together; usage: numa-pin keep",
-		"--kubelet=/no/such --policies=/s":  "copy policies of the kubelet's managers: open /no/such: no such file or directory",
-		"--kubelet=/tmp --policies=/no/pol": "copy policies of the kubelet's managers: open /no/pol: no such file or directory",
-	} {
-		dir := t.TempDir()
-		_, err := runWith(fakeHost(t), "", append([]string{"keep", "--lock=" + dir + "/lock", "--records=" + dir + "/pins"}, strings.Fields(args)...)...)
-		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: error %v, want %s", args, err, want)
-		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,60 +11,47 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // writeImage runs the command over one small file and one link.
-func writeImage(t *testing.T) []byte {
+func writeImage(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	source := filepath.Join(dir, "tool")
-	if err := os.WriteFile(source, []byte("#!/bin/sh\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, source, "#!/bin/sh\n")
 	out := filepath.Join(dir, "out.tar")
 	args := []string{"-ref", "localhost/tool:1", "-out", out, "-arch", "amd64", "-entrypoint", "/bin/tool run", "-stop-signal", "SIGKILL", "/bin/tool=" + source, "/bin/sh=->tool"}
 	if err := run(args, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return files.Read(t, out)
 }
 
-func untar(t *testing.T, archive []byte) map[string][]byte {
+// untar returns the texts of files by their names. For a link, it returns -> and its target.
+func untar(t *testing.T, archive string) map[string]string {
 	t.Helper()
-	files := map[string][]byte{}
-	for r := tar.NewReader(bytes.NewReader(archive)); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return files
+	contents := map[string]string{}
+	for _, file := range files.Untar(t, strings.NewReader(archive)) {
+		contents[file.Name] = file.Text
+		if file.Typeflag == tar.TypeSymlink {
+			contents[file.Name] = "->" + file.Linkname
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if header.Typeflag == tar.TypeSymlink {
-			content = []byte("->" + header.Linkname)
-		}
-		files[header.Name] = content
 	}
+	return contents
 }
 
-func decode[T any](t *testing.T, text []byte) (value T) {
+func decode[T any](t *testing.T, text string) (value T) {
 	t.Helper()
-	if err := json.Unmarshal(text, &value); err != nil {
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 	return value
 }
 
 func TestSameInputGivesSameBytes(t *testing.T) {
-	if first, second := writeImage(t), writeImage(t); !bytes.Equal(first, second) {
+	if first, second := writeImage(t), writeImage(t); first != second {
 		t.Error("two runs over the same files differ")
 	}
 }
@@ -78,7 +64,7 @@ func TestEveryBlobIsNamedByItsDigest(t *testing.T) {
 			continue
 		}
 		blobs++
-		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != want {
+		if sum := sha256.Sum256([]byte(content)); hex.EncodeToString(sum[:]) != want {
 			t.Errorf("%s holds other content", name)
 		}
 	}
@@ -102,10 +88,10 @@ func TestBothIndexesLeadToTheFiles(t *testing.T) {
 		t.Errorf("stop signal %q", got)
 	}
 	layer := untar(t, files[blobName(m.Layers[0].Digest)])
-	if got := string(layer["bin/sh"]); got != "->tool" {
+	if got := layer["bin/sh"]; got != "->tool" {
 		t.Errorf("bin/sh = %q, want a link to tool", got)
 	}
-	if got := string(layer["bin/tool"]); got != "#!/bin/sh\n" {
+	if got := layer["bin/tool"]; got != "#!/bin/sh\n" {
 		t.Errorf("bin/tool = %q", got)
 	}
 	if _, ok := layer["bin/"]; !ok {

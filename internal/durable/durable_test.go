@@ -1,17 +1,14 @@
 package durable
 
 import (
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestReplaceLeavesOldContentOnError(t *testing.T) {
-	dir, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = dir.Close() }()
+	dir := files.OpenTemp(t)
 	if err := Replace(dir, "f", []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestFilesThatReadDifferently(t *testing.T) {
@@ -11,9 +13,7 @@ func TestFilesThatReadDifferently(t *testing.T) {
 	root := os.DirFS(dir)
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(dir, name), text)
 	}
 	remove := func(name string) {
 		t.Helper()

@@ -56,13 +56,21 @@ func TestRefreshMovesMixedContainers(t *testing.T) {
 	wantState(t, r, map[string]string{"mixed": "0-3/0"})
 }
 
-func TestContainersThatEndAreForgotten(t *testing.T) {
+// withOlder connects a runtime whose containers are older than claim a.
+func withOlder(t *testing.T, containers ...string) (*fakeRuntime, *Plugin) {
+	t.Helper()
 	core := &fakeCore{}
 	r, p := connected(t, core)
-	r.create("gone")
-	r.create("here")
-	r.stop("gone")
+	for _, id := range containers {
+		r.create(id)
+	}
 	core.hold(map[string]driver.Pinned{"a": claimA})
+	return r, p
+}
+
+func TestContainersThatEndAreForgotten(t *testing.T) {
+	r, p := withOlder(t, "gone", "here")
+	r.stop("gone")
 	refresh(t, p)
 	if got := strings.Join(r.sent(), "; "); got != "here" {
 		t.Errorf("asked for updates of %q, want only the one that is here", got)
@@ -86,13 +94,8 @@ func TestClaimPreparedWhileAContainerIsCreated(t *testing.T) {
 
 // What failed goes again, each by itself, since the runtime does not say which it was.
 func TestFailedUpdatesAreRepeated(t *testing.T) {
-	core := &fakeCore{}
-	r, p := connected(t, core)
-	for _, id := range []string{"bad", "good"} {
-		r.create(id)
-	}
+	r, p := withOlder(t, "bad", "good")
 	r.set(func() { r.broken["bad"] = true })
-	core.hold(map[string]driver.Pinned{"a": claimA})
 	err := p.Refresh(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "and 1 others: ") || !strings.Contains(err.Error(), "NRI update of some containers failed") {
 		t.Errorf("error %v, want the runtime's for two containers", err)
@@ -112,10 +115,7 @@ func TestFailedUpdatesAreRepeated(t *testing.T) {
 
 // The kubelet's change and ours may be carried out in any order.
 func TestUpdateThatMeetsAnotherIsRepeated(t *testing.T) {
-	core := &fakeCore{}
-	r, p := connected(t, core)
-	r.create("c")
-	core.hold(map[string]driver.Pinned{"a": claimA})
+	r, p := withOlder(t, "c")
 	answer, release := heldRefresh(r, p)
 	p.mu.Lock() // the kubelet's change is noted while ours is under way
 	p.containers["c"] = newContainer(withCPUs(containerMessage("c"), "7", ""))
@@ -131,10 +131,7 @@ func TestUpdateThatMeetsAnotherIsRepeated(t *testing.T) {
 }
 
 func TestRefreshIsBoundedByItsContext(t *testing.T) {
-	core := &fakeCore{}
-	r, p := connected(t, core)
-	r.create("c")
-	core.hold(map[string]driver.Pinned{"a": claimA})
+	r, p := withOlder(t, "c")
 	release := r.hold()
 	for _, want := range []string{"update containers: context deadline exceeded", "wait for another update of containers: context deadline exceeded"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

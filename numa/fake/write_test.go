@@ -5,13 +5,15 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestAWrittenMachineReadsAsTheOneInMemory(t *testing.T) {
@@ -28,29 +30,17 @@ func TestAWrittenMachineReadsAsTheOneInMemory(t *testing.T) {
 		if got, want := asText(t, written), asText(t, mustRead(t, m)); got != want {
 			t.Errorf("%s reads from a disk as\n%s\nand from memory as\n%s", name, got, want)
 		}
-		files, links := m.Files(), m.Links()
-		err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
+		want := m.Files()
+		for link, target := range m.Links() {
+			want[link] = target
+			if _, err := os.Stat(dir + "/" + link); err != nil {
+				t.Errorf("link %s leads nowhere: %v", link, err)
 			}
-			rel, _ := filepath.Rel(dir, path)
-			if entry.Type() == fs.ModeSymlink {
-				if target, _ := os.Readlink(path); target != links[rel] {
-					t.Errorf("link %s leads to %q, want %q", rel, target, links[rel])
-				} else if _, err := os.Stat(path); err != nil {
-					t.Errorf("link %s leads nowhere: %v", rel, err)
-				}
-				delete(links, rel)
-				return nil
-			}
-			if text, _ := os.ReadFile(path); string(text) != files[rel] {
-				t.Errorf("%s has %q, want %q", rel, text, files[rel])
-			}
-			delete(files, rel)
-			return nil
-		})
-		if err != nil || len(files)+len(links) > 0 {
-			t.Errorf("%s: %v; not written: %v %v", name, err, files, links)
+		}
+		got := files.Tree(t, dir)
+		maps.DeleteFunc(got, func(_, text string) bool { return text == "folder" })
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: files and links (-want +got):\n%s", name, diff)
 		}
 	}
 }

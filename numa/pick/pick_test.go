@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // parseRequest reads a number of CPUs and what else is asked for, such as "4
@@ -51,11 +51,8 @@ func parseRequest(t *testing.T, text string) Request {
 // the CPUs that are held, the request as parseRequest reads it, the CPUs that are
 // chosen, those that are kept idle, and why.
 func TestChoiceIsTheBestFit(t *testing.T) {
-	text, err := os.ReadFile("testdata/choices.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for paragraph := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+	text := files.Read(t, "testdata/choices.txt")
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		name, lines, _ := strings.Cut(paragraph, "\n")
 		t.Run(name, func(t *testing.T) {
 			row := map[string]string{}

@@ -14,24 +14,20 @@ import (
 const steps = 100_000
 
 func TestRandomStepsOnLayouts(t *testing.T) {
-	for name, drawing := range map[string]string{
-		"one CPU":         "0",
-		"no L3":           "~ 0-1 2-3 || 4-5 6-7",
-		"hybrid":          "0-1p 2-3p 4-5p 6-7p 8e 9e 10e 11e | 12e 13e 14e 15e || ~ 16e 17e",
-		"isolated":        "0,8 1,9* 2,10* 3,11 | 4,12* 5,13* 6,14 7,15 / 16,24 17,25* | 18,26 19,27*",
-		"offline threads": "0-1 2-3 4 | 5 6-7 8-9 | 10-11 12-13 || 14 15 16 17 | 18-19 20-21",
-		"uneven L3s":      "0-1 | 2-3 4-5 | 6-7 8-9 10-11 || 12-13 14-15 16-17 18-19 | 20-21 22-23 || 24-25 26-27 28-29",
+	for name, m := range map[string]numa.Machine{
+		"one CPU":          parseMachine(t, "0"),
+		"no L3":            parseMachine(t, "~ 0-1 2-3 || 4-5 6-7"),
+		"hybrid":           parseMachine(t, "0-1p 2-3p 4-5p 6-7p 8e 9e 10e 11e | 12e 13e 14e 15e || ~ 16e 17e"),
+		"isolated":         parseMachine(t, "0,8 1,9* 2,10* 3,11 | 4,12* 5,13* 6,14 7,15 / 16,24 17,25* | 18,26 19,27*"),
+		"offline threads":  parseMachine(t, "0-1 2-3 4 | 5 6-7 8-9 | 10-11 12-13 || 14 15 16 17 | 18-19 20-21"),
+		"uneven L3s":       parseMachine(t, "0-1 | 2-3 4-5 | 6-7 8-9 10-11 || 12-13 14-15 16-17 18-19 | 20-21 22-23 || 24-25 26-27 28-29"),
+		"16 dies of 2 L3s": uniform{1, 1, 16, 2, 4, 2}.machine(),
+		"8 zones":          uniform{2, 4, 1, 2, 8, 2}.machine(),
+		"4 threads":        uniform{2, 1, 1, 6, 2, 4}.machine(),
+		"8 threads":        uniform{1, 2, 1, 6, 2, 8}.machine(),
+		"1 thread":         uniform{2, 2, 2, 2, 4, 1}.machine(),
 	} {
-		t.Run(name, func(t *testing.T) { randomSteps(t, parseMachine(t, drawing)) })
-	}
-	for name, u := range map[string]uniform{
-		"16 dies of 2 L3s": {1, 1, 16, 2, 4, 2},
-		"8 zones":          {2, 4, 1, 2, 8, 2},
-		"4 threads":        {2, 1, 1, 6, 2, 4},
-		"8 threads":        {1, 2, 1, 6, 2, 8},
-		"1 thread":         {2, 2, 2, 2, 4, 1},
-	} {
-		t.Run(name, func(t *testing.T) { randomSteps(t, u.machine()) })
+		t.Run(name, func(t *testing.T) { randomSteps(t, m) })
 	}
 }
 

@@ -1,10 +1,17 @@
-// Package files has the temporary files and folders of tests.
+// Package files has the temporary files, folders and archives of tests.
 package files
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -70,4 +77,54 @@ func Tree(tb testing.TB, folder string) map[string]string {
 		tb.Fatal(err)
 	}
 	return tree
+}
+
+// YAML returns the documents in the YAML examples of a page, which may be indented as
+// part of a list.
+func YAML(tb testing.TB, path string) (documents []string) {
+	tb.Helper()
+	examples := regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
+	for _, example := range examples.FindAllStringSubmatch(Read(tb, path), -1) {
+		text := strings.ReplaceAll("\n"+example[2], "\n"+example[1], "\n")
+		documents = append(documents, strings.Split(text, "\n---\n")...)
+	}
+	if len(documents) == 0 {
+		tb.Fatalf("%s has no example in YAML", path)
+	}
+	return documents
+}
+
+// Unpacked is a file of an archive.
+type Unpacked struct {
+	tar.Header
+	Text string
+}
+
+// Unpack returns the files of a tar archive that is compressed with gzip, in their order.
+func Unpack(tb testing.TB, archive []byte) (list []Unpacked) {
+	tb.Helper()
+	compressed, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return Untar(tb, compressed)
+}
+
+// Untar returns the files of a tar archive in their order.
+func Untar(tb testing.TB, archive io.Reader) (list []Unpacked) {
+	tb.Helper()
+	for files := tar.NewReader(archive); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		text, err := io.ReadAll(files)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		list = append(list, Unpacked{*header, string(text)})
+	}
 }

@@ -3,13 +3,20 @@
 package object
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
+
+// EndlessAmount is an amount that an API server accepts in the requests of a claim.
+// A program that compares it with another amount is busy for hours.
+const EndlessAmount = "1e300000000"
 
 // Parse reads an object; a field that it does not have is an error.
 func Parse[T any](tb testing.TB, text string) *T {
@@ -19,6 +26,26 @@ func Parse[T any](tb testing.TB, text string) *T {
 		tb.Fatalf("%v in %s", err, text)
 	}
 	return object
+}
+
+// Snapshot reads the objects of a cluster, from texts of one or more documents each.
+func Snapshot(tb testing.TB, texts ...string) *snapshot.Snapshot {
+	tb.Helper()
+	objects := &snapshot.Snapshot{}
+	if err := objects.Read("test", strings.NewReader(strings.Join(texts, "\n---\n"))); err != nil {
+		tb.Fatal(err)
+	}
+	return objects
+}
+
+// ClassText is a DeviceClass in YAML, with a selector.
+func ClassText(name, expression string) string {
+	return fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: %s}
+spec: {selectors: [{cel: {expression: '%s'}}]}
+---`, name, expression)
 }
 
 // Classes returns the device classes that are shipped with the driver, by name.

@@ -20,9 +20,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // Cluster is a snapshot that is being filled.
@@ -50,24 +49,14 @@ type Share struct {
 // AddMachine adds a node whose zones are those of a preset of numa/fake.
 func (c *Cluster) AddMachine(name, preset string, faults zones.Faults) {
 	c.tb.Helper()
-	for _, p := range fake.Presets() {
-		if p.Name != preset {
-			continue
-		}
-		machine, err := numa.Read(p.Machine.FS())
-		if err != nil {
-			c.tb.Fatal(err)
-		}
-		reserved, err := driver.Reserved(machine, "", nil)
-		if err != nil {
-			c.tb.Fatal(err)
-		}
-		c.AddNode(name)
-		config := driver.Config{NodeName: name, Reserved: reserved, Exclusivity: driver.ExclusivityKernel}
-		c.AddSlice(name, driver.Name, driver.Devices(machine, config, faults)...)
-		return
+	machine := sample.Machine(c.tb, preset)
+	reserved, err := driver.Reserved(machine, "", nil)
+	if err != nil {
+		c.tb.Fatal(err)
 	}
-	c.tb.Fatalf("no generated machine %s", preset)
+	c.AddNode(name)
+	config := driver.Config{NodeName: name, Reserved: reserved, Exclusivity: driver.ExclusivityKernel}
+	c.AddSlice(name, driver.Name, driver.Devices(machine, config, faults)...)
 }
 
 // AddNode adds a Node that is Ready.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -91,23 +92,23 @@ func specMutations() []mutation {
 			[]string{"spec-differs | default/a | 4-5 | CDI spec dra.numa-claim_uid-a.json | readable | unexpected end"},
 		},
 		{
-			"environment", func(n *node) { n.Specs[0].CPUs = parse(n.t, "4-6") },
+			"environment", func(n *node) { n.Specs[0].CPUs = cpuset.New(4, 5, 6) },
 			[]string{"spec-differs | default/a | 4-5 | CDI spec dra.numa-claim_uid-a.json | CPUs 4-5 | CPUs 4-6"},
 		},
 		{
-			"hook's CPUs", func(n *node) { n.Specs[0].Devices[0].CPUs = parse(n.t, "4-6") },
+			"hook's CPUs", func(n *node) { n.Specs[0].Devices[0].CPUs = cpuset.New(4, 5, 6) },
 			[]string{"spec-differs | default/a | 4-5 | CDI spec dra.numa-claim_uid-a.json | r: CPUs 4-5, mems 0 | CPUs 4-6, mems 0"},
 		},
 		{
-			"hook's mems", func(n *node) { n.Specs[0].Devices[0].Mems = parse(n.t, "3") },
+			"hook's mems", func(n *node) { n.Specs[0].Devices[0].Mems = cpuset.New(3) },
 			[]string{"spec-differs | default/a | 4-5 | CDI spec dra.numa-claim_uid-a.json | r: CPUs 4-5, mems 0 | CPUs 4-5, mems 3"},
 		},
 		{
-			"idle CPUs without partition", func(n *node) { n.Specs[1].Devices[0].CPUs = parse(n.t, "6-7") },
+			"idle CPUs without partition", func(n *node) { n.Specs[1].Devices[0].CPUs = cpuset.New(6, 7) },
 			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | x/sub: CPUs 6, mems 0 | CPUs 6-7, mems 0"},
 		},
 		{
-			"mixed CPUs", func(n *node) { n.Specs[1].Devices[1].CPUs = parse(n.t, "8-9") },
+			"mixed CPUs", func(n *node) { n.Specs[1].Devices[1].CPUs = cpuset.New(8, 9) },
 			[]string{"spec-differs | default/b-made | 6-9 | CDI spec dra.numa-claim_uid-b.json | mix: no CPUs, mems 1 | CPUs 8-9, mems 1"},
 		},
 		{
@@ -140,12 +141,12 @@ func cgroupMutations() []mutation {
 			[]string{"container-not-pinned | default/b-made | 6-9 | cgroups of pod default/p2 | a cgroup that is pinned for the claim | none"},
 		},
 		{
-			"pinned by another record", func(n *node) { n.Pins[1].CPUs = parse(n.t, "6,12") },
+			"pinned by another record", func(n *node) { n.Pins[1].CPUs = cpuset.New(6, 12) },
 			[]string{"partition-differs | default/b-made | 6-9 | cgroup pods/p2/sidecar | only CPUs 6-9, as in the checkpoint | CPUs 6,12"},
 		},
 		{
 			"partition of other CPUs", func(n *node) {
-				n.Partitions[0].CPUs, n.Pins[0].Fault = parse(n.t, "4"), "cpuset.cpus.effective is wrong"
+				n.Partitions[0].CPUs, n.Pins[0].Fault = cpuset.New(4), "cpuset.cpus.effective is wrong"
 			},
 			[]string{"partition-differs | default/a | 4-5 | cgroup pods/p1/main | CPUs 4-5 | CPUs 4"},
 		},
@@ -161,13 +162,13 @@ func cgroupMutations() []mutation {
 		},
 		{
 			"somebody's partition", func(n *node) {
-				n.Partitions = append(n.Partitions, nodestate.Partition{Cgroup: "system.slice/x", CPUs: parse(n.t, "0"), State: "isolated"})
+				n.Partitions = append(n.Partitions, nodestate.Partition{Cgroup: "system.slice/x", CPUs: cpuset.New(0), State: "isolated"})
 			},
 			[]string{"partition-of-nobody |  | 0 | cgroup system.slice/x | a container of a claim | no record of the hook, partition isolated"},
 		},
 		{
 			"partition of a claim by nobody", func(n *node) {
-				n.Partitions = append(n.Partitions, nodestate.Partition{Cgroup: "pods/p1/mainly", CPUs: parse(n.t, "6"), State: "root"})
+				n.Partitions = append(n.Partitions, nodestate.Partition{Cgroup: "pods/p1/mainly", CPUs: cpuset.New(6), State: "root"})
 			},
 			[]string{"partition-of-nobody | default/b-made | 6 | cgroup pods/p1/mainly | a container of the claim that has CPUs 6-9 | no record of the hook, partition root"},
 		},

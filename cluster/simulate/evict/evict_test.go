@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -14,23 +13,14 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // objects are nodes with two zones each, a network device that every node can see, and
 // the classes of both.
 func objects(nodes, cpusOfZone int) string {
 	var b strings.Builder
-	b.WriteString(`
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: zone}
-spec: {selectors: [{cel: {expression: 'device.driver == "dra.numa"'}}]}
----
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: net}
-spec: {selectors: [{cel: {expression: 'device.driver == "net.example.com"'}}]}
----
+	b.WriteString(object.ClassText("zone", `device.driver == "dra.numa"`) + object.ClassText("net", `device.driver == "net.example.com"`) + `
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
 metadata: {name: net}
@@ -86,11 +76,7 @@ func own(name, requests string) (template, entry string) {
 
 func read(t *testing.T, text string) *snapshot.Snapshot {
 	t.Helper()
-	s := &snapshot.Snapshot{}
-	if err := s.Read("test", strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return object.Snapshot(t, text)
 }
 
 func clusterOf(t *testing.T, s *snapshot.Snapshot) *simulate.Cluster {
@@ -190,9 +176,9 @@ func TestTiesAreBrokenByPriorityThenClaimsThenAge(t *testing.T) {
 	old := func(name string) func(*snapshot.Snapshot) {
 		return func(s *snapshot.Snapshot) {
 			for _, pod := range s.Pods {
-				pod.CreationTimestamp.Time = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+				pod.CreationTimestamp = metav1.Unix(2, 0)
 			}
-			s.Pod("default", name).CreationTimestamp.Time = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			s.Pod("default", name).CreationTimestamp = metav1.Unix(1, 0)
 		}
 	}
 	big := func(name string, priority int) string { return podOf(name, priority, 4, "") }
