@@ -2,8 +2,11 @@ package fake
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/memfs"
 )
 
 // Files returns the content of each file by its path, such as
@@ -18,6 +21,14 @@ func (m Machine) Files() map[string]string {
 func (m Machine) Links() map[string]string {
 	t, _ := m.tree()
 	return t.links
+}
+
+// FS returns a file system with the machine's files and links, without writing them to
+// disk. It follows links as a disk would, and it implements [fs.ReadLinkFS]. It is
+// empty if [Machine.Validate] returns an error.
+func (m Machine) FS() fs.FS {
+	t, _ := m.tree()
+	return memfs.New(t.files, t.links, nil)
 }
 
 // Validate returns an error that says what is impossible about the declaration. It is

@@ -1,4 +1,6 @@
-package fake
+// Package memfs is a file system in memory, with symbolic links: the files of a machine
+// that is made up, or that was captured. It changes nothing.
+package memfs
 
 import (
 	"io"
@@ -9,16 +11,18 @@ import (
 	"time"
 )
 
-// FS returns a file system with the machine's files and links, without writing them to
-// disk. It follows links as a disk would, and it implements [fs.ReadLinkFS]. It is
-// empty if [Machine.Validate] returns an error.
-func (m Machine) FS() fs.FS {
-	t, _ := m.tree()
-	f := memoryFS{tree: t, folders: map[string][]string{".": nil}}
-	for _, entries := range []map[string]string{t.files, t.links} {
+// New returns a file system with these files, links and folders, by path. It follows
+// links as a disk would, and it implements [fs.ReadLinkFS]. Targets of links are relative.
+// Folders of files and links need not be named. The maps must not change afterwards.
+func New(files, links map[string]string, folders []string) fs.FS {
+	f := memoryFS{files: files, links: links, folders: map[string][]string{".": nil}}
+	for _, entries := range []map[string]string{files, links} {
 		for name := range entries {
 			f.addTo(path.Dir(name), path.Base(name))
 		}
+	}
+	for _, name := range folders {
+		f.addFolder(name)
 	}
 	for _, names := range f.folders {
 		slices.Sort(names)
@@ -26,18 +30,24 @@ func (m Machine) FS() fs.FS {
 	return f
 }
 
-// memoryFS is a tree with its folders.
+// memoryFS is the content of files and the targets of links, by path, and the names in
+// each folder.
 type memoryFS struct {
-	tree
-	folders map[string][]string // names in each folder
+	files, links map[string]string
+	folders      map[string][]string
+}
+
+// addFolder adds a folder, unless it is known.
+func (f memoryFS) addFolder(name string) {
+	if _, known := f.folders[name]; !known {
+		f.folders[name] = nil
+		f.addTo(path.Dir(name), path.Base(name))
+	}
 }
 
 func (f memoryFS) addTo(folder, name string) {
-	names, known := f.folders[folder]
-	f.folders[folder] = append(names, name)
-	if !known {
-		f.addTo(path.Dir(folder), path.Base(folder))
-	}
+	f.addFolder(folder)
+	f.folders[folder] = append(f.folders[folder], name)
 }
 
 // maxLinks is the number of links that the kernel follows in one path.
