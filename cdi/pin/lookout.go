@@ -8,6 +8,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
 )
 
@@ -49,12 +50,12 @@ func (l *Lookout) Close() {
 // Changed reports whether something has changed since the last look began.
 func (l *Lookout) Changed() bool {
 	appeared := l.events.add(l.records, dirMask)
-	return l.again || !l.events.complete || appeared || l.events.poll() || l.states.Changed(os.DirFS(l.cgroups))
+	return l.again || !l.events.complete || appeared || l.events.poll() || l.states.Changed(kernelfs.Dir(l.cgroups))
 }
 
 // Look looks. If it cannot, the sight is empty and says nothing.
 func (l *Lookout) Look(now time.Time) (sight Sight, err error) {
-	cgroups, records := os.DirFS(l.cgroups), os.DirFS(l.records)
+	cgroups, records := kernelfs.Dir(l.cgroups), os.DirFS(l.records)
 	l.events.poll() // what has happened until now is about to be read
 	l.again = true
 	t, err := readPartitions(cgroups)

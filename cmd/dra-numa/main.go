@@ -1,5 +1,8 @@
 // Command dra-numa is the node daemon: it publishes the zones of its machine and
 // prepares the claims that the kubelet asks for.
+//
+// It is larger than other packages because the subcommands that show a node are here, too:
+// they take the flags of the daemon, and read its files in the same way.
 package main
 
 import (
@@ -7,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"syscall"
 
 	"k8s.io/klog/v2"
@@ -16,10 +18,8 @@ import (
 )
 
 func main() {
-	// The daemon is mostly idle: memory matters more than time for garbage collection.
-	debug.SetGCPercent(25)
-	// Each of its threads that looks for work costs time, and there is never much to do.
-	runtime.GOMAXPROCS(2)
+	// There is never much to do, and each thread that looks for work costs time.
+	runtime.GOMAXPROCS(1)
 	if err := refuseHugePages(); err != nil {
 		klog.ErrorS(err, "Transparent hugepages stay on, so the daemon may use more memory than it needs")
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -25,7 +25,7 @@ const (
 	// partition has changed.
 	partitionPeriod = time.Second
 	// hostPeriod is the same for a new partition that is not of a claim: see
-	// [pin.Lookout]. It is also how often everything is read, in case an event was lost.
+	// [pin.Lookout]. It is also how often all cgroups are read, in case an event was lost.
 	hostPeriod = 30 * time.Second
 	// quietPeriod is how often the plugin is told that nothing has changed. The kubelet
 	// hears of the health of devices only if the plugin does.
@@ -47,7 +47,7 @@ type watcher struct {
 	withPCI   bool              // some PCI functions are published
 	signature string            // of the machine as the core knows it
 	facts     reread.Files      // of the machine, without PCI functions
-	read      time.Time         // when the signature was last read; zero if that failed
+	known     bool              // the signature was read after facts last changed
 	sight     pin.Sight         // of the last look at partitions
 	looked    time.Time         // when that was
 	told      time.Time         // when the plugin was last told
@@ -62,7 +62,7 @@ func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plu
 	}
 	return &watcher{
 		core: core, plugin: plugin, withPCI: !n.config.Attached.IsEmpty(), signature: n.signature,
-		machine:  os.DirFS(o.machineRoot),
+		machine:  kernelfs.Dir(o.machineRoot),
 		lookout:  lookout,
 		stopped:  o.pinningStopped,
 		fatal:    fatal,
@@ -114,29 +114,28 @@ func (w *watcher) isNews(what string, err error) bool {
 // lookAtMachine reads the machine if it has changed. If it changes again meanwhile, the
 // next look reads it again.
 func (w *watcher) lookAtMachine(ctx context.Context) error {
-	if changed := w.facts.Changed(w.machine); !changed && !w.withPCI && time.Since(w.read) < hostPeriod {
+	if changed := w.facts.Changed(w.machine); !changed && !w.withPCI && w.known {
 		return nil
 	}
-	w.read = time.Time{}
+	w.known = false
 	files, err := numa.SignatureFiles(w.machine)
 	if err != nil {
 		return err
 	}
 	w.facts.Follow(w.machine, files)
-	begin := time.Now()
 	now, err := numa.Signature(w.machine, w.withPCI)
 	if err != nil {
 		return err
 	}
 	if now == w.signature {
-		w.read = begin
+		w.known = true
 		return nil
 	}
 	machine, err := numa.Read(w.machine)
 	if err != nil {
 		return err
 	}
-	w.signature, w.read = now, begin
+	w.signature, w.known = now, true
 	w.core.SetMachine(machine)
 	w.plugin.RefreshPool(ctx)
 	klog.FromContext(ctx).Info("Machine has changed", "online", machine.Online.String(), "zones", len(machine.Zones))
