@@ -27,8 +27,8 @@ func (h Hook) LockFile() string { return path.Join(h.Dir, "numa-pin.lock") }
 func (h Hook) RecordsDir() string { return path.Join(h.Dir, "pins") }
 
 // StopFile returns the path of a file that stops the hook from pinning containers while
-// it exists. An administrator makes it. The hook looks beside the directory of the
-// records.
+// it exists. An administrator creates it. The hook looks for it next to the
+// directory of the records.
 func (h Hook) StopFile() string { return path.Join(h.Dir, "stop-pinning") }
 
 // NamesHook reports whether a spec of this driver in the directory names a program as its

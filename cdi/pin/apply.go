@@ -38,10 +38,20 @@ func (h Host) enforce(work []decision, live []record) []error {
 	return errs
 }
 
-// give plans and applies. If the kernel refuses the partition because of the cpuset.cpus
-// of siblings, give removes the partition's CPUs there and tries again.
+// give plans and applies. If the kernel refuses the partition because it has lost CPUs,
+// give gets them back and tries again. If it refuses because of the cpuset.cpus of
+// siblings, give removes the partition's CPUs there and tries again.
 func (h Host) give(target string, want Pinning, live []record) error {
 	err := h.giveOnce(target, want)
+	if errors.Is(err, ErrNotSupported) || errors.Is(err, ErrInUse) {
+		reclaimed, failed := h.reclaim(target, want.CPUs)
+		if failed != nil {
+			return fmt.Errorf("%w; %w", err, failed)
+		}
+		if reclaimed {
+			err = h.giveOnce(target, want)
+		}
+	}
 	inTheWay := (*inTheWayError)(nil)
 	if !errors.As(err, &inTheWay) {
 		return err

@@ -229,6 +229,9 @@ func (k *Keeper) repair(events *watch) (view, error) {
 		return v, err
 	}
 	var errs []error
+	if _, err := k.Host.resetReclaim(); err != nil { // a process that was killed in a reclaim has left a record, too
+		errs = append(errs, err)
+	}
 	for _, r := range v.dead {
 		if err := k.Host.bury(r); err != nil {
 			errs = append(errs, err)

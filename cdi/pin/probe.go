@@ -17,9 +17,10 @@ const (
 // Probe makes a remote partition of one CPU, two levels below the mount, and removes it
 // again. No other partition may hold the CPU. Probe also removes what a killed probe
 // left behind. It returns true if the CPU left the root cgroup, false if this kernel or
-// cgroup hierarchy refuses the partition, and an error if it could not tell. Only one
-// process of a host may call it at a time, with the host's [Lock]: it clears the CPU
-// where dead partitions left it. No task runs in the scratch cgroups.
+// cgroup hierarchy refuses the partition, and an error if it could not tell. If it returns
+// true, it leaves an empty cgroup, in which the keeper can get CPUs back that the kernel
+// has lost. Only one process of a host may call Probe at a time, with the host's [Lock]: it
+// clears the CPU where dead partitions left it. No task runs in the scratch cgroups.
 func Probe(cgroups *os.Root, cpu int) (supported bool, err error) {
 	if err := removeProbe(cgroups); err != nil {
 		return false, err
@@ -37,10 +38,10 @@ func Probe(cgroups *os.Root, cpu int) (supported bool, err error) {
 		return false, fmt.Errorf("probe cpuset partitions with cpu %d: %w", cpu, err)
 	}
 	others, err := readSet(cgroups.FS(), cpusFile+".effective")
-	if err != nil {
+	if err != nil || others.Contains(cpu) {
 		return false, err
 	}
-	return !others.Contains(cpu), nil
+	return true, makeReclaim(cgroups)
 }
 
 func makeProbe(cgroups *os.Root) error {

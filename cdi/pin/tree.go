@@ -46,6 +46,9 @@ func (g group) holds() cpuset.Set {
 	return g.exclusive
 }
 
+// isValid reports whether the group is a partition that the kernel honours.
+func (g group) isValid() bool { return g.state != member && !strings.Contains(g.state, "invalid") }
+
 // tree has every cgroup that matters to a plan: the target, its ancestors, and every
 // cgroup with exclusive CPUs or a partition. Parents come before their children. A
 // partition can only be below a cgroup with exclusive CPUs, below another partition, or
