@@ -72,7 +72,7 @@ func (d *Driver) checkHugepages(grant Grant) error {
 
 // keptHugepages returns how many bytes of free hugepages are not for a new claim: what the
 // grants promise and their containers have not used yet, with the names of these claims,
-// and what is reserved and nobody without a claim has used yet.
+// and what is reserved and not yet used by programs without a claim.
 func (d *Driver) keptHugepages(now Hugepages, grants []Grant, nodes cpuset.Set, size string) (promised, reserved uint64, who []string) {
 	inUse := bytesOn(nodes, now.Total, size) - min(bytesOn(nodes, now.Free, size), bytesOn(nodes, now.Total, size))
 	for _, grant := range grants {

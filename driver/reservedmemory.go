@@ -107,10 +107,10 @@ func reservation(machine numa.Machine, wanted deviceclasses.HugepageReservation)
 	return one, nil
 }
 
-// ReservedPages returns an error if a pool of the machine is smaller than what is reserved of
-// it. Such zones publish no hugepages of that size. The daemon goes on: pools are often
-// filled after it has started.
-func ReservedPages(machine numa.Machine, reserved zones.Reservations) error {
+// CheckReservedPages returns an error if a pool of the machine is smaller than what is
+// reserved of it. Claims then get no hugepages of this pool. The daemon goes on: pools are
+// often filled after it has started.
+func CheckReservedPages(machine numa.Machine, reserved zones.Reservations) error {
 	var faults []error
 	for _, one := range reserved {
 		if one.Size == "" {

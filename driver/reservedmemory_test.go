@@ -80,7 +80,7 @@ func TestReservedPagesThatAreNotThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := ReservedPages(testMachine(), append(reserved, zones.Reservation{Bytes: 1 << 50})); err != nil {
+		if err := CheckReservedPages(testMachine(), append(reserved, zones.Reservation{Bytes: 1 << 50})); err != nil {
 			got = err.Error()
 		}
 		if got != row.want {

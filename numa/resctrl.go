@@ -2,7 +2,6 @@ package numa
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -126,11 +125,7 @@ func (t tree) numbers(folder string, files map[string]*int) (complete bool, err 
 
 // parseBitMask reads a hexadecimal mask such as 7ff.
 func parseBitMask(text string) (uint64, error) {
-	mask, err := strconv.ParseUint(text, 16, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%.80q is not a hexadecimal mask of 64 bits", text)
-	}
-	return mask, nil
+	return parseUint(text, 16, 64, "a hexadecimal mask of 64 bits")
 }
 
 // parseFlag reads 0 or 1.

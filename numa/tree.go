@@ -188,9 +188,14 @@ func (t tree) link(name string) (target string, ok bool) {
 // parseNumber reads a decimal number small enough (< 2⁵³) to be counted in KiB without
 // overflow.
 func parseNumber(text string) (uint64, error) {
-	number, err := strconv.ParseUint(text, 10, 53)
+	return parseUint(text, 10, 53, "a decimal number from 0 to 2^53-1")
+}
+
+// parseUint reads a number. An error says what it should be.
+func parseUint(text string, base, bits int, want string) (uint64, error) {
+	number, err := strconv.ParseUint(text, base, bits)
 	if err != nil {
-		return 0, fmt.Errorf("%.80q is not a decimal number from 0 to 2^53-1", text)
+		return 0, fmt.Errorf("%.80q is not %s", text, want)
 	}
 	return number, nil
 }

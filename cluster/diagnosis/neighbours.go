@@ -1,7 +1,6 @@
 package diagnosis
 
 import (
-	"fmt"
 	"path"
 	"strings"
 
@@ -9,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // Annotations of other programs that matter to this driver. A bundle keeps them.
@@ -47,15 +47,10 @@ func autoscaler(f *Facts) (findings []Finding) {
 	if len(open) == 0 {
 		return nil
 	}
-	const named = 3
-	detected := strings.Join(open[:min(len(open), named)], ", ")
-	if more := len(open) - named; more > 0 {
-		detected += fmt.Sprintf(" and %d more", more)
-	}
 	return []Finding{{
 		Component: "Pod " + name, Setting: "removal of nodes",
 		Expected: "the annotation " + scaleDownDisabled + "=true on nodes with zones, because a node whose claims hold all CPUs can look unused",
-		Detected: "not on " + detected,
+		Detected: "not on " + message.First(open, 3),
 	}}
 }
 

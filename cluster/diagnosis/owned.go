@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // Anyone who may create pods can give them the chart's labels. This file decides which
@@ -84,12 +86,7 @@ type LookAlikes struct {
 
 // String returns the number of pods and the first names.
 func (l LookAlikes) String() string {
-	const named = 3
-	text := fmt.Sprintf("%d in namespace %s: %s", len(l.Pods), l.Namespace, strings.Join(l.Pods[:min(len(l.Pods), named)], ", "))
-	if more := len(l.Pods) - named; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return fmt.Sprintf("%d in namespace %s: %s", len(l.Pods), l.Namespace, message.First(l.Pods, 3))
 }
 
 // LookAlikes returns the look-alikes of the daemon's pods, sorted by namespace. If it is

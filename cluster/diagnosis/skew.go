@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // newestKubernetes is the newest minor version with which the driver is tested.
@@ -198,9 +199,9 @@ func newer(text, than string) bool {
 // firstOf names a few nodes.
 func firstOf(nodes []string) string {
 	const named = 3
-	text := strings.Join(nodes[:min(len(nodes), named)], ", ")
-	if more := len(nodes) - named; more > 0 {
-		text += fmt.Sprintf(" and %d more nodes", more)
+	text := message.First(nodes, named)
+	if len(nodes) > named {
+		text += " nodes"
 	}
 	return text
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Unseen is a kind of which the reader of a cluster may not list all objects.
+// Unseen is a kind whose objects the reader of a cluster may not all list.
 type Unseen struct {
 	Kind string // plural, such as Nodes
 	// Except is the only namespace whose objects are in the snapshot. It is "" if no
@@ -13,7 +13,7 @@ type Unseen struct {
 	Except string
 }
 
-// Hides returns those of the kinds of which the snapshot has no object because its reader
+// Hides returns those of the kinds that are missing from the snapshot because its reader
 // may not list them.
 func (s *Snapshot) Hides(kinds ...string) (hidden []string) {
 	for _, unseen := range s.Unseen {

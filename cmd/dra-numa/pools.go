@@ -13,8 +13,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// hugepages reads how many hugepages the NUMA nodes have, which of them are free, and which the containers of
-// claims have.
+// hugepages reads how many hugepages the NUMA nodes have, which of them are free, and
+// which the containers of claims have.
 func (o *options) hugepages(root fs.FS, nodes cpuset.Set) (now driver.Hugepages, err error) {
 	now.Total, now.Free = make(map[int]map[string]uint64), make(map[int]map[string]uint64)
 	for node := range nodes.All() {

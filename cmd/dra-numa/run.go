@@ -142,8 +142,8 @@ func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
 	if err != nil {
 		return node{}, nil, err
 	}
-	if err := driver.ReservedPages(n.machine, n.config.ReservedMemory); err != nil {
-		klog.FromContext(ctx).Error(err, "Fewer hugepages are there than are reserved: zones publish none of them")
+	if err := driver.CheckReservedPages(n.machine, n.config.ReservedMemory); err != nil {
+		klog.FromContext(ctx).Error(err, "A pool has fewer hugepages than are reserved, so claims get none of them")
 	}
 	state, err := openDir(o.pluginDir(), 0o750)
 	if err != nil {

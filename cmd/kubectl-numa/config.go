@@ -57,7 +57,7 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	if err != nil {
 		return driver.Config{}, fmt.Errorf("--config %q: %sreservedHugepages%w", c.file, config.Profile("reservedHugepages", c.labels), err)
 	}
-	if err := driver.ReservedPages(machine, hugepages); err != nil {
+	if err := driver.CheckReservedPages(machine, hugepages); err != nil {
 		return driver.Config{}, fmt.Errorf("--config %q: %sreservedHugepages: %w", c.file, config.Profile("reservedHugepages", c.labels), err)
 	}
 	memory, err := driver.ReservedMemory(machine, settings.ReservedMemory, hugepages, nil)

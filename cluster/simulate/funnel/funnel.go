@@ -231,13 +231,7 @@ func selectorText(selectors []resourceapi.DeviceSelector) string {
 // maxListed is the maximum number of things that a sentence names.
 const maxListed = 4
 
-func listText(list []string) string {
-	text := strings.Join(list[:min(len(list), maxListed)], ", ")
-	if more := len(list) - maxListed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+func listText(list []string) string { return message.First(list, maxListed) }
 
 func devices(count int) string {
 	if count == 1 {
