@@ -2,104 +2,56 @@ package accounting
 
 import (
 	"math/rand/v2"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestMirror(t *testing.T) {
+	lines := func(text string) []string {
+		return strings.FieldsFunc(text, func(r rune) bool { return r == ';' })
+	}
 	for name, row := range map[string]struct {
-		pod    []string
-		shares []string
-		want   string // requests afterwards
-		short  string
+		pod, shares string
+		want        string // requests afterwards
+		short       string
 	}{
-		"one container": {
-			[]string{"main a uses=c"}, []string{"c cpu=4 memory=1Gi"}, "a: cpu 4, memory 1Gi", "",
-		},
-		"requests of its own include the claim": {
-			[]string{"main a cpu=500m memory=2Gi uses=c"}, []string{"c cpu=4 memory=1Gi"}, "a: cpu 4, memory 2Gi", "",
-		},
-		"repeated by hand": {
-			[]string{"main a cpu=4 memory=1Gi uses=c"}, []string{"c cpu=4 memory=1Gi"}, "a: cpu 4, memory 1Gi", "",
-		},
-		"two claims of one container add up": {
-			[]string{"main a uses=c uses=d"}, []string{"c cpu=4", "d cpu=2"}, "a: cpu 6", "",
-		},
-		"two requests of one claim": {
-			[]string{"main a uses=c"}, []string{"c/x cpu=4", "c/y cpu=2"}, "a: cpu 6", "",
-		},
-		"a container each for the requests of a claim": {
-			[]string{"main a uses=c/x", "main b uses=c/y"}, []string{"c/x cpu=4", "c/y cpu=2"}, "a: cpu 4; b: cpu 2", "",
-		},
-		"a claim that two containers share counts once": {
-			[]string{"main a uses=c", "main b uses=c"}, []string{"c cpu=4"}, "a: cpu 4; b: ", "",
-		},
-		"split by hand": {
-			[]string{"main a cpu=1 uses=c", "main b cpu=3 uses=c"}, []string{"c cpu=4"}, "a: cpu 1; b: cpu 3", "",
-		},
-		"split by hand, too little": {
-			[]string{"main a cpu=1 uses=c", "main b cpu=1 uses=c"}, []string{"c cpu=4"}, "a: cpu 3; b: cpu 1", "",
-		},
-		"own claim before a shared one": {
-			[]string{"main a cpu=2 uses=c uses=d", "main b cpu=4 uses=c"}, []string{"c cpu=4", "d cpu=2"}, "a: cpu 2; b: cpu 4", "",
-		},
-		"containers without a claim stay": {
-			[]string{"main a cpu=3", "main b uses=c"}, []string{"c cpu=4"}, "a: cpu 3; b: cpu 4", "",
-		},
-		"an init container's claim is the main one's too": {
-			[]string{"init i uses=c", "main a uses=c"}, []string{"c cpu=4"}, "i: cpu 4; a: cpu 4", "",
-		},
-		"an init container's own claim is held to the end": {
-			[]string{"init i uses=d", "main a uses=c"}, []string{"c cpu=4", "d cpu=2"}, "i: cpu 2; a: cpu 6", "",
-		},
-		"two init containers with a claim each": {
-			[]string{"init i uses=c", "init j uses=d", "main a"}, []string{"c cpu=4", "d cpu=2"}, "i: cpu 4; j: cpu 2; a: cpu 6", "",
-		},
-		"an init container while other containers' claim is held": {
-			[]string{"init i cpu=8", "main a cpu=4 uses=c"}, []string{"c cpu=4"}, "i: cpu 8; a: cpu 12", "",
-		},
-		"an init container that needs more than its claim": {
-			[]string{"init i cpu=8 uses=c", "main a uses=c"}, []string{"c cpu=4"}, "i: cpu 8; a: cpu 4", "",
-		},
-		"a sidecar's claim": {
-			[]string{"side s uses=c", "init i", "main a uses=d"}, []string{"c cpu=4", "d cpu=2"}, "s: cpu 4; i: ; a: cpu 2", "",
-		},
-		"a sidecar and an init container share a claim": {
-			[]string{"side s uses=c", "init i uses=c", "main a"}, []string{"c cpu=4"}, "s: cpu 4; i: ; a: ", "",
-		},
-		"a sidecar shares with a main container, which counts it": {
-			[]string{"side s uses=c", "init i uses=c", "main a uses=c"}, []string{"c cpu=4"}, "s: ; i: cpu 4; a: cpu 4", "",
-		},
-		"no container uses the claim": {
-			[]string{"main a", "main b"}, []string{"c cpu=4"}, "a: cpu 4; b: ", "",
-		},
-		"hugepages": {
-			[]string{"main a uses=c"}, []string{"c hugepages-2Mi=4Mi"}, "a: hugepages-2Mi 4Mi", "",
-		},
-		"hugepages, limits only": {
-			[]string{"main a limit:hugepages-2Mi=4Mi uses=c"}, []string{"c hugepages-2Mi=4Mi"}, "a: ", "",
-		},
-		"a CPU limit is not exceeded": {
-			[]string{"main a limit:cpu=3 uses=c"}, []string{"c cpu=4"}, "a: ", "cpu 1",
-		},
-		"what one's limit forbids is the other's": {
-			[]string{"main a cpu=1 limit:cpu=3 uses=c", "main b uses=c"}, []string{"c cpu=4"}, "a: cpu 3; b: cpu 1", "",
-		},
-		"a memory limit is not exceeded": {
-			[]string{"main a memory=1Mi limit:memory=64Mi uses=c"}, []string{"c memory=1Gi"}, "a: memory 64Mi", "memory 960Mi",
-		},
-		"the pod's own requests": {
-			[]string{"pod cpu=2", "main a uses=c", "main b cpu=1"}, []string{"c cpu=4 memory=1Gi"}, "a: memory 1Gi; b: cpu 1; pod: cpu 5", "",
-		},
-		"the pod's own limit": {
-			[]string{"pod cpu=2 limit:cpu=3", "main a uses=c"}, []string{"c cpu=4"}, "a: ; pod: cpu 3", "cpu 1",
-		},
-		"no shares": {[]string{"main a cpu=1"}, nil, "a: cpu 1", ""},
+		"one container":                                           {"main a uses=c", "c cpu=4 memory=1Gi", "a: cpu 4, memory 1Gi", ""},
+		"requests of its own include the claim":                   {"main a cpu=500m memory=2Gi uses=c", "c cpu=4 memory=1Gi", "a: cpu 4, memory 2Gi", ""},
+		"repeated by hand":                                        {"main a cpu=4 memory=1Gi uses=c", "c cpu=4 memory=1Gi", "a: cpu 4, memory 1Gi", ""},
+		"two claims of one container add up":                      {"main a uses=c uses=d", "c cpu=4; d cpu=2", "a: cpu 6", ""},
+		"two requests of one claim":                               {"main a uses=c", "c/x cpu=4; c/y cpu=2", "a: cpu 6", ""},
+		"a container each for the requests of a claim":            {"main a uses=c/x; main b uses=c/y", "c/x cpu=4; c/y cpu=2", "a: cpu 4; b: cpu 2", ""},
+		"a claim that two containers share counts once":           {"main a uses=c; main b uses=c", "c cpu=4", "a: cpu 4; b: ", ""},
+		"split by hand":                                           {"main a cpu=1 uses=c; main b cpu=3 uses=c", "c cpu=4", "a: cpu 1; b: cpu 3", ""},
+		"split by hand, too little":                               {"main a cpu=1 uses=c; main b cpu=1 uses=c", "c cpu=4", "a: cpu 3; b: cpu 1", ""},
+		"own claim before a shared one":                           {"main a cpu=2 uses=c uses=d; main b cpu=4 uses=c", "c cpu=4; d cpu=2", "a: cpu 2; b: cpu 4", ""},
+		"containers without a claim stay":                         {"main a cpu=3; main b uses=c", "c cpu=4", "a: cpu 3; b: cpu 4", ""},
+		"an init container's claim is the main one's too":         {"init i uses=c; main a uses=c", "c cpu=4", "i: cpu 4; a: cpu 4", ""},
+		"an init container's own claim is held to the end":        {"init i uses=d; main a uses=c", "c cpu=4; d cpu=2", "i: cpu 2; a: cpu 6", ""},
+		"two init containers with a claim each":                   {"init i uses=c; init j uses=d; main a", "c cpu=4; d cpu=2", "i: cpu 4; j: cpu 2; a: cpu 6", ""},
+		"an init container while other containers' claim is held": {"init i cpu=8; main a cpu=4 uses=c", "c cpu=4", "i: cpu 8; a: cpu 12", ""},
+		"an init container that needs more than its claim":        {"init i cpu=8 uses=c; main a uses=c", "c cpu=4", "i: cpu 8; a: cpu 4", ""},
+		"a sidecar's claim":                                       {"side s uses=c; init i; main a uses=d", "c cpu=4; d cpu=2", "s: cpu 4; i: ; a: cpu 2", ""},
+		"a sidecar and an init container share a claim":           {"side s uses=c; init i uses=c; main a", "c cpu=4", "s: cpu 4; i: ; a: ", ""},
+		"a sidecar shares with a main container, which counts it": {"side s uses=c; init i uses=c; main a uses=c", "c cpu=4", "s: ; i: cpu 4; a: cpu 4", ""},
+		"no container uses the claim":                             {"main a; main b", "c cpu=4", "a: cpu 4; b: ", ""},
+		"hugepages":                                               {"main a uses=c", "c hugepages-2Mi=4Mi", "a: hugepages-2Mi 4Mi", ""},
+		"hugepages, limits only":                                  {"main a limit:hugepages-2Mi=4Mi uses=c", "c hugepages-2Mi=4Mi", "a: ", ""},
+		"a CPU limit is not exceeded":                             {"main a limit:cpu=3 uses=c", "c cpu=4", "a: ", "cpu 1"},
+		"what one's limit forbids is the other's":                 {"main a cpu=1 limit:cpu=3 uses=c; main b uses=c", "c cpu=4", "a: cpu 3; b: cpu 1", ""},
+		"a memory limit is not exceeded":                          {"main a memory=1Mi limit:memory=64Mi uses=c", "c memory=1Gi", "a: memory 64Mi", "memory 960Mi"},
+		"the pod's own requests":                                  {"pod cpu=2; main a uses=c; main b cpu=1", "c cpu=4 memory=1Gi", "a: memory 1Gi; b: cpu 1; pod: cpu 5", ""},
+		"the pod's own limit":                                     {"pod cpu=2 limit:cpu=3; main a uses=c", "c cpu=4", "a: ; pod: cpu 3", "cpu 1"},
+		"no shares":                                               {"main a cpu=1", "", "a: cpu 1", ""},
 	} {
-		pod := podOf(row.pod...)
-		got := Mirror(pod, sharesOf(row.shares...))
+		pod := podOf(lines(row.pod)...)
+		got := Mirror(pod, sharesOf(lines(row.shares)...))
 		if diff := cmp.Diff(row.want, requestsOf(got.Pod)); diff != "" {
 			t.Errorf("%s: requests (-want +got):\n%s", name, diff)
 		}
@@ -190,4 +142,32 @@ func randomPod(random *rand.Rand) (*corev1.Pod, []Share) {
 		lines = append(lines, line)
 	}
 	return podOf(lines...), sharesOf(shares...)
+}
+
+// The rows of the table in docs/accounting.md are correct.
+func TestArithmeticOfTheDocs(t *testing.T) {
+	page := files.Read(t, "../../docs/accounting.md")
+	code := regexp.MustCompile("`([^`]*)`")
+	texts := func(cell string) (list []string) {
+		for _, match := range code.FindAllStringSubmatch(cell, -1) {
+			list = append(list, match[1])
+		}
+		return list
+	}
+	rows := 0
+	for line := range strings.Lines(page) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.Contains(cells[1], "uses=") {
+			continue
+		}
+		rows++
+		got := Mirror(podOf(texts(cells[1])...), sharesOf(texts(cells[2])...))
+		want := append(texts(cells[3]), "")
+		if requestsOf(got.Pod) != want[0] || Text(got.Short) != want[1] {
+			t.Errorf("requests %q, short %q, the page says %s", requestsOf(got.Pod), Text(got.Short), line)
+		}
+	}
+	if rows != 11 {
+		t.Errorf("the page has %d rows", rows)
+	}
 }

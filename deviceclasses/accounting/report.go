@@ -157,18 +157,18 @@ func poolOf(claim *resourceapi.ResourceClaim) string {
 
 // addPod adds what the scheduler counts for a pod.
 func (s sums) addPod(pod *corev1.Pod) (finding Pod, lacks bool) {
-	counts := onlyCounted(requested(pod))
+	counts := onlyCounted(taken(pod))
 	shares, _ := SharesOf(pod, s)
-	mirrored := Mirror(pod, shares)
+	uncounted := lacking(pod, shares, counts)
 	if node := s.nodes[pod.Spec.NodeName]; node != nil {
 		add(node.Requested, counts)
-		add(node.Uncounted, mirrored.Uncounted)
+		add(node.Uncounted, uncounted)
 	}
 	held := corev1.ResourceList{}
 	for _, share := range shares {
 		add(held, share.Amounts)
 	}
-	return Pod{pod.Namespace, pod.Name, pod.Spec.NodeName, held, counts, mirrored.Uncounted}, len(mirrored.Uncounted) > 0
+	return Pod{pod.Namespace, pod.Name, pod.Spec.NodeName, held, counts, uncounted}, len(uncounted) > 0
 }
 
 func onlyCounted(list corev1.ResourceList) corev1.ResourceList {

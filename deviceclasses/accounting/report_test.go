@@ -38,6 +38,12 @@ func cluster() Cluster {
 	}
 }
 
+// supply is what every report says of the nodes of the cluster.
+const supply = `gone published: cpu 4, memory 1Gi
+node published: cpu 16, memory 4Gi
+node allocatable: cpu 16, memory 4Gi
+`
+
 // run adds a pod on the node, with a claim of that many CPUs unless it is "".
 func (c *Cluster) run(name, cpus string, lines ...string) *corev1.Pod {
 	pod := podOf(lines...)
@@ -91,10 +97,7 @@ func TestBalanceReportsOvercommit(t *testing.T) {
 	ended := c.run("ended", "", "main a cpu=15")
 	ended.Status.Phase = corev1.PodSucceeded
 	c.run("pending", "", "main a cpu=15").Spec.NodeName = ""
-	want := `gone published: cpu 4, memory 1Gi
-node published: cpu 16, memory 4Gi
-node allocatable: cpu 16, memory 4Gi
-node claimed: cpu 8
+	want := supply + `node claimed: cpu 8
 node requested: cpu 16
 node uncounted: cpu 7
 node overcommit: cpu 7
@@ -130,10 +133,7 @@ func TestBalanceOfSharedAndUnusedClaims(t *testing.T) {
 	unused := allocated(result("dra.numa", "z", "2"))
 	unused.Name = "unused"
 	c.Claims = append(c.Claims, unused)
-	want := `gone published: cpu 4, memory 1Gi
-node published: cpu 16, memory 4Gi
-node allocatable: cpu 16, memory 4Gi
-node claimed: cpu 6
+	want := supply + `node claimed: cpu 6
 node requested: cpu 4
 node uncounted: cpu 2
 `
@@ -144,5 +144,58 @@ node uncounted: cpu 2
 	c.Pods = c.Pods[1:]
 	if report := Balance(c); len(report.Pods) != 1 || Text(report.Pods[0].Uncounted) != "cpu 4" {
 		t.Errorf("report:\n%s", report.lines())
+	}
+}
+
+// The scheduler counts a pod that is being resized as the largest of what it requests,
+// has been allocated, and runs with. An infeasible request does not count (KEP-1287).
+func TestBalanceWhileAPodIsResized(t *testing.T) {
+	cpus := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse(amount)}
+	}
+	pending := func(reason string) []corev1.PodCondition {
+		return []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason}}
+	}
+	for what, row := range map[string]struct {
+		requests, allocated, runs string
+		conditions                []corev1.PodCondition
+		requested, uncounted      string
+	}{
+		"no resize":            {"4", "4", "4", nil, "4", ""},
+		"no resize, too small": {"1", "1", "1", nil, "1", "3"},
+		"grows":                {"6", "6", "4", nil, "6", ""},
+		"shrinks":              {"2", "2", "4", nil, "4", ""},
+		"has shrunk":           {"2", "2", "2", nil, "2", "2"},
+		"deferred":             {"6", "4", "4", pending(corev1.PodReasonDeferred), "6", ""},
+		"infeasible":           {"99", "4", "4", pending(corev1.PodReasonInfeasible), "4", ""},
+		"infeasible, too small": {
+			"99", "3", "3", pending(corev1.PodReasonInfeasible), "3", "1",
+		},
+	} {
+		for _, level := range []string{"container", "pod"} {
+			c := cluster()
+			line := "main a cpu=" + row.requests + " uses=c"
+			if level == "pod" {
+				line = "main a uses=c"
+			}
+			pod := c.run("p", "4", line)
+			pod.Status.Conditions = row.conditions
+			if level == "pod" {
+				pod.Spec.Resources = &corev1.ResourceRequirements{Requests: cpus(row.requests)}
+				pod.Status.AllocatedResources, pod.Status.Resources = cpus(row.allocated), &corev1.ResourceRequirements{Requests: cpus(row.runs)}
+			} else {
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+					Name: "a", AllocatedResources: cpus(row.allocated), Resources: &corev1.ResourceRequirements{Requests: cpus(row.runs)},
+				}}
+			}
+			node := Balance(c).Nodes[1]
+			want := "cpu " + row.requested + "; "
+			if row.uncounted != "" {
+				want += "cpu " + row.uncounted
+			}
+			if got := Text(node.Requested) + "; " + Text(node.Uncounted); got != want {
+				t.Errorf("%s of a %s: requested and uncounted are %q, want %q", what, level, got, want)
+			}
+		}
 	}
 }
