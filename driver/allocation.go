@@ -132,7 +132,7 @@ func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quant
 		if name == deviceclasses.CapacityCPU {
 			limit = cpuset.MaxCPUs
 		}
-		if quantity.Sign() < 0 || quantity.CmpInt64(limit) > 0 {
+		if quantity.Sign() < 0 || !capacity.Countable(quantity) || quantity.CmpInt64(limit) > 0 {
 			return fmt.Errorf("consumedCapacity %s %q: allowed are 0 to %d", name, quantity.String(), limit)
 		}
 		switch amount := quantity.Value(); {

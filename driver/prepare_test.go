@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 func TestPrepareTwiceReturnsSameDevices(t *testing.T) {
@@ -139,6 +140,9 @@ func TestPrepareRefuses(t *testing.T) {
 		"other driver":        {change(func(c *resourceapi.ResourceClaim) { only(c).Driver = "dra.net" }), "none of driver dra.numa"},
 		"too many CPUs": {change(func(c *resourceapi.ResourceClaim) {
 			only(c).ConsumedCapacity[deviceclasses.CapacityCPU] = resource.MustParse("1e18")
+		}), "allowed are 0 to 8192"},
+		"no number of CPUs": {change(func(c *resourceapi.ResourceClaim) {
+			only(c).ConsumedCapacity[deviceclasses.CapacityCPU] = resource.MustParse(object.EndlessAmount)
 		}), "allowed are 0 to 8192"},
 		"bad request":   {change(func(c *resourceapi.ResourceClaim) { only(c).Request = "a b" }), `request "a b"`},
 		"bad namespace": {change(func(c *resourceapi.ResourceClaim) { c.Namespace = "--cpus=0" }), `claim namespace "--cpus=0"`},

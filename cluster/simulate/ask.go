@@ -20,6 +20,29 @@ import (
 // pod (DynamicResourcesFilterTimeoutDefault).
 const filterTimeout = 10 * time.Second
 
+// Users can write claims for which a search takes filterTimeout on every node. Once slow
+// searches have taken slowBudget together, a search may take only shortTimeout. What
+// takes less than that is not slow.
+const (
+	slowBudget   = time.Minute
+	shortTimeout = 100 * time.Millisecond
+)
+
+// atMost returns how long a search may take.
+func (c *Cluster) atMost(limit time.Duration) time.Duration {
+	if c.slow > slowBudget {
+		return shortTimeout
+	}
+	return limit
+}
+
+// spent counts the time of a search that began at this time.
+func (c *Cluster) spent(began time.Time) {
+	if took := time.Since(began); took > shortTimeout {
+		c.slow += took
+	}
+}
+
 // AbortError is the reason why the scheduler gives up on a pod: on one node, it cannot
 // tell whether a request can be met. It then ignores all other nodes. It tries again
 // later, with the same result.
@@ -84,8 +107,8 @@ func (c *Cluster) askDevices(ctx context.Context, d *demand, n *node) (offer, er
 		can, known = n.shape.recall(d, n.version)
 	}
 	switch {
-	case n.late[d.number]:
-		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, errLate}
+	case n.late[d.number] != nil:
+		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, n.late[d.number]}
 	case known && can && !c.gates[gateNodeAllocatable]:
 		return offer{node: n}, nil
 	case known && !can:
@@ -110,6 +133,9 @@ func (c *Cluster) deviceResources() map[corev1.ResourceName]*resourceapi.DeviceC
 // errLate is the scheduler's error for a search that takes too long.
 var errLate = fmt.Errorf("timed out trying to allocate devices: %w", context.DeadlineExceeded)
 
+// errCut is for a search that may have had an answer later.
+var errCut = fmt.Errorf("no answer within %s, because other searches have taken too long; the scheduler has %s: %w", shortTimeout, filterTimeout, context.DeadlineExceeded)
+
 // errCannotAllocate is the scheduler's reason. Explanations give a better one.
 const errCannotAllocate = Reason("cannot allocate all claims")
 
@@ -126,20 +152,26 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 	if len(o.claims) == 0 {
 		return c.withResources(d, o)
 	}
+	limit, late := filterTimeout, errLate
+	if c.atMost(limit) < limit {
+		limit, late = shortTimeout, errCut
+	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if c.gates[gateFilterTimeout] {
-		limited, cancel = context.WithTimeout(ctx, filterTimeout)
+		limited, cancel = context.WithTimeout(ctx, limit)
 	}
 	defer cancel()
+	began := time.Now()
 	allocations, err := n.allocator.Allocate(limited, n.Node, o.claims)
+	c.spent(began)
 	switch {
 	case ctx.Err() != nil:
 		return offer{}, ctx.Err()
 	case errors.Is(err, structured.ErrFailedAllocationOnNode):
 		return offer{}, reason("%v", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		n.late[d.number] = true
-		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, errLate}
+		n.late[d.number] = late
+		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, late}
 	case err != nil:
 		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, err}
 	}

@@ -12,6 +12,7 @@ package simulate
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -42,6 +43,8 @@ type Cluster struct {
 	// users are the claims that were ever reserved for a pod, by pod; nil means not
 	// computed.
 	users map[types.NamespacedName][]types.NamespacedName
+
+	slow time.Duration // time that slow searches have taken
 
 	hidden  []string // kinds without which it is not known on which nodes a pod fits
 	partial bool     // there may be more objects that take something of a node

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -284,7 +285,10 @@ func (c *Cluster) addDevices(ctx context.Context, d *demand, n *node, e *NodeExp
 		return nil
 	}
 	sentence, hint := funnel.Together(d.pod, c.unallocated(d, n), func(claims ...*resourceapi.ResourceClaim) bool {
-		allocations, allocateErr := n.allocator.Allocate(ctx, n.Node, claims)
+		limited, cancel := context.WithTimeout(ctx, c.atMost(time.Second))
+		defer cancel()
+		defer c.spent(time.Now())
+		allocations, allocateErr := n.allocator.Allocate(limited, n.Node, claims)
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}

@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"time"
+
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -69,9 +71,13 @@ func (c *Cluster) isHarmlessSelection(a requests.Alternative) (harmless bool) {
 	if harmless, known := c.harmless[key]; known {
 		return harmless
 	}
-	defer func() { c.harmless[key] = harmless }()
+	began := time.Now()
+	defer func() { c.harmless[key] = harmless; c.spent(began) }()
 	for _, n := range c.nodes {
 		for i := range n.Devices {
+			if time.Since(began) > c.atMost(time.Second) {
+				return false // such selectors can keep the allocator busy until its time is up
+			}
 			if _, err := c.passes(a, &n.Devices[i]); err != nil {
 				return false
 			}

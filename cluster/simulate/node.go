@@ -27,7 +27,7 @@ type node struct {
 	allocator structured.Allocator
 	answers   map[int]bool   // by number of demand: whether the demand can be allocated
 	reasons   map[int]string // by number of demand: why it cannot be allocated
-	late      map[int]bool   // by number of demand: whether the search takes too long
+	late      map[int]error  // by number of demand: the error if the search takes too long
 }
 
 // placedPod is a pod, and what it takes of its node.
@@ -67,7 +67,7 @@ func (n *node) refresh(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	n.version, n.state, n.allocator = version, state, allocator
-	n.answers, n.reasons, n.late = make(map[int]bool), make(map[int]string), make(map[int]bool)
+	n.answers, n.reasons, n.late = make(map[int]bool), make(map[int]string), make(map[int]error)
 	return nil
 }
 

@@ -12,13 +12,21 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
+// maxAdded is the maximum number of pods that AddPods adds. Anyone can write a large
+// number of replicas.
+const maxAdded = 10_000
+
 // AddPods adds the pods that controllers would make of the manifests of workloads, after
 // all other pods. Their names are those of their workloads with a number, or with the
 // name of the node for a DaemonSet.
 func AddPods(s *snapshot.Snapshot) error {
+	left := maxAdded
 	for _, workload := range s.Workloads {
 		if !workload.IsManifest() {
 			continue
+		}
+		if left -= workload.Pods; left < 0 {
+			return fmt.Errorf("%s %s/%s would have %d pods: manifests may have %d pods together", workload.Kind, workload.GetNamespace(), workload.GetName(), workload.Pods, maxAdded)
 		}
 		if workload.Kind == snapshot.DaemonSet {
 			if err := addOnNodes(s, workload); err != nil {

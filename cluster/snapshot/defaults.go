@@ -1,8 +1,13 @@
 package snapshot
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	amounts "k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 // This file sets the defaults of an API server of Kubernetes 1.37, as far as they
@@ -23,6 +28,7 @@ func defaultPod(pod *corev1.Pod) {
 			defaultRequests(&containers[i].Resources)
 		}
 	}
+	limitPod(&pod.Spec)
 }
 
 // defaultRequests sets a missing request to the limit.
@@ -43,9 +49,11 @@ func defaultClaim(spec *resourceapi.ResourceClaimSpec) {
 		request := &spec.Devices.Requests[i]
 		if request.Exactly != nil {
 			defaultCount(&request.Exactly.AllocationMode, &request.Exactly.Count)
+			limitCapacity(request.Exactly.Capacity)
 		}
 		for j := range request.FirstAvailable {
 			defaultCount(&request.FirstAvailable[j].AllocationMode, &request.FirstAvailable[j].Count)
+			limitCapacity(request.FirstAvailable[j].Capacity)
 		}
 	}
 }
@@ -56,5 +64,47 @@ func defaultCount(mode *resourceapi.DeviceAllocationMode, count *int64) {
 	}
 	if *mode == resourceapi.DeviceAllocationModeExactCount && *count == 0 {
 		*count = 1
+	}
+}
+
+// limitPod limits the amounts of a pod. An API server stores no others, but a file may
+// have some.
+func limitPod(spec *corev1.PodSpec) {
+	limit(spec.Overhead)
+	if spec.Resources != nil {
+		limit(spec.Resources.Requests)
+		limit(spec.Resources.Limits)
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			limit(containers[i].Resources.Requests)
+			limit(containers[i].Resources.Limits)
+		}
+	}
+}
+
+// limitAllocation limits the amounts that a claim holds.
+func limitAllocation(allocation *resourceapi.AllocationResult) {
+	if allocation == nil {
+		return
+	}
+	for i := range allocation.Devices.Results {
+		limit(allocation.Devices.Results[i].ConsumedCapacity)
+	}
+}
+
+func limitCapacity(asked *resourceapi.CapacityRequirements) {
+	if asked != nil {
+		limit(asked.Requests)
+	}
+}
+
+// limit replaces amounts with which nothing can be computed. No device and no node has
+// as much as either.
+func limit[N ~string](list map[N]amounts.Quantity) {
+	for name, amount := range list {
+		if !capacity.Countable(amount) {
+			list[name] = *amounts.NewQuantity(math.MaxInt64*int64(amount.Sign()), amounts.DecimalSI)
+		}
 	}
 }

@@ -1,12 +1,16 @@
 package snapshot
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	amounts "k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 func TestReadTakesDocumentsJSONAndLists(t *testing.T) {
@@ -245,4 +249,55 @@ func FuzzReadNeverPanics(f *testing.F) {
 			t.Errorf("error of several lines: %q", err)
 		}
 	})
+}
+
+// With amounts such as 1e300000000, which an API server accepts in claims, nothing can be
+// computed.
+func TestEndlessAmountsAreLimited(t *testing.T) {
+	manifest := strings.ReplaceAll(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: c}
+spec: {devices: {requests: [{name: r, exactly: {capacity: {requests: {cpu: ENDLESS, memory: 1Gi}}}}, {name: s, firstAvailable: [{name: t, capacity: {requests: {cpu: ENDLESS}}}]}]}}
+status: {allocation: {devices: {results: [{request: r, driver: d, pool: p, device: x, consumedCapacity: {cpu: ENDLESS}}]}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: t}
+spec: {spec: {devices: {requests: [{name: r, exactly: {capacity: {requests: {cpu: -ENDLESS}}}}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  template:
+    spec:
+      overhead: {cpu: ENDLESS}
+      resources: {requests: {cpu: ENDLESS}, limits: {cpu: ENDLESS}}
+      initContainers: [{name: i, resources: {limits: {cpu: ENDLESS}}}]
+      containers: [{name: m, resources: {requests: {cpu: ENDLESS}}}]
+`, "ENDLESS", "1e999999999")
+	s := read(t, manifest)
+	claim, template := s.Claims[0], s.Templates[0].Spec.Spec.Devices.Requests[0].Exactly
+	pod := s.Workloads[0].Pod().Spec
+	for what, amount := range map[string]amounts.Quantity{
+		"request":          claim.Spec.Devices.Requests[0].Exactly.Capacity.Requests["cpu"],
+		"alternative":      claim.Spec.Devices.Requests[1].FirstAvailable[0].Capacity.Requests["cpu"],
+		"allocation":       claim.Status.Allocation.Devices.Results[0].ConsumedCapacity["cpu"],
+		"overhead":         pod.Overhead["cpu"],
+		"request of a pod": pod.Resources.Requests["cpu"],
+		"limit of a pod":   pod.Resources.Limits["cpu"],
+		"init container":   pod.InitContainers[0].Resources.Limits["cpu"],
+		"main container":   pod.Containers[0].Resources.Requests["cpu"],
+	} {
+		if !capacity.Countable(amount) || amount.CmpInt64(math.MaxInt64) != 0 {
+			t.Errorf("%s: %s", what, amount.String())
+		}
+	}
+	if amount := template.Capacity.Requests["cpu"]; !capacity.Countable(amount) || amount.Sign() >= 0 {
+		t.Errorf("template: %s", amount.String())
+	}
+	if memory := claim.Spec.Devices.Requests[0].Exactly.Capacity.Requests["memory"]; memory.String() != "1Gi" {
+		t.Errorf("memory is %s", memory.String())
+	}
 }

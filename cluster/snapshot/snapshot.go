@@ -224,6 +224,7 @@ func (s *Snapshot) keep(object metav1.Object) {
 		s.Slices = append(s.Slices, o)
 	case *resourceapi.ResourceClaim:
 		defaultClaim(&o.Spec)
+		limitAllocation(o.Status.Allocation)
 		s.Claims = append(s.Claims, o)
 	case *resourceapi.ResourceClaimTemplate:
 		defaultClaim(&o.Spec.Spec)
@@ -235,6 +236,7 @@ func (s *Snapshot) keep(object metav1.Object) {
 	case *corev1.Event:
 		s.Events = append(s.Events, o)
 	case *Workload:
+		limitPod(&o.Template.Spec)
 		s.Workloads = append(s.Workloads, o)
 	}
 }

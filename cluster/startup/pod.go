@@ -90,12 +90,19 @@ func obstaclesOf(s *snapshot.Snapshot, pod *corev1.Pod) (list []funnel.Obstacle)
 	return append(list, ofEvents(s, pod)...)
 }
 
+// Lengths of what other programs say, in bytes. Any user can write events of any length.
+const (
+	maxReason  = 128
+	maxMessage = 1024
+)
+
 // joined joins a reason and a message, if there is one, as one line.
 func joined(reason, text string) string {
+	reason = message.Short(message.OneLine(reason), maxReason)
 	if text == "" {
 		return reason
 	}
-	return reason + ": " + message.OneLine(text)
+	return reason + ": " + message.Short(message.OneLine(text), maxMessage)
 }
 
 func ofNode(node *corev1.Node, name string) []funnel.Obstacle {

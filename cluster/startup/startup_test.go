@@ -8,17 +8,9 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
-
-func read(t *testing.T, manifests ...string) *snapshot.Snapshot {
-	t.Helper()
-	s := &snapshot.Snapshot{}
-	if err := s.Read("test", strings.NewReader(strings.Join(manifests, "\n---\n"))); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 const (
 	node = `
@@ -183,7 +175,7 @@ func TestAPodWithANodeThatDoesNotStart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := read(t, row.manifests...)
+			s := object.Snapshot(t, row.manifests...)
 			e := Pod(s, s.Pod("default", "p"))
 			var got []string
 			if len(e.Nodes) > 0 {
@@ -298,6 +290,16 @@ func TestAWorkloadWithoutPods(t *testing.T) {
 			[]string{"event FailedCreate: no"},
 			"web-new", true,
 		},
+		"an event of any user": {
+			"StatefulSet",
+			[]string{
+				strings.NewReplacer("kind: Deployment", "kind: StatefulSet").Replace(deployment),
+				event("kind: StatefulSet, name: web", `"Failed\n\nweb: fits"`, strings.Repeat("x", 5000), "2026-01-01T00:00:00Z"),
+			},
+			"wants 3 pods; 0 exist, 0 of them run",
+			[]string{"event Failed web: fits: " + message.Short(strings.Repeat("x", 5000), 1024)},
+			"web-new", true,
+		},
 		"a manifest": {
 			"Deployment", []string{strings.Replace(deployment, "uid: ud", "labels: {}", 1)}, "would create 3 pods", nil, "web-2", false,
 		},
@@ -308,7 +310,7 @@ func TestAWorkloadWithoutPods(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := read(t, row.manifests...)
+			s := object.Snapshot(t, row.manifests...)
 			if err := simulate.AddPods(s); err != nil {
 				t.Fatal(err)
 			}

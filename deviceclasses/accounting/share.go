@@ -163,7 +163,7 @@ func amountsOf(ask asked, known Known) (corev1.ResourceList, error) {
 		if !ours || amount.Sign() <= 0 {
 			continue
 		}
-		if amount.CmpInt64(mostOfZone) > 0 {
+		if !capacity.Countable(amount) || amount.CmpInt64(mostOfZone) > 0 {
 			return nil, fmt.Errorf("%s %s: no zone has that much", key, amount.String())
 		}
 		rounded := known.Steps().round(key, amount)

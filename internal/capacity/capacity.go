@@ -1,4 +1,5 @@
-// Package capacity knows the two spellings of a capacity of a device.
+// Package capacity knows the two spellings of a capacity of a device, and which amounts
+// of it are numbers to compute with.
 package capacity
 
 import (
@@ -30,9 +31,31 @@ func Amounts(driver string, amounts map[resourceapi.QualifiedName]resource.Quant
 	published := make(map[resourceapi.QualifiedName]resource.Quantity, len(amounts))
 	for name, amount := range amounts {
 		short := Name(driver, name)
-		if known, twice := published[short]; !twice || known.Cmp(amount) < 0 {
+		if known, twice := published[short]; !twice || less(known, amount) {
 			published[short] = amount
 		}
 	}
 	return published
+}
+
+// mostDigits limits the power of ten of an amount. The largest suffix of Kubernetes, E,
+// is 10^18, and the smallest, n, is 10^-9.
+const mostDigits = 30
+
+// Countable reports whether an amount can be compared with others and added to them.
+// Kubernetes accepts 1e999999999 in the requests of a claim. To compare it with 1,
+// package resource writes it out with all its digits, which takes hours and a gigabyte.
+func Countable(amount resource.Quantity) bool {
+	number := amount.DeepCopy() // AsDec changes it
+	scale := number.AsDec().Scale()
+	return scale >= -mostDigits && scale <= mostDigits
+}
+
+// less reports whether a is less than b. An amount that is not countable is more than all
+// that are.
+func less(a, b resource.Quantity) bool {
+	if !Countable(a) || !Countable(b) {
+		return Countable(a)
+	}
+	return a.Cmp(b) < 0
 }

@@ -8,11 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
+
+// sameText compares amounts that cannot be compared as numbers.
+func sameText(a, b resource.Quantity) bool { return a.String() == b.String() }
 
 func TestAmountsInBothSpellings(t *testing.T) {
 	type amounts = map[resourceapi.QualifiedName]resource.Quantity
-	four, two := resource.MustParse("4"), resource.MustParse("2")
+	four, two, endless := resource.MustParse("4"), resource.MustParse("2"), resource.MustParse(object.EndlessAmount)
 	for name, row := range map[string]struct{ given, want amounts }{
 		"nothing":                  {nil, nil},
 		"as published":             {amounts{"cpu": four, "hugepages2Mi": two}, amounts{"cpu": four, "hugepages2Mi": two}},
@@ -22,9 +26,22 @@ func TestAmountsInBothSpellings(t *testing.T) {
 		"of a domain like it":      {amounts{"xdra.numa/cpu": four}, amounts{"xdra.numa/cpu": four}},
 		"with the domain only":     {amounts{"dra.numa/": four}, amounts{"": four}},
 		"with the domain, unknown": {amounts{"dra.numa/ways": four}, amounts{"ways": four}},
+		"one not countable":        {amounts{"dra.numa/cpu": four, "cpu": endless}, amounts{"cpu": endless}},
+		"none countable":           {amounts{"dra.numa/cpu": endless, "cpu": endless}, amounts{"cpu": endless}},
 	} {
-		if diff := cmp.Diff(row.want, capacity.Amounts("dra.numa", row.given)); diff != "" {
+		if diff := cmp.Diff(row.want, capacity.Amounts("dra.numa", row.given), cmp.Comparer(sameText)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestCountable(t *testing.T) {
+	for text, want := range map[string]bool{
+		"0": true, "4": true, "1n": true, "-3m": true, "8Ei": true, "123456789012345678901234567890": true, "1e30": true,
+		object.EndlessAmount: false, "-" + object.EndlessAmount: false, "0e999999": false, "1e31": false,
+	} {
+		if got := capacity.Countable(resource.MustParse(text)); got != want {
+			t.Errorf("%s: %t", text, got)
 		}
 	}
 }

@@ -147,6 +147,7 @@ var arrows = []arrow{
 	{"deviceclasses/lint", "internal/capacity", "and it says what a request has of a zone"},
 	{"cluster/holdings", "internal/capacity", "and what it holds"},
 	{"cluster/simulate", "internal/capacity", "and what counts in the node's allocatable"},
+	{"cluster/snapshot", "internal/capacity", "users can write amounts that are no numbers to compute with"},
 	{"cluster/simulate/inventory", "internal/capacity", "and what is taken of a device"},
 	{"kubeletplugin", "numa/cpuset", "an event names CPUs"},
 	{"cmd/internal/cli", "internal/message", "an error is one line"},

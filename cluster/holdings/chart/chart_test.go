@@ -106,3 +106,16 @@ func TestFunctionsHaveTheirNames(t *testing.T) {
 		}
 	}
 }
+
+// A claim may say that it holds more CPUs than any machine has.
+func TestHeldCPUsAreDrawnInBounds(t *testing.T) {
+	c := occupied.New(t)
+	c.AddNode("n")
+	c.AddSlice("n", driver.Name, resourceapi.Device{Name: "numa-0"})
+	c.AddClaim("d/a", occupied.Share{Node: "n", Device: "numa-0", Amounts: "cpu=9223372036854775807"})
+	c.AddClaim("d/b", occupied.Share{Node: "n", Device: "numa-0", Amounts: "cpu=2147483647"})
+	held := holdings.Of(&c.Snapshot)
+	if drawn := len(text(t, held, draw.TextOptions{})) + len(picture(t, held)); drawn > 1<<20 {
+		t.Errorf("drawn with %d bytes", drawn)
+	}
+}

@@ -67,12 +67,16 @@ func (s *Signs) Claims() []string { return s.order }
 // Sample returns the sign of a claim.
 func (s *Signs) Sample(claim string) canvas.Strip { return canvas.Strip{s.of[claim].run(1)} }
 
+// mostCPUs is the maximum number of CPUs that are drawn one by one, which is that of Linux.
+// A claim whose status a user can write may say that it holds more.
+const mostCPUs = 8192
+
 // Strip draws what claims hold of a resource. Each CPU is a cell; every other resource
 // is a bar.
 func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip {
 	if r.Name == "cpu" {
 		total := most(r)
-		return s.Bar(device, r, total.Value())
+		return s.Bar(device, r, min(total.Value(), mostCPUs))
 	}
 	if r.Total == nil {
 		return nil
