@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,48 +18,89 @@ import (
 // kind.
 const APIVersion = DriverName + "/v1alpha1"
 
-// schema is what decode must know about a kind of configuration.
-type schema struct {
-	kind   string
-	fields string // names of all fields
-	below  string // names of the fields of list entries
-	pages  string // the same for entries of reservedHugepages
-}
-
-// decode reads a JSON document into config, whose TypeMeta is meta. Fields that the
-// document does not name stay as they are. Anything that the kind does not have is an
-// error of one line, which names the field and what is allowed.
-func (s schema) decode(document []byte, config any, meta *metav1.TypeMeta) error {
+// decode reads a JSON document of a kind into a configuration, whose TypeMeta is meta.
+// Fields that the document does not name stay as they are. Anything that the kind does not
+// have is an error of one line, which names the field and what is allowed.
+func decode[C any](kind string, document []byte, config *C, meta *metav1.TypeMeta) error {
 	*meta = metav1.TypeMeta{}
 	unknown, err := kjson.UnmarshalStrict(document, config)
 	if err != nil {
-		return s.explain(err)
+		return explain(err, "apiVersion, kind, "+fieldsOf[C]())
 	}
-	if meta.Kind != s.kind { // checked before the fields, because another kind has other fields
-		return fmt.Errorf("kind: %q, allowed is %s", meta.Kind, s.kind)
+	if meta.Kind != kind { // checked before the fields, because another kind has other fields
+		return fmt.Errorf("kind: %q, allowed is %s", meta.Kind, kind)
 	}
 	if meta.APIVersion != APIVersion {
 		return fmt.Errorf("apiVersion: %q, allowed is %s", meta.APIVersion, APIVersion)
 	}
 	if len(unknown) > 0 {
-		fields := s.fields
-		switch text := unknown[0].Error(); {
+		fields := "apiVersion, kind, " + fieldsOf[C]()
+		switch text := unknown[0].Error(); { // only a NodeConfig has lists of mappings
 		case strings.Contains(text, "reservedHugepages["):
-			fields = s.pages
+			fields = fieldsOf[HugepageReservation]()
 		case strings.Contains(text, "]"):
-			fields = s.below
+			fields = fieldsOf[NodeProfile]()
 		}
 		return fmt.Errorf("%w, allowed are %s", unknown[0], fields)
 	}
 	return nil
 }
 
-// explain names the field whose value has the wrong type.
-func (s schema) explain(err error) error {
+// decodeValid is decode for a configuration of a request, whose values it checks, too.
+func decodeValid[C interface{ Validate() error }](kind string, document []byte, config *C, meta *metav1.TypeMeta) (C, error) {
+	err := decode(kind, document, config, meta)
+	if err == nil {
+		err = (*config).Validate()
+	}
+	if err != nil {
+		return *new(C), err
+	}
+	return *config, nil
+}
+
+// fieldsOf lists the fields of a type without its TypeMeta.
+func fieldsOf[C any]() string {
+	return strings.Join(fieldNames(reflect.TypeFor[C](), ""), ", ")
+}
+
+// fieldNames returns the names of the fields of a type without its TypeMeta. For a field
+// that is a selection, it returns those of its fields.
+func fieldNames(of reflect.Type, prefix string) (names []string) {
+	for _, field := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "" || name == "kind" || name == "apiVersion":
+		case field.Type == reflect.TypeFor[*DeviceSelection]():
+			names = append(names, fieldNames(field.Type.Elem(), prefix+name+".")...)
+		default:
+			names = append(names, prefix+name)
+		}
+	}
+	return names
+}
+
+// choice is a field that has one of the allowed values, or none.
+type choice struct {
+	field, value string
+	allowed      []string
+}
+
+// checkChoices refuses the first value that is not allowed.
+func checkChoices(choices ...choice) error {
+	for _, c := range choices {
+		if c.value != "" && !slices.Contains(c.allowed, c.value) {
+			return fmt.Errorf("%s: %q, allowed are %s", c.field, c.value, strings.Join(c.allowed, ", "))
+		}
+	}
+	return nil
+}
+
+// explain names the field whose value has the wrong type. fields are those of the document.
+func explain(err error, fields string) error {
 	var unsuitable *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &unsuitable) && unsuitable.Field == "":
-		return fmt.Errorf("want a mapping of %s, not %s", s.fields, unsuitable.Value)
+		return fmt.Errorf("want a mapping of %s, not %s", fields, unsuitable.Value)
 	case errors.As(err, &unsuitable):
 		article := "a"
 		if strings.ContainsAny(unsuitable.Value[:1], "ao") { // an array, an object
@@ -85,6 +127,18 @@ func word(of reflect.Type) string {
 func oneLine(err error) error {
 	if line := message.OneLine(err.Error()); line != err.Error() {
 		return errors.New(line)
+	}
+	return err
+}
+
+// maxError is the maximum length of an error about what a user has written, in bytes. The
+// API server cuts a warning with such an error after 256 bytes.
+const maxError = 240
+
+// short shortens an error that quotes a long name or value.
+func short(err error) error {
+	if text := message.Short(err.Error(), maxError); text != err.Error() {
+		return errors.New(text)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package deviceclasses
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -24,25 +25,19 @@ type DeviceConfig struct {
 	//
 	//	driver: vfio-pci
 	Driver string `json:"driver,omitempty"`
-}
-
-// deviceConfigs describes the fields of a DeviceConfig.
-func deviceConfigs() schema {
-	return schema{kind: DeviceConfigKind, fields: "apiVersion, kind, driver"}
+	// Locked are names of fields that claims must not change, not even from their default.
+	// Only a DeviceClass can lock fields.
+	//
+	//	locked: [driver]
+	Locked []string `json:"locked,omitempty"`
 }
 
 // DecodeOver reads one DeviceConfig, in JSON. Fields that raw does not name keep the
 // values of c. Anything unknown is an error of one line, which names the field and what
 // is allowed.
 func (c DeviceConfig) DecodeOver(raw []byte) (DeviceConfig, error) {
-	err := deviceConfigs().decode(raw, &c, &c.TypeMeta)
-	if err == nil {
-		err = c.Validate()
-	}
-	if err != nil {
-		return DeviceConfig{}, err
-	}
-	return c, nil
+	c.Locked = slices.Clone(c.Locked) // decoding writes into a list that is there
+	return decodeValid(DeviceConfigKind, raw, &c, &c.TypeMeta)
 }
 
 // Validate checks the values of the fields. A field may be empty.
@@ -50,5 +45,8 @@ func (c DeviceConfig) Validate() error {
 	if c.Driver != "" && c.Driver != DriverVFIO {
 		return fmt.Errorf("driver: %q, allowed is %s", c.Driver, DriverVFIO)
 	}
-	return nil
+	return checkLocked(c.Locked, c.settings())
 }
+
+// settings returns the fields that a class can lock.
+func (c DeviceConfig) settings() []setting { return []setting{{"driver", c.Driver}} }

@@ -38,7 +38,7 @@ func ExampleZoneConfig_DecodeOver_unknownField() {
 	_, err := deviceclasses.ZoneConfig{}.DecodeOver(parameters)
 	fmt.Println(err)
 	// Output:
-	// unknown field "core", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy
+	// unknown field "core", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, locked
 }
 
 // A bad value is an error that names the field and what is allowed.

@@ -38,6 +38,24 @@ func oneOf(field string, values ...string) []fieldRow {
 	return rows
 }
 
+// lists are the rows of the field locked, for these fields.
+func lists(a, b, all string) []fieldRow {
+	quoted := func(name string) string { return fmt.Sprintf("[%q]", name) }
+	return []fieldRow{
+		{json: "", want: "[]"}, // default
+		{json: "null", want: "[]"},
+		{json: "[]", want: "[]"},
+		{json: quoted(a), want: "[" + a + "]"},
+		{json: fmt.Sprintf("[%q, %q]", a, b), want: "[" + a + " " + b + "]"},
+		{class: quoted(a), json: "", want: "[" + a + "]"},
+		{class: quoted(a), json: quoted(b), want: "[" + b + "]"},
+		{class: quoted(a), json: "[]", want: "[]"},
+		{json: fmt.Sprintf("%q", a), err: "locked: want a list, not a string"},
+		{json: "[1]", err: "locked: want a string, not a number"},
+		{json: fmt.Sprintf("[%q, %q]", a, "smt"), err: `locked[1]: "smt", allowed are ` + all},
+	}
+}
+
 // zoneFields are the rows of each field: default, valid, edge, invalid.
 func zoneFields() map[string][]fieldRow {
 	return map[string][]fieldRow{
@@ -57,6 +75,7 @@ func zoneFields() map[string][]fieldRow {
 			{json: "1", err: "mixed: want a bool, not a number"},
 			{json: "TRUE", err: "invalid character 'T' looking for beginning of value"},
 		},
+		"locked": lists("partition", "mixed", "cores, l3, placement, partition, mixed, memoryPolicy"),
 	}
 }
 
@@ -78,6 +97,7 @@ func deviceFields() map[string][]fieldRow {
 			{json: `"../nvme"`, err: `driver: "../nvme", allowed is vfio-pci`},
 			{json: `"a\nb"`, err: `driver: "a\nb", allowed is vfio-pci`},
 		},
+		"locked": lists("driver", "driver", "driver"),
 	}
 }
 

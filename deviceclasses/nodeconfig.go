@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -112,17 +111,6 @@ type NodeProfile struct {
 	NodeSettings `json:",inline"`
 }
 
-// nodeConfigs describes the fields of a NodeConfig.
-func nodeConfigs() schema {
-	const settings = "reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers"
-	return schema{
-		kind:   NodeConfigKind,
-		fields: "apiVersion, kind, " + settings + ", profiles",
-		below:  "nodeSelector, " + settings,
-		pages:  "numaNodes, size, amount",
-	}
-}
-
 // For returns the settings of a node with these labels.
 func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 	settings := c.NodeSettings
@@ -161,25 +149,16 @@ func (c NodeConfig) Profile(field string, nodeLabels map[string]string) string {
 
 // names reports whether the field is set.
 func (s NodeSettings) names(field string) bool {
-	switch field {
-	case "reservedCPUs":
-		return s.ReservedCPUs != ""
-	case "reservedMemory":
-		return s.ReservedMemory != nil
-	case "reservedHugepages":
-		return s.ReservedHugepages != nil
-	case "exclusivity":
-		return s.Exclusivity != ""
-	case "zoneBy":
-		return s.ZoneBy != ""
-	case "otherCPUDrivers":
-		return s.OtherCPUDrivers != nil
-	case "otherMemoryDrivers":
-		return s.OtherMemoryDrivers != nil
-	case "devices":
-		return s.Devices != nil
-	}
-	return false
+	return map[string]bool{
+		"reservedCPUs":       s.ReservedCPUs != "",
+		"reservedMemory":     s.ReservedMemory != nil,
+		"reservedHugepages":  s.ReservedHugepages != nil,
+		"exclusivity":        s.Exclusivity != "",
+		"zoneBy":             s.ZoneBy != "",
+		"otherCPUDrivers":    s.OtherCPUDrivers != nil,
+		"otherMemoryDrivers": s.OtherMemoryDrivers != nil,
+		"devices":            s.Devices != nil,
+	}[field]
 }
 
 // ReservedMemoryBytes returns ReservedMemory in bytes, or 0 if it is not set.
@@ -199,7 +178,7 @@ func DecodeNodeConfig(text []byte) (NodeConfig, error) {
 		return NodeConfig{}, err
 	}
 	var config NodeConfig
-	if err := nodeConfigs().decode(document, &config, &config.TypeMeta); err != nil {
+	if err := decode(NodeConfigKind, document, &config, &config.TypeMeta); err != nil {
 		return NodeConfig{}, explainQuantity(err)
 	}
 	if err := config.validate(); err != nil {
@@ -230,16 +209,11 @@ func (s NodeSettings) validate() error {
 	if err := validateHugepages(s.ReservedHugepages); err != nil {
 		return err
 	}
-	for _, field := range []struct {
-		name, value string
-		allowed     []string
-	}{
-		{"exclusivity", s.Exclusivity, []string{ExclusivityAuto, ExclusivityKernel, ExclusivityCooperative, ExclusivityNone}},
-		{"zoneBy", s.ZoneBy, ZoneBys()},
-	} {
-		if field.value != "" && !slices.Contains(field.allowed, field.value) {
-			return fmt.Errorf("%s: %q, allowed are %s", field.name, field.value, strings.Join(field.allowed, ", "))
-		}
+	if err := checkChoices(
+		choice{"exclusivity", s.Exclusivity, []string{ExclusivityAuto, ExclusivityKernel, ExclusivityCooperative, ExclusivityNone}},
+		choice{"zoneBy", s.ZoneBy, ZoneBys()},
+	); err != nil {
+		return err
 	}
 	for field, names := range map[string][]string{"otherCPUDrivers": s.OtherCPUDrivers, "otherMemoryDrivers": s.OtherMemoryDrivers} {
 		for i, name := range names {

@@ -1,7 +1,6 @@
 package deviceclasses
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -90,41 +89,6 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 	}
 }
 
-// The text of the error is held to the types.
-func TestFieldsAreNamed(t *testing.T) {
-	for kind, config := range map[schema]reflect.Type{
-		nodeConfigs():   reflect.TypeFor[NodeConfig](),
-		zoneConfigs():   reflect.TypeFor[ZoneConfig](),
-		deviceConfigs(): reflect.TypeFor[DeviceConfig](),
-	} {
-		if got := "apiVersion, kind, " + strings.Join(fieldNames(config, ""), ", "); got != kind.fields || config.Name() != kind.kind {
-			t.Errorf("allowed in a %s are %s, the type %s has %s", kind.kind, kind.fields, config.Name(), got)
-		}
-	}
-	if got := strings.Join(fieldNames(reflect.TypeFor[HugepageReservation](), ""), ", "); got != nodeConfigs().pages {
-		t.Errorf("allowed in reservedHugepages are %s, the type has %s", nodeConfigs().pages, got)
-	}
-	if got := strings.Join(fieldNames(reflect.TypeFor[NodeProfile](), ""), ", "); got != nodeConfigs().below {
-		t.Errorf("allowed in a profile are %s, the type has %s", nodeConfigs().below, got)
-	}
-}
-
-// fieldNames are those of a type beside its TypeMeta; of a field that is a
-// selection, its fields'.
-func fieldNames(of reflect.Type, prefix string) (names []string) {
-	for _, field := range reflect.VisibleFields(of) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch {
-		case name == "" || name == "kind" || name == "apiVersion":
-		case field.Type == reflect.TypeFor[*DeviceSelection]():
-			names = append(names, fieldNames(field.Type.Elem(), prefix+name+".")...)
-		default:
-			names = append(names, prefix+name)
-		}
-	}
-	return names
-}
-
 func TestProfilesHoldForNodesWithTheirLabels(t *testing.T) {
 	config := mustDecodeNodeConfig(t, nodeHead+`
 reservedCPUs: "0"
@@ -162,16 +126,9 @@ func FuzzDecodeNodeConfig(f *testing.F) {
 	f.Add([]byte(nodeHead + "profiles: [{nodeSelector: {a: b}, exclusivity: auto, reservedMemory: 5e-3}]"))
 	f.Add([]byte("{a: &a [*a]}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		config, err := DecodeNodeConfig(text)
-		if err != nil {
-			if !reflect.DeepEqual(config, NodeConfig{}) || strings.ContainsAny(err.Error(), "\r\n") {
-				t.Errorf("%q: %+v, %q", text, config, err)
-			}
+		config, again := decodeAndEncode(t, text, DecodeNodeConfig)
+		if again == nil {
 			return
-		}
-		again, err := json.Marshal(config)
-		if err != nil {
-			t.Fatal(err)
 		}
 		got, err := DecodeNodeConfig(again)
 		if err != nil || config.For(nil).ReservedMemoryBytes() != got.For(nil).ReservedMemoryBytes() || len(got.Profiles) != len(config.Profiles) {

@@ -1,6 +1,7 @@
 package deviceclasses
 
 import (
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,13 +16,14 @@ type RequestConfig struct {
 	Device DeviceConfig
 }
 
-// DecodeOver reads one configuration of either kind, in JSON. Fields that raw does not
+// DecodeOver reads one configuration of a class, of either kind, in JSON. Fields that raw does not
 // name keep the values of c. Anything unknown is an error of one line, which names the
-// field and what is allowed.
+// field and what is allowed. It is short, because it is logged and reported often, and
+// any user can write a configuration.
 func (c RequestConfig) DecodeOver(raw []byte) (RequestConfig, error) {
 	var meta metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &meta); err != nil {
-		return RequestConfig{}, schema{fields: "apiVersion, kind and the fields of the kind"}.explain(err)
+		return RequestConfig{}, explain(err, "apiVersion, kind and the fields of the kind")
 	}
 	var err error
 	switch meta.Kind {
@@ -33,7 +35,30 @@ func (c RequestConfig) DecodeOver(raw []byte) (RequestConfig, error) {
 		err = fmt.Errorf("kind: %q, allowed are %s, %s", meta.Kind, ZoneConfigKind, DeviceConfigKind)
 	}
 	if err != nil {
-		return RequestConfig{}, err
+		return RequestConfig{}, short(err)
 	}
 	return c, nil
+}
+
+// DecodeClaim reads one configuration of a claim like DecodeOver. c has the configuration
+// of the DeviceClass with this name, and maybe other configurations of the claim. It is a
+// [LockedError] if the claim changes a field that the class locks.
+func (c RequestConfig) DecodeClaim(raw []byte, class string) (RequestConfig, error) {
+	open := c
+	open.Zone.Locked, open.Device.Locked = nil, nil
+	merged, err := open.DecodeOver(raw)
+	if err == nil && (merged.Zone.Locked != nil || merged.Device.Locked != nil) {
+		err = errors.New("locked: only a DeviceClass can lock fields")
+	}
+	if err == nil {
+		err = checkUnchanged(class, c.Zone.Locked, c.Zone.settings(), merged.Zone.settings())
+	}
+	if err == nil {
+		err = checkUnchanged(class, c.Device.Locked, c.Device.settings(), merged.Device.settings())
+	}
+	if err != nil {
+		return RequestConfig{}, err
+	}
+	merged.Zone.Locked, merged.Device.Locked = c.Zone.Locked, c.Device.Locked
+	return merged, nil
 }

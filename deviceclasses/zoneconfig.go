@@ -1,9 +1,9 @@
 package deviceclasses
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"strings"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -85,42 +85,43 @@ type ZoneConfig struct {
 	//
 	//	memoryPolicy: bind
 	MemoryPolicy string `json:"memoryPolicy,omitempty"`
-}
-
-// zoneConfigs describes the fields of a ZoneConfig.
-func zoneConfigs() schema {
-	return schema{kind: ZoneConfigKind, fields: "apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy"}
+	// Locked are names of fields that claims must not change, not even from their default.
+	// Only a DeviceClass can lock fields.
+	//
+	//	locked: [partition, mixed]
+	Locked []string `json:"locked,omitempty"`
 }
 
 // DecodeOver reads one ZoneConfig, in JSON. Fields that raw does not name keep the
 // values of c. Anything unknown is an error of one line, which names the field and what
 // is allowed.
 func (c ZoneConfig) DecodeOver(raw []byte) (ZoneConfig, error) {
-	err := zoneConfigs().decode(raw, &c, &c.TypeMeta)
-	if err == nil {
-		err = c.Validate()
-	}
-	if err != nil {
-		return ZoneConfig{}, err
-	}
-	return c, nil
+	c.Locked = slices.Clone(c.Locked) // decoding writes into a list that is there
+	return decodeValid(ZoneConfigKind, raw, &c, &c.TypeMeta)
 }
 
 // Validate checks the values of the fields. A field may be empty.
 func (c ZoneConfig) Validate() error {
-	for _, field := range []struct {
-		name, value string
-		allowed     []string
-	}{
-		{"cores", c.Cores, []string{CoresWhole, CoresThread, CoresOneThreadPerCore}},
-		{"l3", c.L3, []string{L3Prefer, L3Require, L3Any}},
-		{"placement", c.Placement, []string{PlacementPack, PlacementSpread, PlacementDistribute}},
-		{"partition", c.Partition, []string{PartitionRoot, PartitionIsolated, PartitionNone}},
-		{"memoryPolicy", c.MemoryPolicy, []string{MemoryBind, MemoryPreferred, MemoryInterleave, MemoryWeightedInterleave}},
-	} {
-		if field.value != "" && !slices.Contains(field.allowed, field.value) {
-			return fmt.Errorf("%s: %q, allowed are %s", field.name, field.value, strings.Join(field.allowed, ", "))
-		}
+	if err := checkChoices(
+		choice{"cores", c.Cores, []string{CoresWhole, CoresThread, CoresOneThreadPerCore}},
+		choice{"l3", c.L3, []string{L3Prefer, L3Require, L3Any}},
+		choice{"placement", c.Placement, []string{PlacementPack, PlacementSpread, PlacementDistribute}},
+		choice{"partition", c.Partition, []string{PartitionRoot, PartitionIsolated, PartitionNone}},
+		choice{"memoryPolicy", c.MemoryPolicy, []string{MemoryBind, MemoryPreferred, MemoryInterleave, MemoryWeightedInterleave}},
+	); err != nil {
+		return err
 	}
-	return nil
+	return checkLocked(c.Locked, c.settings())
+}
+
+// settings returns the fields that a class can lock.
+func (c ZoneConfig) settings() []setting {
+	return []setting{
+		{"cores", cmp.Or(c.Cores, CoresWhole)},
+		{"l3", cmp.Or(c.L3, L3Any)},
+		{"placement", cmp.Or(c.Placement, PlacementPack)},
+		{"partition", cmp.Or(c.Partition, PartitionRoot)},
+		{"mixed", strconv.FormatBool(c.Mixed)},
+		{"memoryPolicy", c.MemoryPolicy},
+	}
 }

@@ -2,6 +2,7 @@ package deviceclasses
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,7 @@ func TestDecodeZoneConfig(t *testing.T) {
 		`, "cores": "one-thread-per-core", "l3": "require", "placement": "distribute"`:    {Cores: CoresOneThreadPerCore, L3: L3Require, Placement: PlacementDistribute},
 	} {
 		want.APIVersion, want.Kind = APIVersion, ZoneConfigKind
-		if got, err := (ZoneConfig{}).DecodeOver([]byte(zoneHead + fields + "}")); err != nil || got != want {
+		if got, err := (ZoneConfig{}).DecodeOver([]byte(zoneHead + fields + "}")); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v, want %+v", fields, got, err, want)
 		}
 	}
@@ -39,13 +40,13 @@ func TestNonsenseInAZoneConfigIsOneLine(t *testing.T) {
 		"":               "unexpected end of JSON input",
 		"{":              "unexpected end of JSON input",
 		"null":           `kind: "", allowed is ZoneConfig`,
-		"[]":             "want a mapping of apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, not array",
-		`"x"`:            "want a mapping of apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, not string",
+		"[]":             "want a mapping of apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, locked, not array",
+		`"x"`:            "want a mapping of apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, locked, not string",
 		"kind: x":        "invalid character 'k'",
 		zoneHead + "} {": "invalid character '{' after top-level value",
 		`{"apiVersion": "dra.numa/v1alpha1", "kind": "NodeConfig"}`: `kind: "NodeConfig", allowed is ZoneConfig`,
 		`{"apiVersion": "dra.numa/v1", "kind": "ZoneConfig"}`:       `apiVersion: "dra.numa/v1", allowed is dra.numa/v1alpha1`,
-		zoneHead + `, "Mixed": true}`:                               `unknown field "Mixed", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy`,
+		zoneHead + `, "Mixed": true}`:                               `unknown field "Mixed", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, locked`,
 		zoneHead + `, "a\nb": true}`:                                `unknown field "a\nb", allowed are`,
 		zoneHead + `, "mixed": true, "mixed": true}`:                `duplicate field "mixed"`,
 		zoneHead + `, "mixed": "yes"}`:                              "mixed: want a bool, not a string",
@@ -60,24 +61,34 @@ func TestNonsenseInAZoneConfigIsOneLine(t *testing.T) {
 	}
 }
 
+// decodeAndEncode returns the configuration of a text, and the configuration as JSON. There
+// is none of either if the text is refused, in one line.
+func decodeAndEncode[C any](t *testing.T, text []byte, decode func([]byte) (C, error)) (config C, again []byte) {
+	t.Helper()
+	config, err := decode(text)
+	if err != nil {
+		if !reflect.ValueOf(config).IsZero() || strings.ContainsAny(err.Error(), "\r\n") {
+			t.Errorf("%q: %+v, %q", text, config, err)
+		}
+		return config, nil
+	}
+	if again, err = json.Marshal(config); err != nil {
+		t.Fatal(err)
+	}
+	return config, again
+}
+
 func FuzzDecodeZoneConfig(f *testing.F) {
 	f.Add([]byte(zoneHead + `, "partition": "isolated", "mixed": true, "memoryPolicy": "bind"}`))
 	f.Add([]byte(zoneHead + `, "cores": "thread", "l3": "prefer", "placement": "spread"}`))
 	f.Add([]byte(zoneHead + `, "mixed": null, "cores": {}}`))
 	f.Add([]byte(`{"kind": "\u2028"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		config, err := ZoneConfig{}.DecodeOver(text)
-		if err != nil {
-			if config != (ZoneConfig{}) || strings.ContainsAny(err.Error(), "\r\n") {
-				t.Errorf("%q: %+v, %q", text, config, err)
-			}
+		config, again := decodeAndEncode(t, text, ZoneConfig{}.DecodeOver)
+		if again == nil {
 			return
 		}
-		again, err := json.Marshal(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := (ZoneConfig{}).DecodeOver(again); err != nil || got != config {
+		if got, err := (ZoneConfig{}).DecodeOver(again); err != nil || !reflect.DeepEqual(got, config) {
 			t.Errorf("decode(%s) = %+v, %v, want %+v", again, got, err, config)
 		}
 		if got, err := (ZoneConfig{Partition: PartitionNone, Mixed: true, MemoryPolicy: MemoryBind}).DecodeOver(again); err != nil || config.Partition != "" && got.Partition != config.Partition {

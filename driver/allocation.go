@@ -70,7 +70,7 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 		}
 		wish, err := d.wish(claim.UID, result)
 		if err == nil {
-			err = d.configure(&wish, allocation.Devices.Config)
+			err = d.configure(&wish, claim)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("status.allocation.devices.results[%d] (request %q, device %q): %w",
@@ -86,8 +86,8 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 
 // configure adds to the wish what the DeviceClass and the claim configure for its
 // request.
-func (d *Driver) configure(wish *wish, configs []resourceapi.DeviceAllocationConfiguration) error {
-	config, err := configOf(wish.request, configs)
+func (d *Driver) configure(wish *wish, claim *resourceapi.ResourceClaim) error {
+	_, config, err := configOf(wish.request, classOf(claim, wish.request), claim.Status.Allocation.Devices.Config)
 	if err != nil || wish.admin {
 		return err
 	}

@@ -17,32 +17,56 @@ func checkConfigs(configs []resourceapi.DeviceAllocationConfiguration) error {
 		if !isOurs(config) {
 			continue
 		}
-		if _, err := (deviceclasses.RequestConfig{}).DecodeOver(config.Opaque.Parameters.Raw); err != nil {
+		if _, err := decodeOver(deviceclasses.RequestConfig{}, config, ""); err != nil {
 			return fmt.Errorf("status.allocation.devices.config[%d].opaque.parameters: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// configOf merges the configurations that the DeviceClass and the claim have for a
-// request, field by field. The claim overrides its class. Within the class or the
-// claim, the last configuration wins.
-func configOf(request string, configs []resourceapi.DeviceAllocationConfiguration) (deviceclasses.RequestConfig, error) {
-	var merged deviceclasses.RequestConfig
+// decodeOver reads a configuration over that of the class with this name.
+func decodeOver(before deviceclasses.RequestConfig, config resourceapi.DeviceAllocationConfiguration, class string) (deviceclasses.RequestConfig, error) {
+	if config.Source == resourceapi.AllocationConfigSourceClass {
+		return before.DecodeOver(config.Opaque.Parameters.Raw)
+	}
+	return before.DecodeClaim(config.Opaque.Parameters.Raw, class)
+}
+
+// configOf returns the configuration that the DeviceClass has for a request, and merged,
+// that of the class and the claim, field by field. The claim overrides fields that its
+// class does not lock. Within the class or the claim, the last configuration wins.
+func configOf(request, class string, configs []resourceapi.DeviceAllocationConfiguration) (ofClass, merged deviceclasses.RequestConfig, err error) {
 	for _, source := range []resourceapi.AllocationConfigSource{
 		resourceapi.AllocationConfigSourceClass, resourceapi.AllocationConfigSourceClaim,
 	} {
+		ofClass = merged
 		for _, config := range configs {
 			if config.Source != source || !isOurs(config) || !concerns(config.Requests, request) {
 				continue
 			}
-			var err error
-			if merged, err = merged.DecodeOver(config.Opaque.Parameters.Raw); err != nil {
-				return deviceclasses.RequestConfig{}, err
+			if merged, err = decodeOver(merged, config, class); err != nil {
+				return deviceclasses.RequestConfig{}, deviceclasses.RequestConfig{}, err
 			}
 		}
 	}
-	return merged, nil
+	return ofClass, merged, nil
+}
+
+// classOf returns the name of the DeviceClass of a request or subrequest; "" if the claim
+// does not have the request.
+func classOf(claim *resourceapi.ResourceClaim, request string) string {
+	main, sub, _ := strings.Cut(request, "/")
+	for _, of := range claim.Spec.Devices.Requests {
+		if of.Name == main && of.Exactly != nil {
+			return of.Exactly.DeviceClassName
+		}
+		for _, alternative := range of.FirstAvailable {
+			if of.Name == main && alternative.Name == sub {
+				return alternative.DeviceClassName
+			}
+		}
+	}
+	return ""
 }
 
 func isOurs(config resourceapi.DeviceAllocationConfiguration) bool {

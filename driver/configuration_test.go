@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -38,10 +39,10 @@ func TestConfigurationOfARequest(t *testing.T) {
 		"of all subrequests":  {"r/s", list(fromClaim(`"mixed": true`, "r")), deviceclasses.ZoneConfig{Mixed: true}},
 		"of what looks alike": {"rs", list(fromClaim(`"mixed": true`, "r")), deviceclasses.ZoneConfig{}},
 	} {
-		config, err := configOf(row.request, row.configs)
+		_, config, err := configOf(row.request, "c", row.configs)
 		got := config.Zone
 		got.TypeMeta = row.want.TypeMeta
-		if err != nil || got != row.want {
+		if err != nil || !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, row.want)
 		}
 	}
@@ -65,6 +66,41 @@ func TestConfigurationThatNobodyKnowsIsRefused(t *testing.T) {
 			t.Errorf("%s: error %v, want %s", parameters, err, problem)
 		}
 		assertFiles(t, disk.files(), want)
+	}
+}
+
+// The scheduler copies the configuration of the class into the allocation, but not the
+// name of the class.
+func TestLockedFieldsAreRefusedByName(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	want := disk.files()
+	locked := fromClass(`"partition": "isolated", "locked": ["partition"]`)
+	of := func(requests []resourceapi.DeviceRequest, claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+		claim.Spec.Devices.Requests = requests
+		return claim
+	}
+	exactly := []resourceapi.DeviceRequest{{Name: "r", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "quiet"}}}
+	alternatives := []resourceapi.DeviceRequest{
+		{Name: "q", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "b", DeviceClassName: "other"}}},
+		{Name: "r", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "a", DeviceClassName: "other"}, {Name: "b", DeviceClassName: "quiet"}}},
+	}
+	for request, requests := range map[string][]resourceapi.DeviceRequest{"r": exactly, "r/b": alternatives} {
+		wanted := of(requests, configured(claim("a", result(request, "numa-1", 2)), fromClaim(`"partition": "none"`, "r"), locked))
+		_, _, err := driver.Prepare(wanted, nil)
+		if problem := `status.allocation.devices.results[0] (request "` + request + `", device "numa-1"): ` +
+			`partition: "none", allowed is "isolated", because DeviceClass "quiet" locks this field`; err == nil || err.Error() != problem {
+			t.Errorf("%s: error %v, want %s", request, err, problem)
+		}
+	}
+	_, _, err := driver.Prepare(configured(claim("a", result("r", "numa-1", 2)), locked, fromClaim(`"locked": ["partition"]`)), nil)
+	if problem := "status.allocation.devices.config[1].opaque.parameters: locked: only a DeviceClass can lock fields"; err == nil || err.Error() != problem {
+		t.Errorf("error %v, want %s", err, problem)
+	}
+	assertFiles(t, disk.files(), want)
+	mustPrepare(t, driver, of(exactly, configured(claim("a", result("r", "numa-1", 2)), locked, fromClaim(`"cores": "thread", "partition": "isolated"`))))
+	if got := grantOf(driver, "uid-a").Shares[0].Zone().Partition; got != "isolated" {
+		t.Errorf("partition %s", got)
 	}
 }
 

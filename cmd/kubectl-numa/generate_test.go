@@ -239,10 +239,10 @@ func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	}
 }
 
-// There is a flag for every field of a ZoneConfig.
+// There is a flag for every field of a ZoneConfig. Only a class can lock fields.
 func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
 	const flags = "--cores one-thread-per-core --l3 require --placement spread --partition none --mixed --memory-policy bind"
-	for _, made := range []string{"class c", "claim c --cpus 4", "template c --cpus 4"} {
+	for _, made := range []string{"class c --locked partition,mixed", "claim c --cpus 4", "template c --cpus 4"} {
 		text := mustCall(t, strings.Fields("generate "+made+" -o json "+flags)...)
 		var object struct {
 			Spec struct {
@@ -264,7 +264,8 @@ func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
 		}
 		value := reflect.ValueOf(config)
 		for i := range value.NumField() {
-			if value.Field(i).IsZero() {
+			locks := value.Type().Field(i).Name == "Locked" && !strings.HasPrefix(made, "class")
+			if value.Field(i).IsZero() != locks {
 				t.Errorf("%s: nothing says %s in\n%s", made, value.Type().Field(i).Name, text)
 			}
 		}

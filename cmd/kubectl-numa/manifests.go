@@ -101,10 +101,11 @@ func (c cli) generateClassCommand() *cobra.Command {
 
 Claims for the class get NUMA nodes that pass the filters. The class says how
 their CPUs and memory are used. A claim can override --cores, --l3,
---placement, --partition, --mixed and --memory-policy.`,
+--placement, --partition, --mixed and --memory-policy, unless --locked names
+the field.`,
 		Example: c.examples(`
 # NUMA nodes whose kernel keeps other tasks off the CPUs, without load balancing
-generate class quiet --exclusivity kernel --partition isolated
+generate class quiet --exclusivity kernel --partition isolated --locked partition,mixed
 # one thread per core, and as few level-3 caches as possible
 generate class latency --cores one-thread-per-core --l3 prefer
 # memory on CXL devices
@@ -117,6 +118,7 @@ generate class cxl --memory-tier 22 --memory-policy bind`),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	m.addTo(command)
+	command.Flags().StringSliceVar(&m.config.Locked, "locked", nil, "`fields` that claims must not change: cores, l3, placement, partition, mixed, memoryPolicy")
 	return command
 }
 

@@ -44,8 +44,8 @@ func object(kind string, name Metadata, spec any) (Object, error) {
 	return Object{metav1.TypeMeta{APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: kind}, name, spec}, nil
 }
 
-// Class is a DeviceClass of the zones that pass the filter. Claims can override its
-// configuration.
+// Class is a DeviceClass of the zones that pass the filter. Claims can override fields of
+// its configuration that it does not lock.
 func Class(name string, filter Filter, config Config) (Object, error) {
 	if err := filter.check(); err != nil {
 		return Object{}, err
@@ -203,7 +203,7 @@ func (c Config) zoneConfig() deviceclasses.ZoneConfig {
 	return deviceclasses.ZoneConfig{
 		TypeMeta: metav1.TypeMeta{APIVersion: deviceclasses.APIVersion, Kind: deviceclasses.ZoneConfigKind},
 		Cores:    c.Cores, L3: c.L3, Placement: c.Placement,
-		Partition: c.Partition, Mixed: c.Mixed, MemoryPolicy: c.MemoryPolicy,
+		Partition: c.Partition, Mixed: c.Mixed, MemoryPolicy: c.MemoryPolicy, Locked: c.Locked,
 	}
 }
 
@@ -211,7 +211,7 @@ func (c Config) zoneConfig() deviceclasses.ZoneConfig {
 func (c Config) opaque() resourceapi.DeviceConfiguration {
 	raw, err := json.Marshal(c.zoneConfig())
 	if err != nil {
-		panic(err) // impossible: it has only strings and a bool
+		panic(err) // impossible: it has only strings and a bool, and a list of strings
 	}
 	return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
 		Driver: deviceclasses.DriverName, Parameters: runtime.RawExtension{Raw: raw},

@@ -6,6 +6,7 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -69,10 +70,13 @@ type Config struct {
 	Partition    string // "" or a value of ZoneConfig
 	Mixed        bool
 	MemoryPolicy string // "" or a value of ZoneConfig
+
+	// Locked are fields of ZoneConfig that claims must not change; for a class only.
+	Locked []string
 }
 
 // IsEmpty reports whether nothing is set.
-func (c Config) IsEmpty() bool { return c == Config{} }
+func (c Config) IsEmpty() bool { return reflect.DeepEqual(c, Config{}) }
 
 // check refuses what ZoneConfig would refuse, and contradictions.
 func (c Config) check() error {
