@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func (l *Linter) Template(template *resourceapi.ResourceClaimTemplate) []Finding
 // Class checks a device class.
 func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 	for i, config := range class.Spec.Config {
-		findings = append(findings, checkParameters(fmt.Sprintf("spec.config[%d]", i), config.DeviceConfiguration)...)
+		findings = append(findings, checkParameters(fmt.Sprintf("spec.config[%d]", i), config.Opaque, deviceclasses.RequestConfig.DecodeOver)...)
 	}
 	findings = append(findings, l.guards("spec.selectors", nil, class.Spec.Selectors)...)
 	if class.Spec.ExtendedResourceName != nil && l.known.Selectors().OfZones(class.Spec.Selectors, nil, false) == probe.OnlyZones {
@@ -39,7 +40,7 @@ func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (findings []Finding) {
 	devices := path + ".devices"
 	for i, config := range spec.Devices.Config {
-		findings = append(findings, checkParameters(fmt.Sprintf("%s.config[%d]", devices, i), config.DeviceConfiguration)...)
+		findings = append(findings, checkParameters(fmt.Sprintf("%s.config[%d]", devices, i), config.Opaque, decodeClaim)...)
 	}
 	asks := asksOf(devices, spec)
 	oneFirst := map[string]bool{} // requests whose first alternative is a share of one zone
@@ -49,12 +50,14 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 			continue // what the class selects is not known
 		}
 		findings = append(findings, l.guards(ask.field+".selectors", class.Spec.Selectors, ask.selectors)...)
+		config, locked := configOf(devices, ask, class, spec.Devices.Config)
+		findings = append(findings, locked...)
 		if l.ofZones(class, ask) {
 			findings = append(findings, l.capacityKeys(ask)...)
 			elsewhere := slices.ContainsFunc(asks, ask.hasMemoryBeside)
-			findings = append(findings, checkMemory(ask, class, spec, elsewhere)...)
+			findings = append(findings, checkMemory(ask, config.Zone.MemoryPolicy, elsewhere)...)
 			if !oneFirst[ask.request] {
-				findings = append(findings, checkCount(ask)...)
+				findings = append(findings, l.count(ask, class, spec.Devices.Constraints)...)
 			}
 			oneFirst[ask.request] = oneFirst[ask.request] || ask.alternative && size(ask) == 1
 		}
@@ -63,13 +66,23 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 	return append(findings, l.texts(devices, asks)...)
 }
 
+// isOurs reports whether the parameters are for this driver.
+func isOurs(opaque *resourceapi.OpaqueDeviceConfiguration) bool {
+	return opaque != nil && opaque.Driver == deviceclasses.DriverName
+}
+
+// decodeClaim reads a claim's parameters alone, so that no class locks a field of them.
+func decodeClaim(before deviceclasses.RequestConfig, raw []byte) (deviceclasses.RequestConfig, error) {
+	return before.DecodeClaim(raw, "")
+}
+
 // checkParameters reports parameters that the driver would refuse, and parameters that it
 // refuses on some nodes.
-func checkParameters(field string, config resourceapi.DeviceConfiguration) []Finding {
-	if config.Opaque == nil || config.Opaque.Driver != deviceclasses.DriverName {
+func checkParameters(field string, opaque *resourceapi.OpaqueDeviceConfiguration, decode func(deviceclasses.RequestConfig, []byte) (deviceclasses.RequestConfig, error)) []Finding {
+	if !isOurs(opaque) {
 		return nil
 	}
-	decoded, err := deviceclasses.RequestConfig{}.DecodeOver(config.Opaque.Parameters.Raw)
+	decoded, err := decode(deviceclasses.RequestConfig{}, opaque.Parameters.Raw)
 	switch {
 	case err != nil:
 		return []Finding{{InvalidParameters, Error, field + ".opaque.parameters", err.Error()}}
@@ -166,11 +179,11 @@ func (a ask) hasMemoryBeside(other ask) bool {
 // checkMemory reports a request for part of a zone whose containers use memory that
 // nobody counts. The CPUs of a level-3 cache have none, so another request of the claim
 // may have it.
-func checkMemory(ask ask, class *resourceapi.DeviceClass, spec resourceapi.ResourceClaimSpec, elsewhere bool) []Finding {
+func checkMemory(ask ask, policy string, elsewhere bool) []Finding {
 	field := ask.field + ".capacity.requests"
 	switch has := amountsOf(ask); {
 	case has.memory, ask.admin:
-	case !has.hugepages && !elsewhere && memoryPolicy(ask, class, spec.Devices.Config) == deviceclasses.MemoryBind:
+	case !has.hugepages && !elsewhere && policy == deviceclasses.MemoryBind:
 		return []Finding{{BindWithoutMemory, Error, field, "memoryPolicy: bind needs memory or hugepages in the request"}}
 	case elsewhere:
 	case has.hugepages:
@@ -181,30 +194,35 @@ func checkMemory(ask ask, class *resourceapi.DeviceClass, spec resourceapi.Resou
 	return nil
 }
 
-// memoryPolicy returns the memory policy of a request; "" if it has none, or if it is not
-// valid. The claim's configuration comes after that of the class.
-func memoryPolicy(ask ask, class *resourceapi.DeviceClass, configs []resourceapi.DeviceClaimConfiguration) string {
-	var config deviceclasses.RequestConfig
-	add := func(opaque *resourceapi.OpaqueDeviceConfiguration) {
-		if opaque == nil || opaque.Driver != deviceclasses.DriverName {
-			return
+// configOf returns what the class and the claim configure for a request, and reports what
+// the claim changes of the fields that the class locks. It leaves out what is not valid.
+// The claim's configuration comes after that of the class.
+func configOf(devices string, ask ask, class *resourceapi.DeviceClass, configs []resourceapi.DeviceClaimConfiguration) (config deviceclasses.RequestConfig, findings []Finding) {
+	for _, of := range class.Spec.Config {
+		if !isOurs(of.Opaque) {
+			continue
 		}
-		if next, err := config.DecodeOver(opaque.Parameters.Raw); err == nil {
+		if next, err := config.DecodeOver(of.Opaque.Parameters.Raw); err == nil {
 			config = next
 		}
 	}
-	for _, of := range class.Spec.Config {
-		add(of.Opaque)
-	}
-	for _, of := range configs {
+	for i, of := range configs {
 		names := func(request string) bool {
 			return request == ask.request || ask.alternative && request == ask.request+"/"+ask.subrequest
 		}
-		if len(of.Requests) == 0 || slices.ContainsFunc(of.Requests, names) {
-			add(of.Opaque)
+		if !isOurs(of.Opaque) || len(of.Requests) > 0 && !slices.ContainsFunc(of.Requests, names) {
+			continue
+		}
+		next, err := config.DecodeClaim(of.Opaque.Parameters.Raw, ask.class)
+		var locked *deviceclasses.LockedError
+		switch {
+		case err == nil:
+			config = next
+		case errors.As(err, &locked):
+			findings = append(findings, Finding{LockedField, Error, fmt.Sprintf("%s.config[%d].opaque.parameters", devices, i), fmt.Sprintf("%v (request %q)", err, ask.request)})
 		}
 	}
-	return config.Zone.MemoryPolicy
+	return config, findings
 }
 
 // nearest is the capacity that was probably meant by a key that no zone has, "" if there
@@ -224,12 +242,30 @@ func nearest(key resourceapi.QualifiedName) resourceapi.QualifiedName {
 	return ""
 }
 
-func checkCount(ask ask) []Finding {
-	if ask.mode == resourceapi.DeviceAllocationModeAll {
-		return []Finding{warn(CountOnShared, ask.field+".allocationMode", "All asks for a share of every zone of the node")}
+// count reports a request for shares of several zones. What a zone is depends on the node.
+func (l *Linter) count(ask ask, class *resourceapi.DeviceClass, constraints []resourceapi.DeviceConstraint) []Finding {
+	switch {
+	case ask.mode == resourceapi.DeviceAllocationModeAll:
+		return []Finding{warn(CountOnShared, ask.field+".allocationMode", "All asks for a share of every zone of the node that has the requested capacities")}
+	case ask.count <= 1 || l.ofCaches(class, ask):
+		return nil
+	case slices.ContainsFunc(constraints, ask.onOneNUMANode):
+		return []Finding{warn(CountOnShared, ask.field+".count", "asks for shares of %d different zones of one NUMA node, which only nodes with zoneBy: l3 have; elsewhere, ask one zone for more capacity", ask.count)}
 	}
-	if ask.count > 1 {
-		return []Finding{warn(CountOnShared, ask.field+".count", "asks for shares of %d different zones; for a larger share of one zone, ask for more capacity", ask.count)}
-	}
-	return nil
+	return []Finding{warn(CountOnShared, ask.field+".count", "asks for shares of %d different zones of one node; for a larger share of one zone, ask for more capacity", ask.count)}
+}
+
+// ofCaches reports whether the request, which gets only zones, gets only level-3 caches.
+func (l *Linter) ofCaches(class *resourceapi.DeviceClass, ask ask) bool {
+	other := resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{
+		Expression: `!("l3" in device.attributes["` + deviceclasses.DriverName + `"])`,
+	}}
+	return l.known.Selectors().OfZones(class.Spec.Selectors, append(slices.Clone(ask.selectors), other), true) == probe.NoZone
+}
+
+// onOneNUMANode reports whether the constraint makes all devices of the request be on one
+// NUMA node.
+func (a ask) onOneNUMANode(constraint resourceapi.DeviceConstraint) bool {
+	return constraint.MatchAttribute != nil && slices.Contains(deviceclasses.NUMANodeAttributes(), resourceapi.QualifiedName(*constraint.MatchAttribute)) &&
+		bound([]resourceapi.DeviceConstraint{constraint}, a.request, a.request)
 }

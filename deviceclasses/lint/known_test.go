@@ -3,10 +3,8 @@ package lint
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
@@ -14,17 +12,18 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
-// objects are the driver's classes, classes of another driver, and the claims "four" and
-// "two" with as many CPUs.
+// objects are the driver's classes, a class that locks fields, classes of another driver,
+// and the claims "four" and "two" with as many CPUs.
 type objects map[string]*resourceapi.DeviceClass
 
 func known(t *testing.T) objects {
 	t.Helper()
 	all := objects(object.Classes(t))
 	for name, expression := range map[string]string{"nic": `device.driver == "nic.example.com"`, "any": "true"} {
-		class := read[resourceapi.DeviceClass](t, `{spec: {selectors: [{cel: {expression: '`+expression+`'}}]}}`)
-		all[name] = &class
+		all[name] = object.Parse[resourceapi.DeviceClass](t, `{spec: {selectors: [{cel: {expression: '`+expression+`'}}]}}`)
 	}
+	all["locked"] = object.Parse[resourceapi.DeviceClass](t, `{spec: {selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"'}}],
+		config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: isolated, locked: [partition, mixed]}}}]}}`)
 	return all
 }
 
@@ -50,31 +49,3 @@ func (o objects) Steps() accounting.Steps {
 }
 
 func (o objects) Selectors() *probe.Selectors { return probe.New() }
-
-// read reads an object in YAML.
-func read[T any](t *testing.T, text string) (object T) {
-	t.Helper()
-	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return object
-}
-
-// findingsOf checks an object of a kind. text is the devices of a claim or template, or
-// the spec of a class or pod, in YAML.
-func findingsOf(t *testing.T, linter *Linter, kind, text string) []Finding {
-	t.Helper()
-	switch kind {
-	case "claim":
-		claim := &resourceapi.ResourceClaim{}
-		claim.Spec.Devices = read[resourceapi.DeviceClaim](t, text)
-		return linter.Claim(claim)
-	case "template":
-		template := &resourceapi.ResourceClaimTemplate{}
-		template.Spec.Spec.Devices = read[resourceapi.DeviceClaim](t, text)
-		return linter.Template(template)
-	case "class":
-		return linter.Class(&resourceapi.DeviceClass{Spec: read[resourceapi.DeviceClassSpec](t, text)})
-	}
-	return linter.Pod(&corev1.Pod{Spec: read[corev1.PodSpec](t, text)})
-}

@@ -28,6 +28,7 @@ const (
 // Names of the rules. They do not change: people look them up and ignore rules by name.
 const (
 	InvalidParameters    = "invalid-parameters"
+	LockedField          = "locked-field"
 	RequiredL3Waits      = "required-l3-waits"
 	UnknownCapacityKey   = "unknown-capacity-key"
 	CPUsWithoutMemory    = "cpus-without-memory"
@@ -59,12 +60,13 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		{InvalidParameters, Error, "The opaque parameters for driver dra.numa must have a known kind, with known fields and values. Otherwise the driver refuses to prepare the claim, and its pod does not start."},
+		{LockedField, Error, "A class can lock fields of its parameters (locked). Claims that name the class must not give such a field another value than the class. Otherwise the driver refuses to prepare the claim, and its pod does not start. Remove the field from the claim, or name another class."},
 		{RequiredL3Waits, Warning, "The scheduler does not see level-3 caches. If no single cache of the zone has enough free CPUs, the driver refuses to prepare the claim, and the pod waits on that node until another claim is gone. With l3: prefer the pod starts, and the claim's status says how many caches its CPUs are in."},
 		{UnknownCapacityKey, Warning, "A request must spell a capacity as devices publish it, without the driver's name: cpu, memory, hugepages2Mi. With another key, the scheduler finds no device, and the pod stays Pending without an explanation."},
 		{CPUsWithoutMemory, Warning, "The driver binds a container to the memory of the zone only if the claim requests memory of it, because only then the scheduler counts that memory. Without memory in the request, the kernel takes memory near the CPUs while there is some, and then from other NUMA nodes. Request the memory that must be near."},
 		{HugepagesOnly, Warning, "A container with hugepages of a zone is bound to the NUMA nodes of that zone, with all its memory. If the request names no memory, the scheduler does not count the ordinary memory of the container, and the zone can run out of it. Request memory as well."},
 		{BindWithoutMemory, Error, "memoryPolicy: bind binds a container to the memory of the zone. If no request of the claim has memory or hugepages, the scheduler does not count that memory, and the driver refuses to prepare the claim. Request memory, or write memoryPolicy: preferred."},
-		{CountOnShared, Warning, "A zone is one device that many claims share. A count of 2 asks for shares of two different zones. For a larger share, ask for a larger capacity. For two shares of any zones, write two requests. In firstAvailable, a count is fine after an alternative of one zone."},
+		{CountOnShared, Warning, "A zone is one device that many claims share: a NUMA node or, by the node's zoneBy, a level-3 cache, a socket or the machine. A count of 2 asks for shares of two different zones of one node. A node with zoneBy: machine has no two zones with CPUs. For a larger share, ask for a larger capacity. For two shares of any zones, write two requests. In firstAvailable, a count is fine after an alternative of one zone. A request for level-3 caches only may have a count, because no zone is larger than a cache."},
 		{OrderRarestFirst, Warning, "The scheduler tries the requests of a claim in the order in which they are written, and goes back over all earlier requests. If a constraint binds them, write requests for zones first, then requests for rare devices, and requests for many devices last. In another order, scheduling takes seconds instead of milliseconds."},
 		{ExtendedZones, Warning, "An extended resource counts devices and has no amounts. A pod that requests 1 gets a share of a zone with 0 CPUs and 0 memory, and nothing aligns the share with other resources. Extended resources are for whole devices; use claims for zones."},
 		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. If it reads an attribute or capacity that a device lacks, the scheduler gives up on the pod with an error. One such device stops the pod in the whole cluster. Begin the selector with device.driver == \"NAME\" &&, where NAME is the driver whose devices you want. Read what some devices of that driver lack with .?name.orValue(...)."},
