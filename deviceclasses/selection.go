@@ -22,12 +22,19 @@ type DeviceSelection struct {
 	//
 	//	exclude: ["0000:3b:00.0"]
 	Exclude []string `json:"exclude,omitempty"`
-	// BindDrivers lets a claim ask for another kernel driver for its function, with a
-	// DeviceConfig. The daemon then writes to the host's sysfs.
+	// BindDrivers says whose DeviceConfig can ask for another kernel driver for a function.
+	// Unless it is none, the daemon writes to the host's sysfs.
 	//
-	//	bindDrivers: true
-	BindDrivers bool `json:"bindDrivers,omitempty"`
+	//	bindDrivers: class
+	BindDrivers string `json:"bindDrivers,omitempty"`
 }
+
+// Values of DeviceSelection.BindDrivers. The default is BindNone.
+const (
+	BindNone  = "none"  // no kernel driver is bound
+	BindClass = "class" // only that of a DeviceClass, which administrators write
+	BindClaim = "claim" // also that of a claim, which users write
+)
 
 // Values of DeviceSelection.Presets. A function is in at most one of the first four.
 const (
@@ -68,6 +75,9 @@ func (s DeviceSelection) validate() error {
 		if !slices.Contains(Presets(), name) {
 			return fmt.Errorf("devices.presets[%d]: %w", i, UnknownPreset(name))
 		}
+	}
+	if allowed := []string{BindNone, BindClass, BindClaim}; s.BindDrivers != "" && !slices.Contains(allowed, s.BindDrivers) {
+		return fmt.Errorf("devices.bindDrivers: %q, allowed are %s", s.BindDrivers, strings.Join(allowed, ", "))
 	}
 	return nil
 }

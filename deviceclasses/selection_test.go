@@ -51,6 +51,8 @@ func TestNonsenseInADeviceSelectionIsOneLine(t *testing.T) {
 		"presets: [gpu, GPU]": `devices.presets[1]: "GPU", allowed are gpu, nic, nvme, vf, vfio`,
 		"presets: gpu":        "devices.presets: want a list, not a string",
 		"include: [1]":        "devices.include: want a string, not a number",
+		"bindDrivers: Claim":  `devices.bindDrivers: "Claim", allowed are none, class, claim`,
+		"bindDrivers: true":   "devices.bindDrivers: want a string, not a bool",
 		"expression: x":       `unknown field "devices.expression", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers`,
 	} {
 		_, err := DecodeNodeConfig([]byte(validNodeConfig + "devices:\n  " + text + "\n"))

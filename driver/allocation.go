@@ -35,8 +35,8 @@ type wish struct {
 // wanted is what was allocated. Each [Kind] has one type: zoneWish or functionWish.
 type wanted interface {
 	// configured returns the wish with the configuration that the DeviceClass and the
-	// claim have for the request.
-	configured(d *Driver, config deviceclasses.RequestConfig) (wanted, error)
+	// claim have for the request. ofClass is that of the DeviceClass alone.
+	configured(d *Driver, ofClass, config deviceclasses.RequestConfig) (wanted, error)
 	// plan returns what the share will hold. It chooses CPUs from free, and changes
 	// nothing.
 	plan(d *Driver, claimUID types.UID, wish wish, free cpuset.Set) (Kind, error)
@@ -87,11 +87,11 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 // configure adds to the wish what the DeviceClass and the claim configure for its
 // request.
 func (d *Driver) configure(wish *wish, claim *resourceapi.ResourceClaim) error {
-	_, config, err := configOf(wish.request, classOf(claim, wish.request), claim.Status.Allocation.Devices.Config)
+	ofClass, config, err := configOf(wish.request, classOf(claim, wish.request), claim.Status.Allocation.Devices.Config)
 	if err != nil || wish.admin {
 		return err
 	}
-	wish.wanted, err = wish.wanted.configured(d, config)
+	wish.wanted, err = wish.wanted.configured(d, ofClass, config)
 	return err
 }
 
@@ -102,7 +102,11 @@ func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAlloca
 	read := wish{request: result.Request, device: result.Device, shareID: result.ShareID}
 	read.admin = result.AdminAccess != nil && *result.AdminAccess
 	if address, isFunction, err := d.addressOf(claimUID, result.Device); err != nil || isFunction {
-		read.wanted = functionWish{address: address}
+		want := functionWish{address: address}
+		if recorded, _ := d.grants.find(claimUID); recorded.function(address) != nil {
+			want.bound = recorded.function(address).Driver
+		}
+		read.wanted = want
 		return read, err
 	}
 	var zone zoneWish

@@ -46,6 +46,7 @@ type Config struct {
 	Attached        attached.Selection // PCI functions that are published
 	Machine         fs.FS              // has the folder sys: a PCI function is read again when it is prepared
 	Drivers         *binding.Host      // binds kernel drivers that claims want; nil if this node binds none
+	ClaimsBind      bool               // claims can ask for kernel drivers, and not only their DeviceClasses
 	CPUDrivers      []string           // names of other drivers that give out CPUs, whatever their devices say
 	MemoryDrivers   []string           // and that give out memory
 	StaticSpecs     fs.FS              // /etc/cdi, the static CDI specs of other programs; nil for none

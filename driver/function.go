@@ -19,12 +19,17 @@ import (
 type functionWish struct {
 	address string
 	driver  string // kernel driver that the claim wants; "" for the one that the function has
+	bound   string // kernel driver that is on record for the claim; "" for none
 }
 
-func (w functionWish) configured(d *Driver, config deviceclasses.RequestConfig) (wanted, error) {
+func (w functionWish) configured(d *Driver, ofClass, config deviceclasses.RequestConfig) (wanted, error) {
 	w.driver = config.Device.Driver
-	if w.driver != "" && d.config.Drivers == nil {
+	switch {
+	case w.driver == "":
+	case d.config.Drivers == nil:
 		return w, fmt.Errorf("driver %s: this node binds no drivers: devices.bindDrivers is not set in its NodeConfig", w.driver)
+	case w.driver != ofClass.Device.Driver && w.driver != w.bound && !d.config.ClaimsBind:
+		return w, fmt.Errorf("driver %s: only a DeviceClass can ask for a driver on this node: devices.bindDrivers is %s in its NodeConfig", w.driver, deviceclasses.BindClass)
 	}
 	return w, nil
 }

@@ -243,6 +243,48 @@ func TestANodeThatBindsNoDrivers(t *testing.T) {
 	disk.expectDriver(driveA, "nvme")
 }
 
+func TestOnlyClassesBindDrivers(t *testing.T) {
+	const binds = `{"apiVersion": "dra.numa/v1alpha1", "kind": "DeviceConfig", "driver": "vfio-pci"}`
+	const keeps = `{"apiVersion": "dra.numa/v1alpha1", "kind": "DeviceConfig", "driver": ""}`
+	class := opaque(resourceapi.AllocationConfigSourceClass, binds)
+	disk := boundDisk(t)
+	driver := disk.open()
+	driver.config.ClaimsBind = false
+	before := disk.files()
+	for name, configs := range map[string][]resourceapi.DeviceAllocationConfiguration{
+		"the claim": {opaque(resourceapi.AllocationConfigSourceClaim, binds)},
+		"the class of another request": {
+			opaque(resourceapi.AllocationConfigSourceClass, binds, "other"), opaque(resourceapi.AllocationConfigSourceClaim, binds),
+		},
+	} {
+		_, _, err := driver.Prepare(configured(claim("a", functionResult("drive", driveA)), configs...), nil)
+		if err == nil || !strings.HasSuffix(err.Error(), "driver vfio-pci: only a DeviceClass can ask for a driver on this node: devices.bindDrivers is class in its NodeConfig") {
+			t.Errorf("%s binds: error %v", name, err)
+		}
+		assertFiles(t, disk.files(), before)
+	}
+	mustPrepare(t, driver, configured(claim("a", functionResult("drive", driveA)), class))
+	disk.expectDriver(driveA, "vfio-pci")
+	mustPrepare(t, driver, configured(claim("b", functionResult("drive", driveB)), class, opaque(resourceapi.AllocationConfigSourceClaim, binds)))
+	disk.expectDriver(driveB, "vfio-pci")
+	mustPrepare(t, driver, configured(claim("c", functionResult("card", virtualA)), class, opaque(resourceapi.AllocationConfigSourceClaim, keeps)))
+	disk.expectDriver(virtualA, "mlx5_core")
+	assertConsistent(t, disk, driver)
+}
+
+// The kubelet prepares the claims of running pods again when it starts.
+func TestAClaimKeepsTheDriverThatItHas(t *testing.T) {
+	disk := boundDisk(t)
+	driver := disk.open()
+	wanted := vfio(claim("a", functionResult("drive", driveA)))
+	mustPrepare(t, driver, wanted)
+	driver = disk.open()
+	driver.config.ClaimsBind = false
+	mustPrepare(t, driver, wanted)
+	disk.expectDriver(driveA, "vfio-pci")
+	assertConsistent(t, disk, driver)
+}
+
 func TestAFunctionThatCannotBeBoundIsAnErrorAndGoesBack(t *testing.T) {
 	disk := boundDisk(t)
 	driver := disk.open()

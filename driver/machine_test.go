@@ -92,7 +92,7 @@ func (d disk) tryRead(config Config) (*Driver, error) {
 	}
 	if d.kernel != nil {
 		config.Machine, config.Attached = d.kernel, d.selected
-		config.Drivers = binding.New(d.kernel, d.kernel.Write)
+		config.Drivers, config.ClaimsBind = binding.New(d.kernel, d.kernel.Write), true
 	}
 	return Open(d.machine, config, d.state, d.specs)
 }

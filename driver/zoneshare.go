@@ -292,7 +292,7 @@ type zoneWish struct {
 	config        deviceclasses.ZoneConfig
 }
 
-func (w zoneWish) configured(_ *Driver, config deviceclasses.RequestConfig) (wanted, error) {
+func (w zoneWish) configured(_ *Driver, _, config deviceclasses.RequestConfig) (wanted, error) {
 	w.config = config.Zone
 	return w, nil
 }

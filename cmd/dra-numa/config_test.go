@@ -56,6 +56,25 @@ func TestNodeConfigBecomesTheDriversConfiguration(t *testing.T) {
 	}
 }
 
+func TestNodeConfigSaysWhoBindsDrivers(t *testing.T) {
+	flags, _ := fakeMachine(t)
+	for setting, want := range map[string]struct{ binds, claims bool }{
+		"": {false, false}, "bindDrivers: none": {false, false}, "bindDrivers: class": {true, false}, "bindDrivers: claim": {true, true},
+	} {
+		o, err := configured(t, append(flags, "--config="+configFile(t, "devices: {"+setting+"}\n"))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := readNode(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (n.config.Drivers != nil) != want.binds || n.config.ClaimsBind != want.claims {
+			t.Errorf("%q: drivers are bound by %v, for claims %t, want %+v", setting, n.config.Drivers, n.config.ClaimsBind, want)
+		}
+	}
+}
+
 // The NodeConfig decides for memory and for hugepages, each where it says something.
 func TestKubeletReservesMemoryThatTheNodeConfigDoesNot(t *testing.T) {
 	flags, _ := fakeMachine(t)

@@ -30,7 +30,7 @@ type options struct {
 	staticCDIDir        string
 	configFile          string
 	attached            attached.Selection          // from the NodeConfig
-	bindDrivers         bool                        // from the NodeConfig
+	bindDrivers         string                      // from the NodeConfig: devices.bindDrivers
 	zoneBy              string                      // from the NodeConfig
 	cpuDrivers          []string                    // from the NodeConfig: otherCPUDrivers
 	memoryDrivers       []string                    // from the NodeConfig: otherMemoryDrivers

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
@@ -50,8 +52,8 @@ func readNode(o options) (n node, err error) {
 	if err := n.reserve(o); err != nil {
 		return node{}, &cli.UsageError{Err: err}
 	}
-	if o.bindDrivers {
-		n.config.Drivers = binding.On(o.bindRoot)
+	if cmp.Or(o.bindDrivers, deviceclasses.BindNone) != deviceclasses.BindNone {
+		n.config.Drivers, n.config.ClaimsBind = binding.On(o.bindRoot), o.bindDrivers == deviceclasses.BindClaim
 	}
 	return n, nil
 }

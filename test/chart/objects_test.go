@@ -114,8 +114,10 @@ func TestSysfsIsMountedToBindDrivers(t *testing.T) {
 		want bool
 	}{
 		{"config.devices.presets={nvme}", false},
-		{"config.devices.presets={nvme},config.devices.bindDrivers=true", true},
-		{"config.profiles[0].nodeSelector.kind=gpus,config.profiles[0].devices.presets={gpu},config.profiles[0].devices.bindDrivers=true", true},
+		{"config.devices.presets={nvme},config.devices.bindDrivers=none", false},
+		{"config.devices.presets={nvme},config.devices.bindDrivers=class", true},
+		{"config.devices.presets={nvme},config.devices.bindDrivers=claim", true},
+		{"config.profiles[0].nodeSelector.kind=gpus,config.profiles[0].devices.presets={gpu},config.profiles[0].devices.bindDrivers=class", true},
 	} {
 		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec
 		if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want || got != slices.Contains(pod.Containers[0].Args, flag) {

@@ -132,6 +132,7 @@ func TestNonsenseIsOneClearLine(t *testing.T) {
 		"image.repository=Bad Ref":           `- at '/image/repository': 'Bad Ref' does not match pattern`,
 		"image.tag=a:b":                      `- at '/image/tag': 'a:b' does not match pattern`,
 		"image.pullPolicy=always":            `- at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'`,
+		"config.devices.bindDrivers=true":    `- at '/config/devices/bindDrivers': value must be one of 'none', 'class', 'claim'`,
 		"exclusivity=shared":                 `- at '/exclusivity': value must be one of 'auto', 'kernel', 'cooperative', 'none'`,
 		"nri.socketDir=run/nri":              `- at '/nri/socketDir': 'run/nri' does not match pattern`,
 		"maxUnavailable=1":                   `- at '': additional properties 'maxUnavailable' not allowed`,

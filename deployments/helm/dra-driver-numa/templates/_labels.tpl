@@ -48,7 +48,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- define "dra-driver-numa.bindDrivers" -}}
 {{- range prepend ((.Values.config).profiles | default list) (.Values.config | default dict) }}
-{{- if (.devices).bindDrivers }}yes{{ end }}
+{{- if ne "none" ((.devices).bindDrivers | default "none") }}yes{{ end }}
 {{- end }}
 {{- end }}
 {{- define "dra-driver-numa.state" -}}
