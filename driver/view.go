@@ -45,16 +45,16 @@ func (d *Driver) SetDowngraded(cpus cpuset.Set) (renewed bool) {
 	return true
 }
 
-// Machine is the machine as it was last read.
+// Machine is the machine as it was last read, with the sizes of memory that count.
 func (d *Driver) Machine() numa.Machine { return *d.shown.Load().machine }
 
 // SetMachine replaces the machine after it has changed: CPUs or memory came or went.
 // Grants keep what they hold, also CPUs that are gone. When these come back, no other
-// claim gets them.
+// claim gets them. Memory counts in steps: see withSteadyMemory.
 func (d *Driver) SetMachine(machine numa.Machine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.use(machine)
+	d.use(withSteadyMemory(*d.machine, machine))
 	d.show()
 }
 
