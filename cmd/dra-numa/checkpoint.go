@@ -64,9 +64,9 @@ func readCheckpoint(path string) (driver.Checkpoint, error) {
 	}
 	checkpoint, err := driver.DecodeCheckpoint(data)
 	if err != nil {
-		return driver.Checkpoint{}, fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return checkpoint, nil
+	return checkpoint, err
 }
 
 func dumpCheckpoint(checkpoint driver.Checkpoint, stdout io.Writer) error {

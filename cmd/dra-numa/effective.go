@@ -76,14 +76,9 @@ func runConfig(ctx context.Context, args []string, env func(string) string, stdo
 		if flags.NFlag() > 1 {
 			return cli.Usagef("--pid %d: cannot be combined with other flags", *pid)
 		}
-		others, err := argumentsOf(os.DirFS("/proc"), *pid)
-		if err != nil {
-			return fmt.Errorf("read the flags of process %d: %w", *pid, err)
-		}
-		o = options{}
-		flags = o.flags("dra-numa config", env)
-		if err := cli.Parse(flags, others, configUsage, io.Discard); err != nil {
-			return fmt.Errorf("process %d is no dra-numa daemon: %w", *pid, err)
+		var err error
+		if o, flags, err = optionsOf(os.DirFS("/proc"), *pid, env); err != nil {
+			return err
 		}
 	}
 	if err := o.validate(); err != nil {
@@ -105,6 +100,22 @@ func runConfig(ctx context.Context, args []string, env func(string) string, stdo
 	}
 	_, err = stdout.Write(text)
 	return err
+}
+
+// optionsOf returns the options of a process, which must be a daemon, and its flags.
+func optionsOf(proc fs.FS, pid int, env func(string) string) (o options, flags *flag.FlagSet, err error) {
+	arguments, err := argumentsOf(proc, pid)
+	if err != nil {
+		return options{}, nil, fmt.Errorf("read the flags of process %d: %w", pid, err)
+	}
+	flags = o.flags("dra-numa config", env)
+	if err = cli.Parse(flags, arguments, configUsage, io.Discard); err == nil {
+		err = cli.FlagsOnly(flags)
+	}
+	if err != nil {
+		return options{}, nil, fmt.Errorf("process %d is no dra-numa daemon: %w", pid, err)
+	}
+	return o, flags, nil
 }
 
 // argumentsOf returns the arguments of a process, without its name.

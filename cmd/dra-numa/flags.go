@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
 
-const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa config [--pid ID | flags]\n       dra-numa state [flags]\n\n"
+const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa config [--pid ID | flags]\n       dra-numa machine [flags]\n       dra-numa state [flags]\n\n"
 
 // exclusivityAuto is the default of --exclusivity.
 const exclusivityAuto = "auto"
@@ -86,7 +86,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")
-	flags.StringVar(&o.nriSocket, "nri-socket", "/var/run/nri/nri.sock", "NRI `socket` of the container runtime; an empty value turns NRI off")
+	nriSocketFlag(flags, &o.nriSocket)
 	flags.BoolVar(&o.probe, "probe", false, "install the hook, test whether the kernel supports cpuset partitions, save the answer for the daemon, and exit; needs CAP_SYS_ADMIN")
 	cli.AddVerbosity(flags, &o.verbosity)
 	return flags
@@ -106,6 +106,10 @@ func cgroupRootFlag(flags *flag.FlagSet, value *string) {
 
 func machineRootFlag(flags *flag.FlagSet, value *string) {
 	flags.StringVar(value, "machine-root", "/", "`directory` with sys and proc of the host")
+}
+
+func nriSocketFlag(flags *flag.FlagSet, value *string) {
+	flags.StringVar(value, "nri-socket", "/var/run/nri/nri.sock", "NRI `socket` of the container runtime; an empty value turns NRI off")
 }
 
 func (o *options) validate() error {

@@ -171,10 +171,16 @@ func (o *options) exclusivity(probed driver.Exclusivity) (driver.Exclusivity, er
 	if probed == driver.ExclusivityKernel {
 		return probed, nil
 	}
-	if info, err := os.Stat(o.nriSocket); err == nil && info.Mode().Type() == fs.ModeSocket {
+	if o.hasNRISocket() {
 		return driver.ExclusivityCooperative, nil
 	}
 	return driver.ExclusivityNone, nil
+}
+
+// hasNRISocket reports whether the container runtime offers NRI.
+func (o *options) hasNRISocket() bool {
+	info, err := os.Stat(o.nriSocket)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
 }
 
 // pinningStopped reports whether an administrator has stopped the hook.

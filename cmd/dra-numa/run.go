@@ -18,14 +18,17 @@ import (
 // Before the kubelet can ask for more, any other daemon of this node must have ended,
 // and everything that was granted must be known and visible to the runtime.
 func run(ctx context.Context, args []string, env func(string) string, stdout io.Writer) error {
-	if len(args) > 0 && args[0] == "checkpoint" {
-		return runCheckpoint(args[1:], stdout)
-	}
-	if len(args) > 0 && args[0] == "config" {
-		return runConfig(ctx, args[1:], env, stdout)
-	}
-	if len(args) > 0 && args[0] == "state" {
-		return runState(args[1:], env, stdout)
+	if len(args) > 0 {
+		switch args[0] {
+		case "checkpoint":
+			return runCheckpoint(args[1:], stdout)
+		case "config":
+			return runConfig(ctx, args[1:], env, stdout)
+		case "machine":
+			return runMachine(args[1:], stdout)
+		case "state":
+			return runState(ctx, args[1:], env, stdout)
+		}
 	}
 	o, err := parseFlags(args, env, stdout)
 	if err != nil {

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
@@ -16,14 +20,15 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
 const stateUsage = `Usage: dra-numa state [flags]
 
 Prints the state of the claims on this node as one JSON document, from the
-checkpoint, the CDI specs and the cgroups. It changes nothing and takes no lock,
-so a daemon may run at the same time. The document names what cannot be read as
-a problem.
+checkpoint, the CDI specs and the cgroups, and where the CPUs of the node are.
+It changes nothing and takes no lock, so a daemon may run at the same time. The
+document names what cannot be read as a problem.
 
 `
 
@@ -42,13 +47,16 @@ type nodeFiles struct {
 }
 
 // runState prints the state of this node.
-func runState(args []string, env func(string) string, stdout io.Writer) error {
+func runState(ctx context.Context, args []string, env func(string) string, stdout io.Writer) error {
 	o := options{}
 	flags := flag.NewFlagSet("dra-numa state", flag.ContinueOnError)
 	kubeletRootFlag(flags, &o.kubeletRoot)
 	cdiDirFlag(flags, &o.cdiDir)
 	cgroupRootFlag(flags, &o.cgroupRoot)
 	machineRootFlag(flags, &o.machineRoot)
+	nriSocketFlag(flags, &o.nriSocket)
+	host := flags.Bool("host", false, "also say what else of the node matters to claims: NRI and irqbalance")
+	pid := flags.Int("pid", 1, "take the reserved CPUs from the flags of the daemon with this process `id` in this container")
 	if err := cli.Parse(flags, args, stateUsage, stdout); err != nil {
 		return err
 	}
@@ -62,9 +70,42 @@ func runState(args []string, env func(string) string, stdout io.Writer) error {
 	files := nodeFiles{os.DirFS(o.pluginDir()), os.DirFS(o.cdiDir), os.DirFS(o.cgroupRoot), os.DirFS(o.hook().RecordsDir())}
 	state := files.settled(func() { time.Sleep(statePause) })
 	state.Node, state.BootID = env("NODE_NAME"), bootID
+	if *host {
+		state.Host = &nodestate.Host{NRI: o.offersNRI(), Irqbalance: irqbalance(files.cgroups)}
+	}
+	machine, err := numa.Read(os.DirFS(o.machineRoot))
+	if err != nil {
+		state.Problems = append(state.Problems, problem(nodestate.LayoutPart, err))
+	} else {
+		state.Layout = layoutOf(machine, func() (options, error) {
+			daemon, _, err := optionsOf(os.DirFS("/proc"), *pid, env)
+			if err != nil {
+				return options{}, err
+			}
+			daemon.readOnly = true
+			return daemon.withConfig(ctx)
+		})
+	}
 	encoder := json.NewEncoder(stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(state)
+}
+
+// layoutOf returns where the CPUs of the machine are, and which of them a daemon with
+// these options reserves.
+func layoutOf(machine numa.Machine, daemon func() (options, error)) *nodestate.Layout {
+	layout := nodestate.LayoutOf(machine)
+	o, err := daemon()
+	n := node{machine: machine}
+	if err == nil {
+		err = n.reserve(o)
+	}
+	if err != nil {
+		layout.Why = message.OneLine(err.Error())
+		return layout
+	}
+	layout.Reserved = &n.config.Reserved
+	return layout
 }
 
 // settled looks until two looks in a row find the same, so that all parts of the state
@@ -89,29 +130,33 @@ func (f nodeFiles) look() nodestate.State {
 		Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Grants: []driver.Grant{}},
 		Specs: []cdi.Written{}, Partitions: []nodestate.Partition{}, Pins: []nodestate.Pin{}, Problems: []nodestate.Problem{},
 	}
-	problem := func(part nodestate.Part, err error) {
+	note := func(part nodestate.Part, err error) {
 		if err != nil {
-			state.Problems = append(state.Problems, nodestate.Problem{Part: part, Why: message.OneLine(err.Error())})
+			state.Problems = append(state.Problems, problem(part, err))
 		}
 	}
 	checkpoint, err := f.checkpoint()
-	problem(nodestate.CheckpointPart, err)
+	note(nodestate.CheckpointPart, err)
 	state.Checkpoint.Version, state.Checkpoint.BootID = checkpoint.Version, checkpoint.BootID
 	state.Checkpoint.Grants = append(state.Checkpoint.Grants, checkpoint.Grants...)
 	specs, err := cdi.ReadSpecs(f.specs)
-	problem(nodestate.SpecsPart, err)
+	note(nodestate.SpecsPart, err)
 	state.Specs = append(state.Specs, specs...)
 	holdings, err := pin.Holdings(f.cgroups)
-	problem(nodestate.PartitionsPart, err)
+	note(nodestate.PartitionsPart, err)
 	for _, holding := range holdings {
 		state.Partitions = append(state.Partitions, nodestate.Partition(holding))
 	}
 	live, err := pin.Inspect(f.cgroups, f.pins)
-	problem(nodestate.PinsPart, err)
+	note(nodestate.PinsPart, err)
 	for _, cgroup := range live {
 		state.Pins = append(state.Pins, pinned(cgroup))
 	}
 	return state
+}
+
+func problem(part nodestate.Part, err error) nodestate.Problem {
+	return nodestate.Problem{Part: part, Why: message.OneLine(err.Error())}
 }
 
 // checkpoint returns an empty checkpoint if the daemon has never started. The driver's
@@ -139,4 +184,26 @@ func pinned(cgroup pin.Live) nodestate.Pin {
 		p.Claims = append(p.Claims, nodestate.Claim(claim.ClaimRef))
 	}
 	return p
+}
+
+// offersNRI reports whether the NRI socket exists; nil if that is not known.
+func (o *options) offersNRI() *bool {
+	if _, err := os.Stat(filepath.Dir(o.nriSocket)); o.nriSocket == "" || err != nil {
+		return nil
+	}
+	offers := o.hasNRISocket()
+	return &offers
+}
+
+// irqbalanceCgroup is the cgroup of irqbalance where systemd starts it. The daemon does
+// not see the processes of the host, but their cgroups.
+const irqbalanceCgroup = "system.slice/irqbalance.service"
+
+// irqbalance returns the cgroup of irqbalance if it has processes.
+func irqbalance(cgroups fs.FS) string {
+	events, err := fs.ReadFile(cgroups, irqbalanceCgroup+"/cgroup.events")
+	if err != nil || !slices.Contains(strings.Split(string(events), "\n"), "populated 1") {
+		return ""
+	}
+	return irqbalanceCgroup
 }

@@ -2,8 +2,7 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"flag"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,11 +10,13 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
-	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -24,8 +25,8 @@ import (
 func stateNode(t *testing.T) (dir string, flags []string) {
 	t.Helper()
 	dir = t.TempDir()
-	checkpoint, err := os.ReadFile(newCheckpoint)
-	if err != nil {
+	machine := fake.Machine{Sockets: 1, CoresPerSocket: 3, Threads: 2, Numbering: fake.Adjacent, MemoryBytes: 1 << 30, Isolated: "5"}
+	if err := machine.Write(dir); err != nil {
 		t.Fatal(err)
 	}
 	spec, err := cdi.Encode(cdi.Claim{UID: "uid-b", Namespace: "default", Name: "b", Shares: []cdi.Share{{Request: "r", Device: "numa-0", Kind: &cdi.Zone{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0), Partition: cdi.PartitionRoot, Scope: cdi.ScopeContainer}}}}, cdi.Hook{})
@@ -42,7 +43,7 @@ func stateNode(t *testing.T) (dir string, flags []string) {
 	for _, texts := range []map[string]string{
 		{
 			"proc/sys/kernel/random/boot_id": testBoot + "\n", "cgroup/cgroup.controllers": "cpuset\n",
-			"kubelet/plugins/dra.numa/checkpoint.json": string(checkpoint), "cdi/dra.numa-claim_uid-b.json": string(spec),
+			"kubelet/plugins/dra.numa/checkpoint.json": files.Read(t, newCheckpoint), "cdi/dra.numa-claim_uid-b.json": string(spec),
 			"kubelet/plugins/dra.numa/pins/ctr.json": `{"boot":"` + testBoot + `","cgroup":"pods/ctr","scope":"container",` +
 				`"claims":[{"uid":"uid-b","name":"default/b","cpus":"2-3","mems":"0","partition":"root"}]}` + "\n",
 		},
@@ -52,7 +53,7 @@ func stateNode(t *testing.T) (dir string, flags []string) {
 			files.Write(t, filepath.Join(dir, name), text)
 		}
 	}
-	return dir, []string{"--kubelet-root=" + dir + "/kubelet", "--cdi-dir=" + dir + "/cdi", "--cgroup-root=" + dir + "/cgroup", "--machine-root=" + dir}
+	return dir, []string{"--kubelet-root=" + dir + "/kubelet", "--cdi-dir=" + dir + "/cdi", "--cgroup-root=" + dir + "/cgroup", "--machine-root=" + dir, "--pid=999999999"}
 }
 
 func printedState(t *testing.T, flags []string) *nodestate.State {
@@ -89,7 +90,11 @@ func TestStateSaysWhatTheNodeHasAndChangesNothing(t *testing.T) {
 		}}}},
 		Partitions: []nodestate.Partition{{Cgroup: "pods/ctr", CPUs: cpus, State: "root"}},
 		Pins:       []nodestate.Pin{{Cgroup: "pods/ctr", Claims: []nodestate.Claim{{UID: "uid-b", Name: "default/b"}}, CPUs: cpus, Mems: mems, Partition: "root"}},
-		Problems:   []nodestate.Problem{},
+		Layout: &nodestate.Layout{
+			Isolated: cpuset.New(5), Why: "read the flags of process 999999999: open 999999999/cmdline: no such file or directory",
+			Caches: []nodestate.Cache{{Socket: ptr.To(0), L3: ptr.To(0), Cores: []cpuset.Set{cpuset.New(0, 1), cpuset.New(2, 3), cpuset.New(4, 5)}}},
+		},
+		Problems: []nodestate.Problem{},
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b cpuset.Set) bool { return a == b })); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
@@ -113,6 +118,7 @@ func TestStateHasWhatIsWrong(t *testing.T) {
 		"cgroup with nonsense": {func(dir string) error {
 			return os.WriteFile(dir+"/cgroup/pods/ctr/cpuset.cpus.exclusive", []byte("x\n"), 0o600)
 		}, nodestate.PartitionsPart, `cpulist "x"`},
+		"no machine": {func(dir string) error { return os.RemoveAll(dir + "/sys") }, nodestate.LayoutPart, "no cpu is online in sys/devices/system/cpu"},
 		"damaged pin": {func(dir string) error {
 			return os.WriteFile(dir+"/kubelet/plugins/dra.numa/pins/z.json", []byte("{}\n"), 0o600)
 		}, nodestate.PinsPart, `read record "z.json"`},
@@ -122,7 +128,7 @@ func TestStateHasWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := printedState(t, flags)
-		for _, part := range []nodestate.Part{nodestate.CheckpointPart, nodestate.SpecsPart, nodestate.PartitionsPart, nodestate.PinsPart} {
+		for _, part := range []nodestate.Part{nodestate.CheckpointPart, nodestate.SpecsPart, nodestate.PartitionsPart, nodestate.PinsPart, nodestate.LayoutPart} {
 			want := ""
 			if part == row.part {
 				want = row.problem
@@ -133,6 +139,42 @@ func TestStateHasWhatIsWrong(t *testing.T) {
 		}
 		if rest := len(got.Specs) + len(got.Pins) + len(got.Partitions); rest < 2 && name != "no folder of the driver" {
 			t.Errorf("%s: only %d other things are there", name, rest)
+		}
+	}
+}
+
+// The reserved CPUs are those of the daemon, from its flags and files.
+func TestLayoutHasTheDaemonsReservedCPUs(t *testing.T) {
+	dir, _ := stateNode(t)
+	machine, err := numa.Read(os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := configFile(t, "reservedCPUs: 2-3\n")
+	for arguments, want := range map[string]struct{ reserved, why string }{
+		"--node-name=n":                                {"0-1", ""},
+		"--node-name=n --reserved-cpus=0":              {"0", ""},
+		"--node-name=n --config=" + path:               {"2-3", ""},
+		"--node-name=n --config=/no/such":              {"", "--config: open /no/such: no such file or directory"},
+		"--node-name=n --reserved-cpus=9":              {"", `--reserved-cpus: reserved CPUs "9": 9 not online, allowed are 0-5`},
+		"keep --cgroups=/host/cgroup":                  {"", `process 7 is no dra-numa daemon: unexpected argument "keep"`},
+		"--node-name=n --no-such-flag":                 {"", "process 7 is no dra-numa daemon: "},
+		"--node-name=n --kubelet-config=/no/such.yaml": {"", "open /no/such.yaml: no such file or directory"},
+	} {
+		proc := fstest.MapFS{"7/cmdline": {Data: []byte("/dra-numa\x00" + strings.ReplaceAll(arguments, " ", "\x00") + "\x00")}}
+		layout := layoutOf(machine, func() (options, error) {
+			o, _, err := optionsOf(proc, 7, noEnv)
+			if err != nil {
+				return options{}, err
+			}
+			return o.withConfig(t.Context())
+		})
+		got := "not known"
+		if layout.Reserved != nil {
+			got = layout.Reserved.String()
+		}
+		if want.why == "" && got != want.reserved || want.why != "" && got != "not known" || !strings.HasPrefix(layout.Why, want.why) || (layout.Why == "") != (want.why == "") {
+			t.Errorf("%s: reserved CPUs %s, %q, want %+v", arguments, got, layout.Why, want)
 		}
 	}
 }
@@ -161,19 +203,38 @@ func TestStateWaitsForAQuietMoment(t *testing.T) {
 }
 
 func TestStateUsage(t *testing.T) {
-	for _, args := range []string{"stray", "--node-name=x", "--cdi-dir"} {
-		err := run(t.Context(), append([]string{"state"}, args), noEnv, &bytes.Buffer{})
-		if usage := (*cli.UsageError)(nil); !errors.As(err, &usage) {
-			t.Errorf("%q: error %v, want usage", args, err)
+	for arg, want := range map[string]string{"stray": "stray", "--node-name=x": "node-name", "--cdi-dir": "cdi-dir"} {
+		expectUsage(t, "", want, "state", arg)
+	}
+}
+
+// What else of the node matters is said only if it is asked for.
+func TestStateOfTheHost(t *testing.T) {
+	dir, flags := stateNode(t)
+	if host := printedState(t, flags).Host; host != nil {
+		t.Errorf("without --host, it is %+v", host)
+	}
+	flags = append(flags, "--host", "--nri-socket="+dir+"/nri/nri.sock")
+	check := func(what string, nri *bool, irqbalance string) {
+		t.Helper()
+		want := &nodestate.Host{NRI: nri, Irqbalance: irqbalance}
+		if diff := cmp.Diff(want, printedState(t, flags).Host); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	var stdout bytes.Buffer
-	err := run(t.Context(), []string{"state", "--help"}, noEnv, &stdout)
-	if !errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(stdout.String(), "Usage: dra-numa state") || !strings.Contains(stdout.String(), "-cgroup-root directory") {
-		t.Errorf("help %q, %v", stdout.String(), err)
+	check("the folder of the socket is not mounted", nil, "")
+	if err := os.Mkdir(dir+"/nri", 0o755); err != nil {
+		t.Fatal(err)
 	}
-	stdout.Reset()
-	if _ = run(t.Context(), []string{"--help"}, noEnv, &stdout); !strings.Contains(stdout.String(), "dra-numa state [flags]") {
-		t.Errorf("help %q does not name the subcommand", stdout.String())
+	files.Write(t, dir+"/cgroup/system.slice/irqbalance.service/cgroup.events", "populated 0\nfrozen 0\n")
+	check("no socket, and irqbalance has ended", ptr.To(false), "")
+	files.Write(t, dir+"/cgroup/system.slice/irqbalance.service/cgroup.events", "populated 1\nfrozen 0\n")
+	listener, err := net.Listen("unix", dir+"/nri/nri.sock")
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer listener.Close()
+	check("both", ptr.To(true), "system.slice/irqbalance.service")
+	flags = append(flags, "--nri-socket=")
+	check("NRI is not used", nil, "system.slice/irqbalance.service")
 }

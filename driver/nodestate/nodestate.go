@@ -1,7 +1,7 @@
 // Package nodestate defines the document in which one node says what it has of claims:
-// what the checkpoint, the CDI specs and the cgroups say, each on its own. dra-numa
-// state prints the document, and other programs compare its parts. The package reads no
-// files and judges nothing.
+// what the checkpoint, the CDI specs and the cgroups say, each on its own, and where the
+// CPUs are. dra-numa state prints the document, and other programs compare its parts. The
+// package reads no files and judges nothing.
 package nodestate
 
 import (
@@ -23,10 +23,22 @@ type State struct {
 	BootID     string        `json:"bootID"`  // of the boot in which the document was read
 	Settled    bool          `json:"settled"` // two reads in a row were equal: nothing changed between the parts
 	Checkpoint Checkpoint    `json:"checkpoint"`
-	Specs      []cdi.Written `json:"specs"`      // by file name
-	Partitions []Partition   `json:"partitions"` // those with CPUs, whoever made them; parents before their children
-	Pins       []Pin         `json:"pins"`       // cgroups that have a process and a record of the hook
-	Problems   []Problem     `json:"problems"`   // parts that could not be read completely
+	Specs      []cdi.Written `json:"specs"`            // by file name
+	Partitions []Partition   `json:"partitions"`       // those with CPUs, also of other programs; parents before their children
+	Pins       []Pin         `json:"pins"`             // cgroups that have a process and a record of the hook
+	Layout     *Layout       `json:"layout,omitempty"` // missing if the machine cannot be read; older drivers do not write it
+	Problems   []Problem     `json:"problems"`         // parts that could not be read completely
+	Host       *Host         `json:"host,omitempty"`
+}
+
+// Host is what else of the node matters to claims. It is there only if it was asked for.
+type Host struct {
+	// NRI reports whether the container runtime offers NRI where the daemon looks for it. It
+	// is nil if the daemon does not use NRI, or if the socket's folder cannot be seen.
+	NRI *bool `json:"nri"`
+	// Irqbalance is the cgroup of the service irqbalance if it runs, else "". The program
+	// moves interrupts to other CPUs.
+	Irqbalance string `json:"irqbalance"`
 }
 
 // Checkpoint is the content of the node's checkpoint.
@@ -70,6 +82,7 @@ const (
 	SpecsPart      Part = "CDI specs"
 	PartitionsPart Part = "partitions"
 	PinsPart       Part = "pins"
+	LayoutPart     Part = "layout"
 )
 
 // Problem says why a part is not complete.

@@ -3,23 +3,21 @@ package nodestate
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"testing"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // The document of a node is in bundles that users keep, so every release reads and
 // writes it the same way. Its grants are those of the driver's own golden file.
 func TestDocumentIsAsReleased(t *testing.T) {
-	checkpoint, err := os.ReadFile("../testdata/checkpoint-v4.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorded, err := driver.DecodeCheckpoint(checkpoint)
+	recorded, err := driver.DecodeCheckpoint([]byte(files.Read(t, "../testdata/checkpoint-v4.json")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +30,14 @@ func TestDocumentIsAsReleased(t *testing.T) {
 		}}},
 		Partitions: []Partition{{Cgroup: "pods/ctr", CPUs: cpus, State: "root invalid (Cpu list in cpuset.cpus not exclusive)"}},
 		Pins:       []Pin{{Cgroup: "pods/ctr", Claims: []Claim{{UID: "uid-a", Name: "default/a"}}, CPUs: cpus, Mems: mems, Partition: "root", Downgraded: true, Fault: "why"}},
-		Problems:   []Problem{{Part: PinsPart, Why: "permission denied"}},
+		Layout: &Layout{
+			Reserved: ptr.To(cpuset.New(0)), Isolated: cpuset.New(3),
+			Caches: []Cache{
+				{NUMANode: 0, Socket: ptr.To(0), L3: ptr.To(0), Cores: []cpuset.Set{cpuset.New(0, 2), cpuset.New(1, 3)}},
+				{NUMANode: 1, Cores: []cpuset.Set{cpuset.New(4, 5)}},
+			},
+		},
+		Problems: []Problem{{Part: PinsPart, Why: "permission denied"}},
 	}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
