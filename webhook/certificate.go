@@ -44,16 +44,24 @@ func check(data map[string][]byte, names []string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	authorities := x509.NewCertPool()
-	authorities.AppendCertsFromPEM(data[keyAuthorities])
-	for _, name := range names {
-		options := x509.VerifyOptions{DNSName: name, Roots: authorities, CurrentTime: now}
-		if _, err := pair.Leaf.Verify(options); err != nil {
-			return err
-		}
+	if err := verify(pair.Leaf, data[keyAuthorities], names, now); err != nil {
+		return err
 	}
 	if left := pair.Leaf.NotAfter.Sub(now); left < renewal {
 		return fmt.Errorf("the certificate expires in %s", left.Round(time.Hour))
+	}
+	return nil
+}
+
+// verify says why a client that trusts the authorities does not trust the certificate of
+// a server with these names.
+func verify(certificate *x509.Certificate, authorities []byte, names []string, now time.Time) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authorities)
+	for _, name := range names {
+		if _, err := certificate.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: now}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -17,18 +17,27 @@ import (
 
 // trust maintains the certificate, which all replicas share in a Secret, and makes the
 // API server trust it. A new certificate is trusted before it is served. An old one is
-// trusted as long as a replica may serve it.
+// trusted as long as a replica may serve it. Only one goroutine may call settle.
 type trust struct {
 	client               kubernetes.Interface
 	namespace, secret    string
 	names                []string // of the webhook's server
 	validating, mutating string   // webhook configurations; "" means none
 	now                  func() time.Time
+	published            []byte // authorities that the configurations had when settle last ended
 	certificate          atomic.Pointer[tls.Certificate]
 }
 
 // settle does everything that is necessary. Any replica may repeat it at any time.
+//
+// It reads the webhook configurations before the Secret. So if another replica has since
+// renewed the certificate and published the new authorities, the API server refuses to
+// replace these with the old ones.
 func (t *trust) settle(ctx context.Context) error {
+	publications, err := t.publications(ctx)
+	if err != nil {
+		return err
+	}
 	data, err := t.agree(ctx)
 	if err != nil {
 		return fmt.Errorf("keep certificate in secret %s/%s: %w", t.namespace, t.secret, err)
@@ -37,11 +46,25 @@ func (t *trust) settle(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load certificate of secret %s/%s: %w", t.namespace, t.secret, err)
 	}
-	if err := t.publish(ctx, data[keyAuthorities]); err != nil {
-		return err
+	authorities := data[keyAuthorities]
+	for _, publish := range publications {
+		if err := publish(ctx, authorities); err != nil {
+			return err
+		}
 	}
-	t.certificate.Store(certificate)
+	t.serve(certificate, authorities)
 	return nil
+}
+
+// serve replaces the certificate of the server. API servers see new authorities a little
+// later than they are published. So a new certificate waits until settle is called again,
+// unless no API server trusts the one that is served now.
+func (t *trust) serve(certificate *tls.Certificate, authorities []byte) {
+	served := t.certificate.Load()
+	if served == nil || bytes.Equal(t.published, authorities) || verify(served.Leaf, authorities, t.names, t.now()) != nil {
+		t.certificate.Store(certificate)
+	}
+	t.published = authorities
 }
 
 // agree returns the data of the Secret. If the data is not usable, it writes a new
@@ -72,20 +95,27 @@ func (t *trust) agree(ctx context.Context) (map[string][]byte, error) {
 	}
 }
 
-// publish makes both configurations trust the authorities.
-func (t *trust) publish(ctx context.Context, authorities []byte) error {
+// publication makes one webhook configuration trust the authorities.
+type publication func(ctx context.Context, authorities []byte) error
+
+// publications reads the webhook configurations.
+func (t *trust) publications(ctx context.Context) (all []publication, err error) {
 	api := t.client.AdmissionregistrationV1()
 	if t.validating != "" {
-		if err := publishIn(ctx, api.ValidatingWebhookConfigurations(), t.validating, authorities, validatingBundles); err != nil {
-			return fmt.Errorf("publish authorities in validating configuration %s: %w", t.validating, err)
+		publish, err := publicationIn(ctx, api.ValidatingWebhookConfigurations(), "validating configuration "+t.validating, t.validating, validatingBundles)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, publish)
 	}
 	if t.mutating != "" {
-		if err := publishIn(ctx, api.MutatingWebhookConfigurations(), t.mutating, authorities, mutatingBundles); err != nil {
-			return fmt.Errorf("publish authorities in mutating configuration %s: %w", t.mutating, err)
+		publish, err := publicationIn(ctx, api.MutatingWebhookConfigurations(), "mutating configuration "+t.mutating, t.mutating, mutatingBundles)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, publish)
 	}
-	return nil
+	return all, nil
 }
 
 // configurations are webhook configurations of one kind.
@@ -94,20 +124,26 @@ type configurations[T any] interface {
 	Update(ctx context.Context, config T, options metav1.UpdateOptions) (T, error)
 }
 
-// publishIn makes the webhooks of one configuration trust the authorities.
-func publishIn[T any](ctx context.Context, api configurations[T], name string, authorities []byte, bundles func(T) []*[]byte) error {
+// publicationIn reads the configuration with this name. what is its name in errors. The
+// publication fails if the configuration has changed since.
+func publicationIn[T any](ctx context.Context, api configurations[T], what, name string, bundles func(T) []*[]byte) (publication, error) {
 	config, err := api.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
-	changed := false
-	for _, bundle := range bundles(config) {
-		changed = replace(bundle, authorities) || changed
-	}
-	if changed {
-		_, err = api.Update(ctx, config, metav1.UpdateOptions{})
-	}
-	return err
+	return func(ctx context.Context, authorities []byte) error {
+		changed := false
+		for _, bundle := range bundles(config) {
+			changed = replace(bundle, authorities) || changed
+		}
+		if !changed {
+			return nil
+		}
+		if _, err := api.Update(ctx, config, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("publish authorities in %s: %w", what, err)
+		}
+		return nil
+	}, nil
 }
 
 func validatingBundles(config *admissionapi.ValidatingWebhookConfiguration) (bundles []*[]byte) {
