@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,16 +12,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxReviewBytes is more than a review of the largest object that etcd accepts, with the
-// old object.
-const maxReviewBytes = 8 << 20
-
-// Handler answers POST /validate and /mutate with admission.k8s.io/v1 reviews, and GET
-// /readyz.
-func (r *Reviewer) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("POST /validate", answer(r.Validate))
-	mux.Handle("POST /mutate", answer(r.Mutate))
+// Handler answers POST /validate and /mutate with admission.k8s.io/v1 reviews,
+// and GET /readyz. known returns lookups that end with the context.
+func Handler(known func(context.Context) Known) http.Handler {
+	mux, limits := http.NewServeMux(), newLimits()
+	handle := func(path string, ask func(*Reviewer, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) {
+		answers := answer(func(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+			return ask(NewReviewer(known(ctx)), request)
+		})
+		mux.Handle("POST "+path, within(ReviewTimeout, limits.handler(answers)))
+	}
+	handle("/validate", (*Reviewer).Validate)
+	handle("/mutate", (*Reviewer).Mutate)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok\n") // an error means that the prober has hung up
 	})
@@ -29,7 +32,7 @@ func (r *Reviewer) Handler() http.Handler {
 
 // answer makes a handler of a function. If the function fails, there is no answer, and
 // the failurePolicy of the webhook configuration decides.
-func answer(ask func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) http.Handler {
+func answer(ask func(context.Context, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReviewBytes)).Decode(&review)
@@ -40,7 +43,7 @@ func answer(ask func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionRespo
 			http.Error(w, fmt.Sprintf("read review: %v", err), http.StatusBadRequest)
 			return
 		}
-		response, err := ask(review.Request)
+		response, err := ask(r.Context(), review.Request)
 		if err != nil {
 			klog.FromContext(r.Context()).Error(err, "Review failed", "kind", review.Request.Kind.Kind,
 				"namespace", review.Request.Namespace, "name", review.Request.Name)

@@ -17,8 +17,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
-// objects are the objects of a cluster: the driver's classes, a slice, a template and two
-// claims.
+// objects are the objects of a cluster: a slice, a template, a claim, and a class that
+// locks a field. The driver's classes are there as well.
 const objects = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
@@ -43,6 +43,13 @@ apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: two, namespace: ns}
 spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}}]}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: quiet}
+spec:
+  selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"'}}]
+  config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: isolated, locked: [partition]}}}]
 `
 
 // cluster is an API server with the objects, some of them changed.
@@ -70,6 +77,8 @@ func cluster(t testing.TB, edit func(*resourceapi.ResourceSlice)) *fake.Clientse
 	create(err)
 	_, err = api.ResourceClaims("ns").Create(t.Context(), decode[resourceapi.ResourceClaim](t, documents[2]), metav1.CreateOptions{})
 	create(err)
+	_, err = api.DeviceClasses().Create(t.Context(), decode[resourceapi.DeviceClass](t, documents[3]), metav1.CreateOptions{})
+	create(err)
 	return client
 }
 
@@ -90,13 +99,16 @@ func handlerOf(t testing.TB, client *fake.Clientset) http.Handler {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	return NewReviewer(known).Handler()
+	return Handler(known.during)
 }
 
 // reviewOf is a review of an object in YAML.
 func reviewOf(t testing.TB, kind, object, old string) []byte {
 	t.Helper()
-	request := &admissionv1.AdmissionRequest{UID: "review-1", Namespace: "ns", Kind: metav1.GroupVersionKind{Kind: kind}}
+	request := &admissionv1.AdmissionRequest{UID: "review-1", Namespace: "ns", Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Kind: kind}}
+	if old != "" {
+		request.Operation = admissionv1.Update
+	}
 	for _, part := range []struct {
 		text string
 		raw  *[]byte

@@ -25,9 +25,7 @@ import (
 // webhook.
 const getTimeout = time.Second
 
-// lookups looks up objects of the cluster. It watches classes, templates and this
-// driver's slices, and asks the API server for objects that the watches do not have yet.
-// It always asks for claims, which are many and rarely needed.
+// lookups watches classes, templates and this driver's slices.
 type lookups struct {
 	client    kubernetes.Interface
 	classes   resourcelisters.DeviceClassLister
@@ -72,37 +70,48 @@ func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups,
 	return l, func() { factory.Shutdown(); ours.Shutdown() }, ctx.Err()
 }
 
+// reviewLookups looks up objects of the cluster for one review, until its context ends.
+// It asks the API server for objects that the watches do not have yet. It always asks for
+// claims, which are many and rarely needed.
+type reviewLookups struct {
+	*lookups
+	ctx context.Context
+}
+
+// during returns lookups for a review.
+func (l *lookups) during(ctx context.Context) Known { return reviewLookups{l, ctx} }
+
 // DeviceClass implements accounting.Known.
-func (l *lookups) DeviceClass(name string) *resourceapi.DeviceClass {
-	if class, err := l.classes.Get(name); err == nil {
+func (r reviewLookups) DeviceClass(name string) *resourceapi.DeviceClass {
+	if class, err := r.classes.Get(name); err == nil {
 		return class
 	}
-	return found(l.client.ResourceV1().DeviceClasses().Get, "DeviceClass", "", name)
+	return found(r.ctx, r.client.ResourceV1().DeviceClasses().Get, "DeviceClass", "", name)
 }
 
 // ResourceClaim implements accounting.Known.
-func (l *lookups) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
-	return found(l.client.ResourceV1().ResourceClaims(namespace).Get, "ResourceClaim", namespace, name)
+func (r reviewLookups) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
+	return found(r.ctx, r.client.ResourceV1().ResourceClaims(namespace).Get, "ResourceClaim", namespace, name)
 }
 
 // ResourceClaimTemplate implements accounting.Known.
-func (l *lookups) ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate {
-	if template, err := l.templates.ResourceClaimTemplates(namespace).Get(name); err == nil {
+func (r reviewLookups) ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate {
+	if template, err := r.templates.ResourceClaimTemplates(namespace).Get(name); err == nil {
 		return template
 	}
-	return found(l.client.ResourceV1().ResourceClaimTemplates(namespace).Get, "ResourceClaimTemplate", namespace, name)
+	return found(r.ctx, r.client.ResourceV1().ResourceClaimTemplates(namespace).Get, "ResourceClaimTemplate", namespace, name)
 }
 
 // found asks the API server. If the API server does not return the object, it is unknown.
-// The reason is logged, unless the object does not exist.
-func found[T any](get func(context.Context, string, metav1.GetOptions) (*T, error), kind, namespace, name string) *T {
-	ctx, cancel := context.WithTimeout(context.Background(), getTimeout)
+// The reason is logged, unless the object does not exist or the review has ended.
+func found[T any](review context.Context, get func(context.Context, string, metav1.GetOptions) (*T, error), kind, namespace, name string) *T {
+	ctx, cancel := context.WithTimeout(review, getTimeout)
 	defer cancel()
 	object, err := get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		return object
 	}
-	if !apierrors.IsNotFound(err) {
+	if !apierrors.IsNotFound(err) && review.Err() == nil {
 		klog.Background().Error(err, "Lookup failed", "kind", kind, "namespace", namespace, "name", name)
 	}
 	return nil

@@ -27,7 +27,7 @@ type Known interface {
 	ServerCounts() bool
 }
 
-// Reviewer answers reviews. Several goroutines can use it at the same time.
+// Reviewer answers reviews.
 type Reviewer struct {
 	known  Known
 	linter *lint.Linter
@@ -67,15 +67,21 @@ func (r *Reviewer) findings(request *admissionv1.AdmissionRequest, raw []byte) (
 	switch request.Kind.Kind {
 	case "ResourceClaim":
 		claim, err := read[resourceapi.ResourceClaim](request, raw)
+		if refusedAnyway(claim.Spec) {
+			return nil, err
+		}
 		return r.linter.Claim(claim), err
 	case "ResourceClaimTemplate":
 		template, err := read[resourceapi.ResourceClaimTemplate](request, raw)
+		if refusedAnyway(template.Spec.Spec) {
+			return nil, err
+		}
 		return r.linter.Template(template), err
 	case "DeviceClass":
 		class, err := read[resourceapi.DeviceClass](request, raw)
 		return r.linter.Class(class), err
 	case "Pod":
-		pod, err := readPod(request)
+		pod, err := podOf(request, raw)
 		if r.known.ServerCounts() {
 			return nil, err
 		}
@@ -110,11 +116,41 @@ func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.A
 	return response, nil
 }
 
-// readPod reads a pod. A pod that is being created has no namespace of its own yet.
+// readPod reads a pod. Its status is that of the stored pod: the API server drops a status
+// that the user sends with a pod, but only after it has asked for changes.
 func readPod(request *admissionv1.AdmissionRequest) (*corev1.Pod, error) {
-	pod, err := read[corev1.Pod](request, request.Object.Raw)
+	pod, err := podOf(request, request.Object.Raw)
+	if err != nil {
+		return pod, err
+	}
+	stored, err := storedPod(request)
+	if err != nil {
+		return new(corev1.Pod), err
+	}
+	pod.Status = stored.Status
+	return pod, nil
+}
+
+// storedPod reads the pod as it is stored. A pod that is being created is empty.
+func storedPod(request *admissionv1.AdmissionRequest) (*corev1.Pod, error) {
+	if len(request.OldObject.Raw) == 0 {
+		return new(corev1.Pod), nil
+	}
+	return podOf(request, request.OldObject.Raw)
+}
+
+// podOf reads a pod from its text. A pod that is being created has no namespace of its
+// own yet.
+func podOf(request *admissionv1.AdmissionRequest, raw []byte) (*corev1.Pod, error) {
+	pod, err := read[corev1.Pod](request, raw)
+	if err != nil {
+		return pod, err
+	}
 	pod.Namespace = request.Namespace
-	return pod, err
+	if err := accounting.CheckAmounts(pod); err != nil {
+		return new(corev1.Pod), fmt.Errorf("read Pod %s/%s: %w", request.Namespace, request.Name, err)
+	}
+	return pod, nil
 }
 
 // read never returns a nil object.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -10,6 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 const (
@@ -20,6 +25,12 @@ spec:
     requests:
     - name: z
       exactly: {deviceClassName: zone.dra.numa, count: 2, capacity: {requests: {dra.numa/cpu: 2, memory: 1Gi}}}
+`
+	lockedClaim = `
+spec:
+  devices:
+    requests: [{name: z, exactly: {deviceClassName: quiet, capacity: {requests: {cpu: 2, memory: 1Gi}}}}]
+    config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: isolated}}}]
 `
 	badClass = `{spec: {config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: x}}}]}}`
 	plainPod = `
@@ -41,8 +52,16 @@ func TestValidate(t *testing.T) {
 		"good claim": {"ResourceClaim", goodClaim, "", "", nil},
 		"slow claim": {"ResourceClaim", slowClaim, "", "", []string{
 			"spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device has this capacity, so the pod would stay Pending: write cpu (unknown-capacity-key)",
-			"spec.devices.requests[0].exactly.count: asks for shares of 2 different zones; for a larger share of one zone, ask for more capacity (count-on-shared)",
+			"spec.devices.requests[0].exactly.count: asks for shares of 2 different zones of one node; for a larger share of one zone, ask for more capacity (count-on-shared)",
 		}},
+		"claim that changes what its class locks": {
+			"ResourceClaim",
+			strings.Replace(lockedClaim, "isolated", "none", 1),
+			"",
+			`spec.devices.config[0].opaque.parameters: partition: "none", allowed is "isolated", because DeviceClass "quiet" locks this field (request "z")`,
+			nil,
+		},
+		"claim that repeats what its class locks": {"ResourceClaim", lockedClaim, "", "", nil},
 		"bad class":           {"DeviceClass", badClass, "", errorText, nil},
 		"class that gets bad": {"DeviceClass", badClass, "{spec: {}}", errorText, nil},
 		"class that was bad":  {"DeviceClass", badClass, badClass, "", []string{errorText}},
@@ -113,6 +132,55 @@ spec:
 	}
 }
 
+// The API server drops the status of a new pod after it has asked for changes, and that of
+// a changed pod likewise. With this status, the pod's claim would be the smaller one, or
+// would already be counted.
+func TestStatusThatAUserSendsIsNotBelieved(t *testing.T) {
+	handler := handlerOf(t, cluster(t, nil))
+	want := ask(t, handler, "/mutate", "Pod", plainPod, "").Patch
+	const (
+		smaller = "status: {resourceClaimStatuses: [{name: c, resourceClaimName: two}]}\n"
+		counted = "status: {resourceClaimStatuses: [{name: c, resourceClaimName: two}], nodeAllocatableResourceClaimStatuses: [{resourceClaimName: two}]}\n"
+	)
+	for _, status := range []string{smaller, counted} {
+		for _, old := range []string{"", plainPod} {
+			if response := ask(t, handler, "/mutate", "Pod", plainPod+status, old); string(response.Patch) != string(want) {
+				t.Errorf("with %sthe patch is %s, want %s", status, response.Patch, want)
+			}
+		}
+	}
+	stored := ask(t, handler, "/mutate", "Pod", plainPod, plainPod+smaller)
+	if string(stored.Patch) == string(want) {
+		t.Error("the status of the stored pod has no effect")
+	}
+}
+
+// An API server refuses such a pod itself, but asks for changes first. It accepts such a
+// claim.
+func TestEndlessAmounts(t *testing.T) {
+	client := cluster(t, nil)
+	claim := decode[resourceapi.ResourceClaim](t, []byte(strings.ReplaceAll(
+		`{metadata: {name: endless, namespace: ns}, spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: ENDLESS, dra.numa/cpu: ENDLESS}}}}]}}}`, "ENDLESS", object.EndlessAmount)))
+	if _, err := client.ResourceV1().ResourceClaims("ns").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	handler := handlerOf(t, client)
+	pod := "{spec: {containers: [{name: a, resources: {requests: {cpu: " + object.EndlessAmount + "}}}, {name: b, resources: {requests: {cpu: 1}}}]}}"
+	for _, path := range []string{"/mutate", "/validate"} {
+		recorder := post(handler, path, reviewOf(t, "Pod", pod, ""))
+		if recorder.Code != http.StatusInternalServerError || !strings.Contains(recorder.Body.String(), `cpu "1e300000000": want an amount that a node can have`) {
+			t.Errorf("%s: %d %s", path, recorder.Code, recorder.Body)
+		}
+	}
+	uses := "{spec: {resourceClaims: [{name: c, resourceClaimName: endless}], containers: [{name: a, resources: {claims: [{name: c}]}}]}}"
+	if response := ask(t, handler, "/mutate", "Pod", uses, ""); response.Patch != nil {
+		t.Errorf("patch %s", response.Patch)
+	}
+	if response := ask(t, handler, "/validate", "Pod", uses, ""); len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "no zone has that much") {
+		t.Errorf("warnings %q", response.Warnings)
+	}
+}
+
 // Requests would count twice (KEP-5517).
 func TestServerThatCountsIsNotHelped(t *testing.T) {
 	handler := handlerOf(t, cluster(t, mapped))
@@ -155,8 +223,8 @@ func TestNonsenseIsNoAnswer(t *testing.T) {
 		"too large": {
 			"/mutate",
 			`{"request": {"name": "` + strings.Repeat("x", maxReviewBytes) + `"}}`,
-			http.StatusBadRequest,
-			"too large",
+			http.StatusRequestEntityTooLarge,
+			"allowed are 3145728",
 		},
 	} {
 		recorder := post(handler, row.path, []byte(row.body))
@@ -194,7 +262,7 @@ const (
 // reads the same bytes and does nothing.
 func BenchmarkReview(b *testing.B) {
 	handler := handlerOf(b, cluster(b, nil))
-	decode := answer(func(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	decode := answer(func(_ context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 		var object map[string]any
 		return &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}, json.Unmarshal(request.Object.Raw, &object)
 	})

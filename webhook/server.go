@@ -62,19 +62,29 @@ func Run(ctx context.Context, options Options) error {
 	}
 	defer stop()
 	defer cancel() // runs before stop, which waits for the watches
-	return serve(ctx, options.Listener, NewReviewer(known).Handler(), trust)
+	return serve(ctx, options.Listener, Handler(known.during), trust)
 }
 
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, trust *trust) error {
-	server := &http.Server{
+// newServer returns a server that no client can keep busy: any client in the cluster can
+// connect, not only the API server.
+func newServer(handler http.Handler, trust *trust) *http.Server {
+	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       5 * time.Second,
+		WriteTimeout:      5*time.Second + ReviewTimeout,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          klog.NewStandardLogger("INFO"),
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS13,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return trust.certificate.Load(), nil },
 		},
 	}
+}
+
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, trust *trust) error {
+	server := newServer(handler, trust)
 	failed := make(chan error, 1)
 	go func() { failed <- server.ServeTLS(listener, "", "") }()
 	klog.FromContext(ctx).Info("Ready", "address", listener.Addr().String())

@@ -2,11 +2,14 @@ package accounting
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 // Unresolved is a claim of a pod whose amounts are not known, or count in another pod.
@@ -15,6 +18,27 @@ type Unresolved struct {
 	Index int
 	// Why is the reason; it continues the name of the field.
 	Why string
+}
+
+// CheckAmounts returns an error if the pod requests an amount with which nothing can be
+// computed. Do not pass such a pod to another function of this package. No API server
+// stores one, but webhooks see it.
+func CheckAmounts(pod *corev1.Pod) error {
+	lists := []corev1.ResourceList{pod.Spec.Overhead}
+	if own := pod.Spec.Resources; own != nil {
+		lists = append(lists, own.Requests, own.Limits)
+	}
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		lists = append(lists, container.Resources.Requests, container.Resources.Limits)
+	}
+	for _, list := range lists {
+		for name, amount := range list {
+			if !capacity.Countable(amount) {
+				return fmt.Errorf("%s %q: want an amount that a node can have", name, amount.String())
+			}
+		}
+	}
+	return nil
 }
 
 // SharesOf are what the claims of a pod hold, or will hold. A claim that several pods use
