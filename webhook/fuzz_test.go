@@ -32,7 +32,7 @@ func FuzzReview(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{"/validate", "/mutate"} {
+		for _, path := range []string{"/validate", "/enforce", "/mutate"} {
 			recorder := post(handler, path, body)
 			if recorder.Code != http.StatusOK && recorder.Body.Len() == 0 {
 				t.Errorf("%s: %d without a reason", path, recorder.Code)

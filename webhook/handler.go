@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Handler answers POST /validate and /mutate with admission.k8s.io/v1 reviews,
+// Handler answers POST /validate, /enforce and /mutate with admission.k8s.io/v1 reviews,
 // and GET /readyz. known returns lookups that end with the context.
 func Handler(known func(context.Context) Known) http.Handler {
 	mux, limits := http.NewServeMux(), newLimits()
@@ -23,6 +23,7 @@ func Handler(known func(context.Context) Known) http.Handler {
 		mux.Handle("POST "+path, within(ReviewTimeout, limits.handler(answers)))
 	}
 	handle("/validate", (*Reviewer).Validate)
+	handle("/enforce", (*Reviewer).Enforce)
 	handle("/mutate", (*Reviewer).Mutate)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok\n") // an error means that the prober has hung up

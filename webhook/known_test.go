@@ -94,10 +94,16 @@ func decode[T any](t testing.TB, text []byte) *T {
 // handlerOf is the webhook of a cluster, until the test ends.
 func handlerOf(t testing.TB, client *fake.Clientset) http.Handler {
 	t.Helper()
+	return handlerFrom(t, client, false)
+}
+
+func handlerFrom(t testing.TB, client *fake.Clientset, enforced bool) http.Handler {
+	t.Helper()
 	known, stop, err := startLookups(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
 	}
+	known.enforced = enforced
 	t.Cleanup(stop)
 	return Handler(known.during)
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,8 @@ type lookups struct {
 	templates resourcelisters.ResourceClaimTemplateLister
 	slices    resourcelisters.ResourceSliceLister
 	selectors *probe.Selectors
+	enforced  bool     // must not change
+	creators  []string // must not change: see Options.ClaimControllers
 
 	stale   atomic.Bool // the slices have changed since addUp
 	mu      sync.Mutex
@@ -136,6 +139,12 @@ func (l *lookups) ServerCounts() bool {
 	defer l.mu.Unlock()
 	return l.mapping
 }
+
+// Enforced implements Known.
+func (l *lookups) Enforced() bool { return l.enforced }
+
+// GeneratesClaims implements Known.
+func (l *lookups) GeneratesClaims(user string) bool { return slices.Contains(l.creators, user) }
 
 // addUp reads all slices, if one has changed.
 func (l *lookups) addUp() {

@@ -25,6 +25,13 @@ type Known interface {
 	// ServerCounts reports whether the scheduler counts claims by itself (KEP-5517). A
 	// pod's requests must then not repeat them.
 	ServerCounts() bool
+	// Enforced reports whether each pod must request all that its claims may hold.
+	Enforced() bool
+	// GeneratesClaims reports whether Kubernetes creates claims for pods as this user.
+	GeneratesClaims(user string) bool
+	// Waiting returns the pods of a namespace that may still wait for a claim, or only
+	// the pod with the name, if it is not "".
+	Waiting(namespace, name string) ([]corev1.Pod, error)
 }
 
 // Reviewer answers reviews.
@@ -53,14 +60,18 @@ func (r *Reviewer) Validate(request *admissionv1.AdmissionRequest) (*admissionv1
 	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
 	for _, finding := range findings {
 		if finding.Severity == lint.Error && !slices.Contains(before, finding) {
-			response.Allowed = false
-			response.Result = &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: 422, Message: finding.String()}
-			response.Warnings = nil
+			refuse(response, finding.String())
 			return response, nil
 		}
 		response.Warnings = append(response.Warnings, finding.String())
 	}
 	return response, nil
+}
+
+func refuse(response *admissionv1.AdmissionResponse, message string) {
+	response.Allowed = false
+	response.Result = &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: 422, Message: message}
+	response.Warnings = nil
 }
 
 func (r *Reviewer) findings(request *admissionv1.AdmissionRequest, raw []byte) ([]lint.Finding, error) {
@@ -85,13 +96,18 @@ func (r *Reviewer) findings(request *admissionv1.AdmissionRequest, raw []byte) (
 		if r.known.ServerCounts() {
 			return nil, err
 		}
-		return r.linter.Pod(pod), err
+		findings := r.linter.Pod(pod)
+		if r.known.Enforced() { // a claim counts in each pod, and Enforce refuses what it cannot count
+			findings = slices.DeleteFunc(findings, func(finding lint.Finding) bool { return finding.Rule == lint.UnresolvedClaim })
+		}
+		return findings, err
 	}
 	return nil, fmt.Errorf("review %s: want ResourceClaim, ResourceClaimTemplate, DeviceClass or Pod", request.Kind)
 }
 
-// Mutate raises the requests of a pod to what its claims hold. It ignores claims that
-// cannot be looked up; Validate warns of them.
+// Mutate raises the requests of a pod to what its claims hold, or may hold if that is
+// enforced. It ignores claims that cannot be looked up: Validate warns of them, and
+// Enforce refuses the pod.
 func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	if request.Kind.Kind != "Pod" {
 		return nil, fmt.Errorf("mutate %s: want Pod", request.Kind)
@@ -104,7 +120,11 @@ func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.A
 	if r.known.ServerCounts() {
 		return response, nil
 	}
-	shares, _ := accounting.SharesOf(pod, r.known)
+	sharesOf := accounting.SharesOf
+	if r.known.Enforced() {
+		sharesOf = accounting.MostOf
+	}
+	shares, _ := sharesOf(pod, r.known)
 	mirrored := accounting.Mirror(pod, shares)
 	if !mirrored.Changed {
 		return response, nil

@@ -34,6 +34,12 @@ type Options struct {
 	// Validating and Mutating name the webhook configurations that must trust the
 	// certificate; "" means none.
 	Validating, Mutating string
+	// Enforced makes each pod request all that its claims may hold. The webhook must then
+	// be allowed to list pods.
+	Enforced bool
+	// ClaimControllers are the users as which Kubernetes creates claims for pods. Without
+	// them, Enforced compares the claims that it generates with all pods that wait.
+	ClaimControllers []string
 }
 
 // Run answers reviews until ctx ends. It starts to answer when the API server trusts its
@@ -60,6 +66,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
+	known.enforced, known.creators = options.Enforced, options.ClaimControllers
 	defer stop()
 	defer cancel() // runs before stop, which waits for the watches
 	return serve(ctx, options.Listener, Handler(known.during), trust)

@@ -18,17 +18,26 @@ const usage = `Usage: numa-webhook --namespace NAMESPACE --secret NAME --names L
 
 Answers the API server's admission reviews. /validate refuses claims, claim
 templates and device classes that the driver cannot use, and warns of mistakes.
-/mutate raises the requests of pods to what their claims hold.
+/mutate raises the requests of pods to what their claims hold. With --enforce,
+/enforce refuses pods that request less than their claims may hold.
 
 `
+
+// How many requests a second the API server gets. Each claim that a new pod names is one
+// request, and the pod waits for it.
+const (
+	clientQPS   = 50
+	clientBurst = 200
+)
 
 // options are the values of the flags.
 type options struct {
 	webhook.Options
-	listen     string
-	names      string
-	kubeconfig string
-	verbosity  int
+	listen      string
+	names       string
+	controllers string
+	kubeconfig  string
+	verbosity   int
 }
 
 // run serves the admission webhook until ctx ends.
@@ -45,6 +54,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	config.UserAgent = "numa-webhook"
+	config.QPS, config.Burst = clientQPS, clientBurst
 	if o.Client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
@@ -62,6 +72,8 @@ func parseFlags(args []string, stdout io.Writer) (options, error) {
 	flags.StringVar(&o.names, "names", "", "`list` of DNS names and addresses by which the API server reaches the webhook, such as NAME.NAMESPACE.svc")
 	flags.StringVar(&o.Validating, "validating-configuration", "", "`name` of the ValidatingWebhookConfiguration that must trust the certificate")
 	flags.StringVar(&o.Mutating, "mutating-configuration", "", "`name` of the MutatingWebhookConfiguration that must trust the certificate")
+	flags.BoolVar(&o.Enforced, "enforce", false, "raise requests to all that claims may hold, in each pod that names them; needs the right to list pods")
+	flags.StringVar(&o.controllers, "claim-controllers", "", "`list` of users as which Kubernetes creates claims for pods; saves time with --enforce")
 	flags.StringVar(&o.listen, "listen", ":8443", "`address` and port of the server")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	cli.AddVerbosity(flags, &o.verbosity)
@@ -77,5 +89,8 @@ func parseFlags(args []string, stdout io.Writer) (options, error) {
 		}
 	}
 	o.Names = strings.Split(o.names, ",")
+	if o.controllers != "" {
+		o.ClaimControllers = strings.Split(o.controllers, ",")
+	}
 	return o, nil
 }

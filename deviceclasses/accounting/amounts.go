@@ -43,6 +43,19 @@ func add(sums, amounts corev1.ResourceList) {
 	}
 }
 
+// largest returns, of each resource, the larger of two amounts.
+func largest(a, b corev1.ResourceList) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for _, amounts := range []corev1.ResourceList{a, b} {
+		for name, amount := range amounts {
+			if amount.Cmp(list[name]) > 0 {
+				list[name] = amount
+			}
+		}
+	}
+	return list
+}
+
 // excess returns the amounts by which a is more than b.
 func excess(a, b corev1.ResourceList) corev1.ResourceList {
 	more := corev1.ResourceList{}

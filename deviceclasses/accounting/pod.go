@@ -20,6 +20,17 @@ type Unresolved struct {
 	Why string
 }
 
+// counting says how to count what is not decided yet.
+type counting int
+
+const (
+	// exact counts a claim in one pod. Amounts that the scheduler chooses are not known.
+	exact counting = iota
+	// most counts a claim in each pod that names it. Of alternatives, the largest amounts
+	// count.
+	most
+)
+
 // CheckAmounts returns an error if the pod requests an amount with which nothing can be
 // computed. Do not pass such a pod to another function of this package. No API server
 // stores one, but webhooks see it.
@@ -45,8 +56,20 @@ func CheckAmounts(pod *corev1.Pod) error {
 // counts in the first pod that it is reserved for. Claims that the scheduler counts
 // itself are left out.
 func SharesOf(pod *corev1.Pod, known Known) (shares []Share, unresolved []Unresolved) {
+	return claimed(pod, known, exact)
+}
+
+// MostOf are the most that the claims of a pod may hold, whatever other pods do, and
+// whatever the scheduler chooses. All of a claim counts in each pod that names it,
+// because the claim may outlive the other pods, and a pod cannot get requests later. Of
+// alternatives, the largest amount of each resource counts.
+func MostOf(pod *corev1.Pod, known Known) (shares []Share, unresolved []Unresolved) {
+	return claimed(pod, known, most)
+}
+
+func claimed(pod *corev1.Pod, known Known, how counting) (shares []Share, unresolved []Unresolved) {
 	for i, entry := range pod.Spec.ResourceClaims {
-		found, err := sharesOfEntry(pod, entry, known)
+		found, err := sharesOfEntry(pod, entry, known, how)
 		if err != nil {
 			unresolved = append(unresolved, Unresolved{i, err.Error()})
 		}
@@ -55,7 +78,7 @@ func SharesOf(pod *corev1.Pod, known Known) (shares []Share, unresolved []Unreso
 	return shares, unresolved
 }
 
-func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known) ([]Share, error) {
+func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known, how counting) ([]Share, error) {
 	created, _, _ := resourceclaim.Name(pod, &entry)
 	name := ptr.Deref(created, "")
 	if name == "" && entry.ResourceClaimTemplateName != nil {
@@ -63,7 +86,7 @@ func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known) 
 		if template == nil {
 			return nil, fmt.Errorf("there is no claim template %q", *entry.ResourceClaimTemplateName)
 		}
-		return Wanted(entry.Name, template.Spec.Spec, known)
+		return wanted(entry.Name, template.Spec.Spec, known, how)
 	}
 	claim := known.ResourceClaim(pod.Namespace, name)
 	switch {
@@ -73,16 +96,38 @@ func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known) 
 		return nil, nil
 	}
 	shares := Held(entry.Name, claim)
-	if claim.Status.Allocation == nil {
+	// What a claim holds changes if it is allocated again for this pod.
+	if claim.Status.Allocation == nil || how == most && !reservedFor(claim, pod) {
 		var err error
-		if shares, err = Wanted(entry.Name, claim.Spec, known); err != nil {
+		if shares, err = wanted(entry.Name, claim.Spec, known, how); err != nil {
 			return nil, err
 		}
 	}
-	if first := firstConsumer(claim); len(shares) > 0 && first != nil && !isPod(first, pod) {
+	if first := firstConsumer(claim); how == exact && len(shares) > 0 && first != nil && !isPod(first, pod) {
 		return nil, fmt.Errorf("claim %q counts in pod %q, which uses it as well", name, first.Name)
 	}
 	return shares, nil
+}
+
+// Naming returns a copy of the pod that names the claim in each of its entries that stand
+// for it: by its name or, if the claim was generated for the pod, by the template's. It
+// reports whether there are any.
+func Naming(pod *corev1.Pod, claim *resourceapi.ResourceClaim) (named *corev1.Pod, found bool) {
+	named = pod.DeepCopy()
+	for i := range named.Spec.ResourceClaims {
+		entry := &named.Spec.ResourceClaims[i]
+		name, _, _ := resourceclaim.Name(pod, entry)
+		same := ptr.Deref(name, "") == claim.Name
+		if entry.ResourceClaimTemplateName != nil {
+			same = (same || claim.Annotations[resourceapi.PodResourceClaimAnnotation] == entry.Name) &&
+				resourceclaim.IsForPod(pod, claim, true) == nil
+		}
+		if same {
+			*entry = corev1.PodResourceClaim{Name: entry.Name, ResourceClaimName: &claim.Name}
+			found = true
+		}
+	}
+	return named, found
 }
 
 // countedByServer reports whether the scheduler counts the claim in addition to the pod's
@@ -103,6 +148,12 @@ func firstConsumer(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaimC
 		}
 	}
 	return nil
+}
+
+func reservedFor(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourceapi.ResourceClaimConsumerReference) bool {
+		return consumer.UID == pod.UID
+	})
 }
 
 // isPod compares UIDs. A pod that is not created yet has none, so its name decides.

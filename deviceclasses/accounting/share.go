@@ -91,12 +91,12 @@ func addShare(shares []Share, next Share) []Share {
 	return append(shares, next)
 }
 
-// Wanted is what a claim will hold, rounded as the scheduler rounds. It is an error if
+// wanted is what a claim will hold, rounded as the scheduler rounds. It is an error if
 // that depends on what the scheduler chooses, or if a class is not known.
-func Wanted(name string, spec resourceapi.ResourceClaimSpec, known Known) ([]Share, error) {
+func wanted(name string, spec resourceapi.ResourceClaimSpec, known Known, how counting) ([]Share, error) {
 	var shares []Share
 	for _, request := range spec.Devices.Requests {
-		amounts, err := wantedOf(request, known)
+		amounts, err := wantedOf(request, known, how)
 		if err != nil {
 			return nil, fmt.Errorf("request %q: %w", request.Name, err)
 		}
@@ -106,28 +106,28 @@ func Wanted(name string, spec resourceapi.ResourceClaimSpec, known Known) ([]Sha
 }
 
 // wantedOf are the amounts of one request.
-func wantedOf(request resourceapi.DeviceRequest, known Known) (corev1.ResourceList, error) {
+func wantedOf(request resourceapi.DeviceRequest, known Known, how counting) (corev1.ResourceList, error) {
 	if exactly := request.Exactly; exactly != nil {
 		if exactly.AdminAccess != nil && *exactly.AdminAccess {
 			return nil, nil
 		}
 		return amountsOf(asked{
 			exactly.DeviceClassName, exactly.Selectors, exactly.Capacity, exactly.AllocationMode, exactly.Count,
-		}, known)
+		}, known, how)
 	}
-	var first corev1.ResourceList
+	var all corev1.ResourceList
 	for i, sub := range request.FirstAvailable {
-		amounts, err := amountsOf(asked{sub.DeviceClassName, sub.Selectors, sub.Capacity, sub.AllocationMode, sub.Count}, known)
-		if err != nil {
+		amounts, err := amountsOf(asked{sub.DeviceClassName, sub.Selectors, sub.Capacity, sub.AllocationMode, sub.Count}, known, how)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if i == 0 {
-			first = amounts
-		} else if !equal(first, amounts) {
+		case i == 0 || how == most:
+			all = largest(all, amounts)
+		case !equal(all, amounts):
 			return nil, fmt.Errorf("its alternatives %q and %q hold different amounts", request.FirstAvailable[0].Name, sub.Name)
 		}
 	}
-	return first, nil
+	return all, nil
 }
 
 // asked is what requests and subrequests have in common.
@@ -142,12 +142,15 @@ type asked struct {
 // mostOfZone is more CPUs, and more bytes, than any zone has.
 const mostOfZone = 1 << 46
 
-func amountsOf(ask asked, known Known) (corev1.ResourceList, error) {
+func amountsOf(ask asked, known Known, how counting) (corev1.ResourceList, error) {
+	none := ask.capacity == nil || len(ask.capacity.Requests) == 0
 	class := known.DeviceClass(ask.class)
-	if class == nil {
+	switch {
+	case none && how == most: // whatever the class, which may be another driver's
+		return nil, nil
+	case class == nil:
 		return nil, fmt.Errorf("there is no device class %q", ask.class)
-	}
-	if ask.capacity == nil || len(ask.capacity.Requests) == 0 {
+	case none:
 		return nil, nil
 	}
 	gets := known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, true)

@@ -9,10 +9,11 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // objects are the objects that the tests can look up, by name.
@@ -59,11 +60,25 @@ func (o objects) Selectors() *probe.Selectors { return probe.New() }
 // claimOf reads the requests of a claim in YAML.
 func claimOf(t *testing.T, requests string) resourceapi.ResourceClaimSpec {
 	t.Helper()
-	var spec resourceapi.ResourceClaimSpec
-	if err := yaml.UnmarshalStrict([]byte("devices: {requests: ["+requests+"]}"), &spec); err != nil {
-		t.Fatal(err)
-	}
-	return spec
+	return *object.Parse[resourceapi.ResourceClaimSpec](t, "devices: {requests: ["+requests+"]}")
+}
+
+// one is the request for a device of a class, in YAML, with more fields of it.
+func one(class string, fields ...string) string {
+	return "{name: z, exactly: {" + strings.Join(append([]string{"deviceClassName: " + class}, fields...), ", ") + "}}"
+}
+
+// firstOf is the request for the first of alternatives that there is, in YAML.
+func firstOf(alternatives ...string) string {
+	return "{name: z, firstAvailable: [" + strings.Join(alternatives, ", ") + "]}"
+}
+
+// amounts are the capacities of a request.
+func amounts(list string) string { return "capacity: {requests: {" + list + "}}" }
+
+// selecting are the selectors of a request.
+func selecting(expression string) string {
+	return "selectors: [{cel: {expression: '" + expression + "'}}]"
 }
 
 func textOf(shares []Share) string {
@@ -74,104 +89,100 @@ func textOf(shares []Share) string {
 	return strings.Join(parts, "; ")
 }
 
-const someZone = "{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3, memory: 1Gi}}}}"
+var someZone = one("zone.dra.numa", amounts("cpu: 3, memory: 1Gi"))
 
 func TestWanted(t *testing.T) {
 	known := objects{steps: Steps{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Mi")}}
 	for name, row := range map[string]struct{ requests, want, err string }{
-		"rounded to the step": {someZone, "c/z: cpu 4, memory 1Gi", ""},
-		"fraction of a CPU": {
-			"{name: z, exactly: {deviceClassName: own-zones, capacity: {requests: {cpu: 2500m}}}}",
-			"c/z: cpu 4",
-			"",
+		"rounded to the step":                {someZone, "c/z: cpu 4, memory 1Gi", ""},
+		"fraction of a CPU":                  {one("own-zones", amounts("cpu: 2500m")), "c/z: cpu 4", ""},
+		"hugepages":                          {one("zone.dra.numa", amounts("hugepages2Mi: 3Mi, cpu: 0")), "c/z: hugepages-2Mi 4Mi", ""},
+		"count":                              {one("zone.dra.numa", "count: 2", amounts("cpu: 2")), "c/z: cpu 4", ""},
+		"no capacity":                        {one("zone.dra.numa"), "", ""},
+		"key with the driver's name":         {one("zone.dra.numa", amounts("dra.numa/cpu: 2")), "c/z: cpu 2", ""},
+		"unknown key":                        {one("zone.dra.numa", amounts("dra.cpu/cpu: 2")), "", ""},
+		"admin access":                       {one("zone.dra.numa", "adminAccess: true", amounts("cpu: 2")), "", ""},
+		"other kind":                         {one("gpu.dra.numa", amounts("memory: 2")), "", ""},
+		"other driver":                       {one("gpu.example.com", amounts("memory: 2")), "", ""},
+		"optional kind":                      {one("optional", amounts("cpu: 2")), "c/z: cpu 2", ""},
+		"swapped operands":                   {one("swapped", amounts("cpu: 2")), "c/z: cpu 2", ""},
+		"by core type":                       {one("performance", amounts("cpu: 2")), "c/z: cpu 2", ""},
+		"only zones of the driver have CPUs": {one("ours", amounts("cpu: 2")), "c/z: cpu 2", ""},
+		"any driver, no capacity of zones":   {one("any", amounts("ways: 2")), "", ""},
+		"own selectors": {
+			one("any", amounts("cpu: 2"), selecting(`device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"`)),
+			"c/z: cpu 2", "",
 		},
-		"hugepages": {
-			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {hugepages2Mi: 3Mi, cpu: 0}}}}", "c/z: hugepages-2Mi 4Mi", "",
+		"every kind but zones": {
+			one("no-zone", amounts("cpu: 2"), selecting(`device.attributes["dra.numa"].kind != "isolated"`)), "", "",
 		},
-		"count": {
-			"{name: z, exactly: {deviceClassName: zone.dra.numa, count: 2, capacity: {requests: {cpu: 2}}}}",
-			"c/z: cpu 4",
-			"",
+		"alternatives that hold the same": {
+			firstOf("{name: a, deviceClassName: zone.dra.numa, "+amounts("cpu: 3")+"}", "{name: b, deviceClassName: own-zones, "+amounts("cpu: 4")+"}"),
+			"c/z: cpu 4", "",
 		},
-		"no capacity": {"{name: z, exactly: {deviceClassName: zone.dra.numa}}", "", ""},
-		"key with the driver's name": {
-			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 2}}}}",
-			"c/z: cpu 2",
-			"",
-		},
-		"unknown key": {
-			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.cpu/cpu: 2}}}}",
-			"",
-			"",
-		},
-		"admin access": {
-			"{name: z, exactly: {deviceClassName: zone.dra.numa, adminAccess: true, capacity: {requests: {cpu: 2}}}}",
-			"",
-			"",
-		},
-		"other kind": {"{name: z, exactly: {deviceClassName: gpu.dra.numa, capacity: {requests: {memory: 2}}}}", "", ""},
-		"other driver": {
-			"{name: z, exactly: {deviceClassName: gpu.example.com, capacity: {requests: {memory: 2}}}}",
-			"",
-			"",
+		"alternatives that differ": {
+			firstOf("{name: a, deviceClassName: zone.dra.numa, "+amounts("cpu: 3")+"}", "{name: b, deviceClassName: gpu.example.com}"),
+			"", `request "z": its alternatives "a" and "b" hold different amounts`,
 		},
 		"all of them": {
-			"{name: z, exactly: {deviceClassName: zone.dra.numa, allocationMode: All, capacity: {requests: {cpu: 2}}}}",
-			"",
-			`request "z": allocationMode All: the number of zones depends on the node`,
+			one("zone.dra.numa", "allocationMode: All", amounts("cpu: 2")),
+			"", `request "z": allocationMode All: the number of zones depends on the node`,
 		},
-		"unknown class": {"{name: z, exactly: {deviceClassName: fast}}", "", `request "z": there is no device class "fast"`},
+		"unknown class": {one("fast"), "", `request "z": there is no device class "fast"`},
 		"too much": {
-			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {memory: 9999999999999999999}}}}",
-			"",
-			`request "z": memory 9999999999999999999: no zone has that much`,
+			one("zone.dra.numa", amounts("memory: 9999999999999999999")),
+			"", `request "z": memory 9999999999999999999: no zone has that much`,
 		},
-		"own selectors": {
-			`{name: z, exactly: {
-				deviceClassName: any,
-				capacity: {requests: {cpu: 2}},
-				selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"'}}],
-			}}`,
-			"c/z: cpu 2",
-			"",
+		"any driver": {
+			one("any", amounts("cpu: 2")),
+			"", `request "z": its selectors may select devices that are not zones, so what it will hold is not known`,
 		},
-		"optional kind":                      {"{name: z, exactly: {deviceClassName: optional, capacity: {requests: {cpu: 2}}}}", "c/z: cpu 2", ""},
-		"swapped operands":                   {"{name: z, exactly: {deviceClassName: swapped, capacity: {requests: {cpu: 2}}}}", "c/z: cpu 2", ""},
-		"by core type":                       {"{name: z, exactly: {deviceClassName: performance, capacity: {requests: {cpu: 2}}}}", "c/z: cpu 2", ""},
-		"only zones of the driver have CPUs": {"{name: z, exactly: {deviceClassName: ours, capacity: {requests: {cpu: 2}}}}", "c/z: cpu 2", ""},
-		"every kind but zones": {
-			`{name: z, exactly: {
-				deviceClassName: no-zone,
-				capacity: {requests: {cpu: 2}},
-				selectors: [{cel: {expression: 'device.attributes["dra.numa"].kind != "isolated"'}}],
-			}}`,
+	} {
+		shares, err := wanted("c", claimOf(t, row.requests), known, exact)
+		if got := textOf(shares); got != row.want || fmt.Sprint(err) != row.err && !(err == nil && row.err == "") {
+			t.Errorf("%s: %q, %v, want %q, %q", name, got, err, row.want, row.err)
+		}
+	}
+}
+
+// The most that a claim may hold does not depend on the scheduler, nor on other drivers.
+func TestMostOfAClaim(t *testing.T) {
+	const zone = "deviceClassName: zone.dra.numa, capacity: {requests: "
+	for name, row := range map[string]struct{ requests, want, err string }{
+		"certain": {"{name: z, exactly: {" + zone + "{cpu: 4}}}}", "c/z: cpu 4", ""},
+		"the largest of each resource": {
+			"{name: z, firstAvailable: [{name: a, " + zone + "{cpu: 8, memory: 1Gi}}}, {name: b, " + zone + "{cpu: 4, memory: 2Gi, hugepages2Mi: 2Mi}}}]}",
+			"c/z: cpu 8, hugepages-2Mi 2Mi, memory 2Gi", "",
+		},
+		"the first alternative is another driver's": {
+			"{name: z, firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, " + zone + "{cpu: 4}}}]}", "c/z: cpu 4", "",
+		},
+		"a count of the smaller alternative": {
+			"{name: z, firstAvailable: [{name: a, " + zone + "{cpu: 6}}}, {name: b, count: 2, " + zone + "{cpu: 4}}}]}", "c/z: cpu 8", "",
+		},
+		"unknown class without amounts": {"{name: z, exactly: {deviceClassName: fast}}", "", ""},
+		"unknown class": {
+			"{name: z, exactly: {deviceClassName: fast, capacity: {requests: {cpu: 2}}}}", "", `request "z": there is no device class "fast"`,
+		},
+		"unknown class in an alternative": {
+			"{name: z, firstAvailable: [{name: a, " + zone + "{cpu: 8}}}, {name: b, deviceClassName: fast, capacity: {requests: {cpu: 2}}}]}",
+			"", `request "z": there is no device class "fast"`,
+		},
+		"all of them": {
+			"{name: z, exactly: {allocationMode: All, " + zone + "{cpu: 2}}}}",
+			"", `request "z": allocationMode All: the number of zones depends on the node`,
+		},
+		"no number": {
+			"{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: " + object.EndlessAmount + "}}}}",
 			"",
-			"",
+			`request "z": cpu ` + object.EndlessAmount + `: no zone has that much`,
 		},
 		"any driver": {
 			"{name: z, exactly: {deviceClassName: any, capacity: {requests: {cpu: 2}}}}",
-			"",
-			`request "z": its selectors may select devices that are not zones, so what it will hold is not known`,
-		},
-		"any driver, no capacity of zones": {"{name: z, exactly: {deviceClassName: any, capacity: {requests: {ways: 2}}}}", "", ""},
-		"alternatives that hold the same": {
-			`{name: z, firstAvailable: [
-				{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3}}},
-				{name: b, deviceClassName: own-zones, capacity: {requests: {cpu: 4}}},
-			]}`,
-			"c/z: cpu 4",
-			"",
-		},
-		"alternatives that differ": {
-			`{name: z, firstAvailable: [
-				{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3}}},
-				{name: b, deviceClassName: gpu.example.com},
-			]}`,
-			"",
-			`request "z": its alternatives "a" and "b" hold different amounts`,
+			"", `request "z": its selectors may select devices that are not zones, so what it will hold is not known`,
 		},
 	} {
-		shares, err := Wanted("c", claimOf(t, row.requests), known)
+		shares, err := wanted("c", claimOf(t, row.requests), objects{}, most)
 		if got := textOf(shares); got != row.want || fmt.Sprint(err) != row.err && !(err == nil && row.err == "") {
 			t.Errorf("%s: %q, %v, want %q, %q", name, got, err, row.want, row.err)
 		}
@@ -180,8 +191,8 @@ func TestWanted(t *testing.T) {
 
 // Without a zone in sight a CPU is not split and a page has its size.
 func TestWantedWithoutSteps(t *testing.T) {
-	spec := claimOf(t, "{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2500m, hugepages1Gi: 1Mi}}}}")
-	shares, err := Wanted("c", spec, objects{})
+	spec := claimOf(t, one("zone.dra.numa", amounts("cpu: 2500m, hugepages1Gi: 1Mi")))
+	shares, err := wanted("c", spec, objects{}, exact)
 	if want := "c/z: cpu 3, hugepages-1Gi 1Gi"; err != nil || textOf(shares) != want {
 		t.Errorf("%s, %v, want %s", textOf(shares), err, want)
 	}
@@ -230,77 +241,31 @@ func TestSharesOf(t *testing.T) {
 	known.claims["allocated"].Status.Allocation.Devices.Results = append(known.claims["allocated"].Status.Allocation.Devices.Results, admin)
 	shared := allocated(result("dra.numa", "z", "4"))
 	shared.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{
-		{
-			APIGroup: "example.com",
-			Resource: "jobs",
-			Name:     "j",
-		}, {
-			Resource: "pods",
-			Name:     "first",
-			UID:      "1",
-		}, {
-			Resource: "pods",
-			Name:     "second",
-			UID:      "2",
-		},
+		{APIGroup: "example.com", Resource: "jobs", Name: "j"},
+		{Resource: "pods", Name: "first", UID: "1"},
+		{Resource: "pods", Name: "second", UID: "2"},
 	}
 	known.claims["shared"] = shared
+	claim := func(name string) corev1.PodResourceClaim {
+		return corev1.PodResourceClaim{Name: "c", ResourceClaimName: &name}
+	}
+	template := func(name string) corev1.PodResourceClaim {
+		return corev1.PodResourceClaim{Name: "c", ResourceClaimTemplateName: &name}
+	}
 	for name, row := range map[string]struct {
-		entry     corev1.PodResourceClaim
-		pod       string
-		want, why string
+		entry          corev1.PodResourceClaim
+		pod, want, why string
 	}{
-		"not allocated": {
-			corev1.PodResourceClaim{ResourceClaimName: ptr.To("wanted")},
-			"p",
-			"c/z: cpu 3, memory 1Gi",
-			"",
-		},
-		"allocated": {
-			corev1.PodResourceClaim{ResourceClaimName: ptr.To("allocated")},
-			"p",
-			"c/z: cpu 8",
-			"",
-		},
-		"absent": {
-			corev1.PodResourceClaim{ResourceClaimName: ptr.To("nowhere")},
-			"p",
-			"",
-			`there is no claim "nowhere"`,
-		},
-		"of a template": {
-			corev1.PodResourceClaim{ResourceClaimTemplateName: ptr.To("template")},
-			"p",
-			"c/z: cpu 3, memory 1Gi",
-			"",
-		},
-		"of no template": {
-			corev1.PodResourceClaim{ResourceClaimTemplateName: ptr.To("x")},
-			"p",
-			"",
-			`there is no claim template "x"`,
-		},
-		"of a template, and made": {
-			corev1.PodResourceClaim{ResourceClaimTemplateName: ptr.To("template")},
-			"made",
-			"c/z: cpu 1",
-			"",
-		},
-		"shared, the first": {
-			corev1.PodResourceClaim{ResourceClaimName: ptr.To("shared")},
-			"first",
-			"c/z: cpu 4",
-			"",
-		},
-		"shared, the second": {
-			corev1.PodResourceClaim{ResourceClaimName: ptr.To("shared")},
-			"second",
-			"",
-			`claim "shared" counts in pod "first", which uses it as well`,
-		},
-		"counted by the API server": {corev1.PodResourceClaim{ResourceClaimName: ptr.To("allocated")}, "mapped", "", ""},
+		"not allocated":             {claim("wanted"), "p", "c/z: cpu 3, memory 1Gi", ""},
+		"allocated":                 {claim("allocated"), "p", "c/z: cpu 8", ""},
+		"absent":                    {claim("nowhere"), "p", "", `there is no claim "nowhere"`},
+		"of a template":             {template("template"), "p", "c/z: cpu 3, memory 1Gi", ""},
+		"of no template":            {template("x"), "p", "", `there is no claim template "x"`},
+		"of a template, and made":   {template("template"), "made", "c/z: cpu 1", ""},
+		"shared, the first":         {claim("shared"), "first", "c/z: cpu 4", ""},
+		"shared, the second":        {claim("shared"), "second", "", `claim "shared" counts in pod "first", which uses it as well`},
+		"counted by the API server": {claim("allocated"), "mapped", "", ""},
 	} {
-		row.entry.Name = "c"
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: row.pod}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{row.entry}}}
 		switch row.pod {
 		case "made":
@@ -315,6 +280,46 @@ func TestSharesOf(t *testing.T) {
 		}
 		if textOf(shares) != row.want || why != row.why {
 			t.Errorf("%s: %q, %q, want %q, %q", name, textOf(shares), why, row.want, row.why)
+		}
+	}
+}
+
+// A claim counts in each pod that names it. It may be allocated again for a pod that it is
+// not reserved for, with another alternative.
+func TestMostOf(t *testing.T) {
+	const alternatives = `{name: z, firstAvailable: [
+		{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 8}}},
+		{name: b, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}}]}`
+	claim := allocated(result("dra.numa", "z/b", "4"))
+	claim.Spec = claimOf(t, alternatives)
+	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "first", UID: "1"}}
+	known := objects{
+		claims:    map[string]*resourceapi.ResourceClaim{"shared": claim, "wanted": {Spec: claimOf(t, someZone)}},
+		templates: map[string]*resourceapi.ResourceClaimTemplate{"template": {Spec: resourceapi.ResourceClaimTemplateSpec{Spec: claimOf(t, alternatives)}}},
+	}
+	entries := map[string]corev1.PodResourceClaim{
+		"wanted":   {Name: "c", ResourceClaimName: ptr.To("wanted")},
+		"shared":   {Name: "c", ResourceClaimName: ptr.To("shared")},
+		"template": {Name: "c", ResourceClaimTemplateName: ptr.To("template")},
+		"nowhere":  {Name: "c", ResourceClaimName: ptr.To("nowhere")},
+	}
+	for _, row := range []struct{ entry, uid, want, why string }{
+		{"wanted", "9", "c/z: cpu 3, memory 1Gi", ""},
+		{"shared", "1", "c/z: cpu 4", ""},
+		{"shared", "2", "c/z: cpu 8", ""},
+		{"shared", "", "c/z: cpu 8", ""},
+		{"template", "9", "c/z: cpu 8", ""},
+		{"nowhere", "9", "", `there is no claim "nowhere"`},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{entries[row.entry]}}}
+		pod.Name, pod.UID = "first", types.UID(row.uid)
+		shares, unresolved := MostOf(pod, known)
+		why := ""
+		if len(unresolved) > 0 {
+			why = unresolved[0].Why
+		}
+		if textOf(shares) != row.want || why != row.why {
+			t.Errorf("%s for pod %q: %q, %q, want %q, %q", row.entry, row.uid, textOf(shares), why, row.want, row.why)
 		}
 	}
 }

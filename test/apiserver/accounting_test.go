@@ -244,7 +244,7 @@ func TestWithoutMirroringTheReportHasTheOvercommit(t *testing.T) {
 // TestWithMirroringANodeOf16CPUsCounts16: pods say again what their claims hold.
 func TestWithMirroringANodeOf16CPUsCounts16(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
-	startWebhook(t, admin, 1)
+	startWebhook(t, admin, 1, "true")
 	refused(t, admin)
 	office := openOffice(t, admin, "mirrored-16")
 	office.publish(false)

@@ -222,16 +222,21 @@ func asDaemon(t *testing.T, node string) kubernetes.Interface {
 // as returns a client that acts as a service account of the chart's namespace.
 func as(t *testing.T, account string, extra map[string][]string) kubernetes.Interface {
 	t.Helper()
+	return asUser(t, rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:dra-numa:" + account,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:dra-numa", "system:authenticated"},
+		Extra:    extra,
+	})
+}
+
+func asUser(t *testing.T, user rest.ImpersonationConfig) kubernetes.Interface {
+	t.Helper()
 	cluster, err := client.New(os.Getenv("APISERVER_KUBECONFIG"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := rest.CopyConfig(cluster.Config)
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:dra-numa:" + account,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:dra-numa", "system:authenticated"},
-		Extra:    extra,
-	}
+	config.Impersonate = user
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

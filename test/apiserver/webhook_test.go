@@ -30,9 +30,9 @@ const webhookName = "dra-driver-numa-webhook"
 
 // startWebhook runs replicas with the rights of the chart's service account. The
 // API server asks the first one, by its address: there is no node for a Service.
-func startWebhook(t *testing.T, admin kubernetes.Interface, replicas int) (addresses []string) {
+func startWebhook(t *testing.T, admin kubernetes.Interface, replicas int, mirrorRequests string) (addresses []string) {
 	t.Helper()
-	installChart(t, "webhook.enabled=true", "webhook.mirrorRequests=true", "webhook.failurePolicy=Fail")
+	installChart(t, "webhook.enabled=true", "webhook.mirrorRequests="+mirrorRequests, "webhook.failurePolicy=Fail")
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
@@ -48,6 +48,7 @@ func startWebhook(t *testing.T, admin kubernetes.Interface, replicas int) (addre
 		options := webhook.Options{
 			Client: as(t, webhookName, nil), Listener: listener, Namespace: "dra-numa", Secret: webhookName,
 			Names: []string{"127.0.0.1"}, Validating: webhookName, Mutating: webhookName,
+			Enforced: mirrorRequests == "enforce",
 		}
 		running.Go(func() {
 			if err := webhook.Run(ctx, options); err != nil {
@@ -133,7 +134,7 @@ func refused(t *testing.T, api kubernetes.Interface) string {
 
 func TestWebhookRefusesInTheseWords(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
-	addresses := startWebhook(t, admin, 2)
+	addresses := startWebhook(t, admin, 2, "true")
 	const want = `admission webhook "parameters.webhook.dra.numa" denied the request: ` +
 		`spec.devices.config[0].opaque.parameters: partition: "x", allowed are root, isolated, none`
 	if got := refused(t, admin); got != want {
@@ -211,20 +212,14 @@ func authorityFile(t *testing.T) string {
 
 func TestWebhookWarnsAndMirrors(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
-	startWebhook(t, admin, 1)
+	startWebhook(t, admin, 1, "true")
 	refused(t, admin)
 	publish(t.Context(), t, admin, "mirrored", rigMachine())
 	api, said := clientWithWarnings(t)
 	create(t, api.ResourceV1().ResourceClaimTemplates("default"), object.Parse[resourceapi.ResourceClaimTemplate](t, `
 metadata: {name: mirrored}
-spec:
-  spec:
-    devices:
-      requests:
-      - name: zone
-        exactly:
-          deviceClassName: zone.dra.numa
-          capacity: {requests: {cpu: 3, memory: 64Mi, hugepages2Mi: 4Mi, dra.numa/cpu: 1}}
+spec: {spec: {devices: {requests: [{name: zone, exactly: {
+  deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3, memory: 64Mi, hugepages2Mi: 4Mi, dra.numa/cpu: 1}}}}]}}}
 `))
 	want := []string{"spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: " +
 		"no device has this capacity, so the pod would stay Pending: write cpu (unknown-capacity-key)"}

@@ -1,14 +1,21 @@
 package chart
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistration "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
 const webhookName = "dra-driver-numa-webhook"
@@ -45,6 +52,14 @@ func TestWebhookIsOptional(t *testing.T) {
 			has:   []string{"kind: MutatingWebhookConfiguration", "--mutating-configuration"},
 			lacks: []string{"kind: PodDisruptionBudget"},
 		},
+		{
+			set:   []string{"webhook.enabled=true", "webhook.mirrorRequests=true"},
+			lacks: []string{"enforce", "pods/resize"},
+		},
+		{
+			set: []string{"webhook.enabled=true", "webhook.mirrorRequests=enforce"},
+			has: []string{"kind: MutatingWebhookConfiguration", "--mutating-configuration", "--enforce", "pods/resize"},
+		},
 		{set: []string{"ownSlicesOnly=false"}, lacks: []string{"ValidatingAdmissionPolicy"}},
 	} {
 		rendered := mustRender(t, tc.set...)
@@ -61,27 +76,64 @@ func TestWebhookIsOptional(t *testing.T) {
 	}
 }
 
-// TestWebhookRolesPermitOnlyWhatIsUsed: package webhook calls each.
+// TestWebhookRolesPermitOnlyWhatIsUsed: package webhook calls each, with the features
+// that are on.
 func TestWebhookRolesPermitOnlyWhatIsUsed(t *testing.T) {
-	rendered := mustRender(t, "webhook.enabled=true")
-	got := map[string]string{}
-	rules := append(named[rbacv1.ClusterRole](t, rendered, "ClusterRole", webhookName).Rules, named[rbacv1.Role](t, rendered, "Role", webhookName).Rules...)
-	for _, rule := range rules {
-		for _, resource := range rule.Resources {
-			got[rule.APIGroups[0]+"/"+resource] += strings.Join(append(rule.Verbs, rule.ResourceNames...), " ")
+	const mutating = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+	for name, tc := range map[string]struct {
+		set  []string
+		more map[string]string
+	}{
+		"warnings":      {nil, nil},
+		"requests, too": {[]string{"webhook.mirrorRequests=true"}, map[string]string{mutating: "get update " + webhookName}},
+		"enforced requests": {
+			[]string{"webhook.mirrorRequests=enforce"}, map[string]string{mutating: "get update " + webhookName, "/pods": "list"},
+		},
+	} {
+		rendered := mustRender(t, append(tc.set, "webhook.enabled=true")...)
+		got := map[string]string{}
+		rules := append(named[rbacv1.ClusterRole](t, rendered, "ClusterRole", webhookName).Rules, named[rbacv1.Role](t, rendered, "Role", webhookName).Rules...)
+		for _, rule := range rules {
+			for _, resource := range rule.Resources {
+				got[rule.APIGroups[0]+"/"+resource] += strings.Join(append(rule.Verbs, rule.ResourceNames...), " ")
+			}
+		}
+		want := map[string]string{
+			"resource.k8s.io/deviceclasses":                                "get list watch",
+			"resource.k8s.io/resourceclaimtemplates":                       "get list watch",
+			"resource.k8s.io/resourceclaims":                               "get",
+			"resource.k8s.io/resourceslices":                               "list watch",
+			"admissionregistration.k8s.io/validatingwebhookconfigurations": "get update " + webhookName,
+			"/secrets": "get update " + webhookName,
+		}
+		maps.Copy(want, tc.more)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("permissions with %s (-used +granted):\n%s", name, diff)
 		}
 	}
-	want := map[string]string{
-		"resource.k8s.io/deviceclasses":                                "get list watch",
-		"resource.k8s.io/resourceclaimtemplates":                       "get list watch",
-		"resource.k8s.io/resourceclaims":                               "get",
-		"resource.k8s.io/resourceslices":                               "list watch",
-		"admissionregistration.k8s.io/validatingwebhookconfigurations": "get update " + webhookName,
-		"admissionregistration.k8s.io/mutatingwebhookconfigurations":   "get update " + webhookName,
-		"/secrets": "get update " + webhookName,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("permissions (-used +granted):\n%s", diff)
+}
+
+// TestFeaturesThatAreOffHaveNoRights: every role of the chart belongs to a feature.
+func TestFeaturesThatAreOffHaveNoRights(t *testing.T) {
+	const driver, viewer = "dra-driver-numa", "dra-driver-numa-viewer"
+	for set, want := range map[string][]string{
+		"":                               {"ClusterRole " + driver},
+		"nvml.enabled=true nvml.image=x": {"ClusterRole " + driver},
+		"viewer.enabled=true":            {"ClusterRole " + driver, "ClusterRole " + viewer, "Role " + viewer},
+		// Without the webhook, its settings give no rights.
+		"webhook.mirrorRequests=true": {"ClusterRole " + driver},
+		"webhook.enabled=true":        {"ClusterRole " + driver, "ClusterRole " + webhookName, "Role " + webhookName},
+	} {
+		var got []string
+		for _, document := range documents(mustRender(t, strings.Fields(set)...)) {
+			if role := decode[rbacv1.ClusterRole](t, document); strings.HasSuffix(role.Kind, "Role") {
+				got = append(got, role.Kind+" "+role.Name)
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("roles with %q (-want +got):\n%s", set, diff)
+		}
 	}
 }
 
@@ -101,22 +153,76 @@ func TestWebhookHasNoRightsOnItsNode(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatRefusesFailsClosed: a pod's creation never waits for warnings.
+// TestOnlyWhatRefusesFailsClosed: neither pods nor the objects of other drivers depend on
+// the webhook, unless it enforces requests.
 func TestOnlyWhatRefusesFailsClosed(t *testing.T) {
 	for set, want := range map[string]map[string]string{
-		"webhook.failurePolicy=Ignore": {"parameters": "Ignore", "pods": "Ignore", "requests": "Ignore"},
-		"webhook.failurePolicy=Fail":   {"parameters": "Fail", "pods": "Ignore", "requests": "Fail"},
+		"webhook.mirrorRequests=true,webhook.failurePolicy=Ignore": {
+			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore",
+		},
+		"webhook.mirrorRequests=true,webhook.failurePolicy=Fail": {
+			"parameters": "Fail", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore",
+		},
+		"webhook.mirrorRequests=enforce,webhook.failurePolicy=Ignore": {
+			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore", "enforce": "Fail",
+		},
 	} {
-		rendered := mustRender(t, "webhook.enabled=true", "webhook.mirrorRequests=true", set)
+		rendered := mustRender(t, "webhook.enabled=true", set)
 		got := map[string]string{}
-		for _, webhook := range named[admissionregistration.ValidatingWebhookConfiguration](t, rendered, "ValidatingWebhookConfiguration", webhookName).Webhooks {
-			got[strings.TrimSuffix(webhook.Name, ".webhook.dra.numa")] = string(*webhook.FailurePolicy)
+		for _, entry := range named[admissionregistration.ValidatingWebhookConfiguration](t, rendered, "ValidatingWebhookConfiguration", webhookName).Webhooks {
+			got[strings.TrimSuffix(entry.Name, ".webhook.dra.numa")] = string(*entry.FailurePolicy)
+			checkTimeout(t, entry.Name, *entry.TimeoutSeconds)
 		}
-		for _, webhook := range named[admissionregistration.MutatingWebhookConfiguration](t, rendered, "MutatingWebhookConfiguration", webhookName).Webhooks {
-			got[strings.TrimSuffix(webhook.Name, ".webhook.dra.numa")] = string(*webhook.FailurePolicy)
+		for _, entry := range named[admissionregistration.MutatingWebhookConfiguration](t, rendered, "MutatingWebhookConfiguration", webhookName).Webhooks {
+			got[strings.TrimSuffix(entry.Name, ".webhook.dra.numa")] = string(*entry.FailurePolicy)
+			checkTimeout(t, entry.Name, *entry.TimeoutSeconds)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("failure policies with %s (-want +got):\n%s", set, diff)
+		}
+	}
+}
+
+// checkTimeout checks that the API server waits until the webhook itself gives up.
+func checkTimeout(t *testing.T, name string, seconds int32) {
+	t.Helper()
+	if limit := time.Duration(seconds) * time.Second; limit <= webhook.ReviewTimeout {
+		t.Errorf("%s may take %s, and the webhook takes up to %s", name, limit, webhook.ReviewTimeout)
+	}
+}
+
+// TestNetworkPolicyOpensOnePort of the pods of the webhook, and of no others.
+func TestNetworkPolicyOpensOnePort(t *testing.T) {
+	if rendered := mustRender(t, "webhook.enabled=true"); strings.Contains(rendered, "kind: NetworkPolicy") {
+		t.Error("there is a NetworkPolicy by default")
+	}
+	set := []string{"webhook.enabled=true", "webhook.networkPolicy.enabled=true"}
+	port := networking.NetworkPolicyPort{Port: new(intstr.FromString("webhook"))}
+	peer := networking.NetworkPolicyPeer{IPBlock: &networking.IPBlock{CIDR: "10.0.0.1/32"}}
+	for name, tc := range map[string]struct {
+		set  []string
+		want networking.NetworkPolicySpec
+	}{
+		"any peer": {nil, networking.NetworkPolicySpec{
+			PolicyTypes: []networking.PolicyType{networking.PolicyTypeIngress},
+			Ingress:     []networking.NetworkPolicyIngressRule{{Ports: []networking.NetworkPolicyPort{port}}},
+		}},
+		"API servers": {
+			[]string{"webhook.networkPolicy.ingressFrom[0].ipBlock.cidr=10.0.0.1/32", "webhook.networkPolicy.egressTo[0].ipBlock.cidr=10.0.0.1/32"},
+			networking.NetworkPolicySpec{
+				PolicyTypes: []networking.PolicyType{networking.PolicyTypeIngress, networking.PolicyTypeEgress},
+				Ingress: []networking.NetworkPolicyIngressRule{{
+					Ports: []networking.NetworkPolicyPort{port}, From: []networking.NetworkPolicyPeer{peer},
+				}},
+				Egress: []networking.NetworkPolicyEgressRule{{To: []networking.NetworkPolicyPeer{peer}}},
+			},
+		},
+	} {
+		rendered := mustRender(t, append(tc.set, set...)...)
+		policy := object[networking.NetworkPolicy](t, rendered, "NetworkPolicy")
+		tc.want.PodSelector.MatchLabels = named[appsv1.Deployment](t, rendered, "Deployment", webhookName).Spec.Selector.MatchLabels
+		if diff := cmp.Diff(tc.want, policy.Spec); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

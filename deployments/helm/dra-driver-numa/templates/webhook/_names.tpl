@@ -18,3 +18,39 @@ service:
   name: {{ include "dra-driver-numa.webhook" . }}
   namespace: {{ .Release.Namespace }}
 {{- end }}
+
+{{/* How the webhook is asked about claims, templates and classes. Generated claims are known
+by their creator, because a tenant can write any annotation. */}}
+{{- define "dra-driver-numa.webhook.objects" -}}
+admissionReviewVersions: [v1]
+sideEffects: None
+timeoutSeconds: 3
+clientConfig:
+  {{- include "dra-driver-numa.webhook.service" . | nindent 2 }}
+    path: /validate
+rules:
+  # What they say of devices never changes.
+  - apiGroups: [resource.k8s.io]
+    apiVersions: [v1]
+    resources: [resourceclaims, resourceclaimtemplates]
+    operations: [CREATE]
+  - apiGroups: [resource.k8s.io]
+    apiVersions: [v1]
+    resources: [deviceclasses]
+    operations: [CREATE, UPDATE]
+matchConditions:
+  # The chart's own classes come with the webhook, which does not answer yet.
+  - name: is-not-of-the-chart
+    expression: request.kind.kind != "DeviceClass" || !object.metadata.?name.orValue("").endsWith(".dra.numa")
+  - name: is-not-generated
+    expression: request.kind.kind != "ResourceClaim" || !(request.userInfo.username in {{ .Values.webhook.claimControllers | toJson }})
+{{- end }}
+
+{{- define "dra-driver-numa.webhook.hasParameters" -}}
+(request.kind.kind == "DeviceClass" ? object.spec.?config : request.kind.kind == "ResourceClaim" ? object.spec.?devices.?config : object.spec.spec.?devices.?config).orValue([]).exists(c, c.?opaque.?driver.orValue("") == "dra.numa")
+{{- end }}
+
+{{/* Whether requests must include all that claims may hold: "true" or nothing. */}}
+{{- define "dra-driver-numa.webhook.enforces" -}}
+{{ if eq (toString .Values.webhook.mirrorRequests) "enforce" }}true{{ end }}
+{{- end }}

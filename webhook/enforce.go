@@ -1,0 +1,160 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+)
+
+// Enforce refuses a pod that requests less than its claims may hold, or whose claims are
+// not known, and a resize to less than that. It also refuses a claim that may hold more
+// than a pod that waits for it requests: a pod names a claim by its name, so a larger
+// claim can take the place of the one that the pod was compared with. A lack that the
+// stored pod already has is only a warning.
+func (r *Reviewer) Enforce(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
+	if r.known.ServerCounts() {
+		return response, nil
+	}
+	var lacks string
+	var err error
+	switch request.Kind.Kind {
+	case "Pod":
+		lacks, err = r.podLacks(request, response)
+	case "ResourceClaim":
+		lacks, err = r.waitingPodLacks(request)
+	default:
+		err = fmt.Errorf("enforce %s: want Pod or ResourceClaim", request.Kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if lacks != "" {
+		refuse(response, lacks)
+	}
+	return response, nil
+}
+
+// podLacks says why a pod is refused; "" if it is not.
+func (r *Reviewer) podLacks(request *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) (string, error) {
+	pod, err := readPod(request)
+	if err != nil {
+		return "", err
+	}
+	lacks := lackOf(pod, r.known)
+	if lacks == "" || len(request.OldObject.Raw) == 0 {
+		return lacks, nil
+	}
+	before, err := storedPod(request)
+	if err != nil {
+		return "", err
+	}
+	if lacks == lackOf(before, r.known) {
+		response.Warnings = append(response.Warnings, lacks)
+		return "", nil
+	}
+	return lacks, nil
+}
+
+// waitingPodLacks says why a claim is refused; "" if it is not.
+func (r *Reviewer) waitingPodLacks(request *admissionv1.AdmissionRequest) (string, error) {
+	claim, err := read[resourceapi.ResourceClaim](request, request.Object.Raw)
+	if err != nil {
+		return "", err
+	}
+	claim.Namespace = request.Namespace
+	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] == "true" && hasCapacity(claim) {
+		return fmt.Sprintf("metadata.annotations[%s]: the scheduler would use this claim for a pod that does not name it, and the claim has capacities: remove the annotation",
+			resourceapi.ExtendedResourceClaimAnnotation), nil
+	}
+	pods, err := r.known.Waiting(request.Namespace, r.onlyPod(request, claim))
+	if err != nil {
+		return "", fmt.Errorf("list pods that wait for claim %s/%s: %w", request.Namespace, claim.Name, err)
+	}
+	for i := range pods {
+		pod, waits := accounting.Naming(&pods[i], claim)
+		if !waits || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if lacks := lackOf(pod, withClaim{r.known, claim}); lacks != "" {
+			return fmt.Sprintf("spec.devices.requests: pod %q waits for this claim, but does not request all of it: %s", pod.Name, lacks), nil
+		}
+	}
+	return "", nil
+}
+
+func hasCapacity(claim *resourceapi.ResourceClaim) bool {
+	return slices.ContainsFunc(claim.Spec.Devices.Requests, func(request resourceapi.DeviceRequest) bool {
+		return request.Exactly != nil && request.Exactly.Capacity != nil ||
+			slices.ContainsFunc(request.FirstAvailable, func(sub resourceapi.DeviceSubRequest) bool { return sub.Capacity != nil })
+	})
+}
+
+// onlyPod is the only pod that can wait for a new claim; "" if any pod can. A claim that
+// Kubernetes generates has a random name, so no other pod names it.
+func (r *Reviewer) onlyPod(request *admissionv1.AdmissionRequest, claim *resourceapi.ResourceClaim) string {
+	owner := metav1.GetControllerOfNoCopy(claim)
+	if owner == nil || owner.Kind != "Pod" || request.Operation != admissionv1.Create {
+		return ""
+	}
+	if r.known.GeneratesClaims(request.UserInfo.Username) {
+		return owner.Name
+	}
+	return ""
+}
+
+// withClaim finds a claim that is not stored yet.
+type withClaim struct {
+	Known
+	claim *resourceapi.ResourceClaim
+}
+
+// ResourceClaim implements accounting.Known.
+func (w withClaim) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
+	if name == w.claim.Name {
+		return w.claim
+	}
+	return w.Known.ResourceClaim(namespace, name)
+}
+
+// lackOf says what the pod's requests lack of what its claims may hold; "" if they lack
+// nothing.
+func lackOf(pod *corev1.Pod, known Known) string {
+	shares, unresolved := accounting.MostOf(pod, known)
+	if len(unresolved) > 0 {
+		return fmt.Sprintf("spec.resourceClaims[%d]: what the claim may hold is not known: %s", unresolved[0].Index, unresolved[0].Why)
+	}
+	mirrored := accounting.Mirror(pod, shares)
+	if len(mirrored.Uncounted) == 0 {
+		return ""
+	}
+	lacks := fmt.Sprintf("spec.containers: the requests lack %s, which the pod's claims may hold", accounting.Text(mirrored.Uncounted))
+	if len(mirrored.Short) > 0 {
+		lacks += fmt.Sprintf("; the limits are too low by %s", accounting.Text(mirrored.Short))
+	}
+	return lacks
+}
+
+// Waiting implements Known. It asks the API server: a watch of all pods would cost more
+// memory than everything else.
+func (r reviewLookups) Waiting(namespace, name string) ([]corev1.Pod, error) {
+	selected := fields.Set{"status.phase": string(corev1.PodPending)}
+	if name != "" {
+		selected["metadata.name"] = name
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, getTimeout)
+	defer cancel()
+	pods, err := r.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: selected.String()})
+	if err != nil {
+		return nil, err
+	}
+	return pods.Items, nil
+}

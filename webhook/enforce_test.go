@@ -1,0 +1,237 @@
+package webhook
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// enforcing is the webhook of a cluster, which also has the claim "alternatives".
+func enforcing(t *testing.T, client *fake.Clientset) http.Handler {
+	t.Helper()
+	claim := decode[resourceapi.ResourceClaim](t, []byte(`
+metadata: {name: alternatives, namespace: ns}
+spec: {devices: {requests: [{name: zone, firstAvailable: [
+  {name: large, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 8}}},
+  {name: small, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4, memory: 2Gi}}}]}]}}
+`))
+	if _, err := client.ResourceV1().ResourceClaims("ns").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return handlerFrom(t, client, true)
+}
+
+// reserve allocates 2 CPUs for the claim "two", for the pod with the UID u1.
+func reserve(t *testing.T, client *fake.Clientset) {
+	t.Helper()
+	claims := client.ResourceV1().ResourceClaims("ns")
+	claim, err := claims.Get(t.Context(), "two", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim.Status = *decode[resourceapi.ResourceClaimStatus](t, []byte(`
+allocation: {devices: {results: [{driver: dra.numa, request: zone, pool: node, device: numa-0, consumedCapacity: {cpu: 2}}]}}
+reservedFor: [{resource: pods, name: first, uid: u1}]
+`))
+	if _, err := claims.UpdateStatus(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func podWith(claim, resources string) string {
+	return `{metadata: {name: p, uid: u9}, spec: {resourceClaims: [{name: c, ` + claim + `}], containers: [{name: a, resources: {claims: [{name: c}]` + resources + `}}]}}`
+}
+
+func TestEnforce(t *testing.T) {
+	const (
+		lacks   = "spec.containers: the requests lack "
+		unknown = "spec.resourceClaims[0]: what the claim may hold is not known: "
+		hold    = ", which the pod's claims may hold"
+	)
+	client := cluster(t, nil)
+	handler := enforcing(t, client)
+	reserve(t, client)
+	for name, row := range map[string]struct{ pod, old, refused, warning string }{
+		"nothing requested":        {podWith("resourceClaimTemplateName: three", ""), "", lacks + "cpu 4, memory 1Gi" + hold, ""},
+		"all requested":            {podWith("resourceClaimTemplateName: three", ", requests: {cpu: 4, memory: 1Gi}"), "", "", ""},
+		"more requested":           {podWith("resourceClaimTemplateName: three", ", requests: {cpu: 5, memory: 2Gi}"), "", "", ""},
+		"one CPU less":             {podWith("resourceClaimTemplateName: three", ", requests: {cpu: 3, memory: 1Gi}"), "", lacks + "cpu 1" + hold, ""},
+		"a limit below the claim":  {podWith("resourceClaimTemplateName: three", ", requests: {cpu: 3, memory: 1Gi}, limits: {cpu: 3}"), "", lacks + "cpu 1" + hold + "; the limits are too low by cpu 1", ""},
+		"no template":              {podWith("resourceClaimTemplateName: none", ", requests: {cpu: 64}"), "", unknown + `there is no claim template "none"`, ""},
+		"no claim":                 {podWith("resourceClaimName: none", ", requests: {cpu: 64}"), "", unknown + `there is no claim "none"`, ""},
+		"a claim of another pod":   {podWith("resourceClaimName: two", ""), "", lacks + "cpu 2" + hold, ""},
+		"and all of it":            {podWith("resourceClaimName: two", ", requests: {cpu: 2}"), "", "", ""},
+		"one alternative":          {podWith("resourceClaimName: alternatives", ", requests: {cpu: 4, memory: 2Gi}"), "", lacks + "cpu 4" + hold, ""},
+		"the largest alternatives": {podWith("resourceClaimName: alternatives", ", requests: {cpu: 8, memory: 2Gi}"), "", "", ""},
+		"no claims":                {"{metadata: {name: p}, spec: {containers: [{name: a}]}}", "", "", ""},
+		"resize to the claim": {
+			podWith("resourceClaimName: two", ", requests: {cpu: 2}"), podWith("resourceClaimName: two", ", requests: {cpu: 4}"), "", "",
+		},
+		"resize below the claim": {
+			podWith("resourceClaimName: two", ", requests: {cpu: 1}"), podWith("resourceClaimName: two", ", requests: {cpu: 4}"), lacks + "cpu 1" + hold, "",
+		},
+		"resize of what a pod from before lacks": {
+			podWith("resourceClaimName: two", ", requests: {memory: 1Gi}"), podWith("resourceClaimName: two", ""), "", lacks + "cpu 2" + hold,
+		},
+		"resize of a pod whose template is gone": {
+			podWith("resourceClaimTemplateName: none", ", requests: {cpu: 2}"), podWith("resourceClaimTemplateName: none", ", requests: {cpu: 4}"),
+			"", unknown + `there is no claim template "none"`,
+		},
+	} {
+		response := ask(t, handler, "/enforce", "Pod", row.pod, row.old)
+		refused := ""
+		if !response.Allowed {
+			refused = response.Result.Message
+		}
+		if refused != row.refused || strings.Join(response.Warnings, "\n") != row.warning || response.Patch != nil {
+			t.Errorf("%s: refused %q with warnings %q, want %q and %q", name, refused, response.Warnings, row.refused, row.warning)
+		}
+	}
+}
+
+// What the webhook raises is what it wants, and it does not warn of what it counts.
+func TestMutateRaisesToWhatIsEnforced(t *testing.T) {
+	client := cluster(t, nil)
+	handler := enforcing(t, client)
+	reserve(t, client)
+	for claim, want := range map[string]string{
+		"resourceClaimName: two":          `{"cpu":"2"}`,
+		"resourceClaimName: alternatives": `{"cpu":"8","memory":"2Gi"}`,
+	} {
+		response := ask(t, handler, "/mutate", "Pod", podWith(claim, ""), "")
+		var patch []operation
+		if err := json.Unmarshal(response.Patch, &patch); err != nil {
+			t.Fatalf("%s: %v in %q", claim, err, response.Patch)
+		}
+		requests, err := json.Marshal(patch[0].Value)
+		if err != nil || string(requests) != want {
+			t.Errorf("%s: requests %s, %v, want %s", claim, requests, err, want)
+		}
+		if response = ask(t, handler, "/enforce", "Pod", podWith(claim, ", requests: "+want), ""); !response.Allowed {
+			t.Errorf("%s: refused after it was raised: %s", claim, response.Result.Message)
+		}
+	}
+	for _, claim := range []string{"resourceClaimName: two", "resourceClaimName: none"} {
+		response := ask(t, handler, "/validate", "Pod", podWith(claim, ", requests: {cpu: 2}"), "")
+		if len(response.Warnings) > 0 {
+			t.Errorf("%s: warnings %q", claim, response.Warnings)
+		}
+	}
+}
+
+// The scheduler adds claims to requests (KEP-5517).
+func TestEnforceLeavesClaimsToAServerThatCounts(t *testing.T) {
+	handler := enforcing(t, cluster(t, mapped))
+	if response := ask(t, handler, "/enforce", "Pod", podWith("resourceClaimName: none", ""), ""); !response.Allowed {
+		t.Errorf("refused: %s", response.Result.Message)
+	}
+}
+
+const smallPods = `{items: [
+  {metadata: {name: by-name, namespace: ns, uid: u1}, status: {phase: Pending}, spec: {resourceClaims: [{name: c, resourceClaimName: replaced}],
+    containers: [{name: a, resources: {requests: {cpu: 2}, claims: [{name: c}]}}]}},
+  {metadata: {name: by-template, namespace: ns, uid: u2}, status: {phase: Pending}, spec: {resourceClaims: [{name: c, resourceClaimTemplateName: three}],
+    containers: [{name: a, resources: {requests: {cpu: 4, memory: 1Gi}, claims: [{name: c}]}}]}},
+  {metadata: {name: generated, namespace: ns, uid: u3}, spec: {resourceClaims: [{name: c, resourceClaimTemplateName: gone}, {name: d, resourceClaimName: two}],
+    containers: [{name: a, resources: {requests: {cpu: 4}, claims: [{name: c}]}}]},
+    status: {phase: Pending, resourceClaimStatuses: [{name: c, resourceClaimName: generated-c-x}]}},
+  {metadata: {name: of-a-group, namespace: ns, uid: u4}, spec: {schedulingGroup: {podGroupName: group}, resourceClaims: [{name: c, resourceClaimTemplateName: three}],
+    containers: [{name: a, resources: {requests: {cpu: 4, memory: 1Gi}, claims: [{name: c}]}}]}, status: {phase: Pending}},
+  {metadata: {name: deleted, namespace: ns, uid: u5, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: [x]}, status: {phase: Pending},
+    spec: {resourceClaims: [{name: c, resourceClaimName: other}], containers: [{name: a, resources: {claims: [{name: c}]}}]}}]}`
+
+// A claim cannot take the place of the one that a waiting pod was compared with, and hold
+// more.
+func TestEnforceComparesClaimsWithThePodsThatWait(t *testing.T) {
+	client := cluster(t, nil)
+	for _, pod := range decode[corev1.PodList](t, []byte(smallPods)).Items {
+		if _, err := client.CoreV1().Pods("ns").Create(t.Context(), &pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handler := enforcing(t, client)
+	claim := func(metadata, cpu string) string {
+		return `{metadata: {` + metadata + `}, spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: ` + cpu + `}}}}]}}}`
+	}
+	owned := func(name, kind, pod, uid, annotation string) string {
+		version := map[string]string{"Pod": "v1", "PodGroup": "scheduling.k8s.io/v1beta1"}[kind]
+		return `name: ` + name + `, annotations: {resource.kubernetes.io/pod-claim-name: ` + annotation + `}, ownerReferences: [{apiVersion: ` + version +
+			`, kind: ` + kind + `, name: ` + pod + `, uid: ` + uid + `, controller: true}]`
+	}
+	for name, row := range map[string]struct {
+		claim, old, lacks string // lacks is a part of the reason
+	}{
+		"no pod waits":                  {claim("name: unknown", "64"), "", ""},
+		"of the same size":              {claim("name: replaced", "2"), "", ""},
+		"larger":                        {claim("name: replaced", "64"), "", `"by-name"`},
+		"generated, as the template is": {claim(owned("by-template-c-x", "Pod", "by-template", "u2", "c"), "4"), "", ""},
+		"generated of a larger one":     {claim(owned("by-template-c-x", "Pod", "by-template", "u2", "c"), "6"), "", `"by-template"`},
+		"forged for another entry":      {claim(owned("by-template-c-x", "Pod", "by-template", "u2", "d"), "64"), "", ""},
+		"of a pod that is gone":         {claim(owned("by-template-c-x", "Pod", "by-template", "u8", "c"), "64"), "", ""},
+		"in the place of the generated one": {
+			claim(owned("generated-c-x", "Pod", "generated", "u3", "d"), "64"), "", `"generated"`,
+		},
+		"together with another claim": {claim(owned("generated-c-x", "Pod", "generated", "u3", "c"), "3"), "", `"generated"`},
+		"and as large as fits":        {claim(owned("generated-c-x", "Pod", "generated", "u3", "c"), "2"), "", ""},
+		"of the pod's group":          {claim(owned("group-c-x", "PodGroup", "group", "g1", "c"), "6"), "", `"of-a-group"`},
+		"given to a pod later": {
+			claim(owned("free", "Pod", "by-template", "u2", "c"), "6"), claim("name: free", "6"), `"by-template"`,
+		},
+		"for a pod that is being deleted": {claim("name: other", "64"), "", ""},
+		"as if of an extended resource": {
+			claim(`name: x, annotations: {resource.kubernetes.io/extended-resource-claim: "true"}`, "64"), "", "remove the annotation",
+		},
+		"of an extended resource": {
+			`{metadata: {name: x, annotations: {resource.kubernetes.io/extended-resource-claim: "true"}}, spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa}}]}}}`,
+			"", "",
+		},
+	} {
+		response := ask(t, handler, "/enforce", "ResourceClaim", row.claim, row.old)
+		refused := ""
+		if !response.Allowed {
+			refused = response.Result.Message
+		}
+		if (refused == "") != (row.lacks == "") || !strings.Contains(refused, row.lacks) {
+			t.Errorf("%s: refused %q, want a reason with %q", name, refused, row.lacks)
+		}
+	}
+	response := ask(t, handler, "/enforce", "ResourceClaim", claim("name: replaced", "64"), "")
+	want := `spec.devices.requests: pod "by-name" waits for this claim, but does not request all of it: ` +
+		"spec.containers: the requests lack cpu 62, which the pod's claims may hold"
+	if diff := cmp.Diff(want, response.Result.Message); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+// Only Kubernetes gives claims random names. A user who pretends to generate a claim of
+// one pod may mean another one.
+func TestOnlyKubernetesGeneratesClaims(t *testing.T) {
+	claim := decode[resourceapi.ResourceClaim](t, []byte("{metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u, controller: true}]}}"))
+	const controller = "system:serviceaccount:kube-system:resource-claim-controller"
+	reviewer := &Reviewer{known: (&lookups{creators: []string{controller, "system:kube-controller-manager"}}).during(t.Context())}
+	for _, row := range []struct {
+		user      string
+		operation admissionv1.Operation
+		want      string
+	}{
+		{controller, admissionv1.Create, "p"},
+		{"system:kube-controller-manager", admissionv1.Create, "p"},
+		{controller, admissionv1.Update, ""},
+		{"system:serviceaccount:tenant:resource-claim-controller", admissionv1.Create, ""},
+		{"jane", admissionv1.Create, ""},
+	} {
+		request := &admissionv1.AdmissionRequest{Operation: row.operation}
+		request.UserInfo.Username = row.user
+		if got := reviewer.onlyPod(request, claim); got != row.want {
+			t.Errorf("%s of %s: only pod %q, want %q", row.operation, row.user, got, row.want)
+		}
+	}
+}
