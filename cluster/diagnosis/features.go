@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
@@ -84,6 +85,8 @@ func (f *Facts) stateOf(g gated) (State, string) {
 		return FeatureOff, fmt.Sprintf("kube-apiserver %s does not have %s", f.Version, g.gate)
 	case !on:
 		return FeatureOff, fmt.Sprintf("%s is off in kube-apiserver", g.gate)
+	case g.gate == rulesGate && f.Objects.RuleVersion == snapshot.NotServed:
+		return FeatureOff, "kube-apiserver serves no version of DeviceTaintRules"
 	case !g.kubelets:
 		return FeatureOn, ""
 	}

@@ -1,12 +1,15 @@
 package diagnosis
 
 import (
-	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // allGates are those of Kubernetes 1.37 that features need, with their defaults.
@@ -36,6 +39,8 @@ func TestFeatures(t *testing.T) {
 		"defaults of 1.37":         {func(*Facts) {}, defaults},
 		"a gate is off":            {func(f *Facts) { f.Gates["DRADeviceTaintRules"] = false }, with(4, "taint-rules off: DRADeviceTaintRules is off in kube-apiserver")},
 		"a gate does not exist":    {func(f *Facts) { delete(f.Gates, "DRADeviceTaintRules") }, with(4, "taint-rules off: kube-apiserver v1.37.1 does not have DRADeviceTaintRules")},
+		"rules are not served":     {func(f *Facts) { f.Objects.RuleVersion = snapshot.NotServed }, with(4, "taint-rules off: kube-apiserver serves no version of DeviceTaintRules")},
+		"rules of an old version":  {func(f *Facts) { f.Objects.RuleVersion = "v1beta2" }, defaults},
 		"counted, not by kubelets": {func(f *Facts) { f.Gates[countingGate] = true }, with(7, "counted-claims off: DRANodeAllocatableResources is off in the kubelets")},
 		"counted by all": {func(f *Facts) {
 			f.Gates[countingGate] = true
@@ -85,12 +90,12 @@ func TestFeaturesWithoutGates(t *testing.T) {
 
 // docs/kubectl-numa.md has a row for every feature.
 func TestEveryFeatureIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/kubectl-numa.md")
-	if err != nil {
-		t.Fatal(err)
+	_, page, found := strings.Cut(files.Read(t, "../../docs/kubectl-numa.md"), "\n## features\n")
+	if !found {
+		t.Fatal("the page has no section features")
 	}
 	var documented, features [][]string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]+) \\| (?:`(\\w+)`)?[^|]* \\|$").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]+) \\| (?:`(\\w+)`)?[^|]* \\|$").FindAllStringSubmatch(page, -1) {
 		documented = append(documented, row[1:3])
 	}
 	for _, feature := range Features(healthy(t)) {

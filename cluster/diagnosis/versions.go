@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
 // oldestKubernetes is the oldest version in which everything that the driver needs is
@@ -55,6 +57,12 @@ func featureGate(f *Facts) (findings []Finding) {
 			findings = append(findings, Finding{Component: "kube-apiserver", Setting: gate, Expected: "true", Detected: "false"})
 		}
 	}
+	if f.Gates[rulesGate] && f.Objects.RuleVersion == snapshot.NotServed {
+		findings = append(findings, Finding{
+			Component: "kube-apiserver", Setting: "DeviceTaintRules of resource.k8s.io", Expected: "served, because " + rulesGate + " is on and the scheduler reads them",
+			Detected: "no version is served",
+		})
+	}
 	for _, node := range f.Nodes() {
 		kubelet, known := f.Kubelets[node]
 		if !known || !f.Gates[countingGate] || kubelet.FeatureGates[countingGate] || kubelet.FeatureGates["AllAlpha"] {
@@ -69,6 +77,10 @@ func featureGate(f *Facts) (findings []Finding) {
 // has to be on in all components, and is off by default. The scheduler's gates cannot be
 // read through the API server.
 const countingGate = "DRANodeAllocatableResources"
+
+// rulesGate has the scheduler read DeviceTaintRules. In Kubernetes 1.36, they are of
+// v1beta2, which is off by default like the gate.
+const rulesGate = "DRADeviceTaintRules"
 
 func runtimeVersion(f *Facts) (findings []Finding) {
 	for _, name := range f.Nodes() {

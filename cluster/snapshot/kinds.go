@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -10,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/dynamic-resource-allocation/api/v1beta1"
@@ -85,16 +88,17 @@ func versionsOf(kind string) []version {
 	case "ResourceClaimTemplate":
 		return resource(&resourceapi.ResourceClaimTemplate{},
 			v1beta2.Convert_v1beta2_ResourceClaimTemplate_To_v1_ResourceClaimTemplate, v1beta1.Convert_v1beta1_ResourceClaimTemplate_To_v1_ResourceClaimTemplate)
-	case "DeviceTaintRule": // v1beta1 has none
+	case "DeviceTaintRule": // v1beta1 has none; Add converts them
 		return []version{
 			as(resourceapi.SchemeGroupVersion.String(), &resourceapi.DeviceTaintRule{}),
-			converted("resource.k8s.io/v1beta2", &resourceapi.DeviceTaintRule{}, v1beta2.Convert_v1beta2_DeviceTaintRule_To_v1_DeviceTaintRule),
+			as(resourcev1beta2.SchemeGroupVersion.String(), &resourcev1beta2.DeviceTaintRule{}),
+			as(resourcev1alpha3.SchemeGroupVersion.String(), &resourcev1alpha3.DeviceTaintRule{}),
 		}
 	}
 	return workloadVersions(kind)
 }
 
-// as is a version that a snapshot holds.
+// as is a version that Add takes.
 func as(apiVersion string, object metav1.Object) version {
 	return version{apiVersion, object, func() (metav1.Object, error) { return object, nil }}
 }
@@ -137,28 +141,12 @@ func workloadVersions(kind string) []version {
 	return []version{{newWorkload(object).APIVersion, object, func() (metav1.Object, error) { return newWorkload(object), nil }}}
 }
 
+// kindOf returns the kind of an object, which is the name of its Go type.
 func kindOf(object metav1.Object) string {
-	switch o := object.(type) {
-	case *corev1.Node:
-		return "Node"
-	case *corev1.Pod:
-		return "Pod"
-	case *corev1.Event:
-		return "Event"
-	case *policyv1.PodDisruptionBudget:
-		return "PodDisruptionBudget"
-	case *resourceapi.DeviceClass:
-		return "DeviceClass"
-	case *resourceapi.ResourceSlice:
-		return "ResourceSlice"
-	case *resourceapi.ResourceClaim:
-		return "ResourceClaim"
-	case *resourceapi.ResourceClaimTemplate:
-		return "ResourceClaimTemplate"
-	case *Workload:
-		return o.Kind
+	if workload, is := object.(*Workload); is {
+		return workload.Kind
 	}
-	return "DeviceTaintRule"
+	return reflect.TypeOf(object).Elem().Name()
 }
 
 func namespaced(object metav1.Object) bool {

@@ -5,10 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	amounts "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
@@ -111,6 +115,11 @@ apiVersion: resource.k8s.io/v1beta2
 kind: DeviceTaintRule
 metadata: {name: rule}
 spec: {deviceSelector: {driver: d}, taint: {key: a, effect: NoSchedule}}
+---
+apiVersion: resource.k8s.io/v1alpha3
+kind: DeviceTaintRule
+metadata: {name: older}
+spec: {deviceSelector: {driver: d, pool: p, device: e}, taint: {key: b, value: v, effect: NoExecute, timeAdded: "2026-11-23T12:00:00Z"}}
 `)
 	one := s.Claim("default", "one").Spec.Devices.Requests[0].Exactly
 	if cpu := one.Capacity.Requests["cpu"]; one.DeviceClassName != "k" || one.Count != 1 || cpu.String() != "2" {
@@ -127,6 +136,14 @@ spec: {deviceSelector: {driver: d}, taint: {key: a, effect: NoSchedule}}
 	}
 	if len(s.Classes[0].Spec.Selectors) != 1 || s.TaintRules[0].Spec.Taint.Key != "a" {
 		t.Errorf("class is %+v, rule is %+v", s.Classes[0].Spec, s.TaintRules[0].Spec)
+	}
+	added := metav1.NewTime(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
+	older := resourceapi.DeviceTaintRuleSpec{
+		DeviceSelector: &resourceapi.DeviceTaintSelector{Driver: ptr.To("d"), Pool: ptr.To("p"), Device: ptr.To("e")},
+		Taint:          resourceapi.DeviceTaint{Key: "b", Value: "v", Effect: resourceapi.DeviceTaintEffectNoExecute, TimeAdded: &added},
+	}
+	if diff := cmp.Diff(older, s.TaintRules[1].Spec); diff != "" || s.TaintRules[1].Name != "older" {
+		t.Errorf("rule of v1alpha3 is %s (-want +got):\n%s", s.TaintRules[1].Name, diff)
 	}
 }
 
@@ -202,8 +219,8 @@ func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 			`ResourceSlice of apiVersion "resource.k8s.io/v1alpha3", allowed are resource.k8s.io/v1, resource.k8s.io/v1beta2, resource.k8s.io/v1beta1`,
 		},
 		{
-			"kind: DeviceTaintRule\napiVersion: resource.k8s.io/v1alpha3\nmetadata: {name: s}",
-			`DeviceTaintRule of apiVersion "resource.k8s.io/v1alpha3", allowed are resource.k8s.io/v1, resource.k8s.io/v1beta2`,
+			"kind: DeviceTaintRule\napiVersion: resource.k8s.io/v1beta1\nmetadata: {name: s}",
+			`DeviceTaintRule of apiVersion "resource.k8s.io/v1beta1", allowed are resource.k8s.io/v1, resource.k8s.io/v1beta2, resource.k8s.io/v1alpha3`,
 		},
 		{
 			"kind: ResourceClaim\napiVersion: resource.k8s.io/v1beta1\nmetadata: {name: c}\nspec: {devices: {requests: [{name: r, exactly: {}}]}}",

@@ -33,6 +33,9 @@ type Snapshot struct {
 	Claims     []*resourceapi.ResourceClaim
 	Templates  []*resourceapi.ResourceClaimTemplate
 	TaintRules []*resourceapi.DeviceTaintRule
+	// RuleVersion is the version of TaintRules that the cluster serves, such as v1beta2,
+	// or NotServed. It is "" if that is not known.
+	RuleVersion string
 	// Budgets say how many pods may be evicted. A snapshot of a cluster has them if they
 	// were asked for.
 	Budgets []*policyv1.PodDisruptionBudget
@@ -167,12 +170,14 @@ func (s *Snapshot) ignore(kind string) {
 	s.Ignored[kind]++
 }
 
-// Add adds an object of one of the kinds above, and sets its defaults. The snapshot
-// owns the object from now on. A second object with the same kind, namespace and name
-// is an error. The error says where the first object is from.
+// Add adds an object of one of the kinds above, and sets its defaults. DeviceTaintRules
+// can have an older version. The snapshot owns the object from now on. A second object with
+// the same kind, namespace and name is an error. The error says where the first object is
+// from.
 func (s *Snapshot) Add(object metav1.Object, where string) error {
-	if workload := newWorkload(object); workload != nil {
-		object = workload
+	object, err := current(object)
+	if err != nil {
+		return err
 	}
 	kind := kindOf(object)
 	if object.GetName() == "" && object.GetGenerateName() != "" {

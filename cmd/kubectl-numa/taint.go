@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (c cli) taintCommand() *cobra.Command {
 	t := tainting{
 		cli:     c,
 		effect:  newChoice(string(resourceapi.DeviceTaintEffectNoSchedule), string(resourceapi.DeviceTaintEffectNoExecute), string(resourceapi.DeviceTaintEffectNone)),
-		version: newChoice("v1", "v1beta2"),
+		version: newOption("v1", "v1beta2", "v1alpha3"),
 	}
 	command := &cobra.Command{
 		Use:   "taint NODE/DEVICE...",
@@ -66,7 +67,7 @@ taint worker-1/nic-0000-3b-00-0 gpu.example.com/worker-1/gpu-0`),
 	flags.StringVar(&t.key, "key", deviceclasses.TaintDrain, "`key` of the taint")
 	flags.StringVar(&t.value, "value", "", "`value` of the taint (default: none)")
 	t.effect.addTo(command, "effect", "", "what the taint does")
-	t.version.addTo(command, "api-version", "", "version of resource.k8s.io; Kubernetes 1.36 has v1beta2, if an administrator switched it on")
+	t.version.addTo(command, "api-version", "", "version of resource.k8s.io (default: the one that the cluster serves, else v1)")
 	return command
 }
 
@@ -123,7 +124,7 @@ func (t *tainting) run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		rule.APIVersion = resourceapi.GroupName + "/" + t.version.value
+		rule.APIVersion = resourceapi.GroupName + "/" + t.apiVersion(objects)
 		document, err := yaml.Marshal(rule)
 		if err != nil {
 			return &failure{fmt.Errorf("write rule: %w", err)}
@@ -137,7 +138,20 @@ func (t *tainting) run(ctx context.Context, args []string) error {
 		return &failure{fmt.Errorf("write rule: %w", err)}
 	}
 	t.noteUsers(objects, devices)
+	if objects.RuleVersion == snapshot.NotServed {
+		t.note("the cluster serves no DeviceTaintRules, so it does not accept the rule: an administrator has to switch them on")
+	}
 	return nil
+}
+
+// apiVersion returns the version of the rule: the one that the user wants, else the one
+// that the cluster serves.
+func (t *tainting) apiVersion(objects *snapshot.Snapshot) string {
+	served := objects.RuleVersion
+	if served == snapshot.NotServed {
+		served = ""
+	}
+	return cmp.Or(t.version.value, served, resourceapi.SchemeGroupVersion.Version)
 }
 
 func (t *tainting) taint() resourceapi.DeviceTaint {

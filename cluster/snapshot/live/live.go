@@ -51,11 +51,8 @@ func (s Source) Visible(ctx context.Context, namespace string) (*snapshot.Snapsh
 // snapshot lists the objects. If the namespace is "", everything must be visible.
 func (s Source) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
 	objects := &snapshot.Snapshot{}
-	for _, l := range s.listings(namespace) {
+	for _, l := range s.listings(namespace, &objects.RuleVersion) {
 		err := s.list(ctx, l.page, objects)
-		if l.kind == "DeviceTaintRules" && apierrors.IsNotFound(err) {
-			continue // the feature gate of this kind is off, so there are no objects
-		}
 		if apierrors.IsForbidden(err) && namespace != "" {
 			unseen := snapshot.Unseen{Kind: l.kind}
 			if err = nil; l.within != nil {
@@ -72,7 +69,8 @@ func (s Source) snapshot(ctx context.Context, namespace string) (*snapshot.Snaps
 	return objects, nil
 }
 
-func (s Source) listings(namespace string) []listing {
+// listings returns what a snapshot needs. Listing DeviceTaintRules sets their version.
+func (s Source) listings(namespace string, ruleVersion *string) []listing {
 	core, resources := s.Client.CoreV1(), s.Client.ResourceV1()
 	return []listing{
 		{"Nodes", page(core.Nodes().List), nil},
@@ -80,7 +78,7 @@ func (s Source) listings(namespace string) []listing {
 		{"ResourceSlices", page(resources.ResourceSlices().List), nil},
 		{"ResourceClaims", page(resources.ResourceClaims(metav1.NamespaceAll).List), page(resources.ResourceClaims(namespace).List)},
 		{"ResourceClaimTemplates", page(resources.ResourceClaimTemplates(metav1.NamespaceAll).List), page(resources.ResourceClaimTemplates(namespace).List)},
-		{"DeviceTaintRules", page(resources.DeviceTaintRules().List), nil},
+		{"DeviceTaintRules", s.taintRules(ruleVersion), nil},
 		{"Pods", page(core.Pods(metav1.NamespaceAll).List), page(core.Pods(namespace).List)},
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	core "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
 func named(name string) metav1.ObjectMeta {
@@ -146,5 +150,59 @@ func TestEndedContextIsAnError(t *testing.T) {
 	cancel()
 	if _, err := (Source{cluster()}).Snapshot(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// without makes the cluster serve no DeviceTaintRules of the versions.
+func without(client *fake.Clientset, versions ...string) {
+	client.PrependReactor("list", "devicetaintrules", func(action core.Action) (bool, runtime.Object, error) {
+		served := action.GetResource()
+		return slices.Contains(versions, served.Version), nil, apierrors.NewGenericServerResponse(404, "list", served.GroupResource(), "", "", 0, false)
+	})
+}
+
+// olderRules are a cluster with a rule of each version, as Kubernetes 1.36 serves them.
+func olderRules(t *testing.T) *fake.Clientset {
+	t.Helper()
+	client := cluster()
+	taint := resourcev1beta2.DeviceTaint{Key: "b", Effect: resourcev1beta2.DeviceTaintEffectNoSchedule}
+	beta := &resourcev1beta2.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "beta"}, Spec: resourcev1beta2.DeviceTaintRuleSpec{Taint: taint}}
+	alpha := &resourcev1alpha3.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "alpha"}, Spec: resourcev1alpha3.DeviceTaintRuleSpec{Taint: resourcev1alpha3.DeviceTaint{Key: "a"}}}
+	if _, err := client.ResourceV1beta2().DeviceTaintRules().Create(t.Context(), beta, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.ResourceV1alpha3().DeviceTaintRules().Create(t.Context(), alpha, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// lack is what is read of a cluster that lacks versions of DeviceTaintRules.
+type lack struct {
+	versions      []string
+	rule, version string
+}
+
+func lacks() []lack {
+	return []lack{
+		{nil, "rule", "v1"},
+		{[]string{"v1"}, "beta", "v1beta2"},
+		{[]string{"v1", "v1beta2"}, "alpha", "v1alpha3"},
+		{[]string{"v1", "v1beta2", "v1alpha3"}, "", snapshot.NotServed},
+	}
+}
+
+// Kubernetes 1.36 has no v1 of DeviceTaintRules, but may have older versions.
+func TestTaintRulesAreReadInTheVersionThatIsServed(t *testing.T) {
+	for _, row := range lacks() {
+		client := olderRules(t)
+		without(client, row.versions...)
+		s, err := Source{client}.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(bareNames(t, s.TaintRules), " "); got != row.rule || s.RuleVersion != row.version {
+			t.Errorf("without %q: rules %q of version %q, want %q of %q", row.versions, got, s.RuleVersion, row.rule, row.version)
+		}
 	}
 }

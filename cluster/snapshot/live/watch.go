@@ -18,10 +18,11 @@ import (
 
 // Watcher is a copy of a cluster that is kept up to date. It is a snapshot.Source.
 type Watcher struct {
-	factory   informers.SharedInformerFactory
-	informers []cache.SharedIndexInformer
-	changes   chan struct{}
-	failures  chan error
+	factory     informers.SharedInformerFactory
+	informers   []cache.SharedIndexInformer
+	ruleVersion string
+	changes     chan struct{}
+	failures    chan error
 }
 
 // Watch starts to copy the cluster, and returns when the copy is complete. The watches
@@ -34,12 +35,13 @@ func (s Source) Watch(ctx context.Context) (*Watcher, error) {
 		core.Nodes().Informer(), resources.DeviceClasses().Informer(), resources.ResourceSlices().Informer(),
 		resources.ResourceClaims().Informer(), resources.ResourceClaimTemplates().Informer(), core.Pods().Informer(),
 	}
-	_, err := s.Client.ResourceV1().DeviceTaintRules().List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if _, err := s.taintRules(&w.ruleVersion)(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return nil, fmt.Errorf("list DeviceTaintRules: %w", err)
 	}
-	if err == nil { // otherwise the feature gate of this kind is off, and there are no objects
-		w.informers = append(w.informers, resources.DeviceTaintRules().Informer())
+	for _, v := range s.ruleVersions() {
+		if v.name == w.ruleVersion {
+			w.informers = append(w.informers, v.informer(w.factory))
+		}
 	}
 	changed := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { w.change() }, UpdateFunc: func(any, any) { w.change() }, DeleteFunc: func(any) { w.change() },
@@ -95,7 +97,7 @@ func (w *Watcher) Stop() { w.factory.Shutdown() }
 
 // Snapshot returns the copy as it is now. Its objects must not be changed.
 func (w *Watcher) Snapshot(context.Context) (*snapshot.Snapshot, error) {
-	objects := &snapshot.Snapshot{}
+	objects := &snapshot.Snapshot{RuleVersion: w.ruleVersion}
 	for _, informer := range w.informers {
 		store := informer.GetStore()
 		keys := store.ListKeys()

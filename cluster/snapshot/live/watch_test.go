@@ -3,13 +3,13 @@ package live
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	core "k8s.io/client-go/testing"
@@ -66,19 +66,21 @@ func TestWatchKeepsUp(t *testing.T) {
 	}
 }
 
-func TestWatchWithoutTaintRules(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	client := cluster()
-	client.PrependReactor("list", "devicetaintrules", func(core.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "devicetaintrules"}, "")
-	})
-	w, err := Source{client}.Watch(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { cancel(); w.Stop() }()
-	if now, err := w.Snapshot(ctx); err != nil || len(now.Slices) != 1 || len(now.TaintRules) != 0 {
-		t.Errorf("%+v, %v", now, err)
+func TestWatchFollowsTaintRulesInTheVersionThatIsServed(t *testing.T) {
+	for _, row := range lacks() {
+		ctx, cancel := context.WithCancel(t.Context())
+		client := olderRules(t)
+		without(client, row.versions...)
+		w, err := Source{client}.Watch(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := w.Snapshot(ctx)
+		if err != nil || len(now.Slices) != 1 || now.RuleVersion != row.version || strings.Join(bareNames(t, now.TaintRules), " ") != row.rule {
+			t.Errorf("without %q: %+v, %v", row.versions, now, err)
+		}
+		cancel()
+		w.Stop()
 	}
 }
 
