@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
 
 // broken breaks something in the facts, and has the finding that is expected: node,
@@ -26,6 +29,15 @@ func (f *Facts) daemonArgs() *[]string {
 }
 
 func (f *Facts) zone() *resourceapi.Device { return &f.Objects.Slices[0].Spec.Devices[0] }
+
+// schedulerPod is a pod of the control plane, if it is in kube-system.
+func schedulerPod(namespace string, arguments ...string) *corev1.Pod {
+	pod := &corev1.Pod{}
+	pod.Name, pod.Namespace, pod.Labels = "kube-scheduler-a", namespace, map[string]string{"component": "kube-scheduler"}
+	pod.Spec.NodeName = "control-plane"
+	pod.Spec.Containers = []corev1.Container{{Name: "kube-scheduler", Command: append([]string{"kube-scheduler"}, arguments...)}}
+	return pod
+}
 
 func breakages() []broken {
 	return []broken{
@@ -168,6 +180,54 @@ func breakages() []broken {
 		{
 			"gate only in the API server", func(f *Facts) { f.Gates["DRANodeAllocatableResources"] = true },
 			"n1 | feature-gate | kubelet | DRANodeAllocatableResources | true, as in the API server | not set, so false",
+		},
+		{
+			"scheduler without a gate", func(f *Facts) {
+				f.Objects.Pods = append(f.Objects.Pods, schedulerPod("kube-system", "--feature-gates=A=true,kube:DRAConsumableCapacity=false"), schedulerPod("tenant", "--feature-gates=DRANodeAllocatableResources=true"))
+			},
+			" | control-plane-gate | Pod kube-system/kube-scheduler-a | DRAConsumableCapacity | true, as in the API server | false",
+		},
+		{
+			"scheduler that does not count", func(f *Facts) {
+				f.Gates["DRANodeAllocatableResources"] = true
+				f.Kubelets["n1"] = Kubelet{FeatureGates: map[string]bool{"DRANodeAllocatableResources": true}}
+				f.Objects.Pods = append(f.Objects.Pods, schedulerPod("kube-system"))
+			},
+			" | control-plane-gate | Pod kube-system/kube-scheduler-a | DRANodeAllocatableResources | true, as in the API server | not set, so false",
+		},
+		{
+			"scheduler of 1.36 without rules", func(f *Facts) {
+				f.Version, f.Gates["DRADeviceTaintRules"] = "v1.36.3", true
+				f.Objects.Pods = append(f.Objects.Pods, schedulerPod("kube-system"))
+			},
+			" | control-plane-gate | Pod kube-system/kube-scheduler-a | DRADeviceTaintRules | true, as in the API server | not set, so false",
+		},
+		{
+			"controllers without taints", func(f *Facts) {
+				f.Gates["DRADeviceTaints"] = true
+				pod := schedulerPod("kube-system", "--feature-gates", "DRAConsumableCapacity=false,DRADeviceTaints=false")
+				pod.Name, pod.Labels["component"] = "kube-controller-manager-a", "kube-controller-manager"
+				f.Objects.Pods = append(f.Objects.Pods, pod)
+			},
+			" | control-plane-gate | Pod kube-system/kube-controller-manager-a | DRADeviceTaints | true, as in the API server | false",
+		},
+		{
+			"no NRI", func(f *Facts) {
+				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{NRI: ptr.To(false)}}}
+			},
+			"n1 | nri | container runtime | NRI | on, because nri.enabled is set in the chart: mixed and shared claims and memoryPolicy need it | no socket nri.sock",
+		},
+		{
+			"irqbalance", func(f *Facts) {
+				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{Irqbalance: "system.slice/irqbalance.service"}}}
+			},
+			"n1 | irqbalance | irqbalance | IRQBALANCE_BANNED_CPULIST | the CPUs that claims may get, or no irqbalance | not visible; irqbalance runs in the cgroup system.slice/irqbalance.service",
+		},
+		{
+			"rules that the scheduler waits for", func(f *Facts) {
+				f.Gates["DRADeviceTaintRules"], f.Objects.RuleVersion = true, snapshot.NotServed
+			},
+			" | feature-gate | kube-apiserver | DeviceTaintRules of resource.k8s.io | served, because DRADeviceTaintRules is on and the scheduler reads them | no version is served",
 		},
 		{
 			"reserved memory, not told", func(f *Facts) {

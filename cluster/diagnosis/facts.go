@@ -48,7 +48,8 @@ type Facts struct {
 	Installation Installation
 	// Kubelets are the effective settings of the kubelets, by node.
 	Kubelets map[string]Kubelet
-	// States are the states of the nodes, by node. Only a bundle has them.
+	// States are the states of the nodes, by node. Bundles have them, and clusters whose
+	// nodes were asked.
 	States map[string]*nodestate.State
 	// Unread is what Validate needs and could not read.
 	Unread []Unread

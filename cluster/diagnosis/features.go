@@ -35,7 +35,10 @@ type Feature struct {
 type gated struct {
 	name, what, gate string
 
-	oldest string // version of Kubernetes whose form of the gate the driver supports; "" means 1.36
+	oldest    string // version of Kubernetes whose form of the gate the driver supports; "" means 1.36
+	scheduler bool   // the scheduler needs the gate, too
+	// controllers: so does the controller manager, which deletes pods of tainted devices.
+	controllers bool
 	// A gate that kubelets need, too, has a default there. It is off or on in kubelets
 	// that do not set it.
 	kubelets  bool
@@ -46,14 +49,14 @@ type gated struct {
 // are shown.
 func gatedFeatures() []gated {
 	return []gated{
-		{name: "shared-zones", what: "claims share a zone, and each holds a part of its CPUs and memory", gate: "DRAConsumableCapacity"},
+		{name: "shared-zones", what: "claims share a zone, and each holds a part of its CPUs and memory", gate: "DRAConsumableCapacity", scheduler: true},
 		{name: "claim-status", what: "the status of a claim says which CPUs it holds, and whether they are exclusive", gate: "DRAResourceClaimDeviceStatus"},
-		{name: "alternatives", what: "a request names alternatives (firstAvailable)", gate: "DRAPrioritizedList"},
-		{name: "device-taints", what: "the driver keeps new claims off a zone or device with a fault", gate: "DRADeviceTaints"},
-		{name: "taint-rules", what: "you drain a zone or device with a DeviceTaintRule", gate: "DRADeviceTaintRules"},
-		{name: "admin-access", what: "a claim sees devices that others hold (adminAccess)", gate: "DRAAdminAccess"},
-		{name: "extended-resources", what: "a pod without a claim asks for devices by the extendedResourceName of a class", gate: "DRAExtendedResource"},
-		{name: "counted-claims", what: "scheduler and kubelet count what claims hold", gate: countingGate, oldest: "1.37.0", kubelets: true},
+		{name: "alternatives", what: "a request names alternatives (firstAvailable)", gate: "DRAPrioritizedList", scheduler: true},
+		{name: "device-taints", what: "the driver keeps new claims off a zone or device with a fault", gate: "DRADeviceTaints", scheduler: true, controllers: true},
+		{name: "taint-rules", what: "you drain a zone or device with a DeviceTaintRule", gate: rulesGate, scheduler: true, controllers: true},
+		{name: "admin-access", what: "a claim sees devices that others hold (adminAccess)", gate: "DRAAdminAccess", scheduler: true},
+		{name: "extended-resources", what: "a pod without a claim asks for devices by the extendedResourceName of a class", gate: "DRAExtendedResource", scheduler: true},
+		{name: "counted-claims", what: "scheduler and kubelet count what claims hold", gate: countingGate, oldest: "1.37.0", kubelets: true, scheduler: true},
 		{name: "health", what: "the status of a pod has the health of its devices", gate: "ResourceHealthStatus", kubelets: true, defaultOn: true},
 	}
 }
@@ -87,6 +90,8 @@ func (f *Facts) stateOf(g gated) (State, string) {
 		return FeatureOff, fmt.Sprintf("%s is off in kube-apiserver", g.gate)
 	case g.gate == rulesGate && f.Objects.RuleVersion == snapshot.NotServed:
 		return FeatureOff, "kube-apiserver serves no version of DeviceTaintRules"
+	case g.scheduler && slices.ContainsFunc(f.programs(schedulerName), func(p program) bool { return !p.gate(g.gate, f.Version) }):
+		return FeatureOff, fmt.Sprintf("%s is off in %s", g.gate, schedulerName)
 	case !g.kubelets:
 		return FeatureOn, ""
 	}

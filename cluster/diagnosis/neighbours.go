@@ -81,3 +81,31 @@ func cgroupWriter(f *Facts) (findings []Finding) {
 	}
 	return findings
 }
+
+// nriOff finds nodes whose container runtime does not offer NRI although the chart uses
+// it. Only nodes that were asked say so.
+func nriOff(f *Facts) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		if state := f.States[node]; state != nil && state.Host != nil && state.Host.NRI != nil && !*state.Host.NRI {
+			findings = append(findings, Finding{
+				Node: node, Component: "container runtime", Setting: "NRI",
+				Expected: "on, because nri.enabled is set in the chart: mixed and shared claims and memoryPolicy need it", Detected: "no socket nri.sock",
+			})
+		}
+	}
+	return findings
+}
+
+// movedInterrupts finds nodes on which irqbalance moves interrupts, perhaps to the CPUs of
+// claims. Only nodes that were asked say so.
+func movedInterrupts(f *Facts) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		if state := f.States[node]; state != nil && state.Host != nil && state.Host.Irqbalance != "" {
+			findings = append(findings, Finding{
+				Node: node, Component: "irqbalance", Setting: "IRQBALANCE_BANNED_CPULIST",
+				Expected: "the CPUs that claims may get, or no irqbalance", Detected: "not visible; irqbalance runs in the cgroup " + state.Host.Irqbalance,
+			})
+		}
+	}
+	return findings
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -36,7 +37,7 @@ type Versions struct {
 
 // Component is one version of a program.
 type Component struct {
-	Name    string `json:"name"`            // kubelet, or the value of NameLabel
+	Name    string `json:"name"`            // kubelet, kernel, the name of a container runtime, or the value of NameLabel
 	Version string `json:"version"`         // empty if the program's objects do not say it
 	Image   string `json:"image,omitempty"` // of the driver's programs
 	// Nodes are the nodes with this version, sorted. The webhook belongs to no node.
@@ -62,6 +63,8 @@ func VersionsOf(f *Facts, client string) Versions {
 		v.Chart = set.Labels[chartLabel]
 	}
 	v.Components = append(v.Components, f.kubelets()...)
+	v.Components = append(v.Components, f.runtimes()...)
+	v.Components = append(v.Components, f.kernels()...)
 	v.Components = append(v.Components, f.daemons()...)
 	for _, webhook := range f.Installation.Deployments {
 		v.Components = append(v.Components, Component{
@@ -82,19 +85,41 @@ func (f *Facts) daemons() []Component {
 
 // kubelets returns each version of the kubelets of nodes with the driver.
 func (f *Facts) kubelets() []Component {
-	var nodes []*corev1.Node
-	for _, name := range f.Nodes() {
-		if node := f.Objects.Node(name); node != nil {
-			nodes = append(nodes, node)
-		}
-	}
-	return grouped(nodes, func(node *corev1.Node) (Component, string) {
-		return Component{Name: "kubelet", Version: node.Status.NodeInfo.KubeletVersion}, node.Name
+	return f.onNodes(func(info corev1.NodeSystemInfo) (name, version string) { return "kubelet", info.KubeletVersion })
+}
+
+// runtimes returns each version of the container runtimes of these nodes.
+func (f *Facts) runtimes() []Component {
+	return f.onNodes(func(info corev1.NodeSystemInfo) (name, version string) {
+		name, version, _ = strings.Cut(info.ContainerRuntimeVersion, "://")
+		return name, version
 	})
 }
 
-// grouped returns the components of objects, each with its nodes, sorted by version and
-// image.
+// kernels returns each version of the kernels of these nodes.
+func (f *Facts) kernels() []Component {
+	return f.onNodes(func(info corev1.NodeSystemInfo) (name, version string) { return "kernel", info.KernelVersion })
+}
+
+// onNodes returns each version of a component of the nodes with the driver, unless they do
+// not say it.
+func (f *Facts) onNodes(of func(corev1.NodeSystemInfo) (name, version string)) []Component {
+	var nodes []*corev1.Node
+	for _, name := range f.Nodes() {
+		if node := f.Objects.Node(name); node != nil {
+			if _, version := of(node.Status.NodeInfo); version != "" {
+				nodes = append(nodes, node)
+			}
+		}
+	}
+	return grouped(nodes, func(node *corev1.Node) (Component, string) {
+		name, version := of(node.Status.NodeInfo)
+		return Component{Name: name, Version: version}, node.Name
+	})
+}
+
+// grouped returns the components of objects, each with its nodes, sorted by name, version
+// and image.
 func grouped[T any](objects []T, of func(T) (c Component, node string)) []Component {
 	type key struct{ name, version, image string }
 	found := make(map[key]Component)
@@ -109,7 +134,7 @@ func grouped[T any](objects []T, of func(T) (c Component, node string)) []Compon
 		found[k] = c
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b Component) int {
-		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.Image, b.Image))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Image, b.Image))
 	})
 }
 

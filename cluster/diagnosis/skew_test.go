@@ -27,6 +27,8 @@ func TestVersionsOfAHealthyCluster(t *testing.T) {
 		Client: "0.1.0", Kubernetes: "v1.37.1", Chart: "dra-driver-numa-0.1.0", Namespace: "dra-numa",
 		Components: []Component{
 			{Name: "kubelet", Version: "v1.37.1", Nodes: []string{"n1"}},
+			{Name: "containerd", Version: "2.4.2", Nodes: []string{"n1"}},
+			{Name: "kernel", Version: "6.12.107", Nodes: []string{"n1"}},
 			{Name: DaemonName, Version: "v0.1.0", Image: "d:1", Nodes: []string{"n1"}},
 			{Name: WebhookName, Version: "v0.1.0", Image: "d:1", Nodes: []string{}},
 		},

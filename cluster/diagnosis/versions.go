@@ -74,8 +74,7 @@ func featureGate(f *Facts) (findings []Finding) {
 }
 
 // countingGate has scheduler and kubelets count what claims hold (docs/accounting.md). It
-// has to be on in all components, and is off by default. The scheduler's gates cannot be
-// read through the API server.
+// has to be on in all components, and is off by default.
 const countingGate = "DRANodeAllocatableResources"
 
 // rulesGate has the scheduler read DeviceTaintRules. In Kubernetes 1.36, they are of

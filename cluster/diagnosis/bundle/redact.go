@@ -45,9 +45,13 @@ func redactedNode(node *corev1.Node) *corev1.Node {
 	}
 }
 
-// redactedPod keeps the reasons why containers of the daemon ended.
+// redactedPod keeps the reasons why containers of the daemon ended, and the feature gates
+// of the control plane.
 func redactedPod(pod *corev1.Pod, isDaemon bool) *corev1.Pod {
 	kept := &corev1.Pod{ObjectMeta: redactedMeta(pod.ObjectMeta), Spec: redactedPodSpec(pod.Spec), Status: redactedPodStatus(pod.Status)}
+	for i := range kept.Spec.Containers {
+		kept.Spec.Containers[i].Args = diagnosis.GateArguments(pod, &pod.Spec.Containers[i])
+	}
 	if isDaemon {
 		kept.Status.InitContainerStatuses, kept.Status.ContainerStatuses = pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses
 	}
