@@ -13,6 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/version"
 )
 
 // gathering is the command gather with its flags.
@@ -32,9 +33,10 @@ needs. Other commands read it with --from. gather changes nothing in the
 cluster.
 
 The bundle has the objects that decide where pods go, what the chart installed,
-settings of kubelets, the state of the nodes, events, and logs of the driver.
-To read the state of a node, gather runs a program in the driver's pod on that
-node, if you are allowed to.
+versions, settings of kubelets, events, and logs of the driver. Of each node
+with the driver it has the state, the effective configuration of the daemon, and
+the files of sys and proc that topology reads. For these, gather runs a program
+in the driver's pod on that node, if you are allowed to.
 
 The bundle has no secrets: no environments and arguments of containers, no
 annotations of other programs, and no parameters for other drivers. It does have
@@ -47,7 +49,8 @@ gather
 gather --file bundle.tar.gz
 validate --from bundle.tar.gz
 drift --from bundle.tar.gz
-explain pod trainer --from bundle.tar.gz`),
+topology --from bundle.tar.gz --node worker-1
+explain pod trainer -n team-a --from bundle.tar.gz`),
 		Args: c.flagsOnly,
 		RunE: func(command *cobra.Command, _ []string) error { return g.run(command.Context(), time.Now()) },
 	}
@@ -74,6 +77,7 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the cluster: %w", err), file.Close(), os.Remove(g.file))
 	}
+	gathered.Client = version.String()
 	err = bundle.Write(file, gathered)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return &failure{errors.Join(fmt.Errorf("write %q: %w", g.file, err), os.Remove(g.file))}

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // gather runs the command at the given time, and returns the file that it wrote.
@@ -34,25 +33,11 @@ func gather(t *testing.T, now time.Time) []byte {
 // unpacked are the names of the files, and all their text.
 func unpacked(t *testing.T, archive []byte) (names []string, text string) {
 	t.Helper()
-	compressed, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		t.Fatal(err)
+	for _, file := range testfiles.Unpack(t, archive) {
+		names = append(names, file.Name)
+		text += file.Text
 	}
-	for files := tar.NewReader(compressed); ; {
-		header, err := files.Next()
-		if errors.Is(err, io.EOF) {
-			return names, text
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, header.Name)
-		text += string(content)
-	}
+	return names, text
 }
 
 // The objects of the cluster have a secret in many places. The bundle has none of them,
@@ -63,9 +48,10 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	bundle := gather(t, now)
 	names, text := unpacked(t, bundle)
 	want := []string{
-		"index.json", "events.json", "installation.json", "kubelets.json", "logs/dra-numa/driver-x/driver.log", "logs/dra-numa/driver-x/driver.previous.log", "nodes/worker-1.json",
+		"index.json", "configs/worker-1.yaml", "events.json", "installation.json", "kubelets.json", "logs/dra-numa/driver-x/driver.log", "logs/dra-numa/driver-x/driver.previous.log", "machines/worker-1.tar.gz", "nodes/worker-1.json",
 		"objects/deviceclasses.json", "objects/devicetaintrules.json", "objects/nodes.json", "objects/poddisruptionbudgets.json", "objects/pods.json",
 		"objects/resourceclaims.json", "objects/resourceclaimtemplates.json", "objects/resourceslices.json",
+		"versions.json",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -73,7 +59,7 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	if i := strings.Index(text, secret); i >= 0 {
 		t.Errorf("the secret is in it: %s", text[max(0, i-200):i+20])
 	}
-	for _, part := range []string{"was killed", "Publishing zones", "--exclusivity=auto", `"featureGates"`, `"kubernetes": "v1.37.1"`, `"worker-1"`, "reservedCPUs: 0-1", `"settled": false`} {
+	for _, part := range []string{"was killed", "Publishing zones", "--exclusivity=auto", `"featureGates"`, `"kubernetes": "v1.37.1"`, `"worker-1"`, "reservedCPUs: 0-1", `"settled": false`, "kind: EffectiveConfig", `"client": "dev"`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in it", part)
 		}
@@ -87,24 +73,41 @@ func TestBundleHasNoSecrets(t *testing.T) {
 func TestUnpackedBundleIsAFolderOfFiles(t *testing.T) {
 	t.Setenv("KUBECONFIG", installedCluster(t).serve(t))
 	dir := t.TempDir()
-	compressed, err := gzip.NewReader(bytes.NewReader(gather(t, time.Now())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := tar.NewReader(compressed)
-	for header, err := files.Next(); err == nil; header, err = files.Next() {
-		if !strings.HasPrefix(header.Name, "objects/") {
-			continue
-		}
-		content, err := io.ReadAll(files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(header.Name)), content, 0o600); err != nil {
-			t.Fatal(err)
+	for _, file := range testfiles.Unpack(t, gather(t, time.Now())) {
+		if name, is := strings.CutPrefix(file.Name, "objects/"); is {
+			testfiles.Write(t, filepath.Join(dir, name), file.Text)
 		}
 	}
 	if got, want := mustCall(t, "simulate", "-f", dir), mustCall(t, "simulate"); got != want {
 		t.Errorf("simulate says\n%swant\n%s", got, want)
+	}
+}
+
+// The control plane's arguments are not in a bundle, except those that set feature gates.
+func TestBundleHasTheGatesOfTheControlPlane(t *testing.T) {
+	a := installedCluster(t)
+	scheduler := &corev1.Pod{}
+	scheduler.Name, scheduler.Namespace, scheduler.Labels = "kube-scheduler-a", "kube-system", map[string]string{"component": "kube-scheduler"}
+	scheduler.Spec.NodeName = "control-plane"
+	scheduler.Spec.Containers = []corev1.Container{{
+		Name: "kube-scheduler", Command: []string{"kube-scheduler", "--password=" + secret, "--feature-gates", "DRAConsumableCapacity=false"},
+	}}
+	pods := a["/api/v1/pods"].(map[string]any)
+	pods["items"] = append(pods["items"].([]*corev1.Pod), scheduler)
+	t.Setenv("KUBECONFIG", a.serve(t))
+	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	archive := gather(t, time.Now())
+	testfiles.Write(t, path, string(archive))
+	if _, text := unpacked(t, archive); strings.Contains(text, secret) {
+		t.Error("the secret is in it")
+	}
+	const want = "-     control-plane-gate  Pod kube-system/kube-scheduler-a  DRAConsumableCapacity  true, as in the API server  false\n"
+	for _, args := range []string{"validate", "validate --from " + path} {
+		if _, stdout, _ := call(strings.Fields(args)...); !strings.HasSuffix(stdout, want) {
+			t.Errorf("%s says\n%swant\n%s", args, stdout, want)
+		}
+	}
+	if stdout := mustCall(t, "features", "--from", path); !strings.Contains(stdout, "DRAConsumableCapacity is off in kube-scheduler") || strings.Contains(stdout, "not visible") {
+		t.Errorf("features says\n%s", stdout)
 	}
 }

@@ -71,6 +71,7 @@ var arrows = []arrow{
 	{"cluster/diagnosis", "cluster/snapshot", "what there is in a cluster is a snapshot, and more"},
 	{"cluster/diagnosis/collect", "cluster/diagnosis", "what it collects are facts"},
 	{"cluster/diagnosis/collect", "cluster/snapshot", "the driver's pods are among the objects"},
+	{"cluster/diagnosis/collect", "numa/capture", "the files of a node are checked before they are kept"},
 	{"cluster/diagnosis/collect", "cluster/snapshot/live", "the objects of a cluster are read there"},
 	{"cluster/diagnosis", "driver/nodestate", "what a node has of claims is a fact"},
 	{"cluster/diagnosis/bundle", "driver/nodestate", "what nodes have of claims is read back"},

@@ -21,10 +21,16 @@ const version = 1
 // Bundle is the content of a bundle.
 type Bundle struct {
 	Gathered time.Time // rounded to seconds
-	Facts    *diagnosis.Facts
+	// Client is the version of the program that gathered the bundle.
+	Client string
+	Facts  *diagnosis.Facts
 	// Events are the events about nodes, and the events of this driver.
 	Events []*corev1.Event
 	Logs   []Log
+	// Machines are the files of the machines, by node: archives of package capture.
+	Machines map[string][]byte
+	// Configs are the effective configurations of the daemons in YAML, by node.
+	Configs map[string][]byte
 }
 
 // Log is the end of the log of a container of the driver.
@@ -63,8 +69,20 @@ type entry struct {
 	Bytes int    `json:"bytes"`
 }
 
-// BudgetsSetting is the name of the PodDisruptionBudgets in diagnosis.Facts.Missing.
-const BudgetsSetting = "PodDisruptionBudgets"
+// Names in diagnosis.Facts.Missing.
+const (
+	// BudgetsSetting is the name of the PodDisruptionBudgets.
+	BudgetsSetting = "PodDisruptionBudgets"
+	// EventsSetting is the name of Bundle.Events.
+	EventsSetting = "events"
+)
+
+// Endings of the files of nodes.
+const (
+	stateEnding   = ".json"
+	machineEnding = ".tar.gz"
+	configEnding  = ".yaml"
+)
 
 // Files and folders of the archive, except logs.
 const (
@@ -73,7 +91,10 @@ const (
 	budgetsFile      = objectsDir + "poddisruptionbudgets.json"
 	installationFile = "installation.json"
 	kubeletsFile     = "kubelets.json"
+	versionsFile     = "versions.json"
 	statesDir        = "nodes/"
+	machinesDir      = "machines/"
+	configsDir       = "configs/"
 	eventsFile       = "events.json"
 )
 

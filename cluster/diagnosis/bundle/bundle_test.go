@@ -47,6 +47,9 @@ func example(objects *snapshot.Snapshot) Bundle {
 			}},
 			Installation: diagnosis.Installation{ConfigMaps: []*corev1.ConfigMap{{Data: map[string]string{diagnosis.ConfigKey: "kind: NodeConfig"}}}},
 		},
+		Client:   "v0.1.0",
+		Machines: map[string][]byte{"n1.example.com": []byte("an archive")},
+		Configs:  map[string][]byte{"n1.example.com": []byte("kind: EffectiveConfig\n")},
 		Logs: []Log{
 			{Namespace: "a", Pod: "p", Container: "driver", Text: []byte("now\n")},
 			{Namespace: "a", Pod: "p", Container: "driver", Previous: true, Text: []byte("before\n")},
@@ -56,10 +59,13 @@ func example(objects *snapshot.Snapshot) Bundle {
 
 // A bundle that is written and read again has all facts that a diagnosis needs.
 func TestReadIsTheInverseOfWrite(t *testing.T) {
-	want := example(&snapshot.Snapshot{})
+	want := example(&snapshot.Snapshot{RuleVersion: "v1beta2"})
 	got, err := Read(bytes.NewReader(written(t, want)))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if version := got.Facts.Objects.RuleVersion; version != "v1beta2" {
+		t.Errorf("the version of DeviceTaintRules is %q", version)
 	}
 	got.Facts.Objects, want.Facts.Objects = nil, nil
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b cpuset.Set) bool { return a == b })); diff != "" {

@@ -95,6 +95,13 @@ func (b *reader) bundle() (Bundle, error) {
 	if _, there := b.files[budgetsFile]; !there {
 		facts.Missing = append(facts.Missing, diagnosis.Unread{Component: "kube-apiserver", Setting: BudgetsSetting, Why: "an older kubectl-numa wrote the bundle"})
 	}
+	if _, there := b.files[versionsFile]; there {
+		var versions diagnosis.Versions
+		if err := b.decode(versionsFile, &versions); err != nil {
+			return Bundle{}, err
+		}
+		result.Client = versions.Client
+	}
 	// Older bundles have no namespace, and objects of other namespaces with the label. If
 	// the namespace cannot be found, no pod is the driver's.
 	_ = facts.Installation.Locate(facts.Installation.Namespace)
@@ -107,6 +114,8 @@ func (b *reader) bundle() (Bundle, error) {
 		if err := addState(facts, name, b.files[name]); err != nil {
 			return Bundle{}, fmt.Errorf("%s: %w", name, err)
 		}
+		result.Machines = withFile(result.Machines, name, machinesDir, machineEnding, b.files[name])
+		result.Configs = withFile(result.Configs, name, configsDir, configEnding, b.files[name])
 		if log, is := parseLog(name); is {
 			log.Text = b.files[name]
 			result.Logs = append(result.Logs, log)
@@ -115,11 +124,34 @@ func (b *reader) bundle() (Bundle, error) {
 	return result, nil
 }
 
+// nodeOf returns the node that a file is about; "" if the file is not in the folder, or
+// has another ending.
+func nodeOf(name, folder, ending string) string {
+	file, within := strings.CutPrefix(name, folder)
+	node, ends := strings.CutSuffix(file, ending)
+	if !within || !ends {
+		return ""
+	}
+	return node
+}
+
+// withFile adds a file of the folder to those of the nodes.
+func withFile(files map[string][]byte, name, folder, ending string, text []byte) map[string][]byte {
+	node := nodeOf(name, folder, ending)
+	if node == "" {
+		return files
+	}
+	if files == nil {
+		files = make(map[string][]byte)
+	}
+	files[node] = text
+	return files
+}
+
 // addState adds the state of a node, if the file contains one.
 func addState(facts *diagnosis.Facts, name string, text []byte) error {
-	file, isState := strings.CutPrefix(name, statesDir)
-	node, isJSON := strings.CutSuffix(file, ".json")
-	if !isState || !isJSON {
+	node := nodeOf(name, statesDir, stateEnding)
+	if node == "" {
 		return nil
 	}
 	state, err := nodestate.Decode(text)

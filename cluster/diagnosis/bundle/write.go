@@ -53,6 +53,7 @@ func (b Bundle) files() ([]file, error) {
 		installationFile: redactedInstallation(b.Facts.Installation),
 		kubeletsFile:     b.Facts.Kubelets,
 		eventsFile:       redactedEvents(b.Events),
+		versionsFile:     diagnosis.VersionsOf(b.Facts, b.Client),
 	} {
 		text, err := indented(value)
 		if err != nil {
@@ -65,7 +66,13 @@ func (b Bundle) files() ([]file, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, file{statesDir + node + ".json", text})
+		list = append(list, file{statesDir + node + stateEnding, text})
+	}
+	for node, archive := range b.Machines {
+		list = append(list, file{machinesDir + node + machineEnding, archive})
+	}
+	for node, config := range b.Configs {
+		list = append(list, file{configsDir + node + configEnding, config})
 	}
 	for _, log := range sortLogs(b.Logs) {
 		list = append(list, file{log.path(), redactedLog(log.Text)})

@@ -22,9 +22,9 @@ const (
 	logBytes = 1 << 20 // of each container, at most
 )
 
-// Bundle reads the facts of a cluster and what explains them: the states of the nodes,
-// the driver's configuration, events, and the logs of the driver's containers. namespace
-// is as for Facts.
+// Bundle reads the facts of a cluster and what explains them: the states and the files of
+// the nodes, the driver's configuration, events, and the logs of the driver's containers.
+// namespace is as for Facts.
 func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, namespace string, now time.Time) (bundle.Bundle, error) {
 	facts, err := Facts(ctx, client, namespace)
 	if err != nil {
@@ -34,9 +34,8 @@ func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, namespa
 	c.configs(ctx)
 	c.replicaSets(ctx)
 	c.budgets(ctx)
-	states, lacking := States(ctx, exec, facts, facts.Nodes())
-	facts.States, facts.Missing = states, append(facts.Missing, lacking...)
 	result := bundle.Bundle{Gathered: now.UTC().Truncate(time.Second), Facts: facts, Events: c.events(ctx)}
+	c.nodes(ctx, exec, &result)
 	for _, pod := range facts.Objects.Pods {
 		if facts.Installation.Program(pod) == "" {
 			continue
@@ -46,6 +45,19 @@ func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, namespa
 		}
 	}
 	return result, nil
+}
+
+// nodes asks the nodes for everything that only they know. If the user may not run
+// programs in the driver's pods, it asks once.
+func (c *collector) nodes(ctx context.Context, exec Exec, result *bundle.Bundle) {
+	var states, machines, configs []diagnosis.Unread
+	nodes := c.facts.Nodes()
+	c.facts.States, states = HostStates(ctx, exec, c.facts, nodes)
+	if len(states) == 0 || states[0].Node != "" {
+		result.Machines, machines = Machines(ctx, exec, c.facts, nodes)
+		result.Configs, configs = Configs(ctx, exec, c.facts, nodes)
+	}
+	c.facts.Missing = slices.Concat(c.facts.Missing, states, machines, configs)
 }
 
 func (c *collector) missing(node, component, setting string, err error) {
@@ -95,7 +107,7 @@ func (c *collector) budgets(ctx context.Context) {
 func (c *collector) events(ctx context.Context) (events []*corev1.Event) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		c.missing("", "kube-apiserver", "events", err)
+		c.missing("", "kube-apiserver", bundle.EventsSetting, err)
 		return nil
 	}
 	for i := range list.Items {
@@ -116,7 +128,7 @@ func (c *collector) logs(ctx context.Context, pod *corev1.Pod, status corev1.Con
 		}
 		options := &corev1.PodLogOptions{Container: status.Name, Previous: previous, TailLines: ptr.To[int64](logLines), LimitBytes: ptr.To[int64](logBytes)}
 		asking, cancel := context.WithTimeout(ctx, requestTimeout)
-		text, err := c.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(asking)
+		text, err := raw(asking, c.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options))
 		cancel()
 		if err != nil {
 			c.missing(pod.Spec.NodeName, "Pod "+pod.Name, "log of "+status.Name, err)

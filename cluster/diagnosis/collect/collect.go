@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -193,10 +194,20 @@ func askNodes[T any](nodes []string, component, setting string, ask func(node st
 	return answers, lacking
 }
 
+// raw returns an answer that is no object. DoRaw of the request would say only "unknown"
+// if the API server refuses it.
+func raw(ctx context.Context, request *rest.Request) ([]byte, error) {
+	answer := request.Do(ctx)
+	if err := answer.Error(); err != nil {
+		return nil, err
+	}
+	return answer.Raw()
+}
+
 func (c *collector) kubelet(ctx context.Context, node string) (kubelet diagnosis.Kubelet, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	text, err := c.client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz").DoRaw(ctx)
+	text, err := raw(ctx, c.client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz"))
 	if err != nil {
 		return kubelet, err
 	}

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/capture"
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 )
 
@@ -56,6 +61,17 @@ func contents(b bundle.Bundle) (lines []string) {
 	for node, state := range b.Facts.States {
 		add("state %s %d", node, state.Checkpoint.Version)
 	}
+	for node, config := range b.Configs {
+		add("config %s %s", node, config)
+	}
+	for node, archive := range b.Machines {
+		machine := "unreadable"
+		if root, err := capture.Read(bytes.NewReader(archive)); err == nil {
+			read, _ := numa.Read(root)
+			machine = read.Online.String()
+		}
+		add("machine %s %s", node, machine)
+	}
 	for _, event := range b.Events {
 		add("event %s", event.Message)
 	}
@@ -69,9 +85,11 @@ func contents(b bundle.Bundle) (lines []string) {
 func everything() []string {
 	return []string{
 		"ClusterRole role 0", "ClusterRoleBinding binding 0", "ConfigMap config 0 kind: NodeConfig", "DaemonSet set 0", "Deployment deployment 0",
+		"config worker-1 kind: EffectiveConfig", "config worker-2 kind: EffectiveConfig",
 		"event of a node", "event of ours", "event of ours before", "gate DRAConsumableCapacity true", "kubelet worker-1 static", "kubelet worker-2 none",
 		"log driver-1 driver false one", "log driver-1 keeper false two", "log driver-1 keeper true three",
 		"log driver-2 driver false four", "log driver-2 keeper false five", "log driver-2 keeper true six", "log webhook-1 webhook false seven",
+		"machine worker-1 0-3", "machine worker-2 0-3",
 		"state worker-1 3", "state worker-2 3", "version v1.37.2",
 	}
 }
@@ -93,15 +111,15 @@ func TestWhatIsForbiddenIsUnreadAndTheRestIsThere(t *testing.T) {
 		lost, unread string // prefixes of the lines, separated by |; node and setting of the first
 	}{
 		"/metrics": {"gate ", " feature gates"},
-		"/apis/apps/v1/namespaces/dra-numa/daemonsets?":          {"DaemonSet |kubelet |log driver|state ", " DaemonSets"},
+		"/apis/apps/v1/namespaces/dra-numa/daemonsets?":          {"DaemonSet |kubelet |log driver|state |config |machine ", " DaemonSets"},
 		"/apis/apps/v1/namespaces/dra-numa/deployments":          {"Deployment |log webhook", " Deployments"},
 		"/apis/apps/v1/namespaces/dra-numa/replicasets":          {"log webhook", " ReplicaSets"},
 		"/apis/rbac.authorization.k8s.io/v1/clusterroles?":       {"ClusterRole ", " ClusterRoles"},
-		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": {"ClusterRoleBinding |ConfigMap |DaemonSet |Deployment |kubelet |log |state ", " ClusterRoleBindings"},
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": {"ClusterRoleBinding |ConfigMap |DaemonSet |Deployment |kubelet |log |state |config |machine ", " ClusterRoleBindings"},
 		"/api/v1/nodes/worker-2/proxy/configz":                   {"kubelet worker-2", "worker-2 configz"},
 		"/api/v1/namespaces/dra-numa/configmaps":                 {"ConfigMap ", " ConfigMaps"},
 		"/api/v1/events":                                         {"event ", " events"},
-		"/api/v1/namespaces/dra-numa/pods/driver-2/exec":         {"state worker-2", "worker-2 state of the node"},
+		"/api/v1/namespaces/dra-numa/pods/driver-2/exec":         {"state worker-2|config worker-2|machine worker-2", "worker-2 state of the node"},
 		"/api/v1/namespaces/dra-numa/pods/driver-1/log driver":   {"log driver-1 driver", "worker-1 log of driver"},
 		"/api/v1/namespaces/dra-numa/pods/driver-1/log keeper previous": {
 			"log driver-1 keeper true",
@@ -127,6 +145,9 @@ func TestWhatIsForbiddenIsUnreadAndTheRestIsThere(t *testing.T) {
 			reasons := 1
 			if strings.HasSuffix(path, "clusterrolebindings") {
 				reasons = 2 // the states of the nodes too are not there
+			}
+			if strings.HasSuffix(path, "driver-2/exec") {
+				reasons = 3 // nor are its files and the configuration of its daemon
 			}
 			if len(unread) != reasons || unread[0].Node+" "+unread[0].Setting != row.unread || unread[0].Denied != denied || unread[0].Why == "" {
 				t.Errorf("%s is %T: unread %+v, want %q, denied %t", path, answer, unread, row.unread, denied)
@@ -245,6 +266,54 @@ func TestStateIsAskedOfWhatRuns(t *testing.T) {
 		if row.want == "" && unread[0].Why != "no pod of the driver runs on the node" {
 			t.Errorf("%s: unread %+v", what, unread)
 		}
+	}
+}
+
+// Older drivers do not know what else is asked. Users without the right are asked once.
+func TestStateOfAnOlderDriverLacksTheHost(t *testing.T) {
+	facts := factsOf(t, newServer())
+	for refusal, want := range map[error]string{
+		errors.New("flag provided but not defined: -host"):                 "state --host --kubelet-root=/k --cgroup-root=/host/cgroup --nri-socket=/n|state --kubelet-root=/k --cgroup-root=/host/cgroup",
+		apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("")): "state --host --kubelet-root=/k --cgroup-root=/host/cgroup --nri-socket=/n",
+	} {
+		var asked []string
+		states, unread := HostStates(t.Context(), func(_ context.Context, _ *corev1.Pod, _ string, command []string) ([]byte, error) {
+			asked = append(asked, strings.Join(command[1:], " "))
+			if len(asked) == 1 {
+				return nil, refusal
+			}
+			return []byte(stateText), nil
+		}, facts, []string{"worker-1"})
+		if got := strings.Join(asked, "|"); got != want || len(states)+len(unread) != 1 || len(states) != len(asked)-1 {
+			t.Errorf("%v: asked %q, want %q; states %v, unread %+v", refusal, got, want, states, unread)
+		}
+	}
+}
+
+// Only the daemon's container has its configuration, and an archive is checked.
+func TestMachinesAndConfigsThatAreNotThere(t *testing.T) {
+	facts := factsOf(t, newServer())
+	facts.DaemonPods()[0].Status.ContainerStatuses[0].State = corev1.ContainerState{}
+	exec := func(context.Context, *corev1.Pod, string, []string) ([]byte, error) {
+		return bytes.Repeat([]byte("x"), configBytes+1), nil
+	}
+	nodes := []string{"worker-1", "worker-2"}
+	configs, unread := Configs(t.Context(), exec, facts, nodes)
+	if len(configs) != 0 || len(unread) != 2 || unread[0].Why != "the daemon does not run" || unread[1].Why != "the configuration has 1048577 bytes, at most 1048576 are kept" {
+		t.Errorf("configurations %v, unread %+v", configs, unread)
+	}
+	machines, unread := Machines(t.Context(), exec, facts, nodes)
+	if len(machines) != 0 || len(unread) != 2 || unread[0].Why != "unpack: gzip: invalid header" {
+		t.Errorf("%d machines, unread %+v", len(machines), unread)
+	}
+}
+
+// All machines of a bundle together are bounded.
+func TestMachinesHaveLimitedRoom(t *testing.T) {
+	archives := map[string][]byte{"c": []byte("123"), "a": []byte("123"), "b": []byte("123")}
+	unread := limited(archives, 6)
+	if len(archives) != 2 || archives["a"] == nil || archives["b"] == nil || len(unread) != 1 || unread[0].Node != "c" {
+		t.Errorf("machines %v, unread %+v", archives, unread)
 	}
 }
 

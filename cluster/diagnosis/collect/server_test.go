@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/numa/capture"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/memfs"
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 )
 
@@ -83,11 +85,26 @@ func list[T any](items ...T) any { return map[string]any{"items": items} }
 
 const stateText = `{"version": 1, "node": "worker-1", "checkpoint": {"version": 3}}`
 
+// said is what the daemon's program prints.
+func said(command []string) string {
+	switch command[1] {
+	case "config":
+		return "kind: EffectiveConfig"
+	case "machine":
+		var archive strings.Builder
+		if err := capture.Write(&archive, memfs.New(map[string]string{"sys/devices/system/cpu/online": "0-3"}, nil, nil)); err != nil {
+			panic(err)
+		}
+		return archive.String()
+	}
+	return stateText
+}
+
 func newServer() *server {
 	const ours, rbac = "?labelSelector=app.kubernetes.io%2Fname%3Ddra-driver-numa", "/apis/rbac.authorization.k8s.io/v1/"
 	const apps = "/apis/apps/v1/namespaces/dra-numa/"
 	logs := "/api/v1/namespaces/dra-numa/pods/"
-	exec := podexec.Handler(func(string, []string) (string, string, int) { return stateText, "", 0 })
+	exec := podexec.Handler(func(_ string, command []string) (string, string, int) { return said(command), "", 0 })
 	return &server{asked: make(map[string]int), answers: map[string]any{
 		"/version":                               map[string]string{"gitVersion": "v1.37.2"},
 		"/metrics":                               "kubernetes_feature_enabled{name=\"DRAConsumableCapacity\",stage=\"BETA\"} 1\n",

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
@@ -18,26 +20,75 @@ const StateSetting = "state of the node"
 // States asks the driver's pods for the states of their nodes. Nodes that do not answer
 // are in unread.
 func States(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
-	if facts.Installation.Namespace == "" {
-		return nil, []diagnosis.Unread{{Component: diagnosis.DaemonName, Setting: StateSetting, Why: "the namespace of the driver is not known"}}
-	}
-	return askNodes(nodes, diagnosis.DaemonName, StateSetting, func(node string) (*nodestate.State, error) {
-		return state(ctx, exec, facts, node)
+	return askPods(exec, facts, nodes, StateSetting, func(p program) (*nodestate.State, error) {
+		return decoded(p.run(ctx, "state", stateFlags()...))
 	})
 }
 
-func state(ctx context.Context, exec Exec, facts *diagnosis.Facts, node string) (*nodestate.State, error) {
-	pod, container := responder(facts, node)
-	if pod == nil {
-		return nil, errors.New("no pod of the driver runs on the node")
+// HostStates is States with nodestate.State.Host, which older drivers do not have.
+func HostStates(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
+	return askPods(exec, facts, nodes, StateSetting, func(p program) (*nodestate.State, error) {
+		text, err := p.run(ctx, "state --host", append(stateFlags(), "nri-socket")...)
+		if err != nil && !apierrors.IsForbidden(err) {
+			text, err = p.run(ctx, "state", stateFlags()...)
+		}
+		return decoded(text, err)
+	})
+}
+
+func decoded(text []byte, err error) (*nodestate.State, error) {
+	if err != nil {
+		return nil, err
+	}
+	return nodestate.Decode(text)
+}
+
+// stateFlags are the flags of the daemon that say where the state of a node is.
+func stateFlags() []string { return []string{"kubelet-root", "cdi-dir", "cgroup-root", "machine-root"} }
+
+// program is the daemon's program in a container on a node.
+type program struct {
+	exec      Exec
+	pod       *corev1.Pod
+	container string
+}
+
+// askPods asks the driver's pod of each node. Nodes that do not answer are in unread.
+func askPods[T any](exec Exec, facts *diagnosis.Facts, nodes []string, setting string, ask func(program) (T, error)) (answers map[string]T, unread []diagnosis.Unread) {
+	if facts.Installation.Namespace == "" {
+		return nil, []diagnosis.Unread{{Component: diagnosis.DaemonName, Setting: setting, Why: "the namespace of the driver is not known"}}
+	}
+	return askNodes(nodes, diagnosis.DaemonName, setting, func(node string) (answer T, err error) {
+		pod, container := responder(facts, node)
+		if pod == nil {
+			return answer, errors.New("no pod of the driver runs on the node")
+		}
+		return ask(program{exec, pod, container})
+	})
+}
+
+// run runs a subcommand, such as "state --host", with those of the flags that the daemon
+// has.
+func (p program) run(ctx context.Context, subcommand string, flags ...string) ([]byte, error) {
+	words := strings.Fields(subcommand)
+	command := append([]string{"/dra-numa"}, words...)
+	for _, container := range p.pod.Spec.Containers {
+		if container.Name != diagnosis.DriverContainer {
+			continue
+		}
+		for _, flag := range flags {
+			if value, given := diagnosis.Argument(container, flag); given {
+				command = append(command, "--"+flag+"="+value)
+			}
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	text, err := exec(ctx, pod, container, stateCommand(pod))
+	text, err := p.exec(ctx, p.pod, p.container, command)
 	if err != nil {
-		return nil, fmt.Errorf("run dra-numa state in pod %s/%s, container %s: %w", pod.Namespace, pod.Name, container, err)
+		return nil, fmt.Errorf("run dra-numa %s in pod %s/%s, container %s: %w", words[0], p.pod.Namespace, p.pod.Name, p.container, err)
 	}
-	return nodestate.Decode(text)
+	return text, nil
 }
 
 // responder returns a running container on the node that has the daemon's program. This
@@ -53,21 +104,4 @@ func responder(facts *diagnosis.Facts, node string) (pod *corev1.Pod, container 
 		}
 	}
 	return nil, ""
-}
-
-// stateCommand returns the command for the state of a node, with the same paths as the
-// daemon's flags.
-func stateCommand(pod *corev1.Pod) []string {
-	command := []string{"/dra-numa", "state"}
-	for _, container := range pod.Spec.Containers {
-		if container.Name != diagnosis.DriverContainer {
-			continue
-		}
-		for _, flag := range []string{"kubelet-root", "cdi-dir", "cgroup-root", "machine-root"} {
-			if value, given := diagnosis.Argument(container, flag); given {
-				command = append(command, "--"+flag+"="+value)
-			}
-		}
-	}
-	return command
 }
