@@ -131,8 +131,8 @@ func up(ctx context.Context, o options) (int, error) {
 	if _, err := os.Stat(filepath.Join(source, "test/rig/go.mod")); err != nil {
 		return 2, usageError{fmt.Errorf("-source %s is not the root of the project: %w", o.source, err)}
 	}
-	if _, err := cluster.Load(o.dir(), os.Stderr); !errors.Is(err, fs.ErrNotExist) {
-		return 1, fmt.Errorf("cluster %q is up already, stop it first: make cluster-down, or bin/cluster down -name %s", o.name, o.name)
+	if err := removeRemains(o); err != nil {
+		return 1, err
 	}
 	c := build.Cache{Dir: o.cache(), Source: source, Log: os.Stderr}
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
@@ -156,6 +156,20 @@ func up(ctx context.Context, o options) (int, error) {
 		}
 	}
 	return start(ctx, o, c, machine, boot, programs)
+}
+
+// removeRemains removes a cluster whose processes have all ended, because this machine was
+// restarted, for example. It is an error if the cluster runs or is about to.
+func removeRemains(o options) error {
+	left, err := cluster.Load(o.dir(), os.Stderr)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !left.Ended() {
+		return fmt.Errorf("cluster %q is up already, stop it first: make cluster-down, or bin/cluster down -name %s", o.name, o.name)
+	}
+	fmt.Fprintf(os.Stderr, "cluster %q does not run any more: its folder %s is removed\n", o.name, o.dir())
+	return cluster.Down(o.dir(), os.Stderr)
 }
 
 // start brings the cluster up; a cluster that does not come up is left as it is, for its
@@ -266,6 +280,17 @@ func monitor(ctx context.Context, o options) (int, error) {
 	output, err := r.Monitor(ctx, n, strings.Join(o.args, " "))
 	fmt.Print(strings.ReplaceAll(output, "\r\n", "\n"))
 	return 0, err
+}
+
+func restart(_ context.Context, o options) (int, error) {
+	r, err := o.load()
+	if err != nil {
+		return 1, err
+	}
+	if len(o.args) != 1 {
+		return 2, usageError{errors.New("restart: one program is wanted")}
+	}
+	return 0, r.Restart(o.args[0])
 }
 
 func path(_ context.Context, o options) (int, error) {

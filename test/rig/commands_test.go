@@ -1,9 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/test/rig/cluster"
 	"github.com/dra-driver-numa/dra-driver-numa/test/rig/guest"
 )
 
@@ -33,5 +38,47 @@ func TestOptionsOfUp(t *testing.T) {
 	}
 	if _, err := parseOptions("exec", []string{"-init", "systemd", "--", "true"}); err == nil {
 		t.Error("exec takes -init, which is of up only")
+	}
+}
+
+// After a restart of the machine, the folder of a cluster is there, and its processes are
+// not.
+func TestUpRemovesWhatARestartLeft(t *testing.T) {
+	o := options{home: t.TempDir(), name: "demo"}
+	if err := removeRemains(o); err != nil {
+		t.Errorf("no folder: %v", err)
+	}
+	r, err := cluster.New(o.dir(), 0, 100, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := removeRemains(o); err == nil {
+		t.Error("a cluster that is about to start was removed")
+	}
+	record := func(process int) {
+		t.Helper()
+		pids := r.Path("pids")
+		if err := os.MkdirAll(pids, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		stat, err := os.ReadFile("/proc/self/stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf("%d %s\n", process, strings.Fields(string(stat))[21])
+		if err := os.WriteFile(filepath.Join(pids, "00-etcd"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record(os.Getpid())
+	if err := removeRemains(o); err == nil {
+		t.Error("a cluster that runs was removed")
+	}
+	record(os.Getppid())
+	if err := removeRemains(o); err != nil {
+		t.Errorf("a process of another start: %v", err)
+	}
+	if _, err := os.Stat(o.dir()); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
 	}
 }

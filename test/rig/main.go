@@ -29,6 +29,8 @@ const usage = `cluster: a real Kubernetes cluster whose nodes are virtual NUMA m
                          what the node printed on its console
   cluster monitor [-name N] -node NODE -- COMMAND [ARG…]
                          have the monitor of a node's QEMU run a command
+  cluster restart [-name N] PROGRAM
+                         restart a program of the control plane, such as scheduler
   cluster path [-name N] kubeconfig|kubectl|logs
                          print where something is
 
@@ -58,7 +60,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		return 2, usageError{errors.New("no command; see cluster help")}
 	}
 	commands := map[string]func(context.Context, options) (int, error){
-		"up": up, "down": down, "exec": execute, "load": load, "console": console, "monitor": monitor, "path": path, "proxy": proxy, "machine": machine,
+		"up": up, "down": down, "exec": execute, "load": load, "console": console, "monitor": monitor, "path": path, "restart": restart, "proxy": proxy, "machine": machine,
 	}
 	if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
 		fmt.Print(usage)

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -63,6 +65,44 @@ func (r *Cluster) stop(file string) error {
 		return err
 	}
 	return nil
+}
+
+// Restart ends a program, such as the scheduler, and starts it again with the same
+// arguments.
+func (r *Cluster) Restart(name string) error {
+	files, err := filepath.Glob(r.Path("pids", "[0-9][0-9]-"+name))
+	if err != nil {
+		return err
+	}
+	if len(files) != 1 {
+		return fmt.Errorf("restart %q: %d programs have this name", name, len(files))
+	}
+	file := filepath.Base(files[0])
+	pid, alive := r.alive(file)
+	if !alive {
+		return fmt.Errorf("restart %s: it does not run", name)
+	}
+	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return err
+	}
+	order, err := strconv.Atoi(file[:2])
+	if err != nil {
+		return err
+	}
+	if err := r.stop(file); err != nil {
+		return err
+	}
+	return r.start(order, name, strings.Split(strings.TrimSuffix(string(command), "\x00"), "\x00")...)
+}
+
+// Ended reports whether the cluster had processes and none of them runs any more.
+func (r *Cluster) Ended() bool {
+	records, err := os.ReadDir(r.Path("pids"))
+	return err == nil && len(records) > 0 && !slices.ContainsFunc(records, func(record fs.DirEntry) bool {
+		_, alive := r.alive(record.Name())
+		return alive
+	})
 }
 
 func (r *Cluster) alive(file string) (pid int, alive bool) {

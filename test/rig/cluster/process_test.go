@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -25,6 +26,31 @@ func TestStopEndsWhatWasStarted(t *testing.T) {
 	}
 	if _, err := os.Stat(r.Path("pids", file)); !os.IsNotExist(err) {
 		t.Errorf("its record is still there: %v", err)
+	}
+}
+
+func TestRestartKeepsTheArguments(t *testing.T) {
+	r := &Cluster{Dir: t.TempDir(), Log: io.Discard}
+	if err := r.start(7, "sleeper", "/bin/sleep", "300", "1"); err != nil {
+		t.Fatal(err)
+	}
+	file := pidFile(7, "sleeper")
+	before, _ := r.alive(file)
+	if err := r.Restart("sleeper"); err != nil {
+		t.Fatal(err)
+	}
+	after, alive := r.alive(file)
+	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", after))
+	if !alive || before == after || startTime(before) != "" || string(command) != "/bin/sleep\x00300\x001\x00" {
+		t.Errorf("process %d is now %d, which runs %q (%v), and is alive: %t", before, after, command, err, alive)
+	}
+	if err := r.stop(file); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sleeper", "other"} {
+		if err := r.Restart(name); err == nil {
+			t.Errorf("%s was restarted", name)
+		}
 	}
 }
 
