@@ -207,6 +207,7 @@ apiserver: build ## Have a real API server take our ResourceSlices, and a real s
 	  $(STATIC) go test -count=1 -timeout 1h ./test/apiserver; \
 	APISERVER_KUBECONFIG=$$($(CLUSTER) path -name apiserver kubeconfig) \
 	ALLOCATABLE_KUBECONFIG=$$($(CLUSTER) path -name allocatable kubeconfig) \
+	SCHEDULER_RESTART="$(CURDIR)/$(CLUSTER) restart -name apiserver scheduler" \
 	  $(STATIC) go test -count=1 -timeout 1h ./test/scheduler
 
 # install-chart installs the driver in cluster $(1), whose nodes have the image, with the values $(2).

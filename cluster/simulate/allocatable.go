@@ -22,7 +22,7 @@ import (
 // withResources adds to the offer what the pod takes of the node's resources, including
 // its claims. The error is a Reason if the node does not have enough.
 func (c *Cluster) withResources(d *demand, o offer) (offer, error) {
-	o.takes = d.requests
+	o.pod, o.takes = d.pod, d.requests
 	if !c.gates[gateNodeAllocatable] {
 		return o, nil
 	}
@@ -33,7 +33,7 @@ func (c *Cluster) withResources(d *demand, o offer) (offer, error) {
 	if text := requests.PodLevelShortage(pod); text != "" {
 		return offer{}, Reason(text)
 	}
-	o.takes = requests.WithClaims(pod)
+	o.pod, o.takes = pod, requests.WithClaims(pod)
 	if lacking := o.shortages(o.takes, c.deviceResources()); len(lacking) > 0 {
 		return offer{}, &shortageError{lacking}
 	}

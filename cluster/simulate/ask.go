@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
 )
 
 // filterTimeout is how long the scheduler tries to allocate devices of one node for one
@@ -85,7 +86,12 @@ type offer struct {
 	*node
 	claims      []*resourceapi.ResourceClaim
 	allocations []resourceapi.AllocationResult
-	takes       requests.Amounts // what the pod takes of the node; nil means not known
+	// alternatives is score.Alternatives of the allocations.
+	alternatives int64
+	// pod is the pod with a status that says what its claims take of the node's own
+	// resources. takes is what it takes of the node; nil means not known.
+	pod   *corev1.Pod
+	takes requests.Amounts
 }
 
 // ask finds out whether the pod fits on the node. The error is a Reason if it does not
@@ -102,21 +108,21 @@ func (c *Cluster) askDevices(ctx context.Context, d *demand, n *node) (offer, er
 	if err := n.refresh(ctx, c); err != nil {
 		return offer{}, err
 	}
-	can, known := n.answers[d.number]
-	if !known {
-		can, known = n.shape.recall(d, n.version)
+	known, ok := n.answers[d.number]
+	if !ok {
+		known, ok = n.shape.recall(d, n.version)
 	}
 	switch {
 	case n.late[d.number] != nil:
 		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, n.late[d.number]}
-	case known && can && !c.gates[gateNodeAllocatable]:
-		return offer{node: n}, nil
-	case known && !can:
+	case ok && known.can && !c.gates[gateNodeAllocatable]:
+		return offer{node: n, alternatives: known.alternatives}, nil
+	case ok && !known.can:
 		return offer{}, errCannotAllocate
 	}
 	o, err := c.allocate(ctx, d, n)
-	if can, known := n.answers[d.number]; known {
-		n.shape.learn(d, n.version, can)
+	if found, ok := n.answers[d.number]; ok {
+		n.shape.learn(d, n.version, found)
 	}
 	return o, err
 }
@@ -142,7 +148,7 @@ const errCannotAllocate = Reason("cannot allocate all claims")
 // allocate asks the allocator, unless the answer is known to be no.
 func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, error) {
 	if d.harmless && c.hopeless(d, n) {
-		n.answers[d.number] = false
+		n.answers[d.number] = answer{}
 		return offer{}, errCannotAllocate
 	}
 	o := offer{node: n, claims: d.toAllocate()}
@@ -175,15 +181,26 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 	case err != nil:
 		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, err}
 	}
-	n.answers[d.number] = len(allocations) == len(o.claims)
-	if !n.answers[d.number] {
+	if len(allocations) != len(o.claims) {
+		n.answers[d.number] = answer{}
 		return offer{}, errCannotAllocate
 	}
+	o.alternatives = c.alternatives(o.claims, allocations)
+	n.answers[d.number] = answer{true, o.alternatives}
 	for i := range allocations {
 		requests.Settle(o.claims[i], &allocations[i])
 	}
 	o.allocations = allocations
 	return c.withResources(d, o)
+}
+
+// alternatives returns what the scheduler's score has for the alternatives that the claims
+// get.
+func (c *Cluster) alternatives(claims []*resourceapi.ResourceClaim, allocations []resourceapi.AllocationResult) int64 {
+	if !c.gates[gatePrioritizedList] {
+		return 0
+	}
+	return score.Alternatives(claims, allocations)
 }
 
 // quickSearch is a number of combinations that the allocator can try in a fraction of

@@ -1,12 +1,16 @@
 // Package simulate places pods as the scheduler of Kubernetes 1.37 does, one after the
 // other, on a copy of a cluster's objects. It uses the scheduler's own allocator for
-// devices. It does not read or change a cluster, and does not score nodes.
+// devices, and scores nodes as package score does. It does not read or change a cluster.
 //
 // It follows the scheduler's plugin dynamicresources. For everything except devices, it
 // follows the plugins NodeUnschedulable, TaintToleration, NodeAffinity and
 // NodeResourcesFit. Unsimulated lists the fields of a pod that the package does not
 // consider. The package assumes that drivers meet the binding conditions of their
 // devices.
+//
+// It is larger than other packages because it both places pods and explains why a pod
+// does not fit. An explanation repeats the steps of the placement with the same state:
+// what is allocated, and what each node has left.
 package simulate
 
 import (
@@ -19,9 +23,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
@@ -38,6 +44,7 @@ type Cluster struct {
 	held      inventory.Holdings
 	celCache  *cel.Cache
 	selectors *inventory.Selectors
+	scored    *score.Cluster
 	demands   map[string]*demand // by their claims as text
 	assumed   map[string]bool    // the pods that this package placed, by namespace/name
 	// users are the claims that were ever reserved for a pod, by pod; nil means not
@@ -92,6 +99,11 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 		return nil, err
 	}
 	c.addRunning(s.Pods)
+	var scored []*score.Node
+	for _, n := range c.nodes {
+		scored = append(scored, n.scored)
+	}
+	c.scored = score.NewCluster(scored)
 	return c, nil
 }
 
@@ -122,7 +134,8 @@ func (c *Cluster) addRunning(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		if n := byName[pod.Spec.NodeName]; n != nil && !snapshot.Finished(pod) {
 			n.addPod(requests.Running(pod, c.gates[gateNodeAllocatable]))
-			n.running = append(n.running, pod)
+			n.scored.Add(pod, requests.Scored(pod, c.gates[gateNodeAllocatable]))
+			n.running++
 		}
 	}
 }
@@ -145,10 +158,12 @@ func Unsimulated(pod *corev1.Pod) []string {
 			fields = append(fields, field)
 		}
 	}
-	affinity := pod.Spec.Affinity
-	add("spec.affinity.podAffinity", affinity != nil && affinity.PodAffinity != nil)
-	add("spec.affinity.podAntiAffinity", affinity != nil && affinity.PodAntiAffinity != nil)
-	add("spec.topologySpreadConstraints", len(pod.Spec.TopologySpreadConstraints) > 0)
+	affinity := ptr.Deref(pod.Spec.Affinity, corev1.Affinity{})
+	add("required spec.affinity.podAffinity", len(ptr.Deref(affinity.PodAffinity, corev1.PodAffinity{}).RequiredDuringSchedulingIgnoredDuringExecution) > 0)
+	add("required spec.affinity.podAntiAffinity", len(ptr.Deref(affinity.PodAntiAffinity, corev1.PodAntiAffinity{}).RequiredDuringSchedulingIgnoredDuringExecution) > 0)
+	add("spec.topologySpreadConstraints with DoNotSchedule", slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule
+	}))
 	add("spec.schedulingGroup", pod.Spec.SchedulingGroup != nil)
 	add("hostPort", slices.ContainsFunc(pod.Spec.Containers, usesHostPort))
 	add("persistentVolumeClaim", slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {

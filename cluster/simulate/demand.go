@@ -24,7 +24,9 @@ type demand struct {
 	affinity nodeaffinity.RequiredNodeAffinity
 	claims   []podClaim
 	extended bool // devices provide an extended resource of the pod
-	number   int  // demands have the same number if their claims to allocate are equal
+	// alternatives is score.Alternatives of the claims that are allocated.
+	alternatives int64
+	number       int // demands have the same number if their claims to allocate are equal
 	// harmless means that on every node, the allocator answers yes or no and cannot
 	// fail. If the demand is not harmless, all nodes have to be asked: the scheduler
 	// gives up on a pod if one node fails.
@@ -97,6 +99,11 @@ func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
 		return nil, Reason(strings.Join(why, "; "))
 	}
 	d.extended = c.asksExtended(d.requests)
+	for _, used := range d.claims {
+		if allocation := used.claim.Status.Allocation; allocation != nil {
+			d.alternatives += c.alternatives([]*resourceapi.ResourceClaim{used.claim}, []resourceapi.AllocationResult{*allocation})
+		}
+	}
 	return d, c.number(d)
 }
 

@@ -28,6 +28,9 @@ type Explanation struct {
 	Workload *Workload `json:"workload,omitempty"`
 	// Node is where the pod would go; "" means nowhere.
 	Node string `json:"node,omitempty"`
+	// Choice is why it would go there, if several nodes are feasible. It is empty for a
+	// claim without its pod, and if something is unseen.
+	Choice
 	// Blocked says that something keeps the pod, the claim or the workload's pods from
 	// getting a node or from starting. It is false for a pod that has ended or is being
 	// deleted.
@@ -108,7 +111,10 @@ type Workload struct {
 
 // ExplainPod asks every node about the pod. It changes nothing.
 func (c *Cluster) ExplainPod(ctx context.Context, pod *corev1.Pod) (Explanation, error) {
-	e := Explanation{Pod: keyOf(pod).String(), Nodes: []NodeExplanation{}}
+	return c.explain(ctx, pod, Explanation{Pod: keyOf(pod).String(), Nodes: []NodeExplanation{}})
+}
+
+func (c *Cluster) explain(ctx context.Context, pod *corev1.Pod, e Explanation) (Explanation, error) {
 	d, err := c.demandOf(pod)
 	var why Reason
 	if errors.As(err, &why) {
@@ -126,9 +132,7 @@ func (c *Cluster) ExplainClaim(ctx context.Context, claim *resourceapi.ResourceC
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name = claim.Namespace, claim.Name
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: claim.Name, ResourceClaimName: &claim.Name}}
-	e, err := c.ExplainPod(ctx, pod)
-	e.Pod, e.Claim = "", e.Pod
-	return e, err
+	return c.explain(ctx, pod, Explanation{Claim: keyOf(claim).String(), Nodes: []NodeExplanation{}})
 }
 
 func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (Explanation, error) {
@@ -137,16 +141,14 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		e.Scheduler = rejectionOf(d.pod)
 		return e, nil
 	}
-	feasible := 0
+	var offers []offer
 	for _, n := range c.nodes {
-		node, err := c.explainNode(ctx, d, n)
+		node, offered, err := c.explainNode(ctx, d, n)
 		if err != nil {
 			return e, err
 		}
 		if node.Feasible {
-			if feasible++; e.Node == "" {
-				e.Node = n.Name
-			}
+			offers = append(offers, offered)
 		}
 		for _, obstacle := range node.Obstacles {
 			if node.Blocks != funnel.StageNode || obstacle.Stage != funnel.StageDriver { // such a node may have no driver on purpose
@@ -161,8 +163,8 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		e.Node, e.Sentence = "", fmt.Sprintf("fits on no node: on node %s, %s", e.Nodes[aborts].Node, e.Nodes[aborts].Sentence)
 	case len(e.Nodes) == 0:
 		e.Sentence = "fits on no node: the cluster has no nodes"
-	case feasible > 0:
-		e.Sentence = fmt.Sprintf("fits on %d of %d nodes; %s is the first by name", feasible, len(c.nodes), e.Node)
+	case len(offers) > 0:
+		c.chooseFor(d, offers, &e)
 		e.Hints = nil
 		switch {
 		case c.partial:
@@ -216,20 +218,20 @@ func (e *Explanation) hint(text string) {
 
 // explainNode lists what makes the pod not fit on the node. A node that the scheduler
 // would not ask for devices is asked only if the answer is quick and cannot be an error.
-func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExplanation, error) {
+func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExplanation, offer, error) {
 	refusals := n.refusals(d, c.deviceResources())
 	e := NodeExplanation{Node: n.Name}
 	e.add(c.refused("", refusals, n)...)
 	if err := n.refresh(ctx, c); err != nil {
-		return e, err
+		return e, offer{}, err
 	}
 	requests, obstacles := c.requestsOf(d, n)
 	e.Requests = requests
 	if len(refusals) > 0 && !c.isQuick(d, n) {
 		e.add(obstacles...)
-		return e, nil
+		return e, offer{}, nil
 	}
-	_, err := c.askDevices(ctx, d, n)
+	offered, err := c.askDevices(ctx, d, n)
 	var why Reason
 	var abort *AbortError
 	var shortage *shortageError
@@ -244,12 +246,12 @@ func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExpl
 		e.add(funnel.Obstacle{Stage: funnel.StageNode, Sentence: string(why)})
 	case errors.As(err, &why):
 		err := c.addDevices(ctx, d, n, &e, obstacles)
-		return e, err
+		return e, offer{}, err
 	default:
-		return e, err
+		return e, offer{}, err
 	}
 	e.Feasible = len(e.Obstacles) == 0
-	return e, nil
+	return e, offered, nil
 }
 
 // isQuick reports whether the allocator soon answers yes or no.

@@ -20,7 +20,7 @@ func (c *Cluster) refused(prefix string, refusals []refusal, n *node) (list []fu
 			if pods == nil {
 				pods = c.podsOn(n)
 			}
-			o.HeldBy = takersOf(r.resource, pods, len(n.running))
+			o.HeldBy = takersOf(r.resource, pods, n.running)
 		}
 		list = append(list, o)
 	}
@@ -29,7 +29,7 @@ func (c *Cluster) refused(prefix string, refusals []refusal, n *node) (list []fu
 
 // podsOn returns the pods on the node, those of the snapshot first.
 func (c *Cluster) podsOn(n *node) (pods []placedPod) {
-	for _, pod := range n.running {
+	for _, pod := range n.scored.Pods[:n.running] {
 		pods = append(pods, placedPod{pod, requests.Running(pod, c.gates[gateNodeAllocatable])})
 	}
 	return append(pods, n.placed...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
 )
 
 // node is a Node, and what pods take of it.
@@ -17,7 +18,8 @@ type node struct {
 	allocatable requests.Amounts
 	taken       requests.Amounts // by the pods on this node
 	pods        int64            // number of pods on this node
-	running     []*corev1.Pod    // those of the snapshot
+	scored      *score.Node      // as the scheduler's score plugins see it; it shares taken
+	running     int              // number of pods of the snapshot, which are the first of scored.Pods
 	placed      []placedPod      // those that this package placed
 	shape       *shape           // nil if no other node can have the same shape
 
@@ -25,9 +27,15 @@ type node struct {
 	version   int
 	state     structured.AllocatedState
 	allocator structured.Allocator
-	answers   map[int]bool   // by number of demand: whether the demand can be allocated
+	answers   map[int]answer // by number of demand
 	reasons   map[int]string // by number of demand: why it cannot be allocated
 	late      map[int]error  // by number of demand: the error if the search takes too long
+}
+
+// answer says whether a demand can be allocated.
+type answer struct {
+	can          bool
+	alternatives int64 // score.Alternatives of the allocations
 }
 
 // placedPod is a pod, and what it takes of its node.
@@ -44,6 +52,7 @@ func newNode(object *corev1.Node, inv *inventory.Inventory, known shapes) *node 
 		taken:       make(requests.Amounts),
 		version:     -1,
 	}
+	n.scored = score.NewNode(object, n.allocatable, n.taken)
 	n.shape = known.of(n, inv)
 	return n
 }
@@ -67,11 +76,11 @@ func (n *node) refresh(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	n.version, n.state, n.allocator = version, state, allocator
-	n.answers, n.reasons, n.late = make(map[int]bool), make(map[int]string), make(map[int]error)
+	n.answers, n.reasons, n.late = make(map[int]answer), make(map[int]string), make(map[int]error)
 	return nil
 }
 
-// removePod is the reverse of addPod.
+// removePod is the reverse of addPod. It does not change scores.
 func (n *node) removePod(asked requests.Amounts) {
 	n.pods--
 	for name, amount := range asked {

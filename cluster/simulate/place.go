@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
 // Placement says where a pod went, or why it went nowhere.
@@ -17,8 +19,10 @@ type Placement struct {
 	Pod *corev1.Pod
 	// Node is "" if the pod has no node.
 	Node string
-	// Feasible nodes are sorted by name. If not all nodes were asked, it is only Node.
+	// Feasible nodes are sorted by name. Without Options.AllNodes, it is only Node.
 	Feasible []string
+	// Choice is why it is this node. It is empty if another strategy chose the node.
+	Choice Choice
 	// Claims are the pod's claims in the order of the pod, with their allocations. The
 	// claim for extended resources is last.
 	Claims []PlacedClaim
@@ -47,24 +51,13 @@ type Options struct {
 	Node string
 	// AllNodes asks all nodes, to find every feasible one.
 	AllNodes bool
-	// Strategy chooses one of the feasible nodes; "" means First.
+	// Strategy chooses one of the feasible nodes; "" means Scheduler.
 	Strategy Strategy
 	// Choose, if it is not nil, chooses the node instead.
 	Choose func(pod *corev1.Pod, feasible []string) string
 	// Progress, if it is not nil, is called by Run with the number of pods that are done.
 	Progress func(done, total int)
 }
-
-// Strategy says how a pod chooses among feasible nodes. The real scheduler chooses by
-// scores, which are not simulated.
-type Strategy string
-
-// Strategies. Among equal nodes, each takes the first by name.
-const (
-	First  Strategy = "first"  // the first by name
-	Spread Strategy = "spread" // the one with the fewest pods
-	Pack   Strategy = "pack"   // the one with the most pods
-)
 
 // Place finds a node for the pod, and adds to the node what the pod takes. The error is
 // about the context or this program. The placement says what the scheduler decides
@@ -87,7 +80,7 @@ func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placem
 	if len(offers) == 0 {
 		return p, c.explainRefusals(ctx, d, p.Refusals)
 	}
-	chosen := choose(offers, pod, o)
+	chosen := c.choose(d, offers, o, &p)
 	if chosen.takes == nil {
 		if chosen, err = c.allocate(ctx, d, chosen.node); err != nil {
 			return p, fmt.Errorf("allocate devices of node %s again: %w", chosen.Name, err)
@@ -101,33 +94,10 @@ func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placem
 	return p, nil
 }
 
-func choose(offers []offer, pod *corev1.Pod, o Options) offer {
-	byPods := func(a, b offer) int { return cmp.Compare(a.pods, b.pods) }
-	switch {
-	case o.Choose == nil && o.Strategy == Spread:
-		return slices.MinFunc(offers, byPods)
-	case o.Choose == nil && o.Strategy == Pack:
-		return slices.MaxFunc(offers, byPods) // MaxFunc returns the first of them
-	case o.Choose == nil:
-		return offers[0]
-	}
-	var names []string
-	for _, offer := range offers {
-		names = append(names, offer.Name)
-	}
-	name := o.Choose(pod, names)
-	for _, offer := range offers {
-		if offer.Name == name {
-			return offer
-		}
-	}
-	return offers[0]
-}
-
 // survey asks the nodes and records their answers in p. It asks all nodes only if that
 // is necessary.
 func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement) (offers []offer, err error) {
-	onlyFirst := d.harmless && !o.AllNodes && o.Choose == nil && (o.Strategy == First || o.Strategy == "")
+	onlyFirst := d.harmless && !o.AllNodes && o.Choose == nil && o.Strategy == First
 	for _, n := range c.nodes {
 		if o.Node != "" && n.Name != o.Node {
 			continue
@@ -175,6 +145,7 @@ func (c *Cluster) find(name string) (index int, found bool) {
 // bind adds to the node what the pod takes, and returns the pod's claims.
 func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
 	o.addPod(o.takes)
+	o.scored.Add(d.pod, requests.Scored(o.pod, c.gates[gateNodeAllocatable]))
 	o.placed = append(o.placed, placedPod{d.pod, o.takes})
 	c.assumed[keyOf(d.pod).String()] = true
 	allocations := o.allocations

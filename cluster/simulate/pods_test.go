@@ -365,7 +365,7 @@ func TestOnlyTheNamedNodeIsConsidered(t *testing.T) {
 
 func TestStrategyPicksAmongFeasibleNodes(t *testing.T) {
 	manifests := []string{gpuClass, gpuNode("n1", 2), gpuNode("n2", 2), claimingPod("a", gpuRequest), claimingPod("b", gpuRequest), claimingPod("c", gpuRequest)}
-	for strategy, want := range map[Strategy]string{"": "n1 n1 n2", First: "n1 n1 n2", Spread: "n1 n2 n1", Pack: "n1 n1 n2"} {
+	for strategy, want := range map[Strategy]string{"": "n1 n1 n2", Scheduler: "n1 n1 n2", First: "n1 n1 n2", Spread: "n1 n2 n1", Pack: "n1 n1 n2"} {
 		var nodes []string
 		for _, pod := range runWith(t, Options{Strategy: strategy}, "", manifests...).Pods {
 			nodes = append(nodes, pod.Node)

@@ -23,6 +23,7 @@ type Placed struct {
 	Node          string   `json:"node"`
 	FeasibleNodes []string `json:"feasibleNodes"` // sorted by name; only Node if not all nodes were asked
 	Claims        []Claim  `json:"claims"`
+	Choice
 }
 
 // Claim is a claim that a pod uses.
@@ -62,7 +63,7 @@ func (c *Cluster) Run(ctx context.Context, pods []*corev1.Pod, o Options) (Resul
 		if placement.Node == "" {
 			result.Unschedulable = append(result.Unschedulable, Unschedulable{name, placement.Refusals})
 		} else {
-			result.Pods = append(result.Pods, Placed{name, placement.Node, placement.Feasible, claimsOf(placement)})
+			result.Pods = append(result.Pods, Placed{name, placement.Node, placement.Feasible, claimsOf(placement), placement.Choice})
 		}
 		if placement.Aborted != nil {
 			result.Aborted = append(result.Aborted, placement.Aborted)

@@ -16,7 +16,7 @@ import (
 // Selectors do not see these names, and there is only one pool per driver. The reasons
 // for a no do not contain these names either.
 type shape struct {
-	answers map[int]bool   // by number of demand
+	answers map[int]answer // by number of demand
 	reasons map[int]string // by number of demand
 }
 
@@ -50,24 +50,24 @@ func (s shapes) of(n *node, inv *inventory.Inventory) *shape {
 		return nil // without a shape, every node is asked
 	}
 	if s[string(text)] == nil {
-		s[string(text)] = &shape{make(map[int]bool), make(map[int]string)}
+		s[string(text)] = &shape{make(map[int]answer), make(map[int]string)}
 	}
 	return s[string(text)]
 }
 
 // recall returns the answer for the demand, if nothing on the node is held.
-func (s *shape) recall(d *demand, version int) (can, known bool) {
+func (s *shape) recall(d *demand, version int) (a answer, known bool) {
 	if s == nil || version != 0 || !d.harmless {
-		return false, false
+		return answer{}, false
 	}
-	can, known = s.answers[d.number]
-	return can, known
+	a, known = s.answers[d.number]
+	return a, known
 }
 
 // learn keeps an answer. recall returns it only for harmless demands.
-func (s *shape) learn(d *demand, version int, can bool) {
+func (s *shape) learn(d *demand, version int, a answer) {
 	if s != nil && version == 0 {
-		s.answers[d.number] = can
+		s.answers[d.number] = a
 	}
 }
 

@@ -27,21 +27,20 @@ func explanationText(e simulate.Explanation) string {
 	var b strings.Builder
 	b.WriteString(workloadText(e.Workload))
 	if e.Pod+e.Claim != "" {
-		fmt.Fprintf(&b, "%s: %s\n", e.Pod+e.Claim, message.OneLine(e.Sentence))
+		fmt.Fprintf(&b, "%s: %s\n", message.OneLine(e.Pod+e.Claim), message.OneLine(e.Sentence))
 	}
 	for _, hint := range e.Hints {
 		fmt.Fprintf(&b, "hint: %s\n", message.OneLine(hint))
 	}
 	for _, note := range e.Notes {
-		fmt.Fprintf(&b, "note: %s\n", note)
+		fmt.Fprintf(&b, "note: %s\n", message.OneLine(note))
 	}
 	if e.Scheduler != "" {
 		fmt.Fprintf(&b, "the scheduler says: %s\n", message.OneLine(e.Scheduler))
 	}
-	if len(e.Unseen) > 0 {
-		fmt.Fprintf(&b, "there may be more obstacles, because you may not list: %s\n", strings.Join(e.Unseen, ", "))
-	}
+	b.WriteString(unseenText(e.Unseen))
 	b.WriteString(assumedText(e.Assumed))
+	b.WriteString(scoreTable(e.Scores))
 	legend := ""
 	groups := e.SameNodes()
 	for _, group := range groups[:min(len(groups), maxGroups)] {
@@ -66,16 +65,24 @@ func explanationText(e simulate.Explanation) string {
 	return b.String() + legend
 }
 
+// unseenText says what the reader of the cluster may not list.
+func unseenText(unseen []string) string {
+	if len(unseen) == 0 {
+		return ""
+	}
+	return "there may be more obstacles, because you may not list: " + strings.Join(unseen, ", ") + "\n"
+}
+
 // workloadText returns what is said of a workload, and an empty line.
 func workloadText(w *simulate.Workload) string {
 	if w == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s %s: %s\n", w.Kind, w.Name, w.Sentence)
+	text := fmt.Sprintf("%s %s: %s\n", w.Kind, message.OneLine(w.Name), w.Sentence)
 	for _, o := range w.Obstacles {
-		text += "- " + o.Sentence + "\n"
+		text += "- " + message.OneLine(o.Sentence) + "\n"
 		if o.Hint != "" {
-			text += "  hint: " + o.Hint + "\n"
+			text += "  hint: " + message.OneLine(o.Hint) + "\n"
 		}
 	}
 	return text + "\n"
@@ -126,7 +133,7 @@ func assumedText(assumed []simulate.Placed) string {
 	for _, placed := range assumed[:min(len(assumed), maxAssumed)] {
 		names = append(names, placed.Pod+" on "+placed.Node)
 	}
-	text := strings.Join(names, ", ")
+	text := message.OneLine(strings.Join(names, ", "))
 	if more := len(assumed) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more; -o json shows all of them", more)
 	}
@@ -136,14 +143,44 @@ func assumedText(assumed []simulate.Placed) string {
 	return "assumed to be placed first: " + text + "\n"
 }
 
-// nodeNames lists the first names, and says how many more there are.
-func nodeNames(names []string) string {
-	text := strings.Join(names[:min(len(names), maxNodes)], ", ")
-	if more := len(names) - maxNodes; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+// maxScores is the maximum number of nodes whose scores are shown.
+const maxScores = 10
+
+// scoreTable returns a table of the highest scores, with the plugins that make the
+// difference. It is empty if all nodes have the same score.
+func scoreTable(scores []simulate.NodeScore) string {
+	var plugins []string
+	for _, s := range scores {
+		for plugin, part := range s.Plugins {
+			if part != scores[0].Plugins[plugin] && !slices.Contains(plugins, plugin) {
+				plugins = append(plugins, plugin)
+			}
+		}
+	}
+	if len(plugins) == 0 {
+		return ""
+	}
+	slices.Sort(plugins)
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 1, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "\nscore\t%s\t  node\n", strings.Join(plugins, "\t"))
+	for _, s := range scores[:min(len(scores), maxScores)] {
+		fmt.Fprintf(table, "%d\t", s.Total)
+		for _, plugin := range plugins {
+			fmt.Fprintf(table, "%d\t", s.Plugins[plugin])
+		}
+		fmt.Fprintf(table, "  %s\n", s.Node)
+	}
+	table.Flush()
+	text := trimLines(b.String())
+	if more := len(scores) - maxScores; more > 0 {
+		text += fmt.Sprintf("%d more nodes have lower or equal scores; -o json shows all of them\n", more)
 	}
 	return text
 }
+
+// nodeNames lists the first names, and says how many more there are.
+func nodeNames(names []string) string { return message.OneLine(message.First(names, maxNodes)) }
 
 // requestTable returns a table with a line for each request.
 func requestTable(requests []funnel.Request) string {
@@ -163,7 +200,7 @@ func requestTable(requests []funnel.Request) string {
 		fmt.Fprintf(table, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s/%s\n", r.Wanted, r.Devices,
 			count(funnel.StageDriver, r.Left.Driver), count(funnel.StageClass, r.Left.Class), count(funnel.StageSelector, r.Left.Selector),
 			count(funnel.StageTaint, r.Left.Taint), count(funnel.StageInUse, r.Left.InUse), count(funnel.StageCapacity, r.Left.Capacity),
-			count(funnel.StageConstraint, r.Left.Constraint), r.Claim, r.Request)
+			count(funnel.StageConstraint, r.Left.Constraint), message.OneLine(r.Claim), message.OneLine(r.Request))
 	}
 	table.Flush()
 	return b.String()

@@ -120,6 +120,8 @@ var arrows = []arrow{
 	{"cluster/simulate", "cluster/simulate/requests", "pods are what they request"},
 	{"cluster/simulate", "cluster/simulate/inventory", "nodes are the devices that they can see, and what is held of them"},
 	{"cluster/simulate", "cluster/simulate/funnel", "why a node's devices do not do is said there"},
+	{"cluster/simulate", "cluster/simulate/score", "which of several nodes the scheduler chooses is decided by scores"},
+	{"cluster/simulate/score", "cluster/simulate/requests", "scores are about what pods request"},
 	{"cluster/startup", "cluster/simulate", "its answers have the form of an explanation"},
 	{"cluster/startup", "cluster/simulate/funnel", "so have its obstacles"},
 	{"cluster/startup", "cluster/snapshot", "what it reads is a snapshot of a cluster"},

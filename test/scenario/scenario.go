@@ -1,6 +1,6 @@
 // Package scenario makes up small clusters and pods that want devices of them:
 // zones and whole devices, rounding, constraints, alternatives, taints, shared
-// claims, counters. The same seed makes the same one. It is for tests that
+// claims, counters, preferences for nodes. The same seed makes the same one. It is for tests that
 // compare two answers to the question where the pods go.
 package scenario
 
@@ -67,6 +67,7 @@ func New(name string, seed uint64) Scenario {
 	for i := range 2 + m.IntN(4) {
 		m.addPod(fmt.Sprintf("%s-p%d", name, i))
 	}
+	m.addPreferences(seed)
 	return *m.Scenario
 }
 

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,10 +30,11 @@ type trial struct {
 	scenario.Scenario
 	cluster *simulate.Cluster
 	seed    uint64
+	worse   int // feasible nodes of the last pod that did not have the highest score
 }
 
 // TestSimulateAgreesWithTheScheduler: one pod of every scenario after the other.
-// A node that the scheduler chose has to be one that is feasible here too, and
+// A node that the scheduler chose has to be one with the highest score here too, and
 // the devices have to be the same; without a node, none may be feasible here. The
 // first seed can be set to try other scenarios.
 func TestSimulateAgreesWithTheScheduler(t *testing.T) {
@@ -87,7 +89,7 @@ func newScenario136(name string, seed uint64) scenario.Scenario {
 func agree(t *testing.T, client kubernetes.Interface, trials []*trial) {
 	t.Helper()
 	create(t, client, trials)
-	placed, unplaced, aborted, late := 0, 0, 0, 0
+	placed, worse, unplaced, aborted, late := 0, 0, 0, 0, 0
 	for step := range 5 {
 		pods := createPods(t, client, trials, step)
 		outcomes := waitForScheduler(t, client, pods)
@@ -110,7 +112,7 @@ func agree(t *testing.T, client kubernetes.Interface, trials []*trial) {
 			}
 			switch {
 			case outcome.Spec.NodeName != "":
-				placed++
+				placed, worse = placed+1, worse+trial.worse
 			case want == gaveUp:
 				aborted++
 			default:
@@ -121,8 +123,11 @@ func agree(t *testing.T, client kubernetes.Interface, trials []*trial) {
 			return // what follows differs because of it
 		}
 	}
-	t.Logf("%d scenarios: the scheduler placed %d pods, did not place %d, gave up on %d, and on %d for lack of time",
-		len(trials), placed, unplaced, aborted, late)
+	t.Logf("%d scenarios: the scheduler placed %d pods and left out %d nodes with lower scores, did not place %d, gave up on %d, and on %d for lack of time",
+		len(trials), placed, worse, unplaced, aborted, late)
+	if worse == 0 {
+		t.Error("all feasible nodes had the same score, so the scenarios prove nothing about scores")
+	}
 	if late > len(trials)/20 {
 		t.Errorf("the scheduler ran out of time with %d scenarios, so they prove little", late)
 	}
@@ -169,7 +174,7 @@ func newTrials(t *testing.T, count uint64, newScenario func(name string, seed ui
 		if err != nil {
 			t.Fatal(err)
 		}
-		trials = append(trials, &trial{made, cluster, first + i})
+		trials = append(trials, &trial{Scenario: made, cluster: cluster, seed: first + i})
 	}
 	return trials
 }
@@ -194,6 +199,10 @@ func (tr *trial) place(t *testing.T, pod *corev1.Pod, node string) string {
 	case placement.Node == "":
 		return "nowhere"
 	}
+	if best := placement.Choice.Best; placement.Node == node && !slices.Contains(best, node) {
+		return fmt.Sprintf("on one of %q: %+v", best, placement.Choice.Scores)
+	}
+	tr.worse = max(placement.Choice.Among-len(placement.Choice.Best), 0)
 	var parts []string
 	for _, placed := range placement.Claims {
 		parts = append(parts, placed.Entry+": "+devices(placed.Claim))

@@ -4,6 +4,7 @@
 package requests
 
 import (
+	"maps"
 	"math"
 	"strings"
 
@@ -51,6 +52,43 @@ func Running(pod *corev1.Pod, withClaims bool) Amounts {
 		UseStatusResources:                             true,
 		InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	}))
+}
+
+// Scored returns how much cpu and memory a pod on a node counts for the scores of the node.
+// This is more than Running for containers that do not request them
+// (NonZeroRequested of the scheduler).
+func Scored(pod *corev1.Pod, withClaims bool) Amounts {
+	options := resourcehelper.PodResourcesOptions{
+		UseDRANodeAllocatableResourceClaimStatus:       withClaims,
+		UseStatusResources:                             true,
+		InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	}
+	defaults := scoredDefaults()
+	if resourcehelper.IsPodLevelRequestsSet(pod) {
+		asked := resourcehelper.PodRequests(pod, options)
+		maps.DeleteFunc(defaults, func(name corev1.ResourceName, _ resource.Quantity) bool { _, set := asked[name]; return set })
+	}
+	return scored(pod, options, defaults)
+}
+
+// ScoredWaiting returns the same as Scored, for a pod without a node
+// (calculatePodResourceRequest of NodeResourcesFit).
+func ScoredWaiting(pod *corev1.Pod) Amounts {
+	return scored(pod, resourcehelper.PodResourcesOptions{}, scoredDefaults())
+}
+
+func scored(pod *corev1.Pod, options resourcehelper.PodResourcesOptions, defaults corev1.ResourceList) Amounts {
+	options.NonMissingContainerRequests = defaults
+	list := resourcehelper.PodRequests(pod, options)
+	return Amounts{corev1.ResourceCPU: list.Cpu().MilliValue(), corev1.ResourceMemory: list.Memory().Value()}
+}
+
+// scoredDefaults returns what a container without requests counts.
+func scoredDefaults() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(100, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(200<<20, resource.BinarySI),
+	}
 }
 
 // isScalar mirrors IsScalarResourceName of the scheduler.
