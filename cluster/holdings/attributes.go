@@ -61,6 +61,18 @@ func (e *entry) attributes() map[string]string {
 	return list
 }
 
+// Attribute returns an attribute by its full name, as text. An attribute without a domain
+// belongs to the driver's domain.
+func (d *Device) Attribute(name resourceapi.QualifiedName) (value string, has bool) {
+	if value, has = d.Attributes[string(name)]; has {
+		return value, true
+	}
+	if short, own := strings.CutPrefix(string(name), d.Driver+"/"); own {
+		value, has = d.Attributes[short]
+	}
+	return value, has
+}
+
 // Product returns the vendor's name and the product's of a PCI function that this driver
 // publishes, such as "NVIDIA Corporation GA100 [A100 SXM4 80GB]". It is empty for other
 // devices, and where the driver's PCI ID database lacks the vendor or the product.

@@ -130,12 +130,12 @@ func (s *Snapshot) EventsAbout(object metav1.Object) (events []*corev1.Event) {
 			events = append(events, event)
 		}
 	}
-	slices.SortStableFunc(events, func(a, b *corev1.Event) int { return timeOf(a).Compare(timeOf(b)) })
+	slices.SortStableFunc(events, func(a, b *corev1.Event) int { return LastSeen(a).Compare(LastSeen(b)) })
 	return events
 }
 
-// timeOf returns when the event was last seen.
-func timeOf(event *corev1.Event) time.Time {
+// LastSeen returns when the event was last seen.
+func LastSeen(event *corev1.Event) time.Time {
 	switch {
 	case event.Series != nil:
 		return event.Series.LastObservedTime.Time

@@ -121,6 +121,7 @@ func TestStatusAndUIRefuseNonsense(t *testing.T) {
 		"ui --listen numa.example:80":    `--listen "numa.example:80": want a loopback address, which other machines cannot reach`,
 		"ui --listen 80":                 `--listen "80": want an address and a port such as 127.0.0.1:8480`,
 		"ui --feature-gates x -f " + dir: "--feature-gates: ",
+		"ui --layout -f " + dir:          "--layout asks the nodes of a cluster, but no cluster is read; a bundle of gather has their answers",
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if exitCode != exitUsage || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
@@ -247,39 +248,5 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("at its end the watch is %v", err)
-	}
-}
-
-func TestUIServesUntilItEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	reader, writer := io.Pipe()
-	p := pages{
-		cli:  cli{name: program, env: func(string) string { return "" }, stdout: writer, stderr: io.Discard},
-		from: source{files: files{showcase(t)}}, listen: "127.0.0.1:0",
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- p.run(ctx) }()
-	address, err := bufio.NewReader(reader).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	address = strings.TrimSpace(address)
-	for path, want := range map[string]string{
-		"/":                  "Nodes: 5. Claims: 26.",
-		"/pods/team-a/waits": "DeviceClass &#34;zone.dra.numa&#34;",
-	} {
-		answer, err := http.Get(address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), "<script") {
-			t.Errorf("%s: %v, no %q in\n%s", path, err, want, text)
-		}
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/web"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
 
 // defaultListen is the default of --listen.
@@ -24,9 +26,11 @@ const defaultListen = "127.0.0.1:8480"
 // pages is the command ui with its flags.
 type pages struct {
 	cli
-	from   source
-	gates  string
-	listen string
+	from    source
+	gates   string
+	listen  string
+	anyUser bool
+	layout  bool
 }
 
 func (c cli) uiCommand() *cobra.Command {
@@ -36,16 +40,27 @@ func (c cli) uiCommand() *cobra.Command {
 		Short: "Serve the status as web pages, for a browser on this machine",
 		Long: `Serve the status as web pages, for a browser on this machine.
 
-There is a page for all nodes, for each node, for each claim, and for each pod
-without a node. The page of such a pod shows the answer of explain. The pages
-follow the cluster, work without JavaScript, and change nothing. All users of
-this machine can read them, with the rights of your kubeconfig. To stop the
-server, press ctrl-c.`,
+There is a page for all nodes, for each node, for the events about each zone,
+for each claim, and for each pod without a node. The page of such a pod shows
+the answer of explain. The pages follow the cluster, work without JavaScript,
+and change nothing. To stop the server, press ctrl-c.
+
+No object of the API server says where the CPUs of a node are. A bundle of
+gather does, so its nodes are drawn CPU by CPU. For a cluster, set --layout: the
+page of a node then runs a program in the driver's pod on that node, as drift
+does. You need the verbs get and create on pods/exec in the driver's namespace.
+
+The pages have what you may read. So the address that the command prints has a
+token, without which other users of this machine cannot read them.`,
 		Example: c.examples(`
 # the cluster that kubectl talks to
 ui
 # use any free port
 ui --listen 127.0.0.1:0
+# draw the CPUs of each node by core and L3 cache
+ui --layout
+# a bundle that gather wrote
+ui --from bundle.tar.gz
 # a folder of files with objects; the pages do not change
 ui -f cluster/`),
 		Args: c.flagsOnly,
@@ -56,8 +71,11 @@ ui -f cluster/`),
 		},
 	}
 	p.from.addTo(command)
+	p.from.addDriverTo(command)
 	addGates(command, &p.gates)
 	command.Flags().StringVar(&p.listen, "listen", defaultListen, "loopback `address` and port of the server; port 0 is any free port")
+	command.Flags().BoolVar(&p.layout, "layout", false, "ask the driver's pods where the CPUs of nodes are, and draw them")
+	command.Flags().BoolVar(&p.anyUser, "any-user", false, "let every user of this machine read the pages, with the rights of your kubeconfig")
 	return command
 }
 
@@ -66,7 +84,7 @@ func (p *pages) run(ctx context.Context) error {
 	if err := checkLoopback(p.listen); err != nil {
 		return err
 	}
-	base, err := p.parseGates(ctx, &p.from, p.gates)
+	options, err := p.options(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,13 +107,34 @@ func (p *pages) run(ctx context.Context) error {
 		defer cancel()
 		followed <- p.follow(ctx, board)
 	}()
-	if _, err := fmt.Fprintf(p.stdout, "http://%s/\n", listener.Addr()); err != nil {
+	if _, err := fmt.Fprintln(p.stdout, options.Address(listener.Addr().String())); err != nil {
 		return &failure{fmt.Errorf("write address: %w", err)}
 	}
-	handler := web.Handler(board, web.Options{Live: p.from.canFollow(), From: p.from.String(), Explain: p.explainer(base)})
-	err = serve(ctx, listener, handler)
+	err = serve(ctx, listener, web.Handler(board, options))
 	cancel()
 	return errors.Join(<-followed, err)
+}
+
+// options returns what the pages need, with a new token.
+func (p *pages) options(ctx context.Context) (web.Options, error) {
+	if p.layout && !p.from.live() {
+		return web.Options{}, errors.New("--layout asks the nodes of a cluster, but no cluster is read; a bundle of gather has their answers")
+	}
+	base, err := p.parseGates(ctx, &p.from, p.gates)
+	if err != nil {
+		return web.Options{}, err
+	}
+	states, err := p.states(ctx)
+	if err != nil {
+		return web.Options{}, err
+	}
+	options := web.Options{Live: p.from.canFollow(), From: p.from.String(), Explain: p.explainer(base), State: states, Events: p.events()}
+	if p.anyUser {
+		p.note("--any-user: every user of this machine can read the pages, with the rights of your kubeconfig")
+	} else {
+		options.Token = web.NewToken()
+	}
+	return options, nil
 }
 
 // follow keeps the board up to date until ctx ends.
@@ -137,6 +176,42 @@ func (p *pages) explainer(gates simulate.Gates) func(context.Context, *snapshot.
 		answer, err := q.explainPod(ctx, cluster, objects, name)
 		answer.Notes = notes
 		return answer, err
+	}
+}
+
+// states returns a function that says where the CPUs of a node are, or nil if nothing says
+// it.
+func (p *pages) states(ctx context.Context) (func(context.Context, *snapshot.Snapshot, string) (*nodestate.State, error), error) {
+	if p.layout {
+		return p.from.stateReader()
+	}
+	if p.from.bundle == "" {
+		return nil, nil
+	}
+	facts, err := p.from.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, _ *snapshot.Snapshot, node string) (*nodestate.State, error) {
+		return gatheredState(facts, node)
+	}, nil
+}
+
+// events returns a function that returns the events about objects, and what is missing.
+func (p *pages) events() func(context.Context, *snapshot.Snapshot, []corev1.ObjectReference) ([]*corev1.Event, []string) {
+	read := newRecent[readEvents]()
+	return func(ctx context.Context, objects *snapshot.Snapshot, about []corev1.ObjectReference) ([]*corev1.Event, []string) {
+		if !p.from.live() {
+			return p.from.ownEvents(objects)
+		}
+		answer, err := read.of(ctx, fmt.Sprint(about), func(ctx context.Context) (r readEvents) {
+			r.events, r.missing = p.from.listEvents(ctx, about)
+			return r
+		})
+		if err != nil {
+			return nil, []string{err.Error()}
+		}
+		return answer.events, answer.missing
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
@@ -151,10 +153,13 @@ func (b *browser) until(expression, want string) {
 	b.t.Fatalf("%s is %q, want %q", expression, got, want)
 }
 
-func (b *browser) open(url string) {
+func (b *browser) open(url string) { b.openTo(url, url) }
+
+// openTo opens an address that leads to another one.
+func (b *browser) openTo(url, end string) {
 	b.t.Helper()
 	b.call("Page.navigate", map[string]any{"url": url}, nil)
-	b.until("location.href + document.readyState", url+"complete")
+	b.until("location.href + document.readyState", end+"complete")
 }
 
 func (b *browser) size(width, height int) {
@@ -187,15 +192,17 @@ func (b *browser) screenshot(name string) {
 
 func TestBrowserSeesPagesAndTheirChanges(t *testing.T) {
 	b := startBrowser(t)
-	c := occupied.Showcase(t)
-	board, handler := serve(t, c, true)
+	c := addBig(occupied.Showcase(t))
+	states := map[string]*nodestate.State{"worker-1": stateOf(t, "rig"), "worker-2": stateOf(t, "epyc-2s-nps4"), "big": stateOf(t, "512cpus")}
+	board, handler := drawn(t, c, true, states)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.CloseClientConnections) // streams do not end by themselves
 	b.size(1280, 1000)
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
 		for name, path := range map[string]string{
-			"overview": "/", "node": "/nodes/worker-1", "node-8-zones": "/nodes/worker-2", "claim": "/claims/default/beta-zone", "pod": "/pods/team-a/waits",
+			"overview": "/", "node": "/nodes/worker-1", "node-8-zones": "/nodes/worker-2", "node-512-cpus": "/nodes/big", "node-numbers": "/nodes/worker-3",
+			"history": "/nodes/worker-1/zones/numa-1", "claim": "/claims/default/beta-zone", "pod": "/pods/team-a/waits",
 		} {
 			b.open(server.URL + path)
 			b.screenshot(name + "-" + scheme)
@@ -215,19 +222,49 @@ func TestBrowserSeesPagesAndTheirChanges(t *testing.T) {
 	b.until("document.getElementById('live').textContent", "live")
 	b.value("document.querySelector('details').open = true")
 	b.value("window.mark = 1") // a page that is loaded again has no mark
-	next := occupied.Showcase(t)
+	next := addBig(occupied.Showcase(t))
 	next.AddClaim("default/newcomer", occupied.Share{Request: "zone", Node: "worker-1", Device: "numa-0", Amounts: "cpu=2"})
 	board.Show(&next.Snapshot)
 	b.until("document.body.innerText.includes('default/newcomer')", "true")
 	if got := b.value("window.mark + '' + document.querySelector('details').open"); got != "1true" {
 		t.Errorf("mark and details are %s after a change, want 1true", got)
 	}
-	for _, path := range []string{"/", "/nodes/worker-2", "/claims/default/beta-zone", "/pods/team-a/waits"} {
+	for _, path := range []string{"/", "/nodes/worker-2", "/nodes/big", "/nodes/worker-1/zones/numa-1", "/claims/default/beta-zone", "/pods/team-a/waits"} {
 		b.size(360, 800)
 		b.open(server.URL + path)
 		b.screenshot("narrow" + strings.ReplaceAll(path, "/", "-"))
 		if got := b.value("document.documentElement.scrollWidth <= 360"); got != "true" {
 			t.Errorf("%s is wider than a narrow window", path)
+		}
+		if b.value("document.title.startsWith('404')") != "false" {
+			t.Errorf("there is no page %s", path)
+		}
+	}
+}
+
+// mostSeconds is the largest allowed time from the request to the complete page, on a
+// machine that does other work as well.
+const mostSeconds = 10
+
+func TestBrowserShowsSmallAndLargeClusters(t *testing.T) {
+	b := startBrowser(t)
+	b.size(1280, 1000)
+	for _, nodes := range []int{10, 1000} {
+		_, handler := serve(t, occupied.Large(t, nodes, 8), true)
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.CloseClientConnections)
+		for _, path := range []string{"/", "/?q=claim-00&page=2", "/claims", "/nodes/node-007"} {
+			for _, scheme := range []string{"light", "dark"} {
+				b.scheme(scheme)
+				b.open(server.URL + path)
+				b.screenshot(fmt.Sprintf("%d-nodes-%s-%s", nodes, strings.Trim(strings.NewReplacer("/", "-", "?", "", "=", "-", "&", "-").Replace(path), "-"), scheme))
+			}
+			const measured = "(() => { const n = performance.getEntriesByType('navigation')[0]; return [n.decodedBodySize, n.responseEnd - n.requestStart, n.domComplete].map(Math.round).join(' ') })()"
+			var bytes, answered, complete int
+			if _, err := fmt.Sscan(b.value(measured), &bytes, &answered, &complete); err != nil || bytes == 0 || bytes > mostBytes || complete > mostSeconds*1000 {
+				t.Errorf("%d nodes, %s: %d bytes, answered in %d ms, complete after %d ms, %v", nodes, path, bytes, answered, complete, err)
+			}
+			t.Logf("%d nodes, %s: %d bytes, answered in %d ms, complete after %d ms", nodes, path, bytes, answered, complete)
 		}
 	}
 }
@@ -257,4 +294,49 @@ func TestBrowserWithoutScripts(t *testing.T) {
 	if got := b.value("document.querySelector('.pager').textContent"); got != "1 to 10 of 10" {
 		t.Errorf("the search has %s", got)
 	}
+}
+
+// The address of a page does not have the token, scripts cannot read it, and a page of
+// another site cannot use it.
+func TestBrowserKeepsTheToken(t *testing.T) {
+	b := startBrowser(t)
+	handler, _ := guarded(t)
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.CloseClientConnections)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<a id="page" href="%[1]s/nodes/worker-1">page</a><a id="token" href="%[1]s/?token=%[2]s">token</a><iframe src="%[1]s/"></iframe>`, server.URL, token)
+	}))
+	t.Cleanup(other.Close)
+	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1) // another site than 127.0.0.1
+	refused := func(want string) {
+		t.Helper()
+		if got := b.value("document.title.startsWith('No access') + ' ' + document.body.innerText.includes('worker')"); got != want {
+			t.Errorf("%s: refused and with content: %s, want %s", b.value("location.href"), got, want)
+		}
+	}
+	follow := func(id, end string) {
+		t.Helper()
+		b.open(elsewhere + "/")
+		b.value("document.getElementById('" + id + "').click()")
+		b.until("location.href + document.readyState", end+"complete")
+	}
+	b.open(server.URL + "/")
+	refused("true false")
+	follow("token", server.URL+"/")
+	refused("true false") // the cookie is there, but the other site asked
+	b.screenshot("no-access")
+	b.value("document.querySelector('a').click()")
+	b.until("document.title", "Nodes - kubectl numa")
+	b.openTo(server.URL+"/?token="+token, server.URL+"/")
+	refused("false true")
+	if got := b.value("document.cookie + document.referrer"); got != "" {
+		t.Errorf("a script reads %q", got)
+	}
+	b.until("document.getElementById('live').textContent", "live")
+	b.value("document.querySelector('tbody a').click()")
+	b.until("location.href + document.readyState", server.URL+"/nodes/worker-1complete")
+	refused("false true")
+	follow("page", server.URL+"/nodes/worker-1")
+	refused("true false")
 }

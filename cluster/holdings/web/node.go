@@ -1,31 +1,42 @@
 package web
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/cpumap"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // nodePage is the page of a node.
 type nodePage struct {
 	*holdings.Node
-	Sums   []string
-	Places []place
-	Claims []claimRow
+	Sums    []string
+	Unknown string   // why the CPUs are not drawn, or not all of what they are used for is known
+	Wrong   []string // what does not agree about the CPUs
+	Legend  []legendEntry
+	Places  []place
+	Claims  []claimRow
 }
 
 // place is a NUMA node, or all devices without a known NUMA node.
 type place struct {
 	Title   string
+	Wide    bool        // the CPUs need the width of the page
+	Caches  []cacheView // empty if it is not known where the CPUs are
 	Devices []deviceView
 }
 
 // deviceView is a device with a strip for each of its resources, or with a single cell.
 type deviceView struct {
 	*holdings.Device
+	History    string // path of the page of events; "" for what is no zone
 	Cell       *picture
 	Strips     []strip
 	Attributes []string
@@ -58,14 +69,10 @@ func (s *server) node(w http.ResponseWriter, r *http.Request) {
 	for _, total := range node.Totals {
 		page.Sums = append(page.Sums, canvas.Printable(chart.Label(total.Name)+" "+chart.Left(total)))
 	}
+	layout, unknown := s.cpus(r.Context(), now, node)
+	page.Unknown, page.Wrong, page.Legend = unknown, layout.Problems, legendOf(layout)
 	signs := chart.NewSigns()
-	for i := range node.NUMANodes {
-		at := &node.NUMANodes[i]
-		page.Places = append(page.Places, place{chart.Title(at), views(signs, at.Devices)})
-	}
-	if len(node.Devices) > 0 {
-		page.Places = append(page.Places, place{chart.TitleOfOthers(node.Devices), views(signs, node.Devices)})
-	}
+	page.Places = placesOf(node, layout, signs)
 	for _, key := range signs.Claims() {
 		if claim := now.cluster.Claim(key); claim != nil {
 			page.Claims = append(page.Claims, claimRow{pictureOf(signs.Sample(key).Layout(1), true), key, *claim, holds(claim, node.Name)})
@@ -74,19 +81,89 @@ func (s *server) node(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, now, http.StatusOK, "node", node.Name, page)
 }
 
-func views(signs *chart.Signs, list []holdings.Device) (all []deviceView) {
+// cpus returns where the CPUs of a node are, and why it is not known. The map is empty if
+// nothing says where the CPUs are.
+func (s *server) cpus(ctx context.Context, now *state, node *holdings.Node) (m cpumap.Map, unknown string) {
+	if s.State == nil {
+		return m, ""
+	}
+	state, err := s.State(ctx, now.objects, node.Name)
+	switch {
+	case err != nil:
+		return m, "The CPUs are not drawn: " + err.Error()
+	case state.Layout == nil:
+		return m, "The CPUs are not drawn: " + cmp.Or(state.Unread(nodestate.LayoutPart), "the driver on the node is too old to say where they are")
+	case state.Layout.Reserved == nil:
+		unknown = "Which CPUs are reserved is not known: " + state.Layout.Why
+	}
+	return cpumap.Of(node, state), unknown
+}
+
+// placesOf returns the NUMA nodes that have devices or CPUs, by id, and then the devices
+// without a known NUMA node.
+func placesOf(node *holdings.Node, layout cpumap.Map, signs *chart.Signs) (places []place) {
+	numaNodes := slices.Clone(node.NUMANodes)
+	for _, n := range layout.NUMANodes {
+		if !slices.ContainsFunc(numaNodes, func(at holdings.NUMANode) bool { return at.ID == n.ID }) {
+			numaNodes = append(numaNodes, numaNodeOf(n))
+		}
+	}
+	slices.SortFunc(numaNodes, func(a, b holdings.NUMANode) int { return cmp.Compare(a.ID, b.ID) })
+	drawn := len(layout.NUMANodes) > 0
+	for i := range numaNodes {
+		places = append(places, place{Title: chart.Title(&numaNodes[i]), Devices: views(node.Name, signs, numaNodes[i].Devices, drawn)})
+	}
+	if len(node.Devices) > 0 {
+		places = append(places, place{Title: chart.TitleOfOthers(node.Devices), Devices: views(node.Name, signs, node.Devices, drawn)})
+	}
+	for _, n := range layout.NUMANodes { // now each claim has its sign
+		at := slices.IndexFunc(numaNodes, func(other holdings.NUMANode) bool { return other.ID == n.ID })
+		for _, cache := range n.Caches {
+			places[at].Caches = append(places[at].Caches, cacheViewOf(cache, signs))
+		}
+		places[at].Wide = cpusOf(places[at].Caches) > narrowCPUs
+	}
+	return places
+}
+
+// narrowCPUs is how many CPUs a NUMA node may have in a column of the page.
+const narrowCPUs = 64
+
+func cpusOf(caches []cacheView) (count int) {
+	for i := range caches {
+		count += len(caches[i].Cells)
+	}
+	return count
+}
+
+// numaNodeOf returns a NUMA node without devices.
+func numaNodeOf(n cpumap.NUMANode) holdings.NUMANode {
+	at := holdings.NUMANode{ID: n.ID}
+	if n.Socket != nil {
+		at.Socket = new(int64(*n.Socket))
+	}
+	return at
+}
+
+// views returns devices of a node. The CPUs of zones have no strip if they are drawn one by one.
+func views(node string, signs *chart.Signs, list []holdings.Device, drawn bool) (all []deviceView) {
 	for i := range list {
 		device := &list[i]
 		signs.Meet(device)
 		view := deviceView{Device: device}
+		if device.Zone {
+			view.History = historyPath(node, device.Name)
+		}
 		for name, value := range device.Attributes {
 			view.Attributes = append(view.Attributes, name+" = "+value)
 		}
 		slices.Sort(view.Attributes)
 		for _, r := range device.Resources {
-			view.Strips = append(view.Strips, strip{
-				chart.Label(r.Name), canvas.Printable(chart.Left(r)), pictureOf(signs.Strip(device, r).Layout(widestStrip), true),
-			})
+			row := strip{Label: chart.Label(r.Name), Left: canvas.Printable(chart.Left(r))}
+			if !drawn || !device.Zone || r.Name != string(deviceclasses.CapacityCPU) {
+				row.Picture = pictureOf(signs.Strip(device, r).Layout(widestStrip), true)
+			}
+			view.Strips = append(view.Strips, row)
 		}
 		if len(view.Strips) == 0 {
 			view.Cell = pictureOf(canvas.Strip{signs.Cell(device)}.Layout(1), true)

@@ -10,8 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
@@ -22,10 +25,19 @@ var files embed.FS
 type Options struct {
 	// Live means that the board can change.
 	Live bool
+	// Token is what a browser must know; see NewToken. If it is "", every user of this
+	// machine can read the pages.
+	Token string
 	// From says in a few words where the objects are from.
 	From string
 	// Explain says why a pod has no node. Several goroutines may call it.
 	Explain func(ctx context.Context, objects *snapshot.Snapshot, namespace, name string) (simulate.Explanation, error)
+	// State returns what a node says about its CPUs. Several goroutines may call it. If it
+	// is nil, the CPUs of nodes are not drawn one by one.
+	State func(ctx context.Context, objects *snapshot.Snapshot, node string) (*nodestate.State, error)
+	// Events returns the events about objects, and more, in any order. missing says what it
+	// cannot read, as sentences. Several goroutines may call it.
+	Events func(ctx context.Context, objects *snapshot.Snapshot, about []corev1.ObjectReference) (events []*corev1.Event, missing []string)
 }
 
 // server answers requests for the pages of a board.
@@ -39,12 +51,13 @@ type server struct {
 // Handler answers requests for the pages of a board from browsers on this machine.
 func Handler(board *Board, o Options) http.Handler {
 	s := &server{Options: o, board: board, templates: make(map[string]*template.Template), busy: make(chan struct{}, 1)}
-	for _, name := range []string{"overview", "node", "claims", "claim", "pods", "pod", "message"} {
+	for _, name := range []string{"overview", "node", "history", "claims", "claim", "pods", "pod", "message"} {
 		s.templates[name] = template.Must(template.ParseFS(files, "pages/layout.html", "pages/"+name+".html"))
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.overview)
 	mux.HandleFunc("GET /nodes/{name}", s.node)
+	mux.HandleFunc("GET /nodes/{name}/zones/{zone}", s.history)
 	mux.HandleFunc("GET /claims", s.claims)
 	mux.HandleFunc("GET /claims/{namespace}/{name}", s.claim)
 	mux.HandleFunc("GET /pods", s.pods)
@@ -55,7 +68,7 @@ func Handler(board *Board, o Options) http.Handler {
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.message(w, r, http.StatusNotFound, "There is no such page.")
 	})
-	return guard(mux)
+	return guard(withToken(o.Token, mux))
 }
 
 func file(name, contentType, more string) http.HandlerFunc {

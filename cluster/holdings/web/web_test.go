@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,6 +19,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
@@ -40,7 +44,7 @@ func serve(tb testing.TB, c *occupied.Cluster, live bool) (*Board, http.Handler)
 	tb.Helper()
 	board := NewBoard()
 	board.Show(&c.Snapshot)
-	return board, Handler(board, Options{Live: live, From: "the cluster", Explain: explained})
+	return board, Handler(board, Options{Live: live, From: "the cluster", Explain: explained, Events: eventsOf()})
 }
 
 func get(tb testing.TB, handler http.Handler, path string) *httptest.ResponseRecorder {
@@ -67,7 +71,7 @@ var link = regexp.MustCompile(`href="(/[^"]*|\?[^"]*)"`)
 // All links of all pages lead to pages.
 func TestEveryLinkLeadsToAPage(t *testing.T) {
 	c := occupied.Showcase(t)
-	_, handler := serve(t, c, false)
+	_, handler := drawn(t, c, false, map[string]*nodestate.State{"worker-1": stateOf(t, "rig")})
 	seen := map[string]bool{}
 	for next := []string{"/"}; len(next) > 0; {
 		path := next[0]
@@ -92,7 +96,7 @@ func TestEveryLinkLeadsToAPage(t *testing.T) {
 	for _, claim := range c.Claims {
 		want = append(want, "/claims/"+claim.Namespace+"/"+claim.Name)
 	}
-	for _, path := range append(want, "/pods", "/pods/team-a/waits", "/style.css") {
+	for _, path := range append(want, "/pods", "/pods/team-a/waits", "/nodes/worker-1/zones/numa-1", "/style.css") {
 		if !seen[path] {
 			t.Errorf("no link leads to %s", path)
 		}
@@ -167,8 +171,26 @@ func TestNothingIsTakenForMarkup(t *testing.T) {
 	broken.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: evil}}
 	c.Nodes[0].Name = evil
 	c.Slices[0].Spec.Devices[0].Name = evil
-	_, handler := serve(t, c, true)
-	for _, path := range []string{"/", "/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/?show=%22%3E%3Cscript%3E&cpus=%22%3E%3Cscript%3Ealert(1)", "/nodes/worker-1", "/claims/default/beta-zone", "/pods/default/broken", "/pods/team-a/waits"} {
+	c.Claim("team-a", "gamma").Name = evil
+	layout := stateOf(t, "rig")
+	layout.Partitions = []nodestate.Partition{{Cgroup: evil, CPUs: cpuset.New(6)}}
+	layout.Checkpoint.Grants = []driver.Grant{{Namespace: evil, Name: evil, Shares: []driver.Share{{Kind: &driver.ZoneShare{CPUs: cpuset.New(7)}}}}}
+	layout.Layout.Reserved, layout.Layout.Why = nil, evil
+	told := event("Node/worker-1", "", evil, 1)
+	told.Reason, told.Type, told.ReportingController = evil, evil, evil
+	other := event("Node/worker-1", "", evil, 2)
+	other.InvolvedObject = corev1.ObjectReference{Kind: "ResourceClaim", Namespace: "team-a", Name: evil}
+	board := NewBoard()
+	board.Show(&c.Snapshot)
+	handler := Handler(board, Options{
+		Live: true, Explain: explained,
+		State:  func(context.Context, *snapshot.Snapshot, string) (*nodestate.State, error) { return layout, nil },
+		Events: eventsOf(told, other),
+	})
+	if text := page(t, handler, "/nodes/worker-1/zones/numa-3"); strings.Count(text, "&lt;script&gt;") < 7 {
+		t.Errorf("the history lacks the hostile texts:\n%s", text)
+	}
+	for _, path := range []string{"/nodes/worker-1/zones/numa-3", "/nodes/worker-1/zones/" + url.PathEscape(evil), "/", "/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/?show=%22%3E%3Cscript%3E&cpus=%22%3E%3Cscript%3Ealert(1)", "/nodes/worker-1", "/claims/default/beta-zone", "/pods/default/broken", "/pods/team-a/waits"} {
 		text := page(t, handler, path)
 		if strings.Contains(text, "<script>") || strings.Contains(text, "<such>") || strings.Contains(text, "asked <b>") {
 			t.Errorf("%s has markup of its data in\n%s", path, text)

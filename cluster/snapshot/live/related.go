@@ -16,12 +16,25 @@ import (
 // AddWarnings adds the events of type Warning about objects of a kind in a namespace. If
 // the name is not "", it adds only those about one object.
 func (s Source) AddWarnings(ctx context.Context, objects *snapshot.Snapshot, kind, namespace, name string) error {
-	selected := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": kind}
+	return s.addEvents(ctx, objects, fields.Set{"type": corev1.EventTypeWarning}, kind, namespace, name)
+}
+
+// AddEvents is AddWarnings for events of any type. Events about Nodes are in the namespace
+// default.
+func (s Source) AddEvents(ctx context.Context, objects *snapshot.Snapshot, kind, namespace, name string) error {
+	return s.addEvents(ctx, objects, fields.Set{}, kind, namespace, name)
+}
+
+func (s Source) addEvents(ctx context.Context, objects *snapshot.Snapshot, selected fields.Set, kind, namespace, name string) error {
+	selected["involvedObject.kind"] = kind
 	if name != "" {
 		selected["involvedObject.name"] = name
 	}
 	list, err := s.Client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.SelectorFromSet(selected).String()})
 	if err != nil {
+		if namespace == metav1.NamespaceAll {
+			return fmt.Errorf("list Events: %w", err)
+		}
 		return fmt.Errorf("list Events of namespace %s: %w", namespace, err)
 	}
 	return addItems(objects, list)

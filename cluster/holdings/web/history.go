@@ -1,0 +1,172 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
+
+// historyPage is the events about a zone.
+type historyPage struct {
+	Node    string
+	About   []string // the objects whose events are shown
+	Missing []string
+	Events  []eventRow
+	pager
+}
+
+// eventRow is an event.
+type eventRow struct {
+	*corev1.Event
+	Last, Machine string // when it was last seen, for people and for machines
+	Times         int32  // how often it was seen
+	From          string
+	About, Link   string // Link is "" if there is no page
+}
+
+// historyPath returns the path of the page of events about a zone.
+func historyPath(node, zone string) string {
+	return "/nodes/" + url.PathEscape(node) + "/zones/" + url.PathEscape(zone)
+}
+
+// history shows the events about a zone: those about its node, about the claims that hold
+// parts of it, and about their pods. The newest come first.
+func (s *server) history(w http.ResponseWriter, r *http.Request) {
+	now := s.board.state.Load()
+	node, name := now.cluster.Node(r.PathValue("name")), r.PathValue("zone")
+	var zone *holdings.Device
+	if node != nil {
+		zone = zoneOf(node, name)
+	}
+	if zone == nil {
+		s.message(w, r, http.StatusNotFound, "There is no zone "+name+" on a node "+r.PathValue("name")+".")
+		return
+	}
+	about := aboutZone(now, node, zone)
+	all, missing := s.Events(r.Context(), now.objects, about)
+	var events []*corev1.Event
+	for _, e := range all {
+		if slices.ContainsFunc(about, func(object corev1.ObjectReference) bool { return isAbout(e, object) }) && !isAboutOthers(e, node, name) {
+			events = append(events, e)
+		}
+	}
+	slices.SortStableFunc(events, func(a, b *corev1.Event) int {
+		return cmp.Or(snapshot.LastSeen(b).Compare(snapshot.LastSeen(a)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	page := historyPage{Node: node.Name, Missing: missing, pager: newPager(r, len(events))}
+	for _, object := range about {
+		page.About = append(page.About, nameOf(object))
+	}
+	for _, event := range events[page.from:page.to] {
+		page.Events = append(page.Events, rowOfEvent(event))
+	}
+	s.render(w, r, now, http.StatusOK, "history", "Events about "+name+" of "+node.Name, page)
+}
+
+// zoneOf returns a zone of the node by its name, or nil.
+func zoneOf(node *holdings.Node, name string) *holdings.Device {
+	for device := range devices(node) {
+		if device.Zone && device.Name == name {
+			return device
+		}
+	}
+	return nil
+}
+
+// aboutZone returns the node of the zone, the claims that hold parts of the zone, and their
+// pods.
+func aboutZone(now *state, node *holdings.Node, zone *holdings.Device) []corev1.ObjectReference {
+	about := []corev1.ObjectReference{{Kind: "Node", Name: node.Name}}
+	add := func(object corev1.ObjectReference) {
+		if !slices.Contains(about, object) {
+			about = append(about, object)
+		}
+	}
+	for _, share := range zone.Shares {
+		claim := now.cluster.Claim(share.Claim)
+		if claim == nil {
+			continue
+		}
+		object := corev1.ObjectReference{Kind: "ResourceClaim", Namespace: claim.Namespace, Name: claim.Name}
+		if of := now.objects.Claim(claim.Namespace, claim.Name); of != nil {
+			object.UID = of.UID
+		}
+		add(object)
+		for _, user := range claim.Users {
+			if user.Resource != "pods" {
+				continue
+			}
+			object := corev1.ObjectReference{Kind: "Pod", Namespace: claim.Namespace, Name: user.Name}
+			if of := now.objects.Pod(claim.Namespace, user.Name); of != nil {
+				object.UID = of.UID
+			}
+			add(object)
+		}
+	}
+	return about
+}
+
+// isAbout reports whether the event is about the object, and not about an earlier one of
+// the same name. Events about a Node may have any UID, because kubelets write its name.
+func isAbout(e *corev1.Event, object corev1.ObjectReference) bool {
+	of := e.InvolvedObject
+	if of.Kind != object.Kind || of.Name != object.Name || of.Namespace != object.Namespace {
+		return false
+	}
+	return of.Kind == "Node" || of.UID == "" || object.UID == "" || of.UID == object.UID
+}
+
+// isAboutOthers reports whether the event about a Node names devices of this driver, and
+// none of them is the zone.
+func isAboutOthers(e *corev1.Event, node *holdings.Node, zone string) bool {
+	if e.InvolvedObject.Kind != "Node" {
+		return false
+	}
+	words := make(map[string]bool)
+	for _, word := range strings.FieldsFunc(e.Message, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' }) {
+		words[word] = true
+	}
+	others := false
+	for device := range devices(node) {
+		others = others || device.Driver == deviceclasses.DriverName && words[device.Name]
+	}
+	return others && !words[zone]
+}
+
+func nameOf(object corev1.ObjectReference) string {
+	if object.Namespace == "" {
+		return object.Kind + " " + object.Name
+	}
+	return object.Kind + " " + object.Namespace + "/" + object.Name
+}
+
+func rowOfEvent(e *corev1.Event) eventRow {
+	of := e.InvolvedObject
+	row := eventRow{
+		Event: e, Times: max(e.Count, 1), From: cmp.Or(e.ReportingController, e.Source.Component),
+		About: nameOf(corev1.ObjectReference{Kind: of.Kind, Namespace: of.Namespace, Name: of.Name}),
+	}
+	if e.Series != nil {
+		row.Times = max(e.Series.Count, 1)
+	}
+	if last := snapshot.LastSeen(e).UTC(); !last.IsZero() {
+		row.Last, row.Machine = last.Format(time.DateTime)+" UTC", last.Format(time.RFC3339)
+	}
+	switch of.Kind {
+	case "Node":
+		row.Link = "/nodes/" + url.PathEscape(of.Name)
+	case "ResourceClaim":
+		row.Link = "/claims/" + url.PathEscape(of.Namespace) + "/" + url.PathEscape(of.Name)
+	}
+	return row
+}
