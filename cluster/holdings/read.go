@@ -174,18 +174,51 @@ func (t Taint) String() string {
 // Only returns the part of the cluster that belongs to one node, with the claims that
 // hold something there. found is false if the node is not known.
 func (c Cluster) Only(node string) (only Cluster, found bool) {
-	only = Cluster{Nodes: []Node{}, Elsewhere: []Device{}, Claims: []Claim{}, Pending: []Pending{}}
+	only = c.On(func(name string) bool { return name == node })
+	return only, len(only.Nodes) > 0
+}
+
+// On returns the nodes that chosen accepts, and the claims that hold something there.
+func (c Cluster) On(chosen func(node string) bool) Cluster {
+	part := Cluster{Nodes: []Node{}, Elsewhere: []Device{}, Claims: []Claim{}, Pending: []Pending{}}
 	for i := range c.Nodes {
-		if c.Nodes[i].Name == node {
-			only.Nodes = append(only.Nodes, c.Nodes[i])
+		if chosen(c.Nodes[i].Name) {
+			part.Nodes = append(part.Nodes, c.Nodes[i])
 		}
 	}
 	for i := range c.Claims {
-		if slices.ContainsFunc(c.Claims[i].Shares, func(s Share) bool { return s.Node == node }) {
-			only.Claims = append(only.Claims, c.Claims[i])
+		if slices.ContainsFunc(c.Claims[i].Shares, func(s Share) bool { return chosen(s.Node) }) {
+			part.Claims = append(part.Claims, c.Claims[i])
 		}
 	}
-	return only, len(only.Nodes) > 0
+	return part
+}
+
+// In returns the claims and pods of a namespace. Of nodes and of devices elsewhere, it
+// returns those that these claims hold something of. What other claims hold there remains:
+// it is not free.
+func (c Cluster) In(namespace string) Cluster {
+	used := make(map[string]bool)
+	own := make(map[string]bool)
+	part := Cluster{Claims: []Claim{}, Pending: []Pending{}}
+	for i := range c.Claims {
+		if claim := &c.Claims[i]; claim.Namespace == namespace {
+			part.Claims, own[claim.Key()] = append(part.Claims, *claim), true
+			for j := range claim.Shares {
+				used[claim.Shares[j].Node] = true
+			}
+		}
+	}
+	for i := range c.Pending {
+		if c.Pending[i].Namespace == namespace {
+			part.Pending = append(part.Pending, c.Pending[i])
+		}
+	}
+	part.Nodes = c.On(func(node string) bool { return used[node] }).Nodes
+	part.Elsewhere = slices.DeleteFunc(append([]Device{}, c.Elsewhere...), func(d Device) bool {
+		return !slices.ContainsFunc(d.Shares, func(s Share) bool { return own[s.Claim] })
+	})
+	return part
 }
 
 // Claim returns the claim with this key (namespace/name), or nil if there is none.

@@ -4,6 +4,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,6 +28,9 @@ type Source interface {
 // a name, a UID and, if its kind has namespaces, a namespace. Defaults that an API
 // server sets are set if they change placements.
 type Snapshot struct {
+	// Namespace is that of added objects that name none; "" means default.
+	Namespace string
+
 	Nodes      []*corev1.Node
 	Classes    []*resourceapi.DeviceClass
 	Slices     []*resourceapi.ResourceSlice
@@ -190,7 +194,7 @@ func (s *Snapshot) Add(object metav1.Object, where string) error {
 		return fmt.Errorf("%s without metadata.name", kind)
 	}
 	if namespaced(object) && object.GetNamespace() == "" {
-		object.SetNamespace(metav1.NamespaceDefault)
+		object.SetNamespace(cmp.Or(s.Namespace, metav1.NamespaceDefault))
 	}
 	id := identityOf(object)
 	if first, twice := s.seen[id]; twice {

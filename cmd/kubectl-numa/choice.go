@@ -41,10 +41,8 @@ func (c *choice) addTo(command *cobra.Command, name, shorthand, usage string) {
 	complete(command, name, func(*cobra.Command) []string { return c.allowed })
 }
 
-// addOutputTo adds the flag --output.
-func (c *choice) addOutputTo(command *cobra.Command) {
-	c.addTo(command, "output", "o", "output format")
-}
+// withoutDefault removes "(default [])" from the usage of a flag whose value is a map.
+func withoutDefault(command *cobra.Command, flag string) { command.Flags().Lookup(flag).DefValue = "" }
 
 // complete lets shells complete the values of a flag.
 func complete(command *cobra.Command, flag string, values func(*cobra.Command) []string) {

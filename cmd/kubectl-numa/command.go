@@ -19,55 +19,50 @@ import (
 type reading struct {
 	cli
 	from   source
-	output *choice
+	output *printer
 }
 
 // reads returns the common part of a command. The first output format is the default.
-// Without formats, they are table, json and yaml.
-func (c cli) reads(formats ...string) reading {
-	if len(formats) == 0 {
-		formats = []string{"table", "json", "yaml"}
-	}
-	return reading{cli: c, output: newChoice(formats...)}
+func (c cli) reads(formats []string) reading {
+	return reading{cli: c, output: newPrinter(formats...)}
 }
 
-// print writes the answer in the format that the user chose. what is a noun that names
-// the answer in errors, and kind is the kind of the document.
-func (r *reading) print(what, kind string, answer any, text func() string) error {
-	if err := write(r.stdout, r.output.value, kind, answer, text); err != nil {
-		return &failure{fmt.Errorf("write %s: %w", what, err)}
-	}
-	return nil
+// addDiagnosisTo adds the flags for a command that needs more than objects, and that
+// believes the driver's pods.
+func (r *reading) addDiagnosisTo(command *cobra.Command) {
+	r.from.addDiagnosisTo(command)
+	r.from.addDriverTo(command)
+	r.output.addTo(command)
 }
+
+// print writes the answer in the format that the user chose.
+func (r *reading) print(d document) error { return r.output.print(r.stdout, d) }
 
 // question contains what the commands about one pod or claim have in common: the
 // objects, the feature gates, and the namespace of the pod or claim.
 type question struct {
 	reading
 	gates     string
-	namespace string
+	namespace string // of the object, or of the objects of a list; "" means all
 }
 
-func (c cli) asks() *question { return &question{reading: c.reads()} }
+func (c cli) asks() *question { return &question{reading: c.reads(listFormats())} }
 
 // addTo adds the flags of the question to a command.
 func (q *question) addTo(command *cobra.Command) {
 	q.from.addTo(command)
 	addGates(command, &q.gates)
-	command.Flags().StringVarP(&q.namespace, "namespace", "n", "", "`name` of the namespace (default: that of the kubeconfig's context; for files and bundles, default)")
-	q.output.addOutputTo(command)
+	q.from.scope.addNamespaceTo(command, "`name` of the namespace (default: that of the kubeconfig's context; for files and bundles, default); also that of objects in files that name none")
+	q.output.addTo(command)
 }
 
 // locate sets the namespace of an object and returns its name. The user may write NAME,
 // or NAMESPACE/NAME as simulate prints it.
 func (q *question) locate(name string) string {
 	if namespace, short, found := strings.Cut(name, "/"); found {
-		q.namespace = namespace
-		return short
+		q.from.scope.namespace, name = namespace, short
 	}
-	if q.namespace == "" {
-		q.namespace = q.from.namespace()
-	}
+	q.namespace = q.from.namespace()
 	return name
 }
 
@@ -93,8 +88,18 @@ func (c cli) parseGates(ctx context.Context, from *source, gates string) (simula
 }
 
 // load reads the objects of a source, and returns them as a cluster that can place pods.
-// The objects include the pods of workloads of files.
 func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cluster, *snapshot.Snapshot, error) {
+	objects, parsed, err := c.read(ctx, from, gates)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := simulate.New(objects, parsed)
+	return cluster, objects, err
+}
+
+// read reads the objects of a source, and the feature gates. The objects include the pods
+// of workloads of files.
+func (c cli) read(ctx context.Context, from *source, gates string) (*snapshot.Snapshot, simulate.Gates, error) {
 	// Find a wrong flag before the cluster is read.
 	if _, err := simulate.ParseGates(gates, simulate.DefaultGates()); err != nil {
 		return nil, nil, fmt.Errorf("--feature-gates: %w", err)
@@ -107,11 +112,7 @@ func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cl
 		return nil, nil, err
 	}
 	parsed, err := c.parseGates(ctx, from, gates)
-	if err != nil {
-		return nil, nil, err
-	}
-	cluster, err := simulate.New(objects, parsed)
-	return cluster, objects, err
+	return objects, parsed, err
 }
 
 // withContext adapts a function for a command that takes no arguments.
@@ -153,7 +154,16 @@ type objectKind struct {
 	name    string   // as messages have it
 	group   string   // API group; empty for the core group
 	aliases []string // the other names that kubectl has for it
+	listed  bool     // a question without a name is about all objects of the kind
 	names   func(objects *snapshot.Snapshot, namespace string) []string
+}
+
+// usage returns how a user writes an object of the kind.
+func (k objectKind) usage() string {
+	if k.listed {
+		return k.name + " [NAME]"
+	}
+	return k.name + " NAME"
 }
 
 // is reports whether the user's word names the kind: a name, with the API group or without
@@ -168,33 +178,39 @@ func (k objectKind) is(word string) bool {
 
 // splitKind returns the kind and the name that the arguments have, as KIND NAME or
 // KIND/NAME. rest of KIND/NAME may have a slash, too: the name may begin with a namespace.
+// The name is "" if the arguments have only a kind that is listed. Without arguments, it
+// is the first kind.
 func splitKind(kinds []objectKind, args []string) (kind objectKind, name string, found bool) {
-	word := ""
+	word, named := kinds[0].name, false
 	switch len(args) {
+	case 0:
 	case 1:
-		word, name, found = strings.Cut(args[0], "/")
+		word, name, named = strings.Cut(args[0], "/")
 	case 2:
-		word, name, found = args[0], args[1], true
+		word, name, named = args[0], args[1], true
+	default:
+		return objectKind{}, "", false
 	}
 	i := slices.IndexFunc(kinds, func(k objectKind) bool { return k.is(word) })
-	if !found || i < 0 || name == "" {
+	if i < 0 || named != (name != "") || !named && !kinds[i].listed {
 		return objectKind{}, "", false
 	}
 	return kinds[i], name, true
 }
 
-// takes makes a command accept KIND NAME and KIND/NAME, and lets shells complete them. If
-// the objects cannot be read, there are no names to complete.
+// takes makes a command accept KIND NAME, KIND/NAME and, for kinds that are listed, KIND.
+// It lets shells complete them. If the objects cannot be read, there are no names to
+// complete.
 func (q *question) takes(command *cobra.Command, kinds []objectKind, run func(ctx context.Context, kind, name string) error) {
-	var names []string
+	var names, usages []string
 	for _, kind := range kinds {
-		names = append(names, kind.name)
+		names, usages = append(names, kind.name), append(usages, kind.usage())
 	}
 	command.Args = func(_ *cobra.Command, args []string) error {
 		if _, _, found := splitKind(kinds, args); found {
 			return nil
 		}
-		return fmt.Errorf("want %s NAME, not %q", strings.Join(names, " NAME or "), strings.Join(args, " "))
+		return fmt.Errorf("want %s, not %q", strings.Join(usages, " or "), strings.Join(args, " "))
 	}
 	command.RunE = func(command *cobra.Command, args []string) error {
 		kind, name, _ := splitKind(kinds, args)

@@ -3,8 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ type comparison struct {
 }
 
 func (c cli) driftCommand() *cobra.Command {
-	d := comparison{reading: c.reads(), delay: driftDelay}
+	d := comparison{reading: c.reads(listFormats()), delay: driftDelay}
 	command := &cobra.Command{
 		Use:   "drift [NODE]",
 		Short: "Compare the claims, checkpoint, CDI specs and cgroups of nodes",
@@ -47,6 +48,8 @@ cluster or a node cannot be read.`,
 drift
 # one node, as JSON
 drift worker-1 -o json
+# take new pods off the nodes with findings
+drift -o name | xargs -r kubectl cordon
 # a bundle that gather wrote
 drift --from bundle.tar.gz`),
 		Args: oneNodeOrNone,
@@ -55,9 +58,8 @@ drift --from bundle.tar.gz`),
 			return (&diagnosis.Facts{Objects: objects}).Nodes()
 		}),
 	}
-	d.from.addDiagnosisTo(command)
-	d.from.addDriverTo(command)
-	d.output.addOutputTo(command)
+	d.addDiagnosisTo(command)
+	d.from.scope.addSelectorTo(command, "nodes")
 	return command
 }
 
@@ -78,7 +80,7 @@ func (d *comparison) run(ctx context.Context) error {
 		}
 		findings = drift.Lasting(findings, again)
 	}
-	if err := d.print("findings", kindDifferences, itemList[drift.Finding]{findings}, func() string { return driftTable(findings) }); err != nil {
+	if err := printFindings(&d.reading, kindDifferences, findings, "NODE CHECK CLAIM CPUS WHERE EXPECTED DETECTED", 0, driftRow); err != nil {
 		return err
 	}
 	if len(unread) > 0 {
@@ -97,8 +99,12 @@ func (d *comparison) compare(ctx context.Context, first bool) (findings []drift.
 	if first {
 		d.noteLookAlikes(facts)
 	}
+	nodes, err := d.nodes(facts)
+	if err != nil {
+		return nil, nil, err
+	}
 	findings = []drift.Finding{}
-	for _, node := range d.nodes(facts) {
+	for _, node := range nodes {
 		if state := states[node]; state != nil {
 			findings = append(findings, drift.Compare(node, state, facts.Objects)...)
 		}
@@ -121,19 +127,21 @@ func (d *comparison) read(ctx context.Context) (facts *diagnosis.Facts, states m
 		if err != nil {
 			return nil, nil, nil, &hintedError{err, []string{"set --driver-namespace if you may not list ClusterRoleBindings; in that namespace, you need the verb list on daemonsets"}}
 		}
-		if err := d.check(facts); err != nil {
+		nodes, err := d.nodes(facts)
+		if err != nil {
 			return nil, nil, nil, err
 		}
-		states, unread = collect.States(ctx, collect.NewExec(config, client), facts, d.nodes(facts))
+		states, unread = collect.States(ctx, collect.NewExec(config, client), facts, nodes)
 		return facts, states, unread, nil
 	}
-	if facts, err = d.from.Facts(ctx); err == nil {
-		err = d.check(facts)
+	if facts, err = d.from.Facts(ctx); err != nil {
+		return nil, nil, nil, err
 	}
+	nodes, err := d.nodes(facts)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	for _, node := range d.nodes(facts) {
+	for _, node := range nodes {
 		if facts.States[node] == nil {
 			unread = append(unread, whyNotGathered(facts, node))
 		}
@@ -159,21 +167,16 @@ func whyNotGathered(facts *diagnosis.Facts, node string) diagnosis.Unread {
 }
 
 // nodes returns the names of the nodes to compare.
-func (d *comparison) nodes(facts *diagnosis.Facts) []string {
-	if d.node != "" {
-		return []string{d.node}
+func (d *comparison) nodes(facts *diagnosis.Facts) ([]string, error) {
+	chosen, err := d.from.nodes(facts.Objects, d.node)
+	if err != nil || d.node != "" {
+		return []string{d.node}, err
 	}
-	return facts.Nodes()
-}
-
-func (d *comparison) check(facts *diagnosis.Facts) error {
-	switch nodes := facts.Nodes(); {
-	case d.node != "" && facts.Objects.Node(d.node) == nil:
-		return fmt.Errorf("there is no Node %q in %s", d.node, &d.from)
-	case d.node == "" && len(nodes) == 0:
-		return fmt.Errorf("no node in %s has the driver", &d.from)
+	nodes := slices.DeleteFunc(facts.Nodes(), func(node string) bool { return !chosen(node) })
+	if len(nodes) == 0 {
+		return nil, fmt.Errorf("no node in %s has the driver", strings.TrimSpace(d.from.String()+" "+d.from.scope.String()))
 	}
-	return nil
+	return nodes, nil
 }
 
 // unreadError returns one error, in one line, for all nodes that could not be read.
@@ -189,29 +192,6 @@ func unreadError(unread []diagnosis.Unread) error {
 	return err
 }
 
-func driftTable(findings []drift.Finding) string {
-	if len(findings) == 0 {
-		return noProblems
-	}
-	rows := [][]string{{"NODE", "CHECK", "CLAIM", "CPUS", "WHERE", "EXPECTED", "DETECTED"}}
-	for _, f := range findings {
-		rows = append(rows, []string{
-			f.Node, string(f.Check), cmp.Or(f.Claim, "-"), cmp.Or(f.CPUs.String(), "-"), f.Where, f.Expected, f.Detected,
-		})
-	}
-	return table(rows)
-}
-
-// noProblems is what validate and drift print instead of an empty table.
-const noProblems = "no problems found\n"
-
-// problemsError returns an error if there are problems.
-func problemsError(count int) error {
-	switch count {
-	case 0:
-		return nil
-	case 1:
-		return &failure{errors.New("found 1 problem")}
-	}
-	return &failure{fmt.Errorf("found %d problems", count)}
+func driftRow(f drift.Finding) []string {
+	return []string{f.Node, string(f.Check), cmp.Or(f.Claim, "-"), cmp.Or(f.CPUs.String(), "-"), f.Where, f.Expected, f.Detected}
 }

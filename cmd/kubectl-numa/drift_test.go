@@ -5,28 +5,47 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dra-driver-numa/dra-driver-numa/numa/capture"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 )
 
-// stateOf answers as the daemon's pod of a node. Each answer has the next part, a JSON
-// object; the last part is repeated.
+// stateOf answers as the daemon's pod of a node, which is the generated machine "rig".
+// Each state has the next part, a JSON object; the last part is repeated.
 func stateOf(parts ...string) http.Handler {
 	var asked atomic.Int64
 	return podexec.Handler(func(_ string, command []string) (string, string, int) {
-		if !slices.Equal(command[:2], []string{"/dra-numa", "state"}) {
-			return "", "unexpected " + strings.Join(command, " "), 2
+		switch strings.Join(command[:min(len(command), 2)], " ") {
+		case "/dra-numa state":
+			part := parts[min(int(asked.Add(1)), len(parts))-1]
+			return `{"version": 1, ` + strings.TrimPrefix(part, "{"), "", 0
+		case "/dra-numa config":
+			return "kind: EffectiveConfig\n", "", 0
+		case "/dra-numa machine":
+			return rigArchive(), "", 0
 		}
-		part := parts[min(int(asked.Add(1)), len(parts))-1]
-		return `{"version": 1, ` + strings.TrimPrefix(part, "{"), "", 0
+		return "", "unexpected " + strings.Join(command, " "), 2
 	})
+}
+
+// rigArchive are the files of the generated machine "rig", as dra-numa machine writes them.
+func rigArchive() string {
+	var archive strings.Builder
+	for _, preset := range fake.Presets() {
+		if preset.Name == "rig" {
+			if err := capture.Write(&archive, preset.Machine.FS()); err != nil {
+				panic(err)
+			}
+		}
+	}
+	return archive.String()
 }
 
 const (
@@ -92,13 +111,18 @@ func TestWhatIsOverAfterAMomentIsNoDrift(t *testing.T) {
 	}
 }
 
-// The error is one line, also for a bundle.
-func TestNodeThatCannotBeReadIsExitCode2(t *testing.T) {
-	a := installedCluster(t)
-	a[pod] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+// annMayNot refuses everything.
+func annMayNot() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "ann may not"}`)
 	})
+}
+
+// The error is one line, also for a bundle.
+func TestNodeThatCannotBeReadIsExitCode2(t *testing.T) {
+	a := installedCluster(t)
+	a[pod] = annMayNot()
 	t.Setenv("KUBECONFIG", a.serve(t))
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	exitCode, _, stderr := call("gather", "--file", file)

@@ -38,8 +38,8 @@ explains one as the template would make it. For this, explain also reads events
 and, of a workload, the workload itself.
 
 If you may list only the objects of one namespace, explain answers what it can.
-It names what you may not see, and says "may fit" where other objects could be in
-the way.
+It names what you may not see, and says "may fit" where other objects could be
+in the way.
 
 The exit code is 0 if there is an answer. With --exit-code, it is 1 if the
 answer is that something keeps the pod, the claim or pods of the workload from
@@ -57,11 +57,11 @@ explain claim four-gpus -n team-a -f cluster/ -o json
 explain pod trainer -n team-a --exit-code >/dev/null`),
 	}
 	kinds := []objectKind{
-		{"pod", "", []string{"po", "pods"}, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Pods, namespace) }},
-		{"claim", resourceapi.GroupName, []string{"claims", "resourceclaim", "resourceclaims"}, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Claims, namespace) }},
+		{"pod", "", []string{"po", "pods"}, false, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Pods, namespace) }},
+		{"claim", resourceapi.GroupName, []string{"claims", "resourceclaim", "resourceclaims"}, false, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Claims, namespace) }},
 	}
 	for _, kind := range workloadKinds() {
-		kinds = append(kinds, objectKind{strings.ToLower(kind), workloadGroup(kind), workloadAliases(kind), func(objects *snapshot.Snapshot, namespace string) []string {
+		kinds = append(kinds, objectKind{strings.ToLower(kind), workloadGroup(kind), workloadAliases(kind), false, func(objects *snapshot.Snapshot, namespace string) []string {
 			return namesIn(slices.DeleteFunc(slices.Clone(objects.Workloads), func(w *snapshot.Workload) bool { return w.Kind != kind }), namespace)
 		}})
 	}
@@ -99,6 +99,19 @@ func subject(answer simulate.Explanation) string {
 	return "Pod " + answer.Pod
 }
 
+// explainedName names what the answer is about.
+func explainedName(answer simulate.Explanation) objectName {
+	name := podName(answer.Pod + answer.Claim)
+	switch {
+	case answer.Workload != nil:
+		name = podName(answer.Workload.Name)
+		name.kind, name.group = answer.Workload.Kind, workloadGroup(answer.Workload.Kind)
+	case answer.Claim != "":
+		name.kind, name.group = "ResourceClaim", resourceapi.GroupName
+	}
+	return name
+}
+
 // explain prints the answer and returns it.
 func (q *question) explain(ctx context.Context, kind, name string) (simulate.Explanation, error) {
 	name = q.locate(name)
@@ -127,7 +140,11 @@ func (q *question) explain(ctx context.Context, kind, name string) (simulate.Exp
 	}
 	answer.Notes = append(answer.Notes, notes...)
 	answer.Unseen = objects.UnseenKinds()
-	return answer, q.print("explanation", kindExplanation, answer, func() string { return explanationText(answer) })
+	return answer, q.print(document{
+		what: "explanation", kind: kindExplanation, value: answer,
+		text:  func(style) string { return explanationText(answer) },
+		names: func() []objectName { return []objectName{explainedName(answer)} },
+	})
 }
 
 func (q *question) explainPod(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, name string) (simulate.Explanation, error) {

@@ -47,11 +47,11 @@ func TestPodsThatAreAssumedToBePlacedFirstAreNamed(t *testing.T) {
 		},
 		"of another scheduler": {
 			strings.NewReplacer("\nspec:\n  resourceClaims", "\nspec:\n  schedulerName: other\n  resourceClaims"), nil,
-			"default/b: fits on 1 of 1 nodes; worker-1 is the first by name\nnote: earlier pods of other schedulers are not placed first: 1\n",
+			"default/b: fits on 1 of 1 nodes: worker-1\nnote: earlier pods of other schedulers are not placed first: 1\n",
 		},
 		"that is being deleted": {
 			strings.NewReplacer(marker, marker+", deletionTimestamp: 2026-01-01T00:00:00Z"), nil,
-			"default/b: fits on 1 of 1 nodes; worker-1 is the first by name\n\nworker-1",
+			"default/b: fits on 1 of 1 nodes: worker-1\n\nworker-1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestNotesBelongToTheExplanation(t *testing.T) {
 	text, document := explained(t, "pod", "p", "-f", dir)
 	want := []string{
 		"ignoring objects that do not change the answer: 1 Namespace",
-		"spec.topologySpreadConstraints is not simulated; pods that use it: 1",
+		"spec.topologySpreadConstraints with DoNotSchedule is not simulated; pods that use it: 1",
 	}
 	if diff := cmp.Diff(want, document.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
@@ -280,7 +280,7 @@ func TestKindsHaveTheNamesOfKubectl(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"pod/", "/a", "pod.apps/a", "deployment.batch/web", "a", "pod/a b", "node/a"} {
-		if exitCode, _, stderr := call(strings.Fields("explain -f " + dir + " " + args)...); exitCode != exitUsage || !strings.HasPrefix(stderr, "kubectl-numa: error: want pod NAME or ") {
+		if exitCode, _, stderr := call(strings.Fields("explain -f " + dir + " " + args)...); exitCode != exitUsage || !strings.HasPrefix(stderr, "kubectl-numa: error: want pod [NAME] or ") {
 			t.Errorf("explain %s: exit code %d, stderr %s", args, exitCode, stderr)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 type features struct{ reading }
 
 func (c cli) featuresCommand() *cobra.Command {
-	f := features{c.reads()}
+	f := features{c.reads(answerFormats())}
 	command := &cobra.Command{
 		Use:   "features",
 		Short: "Show what the versions and feature gates of a cluster make possible for the driver",
@@ -24,26 +24,27 @@ driver: one row for each feature.
 
 features reads the feature gates of the API server and of the kubelets, if you
 are allowed to read them, and which exclusivity the zones have. The gates of the
-scheduler cannot be read through the API server. They are assumed to be the
-same.`,
+scheduler are read from the arguments of its pod in kube-system. If there is no
+such pod, they are assumed to be those of the API server, and the answer says so.`,
 		Example: c.examples(`
 # what can be used in this cluster?
 features
 # the features that are not on
-features -o json | jq '.features[] | select(.state != "on")'`),
+features -o jsonpath='{range .features[?(@.state!="on")]}{.name}: {.why}{"\n"}{end}'`),
 		Args: c.flagsOnly,
 		RunE: withContext(f.run),
 	}
-	f.from.addDiagnosisTo(command)
-	f.from.addDriverTo(command)
-	f.output.addOutputTo(command)
+	f.addDiagnosisTo(command)
 	return command
 }
 
 // featureList is the answer of features.
 type featureList struct {
-	Kubernetes string              `json:"kubernetes"` // version of the API server
-	Features   []diagnosis.Feature `json:"features"`
+	Kubernetes string `json:"kubernetes"` // version of the API server
+	// SchedulerVisible says whether the gates of the scheduler are known. If not, they are
+	// assumed to be those of the API server.
+	SchedulerVisible bool                `json:"schedulerVisible"`
+	Features         []diagnosis.Feature `json:"features"`
 }
 
 func (f *features) run(ctx context.Context) error {
@@ -56,12 +57,16 @@ func (f *features) run(ctx context.Context) error {
 			f.note("the %s of %s cannot be read: %s", unread.Setting, strings.TrimSpace(unread.Component+" "+unread.Node), message.OneLine(unread.Why))
 		}
 	}
-	answer := featureList{facts.Version, diagnosis.Features(facts)}
-	return f.print("features", kindFeatures, answer, func() string {
-		rows := [][]string{{"FEATURE", "STATE", "NEEDS", "DETECTED"}}
+	answer := featureList{facts.Version, facts.SchedulerVisible(), diagnosis.Features(facts)}
+	return f.print(document{what: "features", kind: kindFeatures, value: answer, text: func(s style) string {
+		rows := [][]string{{"FEATURE", "STATE", "NEEDS", "DETECTED", "MEANING"}}
 		for _, feature := range answer.Features {
-			rows = append(rows, []string{feature.Name, string(feature.State), strings.Join(feature.Needs, ", "), cmp.Or(feature.Why, "-")})
+			rows = append(rows, []string{feature.Name, string(feature.State), strings.Join(feature.Needs, ", "), cmp.Or(feature.Why, "-"), feature.What})
 		}
-		return table(rows)
-	})
+		text := s.table(rows, 1)
+		if !answer.SchedulerVisible {
+			text += "The feature gates of kube-scheduler are not visible. They are assumed to be those of kube-apiserver.\n"
+		}
+		return text
+	}})
 }

@@ -20,8 +20,11 @@ type files []string
 // extensions are the file name extensions that are read in a folder.
 var extensions = [...]string{".yaml", ".yml", ".json"}
 
-func (f files) Snapshot(context.Context) (*snapshot.Snapshot, error) {
-	s := &snapshot.Snapshot{}
+func (f files) Snapshot(context.Context) (*snapshot.Snapshot, error) { return f.read("") }
+
+// read reads the files. The namespace is that of objects that name none.
+func (f files) read(namespace string) (*snapshot.Snapshot, error) {
+	s := &snapshot.Snapshot{Namespace: namespace}
 	for _, path := range f {
 		if path == "-" {
 			if err := s.Read("standard input", os.Stdin); err != nil {
@@ -57,7 +60,8 @@ func filesOf(path string) (names []string, err error) {
 	if err != nil || !info.IsDir() {
 		return []string{path}, err
 	}
-	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+	// With the separator, the path may be a link to a folder.
+	err = filepath.WalkDir(path+string(filepath.Separator), func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && slices.Contains(extensions[:], strings.ToLower(filepath.Ext(name))) {
 			names = append(names, name)
 		}

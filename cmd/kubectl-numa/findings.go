@@ -73,12 +73,12 @@ func (k known) Steps() accounting.Steps { return k.steps }
 // Selectors evaluates selectors.
 func (k known) Selectors() *probe.Selectors { return k.probes }
 
-// check checks all objects whose place isAsked accepts.
-func (f *findings) check(objects known, isAsked func(where string) bool, ignored []string) {
+// check checks all objects that isAsked accepts. where is where an object is from.
+func (f *findings) check(objects known, isAsked func(object metav1.Object, where string) bool, ignored []string) {
 	linter := lint.New(objects)
 	look := func(kind string, object metav1.Object, list func() []lint.Finding) {
 		where := objects.Where(object)
-		if !isAsked(where) {
+		if !isAsked(object, where) {
 			return
 		}
 		f.Looked++
@@ -118,16 +118,51 @@ func ofTemplate(linter *lint.Linter, workload *snapshot.Workload) []lint.Finding
 	return findings
 }
 
-// text returns a line for each object and, below it, a line for each finding.
-func (f *findings) text() string {
+// text returns a line for each object and, below it, a line for each finding. In the
+// format wide, each finding is a row of a table.
+func (f *findings) text(s style) string {
+	if s.wide {
+		return f.table(s)
+	}
 	var b strings.Builder
 	for _, object := range f.Objects {
-		fmt.Fprintf(&b, "%s %s in %s\n", object.Kind, strings.TrimPrefix(object.Namespace+"/"+object.Name, "/"), object.Where)
+		fmt.Fprintf(&b, "%s %s in %s\n", object.Kind, message.OneLine(object.key()), object.Where)
 		for _, finding := range object.Findings {
 			fmt.Fprintf(&b, "  %s: %s: %s (%s)\n", finding.Severity, message.OneLine(finding.Field), message.OneLine(finding.Message), finding.Rule)
 		}
 	}
 	return b.String()
+}
+
+func (f *findings) table(s style) string {
+	if len(f.Objects) == 0 {
+		return ""
+	}
+	rows := [][]string{{"KIND", "OBJECT", "SEVERITY", "RULE", "FIELD", "MESSAGE", "WHERE"}}
+	for _, object := range f.Objects {
+		for _, finding := range object.Findings {
+			rows = append(rows, []string{object.Kind, object.key(), string(finding.Severity), finding.Rule, finding.Field, finding.Message, object.Where})
+		}
+	}
+	return s.table(rows, 0)
+}
+
+// key returns namespace/name, or the name of an object without a namespace.
+func (f *found) key() string { return strings.TrimPrefix(f.Namespace+"/"+f.Name, "/") }
+
+// names returns the objects with findings.
+func (f *findings) names() (names []objectName) {
+	for _, object := range f.Objects {
+		group := workloadGroup(object.Kind)
+		switch object.Kind {
+		case "Pod":
+			group = ""
+		case "DeviceClass", "ResourceClaim", "ResourceClaimTemplate":
+			group = resourceapi.GroupName
+		}
+		names = append(names, objectName{object.Kind, group, object.Namespace, object.Name})
+	}
+	return names
 }
 
 // verdict returns an error if there are findings.

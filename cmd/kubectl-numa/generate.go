@@ -68,6 +68,7 @@ func (g *generated) addTo(command *cobra.Command) {
 	flags.IntVar(&g.counts.Threads, "threads", g.counts.Threads, "`number` of CPUs per core, 1 or 2")
 	flags.StringVar(&g.memory, "memory", g.memory, "`amount` of memory per NUMA node")
 	flags.StringToIntVar(&g.hugepages, "hugepages", nil, "`pages` per NUMA node by page size, such as 2Mi=512,1Gi=4")
+	withoutDefault(command, "hugepages")
 }
 
 func presetNames() (names []string) {

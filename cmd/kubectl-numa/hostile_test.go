@@ -24,11 +24,8 @@ spec:
   devices:
     requests:
     - name: zone
-      exactly:
-        deviceClassName: zone.dra.numa
-        capacity: {requests: {cpu: 1, "\e[8mcpus": 1}}
-        selectors:
-        - cel: {expression: "[\"\e]0;owned\a\"].size() == 9 && \"\u202e\u009b2J\u007f\n\nworker-1: fits\" == \"\""}
+      exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 1, "\e[8mcpus": 1}}, selectors: [{cel: {expression:
+        "[\"\e]0;owned\a\"].size() == 9 && \"\u202e\u009b2J\u007f\n\nowned: fits\" == \"\""}}]}
     config:
     - requests: [zone]
       opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, "\e[2J\u202e": 1}}
@@ -59,7 +56,7 @@ func wantShown(t *testing.T, args, text string) {
 			return
 		}
 	}
-	if strings.Contains(text, "\nworker-1: fits") {
+	if strings.Contains("\n"+text, "\nowned: ") {
 		t.Errorf("%s lets an object begin a line:\n%s", args, text)
 	}
 }
@@ -69,10 +66,10 @@ func TestNothingOfAnObjectIsObeyedByATerminal(t *testing.T) {
 	testfiles.Write(t, filepath.Join(dir, "hostile.yaml"), hostile)
 	shown := ""
 	for _, args := range []string{
-		"simulate", "explain pod evil", "explain claim evil", "lint", "suggest-evictions pod evil", "status",
+		"simulate", "explain pod evil", "explain claim evil", "explain pods", "explain claims", "lint", "suggest-evictions pod evil", "status",
 		"simulate --all-nodes", "lint --ignore \x1b[2J", "status \x1b[2J", "explain pod \u202e", "\x1b[2J",
 	} {
-		for _, format := range []string{"", "-o json", "-o yaml"} {
+		for _, format := range []string{"", "-o wide", "-o name", "-o json", "-o yaml"} {
 			all := append(strings.Fields(args), strings.Fields("-f "+dir+" "+format)...)
 			_, stdout, stderr := call(all...)
 			wantShown(t, args+" "+format, stdout)
@@ -160,7 +157,7 @@ func TestDriverThatCannotBeFoundIsExitCode2(t *testing.T) {
 
 func TestNothingOfANodeIsObeyedByATerminal(t *testing.T) {
 	a := installedCluster(t)
-	a[pod] = stateOf(`{"partitions": [{"cgroup": "pods/\u001b]0;owned\u0007\u202e\n\nworker-1: fits", "cpus": "4-5", "state": "root"}]}`)
+	a[pod] = stateOf(`{"partitions": [{"cgroup": "pods/\u001b]0;owned\u0007\u202e\n\nowned: fits", "cpus": "4-5", "state": "root"}]}`)
 	a["/api/v1/nodes/worker-1/proxy/configz"] = "\x1b]0;owned\a\u202e"
 	a["/metrics"] = "kubernetes_feature_enabled{\x1b]0;owned\a} 1\n"
 	t.Setenv("KUBECONFIG", a.serve(t))

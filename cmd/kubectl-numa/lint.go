@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
@@ -19,7 +20,7 @@ type linting struct {
 }
 
 func (c cli) lintCommand() *cobra.Command {
-	l := linting{reading: c.reads()}
+	l := linting{reading: c.reads(listFormats())}
 	command := &cobra.Command{
 		Use:   "lint",
 		Short: "Find mistakes in claims, claim templates, device classes and pods",
@@ -33,7 +34,7 @@ refuses an object, and warnings. It looks up the objects that an object refers
 to in the same place. If a device class is missing there, lint uses the
 driver's class of that name. With --from-cluster and --filename, lint checks
 only the objects of the files, and looks up other objects in the cluster as
-well.
+well. --namespace and --selector choose among the objects to check.
 
 The rules are %s;
 docs/rules.md explains them. The exit code is 1 if there is an error or a
@@ -43,8 +44,10 @@ warning, and 2 if a file cannot be read.`, ruleList()),
 lint -f manifests/
 # check manifests against the classes and nodes of a cluster
 lint --from-cluster -f manifests/
-# check all objects of a cluster, as JSON
-lint -o json
+# check all objects of a cluster, with a row for each finding
+lint -o wide
+# check the objects of a team
+lint -n team-a
 # leave out a rule
 lint -f pod.yaml --ignore cpu-limit-on-claim-pod`),
 		Args: c.flagsOnly,
@@ -53,7 +56,9 @@ lint -f pod.yaml --ignore cpu-limit-on-claim-pod`),
 	l.from.addTo(command)
 	command.Flags().StringSliceVar(&l.ignore, "ignore", nil, "`rules` to leave out")
 	complete(command, "ignore", func(*cobra.Command) []string { return ruleNames() })
-	l.output.addOutputTo(command)
+	l.from.scope.addNamespacesTo(command, "objects")
+	l.from.scope.addSelectorTo(command, "objects")
+	l.output.addTo(command)
 	return command
 }
 
@@ -101,11 +106,16 @@ func (l *linting) run(ctx context.Context) error {
 	if kinds := objects.IgnoredKinds(); len(kinds) > 0 {
 		l.note("ignoring objects for which there are no rules: %s", strings.Join(kinds, ", "))
 	}
-	report := findings{Looked: 0, Objects: []found{}}
-	report.check(newKnown(objects, classes), func(where string) bool {
-		return len(l.from.files) == 0 || where != inCluster
+	scope, report := &l.from.scope, findings{Looked: 0, Objects: []found{}}
+	report.check(newKnown(objects, classes), func(object metav1.Object, where string) bool {
+		return (len(l.from.files) == 0 || where != inCluster) && scope.has(object)
 	}, l.ignore)
-	if err := l.print("findings", kindLint, report, report.text); err != nil {
+	if asked := scope.String(); asked != "" && report.Looked == 0 {
+		return fmt.Errorf("there are no objects %s in %s", asked, &l.from)
+	}
+	if err := l.print(document{
+		what: "findings", kind: kindLint, value: report, text: report.text, names: report.names, scope: scope,
+	}); err != nil {
 		return err
 	}
 	return report.verdict()

@@ -21,11 +21,7 @@ metadata: {name: team}
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: four}
-spec:
-  devices:
-    requests:
-    - name: zone
-      exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4, memory: 1Gi}}}
+spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4, memory: 1Gi}}}}]}}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -33,13 +29,7 @@ metadata: {name: wrong, namespace: team}
 spec:
   spec:
     devices:
-      config:
-      - opaque:
-          driver: dra.numa
-          parameters:
-            apiVersion: dra.numa/v1alpha1
-            kind: ZoneConfig
-            partitions: root
+      config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partitions: root}}}]
       requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 4, memory: 1Gi}}}}]
 ---
 apiVersion: v1
@@ -63,7 +53,7 @@ func TestLintSaysWhatAdmissionWould(t *testing.T) {
 	name := filepath.Join(dir, "all.yaml")
 	testfiles.Write(t, name, wrongManifests)
 	want := strings.ReplaceAll(`ResourceClaimTemplate team/wrong in FILE, document 3
-  error: spec.spec.devices.config[0].opaque.parameters: unknown field "partitions", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy (invalid-parameters)
+  error: spec.spec.devices.config[0].opaque.parameters: unknown field "partitions", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, locked (invalid-parameters)
   warning: spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device has this capacity, so the pod would stay Pending: write cpu (unknown-capacity-key)
 Pod default/p in FILE, document 4
   warning: spec.containers[0].resources.limits[cpu]: limit 2 throttles the container on its own CPUs: remove the limit (cpu-limit-on-claim-pod)
@@ -161,7 +151,7 @@ func TestLintOfFilesInACluster(t *testing.T) {
 	dir := t.TempDir()
 	testfiles.Write(t, filepath.Join(dir, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"+
 		"spec: {resourceClaims: [{name: c, resourceClaimName: a}], containers: [{name: main, resources: {claims: [{name: c}]}}]}\n")
-	_, files, _ := call("lint", "--from-cluster", "-f", dir, "--kubeconfig", kubeconfig)
+	_, files, _ := call("lint", "-n", "default", "--from-cluster", "-f", dir, "--kubeconfig", kubeconfig)
 	want := "Pod default/p in " + dir + "/pod.yaml, document 1\n  warning: spec.containers: the requests lack hugepages-1Gi 1Gi, which the pod's claims hold (requests-do-not-match-claim)\n"
 	if files != want {
 		t.Errorf("of files in a cluster lint says\n%swant\n%s", files, want)

@@ -1,6 +1,10 @@
 // Command kubectl-numa shows machines, and how the driver and the scheduler use them
 // and the objects of a cluster. It does not change machines or clusters. If it is in
 // the PATH, kubectl runs it as "kubectl numa".
+//
+// It is larger than other packages because it has some twenty commands. A command
+// is its flags, its help and the text of its answer. What it answers comes from the
+// packages below.
 package main
 
 import (

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -29,7 +30,7 @@ type manifestFlags struct {
 	tier        int64
 	socket      int64
 	node        int64
-	output      *choice
+	output      *printer
 }
 
 func newManifestFlags() *manifestFlags {
@@ -41,7 +42,7 @@ func newManifestFlags() *manifestFlags {
 		policy:      newOption(deviceclasses.MemoryBind, deviceclasses.MemoryPreferred, deviceclasses.MemoryInterleave, deviceclasses.MemoryWeightedInterleave),
 		coreType:    newOption("standard", "performance", "efficient", "mixed"),
 		exclusivity: newOption("kernel", "cooperative", "none"),
-		output:      newChoice("yaml", "json"),
+		output:      newPrinter(manifestFormats()...),
 	}
 }
 
@@ -58,7 +59,7 @@ func (m *manifestFlags) addTo(command *cobra.Command) {
 	flags.Int64Var(&m.tier, "memory-tier", 0, "only NUMA nodes with memory of this tier `number`; ordinary memory is tier 4")
 	flags.Int64Var(&m.socket, "socket", 0, "only NUMA nodes of this socket `number`")
 	flags.Int64Var(&m.node, "numa-node", 0, "only this NUMA node `number`")
-	m.output.addOutputTo(command)
+	m.output.addTo(command)
 }
 
 func (m *manifestFlags) zoneConfig() manifest.Config {
@@ -80,16 +81,19 @@ func (m *manifestFlags) filter(command *cobra.Command) manifest.Filter {
 	}
 }
 
-// printManifest writes the manifest. err is the error from making it, and is about the
-// flags.
-func (c cli) printManifest(object manifest.Object, err error, format string) error {
-	if err != nil {
-		return err
+// manifestFormats returns the formats of commands that print manifests.
+func manifestFormats() []string { return []string{formatYAML, formatJSON, formatName, formatPath} }
+
+// manifests returns the document of objects of resource.k8s.io.
+func manifests(what string, list ...manifest.Object) document {
+	d := objects(what, list)
+	d.names = func() (names []objectName) {
+		for _, object := range list {
+			names = append(names, objectName{object.Kind, resourceapi.GroupName, object.Metadata.Namespace, object.Metadata.Name})
+		}
+		return names
 	}
-	if err := write(c.stdout, format, "", object, nil); err != nil {
-		return &failure{fmt.Errorf("write manifest: %w", err)}
-	}
-	return nil
+	return d
 }
 
 func (c cli) generateClassCommand() *cobra.Command {
@@ -113,7 +117,10 @@ generate class cxl --memory-tier 22 --memory-policy bind`),
 		Args: oneArgument("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			object, err := manifest.Class(args[0], m.filter(command), m.zoneConfig())
-			return c.printManifest(object, err, m.output.value)
+			if err != nil {
+				return err
+			}
+			return m.output.print(c.stdout, manifests("manifest", object))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -144,8 +151,8 @@ func (c cli) generateClaimCommand(use string) *cobra.Command {
 
 A share is what one NUMA node gives. With --first-available, the scheduler
 takes the first alternative that fits: if no NUMA node has enough left, several
-NUMA nodes give equal parts (--parts). With devices, the alternatives say how near
-each device is: on the NUMA node of the share, on its socket, or anywhere.`,
+NUMA nodes give equal parts (--parts). With devices, the alternatives say how
+near each device is: on the NUMA node of the share, on its socket, or anywhere.`,
 		Example: strings.ReplaceAll(c.examples(`
 # 8 CPUs and their memory from one NUMA node
 generate USE NAME --cpus 8 --memory 16Gi
@@ -174,6 +181,7 @@ func (w *wishFlags) addTo(command *cobra.Command) {
 	flags.Int64Var(&w.cpus, "cpus", 0, "`number` of CPUs per share")
 	flags.StringVar(&w.memory, "memory", "", "`amount` of memory per share, without hugepages")
 	flags.StringToStringVar(&w.hugepages, "hugepages", nil, "`amounts` of hugepages per share by page size, such as 2Mi=512Mi,1Gi=4Gi")
+	withoutDefault(command, "hugepages")
 	flags.IntVar(&w.wish.Shares, "shares", 1, "`number` of shares")
 	flags.BoolVar(&w.wish.Apart, "apart", false, "put each share on another NUMA node")
 	flags.StringArrayVar(&w.devices, "device", nil, "`class` of a whole device, or CLASS=NUMBER for several; can be repeated")
@@ -198,7 +206,10 @@ func (w *wishFlags) run(c cli, command *cobra.Command, kind, name string) error 
 	} else {
 		object, err = manifest.Template(w.name, wish)
 	}
-	if err := c.printManifest(object, err, w.output.value); err != nil {
+	if err != nil {
+		return err
+	}
+	if err := w.output.print(c.stdout, manifests("manifest", object)); err != nil {
 		return err
 	}
 	return c.noteSockets(wish)

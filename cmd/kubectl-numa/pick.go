@@ -23,11 +23,11 @@ type picking struct {
 	zones  string
 	used   string
 	policy policy
-	output *choice
+	output *printer
 }
 
 func (c cli) pickCommand() *cobra.Command {
-	p := picking{cli: c, output: newChoice("text", "json")}
+	p := picking{cli: c, output: newPrinter(formatTable, formatJSON, formatYAML, formatPath)}
 	command := &cobra.Command{
 		Use:   "pick",
 		Short: "Show which CPUs a claim would get now, and why",
@@ -36,7 +36,7 @@ func (c cli) pickCommand() *cobra.Command {
 Without --zone, pick tries the NUMA nodes in order, and the first one with
 enough free CPUs gives them. If --zone names several NUMA nodes, each gives an
 equal part. In a cluster, the scheduler rounds the CPUs of a claim up to whole
-cores.
+cores. The exit code is 1 if too few CPUs are free.
 
 --policy is a list of key=value, separated by commas. You can leave out the key
 if no other key has the value:
@@ -44,9 +44,10 @@ if no other key has the value:
 		Example: c.examples(`
 # 8 CPUs on this machine: whole cores of the first NUMA node that has them
 pick --cpus 8
-# 4 cores in one L3 of NUMA node 1, with idle siblings, while other claims hold CPUs
-pick --cpus 4 --zone 1 --used 24-31,72-79 --policy one-thread-per-core,l3=require
-# 16 CPUs from two NUMA nodes of another machine, whose sys and proc were copied
+# another machine, whose sys and proc were copied: 4 cores in one L3 of NUMA node 1, with
+# idle siblings, while other claims hold CPUs
+pick --root /tmp/machine --cpus 4 --zone 1 --used 24-27,120-123 --policy one-thread-per-core,l3=require
+# 16 CPUs from two NUMA nodes of that machine, as JSON
 pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
 		Args: c.flagsOnly,
 		RunE: func(*cobra.Command, []string) error { return p.run() },
@@ -58,7 +59,7 @@ pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
 	flags.StringVar(&p.zones, "zone", "", "`list` of NUMA nodes that give the CPUs, such as 0 or 0,1 (default: the first one with enough)")
 	flags.StringVar(&p.used, "used", "", "`list` of CPUs that other claims hold, such as 4-7,36-39")
 	flags.Var(&p.policy, "policy", "what else the claim requests")
-	p.output.addOutputTo(command)
+	p.output.addTo(command)
 	complete(command, "zone", func(*cobra.Command) []string { return p.zoneNames() })
 	complete(command, "policy", func(*cobra.Command) (values []string) {
 		for _, key := range policyKeys() {
@@ -128,10 +129,9 @@ func (p *picking) run() error {
 		return &failure{withReserved(err, config.Reserved)}
 	}
 	answer.Reserved, answer.Used = config.Reserved, used
-	if err := write(p.stdout, p.output.value, kindChoice, answer, answer.text); err != nil {
-		return &failure{fmt.Errorf("write choice: %w", err)}
-	}
-	return nil
+	return p.output.print(p.stdout, document{
+		what: "choice", kind: kindChoice, value: answer, text: func(style) string { return answer.text() },
+	})
 }
 
 // withReserved adds a hint, because the user may not know that these CPUs are reserved.

@@ -15,7 +15,7 @@ import (
 
 // placementsText returns the result for people: a line for each device, then the pods
 // without a node.
-func placementsText(result simulate.Result) string {
+func placementsText(s style, result simulate.Result) string {
 	var rows [][]string
 	if len(result.Pods) > 0 {
 		rows = append(rows, []string{"POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "CAPACITY"})
@@ -32,7 +32,7 @@ func placementsText(result simulate.Result) string {
 			rows = append(rows, []string{pod.Pod, pod.Node, "", "", "", ""})
 		}
 	}
-	text := table(rows)
+	text := s.table(rows, 0)
 	for _, pod := range result.Unschedulable {
 		text += fmt.Sprintf("\n%s has no node\n", pod.Pod)
 		for _, line := range reasonLines(pod.Reasons) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -102,7 +101,7 @@ var commandLines = map[string][]string{
 	"version":  {"version"},
 	"explain": {
 		"explain pod stuck -n team", "explain pod default/a", "explain claim cpus -n team", "explain deployment web -n team", "explain replicaset web-1 -n team",
-		"explain statefulset s -n team", "explain daemonset d -n team", "explain job j -n team",
+		"explain pods -n team", "explain claims -A", "explain statefulset s -n team", "explain daemonset d -n team", "explain job j -n team",
 	},
 	"gather":            {"gather --file FILE"},
 	"lint":              {"lint --from-cluster -f DIR"},
@@ -112,7 +111,7 @@ var commandLines = map[string][]string{
 	"taint":             {"taint worker-1/numa-0"},
 	"validate":          {"validate"},
 
-	"ui":       nil, // as status --watch, see watchAll
+	"ui":       nil, // see browse
 	"generate": nil, "pick": nil, "slices": nil, "topology": nil,
 }
 
@@ -159,19 +158,14 @@ func askedRights(t *testing.T) rights {
 			}
 		}
 	}
-	watchAll(t, rec)
+	browse(t, rec)
 	return rec.asked
 }
 
-// watchAll follows the cluster as status --watch and ui do, until all kinds are watched.
-func watchAll(t *testing.T, rec *recorder) {
+// browse runs ui with all its pages, until it watches all kinds, as status --watch does.
+func browse(t *testing.T, rec *recorder) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- new(source).follow(ctx, func(*snapshot.Snapshot) error { return nil }, func(error) {})
-	}()
+	address, _ := serveUI(t, pages{anyUser: true, layout: true})
 	watched := func() (count int) {
 		rec.mu.Lock()
 		defer rec.mu.Unlock()
@@ -182,12 +176,10 @@ func watchAll(t *testing.T, rec *recorder) {
 		}
 		return count
 	}
-	for watched() < 7 && ctx.Err() == nil {
+	eventually(t, address+"nodes/worker-1", "The CPUs are not drawn")
+	eventually(t, address+"nodes/worker-1/zones/numa-0", "events about")
+	for deadline := time.Now().Add(time.Minute); watched() < 7 && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
 
@@ -242,25 +234,17 @@ func documentedRights(t *testing.T) rights {
 	found := make(rights)
 	_, section, _ := strings.Cut(testfiles.Read(t, "../../docs/kubectl-numa.md"), "\n## Rights\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	words := func(cell string) (list []string) {
-		for i, part := range strings.Split(cell, "`") {
-			if i%2 == 1 {
-				list = append(list, part)
-			}
-		}
-		return list
-	}
 	for line := range strings.Lines(section) {
 		cells := strings.Split(line, " | ")
 		if len(cells) != 4 || !strings.HasPrefix(line, "| `") {
 			continue
 		}
-		group, within := strings.Join(words(cells[2]), ""), ""
+		group, within := strings.Join(codes(cells[2]), ""), ""
 		if strings.Contains(cells[1], "driver's namespace") {
 			within = " in dra-numa"
 		}
-		for _, verb := range words(cells[0]) {
-			for _, resource := range words(cells[1]) {
+		for _, verb := range codes(cells[0]) {
+			for _, resource := range codes(cells[1]) {
 				if strings.HasPrefix(resource, "/") {
 					found[verb+" "+resource] = true
 				} else {

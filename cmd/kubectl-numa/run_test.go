@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -60,13 +62,13 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		},
 		{nil, "completion nushell", `unknown command "nushell", allowed are bash, fish, powershell, zsh`},
 		{topology, "stray", `unexpected argument "stray", kubectl numa topology takes only flags`},
-		{topology, "-o png", `invalid argument "png" for "-o, --output" flag: allowed are table, json, yaml, svg`},
+		{topology, "-o png", `invalid argument "png" for "-o, --output" flag: allowed are table, json, yaml, jsonpath=TEMPLATE, svg`},
 		{topology, "--width 39", "--width 39: want 40 or more"},
 		{topology, "--width wide", `invalid argument "wide" for "--width" flag: want a whole number`},
 		{topology, "--root /no/such", "--root: open /no/such: no such file or directory"},
 		{topology, "--root " + rig + "/proc", `--root "` + rig + `/proc": there is no folder sys` + "\n" +
 			"kubectl-numa: hint: name the folder with the machine's sys and proc"},
-		{slices, "-o table", `invalid argument "table" for "-o, --output" flag: allowed are yaml, json`},
+		{slices, "-o table", `invalid argument "table" for "-o, --output" flag: allowed are yaml, json, jsonpath=TEMPLATE`},
 		{slices, "--node-name=", "the name of the node is missing: set --node-name"},
 		{slices, "--node-name A_b", `--node-name "A_b": a lowercase RFC 1123 subdomain must consist of`},
 		{slices, "--exclusivity all", `invalid argument "all" for "--exclusivity" flag: allowed are kernel, none`},
@@ -170,7 +172,7 @@ func TestHelpHasTheCommandsByQuestion(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	rig := sample.Folder(t, "rig")
 	for args, want := range map[string]string{
-		"topology -o ":                      "table\njson\nyaml\nsvg\n:4\n",
+		"topology -o ":                      "table\njson\nyaml\njsonpath=\nsvg\n:4\n",
 		"slices --exclusivity ":             "kernel\nnone\n:4\n",
 		"pick --root " + rig + " --zone ":   "0\n1\n2\n3\n:4\n",
 		"pick --root /no/such --zone ":      ":4\n",
@@ -207,4 +209,21 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		}
 		full.Close()
 	}
+}
+
+// A terminal has 80 columns. Flags without a default say nothing about it.
+func TestHelpIsReadable(t *testing.T) {
+	eachCommand(func(command *cobra.Command) {
+		if command.Parent().Name() == "completion" {
+			return // these are cobra's
+		}
+		for line := range strings.Lines(command.Long) {
+			if len(line) > 81 {
+				t.Errorf("%s: a line has %d characters: %s", pathOf(command), len(line)-1, line)
+			}
+		}
+		if strings.Contains(command.UsageString(), "(default [])") {
+			t.Errorf("%s: a default is empty:\n%s", pathOf(command), command.UsageString())
+		}
+	})
 }

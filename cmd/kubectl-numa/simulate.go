@@ -25,7 +25,7 @@ type simulation struct {
 
 func (c cli) simulateCommand() *cobra.Command {
 	s := simulation{
-		reading:  c.reads(),
+		reading:  c.reads(listFormats()),
 		strategy: newChoice(string(simulate.First), string(simulate.Spread), string(simulate.Pack)),
 	}
 	command := &cobra.Command{
@@ -44,7 +44,11 @@ earlier pod got. A pod goes to the first feasible node by name, or to the
 feasible node with the fewest (spread) or the most (pack) pods.
 
 Of files, simulate also places the pods that manifests of Deployments,
-StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs would get.`,
+StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs would get.
+
+With --namespace or --selector, simulate places all pods, but shows only these.
+
+The exit code is 1 if a pod has no node, and 2 if the scheduler gives up on one.`,
 		Example: c.examples(`
 # where will the pending pods of the cluster go?
 simulate
@@ -52,8 +56,10 @@ simulate
 simulate --from-cluster -f pods.yaml
 # the same without a cluster
 simulate -f nodes.yaml -f slices.yaml -f classes.yaml -f pods.yaml
-# all nodes on which each pod fits, as JSON
-simulate -f cluster/ --all-nodes -o json
+# only the pods of a team; they compete with those of others
+simulate -n team-a
+# all nodes on which each pod fits
+simulate -f cluster/ --all-nodes -o wide
 # a cluster in which devices cannot be shared
 simulate -f cluster/ --feature-gates DRAConsumableCapacity=false`),
 		Args: c.flagsOnly,
@@ -65,7 +71,9 @@ simulate -f cluster/ --feature-gates DRAConsumableCapacity=false`),
 	flags.StringVar(&s.node, "node", "", "`name` of the only node to consider (default: all nodes)")
 	flags.BoolVar(&s.allNodes, "all-nodes", false, "list every feasible node of each pod")
 	s.strategy.addTo(command, "strategy", "", "how to choose among several feasible nodes")
-	s.output.addOutputTo(command)
+	s.from.scope.addNamespacesTo(command, "pods")
+	s.from.scope.addSelectorTo(command, "pods")
+	s.output.addTo(command)
 	return command
 }
 
@@ -87,10 +95,46 @@ func (s *simulation) run(ctx context.Context) error {
 	if err != nil {
 		return &failure{err}
 	}
-	if err := s.print("placements", kindPlacements, result, func() string { return placementsText(result) }); err != nil {
+	result = listed(result, objects, &s.from.scope)
+	if asked := s.from.scope.String(); asked != "" && len(result.Pods)+len(result.Unschedulable) == 0 {
+		s.note("no pod %s waits for a node", asked)
+	}
+	if err := s.print(document{
+		what: "placements", kind: kindPlacements, value: result, scope: &s.from.scope,
+		text: func(s style) string { return placementsText(s, result) },
+		names: func() (names []objectName) {
+			for _, pod := range result.Pods {
+				names = append(names, podName(pod.Pod))
+			}
+			for _, pod := range result.Unschedulable {
+				names = append(names, podName(pod.Pod))
+			}
+			return names
+		},
+	}); err != nil {
 		return err
 	}
 	return s.verdict(result)
+}
+
+// listed returns the part of the result that is about the pods to list. All pods were
+// placed, because what an earlier pod gets is not free for a later one.
+func listed(result simulate.Result, objects *snapshot.Snapshot, s *scope) simulate.Result {
+	leaveOut := func(pod string) bool {
+		name := podName(pod)
+		return !s.has(objects.Pod(name.namespace, name.name))
+	}
+	result.Pods = slices.DeleteFunc(result.Pods, func(p simulate.Placed) bool { return leaveOut(p.Pod) })
+	result.Unschedulable = slices.DeleteFunc(result.Unschedulable, func(p simulate.Unschedulable) bool { return leaveOut(p.Pod) })
+	result.Aborted = slices.DeleteFunc(result.Aborted, func(a *simulate.AbortError) bool { return leaveOut(a.Pod) })
+	return result
+}
+
+// warnUnsimulated prints a note for each thing, with the number of pods that use it.
+func (c cli) warnUnsimulated(pods map[string]int) {
+	for _, what := range slices.Sorted(maps.Keys(pods)) {
+		c.note("%s is not simulated; pods that use it: %d", what, pods[what])
+	}
 }
 
 // verdict returns an error if a pod has no node. If the scheduler gives up on a pod,
@@ -127,7 +171,5 @@ func (c cli) warn(objects *snapshot.Snapshot, pods []*corev1.Pod) {
 			unsimulated[field]++
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(unsimulated)) {
-		c.note("%s is not simulated; pods that use it: %d", field, unsimulated[field])
-	}
+	c.warnUnsimulated(unsimulated)
 }

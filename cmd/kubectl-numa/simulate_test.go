@@ -233,8 +233,8 @@ func TestNonsenseInFilesIsOneUsageLine(t *testing.T) {
 		"simulate -f " + dir + " --node worker-2":            `--node "worker-2": there is no such Node in the files`,
 		"simulate -f " + dir + " --feature-gates X":          `--feature-gates: feature gate "X": want NAME=true or NAME=false`,
 		"simulate -f " + dir + " --feature-gates=Other=true": `--feature-gates: feature gate "Other" is not simulated, allowed are DRAAdminAccess, `,
-		"explain -f " + dir:                                  `want pod NAME or claim NAME or deployment NAME or replicaset NAME or statefulset NAME or daemonset NAME or job NAME, not ""`,
-		"explain node n -f " + dir:                           `want pod NAME or claim NAME or deployment NAME or replicaset NAME or statefulset NAME or daemonset NAME or job NAME, not "node n"`,
+		"explain jobs -f " + dir:                             `want pod [NAME] or claim [NAME] or deployment NAME or replicaset NAME or statefulset NAME or daemonset NAME or job NAME, not "jobs"`,
+		"explain node n -f " + dir:                           `want pod [NAME] or claim [NAME] or deployment NAME or replicaset NAME or statefulset NAME or daemonset NAME or job NAME, not "node n"`,
 		"explain pod x -f " + dir:                            "there is no Pod default/x in the files",
 		"explain claim x -n team -f " + dir:                  "there is no ResourceClaim team/x in the files",
 	} {
@@ -253,7 +253,7 @@ func TestNotesAreOnStderr(t *testing.T) {
 	testfiles.Write(t, filepath.Join(dir, "more.yaml"), more)
 	exitCode, stdout, stderr := call("simulate", "-f", dir)
 	const want = "kubectl-numa: note: ignoring objects that do not change the answer: 1 Namespace\n" +
-		"kubectl-numa: note: spec.topologySpreadConstraints is not simulated; pods that use it: 1\n"
+		"kubectl-numa: note: spec.topologySpreadConstraints with DoNotSchedule is not simulated; pods that use it: 1\n"
 	if exitCode != exitDone || !strings.Contains(stdout, "default/p  worker-1\n") || stderr != want {
 		t.Errorf("exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -10,7 +9,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -23,7 +21,7 @@ type published struct {
 	nodeName    string
 	config      nodeConfig
 	exclusivity *choice
-	output      *choice
+	output      *printer
 }
 
 func (c cli) slicesCommand() *cobra.Command {
@@ -35,7 +33,7 @@ func (c cli) slicesOf(read func(command *cobra.Command, root string) (numa.Machi
 	p := published{
 		cli:         c,
 		exclusivity: newChoice(string(driver.ExclusivityKernel), string(driver.ExclusivityNone)),
-		output:      newChoice("yaml", "json"),
+		output:      newPrinter(formatYAML, formatJSON, formatPath),
 	}
 	command := &cobra.Command{
 		Use:   "slices",
@@ -58,7 +56,7 @@ slices --root /tmp/machine --node-name worker-1 --config node.yaml --node-labels
 	p.config.addTo(command)
 	command.Flags().StringVar(&p.nodeName, "node-name", "", "`name` of the machine's Node; required")
 	p.exclusivity.addTo(command, "exclusivity", "", "whether the kernel keeps other tasks off the CPUs of a claim")
-	p.output.addOutputTo(command)
+	p.output.addTo(command)
 	return command
 }
 
@@ -81,11 +79,7 @@ func (p *published) run(read func() (numa.Machine, error), exclusivityGiven bool
 		return fmt.Errorf("--config %q: exclusivity: set it here or with --exclusivity, not in both", p.config.file)
 	}
 	config.Exclusivity = cmp.Or(config.Exclusivity, driver.Exclusivity(p.exclusivity.value))
-	list := resourceSlices(p.nodeName, driver.Devices(machine, config, nil))
-	if err := p.write(list); err != nil {
-		return &failure{fmt.Errorf("write slices: %w", err)}
-	}
-	return nil
+	return p.output.print(p.stdout, objects("slices", resourceSlices(p.nodeName, driver.Devices(machine, config, nil))))
 }
 
 // resourceSlices returns the ResourceSlices that the driver creates for a node that has
@@ -108,34 +102,4 @@ func resourceSlices(nodeName string, devices []resourceapi.Device) (list []resou
 		})
 	}
 	return list
-}
-
-// write prints several objects as a stream of YAML documents, or as a List in JSON.
-// Both can be piped to kubectl create.
-func (p *published) write(list []resourceapi.ResourceSlice) error {
-	if p.output.value == "json" {
-		encoder := json.NewEncoder(p.stdout)
-		encoder.SetIndent("", "  ")
-		if len(list) == 1 {
-			return encoder.Encode(list[0])
-		}
-		return encoder.Encode(struct {
-			metav1.TypeMeta `json:",inline"`
-			Items           []resourceapi.ResourceSlice `json:"items"`
-		}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, list})
-	}
-	for i := range list {
-		text, err := yaml.Marshal(list[i])
-		if err != nil {
-			return err
-		}
-		separator := ""
-		if i > 0 {
-			separator = "---\n"
-		}
-		if _, err := fmt.Fprintf(p.stdout, "%s%s", separator, text); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -135,8 +135,7 @@ func TestSeveralSlices(t *testing.T) {
 	devices := make([]resourceapi.Device, 2*resourceapi.ResourceSliceMaxDevices+1)
 	slices := resourceSlices("n", devices)
 	var stdout bytes.Buffer
-	p := published{cli: cli{stdout: &stdout}, output: newChoice("json")}
-	if err := p.write(slices); err != nil {
+	if err := newPrinter(formatJSON).print(&stdout, objects("slices", slices)); err != nil {
 		t.Fatal(err)
 	}
 	var got list
@@ -147,8 +146,7 @@ func TestSeveralSlices(t *testing.T) {
 		t.Errorf("last slice %+v", got.Items[2])
 	}
 	stdout.Reset()
-	p.output = newChoice("yaml")
-	if err := p.write(slices); err != nil {
+	if err := newPrinter(formatYAML).print(&stdout, objects("slices", slices)); err != nil {
 		t.Fatal(err)
 	}
 	if documents := strings.Split(stdout.String(), "\n---\n"); len(documents) != 3 || !strings.HasPrefix(documents[0], "apiVersion: ") {

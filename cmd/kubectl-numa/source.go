@@ -29,10 +29,12 @@ const gatesTimeout = 10 * time.Second
 // the cluster or the bundle.
 type source struct {
 	files       files
+	takesFiles  bool // the command has --filename
 	fromCluster bool
 	bundle      string // path of the file
 	connection  connection
 	driver      string // namespace of the driver; empty if the cluster says it
+	scope       scope  // which objects the command lists
 	visible     string // the namespace that the command is about, if it needs to see no more; otherwise empty
 
 	read *diagnosis.Facts // the facts of the bundle, once they are read
@@ -40,6 +42,7 @@ type source struct {
 
 // addTo adds the flags for a command that reads objects.
 func (s *source) addTo(command *cobra.Command) {
+	s.takesFiles = true
 	flags := command.Flags()
 	flags.StringArrayVarP((*[]string)(&s.files), "filename", "f", nil,
 		"`file` or folder with objects of a cluster; - is standard input; can be repeated (default: the cluster that kubectl talks to)")
@@ -65,6 +68,15 @@ func (s *source) addDriverTo(command *cobra.Command) {
 // addClusterTo adds the flags that name a cluster.
 func (s *source) addClusterTo(command *cobra.Command) { s.connection.addTo(command) }
 
+// insteadOfCluster says what to do if no cluster is configured.
+func (s *source) insteadOfCluster() string {
+	const hint = "set --kubeconfig or KUBECONFIG"
+	if s.takesFiles {
+		return hint + ", or name files with objects in --filename"
+	}
+	return hint
+}
+
 // String names the places in which objects are looked up, for an error.
 func (s *source) String() string {
 	var places []string
@@ -86,7 +98,7 @@ func (s *source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	// Read the files first: a wrong name is found before the cluster is read.
-	named, err := s.files.Snapshot(ctx)
+	named, err := s.files.read(s.namespace())
 	if err != nil || !s.live() && s.bundle == "" {
 		return named, err
 	}
@@ -150,15 +162,7 @@ func (s *source) Facts(ctx context.Context) (*diagnosis.Facts, error) {
 		}
 		return s.read, err
 	}
-	_, client, err := s.connect()
-	if err != nil {
-		return nil, err
-	}
-	facts, err := collect.Facts(ctx, client, s.driver)
-	if err != nil {
-		return nil, fmt.Errorf("read the cluster: %w", err)
-	}
-	return facts, nil
+	return s.collect(ctx, collect.Facts)
 }
 
 // Versions reads what [diagnosis.VersionsOf] needs.
@@ -166,11 +170,16 @@ func (s *source) Versions(ctx context.Context) (*diagnosis.Facts, error) {
 	if s.bundle != "" {
 		return s.Facts(ctx)
 	}
+	return s.collect(ctx, collect.Versions)
+}
+
+// collect reads facts from the cluster, of the driver in its namespace.
+func (s *source) collect(ctx context.Context, read func(context.Context, kubernetes.Interface, string) (*diagnosis.Facts, error)) (*diagnosis.Facts, error) {
 	_, client, err := s.connect()
 	if err != nil {
 		return nil, err
 	}
-	facts, err := collect.Versions(ctx, client, s.driver)
+	facts, err := read(ctx, client, s.driver)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster: %w", err)
 	}
@@ -215,9 +224,12 @@ func (s *source) Gates(ctx context.Context) (map[string]bool, error) {
 	return live.Gates(ctx, client.Discovery().RESTClient())
 }
 
-// namespace returns the default namespace of an object, which is that of the
-// kubeconfig's context.
+// namespace returns the namespace of an object if nothing else names one: that of
+// --namespace, or that of the kubeconfig's context.
 func (s *source) namespace() string {
+	if s.scope.namespace != "" {
+		return s.scope.namespace
+	}
 	if s.live() {
 		if name, _, err := s.connection.config().Namespace(); err == nil {
 			return name
@@ -235,7 +247,7 @@ func (s *source) connect() (*rest.Config, kubernetes.Interface, error) {
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, nil, &hintedError{
 			errors.New("no cluster is configured: there is no kubeconfig"),
-			[]string{"set --kubeconfig or KUBECONFIG, or name files with objects in --filename"},
+			[]string{s.insteadOfCluster()},
 		}
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func TestFilesReplaceObjectsOfTheCluster(t *testing.T) {
 	smaller := file(t, "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: a}\nspec: {devices: {requests: "+
 		"[{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 3}}}}]}}\n")
 	var result simulate.Result
-	stdout := mustCall(t, "simulate", "--kubeconfig", kubeconfig, "--from-cluster", "-f", smaller, "-o", "json")
+	stdout := mustCall(t, "simulate", "--kubeconfig", kubeconfig, "-n", "default", "--from-cluster", "-f", smaller, "-o", "json")
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
 		t.Fatal(err)
 	}
@@ -165,13 +166,27 @@ func TestClusterThatCannotBeReadIsOneLine(t *testing.T) {
 	for args, want := range map[string]string{
 		"simulate": "no cluster is configured: there is no kubeconfig\n" +
 			"kubectl-numa: hint: set --kubeconfig or KUBECONFIG, or name files with objects in --filename\n",
-		"simulate --from-cluster -f " + dir:                        "no cluster is configured: there is no kubeconfig\nkubectl-numa: hint: ",
+		"features":                          "no cluster is configured: there is no kubeconfig\nkubectl-numa: hint: set --kubeconfig or KUBECONFIG\n",
+		"simulate --from-cluster -f " + dir: "no cluster is configured: there is no kubeconfig\nkubectl-numa: hint: ",
 		"simulate --kubeconfig " + kubeconfig + " --context none":  "read kubeconfig: context \"none\" does not exist\n",
 		"simulate --kubeconfig " + kubeconfig + " --context other": "read the cluster: list Nodes: Get \"http://127.0.0.1:1/api/v1/nodes?limit=500&resourceVersion=0\": dial tcp 127.0.0.1:1: connect: connection refused\n",
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) {
 			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", args, exitCode, stdout, stderr, want)
+		}
+	}
+}
+
+// A folder may be a link, as kubectl allows it.
+func TestFolderMayBeALink(t *testing.T) {
+	dir, link := clusterFolder(t, "cpu: 2"), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{link, link + "/"} {
+		if got := mustCall(t, "simulate", "-f", name, "-o", "jsonpath={.pods[*].pod}"); got != "default/a" {
+			t.Errorf("of %s, simulate places %q", name, got)
 		}
 	}
 }

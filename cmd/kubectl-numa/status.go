@@ -2,13 +2,19 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
@@ -27,7 +33,7 @@ type status struct {
 }
 
 func (c cli) statusCommand() *cobra.Command {
-	s := status{reading: c.reads("table", "json", "yaml", "svg")}
+	s := status{reading: c.reads(append(listFormats(), formatSVG))}
 	command := &cobra.Command{
 		Use:   "status [NODE]",
 		Short: "Show which claims hold the CPUs, memory, hugepages and devices of every NUMA node",
@@ -37,8 +43,12 @@ node.
 status reads Nodes, Pods, ResourceSlices, ResourceClaims and DeviceTaintRules.
 It does not talk to nodes. In a table, each letter is a claim and each dot is
 free; svg is the same as a picture. For a cluster with many NUMA nodes, the
-table has one line for each node. json and yaml have everything; unknown values
-are null.`,
+table has one line for each node. wide is a table with a row for each device.
+json and yaml have everything; unknown values are null.
+
+With --namespace, status shows the claims and pods of one namespace, and the
+nodes on which these claims hold something. What other claims hold there is
+shown as well, because it is not free.`,
 		Example: c.examples(`
 # the cluster that kubectl talks to
 status
@@ -46,8 +56,10 @@ status
 status worker-1 --watch
 # one node as a picture
 status worker-1 -o svg >worker-1.svg
-# the free CPUs of each zone, from files with the objects of a cluster
-status -f cluster/ -o json | jq '.nodes[].numaNodes[].devices[] | select(.zone).resources[0].free'`),
+# what the claims of a team hold
+status -n team-a
+# a row for each device of some nodes, from files with the objects of a cluster
+status -l pool=batch -o wide -f cluster/`),
 		Args: oneNodeOrNone,
 		RunE: withNode(&s.node, s.run),
 		ValidArgsFunction: s.completeNode(func(objects *snapshot.Snapshot) (names []string) {
@@ -58,7 +70,9 @@ status -f cluster/ -o json | jq '.nodes[].numaNodes[].devices[] | select(.zone).
 		}),
 	}
 	s.from.addTo(command)
-	s.output.addOutputTo(command)
+	s.from.scope.addNamespacesTo(command, "claims")
+	s.from.scope.addSelectorTo(command, "nodes")
+	s.output.addTo(command)
 	addWidth(command, &s.width)
 	command.Flags().BoolVarP(&s.watch, "watch", "w", false, "show the status again whenever something changes in the cluster")
 	return command
@@ -78,8 +92,8 @@ func (s *status) run(ctx context.Context) error {
 	if !s.from.canFollow() {
 		return errors.New("--watch: files do not change, want a cluster without --filename")
 	}
-	if s.output.value == "svg" {
-		return errors.New("--watch: a file cannot hold several pictures, allowed outputs are table, json, yaml")
+	if s.output.format == formatSVG {
+		return errors.New("--watch: a file cannot hold several pictures, want another --output than svg")
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -88,54 +102,109 @@ func (s *status) run(ctx context.Context) error {
 
 // show writes the status if it differs from what was last written.
 func (s *status) show(objects *snapshot.Snapshot) error {
-	cluster := holdings.Of(objects)
+	cluster, err := s.chosen(objects)
+	if err != nil {
+		return err
+	}
+	d := document{
+		what: "status", kind: kindStatus, value: cluster,
+		text: func(style style) string { return devicesTable(style, cluster) },
+		svg:  func(w io.Writer) error { return chart.SVG(w, cluster) },
+		names: func() []objectName {
+			return nodesOf(cluster.Nodes, func(n holdings.Node) string { return n.Name })
+		},
+	}
+	out := s.stdout
+	var shown []byte
+	if s.output.format == formatTable {
+		var drawing bytes.Buffer
+		err = chart.Text(&drawing, cluster, s.textOptions(s.width))
+		shown, out = drawing.Bytes(), raw(out)
+	} else {
+		shown, err = d.in(s.output)
+	}
+	if err != nil || bytes.Equal(shown, s.shown) {
+		return err
+	}
+	text := append(s.separator(), shown...)
+	s.shown = shown
+	if _, err := out.Write(text); err != nil {
+		return d.unwritten(err)
+	}
+	return nil
+}
+
+// chosen returns the part of the cluster that the user wants to see.
+func (s *status) chosen(objects *snapshot.Snapshot) (holdings.Cluster, error) {
+	cluster, scope := holdings.Of(objects), &s.from.scope
+	if scope.labels.given() {
+		chosen, err := s.from.nodes(objects, s.node)
+		if err != nil {
+			return cluster, err
+		}
+		cluster = cluster.On(chosen)
+	}
 	if s.node != "" {
 		only, found := cluster.Only(s.node)
 		if !found {
-			return fmt.Errorf("there is no Node %q in %s", s.node, &s.from)
+			return cluster, fmt.Errorf("there is no Node %q in %s", s.node, &s.from)
 		}
 		cluster = only
 	}
-	var drawn bytes.Buffer
-	if err := s.write(&drawn, cluster); err != nil {
-		return err
+	if scope.namespace != "" {
+		cluster = cluster.In(scope.namespace)
 	}
-	if bytes.Equal(drawn.Bytes(), s.shown) {
-		return nil
+	return cluster, nil
+}
+
+// devicesTable returns a row for each device.
+func devicesTable(s style, cluster holdings.Cluster) string {
+	rows := [][]string{{"NODE", "NUMA NODE", "DEVICE", "STATE", "FREE", "CLAIMS"}}
+	add := func(node, zone string, devices []holdings.Device) {
+		for i := range devices {
+			device := &devices[i]
+			var free, claims []string
+			for _, r := range device.Resources {
+				free = append(free, fmt.Sprintf("%s %s of %s", r.Name, amountText(r.Free), amountText(r.Total)))
+			}
+			for i := range device.Shares {
+				if claim := device.Shares[i].Claim; !slices.Contains(claims, claim) {
+					claims = append(claims, claim)
+				}
+			}
+			name := deviceName{device.Driver, device.Pool, device.Name}.String()
+			rows = append(rows, []string{node, zone, name, string(device.State), cmp.Or(strings.Join(free, ", "), "-"), cmp.Or(strings.Join(claims, ","), "-")})
+		}
 	}
-	text := append(s.separator(), drawn.Bytes()...)
-	s.shown = drawn.Bytes()
-	out := s.stdout
-	if s.output.value == "table" {
-		out = raw(out)
+	for _, node := range cluster.Nodes {
+		for _, zone := range node.NUMANodes {
+			add(node.Name, strconv.FormatInt(zone.ID, 10), zone.Devices)
+		}
+		add(node.Name, "-", node.Devices)
 	}
-	if _, err := out.Write(text); err != nil {
-		return &failure{fmt.Errorf("write status: %w", err)}
+	add("-", "-", cluster.Elsewhere)
+	return s.table(rows, 0)
+}
+
+// amountText returns "?" for an amount that is not known.
+func amountText(amount *resource.Quantity) string {
+	if amount == nil {
+		return "?"
 	}
-	return nil
+	return amount.String()
 }
 
 // separator returns what to write before the next status. On a terminal, it clears the
 // screen.
 func (s *status) separator() []byte {
-	if _, isTerminal := terminalWidth(s.stdout); s.watch && isTerminal && s.output.value == "table" {
+	if _, isTerminal := terminalWidth(s.stdout); s.watch && isTerminal && s.output.format == formatTable {
 		return []byte("\x1b[H\x1b[2J\x1b[3J") // move to the top, clear the screen, clear the scrollback
 	}
 	switch {
-	case s.shown == nil || s.output.value == "json":
+	case s.shown == nil || s.output.format == formatJSON:
 		return nil
-	case s.output.value == "yaml":
+	case s.output.format == formatYAML:
 		return []byte("---\n")
 	}
 	return []byte("\n")
-}
-
-func (s *status) write(out *bytes.Buffer, cluster holdings.Cluster) error {
-	switch s.output.value {
-	case "json", "yaml":
-		return write(out, s.output.value, kindStatus, cluster, nil)
-	case "svg":
-		return chart.SVG(out, cluster)
-	}
-	return chart.Text(out, cluster, s.textOptions(s.width))
 }

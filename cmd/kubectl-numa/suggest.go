@@ -37,8 +37,8 @@ then the one with the fewest claims, then the one with the newest pods.
 A claim becomes free only when all its users are gone. The command never
 suggests pods of DaemonSets, static pods or pods that are terminating, nor pods
 that a PodDisruptionBudget does not allow to evict now. It names the latter. It
-does not consider other pending pods: one of them may take what becomes free. The
-priority of a pod is its spec.priority, which the API server fills in.
+does not consider other pending pods: one of them may take what becomes free.
+The priority of a pod is its spec.priority, which the API server fills in.
 
 The exit code is 0 also if nothing has to be deleted, and 1 if nothing helps.`,
 		Example: c.examples(`
@@ -47,7 +47,7 @@ suggest-evictions pod trainer -n team-a
 # the same for a cluster that is a folder of files, as JSON
 suggest-evictions pod trainer -n team-a -f cluster/ -o json`),
 	}
-	pods := objectKind{"pod", "", []string{"po", "pods"}, func(objects *snapshot.Snapshot, namespace string) []string {
+	pods := objectKind{"pod", "", []string{"po", "pods"}, false, func(objects *snapshot.Snapshot, namespace string) []string {
 		return namesIn(objects.Waiting(), namespace)
 	}}
 	q.takes(command, []objectKind{pods}, func(ctx context.Context, _, name string) error { return q.suggestEvictions(ctx, name) })
@@ -85,7 +85,16 @@ func (q *question) suggestEvictions(ctx context.Context, name string) error {
 		return &failure{err}
 	}
 	answer.Notes = notes
-	if err := q.print("evictions", kindEvictions, answer, func() string { return evictionsText(answer) }); err != nil {
+	if err := q.print(document{
+		what: "evictions", kind: kindEvictions, value: answer, scope: &scope{namespace: q.namespace},
+		text: func(s style) string { return evictionsText(s, answer) },
+		names: func() (names []objectName) {
+			for _, eviction := range answer.Evictions {
+				names = append(names, podName(eviction.Pod))
+			}
+			return names
+		},
+	}); err != nil {
 		return err
 	}
 	if answer.Node == "" {
@@ -98,13 +107,13 @@ func (q *question) suggestEvictions(ctx context.Context, name string) error {
 const maxProtected = 5
 
 // evictionsText returns the suggestion for people.
-func evictionsText(answer evict.Suggestion) string {
-	text := fmt.Sprintf("%s: %s\n", answer.Pod, answer.Sentence)
+func evictionsText(s style, answer evict.Suggestion) string {
+	text := fmt.Sprintf("%s: %s\n", message.OneLine(answer.Pod), message.OneLine(answer.Sentence))
 	for _, note := range answer.Notes {
-		text += "note: " + note + "\n"
+		text += "note: " + message.OneLine(note) + "\n"
 	}
 	for _, left := range answer.Protected[:min(len(answer.Protected), maxProtected)] {
-		text += fmt.Sprintf("left out: %s: %s\n", left.Pod, left.Why)
+		text += fmt.Sprintf("left out: %s: %s\n", message.OneLine(left.Pod), message.OneLine(left.Why))
 	}
 	if more := len(answer.Protected) - maxProtected; more > 0 {
 		text += fmt.Sprintf("left out: %d more; -o json shows all of them\n", more)
@@ -116,7 +125,7 @@ func evictionsText(answer evict.Suggestion) string {
 	for _, v := range answer.Evictions {
 		rows = append(rows, []string{v.Pod, strconv.Itoa(int(v.Priority)), v.Node, strings.Join(v.Claims, ", ")})
 	}
-	return text + "\n" + table(rows)
+	return text + "\n" + s.table(rows, 0)
 }
 
 // addBudgets adds the PodDisruptionBudgets. Files and bundles have them already. A user who

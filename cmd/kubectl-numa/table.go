@@ -7,14 +7,27 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// table aligns rows in columns. The first row is the header.
-func table(rows [][]string) string {
+// style says how tables are printed.
+type style struct {
+	wide      bool
+	noHeaders bool
+}
+
+// table aligns rows in columns. The first row is the header. The last columns, as many as
+// extra says, are only in wide tables.
+func (s style) table(rows [][]string, extra int) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if s.wide {
+		extra = 0
+	}
+	if s.noHeaders && len(rows) > 0 {
+		rows = rows[1:]
+	}
 	var cells []string
 	for _, row := range rows {
 		cells = cells[:0]
-		for _, text := range row {
+		for _, text := range row[:len(row)-extra] {
 			cells = append(cells, message.OneLine(text)) // a text of an object must not begin a row
 		}
 		_, _ = w.Write([]byte(strings.Join(cells, "\t") + "\n")) // writing to a Builder never fails

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	resourceapi "k8s.io/api/resource/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -24,6 +23,7 @@ type tainting struct {
 	key, value string
 	effect     *choice
 	version    *choice
+	output     *printer
 }
 
 func (c cli) taintCommand() *cobra.Command {
@@ -31,6 +31,7 @@ func (c cli) taintCommand() *cobra.Command {
 		cli:     c,
 		effect:  newChoice(string(resourceapi.DeviceTaintEffectNoSchedule), string(resourceapi.DeviceTaintEffectNoExecute), string(resourceapi.DeviceTaintEffectNone)),
 		version: newOption("v1", "v1beta2", "v1alpha3"),
+		output:  newPrinter(manifestFormats()...),
 	}
 	command := &cobra.Command{
 		Use:   "taint NODE/DEVICE...",
@@ -39,18 +40,20 @@ func (c cli) taintCommand() *cobra.Command {
 
 With the effect NoSchedule, no new claim gets the device. With NoExecute,
 Kubernetes also deletes the pods that use it, at once and without asking
-PodDisruptionBudgets. Claims that tolerate the taint are excepted. taint names the
-pods that use the devices now. It changes nothing: pipe its output to
-kubectl apply -f -. With the same --key, the rule for a device always has the same
-name, so that you can apply NoSchedule first and NoExecute later.
+PodDisruptionBudgets. Claims that tolerate the taint are excepted. taint names
+the pods that use the devices now. It changes nothing: pipe its output to
+kubectl apply -f -. With the same --key, the rule for a device always has the
+same name, so that you can apply NoSchedule first and NoExecute later.
 
-A device of this driver is NODE/DEVICE, such as worker-1/numa-0, which is a zone. A
-device of any driver is DRIVER/POOL/DEVICE, as simulate prints it.`,
+A device of this driver is NODE/DEVICE, such as worker-1/numa-0, which is a
+zone. A device of any driver is DRIVER/POOL/DEVICE, as simulate prints it.`,
 		Example: c.examples(`
 # no new claims for a zone
 taint worker-1/numa-1
 # the same, and delete the pods that use it
 taint worker-1/numa-1 --effect NoExecute
+# the name of the rule, to delete it
+taint worker-1/numa-1 -o name
 # a network card and a device of another driver
 taint worker-1/nic-0000-3b-00-0 gpu.example.com/worker-1/gpu-0`),
 		RunE: func(command *cobra.Command, args []string) error { return t.run(command.Context(), args) },
@@ -68,6 +71,7 @@ taint worker-1/nic-0000-3b-00-0 gpu.example.com/worker-1/gpu-0`),
 	flags.StringVar(&t.value, "value", "", "`value` of the taint (default: none)")
 	t.effect.addTo(command, "effect", "", "what the taint does")
 	t.version.addTo(command, "api-version", "", "version of resource.k8s.io (default: the one that the cluster serves, else v1)")
+	t.output.addTo(command)
 	return command
 }
 
@@ -115,8 +119,8 @@ func (t *tainting) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	var text strings.Builder
-	for i, device := range devices {
+	var rules []manifest.Object
+	for _, device := range devices {
 		if err := t.exists(objects, device); err != nil {
 			return err
 		}
@@ -125,17 +129,10 @@ func (t *tainting) run(ctx context.Context, args []string) error {
 			return err
 		}
 		rule.APIVersion = resourceapi.GroupName + "/" + t.apiVersion(objects)
-		document, err := yaml.Marshal(rule)
-		if err != nil {
-			return &failure{fmt.Errorf("write rule: %w", err)}
-		}
-		if i > 0 {
-			text.WriteString("---\n")
-		}
-		text.Write(document)
+		rules = append(rules, rule)
 	}
-	if _, err := fmt.Fprint(t.stdout, text.String()); err != nil {
-		return &failure{fmt.Errorf("write rule: %w", err)}
+	if err := t.output.print(t.stdout, manifests("rule", rules...)); err != nil {
+		return err
 	}
 	t.noteUsers(objects, devices)
 	if objects.RuleVersion == snapshot.NotServed {

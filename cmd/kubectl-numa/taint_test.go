@@ -1,11 +1,13 @@
 package main
 
 import (
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
 
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -68,6 +70,34 @@ func TestTaintNamesThePodsOfADevice(t *testing.T) {
 	}
 	if _, names, _ := call("__complete", "taint", "--kubeconfig", testCluster(t, dir, gatesOn), "worker-1/numa-1", ""); !strings.HasPrefix(names, "gpu.example.com/gpus/gpu-0\nworker-1/numa-0\n") {
 		t.Errorf("completion is %q", names)
+	}
+}
+
+// Kubernetes 1.36 has no v1, and the older versions are off by default.
+func TestTaintPrintsTheVersionThatIsServed(t *testing.T) {
+	const group = "/apis/resource.k8s.io/"
+	dir := clusterFolder(t)
+	a := objectAnswers(t, dir)
+	for _, version := range []string{"v1", "v1beta2", "v1alpha3"} {
+		a[group+version+"/devicetaintrules"] = http.NotFoundHandler()
+	}
+	const note = "kubectl-numa: note: the cluster serves no DeviceTaintRules, so it does not accept the rule: an administrator has to switch them on\n"
+	t.Setenv("KUBECONFIG", a.serve(t))
+	if exitCode, rule, stderr := call("taint", "worker-1/numa-1"); exitCode != exitDone || rule != drainRule || stderr != note {
+		t.Errorf("no version: exit code %d, stderr %q, stdout\n%s", exitCode, stderr, rule)
+	}
+	older := strings.Replace(drainRule, "/v1\n", "/v1beta2\n", 1)
+	testfiles.Write(t, filepath.Join(dir, "drain.yaml"), older)
+	objects := objectAnswers(t, dir)
+	a[group+"v1beta2/devicetaintrules"] = listOf("DeviceTaintRuleList", resources+"beta2", objects[group+"v1/devicetaintrules"].(map[string]any)["items"].([]*resourceapi.DeviceTaintRule))
+	if diff := cmp.Diff(older, mustCall(t, "taint", "worker-1/numa-1")); diff != "" {
+		t.Errorf("rule (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(drainRule, mustCall(t, "taint", "worker-1/numa-1", "--api-version", "v1")); diff != "" {
+		t.Errorf("with --api-version (-want +got):\n%s", diff)
+	}
+	if shown := mustCall(t, "status", "-o", "json"); !strings.Contains(shown, `"rule": "drain-worker-1-numa-1"`) {
+		t.Errorf("status does not show the rule:\n%s", shown)
 	}
 }
 

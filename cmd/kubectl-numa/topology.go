@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -20,31 +19,32 @@ import (
 type topology struct {
 	cli
 	root   string
-	output *choice
+	output *printer
 	width  int
 }
 
 func (c cli) topologyCommand() *cobra.Command {
-	t := topology{cli: c, output: newChoice("table", "json", "yaml", "svg")}
+	t := topology{cli: c, output: newPrinter(formatTable, formatJSON, formatYAML, formatPath, formatSVG)}
 	command := &cobra.Command{
 		Use:   "topology",
 		Short: "Draw a machine: NUMA nodes, caches, cores, memory and PCI devices",
 		Long: `Draw a machine: NUMA nodes, caches, cores, memory and PCI devices.
 
 table is a drawing for a terminal, and svg is the same as a picture. json and
-yaml list all CPUs and devices; values that the kernel does not say are null.`,
+yaml list all CPUs and devices; values that the kernel does not say are null.
+jsonpath=TEMPLATE reads json.`,
 		Example: c.examples(`
 # this machine
 topology
 # another machine, whose sys and proc were copied, as a picture
 topology --root /tmp/machine -o svg >machine.svg
 # the CPUs of NUMA node 1
-topology -o json | jq -r '.nodes[] | select(.id == 1).cpus'`),
+topology -o jsonpath='{.nodes[?(@.id==1)].cpus}'`),
 		Args: c.flagsOnly,
 		RunE: func(*cobra.Command, []string) error { return t.run() },
 	}
 	addRoot(command, &t.root)
-	t.output.addOutputTo(command)
+	t.output.addTo(command)
 	addWidth(command, &t.width)
 	return command
 }
@@ -53,37 +53,38 @@ func (t *topology) run() error {
 	if err := checkWidth(t.width); err != nil {
 		return err
 	}
-	machine, err := readMachine(t.root)
+	machine, names, err := t.read()
 	if err != nil {
 		return err
 	}
-	names, err := pciname.Read(t.root)
-	if err != nil { // without names, the drawing has the ids
-		t.note("PCI functions are drawn without names: %s", message.OneLine(err.Error()))
+	content := draw.Topology(machine)
+	drawing := document{
+		what: "topology", kind: kindTopology, value: content,
+		json: func(w io.Writer) error { return draw.JSON(w, content) }, // with short lists in one line
+		svg:  func(w io.Writer) error { return draw.SVGWithNames(w, machine, names.Lookup) },
 	}
-	if err := t.write(machine, names.Lookup); err != nil {
-		return &failure{fmt.Errorf("write topology: %w", err)}
+	if t.output.format != formatTable {
+		return t.output.print(t.stdout, drawing)
+	}
+	options := t.textOptions(t.width)
+	options.Names = names.Lookup
+	if err := draw.Text(raw(t.stdout), machine, options); err != nil {
+		return drawing.unwritten(err)
 	}
 	return nil
 }
 
-func (t *topology) write(machine numa.Machine, names draw.Names) error {
-	switch t.output.value {
-	case "json":
-		var document bytes.Buffer // with short lists in one line
-		if err := draw.JSON(&document, draw.Topology(machine)); err != nil {
-			return err
-		}
-		_, err := t.stdout.Write(stamped(document.Bytes(), "json", kindTopology))
-		return err
-	case "yaml":
-		return write(t.stdout, "yaml", kindTopology, draw.Topology(machine), nil)
-	case "svg":
-		return draw.SVGWithNames(t.stdout, machine, names)
+// read reads the machine and the names of its PCI functions. Without names, the drawing
+// has their ids.
+func (t *topology) read() (machine numa.Machine, names pciname.Names, err error) {
+	if machine, err = readMachine(t.root); err != nil {
+		return machine, names, err
 	}
-	options := t.textOptions(t.width)
-	options.Names = names
-	return draw.Text(raw(t.stdout), machine, options)
+	names, unnamed := pciname.Read(t.root)
+	if unnamed != nil {
+		t.note("PCI functions are drawn without names: %s", message.OneLine(unnamed.Error()))
+	}
+	return machine, names, nil
 }
 
 // addWidth adds the flag for the width of a drawing.

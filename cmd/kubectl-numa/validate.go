@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,13 +14,14 @@ import (
 type inspection struct{ reading }
 
 func (c cli) validateCommand() *cobra.Command {
-	v := inspection{c.reads()}
+	v := inspection{c.reads(listFormats())}
 	command := &cobra.Command{
 		Use:   "validate",
 		Short: "Find problems of a cluster and its nodes",
 		Long: `Find problems of a cluster and its nodes, as far as the driver depends on them:
 versions, feature gates, what the chart installed, zones, settings of the
 kubelets, and pods that hold more than they request. validate changes nothing.
+With --selector, it leaves out findings about other nodes.
 
 The exit code is 0 if nothing is wrong, 1 if something is wrong, and 2 if the
 cluster cannot be read. If you are not allowed to read something, validate says
@@ -27,14 +29,15 @@ so, but does not count it as a problem.`,
 		Example: c.examples(`
 # is anything wrong?
 validate
+# is anything wrong with the cluster or these nodes?
+validate -l pool=batch
 # the same for a bundle that gather wrote, as JSON
 validate --from bundle.tar.gz -o json`),
 		Args: c.flagsOnly,
 		RunE: withContext(v.run),
 	}
-	v.from.addDiagnosisTo(command)
-	v.from.addDriverTo(command)
-	v.output.addOutputTo(command)
+	v.addDiagnosisTo(command)
+	v.from.scope.addSelectorTo(command, "nodes")
 	return command
 }
 
@@ -43,20 +46,17 @@ func (v *inspection) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	findings := diagnosis.Validate(facts)
-	if err := v.print("findings", kindFindings, itemList[diagnosis.Finding]{findings}, func() string { return findingsTable(findings) }); err != nil {
+	chosen, err := v.from.nodes(facts.Objects, "")
+	if err != nil {
+		return err
+	}
+	findings := slices.DeleteFunc(diagnosis.Validate(facts), func(f diagnosis.Finding) bool { return f.Node != "" && !chosen(f.Node) })
+	if err := printFindings(&v.reading, kindFindings, findings, "NODE CHECK COMPONENT SETTING EXPECTED DETECTED AREA", 1, findingRow); err != nil {
 		return err
 	}
 	return problemsError(diagnosis.CountProblems(findings))
 }
 
-func findingsTable(findings []diagnosis.Finding) string {
-	if len(findings) == 0 {
-		return noProblems
-	}
-	rows := [][]string{{"NODE", "CHECK", "COMPONENT", "SETTING", "EXPECTED", "DETECTED"}}
-	for _, f := range findings {
-		rows = append(rows, []string{cmp.Or(f.Node, "-"), f.Check, f.Component, f.Setting, f.Expected, f.Detected})
-	}
-	return table(rows)
+func findingRow(f diagnosis.Finding) []string {
+	return []string{cmp.Or(f.Node, "-"), f.Check, f.Component, f.Setting, f.Expected, f.Detected, f.Area}
 }

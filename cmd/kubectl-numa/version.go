@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,12 +21,12 @@ type versions struct {
 }
 
 func (c cli) versionCommand() *cobra.Command {
-	v := versions{reading: c.reads()}
+	v := versions{reading: c.reads(answerFormats())}
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of this program, the chart, the driver and Kubernetes, and what differences mean",
-		Long: `Show the versions of this program, the chart, the driver and Kubernetes, and what
-differences mean.
+		Long: `Show the versions of this program, the chart, the driver and Kubernetes, and
+what differences mean.
 
 version reads the version of the API server, the DaemonSet and the webhook of
 the chart, the driver's pods, and the nodes. A program's version is that of its
@@ -42,9 +43,7 @@ version --from bundle.tar.gz -o yaml`),
 		RunE: withContext(v.run),
 	}
 	command.Flags().BoolVar(&v.clientOnly, "client", false, "show only the version of this program, without asking a cluster")
-	v.from.addDiagnosisTo(command)
-	v.from.addDriverTo(command)
-	v.output.addOutputTo(command)
+	v.addDiagnosisTo(command)
 	return command
 }
 
@@ -65,29 +64,29 @@ func (v *versions) run(ctx context.Context) error {
 	if unreadable == nil && !v.clientOnly && len(facts.Installation.DaemonSets) == 0 && len(answer.Unread) == 0 {
 		v.note("found no DaemonSet of the driver in %s", &v.from)
 	}
-	if err := v.print("versions", kindVersions, answer, func() string { return versionsText(answer) }); err != nil {
+	if err := v.print(document{what: "versions", kind: kindVersions, value: answer, text: func(s style) string { return versionsText(s, answer) }}); err != nil {
 		return err
 	}
 	return unreadable
 }
 
 // versionsText returns the answer for people.
-func versionsText(v diagnosis.Versions) string {
-	rows := [][]string{{"COMPONENT", "VERSION", "IMAGE", "NODES"}, {diagnosis.Client, v.Client, "-", "-"}}
+func versionsText(s style, v diagnosis.Versions) string {
+	rows := [][]string{{"COMPONENT", "VERSION", "IMAGE", "NODES", "NAMES"}, {diagnosis.Client, v.Client, "-", "-", "-"}}
 	if v.Kubernetes != "" {
-		rows = append(rows, []string{"kube-apiserver", v.Kubernetes, "-", "-"})
+		rows = append(rows, []string{"kube-apiserver", v.Kubernetes, "-", "-", "-"})
 	}
 	if v.Chart != "" {
-		rows = append(rows, []string{"chart in " + v.Namespace, v.Chart, "-", "-"})
+		rows = append(rows, []string{"chart in " + v.Namespace, v.Chart, "-", "-", "-"})
 	}
 	for _, c := range v.Components {
 		nodes := "-"
 		if len(c.Nodes) > 0 {
 			nodes = strconv.Itoa(len(c.Nodes))
 		}
-		rows = append(rows, []string{c.Name, cmp.Or(c.Version, "-"), cmp.Or(c.Image, "-"), nodes})
+		rows = append(rows, []string{c.Name, cmp.Or(c.Version, "-"), cmp.Or(c.Image, "-"), nodes, cmp.Or(strings.Join(c.Nodes, ","), "-")})
 	}
-	text := table(rows)
+	text := s.table(rows, 1)
 	for _, skew := range v.Skew {
 		text += "skew: " + message.OneLine(skew.Sentence) + "\n"
 	}

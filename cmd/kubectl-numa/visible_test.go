@@ -79,7 +79,7 @@ func TestExplainForThoseWhoSeeOneNamespace(t *testing.T) {
 func TestWhatFitsOnlyMayFitForThoseWhoDoNotSeeAll(t *testing.T) {
 	kubeconfig := namespaceOnly(t, "nodes", "deviceclasses", "resourceslices", "devicetaintrules")
 	text, document := explained(t, "pod", "waits", "--kubeconfig", kubeconfig)
-	want := "team/waits: may fit on 1 of 1 nodes; worker-1 is the first by name\n" + said + podsUnseen + "\nworker-1: may fit\n"
+	want := "team/waits: may fit on 1 of 1 nodes: worker-1\n" + said + podsUnseen + "\nworker-1: may fit\n"
 	if !strings.HasPrefix(text, want) || document.Node != "worker-1" || len(document.Hints) > 0 {
 		t.Errorf("explain says\n%swant\n%s", text, want)
 	}

@@ -22,7 +22,7 @@ func workloadKinds() []string {
 
 // workloadGroup returns the API group of a kind of workload.
 func workloadGroup(kind string) string {
-	if kind == "Job" {
+	if kind == "Job" || kind == "CronJob" {
 		return batchv1.GroupName
 	}
 	return appsv1.GroupName
