@@ -44,6 +44,8 @@ type question struct {
 	reading
 	gates     string
 	namespace string // of the object, or of the objects of a list; "" means all
+
+	queues map[*simulate.Cluster]*queue // the pods that were placed first
 }
 
 func (c cli) asks() *question { return &question{reading: c.reads(listFormats())} }

@@ -20,12 +20,18 @@ func (c cli) explainCommand() *cobra.Command {
 	q := c.asks()
 	var exitCode bool
 	command := &cobra.Command{
-		Use:   "explain pod|claim|deployment|replicaset|statefulset|daemonset|job NAME",
+		Use:   "explain [pod|claim|deployment|replicaset|statefulset|daemonset|job] [NAME]",
 		Short: "Show why a pod or a claim does not fit on each node, or why a pod does not start",
-		Long: `Show why a pod or a claim does not fit on each node, or why a pod does not start.
+		Long: `Show why a pod or a claim does not fit on each node, or why a pod does not
+start.
 
 For every node and request, explain counts the devices that are left after each
-check of the scheduler. It reads the same objects as simulate.
+check of the scheduler. It reads the same objects as simulate. NAME can begin
+with the namespace and a slash. If the pod fits on several nodes, explain also
+shows the scores by which the scheduler chooses one of them.
+
+Without a name, explain has a line for each pod of the namespace that has no
+node or does not start on it, or for each claim that is not allocated.
 
 If other pods of the same scheduler wait for a node and come before this one,
 explain assumes that they are placed first, as simulate does. The answer names
@@ -47,6 +53,10 @@ getting a node or from starting, and 2 if the scheduler gives up on the pod.`,
 		Example: c.examples(`
 # why is the pod Pending?
 explain pod trainer -n team-a
+# all pods that do not run, of all namespaces
+explain pods -A
+# the claims of a team that are not allocated, with hints
+explain claims -n team-a -l tier=batch -o wide
 # why does the Deployment have no pods?
 explain deploy/web -n team-a
 # the same for a cluster that is a folder of files
@@ -57,8 +67,8 @@ explain claim four-gpus -n team-a -f cluster/ -o json
 explain pod trainer -n team-a --exit-code >/dev/null`),
 	}
 	kinds := []objectKind{
-		{"pod", "", []string{"po", "pods"}, false, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Pods, namespace) }},
-		{"claim", resourceapi.GroupName, []string{"claims", "resourceclaim", "resourceclaims"}, false, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Claims, namespace) }},
+		{"pod", "", []string{"po", "pods"}, true, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Pods, namespace) }},
+		{"claim", resourceapi.GroupName, []string{"claims", "resourceclaim", "resourceclaims"}, true, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Claims, namespace) }},
 	}
 	for _, kind := range workloadKinds() {
 		kinds = append(kinds, objectKind{strings.ToLower(kind), workloadGroup(kind), workloadAliases(kind), false, func(objects *snapshot.Snapshot, namespace string) []string {
@@ -66,6 +76,9 @@ explain pod trainer -n team-a --exit-code >/dev/null`),
 		}})
 	}
 	q.takes(command, kinds, func(ctx context.Context, kind, name string) error {
+		if name == "" {
+			return q.explainAll(ctx, kind, exitCode)
+		}
 		answer, err := q.explain(ctx, kind, name)
 		if err != nil || !exitCode {
 			return err
@@ -73,6 +86,8 @@ explain pod trainer -n team-a --exit-code >/dev/null`),
 		return blockedError(answer)
 	})
 	q.addTo(command)
+	q.from.scope.addAllTo(command, "without a name, list the pods or claims of all namespaces")
+	q.from.scope.addSelectorTo(command, "pods or claims")
 	command.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if something keeps the pod, the claim or the workload from getting a node or from starting")
 	return command
 }
@@ -114,6 +129,12 @@ func explainedName(answer simulate.Explanation) objectName {
 
 // explain prints the answer and returns it.
 func (q *question) explain(ctx context.Context, kind, name string) (simulate.Explanation, error) {
+	switch {
+	case q.from.scope.labels.given():
+		return simulate.Explanation{}, errLabelsOfOne
+	case q.from.scope.all:
+		return simulate.Explanation{}, errors.New("--all-namespaces is for a list: remove it, or the name")
+	}
 	name = q.locate(name)
 	q.from.visible = q.namespace
 	var notes []string
@@ -170,12 +191,12 @@ func (q *question) explainPod(ctx context.Context, cluster *simulate.Cluster, ob
 // left for it.
 func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, pod *corev1.Pod) (simulate.Explanation, error) {
 	before := q.earlier(objects, pod)
-	placed, err := cluster.Run(ctx, before, simulate.Options{})
+	placed, err := q.placeFirst(ctx, cluster, before)
 	if err != nil {
 		return simulate.Explanation{}, &failure{err}
 	}
 	assumed := make(map[string]bool)
-	for _, p := range placed.Pods {
+	for _, p := range placed {
 		assumed[p.Pod] = true
 	}
 	before = slices.DeleteFunc(before, func(earlier *corev1.Pod) bool { return !assumed[earlier.Namespace+"/"+earlier.Name] })
@@ -184,7 +205,7 @@ func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster
 	if err != nil {
 		return answer, &failure{err}
 	}
-	answer.Assumed = placed.Pods
+	answer.Assumed = placed
 	return answer, nil
 }
 
