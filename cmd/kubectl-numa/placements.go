@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -16,30 +17,67 @@ import (
 // placementsText returns the result for people: a line for each device, then the pods
 // without a node.
 func placementsText(s style, result simulate.Result) string {
+	scored := slices.ContainsFunc(result.Pods, func(pod simulate.Placed) bool { return len(pod.Scores) > 0 })
 	var rows [][]string
+	add := func(pod, node, claim, request, device, capacity, score, others, feasible string) {
+		row := []string{pod, node, claim, request, device, capacity, feasible}
+		if scored {
+			row = []string{pod, node, score, claim, request, device, capacity, others, feasible}
+		}
+		rows = append(rows, row)
+	}
 	if len(result.Pods) > 0 {
-		rows = append(rows, []string{"POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "CAPACITY"})
+		add("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "CAPACITY", "SCORE", "OTHER NODES", "FEASIBLE NODES")
 	}
 	for _, pod := range result.Pods {
-		before := len(rows)
+		before, feasible := len(rows), strings.Join(pod.FeasibleNodes, ",")
+		score, others := scoreTexts(pod)
 		for _, claim := range pod.Claims {
 			for _, a := range claim.Allocations {
 				device := a.Driver + "/" + a.Pool + "/" + a.Device
-				rows = append(rows, []string{pod.Pod, pod.Node, claim.Name, a.Request, device, capacityText(a.ConsumedCapacity)})
+				add(pod.Pod, pod.Node, claim.Name, a.Request, device, capacityText(a.ConsumedCapacity), score, others, feasible)
 			}
 		}
 		if len(rows) == before {
-			rows = append(rows, []string{pod.Pod, pod.Node, "", "", "", ""})
+			add(pod.Pod, pod.Node, "", "", "", "", score, others, feasible)
 		}
 	}
-	text := s.table(rows, 0)
+	text := s.table(rows, 1)
+	if slices.ContainsFunc(result.Pods, func(pod simulate.Placed) bool {
+		return len(pod.Scores) > 1 && pod.Scores[0].Total == pod.Scores[1].Total
+	}) {
+		text += tieLegend
+	}
 	for _, pod := range result.Unschedulable {
-		text += fmt.Sprintf("\n%s has no node\n", pod.Pod)
+		text += fmt.Sprintf("\n%s has no node\n", message.OneLine(pod.Pod))
 		for _, line := range reasonLines(pod.Reasons) {
 			text += "  " + line + "\n"
 		}
 	}
 	return strings.TrimPrefix(text, "\n")
+}
+
+// tieLegend is for pods for which several nodes have the highest score.
+const tieLegend = `
+The scheduler chooses any of the nodes with the highest score. simulate takes the first by name.
+`
+
+// scoreTexts returns the score of the pod's node, and the other nodes with the highest
+// scores.
+func scoreTexts(pod simulate.Placed) (score, others string) {
+	var texts []string
+	for _, s := range pod.Scores {
+		if s.Node == pod.Node {
+			score = strconv.FormatInt(s.Total, 10)
+		} else if len(texts) < maxNodes {
+			texts = append(texts, fmt.Sprintf("%s %d", s.Node, s.Total))
+		}
+	}
+	others = strings.Join(texts, ", ")
+	if more := pod.Among - 1 - len(texts); more > 0 {
+		others += fmt.Sprintf(" and %d more", more)
+	}
+	return score, others
 }
 
 // capacityText returns a text such as "cpu 4, memory 8Gi". It omits amounts of 0.

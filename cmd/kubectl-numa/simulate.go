@@ -26,7 +26,7 @@ type simulation struct {
 func (c cli) simulateCommand() *cobra.Command {
 	s := simulation{
 		reading:  c.reads(listFormats()),
-		strategy: newChoice(string(simulate.First), string(simulate.Spread), string(simulate.Pack)),
+		strategy: newChoice(string(simulate.Scheduler), string(simulate.First), string(simulate.Spread), string(simulate.Pack)),
 	}
 	command := &cobra.Command{
 		Use:   "simulate",
@@ -40,8 +40,11 @@ nothing.
 Pods with a node run there. Pods without a node are placed one after the other,
 with the scheduler's own allocator: pods of files in the order in which they
 are read, pods of a cluster by priority and age. A later pod cannot get what an
-earlier pod got. A pod goes to the first feasible node by name, or to the
-feasible node with the fewest (spread) or the most (pack) pods.
+earlier pod got. A pod goes to the feasible node to which the scheduler's
+plugins give the highest score. If several nodes have it, the scheduler takes
+any of them, and simulate takes the first by name. With --strategy, a pod goes
+to the first feasible node by name, or to that with the fewest (spread) or the
+most (pack) pods.
 
 Of files, simulate also places the pods that manifests of Deployments,
 StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs would get.
@@ -95,6 +98,7 @@ func (s *simulation) run(ctx context.Context) error {
 	if err != nil {
 		return &failure{err}
 	}
+	s.warnOfChoices(result, waiting)
 	result = listed(result, objects, &s.from.scope)
 	if asked := s.from.scope.String(); asked != "" && len(result.Pods)+len(result.Unschedulable) == 0 {
 		s.note("no pod %s waits for a node", asked)
@@ -128,6 +132,33 @@ func listed(result simulate.Result, objects *snapshot.Snapshot, s *scope) simula
 	result.Unschedulable = slices.DeleteFunc(result.Unschedulable, func(p simulate.Unschedulable) bool { return leaveOut(p.Pod) })
 	result.Aborted = slices.DeleteFunc(result.Aborted, func(a *simulate.AbortError) bool { return leaveOut(a.Pod) })
 	return result
+}
+
+// warnOfChoices prints notes about pods for which the scheduler may choose a node without
+// the highest score. warn has already printed those about fields of the pods.
+func (c cli) warnOfChoices(result simulate.Result, pods []*corev1.Pod) {
+	said := make(map[string]bool)
+	for _, pod := range pods {
+		for _, field := range simulate.Unsimulated(pod) {
+			said[field] = true
+		}
+	}
+	unknown := make(map[string]int)
+	sampled := 0
+	for _, pod := range result.Pods {
+		for _, text := range pod.Unknown {
+			if !said[text] {
+				unknown[text]++
+			}
+		}
+		if pod.Scored > 0 {
+			sampled++
+		}
+	}
+	c.warnUnsimulated(unknown)
+	if sampled > 0 {
+		c.note("the scheduler scores only some of the feasible nodes, and may choose any of them; pods: %d", sampled)
+	}
 }
 
 // warnUnsimulated prints a note for each thing, with the number of pods that use it.
