@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -212,6 +213,38 @@ func TestNonsenseOfBundlesIsOneLine(t *testing.T) {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", args, exitCode, stdout, stderr, want)
+		}
+	}
+}
+
+// Only the nodes know whether the container runtime offers NRI and irqbalance runs.
+func TestValidateAsksTheNodes(t *testing.T) {
+	a := installedCluster(t)
+	a[pod] = stateOf(`{"host": {"nri": false, "irqbalance": "system.slice/irqbalance.service"}}`)
+	t.Setenv("KUBECONFIG", a.serve(t))
+	if stdout := mustCall(t, "validate"); stdout != noProblems {
+		t.Errorf("without --ask-nodes, validate says\n%s", stdout)
+	}
+	const want = `NODE      CHECK       COMPONENT          SETTING                    EXPECTED                                                                                             DETECTED
+worker-1  nri         container runtime  NRI                        on, because nri.enabled is set in the chart: mixed and shared claims and memoryPolicy need it  no socket nri.sock
+worker-1  irqbalance  irqbalance         IRQBALANCE_BANNED_CPULIST  the CPUs that claims may get, or no irqbalance                                                not visible; irqbalance runs in the cgroup system.slice/irqbalance.service
+`
+	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	testfiles.Write(t, path, string(gather(t, time.Now())))
+	for _, args := range []string{"validate --ask-nodes", "validate --from " + path} {
+		exitCode, stdout, stderr := call(strings.Fields(args)...)
+		if diff := cmp.Diff(strings.Fields(want), strings.Fields(stdout)); exitCode != exitFailed || stderr != "kubectl-numa: error: found 1 problem\n" || diff != "" {
+			t.Errorf("%s: exit code %d, stderr %q (-want +got):\n%s", args, exitCode, stderr, diff)
+		}
+	}
+	a[pod] = annMayNot()
+	for args, want := range map[string]string{
+		"validate --ask-nodes --from " + path: "kubectl-numa: error: --ask-nodes: a bundle has the answers of the nodes, want a cluster without --from\n",
+		"validate --ask-nodes":                "",
+	} {
+		exitCode, stdout, stderr := call(strings.Fields(args)...)
+		if stderr != want || (exitCode == exitUsage) != (want != "") || want == "" && !strings.Contains(stdout, "not-permitted  dra-driver-numa  state of the node") {
+			t.Errorf("%s: exit code %d, stdout\n%sstderr %q, want %q", args, exitCode, stdout, stderr, want)
 		}
 	}
 }
