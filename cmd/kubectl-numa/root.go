@@ -1,14 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/capture"
 )
 
 // addRoot adds the flag for the folder of the machine.
@@ -35,4 +43,39 @@ func readMachine(folder string) (numa.Machine, error) {
 		return numa.Machine{}, &failure{fmt.Errorf("read machine under %q: %w", folder, err)}
 	}
 	return machine, nil
+}
+
+// gatheredMachine reads the machine of a node from a bundle that gather wrote.
+func gatheredMachine(file, node string) (numa.Machine, error) {
+	read, err := readBundle(file)
+	if err != nil {
+		return numa.Machine{}, err
+	}
+	archive, there := read.Machines[node]
+	if !there {
+		return numa.Machine{}, notGathered(read, file, node)
+	}
+	root, err := capture.Read(bytes.NewReader(archive))
+	if err != nil {
+		return numa.Machine{}, fmt.Errorf("--from %q: files of node %q: %w", file, node, err)
+	}
+	machine, err := numa.Read(root)
+	if err != nil {
+		return numa.Machine{}, &failure{fmt.Errorf("read machine of node %q in %q: %w", node, file, err)}
+	}
+	return machine, nil
+}
+
+// notGathered says why a bundle has no machine of the node, and which it has.
+func notGathered(read bundle.Bundle, file, node string) error {
+	err := fmt.Errorf("--from %q: the bundle has no files of node %q", file, node)
+	for _, missing := range read.Facts.Missing {
+		if missing.Setting == collect.MachineSetting && missing.Node == node {
+			err = fmt.Errorf("%w: %s", err, message.OneLine(missing.Why))
+		}
+	}
+	if names := slices.Sorted(maps.Keys(read.Machines)); len(names) > 0 {
+		return &hintedError{err, []string{"the bundle has files of " + strings.Join(names, ", ")}}
+	}
+	return err
 }

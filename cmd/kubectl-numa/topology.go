@@ -2,9 +2,12 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -19,6 +22,8 @@ import (
 type topology struct {
 	cli
 	root   string
+	bundle string // path of a bundle that gather wrote, instead of root
+	node   string // of the bundle
 	output *printer
 	width  int
 }
@@ -38,22 +43,31 @@ jsonpath=TEMPLATE reads json.`,
 topology
 # another machine, whose sys and proc were copied, as a picture
 topology --root /tmp/machine -o svg >machine.svg
+# a node of a cluster whose bundle you have
+topology --from bundle.tar.gz --node worker-1
 # the CPUs of NUMA node 1
 topology -o jsonpath='{.nodes[?(@.id==1)].cpus}'`),
 		Args: c.flagsOnly,
-		RunE: func(*cobra.Command, []string) error { return t.run() },
+		RunE: func(command *cobra.Command, _ []string) error { return t.run(command.Flags().Changed("root")) },
 	}
 	addRoot(command, &t.root)
+	command.Flags().StringVar(&t.bundle, "from", "", "`bundle` that gather wrote, to read instead of --root")
+	command.Flags().StringVar(&t.node, "node", "", "`name` of a node of the bundle")
+	_ = command.MarkFlagFilename("from", "tar.gz") // for completion in shells; the flag exists
+	complete(command, "node", func(*cobra.Command) []string {
+		read, _ := readBundle(t.bundle) // without one, there are no names to complete
+		return slices.Sorted(maps.Keys(read.Machines))
+	})
 	t.output.addTo(command)
 	addWidth(command, &t.width)
 	return command
 }
 
-func (t *topology) run() error {
+func (t *topology) run(rootGiven bool) error {
 	if err := checkWidth(t.width); err != nil {
 		return err
 	}
-	machine, names, err := t.read()
+	machine, names, err := t.read(rootGiven)
 	if err != nil {
 		return err
 	}
@@ -75,8 +89,19 @@ func (t *topology) run() error {
 }
 
 // read reads the machine and the names of its PCI functions. Without names, the drawing
-// has their ids.
-func (t *topology) read() (machine numa.Machine, names pciname.Names, err error) {
+// has their ids. A bundle has no names.
+func (t *topology) read(rootGiven bool) (machine numa.Machine, names pciname.Names, err error) {
+	switch {
+	case t.bundle != "" && rootGiven:
+		return machine, names, errors.New("--root and --from: set only one of them")
+	case t.bundle != "" && t.node == "":
+		return machine, names, errors.New("--from: a bundle has a machine for each node: set --node")
+	case t.bundle == "" && t.node != "":
+		return machine, names, errors.New("--node names a node of a bundle: set --from")
+	case t.bundle != "":
+		machine, err = gatheredMachine(t.bundle, t.node)
+		return machine, names, err
+	}
 	if machine, err = readMachine(t.root); err != nil {
 		return machine, names, err
 	}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
+	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -48,5 +51,47 @@ func TestTopologyInEveryForm(t *testing.T) {
 	}
 	if len(fromJSON.Nodes) != 6 || !reflect.DeepEqual(fromJSON, draw.Topology(machine)) || !reflect.DeepEqual(fromYAML, fromJSON) {
 		t.Errorf("json\n%+v\nyaml\n%+v", fromJSON, fromYAML)
+	}
+}
+
+// A bundle has the machine of each node that answers.
+func TestTopologyOfANodeOfABundle(t *testing.T) {
+	a := installedCluster(t)
+	t.Setenv("KUBECONFIG", a.serve(t))
+	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	mustCall(t, "gather", "--file", path)
+	t.Setenv("KUBECONFIG", "/nowhere")
+	for _, format := range []string{"table", "json", "yaml", "svg"} {
+		want := mustCall(t, "topology", "--root", sample.Folder(t, "rig"), "-o", format)
+		if diff := cmp.Diff(want, mustCall(t, "topology", "--from", path, "--node", "worker-1", "-o", format)); diff != "" {
+			t.Errorf("%s (-folder +bundle):\n%s", format, diff)
+		}
+	}
+	if _, names, _ := call("__complete", "topology", "--from", path, "--node", ""); !strings.HasPrefix(names, "worker-1\n") {
+		t.Errorf("completion is %q", names)
+	}
+	noMachine := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	a[pod] = podexec.Handler(func(string, []string) (string, string, int) { return "", "dra-numa: error: old", 2 })
+	t.Setenv("KUBECONFIG", a.serve(t))
+	mustRun(t, "gather", "--file", noMachine)
+	for args, want := range map[string]string{
+		"--from " + path:                           "--from: a bundle has a machine for each node: set --node\n",
+		"--node worker-1":                          "--node names a node of a bundle: set --from\n",
+		"--from " + path + " --node a --root /":    "--root and --from: set only one of them\n",
+		"--from " + path + " --node worker-9":      `--from "` + path + `": the bundle has no files of node "worker-9"` + "\nkubectl-numa: hint: the bundle has files of worker-1\n",
+		"--from " + noMachine + " --node worker-1": `--from "` + noMachine + `": the bundle has no files of node "worker-1": run dra-numa machine in pod dra-numa/driver-x, container driver: command terminated with exit code 2: dra-numa: error: old` + "\n",
+	} {
+		exitCode, stdout, stderr := call(strings.Fields("topology " + args)...)
+		if exitCode != exitUsage || stdout != "" || stderr != "kubectl-numa: error: "+want {
+			t.Errorf("topology %s: exit code %d, stdout %q, stderr\n%swant\n%s", args, exitCode, stdout, stderr, want)
+		}
+	}
+}
+
+// mustRun runs a command that may print notes.
+func mustRun(t *testing.T, args ...string) {
+	t.Helper()
+	if exitCode, _, stderr := call(args...); exitCode != exitDone {
+		t.Fatalf("%q: exit code %d, stderr %s", args, exitCode, stderr)
 	}
 }

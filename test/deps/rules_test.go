@@ -45,6 +45,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "cluster/snapshot/live", "without files, what a command is about is a cluster"},
 	{"cmd/kubectl-numa", "numa/cpuset", "CPUs are flags and answers"},
 	{"cmd/kubectl-numa", "numa/draw", "it shows machines"},
+	{"cmd/kubectl-numa", "numa/capture", "a bundle has the files of machines"},
 	{"cmd/kubectl-numa", "numa/fake", "its flags become machines"},
 	{"cmd/kubectl-numa", "numa/pciname", "it shows the names of PCI functions"},
 	{"cmd/kubectl-numa", "numa/pick", "it says what a claim would get"},
