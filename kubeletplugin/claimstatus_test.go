@@ -6,14 +6,14 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -23,8 +23,19 @@ import (
 
 const shareUID = types.UID("0b1c2d3e-0000-4000-8000-000000000001")
 
-func statusClaim() *resourceapi.ResourceClaim {
-	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default", UID: "uid-c"}}
+// openStatuses ends the goroutines that the queue starts, which run need not do.
+func openStatuses(t *testing.T, api kubernetes.Interface) *claimStatuses {
+	t.Helper()
+	statuses := newClaimStatuses(api, testConfig())
+	t.Cleanup(statuses.queue.ShutDown)
+	return statuses
+}
+
+// openStored is openStatuses with an API server that has claim uid-c.
+func openStored(t *testing.T) (*fake.Clientset, *claimStatuses) {
+	t.Helper()
+	api := fake.NewClientset(claim("c", "uid-c"))
+	return api, openStatuses(t, api)
 }
 
 func statusGrant(cpus cpuset.Set) driver.Grant {
@@ -34,92 +45,95 @@ func statusGrant(cpus cpuset.Set) driver.Grant {
 }
 
 func TestClaimStatusSaysWhatWasPrepared(t *testing.T) {
-	api := fake.NewClientset(statusClaim())
-	statuses := newClaimStatuses(api, testConfig())
-	statuses.now = func() time.Time { return time.Unix(1000, 0) }
-	go statuses.run(t.Context())
-	statuses.set(statusClaim(), statusGrant(cpuset.New(4, 5, 6, 7)))
-	claim := waitStatus(t, api)
-	device := claim.Status.Devices[0]
-	if device.Driver != driver.Name || device.Pool != node || device.Device != "numa-1" || *device.ShareID != string(shareUID) {
-		t.Errorf("status is of device %s/%s/%s share %s", device.Driver, device.Pool, device.Device, *device.ShareID)
-	}
-	var data deviceclasses.ZoneStatus
-	want := deviceclasses.ZoneStatus{CPUs: cpuset.New(4, 5, 6, 7), Mems: cpuset.New(1), Partition: "root", Scope: "container", Why: "2 whole cores"}
-	if err := json.Unmarshal(device.Data.Raw, &data); err != nil || data != want {
-		t.Errorf("data %s, %v", device.Data.Raw, err)
-	}
-	for _, want := range []string{deviceclasses.ConditionReady, deviceclasses.ConditionExclusive} {
-		if condition := findCondition(device, want); condition == nil || condition.Status != metav1.ConditionTrue {
-			t.Errorf("condition %s is %+v", want, condition)
+	synctest.Test(t, func(t *testing.T) {
+		api, statuses := openStored(t)
+		statuses.now = func() time.Time { return time.Unix(1000, 0) }
+		go statuses.run(t.Context())
+		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4, 5, 6, 7)))
+		claim := waitStatus(t, api)
+		device := claim.Status.Devices[0]
+		if device.Driver != driver.Name || device.Pool != node || device.Device != "numa-1" || *device.ShareID != string(shareUID) {
+			t.Errorf("status is of device %s/%s/%s share %s", device.Driver, device.Pool, device.Device, *device.ShareID)
 		}
-	}
-	// The kubelet repeats Prepare when it restarts: nothing is written then, also
-	// when the API server has sorted the fields.
-	writes := len(api.Actions())
-	statuses.now = func() time.Time { return time.Unix(2000, 0) }
-	claim.Status.Devices[0].Data.Raw = []byte(`{"why":"2 whole cores","scope":"container","partition":"root","mems":"1","cpus":"4-7"}`)
-	statuses.set(claim, statusGrant(cpuset.New(4, 5, 6, 7)))
-	if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
-		t.Error("a claim that says so already is written again")
-	}
+		var data deviceclasses.ZoneStatus
+		want := deviceclasses.ZoneStatus{CPUs: cpuset.New(4, 5, 6, 7), Mems: cpuset.New(1), Partition: "root", Scope: "container", Why: "2 whole cores"}
+		if err := json.Unmarshal(device.Data.Raw, &data); err != nil || data != want {
+			t.Errorf("data %s, %v", device.Data.Raw, err)
+		}
+		for _, want := range []string{deviceclasses.ConditionReady, deviceclasses.ConditionExclusive} {
+			if condition := findCondition(device, want); condition == nil || condition.Status != metav1.ConditionTrue {
+				t.Errorf("condition %s is %+v", want, condition)
+			}
+		}
+		// The kubelet repeats Prepare when it restarts: nothing is written then, also
+		// when the API server has sorted the fields.
+		writes := len(api.Actions())
+		statuses.now = func() time.Time { return time.Unix(2000, 0) }
+		claim.Status.Devices[0].Data.Raw = []byte(`{"why":"2 whole cores","scope":"container","partition":"root","mems":"1","cpus":"4-7"}`)
+		statuses.set(claim, statusGrant(cpuset.New(4, 5, 6, 7)))
+		if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
+			t.Error("a claim that says so already is written again")
+		}
+	})
 }
 
 // A partition that is lost changes one condition, and its time; back again, the
 // other time stays.
 func TestClaimStatusFollowsThePartition(t *testing.T) {
-	api := fake.NewClientset(statusClaim())
-	statuses := newClaimStatuses(api, testConfig())
-	var now atomic.Int64
-	statuses.now = func() time.Time { return time.Unix(now.Load(), 0) }
-	go statuses.run(t.Context())
-	now.Store(1000)
-	statuses.set(statusClaim(), statusGrant(cpuset.New(4)))
-	waitReason(t, api, reasonKernelPartition)
-	for at, row := range []struct {
-		state  partitionState
-		reason string
-	}{
-		{partitionState{fault: "root invalid"}, reasonPartitionInvalid},
-		{partitionState{downgraded: true}, reasonShared},
-		{partitionState{}, reasonKernelPartition},
-	} {
-		now.Store(int64(2000 + at))
-		statuses.observe(inState(row.state), poolAway)
-		device := waitReason(t, api, row.reason)
-		if ready := findCondition(device, deviceclasses.ConditionReady); ready.LastTransitionTime.Unix() != 1000 {
-			t.Errorf("%s: condition Ready turned at %s", row.reason, ready.LastTransitionTime)
+	synctest.Test(t, func(t *testing.T) {
+		api, statuses := openStored(t)
+		var now atomic.Int64
+		statuses.now = func() time.Time { return time.Unix(now.Load(), 0) }
+		go statuses.run(t.Context())
+		now.Store(1000)
+		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		waitReason(t, api, reasonKernelPartition)
+		for at, row := range []struct {
+			state  partitionState
+			reason string
+		}{
+			{partitionState{fault: "root invalid"}, reasonPartitionInvalid},
+			{partitionState{downgraded: true}, reasonShared},
+			{partitionState{}, reasonKernelPartition},
+		} {
+			now.Store(int64(2000 + at))
+			statuses.observe(inState(row.state), poolAway)
+			device := waitReason(t, api, row.reason)
+			if ready := findCondition(device, deviceclasses.ConditionReady); ready.LastTransitionTime.Unix() != 1000 {
+				t.Errorf("%s: condition Ready turned at %s", row.reason, ready.LastTransitionTime)
+			}
 		}
-	}
-	device := waitReason(t, api, reasonKernelPartition)
-	if turned := findCondition(device, deviceclasses.ConditionExclusive).LastTransitionTime.Unix(); turned != 2002 {
-		t.Errorf("condition Exclusive turned at %d, want 2002", turned)
-	}
-	writes := len(api.Actions())
-	for range 3 {
-		statuses.observe(inState(partitionState{}), poolAway)
-	}
-	if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
-		t.Error("what is still so is written again")
-	}
+		device := waitReason(t, api, reasonKernelPartition)
+		if turned := findCondition(device, deviceclasses.ConditionExclusive).LastTransitionTime.Unix(); turned != 2002 {
+			t.Errorf("condition Exclusive turned at %d, want 2002", turned)
+		}
+		writes := len(api.Actions())
+		for range 3 {
+			statuses.observe(inState(partitionState{}), poolAway)
+		}
+		if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
+			t.Error("what is still so is written again")
+		}
+	})
 }
 
 // After a restart the daemon may know the grant and not the claim.
 func TestClaimThatIsNotKnownIsRead(t *testing.T) {
-	api := fake.NewClientset(statusClaim())
-	statuses := newClaimStatuses(api, testConfig())
-	statuses.set(nil, statusGrant(cpuset.New(4)))
-	go statuses.run(t.Context())
-	waitReason(t, api, reasonKernelPartition)
+	synctest.Test(t, func(t *testing.T) {
+		api, statuses := openStored(t)
+		statuses.set(nil, statusGrant(cpuset.New(4)))
+		go statuses.run(t.Context())
+		waitReason(t, api, reasonKernelPartition)
+	})
 }
 
 // What a claim says from before a restart is compared with what is so now, and
 // an answer of the kubelet's that came first is not undone.
 func TestClaimsFromBeforeARestart(t *testing.T) {
 	other := claim("c", "uid-renewed")
-	fresh := newClaimStatuses(nil, testConfig())
+	fresh := openStatuses(t, nil)
 	fresh.observe(inState(partitionState{downgraded: true}), poolAway)
-	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": statusClaim(), "uid-d": other}, []driver.Grant{
+	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": claim("c", "uid-c"), "uid-d": other}, []driver.Grant{
 		statusGrant(cpuset.New(4)), {Namespace: "default", Name: "d", UID: "uid-d"},
 	})
 	if len(fresh.claims) != 1 || fresh.queue.Len() != 1 {
@@ -129,8 +143,8 @@ func TestClaimsFromBeforeARestart(t *testing.T) {
 	if condition := findCondition(devices[0], deviceclasses.ConditionExclusive); condition.Reason != reasonShared {
 		t.Errorf("condition %+v, want what was seen already", condition)
 	}
-	prepared := newClaimStatuses(nil, testConfig())
-	prepared.set(statusClaim(), statusGrant(cpuset.New(5)))
+	prepared := openStatuses(t, nil)
+	prepared.set(claim("c", "uid-c"), statusGrant(cpuset.New(5)))
 	prepared.recover(map[types.UID]*resourceapi.ResourceClaim{}, []driver.Grant{statusGrant(cpuset.New(4))})
 	if status := prepared.claims["uid-c"]; !status.known || status.grant.Shares[0].CPUs() != cpuset.New(5) {
 		t.Errorf("status %+v, want that of the kubelet's call", status)
@@ -138,57 +152,58 @@ func TestClaimsFromBeforeARestart(t *testing.T) {
 }
 
 func TestClaimStatusIsRetriedAndForgotten(t *testing.T) {
-	api := fake.NewClientset(statusClaim())
-	failures := make(chan struct{}, 10)
-	api.PrependReactor("update", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-		if len(failures) == 2 {
-			return false, nil, nil
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset(claim("c", "uid-c"))
+		failures := make(chan struct{}, 10)
+		refuse(api, "update", "resourceclaims", func(string) error {
+			if len(failures) == 2 {
+				return nil
+			}
+			failures <- struct{}{}
+			return context.DeadlineExceeded
+		})
+		statuses := openStatuses(t, api)
+		go statuses.run(t.Context())
+		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		waitStatus(t, api)
+		if len(failures) != 2 {
+			t.Errorf("%d failures before the status was there, want 2", len(failures))
 		}
-		failures <- struct{}{}
-		return true, nil, context.DeadlineExceeded
+		forgotten := openStatuses(t, api)
+		forgotten.set(claim("c", "uid-c"), statusGrant(cpuset.New(5)))
+		forgotten.forget("uid-c")
+		before := len(api.Actions())
+		if err := forgotten.write(t.Context(), "uid-c"); err != nil || len(api.Actions()) != before {
+			t.Errorf("the status of a claim that was unprepared is written, %v", err)
+		}
 	})
-	statuses := newClaimStatuses(api, testConfig())
-	go statuses.run(t.Context())
-	statuses.set(statusClaim(), statusGrant(cpuset.New(4)))
-	waitStatus(t, api)
-	if len(failures) != 2 {
-		t.Errorf("%d failures before the status was there, want 2", len(failures))
-	}
-	forgotten := newClaimStatuses(api, testConfig())
-	forgotten.set(statusClaim(), statusGrant(cpuset.New(5)))
-	forgotten.forget("uid-c")
-	before := len(api.Actions())
-	if err := forgotten.write(t.Context(), "uid-c"); err != nil || len(api.Actions()) != before {
-		t.Errorf("the status of a claim that was unprepared is written, %v", err)
-	}
 }
 
-func waitReason(t *testing.T, api *fake.Clientset, reason string) resourceapi.AllocatedDeviceStatus {
+func waitReason(t *testing.T, api *fake.Clientset, reason string) (device resourceapi.AllocatedDeviceStatus) {
 	t.Helper()
 	var condition *metav1.Condition
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		device := waitStatus(t, api).Status.Devices[0]
-		if condition = findCondition(device, deviceclasses.ConditionExclusive); condition.Reason == reason {
-			return device
-		}
+	if !until(10*time.Second, func() bool {
+		device = waitStatus(t, api).Status.Devices[0]
+		condition = findCondition(device, deviceclasses.ConditionExclusive)
+		return condition.Reason == reason
+	}) {
+		t.Fatalf("after 10 s condition Exclusive is %+v, want reason %s", condition, reason)
 	}
-	t.Fatalf("after 10 s condition Exclusive is %+v, want reason %s", condition, reason)
-	return resourceapi.AllocatedDeviceStatus{}
+	return device
 }
 
-func waitStatus(t *testing.T, api *fake.Clientset) *resourceapi.ResourceClaim {
+func waitStatus(t *testing.T, api *fake.Clientset) (claim *resourceapi.ResourceClaim) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		claim, err := api.ResourceV1().ResourceClaims("default").Get(t.Context(), "c", metav1.GetOptions{})
-		if err != nil {
+	if !until(10*time.Second, func() bool {
+		var err error
+		if claim, err = api.ResourceV1().ResourceClaims("default").Get(t.Context(), "c", metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if len(claim.Status.Devices) == 1 {
-			return claim
-		}
+		return len(claim.Status.Devices) == 1
+	}) {
+		t.Fatal("after 10 s the claim has no status of one device")
 	}
-	t.Fatal("after 10 s the claim has no status of one device")
-	return nil
+	return claim
 }
 
 func findCondition(device resourceapi.AllocatedDeviceStatus, kind string) *metav1.Condition {
@@ -202,15 +217,16 @@ func findCondition(device resourceapi.AllocatedDeviceStatus, kind string) *metav
 
 // A claim's Prepare may take another one's partition away.
 func TestClaimStatusFollowsTheScope(t *testing.T) {
-	api := fake.NewClientset(statusClaim())
-	statuses := newClaimStatuses(api, testConfig())
-	go statuses.run(t.Context())
-	statuses.set(statusClaim(), statusGrant(cpuset.New(4)))
-	waitReason(t, api, reasonKernelPartition)
-	shared := statusGrant(cpuset.New(4))
-	shared.Shares[0].Zone().Scope = driver.ScopeShared
-	statuses.share([]driver.Grant{{UID: "of another daemon"}, shared})
-	waitReason(t, api, reasonShared)
+	synctest.Test(t, func(t *testing.T) {
+		api, statuses := openStored(t)
+		go statuses.run(t.Context())
+		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		waitReason(t, api, reasonKernelPartition)
+		shared := statusGrant(cpuset.New(4))
+		shared.Shares[0].Zone().Scope = driver.ScopeShared
+		statuses.share([]driver.Grant{{UID: "of another daemon"}, shared})
+		waitReason(t, api, reasonShared)
+	})
 }
 
 // inState is what became of the only cgroup of claim uid-c, with CPU 4.
@@ -220,14 +236,13 @@ func inState(state partitionState) partitionStates {
 
 // A claim whose requests different containers use has a condition for each.
 func TestConditionsAreOfSingleShares(t *testing.T) {
-	api := fake.NewClientset(statusClaim())
-	statuses := newClaimStatuses(api, testConfig())
+	_, statuses := openStored(t)
 	grant := statusGrant(cpuset.New(4))
 	second := grant.Shares[0]
 	second.Request, second.Device, second.Kind = "second", "numa-1", &driver.ZoneShare{Zone: 1, CPUs: cpuset.New(6)}
 	grant.Shares = append(grant.Shares, second)
 	statuses.observe(inState(partitionState{fault: "root invalid"}), poolAway)
-	statuses.set(statusClaim(), grant)
+	statuses.set(claim("c", "uid-c"), grant)
 	var reasons []string
 	for _, device := range statuses.devices(statuses.claims["uid-c"]) {
 		reasons = append(reasons, findCondition(device, deviceclasses.ConditionExclusive).Reason)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -62,10 +63,8 @@ func names(p publishing) string {
 
 func becomes(t *testing.T, p publishing, want string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); names(p) != want; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("published are %q, want %q", names(p), want)
-		}
+	if !until(10*time.Second, func() bool { return names(p) == want }) {
+		t.Fatalf("published are %q, want %q", names(p), want)
 	}
 	eventually(t, p, http.StatusOK, "", 10*time.Second)
 }
@@ -73,49 +72,51 @@ func becomes(t *testing.T, p publishing, want string) {
 // A kubelet that starts deletes the slices of all drivers, and this one may be
 // the first to publish again.
 func TestWhatAnotherDriverPublishesStaysLeftOutWhileItIsAway(t *testing.T) {
-	c := newCluster()
-	client := c.ResourceV1().ResourceSlices()
-	p := startPublishing(t, c)
-	p.set(cardDevices())
-	becomes(t, p, "nic-1 nic-0")
-	for _, step := range []struct {
-		change func() error
-		want   string
-	}{
-		{func() error {
-			_, err := client.Create(t.Context(), sliceOfFunction("other", virtualFunction), metav1.CreateOptions{})
-			return err
-		}, ""},
-		{func() error { return client.Delete(t.Context(), "other", metav1.DeleteOptions{}) }, ""},
-		{func() error {
-			_, err := client.Create(t.Context(), sliceOfFunction("another", "0000:5e:00.0"), metav1.CreateOptions{})
-			return err
-		}, "nic-1 nic-0"},
-	} {
-		if err := step.change(); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		client := c.ResourceV1().ResourceSlices()
+		p := startPublishing(t, c)
+		p.set(cardDevices())
+		becomes(t, p, "nic-1 nic-0")
+		for _, step := range []struct {
+			change func() error
+			want   string
+		}{
+			{func() error {
+				_, err := client.Create(t.Context(), sliceOfFunction("other", virtualFunction), metav1.CreateOptions{})
+				return err
+			}, ""},
+			{func() error { return client.Delete(t.Context(), "other", metav1.DeleteOptions{}) }, ""},
+			{func() error {
+				_, err := client.Create(t.Context(), sliceOfFunction("another", "0000:5e:00.0"), metav1.CreateOptions{})
+				return err
+			}, "nic-1 nic-0"},
+		} {
+			if err := step.change(); err != nil {
+				t.Fatal(err)
+			}
+			if step.want == "" {
+				time.Sleep(500 * time.Millisecond) // long enough for the publisher to be wrong
+			}
+			becomes(t, p, step.want)
+		}
+		events, err := c.EventsV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		if step.want == "" {
-			time.Sleep(500 * time.Millisecond) // long enough for the publisher to be wrong
+		var told []string
+		for _, event := range events.Items {
+			if strings.HasPrefix(event.Reason, "NUMADevice") {
+				told = append(told, event.Type+" "+event.Reason+" "+event.Note)
+			}
 		}
-		becomes(t, p, step.want)
-	}
-	events, err := c.EventsV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var told []string
-	for _, event := range events.Items {
-		if strings.HasPrefix(event.Reason, "NUMADevice") {
-			told = append(told, event.Type+" "+event.Reason+" "+event.Note)
+		want := []string{
+			"Warning NUMADeviceLeftOut device nic-1 is left out: driver dra.net publishes PCI function 0000:3b:00.1; exclude one of them; " +
+				"device nic-0 is left out: driver dra.net publishes PCI function 0000:3b:00.1; exclude one of them",
+			"Normal NUMADevicesPublished No device is left out any longer",
 		}
-	}
-	want := []string{
-		"Warning NUMADeviceLeftOut device nic-1 is left out: driver dra.net publishes PCI function 0000:3b:00.1; exclude one of them; " +
-			"device nic-0 is left out: driver dra.net publishes PCI function 0000:3b:00.1; exclude one of them",
-		"Normal NUMADevicesPublished No device is left out any longer",
-	}
-	if strings.Join(told, "\n") != strings.Join(want, "\n") {
-		t.Errorf("events\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
-	}
+		if strings.Join(told, "\n") != strings.Join(want, "\n") {
+			t.Errorf("events\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+		}
+	})
 }

@@ -38,7 +38,7 @@ func functionGrant() driver.Grant {
 }
 
 func TestStatusSaysWhatAClaimHasOfAFunction(t *testing.T) {
-	statuses := newClaimStatuses(fake.NewClientset(), testConfig())
+	statuses := openStatuses(t, fake.NewClientset())
 	devices := statuses.devices(&claimStatus{grant: functionGrant()})
 	want := map[string]string{
 		"nic-0000-3b-00-0":  `{"pci":"0000:3b:00.0","interfaces":["ens1","ens1d1"]}`,

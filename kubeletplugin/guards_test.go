@@ -2,19 +2,18 @@ package kubeletplugin
 
 import (
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	eventsapi "k8s.io/api/events/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
@@ -141,121 +140,123 @@ func toldEvents(t *testing.T, c *cluster) (told []string) {
 // waitForEvents is for those that come after an answer of /readyz.
 func waitForEvents(t *testing.T, c *cluster, want int) (told []string) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if told = toldEvents(t, c); len(told) == want {
-			return told
-		}
+	if !until(5*time.Second, func() bool { told = toldEvents(t, c); return len(told) == want }) {
+		t.Fatalf("events %q, want %d", told, want)
 	}
-	t.Fatalf("events %q, want %d", told, want)
-	return nil
+	return told
 }
 
 func TestStaticManagerWithdrawsAndHeals(t *testing.T) {
-	c := newCluster()
-	p := startPublishing(t, c, func(root string) { write(t, root, "cpu_manager_state", cpuNone) })
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	if told := toldEvents(t, c); told != nil {
-		t.Errorf("events %q at a start without a problem", told)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		p := startReady(t, c, func(root string) { write(t, root, "cpu_manager_state", cpuNone) })
+		if told := toldEvents(t, c); told != nil {
+			t.Errorf("events %q at a start without a problem", told)
+		}
 
-	write(t, p.root, "cpu_manager_state", cpuStatic)
-	const reason = `kubelet's CPU manager policy is "static"`
-	eventually(t, p, http.StatusServiceUnavailable, reason, 2*guardInterval)
-	for deadline := time.Now().Add(5 * time.Second); len(devicesOf(t, c)) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+		write(t, p.root, "cpu_manager_state", cpuStatic)
+		const reason = `kubelet's CPU manager policy is "static"`
+		waitNotReady(t, p, reason, 2*guardInterval)
+		if !until(5*time.Second, func() bool { return len(devicesOf(t, c)) == 0 }) {
 			t.Fatal("devices are still published 5 s after")
 		}
-	}
 
-	write(t, p.root, "cpu_manager_state", cpuNone)
-	eventually(t, p, http.StatusOK, "ok", 2*guardInterval)
-	if devices := devicesOf(t, c); len(devices) == 0 {
-		t.Error("no devices are published again")
-	}
-	told := waitForEvents(t, c, 2)
-	if !strings.HasPrefix(told[0], "Warning NUMADriverNotReady "+reason) || !strings.HasPrefix(told[1], "Normal NUMADriverReady ") {
-		t.Errorf("events %q, want a warning with the reason, then that it is over", told)
-	}
+		write(t, p.root, "cpu_manager_state", cpuNone)
+		waitReady(t, p, 2*guardInterval)
+		if devices := devicesOf(t, c); len(devices) == 0 {
+			t.Error("no devices are published again")
+		}
+		told := waitForEvents(t, c, 2)
+		if !strings.HasPrefix(told[0], "Warning NUMADriverNotReady "+reason) || !strings.HasPrefix(told[1], "Normal NUMADriverReady ") {
+			t.Errorf("events %q, want a warning with the reason, then that it is over", told)
+		}
+	})
 }
 
 func TestStartBesideAnotherCPUDriverPublishesNothing(t *testing.T) {
-	c := newCluster()
-	other := otherSlice("dra.cpu", "dra.cpu/cpu")
-	if err := c.Tracker().Add(other); err != nil {
-		t.Fatal(err)
-	}
-	p := startPublishing(t, c)
-	eventually(t, p, http.StatusServiceUnavailable, `driver "dra.cpu" publishes CPUs of this node`, 10*time.Second)
-	time.Sleep(2 * firstRetry) // the reason is known before the pool is empty
-	if devices := published(c); devices > 0 {
-		t.Errorf("published %d devices", devices)
-	}
-	if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), other.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, p, http.StatusServiceUnavailable, `driver "dra.cpu" published CPUs of this node and may only be restarting`, 10*time.Second)
-	p.guards.rivals.mu.Lock()
-	p.guards.rivals.now = func() time.Time { return time.Now().Add(rivalsLast) }
-	p.guards.rivals.mu.Unlock()
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	if published(c) == 0 {
-		t.Error("published no devices once it was gone")
-	}
-	waitForEvents(t, c, 3)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		other := otherSlice("dra.cpu", "dra.cpu/cpu")
+		if err := c.Tracker().Add(other); err != nil {
+			t.Fatal(err)
+		}
+		p := startPublishing(t, c)
+		waitNotReady(t, p, `driver "dra.cpu" publishes CPUs of this node`, 10*time.Second)
+		time.Sleep(2 * firstRetry) // the reason is known before the pool is empty
+		if devices := published(c); devices > 0 {
+			t.Errorf("published %d devices", devices)
+		}
+		if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), other.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		waitNotReady(t, p, `driver "dra.cpu" published CPUs of this node and may only be restarting`, 10*time.Second)
+		p.guards.rivals.mu.Lock()
+		p.guards.rivals.now = func() time.Time { return time.Now().Add(rivalsLast) }
+		p.guards.rivals.mu.Unlock()
+		waitReady(t, p, 10*time.Second)
+		if published(c) == 0 {
+			t.Error("published no devices once it was gone")
+		}
+		waitForEvents(t, c, 3)
+	})
 }
 
 // A daemon that starts must not take back what its predecessor published,
 // because claims are allocated from it, only because it has not listed it yet.
 func TestRestartLeavesSlicesAlone(t *testing.T) {
-	c := newCluster()
-	p := startPublishing(t, c)
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	p.cancel()
-	p.running.Wait()
-	c.ClearActions()
-	c.slow.Store(true)
-	p = startPublishing(t, c)
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	for _, action := range c.Actions() {
-		if verb := action.GetVerb(); verb != "list" && verb != "watch" && verb != "get" {
-			t.Errorf("%s %s at a start with slices as they should be", verb, action.GetResource().Resource)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		p := startReady(t, c)
+		p.cancel()
+		p.running.Wait()
+		c.ClearActions()
+		c.slow.Store(true)
+		startReady(t, c)
+		for _, action := range c.Actions() {
+			if verb := action.GetVerb(); verb != "list" && verb != "watch" && verb != "get" {
+				t.Errorf("%s %s at a start with slices as they should be", verb, action.GetResource().Resource)
+			}
 		}
-	}
+	})
 }
 
 // After a boot, the daemon may be there before the keeper, or a claim before both.
 func TestSlicesStayUntilTheKeeperHasLooked(t *testing.T) {
-	c := newCluster()
-	p := startPublishing(t, c)
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	c.ClearActions()
-	if err := os.Remove(filepath.Join(p.root, policies.File)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, p, http.StatusServiceUnavailable, policies.ErrUnknown.Error(), 2*guardInterval)
-	if devices := devicesOf(t, c); len(devices) == 0 {
-		t.Error("devices are withdrawn")
-	}
-	s := &claimServer{Plugin: &Plugin{driver: recoveredDriver(t)}, client: c, guards: p.guards}
-	if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, policies.ErrUnknown) {
-		t.Errorf("a new claim: error %v", err)
-	}
-	keep(t, p.root)
-	eventually(t, p, http.StatusOK, "ok", 2*guardInterval)
-	if told := toldEvents(t, c); told != nil {
-		t.Errorf("events %q", told)
-	}
-	if devices := published(c); devices > 0 {
-		t.Errorf("%d devices were published again", devices)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		p := startReady(t, c)
+		c.ClearActions()
+		if err := os.Remove(filepath.Join(p.root, policies.File)); err != nil {
+			t.Fatal(err)
+		}
+		waitNotReady(t, p, policies.ErrUnknown.Error(), 2*guardInterval)
+		if devices := devicesOf(t, c); len(devices) == 0 {
+			t.Error("devices are withdrawn")
+		}
+		s := &claimServer{Plugin: &Plugin{driver: recoveredDriver(t)}, client: c, guards: p.guards}
+		if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, policies.ErrUnknown) {
+			t.Errorf("a new claim: error %v", err)
+		}
+		keep(t, p.root)
+		waitReady(t, p, 2*guardInterval)
+		if told := toldEvents(t, c); told != nil {
+			t.Errorf("events %q", told)
+		}
+		if devices := published(c); devices > 0 {
+			t.Errorf("%d devices were published again", devices)
+		}
+	})
 }
 
 // An API server that refuses an event gets it later.
 func TestEventIsToldOnce(t *testing.T) {
 	c := newCluster()
-	refuse := true
-	c.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return refuse, nil, errors.New("no")
+	refused := true
+	refuse(c.Clientset, "create", "events", func(string) error {
+		if refused {
+			return errors.New("no")
+		}
+		return nil
 	})
 	told := events{client: c, nodeName: node, pace: eventPace()}
 	problem := guardError(strings.Repeat("long ", 1000))
@@ -277,9 +278,9 @@ func TestEventIsToldOnce(t *testing.T) {
 		{nil, false, 3},
 		{problem, false, 4},
 	} {
-		refuse = tell.refuse
-		if err := told.tell(t.Context(), tell.problem); (err != nil) != refuse {
-			t.Errorf("error %v, want one: %t", err, refuse)
+		refused = tell.refuse
+		if err := told.tell(t.Context(), tell.problem); (err != nil) != refused {
+			t.Errorf("error %v, want one: %t", err, refused)
 		}
 		if got := len(toldEvents(t, c)); got != tell.want {
 			t.Fatalf("%d events after %.20v, want %d", got, tell.problem, tell.want)

@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -81,10 +79,10 @@ func removeFolders(pluginDir string, used map[string]bool) error {
 
 // metadataFile is a CDI spec that mounts metadata.
 type metadataFile struct {
-	spec            string // name of the file
-	claimUID        types.UID
-	folder          string // of the metadata, in metadataFolder; "" if the spec mounts none
-	namespace, name string // of the claim
+	spec     string // name of the file
+	claimUID types.UID
+	folder   string // of the metadata, in metadataFolder; "" if the spec mounts none
+	claim    types.NamespacedName
 }
 
 // listMetadata lists the CDI specs of metadata, also half-written ones. Folder is the
@@ -101,7 +99,7 @@ func listMetadata(specs fs.FS, folder string) (files []metadataFile, err error) 
 			uid, _, _ := strings.Cut(rest, "_")
 			file.claimUID = types.UID(uid)
 			file.folder = mountedFolder(specs, entry.Name(), folder)
-			file.namespace, file.name, _ = strings.Cut(file.folder, "_") // a namespace has no underscore
+			file.claim.Namespace, file.claim.Name, _ = strings.Cut(file.folder, "_") // a namespace has no underscore
 		}
 		files = append(files, file)
 	}
@@ -144,12 +142,12 @@ func (f metadataFile) inUse(ctx context.Context, client kubernetes.Interface, no
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	claim, err := client.ResourceV1().ResourceClaims(f.namespace).Get(ctx, f.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && claim.UID != f.claimUID {
-		return false, nil
-	}
+	claim, err := claimWith(ctx, client, f.claim, f.claimUID)
 	if err != nil {
-		return true, fmt.Errorf("read claim %s/%s of CDI spec %s: %w", f.namespace, f.name, f.spec, err)
+		return true, fmt.Errorf("read claim %s of CDI spec %s: %w", f.claim, f.spec, err)
+	}
+	if claim == nil {
+		return false, nil
 	}
 	allocation := claim.Status.Allocation
 	return allocation != nil && slices.ContainsFunc(allocation.Devices.Results, func(r resourceapi.DeviceRequestAllocationResult) bool {

@@ -9,10 +9,8 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -45,9 +43,11 @@ func TestStaleMetadataIsRemoved(t *testing.T) {
 	elsewhere := allocated("elsewhere", "uid-elsewhere")
 	elsewhere.Status.Allocation.Devices.Results = []resourceapi.DeviceRequestAllocationResult{{Driver: driver.Name, Pool: "node-2"}}
 	api := fake.NewClientset(watches, idle, elsewhere, allocated("renewed", "uid-new"))
-	api.PrependReactor("get", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		unknown := action.(clienttesting.GetAction).GetName() == "unknown"
-		return unknown, nil, context.DeadlineExceeded
+	refuse(api, "get", "resourceclaims", func(name string) error {
+		if name == "unknown" {
+			return context.DeadlineExceeded
+		}
+		return nil
 	})
 	pluginDir, cdiDir := t.TempDir(), t.TempDir()
 	for _, name := range []string{"held", "watches", "idle", "elsewhere", "gone", "unknown"} {

@@ -2,11 +2,9 @@ package kubeletplugin
 
 import (
 	"errors"
-	"net/http"
-	"os"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,28 +13,18 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
-
-func openTemp(t *testing.T) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { root.Close() })
-	return root
-}
 
 // startServing answers as the kubelet's calls are answered, with the guards of a
 // publisher that is ready.
 func startServing(t *testing.T) *claimServer {
 	t.Helper()
 	c := newCluster()
-	p := startPublishing(t, c)
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+	p := startReady(t, c)
 	d := recoveredDriver(t)
 	return &claimServer{
-		Plugin: &Plugin{driver: d, statuses: newClaimStatuses(nil, testConfig()), leftovers: newLeftovers(c, d)},
+		Plugin: &Plugin{driver: d, statuses: openStatuses(t, nil), leftovers: newLeftovers(c, d)},
 		client: c, guards: p.guards, fatal: func(err error) { t.Errorf("fatal: %v", err) },
 		releases: newReleases(),
 	}
@@ -54,7 +42,7 @@ func recoveredDriver(t *testing.T) *driver.Driver {
 
 func recoveredWith(t *testing.T, config driver.Config) *driver.Driver {
 	t.Helper()
-	d, err := driver.Open(testMachine(), config, openTemp(t), openTemp(t))
+	d, err := driver.Open(testMachine(), config, files.OpenTemp(t), files.OpenTemp(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,43 +68,47 @@ func allocated(name string, uid types.UID) *resourceapi.ResourceClaim {
 // Containers of a new claim would start with a cpuset that somebody rewrites;
 // one that is prepared may run, and the kubelet may ask for it again.
 func TestGuardRefusesNewClaimsOnly(t *testing.T) {
-	s := startServing(t)
-	prepare := func(claim *resourceapi.ResourceClaim) kubeletplugin.PrepareResult {
-		results, err := s.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{claim})
-		if err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServing(t)
+		prepare := func(claim *resourceapi.ResourceClaim) kubeletplugin.PrepareResult {
+			results, err := s.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{claim})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return results[claim.UID]
+		}
+		before, after := allocated("before", "uid-1"), allocated("after", "uid-2")
+		if err := prepare(before).Err; err != nil {
 			t.Fatal(err)
 		}
-		return results[claim.UID]
-	}
-	before, after := allocated("before", "uid-1"), allocated("after", "uid-2")
-	if err := prepare(before).Err; err != nil {
-		t.Fatal(err)
-	}
-	write(t, s.guards.kubeletRoot, "cpu_manager_state", cpuStatic) // seen at once, not at the next look
-	if result := prepare(before); result.Err != nil || len(result.Devices) != 1 {
-		t.Errorf("a prepared claim again: %+v", result)
-	}
-	want := `prepare claim default/after: kubelet's CPU manager policy is "static"`
-	if err := prepare(after).Err; err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("a new claim: error %v, want %q", err, want)
-	}
-	released, err := s.UnprepareResourceClaims(t.Context(), []kubeletplugin.NamespacedObject{{UID: before.UID}})
-	if err != nil || released[before.UID] != nil {
-		t.Errorf("release: %v, %v", released, err)
-	}
-	write(t, s.guards.kubeletRoot, "cpu_manager_state", cpuNone)
-	if err := prepare(after).Err; err != nil {
-		t.Errorf("a new claim after it: %v", err)
-	}
+		write(t, s.guards.kubeletRoot, "cpu_manager_state", cpuStatic) // seen at once, not at the next look
+		if result := prepare(before); result.Err != nil || len(result.Devices) != 1 {
+			t.Errorf("a prepared claim again: %+v", result)
+		}
+		want := `prepare claim default/after: kubelet's CPU manager policy is "static"`
+		if err := prepare(after).Err; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("a new claim: error %v, want %q", err, want)
+		}
+		released, err := s.UnprepareResourceClaims(t.Context(), []kubeletplugin.NamespacedObject{{UID: before.UID}})
+		if err != nil || released[before.UID] != nil {
+			t.Errorf("release: %v, %v", released, err)
+		}
+		write(t, s.guards.kubeletRoot, "cpu_manager_state", cpuNone)
+		if err := prepare(after).Err; err != nil {
+			t.Errorf("a new claim after it: %v", err)
+		}
+	})
 }
 
 // What another driver publishes is not known before the first list.
 func TestNewClaimsWaitForTheFirstList(t *testing.T) {
-	s := startServing(t)
-	s.guards = &guards{slices: newNodeSlices(newCluster(), node)}
-	if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
-		t.Errorf("error %v, want %v", err, errNotListed)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := startServing(t)
+		s.guards = &guards{slices: newNodeSlices(newCluster(), node)}
+		if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, errNotListed) {
+			t.Errorf("error %v, want %v", err, errNotListed)
+		}
+	})
 }
 
 // What claims hold under names of before is published again when they are gone.

@@ -100,12 +100,12 @@ func (e *podEvents) run(ctx context.Context) {
 func (e *podEvents) write(ctx context.Context, event podEvent) error {
 	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
-	claim, err := e.client.ResourceV1().ResourceClaims(event.claim.Namespace).Get(ctx, event.claim.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && claim.UID != event.claimUID {
-		return nil // the claim is gone
-	}
+	claim, err := claimWith(ctx, e.client, event.claim, event.claimUID)
 	if err != nil {
 		return fmt.Errorf("read claim %s: %w", event.claim, err)
+	}
+	if claim == nil {
+		return nil
 	}
 	for _, pod := range consumers(claim) {
 		if !e.pace.TryAccept() {

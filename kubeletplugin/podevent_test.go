@@ -5,15 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
@@ -32,55 +31,54 @@ func reserved() *resourceapi.ResourceClaim {
 }
 
 func TestPodsOfTheClaimAreTold(t *testing.T) {
-	api := fake.NewClientset(reserved())
-	failed := false
-	api.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		// The answer about the second one is lost once: then both are repeated.
-		if failed || !strings.HasPrefix(action.(clienttesting.CreateAction).GetObject().(metav1.Object).GetName(), "b.") {
-			return false, nil, nil
-		}
-		failed = true
-		return true, nil, context.DeadlineExceeded
-	})
-	events := newPodEvents(api, node, eventPace())
-	go events.run(t.Context())
-	grant := driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
-	events.tell(grant, cpuset.New(2, 3), turn{lost: true, why: "root invalid"}, time.Unix(1000, 0))
-	events.tell(grant, cpuset.New(2, 3), turn{why: "root invalid", lasted: 2 * time.Second}, time.Unix(1002, 0))
-	refusal := pin.Refusal{Claim: pin.ClaimRef{UID: "uid-c"}, Container: "abc", At: time.Unix(1004, 0), Why: "pin container abc: in use"}
-	for range 2 { // the second one by a daemon that started meanwhile
-		events.tellRefusal(grant, refusal)
-	}
-	events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "older"}, cpuset.New(2), turn{lost: true}, time.Unix(1000, 0))
-	lost := "Warning NUMAExclusivityLost Other tasks may run on CPUs 2-3 of claim c: root invalid"
-	restored := "Normal NUMAExclusivityRestored CPUs 2-3 of claim c are exclusive again. For at most 3s they were not: root invalid"
-	refused := "Warning NUMAContainerRefused A container did not start: pin container abc: in use"
-	want := []string{"a " + restored, "a " + refused, "a " + lost, "b " + restored, "b " + refused, "b " + lost}
-	var got []string
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && !slices.Equal(got, want); time.Sleep(10 * time.Millisecond) {
-		list, err := api.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = nil
-		for _, event := range list.Items {
-			about := event.Regarding
-			if about.Kind != "Pod" || about.Namespace != "default" || string(about.UID) != "pod-"+about.Name || event.Related.UID != "uid-c" {
-				t.Errorf("event is about %+v and %+v", about, event.Related)
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset(reserved())
+		failed := false
+		refuse(api, "create", "events", func(name string) error {
+			// The answer about the second one is lost once: then both are repeated.
+			if failed || !strings.HasPrefix(name, "b.") {
+				return nil
 			}
-			got = append(got, about.Name+" "+event.Type+" "+event.Reason+" "+event.Note)
+			failed = true
+			return context.DeadlineExceeded
+		})
+		events := newPodEvents(api, node, eventPace())
+		go events.run(t.Context())
+		grant := driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
+		events.tell(grant, cpuset.New(2, 3), turn{lost: true, why: "root invalid"}, time.Unix(1000, 0))
+		events.tell(grant, cpuset.New(2, 3), turn{why: "root invalid", lasted: 2 * time.Second}, time.Unix(1002, 0))
+		refusal := pin.Refusal{Claim: pin.ClaimRef{UID: "uid-c"}, Container: "abc", At: time.Unix(1004, 0), Why: "pin container abc: in use"}
+		for range 2 { // the second one by a daemon that started meanwhile
+			events.tellRefusal(grant, refusal)
 		}
-		slices.Sort(got)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("events %q, want %q", got, want)
-	}
+		events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "older"}, cpuset.New(2), turn{lost: true}, time.Unix(1000, 0))
+		lost := "Warning NUMAExclusivityLost Other tasks may run on CPUs 2-3 of claim c: root invalid"
+		restored := "Normal NUMAExclusivityRestored CPUs 2-3 of claim c are exclusive again. For at most 3s they were not: root invalid"
+		refused := "Warning NUMAContainerRefused A container did not start: pin container abc: in use"
+		want := []string{"a " + restored, "a " + refused, "a " + lost, "b " + restored, "b " + refused, "b " + lost}
+		var got []string
+		if !until(10*time.Second, func() bool {
+			list, err := api.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = nil
+			for _, event := range list.Items {
+				about := event.Regarding
+				if about.Kind != "Pod" || about.Namespace != "default" || string(about.UID) != "pod-"+about.Name || event.Related.UID != "uid-c" {
+					t.Errorf("event is about %+v and %+v", about, event.Related)
+				}
+				got = append(got, about.Name+" "+event.Type+" "+event.Reason+" "+event.Note)
+			}
+			slices.Sort(got)
+			return slices.Equal(got, want)
+		}) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+	})
 }
 
 func TestReadPods(t *testing.T) {
-	pod := func(name, uid string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid)}}
-	}
 	for name, row := range map[string]struct {
 		pods []runtime.Object
 		want string
@@ -104,9 +102,7 @@ func TestReadPods(t *testing.T) {
 // Who uses a claim decides who may have its CPUs: not knowing is no answer.
 func TestPodsThatCannotBeReadHoldUpTheClaim(t *testing.T) {
 	api := fake.NewClientset()
-	api.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, context.DeadlineExceeded
-	})
+	refuse(api, "get", "pods", func(string) error { return context.DeadlineExceeded })
 	_, err := readPods(t.Context(), api, reserved())
 	if want := "read pod default/a, which the claim is reserved for: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
@@ -118,7 +114,7 @@ func TestPodsAreBounded(t *testing.T) {
 	claim := claim("c", "uid-c")
 	for i := range 3 * maxPods {
 		name := "p" + strings.Repeat("x", i)
-		objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}})
+		objects = append(objects, pod(name, types.UID(name)))
 		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: name, UID: types.UID(name)})
 	}
 	api := fake.NewClientset(objects...)

@@ -37,6 +37,7 @@ type cluster struct {
 	*fake.Clientset
 	gateOff atomic.Bool
 	events  atomic.Int32 // created so far
+	version atomic.Int64 // of the slice that was stored last
 	slow    atomic.Bool  // to list the slices of all drivers
 }
 
@@ -78,11 +79,14 @@ func (c *cluster) nameEvent(action clienttesting.Action) (handled bool, _ runtim
 }
 
 // admit does what the real API server does before it stores: drop the fields of
-// switched-off features and make up a name. A dry run ends there.
+// switched-off features, and make up a name and a version that no slice has had.
+// The controller needs them to know a slice from its former states. A dry run ends
+// there.
 func (c *cluster) admit(action clienttesting.Action) (handled bool, _ runtime.Object, _ error) {
 	slice := action.(interface{ GetObject() runtime.Object }).GetObject().(*resourceapi.ResourceSlice)
+	slice.ResourceVersion = strconv.FormatInt(c.version.Add(1), 10)
 	if slice.Name == "" {
-		slice.Name = slice.GenerateName + "0"
+		slice.Name = slice.GenerateName + slice.ResourceVersion
 	}
 	if c.gateOff.Load() {
 		for i := range slice.Spec.Devices {
@@ -106,8 +110,13 @@ func testMachine() numa.Machine {
 	return machine
 }
 
-func testDevices() []resourceapi.Device {
-	return driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, nil)
+// testDevices returns the devices of the test machine. Its only zone may have a fault.
+func testDevices(fault ...string) []resourceapi.Device {
+	faults := zones.Faults{}
+	for _, value := range fault {
+		faults[0] = value
+	}
+	return driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, faults)
 }
 
 // publishing is a publisher that runs.
@@ -151,18 +160,48 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	return publishing{p, cancel, root}
 }
 
+// startReady runs the publisher, and waits until it is ready.
+func startReady(t *testing.T, c *cluster, before ...func(kubeletRoot string)) publishing {
+	t.Helper()
+	p := startPublishing(t, c, before...)
+	waitReady(t, p, 10*time.Second)
+	return p
+}
+
+// until waits until the condition is true, and reports whether that took no longer than
+// within.
+func until(within time.Duration, condition func() bool) bool {
+	for deadline := time.Now().Add(within); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}
+
+// waitReady waits until /readyz says that the plugin is ready.
+func waitReady(t *testing.T, p publishing, within time.Duration) {
+	t.Helper()
+	eventually(t, p, http.StatusOK, "ok", within)
+}
+
+// waitNotReady waits until /readyz says that the plugin is not ready, and why.
+func waitNotReady(t *testing.T, p publishing, why string, within time.Duration) {
+	t.Helper()
+	eventually(t, p, http.StatusServiceUnavailable, why, within)
+}
+
 // eventually waits for a readiness answer that contains the text.
 func eventually(t *testing.T, p publishing, status int, text string, within time.Duration) {
 	t.Helper()
 	var answer *httptest.ResponseRecorder
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	if !until(within, func() bool {
 		answer = httptest.NewRecorder()
 		p.readiness.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-		if answer.Code == status && strings.Contains(answer.Body.String(), text) {
-			return
-		}
+		return answer.Code == status && strings.Contains(answer.Body.String(), text)
+	}) {
+		t.Fatalf("after %s /readyz answers %d %q, want %d with %q", within, answer.Code, answer.Body, status, text)
 	}
-	t.Fatalf("after %s /readyz answers %d %q, want %d with %q", within, answer.Code, answer.Body, status, text)
 }
 
 func devicesOf(t *testing.T, c *cluster) (devices []resourceapi.Device) {
@@ -178,42 +217,43 @@ func devicesOf(t *testing.T, c *cluster) (devices []resourceapi.Device) {
 }
 
 func TestSwitchedOffGateIsNamedAndHeals(t *testing.T) {
-	c := newCluster()
-	c.gateOff.Store(true)
-	p := startPublishing(t, c)
-	eventually(t, p, http.StatusServiceUnavailable, "feature gate DRAConsumableCapacity", 10*time.Second)
-	if devices := devicesOf(t, c); len(devices) > 0 {
-		t.Errorf("published %v, want nothing while fields are dropped", devices)
-	}
-	c.gateOff.Store(false)
-	eventually(t, p, http.StatusOK, "ok", 30*time.Second)
-	if devices := devicesOf(t, c); !resourceslice.DevicesDeepEqual(devices, testDevices()) {
-		t.Errorf("published %v", devices)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.gateOff.Store(true)
+		p := startPublishing(t, c)
+		waitNotReady(t, p, "feature gate DRAConsumableCapacity", 10*time.Second)
+		if devices := devicesOf(t, c); len(devices) > 0 {
+			t.Errorf("published %v, want nothing while fields are dropped", devices)
+		}
+		c.gateOff.Store(false)
+		waitReady(t, p, 30*time.Second)
+		if devices := devicesOf(t, c); !resourceslice.DevicesDeepEqual(devices, testDevices()) {
+			t.Errorf("published %v", devices)
+		}
+	})
 }
 
 // What is published may change, and is not written again when it does not.
 func TestNewDevicesArePublishedOnce(t *testing.T) {
-	c := newCluster()
-	p := startPublishing(t, c)
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	faulty := driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, zones.Faults{0: deviceclasses.FaultPartitionInvalid})
-	p.set(faulty)
-	for deadline := time.Now().Add(5 * time.Second); !resourceslice.DevicesDeepEqual(devicesOf(t, c), faulty); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		p := startReady(t, c)
+		faulty := testDevices(deviceclasses.FaultPartitionInvalid)
+		p.set(faulty)
+		if !until(5*time.Second, func() bool { return resourceslice.DevicesDeepEqual(devicesOf(t, c), faulty) }) {
 			t.Fatalf("after 5 s the slices have %v", devicesOf(t, c))
 		}
-	}
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	if events := c.events.Load(); events > 0 {
-		t.Errorf("%d events on the node, which was ready all the time", events)
-	}
-	writes := c.writes()
-	p.set(slices.Clone(faulty))
-	time.Sleep(2 * firstRetry)
-	if again := c.writes(); again != writes {
-		t.Errorf("%d writes of the same devices", again-writes)
-	}
+		waitReady(t, p, 10*time.Second)
+		if events := c.events.Load(); events > 0 {
+			t.Errorf("%d events on the node, which was ready all the time", events)
+		}
+		writes := c.writes()
+		p.set(slices.Clone(faulty))
+		time.Sleep(2 * firstRetry)
+		if again := c.writes(); again != writes {
+			t.Errorf("%d writes of the same devices", again-writes)
+		}
+	})
 }
 
 // writes counts all requests that change something.
@@ -228,50 +268,48 @@ func (c *cluster) writes() (count int) {
 
 // A kubelet that starts deletes every slice of its node.
 func TestDeletedSlicesAreBackInTwoSeconds(t *testing.T) {
-	c := newCluster()
-	p := startPublishing(t, c)
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	slices, err := c.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(slices.Items) != 1 {
-		t.Fatalf("slices %v, %v", slices, err)
-	}
-	if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slices.Items[0].Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(2 * time.Second); len(devicesOf(t, c)) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		p := startReady(t, c)
+		slices, err := c.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(slices.Items) != 1 {
+			t.Fatalf("slices %v, %v", slices, err)
+		}
+		if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slices.Items[0].Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if !until(2*time.Second, func() bool { return len(devicesOf(t, c)) > 0 }) {
 			t.Fatal("no slices after 2 s")
 		}
-	}
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
+		waitReady(t, p, 10*time.Second)
+	})
 }
 
 // A fault that comes and goes must not keep the API server busy.
 func TestFlickerIsPaced(t *testing.T) {
-	c := newCluster()
-	p := startPublishing(t, c)
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	faulty := driver.Devices(testMachine(), driver.Config{Exclusivity: driver.ExclusivityKernel}, zones.Faults{0: deviceclasses.FaultPartitionInvalid})
-	before := c.stored()
-	for i := range 40 {
-		p.set([][]resourceapi.Device{faulty, testDevices()}[i%2])
-		time.Sleep(50 * time.Millisecond)
-	}
-	if writes := c.stored() - before; writes == 0 || writes >= sliceBurst {
-		t.Errorf("%d writes of 40 changes in 2 s, want 1 to %d", writes, sliceBurst-1)
-	}
-	eventually(t, p, http.StatusOK, "ok", 10*time.Second)
-	// Slices that another program deletes are back at once all the same.
-	for _, slice := range p.slices.own() {
-		if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slice.Name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		p := startReady(t, c)
+		faulty := testDevices(deviceclasses.FaultPartitionInvalid)
+		before := c.stored()
+		for i := range 40 {
+			p.set([][]resourceapi.Device{faulty, testDevices()}[i%2])
+			time.Sleep(50 * time.Millisecond)
 		}
-	}
-	for deadline := time.Now().Add(2 * time.Second); len(devicesOf(t, c)) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+		if writes := c.stored() - before; writes == 0 || writes >= sliceBurst {
+			t.Errorf("%d writes of 40 changes in 2 s, want 1 to %d", writes, sliceBurst-1)
+		}
+		waitReady(t, p, 10*time.Second)
+		// Slices that another program deletes are back at once all the same.
+		for _, slice := range p.slices.own() {
+			if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slice.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !until(2*time.Second, func() bool { return len(devicesOf(t, c)) > 0 }) {
 			t.Fatal("no slices after 2 s")
 		}
-	}
+	})
 }
 
 // stored counts the writes of slices that are no dry runs.

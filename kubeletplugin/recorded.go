@@ -56,6 +56,16 @@ func readClaim(ctx context.Context, client kubernetes.Interface, grant driver.Gr
 	}
 }
 
+// claimWith reads the claim that has the name. It returns nil if there is none, or if its
+// UID is another one: the claim was deleted and created again.
+func claimWith(ctx context.Context, client kubernetes.Interface, name types.NamespacedName, uid types.UID) (*resourceapi.ResourceClaim, error) {
+	claim, err := client.ResourceV1().ResourceClaims(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && claim.UID != uid {
+		return nil, nil
+	}
+	return claim, err
+}
+
 func askForClaim(ctx context.Context, client kubernetes.Interface, grant driver.Grant) (*resourceapi.ResourceClaim, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()

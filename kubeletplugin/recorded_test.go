@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,15 +23,37 @@ func claim(name string, uid types.UID) *resourceapi.ResourceClaim {
 	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid}}
 }
 
+func pod(name string, uid types.UID) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid}}
+}
+
 func recorded(name string, uid types.UID) driver.Grant {
 	return driver.Grant{Namespace: "default", Name: name, UID: uid}
 }
 
+// refuse makes the API server answer a kind of request with the error that why returns
+// for the name of the object, unless that is nil.
+func refuse(c *fake.Clientset, verb, resource string, why func(name string) error) {
+	c.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		var name string
+		switch action := action.(type) {
+		case interface{ GetName() string }:
+			name = action.GetName()
+		case interface{ GetObject() runtime.Object }:
+			name = action.GetObject().(metav1.Object).GetName()
+		}
+		err := why(name)
+		return err != nil, nil, err
+	})
+}
+
 // outage makes the API server fail a number of times.
 func outage(c *fake.Clientset, times int) {
-	c.PrependReactor("get", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-		times--
-		return times >= 0, nil, errors.New("connection refused")
+	refuse(c, "get", "resourceclaims", func(string) error {
+		if times--; times < 0 {
+			return nil
+		}
+		return errors.New("connection refused")
 	})
 }
 
@@ -66,10 +89,12 @@ func TestReadClaimsWithoutAnswerSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := fake.NewClientset(claim("a", "uid-1"))
 		answered := false
-		c.PrependReactor("get", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-			handled := answered
-			answered = true
-			return handled, nil, errors.New("connection refused")
+		refuse(c, "get", "resourceclaims", func(string) error {
+			if !answered {
+				answered = true
+				return nil
+			}
+			return errors.New("connection refused")
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()

@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // rivalNode is a node with a clock of its own, whose daemon can restart.
@@ -25,12 +26,7 @@ type rivalNode struct {
 
 func newRivalNode(t *testing.T, config driver.Config) *rivalNode {
 	t.Helper()
-	dir, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = dir.Close() })
-	n := &rivalNode{t: t, dir: dir, registry: t.TempDir(), config: config, clock: time.Unix(1000, 0)}
+	n := &rivalNode{t: t, dir: files.OpenTemp(t), registry: t.TempDir(), config: config, clock: time.Unix(1000, 0)}
 	n.restart()
 	return n
 }
@@ -64,9 +60,7 @@ func TestRivalIsRememberedUntilItIsGone(t *testing.T) {
 	n.expect("restart", "dra.cpu", false, []string{"dra.memory"})
 
 	socket := filepath.Join(n.registry, "dra.cpu-7f1b-reg.sock")
-	if err := os.WriteFile(socket, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, socket, "")
 	n.clock = n.clock.Add(rivalsLast)
 	n.expect("one has a socket, the other is gone", "dra.cpu", false, nil)
 	if err := os.Remove(socket); err != nil {

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -44,7 +43,7 @@ func startServed(t *testing.T, c *cluster, dir, cdiDir string) *served {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Stop)
-	eventually(t, publishing{publisher: s.publisher}, http.StatusOK, "ok", 10*time.Second)
+	waitReady(t, publishing{publisher: s.publisher}, 10*time.Second)
 	s.connection, err = grpc.NewClient("unix:"+filepath.Join(s.dir, "dra.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -122,11 +121,7 @@ func TestMetadataOfPreparedClaims(t *testing.T) {
 			t.Errorf("they give %+v, %t", pinned, ok)
 		}
 	}
-	metadata, err := os.ReadFile(filepath.Join(s.dir, "dra-device-metadata", "default_c", "zone", "metadata.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(metadata)
+	text := files.Read(t, filepath.Join(s.dir, "dra-device-metadata", "default_c", "zone", "metadata.json"))
 	for _, want := range []string{`"metadata.resource.k8s.io/v1beta1"`, `"dra.numa/cpus"`, `"0-1"`, `"resource.kubernetes.io/numaNode"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("metadata %s, want it with %s", text, want)
@@ -164,17 +159,19 @@ func (p *countingPool) Refresh(ctx context.Context) error {
 // Containers without claims move before a claim's own starts, and after it has
 // ended; a runtime that does not do it holds nobody up.
 func TestPoolIsRefreshedAroundClaims(t *testing.T) {
-	s := startServing(t)
-	pool := &countingPool{}
-	s.pool = pool
-	claim := allocated("c", "uid-1")
-	if results, err := s.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{claim}); err != nil || results["uid-1"].Err != nil {
-		t.Fatalf("prepare: %v, %v", results, err)
-	}
-	if pool.refreshed != 1 {
-		t.Errorf("%d refreshes before the kubelet has its answer, want 1", pool.refreshed)
-	}
-	if _, err := s.UnprepareResourceClaims(t.Context(), nil); err != nil || pool.refreshed != 2 || pool.bounded != 2 {
-		t.Errorf("%d refreshes, %d of them bounded, want 2; %v", pool.refreshed, pool.bounded, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := startServing(t)
+		pool := &countingPool{}
+		s.pool = pool
+		claim := allocated("c", "uid-1")
+		if results, err := s.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{claim}); err != nil || results["uid-1"].Err != nil {
+			t.Fatalf("prepare: %v, %v", results, err)
+		}
+		if pool.refreshed != 1 {
+			t.Errorf("%d refreshes before the kubelet has its answer, want 1", pool.refreshed)
+		}
+		if _, err := s.UnprepareResourceClaims(t.Context(), nil); err != nil || pool.refreshed != 2 || pool.bounded != 2 {
+			t.Errorf("%d refreshes, %d of them bounded, want 2; %v", pool.refreshed, pool.bounded, err)
+		}
+	})
 }

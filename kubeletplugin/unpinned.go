@@ -7,8 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
@@ -99,11 +97,8 @@ func (u *unpinned) look(ctx context.Context, claimUID types.UID) error {
 	grant, now := claim.grant, u.now()
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	object, err := u.client.ResourceV1().ResourceClaims(grant.Namespace).Get(ctx, grant.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && object.UID != claimUID {
-		return nil
-	}
-	if err != nil {
+	object, err := claimWith(ctx, u.client, types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID)
+	if err != nil || object == nil {
 		return err
 	}
 	pods, err := readPods(ctx, u.client, object)
