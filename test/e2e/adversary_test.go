@@ -45,7 +45,7 @@ var _ = Describe("a node whose partitions and pools change every second", ofKern
 
 		expectSettled(ctx, victim)
 		Expect(expectPinned(ctx, snapshot(ctx), pod).String()).To(Equal(held.String()), "CPUs of the claim")
-		expectExclusive(ctx, pod, metav1.ConditionTrue, "KernelPartition")
+		expectExclusive(ctx, pod, "KernelPartition")
 	})
 })
 

@@ -7,13 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing/fstest"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/demo"
 )
@@ -31,10 +28,7 @@ var forTheRig = strings.NewReplacer("gpu.dra.numa", "nvme.dra.numa", "cpu: 8", "
 
 var _ = Describe("the manifests in demo/devices", withDevices, Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx context.Context) {
-		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, networkCards, "0") })
-		if cards := setVirtualFunctions(ctx, networkCards, "2"); len(cards) < 4 {
-			lacks("node %s has %d cards with virtual functions, 4 are needed", node.name, len(cards))
-		}
+		withVirtualFunctions(ctx, networkCards, "2", 4)
 	})
 
 	for _, manifest := range []struct {
@@ -74,7 +68,7 @@ var _ = Describe("the manifests in demo/devices", withDevices, Ordered, Continue
 			namespace := createNamespace(ctx, "aligned")
 			text, err := fs.ReadFile(demo.Devices, "devices/"+manifest.file)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(cluster.Apply(ctx, fstest.MapFS{manifest.file: {Data: []byte(forTheRig.Replace(string(text)))}}, namespace)).To(Succeed())
+			apply(ctx, namespace, manifest.file, forTheRig.Replace(string(text)))
 			var all []aligned
 			for _, pod := range podsIn(ctx, namespace) {
 				all = append(all, alignedPod(ctx, pod))
@@ -101,15 +95,11 @@ func alignedPod(ctx context.Context, pod *corev1.Pod) aligned {
 		one.functions[request] = functions
 		for _, function := range functions {
 			if function.kind == "nvme" {
-				names, err := observer.Run(ctx, `ls "/sys/bus/pci/devices/$1/nvme"`, function.address)
-				Expect(err).NotTo(HaveOccurred())
-				drives = append(drives, strings.TrimSpace(names))
+				drives = append(drives, controllerOf(ctx, function.address))
 			}
 		}
 	}
-	nodes, err := observer.Run(ctx, `cd "/proc/$1/root/dev" && ls -d nvme* 2>/dev/null || true`, strconv.Itoa(inKernel(snapshot(ctx), pod).PID))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(strings.Fields(nodes)).To(ConsistOf(drives), "nodes of drives in pod %s", pod.Name)
+	Expect(driveNodes(ctx, inKernel(snapshot(ctx), pod).PID)).To(ConsistOf(drives), "nodes of drives in pod %s", pod.Name)
 	return one
 }
 
@@ -124,15 +114,4 @@ func expectNear(ctx context.Context, all []aligned) {
 			}
 		}
 	}
-}
-
-// onlyClaim is the claim made from a template for a pod that has one.
-func onlyClaim(ctx context.Context, pod *corev1.Pod) *resourceapi.ResourceClaim {
-	GinkgoHelper()
-	Expect(pod.Status.ResourceClaimStatuses).To(HaveLen(1), "claims of pod %s", pod.Name)
-	name := pod.Status.ResourceClaimStatuses[0].ResourceClaimName
-	Expect(name).NotTo(BeNil(), "claim of pod %s", pod.Name)
-	claim, err := cluster.Kubernetes.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, *name, metav1.GetOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	return claim
 }

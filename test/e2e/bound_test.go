@@ -9,16 +9,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 var _ = Describe("claims of functions with a driver of their own", withDevices, func() {
 	It("have VFIO bound as long as they last, whoever dies meanwhile", func(ctx context.Context) {
-		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, networkCards, "0") })
-		if cards := setVirtualFunctions(ctx, networkCards, "1"); len(cards) == 0 {
-			lacks("node %s has no card with virtual functions", node.name)
-		}
+		withVirtualFunctions(ctx, networkCards, "1", 1)
 		namespace := createNamespace(ctx, "bound")
 		pod := waitRunning(ctx, createWithVFIO(ctx, namespace, "vfio"))
 		functions := allocatedFunctions(ctx, claimOf(ctx, pod))
@@ -51,19 +46,9 @@ func createWithVFIO(ctx context.Context, namespace, name string) *corev1.Pod {
 	GinkgoHelper()
 	want := oneCore(ctx)
 	claim := newClaim(name, want)
-	devices := &claim.Spec.Devices
-	devices.Requests = append(devices.Requests,
-		resourceapi.DeviceRequest{Name: "drive", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "nvme.dra.numa"}},
-		resourceapi.DeviceRequest{Name: "card", Exactly: &resourceapi.ExactDeviceRequest{
-			DeviceClassName: "nic.dra.numa",
-			Selectors:       []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.attributes["dra.numa"].virtualFunction`}}},
-		}})
-	devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: resourceapi.DeviceConfiguration{
-		Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: driverName, Parameters: runtime.RawExtension{
-			Raw: []byte(`{"apiVersion": "dra.numa/v1alpha1", "kind": "DeviceConfig", "driver": "vfio-pci"}`),
-		}},
-	}}}
-	createClaim(ctx, namespace, claim)
+	claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests,
+		wholeDevice("drive", "nvme.dra.numa"), wholeDevice("card", "nic.dra.numa", `device.attributes["dra.numa"].virtualFunction`))
+	createClaim(ctx, namespace, configured(`{"apiVersion": "dra.numa/v1alpha1", "kind": "DeviceConfig", "driver": "vfio-pci"}`, claim))
 	pod := claimPod(name, want)
 	pod.Spec.Containers[0].Command = []string{"/bin/sh", "-c", `set -- /dev/vfio/[0-9]*; exec 3<>"$1" 4<>"$2"; exec /bin/sleep 2147483647`}
 	return createPod(ctx, namespace, pod)

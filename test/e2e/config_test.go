@@ -8,9 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
@@ -61,7 +58,7 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 		Expect(process.Partition).To(Equal("isolated"))
 		Expect(process.CPUs.Size()).To(BeNumerically("==", core.cpus), "CPUs of the pod: %s", process.CPUs)
 		Expect(process.ExclusiveCPUs.String()).To(Equal(process.CPUs.String()))
-		expectExclusive(ctx, pods["isolated"], metav1.ConditionTrue, "KernelPartition")
+		expectExclusive(ctx, pods["isolated"], "KernelPartition")
 	})
 
 	It("have no partition", func(ctx context.Context) {
@@ -126,13 +123,9 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 // createConfigured is createClaimed with a ZoneConfig, whose fields are given in JSON.
 func createConfigured(ctx context.Context, namespace string, pod *corev1.Pod, want request, fields string) *corev1.Pod {
 	GinkgoHelper()
-	claim := newClaim(pod.Name, want)
-	raw := fmt.Appendf(nil, `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", %s}`, fields)
-	Expect(json.Valid(raw)).To(BeTrue(), "configuration %s", raw)
-	claim.Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: resourceapi.DeviceConfiguration{
-		Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: driverName, Parameters: runtime.RawExtension{Raw: raw}},
-	}}}
-	createClaim(ctx, namespace, claim)
+	parameters := fmt.Sprintf(`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", %s}`, fields)
+	Expect(json.Valid([]byte(parameters))).To(BeTrue(), "configuration %s", parameters)
+	createClaim(ctx, namespace, configured(parameters, newClaim(pod.Name, want)))
 	return createPod(ctx, namespace, pod)
 }
 

@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/demo"
 )
@@ -15,15 +14,10 @@ var _ = Describe("the manifests in demo", func() {
 	It("run, and their claims are pinned", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "demo")
 		Expect(cluster.Apply(ctx, demo.Manifests, namespace)).To(Succeed())
-		pods, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(pods.Items).NotTo(BeEmpty())
-		for i := range pods.Items {
-			pods.Items[i] = *waitRunning(ctx, &pods.Items[i])
-		}
+		pods := podsIn(ctx, namespace)
+		Expect(pods).NotTo(BeEmpty())
 		s := snapshot(ctx)
-		for i := range pods.Items {
-			pod := &pods.Items[i]
+		for _, pod := range pods {
 			if pod.Spec.NodeName != node.name || len(pod.Spec.ResourceClaims) == 0 {
 				continue
 			}

@@ -12,8 +12,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // withDevices marks specs for a node with attached devices, and for what the chart
@@ -22,10 +20,7 @@ var withDevices = Label("devices")
 
 var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices, func() {
 	It("have exactly its device node, which no other claim gets", func(ctx context.Context) {
-		drives := publishedFunctions(ctx, "nvme")
-		if len(drives) == 0 {
-			lacks("node %s publishes no NVMe drives", node.name)
-		}
+		drives := publishedDrives(ctx)
 		namespace := createNamespace(ctx, "drives")
 		var pods []*corev1.Pod
 		for i := range len(drives) + 1 { // one too many
@@ -61,8 +56,7 @@ var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices,
 
 		By("giving one back")
 		deletePod(ctx, running[0])
-		claims := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace)
-		Expect(claims.Delete(ctx, running[0].Name, metav1.DeleteOptions{})).To(Succeed())
+		deleteClaim(ctx, running[0])
 		for _, pod := range pods {
 			if pod.Name == running[0].Name {
 				continue
@@ -84,7 +78,7 @@ var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices,
 		expectHealth(ctx, pod, "PCI function "+drive.address+" is gone")
 
 		Expect(observer.Rescan(ctx)).To(Succeed())
-		expectPublished(ctx, drive.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
+		expectPublished(ctx, drive.name, "no taint", untainted)
 		expectHealth(ctx, pod)
 	})
 
@@ -98,7 +92,7 @@ var _ = Describe("claims of a drive, and of CPUs on its NUMA node", withDevices,
 			Expect(observer.Unplug(ctx, drive.address)).To(Succeed()) // nothing else has the kernel take it back
 			Expect(observer.MendLink(ctx, link)).To(Succeed())
 			Expect(observer.Rescan(ctx)).To(Succeed())
-			expectPublished(ctx, drive.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
+			expectPublished(ctx, drive.name, "no taint", untainted)
 		})
 		Expect(observer.ResetDrive(ctx, drive.address)).NotTo(Succeed(), "reset of a drive that does not answer")
 
@@ -116,18 +110,19 @@ func controllerOf(ctx context.Context, address string) string {
 	return strings.TrimSpace(controller)
 }
 
+// driveNodes are the device nodes of drives that a process has.
+func driveNodes(ctx context.Context, pid int) []string {
+	GinkgoHelper()
+	names, err := observer.Run(ctx, `cd "/proc/$1/root/dev" && ls -d nvme* 2>/dev/null || true`, strconv.Itoa(pid))
+	Expect(err).NotTo(HaveOccurred())
+	return strings.Fields(names)
+}
+
 // createWithDrive creates a pod with a claim of a drive and one core beside it.
 func createWithDrive(ctx context.Context, namespace, name string) *corev1.Pod {
 	GinkgoHelper()
 	want := request{cpus: int64(node.zones[0].threadsPerCore), zone: anyZone}
-	claim := newClaim(name, want)
-	devices := &claim.Spec.Devices
-	devices.Requests = append(devices.Requests, resourceapi.DeviceRequest{
-		Name: "drive", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "nvme.dra.numa"},
-	})
-	numaNode := resourceapi.FullyQualifiedName("resource.kubernetes.io/numaNode")
-	devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &numaNode}}
-	createClaim(ctx, namespace, claim)
+	createClaim(ctx, namespace, alike(numaNode, newClaim(name, want), wholeDevice("drive", "nvme.dra.numa")))
 	return createPod(ctx, namespace, claimPod(name, want))
 }
 
@@ -150,9 +145,7 @@ func driveResults(ctx context.Context, pod *corev1.Pod) (zone publishedZone, dri
 func expectDrive(ctx context.Context, pid int, pod *corev1.Pod, address string) {
 	GinkgoHelper()
 	controller := controllerOf(ctx, address)
-	nodes, err := observer.Run(ctx, `cd "/proc/$1/root/dev" && ls -d nvme*`, strconv.Itoa(pid))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(strings.Fields(nodes)).To(Equal([]string{controller}), "nodes of drives in pod %s", pod.Name)
+	Expect(driveNodes(ctx, pid)).To(Equal([]string{controller}), "nodes of drives in pod %s", pod.Name)
 	numbers, err := observer.Run(ctx, `stat -c %t:%T "/proc/$1/root/dev/$2" && stat -c %t:%T "/proc/1/root/dev/$2"`, strconv.Itoa(pid), controller)
 	Expect(err).NotTo(HaveOccurred())
 	both := strings.Fields(numbers)

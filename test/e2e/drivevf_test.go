@@ -8,18 +8,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var _ = Describe("claims of the virtual functions of a drive", withDevices, func() {
 	It("have one each, and the drive itself waits for all of them", func(ctx context.Context) {
-		DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, nvmeDrives, "0") })
-		drives := setVirtualFunctions(ctx, nvmeDrives, "2")
-		if len(drives) == 0 {
-			lacks("node %s has no drive with virtual functions", node.name)
-		}
-		drive, namespace, holders := drives[0], createNamespace(ctx, "drivevf"), map[string]string{}
+		drive := withVirtualFunctions(ctx, nvmeDrives, "2", 1)[0]
+		namespace, holders := createNamespace(ctx, "drivevf"), map[string]string{}
 		virtual := fmt.Sprintf(`device.attributes["dra.numa"].virtualFunction && device.attributes["dra.numa"].physicalFunction == %q`, drive)
 		var pods []*corev1.Pod
 		for _, name := range []string{"one", "two"} {
@@ -57,10 +51,6 @@ var _ = Describe("claims of the virtual functions of a drive", withDevices, func
 // holds, and of nothing else.
 func createWithSelected(ctx context.Context, namespace, name, expression string) *corev1.Pod {
 	GinkgoHelper()
-	drive := wholeDevice("drive", "nvme."+driverName)
-	drive.Exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}
-	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{drive}
-	createClaim(ctx, namespace, claim)
+	createClaim(ctx, namespace, claimOfDevices(name, wholeDevice("drive", "nvme."+driverName, expression)))
 	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{})))
 }

@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -99,28 +97,4 @@ func expectPending(ctx context.Context, pod *corev1.Pod, reason string) {
 	unschedulable := And(HavePrefix(corev1.PodReasonUnschedulable), ContainSubstring(reason))
 	Eventually(ctx, scheduled).Should(unschedulable, "condition PodScheduled of pod %s", pod.Name)
 	Consistently(ctx, scheduled).Should(unschedulable, "condition PodScheduled of pod %s", pod.Name)
-}
-
-// deleteClaim deletes the claim of a pod that is gone.
-func deleteClaim(ctx context.Context, pod *corev1.Pod) {
-	GinkgoHelper()
-	claims := cluster.Kubernetes.ResourceV1().ResourceClaims(pod.Namespace)
-	Expect(claims.Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
-}
-
-// kubeletReserved returns the kubelet's reservedSystemCPUs.
-func kubeletReserved(ctx context.Context) cpuset.Set {
-	GinkgoHelper()
-	var answer struct {
-		KubeletConfig struct {
-			ReservedSystemCPUs string `json:"reservedSystemCPUs"`
-		} `json:"kubeletconfig"`
-	}
-	data, err := cluster.Kubernetes.CoreV1().RESTClient().Get().
-		Resource("nodes").Name(node.name).SubResource("proxy").Suffix("configz").DoRaw(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(json.Unmarshal(data, &answer)).To(Succeed())
-	reserved, err := cpuset.Parse(answer.KubeletConfig.ReservedSystemCPUs)
-	Expect(err).NotTo(HaveOccurred())
-	return reserved
 }

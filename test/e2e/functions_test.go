@@ -2,13 +2,13 @@ package e2e
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // publishedFunction is a PCI function that the node publishes.
@@ -21,17 +21,14 @@ type publishedFunction struct {
 // the names of their devices.
 func publishedFunctions(ctx context.Context, kind string) map[string]publishedFunction {
 	GinkgoHelper()
-	slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+	devices, err := nodeDevices(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	functions := map[string]publishedFunction{}
-	for _, slice := range slices.Items {
-		for _, device := range slice.Spec.Devices {
-			is := device.Attributes[driverName+"/kind"].StringValue
-			address := device.Attributes["resource.kubernetes.io/pciBusID"].StringValue
-			zone := device.Attributes["resource.kubernetes.io/numaNode"].IntValue
-			if is != nil && address != nil && zone != nil && (kind == "" || kind == *is) {
-				functions[device.Name] = publishedFunction{device.Name, *address, *is, int(*zone)}
-			}
+	for _, device := range devices {
+		is, address := attribute(device, driverName+"/kind"), attribute(device, pciBusID)
+		zone, err := strconv.Atoi(attribute(device, numaNode))
+		if err == nil && is != "" && address != "" && (kind == "" || kind == is) {
+			functions[device.Name] = publishedFunction{device.Name, address, is, zone}
 		}
 	}
 	return functions
@@ -92,14 +89,10 @@ func setVirtualFunctions(ctx context.Context, class, count string) []string {
 	cards := strings.Fields(text)
 	Eventually(ctx, func(g Gomega) {
 		virtual := map[string]int{}
-		slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+		devices, err := nodeDevices(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
-		for _, slice := range slices.Items {
-			for _, device := range slice.Spec.Devices {
-				if card := device.Attributes[driverName+"/physicalFunction"].StringValue; card != nil {
-					virtual[*card]++
-				}
-			}
+		for _, device := range devices {
+			virtual[attribute(device, driverName+"/physicalFunction")]++
 		}
 		for _, card := range cards {
 			g.Expect(virtual[card]).To(BeEquivalentTo(int(count[0]-'0')), "virtual functions of %s that are published", card)
@@ -108,13 +101,35 @@ func setVirtualFunctions(ctx context.Context, class, count string) []string {
 	return cards
 }
 
+// withVirtualFunctions is setVirtualFunctions until the end of the spec. It needs some
+// physical functions.
+func withVirtualFunctions(ctx context.Context, class, count string, atLeast int) []string {
+	GinkgoHelper()
+	DeferCleanup(func(ctx context.Context) { setVirtualFunctions(ctx, class, "0") })
+	physical := setVirtualFunctions(ctx, class, count)
+	if len(physical) < atLeast {
+		lacks("node %s has %d functions of class %s with virtual functions, %d are needed", node.name, len(physical), class, atLeast)
+	}
+	return physical
+}
+
+// publishedDrives are the NVMe drives of the node, which needs some.
+func publishedDrives(ctx context.Context) map[string]publishedFunction {
+	GinkgoHelper()
+	drives := publishedFunctions(ctx, "nvme")
+	if len(drives) == 0 {
+		lacks("node %s publishes no NVMe drives", node.name)
+	}
+	return drives
+}
+
 // podsIn are the pods of a namespace, all of them running.
 func podsIn(ctx context.Context, namespace string) (pods []*corev1.Pod) {
 	GinkgoHelper()
-	list, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	list, err := listPods(ctx, namespace)
 	Expect(err).NotTo(HaveOccurred())
-	for i := range list.Items {
-		pods = append(pods, waitRunning(ctx, &list.Items[i]))
+	for i := range list {
+		pods = append(pods, waitRunning(ctx, &list[i]))
 	}
 	return pods
 }

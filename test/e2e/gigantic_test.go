@@ -48,12 +48,7 @@ var _ = Describe("a node with hugepages of 1 GiB", withGiganticPages, func() {
 		By("using both pages without a claim")
 		thief := waitRunning(ctx, createPod(ctx, namespace, withoutClaim(ctx, hugepagesPod("thief", request{hugepages1GiBytes: 2 * page, memoryBytes: 64 << 20}), zone)))
 		Eventually(ctx, free).Should(Equal(0), "free pages of NUMA node %d", zone.id)
-		late := createClaimed(ctx, namespace, hugepagesPod("late", want), want)
-		Eventually(ctx, eventMessages).WithArguments(namespace, late.Name).Should(ContainElement(
-			ContainSubstring(fmt.Sprintf("NUMA node %d has 0 of hugepages 1Gi free, the claim needs 1Gi: pods without a claim", zone.id))), "events of pod late")
-		deletePod(ctx, thief)
-		late = waitRunning(ctx, late)
-		expectPinned(ctx, snapshot(ctx), late)
+		expectWaitsFor(ctx, thief, want, "0 of hugepages 1Gi free, the claim needs 1Gi")
 	})
 })
 

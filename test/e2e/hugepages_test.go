@@ -56,12 +56,7 @@ var _ = Describe("a claim of CPUs, memory and hugepages", func() {
 		Eventually(ctx, func() int { return freeHugepages(snapshot(ctx))[zone.id] }).Should(Equal(1), "free 2 MiB hugepages of NUMA node %d", zone.id)
 
 		want := request{cpus: int64(zone.threadsPerCore), memoryBytes: 64 << 20, hugepages2MiBytes: 2 * pageBytes, zone: zone.id}
-		late := createClaimed(ctx, namespace, hugepagesPod("late", want), want)
-		Eventually(ctx, eventMessages).WithArguments(namespace, late.Name).Should(ContainElement(
-			ContainSubstring(fmt.Sprintf("NUMA node %d has 2Mi of hugepages 2Mi free, the claim needs 4Mi: pods without a claim", zone.id))), "events of pod late")
-		deletePod(ctx, thief)
-		late = waitRunning(ctx, late)
-		expectPinned(ctx, snapshot(ctx), late)
+		expectWaitsFor(ctx, thief, want, "2Mi of hugepages 2Mi free, the claim needs 4Mi")
 	})
 
 	It("is said to lack pages that an administrator takes from the pool", func(ctx context.Context) {
@@ -85,6 +80,18 @@ var _ = Describe("a claim of CPUs, memory and hugepages", func() {
 		Eventually(ctx, eventMessages).WithArguments("default", node.name).Should(ContainElement(HavePrefix("NUMAHugepagesRestored: ")), "events of node %s", node.name)
 	})
 })
+
+// expectWaitsFor checks that a claim waits, and its pod says why, while a pod without a
+// claim has its hugepages. Why is what its NUMA node has.
+func expectWaitsFor(ctx context.Context, thief *corev1.Pod, want request, why string) {
+	GinkgoHelper()
+	late := createClaimed(ctx, thief.Namespace, hugepagesPod("late", want), want)
+	Eventually(ctx, eventMessages).WithArguments(late.Namespace, late.Name).Should(ContainElement(
+		ContainSubstring(fmt.Sprintf("NUMA node %d has %s: pods without a claim", want.zone, why))), "events of pod late")
+	deletePod(ctx, thief)
+	late = waitRunning(ctx, late)
+	expectPinned(ctx, snapshot(ctx), late)
+}
 
 // hugepagesPod is a claim pod that allocates its hugepages as a file: hugetlbfs
 // knows fallocate, but not write.

@@ -8,10 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -42,24 +39,9 @@ var _ = Describe("a node with isolated CPUs", withIsolatedCPUs, func() {
 		Expect(expectPinned(ctx, snapshot(ctx), other).Overlaps(isolated)).To(BeFalse(), "isolated CPUs are in a claim that did not ask for them")
 
 		By("asking for isolated CPUs and for memory near them")
-		amount := func(name resourceapi.QualifiedName, quantity resource.Quantity) *resourceapi.CapacityRequirements {
-			return &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{name: quantity}}
-		}
-		near := resourceapi.FullyQualifiedName("resource.kubernetes.io/numaNode")
-		createClaim(ctx, namespace, &resourceapi.ResourceClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: "poller"},
-			Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{
-				Requests: []resourceapi.DeviceRequest{
-					{Name: "cpus", Exactly: &resourceapi.ExactDeviceRequest{
-						DeviceClassName: "isolated.dra.numa", Capacity: amount("cpu", *resource.NewQuantity(int64(isolated.Size()), resource.DecimalSI)),
-					}},
-					{Name: "memory", Exactly: &resourceapi.ExactDeviceRequest{
-						DeviceClassName: "zone.dra.numa", Capacity: amount("memory", resource.MustParse("64Mi")),
-					}},
-				},
-				Constraints: []resourceapi.DeviceConstraint{{MatchAttribute: &near}},
-			}},
-		})
+		createClaim(ctx, namespace, alike(numaNode, claimOfDevices("poller",
+			shareOf("cpus", "isolated.dra.numa", map[string]int64{"cpu": int64(isolated.Size())}),
+			shareOf("memory", "zone.dra.numa", map[string]int64{"memory": 64 << 20}))))
 		poller := waitRunning(ctx, createPod(ctx, namespace, withoutRequests(claimPod("poller", request{cpus: int64(isolated.Size())}))))
 		s = snapshot(ctx)
 		process := inKernel(s, poller)
@@ -69,7 +51,7 @@ var _ = Describe("a node with isolated CPUs", withIsolatedCPUs, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(strings.TrimSpace(state)).To(Equal("isolated"), "partition of cgroup %s", path.Base(process.Cgroup))
 		Eventually(ctx, func(g Gomega) {
-			claim, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Get(ctx, poller.Name, metav1.GetOptions{})
+			claim, err := readClaim(ctx, namespace, poller.Name)
 			g.Expect(err).NotTo(HaveOccurred())
 			var said []string
 			for _, device := range claim.Status.Devices {

@@ -7,8 +7,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -25,10 +23,7 @@ var _ = Describe("a machine that changes", ofKernel, func() {
 		DeferCleanup(func(ctx context.Context) { Expect(observer.SetHugepages(ctx, zone.id, int(before))).To(Succeed()) })
 		for _, count := range []int64{before + pages, before} {
 			Expect(observer.SetHugepages(ctx, zone.id, int(count))).To(Succeed())
-			expectPublished(ctx, zone.device, fmt.Sprintf("%d hugepages", count), func(device resourceapi.Device) bool {
-				capacity := device.Capacity["hugepages2Mi"].Value
-				return capacity.Value() == count*pageBytes
-			})
+			expectPublished(ctx, zone.device, fmt.Sprintf("%d hugepages", count), offers("hugepages2Mi", count*pageBytes))
 		}
 	})
 
@@ -47,22 +42,16 @@ var _ = Describe("a machine that changes", ofKernel, func() {
 		DeferCleanup(func(ctx context.Context) { Expect(observer.SetOnline(ctx, gone, true)).To(Succeed()) })
 
 		Expect(observer.SetOnline(ctx, gone, false)).To(Succeed())
-		expectPublished(ctx, zone.device, "fewer CPUs and a taint", func(device resourceapi.Device) bool {
-			capacity := device.Capacity["cpu"].Value
-			return capacity.Value() == int64(zone.cpus-held.Size()) && tainted(device)
-		})
-		expectExclusive(ctx, pod, metav1.ConditionFalse, "PartitionInvalid")
+		expectPublished(ctx, zone.device, "fewer CPUs and a taint", offers("cpu", int64(zone.cpus-held.Size()), tainted))
+		expectNotExclusive(ctx, pod, "PartitionInvalid")
 		expectHealth(ctx, pod, "are offline")
 		expectEvent(ctx, pod, "NUMAExclusivityLost")
 
 		By("bringing them back")
 		Expect(observer.SetOnline(ctx, gone, true)).To(Succeed())
-		expectPublished(ctx, zone.device, "all CPUs and no taint", func(device resourceapi.Device) bool {
-			capacity := device.Capacity["cpu"].Value
-			return capacity.Value() == int64(zone.cpus) && !tainted(device)
-		})
+		expectPublished(ctx, zone.device, "all CPUs and no taint", offers("cpu", int64(zone.cpus), untainted))
 		Expect(expectPinned(ctx, snapshot(ctx), pod).String()).To(Equal(held.String()), "CPUs of the claim")
-		expectExclusive(ctx, pod, metav1.ConditionTrue, "KernelPartition")
+		expectExclusive(ctx, pod, "KernelPartition")
 		expectHealth(ctx, pod)
 		expectEvent(ctx, pod, "NUMAExclusivityRestored")
 	})

@@ -11,7 +11,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	resourceapi "k8s.io/api/resource/v1"
 )
 
 var monitor = flag.String("e2e.monitor", "", "program, with arguments between spaces, that has the QEMU of a node's machine do what follows -node NAME --")
@@ -57,7 +56,7 @@ var _ = Describe("a machine whose devices fail", withDevices, func() {
 
 		inMonitor(ctx, fmt.Sprintf("device_add nvme,id=%s,bus=%s,serial=%s", device, strings.Replace(device, "dev", "rp", 1), strings.TrimSpace(serial)))
 		Eventually(ctx, isThere).ShouldNot(BeEmpty(), "PCI function %s is not there again", drive.address)
-		expectPublished(ctx, drive.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
+		expectPublished(ctx, drive.name, "no taint", untainted)
 		expectHealth(ctx, pod)
 	})
 
@@ -69,7 +68,7 @@ var _ = Describe("a machine whose devices fail", withDevices, func() {
 		DeferCleanup(func(ctx context.Context) {
 			Expect(observer.Unplug(ctx, port)).To(Succeed()) // which has counted
 			Expect(observer.Rescan(ctx)).To(Succeed())
-			expectPublished(ctx, card.name, "no taint", func(device resourceapi.Device) bool { return !tainted(device) })
+			expectPublished(ctx, card.name, "no taint", untainted)
 		})
 		inMonitor(ctx, "pcie_aer_inject_error "+deviceOf(ctx, card.address)+" DLP")
 		expectPublished(ctx, card.name, "a taint", tainted)

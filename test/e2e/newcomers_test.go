@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -103,8 +102,8 @@ func waitRunningPods(ctx context.Context, namespace string, count int) {
 		return
 	}
 	Eventually(ctx, func() (running int, err error) {
-		pods, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		for _, pod := range pods.Items {
+		pods, err := listPods(ctx, namespace)
+		for _, pod := range pods {
 			if pod.Status.Phase == corev1.PodRunning {
 				running++
 			}

@@ -3,12 +3,12 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
@@ -33,9 +33,7 @@ type publishedZone struct {
 // readNode returns the first node, by name, that publishes a zone with CPUs.
 func readNode(ctx context.Context) testNode {
 	GinkgoHelper()
-	slicesList, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{
-		FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + driverName,
-	})
+	slicesList, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOf(driverName))
 	Expect(err).NotTo(HaveOccurred())
 	var found testNode
 	for _, slice := range slicesList.Items {
@@ -109,4 +107,21 @@ func wholeZone(s kernel.Snapshot) (publishedZone, cpuset.Set) {
 	}
 	lacks("node %s publishes no whole zone of two cores", node.name)
 	return publishedZone{}, cpuset.Set{}
+}
+
+// kubeletReserved returns the kubelet's reservedSystemCPUs.
+func kubeletReserved(ctx context.Context) cpuset.Set {
+	GinkgoHelper()
+	var answer struct {
+		KubeletConfig struct {
+			ReservedSystemCPUs string `json:"reservedSystemCPUs"`
+		} `json:"kubeletconfig"`
+	}
+	data, err := cluster.Kubernetes.CoreV1().RESTClient().Get().
+		Resource("nodes").Name(node.name).SubResource("proxy").Suffix("configz").DoRaw(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(json.Unmarshal(data, &answer)).To(Succeed())
+	reserved, err := cpuset.Parse(answer.KubeletConfig.ReservedSystemCPUs)
+	Expect(err).NotTo(HaveOccurred())
+	return reserved
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // The node's display controllers are GPUs to the library of test/nvml, which is in
@@ -51,16 +50,10 @@ var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
 // connect, of a generation and not divided.
 func createWithLinkedGPUs(ctx context.Context, namespace, name string, count int) *corev1.Pod {
 	GinkgoHelper()
-	nvlink := resourceapi.FullyQualifiedName(driverName + "/nvlink")
-	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	gpus := wholeDevice("gpu", "gpu."+driverName)
+	gpus := wholeDevice("gpu", "gpu."+driverName,
+		`device.attributes["`+driverName+`"].?computeCapability.orValue("") == "9.0" && !device.attributes["`+driverName+`"].?mig.orValue(true)`)
 	gpus.Exactly.Count = int64(count)
-	gpus.Exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{
-		Expression: `device.attributes["` + driverName + `"].?computeCapability.orValue("") == "9.0" && !device.attributes["` + driverName + `"].?mig.orValue(true)`,
-	}}}
-	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{gpus}
-	claim.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &nvlink}}
-	createClaim(ctx, namespace, claim)
+	createClaim(ctx, namespace, alike(driverName+"/nvlink", claimOfDevices(name, gpus)))
 	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{})))
 }
 
@@ -74,12 +67,14 @@ func knownGPUs(ctx context.Context) map[string]publishedFunction {
 	first := slices.Min(addressesOf(gpus))
 	for name := range gpus {
 		waitPublished(ctx, name, "what NVIDIA's library tells", func(device resourceapi.Device) bool {
-			about := func(name string) resourceapi.DeviceAttribute {
-				return device.Attributes[resourceapi.QualifiedName(driverName+"/"+name)]
+			for name, want := range map[resourceapi.QualifiedName]string{
+				"computeCapability": "9.0", "mig": "false", "memoryMiB": "81920", "model": "Fake NVIDIA GPU", "nvlink": first,
+			} {
+				if attribute(device, driverName+"/"+name) != want {
+					return false
+				}
 			}
-			return ptr.Equal(about("computeCapability").StringValue, ptr.To("9.0")) && ptr.Equal(about("mig").BoolValue, ptr.To(false)) &&
-				ptr.Equal(about("memoryMiB").IntValue, ptr.To[int64](80<<10)) && ptr.Equal(about("model").StringValue, ptr.To("Fake NVIDIA GPU")) &&
-				ptr.Equal(about("nvlink").StringValue, &first) && strings.HasPrefix(ptr.Deref(about("uuid").StringValue, ""), "GPU-") && !tainted(device)
+			return strings.HasPrefix(attribute(device, driverName+"/uuid"), "GPU-") && !tainted(device)
 		})
 	}
 	return gpus

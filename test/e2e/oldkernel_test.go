@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // withOldKernel marks specs for a node whose kernel has no cpuset.cpus.exclusive, which
@@ -36,7 +35,7 @@ var _ = Describe("a node whose kernel has no partitions", withOldKernel, func() 
 				g.Expect(process.Mems.String()).To(Equal(s.ZonesOf(held).String()), "memory of the claim's container")
 				g.Expect(inKernel(s, bystander).CPUs.Overlaps(held)).To(BeFalse(), "the pod without a claim may run on %s", held)
 			}).Should(Succeed())
-			expectExclusive(ctx, pod, metav1.ConditionTrue, "SharedPool")
+			expectExclusive(ctx, pod, "SharedPool")
 		}
 		Expect(held.Size()).To(BeNumerically("==", core.cpus), "CPUs %s of the claim", held)
 		check("looking at the kernel")

@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 )
@@ -87,19 +90,53 @@ func expectPublished(ctx context.Context, name, what string, is func(resourceapi
 func waitPublished(ctx context.Context, name, what string, is func(resourceapi.Device) bool) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
-		slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+		devices, err := nodeDevices(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
-		for _, slice := range slices.Items {
-			for _, device := range slice.Spec.Devices {
-				if device.Name == name {
-					g.Expect(is(device)).To(BeTrue(), "device %s has taints %v, capacity %v", name, device.Taints, device.Capacity)
-					return
-				}
+		for _, device := range devices {
+			if device.Name == name {
+				g.Expect(is(device)).To(BeTrue(), "device %s has taints %v, capacity %v", name, device.Taints, device.Capacity)
+				return
 			}
 		}
 		g.Expect(name).To(BeEmpty(), "device is not published")
 	}).Should(Succeed(), "device %s is not published with %s", name, what)
 }
+
+// nodeDevices are all that the node publishes.
+func nodeDevices(ctx context.Context) (devices []resourceapi.Device, err error) {
+	list, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
+	if err != nil {
+		return nil, err
+	}
+	for _, slice := range list.Items {
+		devices = append(devices, slice.Spec.Devices...)
+	}
+	return devices, nil
+}
+
+// offers returns what reports whether a device has a capacity of so much, and is as the
+// others say.
+func offers(capacity resourceapi.QualifiedName, amount int64, also ...func(resourceapi.Device) bool) func(resourceapi.Device) bool {
+	return func(device resourceapi.Device) bool {
+		value := device.Capacity[capacity].Value
+		return value.Value() == amount && !slices.ContainsFunc(also, func(is func(resourceapi.Device) bool) bool { return !is(device) })
+	}
+}
+
+// attribute is what a device says of itself, as text, and "" if it says nothing.
+func attribute(device resourceapi.Device, name resourceapi.QualifiedName) string {
+	switch value := device.Attributes[name]; {
+	case value.StringValue != nil:
+		return *value.StringValue
+	case value.IntValue != nil:
+		return strconv.FormatInt(*value.IntValue, 10)
+	case value.BoolValue != nil:
+		return strconv.FormatBool(*value.BoolValue)
+	}
+	return ""
+}
+
+func untainted(device resourceapi.Device) bool { return !tainted(device) }
 
 // tainted reports whether a device takes no new claims because of a fault.
 func tainted(device resourceapi.Device) bool {
@@ -109,4 +146,47 @@ func tainted(device resourceapi.Device) bool {
 		}
 	}
 	return false
+}
+
+func slicesOf(driver string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + driver}
+}
+
+func slicesOfNode() metav1.ListOptions {
+	ours := slicesOf(driverName)
+	ours.FieldSelector += "," + resourceapi.ResourceSliceSelectorNodeName + "=" + node.name
+	return ours
+}
+
+// slicesGap returns how long the node was without a slice after the deletion
+// that disturb brings about.
+func slicesGap(ctx context.Context, disturb func()) time.Duration {
+	GinkgoHelper()
+	events, err := cluster.Kubernetes.ResourceV1().ResourceSlices().Watch(ctx, slicesOfNode())
+	Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+	disturb()
+	there, timeout := map[string]bool{}, time.After(limit(eventuallyTimeout))
+	var gone time.Time
+	for {
+		select {
+		case event, open := <-events.ResultChan():
+			Expect(open).To(BeTrue(), "the watch of slices has ended")
+			slice, ok := event.Object.(*resourceapi.ResourceSlice)
+			Expect(ok).To(BeTrue(), "watch of slices: %v", event.Object)
+			if event.Type == apiwatch.Deleted {
+				delete(there, slice.Name)
+			} else {
+				there[slice.Name] = true
+			}
+			switch {
+			case event.Type == apiwatch.Deleted && len(there) == 0:
+				gone = time.Now()
+			case len(there) > 0 && !gone.IsZero():
+				return time.Since(gone)
+			}
+		case <-timeout:
+			Fail("slices were not deleted, or are not back")
+		}
+	}
 }

@@ -22,8 +22,7 @@ var _ = Describe("a claim's partition that somebody breaks", ofKernel, Ordered, 
 
 	BeforeAll(func(ctx context.Context) {
 		namespace := createNamespace(ctx, "broken")
-		zone, _ := wholeZone(snapshot(ctx))
-		core := request{cpus: int64(zone.threadsPerCore), zone: zone.id}
+		core := oneCore(ctx)
 		pod = claimPod("broken", core)
 		pod.Spec.Containers = append(pod.Spec.Containers, plainContainer(sibling))
 		pod = waitRunning(ctx, createClaimed(ctx, namespace, pod, core))

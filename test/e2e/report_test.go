@@ -107,11 +107,11 @@ func (r report) objects(ctx context.Context) {
 		if name != *driverNamespace && namespace.GenerateName == "" {
 			continue
 		}
-		if list, err := cluster.Kubernetes.CoreV1().Pods(name).List(ctx, metav1.ListOptions{}); err == nil {
-			for i := range list.Items {
-				dump(&pods, &list.Items[i])
-				if !running(&list.Items[i]) {
-					states = append(states, "pod "+name+"/"+list.Items[i].Name+": "+progress(&list.Items[i]))
+		if list, err := listPods(ctx, name); err == nil {
+			for i := range list {
+				dump(&pods, &list[i])
+				if !running(&list[i]) {
+					states = append(states, "pod "+name+"/"+list[i].Name+": "+progress(&list[i]))
 				}
 			}
 		}
@@ -273,8 +273,8 @@ func names[T any, P interface {
 }
 
 func podNames(ctx context.Context, namespace string) ([]string, error) {
-	list, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	return names(list.Items), err
+	pods, err := listPods(ctx, namespace)
+	return names(pods), err
 }
 
 func claimNames(ctx context.Context, namespace string) ([]string, error) {

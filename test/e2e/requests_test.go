@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"testing/fstest"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -94,7 +93,7 @@ func applyContainers(ctx context.Context, namespace, file string) *corev1.Pod {
 	GinkgoHelper()
 	text, err := fs.ReadFile(demo.Containers, "containers/"+file)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(cluster.Apply(ctx, fstest.MapFS{file: {Data: text}}, namespace)).To(Succeed())
+	apply(ctx, namespace, file, string(text))
 	pods := podsIn(ctx, namespace)
 	Expect(pods).To(HaveLen(1), "pods of %s", file)
 	return waitAllRunning(ctx, pods[0])

@@ -49,8 +49,7 @@ var _ = Describe("a driver that is killed between Prepare and Unprepare", func()
 var _ = Describe("a container that restarts while the driver is away", func() {
 	It("is pinned again", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "away")
-		zone, _ := wholeZone(snapshot(ctx))
-		core := request{cpus: int64(zone.threadsPerCore), zone: zone.id}
+		core := oneCore(ctx)
 		pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("restarted", core), core))
 		s := snapshot(ctx)
 		held := expectPinned(ctx, s, pod)

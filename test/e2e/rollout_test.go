@@ -56,7 +56,7 @@ var _ = Describe("a node in cooperative mode", func() {
 		process := inKernel(snapshot(ctx), pod)
 		Expect(process.CPUs.Size()).To(BeNumerically("==", core.cpus), "CPUs of the claim: %s", process.CPUs)
 		Expect(process.Partition).To(Equal("member"), "partition of the claim")
-		expectExclusive(ctx, pod, metav1.ConditionTrue, "SharedPool")
+		expectExclusive(ctx, pod, "SharedPool")
 		rest := before.Difference(process.CPUs).String()
 		Eventually(ctx, func(g Gomega) {
 			s := snapshot(ctx)

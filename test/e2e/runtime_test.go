@@ -50,7 +50,7 @@ var _ = Describe("claims of pods that runc runs", ofKernel, Ordered, func() {
 		for _, name := range []string{containerName, secondContainer} {
 			Expect(containerOf(s, pod, name).CPUs.String()).To(Equal(held.String()), "CPUs of container %s", name)
 		}
-		expectExclusive(ctx, pod, metav1.ConditionTrue, "KernelPartition")
+		expectExclusive(ctx, pod, "KernelPartition")
 	})
 })
 

@@ -29,7 +29,7 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 		Expect(said).NotTo(BeNil(), "state of the init container")
 		_, list, _ := strings.Cut(said.Message, ":")
 		Expect(strings.TrimSpace(list)).To(Equal(held.String()), "CPUs of the init container")
-		expectExclusive(ctx, pod, metav1.ConditionTrue, "KernelPartition")
+		expectExclusive(ctx, pod, "KernelPartition")
 	})
 
 	It("is the whole pod's when all of them do, side car and pause container included", func(ctx context.Context) {
@@ -54,7 +54,7 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 			}
 		}
 		Expect(inside).To(BeNumerically(">=", 4), "processes of three containers and the pause container")
-		expectExclusive(ctx, pod, metav1.ConditionTrue, "KernelPartition")
+		expectExclusive(ctx, pod, "KernelPartition")
 		expectNoStrangers(ctx, held, group)
 
 		By("restarting one of them") // of its runtime's tasks in the pod nobody knows where they were when they are gone
@@ -138,7 +138,7 @@ func expectPartitionOfTheLast(ctx context.Context, claim string, last *corev1.Po
 	Eventually(ctx, func() string { return inKernel(snapshot(ctx), last).Partition }).
 		Should(Equal("root"), "partition of the pod that is left")
 	Expect(expectHeld(snapshot(ctx), last, core.zone, held.Size()).String()).To(Equal(held.String()))
-	expectExclusiveClaim(ctx, last.Namespace, claim, metav1.ConditionTrue, "KernelPartition")
+	waitExclusive(ctx, last.Namespace, claim, metav1.ConditionTrue, "KernelPartition")
 }
 
 // oneCore asks for one core of a whole zone.
@@ -191,19 +191,26 @@ func expectPodPartition(ctx context.Context, group string, want request) cpuset.
 	return cpus
 }
 
-// expectExclusive waits for the condition Exclusive of the only device in the
-// status of the pod's claim, and returns its message.
-func expectExclusive(ctx context.Context, pod *corev1.Pod, status metav1.ConditionStatus, reasons ...string) (reason string) {
+// expectExclusive waits until the status of the pod's claim says that its CPUs are
+// exclusive, with the reason.
+func expectExclusive(ctx context.Context, pod *corev1.Pod, reason string) {
 	GinkgoHelper()
-	return expectExclusiveClaim(ctx, pod.Namespace, pod.Name, status, reasons...)
+	waitExclusive(ctx, pod.Namespace, pod.Name, metav1.ConditionTrue, reason)
 }
 
-// expectExclusiveClaim is expectExclusive for a claim; one of the reasons has to
-// be there, and is returned. An empty status is any.
-func expectExclusiveClaim(ctx context.Context, namespace, name string, status metav1.ConditionStatus, reasons ...string) (reason string) {
+// expectNotExclusive waits until the status of the pod's claim says that its CPUs are not
+// exclusive, with the reason.
+func expectNotExclusive(ctx context.Context, pod *corev1.Pod, reason string) {
+	GinkgoHelper()
+	waitExclusive(ctx, pod.Namespace, pod.Name, metav1.ConditionFalse, reason)
+}
+
+// waitExclusive waits for the condition Exclusive of the only device in the status of a
+// claim, with one of the reasons, and returns that. An empty status is any.
+func waitExclusive(ctx context.Context, namespace, name string, status metav1.ConditionStatus, reasons ...string) (reason string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
-		claim, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+		claim, err := readClaim(ctx, namespace, name)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(claim.Status.Devices).To(HaveLen(1), "devices in the status of claim %s", name)
 		var said []string
@@ -225,7 +232,7 @@ func expectExclusiveClaim(ctx context.Context, namespace, name string, status me
 // container of the pod that does not use the claim, or empty.
 func expectSharedPool(ctx context.Context, pod *corev1.Pod, neighbour string, held cpuset.Set) {
 	GinkgoHelper()
-	if expectExclusive(ctx, pod, "", "Shared", "Mixed", "PartitionNone", "SharedPool") != "SharedPool" {
+	if waitExclusive(ctx, pod.Namespace, pod.Name, "", "Shared", "Mixed", "PartitionNone", "SharedPool") != "SharedPool" {
 		return
 	}
 	Eventually(ctx, func(g Gomega) {

@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var _ = Describe("a node on which an administrator has stopped pinning", ofKernel, func() {
@@ -23,7 +22,7 @@ var _ = Describe("a node on which an administrator has stopped pinning", ofKerne
 		Expect(process.CPUs.String()).To(Equal(s.Online.Difference(held).String()), "CPUs of a container that starts meanwhile")
 		Expect(process.Partition).NotTo(Equal("root"), "its partition")
 		Expect(expectPinned(ctx, s, early).String()).To(Equal(held.String()), "CPUs of a container that runs")
-		expectExclusive(ctx, late, metav1.ConditionFalse, "NotPinned")
+		expectNotExclusive(ctx, late, "NotPinned")
 		expectEvent(ctx, late, "NUMAContainerNotPinned")
 
 		goOnPinning(ctx)
@@ -32,7 +31,7 @@ var _ = Describe("a node on which an administrator has stopped pinning", ofKerne
 		late = waitRestarted(ctx, late)
 		s = snapshot(ctx)
 		Expect(expectPinned(ctx, s, late).Overlaps(held)).To(BeFalse(), "CPUs of both claims")
-		expectExclusive(ctx, late, metav1.ConditionTrue, "KernelPartition")
+		expectExclusive(ctx, late, "KernelPartition")
 	})
 })
 
@@ -56,8 +55,7 @@ func expectZonesSay(ctx context.Context, exclusivity string) {
 	GinkgoHelper()
 	for _, zone := range node.zones {
 		waitPublished(ctx, zone.device, "exclusivity "+exclusivity, func(device resourceapi.Device) bool {
-			said := device.Attributes[driverName+"/exclusivity"].StringValue
-			return said != nil && *said == exclusivity
+			return attribute(device, driverName+"/exclusivity") == exclusivity
 		})
 	}
 }

@@ -9,11 +9,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
@@ -46,8 +44,7 @@ var _ = Describe("a claim pod on a node where others restart", ofKernel, Ordered
 
 	BeforeAll(func(ctx context.Context) {
 		namespace = createNamespace(ctx, "survives")
-		zone, _ := wholeZone(snapshot(ctx))
-		core = request{cpus: int64(zone.threadsPerCore), zone: zone.id}
+		core = oneCore(ctx)
 		pod = waitRunning(ctx, createClaimed(ctx, namespace, claimPod("survivor", core), core))
 		s := snapshot(ctx)
 		held, process = expectPinned(ctx, s, pod), inKernel(s, pod)
@@ -168,42 +165,4 @@ func expectSettled(ctx context.Context, process kernel.Process) []kernel.Period 
 	expectTimely("time in which the claim's cgroup was other than it should", longest, repairTime)
 	Expect(periods[len(periods)-1].State).To(Equal(want), "what cgroup %s has: %v", process.Cgroup, periods)
 	return periods
-}
-
-func slicesOfNode() metav1.ListOptions {
-	return metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + driverName + "," +
-		resourceapi.ResourceSliceSelectorNodeName + "=" + node.name}
-}
-
-// slicesGap returns how long the node was without a slice after the deletion
-// that disturb brings about.
-func slicesGap(ctx context.Context, disturb func()) time.Duration {
-	GinkgoHelper()
-	events, err := cluster.Kubernetes.ResourceV1().ResourceSlices().Watch(ctx, slicesOfNode())
-	Expect(err).NotTo(HaveOccurred())
-	defer events.Stop()
-	disturb()
-	slices, timeout := map[string]bool{}, time.After(limit(eventuallyTimeout))
-	var gone time.Time
-	for {
-		select {
-		case event, open := <-events.ResultChan():
-			Expect(open).To(BeTrue(), "the watch of slices has ended")
-			slice, ok := event.Object.(*resourceapi.ResourceSlice)
-			Expect(ok).To(BeTrue(), "watch of slices: %v", event.Object)
-			if event.Type == apiwatch.Deleted {
-				delete(slices, slice.Name)
-			} else {
-				slices[slice.Name] = true
-			}
-			switch {
-			case event.Type == apiwatch.Deleted && len(slices) == 0:
-				gone = time.Now()
-			case len(slices) > 0 && !gone.IsZero():
-				return time.Since(gone)
-			}
-		case <-timeout:
-			Fail("slices were not deleted, or are not back")
-		}
-	}
 }

@@ -2,12 +2,11 @@ package e2e
 
 import (
 	"context"
-	"fmt"
+	"testing/fstest"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,21 +15,6 @@ import (
 
 // containerName is the name of every test pod's first or only container.
 const containerName = "main"
-
-// anyZone lets the scheduler choose.
-const anyZone = -1
-
-// someMemory is what claims with CPUs ask for unless a spec says how much: without any,
-// their containers would not be bound to the NUMA node.
-const someMemory = 16 << 20
-
-// request is what a test's claim asks for. Zero amounts are left out.
-type request struct {
-	cpus, memoryBytes                    int64
-	hugepages2MiBytes, hugepages1GiBytes int64
-	zone                                 int  // NUMA node, or anyZone
-	withoutMemory                        bool // not even someMemory
-}
 
 // createNamespace makes a namespace that is emptied after the spec.
 func createNamespace(ctx context.Context, name string) string {
@@ -102,32 +86,10 @@ func withoutRequests(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-func newClaim(name string, want request) *resourceapi.ResourceClaim {
-	if want.cpus > 0 && want.memoryBytes == 0 && !want.withoutMemory {
-		want.memoryBytes = someMemory
-	}
-	amounts := map[resourceapi.QualifiedName]resource.Quantity{}
-	for name, amount := range map[resourceapi.QualifiedName]int64{
-		"cpu": want.cpus, "memory": want.memoryBytes, "hugepages2Mi": want.hugepages2MiBytes, "hugepages1Gi": want.hugepages1GiBytes,
-	} {
-		if amount > 0 {
-			amounts[name] = *resource.NewQuantity(amount, resource.BinarySI)
-		}
-	}
-	exactly := &resourceapi.ExactDeviceRequest{
-		DeviceClassName: "zone.dra.numa",
-		Capacity:        &resourceapi.CapacityRequirements{Requests: amounts},
-	}
-	if want.zone != anyZone {
-		exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: fmt.Sprintf(
-			`device.driver == %q && device.attributes["resource.kubernetes.io"].numaNode == %d`, driverName, want.zone)}}}
-	}
-	return &resourceapi.ResourceClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{
-			Requests: []resourceapi.DeviceRequest{{Name: "zone", Exactly: exactly}},
-		}},
-	}
+// apply creates the objects of a manifest.
+func apply(ctx context.Context, namespace, file, text string) {
+	GinkgoHelper()
+	Expect(cluster.Apply(ctx, fstest.MapFS{file: {Data: []byte(text)}}, namespace)).To(Succeed())
 }
 
 // createPod creates a pod.
@@ -138,20 +100,6 @@ func createPod(ctx context.Context, namespace string, pod *corev1.Pod) *corev1.P
 	return created
 }
 
-// createClaim creates a claim.
-func createClaim(ctx context.Context, namespace string, claim *resourceapi.ResourceClaim) {
-	GinkgoHelper()
-	_, err := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-}
-
-// createClaimed creates a pod and the claim it uses, of the pod's name.
-func createClaimed(ctx context.Context, namespace string, pod *corev1.Pod, want request) *corev1.Pod {
-	GinkgoHelper()
-	createClaim(ctx, namespace, newClaim(pod.Name, want))
-	return createPod(ctx, namespace, pod)
-}
-
 // readPod reads a pod again. With an error it returns the pod as it was, so that
 // the caller can try once more.
 func readPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
@@ -160,6 +108,14 @@ func readPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 		return pod, err
 	}
 	return current, nil
+}
+
+func listPods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+	list, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }
 
 // waitRunning waits until the first container of a pod runs, and returns the pod.
@@ -202,13 +158,4 @@ func eventMessages(ctx context.Context, namespace, pod string) ([]string, error)
 		messages = append(messages, event.Reason+": "+event.Message)
 	}
 	return messages, nil
-}
-
-// claimOf returns the allocated claim of a pod made by createClaimed.
-func claimOf(ctx context.Context, pod *corev1.Pod) *resourceapi.ResourceClaim {
-	GinkgoHelper()
-	claim, err := cluster.Kubernetes.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(claim.Status.Allocation).NotTo(BeNil(), "claim %s is not allocated", claim.Name)
-	return claim
 }

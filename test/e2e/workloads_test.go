@@ -43,8 +43,8 @@ var _ = Describe("claims of the pods", withTwoNodes, func() {
 		_, err = deployments.Patch(ctx, "web", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func() (names []string, err error) {
-			pods, err := cluster.Kubernetes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-			for _, pod := range pods.Items {
+			pods, err := listPods(ctx, namespace)
+			for _, pod := range pods {
 				if pod.Annotations[rolled] == "" || pod.Status.Phase != corev1.PodRunning {
 					names = append(names, pod.Name)
 				}
