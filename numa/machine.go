@@ -5,8 +5,8 @@
 // result, never guessed. The package knows nothing about Kubernetes and does not decide
 // who gets what. Its child package pick chooses CPUs.
 //
-// The package consists of many small readers, one for each part of sysfs. Together they
-// fill one [Machine].
+// It is larger than other packages because it has a small reader for each part of sysfs.
+// Together the readers fill one [Machine].
 package numa
 
 import (

@@ -13,6 +13,10 @@
 // it has no record of, and never creates a kernel file. Callers hold the host's [Lock]
 // while they call [Pin] or [Probe]. Without it, two plans could start from the same
 // snapshot, and the second would undo what the first wrote to the ancestors.
+//
+// It is larger than other packages because hook, keeper and probe share the records and
+// the plan, and because the hook must load little: everything that the three do to a
+// cgroup is here, and imports almost nothing.
 package pin
 
 import (

@@ -4,7 +4,8 @@
 // The tests compare the files with those of a real kernel. The package reads no machine,
 // does not start from a recorded one, and writes only below the folder that it is given.
 //
-// A large part of the package is presets: declarations of machines on the market.
+// It is larger than other packages because much of it is presets: declarations of
+// machines on the market.
 package fake
 
 // Machine declares a machine as Linux 6.12 would describe it. The zero value is one CPU

@@ -19,6 +19,8 @@ const ours = "github.com/dra-driver-numa/dra-driver-numa"
 // goPackage is what go list says of one of our packages.
 type goPackage struct {
 	ImportPath   string
+	GoFiles      []string
+	CgoFiles     []string
 	Imports      []string
 	TestImports  []string
 	XTestImports []string
@@ -59,7 +61,7 @@ func goList(t *testing.T, args ...string) string {
 
 func packages(t *testing.T) (list []goPackage) {
 	t.Helper()
-	output := goList(t, "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	output := goList(t, "-json=ImportPath,GoFiles,CgoFiles,Imports,TestImports,XTestImports", "./...")
 	for decoder := json.NewDecoder(strings.NewReader(output)); ; {
 		var p goPackage
 		err := decoder.Decode(&p)

@@ -172,6 +172,7 @@ var arrows = []arrow{
 	{"cluster/snapshot/live", "internal/message", "so is a metric in an error"},
 	{"cluster/diagnosis", "internal/message", "so is what a container said when it ended"},
 	{"cluster/simulate/funnel", "internal/message", "so is a selector in a sentence"},
+	{"cluster/simulate", "internal/message", "a sentence names the first nodes"},
 	{"cdi", "numa/cpuset", "specs carry CPUs and mems"},
 	{"cdi", "deviceclasses", "specs have the driver's words"},
 	{"webhook", "deviceclasses", "the driver whose objects it looks at"},
@@ -286,7 +287,7 @@ var modules = []module{
 		why: "YAML into Kubernetes types, and back",
 	},
 	{"github.com/NVIDIA/go-nvml", []string{"cmd/numa-nvml", "test"}, "NVIDIA's library"},
-	{"github.com/spf13/cobra", []string{"cmd/kubectl-numa"}, "commands, their help and their completion in shells"},
+	{"github.com/spf13/cobra", []string{"cmd/kubectl-numa", "test"}, "commands, their help and their completion in shells"},
 	{"github.com/spf13/pflag", []string{"cmd/kubectl-numa"}, "the flags of cobra's commands, to which client-go adds those of kubectl"},
 	{
 		path:    "golang.org/x/sys/unix",
