@@ -66,7 +66,7 @@ type soakPod struct {
 	pod    *corev1.Pod
 	claim  string
 	cpus   int
-	wholly bool // all of its two containers use the claim
+	wholly bool // the partition is the pod's, as two containers of the claim's first pod use it
 	split  bool // each of its two containers uses a request of the claim
 }
 
@@ -167,7 +167,7 @@ func (k *soak) share(ctx context.Context) {
 	pod := withoutRequests(claimPod(name, request{}))
 	pod.Spec.ResourceClaims[0].ResourceClaimName = &first.claim
 	k.printf("create %s, which shares claim %s", name, first.claim)
-	k.pods = append(k.pods, soakPod{pod: createPod(ctx, k.namespace, pod), claim: first.claim, cpus: first.cpus})
+	k.pods = append(k.pods, soakPod{pod: createPod(ctx, k.namespace, pod), claim: first.claim, cpus: first.cpus, wholly: first.wholly})
 }
 
 // remove deletes a pod, and its claim if it was the last.
