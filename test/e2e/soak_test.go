@@ -56,6 +56,7 @@ type soak struct {
 	pods      []soakPod
 	steps     int
 	watched   cpuset.Set
+	container string   // the cgroup of the anchor's container at the last check
 	owners    []string // cgroups of the anchor, one more after each time that its container was killed
 	gap       bool     // nothing of the anchor ran for a moment, so its CPUs were everybody's
 }
@@ -257,11 +258,13 @@ func (k *soak) check(ctx context.Context) {
 	Eventually(ctx, k.agrees).Should(Succeed(), "the kernel holds something else than the claims")
 	s := snapshot(ctx)
 	anchor := k.pods[0]
-	owner := inKernel(s, anchor.pod).Cgroup
+	process := inKernel(s, anchor.pod)
+	// A kubelet that starts while the runtime does not answer makes the pod's sandbox again.
+	k.gap = k.gap || process.Cgroup != k.container
+	owner, held := process.Cgroup, process.CPUs
 	if anchor.wholly {
 		owner = path.Dir(owner)
 	}
-	held := inKernel(s, anchor.pod).CPUs
 	if !k.watched.IsEmpty() {
 		Expect(held.String()).To(Equal(k.watched.String()), "CPUs of the anchor")
 		if !k.gap {
@@ -269,7 +272,7 @@ func (k *soak) check(ctx context.Context) {
 		}
 	}
 	k.gap = false
-	k.watched, k.owners = held, append(k.owners, owner)
+	k.container, k.watched, k.owners = process.Cgroup, held, append(k.owners, owner)
 	Expect(observer.Watch(ctx, held)).To(Succeed()) // anew, so that the record does not overflow
 }
 
