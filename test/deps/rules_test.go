@@ -203,6 +203,7 @@ var arrows = []arrow{
 	{"numa/fake", "numa/cpuset", "declarations name CPUs, files list them"},
 	{"numa/pick", "numa", "it picks from the cores and caches of a machine"},
 	{"numa/pick", "numa/cpuset", "what is free and what is picked are sets"},
+	{"numa/ways", "numa", "it divides the ways of a cache of a machine"},
 }
 
 // module permits the packages in folders, and those below them, to import a module that
