@@ -101,6 +101,73 @@ func FuzzResctrlInfo(f *testing.F) {
 	})
 }
 
+func FuzzSchemata(f *testing.F) {
+	for _, text := range []string{
+		"    MB:0= 100;1= 100\n    L3:0=fff;1=fff\n", "L3:0=00f", "L2:65536=1;2147483647=ff", "L3:uninitialized\n", "MB:0=4294967295",
+		"L3:", "L3:0=;", "L3:0=1fff", "L3:1=1;0=1", "L3:0=1\nL3:0=1", "SMBA:0=x", "=", ":", "L3CODE:0=-1",
+	} {
+		f.Add(text)
+	}
+	info := Resctrl{
+		Caches: []CacheAllocation{{Name: "L2", Mask: 0xff}, {Name: "L3", Mask: 0xfff}}, Bandwidths: []BandwidthAllocation{{Name: "MB"}},
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		schemata, err := info.ParseSchemata(text)
+		if err != nil {
+			if !schemata.IsEmpty() || !strings.HasPrefix(err.Error(), "schemata") {
+				t.Errorf("ParseSchemata(%q) = %v and %v", text, schemata, err)
+			}
+			return
+		}
+		for _, m := range schemata.Masks {
+			if m.Mask > 0xfff || m.Resource == "L2" && m.Mask > 0xff || m.Cache < 0 {
+				t.Errorf("%q has mask %+v", text, m)
+			}
+		}
+		again, err := info.ParseSchemata(schemata.String())
+		sameJSON(t, schemata.String(), []any{again, err}, []any{schemata, nil})
+	})
+}
+
+func FuzzBitUsage(f *testing.F) {
+	for _, text := range []string{"0=XXSS;1=0HEP", "0=", "0=SSSSS", "1=SSSS;0=SSSS", ";", "0=\x00SSS", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		usage, err := CacheAllocation{Name: "L3", Mask: 0xf}.parseUsage(text)
+		if err != nil && usage != nil || len(usage) > strings.Count(text, "=") {
+			t.Errorf("parseUsage(%q) = %v and %v", text, usage, err)
+		}
+		for _, u := range usage {
+			if all := u.Unused | u.Groups | u.Devices | u.Exclusive | u.Locked; all != 0xf || u.Unused&(u.Groups|u.Devices) != 0 {
+				t.Errorf("%q is %+v", text, u)
+			}
+		}
+	})
+}
+
+func FuzzCounter(f *testing.F) {
+	f.Add("65536", "mon_L3_00")
+	f.Add("Unavailable", "mon_PERF_PKG_00")
+	f.Add("18446744073709551616", "mon_sub_L3_1")
+	f.Add("", "mon__")
+	f.Fuzz(func(t *testing.T, text, name string) {
+		value, err := parseCounter(text)
+		if err != nil && value != nil {
+			t.Errorf("parseCounter(%q) = %d and %v", text, *value, err)
+		}
+		if value != nil {
+			if again, err := parseCounter(strconv.FormatUint(*value, 10)); err != nil || *again != *value {
+				t.Errorf("parseCounter(%q) = %d, which reads %v, %v", text, *value, again, err)
+			}
+		}
+		resource, id, err := parseMonitored(name, "mon_")
+		if err != nil && (resource != "" || id != 0) || id < 0 || err == nil && !strings.HasPrefix(name, "mon_"+resource+"_") {
+			t.Errorf("parseMonitored(%q) = %q, %d, %v", name, resource, id, err)
+		}
+	})
+}
+
 func FuzzPCIAddress(f *testing.F) {
 	for _, text := range []string{"0000:3b:00.0", "10000:e1:00.0", "0000:00:1f.7", "0000:3B:00.0", "", ":::", "00000:00:00.0", "-001:00:00.0"} {
 		f.Add(text)

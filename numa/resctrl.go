@@ -2,6 +2,7 @@ package numa
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,9 +28,32 @@ type CacheAllocation struct {
 type BandwidthAllocation struct {
 	Name         string // MB, SMBA
 	CLOSIDs      int
-	MinBandwidth int  // min_bandwidth, in the unit of schemata: percent on Intel, 1/8 GB/s on AMD
+	MinBandwidth int  // min_bandwidth, in percent or 1/8 GB/s; see Unit
 	Granularity  int  // bandwidth_gran, in that unit
 	Linear       bool // delay_linear
+}
+
+// BandwidthUnit is what a bandwidth in schemata counts.
+type BandwidthUnit string
+
+// The units. A percentage throttles each core by itself, the others throttle the group.
+const (
+	BandwidthPercent   BandwidthUnit = "percent"
+	BandwidthMBps      BandwidthUnit = "MBps"
+	BandwidthEighthGBs BandwidthUnit = "1/8 GB/s" // AMD
+)
+
+// Unit returns the unit of the bandwidths in schemata. options are those that resctrl is
+// mounted with; see [ResctrlOptions]. Only AMD's machines have no minimum and no linear
+// delay: __rdt_get_mem_config_amd in arch/x86/kernel/cpu/resctrl/core.c.
+func (b BandwidthAllocation) Unit(options []string) BandwidthUnit {
+	switch {
+	case b.Name == "MB" && slices.Contains(options, "mba_MBps"):
+		return BandwidthMBps
+	case !b.Linear && b.MinBandwidth == 0:
+		return BandwidthEighthGBs
+	}
+	return BandwidthPercent
 }
 
 // Monitoring is one resource that can be monitored.
@@ -41,26 +65,31 @@ type Monitoring struct {
 
 const resctrlFolder = "sys/fs/resctrl/info"
 
-// readResctrl reads the resources that the kernel describes. It leaves out a resource
-// without a number that is needed to use it.
-func (t tree) readResctrl(m *Machine) error {
-	names, err := t.entries(resctrlFolder)
+// readResctrl reads the resources that the kernel describes.
+func (t tree) readResctrl(m *Machine) (err error) {
+	m.Resctrl, err = t.resctrlInfo(resctrlFolder)
+	return err
+}
+
+// resctrlInfo reads the resources that the folder info of resctrl describes; nil if there
+// is none. It leaves out a resource without a number that is needed to use it.
+func (t tree) resctrlInfo(info string) (*Resctrl, error) {
+	names, err := t.entries(info)
 	if err != nil || len(names) == 0 {
-		return err
+		return nil, err
 	}
-	m.Resctrl = &Resctrl{}
+	r := &Resctrl{}
 	for _, name := range names {
-		for _, read := range []func(string, *Resctrl) error{t.cacheAllocation, t.bandwidthAllocation, t.monitoring} {
-			if err := read(name, m.Resctrl); err != nil {
-				return err
+		for _, read := range []func(string, string, *Resctrl) error{t.cacheAllocation, t.bandwidthAllocation, t.monitoring} {
+			if err := read(info+"/"+name, name, r); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return r, nil
 }
 
-func (t tree) cacheAllocation(name string, r *Resctrl) error {
-	folder := resctrlFolder + "/" + name
+func (t tree) cacheAllocation(folder, name string, r *Resctrl) error {
 	mask, found, err := parseFile(t, folder+"/cbm_mask", parseBitMask)
 	if err != nil || !found {
 		return err
@@ -80,8 +109,7 @@ func (t tree) cacheAllocation(name string, r *Resctrl) error {
 	return nil
 }
 
-func (t tree) bandwidthAllocation(name string, r *Resctrl) error {
-	folder := resctrlFolder + "/" + name
+func (t tree) bandwidthAllocation(folder, name string, r *Resctrl) error {
 	bandwidth := BandwidthAllocation{Name: name}
 	complete, err := t.numbers(folder, map[string]*int{
 		"min_bandwidth": &bandwidth.MinBandwidth, "bandwidth_gran": &bandwidth.Granularity,
@@ -97,8 +125,7 @@ func (t tree) bandwidthAllocation(name string, r *Resctrl) error {
 	return nil
 }
 
-func (t tree) monitoring(name string, r *Resctrl) error {
-	folder := resctrlFolder + "/" + name
+func (t tree) monitoring(folder, name string, r *Resctrl) error {
 	monitoring := Monitoring{Name: name}
 	complete, err := t.numbers(folder, map[string]*int{"num_rmids": &monitoring.RMIDs})
 	if err != nil || !complete {

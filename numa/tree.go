@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -21,9 +22,10 @@ const maxFileBytes = 64 << 20
 // tree is the root of a machine's files. Its readers answer "absent" for a missing file
 // and for an empty one.
 type tree struct {
-	root    fs.FS
-	buffer  *[]byte // reused for every file
-	lenient bool    // a file that cannot be read counts as absent: the speed of a PCI function without a link is EINVAL
+	root     fs.FS
+	buffer   *[]byte // reused for every file
+	lenient  bool    // a file that cannot be read counts as absent: the speed of a PCI function without a link is EINVAL
+	fleeting bool    // folders may be removed meanwhile: reading a file of a removed one is ENODEV (fs/kernfs/file.c)
 }
 
 func newTree(root fs.FS) tree {
@@ -39,7 +41,9 @@ func (t tree) optional() tree {
 
 // isAbsent reports whether an error from opening or reading a file means that the
 // kernel has nothing to tell.
-func (t tree) isAbsent(err error) bool { return t.lenient || errors.Is(err, fs.ErrNotExist) }
+func (t tree) isAbsent(err error) bool {
+	return t.lenient || errors.Is(err, fs.ErrNotExist) || t.fleeting && errors.Is(err, syscall.ENODEV)
+}
 
 // text returns a file's content without the white space around it. The content ends at
 // the first NUL, because some kernels pad masks and lists. Found is false if there is

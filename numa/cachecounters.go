@@ -1,0 +1,141 @@
+package numa
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Counters is what the kernel has counted for a group. A nil pointer means that it does
+// not count this now.
+type Counters struct {
+	OccupancyBytes *uint64 // llc_occupancy: bytes that are in the cache now
+	TotalBytes     *uint64 // mbm_total_bytes: bytes from and to any memory, since some moment
+	LocalBytes     *uint64 // mbm_local_bytes: those of the near memory
+}
+
+// CacheCounters are the counters of one cache, mon_data/mon_L3_<Cache>.
+type CacheCounters struct {
+	Resource string // L3
+	Cache    int
+	Counters
+	// Zones are the counters of each NUMA node of the cache, by id. It is empty unless
+	// the machine counts so (sub-NUMA clustering); then Counters are the sums.
+	Zones []ZoneCounters
+}
+
+// ZoneCounters are the counters of one NUMA node of a cache, mon_sub_L3_<Zone>.
+type ZoneCounters struct {
+	Zone int
+	Counters
+}
+
+// ReadCounters reads what is counted for a group, or for a monitoring group of it. Mount
+// is where resctrl is mounted. An empty group is the default one, an empty monitor the
+// group itself. The result is in the order of resource and cache. It is empty if the
+// machine counts nothing, and if there is no such group.
+func ReadCounters(mount fs.FS, group, monitor string) (list []CacheCounters, err error) {
+	t := fleetingTree(mount)
+	folder := cmp.Or(group, ".")
+	if monitor != "" {
+		folder = path.Join(folder, "mon_groups", monitor)
+	}
+	folder = path.Join(folder, "mon_data")
+	names, err := t.folders(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		counted := path.Join(folder, name)
+		resource, id, err := parseMonitored(name, "mon_")
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", counted, err)
+		}
+		if !isCacheLevel(resource) {
+			continue // other kernels count energy here, too
+		}
+		cache := CacheCounters{Resource: resource, Cache: id}
+		if cache.Counters, err = t.counters(counted); err != nil {
+			return nil, err
+		}
+		if cache.Zones, err = t.zoneCounters(counted, resource); err != nil {
+			return nil, err
+		}
+		list = append(list, cache)
+	}
+	slices.SortFunc(list, func(a, b CacheCounters) int { // by number: mon_L3_100 comes before mon_L3_99
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Cache, b.Cache))
+	})
+	return list, nil
+}
+
+// zoneCounters reads the NUMA nodes of a cache that are counted by themselves.
+func (t tree) zoneCounters(folder, of string) (list []ZoneCounters, err error) {
+	names, err := t.folders(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		resource, id, err := parseMonitored(name, "mon_sub_")
+		if err == nil && resource != of {
+			err = fmt.Errorf("it is not a part of %s", of)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s/%s: %w", folder, name, err)
+		}
+		zone := ZoneCounters{Zone: id}
+		if zone.Counters, err = t.counters(path.Join(folder, name)); err != nil {
+			return nil, err
+		}
+		list = append(list, zone)
+	}
+	slices.SortFunc(list, func(a, b ZoneCounters) int { return cmp.Compare(a.Zone, b.Zone) })
+	return list, nil
+}
+
+func (t tree) counters(folder string) (c Counters, err error) {
+	for name, counter := range map[string]**uint64{
+		"llc_occupancy": &c.OccupancyBytes, "mbm_total_bytes": &c.TotalBytes, "mbm_local_bytes": &c.LocalBytes,
+	} {
+		value, _, err := parseFile(t, path.Join(folder, name), parseCounter)
+		if err != nil {
+			return Counters{}, err
+		}
+		*counter = value
+	}
+	return c, nil
+}
+
+// parseCounter reads a counter. It is nil for the words that the kernel has for a value
+// that it cannot give: rdtgroup_mondata_show in fs/resctrl/ctrlmondata.c.
+func parseCounter(text string) (*uint64, error) {
+	if slices.Contains([]string{"Unavailable", "Unassigned", "Error"}, text) {
+		return nil, nil
+	}
+	value, err := parseUint(text, 10, 64, "a number of 64 bits, Unavailable, Unassigned or Error")
+	if err != nil {
+		return nil, err
+	}
+	return &value, nil
+}
+
+// parseMonitored reads the name of a folder such as mon_L3_00. A resource may have an
+// underscore in its name.
+func parseMonitored(name, prefix string) (resource string, id int, err error) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	i := strings.LastIndexByte(rest, '_')
+	if !ok || i <= 0 {
+		return "", 0, fmt.Errorf("%.80q is not %s<resource>_<id>", name, prefix)
+	}
+	number, err := parseUint(rest[i+1:], 10, 31, "an id from 0 to 2^31-1")
+	if err != nil {
+		return "", 0, err
+	}
+	return rest[:i], int(number), nil
+}
+
+// isCacheLevel reports whether a resource is a cache, such as L3.
+func isCacheLevel(resource string) bool { return isNumbered(resource, "L") }
