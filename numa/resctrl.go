@@ -74,7 +74,7 @@ func (t tree) readResctrl(m *Machine) (err error) {
 // resctrlInfo reads the resources that the folder info of resctrl describes; nil if there
 // is none. It leaves out a resource without a number that is needed to use it.
 func (t tree) resctrlInfo(info string) (*Resctrl, error) {
-	names, err := t.entries(info)
+	names, err := t.folders(info)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}

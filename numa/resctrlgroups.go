@@ -69,8 +69,9 @@ type ResctrlView struct {
 }
 
 // ReadResctrl reads the groups of a resctrl filesystem; mount is where it is mounted. It
-// returns nil if it is not mounted there. Groups that are removed meanwhile are left out.
-func ReadResctrl(mount fs.FS, view ResctrlView) (*ResctrlState, error) {
+// returns nil if it is not mounted there. If names are given, it reads only these groups
+// and the default one. It leaves out groups that do not exist, or are removed meanwhile.
+func ReadResctrl(mount fs.FS, view ResctrlView, names ...string) (*ResctrlState, error) {
 	t := fleetingTree(mount)
 	info, err := t.resctrlInfo("info")
 	if err != nil || info == nil {
@@ -84,29 +85,24 @@ func ReadResctrl(mount fs.FS, view ResctrlView) (*ResctrlState, error) {
 		}
 		state.Usage = append(state.Usage, usage...)
 	}
-	names, err := t.folders(".")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range append([]string{""}, names...) {
-		if slices.Contains([]string{"info", "mon_data", "mon_groups"}, name) {
-			continue
+	if len(names) == 0 {
+		if names, err = t.folders("."); err != nil {
+			return nil, err
 		}
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.Contains([]string{"", "info", "mon_data", "mon_groups"}, name)
+	})
+	for _, name := range append([]string{""}, names...) {
 		group, found, err := t.resctrlGroup(*info, view, name)
 		if err != nil {
 			return nil, err
 		}
-		if found || name == "" {
+		if found {
 			state.Groups = append(state.Groups, group)
 		}
 	}
 	return state, nil
-}
-
-// ReadGroup reads one group of a mounted resctrl filesystem, whose resources are r. Found
-// is false if there is no such group. The default group has the name "".
-func (r Resctrl) ReadGroup(mount fs.FS, view ResctrlView, name string) (group ResctrlGroup, found bool, err error) {
-	return fleetingTree(mount).resctrlGroup(r, view, name)
 }
 
 func fleetingTree(mount fs.FS) tree {

@@ -180,11 +180,16 @@ func TestGroupsOfMachines(t *testing.T) {
 			t.Errorf("%s: online %s", name, online)
 		}
 		for _, want := range row.groups {
-			group, found, err := state.Info.ReadGroup(row.machine.files().tree(), row.view, want.Name)
-			if err != nil || !found {
-				t.Errorf("%s: ReadGroup(%q) = %t, %v", name, want.Name, found, err)
+			alone, err := ReadResctrl(row.machine.files().tree(), row.view, "", want.Name, "none", "info")
+			if err != nil {
+				t.Errorf("%s: group %q alone: %v", name, want.Name, err)
+				continue
 			}
-			sameJSON(t, name, group, want)
+			some := row.groups[:1]
+			if want.Name != "" {
+				some = []ResctrlGroup{row.groups[0], want}
+			}
+			sameJSON(t, name+": "+want.Name+" alone", alone.Groups, some)
 			if again, found := state.Group(want.Name); !found || again.Mode != want.Mode {
 				t.Errorf("%s: Group(%q) = %+v, %t", name, want.Name, again, found)
 			}
@@ -243,7 +248,7 @@ func TestNonsenseInResctrlNamesItsFile(t *testing.T) {
 		more: files{"schemata": "L3:0=fff\nMB:0=100", "mode": "shareable", "a/cpus_list": "1", "mon_groups/m/cpus_list": "1"},
 	}
 	for _, row := range []struct{ file, text, want string }{
-		{"schemata", "L3 0=f", `want <resource>:<cache>=<value>;...`},
+		{"schemata", "L3 0=f", `want <resource>:<cache>=<value>`},
 		{"schemata", "L3:0=f\nL3:0=f", "occurs twice"},
 		{"schemata", "L3:0=f;0=f", "cache 0 comes after cache 0"},
 		{"schemata", "L3:0", `"0" is not <cache>=<value>`},

@@ -105,7 +105,7 @@ func (r Resctrl) ParseSchemata(text string) (Schemata, error) {
 	for line := range strings.Lines(text) {
 		resource, values, ok := strings.Cut(strings.TrimSpace(line), ":")
 		if !ok {
-			return Schemata{}, fmt.Errorf("schemata %.80q: want <resource>:<cache>=<value>;...", line)
+			return Schemata{}, fmt.Errorf("schemata %.80q: want <resource>:<cache>=<value>", line)
 		}
 		if seen[resource] {
 			return Schemata{}, fmt.Errorf("schemata: resource %.80q occurs twice", resource)
