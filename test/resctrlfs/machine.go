@@ -1,0 +1,109 @@
+// Package resctrlfs is a resctrl filesystem in memory, for tests of what reads and writes
+// one. It answers as the kernel does: the same errors, the same texts in last_cmd_status,
+// the same rounding. TestFakeAnswersAsTheKernelDid compares it with what real kernels
+// answered; see testdata/README.md. It can fail or stop a test's code at any change.
+//
+// It has L3 allocation, memory bandwidth in percent and L3 monitoring as Intel's
+// processors have them, with the mount options of plain "mount -t resctrl". It has no L2,
+// no separate masks for code and data, no pseudo-locking and no sub-NUMA clustering.
+package resctrlfs
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Machine is what the filesystem describes.
+type Machine struct {
+	Kernel Kernel
+	Caches []Cache // L3; ids and CPUs differ
+
+	Ways      int    // bits of a mask, 1 to 32; 0 means that ways cannot be allocated
+	Classes   int    // num_closids of L3
+	MinBits   int    // min_cbm_bits
+	Shareable uint64 // shareable_bits
+	Sparse    bool   // sparse_masks: masks need not be contiguous
+	CodeData  bool   // the processor could have separate masks for code and data
+
+	Bandwidth *Bandwidth // nil means that bandwidth cannot be throttled
+
+	RMIDs    int      // num_rmids; 0 means that nothing is monitored
+	Features []string // mon_features, such as llc_occupancy
+}
+
+// Kernel is what differs between the kernels that were asked.
+type Kernel int
+
+// The kernels. Linux612 is that of Debian 13, Linux72 that of its backports.
+const (
+	Linux72 Kernel = iota
+	Linux612
+)
+
+// Cache is one L3.
+type Cache struct {
+	ID    int        // as in schemata
+	CPUs  cpuset.Set // also those that are offline now
+	Bytes int        // all of its ways
+}
+
+// Bandwidth is the resource MB, in percent of what a core can use.
+type Bandwidth struct {
+	Classes int // num_closids of MB
+	Min     int // min_bandwidth
+	Step    int // bandwidth_gran
+}
+
+// Rig returns the machine of the virtual test nodes: 8 CPUs, divided among the caches, 12
+// ways with two of them for devices too, 8 classes, because MB has no more, and 32 RMIDs.
+func Rig(kernel Kernel, caches int) Machine {
+	m := Machine{
+		Kernel: kernel, Ways: 12, Classes: 16, MinBits: 1, Shareable: 0xc00, CodeData: true,
+		Bandwidth: &Bandwidth{Classes: 8, Min: 10, Step: 10},
+		RMIDs:     32, Features: []string{"llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"},
+	}
+	const cpus = 8
+	for id := range caches {
+		m.Caches = append(m.Caches, Cache{ID: id, Bytes: 16 << 20})
+	}
+	for cpu := range cpus {
+		m.Caches[cpu*caches/cpus].CPUs.Insert(cpu)
+	}
+	return m
+}
+
+// full returns the mask with all ways.
+func (m *Machine) full() uint64 { return uint64(1)<<m.Ways - 1 }
+
+// cpus returns all CPUs, also those that are offline.
+func (m *Machine) cpus() (all cpuset.Set) {
+	for _, cache := range m.Caches {
+		all = all.Union(cache.CPUs)
+	}
+	return all
+}
+
+// classes returns how many control groups there can be, the root group included: the
+// least that any resource has.
+func (m *Machine) classes() int {
+	var counts []int
+	if m.Ways > 0 {
+		counts = append(counts, m.Classes)
+	}
+	if m.Bandwidth != nil {
+		counts = append(counts, m.Bandwidth.Classes)
+	}
+	if len(counts) == 0 {
+		return 0
+	}
+	return slices.Min(counts)
+}
+
+// firstRun leaves of a mask the lowest bits that follow each other.
+func firstRun(mask uint64) uint64 {
+	start := bits.TrailingZeros64(mask)
+	length := bits.TrailingZeros64(^(mask >> start))
+	return mask & ((uint64(1)<<length - 1) << start)
+}
