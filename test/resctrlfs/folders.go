@@ -89,14 +89,16 @@ func (f *FS) info() node {
 			))
 		}
 		if b := m.Bandwidth; b != nil {
-			list = append(list, folder(
-				"MB",
+			files := []node{
 				line("num_closids", b.Classes),
 				line("min_bandwidth", b.Min),
 				line("bandwidth_gran", b.Step),
-				line("delay_linear", 1),
-				line("thread_throttle_mode", "max"),
-			))
+				line("delay_linear", oneIf(b.Percent)),
+			}
+			if b.Percent {
+				files = append(files, line("thread_throttle_mode", "max"))
+			}
+			list = append(list, folder("MB", files...))
 		}
 		if m.RMIDs > 0 {
 			list = append(list, folder(

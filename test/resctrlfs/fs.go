@@ -46,7 +46,7 @@ func New(m Machine) *FS {
 	slices.SortFunc(f.machine.Caches, func(a, b Cache) int { return a.ID - b.ID })
 	f.root = &group{cpus: f.online}
 	if b := m.Bandwidth; b != nil {
-		f.schemas = append(f.schemas, newSchema("MB", b.Classes, false, 100))
+		f.schemas = append(f.schemas, newSchema("MB", b.Classes, false, b.max()))
 	}
 	if m.Ways > 0 {
 		f.schemas = append(f.schemas, newSchema("L3", m.Classes, true, m.full()))

@@ -3,15 +3,16 @@
 // the same rounding. TestFakeAnswersAsTheKernelDid compares it with what real kernels
 // answered; see testdata/README.md. It can fail or stop a test's code at any change.
 //
-// It has L3 allocation, memory bandwidth in percent and L3 monitoring as Intel's
-// processors have them, with the mount options of plain "mount -t resctrl". It has no L2,
-// no separate masks for code and data, no pseudo-locking and no sub-NUMA clustering.
+// It has L3 allocation, memory bandwidth and L3 monitoring, mounted without options. It
+// has no L2, no separate masks for code and data, no pseudo-locking, no sub-NUMA
+// clustering, and no counters that have to be assigned.
 package resctrlfs
 
 import (
 	"math/bits"
 	"slices"
 
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -49,11 +50,20 @@ type Cache struct {
 	Bytes int        // all of its ways
 }
 
-// Bandwidth is the resource MB, in percent of what a core can use.
+// Bandwidth is the resource MB.
 type Bandwidth struct {
-	Classes int // num_closids of MB
-	Min     int // min_bandwidth
-	Step    int // bandwidth_gran
+	Classes int  // num_closids of MB
+	Percent bool // of what a core can use, as on Intel; else 1/8 GB/s, as on AMD
+	Min     int  // min_bandwidth
+	Step    int  // bandwidth_gran
+}
+
+// max returns the value of a group without a limit.
+func (b *Bandwidth) max() uint64 {
+	if b.Percent {
+		return 100
+	}
+	return 2048
 }
 
 // Rig returns the machine of the virtual test nodes: 8 CPUs, divided among the caches, 12
@@ -61,7 +71,7 @@ type Bandwidth struct {
 func Rig(kernel Kernel, caches int) Machine {
 	m := Machine{
 		Kernel: kernel, Ways: 12, Classes: 16, MinBits: 1, Shareable: 0xc00, CodeData: true,
-		Bandwidth: &Bandwidth{Classes: 8, Min: 10, Step: 10},
+		Bandwidth: &Bandwidth{Classes: 8, Percent: true, Min: 10, Step: 10},
 		RMIDs:     32, Features: []string{"llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"},
 	}
 	const cpus = 8
@@ -72,6 +82,38 @@ func Rig(kernel Kernel, caches int) Machine {
 		m.Caches[cpu*caches/cpus].CPUs.Insert(cpu)
 	}
 	return m
+}
+
+// Of returns what the filesystem of a machine describes, if it has resctrl with L3.
+func Of(machine numa.Machine, kernel Kernel) (m Machine, ok bool) {
+	if machine.Resctrl == nil {
+		return Machine{}, false
+	}
+	m.Kernel = kernel
+	for _, l3 := range machine.L3s {
+		cache := Cache{ID: l3.ID, CPUs: l3.CPUs}
+		if l3.SizeBytes != nil {
+			cache.Bytes = int(*l3.SizeBytes)
+		}
+		m.Caches = append(m.Caches, cache)
+	}
+	for _, c := range machine.Resctrl.Caches {
+		if c.Name == "L3" {
+			m.Ways, m.Classes, m.MinBits = bits.Len64(c.Mask), c.CLOSIDs, c.MinBits
+			m.Shareable, m.Sparse, m.CodeData = c.ShareableMask, c.Sparse, true
+		}
+	}
+	for _, b := range machine.Resctrl.Bandwidths {
+		if b.Name == "MB" {
+			m.Bandwidth = &Bandwidth{Classes: b.CLOSIDs, Percent: b.Granularity > 1, Min: b.MinBandwidth, Step: b.Granularity}
+		}
+	}
+	for _, monitor := range machine.Resctrl.Monitors {
+		if monitor.Name == "L3_MON" {
+			m.RMIDs, m.Features = monitor.RMIDs, monitor.Features
+		}
+	}
+	return m, len(m.Caches) > 0
 }
 
 // full returns the mask with all ways.

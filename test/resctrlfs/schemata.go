@@ -75,8 +75,13 @@ func (f *FS) lines(g *group, show func(*schema, uint64) string) string {
 
 // valueWidth is the width of the widest value.
 func (f *FS) valueWidth() int {
-	const percent = 3
-	return max(percent, (f.machine.Ways+3)/4)
+	width := (f.machine.Ways + 3) / 4
+	if b := f.machine.Bandwidth; b != nil && b.Percent {
+		return max(width, 3)
+	} else if b != nil {
+		return max(width, 4)
+	}
+	return width
 }
 
 // writeSchemata writes all that a text says, or nothing.
@@ -136,7 +141,7 @@ func (f *FS) parseRow(g *group, s *schema, row string, staged map[domain]uint64)
 		if _, twice := staged[d]; twice {
 			return f.refuse(syscall.EINVAL, "Duplicate domain %d", id)
 		}
-		parse := f.parsePercent
+		parse := f.parseBandwidth
 		if s.isCache {
 			parse = f.parseWays
 		}
@@ -149,14 +154,14 @@ func (f *FS) parseRow(g *group, s *schema, row string, staged map[domain]uint64)
 	return nil
 }
 
-func (f *FS) parsePercent(_ *group, _ domain, text string) (uint64, error) {
+func (f *FS) parseBandwidth(_ *group, _ domain, text string) (uint64, error) {
 	b := f.machine.Bandwidth
 	value, valid := parseUnsigned(text, 10)
 	if !valid || value > 1<<32-1 {
 		return 0, f.refuse(syscall.EINVAL, "Invalid MB value %s", text)
 	}
-	if value < uint64(b.Min) || value > 100 {
-		return 0, f.refuse(syscall.EINVAL, "MB value %d out of range [%d,100]", value, b.Min)
+	if value < uint64(b.Min) || value > b.max() {
+		return 0, f.refuse(syscall.EINVAL, "MB value %d out of range [%d,%d]", value, b.Min, b.max())
 	}
 	step := uint64(b.Step)
 	return (value + step - 1) / step * step, nil
