@@ -60,27 +60,26 @@ func (f *FS) writeMonitoredCPUs(g *group, cpus cpuset.Set) error {
 	return nil
 }
 
-// bits returns how many bits a mask of CPUs has: the kernel's nr_cpu_ids.
-func (f *FS) bits() int {
-	last := 0
-	for cpu := range f.machine.cpus().All() {
-		last = cpu
+// maskBits returns how many bits a mask of these CPUs has: the kernel's nr_cpu_ids.
+func maskBits(cpus cpuset.Set) (bits int) {
+	for cpu := range cpus.All() {
+		bits = cpu + 1
 	}
-	return last + 1
+	return bits
 }
 
 // cpuMask prints a mask in groups of 32 bits, the first as wide as it has to be.
 func (f *FS) cpuMask(cpus cpuset.Set) string {
 	const groupBits = 32
 	var groups []string
-	for low := (f.bits() - 1) / groupBits * groupBits; low >= 0; low -= groupBits {
+	for low := (f.maskBits - 1) / groupBits * groupBits; low >= 0; low -= groupBits {
 		var value uint32
 		for i := range groupBits {
 			if cpus.Contains(low + i) {
 				value |= 1 << i
 			}
 		}
-		groups = append(groups, fmt.Sprintf("%0*x", (min(groupBits, f.bits()-low)+3)/4, value))
+		groups = append(groups, fmt.Sprintf("%0*x", (min(groupBits, f.maskBits-low)+3)/4, value))
 	}
 	return strings.Join(groups, ",") + "\n"
 }
@@ -92,19 +91,10 @@ func (f *FS) parseMask(text string) (cpuset.Set, error) {
 		return cpuset.Set{}, nil
 	case err != nil:
 		return cpuset.Set{}, syscall.EINVAL
-	case f.exceeds(cpus):
+	case maskBits(cpus) > f.maskBits:
 		return cpuset.Set{}, syscall.EOVERFLOW
 	}
 	return cpus, nil
-}
-
-func (f *FS) exceeds(cpus cpuset.Set) bool {
-	for cpu := range cpus.All() {
-		if cpu >= f.bits() {
-			return true
-		}
-	}
-	return false
 }
 
 // parseList takes the lists that the kernel prints, and white space between ranges. A
@@ -120,7 +110,7 @@ func (f *FS) parseList(text string) (cpus cpuset.Set, err error) {
 		switch {
 		case err != nil || toErr != nil || from > to:
 			return cpuset.Set{}, syscall.EINVAL
-		case to >= uint64(f.bits()):
+		case to >= uint64(f.maskBits):
 			return cpuset.Set{}, syscall.ERANGE
 		}
 		for cpu := from; cpu <= to; cpu++ {

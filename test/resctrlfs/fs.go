@@ -14,6 +14,7 @@ import (
 type FS struct {
 	mu        sync.Mutex
 	machine   Machine
+	maskBits  int // of the text of cpus
 	online    cpuset.Set
 	present   map[int]bool // caches with an online CPU, by id
 	schemas   []*schema    // in the order of the lines of schemata
@@ -41,7 +42,7 @@ type group struct {
 
 // New returns the filesystem as it is after it was mounted, with all CPUs online.
 func New(m Machine) *FS {
-	f := &FS{machine: m, online: m.cpus(), counters: map[counter]string{}, present: map[int]bool{}}
+	f := &FS{machine: m, online: m.cpus(), maskBits: maskBits(m.cpus()), counters: map[counter]string{}, present: map[int]bool{}}
 	f.machine.Caches = slices.Clone(m.Caches)
 	slices.SortFunc(f.machine.Caches, func(a, b Cache) int { return a.ID - b.ID })
 	f.root = &group{cpus: f.online}

@@ -67,10 +67,10 @@ func (b *Bandwidth) max() uint64 {
 }
 
 // Rig returns the machine of the virtual test nodes: 8 CPUs, divided among the caches, 12
-// ways with two of them for devices too, 8 classes, because MB has no more, and 32 RMIDs.
+// ways with two of them for devices too, 8 classes and 32 RMIDs.
 func Rig(kernel Kernel, caches int) Machine {
 	m := Machine{
-		Kernel: kernel, Ways: 12, Classes: 16, MinBits: 1, Shareable: 0xc00, CodeData: true,
+		Kernel: kernel, Ways: 12, Classes: 8, MinBits: 1, Shareable: 0xc00, CodeData: true,
 		Bandwidth: &Bandwidth{Classes: 8, Percent: true, Min: 10, Step: 10},
 		RMIDs:     32, Features: []string{"llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"},
 	}

@@ -54,7 +54,7 @@ func (f *FS) Settle() {
 }
 
 // occupancyUnit is the unit of occupancy counters of the test nodes' processor, in bytes.
-const occupancyUnit = 64 << 10
+const occupancyUnit = 32 << 10
 
 func (f *FS) roundedOccupancy(bytes int) int { return bytes / occupancyUnit * occupancyUnit }
 
