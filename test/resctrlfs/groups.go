@@ -21,8 +21,9 @@ func (f *FS) mkdir(name string) error {
 		return syscall.EINVAL
 	}
 	isControl := parent.group == f.root && parent.kind == isGroup && f.machine.classes() > 0
+	isMonitoring := parent.kind == monGroups && base != "mon_groups"
 	switch {
-	case !isControl && f.machine.RMIDs == 0:
+	case !isControl && (f.machine.RMIDs == 0 || !isMonitoring && f.machine.Kernel == Linux612):
 		return syscall.EPERM
 	case parent.group == nil:
 		return syscall.ENODEV // info, and folders in it
@@ -31,7 +32,7 @@ func (f *FS) mkdir(name string) error {
 	if isControl {
 		return f.mkdirControl(base)
 	}
-	if parent.kind != monGroups || base == "mon_groups" {
+	if !isMonitoring {
 		return syscall.EPERM
 	}
 	g := &group{name: base, parent: parent.group, closid: parent.group.closid}

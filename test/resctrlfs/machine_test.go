@@ -6,43 +6,33 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // What numa reads below info is the same here as in the files of a made-up machine.
 func TestFilesystemOfAMachineDescribesIt(t *testing.T) {
-	described := 0
-	for _, preset := range fake.Presets() {
-		machine, err := numa.Read(preset.Machine.FS())
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, ok := Of(machine, Linux72)
-		if ok != (machine.Resctrl != nil) {
-			t.Errorf("%s: ok is %t", preset.Name, ok)
-		}
+	for _, name := range []string{"intel-2s-snc2", "epyc-2s-nps1"} {
+		m, ok := Of(sample.Machine(t, name), Linux72)
 		if !ok {
-			continue
+			t.Fatalf("%s has no resctrl", name)
 		}
-		described++
-		f := New(m)
-		for _, name := range []string{
+		f, machine := New(m), sample.Preset(t, name).FS()
+		for _, file := range []string{
 			"L3/num_closids", "L3/cbm_mask", "L3/min_cbm_bits", "L3/shareable_bits", "L3/sparse_masks", "L3/bit_usage",
 			"MB/num_closids", "MB/min_bandwidth", "MB/bandwidth_gran", "L3_MON/num_rmids", "L3_MON/mon_features",
 		} {
-			want, err := fs.ReadFile(preset.Machine.FS(), "sys/fs/resctrl/info/"+name)
+			want, err := fs.ReadFile(machine, "sys/fs/resctrl/info/"+file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := fs.ReadFile(f, "info/"+name)
+			got, err := fs.ReadFile(f, "info/"+file)
 			if diff := cmp.Diff(string(want), string(got)); err != nil || diff != "" {
-				t.Errorf("%s: %s: %v (-machine +filesystem)\n%s", preset.Name, name, err, diff)
+				t.Errorf("%s: %s: %v (-machine +filesystem)\n%s", name, file, err, diff)
 			}
 		}
 	}
-	if described == 0 {
-		t.Error("no machine has resctrl")
+	if _, ok := Of(sample.Machine(t, "rig"), Linux72); ok {
+		t.Error("a machine without resctrl has its filesystem")
 	}
 }
 
