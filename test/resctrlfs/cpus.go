@@ -12,7 +12,7 @@ import (
 // writeCPUs moves CPUs to a group. CPUs that the group loses return to its parent, or to
 // the root group.
 func (f *FS) writeCPUs(g *group, text string, parse func(string) (cpuset.Set, error)) error {
-	f.status = ""
+	f.newCommand(Linux72)
 	cpus, err := parse(text)
 	if err != nil {
 		f.say("Bad CPU list/mask")
@@ -97,24 +97,34 @@ func (f *FS) parseMask(text string) (cpuset.Set, error) {
 	return cpus, nil
 }
 
-// parseList takes the lists that the kernel prints, and white space between ranges. A
-// number that no machine has is out of range, also where [cpuset.Parse] finds no number.
+// parseList takes the lists that the kernel prints, white space between ranges, and
+// strides: 0-7:1/2 is the first of each two CPUs.
 func (f *FS) parseList(text string) (cpus cpuset.Set, err error) {
-	for _, span := range strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' }) {
+	separates := func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' }
+	for _, span := range strings.FieldsFunc(text, separates) {
+		span, stride, hasStride := strings.Cut(span, ":")
 		first, last, isRange := strings.Cut(span, "-")
 		if !isRange {
 			last = first
 		}
+		used, size := uint64(1), uint64(1)
+		if hasStride {
+			usedText, sizeText, _ := strings.Cut(stride, "/")
+			used, _ = strconv.ParseUint(usedText, 10, 32)
+			size, _ = strconv.ParseUint(sizeText, 10, 32)
+		}
 		from, err := strconv.ParseUint(first, 10, 32)
 		to, toErr := strconv.ParseUint(last, 10, 32)
 		switch {
-		case err != nil || toErr != nil || from > to:
+		case err != nil || toErr != nil || from > to || size == 0 || used > size || hasStride && !isRange:
 			return cpuset.Set{}, syscall.EINVAL
 		case to >= uint64(f.maskBits):
 			return cpuset.Set{}, syscall.ERANGE
 		}
 		for cpu := from; cpu <= to; cpu++ {
-			cpus.Insert(int(cpu))
+			if (cpu-from)%size < used {
+				cpus.Insert(int(cpu))
+			}
 		}
 	}
 	return cpus, nil

@@ -107,6 +107,14 @@ func (f *FS) controlGroups() []*group {
 	return append([]*group{f.root}, f.groups...)
 }
 
+// newCommand empties last_cmd_status, if the kernel does so from this one on. Others leave
+// there what earlier commands said.
+func (f *FS) newCommand(since Kernel) {
+	if f.machine.Kernel >= since {
+		f.status = ""
+	}
+}
+
 // say adds a line to last_cmd_status.
 func (f *FS) say(format string, args ...any) { f.status += fmt.Sprintf(format, args...) + "\n" }
 

@@ -28,7 +28,7 @@ func (f *FS) mkdir(name string) error {
 	case parent.group == nil:
 		return syscall.ENODEV // info, and folders in it
 	}
-	f.status = ""
+	f.newCommand(Linux72)
 	if isControl {
 		return f.mkdirControl(base)
 	}
@@ -146,6 +146,8 @@ func (f *FS) rename(from, to string) error {
 	}
 	target, err := f.find(to)
 	switch {
+	case from == to:
+		return nil
 	case err == nil && target.isFolder() && !n.isFolder():
 		return syscall.EISDIR
 	case err == nil && !target.isFolder() && n.isFolder():
@@ -155,7 +157,7 @@ func (f *FS) rename(from, to string) error {
 	if n.group == nil || parent.group == nil {
 		return syscall.ENOENT // info
 	}
-	f.status = ""
+	f.newCommand(Linux612)
 	if !n.isFolder() {
 		f.status = "Source and destination must be directories" // without a newline
 		return syscall.EPERM

@@ -118,4 +118,4 @@ func (k kernel) groups(pid int) string {
 
 // settle waits for more than the kernel's own period of a second; emulated machines are
 // slow.
-func (k kernel) settle() { time.Sleep(4 * time.Second) }
+func (k kernel) settle() { time.Sleep(8 * time.Second) }

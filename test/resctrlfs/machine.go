@@ -37,10 +37,10 @@ type Machine struct {
 // Kernel is what differs between the kernels that were asked.
 type Kernel int
 
-// The kernels. Linux612 is that of Debian 13, Linux72 that of its backports.
+// The kernels, the oldest first: those of Debian 13 and of its backports.
 const (
-	Linux72 Kernel = iota
-	Linux612
+	Linux612 Kernel = iota + 1
+	Linux72
 )
 
 // Cache is one L3.

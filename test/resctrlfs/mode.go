@@ -23,7 +23,7 @@ func (f *FS) writeMode(g *group, text string) error {
 	if !ok {
 		return syscall.EINVAL
 	}
-	f.status = ""
+	f.newCommand(Linux612)
 	switch {
 	case text == shareable:
 		g.exclusive = false

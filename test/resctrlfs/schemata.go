@@ -90,7 +90,7 @@ func (f *FS) writeSchemata(g *group, text string) error {
 	if !ok {
 		return syscall.EINVAL
 	}
-	f.status = ""
+	f.newCommand(Linux612)
 	staged := map[domain]uint64{}
 	for row := range strings.SplitSeq(text, "\n") {
 		name, values, found := strings.Cut(row, ":")

@@ -86,6 +86,7 @@ func answers(t *testing.T, caches int, mount func() system) string {
 		if s.caches > caches {
 			continue
 		}
+		t.Log(s.name) // a virtual machine may take minutes for one
 		r := runner{system: mount(), t: t, caches: caches, tasks: map[string]int{}}
 		fmt.Fprintf(&all, "== %s\n", s.name)
 		for _, line := range s.lines {

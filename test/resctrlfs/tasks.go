@@ -82,7 +82,7 @@ func (f *FS) tasksText(g *group) string {
 
 // writeTasks moves processes, one after the other until one is refused.
 func (f *FS) writeTasks(g *group, text string) error {
-	f.status = ""
+	f.newCommand(Linux612)
 	for text != "" && text[0] != '\n' {
 		var part string
 		part, text, _ = strings.Cut(text, ",")

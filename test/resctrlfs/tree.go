@@ -79,14 +79,9 @@ func (f *FS) findNew(name string) (parent node, err error) {
 		return node{}, syscall.ENOTDIR
 	case err == nil:
 		return node{}, syscall.EEXIST
-	case len(path.Base(name)) > maxName:
-		return node{}, syscall.ENAMETOOLONG
 	}
 	return parent, nil
 }
-
-// maxName is the longest name that the kernel takes, in bytes.
-const maxName = 255
 
 // Open implements [fs.FS]. An open file has the text of the moment when it was opened.
 func (f *FS) Open(name string) (fs.File, error) {
