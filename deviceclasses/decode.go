@@ -118,6 +118,8 @@ func word(of reflect.Type) string {
 		return "list"
 	case reflect.Map, reflect.Struct:
 		return "mapping"
+	case reflect.Int:
+		return "whole number"
 	}
 	return of.String()
 }

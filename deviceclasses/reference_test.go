@@ -35,7 +35,7 @@ var ofField = regexp.MustCompile(`^Values of (\w+)\.(\w+)[.;]`)
 func readReference(t *testing.T) reference {
 	t.Helper()
 	r := reference{map[string]*ast.StructType{}, map[string]string{}, map[string][]*ast.ValueSpec{}, map[string]string{}}
-	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "hugepagereservation.go", "selection.go"} {
+	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "hugepagereservation.go", "selection.go", "cachepools.go", "cacheconfig.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -159,10 +159,18 @@ func TestExampleOfEveryField(t *testing.T) {
 			config, err := DecodeNodeConfig([]byte(text))
 			return *config.Devices, err
 		}},
-		"HugepageReservation": {"{%s}", func(text string) (any, error) {
-			var one HugepageReservation // as part of a NodeConfig it needs several fields
-			err := yaml.UnmarshalStrict([]byte(text), &one)
-			return one, err
+		"HugepageReservation": {"{%s}", decodeAlone[HugepageReservation]},
+		"CachePools":          {"{%s}", decodeAlone[CachePools]},
+		"CacheWays":           {"{%s}", decodeAlone[CacheWays]},
+		"GuaranteedPool":      {"{%s}", decodeAlone[GuaranteedPool]},
+		"BestEffortPool":      {"{%s}", decodeAlone[BestEffortPool]},
+		"SharedPool":          {"{%s}", decodeAlone[SharedPool]},
+		"CacheConfig": {"{apiVersion: dra.numa/v1alpha1, kind: CacheConfig, %s}", func(text string) (any, error) {
+			document, err := yaml.YAMLToJSONStrict([]byte(text))
+			if err != nil {
+				return nil, err
+			}
+			return CacheConfig{}.DecodeOver(document)
 		}},
 		"NodeProfile": {nodeHead + "profiles:\n- %s", func(text string) (any, error) {
 			config, err := DecodeNodeConfig([]byte(text))
@@ -186,6 +194,13 @@ func TestExampleOfEveryField(t *testing.T) {
 			}
 		}
 	}
+}
+
+// decodeAlone reads a part of a configuration that needs several fields.
+func decodeAlone[C any](text string) (any, error) {
+	var one C
+	err := yaml.UnmarshalStrict([]byte(text), &one)
+	return one, err
 }
 
 // TestExamplesOfThePageAreDecoded reads them as the API server and the driver do.

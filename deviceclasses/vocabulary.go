@@ -39,6 +39,11 @@ const (
 	AttributeProduct  resourceapi.QualifiedName = DriverName + "/product"
 )
 
+// AttributePool is which pool of a cache a device is. Devices of caches also have
+// AttributeKind and AttributeL3, and the attributes of the NUMA node if the cache has
+// exactly one.
+const AttributePool resourceapi.QualifiedName = DriverName + "/pool"
+
 // NUMANodeAttributes are the keys under which drivers publish the NUMA node of a device.
 // Publishing all of them lets one claim align devices of drivers that share no key.
 func NUMANodeAttributes() []resourceapi.QualifiedName {
@@ -64,6 +69,18 @@ const (
 	// CapacityHugepagesPrefix is followed by a size: hugepages2Mi, where a pod spec says
 	// hugepages-2Mi, because the name of a capacity is a C identifier.
 	CapacityHugepagesPrefix = "hugepages"
+)
+
+// KindCache is the kind of devices that are a pool of a level-3 cache.
+const KindCache = "cache"
+
+// Capacities of caches, as devices publish them.
+const (
+	CapacityWays             resourceapi.QualifiedName = "ways"             // of a claim for itself; in the pool besteffort the minimum
+	CapacityClasses          resourceapi.QualifiedName = "classes"          // classes of the kernel (CLOSIDs), one for each claim
+	CapacityBandwidthPercent resourceapi.QualifiedName = "bandwidthPercent" // limit of each core of the claim
+	CapacityBandwidthMBps    resourceapi.QualifiedName = "bandwidthMBps"    // limit of the claim, in megabytes per second
+	CapacityMembers          resourceapi.QualifiedName = "members"          // claims that have the same ways, in the pool shared only
 )
 
 // Scopes of a share: which cgroup has its CPUs to itself.

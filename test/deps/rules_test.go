@@ -160,6 +160,7 @@ var arrows = []arrow{
 	{"kubeletplugin", "internal/durable", "which other drivers give out CPUs is known also after a reboot"},
 	{"driver", "internal/capacity", "an allocation result may spell a capacity in two ways"},
 	{"deviceclasses/accounting", "internal/capacity", "so may a claim"},
+	{"deviceclasses", "internal/capacity", "what a request asks of a cache may be no number to compute with"},
 	{"deviceclasses/lint", "internal/capacity", "and it says what a request has of a zone"},
 	{"cluster/holdings", "internal/capacity", "and what it holds"},
 	{"cluster/simulate", "internal/capacity", "and what counts in the node's allocatable"},

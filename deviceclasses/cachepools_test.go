@@ -1,0 +1,69 @@
+package deviceclasses
+
+import (
+	"fmt"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// poolsOf reads the pools as a NodeConfig would.
+func poolsOf(t *testing.T, text string) (pools CachePools) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), &pools); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return pools
+}
+
+func TestPoolsOfCaches(t *testing.T) {
+	for _, row := range []struct{ text, want string }{
+		{"{os: {ways: 1}, infra: {ways: 19}, guaranteed: {ways: 10, defaultWays: 4}, besteffort: {ways: 7, defaultMinWays: 1, defaultMaxWays: 3}, shared: {ways: 2, members: 10}}", ""},
+		{"{os: {ways: 1}, guaranteed: {ways: 63}}", ""},
+		{"{os: {ways: 1}, infra: {ways: 63}}", ""},
+		{"{}", "cache.os: it is missing, want {ways: <number>} with 1 to 64 ways"},
+		{"{guaranteed: {ways: 4}}", "cache.os: it is missing, want {ways: <number>} with 1 to 64 ways"},
+		{"{os: {ways: 1}}", "cache: os is the only pool, want one or more of infra, guaranteed, besteffort, shared"},
+		{"{os: {}, guaranteed: {ways: 4}}", "cache.os.ways: 0, allowed are 1 to 64"},
+		{"{os: {ways: 65}, guaranteed: {ways: 4}}", "cache.os.ways: 65, allowed are 1 to 64"},
+		{"{os: {ways: -1}, infra: {ways: 4}}", "cache.os.ways: -1, allowed are 1 to 64"},
+		{"{os: {ways: 2}, infra: {ways: 63}}", "cache.infra.ways: 63, allowed are 1 to 62"},
+		{"{os: {ways: 64}, infra: {ways: 1}}", "cache.infra.ways: 1, allowed is none"},
+		{"{os: {ways: 4}, guaranteed: {ways: 30}, besteffort: {ways: 20}, shared: {ways: 11, members: 1}}", "cache: os 4 + guaranteed 30 + besteffort 20 + shared 11 are 65 ways, allowed are 64 or fewer"},
+		{"{os: {ways: 1}, guaranteed: {}}", "cache.guaranteed.ways: 0, allowed are 1 to 64"},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, classes: -1}}", "cache.guaranteed.classes: -1, allowed are 1 to 65536"},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, defaultWays: 5}}", "cache.guaranteed.defaultWays: 5, allowed are 1 to 4"},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, defaultWays: 2, validWays: [1, 2, 4]}}", ""},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, validWays: []}}", ""},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, defaultWays: 3, validWays: [1, 2, 4]}}", "cache.guaranteed.defaultWays: 3, allowed are those of validWays, 1, 2, 4"},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, validWays: [1, 5]}}", "cache.guaranteed.validWays[1]: 5, allowed are 2 to 4, in ascending order"},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, validWays: [2, 1]}}", "cache.guaranteed.validWays[1]: 1, allowed are 3 to 4, in ascending order"},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, validWays: [4, 4]}}", "cache.guaranteed.validWays[1]: 4, allowed is none, in ascending order"},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, validWays: [0, 1]}}", "cache.guaranteed.validWays[0]: 0, allowed are 1 to 4, in ascending order"},
+		{"{os: {ways: 1}, guaranteed: {ways: 20, validWays: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}}", ""},
+		{"{os: {ways: 1}, guaranteed: {ways: 20, validWays: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]}}", "cache.guaranteed.validWays: 11 values, allowed are 10 or fewer"},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, defaultBandwidthPercent: 100, defaultBandwidthMBps: 4294967295}}", ""},
+		{"{os: {ways: 1}, guaranteed: {ways: 4, defaultBandwidthPercent: 110}}", "cache.guaranteed.defaultBandwidthPercent: 110, allowed are 1 to 100"},
+		{"{os: {ways: 1}, besteffort: {ways: 4, defaultBandwidthMBps: 4294967296}}", "cache.besteffort.defaultBandwidthMBps: 4294967296, allowed are 1 to 4294967295"},
+		{"{os: {ways: 1}, besteffort: {ways: 65}}", "cache.besteffort.ways: 65, allowed are 1 to 64"},
+		{"{os: {ways: 1}, besteffort: {ways: 7, defaultMinWays: 4, defaultMaxWays: 3}}", "cache.besteffort.defaultMinWays: 4, allowed are 1 to 3"},
+		{"{os: {ways: 1}, besteffort: {ways: 7, defaultMinWays: 1, defaultMaxWays: 8}}", "cache.besteffort.defaultMaxWays: 8, allowed are 1 to 7"},
+		{"{os: {ways: 1}, besteffort: {ways: 7, defaultMinWays: 1}}", "cache.besteffort.defaultMinWays: 1 without defaultMaxWays, allowed are both or neither"},
+		{"{os: {ways: 1}, besteffort: {ways: 7, defaultMaxWays: 1}}", "cache.besteffort.defaultMaxWays: 1 without defaultMinWays, allowed are both or neither"},
+		{"{os: {ways: 1}, shared: {ways: 2}}", "cache.shared.members: 0, allowed are 1 to 65536"},
+		{"{os: {ways: 1}, shared: {members: 2}}", "cache.shared.ways: 0, allowed are 1 to 64"},
+	} {
+		err := poolsOf(t, row.text).Validate()
+		if got := fmt.Sprint(err); (err != nil || row.want != "") && got != row.want {
+			t.Errorf("%s: error %v, want %q", row.text, err, row.want)
+		}
+	}
+}
+
+func TestBestEffortGrowsUnlessItIsTurnedOff(t *testing.T) {
+	for text, want := range map[string]bool{"{ways: 7}": true, "{ways: 7, growing: true}": true, "{ways: 7, growing: false}": false} {
+		if got := poolsOf(t, "{besteffort: "+text+"}").BestEffort.IsGrowing(); got != want {
+			t.Errorf("%s: growing %t", text, got)
+		}
+	}
+}
