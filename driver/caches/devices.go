@@ -1,0 +1,120 @@
+package caches
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
+)
+
+// Devices returns the pools as devices, in their order, without those that claims cannot
+// have. The warnings name these, and say why.
+func (n *Node) Devices() (devices []resourceapi.Device, warnings []string) {
+	for i := range n.Pools {
+		pool := &n.Pools[i]
+		capacity, err := pool.capacity(n.Bandwidth)
+		if err != nil {
+			warnings = append(warnings, fmt.Sprintf("%s is not published: %v", pool.Device, err))
+			continue
+		}
+		devices = append(devices, resourceapi.Device{
+			Name: pool.Device, Attributes: pool.attributes(), Capacity: capacity, AllowMultipleAllocations: ptr.To(true),
+		})
+	}
+	return devices, warnings
+}
+
+func (p *Pool) attributes() map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+	number := func(value int) resourceapi.DeviceAttribute {
+		return resourceapi.DeviceAttribute{IntValue: ptr.To(int64(value))}
+	}
+	attributes := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+		deviceclasses.AttributeKind: {StringValue: ptr.To(deviceclasses.KindCache)},
+		deviceclasses.AttributeL3:   number(p.Cache),
+		deviceclasses.AttributePool: {StringValue: ptr.To(p.Name)},
+	}
+	if p.Node != nil {
+		for _, name := range deviceclasses.NUMANodeAttributes() {
+			attributes[name] = number(*p.Node)
+		}
+	}
+	return attributes
+}
+
+// capacity returns the capacities of the pool. A request that does not name one of them
+// takes its default.
+func (p *Pool) capacity(b *Bandwidth) (map[resourceapi.QualifiedName]resourceapi.DeviceCapacity, error) {
+	if p.Name == ways.Shared {
+		return map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{deviceclasses.CapacityMembers: values(p.Members, 1, 1)}, nil
+	}
+	if p.Classes < 1 {
+		return nil, errors.New("groups of other tools have the classes that it needs")
+	}
+	ofWays, err := p.ways()
+	if err != nil {
+		return nil, err
+	}
+	capacity := map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
+		deviceclasses.CapacityWays:    ofWays,
+		deviceclasses.CapacityClasses: values(p.Classes, 1, 1),
+	}
+	if b != nil {
+		// As many times the largest limit as there can be claims: limits are not summed.
+		capacity[b.Capacity] = steps(p.Classes*b.Max, p.amounts.bandwidth, b.Min, b.Step, b.Max)
+	}
+	return capacity, nil
+}
+
+// ways returns the capacity of the ways that claims can have. The default may be more
+// than there are: then only claims that ask for fewer ways fit.
+func (p *Pool) ways() (resourceapi.DeviceCapacity, error) {
+	a, left := p.amounts, p.Area.Usable.Ways()
+	if a.valid == nil && a.least < left {
+		return steps(left, a.ways, a.least, 1, 0), nil
+	}
+	valid := a.valid
+	if valid == nil {
+		valid = []int{a.least}
+	}
+	valid = slices.DeleteFunc(slices.Clone(valid), func(ways int) bool { return ways > left })
+	if !slices.Contains(valid, a.ways) { // the API demands it
+		return resourceapi.DeviceCapacity{}, fmt.Errorf("%d ways are left, and a claim that asks for no number needs %d", left, a.ways)
+	}
+	return values(left, a.ways, valid...), nil
+}
+
+// values returns a capacity of which a claim can have certain amounts.
+func values(value, usual int, valid ...int) resourceapi.DeviceCapacity {
+	policy := &resourceapi.CapacityRequestPolicy{Default: quantity(usual)}
+	for _, amount := range valid {
+		policy.ValidValues = append(policy.ValidValues, *quantity(amount))
+	}
+	return resourceapi.DeviceCapacity{Value: *quantity(value), RequestPolicy: policy}
+}
+
+// steps returns a capacity of which a claim can have whole steps from least on, up to
+// most, or up to the value if most is 0. The API refuses a range whose second step is
+// more than the value.
+func steps(value, usual, least, step, most int) resourceapi.DeviceCapacity {
+	if least+step > value {
+		return values(value, usual, usual)
+	}
+	valid := &resourceapi.CapacityRequestPolicyRange{Min: quantity(least), Step: quantity(step)}
+	if most != 0 {
+		valid.Max = quantity(most)
+	}
+	return resourceapi.DeviceCapacity{
+		Value:         *quantity(value),
+		RequestPolicy: &resourceapi.CapacityRequestPolicy{Default: quantity(usual), ValidRange: valid},
+	}
+}
+
+func quantity(amount int) *resource.Quantity {
+	return resource.NewQuantity(int64(amount), resource.DecimalSI)
+}
