@@ -73,7 +73,7 @@ type Pool struct {
 }
 
 // Of returns the caches of a machine. The error says why it has none for claims. It is
-// [ErrNotSupported] if the reason is the kernel or the hardware.
+// [ErrNotSupported] if the kernel does not divide caches.
 func Of(machine *numa.Machine, settings Settings) (Node, error) {
 	cache, resources, err := level3(machine)
 	if err != nil {
@@ -96,31 +96,38 @@ func Of(machine *numa.Machine, settings Settings) (Node, error) {
 		return Node{}, err
 	}
 	if len(settings.Foreign) > 0 {
-		node.warn("groups %s of other tools have %d classes", quoted(settings.Foreign), len(settings.Foreign))
+		node.warn("each of these groups of other tools takes a class: %s", quoted(settings.Foreign))
 	}
 	for i := range machine.L3s {
 		l3 := &machine.L3s[i]
-		add := func(name string, mask ways.Mask, amounts amounts) *Pool {
-			node.Pools = append(node.Pools, Pool{
-				Device: fmt.Sprintf("cache-%d-%s", l3.ID, name), Cache: l3.ID, Node: nodeOf(machine, l3),
-				Name: name, Mask: mask, Classes: classes[name], amounts: amounts,
-			})
-			return &node.Pools[len(node.Pools)-1]
-		}
-		if p := pools.Guaranteed; p != nil {
-			pool := add(ways.Guaranteed, node.Masks.Guaranteed, guaranteed(p, least, node.Bandwidth))
-			pool.Area = node.offer(cache, pool, settings.Foreign)
-		}
-		if p := pools.BestEffort; p != nil {
-			pool := add(ways.BestEffort, node.Masks.BestEffort, bestEffort(p, least, node.Bandwidth))
-			pool.Area = node.offer(cache, pool, settings.Foreign)
-			pool.Area.Growing = p.IsGrowing()
-		}
-		if p := pools.Shared; p != nil {
-			add(ways.Shared, node.Masks.Shared, amounts{}).Members = p.Members
+		for _, pool := range node.pools(pools, least, classes) {
+			pool.Device, pool.Cache, pool.Node = fmt.Sprintf("cache-%d-%s", l3.ID, pool.Name), l3.ID, nodeOf(machine, l3)
+			if pool.Name != ways.Shared {
+				pool.Area = node.offer(cache, &pool, settings.Foreign)
+			}
+			node.Pools = append(node.Pools, pool)
 		}
 	}
 	return node, nil
+}
+
+// pools returns the pools of each cache.
+func (n *Node) pools(config deviceclasses.CachePools, least int, classes map[string]int) (list []Pool) {
+	if p := config.Guaranteed; p != nil {
+		list = append(list, Pool{Name: ways.Guaranteed, Mask: n.Masks.Guaranteed, amounts: guaranteed(p, least, n.Bandwidth)})
+	}
+	if p := config.BestEffort; p != nil {
+		list = append(list, Pool{
+			Name: ways.BestEffort, Mask: n.Masks.BestEffort, amounts: bestEffort(p, least, n.Bandwidth), Area: ways.Area{Growing: p.IsGrowing()},
+		})
+	}
+	if p := config.Shared; p != nil {
+		list = append(list, Pool{Name: ways.Shared, Mask: n.Masks.Shared, Members: p.Members})
+	}
+	for i := range list {
+		list[i].Classes = classes[list[i].Name]
+	}
+	return list
 }
 
 // level3 returns what the kernel says of level-3 caches, and their names in schemata.
@@ -172,9 +179,10 @@ func (n *Node) offer(cache numa.CacheAllocation, pool *Pool, foreign []Group) wa
 		}
 	}
 	area := ways.Offer(cache, pool.Mask, masks...)
+	area.Growing = pool.Area.Growing
 	if len(takers) > 0 {
-		n.warn("groups %s of other tools have ways of %s: %d of %d ways are left for claims",
-			quoted(takers), pool.Device, area.Usable.Ways(), pool.Mask.Ways())
+		n.warn("groups of other tools take ways of %s, so that %d of %d are left for claims: %s",
+			pool.Device, area.Usable.Ways(), pool.Mask.Ways(), quoted(takers))
 	}
 	return area
 }

@@ -70,6 +70,9 @@ func TestDevicesGolden(t *testing.T) {
 	if got := fmt.Sprint(node.Masks); got != "{1 ffffe 7fe 3f800 c0000}" {
 		t.Errorf("masks %s", got)
 	}
+	if node.Pools[0].Area.Growing || !node.Pools[1].Area.Growing || node.Pools[4].Area.Usable != 0x3f800 {
+		t.Errorf("areas of pools: %+v", node.Pools)
+	}
 	if want := map[string]int{"numa-0": 0, "numa-1": 1}; !reflect.DeepEqual(node.Zones, want) {
 		t.Errorf("zones lie in caches %v, want %v", node.Zones, want)
 	}
@@ -338,26 +341,26 @@ func TestWaysOfOtherToolsAreNotPublished(t *testing.T) {
 			"{os: {ways: 1}, guaranteed: {ways: 10, defaultWays: 5}}",
 			[]Group{{"COS1", map[int]ways.Mask{0: 0x1e0}}},
 			map[string]string{"cache-0-guaranteed": "4 default 5 min 1", "cache-1-guaranteed": "10 default 5 min 1"},
-			[]string{`groups "COS1" of other tools have 1 classes`, `groups "COS1" of other tools have ways of cache-0-guaranteed: 4 of 10 ways are left for claims`},
+			[]string{`each of these groups of other tools takes a class: "COS1"`, `groups of other tools take ways of cache-0-guaranteed, so that 4 of 10 are left for claims: "COS1"`},
 		},
 		"neither CPUs nor tasks": {
 			ten,
 			[]Group{{"COS1", nil}},
 			map[string]string{"cache-0-guaranteed": "10 default 1 min 1", "cache-1-guaranteed": "10 default 1 min 1"},
-			[]string{`groups "COS1" of other tools have 1 classes`},
+			[]string{`each of these groups of other tools takes a class: "COS1"`},
 		},
 		"the ways of os": {
 			ten,
 			[]Group{{"COS1", map[int]ways.Mask{0: 1, 1: 1}}},
 			map[string]string{"cache-0-guaranteed": "10 default 1 min 1", "cache-1-guaranteed": "10 default 1 min 1"},
-			[]string{`groups "COS1" of other tools have 1 classes`},
+			[]string{`each of these groups of other tools takes a class: "COS1"`},
 		},
 		"all ways": {
 			ten,
 			[]Group{{"a", map[int]ways.Mask{0: 0x3f}}, {"b", map[int]ways.Mask{0: 0xfffff}}},
 			map[string]string{"cache-1-guaranteed": "10 default 1 min 1"},
 			[]string{
-				`groups "a", "b" of other tools have 2 classes`, `groups "a", "b" of other tools have ways of cache-0-guaranteed: 0 of 10 ways are left for claims`,
+				`each of these groups of other tools takes a class: "a", "b"`, `groups of other tools take ways of cache-0-guaranteed, so that 0 of 10 are left for claims: "a", "b"`,
 				"cache-0-guaranteed is not published: 0 ways are left, and a claim that asks for no number needs 1",
 			},
 		},
