@@ -138,11 +138,11 @@ func up(ctx context.Context, o options) (int, error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return 1, err
 	}
-	needs := build.Needs{Kubernetes: o.kubernetes, Nodes: o.nodes > 0, Kernel: o.kernel, Init: string(o.init)}
+	needs := build.Needs{Kubernetes: o.kubernetes, Nodes: o.nodes > 0, Kernel: o.kernel, Init: string(o.init), RDT: machine.RDT != nil}
 	if err := c.AnnounceMissing(needs); err != nil {
 		return 1, err
 	}
-	if err := c.HostPrograms(ctx); err != nil {
+	if err := c.HostPrograms(ctx, needs); err != nil {
 		return 1, err
 	}
 	if err := c.ControlPlane(ctx, o.kubernetes); err != nil {
@@ -211,6 +211,11 @@ func prepareNodes(ctx context.Context, c build.Cache, o options, machine topolog
 		return b, p, err
 	}
 	b.Parameters = o.boot
+	if machine.RDT != nil {
+		if b.QEMU, err = c.QEMU(ctx); err != nil {
+			return b, p, err
+		}
+	}
 	b.Accelerator, err = cluster.PickAccelerator(ctx, machine, b, c.Path("accelerator"))
 	return b, p, err
 }

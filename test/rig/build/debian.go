@@ -6,12 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// hostPrograms are the Debian packages that a host needs and the program or file by which
-// each is recognised.
-var hostPrograms = []struct{ pkg, shown string }{
+// debianPackage is a package and the program, or the pattern of an absolute path, by which
+// it is recognised.
+type debianPackage struct{ name, shown string }
+
+// hostPrograms are the packages that every host of nodes needs.
+var hostPrograms = []debianPackage{
 	{"qemu-system-x86", "qemu-system-x86_64"},
 	{"busybox-static", "/bin/busybox"},
 	{"e2fsprogs", "mke2fs"},
@@ -25,8 +29,8 @@ var hostPrograms = []struct{ pkg, shown string }{
 
 // HostPrograms installs the packages that building and running a virtual node needs. On
 // Debian as root it does so itself; elsewhere it says what is missing.
-func (c Cache) HostPrograms(ctx context.Context) error {
-	missing := missingPackages()
+func (c Cache) HostPrograms(ctx context.Context, needs Needs) error {
+	missing := c.missingPackages(needs)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -52,17 +56,21 @@ func (c Cache) installPackages(ctx context.Context, codename string, missing []s
 	return c.run(ctx, c.Dir, []string{"DEBIAN_FRONTEND=noninteractive"}, "apt-get", append(args, missing...)...)
 }
 
-func missingPackages() []string {
+func (c Cache) missingPackages(needs Needs) []string {
+	packages := hostPrograms
+	if needs.Nodes && needs.RDT && !c.has(qemuThing()) {
+		packages = slices.Concat(packages, qemuTools)
+	}
 	var missing []string
-	for _, p := range hostPrograms {
+	for _, p := range packages {
 		if filepath.IsAbs(p.shown) {
-			if _, err := os.Stat(p.shown); err == nil {
+			if found, err := filepath.Glob(p.shown); err == nil && len(found) > 0 {
 				continue
 			}
 		} else if _, err := lookProgram(p.shown); err == nil {
 			continue
 		}
-		missing = append(missing, p.pkg)
+		missing = append(missing, p.name)
 	}
 	return missing
 }
@@ -102,7 +110,12 @@ func debianCodename() string {
 // mirror that this host already uses, with package lists of our own: the host's
 // configuration stays as it is.
 func (c Cache) apt(ctx context.Context, suites ...string) ([]string, error) {
-	dir := c.Path("apt", strings.Join(suites, "_"))
+	return c.aptLists(ctx, "deb", suites...)
+}
+
+// aptLists is apt for a kind of package: deb, or deb-src for sources.
+func (c Cache) aptLists(ctx context.Context, kind string, suites ...string) ([]string, error) {
+	dir := c.Path("apt", strings.TrimPrefix(kind+"_", "deb_")+strings.Join(suites, "_"))
 	options := []string{
 		"-o", "Dir::Etc::sourcelist=" + dir + "/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null",
 		"-o", "Dir::State::lists=" + dir + "/lists", "-o", "Dir::Cache=" + dir + "/cache", "-o", "APT::Sandbox::User=",
@@ -113,7 +126,7 @@ func (c Cache) apt(ctx context.Context, suites ...string) ([]string, error) {
 	}
 	var list strings.Builder
 	for _, suite := range suites {
-		fmt.Fprintf(&list, "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n", mirror, suite)
+		fmt.Fprintf(&list, "%s [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n", kind, mirror, suite)
 	}
 	for _, sub := range []string{"lists/partial", "cache/archives/partial"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {

@@ -20,6 +20,7 @@ type Needs struct {
 	Kubernetes   string // version
 	Nodes        bool   // whether the cluster has any; if not, the other fields do not count
 	Kernel, Init string
+	RDT          bool // whether the machines have it, which takes a QEMU of our own
 }
 
 // AnnounceMissing logs what the cache lacks, and about how long it takes to make it. It
@@ -42,7 +43,7 @@ func (c Cache) AnnounceMissing(needs Needs) error {
 
 // missing are the names of what will be made, in this order.
 func (c Cache) missing(needs Needs) (names []string, err error) {
-	if packages := missingPackages(); len(packages) > 0 {
+	if packages := c.missingPackages(needs); len(packages) > 0 {
 		names = append(names, "install "+strings.Join(packages, " "))
 	}
 	sets, err := c.controlPlane(needs.Kubernetes)
@@ -62,6 +63,9 @@ func (c Cache) missing(needs Needs) (names []string, err error) {
 	}
 	if needs.Nodes {
 		things = append(things, systemThing(needs.Init), kernelThing(needs.Kernel))
+		if needs.RDT {
+			things = append(things, qemuThing())
+		}
 	}
 	for _, t := range things {
 		if !c.has(t) {
@@ -77,6 +81,8 @@ func about(name string) time.Duration {
 	switch {
 	case strings.HasPrefix(name, "kubernetes/"):
 		return 330 * time.Second
+	case name == "qemu":
+		return 400 * time.Second
 	case strings.HasPrefix(name, "bin"):
 		return 25 * time.Second
 	}

@@ -18,14 +18,23 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/rig/topology"
 )
 
+// qemu is the host's own, which all machines without RDT run with.
 const qemu = "qemu-system-x86_64"
 
 // Boot is what a virtual machine starts from.
 type Boot struct {
 	Vmlinuz, Initramfs string
-	Self               string // the program whose "machine" command is RunMachine
+	QEMU               []string // the command of the QEMU for machines with RDT; nil for others
+	Self               string   // the program whose "machine" command is RunMachine
 	Accelerator        Accelerator
 	Parameters         string // of the kernel, besides those that the rig needs
+}
+
+func (b Boot) command() []string {
+	if len(b.QEMU) > 0 {
+		return b.QEMU
+	}
+	return []string{qemu}
 }
 
 // Accelerator is how QEMU runs the guest's instructions.
@@ -37,14 +46,14 @@ const (
 	TCG Accelerator = "tcg" // software emulation
 )
 
-func (a Accelerator) args() []string {
+func (a Accelerator) args(machine topology.Topology) []string {
 	if a == KVM {
 		return []string{"-accel", "kvm", "-cpu", "host,l3-cache=on"}
 	}
 	// The vendor decides how the kernel reads CPUID: Intel's leaf 4 gives every die its
 	// L3. Leaf 0x1f, which would name the dies, is cut off: emulation in QEMU 10.0
 	// asserts in encode_topo_cpuid1f as soon as firmware reads it.
-	return []string{"-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,l3-cache=on,level=0x1e"}
+	return []string{"-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,l3-cache=on,level=0x1e" + machine.CPUProperties()}
 }
 
 // iommuArgs are the IOMMU of a machine, and what its kernel is told of it. An emulated
@@ -66,8 +75,11 @@ func (a Accelerator) iommuArgs(machine topology.Topology) (args []string, kernel
 
 // PickAccelerator boots the machine's own kernel with hardware virtualization and takes
 // it only when the guest speaks within 20 s: nested virtualization may be offered and
-// hang. The answer is kept in a file for as long as the host runs.
+// hang. The answer is kept in a file for as long as the host runs. RDT is emulated.
 func PickAccelerator(ctx context.Context, machine topology.Topology, b Boot, cache string) (Accelerator, error) {
+	if machine.RDT != nil {
+		return TCG, nil
+	}
 	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", err
@@ -91,7 +103,7 @@ func PickAccelerator(ctx context.Context, machine topology.Topology, b Boot, cac
 func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	args := append(KVM.args(), machine.QEMUArgs()...)
+	args := append(KVM.args(machine), machine.QEMUArgs()...)
 	args = append(args, "-nic", "none", "-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 panic=-1 rig.probe",
 		"-display", "none", "-monitor", "none", "-no-reboot", "-serial", "stdio")
 	out, _ := exec.CommandContext(ctx, qemu, args...).Output()
@@ -106,7 +118,7 @@ func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 func (r *Cluster) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
 	dir := r.Path("nodes", n.Name)
 	iommu, kernelIOMMU := b.Accelerator.iommuArgs(machine)
-	args := slices.Concat([]string{qemu, "-name", n.Name}, b.Accelerator.args(), iommu, machine.QEMUArgs())
+	args := slices.Concat(b.command(), []string{"-name", n.Name}, b.Accelerator.args(machine), iommu, machine.QEMUArgs())
 	args = append(args,
 		"-drive", "file="+disk+",if=none,id=root,format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
 		"-netdev", fmt.Sprintf("user,id=net0,net=10.101.%d.0/24,host=%s,hostfwd=tcp:127.0.0.1:%d-%s:9000", n.Subnet, n.Gateway(), n.AgentPort, n.Address()),

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/rig/topology"
 )
 
 const testBootTime = 100 * time.Millisecond
@@ -90,5 +92,23 @@ func TestRunMachineNamesWhatCannotBeStarted(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "no such file or directory") {
 		t.Errorf("log %q, want why it is not started", log.String())
+	}
+}
+
+func TestMachineWithRDTIsEmulated(t *testing.T) {
+	plain, err := topology.Parse(topology.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := plain
+	machine.RDT = &topology.RDT{Ways: 12, Classes: 4}
+	if got, err := PickAccelerator(t.Context(), machine, Boot{}, filepath.Join(t.TempDir(), "answer")); err != nil || got != TCG {
+		t.Errorf("accelerator %q, %v; want %q", got, err, TCG)
+	}
+	if got := strings.Join(TCG.args(machine), " "); !strings.HasSuffix(got, machine.CPUProperties()) {
+		t.Errorf("arguments %q without %q", got, machine.CPUProperties())
+	}
+	if got := strings.Join(TCG.args(plain), " "); strings.Contains(got, "rdt") {
+		t.Errorf("arguments %q of a machine without RDT", got)
 	}
 }

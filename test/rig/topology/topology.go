@@ -1,6 +1,6 @@
 // Package topology describes a virtual machine's hardware as a file: sockets, cores, NUMA
-// nodes with their memory and distances, hugepages, and PCI devices on chosen nodes. It
-// decides what is a machine that QEMU can build; it starts nothing.
+// nodes with their memory and distances, hugepages, PCI devices on chosen nodes, and what
+// caches can do. It decides what is a machine that QEMU can build; it starts nothing.
 package topology
 
 import (
@@ -41,6 +41,7 @@ type Topology struct {
 	Distances [][]int `json:"distances,omitempty"`
 	PCI       []PCI   `json:"pci,omitempty"`
 	IOMMU     bool    `json:"iommu,omitempty"` // there is one, and the guest's kernel uses it
+	RDT       *RDT    `json:"rdt,omitempty"`   // nil: no cache allocation, no monitoring
 }
 
 // NumaNode is one NUMA node; without CPUs it is a memory-only node.
@@ -75,7 +76,7 @@ func Parse(text []byte) (Topology, error) {
 	if len(t.Distances) == 0 {
 		t.Distances = flatDistances(len(t.NumaNodes))
 	}
-	for _, check := range []func() error{t.checkCounts, t.checkNodes, t.checkDistances, t.checkPCI} {
+	for _, check := range []func() error{t.checkCounts, t.checkNodes, t.checkDistances, t.checkPCI, t.checkRDT} {
 		if err := check(); err != nil {
 			return Topology{}, err
 		}

@@ -25,7 +25,8 @@ func TestShippedTopologiesParse(t *testing.T) {
 }
 
 func TestParseNamesFieldAndAllowedValues(t *testing.T) {
-	const good = `{sockets: 1, dies: 1, cores: 2, threads: 2, numaNodes: [{cpus: "0-1", memory: 1Gi, hugepages: {2Mi: 4}}, {cpus: "2-3", memory: 1Gi}], pci: [{device: nvme, numaNode: 1}]}`
+	const rdt = `{ways: 12, classes: 4, shareable: c00}`
+	const good = `{sockets: 1, dies: 1, cores: 2, threads: 2, numaNodes: [{cpus: "0-1", memory: 1Gi, hugepages: {2Mi: 4}}, {cpus: "2-3", memory: 1Gi}], pci: [{device: nvme, numaNode: 1}], rdt: ` + rdt + `}`
 	if _, err := Parse([]byte(good)); err != nil {
 		t.Fatalf("the machine that the cases are made from: %v", err)
 	}
@@ -50,6 +51,13 @@ func TestParseNamesFieldAndAllowedValues(t *testing.T) {
 		{"no count", "numaNode: 1", "numaNode: 1, count: -1", "count: -1 is not in 1-8"},
 		{"root of nothing", "numaNode: 1", "numaNode: 1, sameRoot: true", "pci[0].sameRoot: there is no entry before on numaNode 1"},
 		{"root of another node", "numaNode: 1}", "numaNode: 1}, {device: igb, numaNode: 0, sameRoot: true}", "pci[1].sameRoot: there is no entry before on numaNode 0"},
+		{"ways", rdt, "{ways: 33, classes: 4}", "rdt.ways: 33 is not in 2-32"},
+		{"no ways", rdt, "{classes: 4, monitoring: true}", "rdt.ways: 0 is not in 2-32"},
+		{"classes", rdt, "{ways: 12, classes: 17}", "rdt.classes: 17 is not in 2-16"},
+		{"shareable ways", rdt, "{ways: 11, classes: 4, shareable: c00}", "rdt.shareable: c00 has ways that the cache does not have, allowed are those in 7ff"},
+		{"mask", rdt, "{ways: 12, classes: 4, shareable: 0xc0g}", `mask "0xc0g" is not hexadecimal, such as c00`},
+		{"mask without quotes", rdt, "{ways: 12, classes: 4, shareable: 300}", "mask 300 is no string, write it with quotes"},
+		{"unknown field of rdt", rdt, "{ways: 12, classes: 4, cdp: true}", `unknown field "cdp"`},
 		{"too many on a root", "numaNode: 1}", "numaNode: 1, count: 5}, {device: igb, numaNode: 1, count: 4, sameRoot: true}", "pci[1].count: 4 is not in 1-3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
