@@ -295,6 +295,22 @@ $(REACH): image suite
 	$(call timed,chart,$(call install-chart,reach,$(VALUES))); \
 	$(call suite,reach,-e2e.require -ginkgo.label-filter $(LABEL))
 
+# The rig builds a QEMU for these machines, which is why make test does without them.
+E2E_CACHE := e2e-cache-6.12 e2e-cache-7.2
+
+.PHONY: e2e-cache
+e2e-cache: ## Run what divides caches and memory bandwidth, on Linux 6.12 and 7.2: nightly, not part of test [TOPOLOGY=file] [KUBERNETES=] [INIT=] [FOCUS=pattern]
+	$(call stages,$(E2E_CACHE))
+
+.PHONY: $(E2E_CACHE)
+$(E2E_CACHE): export TOPOLOGY := $(or $(TOPOLOGY),test/rig/topology/machines/cache.yaml)
+e2e-cache-6.12: export KERNEL = 6.12
+e2e-cache-7.2: export KERNEL = 7.2
+$(E2E_CACHE): image suite
+	@$(call with-node,cache); \
+	$(call timed,chart,$(call install-chart,cache)); \
+	$(call suite,cache,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter cache)
+
 .PHONY: soak
 soak: image suite ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]
 	@$(call with-node,soak); \
