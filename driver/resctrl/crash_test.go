@@ -52,11 +52,13 @@ func watch(t *testing.T, f *resctrlfs.FS, want Wanted, killAfter int) (changes *
 		}
 		*changes++
 		err := effect()
-		for _, now := range overlaps(t, f, want) {
-			if !slices.Contains(before, now) {
-				t.Errorf("after change %d, %+v: %s", *changes, c, now)
+		now := overlaps(t, f, want)
+		for pair, ways := range now {
+			if more := ways &^ before[pair]; more != 0 {
+				t.Errorf("after change %d, %+v: %s share ways %x", *changes, c, pair, more)
 			}
 		}
+		before = now
 		return err
 	})
 	return changes
@@ -74,10 +76,11 @@ func untilKilled(job func() error) (err error) {
 	return job()
 }
 
-// overlaps lists the groups that have CPUs of a cache and ways in common, although they
-// should have none.
-func overlaps(t *testing.T, f fs.FS, want Wanted) (list []string) {
+// overlaps returns, by two groups and a cache, the ways that both have although they
+// should have none in common. Both have CPUs of the cache.
+func overlaps(t *testing.T, f fs.FS, want Wanted) map[string]uint64 {
 	t.Helper()
+	pairs := map[string]uint64{}
 	state, err := numa.ReadResctrl(f, numa.ResctrlView{})
 	if err != nil {
 		t.Fatal(err)
@@ -103,12 +106,12 @@ func overlaps(t *testing.T, f fs.FS, want Wanted) (list []string) {
 				theirs, _ := b.Schemata.Mask("L3", cache.ID)
 				if found && mine&theirs != 0 && a.CPUs.Overlaps(cache.CPUs) && b.CPUs.Overlaps(cache.CPUs) &&
 					goal(a.Name, cache.ID, mine)&goal(b.Name, cache.ID, theirs) == 0 {
-					list = append(list, fmt.Sprintf("%q and %q share ways %x of cache %d", a.Name, b.Name, mine&theirs, cache.ID))
+					pairs[fmt.Sprintf("in cache %d, %q and %q", cache.ID, a.Name, b.Name)] = mine & theirs
 				}
 			}
 		}
 	}
-	return list
+	return pairs
 }
 
 func TestKilledAfterAnyChangeConverges(t *testing.T) {
@@ -149,7 +152,7 @@ func TestRepairedWhateverHappened(t *testing.T) {
 		"bandwidth":               func(f *resctrlfs.FS) error { return f.Write("dra-numa.0/schemata", "MB:0=100;1=10\n") },
 		"CPUs went to the root":   func(f *resctrlfs.FS) error { return f.Write("dra-numa.0/cpus_list", "1\n") },
 		"CPUs went to each other": func(f *resctrlfs.FS) error { return f.Write("dra-numa.0/cpus_list", "0-2,4-7\n") },
-		"a group is exclusive":    func(f *resctrlfs.FS) error { return f.Write("dra-numa.0/mode", "exclusive\n") },
+		"a group is exclusive":    func(f *resctrlfs.FS) error { return f.Write("dra-numa.1/mode", "exclusive\n") },
 		"a CPU was offline":       func(f *resctrlfs.FS) error { f.SetOnline(1, false); f.SetOnline(1, true); return nil },
 		"CPUs are offline":        func(f *resctrlfs.FS) error { f.SetOnline(1, false); f.SetOnline(4, false); return nil },
 		"a cache was offline": func(f *resctrlfs.FS) error {
@@ -188,8 +191,8 @@ func TestRepairedWhateverHappened(t *testing.T) {
 				t.Error(err)
 			}
 			checkHas(t, f, want)
-			for _, overlap := range overlaps(t, f, want) {
-				t.Error(overlap)
+			for pair, ways := range overlaps(t, f, want) {
+				t.Errorf("%s share ways %x", pair, ways)
 			}
 			if t.Failed() {
 				t.Fatalf("%s, killed after %d changes", name, killAfter)
@@ -209,8 +212,8 @@ func TestRefusedAtAnyChangeConverges(t *testing.T) {
 				return errors.New("refused")
 			}
 			err := effect()
-			for _, now := range overlaps(t, f, to) {
-				t.Errorf("write %d is refused: %s", n, now)
+			for pair, ways := range overlaps(t, f, to) {
+				t.Errorf("write %d is refused: %s share ways %x", n, pair, ways)
 			}
 			return err
 		})

@@ -321,7 +321,9 @@ func TestMasksMoveInOrderOrNotAtAll(t *testing.T) {
 		checkHas(t, f, start)
 	}
 	for _, moves := range [][]Move{
-		{{Name(0), l3(0xe)}, {Name(3), l3(1)}}, {{Name(0), l3(0xe)}, {"other", l3(1)}}, {{Name(0), l3(0xe)}, {Name(1), l3(0x5)}},
+		{{Name(0), l3(0xe)}, {Name(3), l3(1)}},
+		{{Name(0), l3(0xe)}, {"other", l3(1)}},
+		{{Name(0), l3(0xe)}, {Name(1), l3(0x5)}},
 		{{Name(0), l3(0xe)}, {Name(1), numa.Schemata{Masks: []numa.CacheMask{{Resource: "L2", Mask: 1}}}}},
 		{{Name(0), l3(0xe)}, {Name(1), numa.Schemata{Bandwidths: []numa.CacheBandwidth{{Resource: "SMBA", Bandwidth: 1}}}}},
 	} {

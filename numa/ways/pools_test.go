@@ -49,11 +49,15 @@ func TestPoolsOfACache(t *testing.T) {
 		{"negative", cacheOf(12, 1), Config{OS: 2, Guaranteed: -1}, Pools{}, "guaranteed -1: allowed are 0 to 12 ways"},
 		{"a sum that is out of range", cacheOf(12, 1), Config{OS: 1, Guaranteed: 1 << 62, BestEffort: 1 << 62}, Pools{}, "allowed are 0 to 12 ways"},
 		{
-			"exclusive on ways of devices", shareable(12, 1, 0xc00), Config{OS: 1, Guaranteed: 6, BestEffort: 4}, Pools{},
+			"exclusive on ways of devices", shareable(12, 1, 0xc00),
+			Config{OS: 1, Guaranteed: 6, BestEffort: 4},
+			Pools{},
 			"guaranteed 6 + besteffort 4 = 10 ways: 9 are left without os 1 and the shareable bits c00",
 		},
 		{
-			"enough, but not in one piece", shareable(12, 1, 0x40), Config{OS: 1, Guaranteed: 6, Shared: 2}, Pools{},
+			"enough, but not in one piece", shareable(12, 1, 0x40),
+			Config{OS: 1, Guaranteed: 6, Shared: 2},
+			Pools{},
 			"no runs of ways for guaranteed 6, shared 2: os 1 and the shareable bits 40 leave runs of 5, 5 ways",
 		},
 		{"a mask with a hole", numa.CacheAllocation{Name: "L3", Mask: 0xff0f}, Config{OS: 1}, Pools{}, "cbm_mask ff0f is not one run from way 0"},
