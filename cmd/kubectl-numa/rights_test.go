@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -159,7 +160,9 @@ func askedRights(t *testing.T) rights {
 		}
 	}
 	browse(t, rec)
-	return rec.asked
+	rec.mu.Lock() // what a command has begun may still ask
+	defer rec.mu.Unlock()
+	return maps.Clone(rec.asked)
 }
 
 // browse runs ui with all its pages, until it watches all kinds, as status --watch does.
