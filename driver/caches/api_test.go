@@ -123,7 +123,10 @@ func randomMachine(t testing.TB, random *rand.Rand) numa.Machine {
 
 func randomSettings(random *rand.Rand, most int) Settings {
 	number := func() int { return random.IntN(1 + most/2) }
-	s := Settings{MBps: random.IntN(4) == 0}
+	var s Settings
+	if random.IntN(4) == 0 {
+		s.Options = countsMBps
+	}
 	s.Pools.OS = &deviceclasses.CacheWays{Ways: 1 + random.IntN(2)}
 	exclusive := func() deviceclasses.ExclusivePool {
 		p := deviceclasses.ExclusivePool{Ways: 1 + number(), Classes: max(0, random.IntN(9)-4)}

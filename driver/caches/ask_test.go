@@ -82,8 +82,8 @@ func TestBandwidthIsReadInTheUnitOfTheNode(t *testing.T) {
 		amounts string
 		want    int // 0 for no limit
 	}{
-		"MBps":               {func(_ *numa.Machine, s *Settings) { s.MBps = true }, "bandwidthMBps=20000", 20000},
-		"no limit":           {func(_ *numa.Machine, s *Settings) { s.MBps = true }, "bandwidthMBps=4294967295", 0},
+		"MBps":               {func(_ *numa.Machine, s *Settings) { s.Options = countsMBps }, "bandwidthMBps=20000", 20000},
+		"no limit":           {func(_ *numa.Machine, s *Settings) { s.Options = countsMBps }, "bandwidthMBps=4294967295", 0},
 		"1/8 GB/s":           {func(m *numa.Machine, _ *Settings) { m.Resctrl.Bandwidths[0] = amd }, "bandwidthMBps=20001", 20125},
 		"no limit, 1/8 GB/s": {func(m *numa.Machine, _ *Settings) { m.Resctrl.Bandwidths[0] = amd }, "bandwidthMBps=256k", 0},
 	} {

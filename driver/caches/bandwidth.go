@@ -28,20 +28,18 @@ const (
 	mostEighths = 2048
 )
 
-// bandwidthOf returns nil if the kernel cannot limit bandwidth. mbps says that resctrl is
-// mounted with the option mba_MBps; then min_bandwidth and bandwidth_gran, which are
-// percentages, do not count. Only AMD's processors have neither a minimum nor a linear
-// delay: __rdt_get_mem_config_amd in the same file.
-func bandwidthOf(r *numa.Resctrl, mbps bool) *Bandwidth {
+// bandwidthOf returns nil if the kernel cannot limit bandwidth. If it counts MBps,
+// min_bandwidth and bandwidth_gran, which are percentages, do not count.
+func bandwidthOf(r *numa.Resctrl, options []string) *Bandwidth {
 	i := slices.IndexFunc(r.Bandwidths, func(b numa.BandwidthAllocation) bool { return b.Name == "MB" })
 	if i < 0 {
 		return nil
 	}
 	kernel := r.Bandwidths[i]
-	switch {
-	case mbps:
+	switch kernel.Unit(options) {
+	case numa.BandwidthMBps:
 		return &Bandwidth{deviceclasses.CapacityBandwidthMBps, 1, deviceclasses.MaxBandwidthMBps, 1, 1, 1}
-	case !kernel.Linear && kernel.MinBandwidth == 0:
+	case numa.BandwidthEighthGBs:
 		return &Bandwidth{deviceclasses.CapacityBandwidthMBps, eighthMBps, mostEighths * eighthMBps, eighthMBps, eighthMBps, eighthMBps}
 	}
 	const most = deviceclasses.MaxBandwidthPercent

@@ -27,7 +27,7 @@ var ErrNotSupported = errors.New("the kernel does not divide level-3 caches, or 
 type Settings struct {
 	ZoneBy  string                   // what one zone is, as in a NodeConfig; "" means a NUMA node
 	Pools   deviceclasses.CachePools // valid
-	MBps    bool                     // resctrl is mounted with the option mba_MBps
+	Options []string                 // those that resctrl is mounted with; see [numa.ResctrlOptions]
 	Foreign []Group                  // all groups of other tools
 }
 
@@ -79,7 +79,7 @@ func Of(machine *numa.Machine, settings Settings) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	node := Node{Resources: resources, Bandwidth: bandwidthOf(machine.Resctrl, settings.MBps)}
+	node := Node{Resources: resources, Bandwidth: bandwidthOf(machine.Resctrl, settings.Options)}
 	if node.Zones, err = cachesOfZones(machine, settings.ZoneBy); err != nil {
 		return Node{}, err
 	}

@@ -277,27 +277,30 @@ func TestClassesAreDividedOverThePools(t *testing.T) {
 	}
 }
 
+// countsMBps are the mount options with which the kernel counts MBps.
+var countsMBps = []string{"rw", "mba_MBps"}
+
 func TestBandwidthIsRoundedAsTheKernelDoes(t *testing.T) {
 	kernel := func(least, step int) *numa.Resctrl {
 		return &numa.Resctrl{Bandwidths: []numa.BandwidthAllocation{{Name: "MB", MinBandwidth: least, Granularity: step, Linear: true}}}
 	}
 	for _, row := range []struct {
 		resctrl *numa.Resctrl
-		mbps    bool
+		options []string
 		want    string      // capacity, minimum, maximum, step
 		rounded map[int]int // amounts
 		written map[int]int // in schemata
 	}{
-		{kernel(10, 10), false, "bandwidthPercent 10 100 10", map[int]int{5: 10, 10: 10, 35: 40, 50: 50, 55: 60, 100: 100}, map[int]int{60: 60}},
-		{kernel(1, 1), false, "bandwidthPercent 1 100 1", map[int]int{1: 1, 55: 55, 100: 100}, nil},
-		{kernel(0, 0), false, "bandwidthPercent 1 100 1", map[int]int{55: 55}, nil},
-		{kernel(3, 3), false, "bandwidthPercent 3 100 1", map[int]int{1: 3, 55: 57, 100: 100}, nil}, // 100 is no step from 3
-		{kernel(5, 3), false, "bandwidthPercent 5 100 1", map[int]int{5: 6, 99: 99}, nil},
-		{kernel(120, 10), false, "bandwidthPercent 100 100 10", map[int]int{5: 100}, nil},
-		{kernel(10, 10), true, "bandwidthMBps 1 4294967295 1", map[int]int{5: 5, 20001: 20001}, map[int]int{20001: 20001, 4294967295: 4294967295}},
-		{&numa.Resctrl{Bandwidths: []numa.BandwidthAllocation{amd}}, false, "bandwidthMBps 125 256000 125", map[int]int{1: 125, 126: 250, 20000: 20000}, map[int]int{250: 2, 256000: 2048}},
+		{kernel(10, 10), nil, "bandwidthPercent 10 100 10", map[int]int{5: 10, 10: 10, 35: 40, 50: 50, 55: 60, 100: 100}, map[int]int{60: 60}},
+		{kernel(1, 1), nil, "bandwidthPercent 1 100 1", map[int]int{1: 1, 55: 55, 100: 100}, nil},
+		{kernel(0, 0), nil, "bandwidthPercent 1 100 1", map[int]int{55: 55}, nil},
+		{kernel(3, 3), nil, "bandwidthPercent 3 100 1", map[int]int{1: 3, 55: 57, 100: 100}, nil}, // 100 is no step from 3
+		{kernel(5, 3), nil, "bandwidthPercent 5 100 1", map[int]int{5: 6, 99: 99}, nil},
+		{kernel(120, 10), nil, "bandwidthPercent 100 100 10", map[int]int{5: 100}, nil},
+		{kernel(10, 10), countsMBps, "bandwidthMBps 1 4294967295 1", map[int]int{5: 5, 20001: 20001}, map[int]int{20001: 20001, 4294967295: 4294967295}},
+		{&numa.Resctrl{Bandwidths: []numa.BandwidthAllocation{amd}}, nil, "bandwidthMBps 125 256000 125", map[int]int{1: 125, 126: 250, 20000: 20000}, map[int]int{250: 2, 256000: 2048}},
 	} {
-		b := bandwidthOf(row.resctrl, row.mbps)
+		b := bandwidthOf(row.resctrl, row.options)
 		if got := fmt.Sprintf("%s %d %d %d", b.Capacity, b.Min, b.Max, b.Step); got != row.want {
 			t.Errorf("%+v: %s, want %s", row.resctrl.Bandwidths, got, row.want)
 		}
@@ -312,7 +315,7 @@ func TestBandwidthIsRoundedAsTheKernelDoes(t *testing.T) {
 			}
 		}
 	}
-	if b := bandwidthOf(&numa.Resctrl{Bandwidths: []numa.BandwidthAllocation{{Name: "SMBA"}}}, true); b != nil {
+	if b := bandwidthOf(&numa.Resctrl{Bandwidths: []numa.BandwidthAllocation{{Name: "SMBA"}}}, countsMBps); b != nil {
 		t.Errorf("bandwidth of CXL memory alone: %+v", b)
 	}
 }

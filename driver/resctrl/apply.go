@@ -14,7 +14,7 @@ import (
 
 // Report is what the kernel made of a wish.
 type Report struct {
-	State numa.ResctrlState // of the groups, read after the last write; [Host.Apply] reads only those it is told
+	State numa.ResctrlState // of the groups, read after the last write; [Host.Apply] reads only the groups of its wish
 	Wrote []string          // each change that was made, such as "dra-numa.0/cpus_list <- 4-7"
 
 	// Missing are the groups that cannot be made now, and why: the machine has no more

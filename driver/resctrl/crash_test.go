@@ -37,8 +37,8 @@ var states = map[string]Wanted{
 		Default: l3(0xff0, 0xf00), Caches: rigCaches,
 		Groups: []Group{group(0, l3(0x3, 0xf), 0, 1, 4), group(1, l3(0xc, 0xf0), 2, 3, 5, 6, 7), group(4, l3(0xff0, 0xf00))},
 	},
-	"they share ways": wanted(group(0, l3(0xfe, 0x7e), 0, 4), group(1, l3(0xf0, 0x7e), 1, 5)),
-	"nobody is left":  {Default: l3(0xfff, 0xfff)},
+	"they share ways":  wanted(group(0, l3(0xfe, 0x7e), 0, 4), group(1, l3(0xf0, 0x7e), 1, 5)),
+	"no group is left": {Default: l3(0xfff, 0xfff)},
 }
 
 // watch compares the masks of groups after each change. It returns how many it saw.

@@ -1,6 +1,6 @@
 // Package resctrl gives groups of CPUs ways of caches and bandwidth, with the files of a
-// mounted resctrl filesystem; Documentation/filesystems/resctrl.rst. It is told what the
-// groups should have, and decides in which order to write it: no step lets two groups
+// mounted resctrl filesystem; Documentation/filesystems/resctrl.rst. Its caller says
+// what the groups should have, and it decides in which order to write that: no step lets two groups
 // fill the same ways if they should not share any. It reads back what the kernel granted.
 // It decides nothing about claims.
 //

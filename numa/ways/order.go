@@ -69,7 +69,7 @@ func (p Plan) Undo(k int) Plan {
 //
 // If possible, each group is written at most once. Where groups wait for each other in a
 // circle, some get a Temporary mask: ways that one of the groups has or will have and
-// that nobody else has at that time, as many as before or wanted if possible. Only if
+// that no other group has at that time, as many as before or wanted if possible. Only if
 // that does not help a temporary mask has fewer ways.
 //
 // An error wraps [ErrNoOrder] if not even that was found, as for two groups of one way
