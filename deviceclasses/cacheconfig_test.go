@@ -51,14 +51,6 @@ func TestEveryFieldOfACacheConfig(t *testing.T) {
 	testEveryField(t, cacheHead, cacheFields(), CacheConfig.DecodeOver)
 }
 
-// It must not be accepted before the driver does what it says.
-func TestCacheConfigIsNotAcceptedYet(t *testing.T) {
-	_, err := RequestConfig{}.DecodeOver([]byte(cacheHead + "}"))
-	if want := `kind: "CacheConfig", allowed are ZoneConfig, DeviceConfig`; err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
-}
-
 func TestCapacitiesThatARequestForACacheMustNotAskFor(t *testing.T) {
 	const locked = `, allowed is "the default of the pool", because DeviceClass "gold" locks this field`
 	for _, row := range []struct {

@@ -35,9 +35,19 @@ func decode[C any](kind string, document []byte, config *C, meta *metav1.TypeMet
 	}
 	if len(unknown) > 0 {
 		fields := "apiVersion, kind, " + fieldsOf[C]()
-		switch text := unknown[0].Error(); { // only a NodeConfig has lists of mappings
+		switch text := unknown[0].Error(); { // only a NodeConfig has mappings
 		case strings.Contains(text, "reservedHugepages["):
 			fields = fieldsOf[HugepageReservation]()
+		case strings.Contains(text, "cache.guaranteed."):
+			fields = fieldsOf[GuaranteedPool]()
+		case strings.Contains(text, "cache.besteffort."):
+			fields = fieldsOf[BestEffortPool]()
+		case strings.Contains(text, "cache.shared."):
+			fields = fieldsOf[SharedPool]()
+		case strings.Contains(text, "cache.os."), strings.Contains(text, "cache.infra."):
+			fields = fieldsOf[CacheWays]()
+		case strings.Contains(text, "cache."):
+			fields = fieldsOf[CachePools]()
 		case strings.Contains(text, "]"):
 			fields = fieldsOf[NodeProfile]()
 		}

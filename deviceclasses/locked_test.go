@@ -17,6 +17,7 @@ func TestEveryFieldCanBeLocked(t *testing.T) {
 	}{
 		ZoneConfigKind:   {zoneHead, ZoneConfig{}.settings(), reflect.TypeFor[ZoneConfig]()},
 		DeviceConfigKind: {deviceHead, DeviceConfig{}.settings(), reflect.TypeFor[DeviceConfig]()},
+		CacheConfigKind:  {cacheHead, CacheConfig{}.settings(), reflect.TypeFor[CacheConfig]()},
 	} {
 		var want, got []string
 		for i := range row.of.NumField() {

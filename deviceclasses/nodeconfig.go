@@ -100,6 +100,11 @@ type NodeSettings struct {
 	//
 	//	devices: {presets: [gpu], exclude: ["0000:3b:00.0"]}
 	Devices *DeviceSelection `json:"devices,omitempty"`
+	// Cache divides the level-3 caches of nodes whose kernel can do that into pools, from
+	// which claims get ways. Without it, caches are not divided.
+	//
+	//	cache: {os: {ways: 1}, guaranteed: {ways: 10, defaultWays: 4}}
+	Cache *CachePools `json:"cache,omitempty"`
 }
 
 // NodeProfile is the settings of the nodes that have certain labels.
@@ -124,6 +129,7 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			settings.Exclusivity = cmp.Or(profile.Exclusivity, settings.Exclusivity)
 			settings.ZoneBy = cmp.Or(profile.ZoneBy, settings.ZoneBy)
 			settings.Devices = cmp.Or(profile.Devices, settings.Devices)
+			settings.Cache = cmp.Or(profile.Cache, settings.Cache)
 			if profile.OtherCPUDrivers != nil {
 				settings.OtherCPUDrivers = profile.OtherCPUDrivers
 			}
@@ -158,6 +164,7 @@ func (s NodeSettings) names(field string) bool {
 		"otherCPUDrivers":    s.OtherCPUDrivers != nil,
 		"otherMemoryDrivers": s.OtherMemoryDrivers != nil,
 		"devices":            s.Devices != nil,
+		"cache":              s.Cache != nil,
 	}[field]
 }
 
@@ -226,7 +233,12 @@ func (s NodeSettings) validate() error {
 		}
 	}
 	if s.Devices != nil {
-		return s.Devices.validate()
+		if err := s.Devices.validate(); err != nil {
+			return err
+		}
+	}
+	if s.Cache != nil {
+		return s.Cache.Validate()
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (r reference) table(t *testing.T, of string) string {
 // TestReferenceIsOfTheTypes holds the page to the comments of the types.
 func TestReferenceIsOfTheTypes(t *testing.T) {
 	r, want := readReference(t), files.Read(t, page)
-	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "DeviceSelection", "NodeProfile"} {
+	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "DeviceSelection", "NodeProfile", "CacheConfig", "CachePools", "SharedPool", "GuaranteedPool", "BestEffortPool"} {
 		head, rest, found := strings.Cut(want, "<!-- fields of "+of+" -->\n")
 		_, tail, closed := strings.Cut(rest, "<!-- end of fields -->\n")
 		if !found || !closed {

@@ -1,6 +1,7 @@
 package deviceclasses
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -9,14 +10,15 @@ import (
 )
 
 // RequestConfig is all that classes and claims configure for a request. A request for a
-// zone uses the ZoneConfigs, and a request for a PCI function uses the DeviceConfigs.
-// The others have no effect.
+// zone uses the ZoneConfigs, one for a PCI function the DeviceConfigs, and one for a cache
+// the CacheConfigs. The others have no effect.
 type RequestConfig struct {
 	Zone   ZoneConfig
 	Device DeviceConfig
+	Cache  CacheConfig
 }
 
-// DecodeOver reads one configuration of a class, of either kind, in JSON. Fields that raw does not
+// DecodeOver reads one configuration of a class, of any kind, in JSON. Fields that raw does not
 // name keep the values of c. Anything unknown is an error of one line, which names the
 // field and what is allowed. It is short, because it is logged and reported often, and
 // any user can write a configuration.
@@ -31,8 +33,10 @@ func (c RequestConfig) DecodeOver(raw []byte) (RequestConfig, error) {
 		c.Zone, err = c.Zone.DecodeOver(raw)
 	case DeviceConfigKind:
 		c.Device, err = c.Device.DecodeOver(raw)
+	case CacheConfigKind:
+		c.Cache, err = c.Cache.DecodeOver(raw)
 	default:
-		err = fmt.Errorf("kind: %q, allowed are %s, %s", meta.Kind, ZoneConfigKind, DeviceConfigKind)
+		err = fmt.Errorf("kind: %q, allowed are %s, %s, %s", meta.Kind, ZoneConfigKind, DeviceConfigKind, CacheConfigKind)
 	}
 	if err != nil {
 		return RequestConfig{}, short(err)
@@ -45,20 +49,21 @@ func (c RequestConfig) DecodeOver(raw []byte) (RequestConfig, error) {
 // [LockedError] if the claim changes a field that the class locks.
 func (c RequestConfig) DecodeClaim(raw []byte, class string) (RequestConfig, error) {
 	open := c
-	open.Zone.Locked, open.Device.Locked = nil, nil
+	open.Zone.Locked, open.Device.Locked, open.Cache.Locked = nil, nil, nil
 	merged, err := open.DecodeOver(raw)
-	if err == nil && (merged.Zone.Locked != nil || merged.Device.Locked != nil) {
-		err = errors.New("locked: only a DeviceClass can lock fields")
-	}
-	if err == nil {
-		err = checkUnchanged(class, c.Zone.Locked, c.Zone.settings(), merged.Zone.settings())
-	}
-	if err == nil {
-		err = checkUnchanged(class, c.Device.Locked, c.Device.settings(), merged.Device.settings())
-	}
 	if err != nil {
 		return RequestConfig{}, err
 	}
-	merged.Zone.Locked, merged.Device.Locked = c.Zone.Locked, c.Device.Locked
+	if merged.Zone.Locked != nil || merged.Device.Locked != nil || merged.Cache.Locked != nil {
+		return RequestConfig{}, errors.New("locked: only a DeviceClass can lock fields")
+	}
+	if err := cmp.Or(
+		checkUnchanged(class, c.Zone.Locked, c.Zone.settings(), merged.Zone.settings()),
+		checkUnchanged(class, c.Device.Locked, c.Device.settings(), merged.Device.settings()),
+		checkUnchanged(class, c.Cache.Locked, c.Cache.settings(), merged.Cache.settings()),
+	); err != nil {
+		return RequestConfig{}, err
+	}
+	merged.Zone.Locked, merged.Device.Locked, merged.Cache.Locked = c.Zone.Locked, c.Device.Locked, c.Cache.Locked
 	return merged, nil
 }
