@@ -18,7 +18,7 @@ type content struct {
 	zones                            bool // at least one share is a Zone
 	cpus, idleCPUs, mems, sharedCPUs cpuset.Set
 	mixed                            bool
-	pci, interfaces                  []string
+	pci, interfaces, caches          []string
 }
 
 func (c *content) environment(suffix string) (env []string) {
@@ -38,6 +38,9 @@ func (c *content) environment(suffix string) (env []string) {
 	}
 	if len(c.interfaces) > 0 {
 		add("DRA_NUMA_INTERFACES", strings.Join(c.interfaces, ","))
+	}
+	if len(c.caches) > 0 {
+		add("DRA_NUMA_CACHES", strings.Join(c.caches, ","))
 	}
 	return env
 }

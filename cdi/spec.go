@@ -19,9 +19,10 @@
 //	DRA_NUMA_PCI          the addresses of its PCI functions: 0000:3b:00.0,…
 //	DRA_NUMA_INTERFACES   only if those functions have network interfaces: the names
 //	                      of the interfaces on the host: eth1,…
+//	DRA_NUMA_CACHES       the ids of the level-3 caches that it has ways of: 0,…
 //
 // A container that has only PCI functions does not have the first four variables. A
-// container that has only CPUs and memory does not have the last two.
+// container that has only CPUs and memory does not have the last three.
 //
 // A CDI spec gives these variables only to containers of claims with one request. If a
 // claim has several requests, a container gets the variables of the requests that it
@@ -82,10 +83,10 @@ type Claim struct {
 type Share struct {
 	Request string // as in the allocation result: "main" or "main/sub"
 	Device  string
-	Kind    ShareKind // a *Zone or a *Function; never nil
+	Kind    ShareKind // a *Zone, a *Function or a *Cache; never nil
 }
 
-// ShareKind is what a share gives a container: [*Zone] or [*Function].
+// ShareKind is what a share gives a container: [*Zone], [*Function] or [*Cache].
 type ShareKind interface {
 	// validate refuses values that are not safe in a device node, in the container's
 	// environment or in the arguments of the hook.
@@ -98,7 +99,8 @@ type ShareKind interface {
 }
 
 // Render returns the CDI spec of a claim, with one device per share. The device of a
-// [Zone] runs the hook. The device of a [Function] has its device nodes.
+// [Zone] runs the hook. The device of a [Function] has its device nodes. That of a [Cache]
+// has only environment variables.
 func Render(claim Claim, hook Hook) (*specs.Spec, error) {
 	if err := claim.Validate(); err != nil {
 		return nil, err

@@ -30,18 +30,32 @@ type FunctionStatus struct {
 	Driver     string   `json:"driver,omitempty"`     // kernel driver that is bound for the claim
 }
 
+// CacheStatus is the same for ways of a level-3 cache.
+type CacheStatus struct {
+	Pool             string `json:"pool"`                       // guaranteed, besteffort or shared
+	L3               int    `json:"l3"`                         // id of the cache
+	Group            string `json:"group"`                      // of resctrl, such as dra-numa.2: its file schemata has the ways
+	Request          string `json:"request"`                    // of the claim, for the zone whose CPUs have the ways
+	Ways             int    `json:"ways,omitempty"`             // that the claim always has; 0 in the pool shared
+	MaxWays          int    `json:"maxWays,omitempty"`          // up to which it grows, in the pool besteffort
+	BandwidthPercent int    `json:"bandwidthPercent,omitempty"` // limit of each core; 0 for none
+	BandwidthMBps    int    `json:"bandwidthMBps,omitempty"`    // limit of the claim; 0 for none
+}
+
 // ShareStatus is the status document of a share as it is read. Exactly one field is set.
 type ShareStatus struct {
 	Zone     *ZoneStatus
 	Function *FunctionStatus
+	Cache    *CacheStatus
 }
 
 // ReadShareStatus reads the status document of a share. It ignores fields that this
-// release does not know. It returns an error if the text is the status neither of a
-// zone nor of a PCI function.
+// release does not know. It returns an error if the text is the status of none of the
+// three.
 func ReadShareStatus(text []byte) (ShareStatus, error) {
 	var keys struct {
 		PCI  *string `json:"pci"`
+		Pool *string `json:"pool"`
 		CPUs *string `json:"cpus"`
 	}
 	if err := json.Unmarshal(text, &keys); err != nil {
@@ -52,9 +66,12 @@ func ReadShareStatus(text []byte) (ShareStatus, error) {
 	case keys.PCI != nil:
 		status.Function = &FunctionStatus{}
 		return status, json.Unmarshal(text, status.Function)
+	case keys.Pool != nil:
+		status.Cache = &CacheStatus{}
+		return status, json.Unmarshal(text, status.Cache)
 	case keys.CPUs != nil:
 		status.Zone = &ZoneStatus{}
 		return status, json.Unmarshal(text, status.Zone)
 	}
-	return ShareStatus{}, fmt.Errorf("read the status of a share: it has neither cpus nor pci")
+	return ShareStatus{}, fmt.Errorf("read the status of a share: it has none of cpus, pci and pool")
 }

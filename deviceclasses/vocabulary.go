@@ -103,6 +103,7 @@ const (
 	FaultPartitionInvalid = "partition-invalid" // of a zone: the kernel does not honour a claim's partition there
 	FaultHugepages        = "hugepages-missing" // of a zone: its pools have fewer hugepages than claims hold
 	FaultBlocked          = "blocked"           // of a zone: partitions of other programs hold all of its CPUs
+	FaultWays             = "ways-missing"      // of a cache: the kernel does not give claims the ways that they hold
 	FaultGone             = "gone"              // of a PCI function: it does not exist any more, and a claim still has it
 	FaultDead             = "dead"              // of a PCI function: its NVMe driver has given it up
 	FaultUnhealthy        = "unhealthy"         // of a PCI function: the vendor's library reports a fault

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -32,7 +33,8 @@ type wish struct {
 	wanted  wanted // never nil
 }
 
-// wanted is what was allocated. Each [Kind] has one type: zoneWish or functionWish.
+// wanted is what was allocated. Each [Kind] has one type: zoneWish, functionWish or
+// cacheWish.
 type wanted interface {
 	// configured returns the wish with the configuration that the DeviceClass and the
 	// claim have for the request. ofClass is that of the DeviceClass alone.
@@ -68,7 +70,7 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 		if result.Driver != Name {
 			continue
 		}
-		wish, err := d.wish(claim.UID, result)
+		wish, err := d.wish(claim, result)
 		if err == nil {
 			err = d.configure(&wish, claim)
 		}
@@ -81,7 +83,7 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 	if len(wishes) == 0 {
 		return nil, fmt.Errorf("status.allocation.devices.results: none of driver %s", Name)
 	}
-	return wishes, nil
+	return wishes, d.pairCaches(wishes)
 }
 
 // configure adds to the wish what the DeviceClass and the claim configure for its
@@ -95,15 +97,19 @@ func (d *Driver) configure(wish *wish, claim *resourceapi.ResourceClaim) error {
 	return err
 }
 
-func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAllocationResult) (wish, error) {
+func (d *Driver) wish(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) (wish, error) {
 	if result.Pool != d.config.NodeName {
 		return wish{}, fmt.Errorf("pool %q: this node has pool %q only", result.Pool, d.config.NodeName)
 	}
 	read := wish{request: result.Request, device: result.Device, shareID: result.ShareID}
 	read.admin = result.AdminAccess != nil && *result.AdminAccess
-	if address, isFunction, err := d.addressOf(claimUID, result.Device); err != nil || isFunction {
+	if _, _, isCache := caches.Parse(result.Device); isCache {
+		read.wanted = d.cacheWish(claim, result)
+		return read, nil
+	}
+	if address, isFunction, err := d.addressOf(claim.UID, result.Device); err != nil || isFunction {
 		want := functionWish{address: address}
-		if recorded, _ := d.grants.find(claimUID); recorded.function(address) != nil {
+		if recorded, _ := d.grants.find(claim.UID); recorded.function(address) != nil {
 			want.bound = recorded.function(address).Driver
 		}
 		read.wanted = want
@@ -114,7 +120,7 @@ func (d *Driver) wish(claimUID types.UID, result resourceapi.DeviceRequestAlloca
 	if !read.admin {
 		consumed = zone.consume(result.ConsumedCapacity)
 	}
-	zone.zone, err = d.zoneOf(claimUID, result.Device, zone.cpus)
+	zone.zone, err = d.zoneOf(claim.UID, result.Device, zone.cpus)
 	read.wanted = zone
 	return read, cmp.Or(err, consumed) // for an unknown device, that is the only error
 }

@@ -15,11 +15,11 @@ import (
 const CheckpointName = "checkpoint.json"
 
 // Versions of the checkpoint. Version 2 added order and all fields of a Share after
-// cpus. Version 3 added idleCPUs, and version 4 added zones and function. The next
-// version may add more fields to a Share (cache, frequency). Empty fields are left out,
-// so one set of types reads all versions.
+// cpus. Version 3 added idleCPUs, version 4 zones and function, and version 5 cache. The
+// next version may add more fields to a Share (frequency). Empty fields are left out, so
+// one set of types reads all versions.
 //
-// The driver writes version 3 if no share has zones or function. A node whose zones are
+// The driver writes version 3 if no share has a newer field. A node whose zones are
 // NUMA nodes, and that attaches no devices, can therefore go back to the previous
 // release.
 const (
@@ -27,7 +27,8 @@ const (
 	checkpointV2      = 2
 	checkpointV3      = 3
 	checkpointV4      = 4
-	checkpointVersion = checkpointV4
+	checkpointV5      = 5
+	checkpointVersion = checkpointV5
 )
 
 // ErrDamaged says that the record of the node's grants cannot be trusted. It is torn,

@@ -40,12 +40,25 @@ func sampleCheckpoint() Checkpoint {
 			{Request: "bound", Device: "nvme-0000-3d-00-0", Kind: &FunctionShare{Address: "0000:3d:00.0", Kind: attached.NVMe, Driver: "vfio-pci", Before: binding.State{Driver: "nvme", Override: "nvme"}}},
 			{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &FunctionShare{Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
 		}},
+		{UID: "uid-d", Namespace: "default", Name: "d", Order: 4, Shares: []Share{
+			{Request: "cpus", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(12, 13)}},
+			{Request: "ways", Device: "cache-3-besteffort", ShareID: "w", Kind: &CacheShare{L3: 3, Pool: "besteffort", Group: 2, CPUs: "cpus", Ways: 2, MaxWays: 5, BandwidthPercent: 40}},
+			{Request: "more", Device: "cache-0-shared", Kind: &CacheShare{Pool: "shared", Group: 1, CPUs: "main/sub"}},
+		}},
 	}}
+}
+
+// sampleV4 is what version 4 could record of the sample.
+func sampleV4() Checkpoint {
+	sample := sampleCheckpoint()
+	sample.Version = checkpointV4
+	sample.Grants = sample.Grants[:3]
+	return sample
 }
 
 // sampleV3 is what version 3 could record of the sample.
 func sampleV3() Checkpoint {
-	sample := sampleCheckpoint()
+	sample := sampleV4()
 	sample.Version = checkpointV3
 	sample.Grants = sample.Grants[:2]
 	sample.Grants[1].Shares = sample.Grants[1].Shares[:1]
@@ -80,7 +93,7 @@ func sampleV1() Checkpoint {
 func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
 	// The files of older versions stay as they are, because nothing writes them any more.
 	golden.Check(t, checkpointFile(checkpointVersion), string(encodeCheckpoint(sampleCheckpoint())))
-	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointV3: sampleV3(), checkpointVersion: sampleCheckpoint()}
+	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointV3: sampleV3(), checkpointV4: sampleV4(), checkpointVersion: sampleCheckpoint()}
 	for version := checkpointV1; version <= checkpointVersion; version++ {
 		read, err := DecodeCheckpoint(checkpointBytes(t, version))
 		if want, ok := samples[version]; !ok || err != nil || !reflect.DeepEqual(read, want) {
@@ -102,7 +115,10 @@ func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 	full := Checkpoint{}
 	fill(reflect.ValueOf(&full).Elem())
 	full.Grants[0].Shares[0].Kind = filled[FunctionShare]()
-	for _, c := range []Checkpoint{full, sampleCheckpoint(), sampleV3(), sampleV2(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
+	withCache := Checkpoint{}
+	fill(reflect.ValueOf(&withCache).Elem())
+	withCache.Grants[0].Shares[0].Kind = filled[CacheShare]()
+	for _, c := range []Checkpoint{full, withCache, sampleCheckpoint(), sampleV4(), sampleV3(), sampleV2(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
 		state, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
@@ -300,9 +316,9 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"spaces":             {`"zone":0`, `"zone": 0`, "not as dra-numa writes it"},
 		"no order":           {`"order":1,`, ``, "claim uid-b has no order"},
 		"one CPU twice":      {`"zone":2,"cpus":""`, `"zone":2,"cpus":"5"`, "cpus 5 are in two shares, one of claim default/a"},
-		"new field in old":   {`"version":4`, `"version":1`, "version 1 has a field of version 3 in claim uid-a"},
-		"newer field in old": {`"version":4`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
-		"zones in old":       {`"version":4`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
+		"new field in old":   {`"version":5`, `"version":1`, "version 1 has a field of version 3 in claim uid-a"},
+		"newer field in old": {`"version":5`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
+		"zones in old":       {`"version":5`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
 		"one of zones":       {`"zones":[2,3]`, `"zones":[2]`, "zones: [2], want several zones that start with zone 2"},
 		"zones of another":   {`"zones":[2,3]`, `"zones":[1,2]`, "zones: [1 2], want several zones that start with zone 2"},
 		"zones backwards":    {`"zones":[2,3]`, `"zones":[2,2]`, "zones: [2 2], allowed are ids in ascending order, of 0 to 8191"},
@@ -315,11 +331,18 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"node elsewhere":     {`"/dev/nvme0"`, `"/dev/../etc"`, `function.nodes: device node path "/dev/../etc": want one below /dev/`},
 		"node of no kind":    {`"type":"c"`, `"type":"p"`, `device node type "p": allowed are b, c`},
 		"no CDI device":      {`gpu=GPU-1111`, `gpu`, `CDI device "nvidia.com/gpu": want vendor/class=name`},
-		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: the share of 0000:17:00.0 also has CPUs or memory"},
+		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: the share of 0000:17:00.0 also has CPUs, memory or a cache"},
+		"cache in old":       {`"version":5`, `"version":4`, "version 4 has a field of version 5 in claim uid-d"},
+		"cache with CPUs":    {`"device":"cache-0-shared","zone":0,"cpus":""`, `"device":"cache-0-shared","zone":0,"cpus":"7"`, "cache: the share of cache 0 also has CPUs or memory"},
+		"no such pool":       {`"pool":"shared"`, `"pool":"os"`, `cache.pool: "os" of cache 0, allowed are guaranteed, besteffort and shared of a cache from 0`},
+		"ways of all":        {`"group":1,"cpus":"main/sub"`, `"group":1,"cpus":"main/sub","ways":2`, "cache.ways: 2 in the pool shared"},
+		"ways of none":       {`"cpus":"cpus","ways":2`, `"cpus":"cpus"`, "cache.ways: 0 in the pool besteffort"},
+		"too many ways":      {`"maxWays":5`, `"maxWays":65`, "cache.maxWays: 65, allowed are 0 to 64"},
+		"one class twice":    {`"l3":0,"pool":"shared","group":1`, `"l3":3,"pool":"shared","group":2`, "class dra-numa.2 of cache 3 is in two shares, one of claim default/d"},
 		"others' idle CPUs":  {`"idleCPUs":"5"`, `"idleCPUs":"6"`, "idleCPUs: 6, allowed are some of cpus 4-5"},
 		"all CPUs idle":      {`"idleCPUs":"5"`, `"idleCPUs":"4-5"`, "idleCPUs: 4-5, allowed are some of cpus 4-5"},
 		"no idle CPUs":       {`"idleCPUs":"5"`, `"idleCPUs":""`, "not as dra-numa writes it"},
-		"version 0":          {`"version":4`, `"version":0`, "not as dra-numa writes it"},
+		"version 0":          {`"version":5`, `"version":0`, "not as dra-numa writes it"},
 		"no hugepages":       {`"1Gi":1073741824`, `"1Gi":-1`, "cannot unmarshal"},
 		"CPU out of bounds":  {`"4-5"`, `"4-8192"`, "above 8191"},
 		"unknown partition":  {`"partition":"isolated"`, `"partition":"member"`, `partition: "member", allowed are root, isolated, none`},
@@ -341,12 +364,12 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 }
 
 func TestOpenRefusesUnusableCheckpoint(t *testing.T) {
-	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":4`), []byte(`"version":5`), 1)
+	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":5`), []byte(`"version":6`), 1)
 	for name, row := range map[string]struct {
 		data []byte
 		want string
 	}{
-		"newer":   {newer, "version 5, newest known is 4; install the newer dra-numa"},
+		"newer":   {newer, "version 6, newest known is 5; install the newer dra-numa"},
 		"empty":   {nil, "drain the node, delete the file"},
 		"corrupt": {bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte("4-5"), []byte("4-6"), 1), "checksum"},
 	} {

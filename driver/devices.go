@@ -13,24 +13,28 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// zones returns the settings for the zones of the node.
-func (c Config) zones() zones.Settings {
-	return zones.Settings{
+// zones returns the settings for the zones of the node, which lie in these caches.
+func (c Config) zones(caches *cacheState) zones.Settings {
+	settings := zones.Settings{
 		ZoneBy: c.ZoneBy, Exclusivity: string(c.Exclusivity), Reserved: c.Reserved,
 		ReservedMemory: c.ReservedMemory, NodeAllocatable: c.NodeAllocatable,
 	}
+	if caches.node != nil {
+		settings.L3 = caches.node.Zones
+	}
+	return settings
 }
 
 // Devices returns what a node without claims publishes, in the order in which the
 // scheduler should try the devices. Zones come first, tainted if they have a fault.
-// Then come the selected PCI functions.
+// Then come the selected PCI functions and the caches.
 func Devices(machine numa.Machine, config Config, faults zones.Faults) []resourceapi.Device {
-	return devices(&machine, config, nil, cpuset.Set{}, faults)
+	return devices(&machine, config, cachesOf(&machine, config, nil), nil, cpuset.Set{}, faults)
 }
 
 // devices returns what a node with these stray shares and blocked CPUs publishes. Both
 // are subtracted from the zones. PCI functions that are gone come last, with a taint.
-func devices(machine *numa.Machine, config Config, strays []Share, blocked cpuset.Set, faults zones.Faults) []resourceapi.Device {
+func devices(machine *numa.Machine, config Config, caches *cacheState, strays []Share, blocked cpuset.Set, faults zones.Faults) []resourceapi.Device {
 	held := []zones.Held{{CPUs: blocked}}
 	var gone []resourceapi.Device
 	for i := range strays {
@@ -38,7 +42,7 @@ func devices(machine *numa.Machine, config Config, strays []Share, blocked cpuse
 		held, gone = append(held, withheld...), append(gone, devices...)
 	}
 	pci := attached.Devices(*machine, config.Attached)
-	return slices.Concat(zones.Devices(machine, config.zones(), held, faults, pci), pci, gone)
+	return slices.Concat(zones.Devices(machine, config.zones(caches), held, faults, pci), pci, caches.published(), gone)
 }
 
 // strays returns the shares whose device is not published as it was when the claim was

@@ -49,6 +49,7 @@ type Config struct {
 	ClaimsBind      bool               // claims can ask for kernel drivers, and not only their DeviceClasses
 	CPUDrivers      []string           // names of other drivers that give out CPUs, whatever their devices say
 	MemoryDrivers   []string           // and that give out memory
+	Caches          *Caches            // how level-3 caches are divided; nil if they are not
 	StaticSpecs     fs.FS              // /etc/cdi, the static CDI specs of other programs; nil for none
 
 	// Hugepages reads what is free on the NUMA nodes. If it is nil, new claims are not
@@ -69,7 +70,7 @@ const (
 // Driver holds the claims of one node. Its methods may be called concurrently, but
 // Publish has one caller at a time. Only one Driver at a time may use a state directory.
 //
-// Invariant: after Recover, no CPU and no PCI function is in two grants. If one grant
+// Invariant: after Recover, no CPU, PCI function or class of a cache is in two grants. If one grant
 // has a physical function, no other grant has one of its virtual functions.
 type Driver struct {
 	config    Config
@@ -92,6 +93,7 @@ type Driver struct {
 	orphans    map[types.UID]string // by UID of a grant that cannot be released yet: why no claim needs it
 	blocked    []Held               // CPUs that partitions hold and no grant has
 	downgraded cpuset.Set           // as in view
+	caches     *cacheState          // never nil
 	text       []byte               // the last checkpoint; the next one reuses its memory
 
 	published published // only Publish uses it
@@ -175,6 +177,10 @@ func (d *Driver) prepareSteps(next change) []step {
 	if len(next.Shares) == 0 {
 		return d.unprepareSteps(next.UID) // admin access only: the claim holds nothing
 	}
+	return append(d.recordSteps(next), d.waysSteps(next.Grant)...)
+}
+
+func (d *Driver) recordSteps(next change) []step {
 	var specs []step
 	grants, changed := d.grants, false
 	for i, grant := range next.grants {
@@ -202,7 +208,14 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 	if !d.ready {
 		return ErrNotRecovered
 	}
-	return perform(d.unprepareSteps(claimUID))
+	grant, _ := d.grants.find(claimUID)
+	if err := perform(d.unprepareSteps(claimUID)); err != nil {
+		return err
+	}
+	if len(holdings(grant)) > 0 {
+		d.takeWays()
+	}
+	return nil
 }
 
 func (d *Driver) unprepareSteps(claimUID types.UID) []step {

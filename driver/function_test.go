@@ -244,7 +244,7 @@ func assertGone(t *testing.T, driver *Driver, names ...string) {
 	t.Helper()
 	machine := driver.Machine()
 	usual := Devices(machine, driver.config, nil)
-	devices := devices(&machine, driver.config, strays(&machine, driver.config, driver.Grants()), cpuset.Set{}, nil)
+	devices := devices(&machine, driver.config, &cacheState{}, strays(&machine, driver.config, driver.Grants()), cpuset.Set{}, nil)
 	if diff := cmp.Diff(usual, devices[:len(usual)]); diff != "" {
 		t.Errorf("devices (-want +got):\n%s", diff)
 	}

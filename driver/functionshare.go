@@ -35,7 +35,7 @@ type FunctionShare struct {
 var _ Kind = (*FunctionShare)(nil)
 
 func errNotOneKind(f *FunctionShare) error {
-	return fmt.Errorf("function: the share of %s also has CPUs or memory", f.Address)
+	return fmt.Errorf("function: the share of %s also has CPUs, memory or a cache", f.Address)
 }
 
 func (f *FunctionShare) cpus() *cpuset.Set     { return nil }

@@ -96,6 +96,9 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 		free = free.Difference(share.CPUs())
 		grant.Shares = append(grant.Shares, share)
 	}
+	if err := d.chooseGroups(&grant, wishes); err != nil {
+		return Grant{}, err
+	}
 	if grant.bindsNothing() {
 		return Grant{}, errBindsNothing
 	}
@@ -182,6 +185,7 @@ func (g Grant) equal(other Grant) bool {
 type held struct {
 	cpus      cpuset.Set
 	functions []*FunctionShare
+	caches    []*CacheShare
 }
 
 // add adds what a grant holds. It returns an error if some of it is held already.

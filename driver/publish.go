@@ -32,6 +32,7 @@ type published struct {
 	faults  zones.Faults
 	blocked cpuset.Set
 	waiting []string // see withheldFunctions
+	caches  *cacheState
 	devices []resourceapi.Device
 }
 
@@ -48,15 +49,16 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 	slices.SortFunc(grants, byAge)
 	missing := missingHugepages(seen.machine, grants)
 	problems, tainted := problemsOf(seen.machine, grants, missing, fault)
+	seen.caches.addProblems(problems, grants)
 	d.taintBlocked(tainted, seen.machine, blocked)
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
 	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked ||
-		!slices.Equal(seen.withheld, last.waiting) || !slices.EqualFunc(strays, last.strays, Share.Equal)
+		!slices.Equal(seen.withheld, last.waiting) || seen.caches != last.caches || !slices.EqualFunc(strays, last.strays, Share.Equal)
 	if renewed {
-		all := devices(seen.machine, d.config, strays, blocked, tainted)
+		all := devices(seen.machine, d.config, seen.caches, strays, blocked, tainted)
 		taintWithheld(all, seen.withheld)
-		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, all}
+		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, all}
 	}
 	return Publication{last.devices, renewed, problems, missing}
 }

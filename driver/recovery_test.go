@@ -263,7 +263,7 @@ func TestLostCheckpointWithUnreadableSpecIsDamage(t *testing.T) {
 		"no spec at all":   {func(string) string { return "" }, "the CDI spec has no grant"},
 		"of version 1":     {func(s string) string { return strings.Replace(s, "dra.numa/grant", "other/key", 1) }, "the CDI spec has no grant"},
 		"other CPUs":       {func(s string) string { return strings.Replace(s, `cpus\":\"2-3`, `cpus\":\"2-4`, 1) }, "checksum"},
-		"of a newer one":   {func(s string) string { return strings.Replace(s, `version\":3`, `version\":5`, 1) }, "install the newer dra-numa"},
+		"of a newer one":   {func(s string) string { return strings.Replace(s, `version\":3`, `version\":9`, 1) }, "install the newer dra-numa"},
 		"of another claim": {nil, "the CDI spec has the grant of another claim"},
 	} {
 		t.Run(name, func(t *testing.T) {

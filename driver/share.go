@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -13,10 +14,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Share is what one allocation result of a claim holds: part of a zone, or a PCI
-// function. Its zero value holds nothing.
+// Share is what one allocation result of a claim holds: part of a zone, a PCI function, or
+// part of a level-3 cache. Its zero value holds nothing.
 //
-// Invariant: no CPU and no PCI function is in two shares of a node.
+// Invariant: no CPU, PCI function or class of a cache is in two shares of a node.
 type Share struct {
 	Request string // "main" or "main/sub"
 	Device  string
@@ -24,15 +25,15 @@ type Share struct {
 	Kind    Kind // what it holds; nil only in the zero value
 }
 
-// Kind is what a share holds. Each kind of device has its own type: [*ZoneShare] and
-// [*FunctionShare]. Everything that differs between kinds is behind this interface. To
+// Kind is what a share holds. Each kind of device has its own type: [*ZoneShare],
+// [*FunctionShare] and [*CacheShare]. Everything that differs between kinds is behind this interface. To
 // add a kind, write a type that implements it in a new file. Then add its fields to
 // recordedShare, and a case to recordedShare.kind and to Driver.wish. The Kind of a
 // recorded share is never changed: methods that change something return a new value.
 type Kind interface {
 	// cpus are the CPUs that no other share may have; nil for none.
 	cpus() *cpuset.Set
-	// mems is the NUMA nodes that the share is a part of.
+	// mems is the NUMA nodes that the share is a part of; none for a cache.
 	mems() cpuset.Set
 	// binds is the NUMA nodes that the memory of its containers must come from; empty if
 	// it may come from any.
@@ -130,8 +131,8 @@ func (s Share) Pinned() bool { return s.Kind.pinned() }
 // known.
 func (s Share) Fault(machine *numa.Machine) string { return s.Kind.fault(machine) }
 
-// Status is what the claim's status says about the share: a [deviceclasses.ZoneStatus]
-// or a [deviceclasses.FunctionStatus].
+// Status is what the claim's status says about the share: a [deviceclasses.ZoneStatus], a
+// [deviceclasses.FunctionStatus] or a [deviceclasses.CacheStatus].
 func (s Share) Status() any { return s.Kind.status() }
 
 // Interfaces are the network interfaces of the share, by their names on the host.
@@ -176,17 +177,23 @@ type recordedShare struct {
 	ShareID types.UID `json:"shareID,omitempty"`
 	ZoneShare
 	Function *FunctionShare `json:"function,omitempty"`
+	Cache    *CacheShare    `json:"cache,omitempty"`
 }
 
 // kind returns the Kind that is recorded.
 func (r *recordedShare) kind() (Kind, error) {
-	if r.Function == nil {
-		return &r.ZoneShare, nil
-	}
-	if !r.ZoneShare.equal(&ZoneShare{}) {
+	isZone := !r.ZoneShare.equal(&ZoneShare{})
+	switch {
+	case r.Function != nil && (isZone || r.Cache != nil):
 		return nil, errNotOneKind(r.Function)
+	case r.Cache != nil && isZone:
+		return nil, fmt.Errorf("cache: the share of cache %d also has CPUs or memory", r.Cache.L3)
+	case r.Function != nil:
+		return r.Function, nil
+	case r.Cache != nil:
+		return r.Cache, nil
 	}
-	return r.Function, nil
+	return &r.ZoneShare, nil
 }
 
 // MarshalJSON returns the share in the form of the checkpoint.

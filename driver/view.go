@@ -24,11 +24,12 @@ type view struct {
 	// pods use them.
 	downgraded cpuset.Set
 	withheld   []string // devices, see withheldFunctions
+	caches     *cacheState
 }
 
 // show makes the current state the view. The caller holds the lock.
 func (d *Driver) show() {
-	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions()})
+	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.caches})
 }
 
 // SetDowngraded tells the driver which CPUs of shares are in no partition now, because
@@ -66,8 +67,14 @@ func (d *Driver) use(machine numa.Machine) {
 		all = all.Union(machine.Zones[i].CPUs)
 	}
 	d.grantable = all.Difference(d.config.Reserved)
+	_, _ = d.readCaches() // an error is in d.caches
+	d.useDevices()
+}
+
+// useDevices takes the devices of a node without claims.
+func (d *Driver) useDevices() {
 	d.devices = make(map[string]resourceapi.Device)
-	for _, device := range Devices(machine, d.config, nil) {
+	for _, device := range devices(d.machine, d.config, d.caches, nil, cpuset.Set{}, nil) {
 		d.devices[device.Name] = device
 	}
 }

@@ -290,7 +290,7 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 		published := func() []string {
 			machine := driver.Machine()
 			strays := strays(&machine, driver.config, driver.Grants())
-			return summaries(devices(&machine, driver.config, strays, cpuset.Set{}, nil))
+			return summaries(devices(&machine, driver.config, &cacheState{}, strays, cpuset.Set{}, nil))
 		}
 		if got := published(); !slices.Equal(got, change.beside) {
 			t.Errorf("from %q to %q:\n%s\nwant\n%s", change.from, change.to, strings.Join(got, "\n"), strings.Join(change.beside, "\n"))

@@ -49,6 +49,9 @@ func readNode(o options) (n node, err error) {
 		StaticSpecs:   os.DirFS(o.staticCDIDir),
 		Hugepages:     func(nodes cpuset.Set) (driver.Hugepages, error) { return o.hugepages(root, nodes) },
 	}
+	if o.cachePools != nil {
+		n.config.Caches = cachesOf(o)
+	}
 	if err := n.reserve(o); err != nil {
 		return node{}, &cli.UsageError{Err: err}
 	}

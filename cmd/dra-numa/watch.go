@@ -53,6 +53,7 @@ type watcher struct {
 	told      time.Time         // when the plugin was last told
 	findings  []string          // of it
 	problems  map[string]string // by what is looked at: the last error
+	cacheNews map[string]bool   // what the last look at caches found
 }
 
 func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin, fatal func(error)) *watcher {
@@ -87,6 +88,7 @@ func (w *watcher) run(ctx context.Context) {
 				w.fatal(errors.New("pinning was stopped or is allowed again on this node: starting again, because zones and claims say so"))
 				return
 			}
+			w.repairCaches(ctx)
 			w.report(ctx, "partitions", w.lookAtPartitions(ctx))
 		case <-machine.C:
 			w.report(ctx, "machine", w.lookAtMachine(ctx))

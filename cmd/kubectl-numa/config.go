@@ -66,6 +66,9 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 		return driver.Config{}, err
 	}
 	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ZoneBy: settings.ZoneBy, Attached: selection}
+	if settings.Cache != nil {
+		read.Caches = &driver.Caches{Pools: *settings.Cache}
+	}
 	if settings.Exclusivity != deviceclasses.ExclusivityAuto {
 		read.Exclusivity = driver.Exclusivity(settings.Exclusivity)
 	}

@@ -28,10 +28,13 @@ const (
 	mostEighths = 2048
 )
 
+// bandwidthResource is the name of the bandwidth of memory in schemata.
+const bandwidthResource = "MB"
+
 // bandwidthOf returns nil if the kernel cannot limit bandwidth. If it counts MBps,
 // min_bandwidth and bandwidth_gran, which are percentages, do not count.
 func bandwidthOf(r *numa.Resctrl, options []string) *Bandwidth {
-	i := slices.IndexFunc(r.Bandwidths, func(b numa.BandwidthAllocation) bool { return b.Name == "MB" })
+	i := slices.IndexFunc(r.Bandwidths, func(b numa.BandwidthAllocation) bool { return b.Name == bandwidthResource })
 	if i < 0 {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
@@ -52,6 +53,9 @@ type Node struct {
 	Bandwidth *Bandwidth // nil if the kernel does not limit it
 	Pools     []Pool     // by cache, then guaranteed, besteffort, shared
 	Warnings  []string   // what other tools take from claims
+
+	cache  numa.CacheAllocation // of each level-3 cache
+	caches []resctrl.Cache      // of level 3
 }
 
 // Pool is a pool of one cache.
@@ -79,7 +83,10 @@ func Of(machine *numa.Machine, settings Settings) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	node := Node{Resources: resources, Bandwidth: bandwidthOf(machine.Resctrl, settings.Options)}
+	node := Node{Resources: resources, Bandwidth: bandwidthOf(machine.Resctrl, settings.Options), cache: cache}
+	for i := range machine.L3s {
+		node.caches = append(node.caches, resctrl.Cache{Level: "L3", ID: machine.L3s[i].ID, CPUs: machine.L3s[i].CPUs})
+	}
 	if node.Zones, err = cachesOfZones(machine, settings.ZoneBy); err != nil {
 		return Node{}, err
 	}
@@ -139,7 +146,7 @@ func level3(machine *numa.Machine) (cache numa.CacheAllocation, resources []stri
 	for i := range machine.Resctrl.Caches {
 		c := &machine.Resctrl.Caches[i]
 		switch {
-		case !slices.Contains([]string{"L3", "L3CODE", "L3DATA"}, c.Name):
+		case !isLevel3(c.Name):
 			continue
 		case resources == nil:
 			cache = *c
@@ -156,6 +163,10 @@ func level3(machine *numa.Machine) (cache numa.CacheAllocation, resources []stri
 	}
 	cache.Name = "L3"
 	return cache, resources, nil
+}
+
+func isLevel3(resource string) bool {
+	return slices.Contains([]string{"L3", "L3CODE", "L3DATA"}, resource)
 }
 
 // waysOf returns how many ways the pools have.

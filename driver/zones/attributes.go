@@ -32,7 +32,7 @@ func Attributes() []Attribute {
 		{deviceclasses.AttributeNUMANodeNet, SeveralNodes, means, numaNode},
 		{deviceclasses.AttributeNUMANodeAMD, SeveralNodes, means, numaNode},
 		{deviceclasses.AttributeSocket, "the zone is not on exactly one socket", "socket", socket},
-		{deviceclasses.AttributeL3, "the zone is not a level-3 cache", "id of the level-3 cache", l3},
+		{deviceclasses.AttributeL3, "the zone is not a level-3 cache, and the node does not divide its caches", "id of the level-3 cache of its CPUs", l3},
 		{deviceclasses.AttributeThreadsPerCore, "", "maximum number of threads of a core; 0 without CPUs", threadsPerCore},
 		{deviceclasses.AttributeCoreType, "", "standard, performance, efficient or mixed; none without CPUs", coreType},
 		{deviceclasses.AttributeExclusivity, "", "what keeps other tasks off the CPUs of claims: kernel, cooperative or none", exclusivity},
@@ -81,11 +81,14 @@ func socket(z Zone, machine *numa.Machine, _ Settings) any {
 	return socket
 }
 
-func l3(z Zone, _ *numa.Machine, _ Settings) any {
-	if z.L3 == nil {
-		return nil
+func l3(z Zone, _ *numa.Machine, settings Settings) any {
+	if z.L3 != nil {
+		return *z.L3
 	}
-	return *z.L3
+	if cache, lies := settings.L3[z.Device]; lies {
+		return cache
+	}
+	return nil
 }
 
 func threadsPerCore(z Zone, machine *numa.Machine, _ Settings) any { return z.threadsPerCore(machine) }

@@ -20,6 +20,10 @@ type Settings struct {
 	Reserved        cpuset.Set   // CPUs that no claim gets
 	ReservedMemory  Reservations // memory and hugepages that no claim gets
 	NodeAllocatable bool         // the devices say how the scheduler counts claims in the node's allocatable
+
+	// L3 is the id of the level-3 cache of each zone with CPUs, by the name of its device,
+	// on nodes that divide these caches.
+	L3 map[string]int
 }
 
 // Faults says, by NUMA node, why no new claim should go there: one of

@@ -126,6 +126,28 @@ func TestSysfsIsMountedToBindDrivers(t *testing.T) {
 	}
 }
 
+// Ways of caches are given only where the operator divides caches, and cgroups are not
+// writable there either.
+func TestResctrlIsMountedToDivideCaches(t *testing.T) {
+	want := []string{"/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/fs/cgroup read-only"}
+	const flag = "--resctrl=/host/fs/resctrl"
+	for _, tc := range []struct {
+		set  string
+		want bool
+	}{
+		{"config.zoneBy=l3", false},
+		{"config.cache.os.ways=1,config.cache.guaranteed.ways=4", true},
+		{"config.profiles[0].nodeSelector.kind=db,config.profiles[0].cache.os.ways=1,config.profiles[0].cache.infra.ways=4", true},
+	} {
+		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec
+		for _, mount := range want {
+			if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want || got != slices.Contains(pod.Containers[0].Args, flag) {
+				t.Errorf("%s: %s is mounted: %t, mounts %q, arguments %v", tc.set, mount, got, mounts(pod, pod.Containers[0]), pod.Containers[0].Args)
+			}
+		}
+	}
+}
+
 // TestHostPathsAreTheOnesTheDesignNames also holds the chart to one path on
 // host and in container for what the runtime reads: CDI specs name the hook.
 func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {

@@ -51,6 +51,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if ne "none" ((.devices).bindDrivers | default "none") }}yes{{ end }}
 {{- end }}
 {{- end }}
+{{/* Not empty if a NodeConfig or one of its profiles divides caches. */}}
+{{- define "dra-driver-numa.cache" -}}
+{{- range prepend ((.Values.config).profiles | default list) (.Values.config | default dict) }}
+{{- if .cache }}yes{{ end }}
+{{- end }}
+{{- end }}
 {{- define "dra-driver-numa.state" -}}
 {{ .Values.kubelet.root }}/plugins/dra.numa
 {{- end }}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+// hostPIDs is the PID namespace of the host: PROC_PID_INIT_INO in include/linux/proc_ns.h.
+const hostPIDs = "pid:[4026531836]"
+
+// cachesOf returns how the caches of this node are divided.
+func cachesOf(o options) *driver.Caches {
+	pids, _ := os.Readlink("/proc/self/ns/pid") // without an answer, tasks of others are not visible
+	return &driver.Caches{
+		Pools: *o.cachePools,
+		Host:  resctrl.On(o.resctrl, numa.ResctrlView{AllTasks: pids == hostPIDs}),
+		Options: func() []string {
+			mounts, _ := os.ReadFile("/proc/self/mounts") // without it, nothing is mounted
+			options, _ := numa.ResctrlOptions(string(mounts))
+			return options
+		},
+	}
+}
+
+// repairCaches keeps the groups of resctrl as they should be, and logs what is new about
+// them.
+func (w *watcher) repairCaches(ctx context.Context) {
+	report := w.core.RepairCaches()
+	if report.Changed {
+		w.told = w.told.AddDate(-1, 0, 0) // the plugin publishes it with the next look
+	}
+	for _, text := range report.News {
+		if !w.cacheNews[text] {
+			klog.FromContext(ctx).Info("Caches", "finding", text)
+		}
+	}
+	w.cacheNews = make(map[string]bool, len(report.News))
+	for _, text := range report.News {
+		w.cacheNews[text] = true
+	}
+}

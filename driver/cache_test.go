@@ -1,0 +1,490 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
+	"github.com/dra-driver-numa/dra-driver-numa/test/resctrlfs"
+)
+
+// cacheNode is a machine with a kernel that divides its two caches of 12 ways.
+type cacheNode struct {
+	disk
+	groups *resctrlfs.FS
+	pools  string
+}
+
+// tenWays leaves one class of the kernel to other tools.
+const tenWays = "{os: {ways: 2}, guaranteed: {ways: 4, classes: 3}, besteffort: {ways: 4, classes: 3, defaultMinWays: 1, defaultMaxWays: 3}}"
+
+func newCacheNode(t testing.TB, pools string) *cacheNode {
+	t.Helper()
+	return &cacheNode{newDisk(t), resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 2)), pools}
+}
+
+func (n *cacheNode) config() Config {
+	config := testConfig()
+	config.Caches = &Caches{
+		Pools: *object.Parse[deviceclasses.CachePools](n.t, n.pools),
+		Host:  resctrl.New(n.groups, numa.ResctrlView{AllTasks: true}),
+	}
+	return config
+}
+
+func (n *cacheNode) open() *Driver { n.t.Helper(); return n.openWith(n.config()) }
+
+// ofCache is one allocation result of a cache. amounts are like ways=4.
+func ofCache(request, device string, amounts ...string) resourceapi.DeviceRequestAllocationResult {
+	r := resourceapi.DeviceRequestAllocationResult{
+		Request: request, Driver: Name, Pool: node, Device: device, ShareID: ptr.To(types.UID("share-" + request)),
+		ConsumedCapacity: map[resourceapi.QualifiedName]resource.Quantity{},
+	}
+	if !strings.HasSuffix(device, "-shared") {
+		amounts = append(amounts, "classes=1")
+	}
+	return consuming(r, amounts...)
+}
+
+// group returns what the kernel has of a group: its CPUs, the ways of both caches and the
+// limits of bandwidth. It is empty if there is no such group.
+func (n *cacheNode) group(number int) string {
+	n.t.Helper()
+	state, err := numa.ReadResctrl(n.groups, numa.ResctrlView{AllTasks: true})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	group, found := state.Group(resctrl.Name(number))
+	if !found {
+		return ""
+	}
+	text := group.CPUs.String() + ":"
+	for cache := range 2 {
+		mask, _ := group.Schemata.Mask("L3", cache)
+		bandwidth, _ := group.Schemata.Bandwidth("MB", cache)
+		text += fmt.Sprintf(" %x", mask)
+		if bandwidth != 100 {
+			text += fmt.Sprintf("@%d", bandwidth)
+		}
+	}
+	return text
+}
+
+func TestClaimGetsWaysForItsCPUs(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	driver := n.open()
+	if got := n.group(2); got != ": 3 3" {
+		t.Errorf("a class without a claim: %s", got)
+	}
+	devices := mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3", "bandwidthPercent=40")))
+	if got := n.group(2); got != "4-5: 3 1c@40" {
+		t.Errorf("group of the claim: %s", got)
+	}
+	want := CacheShare{L3: 1, Pool: "guaranteed", Group: 2, CPUs: "cpus", Ways: 3, BandwidthPercent: 40}
+	if got := devices[1].Share.Cache(); got == nil || *got != want {
+		t.Errorf("share %+v, want %+v", got, want)
+	}
+	if got := devices[1].Attributes["dra.numa/ways"].IntValue; got == nil || *got != 3 {
+		t.Errorf("attributes %v", devices[1].Attributes)
+	}
+	files := n.files()
+	if !strings.Contains(files[specName("uid-a")], `DRA_NUMA_CACHES_CACHE=1`) || !strings.Contains(files[CheckpointName], `{"version":5,`) {
+		t.Errorf("files: %v", files)
+	}
+	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3", "bandwidthPercent=40")))
+	assertFiles(t, n.files(), files)
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.group(2); got != ": 3 3" {
+		t.Errorf("after the claim: %s", got)
+	}
+}
+
+func TestOneClassServesAClaimInEachCache(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	driver := n.open()
+	mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=1")))
+	mustPrepare(t, driver, claim("b", result("cpus", "numa-0", 2), ofCache("cache", "cache-0-guaranteed", "ways=2")))
+	if got := n.group(2); got != "2-5: c 4" {
+		t.Errorf("group of both claims: %s", got)
+	}
+}
+
+// Best effort: the first claim grows, later ones shrink it, and it grows again.
+func TestBestEffortGrowsAndShrinks(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 2}, besteffort: {ways: 7, defaultMinWays: 2, defaultMaxWays: 5}}")
+	driver := n.open()
+	for i, want := range []string{"4: 3 7c", "4: 3 3c", "4: 3 1c"} {
+		mustPrepare(t, driver, claim(fmt.Sprint(i), result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2")))
+		if got := n.group(2); got != want {
+			t.Errorf("with %d claims: %s, want %s", i+1, got, want)
+		}
+	}
+	for _, uid := range []types.UID{"uid-1", "uid-2"} {
+		if err := driver.Unprepare(uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := n.group(2); got != "4: 3 7c" {
+		t.Errorf("alone again: %s", got)
+	}
+}
+
+func TestMembersOfSharedHaveOneClass(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 2}, infra: {ways: 10}, shared: {ways: 3, members: 10}}")
+	driver := n.open()
+	for _, name := range []string{"a", "b"} {
+		mustPrepare(t, driver, claim(name, result("cpus", "numa-1", 2), ofCache("cache", "cache-1-shared", "members=1")))
+	}
+	if got := n.group(1); got != "4-7: 1c 1c" {
+		t.Errorf("group of the members: %s", got)
+	}
+	if got := n.group(0); got != ": ffc ffc" {
+		t.Errorf("group infra: %s", got)
+	}
+}
+
+// 4, 3 and 3 of 10 ways; the first and the third end; then 5.
+func TestWaysAreMovedForALargerClaim(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 2}, guaranteed: {ways: 8}}")
+	driver := n.open()
+	prepare := func(name string, ways int) {
+		t.Helper()
+		mustPrepare(t, driver, claim(name, result("cpus", "numa-1", 1), ofCache("cache", "cache-1-guaranteed", fmt.Sprintf("ways=%d", ways))))
+	}
+	prepare("a", 3)
+	prepare("b", 2)
+	prepare("c", 3)
+	for _, uid := range []types.UID{"uid-a", "uid-c"} {
+		if err := driver.Unprepare(uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prepare("d", 6)
+	if b, d := n.group(3), n.group(2); b != "5: 3 300" && b != "5: 3 c" || !strings.HasPrefix(d, "4: 3 ") {
+		t.Errorf("groups %s and %s", b, d)
+	}
+}
+
+func TestWhatACacheIsNotFor(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	driver := n.open()
+	zone, ways := result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=1")
+	for name, row := range map[string]struct {
+		claim *resourceapi.ResourceClaim
+		want  string
+	}{
+		"no CPUs":       {claim("a", ways), `request cache: cpus: "", but no request of the claim is for a zone: a cache is for CPUs of the same claim`},
+		"memory":        {claim("a", result("cpus", "numa-1", 0), ways), `request cache: request cpus has no CPUs: a cache is for CPUs of the same claim`},
+		"another cache": {claim("a", result("cpus", "numa-0", 2), ways), `request cache: cache-1-guaranteed has ways of cache 1, but the CPUs of request cpus are in cache 0: add the constraint matchAttribute dra.numa/l3 for both requests`},
+		"two zones":     {claim("a", zone, result("more", "numa-1", 2), ways), `request cache: cpus: "", allowed are the requests of the claim for zones: cpus, more`},
+		"twice": {claim("a", zone, ways, ofCache("more", "cache-1-besteffort", "ways=1")),
+			`request more: cpus: "cpus", but request cache is for the same CPUs: a claim has ways of one cache for each request for a zone`},
+		"mixed": {configured(claim("a", zone, ways), fromClaim(`"mixed": true`)), `request cache: request cpus is mixed: its containers also run on shared CPUs, which do not have the ways`},
+		"no pool": {claim("a", zone, ofCache("cache", "cache-1-shared", "members=1")),
+			`status.allocation.devices.results[1] (request "cache", device "cache-1-shared"): no such device, this node has cache-0-guaranteed, cache-0-besteffort, cache-1-guaranteed, cache-1-besteffort`},
+		"too many": {claim("a", zone, ofCache("cache", "cache-1-guaranteed", "ways=5")),
+			`status.allocation.devices.results[1] (request "cache", device "cache-1-guaranteed"): consumedCapacity ways "5": allowed are 1 to 4`},
+	} {
+		if _, _, err := driver.Prepare(row.claim, nil); err == nil || err.Error() != row.want {
+			t.Errorf("%s: error %v, want %s", name, err, row.want)
+		}
+	}
+	if len(driver.Grants()) > 0 {
+		t.Errorf("grants %v", driver.Grants())
+	}
+}
+
+// A node that no longer divides its caches, or never did.
+func TestClaimOfANodeWithoutPools(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	wanted := claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=1"))
+	_, _, err := n.disk.open().Prepare(wanted, nil)
+	if err == nil || !strings.Contains(err.Error(), errNotDivided.Error()) {
+		t.Errorf("error %v", err)
+	}
+	mustPrepare(t, n.open(), wanted)
+	driver := n.disk.open()
+	if grant := grantOf(driver, "uid-a"); len(grant.Shares) != 2 {
+		t.Errorf("the claim holds %+v", grant)
+	}
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefusedWaysAreAnErrorAndPutBack(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 2}, besteffort: {ways: 7, defaultMinWays: 2, defaultMaxWays: 5}}")
+	driver := n.open()
+	mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2")))
+	n.groups.Fail(2, syscall.EIO)
+	wanted := claim("b", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2"))
+	if _, _, err := driver.Prepare(wanted, nil); !errors.Is(err, syscall.EIO) || !strings.HasPrefix(err.Error(), "give claim default/b its ways: move masks of group dra-numa.") {
+		t.Errorf("error %v", err)
+	}
+	if got := n.group(2); got != "4: 3 7c" {
+		t.Errorf("the older claim: %s", got)
+	}
+	n.groups.Around(nil)
+	mustPrepare(t, driver, wanted)
+	if a, b := n.group(2), n.group(3); a != "4: 3 3c" || b != "5: 3 1c0" {
+		t.Errorf("claims: %s and %s", a, b)
+	}
+}
+
+// Whatever another program does to the groups is undone, and no pod waits for it.
+func TestGroupsAreRepaired(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	driver := n.open()
+	mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3", "bandwidthPercent=40")))
+	write := func(file, text string) func() error { return func() error { return n.groups.Write(file, text) } }
+	for name, change := range map[string]func() error{
+		"removed":   func() error { return n.groups.Rmdir("dra-numa.2") },
+		"mask":      write("dra-numa.2/schemata", "L3:1=ff0\n"),
+		"bandwidth": write("dra-numa.2/schemata", "MB:1=70\n"),
+		"default":   write("schemata", "L3:1=fff\n"),
+		"CPUs":      write("cpus_list", "0-7\n"),
+	} {
+		if err := change(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if report := driver.RepairCaches(); len(report.News) > 0 || report.Changed {
+			t.Errorf("%s: %+v", name, report)
+		}
+		if got := n.group(2); got != "4-5: 3 1c@40" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	n.groups.SetOnline(4, false)
+	n.groups.SetOnline(5, false)
+	n.groups.SetOnline(6, false)
+	n.groups.SetOnline(7, false)
+	driver.RepairCaches()
+	for cpu := 4; cpu < 8; cpu++ {
+		n.groups.SetOnline(cpu, true)
+	}
+	driver.RepairCaches()
+	if got := n.group(2); got != "4-5: 3 1c@40" {
+		t.Errorf("after the last CPU of the cache was gone: %s", got)
+	}
+}
+
+func TestRebootAndRemountRebuildTheGroups(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3")))
+	n.groups = resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 2))
+	config := n.config()
+	config.BootID = "boot-2"
+	n.openWith(config)
+	if got := n.group(2); got != "4-5: 3 1c" {
+		t.Errorf("after the boot: %s", got)
+	}
+}
+
+// What is published follows the kernel, and a fault is a taint.
+func TestPublishedCachesFollowTheKernel(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	driver := n.open()
+	none := func(types.UID, Share) string { return "" }
+	names := func() (list []string) {
+		for _, device := range driver.Publish(none, cpuset.Set{}).Devices {
+			name := device.Name
+			for _, taint := range device.Taints {
+				name += " " + taint.Value
+			}
+			list = append(list, name)
+		}
+		return list
+	}
+	all := []string{"numa-0", "numa-1", "numa-2", "cache-0-guaranteed", "cache-0-besteffort", "cache-1-guaranteed", "cache-1-besteffort"}
+	if got := names(); !slices.Equal(got, all) {
+		t.Errorf("devices %q", got)
+	}
+	zone := driver.Publish(none, cpuset.Set{}).Devices[1]
+	if l3 := zone.Attributes[deviceclasses.AttributeL3].IntValue; l3 == nil || *l3 != 1 {
+		t.Errorf("%s has l3 %v", zone.Name, l3)
+	}
+	mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3")))
+	if err := errors.Join(n.groups.Mkdir("COS1"), n.groups.Write("COS1/schemata", "L3:0=fff;1=fff\n"), n.groups.Write("COS1/cpus_list", "6\n")); err != nil {
+		t.Fatal(err)
+	}
+	if report := driver.RepairCaches(); !report.Changed || !strings.Contains(strings.Join(report.News, "\n"), `"COS1"`) {
+		t.Errorf("report %+v", report)
+	}
+	if report := driver.RepairCaches(); report.Changed {
+		t.Errorf("again: %+v", report)
+	}
+	publication := driver.Publish(none, cpuset.Set{})
+	if got := names(); !publication.Renewed || !slices.Equal(got, all[:3]) {
+		t.Errorf("devices %q", got)
+	}
+	if problems := publication.Problems["cache-1-guaranteed"]; len(problems) != 1 || !strings.Contains(problems[0], "not enough ways") {
+		t.Errorf("problems %q", publication.Problems)
+	}
+	if got := n.group(2); got != "4-5: 3 1c" {
+		t.Errorf("the claim keeps its ways: %s", got)
+	}
+	if err := n.groups.Rmdir("COS1"); err != nil {
+		t.Fatal(err)
+	}
+	driver.RepairCaches()
+	n.groups.Around(func(c resctrlfs.Change, effect func() error) error {
+		if c.Name == "dra-numa.2/cpus_list" {
+			return syscall.EIO
+		}
+		return effect()
+	})
+	if err := n.groups.Write("cpus_list", "0-7\n"); err != nil {
+		t.Fatal(err)
+	}
+	driver.RepairCaches()
+	want := slices.Clone(all)
+	want[5], want[6] = want[5]+" ways-missing", want[6]+" ways-missing"
+	if got := names(); !slices.Equal(got, want) {
+		t.Errorf("devices %q, want %q", got, want)
+	}
+	n.groups.Around(nil)
+	driver.RepairCaches()
+	if got := names(); !slices.Equal(got, all) {
+		t.Errorf("devices %q", got)
+	}
+}
+
+// The daemon is killed after each change of the kernel's files. The next start gives the
+// same.
+func TestCrashWhileWaysAreGivenHeals(t *testing.T) {
+	const pools = "{os: {ways: 2}, besteffort: {ways: 7, defaultMinWays: 2, defaultMaxWays: 5}}"
+	first := claim("a", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2"))
+	second := claim("b", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2", "bandwidthPercent=50"))
+	for done := range 100 {
+		n := newCacheNode(t, pools)
+		driver := n.open()
+		mustPrepare(t, driver, first)
+		killed, err := n.groups.Killed(done, func() error {
+			_, _, err := driver.Prepare(second, nil)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.check(fmt.Sprintf("killed after %d", done))
+		driver = n.open()
+		mustPrepare(t, driver, second)
+		if a, b := n.group(2), n.group(3); a != "4: 3 3c" || b != "5: 3 1c0@50" {
+			t.Errorf("killed after %d changes: %s and %s", done, a, b)
+		}
+		if err := driver.Unprepare("uid-b"); err != nil {
+			t.Fatal(err)
+		}
+		if !killed {
+			if done < 3 {
+				t.Errorf("only %d changes", done)
+			}
+			return
+		}
+	}
+	t.Error("it never ends")
+}
+
+// check fails if two groups with CPUs of a cache have the same way.
+func (n *cacheNode) check(when string) {
+	n.t.Helper()
+	state, err := numa.ReadResctrl(n.groups, numa.ResctrlView{AllTasks: true})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for cache := range 2 {
+		var taken uint64
+		for _, group := range state.Groups {
+			mask, _ := group.Schemata.Mask("L3", cache)
+			ofCache := cpuset.New(4*cache, 4*cache+1, 4*cache+2, 4*cache+3)
+			if !group.CPUs.Overlaps(ofCache) {
+				continue
+			}
+			if taken&mask != 0 {
+				n.t.Fatalf("%s: ways %x of cache %d are in two groups: %+v", when, taken&mask, cache, state.Groups)
+			}
+			taken |= mask
+		}
+	}
+}
+
+// Random claims of both pools come and go, and the kernel refuses some writes.
+func TestRandomClaimsNeverShareWays(t *testing.T) {
+	r := rand.New(rand.NewPCG(20, 5))
+	n := newCacheNode(t, "{os: {ways: 1}, guaranteed: {ways: 5}, besteffort: {ways: 4, defaultMinWays: 1, defaultMaxWays: 3}}")
+	driver := n.open()
+	type held struct {
+		device string
+		ways   int
+	}
+	holds := make(map[string]held)
+	given, refused := 0, 0
+	for step := range 3000 {
+		name := fmt.Sprint("c", r.IntN(6))
+		cache, pool := r.IntN(2), []string{"guaranteed", "besteffort"}[r.IntN(2)]
+		device := fmt.Sprintf("cache-%d-%s", cache, pool)
+		if r.IntN(10) == 0 {
+			n.groups.Fail(1+r.IntN(3), syscall.EIO)
+		}
+		if _, has := holds[name]; has {
+			if err := driver.Unprepare(types.UID("uid-" + name)); err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+			delete(holds, name)
+			n.groups.Around(nil)
+			driver.RepairCaches()
+			n.check(fmt.Sprint("step ", step))
+			continue
+		}
+		amount, left := 1+r.IntN(3), map[string]int{"guaranteed": 5, "besteffort": 4}[pool]
+		cpus := 2 + 2*cache // CPUs 0 and 1 are reserved
+		for _, h := range holds {
+			if h.device == device {
+				left -= h.ways
+			}
+			if strings.HasPrefix(h.device, fmt.Sprintf("cache-%d-", cache)) {
+				cpus--
+			}
+		}
+		if left < amount || cpus < 1 {
+			continue // the scheduler does not allocate it
+		}
+		_, _, err := driver.Prepare(claim(name, result("cpus", fmt.Sprintf("numa-%d", cache), 1), ofCache("cache", device, fmt.Sprintf("ways=%d", amount))), nil)
+		n.groups.Around(nil)
+		n.check(fmt.Sprint("step ", step))
+		holds[name] = held{device, amount}
+		if err != nil {
+			refused++
+			if !errors.Is(err, syscall.EIO) {
+				t.Fatalf("step %d: %v", step, err)
+			}
+			driver.RepairCaches()
+		} else {
+			given++
+		}
+		n.check(fmt.Sprint("step ", step))
+		for key, fault := range driver.caches.faults {
+			t.Fatalf("step %d: %v: %s", step, key, fault)
+		}
+	}
+	t.Logf("%d given, %d refused", given, refused)
+	if given < 500 || refused < 20 {
+		t.Errorf("%d given, %d refused: too few to tell", given, refused)
+	}
+}

@@ -1,0 +1,298 @@
+package caches
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
+)
+
+// The groups of resctrl have these numbers. A group of a class has a mask in each cache, so
+// it serves one claim in each. All groups are made at the start and kept, so that what the
+// scheduler counts is there.
+const (
+	groupInfra  = 0
+	groupShared = 1
+	firstGroup  = 2 // of the classes
+)
+
+// Holding is what a claim has of a cache.
+type Holding struct {
+	Ask
+	Group int                       // number of its group; see [Node.GroupFor]
+	CPUs  cpuset.Set                // that have the ways
+	Unit  resourceapi.QualifiedName // of its bandwidth, the capacity; empty without a limit
+}
+
+// Key is what no two holdings have in common, except for those of the pool shared.
+type Key struct{ Cache, Group int }
+
+// Key returns the cache and the group.
+func (h Holding) Key() Key { return Key{h.Cache, h.Group} }
+
+// isLimited reports whether the bandwidth of a claim has a limit that this node knows.
+func (n *Node) isLimited(h Holding) bool {
+	return h.Unit != "" && n.Bandwidth != nil && n.Bandwidth.Capacity == h.Unit
+}
+
+// Goal is what the groups of resctrl should have.
+type Goal struct {
+	Wanted resctrl.Wanted
+	// Moves are the masks of claims that change, in an order in which they never overlap.
+	Moves []resctrl.Move
+
+	node *Node
+	// faults say of caches why their claims cannot have what they should.
+	faults map[int]error
+}
+
+// GroupFor returns the number of a group for a claim that has nothing yet. held is what
+// all other claims have. It returns an error if all groups are in use: then another tool
+// has taken a class since the claim was allocated.
+func (n *Node) GroupFor(ask Ask, held []Holding) (group int, err error) {
+	if ask.Pool == ways.Shared {
+		return groupShared, nil
+	}
+	for group = firstGroup; group < firstGroup+n.classes(); group++ {
+		inUse := func(h Holding) bool { return h.Cache == ask.Cache && h.Group == group }
+		if !slices.ContainsFunc(held, inUse) {
+			return group, nil
+		}
+	}
+	return 0, fmt.Errorf("no class is left in cache %d: claims use all %d", ask.Cache, n.classes())
+}
+
+// classes returns how many claims can have a class in one cache.
+func (n *Node) classes() (sum int) {
+	for i := range n.Pools {
+		if n.Pools[i].Cache == n.Pools[0].Cache {
+			sum += n.Pools[i].Classes
+		}
+	}
+	return sum
+}
+
+// Goal returns what the groups should have so that claims have what they hold, the oldest
+// first. Claims of the same pool have their ways side by side, and move as little as
+// possible from where they are in state. A cache whose claims need more ways than other
+// tools leave keeps its masks; see [Goal.Check].
+func (n *Node) Goal(held []Holding, state numa.ResctrlState) Goal {
+	goal := Goal{node: n, faults: make(map[int]error)}
+	goal.Wanted = resctrl.Wanted{Default: n.everywhere(n.Masks.OS, false), Caches: n.caches}
+	groups := make(map[int]*resctrl.Group)
+	add := func(number int, mask ways.Mask) {
+		groups[number] = &resctrl.Group{Name: resctrl.Name(number), Schemata: n.everywhere(mask, true)}
+	}
+	if n.Masks.Infra != 0 {
+		add(groupInfra, n.Masks.Infra)
+	}
+	if n.Masks.Shared != 0 {
+		add(groupShared, n.Masks.Shared)
+	}
+	for i := range n.classes() {
+		add(firstGroup+i, n.Masks.OS) // a group without a claim must not overlap those of claims
+	}
+	caches := make(map[int]int) // by group, in how many caches it has a claim
+	for _, h := range held {
+		if groups[h.Group] == nil {
+			add(h.Group, n.Masks.OS) // there were more classes when the claim was prepared
+		}
+		group := groups[h.Group]
+		group.CPUs = group.CPUs.Union(h.CPUs)
+		if h.Pool != ways.Shared {
+			n.limit(&group.Schemata, h)
+			caches[h.Group]++
+		}
+	}
+	for _, cache := range n.ids() {
+		goal.arrange(cache, held, groups, state)
+	}
+	for _, number := range sortedKeys(groups) {
+		group := groups[number]
+		group.Exclusive = n.Masks.Infra == 0 && caches[number] == len(n.ids())
+		goal.Wanted.Groups = append(goal.Wanted.Groups, *group)
+	}
+	return goal
+}
+
+// everywhere returns a mask in each cache, and no limit of bandwidth if that is wanted.
+func (n *Node) everywhere(mask ways.Mask, unlimited bool) (schemata numa.Schemata) {
+	for _, cache := range n.ids() {
+		for _, resource := range n.Resources {
+			schemata.Masks = append(schemata.Masks, numa.CacheMask{Resource: resource, Cache: cache, Mask: uint64(mask)})
+		}
+		if unlimited && n.Bandwidth != nil {
+			schemata.Bandwidths = append(schemata.Bandwidths, numa.CacheBandwidth{Resource: bandwidthResource, Cache: cache, Bandwidth: n.Bandwidth.Schemata(n.Bandwidth.Max)})
+		}
+	}
+	return schemata
+}
+
+// ids returns the ids of the caches, ascending.
+func (n *Node) ids() (ids []int) {
+	for i := range n.caches {
+		ids = append(ids, n.caches[i].ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// limit sets the bandwidth of a claim.
+func (n *Node) limit(schemata *numa.Schemata, h Holding) {
+	for i := range schemata.Bandwidths {
+		if b := &schemata.Bandwidths[i]; b.Cache == h.Cache && n.isLimited(h) {
+			b.Bandwidth = n.Bandwidth.Schemata(h.Bandwidth)
+		}
+	}
+}
+
+// arrange sets the masks of one cache.
+func (g *Goal) arrange(cache int, held []Holding, groups map[int]*resctrl.Group, state numa.ResctrlState) {
+	var changes []ways.Change
+	for i := range g.node.Pools {
+		pool := &g.node.Pools[i]
+		if pool.Cache != cache || pool.Name == ways.Shared {
+			continue
+		}
+		var claims []ways.Claim
+		for _, h := range held {
+			if h.Device == pool.Device {
+				claims = append(claims, ways.Claim{ID: resctrl.Name(h.Group), Min: h.MinWays, Max: h.MaxWays, Mask: g.node.present(h, state)})
+			}
+		}
+		arranged, err := pool.Area.Arrange(claims)
+		if err != nil {
+			g.faults[cache] = fmt.Errorf("%s: %w", pool.Device, err)
+			g.keep(claims, cache, groups)
+			continue
+		}
+		changes = append(changes, arranged...)
+	}
+	for _, change := range changes {
+		for number, group := range groups {
+			if resctrl.Name(number) == change.ID {
+				g.node.set(&group.Schemata, cache, change.Wanted)
+			}
+		}
+	}
+	plan, err := ways.Order(g.node.cache, changes)
+	if err != nil {
+		return // the writer of the masks finds an order: it takes CPUs from a group for a while
+	}
+	for _, write := range plan {
+		g.Moves = append(g.Moves, resctrl.Move{Group: write.ID, Schemata: g.node.masks(cache, write.To)})
+	}
+}
+
+// keep leaves the masks as they are.
+func (g *Goal) keep(claims []ways.Claim, cache int, groups map[int]*resctrl.Group) {
+	for _, claim := range claims {
+		for number, group := range groups {
+			if resctrl.Name(number) != claim.ID {
+				continue
+			}
+			if claim.Mask != 0 {
+				g.node.set(&group.Schemata, cache, claim.Mask)
+			}
+		}
+	}
+}
+
+// present returns the mask that a claim has; 0 if its group has none of its CPUs yet.
+func (n *Node) present(h Holding, state numa.ResctrlState) ways.Mask {
+	group, found := state.Group(resctrl.Name(h.Group))
+	if !found || !group.CPUs.Overlaps(h.CPUs) {
+		return 0
+	}
+	mask, _ := group.Schemata.Mask(n.Resources[0], h.Cache)
+	return ways.Mask(mask)
+}
+
+// set changes the mask of a cache.
+func (n *Node) set(schemata *numa.Schemata, cache int, mask ways.Mask) {
+	for i := range schemata.Masks {
+		if schemata.Masks[i].Cache == cache {
+			schemata.Masks[i].Mask = uint64(mask)
+		}
+	}
+}
+
+// masks returns a mask of one cache.
+func (n *Node) masks(cache int, mask ways.Mask) (schemata numa.Schemata) {
+	for _, resource := range n.Resources {
+		schemata.Masks = append(schemata.Masks, numa.CacheMask{Resource: resource, Cache: cache, Mask: uint64(mask)})
+	}
+	return schemata
+}
+
+// Check says why a claim does not have what it holds; nil if it does. State is that of the
+// kernel after the goal was written.
+func (g *Goal) Check(h Holding, state numa.ResctrlState) error {
+	if err := g.faults[h.Cache]; err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(g.node.Pools, func(p Pool) bool { return p.Device == h.Device }) {
+		return fmt.Errorf("this node has no pool %s any more", h.Device)
+	}
+	if h.Unit != "" && !g.node.isLimited(h) {
+		return fmt.Errorf("the kernel does not limit bandwidth by %s any more", h.Unit)
+	}
+	name := resctrl.Name(h.Group)
+	group, found := state.Group(name)
+	if !found {
+		return fmt.Errorf("the kernel has no group %s", name)
+	}
+	cpus := h.CPUs.Intersection(state.Online())
+	if !cpus.IsSubsetOf(group.CPUs) {
+		return fmt.Errorf("group %s has cpus %s, want %s", name, group.CPUs, cpus)
+	}
+	if cpus.IsEmpty() {
+		return errors.New("all of its CPUs are offline")
+	}
+	i := slices.IndexFunc(g.Wanted.Groups, func(wanted resctrl.Group) bool { return wanted.Name == name })
+	for _, want := range g.Wanted.Groups[i].Schemata.Masks {
+		if now, online := group.Schemata.Mask(want.Resource, want.Cache); want.Cache == h.Cache && online && now != want.Mask {
+			return fmt.Errorf("group %s has ways %x of %s %d, want %x", name, now, want.Resource, want.Cache, want.Mask)
+		}
+	}
+	for _, want := range g.Wanted.Groups[i].Schemata.Bandwidths {
+		now, online := group.Schemata.Bandwidth(want.Resource, want.Cache)
+		if want.Cache == h.Cache && online && now != want.Bandwidth {
+			return fmt.Errorf("group %s has bandwidth %d of %s %d, want %d", name, now, want.Resource, want.Cache, want.Bandwidth)
+		}
+	}
+	return nil
+}
+
+// ForeignGroups returns the groups that other tools made. A group without CPUs and tasks
+// uses no ways.
+func ForeignGroups(state numa.ResctrlState) (foreign []Group) {
+	for _, group := range state.Groups {
+		if group.Name == "" || resctrl.IsOurs(group.Name) {
+			continue
+		}
+		other := Group{Name: group.Name, Masks: make(map[int]ways.Mask)}
+		inUse := !group.CPUs.IsEmpty() || group.Tasks != numa.NoTasks || group.Mode == numa.ModeLocked || group.Mode == numa.ModeExclusive
+		for _, mask := range group.Schemata.Masks {
+			if inUse && isLevel3(mask.Resource) {
+				other.Masks[mask.Cache] |= ways.Mask(mask.Mask)
+			}
+		}
+		foreign = append(foreign, other)
+	}
+	return foreign
+}
+
+func sortedKeys(groups map[int]*resctrl.Group) (keys []int) {
+	for key := range groups {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,163 @@
+package driver
+
+import (
+	"encoding/json"
+	"fmt"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
+)
+
+// CacheShare is what a share holds of a level-3 cache: a class of the kernel with a number
+// of ways, and a limit of bandwidth. They are for the CPUs of another share of the claim.
+// Which ways these are is not recorded: they may move, and the kernel knows.
+type CacheShare struct {
+	L3    int    `json:"l3"`    // id of the cache
+	Pool  string `json:"pool"`  // ways.Guaranteed, ways.BestEffort or ways.Shared
+	Group int    `json:"group"` // number of its group in resctrl
+	CPUs  string `json:"cpus"`  // the request, "main" or "main/sub", of the zone whose CPUs have the ways
+
+	Ways             int `json:"ways,omitempty"`             // that the claim always has; 0 in the pool shared
+	MaxWays          int `json:"maxWays,omitempty"`          // up to which it grows; 0 except in the pool besteffort
+	BandwidthPercent int `json:"bandwidthPercent,omitempty"` // limit of each core; 0 for none
+	BandwidthMBps    int `json:"bandwidthMBps,omitempty"`    // limit of the claim; 0 for none
+}
+
+var _ Kind = (*CacheShare)(nil)
+
+func (c *CacheShare) cpus() *cpuset.Set     { return nil }
+func (c *CacheShare) mems() cpuset.Set      { return cpuset.Set{} }
+func (c *CacheShare) binds() cpuset.Set     { return cpuset.Set{} }
+func (c *CacheShare) kernelExclusive() bool { return false }
+func (c *CacheShare) pinned() bool          { return false }
+func (c *CacheShare) interfaces() []string  { return nil }
+
+func (c *CacheShare) equal(other Kind) bool {
+	o, same := other.(*CacheShare)
+	return same && *c == *o
+}
+
+func (c *CacheShare) validate() error {
+	if _, _, ok := caches.Parse(c.device()); !ok {
+		return fmt.Errorf("cache.pool: %q of cache %d, allowed are %s, %s and %s of a cache from 0", c.Pool, c.L3, ways.Guaranteed, ways.BestEffort, ways.Shared)
+	}
+	for field, row := range map[string]struct{ value, least, most int }{
+		"group":            {c.Group, 0, 1 << 16},
+		"ways":             {c.Ways, 0, deviceclasses.MaxWays},
+		"maxWays":          {c.MaxWays, 0, deviceclasses.MaxWays},
+		"bandwidthPercent": {c.BandwidthPercent, 0, deviceclasses.MaxBandwidthPercent},
+		"bandwidthMBps":    {c.BandwidthMBps, 0, deviceclasses.MaxBandwidthMBps},
+	} {
+		if row.value < row.least || row.value > row.most {
+			return fmt.Errorf("cache.%s: %d, allowed are %d to %d", field, row.value, row.least, row.most)
+		}
+	}
+	if shared := c.Pool == ways.Shared; shared != (c.Ways == 0) {
+		return fmt.Errorf("cache.ways: %d in the pool %s", c.Ways, c.Pool)
+	}
+	return nil
+}
+
+// device returns the name of the device of the pool.
+func (c *CacheShare) device() string { return fmt.Sprintf("cache-%d-%s", c.L3, c.Pool) }
+
+// excludes reports whether the two need the same masks, and may not have the same.
+func (c *CacheShare) excludes(other *CacheShare) bool {
+	return c.L3 == other.L3 && c.Group == other.Group && (c.Pool != ways.Shared || other.Pool != ways.Shared)
+}
+
+func (c *CacheShare) hold(held *held) (twice string) {
+	for _, other := range held.caches {
+		if c.excludes(other) {
+			twice = c.text()
+		}
+	}
+	held.caches = append(held.caches, c)
+	return twice
+}
+
+func (c *CacheShare) conflict(other Kind) string {
+	if o, same := other.(*CacheShare); same && c.excludes(o) {
+		return o.text()
+	}
+	return ""
+}
+
+// text names what conflicts.
+func (c *CacheShare) text() string {
+	return fmt.Sprintf("class %s of cache %d is", resctrl.Name(c.Group), c.L3)
+}
+
+func (c *CacheShare) honoured(machine *numa.Machine, _ cpuset.Set) bool {
+	for i := range machine.L3s {
+		if machine.L3s[i].ID == c.L3 {
+			return true
+		}
+	}
+	return false
+}
+
+// fault is empty: what the kernel makes of the ways is known only where resctrl is read.
+func (c *CacheShare) fault(*numa.Machine) string { return "" }
+
+// stray is false: a pool that has become smaller has the same device.
+func (c *CacheShare) stray(string, *numa.Machine, []zones.Zone) bool              { return false }
+func (c *CacheShare) withheld(string) (held []zones.Held, d []resourceapi.Device) { return nil, nil }
+
+func (c *CacheShare) refreshed(*Driver, types.UID, wish) (Kind, error) { return c, nil }
+
+// A cache has no CPUs, so it changes the scope of no other share and has none itself.
+func (c *CacheShare) scoped() scoped        { return scoped{recorded: true} }
+func (c *CacheShare) withScope(string) Kind { return c }
+
+// The ways of all claims are given and taken together; see Driver.giveWays.
+func (c *CacheShare) apply(*Driver, string) []step         { return nil }
+func (c *CacheShare) undo(*Driver, string, []Grant) []step { return nil }
+
+func (c *CacheShare) checkpointVersion() int { return checkpointV5 }
+
+func (c *CacheShare) record(share *recordedShare) { share.Cache = c }
+
+func (c *CacheShare) appendText(text []byte) []byte {
+	cache, _ := json.Marshal(c) // a CacheShare always encodes
+	text = append(text, `,"zone":0,"cpus":"","cache":`...)
+	return append(text, cache...)
+}
+
+func (c *CacheShare) spec(Exclusivity) cdi.ShareKind { return &cdi.Cache{L3: c.L3} }
+
+func (c *CacheShare) cdiDevices(own string) []string { return []string{own} }
+
+func (c *CacheShare) attributes() map[string]resourceapi.DeviceAttribute {
+	attributes := make(map[string]resourceapi.DeviceAttribute, 12) // has room for the published ones
+	for name, value := range map[string]int{
+		"ways": c.Ways, "maxWays": c.MaxWays, string(deviceclasses.CapacityBandwidthPercent): c.BandwidthPercent, string(deviceclasses.CapacityBandwidthMBps): c.BandwidthMBps,
+	} {
+		if value != 0 {
+			attributes[Name+"/"+name] = intAttribute(value)
+		}
+	}
+	return attributes
+}
+
+func (c *CacheShare) status() any {
+	return deviceclasses.CacheStatus{
+		Pool: c.Pool, L3: c.L3, Group: resctrl.Name(c.Group), Request: c.CPUs, Ways: c.Ways, MaxWays: c.MaxWays,
+		BandwidthPercent: c.BandwidthPercent, BandwidthMBps: c.BandwidthMBps,
+	}
+}
+
+// Cache is what the share holds of a level-3 cache; nil if the share is of another kind.
+func (s Share) Cache() *CacheShare {
+	cache, _ := s.Kind.(*CacheShare)
+	return cache
+}

@@ -1,0 +1,263 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+// Caches says how a node divides its level-3 caches.
+type Caches struct {
+	Pools deviceclasses.CachePools
+	// Host gives ways to groups of CPUs. Only [Devices] does without it.
+	Host *resctrl.Host
+	// Options returns the options that resctrl is mounted with; see [numa.ResctrlOptions].
+	// It may be nil.
+	Options func() []string
+}
+
+// cacheState is what is known of the caches. It is replaced, never changed.
+type cacheState struct {
+	node     *caches.Node
+	why      error                 // node is nil because of it
+	settings caches.Settings       // that node was made with
+	info     *numa.Resctrl         // that node was made with
+	devices  []resourceapi.Device  // of node
+	warnings []string              // about groups of other tools, and pools that are not published
+	faults   map[caches.Key]string // why a claim does not have what it should
+}
+
+// get returns the caches, or why there are none.
+func (s *cacheState) get() (caches.Node, error) {
+	if s.node == nil {
+		return caches.Node{}, s.why
+	}
+	return *s.node, nil
+}
+
+// cachesOf reads what a machine has for claims. machine.Resctrl counts if nothing is known
+// of the groups.
+func cachesOf(machine *numa.Machine, config Config, groups *numa.ResctrlState) *cacheState {
+	if config.Caches == nil {
+		return &cacheState{why: errNotDivided}
+	}
+	state := &cacheState{settings: caches.Settings{ZoneBy: config.ZoneBy, Pools: config.Caches.Pools}, info: machine.Resctrl}
+	if groups != nil {
+		state.info, state.settings.Foreign = &groups.Info, caches.ForeignGroups(*groups)
+	}
+	if config.Caches.Options != nil {
+		state.settings.Options = config.Caches.Options()
+	}
+	mounted := *machine
+	mounted.Resctrl = state.info
+	node, err := caches.Of(&mounted, state.settings)
+	if err != nil {
+		state.why = fmt.Errorf("caches are not published: %w", err)
+		return state
+	}
+	state.node = &node
+	state.devices, state.warnings = node.Devices()
+	state.warnings = slices.Concat(node.Warnings, state.warnings)
+	return state
+}
+
+// same reports whether the kernel and other tools leave the same as before.
+func (s *cacheState) same(other *cacheState) bool {
+	return fmt.Sprint(s.why) == fmt.Sprint(other.why) && slices.Equal(s.warnings, other.warnings) &&
+		slices.Equal(s.settings.Options, other.settings.Options) && reflect.DeepEqual(s.info, other.info) && reflect.DeepEqual(s.settings.Foreign, other.settings.Foreign)
+}
+
+// readCaches takes the caches as the kernel has them now. The caller holds the lock.
+func (d *Driver) readCaches() (groups numa.ResctrlState, err error) {
+	if d.config.Caches == nil {
+		if d.caches == nil {
+			d.caches = &cacheState{why: errNotDivided}
+		}
+		return groups, errNotDivided
+	}
+	groups, err = d.config.Caches.Host.Read()
+	var known *numa.ResctrlState
+	if err == nil {
+		known = &groups
+	}
+	withoutResctrl := *d.machine
+	withoutResctrl.Resctrl = nil
+	next := cachesOf(&withoutResctrl, d.config, known)
+	if err != nil && !errors.Is(err, resctrl.ErrNotMounted) {
+		next.why = fmt.Errorf("caches are not published: %w", err)
+	}
+	if d.caches == nil || !next.same(d.caches) {
+		d.caches = next
+	}
+	if d.caches.node == nil {
+		return groups, d.caches.why
+	}
+	return groups, nil
+}
+
+// holdings returns what a grant has of caches, with the CPUs that it is for.
+func holdings(grant Grant) (list []caches.Holding) {
+	for _, share := range grant.Shares {
+		cache := share.Cache()
+		if cache == nil {
+			continue
+		}
+		h := caches.Holding{Group: cache.Group, Ask: caches.Ask{
+			Device: share.Device, Cache: cache.L3, Pool: cache.Pool, MinWays: cache.Ways, MaxWays: cache.maxWays(),
+			Bandwidth: cache.BandwidthPercent + cache.BandwidthMBps, // one of them is 0
+		}}
+		switch {
+		case cache.BandwidthPercent != 0:
+			h.Unit = deviceclasses.CapacityBandwidthPercent
+		case cache.BandwidthMBps != 0:
+			h.Unit = deviceclasses.CapacityBandwidthMBps
+		}
+		for _, other := range grant.Shares {
+			if other.Request == cache.CPUs {
+				h.CPUs = h.CPUs.Union(other.CPUs())
+			}
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+// allHoldings returns what all grants have, the oldest first.
+func (d *Driver) allHoldings() (list []caches.Holding) {
+	grants := d.grants.grants()
+	slices.SortFunc(grants, byAge)
+	for _, grant := range grants {
+		list = append(list, holdings(grant)...)
+	}
+	return list
+}
+
+// waysSteps returns the step that gives a grant on record its ways; none if it has none.
+func (d *Driver) waysSteps(grant Grant) []step {
+	if len(holdings(grant)) == 0 {
+		return nil
+	}
+	return []step{{"give claim " + grant.name() + " its ways", func() error { return d.giveWays(grant) }}}
+}
+
+// giveWays gives all claims their ways, and returns why this one does not have them.
+func (d *Driver) giveWays(grant Grant) error {
+	groups, err := d.readCaches()
+	if err != nil {
+		return err
+	}
+	goal := d.caches.node.Goal(d.allHoldings(), groups)
+	if err := d.config.Caches.Host.Move(goal.Moves); err != nil {
+		return err
+	}
+	report, failed := d.config.Caches.Host.Apply(goal.Wanted)
+	for _, h := range holdings(grant) {
+		if err := goal.Check(h, report.State); err != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	return nil
+}
+
+// takeWays gives back the ways of claims that have ended. What fails is repaired later: no
+// pod has to wait for it.
+func (d *Driver) takeWays() {
+	if groups, err := d.readCaches(); err == nil {
+		goal := d.caches.node.Goal(d.allHoldings(), groups)
+		_, _ = d.config.Caches.Host.Apply(goal.Wanted) // RepairCaches reports what is wrong
+	}
+}
+
+// CacheReport is what a look at the groups of resctrl found.
+type CacheReport struct {
+	Changed bool     // something else has to be published
+	News    []string // what claims do not have, and warnings
+}
+
+// RepairCaches makes the groups of resctrl as they should be: after a start, when CPUs
+// come and go, when resctrl was mounted again, and when another program wrote there. Call
+// it about once a second.
+func (d *Driver) RepairCaches() CacheReport {
+	if d.config.Caches == nil {
+		return CacheReport{}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.ready {
+		return CacheReport{}
+	}
+	return d.repairCaches()
+}
+
+func (d *Driver) repairCaches() (report CacheReport) {
+	before := d.shown.Load().caches
+	groups, err := d.readCaches()
+	faults := make(map[caches.Key]string)
+	if err != nil {
+		report.News = append(report.News, err.Error())
+		for _, h := range d.allHoldings() {
+			faults[h.Key()] = err.Error()
+		}
+	} else {
+		goal := d.caches.node.Goal(d.allHoldings(), groups)
+		repaired, failed := d.config.Caches.Host.Repair(goal.Wanted)
+		if failed != nil {
+			report.News = append(report.News, failed.Error())
+		}
+		for _, h := range d.allHoldings() {
+			if err := goal.Check(h, repaired.State); err != nil {
+				faults[h.Key()] = err.Error()
+			}
+		}
+	}
+	if !maps.Equal(faults, d.caches.faults) {
+		next := *d.caches
+		next.faults = faults
+		d.caches = &next
+	}
+	report.News = append(report.News, d.caches.warnings...)
+	if d.caches != before {
+		report.Changed = true
+		d.useDevices()
+		d.show()
+	}
+	return report
+}
+
+// published returns the devices of the caches. A cache whose claims do not have what they
+// should has a taint.
+func (s *cacheState) published() []resourceapi.Device {
+	devices := slices.Clone(s.devices)
+	for i := range devices {
+		cache, _, _ := caches.Parse(devices[i].Name)
+		for key := range s.faults {
+			if key.Cache == cache {
+				devices[i].Taints = []resourceapi.DeviceTaint{faultTaint(deviceclasses.FaultWays)}
+			}
+		}
+	}
+	return devices
+}
+
+// addProblems adds what claims do not get from caches.
+func (s *cacheState) addProblems(problems map[string][]string, grants []Grant) {
+	if len(s.faults) == 0 {
+		return
+	}
+	for _, grant := range grants {
+		for _, h := range holdings(grant) {
+			if fault := s.faults[h.Key()]; fault != "" {
+				problems[h.Device] = append(problems[h.Device], fmt.Sprintf("claim %s: %s", grant.name(), fault))
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
+)
+
+// cacheWish is the part of a cache that was allocated to a claim.
+type cacheWish struct {
+	result resourceapi.DeviceRequestAllocationResult
+	asked  map[resourceapi.QualifiedName]resource.Quantity // that the request of the claim names
+	class  string                                          // of the request
+	known  *CacheShare                                     // what is on record for the request; nil for nothing
+
+	ask    caches.Ask
+	unit   resourceapi.QualifiedName // of ask.Bandwidth
+	config deviceclasses.CacheConfig
+	cpus   string // the request for the zone whose CPUs get the ways
+}
+
+// cacheWish reads the allocation of a device of a cache.
+func (d *Driver) cacheWish(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) cacheWish {
+	w := cacheWish{result: result, class: classOf(claim, result.Request), asked: askedOf(claim, result.Request)}
+	recorded, _ := d.grants.find(claim.UID)
+	for _, share := range recorded.Shares {
+		if share.Request == result.Request && share.Device == result.Device {
+			w.known = share.Cache()
+		}
+	}
+	return w
+}
+
+// askedOf returns the capacities that a request of a claim names, as devices publish them.
+func askedOf(claim *resourceapi.ResourceClaim, request string) map[resourceapi.QualifiedName]resource.Quantity {
+	requirements := requirementsOf(claim, request)
+	if requirements == nil {
+		return nil
+	}
+	asked := make(map[resourceapi.QualifiedName]resource.Quantity)
+	for spelled, amount := range requirements.Requests {
+		asked[capacity.Name(Name, spelled)] = amount
+	}
+	return asked
+}
+
+// requirementsOf returns the capacity requirements of a request or subrequest.
+func requirementsOf(claim *resourceapi.ResourceClaim, request string) *resourceapi.CapacityRequirements {
+	main, sub, _ := strings.Cut(request, "/")
+	for _, of := range claim.Spec.Devices.Requests {
+		if of.Name == main && of.Exactly != nil {
+			return of.Exactly.Capacity
+		}
+		for _, alternative := range of.FirstAvailable {
+			if of.Name == main && alternative.Name == sub {
+				return alternative.Capacity
+			}
+		}
+	}
+	return nil
+}
+
+// configured accepts a claim that has its ways already, whatever became of the pools.
+func (w cacheWish) configured(d *Driver, _, config deviceclasses.RequestConfig) (wanted, error) {
+	w.config = config.Cache
+	if err := w.config.CheckRequest(w.class, w.asked); err != nil && w.known == nil {
+		return w, err
+	}
+	node, err := d.caches.get()
+	if err == nil {
+		w.ask, err = node.Ask(w.result, w.config)
+		if node.Bandwidth != nil {
+			w.unit = node.Bandwidth.Capacity
+		}
+	}
+	if err != nil && w.known != nil {
+		w.ask = caches.Ask{Device: w.result.Device, Cache: w.known.L3, Pool: w.known.Pool, MinWays: w.known.Ways, MaxWays: w.known.maxWays()}
+		err = nil
+	}
+	return w, err
+}
+
+// maxWays returns the largest number of ways that the claim gets.
+func (c *CacheShare) maxWays() int { return max(c.Ways, c.MaxWays) }
+
+func (w cacheWish) fulfilledBy(kind Kind) bool {
+	share, same := kind.(*CacheShare)
+	return same && share.L3 == w.ask.Cache && share.Pool == w.ask.Pool && share.Ways == w.ask.MinWays
+}
+
+func (w cacheWish) completed(kind Kind) Kind { return kind }
+
+// plan leaves the group open: chooseGroups chooses it.
+func (w cacheWish) plan(*Driver, types.UID, wish, cpuset.Set) (Kind, error) {
+	share := &CacheShare{L3: w.ask.Cache, Pool: w.ask.Pool, CPUs: w.cpus, Ways: w.ask.MinWays}
+	if w.ask.Pool == ways.BestEffort {
+		share.MaxWays = w.ask.MaxWays
+	}
+	if w.unit == deviceclasses.CapacityBandwidthMBps {
+		share.BandwidthMBps = w.ask.Bandwidth
+	} else {
+		share.BandwidthPercent = w.ask.Bandwidth
+	}
+	return share, nil
+}
+
+// pairCaches finds the CPUs that each part of a cache is for.
+func (d *Driver) pairCaches(wishes []wish) error {
+	var zoneRequests []string
+	for _, wish := range wishes {
+		if _, isZone := wish.wanted.(zoneWish); isZone {
+			zoneRequests = append(zoneRequests, wish.request)
+		}
+	}
+	paired := make(map[string]string) // request for a cache by that for a zone
+	for i := range wishes {
+		want, isCache := wishes[i].wanted.(cacheWish)
+		if !isCache || wishes[i].admin {
+			continue
+		}
+		cpus, err := want.config.ZoneRequest(zoneRequests)
+		if err == nil {
+			err = d.checkPair(want, cpus, wishes)
+		}
+		if other, twice := paired[cpus]; err == nil && twice {
+			err = fmt.Errorf("cpus: %q, but request %s is for the same CPUs: a claim has ways of one cache for each request for a zone", cpus, other)
+		}
+		if err != nil && want.known == nil {
+			return fmt.Errorf("request %s: %w", wishes[i].request, err)
+		}
+		paired[cpus] = wishes[i].request
+		want.cpus = cpus
+		wishes[i].wanted = want
+	}
+	return nil
+}
+
+// checkPair refuses CPUs that the ways cannot be for.
+func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
+	i := slices.IndexFunc(wishes, func(w wish) bool { return w.request == cpus })
+	zone := wishes[i].wanted.(zoneWish)
+	node, err := d.caches.get()
+	switch cache, lies := node.Zones[zone.zone.Device]; {
+	case err != nil:
+		return err
+	case wishes[i].admin:
+		return fmt.Errorf("request %s has admin access, and no CPUs: a cache is for CPUs of the same claim", cpus)
+	case zone.cpus == 0:
+		return fmt.Errorf("request %s has no CPUs: a cache is for CPUs of the same claim", cpus)
+	case zone.config.Mixed:
+		return fmt.Errorf("request %s is mixed: its containers also run on shared CPUs, which do not have the ways", cpus)
+	case lies && cache != want.ask.Cache:
+		return fmt.Errorf("%s has ways of cache %d, but the CPUs of request %s are in cache %d: add the constraint matchAttribute %s for both requests",
+			want.ask.Device, want.ask.Cache, cpus, cache, deviceclasses.AttributeL3)
+	}
+	return nil
+}
+
+// chooseGroups gives each part of a cache of a new grant its group.
+func (d *Driver) chooseGroups(grant *Grant, wishes []wish) error {
+	var held []caches.Holding
+	for _, other := range d.grants {
+		if other.UID != grant.UID {
+			held = append(held, holdings(other.Grant)...)
+		}
+	}
+	for i := range grant.Shares {
+		share := grant.Shares[i].Cache()
+		if share == nil {
+			continue
+		}
+		node, err := d.caches.get()
+		if err != nil {
+			return err
+		}
+		want := wishes[i].wanted.(cacheWish)
+		if share.Group, err = node.GroupFor(want.ask, held); err != nil {
+			return fmt.Errorf("request %s: %w", wishes[i].request, err)
+		}
+		held = append(held, caches.Holding{Ask: want.ask, Group: share.Group})
+	}
+	return nil
+}
+
+// errNotDivided says that the NodeConfig has no pools.
+var errNotDivided = errors.New("this node does not divide its caches: cache is not set in its NodeConfig")
