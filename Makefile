@@ -308,7 +308,7 @@ e2e-cache-6.12: export KERNEL = 6.12
 e2e-cache-7.2: export KERNEL = 7.2
 $(E2E_CACHE): image suite
 	@$(call with-node,cache); \
-	$(call timed,chart,$(call install-chart,cache)); \
+	$(call timed,chart,$(call install-chart,cache,--values test/e2e/cache-values.yaml)); \
 	$(call suite,cache,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter cache)
 
 .PHONY: soak

@@ -2,39 +2,223 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // withCache marks specs for a node whose kernel has resctrl: make e2e-cache runs them.
 var withCache = Label("cache", withOwnBoot)
 
-var _ = Describe("a node whose caches can be divided", withCache, func() {
+// resctrlMount is where the host has resctrl, as the observer sees it.
+const resctrlMount = "/proc/1/root/sys/fs/resctrl"
+
+var _ = Describe("a node whose caches are divided", withCache, func() {
 	It("has resctrl mounted on the host, with every L3 cache of its CPUs", func(ctx context.Context) {
-		schemata, err := observer.Run(ctx, "cat /proc/1/root/sys/fs/resctrl/schemata")
-		Expect(err).NotTo(HaveOccurred())
+		root := readGroups(ctx)[""]
 		ids, err := observer.Run(ctx, "sort -n -u /sys/devices/system/cpu/cpu*/cache/index3/id")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(cachesOf(schemata)).To(Equal(strings.Fields(ids)), "L3 caches of the root group, schemata %q", schemata)
+		var have []string
+		for id := range root.ways {
+			have = append(have, strconv.Itoa(id))
+		}
+		Expect(have).To(ConsistOf(strings.Fields(ids)), "L3 caches of the root group")
+		for id, ways := range root.ways {
+			Expect(ways).To(BeEquivalentTo(3), "ways of everything else in cache %d", id)
+		}
+	})
+
+	It("gives claims their ways and limits, until none are left", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "ways")
+		first := createWithWays(ctx, namespace, "first", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 35}, inCache0)
+		second := createWithWays(ctx, namespace, "second", "gold.dra.numa", nil, inCache0) // 2, the default of the pool
+		first, second = waitRunning(ctx, first), waitRunning(ctx, second)
+		expectWays(ctx, first, 3, 40)
+		expectWays(ctx, second, 2, 100)
+		third := createWithWays(ctx, namespace, "third", "gold.dra.numa", map[string]int64{"ways": 3}, inCache0)
+		expectPending(ctx, third, noDevices)
+
+		By("ending the first")
+		deletePod(ctx, first)
+		deleteClaim(ctx, first)
+		third = waitRunning(ctx, third)
+		expectWays(ctx, third, 3, 100)
+		expectWays(ctx, second, 2, 100)
+	})
+
+	It("grows and shrinks the ways of best-effort claims", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "besteffort")
+		first := waitRunning(ctx, createWithWays(ctx, namespace, "first", "silver.dra.numa", nil, inCache0))
+		expectWays(ctx, first, 3, 100)
+		second := waitRunning(ctx, createWithWays(ctx, namespace, "second", "silver.dra.numa", nil, inCache0))
+		expectWays(ctx, first, 2, 100)
+		expectWays(ctx, second, 1, 100)
+		deletePod(ctx, second)
+		deleteClaim(ctx, second)
+		Eventually(ctx, func() int { return bits.OnesCount64(groupOf(ctx, first).ways[0]) }).Should(Equal(3), "ways of the claim that is left")
+	})
+
+	It("gives the members of the shared pool the same ways", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "shared")
+		first := createWithWays(ctx, namespace, "first", "bronze.dra.numa", nil, inCache0)
+		second := createWithWays(ctx, namespace, "second", "bronze.dra.numa", nil, inCache0)
+		one, other := groupOf(ctx, waitRunning(ctx, first)), groupOf(ctx, waitRunning(ctx, second))
+		Expect(one.name).To(Equal(other.name))
+		Expect(one.ways[0]).To(BeEquivalentTo(0xc00))
+		both := cpusOfContainer(ctx, first).Union(cpusOfContainer(ctx, second))
+		Expect(groupOf(ctx, first).cpus.String()).To(Equal(both.String()))
+	})
+
+	It("gives a claim the same number of ways again, whatever happens to the kernel's groups", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "kept")
+		pod := waitRunning(ctx, createWithWays(ctx, namespace, "kept", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 50}, inCache0))
+		expectWays(ctx, pod, 3, 50)
+		group := groupOf(ctx, pod).name
+		for what, command := range map[string]string{
+			"another mask":       "echo L3:0=3f >$1/schemata",
+			"another limit":      "echo MB:0=90 >$1/schemata",
+			"no CPUs":            "echo >$1/cpus_list",
+			"the group removed":  "rmdir $1",
+			"the root group":     "echo L3:0=fff >$1/../schemata",
+			"CPUs of all caches": "echo 0-15 >$1/../cpus_list",
+		} {
+			By("writing " + what)
+			_, err := observer.Run(ctx, command, resctrlMount+"/"+group)
+			Expect(err).NotTo(HaveOccurred(), what)
+			Eventually(ctx, func(g Gomega) { checkWays(ctx, g, pod, 3, 50) }).Should(Succeed(), what)
+		}
+
+		By("killing the driver while its groups change")
+		Expect(observer.KillNamed(ctx, driverProcess)).To(Succeed())
+		_, err := observer.Run(ctx, "echo L3:0=3f >$1/schemata; echo >$1/cpus_list", resctrlMount+"/"+group)
+		Expect(err).NotTo(HaveOccurred())
+		waitDriverReady(ctx)
+		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, pod, 3, 50) }).Should(Succeed())
+
+		By("restarting the node")
+		Expect(observer.Reboot(ctx)).To(Succeed())
+		pod = waitRestarted(ctx, pod)
+		waitDriverReady(ctx)
+		expectWays(ctx, pod, 3, 50)
+	})
+
+	It("refuses ways of another cache than that of the CPUs", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "apart")
+		createClaim(ctx, namespace, claimOfDevices("apart",
+			shareOf("cpus", "zone.dra.numa", map[string]int64{"cpu": 2}, numaNodeIs(1)), shareOf("cache", "gold.dra.numa", nil, inCache0)))
+		pod := createPod(ctx, namespace, withoutRequests(claimPod("apart", request{cpus: 2})))
+		Eventually(ctx, eventMessages).WithArguments(namespace, pod.Name).Should(ContainElement(ContainSubstring("add the constraint matchAttribute dra.numa/l3")))
 	})
 })
 
-// cachesOf are the ids of the L3 caches in a text such as
-//
-//	L3:0=fff;1=fff
-//	MB:0=100;1=100
-func cachesOf(schemata string) (ids []string) {
-	for line := range strings.Lines(schemata) {
-		masks, found := strings.CutPrefix(strings.TrimSpace(line), "L3:")
-		if !found {
-			continue
-		}
-		for mask := range strings.SplitSeq(masks, ";") {
-			id, _, _ := strings.Cut(mask, "=")
-			ids = append(ids, strings.TrimSpace(id))
+const inCache0 = `device.attributes["dra.numa"].l3 == 0`
+
+func numaNodeIs(id int) string {
+	return fmt.Sprintf(`device.attributes["resource.kubernetes.io"].?numaNode.orValue(-1) == %d`, id)
+}
+
+// createWithWays creates a pod with a core, and amounts of the cache of that core.
+func createWithWays(ctx context.Context, namespace, name, class string, amounts map[string]int64, where ...string) *corev1.Pod {
+	GinkgoHelper()
+	cpus := oneCore(ctx).cpus
+	createClaim(ctx, namespace, alike("dra.numa/l3", claimOfDevices(name,
+		shareOf("cpus", "zone.dra.numa", map[string]int64{"cpu": cpus}), shareOf("cache", class, amounts, where...))))
+	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{cpus: cpus})))
+}
+
+// expectWays checks in the kernel that a claim has a number of ways of cache 0 for its
+// CPUs, which nothing else has, and a limit of bandwidth.
+func expectWays(ctx context.Context, pod *corev1.Pod, ways, bandwidth int) {
+	GinkgoHelper()
+	checkWays(ctx, Default, pod, ways, bandwidth)
+}
+
+func checkWays(ctx context.Context, g Gomega, pod *corev1.Pod, ways, bandwidth int) {
+	own, all := groupOf(ctx, pod), readGroups(ctx)
+	own = all[own.name]
+	g.Expect(own.cpus.String()).To(Equal(cpusOfContainer(ctx, pod).String()), "CPUs of group %s and of the container", own.name)
+	g.Expect(bits.OnesCount64(own.ways[0])).To(Equal(ways), "ways %x of group %s", own.ways[0], own.name)
+	g.Expect(own.bandwidth[0]).To(Equal(bandwidth), "bandwidth of group %s", own.name)
+	for _, other := range all {
+		if other.name != own.name && (other.name == "" || !other.cpus.IsEmpty()) {
+			g.Expect(other.ways[0]&own.ways[0]).To(BeZero(), "ways %x of group %q and %x of group %q", other.ways[0], other.name, own.ways[0], own.name)
 		}
 	}
-	return ids
+}
+
+// cpusOfContainer returns the CPUs that the kernel lets the pod's container run on.
+func cpusOfContainer(ctx context.Context, pod *corev1.Pod) cpuset.Set {
+	GinkgoHelper()
+	return inKernel(snapshot(ctx), pod).CPUs
+}
+
+// groupOf returns the group that the status of a pod's claim names.
+func groupOf(ctx context.Context, pod *corev1.Pod) cacheGroup {
+	GinkgoHelper()
+	var name string
+	Eventually(ctx, func(g Gomega) {
+		claim, err := readClaim(ctx, pod.Namespace, pod.Name)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, device := range claim.Status.Devices {
+			var status struct{ Group string }
+			if device.Data != nil {
+				g.Expect(json.Unmarshal(device.Data.Raw, &status)).To(Succeed())
+			}
+			name = max(name, status.Group)
+		}
+		g.Expect(name).NotTo(BeEmpty(), "group in the status of claim %s", claim.Name)
+	}).Should(Succeed())
+	group, found := readGroups(ctx)[name]
+	Expect(found).To(BeTrue(), "the kernel has no group %s", name)
+	return group
+}
+
+// cacheGroup is a group of resctrl as the kernel shows it.
+type cacheGroup struct {
+	name      string // empty for the root group
+	cpus      cpuset.Set
+	ways      map[int]uint64 // by L3 cache
+	bandwidth map[int]int
+}
+
+// readGroups returns the groups of the kernel by name.
+func readGroups(ctx context.Context) map[string]cacheGroup {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cd "$1" && for schemata in schemata */schemata; do
+		group=$(dirname "$schemata"); echo "group ${group#.}"; echo "cpus $(cat "$group/cpus_list")"; cat "$schemata"; done`, resctrlMount)
+	Expect(err).NotTo(HaveOccurred())
+	groups := make(map[string]cacheGroup)
+	var now cacheGroup
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if name, found := strings.CutPrefix(line, "group"); found {
+			now = cacheGroup{name: strings.TrimSpace(name), ways: map[int]uint64{}, bandwidth: map[int]int{}}
+		} else if list, found := strings.CutPrefix(line, "cpus"); found {
+			now.cpus, err = cpuset.Parse(strings.TrimSpace(list))
+			Expect(err).NotTo(HaveOccurred(), line)
+		} else if resource, values, found := strings.Cut(line, ":"); found && slices.Contains([]string{"L3", "MB"}, resource) {
+			for value := range strings.SplitSeq(values, ";") {
+				id, amount, _ := strings.Cut(value, "=")
+				cache, err := strconv.Atoi(strings.TrimSpace(id))
+				Expect(err).NotTo(HaveOccurred(), line)
+				if resource == "L3" {
+					now.ways[cache], err = strconv.ParseUint(amount, 16, 64)
+				} else {
+					now.bandwidth[cache], err = strconv.Atoi(strings.TrimSpace(amount))
+				}
+				Expect(err).NotTo(HaveOccurred(), line)
+			}
+		}
+		groups[now.name] = now
+	}
+	return groups
 }
