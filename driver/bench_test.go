@@ -8,8 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/resctrlfs"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -71,6 +75,51 @@ func benchmarkPrepare(b *testing.B, suffix, dir string) {
 	b.Run("baseline-replace"+suffix, func(b *testing.B) {
 		measure(b, state.SyncTime, func() error { return state.Replace(CheckpointName, []byte(after), 0o600) })
 	})
+}
+
+// BenchmarkPrepareUnprepareWithWays is the same with ways of the zone's cache, on a node
+// with 15 classes, 14 of which other claims have. The baselines are the same claims
+// without ways, and the changes alone that the kernel gets. The fake kernel's files take
+// about as long as those of tmpfs.
+func BenchmarkPrepareUnprepareWithWays(b *testing.B) {
+	machine, err := numa.Read(fake.Machine{
+		Sockets: 2, CoresPerSocket: 128, Threads: 2, MemoryBytes: 64 << 30,
+		Resctrl: &fake.Resctrl{CLOSIDs: 16, Ways: 20, MinBandwidth: 10, BandwidthStep: 10},
+	}.FS())
+	if err != nil {
+		b.Fatal(err)
+	}
+	kernel, ok := resctrlfs.Of(machine, resctrlfs.Linux612)
+	if !ok {
+		b.Fatal("the machine has no resctrl")
+	}
+	n := &cacheNode{diskIn(b, b.TempDir()), resctrlfs.New(kernel), "{os: {ways: 1}, guaranteed: {ways: 19}}"}
+	n.machine = machine
+	driver := n.open()
+	for i := range 14 {
+		device := fmt.Sprintf("cache-%d-guaranteed", i%2)
+		if _, _, err := driver.Prepare(claim(fmt.Sprintf("other-%d", i), result("r", fmt.Sprintf("numa-%d", i%2), 8), ofCache("ways", device, "ways=2")), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	pods := []*corev1.Pod{podOf("init: main:a main:")}
+	with := claim("a", result("r", "numa-0", 8), ofCache("ways", "cache-0-guaranteed", "ways=2", "bandwidthPercent=40"))
+	for name, wanted := range map[string]*resourceapi.ResourceClaim{"512cpus": with, "baseline-without-ways": claim("a", result("r", "numa-0", 8))} {
+		b.Run(name, func(b *testing.B) {
+			changes := 0
+			n.groups.Around(func(_ resctrlfs.Change, effect func() error) error {
+				changes++
+				return effect()
+			})
+			measure(b, driver.SyncTime, func() error {
+				if _, _, err := driver.Prepare(wanted, pods); err != nil {
+					return err
+				}
+				return driver.Unprepare("uid-a")
+			})
+			b.ReportMetric(float64(changes)/float64(b.N), "changes/op")
+		})
+	}
 }
 
 // measure reports the time of the operation without fsync, and the time in fsync.

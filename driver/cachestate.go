@@ -77,18 +77,19 @@ func (s *cacheState) same(other *cacheState) bool {
 }
 
 // readCaches takes the caches as the kernel has them now. The caller holds the lock.
-func (d *Driver) readCaches() (groups numa.ResctrlState, err error) {
+func (d *Driver) readCaches() error {
 	if d.config.Caches == nil {
 		if d.caches == nil {
 			d.caches = &cacheState{why: errNotDivided}
 		}
-		return groups, errNotDivided
+		return errNotDivided
 	}
-	groups, err = d.config.Caches.Host.Read()
+	groups, err := d.config.Caches.Host.Read()
 	var known *numa.ResctrlState
 	if err == nil {
 		known = &groups
 	}
+	d.groups = groups
 	withoutResctrl := *d.machine
 	withoutResctrl.Resctrl = nil
 	next := cachesOf(&withoutResctrl, d.config, known)
@@ -98,10 +99,7 @@ func (d *Driver) readCaches() (groups numa.ResctrlState, err error) {
 	if d.caches == nil || !next.same(d.caches) {
 		d.caches = next
 	}
-	if d.caches.node == nil {
-		return groups, d.caches.why
-	}
-	return groups, nil
+	return d.caches.why
 }
 
 // holdings returns what a grant has of caches, with the CPUs that it is for.
@@ -149,19 +147,22 @@ func (d *Driver) waysSteps(grant Grant) []step {
 	return []step{{"give claim " + grant.name() + " its ways", func() error { return d.giveWays(grant) }}}
 }
 
-// giveWays gives all claims their ways, and returns why this one does not have them.
+// giveWays gives all claims their ways, and returns why this one does not have them. It
+// compares with the groups as they were last seen, at most a second ago, because reading
+// all of them takes longer than all else of Prepare.
 func (d *Driver) giveWays(grant Grant) error {
-	groups, err := d.readCaches()
-	if err != nil {
+	if _, err := d.caches.get(); err != nil {
 		return err
 	}
-	goal := d.caches.node.Goal(d.allHoldings(), groups)
-	if err := d.config.Caches.Host.Move(goal.Moves); err != nil {
-		return err
+	goal := d.caches.node.Goal(d.allHoldings(), d.groups)
+	if len(goal.Moves) > 1 {
+		if err := d.config.Caches.Host.Move(goal.Moves); err != nil {
+			return err
+		}
 	}
-	report, failed := d.config.Caches.Host.Apply(goal.Wanted)
+	failed := d.settleWays(goal, holdings(grant))
 	for _, h := range holdings(grant) {
-		if err := goal.Check(h, report.State); err != nil {
+		if err := goal.Check(h, d.groups); err != nil {
 			return errors.Join(err, failed)
 		}
 	}
@@ -171,10 +172,28 @@ func (d *Driver) giveWays(grant Grant) error {
 // takeWays gives back the ways of claims that have ended. What fails is repaired later: no
 // pod has to wait for it.
 func (d *Driver) takeWays() {
-	if groups, err := d.readCaches(); err == nil {
-		goal := d.caches.node.Goal(d.allHoldings(), groups)
-		_, _ = d.config.Caches.Host.Apply(goal.Wanted) // RepairCaches reports what is wrong
+	if _, err := d.caches.get(); err == nil {
+		_ = d.settleWays(d.caches.node.Goal(d.allHoldings(), d.groups), nil) // RepairCaches reports what is wrong
 	}
+}
+
+// settleWays writes the groups that differ from the goal, and those of some holdings. It
+// takes what the kernel made of them.
+func (d *Driver) settleWays(goal caches.Goal, own []caches.Holding) error {
+	wanted := goal.Differing(d.groups, own)
+	if len(wanted.Groups) == 0 {
+		return nil
+	}
+	report, err := d.config.Caches.Host.Apply(wanted)
+	d.groups.Groups = slices.Clone(d.groups.Groups)
+	for _, group := range report.State.Groups {
+		if i := slices.IndexFunc(d.groups.Groups, func(g numa.ResctrlGroup) bool { return g.Name == group.Name }); i >= 0 {
+			d.groups.Groups[i] = group
+		} else {
+			d.groups.Groups = append(d.groups.Groups, group)
+		}
+	}
+	return err
 }
 
 // CacheReport is what a look at the groups of resctrl found.
@@ -200,7 +219,7 @@ func (d *Driver) RepairCaches() CacheReport {
 
 func (d *Driver) repairCaches() (report CacheReport) {
 	before := d.shown.Load().caches
-	groups, err := d.readCaches()
+	err := d.readCaches()
 	faults := make(map[caches.Key]string)
 	if err != nil {
 		report.News = append(report.News, err.Error())
@@ -208,8 +227,9 @@ func (d *Driver) repairCaches() (report CacheReport) {
 			faults[h.Key()] = err.Error()
 		}
 	} else {
-		goal := d.caches.node.Goal(d.allHoldings(), groups)
+		goal := d.caches.node.Goal(d.allHoldings(), d.groups)
 		repaired, failed := d.config.Caches.Host.Repair(goal.Wanted)
+		d.groups = repaired.State
 		if failed != nil {
 			report.News = append(report.News, failed.Error())
 		}

@@ -94,6 +94,7 @@ type Driver struct {
 	blocked    []Held               // CPUs that partitions hold and no grant has
 	downgraded cpuset.Set           // as in view
 	caches     *cacheState          // never nil
+	groups     numa.ResctrlState    // of resctrl, as last seen; not to be changed
 	text       []byte               // the last checkpoint; the next one reuses its memory
 
 	published published // only Publish uses it

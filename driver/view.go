@@ -67,7 +67,7 @@ func (d *Driver) use(machine numa.Machine) {
 		all = all.Union(machine.Zones[i].CPUs)
 	}
 	d.grantable = all.Difference(d.config.Reserved)
-	_, _ = d.readCaches() // an error is in d.caches
+	_ = d.readCaches() // an error is in d.caches
 	d.useDevices()
 }
 

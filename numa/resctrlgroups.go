@@ -69,9 +69,8 @@ type ResctrlView struct {
 }
 
 // ReadResctrl reads the groups of a resctrl filesystem; mount is where it is mounted. It
-// returns nil if it is not mounted there. If names are given, it reads only these groups
-// and the default one. It leaves out groups that do not exist, or are removed meanwhile.
-func ReadResctrl(mount fs.FS, view ResctrlView, names ...string) (*ResctrlState, error) {
+// returns nil if it is not mounted there. It leaves out groups that are removed meanwhile.
+func ReadResctrl(mount fs.FS, view ResctrlView) (*ResctrlState, error) {
 	t := fleetingTree(mount)
 	info, err := t.resctrlInfo("info")
 	if err != nil || info == nil {
@@ -85,24 +84,37 @@ func ReadResctrl(mount fs.FS, view ResctrlView, names ...string) (*ResctrlState,
 		}
 		state.Usage = append(state.Usage, usage...)
 	}
-	if len(names) == 0 {
-		if names, err = t.folders("."); err != nil {
-			return nil, err
-		}
+	names, err := t.folders(".")
+	if err == nil {
+		state.Groups, err = t.resctrlGroups(*info, view, names)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return state, nil
+}
+
+// ReadResctrlGroups reads the default group and some others, of a filesystem that has
+// these resources. It leaves out groups that do not exist.
+func ReadResctrlGroups(mount fs.FS, view ResctrlView, info Resctrl, names ...string) ([]ResctrlGroup, error) {
+	return fleetingTree(mount).resctrlGroups(info, view, names)
+}
+
+// resctrlGroups reads the default group, and those of the names that are groups.
+func (t tree) resctrlGroups(info Resctrl, view ResctrlView, names []string) (groups []ResctrlGroup, err error) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return slices.Contains([]string{"", "info", "mon_data", "mon_groups"}, name)
 	})
 	for _, name := range append([]string{""}, names...) {
-		group, found, err := t.resctrlGroup(*info, view, name)
+		group, found, err := t.resctrlGroup(info, view, name)
 		if err != nil {
 			return nil, err
 		}
 		if found {
-			state.Groups = append(state.Groups, group)
+			groups = append(groups, group)
 		}
 	}
-	return state, nil
+	return groups, nil
 }
 
 func fleetingTree(mount fs.FS) tree {

@@ -180,7 +180,7 @@ func TestGroupsOfMachines(t *testing.T) {
 			t.Errorf("%s: online %s", name, online)
 		}
 		for _, want := range row.groups {
-			alone, err := ReadResctrl(row.machine.files().tree(), row.view, "", want.Name, "none", "info")
+			alone, err := ReadResctrlGroups(row.machine.files().tree(), row.view, state.Info, "", want.Name, "none", "info")
 			if err != nil {
 				t.Errorf("%s: group %q alone: %v", name, want.Name, err)
 				continue
@@ -189,7 +189,7 @@ func TestGroupsOfMachines(t *testing.T) {
 			if want.Name != "" {
 				some = []ResctrlGroup{row.groups[0], want}
 			}
-			sameJSON(t, name+": "+want.Name+" alone", alone.Groups, some)
+			sameJSON(t, name+": "+want.Name+" alone", alone, some)
 			if again, found := state.Group(want.Name); !found || again.Mode != want.Mode {
 				t.Errorf("%s: Group(%q) = %+v, %t", name, want.Name, again, found)
 			}

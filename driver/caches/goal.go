@@ -231,6 +231,38 @@ func (n *Node) masks(cache int, mask ways.Mask) (schemata numa.Schemata) {
 	return schemata
 }
 
+// Differing returns what is wanted of the groups that are not as they should be in state,
+// and of those of some claims.
+func (g *Goal) Differing(state numa.ResctrlState, of []Holding) resctrl.Wanted {
+	wanted := g.Wanted
+	wanted.Groups = nil
+	for _, group := range g.Wanted.Groups {
+		isOwn := func(h Holding) bool { return resctrl.Name(h.Group) == group.Name }
+		if now, found := state.Group(group.Name); !found || slices.ContainsFunc(of, isOwn) || !isAs(now, group, state) {
+			wanted.Groups = append(wanted.Groups, group)
+		}
+	}
+	return wanted
+}
+
+// isAs reports whether a group has what it should. What is offline does not count.
+func isAs(now numa.ResctrlGroup, want resctrl.Group, state numa.ResctrlState) bool {
+	if now.CPUs != want.CPUs.Intersection(state.Online()) {
+		return false
+	}
+	for _, mask := range want.Schemata.Masks {
+		if has, online := now.Schemata.Mask(mask.Resource, mask.Cache); online && has != mask.Mask {
+			return false
+		}
+	}
+	for _, limit := range want.Schemata.Bandwidths {
+		if has, online := now.Schemata.Bandwidth(limit.Resource, limit.Cache); online && has != limit.Bandwidth {
+			return false
+		}
+	}
+	return true
+}
+
 // Check says why a claim does not have what it holds; nil if it does. State is that of the
 // kernel after the goal was written.
 func (g *Goal) Check(h Holding, state numa.ResctrlState) error {

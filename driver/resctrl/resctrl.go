@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,7 +123,8 @@ type Files interface {
 type Host struct {
 	files Files
 	view  numa.ResctrlView
-	mu    sync.Mutex // held while groups change
+	mu    sync.Mutex    // held while groups are read or change
+	info  *numa.Resctrl // of the last look at everything; nil before the first one
 }
 
 // On returns the node whose resctrl filesystem is mounted at a folder.
@@ -134,17 +136,31 @@ func On(mount string, view numa.ResctrlView) *Host {
 func New(files Files, view numa.ResctrlView) *Host { return &Host{files: files, view: view} }
 
 // Read returns the state of all groups. It returns ErrNotMounted if there is none.
-func (h *Host) Read() (numa.ResctrlState, error) { return h.read() }
+func (h *Host) Read() (numa.ResctrlState, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.read()
+}
 
 // read returns the state of the named groups and the default one; of all if there are no
-// names.
+// names. What the machine can share out changes only with a mount, so with names it is
+// that of the last look at everything.
 func (h *Host) read(names ...string) (numa.ResctrlState, error) {
-	state, err := numa.ReadResctrl(h.files, h.view, names...)
-	switch {
-	case err != nil:
+	if h.info != nil && len(names) > 0 {
+		groups, err := numa.ReadResctrlGroups(h.files, h.view, *h.info, names...)
+		return numa.ResctrlState{Info: *h.info, Groups: groups}, err
+	}
+	state, err := numa.ReadResctrl(h.files, h.view)
+	if err == nil && state == nil {
+		err = ErrNotMounted
+	}
+	if err != nil {
+		h.info = nil
 		return numa.ResctrlState{}, err
-	case state == nil:
-		return numa.ResctrlState{}, ErrNotMounted
+	}
+	h.info = &state.Info
+	if len(names) > 0 {
+		state.Groups = slices.DeleteFunc(state.Groups, func(g numa.ResctrlGroup) bool { return g.Name != "" && !slices.Contains(names, g.Name) })
 	}
 	return *state, nil
 }
