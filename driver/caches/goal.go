@@ -234,11 +234,11 @@ func (n *Node) masks(cache int, mask ways.Mask) (schemata numa.Schemata) {
 // Differing returns what is wanted of the groups that are not as they should be in state,
 // and of those of some claims.
 func (g *Goal) Differing(state numa.ResctrlState, of []Holding) resctrl.Wanted {
-	wanted := g.Wanted
+	wanted, online := g.Wanted, state.Online()
 	wanted.Groups = nil
 	for _, group := range g.Wanted.Groups {
 		isOwn := func(h Holding) bool { return resctrl.Name(h.Group) == group.Name }
-		if now, found := state.Group(group.Name); !found || slices.ContainsFunc(of, isOwn) || !isAs(now, group, state) {
+		if now, found := state.Group(group.Name); !found || slices.ContainsFunc(of, isOwn) || !isAs(now, group, online) {
 			wanted.Groups = append(wanted.Groups, group)
 		}
 	}
@@ -246,8 +246,8 @@ func (g *Goal) Differing(state numa.ResctrlState, of []Holding) resctrl.Wanted {
 }
 
 // isAs reports whether a group has what it should. What is offline does not count.
-func isAs(now numa.ResctrlGroup, want resctrl.Group, state numa.ResctrlState) bool {
-	if now.CPUs != want.CPUs.Intersection(state.Online()) {
+func isAs(now numa.ResctrlGroup, want resctrl.Group, online cpuset.Set) bool {
+	if now.CPUs != want.CPUs.Intersection(online) {
 		return false
 	}
 	for _, mask := range want.Schemata.Masks {
