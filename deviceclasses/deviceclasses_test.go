@@ -2,6 +2,7 @@ package deviceclasses
 
 import (
 	"io/fs"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -11,35 +12,49 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// devices are as the driver publishes them, and as others do, by the class they
-// belong to.
-func devices() map[string]cel.Device {
-	device := func(driver, kind string) cel.Device {
-		return cel.Device{
+// published is a device, and the classes that select it.
+type published struct {
+	cel.Device
+	classes []string
+}
+
+// devices are as the driver publishes them, and as others do.
+func devices() map[string]published {
+	device := func(driver, kind string, classes ...string) published {
+		return published{cel.Device{
 			Driver:                   driver,
-			AllowMultipleAllocations: ptr.To(IsZoneKind(kind)),
+			AllowMultipleAllocations: ptr.To(IsZoneKind(kind) || kind == KindCache),
 			Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 				resourceapi.QualifiedName(driver + "/kind"): {StringValue: &kind},
 			},
 			Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
 				"cpu": {Value: resource.MustParse("4")},
 			},
-		}
+		}, classes}
 	}
-	return map[string]cel.Device{
-		"zone.dra.numa":     device("dra.numa", "zone"),
-		"isolated.dra.numa": device("dra.numa", "isolated"),
-		"gpu.dra.numa":      device("dra.numa", "gpu"),
-		"nic.dra.numa":      device("dra.numa", "nic"),
-		"nvme.dra.numa":     device("dra.numa", "nvme"),
-		"pci.dra.numa":      device("dra.numa", "pci"),
-		"zone of another":   device("dra.cpu", "zone"),
-		"gpu of another":    device("gpu.nvidia.com", "gpu"),
-		"bare of another":   {Driver: "dra.net"},
+	pool := func(name, class string) published {
+		cache := device("dra.numa", "cache", "cache.dra.numa", class)
+		cache.Attributes[AttributePool] = resourceapi.DeviceAttribute{StringValue: &name}
+		return cache
+	}
+	return map[string]published{
+		"zone":             device("dra.numa", "zone", "zone.dra.numa"),
+		"isolated":         device("dra.numa", "isolated", "isolated.dra.numa"),
+		"gpu":              device("dra.numa", "gpu", "gpu.dra.numa"),
+		"nic":              device("dra.numa", "nic", "nic.dra.numa"),
+		"nvme":             device("dra.numa", "nvme", "nvme.dra.numa"),
+		"pci":              device("dra.numa", "pci", "pci.dra.numa"),
+		"guaranteed":       pool(PoolGuaranteed, "gold.dra.numa"),
+		"besteffort":       pool(PoolBestEffort, "silver.dra.numa"),
+		"shared":           pool(PoolShared, "bronze.dra.numa"),
+		"zone of another":  device("dra.cpu", "zone"),
+		"cache of another": device("dra.cpu", "cache"),
+		"gpu of another":   device("gpu.nvidia.com", "gpu"),
+		"bare of another":  {Device: cel.Device{Driver: "dra.net"}},
 	}
 }
 
-func TestEachClassSelectsOneKindOfOurDevices(t *testing.T) {
+func TestClassesSelectOurDevicesByKindAndPool(t *testing.T) {
 	classes, err := All()
 	if err != nil {
 		t.Fatal(err)
@@ -53,23 +68,26 @@ func TestEachClassSelectsOneKindOfOurDevices(t *testing.T) {
 		if class.Name+".yaml" != files[i] || class.Kind != "DeviceClass" {
 			t.Errorf("file %s holds %s %s", files[i], class.Kind, class.Name)
 		}
-		if _, known := devices()[class.Name]; !known || len(class.Spec.Selectors) != 1 {
-			t.Errorf("class %s has %d selectors and is in no row", class.Name, len(class.Spec.Selectors))
+		if len(class.Spec.Selectors) != 1 {
+			t.Fatalf("class %s has %d selectors", class.Name, len(class.Spec.Selectors))
 		}
-		for _, selector := range class.Spec.Selectors {
-			compiled := compiler.CompileCELExpression(selector.CEL.Expression, cel.Options{})
-			if compiled.Error != nil {
-				t.Fatal(compiled.Error)
+		compiled := compiler.CompileCELExpression(class.Spec.Selectors[0].CEL.Expression, cel.Options{})
+		if compiled.Error != nil {
+			t.Fatal(compiled.Error)
+		}
+		selects := false
+		for name, device := range devices() {
+			got, _, err := compiled.DeviceMatches(t.Context(), device.Device)
+			if err != nil { // fatal to the scheduler
+				t.Errorf("class %s on %s: %v", class.Name, name, err)
 			}
-			for name, device := range devices() {
-				got, _, err := compiled.DeviceMatches(t.Context(), device)
-				if err != nil { // fatal to the scheduler
-					t.Errorf("class %s on %s: %v", class.Name, name, err)
-				}
-				if want := name == class.Name; got != want {
-					t.Errorf("class %s matches %s: %t, want %t", class.Name, name, got, want)
-				}
+			if want := slices.Contains(device.classes, class.Name); got != want {
+				t.Errorf("class %s matches %s: %t, want %t", class.Name, name, got, want)
 			}
+			selects = selects || got
+		}
+		if !selects {
+			t.Errorf("class %s is in no row", class.Name)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package deviceclasses
 import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
 
 // This file is the driver's vocabulary: it has each name that appears in
@@ -73,6 +75,16 @@ const (
 
 // KindCache is the kind of devices that are a pool of a level-3 cache.
 const KindCache = "cache"
+
+// Values of AttributePool. Claims cannot ask for the other pools of a cache.
+const (
+	PoolGuaranteed = ways.Guaranteed
+	PoolBestEffort = ways.BestEffort
+	PoolShared     = ways.Shared
+)
+
+// ClaimPools returns the values of AttributePool.
+func ClaimPools() []string { return []string{PoolGuaranteed, PoolBestEffort, PoolShared} }
 
 // Capacities of caches, as devices publish them.
 const (

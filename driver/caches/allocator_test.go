@@ -42,17 +42,6 @@ func newScheduler(t testing.TB, machine numa.Machine, settings Settings) *schedu
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 	}}
-	const isCache = `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "cache"`
-	for name, expression := range map[string]string{
-		"cache":  isCache,
-		"gold":   isCache + ` && device.attributes["dra.numa"].pool == "guaranteed"`,
-		"silver": isCache + ` && device.attributes["dra.numa"].pool == "besteffort"`,
-		"bronze": isCache + ` && device.attributes["dra.numa"].pool == "shared"`,
-	} {
-		class := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		class.Spec.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}
-		s.classes[name] = class
-	}
 	devices := zones.Devices(&machine, zones.Settings{ZoneBy: settings.ZoneBy}, nil, nil, nil)
 	for i := range devices {
 		if cache, lies := s.node.Zones[devices[i].Name]; lies {
@@ -147,34 +136,34 @@ func wantEach(t *testing.T, pod func() string, want ...string) {
 
 func TestFivePodsOfFourWays(t *testing.T) {
 	s := newScheduler(t, twoCaches(t), settings(t, ten))
-	wantEach(t, func() string { return s.pod("cache", 3, "ways: 4") },
+	wantEach(t, func() string { return s.pod("cache.dra.numa", 3, "ways: 4") },
 		"cache-0-guaranteed 4", "cache-0-guaranteed 4", "cache-1-guaranteed 4", "cache-1-guaranteed 4", "Pending")
 }
 
 func TestWaysAndCPUsHaveToBeOnOneSide(t *testing.T) {
 	s := newScheduler(t, twoCaches(t), settings(t, ten))
-	wantEach(t, func() string { return s.pod("cache", 1, "ways: 9", "0") }, "cache-0-guaranteed 9")
-	wantEach(t, func() string { return s.pod("bronze", 1, "") }, "Pending") // there is no such pool
-	if got := s.pod("cache", 17, "ways: 1", "1"); got != "cache-1-guaranteed 1" {
+	wantEach(t, func() string { return s.pod("cache.dra.numa", 1, "ways: 9", "0") }, "cache-0-guaranteed 9")
+	wantEach(t, func() string { return s.pod("bronze.dra.numa", 1, "") }, "Pending") // there is no such pool
+	if got := s.pod("cache.dra.numa", 17, "ways: 1", "1"); got != "cache-1-guaranteed 1" {
 		t.Fatal(got)
 	}
 	// 1 way and 19 CPUs are left here, 9 ways and 3 CPUs there.
-	wantEach(t, func() string { return s.pod("cache", 4, "ways: 2") }, "Pending")
-	wantEach(t, func() string { return s.pod("cache", 3, "ways: 2") }, "cache-1-guaranteed 2")
+	wantEach(t, func() string { return s.pod("cache.dra.numa", 4, "ways: 2") }, "Pending")
+	wantEach(t, func() string { return s.pod("cache.dra.numa", 3, "ways: 2") }, "cache-1-guaranteed 2")
 }
 
 func TestWaysAreRoundedUpToThoseOfThePolicy(t *testing.T) {
 	s := newScheduler(t, twoCaches(t), settings(t, "{os: {ways: 1}, guaranteed: {ways: 10, validWays: [1, 2, 4]}}"))
-	wantEach(t, func() string { return s.pod("gold", 1, "ways: 3") }, "cache-0-guaranteed 4")
-	wantEach(t, func() string { return s.pod("gold", 1, "ways: 5") }, "Pending")
-	wantEach(t, func() string { return s.pod("gold", 1, "") }, "cache-0-guaranteed 1")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "ways: 3") }, "cache-0-guaranteed 4")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "ways: 5") }, "Pending")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "") }, "cache-0-guaranteed 1")
 }
 
 func TestFourthClaimOfThreeClassesIsPending(t *testing.T) {
 	s := newScheduler(t, twoCaches(t), settings(t, "{os: {ways: 1}, guaranteed: {ways: 10, classes: 3}}"))
-	wantEach(t, func() string { return s.pod("gold", 1, "ways: 1", "0") },
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "ways: 1", "0") },
 		"cache-0-guaranteed 1", "cache-0-guaranteed 1", "cache-0-guaranteed 1", "Pending")
-	wantEach(t, func() string { return s.pod("gold", 1, "ways: 1", "1") }, "cache-1-guaranteed 1") // a class has a mask for each cache
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "ways: 1", "1") }, "cache-1-guaranteed 1") // a class has a mask for each cache
 }
 
 func TestBandwidthIsCheckedAndRoundedButNotSummed(t *testing.T) {
@@ -185,30 +174,30 @@ func TestBandwidthIsCheckedAndRoundedButNotSummed(t *testing.T) {
 		if want != "Pending" {
 			want = "cache-0-guaranteed 1" + want
 		}
-		wantEach(t, func() string { return s.pod("gold", 1, "ways: 1, bandwidthPercent: "+amount) }, want)
+		wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "ways: 1, bandwidthPercent: "+amount) }, want)
 	}
 	for range 6 {
-		wantEach(t, func() string { return s.pod("gold", 1, "") }, "cache-0-guaranteed 1")
+		wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "") }, "cache-0-guaranteed 1")
 	}
-	wantEach(t, func() string { return s.pod("gold", 1, "ways: 1, bandwidthMBps: 1000") }, "Pending")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "ways: 1, bandwidthMBps: 1000") }, "Pending")
 
 	s = newScheduler(t, twoCaches(t), settings(t, "{os: {ways: 1}, guaranteed: {ways: 10, defaultBandwidthPercent: 35}}"))
-	wantEach(t, func() string { return s.pod("gold", 1, "") }, "cache-0-guaranteed 1, 40 %")
-	wantEach(t, func() string { return s.pod("gold", 1, "bandwidthPercent: 100") }, "cache-0-guaranteed 1")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "") }, "cache-0-guaranteed 1, 40 %")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "bandwidthPercent: 100") }, "cache-0-guaranteed 1")
 }
 
 func TestPoliciesHaveTheAmountsOfTheirPools(t *testing.T) {
 	s := newScheduler(t, twoCaches(t), settings(t, all))
-	wantEach(t, func() string { return s.pod("gold", 1, "") }, "cache-0-guaranteed 4")
-	wantEach(t, func() string { return s.pod("silver", 1, "") }, "cache-0-besteffort 1 to 3")
-	wantEach(t, func() string { return s.pod("bronze", 1, "") }, "cache-0-shared")
-	wantEach(t, func() string { return s.pod("bronze", 1, "ways: 1") }, "Pending") // members have no ways to themselves
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "") }, "cache-0-guaranteed 4")
+	wantEach(t, func() string { return s.pod("silver.dra.numa", 1, "") }, "cache-0-besteffort 1 to 3")
+	wantEach(t, func() string { return s.pod("bronze.dra.numa", 1, "") }, "cache-0-shared")
+	wantEach(t, func() string { return s.pod("bronze.dra.numa", 1, "ways: 1") }, "Pending") // members have no ways to themselves
 }
 
 func TestMinimaOfBestEffortAreCounted(t *testing.T) {
 	s := newScheduler(t, twoCaches(t), settings(t, "{os: {ways: 1}, besteffort: {ways: 7, defaultMinWays: 2, defaultMaxWays: 5}}"))
 	const given = "cache-0-besteffort 2 to 5"
-	wantEach(t, func() string { return s.pod("silver", 1, "", "0") }, given, given, given, "Pending")
+	wantEach(t, func() string { return s.pod("silver.dra.numa", 1, "", "0") }, given, given, given, "Pending")
 }
 
 func TestSharedPoolHasAQuotaOfMembers(t *testing.T) {
@@ -218,17 +207,17 @@ func TestSharedPoolHasAQuotaOfMembers(t *testing.T) {
 		if i == 10 {
 			want = "Pending"
 		}
-		wantEach(t, func() string { return s.pod("bronze", 1, "", "0") }, want)
+		wantEach(t, func() string { return s.pod("bronze.dra.numa", 1, "", "0") }, want)
 	}
 }
 
 func TestOnlyWaysThatOtherToolsLeaveAreGiven(t *testing.T) {
 	s := newScheduler(t, twoCaches(t), settings(t, ten, Group{"COS1", map[int]ways.Mask{0: 0x1e0}}))
-	wantEach(t, func() string { return s.pod("gold", 1, "ways: 5", "0") }, "Pending")
-	wantEach(t, func() string { return s.pod("gold", 1, "ways: 4", "0") }, "cache-0-guaranteed 4")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "ways: 5", "0") }, "Pending")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "ways: 4", "0") }, "cache-0-guaranteed 4")
 	s = newScheduler(t, twoCaches(t), settings(t, "{os: {ways: 1}, guaranteed: {ways: 10, defaultWays: 5}}", Group{"COS1", map[int]ways.Mask{0: 0x1e0}}))
-	wantEach(t, func() string { return s.pod("gold", 1, "", "0") }, "Pending")
-	wantEach(t, func() string { return s.pod("gold", 1, "ways: 1", "0") }, "cache-0-guaranteed 1")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "", "0") }, "Pending")
+	wantEach(t, func() string { return s.pod("gold.dra.numa", 1, "ways: 1", "0") }, "cache-0-guaranteed 1")
 }
 
 func TestTwoContainersOfOnePodHaveWaysByRequest(t *testing.T) {
@@ -236,9 +225,9 @@ func TestTwoContainersOfOnePodHaveWaysByRequest(t *testing.T) {
 	got := s.allocate(*object.Parse[resourceapi.DeviceClaim](t, `
 requests:
 - {name: cpus-a, exactly: {deviceClassName: zone.dra.numa, allocationMode: ExactCount, count: 1, capacity: {requests: {cpu: 2}}}}
-- {name: cache-a, exactly: {deviceClassName: gold, allocationMode: ExactCount, count: 1, capacity: {requests: {ways: 2, bandwidthPercent: 40}}}}
+- {name: cache-a, exactly: {deviceClassName: gold.dra.numa, allocationMode: ExactCount, count: 1, capacity: {requests: {ways: 2, bandwidthPercent: 40}}}}
 - {name: cpus-b, exactly: {deviceClassName: zone.dra.numa, allocationMode: ExactCount, count: 1, capacity: {requests: {cpu: 2}}}}
-- {name: cache-b, exactly: {deviceClassName: gold, allocationMode: ExactCount, count: 1, capacity: {requests: {ways: 2}}}}
+- {name: cache-b, exactly: {deviceClassName: gold.dra.numa, allocationMode: ExactCount, count: 1, capacity: {requests: {ways: 2}}}}
 constraints: [{matchAttribute: dra.numa/l3}]`))
 	if len(got) != 4 {
 		t.Fatalf("the pod has %d devices", len(got))
@@ -271,7 +260,7 @@ func TestEveryAmountThatIsGivenIsRead(t *testing.T) {
 			if want > 10 || strings.Contains(pools, "ways: 1}}") && want > 1 || strings.Contains(pools, "valid") && want > 8 {
 				text = "Pending"
 			}
-			wantEach(t, func() string { return s.pod("gold", 1, fmt.Sprint("ways: ", amount)) }, text)
+			wantEach(t, func() string { return s.pod("gold.dra.numa", 1, fmt.Sprint("ways: ", amount)) }, text)
 		}
 	}
 }

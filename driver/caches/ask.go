@@ -35,7 +35,7 @@ func Parse(deviceName string) (cache int, pool string, ok bool) {
 	rest, isCache := strings.CutPrefix(deviceName, "cache-")
 	id, pool, _ := strings.Cut(rest, "-")
 	cache, err := strconv.Atoi(id)
-	if !isCache || err != nil || strconv.Itoa(cache) != id || !slices.Contains([]string{ways.Guaranteed, ways.BestEffort, ways.Shared}, pool) {
+	if !isCache || err != nil || strconv.Itoa(cache) != id || !slices.Contains(deviceclasses.ClaimPools(), pool) {
 		return 0, "", false
 	}
 	return cache, pool, true

@@ -164,6 +164,7 @@ var arrows = []arrow{
 	{"driver/attached", "deviceclasses", "a NodeConfig selects what is published"},
 	{"driver/attached", "numa", "it makes devices of PCI functions"},
 	{"deviceclasses", "numa/cpuset", "reserved CPUs are checked where they are read"},
+	{"deviceclasses", "numa/ways", "devices of caches have the names of its pools"},
 	{"cdi", "internal/durable", "specs are replaced, never written in place"},
 	{"driver", "internal/durable", "so is the checkpoint"},
 	{"cmd/dra-numa", "internal/durable", "so are the hook on the host and the answer of the probe"},
