@@ -95,6 +95,11 @@ const (
 	CapacityMembers          resourceapi.QualifiedName = "members"          // claims that have the same ways, in the pool shared only
 )
 
+// CacheCapacities returns the names of all capacities of caches.
+func CacheCapacities() []resourceapi.QualifiedName {
+	return []resourceapi.QualifiedName{CapacityWays, CapacityClasses, CapacityBandwidthPercent, CapacityBandwidthMBps, CapacityMembers}
+}
+
 // Scopes of a share: which cgroup has its CPUs to itself.
 const (
 	ScopeContainer = "container" // that of the container: one container at a time uses them

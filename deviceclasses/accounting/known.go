@@ -30,7 +30,8 @@ type Known interface {
 // capacity. They include every capacity that a zone publishes.
 type Steps map[resourceapi.QualifiedName]resource.Quantity
 
-// StepsOf are the steps of the zones in slices. It ignores slices of other drivers.
+// StepsOf are the steps of the zones in slices. It ignores caches, and slices of other
+// drivers.
 func StepsOf(published []*resourceapi.ResourceSlice) Steps {
 	steps := Steps{}
 	for _, slice := range published {
@@ -38,6 +39,9 @@ func StepsOf(published []*resourceapi.ResourceSlice) Steps {
 			continue
 		}
 		for _, device := range slice.Spec.Devices {
+			if kind := device.Attributes[deviceclasses.AttributeKind].StringValue; kind != nil && *kind == deviceclasses.KindCache {
+				continue
+			}
 			for key, capacity := range device.Capacity {
 				largest, step := steps[key], resource.Quantity{}
 				if policy := capacity.RequestPolicy; policy != nil && policy.ValidRange != nil && policy.ValidRange.Step != nil {

@@ -153,7 +153,7 @@ func amountsOf(ask asked, known Known, how counting) (corev1.ResourceList, error
 	case none:
 		return nil, nil
 	}
-	gets := known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, true)
+	gets := known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.capacity.Requests)
 	switch {
 	case gets == probe.NoZone:
 		return nil, nil

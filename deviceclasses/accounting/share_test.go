@@ -28,6 +28,7 @@ func (o objects) DeviceClass(name string) *resourceapi.DeviceClass {
 		"zone.dra.numa":   `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"`,
 		"own-zones":       `device.driver=='dra.numa'&&device.attributes['dra.numa'].kind=='zone'`,
 		"gpu.dra.numa":    `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "gpu"`,
+		"cache.dra.numa":  `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "cache"`,
 		"gpu.example.com": `device.driver == "gpu.example.com"`,
 		"any":             "true",
 		"optional":        `device.driver == "dra.numa" && device.attributes["dra.numa"].?kind.orValue("") == "zone"`,
@@ -109,6 +110,10 @@ func TestWanted(t *testing.T) {
 		"by core type":                       {one("performance", amounts("cpu: 2")), "c/z: cpu 2", ""},
 		"only zones of the driver have CPUs": {one("ours", amounts("cpu: 2")), "c/z: cpu 2", ""},
 		"any driver, no capacity of zones":   {one("any", amounts("ways: 2")), "", ""},
+		"caches":                             {one("cache.dra.numa", amounts("ways: 4, bandwidthPercent: 40")), "", ""},
+		"CPUs of caches":                     {one("cache.dra.numa", amounts("cpu: 4")), "", ""},
+		"CPUs and a cache":                   {someZone + "," + strings.Replace(one("cache.dra.numa", amounts("ways: 4")), "name: z", "name: cache", 1), "c/z: cpu 4, memory 1Gi", ""},
+		"zones or caches, by capacity":       {one("ours", "allocationMode: All", amounts("ways: 4")), "", ""},
 		"own selectors": {
 			one("any", amounts("cpu: 2"), selecting(`device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"`)),
 			"c/z: cpu 2", "",
@@ -198,6 +203,16 @@ func TestWantedWithoutSteps(t *testing.T) {
 	}
 }
 
+func TestWaysOfACacheAreNoShare(t *testing.T) {
+	cache := result("dra.numa", "cache", "1")
+	cache.ConsumedCapacity = map[resourceapi.QualifiedName]resource.Quantity{
+		"ways": resource.MustParse("4"), "classes": resource.MustParse("1"), "bandwidthPercent": resource.MustParse("40"),
+	}
+	if got := textOf(Held("c", allocated(result("dra.numa", "cpus", "8"), cache))); got != "c/cpus: cpu 8" {
+		t.Errorf("the claim holds %s", got)
+	}
+}
+
 func TestStepsAreTheLargestOfOurZones(t *testing.T) {
 	slice := func(driver, step string) *resourceapi.ResourceSlice {
 		capacity := resourceapi.DeviceCapacity{Value: resource.MustParse("8")}
@@ -208,7 +223,10 @@ func TestStepsAreTheLargestOfOurZones(t *testing.T) {
 			Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"cpu": capacity},
 		}}}}
 	}
-	steps := StepsOf([]*resourceapi.ResourceSlice{slice("dra.numa", "1"), slice("dra.numa", "4"), slice("dra.numa", ""), slice("dra.cpu", "64")})
+	cache := slice("dra.numa", "2")
+	cache.Spec.Devices[0].Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"dra.numa/kind": {StringValue: ptr.To("cache")}}
+	cache.Spec.Devices[0].Capacity["ways"] = cache.Spec.Devices[0].Capacity["cpu"]
+	steps := StepsOf([]*resourceapi.ResourceSlice{cache, slice("dra.numa", "1"), slice("dra.numa", "4"), slice("dra.numa", ""), slice("dra.cpu", "64")})
 	if cpu := steps["cpu"]; len(steps) != 1 || cpu.Value() != 4 {
 		t.Errorf("steps %v", steps)
 	}

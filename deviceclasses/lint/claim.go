@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -31,7 +32,7 @@ func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 		findings = append(findings, checkParameters(fmt.Sprintf("spec.config[%d]", i), config.Opaque, deviceclasses.RequestConfig.DecodeOver)...)
 	}
 	findings = append(findings, l.guards("spec.selectors", nil, class.Spec.Selectors)...)
-	if class.Spec.ExtendedResourceName != nil && l.known.Selectors().OfZones(class.Spec.Selectors, nil, false) == probe.OnlyZones {
+	if class.Spec.ExtendedResourceName != nil && l.known.Selectors().OfZones(class.Spec.Selectors, nil, nil) == probe.OnlyZones {
 		findings = append(findings, warn(ExtendedZones, "spec.extendedResourceName", "a pod that requests 1 gets a share of a zone without CPUs and memory: use a claim instead"))
 	}
 	return findings
@@ -94,8 +95,7 @@ func checkParameters(field string, opaque *resourceapi.OpaqueDeviceConfiguration
 
 // ofZones reports whether the request gets zones, and nothing else.
 func (l *Linter) ofZones(class *resourceapi.DeviceClass, ask ask) bool {
-	capacity := ask.capacity != nil && len(ask.capacity.Requests) > 0
-	return l.known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, capacity) == probe.OnlyZones
+	return l.known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.requests()) == probe.OnlyZones
 }
 
 // ask is a request, or one of its alternatives.
@@ -109,6 +109,14 @@ type ask struct {
 	capacity       *resourceapi.CapacityRequirements
 	mode           resourceapi.DeviceAllocationMode
 	count          int64
+}
+
+// requests are the capacities that it asks for; nil for none.
+func (a ask) requests() map[resourceapi.QualifiedName]resource.Quantity {
+	if a.capacity == nil {
+		return nil
+	}
+	return a.capacity.Requests
 }
 
 func asksOf(devices string, spec resourceapi.ResourceClaimSpec) (asks []ask) {
@@ -260,7 +268,7 @@ func (l *Linter) ofCaches(class *resourceapi.DeviceClass, ask ask) bool {
 	other := resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{
 		Expression: `!("l3" in device.attributes["` + deviceclasses.DriverName + `"])`,
 	}}
-	return l.known.Selectors().OfZones(class.Spec.Selectors, append(slices.Clone(ask.selectors), other), true) == probe.NoZone
+	return l.known.Selectors().OfZones(class.Spec.Selectors, append(slices.Clone(ask.selectors), other), nil) == probe.NoZone
 }
 
 // onOneNUMANode reports whether the constraint makes all devices of the request be on one

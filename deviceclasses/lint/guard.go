@@ -16,7 +16,7 @@ func (l *Linter) guards(field string, class, own []resourceapi.DeviceSelector) [
 		return nil
 	}
 	fix := fmt.Sprintf("read it with .?%s.orValue(...)", missing.Name)
-	switch ours := result.Zones || result.Functions; {
+	switch ours := result.Zones || result.Caches || result.Functions; {
 	case missing.Foreign && ours:
 		fix = fmt.Sprintf("begin with device.driver == %q &&", deviceclasses.DriverName)
 	case missing.Foreign: // it is not known which driver has it

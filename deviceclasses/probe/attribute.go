@@ -15,6 +15,7 @@ type attribute struct {
 	names  []resourceapi.QualifiedName // always with the same value
 	of     form
 	words  []string // the usual values of a text; nil if it can be any
+	closed bool     // it has no other values than words
 	absent bool     // some devices of these kinds lack it
 	// onlyIf is a flag: devices have the attribute if it is true, and only then.
 	onlyIf resourceapi.QualifiedName
@@ -37,13 +38,14 @@ const (
 )
 
 func zoneKinds() []string     { return []string{deviceclasses.KindZone, deviceclasses.KindIsolated} }
+func cacheKinds() []string    { return []string{deviceclasses.KindCache} }
 func functionKinds() []string { return []string{gpu, nic, nvme, pci} }
 
 func named(names ...resourceapi.QualifiedName) []resourceapi.QualifiedName { return names }
 
 // attributes are all but the kind. A flag comes before the attribute that depends on it.
 func attributes() []attribute {
-	return slices.Concat(ofZones(), ofFunctions(), ofSomeFunctions())
+	return slices.Concat(ofZones(), ofCaches(), ofFunctions(), ofSomeFunctions())
 }
 
 func ofZones() []attribute {
@@ -58,6 +60,15 @@ func ofZones() []attribute {
 			deviceclasses.ExclusivityKernel, deviceclasses.ExclusivityCooperative, deviceclasses.ExclusivityNone,
 		}, kinds: zones},
 		{names: named(deviceclasses.AttributeMemoryTier), of: number, kinds: zones},
+	}
+}
+
+func ofCaches() []attribute {
+	caches := cacheKinds()
+	return []attribute{
+		{names: deviceclasses.NUMANodeAttributes(), of: number, absent: true, kinds: caches},
+		{names: named(deviceclasses.AttributeL3), of: number, kinds: caches},
+		{names: named(deviceclasses.AttributePool), words: deviceclasses.ClaimPools(), closed: true, kinds: caches},
 	}
 }
 

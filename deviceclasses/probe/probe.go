@@ -5,11 +5,15 @@
 package probe
 
 import (
+	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/lru"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 const (
@@ -37,15 +41,23 @@ func New() *Selectors {
 
 // Result says what selectors select.
 type Result struct {
-	// Zones, Functions and Foreign report whether some zone, PCI function or device of
-	// another driver is selected.
-	Zones, Functions, Foreign bool
+	// Zones, Caches, Functions and Foreign report whether some zone, pool of a cache, PCI
+	// function or device of another driver is selected.
+	Zones, Caches, Functions, Foreign bool
 	// Incomplete reports that there are too many devices to evaluate, or that this costs
 	// too much. More may be selected, and more may be missing.
 	Incomplete bool
 	// Missing is the first attribute or capacity that a selector reads and that a device
 	// lacks. At such a device, the scheduler gives up on the pod.
 	Missing *Missing
+	// UnknownPool is the first text that a selector compares the pool of a cache with and
+	// that is no pool.
+	UnknownPool *UnknownPool
+}
+
+// Nothing reports that no device can be selected.
+func (r Result) Nothing() bool {
+	return !r.Zones && !r.Caches && !r.Functions && !r.Foreign && !r.Incomplete
 }
 
 // Missing is an attribute or capacity that a selector reads without need.
@@ -58,6 +70,12 @@ type Missing struct {
 	Foreign bool
 }
 
+// UnknownPool is a text that is not the name of a pool.
+type UnknownPool struct {
+	Index int // as in Missing
+	Name  string
+}
+
 // Gets says whether a request gets zones.
 type Gets int
 
@@ -68,23 +86,50 @@ const (
 	Unclear // zones can be selected, but other devices as well
 )
 
+// Capacities are what a request asks for, by the names that it has for them.
+type Capacities = map[resourceapi.QualifiedName]resource.Quantity
+
 // OfZones says whether a request with these selectors, those of its class first, gets
-// zones. capacity reports whether the request asks for a capacity, which PCI functions do
-// not have.
-func (s *Selectors) OfZones(class, own []resourceapi.DeviceSelector, capacity bool) Gets {
-	switch result := s.Try(class, own); {
+// zones.
+func (s *Selectors) OfZones(class, own []resourceapi.DeviceSelector, asked Capacities) Gets {
+	switch result := s.with(class, own, asked); {
 	case !result.Zones && !result.Incomplete:
 		return NoZone
-	case result.Incomplete && !result.Zones, result.Foreign, result.Functions && !capacity:
+	case result.Incomplete && !result.Zones, result.Foreign, result.Functions, result.Caches:
 		return Unclear
 	}
 	return OnlyZones
 }
 
+// OfCaches reports whether a request with these selectors gets pools of caches, and
+// nothing else.
+func (s *Selectors) OfCaches(class, own []resourceapi.DeviceSelector, asked Capacities) bool {
+	result := s.with(class, own, asked)
+	return result.Caches && !result.Zones && !result.Functions && !result.Foreign
+}
+
+// with is Try without the devices that lack the capacities of the request. PCI functions
+// have none. If the selectors select both zones and caches, the capacities decide.
+func (s *Selectors) with(class, own []resourceapi.DeviceSelector, asked Capacities) Result {
+	result := s.Try(class, own)
+	if len(asked) == 0 {
+		return result
+	}
+	result.Functions = false
+	if result.Zones && result.Caches {
+		result.Zones = !slices.ContainsFunc(deviceclasses.CacheCapacities(), func(name resourceapi.QualifiedName) bool {
+			_, asks := asked[name]
+			return asks
+		})
+		result.Caches = !result.Zones
+	}
+	return result
+}
+
 // Try evaluates the selectors of a request as the scheduler does: those of the class
 // first, one after the other, until one does not match. A selector that does not compile
 // matches nothing; the API server refuses it. Only own selectors are searched for what is
-// missing.
+// missing, and for unknown pools.
 func (s *Selectors) Try(class, own []resourceapi.DeviceSelector) Result {
 	key := keyOf(class) + "\x00" + keyOf(own)
 	if known, ok := s.results.Get(key); ok {
@@ -120,6 +165,7 @@ func (s *Selectors) try(class, own []resourceapi.DeviceSelector) Result {
 		texts = append(texts, newText(compiled, i-len(class)))
 	}
 	search := search{texts: texts}
+	search.result.UnknownPool = unknownPool(texts)
 	for _, sort := range sorts(texts) {
 		search.of(sort)
 	}

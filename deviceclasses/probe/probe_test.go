@@ -7,9 +7,13 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // selectors are those with these expressions.
@@ -38,12 +42,12 @@ func TestSelectorsAreEvaluated(t *testing.T) {
 		`OURS && A.?coreType.orValue("") == "performance"`:                                                   OnlyZones,
 		`OURS && A.?coreType.orValue("").startsWith("perf")`:                                                 OnlyZones,
 		`A.?memoryTier.orValue(0) > 4`:                                                                       OnlyZones,
-		`OURS && A.kind != "gpu" && A.kind != "nic" && !(A.kind in ["nvme", "pci"])`:                         OnlyZones,
+		`OURS && !(A.kind in ["gpu", "nic", "nvme", "pci", "cache"])`:                                        OnlyZones,
 		`OURS && A.kind == "zone" && N.?numaNode.orValue(-1) == 17`:                                          OnlyZones,
 		`OURS && A.kind == "zone" && N.?numaNode.orValue(-1) % 5 == 1`:                                       OnlyZones,
 		`OURS && A.kind == "zone" && [3, 9].exists(n, N.?numaNode.orValue(-1) == n)`:                         OnlyZones,
 		`cel.bind(a, device.attributes["dra.numa"], OURS && a.kind == "zone" && a.?socket.orValue(-1) == 6)`: OnlyZones,
-		`OURS && device.allowMultipleAllocations`:                                                            OnlyZones,
+		`OURS && device.allowMultipleAllocations && A.kind != "cache"`:                                       OnlyZones,
 		`OURS && device.capacity["dra.numa"].?cpu.orValue(quantity("0")).compareTo(quantity("8")) >= 0`:      OnlyZones,
 		`OURS && device.capacity["dra.numa"].?hugepages1Gi.hasValue()`:                                       OnlyZones,
 		`OURS && A.kind == "zone" && A.coreType == "x" && A.exclusivity == "kernel" && A.memoryTier == 4 && A.threadsPerCore == 2 && A.?socket.orValue(-1) == 3 && N.?numaNode.orValue(-1) == 7`: OnlyZones,
@@ -54,10 +58,14 @@ func TestSelectorsAreEvaluated(t *testing.T) {
 		`device.driver in ["dra.numa", "dra.cpu"]`: Unclear,
 		`N.?numaNode.orValue(-1) == 1`:             Unclear,
 		`OURS && N.?numaNode.orValue(-1) == 1`:     Unclear,
+		`OURS && device.allowMultipleAllocations`:  Unclear, // also caches
+		`OURS && A.?l3.orValue(-1) == 1`:           Unclear,
 
 		`OURS && A.kind == "gpu"`:                                                   NoZone,
 		`OURS && A.?vendorID.orValue("") == "15b3"`:                                 NoZone,
 		`OURS && !device.allowMultipleAllocations`:                                  NoZone,
+		`OURS && A.kind == "cache"`:                                                 NoZone,
+		`OURS && A.?pool.orValue("") == "shared"`:                                   NoZone,
 		`device.driver == "dra.cpu"`:                                                NoZone,
 		`device.driver == "dra.cpu" && device.attributes["dra.cpu"].kind == "zone"`: NoZone,
 		`device.driver == "dra.cpu" || OURS && A.kind == "gpu"`:                     NoZone,
@@ -65,22 +73,77 @@ func TestSelectorsAreEvaluated(t *testing.T) {
 		`nonsense`: NoZone,
 	} {
 		list := selectors(expand(expression)...)
-		if got := New().OfZones(list, nil, false); got != want {
+		if got := New().OfZones(list, nil, nil); got != want {
 			t.Errorf("%s: %d, want %d", expression, got, want)
 		}
-		if got := New().OfZones(nil, list, false); got != want {
+		if got := New().OfZones(nil, list, nil); got != want {
 			t.Errorf("%s of a request: %d, want %d", expression, got, want)
 		}
 	}
 }
 
-// PCI functions have no capacities, so a request for some does not get one.
-func TestRequestForCapacityGetsNoFunction(t *testing.T) {
-	if got := New().OfZones(nil, selectors(expand(`OURS`)...), true); got != OnlyZones {
-		t.Errorf("%d", got)
+// asking are capacities that a request asks for.
+func asking(names ...resourceapi.QualifiedName) Capacities {
+	asked := Capacities{}
+	for _, name := range names {
+		asked[name] = resource.MustParse("1")
 	}
-	if got := New().OfZones(nil, selectors(`true`), true); got != Unclear {
-		t.Errorf("any device: %d", got)
+	return asked
+}
+
+// PCI functions have no capacities, and caches have others than zones. So a request for
+// some does not get the others.
+func TestCapacitiesDecideWhatARequestGets(t *testing.T) {
+	for _, row := range []struct {
+		expression string
+		asked      Capacities
+		zones      Gets
+		caches     bool
+	}{
+		{`OURS`, nil, Unclear, false},
+		{`OURS`, asking("cpu"), OnlyZones, false},
+		{`OURS`, asking("dra.numa/cpu"), OnlyZones, false},
+		{`OURS`, asking("ways"), NoZone, true},
+		{`OURS`, asking("bandwidthMBps"), NoZone, true},
+		{`OURS && A.kind == "cache"`, nil, NoZone, true},
+		{`OURS && A.kind == "cache"`, asking("cpu"), NoZone, true},
+		{`OURS && A.kind == "cache" && A.pool == "shared" && A.l3 == 3`, nil, NoZone, true},
+		{`OURS && A.kind == "cache" && N.?numaNode.orValue(-1) == 2`, nil, NoZone, true},
+		{`OURS && A.kind == "cache" && device.capacity["dra.numa"].?ways.orValue(quantity("0")).compareTo(quantity("8")) >= 0`, nil, NoZone, true},
+		{`OURS && A.kind == "cache" && A.pool == "gold"`, nil, NoZone, false},
+		{`OURS && A.kind == "zone"`, asking("ways"), OnlyZones, false},
+		{`true`, asking("cpu"), Unclear, false},
+		{`true`, asking("ways"), NoZone, false},
+	} {
+		list := selectors(expand(row.expression)...)
+		if got := New().OfZones(nil, list, row.asked); got != row.zones {
+			t.Errorf("%s with %v: %d, want %d", row.expression, row.asked, got, row.zones)
+		}
+		if got := New().OfCaches(nil, list, row.asked); got != row.caches {
+			t.Errorf("%s with %v: only caches %t, want %t", row.expression, row.asked, got, row.caches)
+		}
+	}
+}
+
+func TestUnknownPool(t *testing.T) {
+	for expression, want := range map[string]string{
+		`OURS && A.kind == "cache" && A.pool == "shared"`:                      "",
+		`OURS && A.kind == "cache" && A.pool == "gold"`:                        "gold",
+		`OURS && A.kind == "cache" && A.?pool.orValue("") in ["shared", "os"]`: "os",
+		`OURS && A["kind"] == "cache" && A["pool"] == "x"`:                     "x",
+		`OURS && A.kind == "pool"`:                                             "",
+	} {
+		expression = strings.ReplaceAll(expression, "A[", `device.attributes["dra.numa"][`)
+		list, got := selectors(append([]string{"true"}, expand(expression)...)...), ""
+		if pool := New().Try(nil, list).UnknownPool; pool != nil {
+			got = pool.Name
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
+		if pool := New().Try(list, nil).UnknownPool; pool != nil {
+			t.Errorf("%s of a class: %v, only those of the request are asked for", expression, pool)
+		}
 	}
 }
 
@@ -89,7 +152,7 @@ func TestSelectorsOfClassComeFirst(t *testing.T) {
 	for expression, want := range map[string]Gets{
 		`A.coreType == "standard"`: OnlyZones, `A.coreType == "performance"`: NoZone, `A.memoryTier == 22`: OnlyZones,
 	} {
-		if got := New().OfZones(class, selectors(expand(expression)...), false); got != want {
+		if got := New().OfZones(class, selectors(expand(expression)...), nil); got != want {
 			t.Errorf("%s: %d, want %d", expression, got, want)
 		}
 	}
@@ -109,6 +172,10 @@ func TestMissing(t *testing.T) {
 		`OURS && A.kind == "zone" && "socket" in device.attributes["dra.numa"] && A.socket == 1`:                  "",
 		`OURS && A.kind == "zone" && A.socket == 1`:                                                               "socket",
 		`OURS && A.kind == "zone" && A.l3 == 1`:                                                                   "l3",
+		`OURS && A.kind == "cache" && A.pool == "shared" && A.l3 == 1`:                                            "",
+		`OURS && A.pool == "shared"`:                                                                              "pool",
+		`OURS && A.kind == "cache" && N.numaNode == 1`:                                                            "numaNode",
+		`OURS && A.kind == "cache" && device.capacity["dra.numa"].ways.compareTo(quantity("8")) >= 0`:             "ways",
 		`OURS && A.kind == "gpu" && A.memoryMiB >= 80 * 1024`:                                                     "memoryMiB",
 		`OURS && A.kind == "gpu" && A.?memoryMiB.orValue(0) >= 81920`:                                             "",
 		`OURS && A.kind == "gpu" && A.vendorID == "10de" && A.model.contains("H100")`:                             "model",
@@ -157,18 +224,28 @@ func TestEffortIsLimited(t *testing.T) {
 	if result := s.Try(nil, selectors(expand(strings.Join(terms, " && "))...)); !result.Incomplete {
 		t.Errorf("%+v", result)
 	}
-	if got := s.OfZones(selectors(expand(`OURS && `+strings.Join(terms, " && ")+`&& false`)...), nil, true); got != Unclear {
+	if got := s.OfZones(selectors(expand(`OURS && `+strings.Join(terms, " && ")+`&& false`)...), nil, asking("cpu")); got != Unclear {
 		t.Errorf("%d", got)
 	}
 }
 
-// What is known of zones and PCI functions here is what they publish.
+// What is known of zones, caches and PCI functions here is what they publish.
 func TestAttributesAreThePublishedOnes(t *testing.T) {
 	type key struct{ kind, name string }
 	want := map[key]bool{} // true if some lack it
 	for _, attribute := range zones.Attributes() {
 		for _, kind := range zoneKinds() {
 			want[key{kind, string(attribute.Name)}] = attribute.Absent != ""
+		}
+	}
+	for _, cache := range *object.Parse[[]resourceapi.Device](t, files.Read(t, "../../driver/caches/testdata/devices.yaml")) {
+		for name := range cache.Attributes {
+			want[key{deviceclasses.KindCache, string(name)}] = slices.Contains(deviceclasses.NUMANodeAttributes(), name)
+		}
+		for name := range cache.Capacity {
+			if !slices.Contains(deviceclasses.CacheCapacities(), name) {
+				t.Errorf("%s has the capacity %s, which is not in the list", cache.Name, name)
+			}
 		}
 	}
 	for _, attribute := range attached.Attributes() {
@@ -227,7 +304,7 @@ func FuzzTry(f *testing.F) {
 		if missing := first.Missing; missing != nil && (missing.Index != 0 || missing.Name == "") {
 			t.Errorf("%q: %+v", expression, missing)
 		}
-		if second := s.try(nil, own); first.Zones != second.Zones || first.Foreign != second.Foreign || first.Functions != second.Functions {
+		if second := s.try(nil, own); first.Zones != second.Zones || first.Foreign != second.Foreign || first.Functions != second.Functions || first.Caches != second.Caches {
 			t.Errorf("%q: %+v, then %+v", expression, first, second)
 		}
 	})

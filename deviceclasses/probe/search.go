@@ -115,6 +115,8 @@ func (s *search) found() *bool {
 		return &s.result.Foreign
 	case s.sort.isZone():
 		return &s.result.Zones
+	case s.sort.isCache():
+		return &s.result.Caches
 	}
 	return &s.result.Functions
 }

@@ -22,7 +22,8 @@ type sort struct {
 // otherDriver is a driver that no selector names.
 const otherDriver = "other.example.com"
 
-func (s sort) isZone() bool  { return s.kind != "" && s.shared }
+func (s sort) isZone() bool  { return deviceclasses.IsZoneKind(s.kind) }
+func (s sort) isCache() bool { return s.kind == deviceclasses.KindCache }
 func (s sort) foreign() bool { return s.kind == "" }
 
 // sorts returns the sorts of devices that can make a difference to the selectors, devices
@@ -35,13 +36,16 @@ func sorts(texts []text) (all []sort) {
 			all = append(all, sort{driver: name, features: features}, sort{driver: name, shared: true, features: features})
 		}
 	}
-	for _, kind := range slices.Concat(zoneKinds(), functionKinds()) {
-		zone := deviceclasses.IsZoneKind(kind)
-		features := featuresOf(texts, slices.DeleteFunc(attributes(), func(a attribute) bool { return !slices.Contains(a.kinds, kind) }))
-		if zone {
-			features = append(features, capacitiesOf(texts)...)
+	for _, kind := range slices.Concat(zoneKinds(), cacheKinds(), functionKinds()) {
+		next := sort{driver: deviceclasses.DriverName, kind: kind, known: true}
+		next.features = featuresOf(texts, slices.DeleteFunc(attributes(), func(a attribute) bool { return !slices.Contains(a.kinds, kind) }))
+		switch {
+		case next.isZone():
+			next.shared, next.features = true, append(next.features, capacitiesOf(texts, zoneCapacities(texts))...)
+		case next.isCache():
+			next.shared, next.features = true, append(next.features, capacitiesOf(texts, deviceclasses.CacheCapacities())...)
 		}
-		all = append(all, sort{driver: deviceclasses.DriverName, kind: kind, shared: zone, features: features, known: true})
+		all = append(all, next)
 	}
 	return all
 }
@@ -86,7 +90,11 @@ func featuresOf(texts []text, list []attribute) (features []feature) {
 		case flag:
 			f.values = []resourceapi.DeviceAttribute{{BoolValue: ptr.To(true)}, {BoolValue: ptr.To(false)}}
 		default:
-			for _, value := range literals.texts(a.words) {
+			words := a.words
+			if !a.closed {
+				words = literals.texts(words)
+			}
+			for _, value := range words {
 				f.values = append(f.values, resourceapi.DeviceAttribute{StringValue: ptr.To(value)})
 			}
 		}
@@ -127,8 +135,8 @@ func (l literals) texts(usual []string) (texts []string) {
 	return texts
 }
 
-// capacitiesOf are the capacities of zones. A zone lacks those of which it has none.
-func capacitiesOf(texts []text) (features []feature) {
+// zoneCapacities are the names of the capacities of zones.
+func zoneCapacities(texts []text) []resourceapi.QualifiedName {
 	names := named(deviceclasses.CapacityCPU, deviceclasses.CapacityMemory)
 	for _, text := range texts {
 		for _, c := range text.conditions {
@@ -139,6 +147,11 @@ func capacitiesOf(texts []text) (features []feature) {
 			}
 		}
 	}
+	return names
+}
+
+// capacitiesOf are capacities with these names. A device lacks those of which it has none.
+func capacitiesOf(texts []text, names []resourceapi.QualifiedName) (features []feature) {
 	for _, name := range names {
 		f := feature{names: named(name), ids: []string{string(name)}, absent: true}
 		f.capacities = []resource.Quantity{*resource.NewQuantity(1<<60, resource.BinarySI), resource.MustParse("1")}

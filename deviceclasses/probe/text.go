@@ -7,6 +7,8 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // text is a selector, and what its conditions compare.
@@ -88,6 +90,23 @@ func (c *condition) has(id string) bool {
 // reads reports whether the selector can read the attribute or capacity.
 func (t *text) reads(id string) bool {
 	return slices.ContainsFunc(t.conditions, func(c condition) bool { return c.has(id) })
+}
+
+// unknownPool finds a text in the own selectors that is compared with the pool of a cache.
+func unknownPool(texts []text) *UnknownPool {
+	for _, text := range texts {
+		for _, c := range text.conditions {
+			if text.own < 0 || !slices.Contains(c.names, idOf(deviceclasses.AttributePool)) {
+				continue
+			}
+			for _, word := range c.words {
+				if word != "" && !slices.Contains(c.names, word) && !slices.Contains(deviceclasses.ClaimPools(), word) {
+					return &UnknownPool{text.own, word}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // literals are those in the conditions that read an attribute or capacity.
