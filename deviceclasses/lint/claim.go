@@ -32,8 +32,13 @@ func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 		findings = append(findings, checkParameters(fmt.Sprintf("spec.config[%d]", i), config.Opaque, deviceclasses.RequestConfig.DecodeOver)...)
 	}
 	findings = append(findings, l.guards("spec.selectors", nil, class.Spec.Selectors)...)
-	if class.Spec.ExtendedResourceName != nil && l.known.Selectors().OfZones(class.Spec.Selectors, nil, nil) == probe.OnlyZones {
+	findings = append(findings, l.unknownPools("spec.selectors", nil, class.Spec.Selectors)...)
+	switch selectors := l.known.Selectors(); {
+	case class.Spec.ExtendedResourceName == nil:
+	case selectors.OfZones(class.Spec.Selectors, nil, nil) == probe.OnlyZones:
 		findings = append(findings, warn(ExtendedZones, "spec.extendedResourceName", "a pod that requests 1 gets a share of a zone without CPUs and memory: use a claim instead"))
+	case selectors.OfCaches(class.Spec.Selectors, nil, nil):
+		findings = append(findings, fail(CacheWithoutCPUs, "spec.extendedResourceName", "a pod that requests 1 gets part of a cache and no CPUs that have it: use a claim instead"))
 	}
 	return findings
 }
@@ -44,15 +49,19 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 		findings = append(findings, checkParameters(fmt.Sprintf("%s.config[%d]", devices, i), config.Opaque, decodeClaim)...)
 	}
 	asks := asksOf(devices, spec)
+	caches := newCacheClaim(devices, spec.Devices.Constraints)
 	oneFirst := map[string]bool{} // requests whose first alternative is a share of one zone
 	for _, ask := range asks {
 		class := l.known.DeviceClass(ask.class)
 		if class == nil {
+			caches.unclear = true
 			continue // what the class selects is not known
 		}
 		findings = append(findings, l.guards(ask.field+".selectors", class.Spec.Selectors, ask.selectors)...)
+		findings = append(findings, l.unknownPools(ask.field+".selectors", class.Spec.Selectors, ask.selectors)...)
 		config, locked := configOf(devices, ask, class, spec.Devices.Config)
 		findings = append(findings, locked...)
+		l.addTo(caches, class, ask, config)
 		if l.ofZones(class, ask) {
 			findings = append(findings, l.capacityKeys(ask)...)
 			elsewhere := slices.ContainsFunc(asks, ask.hasMemoryBeside)
@@ -63,6 +72,7 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 			oneFirst[ask.request] = oneFirst[ask.request] || ask.alternative && size(ask) == 1
 		}
 	}
+	findings = append(findings, caches.findings()...)
 	findings = append(findings, l.order(devices, spec, asks)...)
 	return append(findings, l.texts(devices, asks)...)
 }
@@ -148,6 +158,8 @@ func (l *Linter) capacityKeys(ask ask) (findings []Finding) {
 		_, is := published[key]
 		switch near := nearest(key); {
 		case is:
+		case slices.Contains(deviceclasses.CacheCapacities(), key):
+			findings = append(findings, warn(UnknownCapacityKey, field, "no zone has this capacity, so the pod would stay Pending: write it in a request for a cache, such as of the class cache.dra.numa"))
 		case !accounting.IsCapacity(key) && near != "":
 			findings = append(findings, warn(UnknownCapacityKey, field, "no device has this capacity, so the pod would stay Pending: write %s", near))
 		case !accounting.IsCapacity(key):
@@ -255,7 +267,7 @@ func (l *Linter) count(ask ask, class *resourceapi.DeviceClass, constraints []re
 	switch {
 	case ask.mode == resourceapi.DeviceAllocationModeAll:
 		return []Finding{warn(CountOnShared, ask.field+".allocationMode", "All asks for a share of every zone of the node that has the requested capacities")}
-	case ask.count <= 1 || l.ofCaches(class, ask):
+	case ask.count <= 1 || l.ofL3Zones(class, ask):
 		return nil
 	case slices.ContainsFunc(constraints, ask.onOneNUMANode):
 		return []Finding{warn(CountOnShared, ask.field+".count", "asks for shares of %d different zones of one NUMA node, which only nodes with zoneBy: l3 have; elsewhere, ask one zone for more capacity", ask.count)}
@@ -263,8 +275,9 @@ func (l *Linter) count(ask ask, class *resourceapi.DeviceClass, constraints []re
 	return []Finding{warn(CountOnShared, ask.field+".count", "asks for shares of %d different zones of one node; for a larger share of one zone, ask for more capacity", ask.count)}
 }
 
-// ofCaches reports whether the request, which gets only zones, gets only level-3 caches.
-func (l *Linter) ofCaches(class *resourceapi.DeviceClass, ask ask) bool {
+// ofL3Zones reports whether the request, which gets only zones, gets only those that lie in
+// one level-3 cache.
+func (l *Linter) ofL3Zones(class *resourceapi.DeviceClass, ask ask) bool {
 	other := resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{
 		Expression: `!("l3" in device.attributes["` + deviceclasses.DriverName + `"])`,
 	}}

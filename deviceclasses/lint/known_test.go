@@ -12,7 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
-// objects are the driver's classes, a class that locks fields, classes of another driver,
+// objects are the driver's classes, classes that lock fields, classes of another driver,
 // and the claims "four" and "two" with as many CPUs.
 type objects map[string]*resourceapi.DeviceClass
 
@@ -24,6 +24,8 @@ func known(t *testing.T) objects {
 	}
 	all["locked"] = object.Parse[resourceapi.DeviceClass](t, `{spec: {selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"'}}],
 		config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: isolated, locked: [partition, mixed]}}}]}}`)
+	all["own-cache"] = object.Parse[resourceapi.DeviceClass](t, `{spec: {selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "cache"'}}],
+		config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, locked: [ways, bandwidth, maxWays]}}}]}}`)
 	return all
 }
 

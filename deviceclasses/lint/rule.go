@@ -27,24 +27,31 @@ const (
 
 // Names of the rules. They do not change: people look them up and ignore rules by name.
 const (
-	InvalidParameters    = "invalid-parameters"
-	LockedField          = "locked-field"
-	RequiredL3Waits      = "required-l3-waits"
-	UnknownCapacityKey   = "unknown-capacity-key"
-	CPUsWithoutMemory    = "cpus-without-memory"
-	HugepagesOnly        = "hugepages-without-memory"
-	BindWithoutMemory    = "bind-without-memory"
-	CountOnShared        = "count-on-shared"
-	OrderRarestFirst     = "order-rarest-first"
-	ExtendedZones        = "extended-resource-of-zones"
-	MissingGuard         = "missing-guard"
-	TooManyTexts         = "too-many-texts"
-	CPULimitOnClaimPod   = "cpu-limit-on-claim-pod"
-	InitClaimsAddUp      = "init-claims-add-up"
-	RequestsDoNotMatch   = "requests-do-not-match-claim"
-	HugepagesNoClaim     = "hugepages-without-claim"
-	UnresolvedClaim      = "unresolved-claim"
-	schedulerCachedTexts = 10
+	InvalidParameters     = "invalid-parameters"
+	LockedField           = "locked-field"
+	RequiredL3Waits       = "required-l3-waits"
+	UnknownCapacityKey    = "unknown-capacity-key"
+	CPUsWithoutMemory     = "cpus-without-memory"
+	HugepagesOnly         = "hugepages-without-memory"
+	BindWithoutMemory     = "bind-without-memory"
+	CountOnShared         = "count-on-shared"
+	OrderRarestFirst      = "order-rarest-first"
+	ExtendedZones         = "extended-resource-of-zones"
+	UnknownPool           = "unknown-pool"
+	ImpossibleCacheAmount = "impossible-cache-amount"
+	CacheWithoutCPUs      = "cache-without-cpus"
+	UnclearCacheCPUs      = "unclear-cache-cpus"
+	CacheAskedTwice       = "cache-asked-twice"
+	CacheOfMixedClaim     = "cache-of-mixed-claim"
+	CacheNotAligned       = "cache-not-aligned"
+	MissingGuard          = "missing-guard"
+	TooManyTexts          = "too-many-texts"
+	CPULimitOnClaimPod    = "cpu-limit-on-claim-pod"
+	InitClaimsAddUp       = "init-claims-add-up"
+	RequestsDoNotMatch    = "requests-do-not-match-claim"
+	HugepagesNoClaim      = "hugepages-without-claim"
+	UnresolvedClaim       = "unresolved-claim"
+	schedulerCachedTexts  = 10
 )
 
 // Rule is a mistake that lint can find.
@@ -62,13 +69,20 @@ func Rules() []Rule {
 		{InvalidParameters, Error, "The opaque parameters for driver dra.numa must have a known kind, with known fields and values. Otherwise the driver refuses to prepare the claim, and its pod does not start."},
 		{LockedField, Error, "A class can lock fields of its parameters (locked). Claims that name the class must not give such a field another value than the class. Otherwise the driver refuses to prepare the claim, and its pod does not start. Remove the field from the claim, or name another class."},
 		{RequiredL3Waits, Warning, "The scheduler does not see level-3 caches. If no single cache of the zone has enough free CPUs, the driver refuses to prepare the claim, and the pod waits on that node until another claim is gone. With l3: prefer the pod starts, and the claim's status says how many caches its CPUs are in."},
-		{UnknownCapacityKey, Warning, "A request must spell a capacity as devices publish it, without the driver's name: cpu, memory, hugepages2Mi. With another key, the scheduler finds no device, and the pod stays Pending without an explanation."},
+		{UnknownCapacityKey, Warning, "A request must spell a capacity as devices publish it, without the driver's name: cpu, memory, hugepages2Mi; for a cache ways, classes, bandwidthPercent, bandwidthMBps, members. With another key, the scheduler finds no device, and the pod stays Pending without an explanation."},
 		{CPUsWithoutMemory, Warning, "The driver binds a container to the memory of the zone only if the claim requests memory of it, because only then the scheduler counts that memory. Without memory in the request, the kernel takes memory near the CPUs while there is some, and then from other NUMA nodes. Request the memory that must be near."},
 		{HugepagesOnly, Warning, "A container with hugepages of a zone is bound to the NUMA nodes of that zone, with all its memory. If the request names no memory, the scheduler does not count the ordinary memory of the container, and the zone can run out of it. Request memory as well."},
 		{BindWithoutMemory, Error, "memoryPolicy: bind binds a container to the memory of the zone. If no request of the claim has memory or hugepages, the scheduler does not count that memory, and the driver refuses to prepare the claim. Request memory, or write memoryPolicy: preferred."},
 		{CountOnShared, Warning, "A zone is one device that many claims share: a NUMA node or, by the node's zoneBy, a level-3 cache, a socket or the machine. A count of 2 asks for shares of two different zones of one node. A node with zoneBy: machine has no two zones with CPUs. For a larger share, ask for a larger capacity. For two shares of any zones, write two requests. In firstAvailable, a count is fine after an alternative of one zone. A request for level-3 caches only may have a count, because no zone is larger than a cache."},
 		{OrderRarestFirst, Warning, "The scheduler tries the requests of a claim in the order in which they are written, and goes back over all earlier requests. If a constraint binds them, write requests for zones first, then requests for rare devices, and requests for many devices last. In another order, scheduling takes seconds instead of milliseconds."},
 		{ExtendedZones, Warning, "An extended resource counts devices and has no amounts. A pod that requests 1 gets a share of a zone with 0 CPUs and 0 memory, and nothing aligns the share with other resources. Extended resources are for whole devices; use claims for zones."},
+		{UnknownPool, Error, "The pools of a cache that claims can have are guaranteed, besteffort and shared. A selector for another pool selects no device, and the pod stays Pending. The classes gold.dra.numa, silver.dra.numa and bronze.dra.numa select one pool each."},
+		{ImpossibleCacheAmount, Error, "No cache can give the amounts of the request, or the driver refuses them: a cache has up to 64 ways, a bandwidth in percent is 1 to 100, classes and members are always 1, a node counts bandwidth in one unit, and maxWays is at least the ways that the request asks for. The pool shared has members, and no ways for one claim. Only the pool besteffort has maxWays."},
+		{CacheWithoutCPUs, Error, "The kernel gives ways and bandwidth to CPUs. So a claim for a cache must also have a request for a zone with cpu. Otherwise the driver refuses to prepare the claim. An extended resource has one request only, so it cannot be for caches."},
+		{UnclearCacheCPUs, Error, "A cache is for the CPUs of one request for a zone. If the claim has several such requests, the CacheConfig of the request for the cache must name one (cpus). Otherwise the driver refuses to prepare the claim."},
+		{CacheAskedTwice, Error, "CPUs have ways of one pool of one cache. So each request for a zone can have one request for a cache, with a count of 1. Otherwise the driver refuses to prepare the claim. For more ways, ask for more in one request."},
+		{CacheOfMixedClaim, Error, "With mixed: true, the containers also run on the shared CPUs of the node, which do not have the ways and the bandwidth of the claim. Remove mixed, or the request for the cache."},
+		{CacheNotAligned, Warning, "A constraint must put the CPUs and the ways into one cache: matchAttribute: dra.numa/l3 for both requests. Without it, the scheduler may choose ways of another cache than that of the CPUs, and the driver refuses to prepare the claim."},
 		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. If it reads an attribute or capacity that a device lacks, the scheduler gives up on the pod with an error. One such device stops the pod in the whole cluster. Begin the selector with device.driver == \"NAME\" &&, where NAME is the driver whose devices you want. Read what some devices of that driver lack with .?name.orValue(...)."},
 		{TooManyTexts, Warning, "The scheduler keeps 10 compiled selectors. If a claim and its classes have more different selectors, the scheduler compiles them again for every node."},
 		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms. It throttles the container on CPUs that no other container may use. Remove it: the claim is the limit."},
@@ -96,6 +110,10 @@ func (f Finding) String() string {
 		return fmt.Sprintf("%s: %s", f.Field, f.Message)
 	}
 	return fmt.Sprintf("%s: %s (%s)", f.Field, f.Message, f.Rule)
+}
+
+func fail(rule, field, format string, args ...any) Finding {
+	return Finding{rule, Error, field, fmt.Sprintf(format, args...)}
 }
 
 func warn(rule, field, format string, args ...any) Finding {

@@ -1,0 +1,155 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
+)
+
+// cacheClaim is what a claim asks for of caches, and of the zones whose CPUs they are for.
+// Zones are requests of the claim, not subrequests.
+type cacheClaim struct {
+	devices     string
+	constraints []resourceapi.DeviceConstraint
+	zones       []string
+	cpus        map[string]bool // zones that the claim asks for CPUs
+	mixed       map[string]bool // zones whose containers also run on shared CPUs
+	unclear     bool            // another request may be for a zone
+	caches      []cacheAsk
+	others      map[string]bool // requests that may get something else than a cache
+}
+
+// cacheAsk is a request for a cache, or one of its alternatives.
+type cacheAsk struct {
+	ask
+	config deviceclasses.CacheConfig
+	pools  []string // that it can get
+}
+
+func newCacheClaim(devices string, constraints []resourceapi.DeviceConstraint) *cacheClaim {
+	return &cacheClaim{devices: devices, constraints: constraints, cpus: map[string]bool{}, mixed: map[string]bool{}, others: map[string]bool{}}
+}
+
+// addTo adds a request. A request with adminAccess holds nothing.
+func (l *Linter) addTo(c *cacheClaim, class *resourceapi.DeviceClass, ask ask, config deviceclasses.RequestConfig) {
+	gets := l.known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.requests())
+	switch {
+	case ask.admin:
+	case gets == probe.NoZone && l.ofCaches(class, ask):
+		c.caches = append(c.caches, cacheAsk{ask, config.Cache, l.poolsOf(class, ask)})
+		return
+	case gets == probe.OnlyZones:
+		if !slices.Contains(c.zones, ask.request) {
+			c.zones = append(c.zones, ask.request)
+		}
+		c.cpus[ask.request] = c.cpus[ask.request] || amountsOf(ask).cpus
+		c.mixed[ask.request] = c.mixed[ask.request] || config.Zone.Mixed
+	case gets == probe.Unclear:
+		c.unclear = true
+	}
+	c.others[ask.request] = true
+}
+
+// ofCaches reports whether the request gets pools of caches, and nothing else.
+func (l *Linter) ofCaches(class *resourceapi.DeviceClass, ask ask) bool {
+	return l.known.Selectors().OfCaches(class.Spec.Selectors, ask.selectors, ask.requests())
+}
+
+// poolsOf returns the pools that a request for a cache can get.
+func (l *Linter) poolsOf(class *resourceapi.DeviceClass, ask ask) (pools []string) {
+	for _, pool := range deviceclasses.ClaimPools() {
+		one := resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{
+			Expression: fmt.Sprintf(`device.attributes[%q].?pool.orValue("") == %q`, deviceclasses.DriverName, pool),
+		}}
+		result := l.known.Selectors().Try(class.Spec.Selectors, append(slices.Clone(ask.selectors), one))
+		if result.Caches || result.Incomplete {
+			pools = append(pools, pool)
+		}
+	}
+	return pools
+}
+
+// unknownPools finds selectors for which no device is selected, because they want a pool
+// that no cache has.
+func (l *Linter) unknownPools(field string, class, own []resourceapi.DeviceSelector) []Finding {
+	result := l.known.Selectors().Try(class, own)
+	pool := result.UnknownPool
+	if pool == nil || !result.Nothing() {
+		return nil
+	}
+	return []Finding{fail(UnknownPool, fmt.Sprintf("%s[%d].cel.expression", field, pool.Index),
+		"pool %q: no device has it, allowed are %s", pool.Name, list(deviceclasses.ClaimPools()))}
+}
+
+// findings are what is wrong with the requests for caches.
+func (c *cacheClaim) findings() (findings []Finding) {
+	first := map[string]string{}   // by zone, the first request for a cache
+	unaligned := map[string]bool{} // requests that were reported
+	for _, ask := range c.caches {
+		findings = append(findings, ask.amounts()...)
+		zone, found := c.zoneOf(ask)
+		findings = append(findings, found...)
+		findings = append(findings, ask.single()...)
+		if zone == "" {
+			continue
+		}
+		if c.mixed[zone] {
+			findings = append(findings, fail(CacheOfMixedClaim, ask.field,
+				"request %q has mixed: true: containers of a mixed claim also run on shared CPUs, which do not have the ways", zone))
+		}
+		if !c.aligned(ask.request, zone) && !unaligned[ask.request] {
+			unaligned[ask.request] = true
+			findings = append(findings, warn(CacheNotAligned, c.devices+".constraints",
+				"no matchAttribute %s binds requests %q and %q, so the cache may not be that of the CPUs", deviceclasses.AttributeL3, zone, ask.request))
+		}
+		switch other := first[zone]; {
+		case c.others[ask.request]: // another alternative may be allocated
+		case other == "":
+			first[zone] = ask.request
+		case other != ask.request:
+			findings = append(findings, fail(CacheAskedTwice, ask.field, "request %q is for the CPUs of request %q, too: want one request for a cache for each request for a zone", other, zone))
+		}
+	}
+	return findings
+}
+
+// zoneOf returns the request for a zone whose CPUs the cache is for, "" if there is none or
+// it is not known.
+func (c *cacheClaim) zoneOf(ask cacheAsk) (string, []Finding) {
+	zone, err := ask.config.ZoneRequest(c.zones)
+	switch {
+	case c.unclear && (err != nil || ask.config.CPUs == ""):
+		return "", nil
+	case len(c.zones) == 0:
+		return "", []Finding{fail(CacheWithoutCPUs, ask.field, "no request of the claim is for a zone: a cache is for CPUs of the same claim")}
+	case err != nil:
+		return "", []Finding{fail(UnclearCacheCPUs, ask.field, "%v", err)}
+	case !c.cpus[zone]:
+		return "", []Finding{fail(CacheWithoutCPUs, ask.field, "request %q for a zone asks for no cpu: a cache is for CPUs of the same claim", zone)}
+	}
+	return zone, nil
+}
+
+// aligned reports whether a constraint puts both requests into one cache.
+func (c *cacheClaim) aligned(cache, zone string) bool {
+	return slices.ContainsFunc(c.constraints, func(constraint resourceapi.DeviceConstraint) bool {
+		match := constraint.MatchAttribute
+		return match != nil && resourceapi.QualifiedName(*match) == deviceclasses.AttributeL3 &&
+			bound([]resourceapi.DeviceConstraint{constraint}, cache, zone)
+	})
+}
+
+// single refuses a request for several pools: all of them would be for the same CPUs.
+func (a cacheAsk) single() []Finding {
+	switch {
+	case a.mode == resourceapi.DeviceAllocationModeAll:
+		return []Finding{fail(CacheAskedTwice, a.field+".allocationMode", "All asks for every pool of every cache, and CPUs have ways of one pool: want ExactCount")}
+	case a.count > 1:
+		return []Finding{fail(CacheAskedTwice, a.field+".count", "%d, allowed is 1: CPUs have ways of one pool", a.count)}
+	}
+	return nil
+}
