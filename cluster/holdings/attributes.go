@@ -2,6 +2,7 @@ package holdings
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,13 +41,40 @@ func (e *entry) intAttribute(name string) *int64 {
 
 // isZone reports whether the device is a zone, according to the published kind. A
 // device that is not published counts as a zone if it belongs to the driver that
-// publishes zones.
+// publishes zones, unless it is a cache.
 func (e *entry) isZone() bool {
 	if e.id.driver != deviceclasses.DriverName {
 		return false
 	}
+	if e.published == nil {
+		return !e.isCache()
+	}
+	return deviceclasses.IsZoneKind(e.kind())
+}
+
+// isCache reports whether the device is a pool of a cache, according to the published
+// kind. What claims hold of a device that is not published says the same.
+func (e *entry) isCache() bool {
+	if e.id.driver != deviceclasses.DriverName {
+		return false
+	}
+	if e.published != nil {
+		return e.kind() == deviceclasses.KindCache
+	}
+	return slices.ContainsFunc(e.shares, func(s Share) bool {
+		_, ways := s.Amounts[string(deviceclasses.CapacityWays)]
+		_, member := s.Amounts[string(deviceclasses.CapacityMembers)]
+		return s.Cache != nil || ways || member
+	})
+}
+
+// kind returns the published kind of a device of this driver, or "".
+func (e *entry) kind() string {
 	kind, _ := e.attribute(string(deviceclasses.AttributeKind))
-	return e.published == nil || kind.StringValue != nil && deviceclasses.IsZoneKind(*kind.StringValue)
+	if kind.StringValue == nil {
+		return ""
+	}
+	return *kind.StringValue
 }
 
 // attributes returns all attributes as text.
@@ -108,7 +136,7 @@ func valueOf(a resourceapi.DeviceAttribute) string {
 	return strings.Join(values, ", ")
 }
 
-// rank puts the capacities of zones first.
+// rank puts the capacities of zones first, then the ways of caches.
 func rank(name string) int {
 	switch {
 	case name == "cpu":
@@ -117,8 +145,10 @@ func rank(name string) int {
 		return 1
 	case strings.HasPrefix(name, hugepagesPrefix):
 		return 2
+	case name == string(deviceclasses.CapacityWays):
+		return 3
 	}
-	return 3
+	return 4
 }
 
 const hugepagesPrefix = deviceclasses.CapacityHugepagesPrefix

@@ -90,7 +90,7 @@ func (s *Share) read(document []byte) {
 	if err != nil {
 		return
 	}
-	s.Function = status.Function
+	s.Function, s.Cache = status.Function, status.Cache
 	if zone := status.Zone; zone != nil {
 		s.CPUs, s.Mems, s.IdleCPUs = &zone.CPUs, &zone.Mems, zone.IdleCPUs
 		s.Partition, s.Scope, s.Mixed, s.Why = zone.Partition, zone.Scope, zone.Mixed, zone.Why

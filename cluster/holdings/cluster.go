@@ -71,11 +71,12 @@ type Device struct {
 	Driver string `json:"driver"`
 	Pool   string `json:"pool"`
 	Name   string `json:"name"`
-	Zone   bool   `json:"zone"` // CPUs, memory and hugepages of a NUMA node
+	Zone   bool   `json:"zone"`            // CPUs, memory and hugepages of a NUMA node
+	Cache  bool   `json:"cache,omitempty"` // a pool of a level-3 cache, of this driver
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"` // why the state is StateBlocked
 	// Resources are the capacities that claims can share: cpu, memory, hugepages by
-	// size, then other capacities by name.
+	// size, ways, then other capacities by name.
 	Resources []Resource `json:"resources"`
 	Shares    []Share    `json:"shares"` // in the order of the claims
 	Taints    []Taint    `json:"taints"`
@@ -118,6 +119,7 @@ type Share struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 
 	Function *deviceclasses.FunctionStatus `json:"function,omitempty"` // set for a PCI function
+	Cache    *deviceclasses.CacheStatus    `json:"cache,omitempty"`    // set for a level-3 cache
 }
 
 // Condition is what a driver reports about a share.

@@ -186,7 +186,7 @@ func (inv *inventory) poolProblems(node string) (list []string) {
 func (e *entry) device(inv *inventory) Device {
 	d := Device{
 		Driver: e.id.driver, Pool: e.id.pool, Name: e.id.name, Taints: e.taints, Shares: append([]Share{}, e.shares...),
-		Attributes: e.attributes(), Resources: e.resources(), Zone: e.isZone(),
+		Attributes: e.attributes(), Resources: e.resources(), Zone: e.isZone(), Cache: e.isCache(),
 	}
 	held := len(e.shares) > len(e.admins())
 	switch {

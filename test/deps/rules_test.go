@@ -121,6 +121,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "deviceclasses/probe", "so does it"},
 	{"cluster/holdings", "cluster/snapshot", "what it reads is a snapshot of a cluster"},
 	{"cluster/holdings", "numa/cpuset", "what a share has is CPUs"},
+	{"cluster/holdings", "numa/ways", "pools of caches are in its order"},
 	{"cluster/holdings/chart", "cluster/holdings", "what it draws is who holds what"},
 	{"cluster/holdings/chart", "numa/draw", "a drawing is as wide and as coloured as that of a machine"},
 	{"cluster/holdings/chart", "numa/draw/canvas", "it draws on it"},

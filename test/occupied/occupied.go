@@ -42,6 +42,7 @@ type Share struct {
 	IdleCPUs string // of them
 	Mems     string
 	Function *deviceclasses.FunctionStatus // what the status says instead, of a PCI function
+	Cache    *deviceclasses.CacheStatus    // what the status says instead, of a cache
 	Fault    string                        // why the CPUs are not exclusive
 	Admin    bool
 }
@@ -105,7 +106,7 @@ func (c *Cluster) AddClaim(key string, shares ...Share) *resourceapi.ResourceCla
 		}
 		claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, request)
 		claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results, result)
-		if share.CPUs != nil || share.Function != nil {
+		if share.CPUs != nil || share.Function != nil || share.Cache != nil {
 			claim.Status.Devices = append(claim.Status.Devices, c.status(result, share))
 		}
 	}
@@ -125,16 +126,37 @@ func amounts(text string) map[resourceapi.QualifiedName]resource.Quantity {
 // status is what the driver writes of a share.
 func (c *Cluster) status(result resourceapi.DeviceRequestAllocationResult, share Share) resourceapi.AllocatedDeviceStatus {
 	c.tb.Helper()
-	if share.Function != nil {
-		raw, err := json.Marshal(share.Function)
-		if err != nil {
-			c.tb.Fatal(err)
-		}
-		return resourceapi.AllocatedDeviceStatus{
-			Driver: result.Driver, Pool: result.Pool, Device: result.Device, Data: &runtime.RawExtension{Raw: raw},
-			Conditions: []metav1.Condition{{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared"}},
-		}
+	status := resourceapi.AllocatedDeviceStatus{
+		Driver: result.Driver, Pool: result.Pool, Device: result.Device,
+		Conditions: []metav1.Condition{{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers that use the claim can start"}},
 	}
+	if result.ShareID != nil {
+		status.ShareID = ptr.To(string(*result.ShareID))
+	}
+	var data any
+	switch {
+	case share.Function != nil:
+		data = share.Function
+	case share.Cache != nil:
+		data = share.Cache
+	default:
+		data = c.zoneStatus(share)
+		exclusive := metav1.Condition{Type: "Exclusive", Status: metav1.ConditionTrue, Reason: "KernelPartition", Message: "the kernel keeps all other tasks off the CPUs"}
+		if share.Fault != "" {
+			exclusive = metav1.Condition{Type: "Exclusive", Status: metav1.ConditionFalse, Reason: "PartitionInvalid", Message: share.Fault}
+		}
+		status.Conditions = append(status.Conditions, exclusive)
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	status.Data = &runtime.RawExtension{Raw: raw}
+	return status
+}
+
+func (c *Cluster) zoneStatus(share Share) deviceclasses.ZoneStatus {
+	c.tb.Helper()
 	parse := func(list string) cpuset.Set {
 		set, err := cpuset.Parse(list)
 		if err != nil {
@@ -147,22 +169,7 @@ func (c *Cluster) status(result resourceapi.DeviceRequestAllocationResult, share
 		data.Partition, data.Scope = deviceclasses.PartitionRoot, deviceclasses.ScopeContainer
 		data.Why = fmt.Sprintf("%d CPUs in L3 %s, the tightest with room", data.CPUs.Size(), share.Mems)
 	}
-	raw, err := json.Marshal(data)
-	if err != nil {
-		c.tb.Fatal(err)
-	}
-	exclusive := metav1.Condition{Type: "Exclusive", Status: metav1.ConditionTrue, Reason: "KernelPartition", Message: "the kernel keeps all other tasks off the CPUs"}
-	if share.Fault != "" {
-		exclusive = metav1.Condition{Type: "Exclusive", Status: metav1.ConditionFalse, Reason: "PartitionInvalid", Message: share.Fault}
-	}
-	status := resourceapi.AllocatedDeviceStatus{
-		Driver: result.Driver, Pool: result.Pool, Device: result.Device, Data: &runtime.RawExtension{Raw: raw},
-		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers that use the claim can start"}, exclusive},
-	}
-	if result.ShareID != nil {
-		status.ShareID = ptr.To(string(*result.ShareID))
-	}
-	return status
+	return data
 }
 
 // AddPod adds a pod, namespace/name, that runs on a node, or waits for one if that

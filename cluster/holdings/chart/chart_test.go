@@ -21,7 +21,9 @@ func shown(t *testing.T) map[string]holdings.Cluster {
 	t.Helper()
 	showcase := holdings.Of(&occupied.Showcase(t).Snapshot)
 	large := holdings.Of(&occupied.Large(t, 30, 8).Snapshot)
-	clusters := map[string]holdings.Cluster{"none": holdings.Of(&occupied.New(t).Snapshot), "showcase": showcase, "large": large}
+	clusters := map[string]holdings.Cluster{
+		"none": holdings.Of(&occupied.New(t).Snapshot), "showcase": showcase, "large": large, "divided": holdings.Of(&occupied.Divided(t).Snapshot),
+	}
 	for _, node := range showcase.Nodes {
 		only, found := showcase.Only(node.Name)
 		if !found {

@@ -24,6 +24,21 @@ func TestDescribeSaysAllOfTheStatus(t *testing.T) {
 		"gpu-0000-17-00-0: PCI 0000:17:00.0, CDI device nvidia.com/gpu=0": {Device: "gpu-0000-17-00-0", Function: &deviceclasses.FunctionStatus{
 			PCI: "0000:17:00.0", CDIDevice: "nvidia.com/gpu=0",
 		}},
+		"cache-0-guaranteed: 4 ways, 40% of the bandwidth for each core, group dra-numa.2": {
+			Device: "cache-0-guaranteed", Amounts: "ways=4,classes=1,bandwidthPercent=40",
+			Cache: &deviceclasses.CacheStatus{Pool: "guaranteed", Group: "dra-numa.2", Ways: 4, BandwidthPercent: 40},
+		},
+		"cache-0-besteffort: 2 to 5 ways, 20000 MBps of bandwidth, group dra-numa.2": {
+			Device: "cache-0-besteffort", Amounts: "ways=2,classes=1,bandwidthMBps=20000",
+			Cache: &deviceclasses.CacheStatus{Pool: "besteffort", Group: "dra-numa.2", Ways: 2, MaxWays: 5, BandwidthMBps: 20000},
+		},
+		"cache-0-shared: the ways of all members, group dra-numa.1": {
+			Device: "cache-0-shared", Amounts: "members=1", Cache: &deviceclasses.CacheStatus{Pool: "shared", Group: "dra-numa.1"},
+		},
+		"cache-1-guaranteed: 1 way, 50% of the bandwidth for each core, not reported as prepared yet": {
+			Device: "cache-1-guaranteed", Amounts: "ways=1,classes=1,bandwidthPercent=50",
+		},
+		"cache-1-shared: the ways of all members, not reported as prepared yet": {Device: "cache-1-shared", Amounts: "members=1"},
 	} {
 		cluster := occupied.New(t)
 		share.Request, share.Node = "r", "n"

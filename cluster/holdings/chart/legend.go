@@ -15,6 +15,11 @@ import (
 
 // legend says which letter stands for which claim, and what the claims hold here.
 func (s *scene) legend(c holdings.Cluster) canvas.Part {
+	return s.legendFor(c, func(*holdings.Share) bool { return true })
+}
+
+// legendFor is the legend of a drawing that shows only some shares.
+func (s *scene) legendFor(c holdings.Cluster, shown func(*holdings.Share) bool) canvas.Part {
 	if len(s.order) == 0 && len(s.admin) == 0 {
 		return canvas.Stack{}
 	}
@@ -23,7 +28,7 @@ func (s *scene) legend(c holdings.Cluster) canvas.Part {
 		claim := c.Claim(key)
 		text := key
 		if claim != nil {
-			text = legendOf(claim)
+			text = legendOf(claim, shown)
 		}
 		lines.Parts = append(lines.Parts, canvas.Entry{Sample: s.Sample(key), Text: text, Column: 2})
 	}
@@ -38,7 +43,7 @@ func (s *scene) legend(c holdings.Cluster) canvas.Part {
 }
 
 // legendOf returns a text such as "default/a, pod b: numa-1: CPUs 4-7, memory 1 GiB".
-func legendOf(claim *holdings.Claim) string {
+func legendOf(claim *holdings.Claim, shown func(*holdings.Share) bool) string {
 	text := claim.Key()
 	for _, user := range claim.Users {
 		text += ", " + strings.TrimSuffix(user.Resource, "s") + " " + user.Name
@@ -48,7 +53,7 @@ func legendOf(claim *holdings.Claim) string {
 	}
 	var shares []string
 	for i := range claim.Shares {
-		if !claim.Shares[i].Admin {
+		if !claim.Shares[i].Admin && shown(&claim.Shares[i]) {
 			shares = append(shares, Describe(&claim.Shares[i]))
 		}
 	}
@@ -71,7 +76,12 @@ func Describe(share *holdings.Share) string {
 	case cpu.Sign() > 0:
 		facts = append(facts, canvas.Count(int(cpu.Value()), "CPU")+", not reported as prepared yet")
 	}
+	ofCache := describeCache(share)
+	facts = append(facts, ofCache...)
 	for _, name := range slices.Sorted(maps.Keys(share.Amounts)) {
+		if len(ofCache) > 0 {
+			break // it says the amounts
+		}
 		if amount := share.Amounts[name]; name != "cpu" && amount.Sign() > 0 {
 			facts = append(facts, Label(name)+" "+Amount(name, amount))
 		}

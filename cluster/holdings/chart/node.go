@@ -97,6 +97,20 @@ func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
 	if !device.Zone {
 		parts = append(parts, canvas.Text(device.Name+" of "+device.Driver, canvas.DeviceText))
 	}
+	parts = append(parts, warnings(device)...)
+	s.Meet(device)
+	for _, r := range device.Resources {
+		if device.IsLimit(r.Name) {
+			continue
+		}
+		line := canvas.Paragraph{Words: canvas.Words(Label(r.Name)+": "+Left(r), canvas.Plain), Indent: 2}
+		parts = append(parts, line, s.Strip(device, r))
+	}
+	return parts
+}
+
+// warnings says why a device cannot be allocated, or not by every claim.
+func warnings(device *holdings.Device) (parts []canvas.Part) {
 	if device.State == holdings.StateUnpublished {
 		parts = append(parts, canvas.Text(device.Name+" is not published, so its total is not known", canvas.IsolatedText))
 	}
@@ -109,11 +123,6 @@ func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
 			style = canvas.Plain
 		}
 		parts = append(parts, canvas.Paragraph{Words: canvas.Words("tainted: "+taint.String(), style), Indent: 2})
-	}
-	s.Meet(device)
-	for _, r := range device.Resources {
-		line := canvas.Paragraph{Words: canvas.Words(Label(r.Name)+": "+Left(r), canvas.Plain), Indent: 2}
-		parts = append(parts, line, s.Strip(device, r))
 	}
 	return parts
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
@@ -71,9 +72,13 @@ func (s *Signs) Sample(claim string) canvas.Strip { return canvas.Strip{s.of[cla
 // A claim whose status a user can write may say that it holds more.
 const mostCPUs = 8192
 
-// Strip draws what claims hold of a resource. Each CPU is a cell; every other resource
-// is a bar.
+// Strip draws what claims hold of a resource. Each CPU is a cell, and so is each way and
+// each member of a cache. Every other resource is a bar, but nothing is drawn of those
+// whose parts are all alike or are not summed: classes and bandwidth of a cache.
 func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip {
+	if device.Cache {
+		return s.cacheStrip(device, r)
+	}
 	if r.Name == "cpu" {
 		total := most(r)
 		return s.Bar(device, r, min(total.Value(), mostCPUs))
@@ -82,6 +87,18 @@ func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip
 		return nil
 	}
 	return s.Bar(device, r, barLength)
+}
+
+func (s *Signs) cacheStrip(device *holdings.Device, r holdings.Resource) canvas.Strip {
+	if r.Name != string(deviceclasses.CapacityWays) && r.Name != string(deviceclasses.CapacityMembers) {
+		return nil
+	}
+	total := most(r)
+	count := total.Value()
+	if count > deviceclasses.MaxWays { // many members, or a status that a user wrote
+		count = barLength
+	}
+	return s.Bar(device, r, count)
 }
 
 // most returns the total. If claims hold more than that, or the total is not known, it

@@ -159,6 +159,9 @@ func views(node string, signs *chart.Signs, list []holdings.Device, drawn bool) 
 		}
 		slices.Sort(view.Attributes)
 		for _, r := range device.Resources {
+			if device.IsLimit(r.Name) {
+				continue
+			}
 			row := strip{Label: chart.Label(r.Name), Left: canvas.Printable(chart.Left(r))}
 			if !drawn || !device.Zone || r.Name != string(deviceclasses.CapacityCPU) {
 				row.Picture = pictureOf(signs.Strip(device, r).Layout(widestStrip), true)
