@@ -24,6 +24,7 @@ const (
 	kindTopology     = "Topology"
 	kindChoice       = "CPUChoice"
 	kindStatus       = "ClusterStatus"
+	kindCaches       = "CacheStatus"
 	kindPlacements   = "Placements"
 	kindExplanation  = "Explanation"
 	kindExplanations = "ExplanationList"

@@ -28,6 +28,7 @@ type status struct {
 	node  string // "" means all nodes
 	width int
 	watch bool
+	cache bool // only level-3 caches
 
 	shown []byte // what was last written
 }
@@ -46,6 +47,12 @@ free; svg is the same as a picture. For a cluster with many NUMA nodes, the
 table has one line for each node. wide is a table with a row for each device.
 json and yaml have everything; unknown values are null.
 
+With --cache, status shows only the level-3 caches that are divided: for each
+cache a strip of the ways that claims can have, by pool (guaranteed, besteffort,
+shared). A letter is a way of a claim, in the pool besteffort of its minimum, or
+in the pool shared a member. Each dot is free. The cells are amounts: the
+objects of a cluster do not say which ways a claim has.
+
 With --namespace, status shows the claims and pods of one namespace, and the
 nodes on which these claims hold something. What other claims hold there is
 shown as well, because it is not free.`,
@@ -54,6 +61,8 @@ shown as well, because it is not free.`,
 status
 # one node, drawn again whenever something changes
 status worker-1 --watch
+# who has ways of level-3 caches, and how many are left
+status --cache
 # one node as a picture
 status worker-1 -o svg >worker-1.svg
 # what the claims of a team hold
@@ -74,6 +83,7 @@ status -l pool=batch -o wide -f cluster/`),
 	s.from.scope.addSelectorTo(command, "nodes")
 	s.output.addTo(command)
 	addWidth(command, &s.width)
+	command.Flags().BoolVar(&s.cache, "cache", false, "show only the ways of level-3 caches, their classes and limits of bandwidth")
 	command.Flags().BoolVarP(&s.watch, "watch", "w", false, "show the status again whenever something changes in the cluster")
 	return command
 }
@@ -106,19 +116,15 @@ func (s *status) show(objects *snapshot.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	d := document{
-		what: "status", kind: kindStatus, value: cluster,
-		text: func(style style) string { return devicesTable(style, cluster) },
-		svg:  func(w io.Writer) error { return chart.SVG(w, cluster) },
-		names: func() []objectName {
-			return nodesOf(cluster.Nodes, func(n holdings.Node) string { return n.Name })
-		},
+	d, draw := statusOf(cluster), chart.Text
+	if s.cache {
+		d, draw = cachesOf(cluster), chart.CachesText
 	}
 	out := s.stdout
 	var shown []byte
 	if s.output.format == formatTable {
 		var drawing bytes.Buffer
-		err = chart.Text(&drawing, cluster, s.textOptions(s.width))
+		err = draw(&drawing, cluster, s.textOptions(s.width))
 		shown, out = drawing.Bytes(), raw(out)
 	} else {
 		shown, err = d.in(s.output)
@@ -132,6 +138,18 @@ func (s *status) show(objects *snapshot.Snapshot) error {
 		return d.unwritten(err)
 	}
 	return nil
+}
+
+// statusOf returns the answer about everything that claims hold.
+func statusOf(cluster holdings.Cluster) document {
+	return document{
+		what: "status", kind: kindStatus, value: cluster,
+		text: func(style style) string { return devicesTable(style, cluster) },
+		svg:  func(w io.Writer) error { return chart.SVG(w, cluster) },
+		names: func() []objectName {
+			return nodesOf(cluster.Nodes, func(n holdings.Node) string { return n.Name })
+		},
+	}
 }
 
 // chosen returns the part of the cluster that the user wants to see.
@@ -165,6 +183,9 @@ func devicesTable(s style, cluster holdings.Cluster) string {
 			device := &devices[i]
 			var free, claims []string
 			for _, r := range device.Resources {
+				if device.IsLimit(r.Name) {
+					continue
+				}
 				free = append(free, fmt.Sprintf("%s %s of %s", r.Name, amountText(r.Free), amountText(r.Total)))
 			}
 			for i := range device.Shares {

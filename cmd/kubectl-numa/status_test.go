@@ -38,8 +38,14 @@ func lists(s *snapshot.Snapshot) map[string]any {
 // showcase is a folder with the objects of a cluster in which claims hold devices.
 func showcase(t *testing.T) (dir string) {
 	t.Helper()
+	return folderOf(t, occupied.Showcase(t))
+}
+
+// folderOf is a folder with the objects of a cluster.
+func folderOf(t *testing.T, c *occupied.Cluster) (dir string) {
+	t.Helper()
 	dir = t.TempDir()
-	for path, list := range lists(&occupied.Showcase(t).Snapshot) {
+	for path, list := range lists(&c.Snapshot) {
 		text, err := json.Marshal(list)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, filepath.Base(path)+".json"), text, 0o600)
@@ -81,18 +87,20 @@ func TestStatusInEveryForm(t *testing.T) {
 	}
 }
 
-// The lines of the example in the documentation are lines of the output.
+// The lines of the examples in the documentation are lines of the output.
 func TestStatusIsAsTheDocumentationShowsIt(t *testing.T) {
 	text := testfiles.Read(t, "../../docs/kubectl-numa.md")
-	_, example, found := strings.Cut(text, "$ kubectl numa status worker-1 -f cluster/\n")
-	example, _, ended := strings.Cut(example, "```")
-	if !found || !ended {
-		t.Fatal("docs/kubectl-numa.md has no example of status")
-	}
-	shown := mustCall(t, "status", "worker-1", "-f", showcase(t))
-	for line := range strings.Lines(example) {
-		if line != "…\n" && !strings.Contains(shown, line) {
-			t.Errorf("the documentation has a line %q, and status shows\n%s", line, shown)
+	for flag, dir := range map[string]string{"": showcase(t), "--cache ": folderOf(t, occupied.Divided(t))} {
+		_, example, found := strings.Cut(text, "$ kubectl numa status worker-1 "+flag+"-f cluster/\n")
+		example, _, ended := strings.Cut(example, "```")
+		if !found || !ended {
+			t.Fatalf("docs/kubectl-numa.md has no example of status %s", flag)
+		}
+		shown := mustCall(t, append([]string{"status", "worker-1", "-f", dir}, strings.Fields(flag)...)...)
+		for line := range strings.Lines(example) {
+			if line != "…\n" && !strings.Contains(shown, line) {
+				t.Errorf("the documentation has a line %q, and status %s shows\n%s", line, flag, shown)
+			}
 		}
 	}
 }
