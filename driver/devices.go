@@ -32,6 +32,19 @@ func Devices(machine numa.Machine, config Config, faults zones.Faults) []resourc
 	return devices(&machine, config, cachesOf(&machine, config, nil), nil, cpuset.Set{}, faults)
 }
 
+// CacheNotes says what such a node does not publish of its caches, or not fully, and why.
+// Without Config.Caches there is nothing to say.
+func CacheNotes(machine numa.Machine, config Config) []string {
+	if config.Caches == nil {
+		return nil
+	}
+	state := cachesOf(&machine, config, nil)
+	if state.node == nil {
+		return []string{state.why.Error()}
+	}
+	return state.warnings
+}
+
 // devices returns what a node with these stray shares and blocked CPUs publishes. Both
 // are subtracted from the zones. PCI functions that are gone come last, with a taint.
 func devices(machine *numa.Machine, config Config, caches *cacheState, strays []Share, blocked cpuset.Set, faults zones.Faults) []resourceapi.Device {

@@ -79,6 +79,9 @@ func (p *published) run(read func() (numa.Machine, error), exclusivityGiven bool
 		return fmt.Errorf("--config %q: exclusivity: set it here or with --exclusivity, not in both", p.config.file)
 	}
 	config.Exclusivity = cmp.Or(config.Exclusivity, driver.Exclusivity(p.exclusivity.value))
+	for _, text := range driver.CacheNotes(machine, config) {
+		p.note("%s", text)
+	}
 	return p.output.print(p.stdout, objects("slices", resourceSlices(p.nodeName, driver.Devices(machine, config, nil))))
 }
 

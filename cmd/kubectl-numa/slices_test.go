@@ -91,6 +91,27 @@ func TestSlicesOfAProfile(t *testing.T) {
 	}
 }
 
+// Caches that cannot be divided are missing, and a note says why.
+func TestSlicesOfANodeThatDividesItsCaches(t *testing.T) {
+	config := func(more string) string {
+		return file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\ncache: {os: {ways: 1}, guaranteed: {ways: 10}}\n"+more)
+	}
+	for name, row := range map[string]struct{ preset, config, device, note string }{
+		"divided":        {"intel-2s", config(""), "name: cache-1-guaranteed", ""},
+		"by l3":          {"epyc-2s-nps1", config("zoneBy: l3\n"), "name: cache-15-guaranteed", ""},
+		"several caches": {"epyc-2s-nps1", config(""), "", "want each zone in one level-3 cache; set zoneBy to l3"},
+		"no resctrl":     {"rig", config(""), "", "caches are not published: the kernel does not divide level-3 caches, or resctrl is not mounted"},
+	} {
+		exitCode, stdout, stderr := call("slices", "--root", sample.Folder(t, row.preset), "--node-name", "n", "--config", row.config)
+		if exitCode != exitDone || !strings.Contains(stdout, row.device) || (row.device == "") == strings.Contains(stdout, "cache-") {
+			t.Errorf("%s: exit code %d, slices\n%s", name, exitCode, stdout)
+		}
+		if (row.note == "") != (stderr == "") || !strings.Contains(stderr, row.note) {
+			t.Errorf("%s: note %q, want %q", name, stderr, row.note)
+		}
+	}
+}
+
 // The error names the profile with the wrong setting.
 func TestRefusedProfileIsNamed(t *testing.T) {
 	root := sample.Folder(t, "rig")
