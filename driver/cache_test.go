@@ -488,3 +488,38 @@ func TestRandomClaimsNeverShareWays(t *testing.T) {
 		t.Errorf("%d given, %d refused: too few to tell", given, refused)
 	}
 }
+
+// Classes that the kernel does not have are not given to claims.
+func TestNodeWithoutItsGroupsIsTainted(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	n.groups.Around(func(c resctrlfs.Change, effect func() error) error {
+		if c.Call == "mkdir" {
+			return syscall.EACCES
+		}
+		return effect()
+	})
+	driver := n.open()
+	report := driver.RepairCaches()
+	if len(report.News) != 6 || report.News[0] != "group dra-numa.2: mkdir dra-numa.2: permission denied" {
+		t.Errorf("news %q", report.News)
+	}
+	tainted := func() (devices int) {
+		for _, device := range driver.Publish(func(types.UID, Share) string { return "" }, cpuset.Set{}).Devices {
+			devices += len(device.Taints)
+		}
+		return devices
+	}
+	if got := tainted(); got != 4 {
+		t.Errorf("%d devices have a taint, want all 4 of caches", got)
+	}
+	wanted := claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=1"))
+	if _, _, err := driver.Prepare(wanted, nil); err == nil || err.Error() != "give claim default/a its ways: the kernel has no group dra-numa.2: group dra-numa.2: file does not exist" {
+		t.Errorf("error %v", err)
+	}
+	n.groups.Around(nil)
+	driver.RepairCaches()
+	if got := tainted(); got != 0 {
+		t.Errorf("%d devices have a taint", got)
+	}
+	mustPrepare(t, driver, wanted)
+}

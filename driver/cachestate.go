@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 
@@ -162,8 +163,10 @@ func (d *Driver) giveWays(grant Grant) error {
 	}
 	failed := d.settleWays(goal, holdings(grant))
 	for _, h := range holdings(grant) {
-		if err := goal.Check(h, d.groups); err != nil {
-			return errors.Join(err, failed)
+		if err := goal.Check(h, d.groups); err != nil && failed != nil {
+			return fmt.Errorf("%w: %s", err, strings.ReplaceAll(failed.Error(), "\n", "; "))
+		} else if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -231,7 +234,10 @@ func (d *Driver) repairCaches() (report CacheReport) {
 		repaired, failed := d.config.Caches.Host.Repair(goal.Wanted)
 		d.groups = repaired.State
 		if failed != nil {
-			report.News = append(report.News, failed.Error())
+			report.News = strings.Split(failed.Error(), "\n") // an error of each group
+		}
+		for _, key := range goal.Missing(d.groups) {
+			faults[key] = "the kernel has no group for a claim"
 		}
 		for _, h := range d.allHoldings() {
 			if err := goal.Check(h, repaired.State); err != nil {

@@ -263,6 +263,20 @@ func isAs(now numa.ResctrlGroup, want resctrl.Group, online cpuset.Set) bool {
 	return true
 }
 
+// Missing returns the classes of each cache that the kernel does not have, although the
+// scheduler counts them.
+func (g *Goal) Missing(state numa.ResctrlState) (missing []Key) {
+	for i := range g.node.classes() {
+		if _, found := state.Group(resctrl.Name(firstGroup + i)); found {
+			continue
+		}
+		for _, cache := range g.node.ids() {
+			missing = append(missing, Key{cache, firstGroup + i})
+		}
+	}
+	return missing
+}
+
 // Check says why a claim does not have what it holds; nil if it does. State is that of the
 // kernel after the goal was written.
 func (g *Goal) Check(h Holding, state numa.ResctrlState) error {

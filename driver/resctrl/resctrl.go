@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -171,8 +172,24 @@ type folder struct {
 	path string
 }
 
-func (f folder) Mkdir(name string) error { return os.Mkdir(filepath.Join(f.path, name), 0o755) }
-func (f folder) Rmdir(name string) error { return os.Remove(filepath.Join(f.path, name)) }
+func (f folder) Mkdir(name string) error {
+	return inFolderOf(filepath.Join(f.path, name), func(name string) error { return os.Mkdir(name, 0o755) })
+}
+
+func (f folder) Rmdir(name string) error {
+	return inFolderOf(filepath.Join(f.path, name), syscall.Rmdir)
+}
+
+// inFolderOf changes an entry of a folder. The kernel makes the folders of resctrl without
+// the right to write for anyone, so that only programs with CAP_DAC_OVERRIDE change them.
+// But root owns them, and an owner may give itself the right.
+func inFolderOf(name string, change func(name string) error) error {
+	err := change(name)
+	if errors.Is(err, fs.ErrPermission) && os.Chmod(filepath.Dir(name), 0o755) == nil {
+		err = change(name)
+	}
+	return err
+}
 
 func (f folder) Write(name, text string) error {
 	file, err := os.OpenFile(filepath.Join(f.path, name), os.O_WRONLY, 0)
