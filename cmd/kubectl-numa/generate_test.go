@@ -16,6 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -83,6 +84,27 @@ func nodeFiles(t *testing.T, preset string) (dir string) {
 	return dir
 }
 
+// cacheManifests are a zone in a cache, a pool of this cache, and the class of caches.
+var cacheManifests = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: caches}
+spec:
+  driver: dra.numa
+  nodeName: worker-1
+  pool: {name: caches, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: numa-8
+    allowMultipleAllocations: true
+    attributes: {kind: {string: zone}, l3: {int: 8}}
+    capacity: {cpu: {value: 64}, memory: {value: 64Gi}}
+  - name: cache-8-guaranteed
+    allowMultipleAllocations: true
+    attributes: {kind: {string: cache}, l3: {int: 8}, pool: {string: guaranteed}}
+    capacity: {ways: {value: 10}, classes: {value: 8}, bandwidthPercent: {value: 800}}
+---
+` + object.ClassText("cache.dra.numa", `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "cache"`)
+
 // podFor is a pod that uses the claim or template with this name.
 func podFor(use, name string) string {
 	field := map[string]string{"claim": "resourceClaimName", "template": "resourceClaimTemplateName"}[use]
@@ -112,6 +134,9 @@ func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
 					t.Errorf("lint says\n%sof\n%s", text, manifest)
 				}
 				testfiles.Write(t, filepath.Join(dir, "pod.yaml"), podFor(use, line[2]))
+				if slices.Contains(line, "--ways") {
+					testfiles.Write(t, filepath.Join(dir, "cache.yaml"), cacheManifests)
+				}
 				if text := mustCall(t, "simulate", "-f", dir); !strings.Contains(text, "default/p  worker-1") {
 					t.Errorf("simulate says\n%s", text)
 				}
@@ -228,8 +253,10 @@ func TestSocketOfOthersDevicesIsNoted(t *testing.T) {
 func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	page := testfiles.Read(t, "../../docs/kubectl-numa.md")
 	const line = "generate claim trainer --cpus 8 --memory 16Gi --first-available one-node,one-socket,any"
+	const cache = "generate template workers --cpus 8 --memory 16Gi --ways 4 --bandwidth 40%"
 	for _, want := range []string{
 		"$ kubectl numa " + line + "\n" + mustCall(t, strings.Fields(line)...),
+		"$ kubectl numa " + cache + "\n" + mustCall(t, strings.Fields(cache)...),
 		"$ kubectl numa suggest-evictions pod urgent -f cluster/\n" + suggestion,
 		"$ kubectl numa taint worker-1/numa-1 -f cluster/\n" + drainRule,
 	} {
@@ -327,6 +354,46 @@ func TestGeneratedManifestIsReadable(t *testing.T) {
 	}
 }
 
+// Each share has a cache of its own: a cache is for the CPUs of one request.
+func TestGeneratedCachesAreThoseOfTheShares(t *testing.T) {
+	var got struct{ Spec resourceapi.ResourceClaimSpec }
+	text := mustCall(t, strings.Fields("generate claim c --cpus 4 --memory 1Gi --shares 2 --same socket --cache-class gold.dra.numa --bandwidth 20000MBps")...)
+	if err := yaml.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	const want = `
+requests:
+- {name: zone-0, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4, memory: 1Gi}}}}
+- {name: zone-1, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4, memory: 1Gi}}}}
+- {name: cache-0, exactly: {deviceClassName: gold.dra.numa, capacity: {requests: {bandwidthMBps: "20000"}}}}
+- {name: cache-1, exactly: {deviceClassName: gold.dra.numa, capacity: {requests: {bandwidthMBps: "20000"}}}}
+constraints:
+- {requests: [zone-0, cache-0], matchAttribute: dra.numa/l3}
+- {requests: [zone-1, cache-1], matchAttribute: dra.numa/l3}
+- {requests: [zone-0, zone-1], matchAttribute: dra.numa/socket}
+config:
+- {requests: [cache-0], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, cpus: zone-0}}}
+- {requests: [cache-1], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, cpus: zone-1}}}`
+	wanted, gave := object.Parse[resourceapi.DeviceClaim](t, want), &got.Spec.Devices
+	if wanted, gave := mustYAML(t, wanted), mustYAML(t, gave); wanted != gave {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(wanted, gave))
+	}
+	file := filepath.Join(t.TempDir(), "claim.yaml")
+	testfiles.Write(t, file, text)
+	if text := mustCall(t, "lint", "-f", file); text != "" {
+		t.Errorf("lint says\n%s", text)
+	}
+}
+
+func mustYAML(t *testing.T, value any) string {
+	t.Helper()
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestGeneratedMachineIsReadAsDeclared(t *testing.T) {
 	dirs := []string{filepath.Join(t.TempDir(), "new", "machine"), t.TempDir()}
 	for _, dir := range dirs {
@@ -397,6 +464,15 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate claim c --cpus 4 --first-available one-node,one-socket --device g=17":  "17 devices with these alternatives: want 16 or fewer",
 		"generate claim c --cpus 4 --first-available one-node,any --device g=2147483647": "2147483647 devices with these alternatives: want 31 or fewer",
 		"generate claim c --cpus 4 --first-available one-node,any --device g --parts 0":  "0 parts: want 1 or more",
+		"generate claim c --ways 4":                                                      "a cache is for CPUs: want cpus as well",
+		"generate claim c --memory 1Gi --cache-class gold.dra.numa":                      "a cache is for CPUs: want cpus as well",
+		"generate claim c --cpus 1 --ways 0":                                             "--ways 0: want 1 or more",
+		"generate claim c --cpus 1 --ways 65":                                            "65 ways: want 1 to 64",
+		"generate claim c --cpus 1 --bandwidth 40":                                       `--bandwidth "40": want a percentage such as 40%, or an amount such as 20000MBps`,
+		"generate claim c --cpus 1 --bandwidth 0%":                                       `--bandwidth "0%": want a percentage such as 40%, or an amount such as 20000MBps`,
+		"generate claim c --cpus 1 --bandwidth 101%":                                     "a bandwidth of 101%: want 1% to 100%",
+		"generate claim c --cpus 1 --ways 4 --mixed":                                     "mixed with a cache: mixed containers also run on shared CPUs, which do not have the ways",
+		"generate claim c --cpus 4 --ways 4 --first-available one-node,any":              "a cache with 2 parts: a cache is for the CPUs of one NUMA node",
 		"generate claim c --device g=0":                                                  `--device "g=0": want CLASS or CLASS=NUMBER`,
 		"generate claim c --device g --mixed":                                            "there is no share of a NUMA node: want cpus, memory or hugepages as well",
 		"generate claim c --cpus 4 --parts 2":                                            "--parts 2: want --first-available as well",

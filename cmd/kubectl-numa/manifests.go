@@ -138,6 +138,9 @@ type wishFlags struct {
 	memory    string
 	hugepages map[string]string
 	devices   []string
+	ways      int64
+	caches    string // class of caches
+	bandwidth string
 	same      *choice
 }
 
@@ -164,6 +167,8 @@ generate USE NAME --cpus 4 --memory 8Gi --hugepages 1Gi=2Gi --shares 2 --apart -
 generate USE NAME --cpus 4 --memory 8Gi --device gpu.example.com --same node
 # CPUs as near to a GPU as there are: on its NUMA node, else on its socket, else anywhere
 generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa --first-available one-node,one-socket,any
+# CPUs with ways of their level-3 cache to themselves, and less memory bandwidth
+generate USE NAME --cpus 8 --memory 16Gi --ways 4 --bandwidth 40%
 # two GPUs and CPUs of one socket
 generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa=2 --same socket`), "USE NAME", use+" "+map[string]string{"claim": "trainer", "template": "workers"}[use]),
 		Args:              oneArgument("NAME"),
@@ -185,6 +190,10 @@ func (w *wishFlags) addTo(command *cobra.Command) {
 	flags.IntVar(&w.wish.Shares, "shares", 1, "`number` of shares")
 	flags.BoolVar(&w.wish.Apart, "apart", false, "put each share on another NUMA node")
 	flags.StringArrayVar(&w.devices, "device", nil, "`class` of a whole device, or CLASS=NUMBER for several; can be repeated")
+	flags.Int64Var(&w.ways, "ways", 0, "`number` of ways of the level-3 cache per share (default: that of the pool)")
+	flags.StringVar(&w.caches, "cache-class", "cache.dra.numa", "`name` of the DeviceClass of level-3 caches")
+	flags.StringVar(&w.bandwidth, "bandwidth", "", "`limit` of the memory bandwidth: of each core, such as 40%, or of a share, such as 20000MBps")
+	withoutDefault(command, "ways")
 	w.same.addTo(command, "same", "", "put all shares and devices on the same NUMA node or socket")
 	flags.StringSliceVar(&w.wish.Places, "first-available", nil, "`alternatives` in this order: one-node, then one-socket, any, or both")
 	flags.IntVar(&w.wish.Parts, "parts", 0, "`number` of NUMA nodes that give equal parts, with --first-available (default 2; with --device, 1)")
@@ -272,5 +281,6 @@ func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error)
 		}
 		wish.Devices = append(wish.Devices, manifest.Devices{Class: class, Count: number})
 	}
-	return wish, nil
+	wish.Cache, err = w.cache(command)
+	return wish, err
 }

@@ -88,9 +88,9 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 		return spec, err
 	}
 	devices := &spec.Devices
+	var zones []string
 	if capacity := w.capacity(); capacity != nil {
 		devices.Requests = w.shares(capacity)
-		var zones []string
 		for _, request := range devices.Requests {
 			zones = append(zones, request.Name)
 		}
@@ -100,6 +100,9 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 		if !w.Config.IsEmpty() {
 			devices.Config = []resourceapi.DeviceClaimConfiguration{{Requests: zones, DeviceConfiguration: w.Config.opaque()}}
 		}
+	}
+	if w.Cache != nil {
+		w.Cache.addTo(devices, zones)
 	}
 	var names []string
 	for i, wanted := range w.byCount() {
@@ -113,13 +116,22 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	case len(w.Places) > 0 && len(names) > 0:
 		devices.Constraints = append(devices.Constraints, w.near(names)...)
 	case w.Same == SameNode:
-		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{MatchAttribute: new(numaNode)})
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: w.bound(zones, names), MatchAttribute: new(numaNode)})
 	case w.Same == SameSocket:
-		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{MatchAttribute: new(socket)})
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: w.bound(zones, names), MatchAttribute: new(socket)})
 	case len(w.Places) > 1 && w.Places[1] == OneSocket:
 		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: []string{"zone/" + OneSocket}, MatchAttribute: new(socket)})
 	}
 	return spec, nil
+}
+
+// bound returns the requests that are on the same node or socket; nil for all requests of
+// the claim. A cache has no socket, and is where its zone is in any case.
+func (w Wish) bound(zones, devices []string) []string {
+	if w.Cache == nil {
+		return nil
+	}
+	return slices.Concat(zones, devices)
 }
 
 // near puts each device on the NUMA node or socket of the share, depending on the
@@ -213,6 +225,11 @@ func (c Config) opaque() resourceapi.DeviceConfiguration {
 	if err != nil {
 		panic(err) // impossible: it has only strings and a bool, and a list of strings
 	}
+	return opaque(raw)
+}
+
+// opaque is a configuration of this driver, in JSON.
+func opaque(raw []byte) resourceapi.DeviceConfiguration {
 	return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
 		Driver: deviceclasses.DriverName, Parameters: runtime.RawExtension{Raw: raw},
 	}}

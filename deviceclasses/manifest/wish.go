@@ -40,6 +40,8 @@ type Wish struct {
 	Hugepages map[string]resource.Quantity
 	// Shares is the number of shares; each is a request of its own. It is 1 or more.
 	Shares int
+	// Cache is the part that each share has of its level-3 cache; nil for none.
+	Cache *Cache
 	// Devices are requests for whole devices of other classes.
 	Devices []Devices
 	// Same is what all shares and devices have in common: "", SameNode or SameSocket.
@@ -92,7 +94,7 @@ func (w Wish) check() error {
 	switch {
 	case w.CPUs < 0 || w.Memory.Sign() < 0:
 		return errors.New("an amount is below 0")
-	case !zones && len(w.Devices) == 0:
+	case !zones && len(w.Devices) == 0 && w.Cache == nil:
 		return errors.New("nothing is requested: want cpus, memory, hugepages or devices")
 	case !zones && (!w.Config.IsEmpty() || !w.Filter.IsEmpty() || w.Shares > 1 || w.Apart || len(w.Places) > 0):
 		return errors.New("there is no share of a NUMA node: want cpus, memory or hugepages as well")
@@ -114,6 +116,9 @@ func (w Wish) check() error {
 		return err
 	}
 	if err := w.Config.check(); err != nil {
+		return err
+	}
+	if err := w.Cache.check(w); err != nil {
 		return err
 	}
 	return w.Filter.check()
@@ -171,9 +176,13 @@ func (w Wish) checkPlaces() error {
 	if w.Parts < least {
 		return fmt.Errorf("%d parts: want %d or more", w.Parts, least)
 	}
-	most := resourceapi.DeviceRequestsMaxSize - 1 // one request is the share
+	caches := 0 // requests and constraints for a cache
+	if w.Cache != nil {
+		caches = 1
+	}
+	most := resourceapi.DeviceRequestsMaxSize - 1 - caches // one request is the share
 	if slices.Contains(w.Places, OneSocket) {
-		most = min(most, resourceapi.DeviceConstraintsMaxSize/2)
+		most = min(most, (resourceapi.DeviceConstraintsMaxSize-caches)/2)
 	}
 	if count := w.devices(false); count > most {
 		return fmt.Errorf("%d devices with these alternatives: want %d or fewer", count, most)
