@@ -16,6 +16,7 @@ package simulate
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
@@ -56,6 +58,8 @@ type Cluster struct {
 	hidden  []string // kinds without which it is not known on which nodes a pod fits
 	partial bool     // there may be more objects that take something of a node
 
+	kinds map[string]bool // of all devices, for explanations
+
 	harmlessDevices bool            // isHarmlessDevice is true for all devices
 	harmless        map[string]bool // answers of isHarmlessSelection
 }
@@ -77,6 +81,7 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 		demands:   make(map[string]*demand),
 		assumed:   make(map[string]bool),
 		harmless:  make(map[string]bool),
+		kinds:     make(map[string]bool),
 
 		hidden:  s.Hides("Nodes", "DeviceClasses", "ResourceSlices"),
 		partial: len(s.Unseen) > 0,
@@ -117,12 +122,31 @@ func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
 		return err
 	}
 	devices.Each(func(device *resourceapi.Device) { c.harmlessDevices = c.harmlessDevices && isHarmlessDevice(device) })
+	for _, slice := range list {
+		for i := range slice.Spec.Devices {
+			c.addKinds(slice.Spec.Driver, &slice.Spec.Devices[i])
+		}
+	}
 	known := make(shapes)
 	for _, object := range s.Nodes {
 		c.nodes = append(c.nodes, newNode(object, devices, known))
 	}
 	slices.SortFunc(c.nodes, func(a, b *node) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// addKinds remembers the kind of a device. An attribute without a domain belongs to its
+// driver's.
+func (c *Cluster) addKinds(driver string, device *resourceapi.Device) {
+	for name, attribute := range device.Attributes {
+		domain, short, found := strings.Cut(string(name), "/")
+		if !found {
+			domain, short = driver, string(name)
+		}
+		if short == "kind" && attribute.StringValue != nil {
+			c.kinds[funnel.Kind(domain, *attribute.StringValue)] = true
+		}
+	}
 }
 
 // addRunning adds the resources of the pods that have a node to their nodes.

@@ -64,6 +64,7 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			requests:  requestOf("gpu", "gpu.dra.numa", ""),
 			stage:     funnel.StageClass,
 			sentence:  "request gpu: 2 devices are not of class gpu.dra.numa",
+			hint:      "no node has a device whose dra.numa/kind is gpu, which class gpu.dra.numa requires",
 		},
 		"selector": {
 			manifests: []string{two},
@@ -163,7 +164,7 @@ func TestConstraintThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 		},
 		"resource.kubernetes.io/numaNode: {int: 5}": {
 			"no value of resource.kubernetes.io/numaNode has enough devices for all requests that must match: " +
-				"zone finds 0 on 1 device, 1 on 1 device; nic finds 5 on 1 device",
+				"zone finds 0 on numa-0, 1 on numa-1; nic finds 5 on d1",
 			"",
 		},
 	} {

@@ -303,7 +303,7 @@ func (c *Cluster) addDevices(ctx context.Context, d *demand, n *node, e *NodeExp
 // view returns the node in the form that package funnel needs.
 func (c *Cluster) view(n *node) *funnel.View {
 	return &funnel.View{
-		Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors,
+		Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors, Kinds: c.kinds,
 		Holds: sync.OnceValue(func() map[structured.DeviceID][]inventory.Hold { return c.held.ByDevice(n.Pools) }),
 	}
 }

@@ -116,7 +116,7 @@ func TestEveryObstacleIsNamedWithThoseWhoHoldWhatIsMissing(t *testing.T) {
 			"requests: [" + zoneRequest("zone", "cpu: 2") + "," + requestOf("gpu", "gpu.dra.numa", "") + "], " + numaNode, "",
 			[]string{
 				"constraint: request zone: no value of resource.kubernetes.io/numaNode has enough devices for all requests that must match: " +
-					"zone finds 1 on 1 device; gpu finds 0 on 1 device",
+					"zone finds 1 on numa-1; gpu finds 0 on gpu-0",
 				"capacity: request zone: asks for 2 cpu of one device: numa-0 has 1 of 4 left",
 				"  pod default/b holds 3 cpu of numa-0 through claim default/cpus",
 				"inUse: request gpu: gpu-1 is in use by other claims",

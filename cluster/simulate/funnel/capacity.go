@@ -24,7 +24,7 @@ type lack struct {
 func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (findings []finding) {
 	var lacks []*lack
 	for _, d := range out {
-		for _, s := range v.shortages(f.Alternative, d) {
+		for _, s := range withoutFollowing(v.shortages(f.Alternative, d)) {
 			i := slices.IndexFunc(lacks, func(l *lack) bool { return l.name == s.name })
 			if i < 0 {
 				i = len(lacks)
@@ -37,7 +37,7 @@ func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (findings []f
 		}
 	}
 	for _, l := range lacks {
-		found := v.explainLack(l)
+		found := v.explainLack(l, f.matched)
 		switch {
 		case l.counter && l.gate == "":
 			found.holders = v.counterHolders(l.devices[0], l.name)
@@ -51,7 +51,27 @@ func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (findings []f
 	return findings
 }
 
-func (v *View) explainLack(l *lack) finding {
+// withoutFollowing leaves out capacities that are short only because others are: those
+// of which a device has the maximum of a request as many times as it can have requests.
+// They limit each request by itself, such as the bandwidth of a cache.
+func withoutFollowing(list []shortage) []shortage {
+	return slices.DeleteFunc(slices.Clone(list), func(s shortage) bool {
+		return s.limit == nil && s.most != nil && slices.ContainsFunc(list, func(other shortage) bool {
+			each, times := other.each(), other.value.Value()
+			return each > 0 && s.value.Value() >= times/each*s.most.Value()
+		})
+	})
+}
+
+// each returns the amount that every request takes, if there is no choice; else 0.
+func (s shortage) each() int64 {
+	if s.only == nil {
+		return 0
+	}
+	return s.only.Value()
+}
+
+func (v *View) explainLack(l *lack, matched []resourceapi.FullyQualifiedName) finding {
 	switch {
 	case l.missing:
 		return finding{sentence: fmt.Sprintf("no device has a capacity named %q", l.name), hint: misspellingHint(l.name, l.devices)}
@@ -59,6 +79,8 @@ func (v *View) explainLack(l *lack) finding {
 		return finding{sentence: fmt.Sprintf("the devices consume counters, and the feature gate %s is off", l.gate)}
 	case l.counter:
 		return finding{sentence: fmt.Sprintf("too little of the pool's counter %s is left: %s", l.name, listText(l.lines))}
+	case l.only != nil && l.limit == nil:
+		return finding{sentence: fmt.Sprintf("every request takes %s %s of one device: %s", l.charged.String(), l.name, listText(l.lines))}
 	case !l.named:
 		return finding{
 			sentence: fmt.Sprintf("the request does not name capacity %s, so it takes %s of one device: %s", l.name, l.charged.String(), listText(l.lines)),
@@ -69,7 +91,7 @@ func (v *View) explainLack(l *lack) finding {
 	if l.asked.Cmp(l.charged) != 0 {
 		text += fmt.Sprintf(", rounded up to %s", l.charged.String())
 	}
-	return finding{sentence: text + ": " + listText(l.lines), hint: v.capacityHint(l.shortage, l.devices)}
+	return finding{sentence: text + ": " + listText(l.lines), hint: v.capacityHint(l.shortage, l.devices, matched)}
 }
 
 // on says what a device lacks.
@@ -124,20 +146,57 @@ func simplify(name string) string {
 	return strings.TrimSuffix(name, "s")
 }
 
-// capacityHint gives a hint if the amount would fit without rounding, or if several
-// devices together have enough.
-func (v *View) capacityHint(s shortage, out []*inventory.Device) string {
+// capacityHint gives a hint if the amount would fit without rounding, if several devices
+// together have enough, or if no request can have as much. matched are attributes that
+// the devices of all parts of a request must have in common.
+func (v *View) capacityHint(s shortage, out []*inventory.Device, matched []resourceapi.FullyQualifiedName) string {
 	if s.asked.Cmp(s.charged) < 0 && slices.ContainsFunc(out, func(d *inventory.Device) bool { return s.asked.Cmp(v.freeOf(s.name, d)) <= 0 }) {
 		return fmt.Sprintf("%s would fit, but the scheduler rounds %s up to %s: ask for a multiple of the step", s.asked.String(), s.name, s.charged.String())
 	}
-	var sum resource.Quantity
-	for _, d := range out {
-		sum.Add(v.freeOf(s.name, d))
+	enough := func(list []*inventory.Device) bool {
+		var sum resource.Quantity
+		for _, d := range list {
+			sum.Add(v.freeOf(s.name, d))
+		}
+		return len(list) > 1 && s.charged.Cmp(sum) <= 0
 	}
-	if len(out) > 1 && s.charged.Cmp(sum) <= 0 {
+	switch {
+	case slices.ContainsFunc(placesOf(out, matched), enough):
 		return fmt.Sprintf("a request gets its %s from one device, and no device has enough: split the request into several", s.name)
+	case s.limit != nil:
+		return fmt.Sprintf("ask for at most %s %s: no request gets more of one device", s.limit.String(), s.name)
+	case enough(out):
+		return fmt.Sprintf("no device has enough %s, and the claim cannot have devices that differ in %s: ask for less", s.name, joined(matched))
 	}
 	return ""
+}
+
+// placesOf returns the devices in groups that have the values of these attributes in
+// common.
+func placesOf(list []*inventory.Device, attributes []resourceapi.FullyQualifiedName) (places [][]*inventory.Device) {
+	index := make(map[string]int)
+	for _, d := range list {
+		values := ""
+		for _, name := range attributes {
+			value, _ := attributeOf(d, name)
+			values += value + "\n"
+		}
+		i, known := index[values]
+		if !known {
+			i = len(places)
+			index[values], places = i, append(places, nil)
+		}
+		places[i] = append(places[i], d)
+	}
+	return places
+}
+
+func joined(names []resourceapi.FullyQualifiedName) string {
+	var texts []string
+	for _, name := range names {
+		texts = append(texts, string(name))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func (v *View) freeOf(name string, d *inventory.Device) resource.Quantity {

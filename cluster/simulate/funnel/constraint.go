@@ -48,6 +48,9 @@ func applyConstraints(constraints []resourceapi.DeviceConstraint, funnels []*fun
 		covered := coveredBy(constraint, funnels)
 		switch {
 		case constraint.MatchAttribute != nil:
+			for _, f := range covered {
+				f.matched = append(f.matched, *constraint.MatchAttribute)
+			}
 			applyMatch(*constraint.MatchAttribute, covered)
 		case constraint.DistinctAttribute != nil:
 			applyDistinct(*constraint.DistinctAttribute, covered)
@@ -71,19 +74,19 @@ func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
 	if slices.ContainsFunc(covered, func(f *funnel) bool { return f.counts.Blocks != "" && !strings.Contains(f.Name, "/") }) {
 		return // nothing can meet the constraint, but the constraint is not the reason
 	}
-	counts := make([]map[string]int, len(covered))
+	found := make([]map[string][]string, len(covered)) // names of devices by value
 	for i, f := range covered {
-		counts[i] = make(map[string]int)
+		found[i] = make(map[string][]string)
 		for _, d := range f.left {
 			if value, has := attributeOf(d, name); has {
-				counts[i][value]++
+				found[i][value] = append(found[i][value], d.Name)
 			}
 		}
 	}
 	suits := func(value string) bool {
 		met := make(map[string]bool)
 		for i, f := range covered {
-			met[requests.Base(f.Name)] = met[requests.Base(f.Name)] || counts[i][value] >= f.wanted
+			met[requests.Base(f.Name)] = met[requests.Base(f.Name)] || len(found[i][value]) >= f.wanted
 		}
 		for _, ok := range met {
 			if !ok {
@@ -96,17 +99,22 @@ func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
 		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
 			value, has := attributeOf(d, name)
 			return has && suits(value)
-		}, func([]*inventory.Device) finding { return explainMatch(name, covered, counts) })
+		}, func([]*inventory.Device) finding { return explainMatch(name, covered, found) })
 	}
 }
 
 // explainMatch says which values each covered request finds.
-func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, counts []map[string]int) finding {
-	var found []string
+func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, found []map[string][]string) finding {
+	var texts []string
 	for i, f := range covered {
-		values := make([]string, 0, len(counts[i]))
-		for _, value := range sortedNames(counts[i]) {
-			values = append(values, fmt.Sprintf("%s on %s", value, devices(counts[i][value])))
+		values := make([]string, 0, len(found[i]))
+		for _, value := range sortedNames(found[i]) {
+			names := found[i][value]
+			on := devices(len(names))
+			if len(names) == 1 {
+				on = names[0]
+			}
+			values = append(values, fmt.Sprintf("%s on %s", value, on))
 		}
 		if len(values) == 0 {
 			return finding{
@@ -114,9 +122,9 @@ func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, counts
 				hint:     missingAttributeHint(name, f),
 			}
 		}
-		found = append(found, fmt.Sprintf("%s finds %s", f.Name, listText(values)))
+		texts = append(texts, fmt.Sprintf("%s finds %s", f.Name, listText(values)))
 	}
-	return finding{sentence: fmt.Sprintf("no value of %s has enough devices for all requests that must match: %s", name, strings.Join(found, "; "))}
+	return finding{sentence: fmt.Sprintf("no value of %s has enough devices for all requests that must match: %s", name, strings.Join(texts, "; "))}
 }
 
 // applyDistinct requires as many different values as devices.

@@ -24,6 +24,8 @@ type View struct {
 	Features  structured.Features
 	Classes   inventory.Classes    // all classes of the requests
 	Selectors *inventory.Selectors // those of the inventory
+	// Kinds are the kinds of the devices of all nodes, as [Kind] returns them.
+	Kinds map[string]bool
 	// Holds returns who holds each device. It is called only if something blocks.
 	Holds func() map[structured.DeviceID][]inventory.Hold
 }
@@ -58,8 +60,9 @@ func (v *View) Requests(claims []Claim) (list []Request, obstacles []Obstacle) {
 type funnel struct {
 	requests.Alternative
 	wanted   int
-	left     []*inventory.Device // the devices that passed the stages so far
-	selected []*inventory.Device // the devices that the class and the request select
+	left     []*inventory.Device              // the devices that passed the stages so far
+	selected []*inventory.Device              // the devices that the class and the request select
+	matched  []resourceapi.FullyQualifiedName // attributes that devices of the request must have in common
 	counts   Request
 
 	kept      int      // number of devices that passed the stage that blocks
@@ -83,7 +86,11 @@ func (v *View) run(a requests.Alternative, entry string) *funnel {
 	}
 	f.stage(StageDriver, &left.Driver, byDriver(class), func(out []*inventory.Device) finding { return v.explainDriver(class, out) })
 	f.stage(StageClass, &left.Class, v.bySelectors(class.Spec.Selectors), func(out []*inventory.Device) finding {
-		return finding{sentence: fmt.Sprintf("%s not of class %s", devicesAre(len(out)), a.Class)}
+		found := finding{sentence: fmt.Sprintf("%s not of class %s", devicesAre(len(out)), a.Class)}
+		if kind := kindOf(class); kind != "" && !v.Kinds[kind] {
+			found.hint, found.absent = fmt.Sprintf("no node has a device whose %s, which class %s requires", kind, a.Class), kind
+		}
+		return found
 	})
 	f.stage(StageSelector, &left.Selector, v.bySelectors(a.Selectors), func(out []*inventory.Device) finding {
 		return finding{sentence: fmt.Sprintf("the request's selectors reject %s: %s", devices(len(out)), selectorText(a.Selectors))}
@@ -140,6 +147,30 @@ func driverOf(class *resourceapi.DeviceClass) string {
 		}
 	}
 	return ""
+}
+
+// kindGuard finds the kind in a selector that names it.
+var kindGuard = regexp.MustCompile(`device\.attributes\[["']([^"']+)["']\]\.kind\s*==\s*["']([^"']+)["']`)
+
+// Kind returns a text that identifies a value of the attribute kind of a domain.
+func Kind(domain, kind string) string { return fmt.Sprintf("%s/kind is %s", domain, kind) }
+
+// kindOf returns the kind that the class selects, or "" if the class does not name one
+// kind.
+func kindOf(class *resourceapi.DeviceClass) string {
+	kind := ""
+	for _, selector := range class.Spec.Selectors {
+		if selector.CEL == nil {
+			continue
+		}
+		for _, found := range kindGuard.FindAllStringSubmatch(selector.CEL.Expression, -1) {
+			if kind != "" {
+				return ""
+			}
+			kind = Kind(found[1], found[2])
+		}
+	}
+	return kind
 }
 
 func byDriver(class *resourceapi.DeviceClass) func(*inventory.Device) bool {

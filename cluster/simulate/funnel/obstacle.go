@@ -25,6 +25,9 @@ type Obstacle struct {
 	// HeldBy are the holders of what is missing. Of each device, the largest holder is
 	// first.
 	HeldBy []Holder `json:"heldBy,omitempty"`
+	// Absent is the kind of devices that the request needs and that no node has, as [Kind]
+	// returns it.
+	Absent string `json:"-"`
 }
 
 // Holder is a claim or a pod that has a part of what is missing.
@@ -79,6 +82,7 @@ func (h Holder) String() string {
 type finding struct {
 	sentence, hint string
 	holders        []Holder
+	absent         string
 }
 
 // explain sets the obstacles of a request that is blocked: what the stage that blocks
@@ -96,7 +100,7 @@ func (v *View) explain(f *funnel) {
 				found.sentence, found.hint = f.counted(found.sentence), cmp.Or(found.hint, f.countHint)
 			}
 			f.obstacles = append(f.obstacles, Obstacle{
-				stage, f.counts.Claim + "/" + f.Name, fmt.Sprintf("request %s: %s", f.Name, found.sentence), found.hint, found.holders,
+				stage, f.counts.Claim + "/" + f.Name, fmt.Sprintf("request %s: %s", f.Name, found.sentence), found.hint, found.holders, found.absent,
 			})
 		}
 	}

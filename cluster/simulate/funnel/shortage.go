@@ -22,6 +22,9 @@ type shortage struct {
 	charged resource.Quantity // asked, rounded by the device's policy
 	free    resource.Quantity
 	limit   *resource.Quantity // the maximum for one request, if asked exceeds it
+	value   resource.Quantity  // of the device
+	most    *resource.Quantity // the maximum of the device's policy
+	only    *resource.Quantity // the only amount that the device's policy allows
 }
 
 // shortages returns the capacities and counters that are not sufficient on the device,
@@ -50,7 +53,12 @@ func (v *View) capacityShortages(a requests.Alternative, d *inventory.Device) (l
 	used := v.State.AggregatedCapacity[d.ID]
 	for _, name := range sortedNames(d.Capacity) {
 		capacity := d.Capacity[name]
-		s := shortage{name: string(name), free: capacity.Value.DeepCopy()}
+		s := shortage{name: string(name), free: capacity.Value.DeepCopy(), value: capacity.Value}
+		if policy := capacity.RequestPolicy; policy != nil && policy.ValidRange != nil {
+			s.most = policy.ValidRange.Max
+		} else if policy != nil && len(policy.ValidValues) == 1 {
+			s.only = &policy.ValidValues[0]
+		}
 		s.asked, s.named = requests[name]
 		s.charged, s.limit = charge(s.asked, s.named, capacity, v.Features.FractionalCapacityRange)
 		if taken := used[name]; taken != nil {
