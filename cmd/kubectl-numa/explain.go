@@ -12,8 +12,10 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/startup"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 func (c cli) explainCommand() *cobra.Command {
@@ -206,7 +208,24 @@ func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster
 		return answer, &failure{err}
 	}
 	answer.Assumed = placed
+	addCacheHint(&answer)
 	return answer, nil
+}
+
+// cacheHint is for requests for level-3 caches where no node has a device of this kind.
+const cacheHint = "no node divides its level-3 caches: that takes the field cache in a NodeConfig, and a kernel and processor that can do it (resctrl)"
+
+// addCacheHint adds cacheHint to an answer that needs it.
+func addCacheHint(answer *simulate.Explanation) {
+	absent := func(o funnel.Obstacle) bool {
+		return o.Absent == funnel.Kind(deviceclasses.DriverName, deviceclasses.KindCache)
+	}
+	for _, node := range answer.Nodes {
+		if answer.Blocked && slices.ContainsFunc(node.Obstacles, absent) {
+			answer.Hints = append(answer.Hints, cacheHint)
+			return
+		}
+	}
 }
 
 // earlier returns the pods that the pod's scheduler tries to place before the pod. A pod
@@ -235,6 +254,7 @@ func (q *question) explainClaim(ctx context.Context, cluster *simulate.Cluster, 
 	if err != nil {
 		return answer, &failure{err}
 	}
+	addCacheHint(&answer)
 	return answer, nil
 }
 
