@@ -19,3 +19,8 @@ var Devices embed.FS
 //
 //go:embed containers/*.yaml
 var Containers embed.FS
+
+// Caches holds those of the folder cache, which need a node that divides its caches.
+//
+//go:embed cache/*.yaml
+var Caches embed.FS

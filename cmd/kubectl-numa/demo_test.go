@@ -160,7 +160,7 @@ func TestDemosWithDevicesAreAligned(t *testing.T) {
 
 // Users copy these manifests.
 func TestDemosDrawNoWarning(t *testing.T) {
-	for _, folder := range []string{"../../demo", "../../demo/containers", "../../demo/devices"} {
+	for _, folder := range []string{"../../demo", "../../demo/containers", "../../demo/devices", "../../demo/cache"} {
 		if exitCode, stdout, stderr := call("lint", "-f", folder); exitCode != exitDone || stdout != "" {
 			t.Errorf("%s: exit code %d, %s%s", folder, exitCode, stdout, stderr)
 		}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -13,6 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/demo"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -111,6 +112,17 @@ var _ = Describe("a node whose caches are divided", withCache, func() {
 		expectWays(ctx, pod, 3, 50)
 	})
 
+	It("runs the manifests in demo/cache", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "demo-cache")
+		Expect(cluster.Apply(ctx, demo.Caches, namespace)).To(Succeed())
+		for _, pod := range podsIn(ctx, namespace) {
+			own := groupOf(ctx, waitRunning(ctx, pod))
+			Expect(own.cpus.String()).To(Equal(cpusOfContainer(ctx, pod).String()))
+			Expect(bits.OnesCount64(own.ways[own.cache])).To(Equal(3), "ways %x of group %s", own.ways[own.cache], own.name)
+			Expect(own.bandwidth[own.cache]).To(Equal(50), "bandwidth of group %s", own.name)
+		}
+	})
+
 	It("refuses ways of another cache than that of the CPUs", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "apart")
 		createClaim(ctx, namespace, claimOfDevices("apart",
@@ -164,21 +176,26 @@ func cpusOfContainer(ctx context.Context, pod *corev1.Pod) cpuset.Set {
 // groupOf returns the group that the status of a pod's claim names.
 func groupOf(ctx context.Context, pod *corev1.Pod) cacheGroup {
 	GinkgoHelper()
-	var name string
+	claim := pod.Name
+	if len(pod.Status.ResourceClaimStatuses) > 0 {
+		claim = onlyClaim(ctx, pod).Name
+	}
+	var said deviceclasses.CacheStatus
 	Eventually(ctx, func(g Gomega) {
-		claim, err := readClaim(ctx, pod.Namespace, pod.Name)
+		current, err := readClaim(ctx, pod.Namespace, claim)
 		g.Expect(err).NotTo(HaveOccurred())
-		for _, device := range claim.Status.Devices {
-			var status struct{ Group string }
-			if device.Data != nil {
-				g.Expect(json.Unmarshal(device.Data.Raw, &status)).To(Succeed())
+		for _, device := range current.Status.Devices {
+			status, err := deviceclasses.ReadShareStatus(device.Data.Raw)
+			g.Expect(err).NotTo(HaveOccurred())
+			if status.Cache != nil {
+				said = *status.Cache
 			}
-			name = max(name, status.Group)
 		}
-		g.Expect(name).NotTo(BeEmpty(), "group in the status of claim %s", claim.Name)
+		g.Expect(said.Group).NotTo(BeEmpty(), "group in the status of claim %s", claim)
 	}).Should(Succeed())
-	group, found := readGroups(ctx)[name]
-	Expect(found).To(BeTrue(), "the kernel has no group %s", name)
+	group, found := readGroups(ctx)[said.Group]
+	Expect(found).To(BeTrue(), "the kernel has no group %s", said.Group)
+	group.cache = said.L3
 	return group
 }
 
@@ -188,6 +205,7 @@ type cacheGroup struct {
 	cpus      cpuset.Set
 	ways      map[int]uint64 // by L3 cache
 	bandwidth map[int]int
+	cache     int // of the claim that groupOf was asked about
 }
 
 // readGroups returns the groups of the kernel by name.
