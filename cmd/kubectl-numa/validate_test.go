@@ -95,8 +95,14 @@ func installedCluster(t *testing.T) answers {
 	for name, text := range map[string]string{"node.yaml": node, "installed.yaml": installed} {
 		testfiles.Write(t, filepath.Join(dir, name), text)
 	}
-	for _, kind := range []string{"gpu", "isolated", "nic", "nvme", "pci"} { // the folder has that of zones
-		testfiles.Write(t, filepath.Join(dir, kind+".yaml"), testfiles.Read(t, "../../deviceclasses/"+kind+".dra.numa.yaml"))
+	classes, err := filepath.Glob("../../deviceclasses/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, class := range classes {
+		if name := filepath.Base(class); name != "zone.dra.numa.yaml" { // the folder has it
+			testfiles.Write(t, filepath.Join(dir, name), testfiles.Read(t, class))
+		}
 	}
 	set := &appsv1.DaemonSet{}
 	if err := yaml.UnmarshalStrict([]byte(daemonSet), set); err != nil {
