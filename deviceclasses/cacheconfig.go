@@ -26,8 +26,8 @@ type CacheConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// CPUs is the name of the claim's request for a zone. The cache and its bandwidth are
-	// for the CPUs of this request. The field is required if the claim has several such
-	// requests.
+	// for the CPUs of this request. The field is required if several such requests have
+	// CPUs.
 	//
 	//	cpus: workers
 	CPUs string `json:"cpus,omitempty"`
@@ -98,7 +98,7 @@ func (c CacheConfig) CheckRequest(class string, asked map[resourceapi.QualifiedN
 }
 
 // ZoneRequest returns the request for a zone whose CPUs the cache is for. zones are the
-// names of all requests of the claim that are for zones. The name of a subrequest is like
+// names of the claim's requests for zones that ask for CPUs. The name of a subrequest is like
 // "main/sub".
 func (c CacheConfig) ZoneRequest(zones []string) (string, error) {
 	var requests []string // without subrequests

@@ -210,6 +210,14 @@ func TestWhatACacheIsNotFor(t *testing.T) {
 	}
 }
 
+func TestWaysAreForTheZoneWithCPUs(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	mustPrepare(t, n.open(), claim("a", counted(result("memory", "numa-1", 0)), result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=2")))
+	if got := n.group(2); got != "4-5: 3 c" {
+		t.Errorf("group of the claim: %s", got)
+	}
+}
+
 // A node that no longer divides its caches, or never did.
 func TestClaimOfANodeWithoutPools(t *testing.T) {
 	n := newCacheNode(t, tenWays)

@@ -117,11 +117,16 @@ func (w cacheWish) plan(*Driver, types.UID, wish, cpuset.Set) (Kind, error) {
 
 // pairCaches finds the CPUs that each part of a cache is for.
 func (d *Driver) pairCaches(wishes []wish) error {
-	var zoneRequests []string
+	var zoneRequests, withoutCPUs []string
 	for _, wish := range wishes {
-		if _, isZone := wish.wanted.(zoneWish); isZone {
+		if zone, isZone := wish.wanted.(zoneWish); isZone && zone.cpus > 0 {
 			zoneRequests = append(zoneRequests, wish.request)
+		} else if isZone {
+			withoutCPUs = append(withoutCPUs, wish.request)
 		}
+	}
+	if len(zoneRequests) == 0 {
+		zoneRequests = withoutCPUs
 	}
 	paired := make(map[string]string) // request for a cache by that for a zone
 	for i := range wishes {

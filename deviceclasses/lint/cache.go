@@ -120,7 +120,11 @@ func (c *cacheClaim) findings() (findings []Finding) {
 // zoneOf returns the request for a zone whose CPUs the cache is for, "" if there is none or
 // it is not known.
 func (c *cacheClaim) zoneOf(ask cacheAsk) (string, []Finding) {
-	zone, err := ask.config.ZoneRequest(c.zones)
+	zones := slices.DeleteFunc(slices.Clone(c.zones), func(zone string) bool { return !c.cpus[zone] })
+	if len(zones) == 0 {
+		zones = c.zones
+	}
+	zone, err := ask.config.ZoneRequest(zones)
 	switch {
 	case c.unclear && (err != nil || ask.config.CPUs == ""):
 		return "", nil
