@@ -30,6 +30,7 @@ type Caches struct {
 type cacheState struct {
 	node     *caches.Node
 	why      error                 // node is nil because of it
+	machine  *numa.Machine         // that node was made of
 	settings caches.Settings       // that node was made with
 	info     *numa.Resctrl         // that node was made with
 	devices  []resourceapi.Device  // of node
@@ -71,9 +72,10 @@ func cachesOf(machine *numa.Machine, config Config, groups *numa.ResctrlState) *
 	return state
 }
 
-// same reports whether the kernel and other tools leave the same as before.
+// same reports whether the machine is the same, and the kernel and other tools leave the
+// same of it.
 func (s *cacheState) same(other *cacheState) bool {
-	return fmt.Sprint(s.why) == fmt.Sprint(other.why) && slices.Equal(s.warnings, other.warnings) &&
+	return s.machine == other.machine && fmt.Sprint(s.why) == fmt.Sprint(other.why) && slices.Equal(s.warnings, other.warnings) &&
 		slices.Equal(s.settings.Options, other.settings.Options) && reflect.DeepEqual(s.info, other.info) && reflect.DeepEqual(s.settings.Foreign, other.settings.Foreign)
 }
 
@@ -94,6 +96,7 @@ func (d *Driver) readCaches() error {
 	withoutResctrl := *d.machine
 	withoutResctrl.Resctrl = nil
 	next := cachesOf(&withoutResctrl, d.config, known)
+	next.machine = d.machine
 	if err != nil && !errors.Is(err, resctrl.ErrNotMounted) {
 		next.why = fmt.Errorf("caches are not published: %w", err)
 	}
@@ -164,7 +167,7 @@ func (d *Driver) giveWays(grant Grant) error {
 	failed := d.settleWays(goal, holdings(grant))
 	for _, h := range holdings(grant) {
 		if err := goal.Check(h, d.groups); err != nil && failed != nil {
-			return fmt.Errorf("%w: %s", err, strings.ReplaceAll(failed.Error(), "\n", "; "))
+			return fmt.Errorf("%w: %w", err, inOneLine{failed})
 		} else if err != nil {
 			return err
 		}
@@ -231,16 +234,18 @@ func (d *Driver) repairCaches() (report CacheReport) {
 		}
 	} else {
 		goal := d.caches.node.Goal(d.allHoldings(), d.groups)
-		repaired, failed := d.config.Caches.Host.Repair(goal.Wanted)
-		d.groups = repaired.State
-		if failed != nil {
-			report.News = strings.Split(failed.Error(), "\n") // an error of each group
+		if !goal.Reached(d.groups) {
+			repaired, failed := d.config.Caches.Host.Repair(goal.Wanted)
+			d.groups = repaired.State
+			if failed != nil {
+				report.News = strings.Split(failed.Error(), "\n") // an error of each group
+			}
 		}
 		for _, key := range goal.Missing(d.groups) {
 			faults[key] = "the kernel has no group for a claim"
 		}
 		for _, h := range d.allHoldings() {
-			if err := goal.Check(h, repaired.State); err != nil {
+			if err := goal.Check(h, d.groups); err != nil {
 				faults[h.Key()] = err.Error()
 			}
 		}
@@ -287,3 +292,9 @@ func (s *cacheState) addProblems(problems map[string][]string, grants []Grant) {
 		}
 	}
 }
+
+// inOneLine is an error whose text has one line, although it joins several errors.
+type inOneLine struct{ error }
+
+func (e inOneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+func (e inOneLine) Unwrap() error { return e.error }

@@ -245,18 +245,30 @@ func (g *Goal) Differing(state numa.ResctrlState, of []Holding) resctrl.Wanted {
 	return wanted
 }
 
+// Reached reports whether all groups are as they should be, so that nothing has to be
+// written.
+func (g *Goal) Reached(state numa.ResctrlState) bool {
+	root, _ := state.Group("")
+	unwanted := func(group numa.ResctrlGroup) bool {
+		return resctrl.IsOurs(group.Name) && !slices.ContainsFunc(g.Wanted.Groups, func(w resctrl.Group) bool { return w.Name == group.Name })
+	}
+	return has(root.Schemata, g.Wanted.Default) && !slices.ContainsFunc(state.Groups, unwanted) && len(g.Differing(state, nil).Groups) == 0
+}
+
 // isAs reports whether a group has what it should. What is offline does not count.
 func isAs(now numa.ResctrlGroup, want resctrl.Group, online cpuset.Set) bool {
-	if now.CPUs != want.CPUs.Intersection(online) {
-		return false
-	}
-	for _, mask := range want.Schemata.Masks {
-		if has, online := now.Schemata.Mask(mask.Resource, mask.Cache); online && has != mask.Mask {
+	return now.CPUs == want.CPUs.Intersection(online) && has(now.Schemata, want.Schemata)
+}
+
+// has reports whether a group has what is wanted of the caches that are online.
+func has(now, want numa.Schemata) bool {
+	for _, mask := range want.Masks {
+		if has, online := now.Mask(mask.Resource, mask.Cache); online && has != mask.Mask {
 			return false
 		}
 	}
-	for _, limit := range want.Schemata.Bandwidths {
-		if has, online := now.Schemata.Bandwidth(limit.Resource, limit.Cache); online && has != limit.Bandwidth {
+	for _, limit := range want.Bandwidths {
+		if has, online := now.Bandwidth(limit.Resource, limit.Cache); online && has != limit.Bandwidth {
 			return false
 		}
 	}

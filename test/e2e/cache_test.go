@@ -156,8 +156,9 @@ func expectWays(ctx context.Context, pod *corev1.Pod, ways, bandwidth int) {
 }
 
 func checkWays(ctx context.Context, g Gomega, pod *corev1.Pod, ways, bandwidth int) {
-	own, all := groupOf(ctx, pod), readGroups(ctx)
-	own = all[own.name]
+	said, all := statusOfCache(ctx, pod), readGroups(ctx)
+	own, found := all[said.Group]
+	g.Expect(found).To(BeTrue(), "the kernel has no group %s", said.Group)
 	g.Expect(own.cpus.String()).To(Equal(cpusOfContainer(ctx, pod).String()), "CPUs of group %s and of the container", own.name)
 	g.Expect(bits.OnesCount64(own.ways[0])).To(Equal(ways), "ways %x of group %s", own.ways[0], own.name)
 	g.Expect(own.bandwidth[0]).To(Equal(bandwidth), "bandwidth of group %s", own.name)
@@ -177,11 +178,20 @@ func cpusOfContainer(ctx context.Context, pod *corev1.Pod) cpuset.Set {
 // groupOf returns the group that the status of a pod's claim names.
 func groupOf(ctx context.Context, pod *corev1.Pod) cacheGroup {
 	GinkgoHelper()
+	said := statusOfCache(ctx, pod)
+	group, found := readGroups(ctx)[said.Group]
+	Expect(found).To(BeTrue(), "the kernel has no group %s", said.Group)
+	group.cache = said.L3
+	return group
+}
+
+// statusOfCache returns what the status of a pod's claim says of a cache.
+func statusOfCache(ctx context.Context, pod *corev1.Pod) (said deviceclasses.CacheStatus) {
+	GinkgoHelper()
 	claim := pod.Name
 	if len(pod.Status.ResourceClaimStatuses) > 0 {
 		claim = onlyClaim(ctx, pod).Name
 	}
-	var said deviceclasses.CacheStatus
 	Eventually(ctx, func(g Gomega) {
 		current, err := readClaim(ctx, pod.Namespace, claim)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -194,10 +204,7 @@ func groupOf(ctx context.Context, pod *corev1.Pod) cacheGroup {
 		}
 		g.Expect(said.Group).NotTo(BeEmpty(), "group in the status of claim %s", claim)
 	}).Should(Succeed())
-	group, found := readGroups(ctx)[said.Group]
-	Expect(found).To(BeTrue(), "the kernel has no group %s", said.Group)
-	group.cache = said.L3
-	return group
+	return said
 }
 
 // cacheGroup is a group of resctrl as the kernel shows it.
