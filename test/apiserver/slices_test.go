@@ -58,6 +58,12 @@ func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node s
 		ReservedMemory: zones.Reservations{{Bytes: 64 << 20}},
 		Exclusivity:    driver.ExclusivityKernel,
 		Attached:       everything,
+		Caches: &driver.Caches{Pools: deviceclasses.CachePools{
+			OS:         &deviceclasses.CacheWays{Ways: 1},
+			Guaranteed: &deviceclasses.GuaranteedPool{ExclusivePool: deviceclasses.ExclusivePool{Ways: 4}, DefaultWays: 2, ValidWays: []int{1, 2, 4}},
+			BestEffort: &deviceclasses.BestEffortPool{ExclusivePool: deviceclasses.ExclusivePool{Ways: 3}, DefaultMinWays: 1, DefaultMaxWays: 3},
+			Shared:     &deviceclasses.SharedPool{Ways: 2, Members: 10},
+		}},
 	}
 	sent = driver.Resources(node, driver.Devices(machine, config, nil)).Pools[node].Slices
 	return sent, publishSlices(ctx, t, api, node, sent)
@@ -116,7 +122,7 @@ func TestServerKeepsEveryFieldOfOurSlices(t *testing.T) {
 	for _, preset := range fake.Presets() {
 		machines[preset.Name] = sample.Machine(t, preset.Name)
 	}
-	devices, counters := 0, 0
+	devices, counters, caches := 0, 0, 0
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
 		t.Run(name, func(t *testing.T) {
 			sent, kept := publish(t.Context(), t, api, nodeName(name), machines[name])
@@ -125,12 +131,17 @@ func TestServerKeepsEveryFieldOfOurSlices(t *testing.T) {
 			}
 			for _, slice := range kept {
 				devices, counters = devices+len(slice.Devices), counters+len(slice.SharedCounters)
+				for _, device := range slice.Devices {
+					if kind := device.Attributes[deviceclasses.AttributeKind].StringValue; kind != nil && *kind == deviceclasses.KindCache {
+						caches++
+					}
+				}
 			}
 		})
 	}
-	t.Logf("%d machines, %d devices, %d counter sets", len(machines), devices, counters)
-	if devices < 10*len(machines) || counters == 0 {
-		t.Errorf("%d machines gave %d devices and %d counter sets: most have no zone, or no PCI function", len(machines), devices, counters)
+	t.Logf("%d machines, %d devices, %d of caches, %d counter sets", len(machines), devices, caches, counters)
+	if devices < 10*len(machines) || counters == 0 || caches == 0 {
+		t.Errorf("%d machines gave %d devices, %d of caches, and %d counter sets: most have no zone, or no PCI function", len(machines), devices, caches, counters)
 	}
 }
 
