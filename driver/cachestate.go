@@ -190,7 +190,7 @@ func (d *Driver) settleWays(goal caches.Goal, own []caches.Holding) error {
 	if len(wanted.Groups) == 0 {
 		return nil
 	}
-	report, err := d.config.Caches.Host.Apply(wanted)
+	report, err := d.config.Caches.Host.ApplyTo(d.groups, wanted)
 	d.groups.Groups = slices.Clone(d.groups.Groups)
 	for _, group := range report.State.Groups {
 		if i := slices.IndexFunc(d.groups.Groups, func(g numa.ResctrlGroup) bool { return g.Name == group.Name }); i >= 0 {

@@ -40,14 +40,27 @@ func (h *Host) Apply(want Wanted) (Report, error) {
 	if err := want.validate(); err != nil {
 		return Report{}, err
 	}
-	names := want.names()
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	state, err := h.read(names...)
+	state, err := h.read(want.namesToRead()...)
 	if err != nil {
 		return Report{}, err
 	}
+	return h.applyTo(state, want)
+}
+
+// ApplyTo is Apply for a caller that has read the state a short while ago. It reads the
+// groups only after they are written.
+func (h *Host) ApplyTo(state numa.ResctrlState, want Wanted) (Report, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := want.validate(); err != nil {
+		return Report{}, err
+	}
+	return h.applyTo(state, want)
+}
+
+func (h *Host) applyTo(state numa.ResctrlState, want Wanted) (Report, error) {
+	names := want.namesToRead()
+	state.Groups = slices.DeleteFunc(slices.Clone(state.Groups), func(g numa.ResctrlGroup) bool { return g.Name != "" && !slices.Contains(names, g.Name) })
 	for _, group := range want.Groups {
 		if _, found := state.Group(group.Name); !found {
 			return Report{}, fmt.Errorf("group %s: %w", group.Name, fs.ErrNotExist)
@@ -57,7 +70,10 @@ func (h *Host) Apply(want Wanted) (Report, error) {
 		}
 	}
 	var report Report
-	return report, h.converge(&report, want, names)
+	if names == nil {
+		return report, h.converge(&report, want, nil, nil)
+	}
+	return report, h.converge(&report, want, names, &state)
 }
 
 // Repair gives all groups of ours what they should have, whatever happened to them: after
@@ -87,7 +103,7 @@ func (h *Host) Repair(want Wanted) (Report, error) {
 			errs = append(errs, h.make(&report, group))
 		}
 	}
-	errs = append(errs, h.converge(&report, want, nil))
+	errs = append(errs, h.converge(&report, want, nil, nil))
 	return report, errors.Join(errs...)
 }
 
@@ -126,18 +142,28 @@ func (h *Host) make(report *Report, group Group) error {
 
 // converge plans, writes and reads back until the groups have what they should have. A
 // group for which the kernel refuses something stays as it is from then on. Each round
-// but the last has one more such group, so the rounds end.
-func (h *Host) converge(report *Report, want Wanted, names []string) error {
+// but the last has one more such group, so the rounds end. The first one is of the state
+// that was known, if there is one; it may be outdated.
+func (h *Host) converge(report *Report, want Wanted, names []string, known *numa.ResctrlState) error {
 	failed := map[string]error{}
 	for written := false; ; {
-		state, err := h.read(names...)
-		if err != nil {
-			return errors.Join(append(inOrder(failed), err)...)
+		state, isKnown := report.State, known != nil
+		if isKnown {
+			state, known = *known, nil
+		} else {
+			var err error
+			if state, err = h.read(names...); err != nil {
+				return errors.Join(append(inOrder(failed), err)...)
+			}
 		}
 		report.State = state
 		p := newPlan(state, want, failed)
-		maps.Copy(failed, p.errs)
+		if !isKnown {
+			maps.Copy(failed, p.errs)
+		}
 		switch {
+		case isKnown && len(p.steps) == 0:
+			continue
 		case len(p.steps) == 0:
 			return errors.Join(inOrder(failed)...)
 		case written: // all was accepted, and still the kernel shows something else
@@ -149,7 +175,7 @@ func (h *Host) converge(report *Report, want Wanted, names []string) error {
 		refused, err := h.writeAll(report, p.steps)
 		switch {
 		case err == nil:
-			written = true
+			written = !isKnown
 		case refused.file == modeFile && refused.text == string(numa.ModeExclusive)+"\n":
 			report.Shared = append(report.Shared, Missing{refused.group, err})
 			want.Groups = slices.Clone(want.Groups)

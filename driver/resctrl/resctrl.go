@@ -109,6 +109,15 @@ func (w Wanted) names() (list []string) {
 	return list
 }
 
+// namesToRead returns the groups whose state matters, the default one if there are no
+// others.
+func (w Wanted) namesToRead() []string {
+	if len(w.Groups) == 0 {
+		return []string{""}
+	}
+	return w.names()
+}
+
 // Files is where resctrl is mounted. Names are relative to the mount.
 type Files interface {
 	fs.FS
