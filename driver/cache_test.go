@@ -434,6 +434,9 @@ func (n *cacheNode) check(when string) {
 
 // Random claims of both pools come and go, and the kernel refuses some writes.
 func TestRandomClaimsNeverShareWays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: make unit runs it without the race detector")
+	}
 	r := rand.New(rand.NewPCG(20, 5))
 	n := newCacheNode(t, "{os: {ways: 1}, guaranteed: {ways: 5}, besteffort: {ways: 4, defaultMinWays: 1, defaultMaxWays: 3}}")
 	driver := n.open()
