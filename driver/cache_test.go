@@ -193,13 +193,19 @@ func TestWhatACacheIsNotFor(t *testing.T) {
 		"memory":        {claim("a", result("cpus", "numa-1", 0), ways), `request cache: request cpus has no CPUs: a cache is for CPUs of the same claim`},
 		"another cache": {claim("a", result("cpus", "numa-0", 2), ways), `request cache: cache-1-guaranteed has ways of cache 1, but the CPUs of request cpus are in cache 0: add the constraint matchAttribute dra.numa/l3 for both requests`},
 		"two zones":     {claim("a", zone, result("more", "numa-1", 2), ways), `request cache: cpus: "", allowed are the requests of the claim for zones: cpus, more`},
-		"twice": {claim("a", zone, ways, ofCache("more", "cache-1-besteffort", "ways=1")),
-			`request more: cpus: "cpus", but request cache is for the same CPUs: a claim has ways of one cache for each request for a zone`},
+		"twice": {
+			claim("a", zone, ways, ofCache("more", "cache-1-besteffort", "ways=1")),
+			`request more: cpus: "cpus", but request cache is for the same CPUs: a claim has ways of one cache for each request for a zone`,
+		},
 		"mixed": {configured(claim("a", zone, ways), fromClaim(`"mixed": true`)), `request cache: request cpus is mixed: its containers also run on shared CPUs, which do not have the ways`},
-		"no pool": {claim("a", zone, ofCache("cache", "cache-1-shared", "members=1")),
-			`status.allocation.devices.results[1] (request "cache", device "cache-1-shared"): no such device, this node has cache-0-guaranteed, cache-0-besteffort, cache-1-guaranteed, cache-1-besteffort`},
-		"too many": {claim("a", zone, ofCache("cache", "cache-1-guaranteed", "ways=5")),
-			`status.allocation.devices.results[1] (request "cache", device "cache-1-guaranteed"): consumedCapacity ways "5": allowed are 1 to 4`},
+		"no pool": {
+			claim("a", zone, ofCache("cache", "cache-1-shared", "members=1")),
+			`status.allocation.devices.results[1] (request "cache", device "cache-1-shared"): no such device, this node has cache-0-guaranteed, cache-0-besteffort, cache-1-guaranteed, cache-1-besteffort`,
+		},
+		"too many": {
+			claim("a", zone, ofCache("cache", "cache-1-guaranteed", "ways=5")),
+			`status.allocation.devices.results[1] (request "cache", device "cache-1-guaranteed"): consumedCapacity ways "5": allowed are 1 to 4`,
+		},
 	} {
 		if _, _, err := driver.Prepare(row.claim, nil); err == nil || err.Error() != row.want {
 			t.Errorf("%s: error %v, want %s", name, err, row.want)

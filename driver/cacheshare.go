@@ -110,7 +110,8 @@ func (c *CacheShare) honoured(machine *numa.Machine, _ cpuset.Set) bool {
 func (c *CacheShare) fault(*numa.Machine) string { return "" }
 
 // stray is false: a pool that has become smaller has the same device.
-func (c *CacheShare) stray(string, *numa.Machine, []zones.Zone) bool              { return false }
+func (c *CacheShare) stray(string, *numa.Machine, []zones.Zone) bool { return false }
+
 func (c *CacheShare) withheld(string) (held []zones.Held, d []resourceapi.Device) { return nil, nil }
 
 func (c *CacheShare) refreshed(*Driver, types.UID, wish) (Kind, error) { return c, nil }

@@ -147,17 +147,17 @@ func (h *Host) make(report *Report, group Group) error {
 func (h *Host) converge(report *Report, want Wanted, names []string, known *numa.ResctrlState) error {
 	failed := map[string]error{}
 	for written := false; ; {
-		state, isKnown := report.State, known != nil
+		isKnown := known != nil
 		if isKnown {
-			state, known = *known, nil
+			report.State, known = *known, nil
 		} else {
-			var err error
-			if state, err = h.read(names...); err != nil {
+			state, err := h.read(names...)
+			if err != nil {
 				return errors.Join(append(inOrder(failed), err)...)
 			}
+			report.State = state
 		}
-		report.State = state
-		p := newPlan(state, want, failed)
+		p := newPlan(report.State, want, failed)
 		if !isKnown {
 			maps.Copy(failed, p.errs)
 		}
