@@ -33,7 +33,8 @@ type unpinned struct {
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
 	mu     sync.Mutex
-	unseen map[types.UID]*unseen // by claim: no hook has pinned anything
+	unseen map[types.UID]*unseen // by claim: no hook has pinned anything, or no longer
+	pinned map[types.UID]bool    // the claims that had records at the last look
 }
 
 type unseen struct {
@@ -41,6 +42,10 @@ type unseen struct {
 	since time.Time
 	wait  time.Duration // from since to the next look at the pods
 	found bool          // a container runs
+	// ended is when the claim was first seen without records, if it had some before.
+	// Containers that started earlier were pinned, and have ended. The kubelet may not have
+	// reported that yet.
+	ended time.Time
 }
 
 func newUnpinned(client kubernetes.Interface, tell func(driver.Grant, string, time.Time)) *unpinned {
@@ -53,15 +58,22 @@ func (u *unpinned) observe(grants []driver.Grant, recorded partitionStates) (fou
 	now := u.now()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	known := u.unseen
-	u.unseen = make(map[types.UID]*unseen)
+	known, pinned := u.unseen, u.pinned
+	u.unseen, u.pinned = make(map[types.UID]*unseen), make(map[types.UID]bool)
 	for _, grant := range grants {
-		if len(recorded[grant.UID]) > 0 || !slices.ContainsFunc(grant.Shares, driver.Share.Pinned) {
+		if len(recorded[grant.UID]) > 0 {
+			u.pinned[grant.UID] = true
+			continue
+		}
+		if !slices.ContainsFunc(grant.Shares, driver.Share.Pinned) {
 			continue
 		}
 		claim := known[grant.UID]
 		if claim == nil {
 			claim = &unseen{since: now, wait: unseenLasts}
+			if pinned[grant.UID] {
+				claim.ended = now
+			}
 		}
 		claim.grant, u.unseen[grant.UID] = grant, claim
 		if claim.found {
@@ -107,7 +119,8 @@ func (u *unpinned) look(ctx context.Context, claimUID types.UID) error {
 	}
 	for _, pod := range pods {
 		for _, container := range grant.PinnedUsers(pod) {
-			if !runsSince(pod, container, now.Add(-unseenLasts/2)) {
+			started, runs := runningSince(pod, container)
+			if !runs || !started.Before(now.Add(-unseenLasts/2)) || started.Before(claim.ended.Truncate(time.Second)) {
 				continue
 			}
 			u.mu.Lock()
@@ -120,9 +133,12 @@ func (u *unpinned) look(ctx context.Context, claimUID types.UID) error {
 	return nil
 }
 
-// runsSince reports whether a container of the pod has run since before that time.
-func runsSince(pod *corev1.Pod, container string, before time.Time) bool {
-	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(status corev1.ContainerStatus) bool {
-		return status.Name == container && status.State.Running != nil && status.State.Running.StartedAt.Time.Before(before)
-	})
+// runningSince returns when a container of the pod started, to the second, if it runs.
+func runningSince(pod *corev1.Pod, container string) (started time.Time, runs bool) {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if status.Name == container && status.State.Running != nil {
+			return status.State.Running.StartedAt.Time, true
+		}
+	}
+	return time.Time{}, false
 }
