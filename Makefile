@@ -343,7 +343,7 @@ soak-start:
 
 .PHONY: bench
 bench: ## Run every benchmark beside its baseline
-	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./cluster/... ./numa/... ./webhook
+	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./cluster/... ./internal/... ./numa/... ./webhook
 
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [BOOT=parameters] [INIT=busybox|systemd] [NODES=n]

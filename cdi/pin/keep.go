@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/pulse"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
 )
 
@@ -19,6 +20,8 @@ const (
 	pollEvery = 500 * time.Millisecond
 	// firstRetry is the pause after a failed repair. It doubles up to lastRetry.
 	firstRetry, lastRetry = 50 * time.Millisecond, 400 * time.Millisecond
+	// alsoEvery is how often the keeper calls Also if no event asks for it.
+	alsoEvery = 5 * time.Second
 	// settleTime lets all events of one hook arrive before the keeper looks.
 	settleTime = 20 * time.Millisecond
 )
@@ -33,12 +36,14 @@ type Keeper struct {
 	// Booted is when the current boot began. Run removes unreadable records from before:
 	// a power failure may have left empty files, whose cgroups no longer exist.
 	Booted time.Time
-	// Also is other work of the process, such as a look at files that no event reports.
-	// Run calls it about twice a second and logs its errors. nil: there is none.
-	Also func() error
+	// Also is other work of the process; nil: there is none. Run calls it when entries of
+	// the directories AlsoOn come and go, and each alsoEvery. It logs its errors.
+	Also   func() error
+	AlsoOn []string
 
 	told   map[string]string // what was last logged about a cgroup, the records or inotify, while that is at fault
 	states reread.Files      // of the recorded cgroups at the last look
+	asked  time.Time         // when Also was last called
 }
 
 // Run keeps the recorded cgroups as they should be until the context ends, which it
@@ -47,6 +52,11 @@ func (k *Keeper) Run(ctx context.Context) {
 	events, err := newWatch()
 	k.tell("inotify", err)
 	defer events.close()
+	beat, err := pulse.New(pollEvery, events.files()...)
+	k.tell("timer", err)
+	if err == nil {
+		defer func() { _ = beat.Close() }() // it ends with the process, too
+	}
 	defer k.states.Close()
 	k.tell("old records", k.removeUnreadable())
 	retry := firstRetry
@@ -54,7 +64,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		k.also()
 		if k.pass(ctx, &events) {
 			retry = firstRetry
-			k.await(ctx, &events)
+			k.await(ctx, &events, beat)
 			continue
 		}
 		// The keeper's own attempts cause events too: only time starts the next one.
@@ -101,13 +111,20 @@ func (k *Keeper) unreadable(name string) error {
 }
 
 // await returns when there may be something to do, or when the context ends.
-func (k *Keeper) await(ctx context.Context, events *watch) {
+func (k *Keeper) await(ctx context.Context, events *watch, beat *pulse.Pulse) {
 	for ctx.Err() == nil {
-		if events.wait(pollEvery) {
+		if beat == nil {
+			sleep(ctx, pollEvery)
+		} else {
+			beat.Wait()
+		}
+		if events.available && events.poll() {
 			sleep(ctx, settleTime)
 			return
 		}
-		k.also()
+		if time.Since(k.asked) >= alsoEvery {
+			k.also()
+		}
 		if !events.complete || k.states.Changed(k.Host.Cgroups.FS()) {
 			return
 		}
@@ -118,6 +135,7 @@ func (k *Keeper) also() {
 	if k.Also != nil {
 		k.tell("other work", k.Also())
 	}
+	k.asked = time.Now()
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -163,7 +181,7 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 	if v.live, v.dead, err = k.Host.split(list); err != nil {
 		return v, err
 	}
-	events.follow([]string{k.Host.Records.Name()}, recordedFiles(k.Host.Cgroups.Name(), v.live))
+	events.follow(append([]string{k.Host.Records.Name()}, k.AlsoOn...), recordedFiles(k.Host.Cgroups.Name(), v.live))
 	k.states.Follow(k.Host.Cgroups.FS(), stateFiles(v.live))
 	for _, d := range decide(v.live) {
 		if err := check(k.Host.Cgroups.FS(), d); err != nil && !hasEnded(k.Host.Cgroups.FS(), d.Cgroup, err) {

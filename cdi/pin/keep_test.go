@@ -216,3 +216,28 @@ func TestUnreadableRecordsOfAnotherBootAreRemoved(t *testing.T) {
 		t.Errorf("the keeper says %q", lines)
 	}
 }
+
+// Other work of the keeper's process waits for events, too.
+func TestKeeperDoesOtherWorkWhenItsDirectoryChanges(t *testing.T) {
+	m := newFake(t, false)
+	var lines []string
+	k := keeper(m.host(), &lines)
+	other, called := t.TempDir(), make(chan struct{}, 100)
+	k.Also, k.AlsoOn = func() error { called <- struct{}{}; return nil }, []string{other}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { k.Run(ctx); close(ended) }()
+	<-called // at the start
+	begin := time.Now()
+	for deadline := begin.Add(alsoEvery / 2); len(called) == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		// The keeper sets its watch after the first call, so a change may come too early.
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", other, time.Now().UnixNano()), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(called) == 0 {
+		t.Errorf("nothing happened for %s after entries came", time.Since(begin))
+	}
+	cancel()
+	<-ended
+}

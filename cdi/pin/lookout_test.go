@@ -73,7 +73,7 @@ func TestLookoutReadsWhatNoEventReports(t *testing.T) {
 	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "", PartitionRoot))
 	l := lookout(m)
 	l.events.close()
-	l.events = watch{complete: true, available: true, fd: -1, epoll: -1, ids: map[string]int{l.records: 0}} // reports nothing
+	l.events = watch{complete: true, available: true, fd: -1, ids: map[string]int{l.records: 0}} // reports nothing
 	defer func() { l.events = watch{} }()
 	if l.Changed() {
 		t.Error("something has changed")

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/pulse"
 )
 
 // What is reported of a directory is entries that come and go, and not what is written to
@@ -20,8 +21,8 @@ const (
 // has no watch to spare, complete is false and the caller must poll.
 type watch struct {
 	complete  bool // every followed path is watched
-	available bool // inotify is: the next two are open
-	fd, epoll int
+	available bool // inotify is
+	fd        int
 	ids       map[string]int // watch descriptors by path
 }
 
@@ -30,24 +31,22 @@ func newWatch() (watch, error) {
 	if err != nil {
 		return watch{}, fmt.Errorf("inotify is not available, polling instead: %w", err)
 	}
-	// The keeper waits in one system call. With a deadline of the Go runtime's poller, it
-	// would wake several threads twice a second.
-	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
-	if err == nil {
-		err = syscall.EpollCtl(epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
-	}
-	if err != nil {
-		_ = syscall.Close(fd)
-		return watch{}, fmt.Errorf("epoll is not available, polling instead: %w", err)
-	}
-	return watch{complete: true, available: true, fd: fd, epoll: epoll, ids: make(map[string]int)}, nil
+	return watch{complete: true, available: true, fd: fd, ids: make(map[string]int)}, nil
 }
 
 func (w *watch) close() {
 	if w.available {
-		_, _ = syscall.Close(w.epoll), syscall.Close(w.fd)
+		_ = syscall.Close(w.fd)
 		w.available = false
 	}
+}
+
+// files are those that can be read when something has changed.
+func (w *watch) files() []int {
+	if !w.available {
+		return nil
+	}
+	return []int{w.fd}
 }
 
 // add follows one more path. A path that is gone needs no watch.
@@ -97,27 +96,13 @@ func (w *watch) poll() (changed bool) {
 		return true
 	}
 	for buf := make([]byte, 4096); ; {
-		n, err := syscall.Read(w.fd, buf)
+		n, err := pulse.Read(w.fd, buf)
 		if n <= 0 || err != nil {
 			return changed // EAGAIN
 		}
 		w.drop(buf[:n])
 		changed = true
 	}
-}
-
-// wait returns true when something has changed, and false after d or a signal.
-func (w *watch) wait(d time.Duration) bool {
-	if !w.available {
-		time.Sleep(d)
-		return false
-	}
-	var events [1]syscall.EpollEvent
-	n, err := syscall.EpollWait(w.epoll, events[:], int(d.Milliseconds()))
-	if err != nil && !errors.Is(err, syscall.EINTR) {
-		time.Sleep(d)
-	}
-	return n > 0 && w.poll()
 }
 
 // drop forgets the watches that the kernel removed: a new cgroup may get the same name.

@@ -55,7 +55,7 @@ func runKeep(ctx context.Context, args []string, host host, streams streams) err
 			return fmt.Errorf("copy policies of the kubelet's managers: %w", err)
 		}
 		defer copier.close()
-		keeper.Also = copier.copy
+		keeper.Also, keeper.AlsoOn = copier.copy, []string{kubelet, tell}
 	}
 	keeper.Run(ctx)
 	return nil

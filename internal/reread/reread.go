@@ -8,7 +8,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"syscall"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/pulse"
 )
 
 // Files are files of the host that are read again and again. The zero value has none.
@@ -91,7 +92,7 @@ func (f *file) read(root fs.FS, name string, buf []byte) ([]byte, error) {
 		}
 		f.open, f.fd = kept, int(kept.Fd())
 	}
-	n, err := syscall.Pread(f.fd, buf, 0)
+	n, err := pulse.ReadStart(f.fd, buf)
 	line, _, _ := bytes.Cut(buf[:max(n, 0)], []byte("\n"))
 	return line, err
 }

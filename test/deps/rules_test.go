@@ -205,6 +205,8 @@ var arrows = []arrow{
 	{"cdi/pin", "numa/cpuset", "cgroups are given CPUs and mems"},
 	{"cdi/pin", "internal/reread", "the keeper and the daemon read the states of partitions again and again"},
 	{"cmd/dra-numa", "internal/reread", "and the daemon those of the machine"},
+	{"cdi/pin", "internal/pulse", "the keeper waits for events and looks twice a second"},
+	{"internal/reread", "internal/pulse", "a read does not wake the Go runtime"},
 	{"cdi/pin", "internal/kernelfs", "all cgroups are read every half minute"},
 	{"cmd/dra-numa", "internal/kernelfs", "and PCI functions every few seconds"},
 	{"cmd/numa-pin", "internal/policies", "the keeper reads the kubelet's files for the daemon"},
@@ -340,4 +342,4 @@ var modules = []module{
 
 // hookImports is everything but the standard library in the hook numa-pin,
 // which runs at every container start and must stay small.
-var hookImports = []string{"cdi/pin", "cmd/numa-pin", "internal/kernelfs", "internal/policies", "internal/reread", "numa/cpuset"}
+var hookImports = []string{"cdi/pin", "cmd/numa-pin", "internal/kernelfs", "internal/policies", "internal/pulse", "internal/reread", "numa/cpuset"}
