@@ -31,8 +31,9 @@ It deletes nothing.
 The command tries all sets of up to three pods ("exact": no smaller set is
 enough). If none of these is enough, it takes all pods of a node and removes
 those that can stay ("greedy": there may be a smaller set, but no pod of this
-set can stay). Of several sets it prefers the one with the lowest priorities,
-then the one with the fewest claims, then the one with the newest pods.
+set can stay). The search takes two minutes at most. Of several sets it prefers
+the one with the lowest priorities, then the one with the fewest claims, then
+the one with the newest pods.
 
 A claim becomes free only when all its users are gone. The command never
 suggests pods of DaemonSets, static pods or pods that are terminating, nor pods
@@ -98,7 +99,11 @@ func (q *question) suggestEvictions(ctx context.Context, name string) error {
 		return err
 	}
 	if answer.Node == "" {
-		return &failure{&hintedError{errors.New("no eviction helps"), []string{"run " + q.name + " explain pod " + name + " to see why the pod does not fit"}}}
+		text := "no eviction helps"
+		if answer.Stopped {
+			text = "no eviction was found"
+		}
+		return &failure{&hintedError{errors.New(text), []string{"run " + q.name + " explain pod " + name + " to see why the pod does not fit"}}}
 	}
 	return nil
 }

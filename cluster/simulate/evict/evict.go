@@ -8,6 +8,7 @@ package evict
 import (
 	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,6 +37,8 @@ type Suggestion struct {
 	// Protected are the pods that are left out because of PodDisruptionBudgets, sorted by
 	// namespace and name.
 	Protected []Protected `json:"protected,omitempty"`
+	// Stopped is true if the search took too long: there may be a set, or a better one.
+	Stopped bool `json:"stopped,omitempty"`
 	// Notes say what the answer does not consider.
 	Notes []string `json:"notes,omitempty"`
 	// Sentence is the answer.
@@ -60,13 +63,19 @@ type Options struct {
 	// Trials is how many sets are tried before the search takes the best set that it
 	// has found; 0 means DefaultTrials.
 	Trials int
+	// Time limits the search for small sets, and then the search for others; 0 means
+	// DefaultTime. Users can write claims for which a single trial takes seconds.
+	Time time.Duration
 	// Progress, if it is not nil, is called with the number of nodes that have been
 	// searched.
 	Progress func(done, total int)
 }
 
-// DefaultTrials takes about ten seconds.
-const DefaultTrials = 100_000
+// Limits of a search. DefaultTrials takes about ten seconds.
+const (
+	DefaultTrials = 100_000
+	DefaultTime   = time.Minute
+)
 
 // Suggest looks for the smallest set. If several sets are equally small, it compares
 // their highest priorities, then the next highest and so on, and takes the set with the
@@ -97,7 +106,7 @@ func Suggest(ctx context.Context, c *simulate.Cluster, s *snapshot.Snapshot, pod
 	if err != nil {
 		return answer, err
 	}
-	answer.Sentence = e.sentence(best, method)
+	answer.Sentence, answer.Stopped = e.sentence(best, method), e.stopped || best == nil && e.late
 	if best != nil {
 		answer.Node, answer.Method = best.node, method
 		answer.Evictions = best.evictions()

@@ -28,6 +28,8 @@ type search struct {
 	// deleted, perhaps no pod can allocate it again.
 	monotone bool
 	trials   int
+	stopped  bool // not all was tried, because it takes too long
+	late     bool // for some sets, the scheduler's allocator has no answer in time
 }
 
 // place is a node with the pods whose deletion may make a difference there, in the
@@ -39,7 +41,7 @@ type place struct {
 
 func newSearch(c *simulate.Cluster, s *snapshot.Snapshot, pod *corev1.Pod, o Options) *search {
 	e := &search{Options: o, cluster: c, pod: pod, monotone: true}
-	e.Trials = cmp.Or(e.Trials, DefaultTrials)
+	e.Trials, e.Time = cmp.Or(e.Trials, DefaultTrials), cmp.Or(e.Time, DefaultTime)
 	pods, protected := victims(s, pod)
 	e.deleted, e.limited, e.protected = len(pods), !areWithin(pods), protected
 	far := newReach(s, pod)
@@ -64,36 +66,52 @@ func newSearch(c *simulate.Cluster, s *snapshot.Snapshot, pod *corev1.Pod, o Opt
 // best returns the best set, or nil if there is none. It tries small sets first: most
 // often, one or two pods are enough, and the greedy search takes longer.
 func (e *search) best(ctx context.Context) (best *set, method Method, err error) {
-	if err := e.prune(ctx); err != nil {
+	best, err = e.exact(ctx)
+	if err != nil && !errors.Is(err, errTrials) && !errors.Is(err, errTime) {
 		return nil, "", err
-	}
-	e.trials = 0
-	method = Exact
-	for size := 1; size <= maxExact && best == nil && method == Exact; size++ {
-		best, err = e.smallest(ctx, size)
-		if errors.Is(err, errTrials) {
-			best, method, err = nil, Greedy, nil
-		}
-		if err != nil {
-			return nil, "", err
-		}
 	}
 	if best != nil {
 		return best, Exact, nil
 	}
+	method = Exact
+	if err != nil {
+		method = Greedy
+	}
+	limited, cancel := e.limit(ctx)
+	defer cancel()
 	for _, p := range e.places {
-		found, err := e.greedy(ctx, p)
-		if err != nil {
+		found, err := e.greedy(limited, p)
+		if err != nil && !errors.Is(err, errTime) {
 			return nil, "", err
 		}
 		if found != nil && (best == nil || found.compare(best) < 0) {
 			best = found
 		}
 	}
-	if best != nil && len(best.victims) > maxExact+1 {
+	if best != nil && (len(best.victims) > maxExact+1 || e.stopped) {
 		method = Greedy
 	}
 	return best, method, nil
+}
+
+// exact returns the best of the smallest sets. The error is errTrials or errTime if there
+// are too many sets to try.
+func (e *search) exact(ctx context.Context) (best *set, err error) {
+	limited, cancel := e.limit(ctx)
+	defer cancel()
+	if err := e.prune(limited); err != nil {
+		return nil, err
+	}
+	e.trials = 0
+	for size := 1; size <= maxExact && best == nil && err == nil; size++ {
+		best, err = e.smallest(limited, size)
+	}
+	return best, err
+}
+
+// limit returns a context that ends with errTime.
+func (e *search) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, e.Time, errTime)
 }
 
 // prune removes the nodes on which the pod does not fit even if all victims there are
@@ -135,6 +153,9 @@ func (e *search) reduce(ctx context.Context, p *place, victims []*victim) (*set,
 	for i := len(left) - 1; i >= 0; i-- {
 		fewer := slices.Delete(slices.Clone(left), i, i+1)
 		fits, err := e.fits(ctx, p.node, fewer)
+		if errors.Is(err, errTime) {
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -145,8 +166,11 @@ func (e *search) reduce(ctx context.Context, p *place, victims []*victim) (*set,
 	return &set{p.node, left}, nil
 }
 
-// errTrials ends a search that takes too long.
-var errTrials = errors.New("too many sets")
+// errTrials and errTime end a search that takes too long.
+var (
+	errTrials = errors.New("too many sets")
+	errTime   = errors.New("no time left")
+)
 
 // smallest tries all sets of this size. It returns the best one, or nil if none is
 // sufficient.
@@ -200,14 +224,25 @@ func (e *search) extend(ctx context.Context, p *place, chosen, rest []*victim, s
 	return nil
 }
 
-// fits reports whether the pod fits on the node when the victims are deleted.
+// fits reports whether the pod fits on the node when the victims are deleted. The error is
+// errTime if the context has ended with it.
 func (e *search) fits(ctx context.Context, node string, victims []*victim) (fits bool, err error) {
 	e.trials++
 	nodes, err := e.feasibleWithout(ctx, node, victims)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+		e.stopped = e.stopped || errors.Is(err, errTime)
+		return false, err
+	}
 	var why simulate.Reason
 	var abort *simulate.AbortError
-	if errors.As(err, &why) || errors.As(err, &abort) {
-		return false, nil // these deletions are the reason: without them, the scheduler did not give up
+	switch {
+	case errors.As(err, &abort):
+		// These deletions are the reason: without them, the scheduler did not give up.
+		e.late = e.late || errors.Is(abort, context.DeadlineExceeded)
+		return false, nil
+	case errors.As(err, &why):
+		return false, nil
 	}
 	return len(nodes) > 0, err
 }
@@ -233,6 +268,8 @@ func (e *search) confirm(ctx context.Context, victims []*victim) error {
 
 func (e *search) sentence(best *set, method Method) string {
 	switch {
+	case best == nil && (e.stopped || e.late):
+		return "no eviction was found: it takes too long to try which pods are enough"
 	case best == nil && e.deleted > 0 && e.limited && len(e.places) > 0:
 		return "no eviction helps: no pods were found that are enough and that their PodDisruptionBudgets allow to delete at the same time"
 	case best == nil && len(e.protected) > 0:
@@ -248,6 +285,9 @@ func (e *search) sentence(best *set, method Method) string {
 	}
 	if method == Exact {
 		return fmt.Sprintf("the pod fits on %s if %s deleted; fewer are not enough", best.node, pods)
+	}
+	if e.stopped {
+		return fmt.Sprintf("the pod fits on %s if %s deleted; fewer may be enough, because the search was stopped", best.node, pods)
 	}
 	return fmt.Sprintf("the pod fits on %s if %s deleted; fewer may be enough, but none of these can stay", best.node, pods)
 }
