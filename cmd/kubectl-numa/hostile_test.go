@@ -51,7 +51,7 @@ spec:
 func wantShown(t *testing.T, args, text string) {
 	t.Helper()
 	for _, r := range text {
-		if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
+		if unicode.In(r, unicode.Cc, unicode.Cf) && r != '\n' {
 			t.Errorf("%s prints %U in\n%q", args, r, text)
 			return
 		}

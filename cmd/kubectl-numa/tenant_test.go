@@ -26,7 +26,7 @@ import (
 )
 
 // obeyed is a text that a terminal would obey, and that begins a line of its own.
-const obeyed = "\x1b]0;owned\a\u202e\u009b2J\x7f\n\nowned: fits\u2028owned"
+const obeyed = "\x1b]0;owned\a\u202e\u009b2J\x7f\n\nowned: fits\u2028owned\u200b\U000e0041"
 
 // Limits of a command, for whatever a tenant writes.
 const (

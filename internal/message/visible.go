@@ -6,14 +6,16 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// Visible replaces characters that a terminal obeys instead of showing them: control
-// characters except newline and tab, and characters that change the direction of text
-// or end a line in another way. They become escapes such as \u001b. In JSON, such an
-// escape is the same character, so JSON stays valid and keeps its values. Bytes that are
-// no UTF-8 become \ufffd, as which JSON reads them.
+// Visible replaces characters that a terminal obeys instead of showing them, and those
+// that nobody sees: control characters except newline and tab, and format characters of
+// Unicode, which change the direction of text, have no width, or spell words in invisible
+// tags. Other ends of lines are replaced as well. They become escapes such as \u001b. In
+// JSON, such an escape is the same character, so JSON stays valid and keeps its values.
+// Bytes that are no UTF-8 become \ufffd, as which JSON reads them.
 func Visible(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, isHidden) {
 		return text
@@ -22,7 +24,9 @@ func Visible(text string) string {
 	for text != "" {
 		r, size := utf8.DecodeRuneInString(text)
 		if isHidden(r) || r == utf8.RuneError && size == 1 {
-			fmt.Fprintf(&b, `\u%04x`, r)
+			for _, unit := range utf16.Encode([]rune{r}) { // JSON has two escapes for large ones
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
 		} else {
 			b.WriteString(text[:size])
 		}
@@ -38,7 +42,7 @@ func isHidden(r rune) bool {
 	case '\u2028', '\u2029': // separators of lines and of paragraphs
 		return true
 	}
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+	return unicode.In(r, unicode.Cc, unicode.Cf)
 }
 
 // Writer makes everything Visible that is written to a terminal, a file or a pipe. Only

@@ -20,6 +20,8 @@ func TestVisible(t *testing.T) {
 		"C1 \u009b31m":                `C1 \u009b31m`,
 		"bidi \u202e \u2066 \u200f":   `bidi \u202e \u2066 \u200f`,
 		"line \u2028 paragraph\u2029": `line \u2028 paragraph\u2029`,
+		"none \u200b \ufeff \u00ad":   `none \u200b \ufeff \u00ad`,
+		"tags \U000e0041\U000e007f":   `tags \udb40\udc41\udb40\udc7f`,
 		"C1 byte \x9b31m":             `C1 byte \ufffd31m`,
 		"\xe2\x80":                    `\ufffd\ufffd`,
 	} {
@@ -44,6 +46,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.error }
 // such characters is the same, and JSON has the same value.
 func FuzzNothingIsHidden(f *testing.F) {
 	f.Add("\x1b]0;x\a\u009b\u202e\xff", 3)
+	f.Add("\U000e0041\u200b", 2)
 	f.Add("\\\u2028\"Zürich", 7)
 	f.Fuzz(func(t *testing.T, text string, at int) {
 		at = min(max(at, 0), len(text))
@@ -56,7 +59,7 @@ func FuzzNothingIsHidden(f *testing.F) {
 		}
 		got := out.String()
 		for _, r := range got {
-			if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
+			if unicode.In(r, unicode.Cc, unicode.Cf) && r != '\n' && r != '\t' {
 				t.Fatalf("%q has %U", got, r)
 			}
 		}

@@ -134,6 +134,7 @@ var arrows = []arrow{
 	{"cluster/holdings/web", "deviceclasses", "whose devices they are, and which capacity is CPUs, is known by names"},
 	{"cluster/holdings/web", "driver/nodestate", "where CPUs are is what a node says"},
 	{"cluster/holdings/web", "cluster/holdings/chart", "its strips are those of the drawing"},
+	{"cluster/holdings/web", "internal/message", "nothing in its pages is invisible"},
 	{"cluster/holdings/web", "numa/cpuset", "what is shown is compared with what was"},
 	{"cluster/holdings/web", "numa/draw/canvas", "its strips have the colours of the drawing"},
 	{"cluster/holdings/web", "cluster/simulate", "a pod without a node is explained"},

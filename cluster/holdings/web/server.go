@@ -15,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
@@ -143,7 +144,8 @@ func (s *server) render(w http.ResponseWriter, r *http.Request, now *state, stat
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(out.String()))
+	// Escaping for HTML leaves characters that nobody sees, such as marks of text direction.
+	_, _ = w.Write([]byte(message.Visible(out.String())))
 }
 
 func (s *server) message(w http.ResponseWriter, r *http.Request, status int, text string) {

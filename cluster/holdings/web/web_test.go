@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -185,7 +186,7 @@ func TestPagesSayWhatThereIs(t *testing.T) {
 }
 
 func TestNothingIsTakenForMarkup(t *testing.T) {
-	const evil = `"><script>alert(1)</script>`
+	const evil = `"><script>alert(1)</script>` + "\u202e\x1b\u200b"
 	c := occupied.Showcase(t)
 	c.Claim("default", "beta-zone").Status.Devices[0].Conditions[1].Message = evil
 	c.Pods = append(c.Pods, c.AddPod("default/broken", ""))
@@ -217,6 +218,9 @@ func TestNothingIsTakenForMarkup(t *testing.T) {
 		text := page(t, handler, path)
 		if strings.Contains(text, "<script>") || strings.Contains(text, "<such>") || strings.Contains(text, "asked <b>") {
 			t.Errorf("%s has markup of its data in\n%s", path, text)
+		}
+		if i := strings.IndexFunc(text, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) && r != '\n' && r != '\t' }); i >= 0 {
+			t.Errorf("%s has an invisible character in\n%q", path, text[max(i-40, 0):])
 		}
 		if strings.Contains(text, "style=") || strings.Contains(text, "<style") || strings.Contains(text, "onclick") {
 			t.Errorf("%s has styles or scripts that its policy forbids", path)
