@@ -1,5 +1,5 @@
-// Package golden compares what a test has rendered with a file that was
-// reviewed. The flag -update of the test rewrites the file.
+// Package golden compares what a test has rendered with a file that was reviewed, or
+// with the parts that it must have. The flag -update of the test rewrites the file.
 package golden
 
 import (
@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,5 +39,15 @@ func Check(tb testing.TB, path, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		tb.Errorf("%s differs (-golden +got); -update rewrites it:\n%s", path, diff)
+	}
+}
+
+// Contains fails the test for each part that a text lacks.
+func Contains(tb testing.TB, text string, parts ...string) {
+	tb.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			tb.Errorf("%q is missing in\n%s", part, text)
+		}
 	}
 }
