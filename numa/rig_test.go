@@ -1,13 +1,14 @@
 package numa
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // files is a machine's tree as text by path; a text that starts with "-> " is a symbolic
@@ -69,21 +70,8 @@ func mustReadFS(t *testing.T, root fs.FS) Machine {
 	return m
 }
 
-// sameJSON says how two values differ; they are alike when they print alike.
-func sameJSON(t *testing.T, what string, got, want any) {
-	t.Helper()
-	gotText, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantText, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(gotText) != string(wantText) {
-		t.Errorf("%s is  %s\nwant %s", what, gotText, wantText)
-	}
-}
+// sameJSON has a short name because most tests of this package compare with it.
+var sameJSON = golden.SameJSON
 
 // rigFiles is the default node of the test cluster: 2 sockets × 2 dies × 2 cores × 2
 // threads on 4 NUMA nodes of 1 GiB with one L3 each. CPU n is in node n/4; its sibling is

@@ -16,6 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -374,24 +375,12 @@ constraints:
 config:
 - {requests: [cache-0], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, cpus: zone-0}}}
 - {requests: [cache-1], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, cpus: zone-1}}}`
-	wanted, gave := object.Parse[resourceapi.DeviceClaim](t, want), &got.Spec.Devices
-	if wanted, gave := mustYAML(t, wanted), mustYAML(t, gave); wanted != gave {
-		t.Errorf("(-want +got):\n%s", cmp.Diff(wanted, gave))
-	}
+	golden.SameJSON(t, "the claim", got.Spec.Devices, object.Parse[resourceapi.DeviceClaim](t, want))
 	file := filepath.Join(t.TempDir(), "claim.yaml")
 	testfiles.Write(t, file, text)
 	if text := mustCall(t, "lint", "-f", file); text != "" {
 		t.Errorf("lint says\n%s", text)
 	}
-}
-
-func mustYAML(t *testing.T, value any) string {
-	t.Helper()
-	text, err := yaml.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 func TestGeneratedMachineIsReadAsDeclared(t *testing.T) {

@@ -97,18 +97,7 @@ capacity:
   ways: {value: 10, requestPolicy: {default: 4, validRange: {min: 1, step: 1}}}
   classes: {value: 13, requestPolicy: {default: 1, validValues: [1]}}
   bandwidthPercent: {value: 1300, requestPolicy: {default: 100, validRange: {min: 10, max: 100, step: 10}}}`)
-	if got, want := text(t, devices[0]), text(t, *want); got != want {
-		t.Errorf("got %s\nwant %s", got, want)
-	}
-}
-
-func text(t testing.TB, device resourceapi.Device) string {
-	t.Helper()
-	text, err := yaml.Marshal(device)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	golden.SameJSON(t, "device", devices[0], want)
 }
 
 // The names of the pools in a NodeConfig are those that errors and devices have.

@@ -1,7 +1,6 @@
 package fake
 
 import (
-	"encoding/json"
 	"io/fs"
 	"maps"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // The kernel of the test cluster's default node is what the preset "rig" declares. This
@@ -52,9 +52,7 @@ func TestKernelWritesWhatTheRigPresetSays(t *testing.T) {
 		}
 	}
 	want := mustRead(t, rig)
-	if got, want := asText(t, withoutAmounts(got, rig)), asText(t, withoutAmounts(want, rig)); got != want {
-		t.Errorf("the kernel's machine is\n%s\nthe preset's\n%s", got, want)
-	}
+	golden.SameJSON(t, "the kernel's machine as the preset's", withoutAmounts(got, rig), withoutAmounts(want, rig))
 }
 
 // watchedFS keeps the names of files that were read. It is an [fs.ReadLinkFS].
@@ -159,13 +157,4 @@ func withoutAmounts(m numa.Machine, declared Machine) numa.Machine {
 		m.PCI[i].Net, m.PCI[i].LinkMbps = nil, nil // its name depends on who was first, its speed on the cable
 	}
 	return m
-}
-
-func asText(t *testing.T, value any) string {
-	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

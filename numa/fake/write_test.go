@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 func TestAWrittenMachineReadsAsTheOneInMemory(t *testing.T) {
@@ -27,9 +28,7 @@ func TestAWrittenMachineReadsAsTheOneInMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := asText(t, written), asText(t, mustRead(t, m)); got != want {
-			t.Errorf("%s reads from a disk as\n%s\nand from memory as\n%s", name, got, want)
-		}
+		golden.SameJSON(t, name+" on a disk as in memory", written, mustRead(t, m))
 		want := m.Files()
 		for link, target := range m.Links() {
 			want[link] = target

@@ -4,6 +4,7 @@ package golden
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"io"
 	"os"
@@ -49,5 +50,22 @@ func Contains(tb testing.TB, text string, parts ...string) {
 		if !strings.Contains(text, part) {
 			tb.Errorf("%q is missing in\n%s", part, text)
 		}
+	}
+}
+
+// SameJSON fails the test unless two values have the same JSON. The text what says which
+// values these are.
+func SameJSON(tb testing.TB, what string, got, want any) {
+	tb.Helper()
+	var texts [2]string
+	for i, value := range []any{want, got} {
+		text, err := json.MarshalIndent(value, "", "  ")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		texts[i] = string(text)
+	}
+	if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
+		tb.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
