@@ -12,17 +12,19 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // enforcing is the webhook of a cluster, which also has the claim "alternatives".
 func enforcing(t *testing.T, client *fake.Clientset) http.Handler {
 	t.Helper()
-	claim := decode[resourceapi.ResourceClaim](t, []byte(`
+	claim := object.Parse[resourceapi.ResourceClaim](t, `
 metadata: {name: alternatives, namespace: ns}
 spec: {devices: {requests: [{name: zone, firstAvailable: [
   {name: large, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 8}}},
   {name: small, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4, memory: 2Gi}}}]}]}}
-`))
+`)
 	if _, err := client.ResourceV1().ResourceClaims("ns").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +39,10 @@ func reserve(t *testing.T, client *fake.Clientset) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim.Status = *decode[resourceapi.ResourceClaimStatus](t, []byte(`
+	claim.Status = *object.Parse[resourceapi.ResourceClaimStatus](t, `
 allocation: {devices: {results: [{driver: dra.numa, request: zone, pool: node, device: numa-0, consumedCapacity: {cpu: 2}}]}}
 reservedFor: [{resource: pods, name: first, uid: u1}]
-`))
+`)
 	if _, err := claims.UpdateStatus(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +154,7 @@ const smallPods = `{items: [
 // more.
 func TestEnforceComparesClaimsWithThePodsThatWait(t *testing.T) {
 	client := cluster(t, nil)
-	for _, pod := range decode[corev1.PodList](t, []byte(smallPods)).Items {
+	for _, pod := range object.Parse[corev1.PodList](t, smallPods).Items {
 		if _, err := client.CoreV1().Pods("ns").Create(t.Context(), &pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +216,7 @@ func TestEnforceComparesClaimsWithThePodsThatWait(t *testing.T) {
 // Only Kubernetes gives claims random names. A user who pretends to generate a claim of
 // one pod may mean another one.
 func TestOnlyKubernetesGeneratesClaims(t *testing.T) {
-	claim := decode[resourceapi.ResourceClaim](t, []byte("{metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u, controller: true}]}}"))
+	claim := object.Parse[resourceapi.ResourceClaim](t, "{metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u, controller: true}]}}")
 	const controller = "system:serviceaccount:kube-system:resource-claim-controller"
 	reviewer := &Reviewer{known: (&lookups{creators: []string{controller, "system:kube-controller-manager"}}).during(t.Context())}
 	for _, row := range []struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -66,29 +67,20 @@ func cluster(t testing.TB, edit func(*resourceapi.ResourceSlice)) *fake.Clientse
 		_, err := api.DeviceClasses().Create(t.Context(), class, metav1.CreateOptions{})
 		create(err)
 	}
-	documents := bytes.Split([]byte(objects), []byte("---"))
-	slice := decode[resourceapi.ResourceSlice](t, documents[0])
+	documents := strings.Split(objects, "---")
+	slice := object.Parse[resourceapi.ResourceSlice](t, documents[0])
 	if edit != nil {
 		edit(slice)
 	}
 	_, err := api.ResourceSlices().Create(t.Context(), slice, metav1.CreateOptions{})
 	create(err)
-	_, err = api.ResourceClaimTemplates("ns").Create(t.Context(), decode[resourceapi.ResourceClaimTemplate](t, documents[1]), metav1.CreateOptions{})
+	_, err = api.ResourceClaimTemplates("ns").Create(t.Context(), object.Parse[resourceapi.ResourceClaimTemplate](t, documents[1]), metav1.CreateOptions{})
 	create(err)
-	_, err = api.ResourceClaims("ns").Create(t.Context(), decode[resourceapi.ResourceClaim](t, documents[2]), metav1.CreateOptions{})
+	_, err = api.ResourceClaims("ns").Create(t.Context(), object.Parse[resourceapi.ResourceClaim](t, documents[2]), metav1.CreateOptions{})
 	create(err)
-	_, err = api.DeviceClasses().Create(t.Context(), decode[resourceapi.DeviceClass](t, documents[3]), metav1.CreateOptions{})
+	_, err = api.DeviceClasses().Create(t.Context(), object.Parse[resourceapi.DeviceClass](t, documents[3]), metav1.CreateOptions{})
 	create(err)
 	return client
-}
-
-func decode[T any](t testing.TB, text []byte) *T {
-	t.Helper()
-	object := new(T)
-	if err := yaml.UnmarshalStrict(text, object); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return object
 }
 
 // handlerOf is the webhook of a cluster, until the test ends.

@@ -159,8 +159,8 @@ func TestStatusThatAUserSendsIsNotBelieved(t *testing.T) {
 // claim.
 func TestEndlessAmounts(t *testing.T) {
 	client := cluster(t, nil)
-	claim := decode[resourceapi.ResourceClaim](t, []byte(strings.ReplaceAll(
-		`{metadata: {name: endless, namespace: ns}, spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: ENDLESS, dra.numa/cpu: ENDLESS}}}}]}}}`, "ENDLESS", object.EndlessAmount)))
+	claim := object.Parse[resourceapi.ResourceClaim](t, strings.ReplaceAll(
+		`{metadata: {name: endless, namespace: ns}, spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: ENDLESS, dra.numa/cpu: ENDLESS}}}}]}}}`, "ENDLESS", object.EndlessAmount))
 	if _, err := client.ResourceV1().ResourceClaims("ns").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
