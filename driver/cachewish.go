@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -44,7 +43,7 @@ func (d *Driver) cacheWish(claim *resourceapi.ResourceClaim, result resourceapi.
 
 // askedOf returns the capacities that a request of a claim names, as devices publish them.
 func askedOf(claim *resourceapi.ResourceClaim, request string) map[resourceapi.QualifiedName]resource.Quantity {
-	requirements := requirementsOf(claim, request)
+	_, requirements := requestOf(claim, request)
 	if requirements == nil {
 		return nil
 	}
@@ -53,22 +52,6 @@ func askedOf(claim *resourceapi.ResourceClaim, request string) map[resourceapi.Q
 		asked[capacity.Name(Name, spelled)] = amount
 	}
 	return asked
-}
-
-// requirementsOf returns the capacity requirements of a request or subrequest.
-func requirementsOf(claim *resourceapi.ResourceClaim, request string) *resourceapi.CapacityRequirements {
-	main, sub, _ := strings.Cut(request, "/")
-	for _, of := range claim.Spec.Devices.Requests {
-		if of.Name == main && of.Exactly != nil {
-			return of.Exactly.Capacity
-		}
-		for _, alternative := range of.FirstAvailable {
-			if of.Name == main && alternative.Name == sub {
-				return alternative.Capacity
-			}
-		}
-	}
-	return nil
 }
 
 // configured accepts a claim that has its ways already, whatever became of the pools.

@@ -55,18 +55,25 @@ func configOf(request, class string, configs []resourceapi.DeviceAllocationConfi
 // classOf returns the name of the DeviceClass of a request or subrequest; "" if the claim
 // does not have the request.
 func classOf(claim *resourceapi.ResourceClaim, request string) string {
+	class, _ := requestOf(claim, request)
+	return class
+}
+
+// requestOf returns the DeviceClass and the capacity requirements of a request or
+// subrequest; "" and nil if the claim does not have the request.
+func requestOf(claim *resourceapi.ResourceClaim, request string) (class string, amounts *resourceapi.CapacityRequirements) {
 	main, sub, _ := strings.Cut(request, "/")
 	for _, of := range claim.Spec.Devices.Requests {
 		if of.Name == main && of.Exactly != nil {
-			return of.Exactly.DeviceClassName
+			return of.Exactly.DeviceClassName, of.Exactly.Capacity
 		}
 		for _, alternative := range of.FirstAvailable {
 			if of.Name == main && alternative.Name == sub {
-				return alternative.DeviceClassName
+				return alternative.DeviceClassName, alternative.Capacity
 			}
 		}
 	}
-	return ""
+	return "", nil
 }
 
 func isOurs(config resourceapi.DeviceAllocationConfiguration) bool {
