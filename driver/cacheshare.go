@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"encoding/json"
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -129,9 +128,7 @@ func (c *CacheShare) checkpointVersion() int { return checkpointV5 }
 func (c *CacheShare) record(share *recordedShare) { share.Cache = c }
 
 func (c *CacheShare) appendText(text []byte) []byte {
-	cache, _ := json.Marshal(c) // a CacheShare always encodes
-	text = append(text, `,"zone":0,"cpus":"","cache":`...)
-	return append(text, cache...)
+	return appendWithoutCPUs(text, "cache", c)
 }
 
 func (c *CacheShare) spec(Exclusivity) cdi.ShareKind { return &cdi.Cache{L3: c.L3} }

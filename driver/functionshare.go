@@ -2,7 +2,6 @@ package driver
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -160,9 +159,7 @@ func (f *FunctionShare) checkpointVersion() int { return checkpointV4 }
 func (f *FunctionShare) record(share *recordedShare) { share.Function = f }
 
 func (f *FunctionShare) appendText(text []byte) []byte {
-	function, _ := json.Marshal(f) // a FunctionShare always encodes
-	text = append(text, `,"zone":0,"cpus":"","function":`...)
-	return append(text, function...)
+	return appendWithoutCPUs(text, "function", f)
 }
 
 func (f *FunctionShare) spec(Exclusivity) cdi.ShareKind {

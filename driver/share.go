@@ -230,6 +230,15 @@ func (s *Share) appendText(text []byte) []byte {
 	return append(kind.appendText(text), '}')
 }
 
+// appendWithoutCPUs appends the fields of a kind that has no CPUs: all of it is in one
+// field. Each kind always encodes.
+func appendWithoutCPUs(text []byte, field string, kind Kind) []byte {
+	text = append(text, `,"zone":0,"cpus":""`...)
+	text = append(append(append(text, `,"`...), field...), `":`...)
+	value, _ := json.Marshal(kind)
+	return append(text, value...)
+}
+
 // appendList appends a field with a list of numbers, unless it is empty.
 func appendList(text []byte, field string, list []int) []byte {
 	for i, number := range list {
