@@ -114,27 +114,35 @@ func overlaps(t *testing.T, f fs.FS, want Wanted) map[string]uint64 {
 	return pairs
 }
 
+// repairKilled repairs the files until it is killed after some changes, and then again. It
+// returns whether the first repair came to its end.
+func repairKilled(t *testing.T, f *resctrlfs.FS, want Wanted, killAfter int) (done bool) {
+	t.Helper()
+	watch(t, f, want, killAfter)
+	err := untilKilled(func() error {
+		_, err := New(f, numa.ResctrlView{}).Repair(want)
+		done = true
+		return err
+	})
+	watch(t, f, want, -1)
+	_, again := New(f, numa.ResctrlView{}).Repair(want)
+	if err := errors.Join(err, again); err != nil {
+		t.Error(err)
+	}
+	checkHas(t, f, want)
+	return done
+}
+
 func TestKilledAfterAnyChangeConverges(t *testing.T) {
 	for fromName, from := range states {
 		for toName, to := range states {
 			for killAfter, done := 0, fromName == toName; !done; killAfter++ {
 				f := newFiles()
 				mustRepair(t, f, from)
-				changes := watch(t, f, to, killAfter)
-				err := untilKilled(func() error {
-					_, err := New(f, numa.ResctrlView{}).Repair(to)
-					done = true
-					return err
-				})
-				watch(t, f, to, -1)
-				_, again := New(f, numa.ResctrlView{}).Repair(to)
-				if err := errors.Join(err, again); err != nil {
-					t.Error(err)
-				}
-				checkHas(t, f, to)
+				done = repairKilled(t, f, to, killAfter)
 				f.Around(nil)
 				if t.Failed() {
-					t.Fatalf("from %q to %q, killed after %d changes", fromName, toName, *changes)
+					t.Fatalf("from %q to %q, killed after %d changes", fromName, toName, killAfter)
 				}
 			}
 		}
@@ -179,18 +187,7 @@ func TestRepairedWhateverHappened(t *testing.T) {
 			if err := happens(f); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			watch(t, f, want, killAfter)
-			err := untilKilled(func() error {
-				_, err := New(f, numa.ResctrlView{}).Repair(want)
-				done = true
-				return err
-			})
-			watch(t, f, want, -1)
-			_, again := New(f, numa.ResctrlView{}).Repair(want)
-			if err := errors.Join(err, again); err != nil {
-				t.Error(err)
-			}
-			checkHas(t, f, want)
+			done = repairKilled(t, f, want, killAfter)
 			for pair, ways := range overlaps(t, f, want) {
 				t.Errorf("%s share ways %x", pair, ways)
 			}
