@@ -15,17 +15,11 @@ const cacheHead = `{"apiVersion": "dra.numa/v1alpha1", "kind": "CacheConfig"`
 // cacheFields are the rows of each field: default, valid, edge, invalid.
 func cacheFields() map[string][]fieldRow {
 	return map[string][]fieldRow{
-		"cpus": {
-			{json: "", want: ""}, // default
-			{json: `""`, want: ""},
-			{json: "null", want: ""},
-			{json: `"workers"`, want: "workers"},
-			{class: `"a"`, json: "", want: "a"},
-			{class: `"a"`, json: `"b"`, want: "b"},
-			{json: "1", err: "cpus: want a string, not a number"},
-			{json: `"main/sub"`, err: `cpus: "main/sub", allowed is the name of a request: ` + label},
-			{json: `"Main"`, err: `cpus: "Main", allowed is the name of a request: ` + label},
-		},
+		"cpus": append(texts("cpus", "workers"),
+			fieldRow{class: `"a"`, json: `"b"`, want: "b"},
+			fieldRow{json: `"main/sub"`, err: `cpus: "main/sub", allowed is the name of a request: ` + label},
+			fieldRow{json: `"Main"`, err: `cpus: "Main", allowed is the name of a request: ` + label},
+		),
 		"maxWays": {
 			{json: "", want: "0"}, // default
 			{json: "null", want: "0"},

@@ -12,20 +12,27 @@ import (
 // has when the claim says this.
 type fieldRow struct{ class, json, want, err string }
 
-// oneOf are the rows of a field that has one of a few values.
-func oneOf(field string, values ...string) []fieldRow {
-	rows := []fieldRow{
+// texts are the rows of a field with a text that is empty by default and may be this one.
+func texts(field, valid string) []fieldRow {
+	quoted := fmt.Sprintf("%q", valid)
+	return []fieldRow{
 		{json: "", want: ""}, // default
 		{json: `""`, want: ""},
 		{json: "null", want: ""},
-		{class: fmt.Sprintf("%q", values[1]), json: "", want: values[1]},
-		{class: fmt.Sprintf("%q", values[1]), json: `""`, want: ""},
-		{class: fmt.Sprintf("%q", values[1]), json: fmt.Sprintf("%q", values[2]), want: values[2]},
+		{json: quoted, want: valid},
+		{class: quoted, json: "", want: valid},
+		{class: quoted, json: `""`, want: ""},
 		{json: "1", err: field + ": want a string, not a number"},
 		{json: "true", err: field + ": want a string, not a bool"},
 		{json: "[]", err: field + ": want a string, not an array"},
 		{json: "{}", err: field + ": want a string, not an object"},
 	}
+}
+
+// oneOf are the rows of a field that has one of a few values.
+func oneOf(field string, values ...string) []fieldRow {
+	rows := append(texts(field, values[1]),
+		fieldRow{class: fmt.Sprintf("%q", values[1]), json: fmt.Sprintf("%q", values[2]), want: values[2]})
 	for _, value := range values {
 		rows = append(rows, fieldRow{json: fmt.Sprintf("%q", value), want: value})
 		for _, near := range []string{strings.ToUpper(value), value + " ", "x" + value, value + `\n`} {
@@ -82,21 +89,13 @@ func zoneFields() map[string][]fieldRow {
 // deviceFields are the same of a DeviceConfig.
 func deviceFields() map[string][]fieldRow {
 	return map[string][]fieldRow{
-		"driver": {
-			{json: "", want: ""}, // default
-			{json: `""`, want: ""},
-			{json: "null", want: ""},
-			{json: `"vfio-pci"`, want: "vfio-pci"},
-			{class: `"vfio-pci"`, json: "", want: "vfio-pci"},
-			{class: `"vfio-pci"`, json: `""`, want: ""},
-			{json: "1", err: "driver: want a string, not a number"},
-			{json: "[]", err: "driver: want a string, not an array"},
-			{json: `"vfio-pci "`, err: `driver: "vfio-pci ", allowed is vfio-pci`},
-			{json: `"VFIO-PCI"`, err: `driver: "VFIO-PCI", allowed is vfio-pci`},
-			{json: `"vfio"`, err: `driver: "vfio", allowed is vfio-pci`},
-			{json: `"../nvme"`, err: `driver: "../nvme", allowed is vfio-pci`},
-			{json: `"a\nb"`, err: `driver: "a\nb", allowed is vfio-pci`},
-		},
+		"driver": append(texts("driver", "vfio-pci"),
+			fieldRow{json: `"vfio-pci "`, err: `driver: "vfio-pci ", allowed is vfio-pci`},
+			fieldRow{json: `"VFIO-PCI"`, err: `driver: "VFIO-PCI", allowed is vfio-pci`},
+			fieldRow{json: `"vfio"`, err: `driver: "vfio", allowed is vfio-pci`},
+			fieldRow{json: `"../nvme"`, err: `driver: "../nvme", allowed is vfio-pci`},
+			fieldRow{json: `"a\nb"`, err: `driver: "a\nb", allowed is vfio-pci`},
+		),
 		"locked": lists("driver", "driver", "driver"),
 	}
 }
