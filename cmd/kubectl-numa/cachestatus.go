@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"io"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
@@ -34,15 +32,9 @@ func poolsTable(s style, caches holdings.Caches) string {
 				id = strconv.FormatInt(*cache.L3, 10)
 			}
 			for _, pool := range cache.Pools {
-				var claims []string
-				for _, share := range pool.Shares {
-					if !slices.Contains(claims, share.Claim) {
-						claims = append(claims, share.Claim)
-					}
-				}
 				rows = append(rows, []string{
 					node.Node, id, cmp.Or(pool.Pool, pool.Device),
-					freeText(pool.Ways), freeText(pool.Classes), freeText(pool.Members), cmp.Or(strings.Join(claims, ","), "-"),
+					freeText(pool.Ways), freeText(pool.Classes), freeText(pool.Members), claimsOf(pool.Shares),
 				})
 			}
 		}

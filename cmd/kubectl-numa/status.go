@@ -181,20 +181,15 @@ func devicesTable(s style, cluster holdings.Cluster) string {
 	add := func(node, zone string, devices []holdings.Device) {
 		for i := range devices {
 			device := &devices[i]
-			var free, claims []string
+			var free []string
 			for _, r := range device.Resources {
 				if device.IsLimit(r.Name) {
 					continue
 				}
 				free = append(free, fmt.Sprintf("%s %s of %s", r.Name, amountText(r.Free), amountText(r.Total)))
 			}
-			for i := range device.Shares {
-				if claim := device.Shares[i].Claim; !slices.Contains(claims, claim) {
-					claims = append(claims, claim)
-				}
-			}
 			name := deviceName{device.Driver, device.Pool, device.Name}.String()
-			rows = append(rows, []string{node, zone, name, string(device.State), cmp.Or(strings.Join(free, ", "), "-"), cmp.Or(strings.Join(claims, ","), "-")})
+			rows = append(rows, []string{node, zone, name, string(device.State), cmp.Or(strings.Join(free, ", "), "-"), claimsOf(device.Shares)})
 		}
 	}
 	for _, node := range cluster.Nodes {
@@ -205,6 +200,17 @@ func devicesTable(s style, cluster holdings.Cluster) string {
 	}
 	add("-", "-", cluster.Elsewhere)
 	return s.table(rows, 0)
+}
+
+// claimsOf returns the names of the claims of some shares, or "-" if there are none.
+func claimsOf(shares []holdings.Share) string {
+	var claims []string
+	for i := range shares {
+		if claim := shares[i].Claim; !slices.Contains(claims, claim) {
+			claims = append(claims, claim)
+		}
+	}
+	return cmp.Or(strings.Join(claims, ","), "-")
 }
 
 // amountText returns "?" for an amount that is not known.
