@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/manifest"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
 // manifestFlags are the flags that the commands for classes and for claims have in
@@ -34,14 +35,15 @@ type manifestFlags struct {
 }
 
 func newManifestFlags() *manifestFlags {
+	const standard, performance, efficient, mixed = string(numa.StandardCores), string(numa.PerformanceCores), string(numa.EfficientCores), string(numa.MixedCores)
 	return &manifestFlags{
 		cores:       newOption(deviceclasses.CoresWhole, deviceclasses.CoresThread, deviceclasses.CoresOneThreadPerCore),
 		l3:          newOption(deviceclasses.L3Any, deviceclasses.L3Prefer, deviceclasses.L3Require),
 		placement:   newOption(deviceclasses.PlacementPack, deviceclasses.PlacementSpread, deviceclasses.PlacementDistribute),
 		partition:   newOption(deviceclasses.PartitionRoot, deviceclasses.PartitionIsolated, deviceclasses.PartitionNone),
 		policy:      newOption(deviceclasses.MemoryBind, deviceclasses.MemoryPreferred, deviceclasses.MemoryInterleave, deviceclasses.MemoryWeightedInterleave),
-		coreType:    newOption("standard", "performance", "efficient", "mixed"),
-		exclusivity: newOption("kernel", "cooperative", "none"),
+		coreType:    newOption(standard, performance, efficient, mixed),
+		exclusivity: newOption(deviceclasses.ExclusivityKernel, deviceclasses.ExclusivityCooperative, deviceclasses.ExclusivityNone),
 		output:      newPrinter(manifestFormats()...),
 	}
 }

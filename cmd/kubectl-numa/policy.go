@@ -21,10 +21,10 @@ type policy struct {
 // policyKeys returns the keys with their values.
 func policyKeys() []policyKey {
 	return []policyKey{
-		{"cores", []string{"whole", "thread", "one-thread-per-core"}},
-		{"l3", []string{"any", "prefer", "require"}},
-		{"placement", []string{"pack", "spread"}},
-		{"isolated", []string{"any", "avoid", "prefer"}},
+		keyOf(pick.Names[pick.CorePolicy]()),
+		keyOf(pick.Names[pick.L3Policy]()),
+		keyOf(pick.Names[pick.Placement]()),
+		keyOf(pick.Names[pick.IsolatedPolicy]()),
 		{"coreType", []string{string(numa.StandardCores), string(numa.PerformanceCores), string(numa.EfficientCores)}},
 		{"zones", []string{"distribute"}},
 	}
@@ -34,6 +34,8 @@ type policyKey struct {
 	name   string
 	values []string
 }
+
+func keyOf(name string, values []string) policyKey { return policyKey{name, values} }
 
 // String returns the text. With Set and Type, it makes policy the value of a flag.
 func (p *policy) String() string { return p.text }

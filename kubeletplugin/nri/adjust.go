@@ -5,6 +5,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -85,16 +86,16 @@ func (p placement) update(id string) *api.ContainerUpdate {
 // of NUMA nodes. The plain preferred mode would use only the first of several nodes.
 func memoryMode(policy string, nodes int) (api.MpolMode, error) {
 	switch policy {
-	case "bind":
+	case deviceclasses.MemoryBind:
 		return api.MpolMode_MPOL_BIND, nil
-	case "preferred":
+	case deviceclasses.MemoryPreferred:
 		if nodes > 1 {
 			return api.MpolMode_MPOL_PREFERRED_MANY, nil // Linux 5.15
 		}
 		return api.MpolMode_MPOL_PREFERRED, nil
-	case "interleave":
+	case deviceclasses.MemoryInterleave:
 		return api.MpolMode_MPOL_INTERLEAVE, nil
-	case "weighted-interleave":
+	case deviceclasses.MemoryWeightedInterleave:
 		return api.MpolMode_MPOL_WEIGHTED_INTERLEAVE, nil // Linux 6.9
 	}
 	return 0, fmt.Errorf("memory policy %q is not bind, preferred, interleave or weighted-interleave", policy)

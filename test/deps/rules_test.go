@@ -53,6 +53,7 @@ var arrows = []arrow{
 	{"kubeletplugin", "driver", "it translates the kubelet's calls for the driver"},
 	{"kubeletplugin", "deviceclasses", "the status of a claim says what its configuration asked for"},
 	{"kubeletplugin", "cdi/pin", "what the kernel honours of a claim's cgroups becomes taints, health and events"},
+	{"kubeletplugin/nri", "deviceclasses", "the memory policies of a ZoneConfig"},
 	{"kubeletplugin/nri", "driver", "what a claim gives a container is the driver's word"},
 	{"kubeletplugin/nri", "numa/cpuset", "what the runtime is told are CPUs and mems"},
 	{"driver", "deviceclasses", "how a claim uses its CPUs is a ZoneConfig"},
