@@ -16,39 +16,27 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
-// owners may type the words: the vocabulary itself, the driver's tables of attributes
-// below its domain, and those that may not import it.
-var owners = []string{"deviceclasses/vocabulary.go", "deviceclasses/nodeconfig.go", "deviceclasses/zoneconfig.go", "cdi/pin/", "cmd/numa-pin/"}
-
-// words are those that mean only one thing wherever they stand. Words of common use,
-// such as pod, isolated or hugepages, are left out.
-func words() []string {
-	words := []string{
-		deviceclasses.DriverName, deviceclasses.TaintFault,
-		deviceclasses.FaultPartitionInvalid, deviceclasses.FaultGone, deviceclasses.FaultFatalErrors, deviceclasses.FaultUnhealthy,
-		deviceclasses.ExclusivityCooperative,
-		deviceclasses.ConditionExclusive,
-	}
-	for _, name := range deviceclasses.NUMANodeAttributes() {
-		words = append(words, string(name))
-	}
-	for _, attribute := range zones.Attributes() {
-		words = append(words, string(attribute.Name))
-	}
-	return words
+// owners may type the words: the files of the vocabulary, and the packages that must not
+// import it.
+var owners = []string{
+	"deviceclasses/vocabulary.go", "deviceclasses/decode.go", "deviceclasses/nodeconfig.go", "deviceclasses/zoneconfig.go",
+	"deviceclasses/cacheconfig.go", "deviceclasses/cachepools.go", "deviceclasses/deviceconfig.go", "deviceclasses/selection.go",
+	"numa/", "cdi/pin/", "cmd/numa-pin/",
 }
 
 // exceptions are words of the same letters that mean something else, by file.
 var exceptions = map[string][]string{
-	"cmd/kubectl-numa/manifests.go":    {deviceclasses.ExclusivityCooperative}, // placeholders in the help
-	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid},  // the name of a check
+	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid}, // the name of a check
+	"driver/cacheshare.go": { // fields of the checkpoint
+		string(deviceclasses.CapacityBandwidthPercent), string(deviceclasses.CapacityBandwidthMBps),
+	},
 }
 
 func TestNoWordIsTypedTwice(t *testing.T) {
-	words := words()
+	words := words(t)
 	root := os.DirFS("../..")
 	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -85,6 +73,22 @@ func TestNoWordIsTypedTwice(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Package pick knows nothing of Kubernetes, so it has words of its own.
+func TestPoliciesAreSpelledAsInAZoneConfig(t *testing.T) {
+	_, cores := pick.Names[pick.CorePolicy]()
+	_, l3 := pick.Names[pick.L3Policy]()
+	_, placement := pick.Names[pick.Placement]()
+	for _, row := range []struct{ pick, driver []string }{
+		{cores, []string{deviceclasses.CoresWhole, deviceclasses.CoresThread, deviceclasses.CoresOneThreadPerCore}},
+		{l3, []string{deviceclasses.L3Any, deviceclasses.L3Prefer, deviceclasses.L3Require}},
+		{placement, []string{deviceclasses.PlacementPack, deviceclasses.PlacementSpread}},
+	} {
+		if !slices.Equal(row.pick, row.driver) {
+			t.Errorf("package pick says %q, the driver %q", row.pick, row.driver)
+		}
 	}
 }
 

@@ -1,0 +1,105 @@
+package vocabulary
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+)
+
+// common are words of the vocabulary that also mean something else: a field, a flag, a
+// word of the kernel or of Kubernetes. Code may type them.
+var common = []string{
+	"any", "auto", "bandwidth", "bind", "blocked", "cache", "claim", "class", "classes", "container", "cpu", "dead", "distribute",
+	"gpu", "hugepages", "isolated", "kernel", "l3", "machine", "members", "memory", "nic", "none", "numa", "nvme", "pack", "pod",
+	"prefer", "preferred", "Ready", "require", "root", "shared", "socket", "spread", "thread", "unhealthy", "vf", "vfio", "vfio-pci", "ways", "whole", "zone",
+}
+
+// words returns the words that mean only one thing: all constants of package
+// deviceclasses that are not common, the attributes of zones and PCI functions, and the
+// pools of caches.
+func words(t *testing.T) (list []string) {
+	t.Helper()
+	texts := constants(t, "../../deviceclasses")
+	for _, word := range common {
+		if !slices.Contains(texts, word) {
+			t.Errorf("%q is listed as a common word, but package deviceclasses has no such word", word)
+		}
+	}
+	for _, name := range deviceclasses.NUMANodeAttributes() {
+		texts = append(texts, string(name))
+	}
+	for _, attribute := range zones.Attributes() {
+		texts = append(texts, string(attribute.Name))
+	}
+	for _, attribute := range attached.Attributes() {
+		texts = append(texts, string(attribute.Name))
+	}
+	texts = append(texts, deviceclasses.ClaimPools()...)
+	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(common, text) })
+}
+
+// constants returns the texts of the exported constants in the files of a folder, except
+// for those of other packages.
+func constants(t *testing.T, folder string) (texts []string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]ast.Expr{}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			declared, ok := decl.(*ast.GenDecl)
+			if !ok || declared.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range declared.Specs {
+				spec := spec.(*ast.ValueSpec)
+				for i, value := range spec.Values {
+					values[spec.Names[i].Name] = value
+				}
+			}
+		}
+	}
+	for name, value := range values {
+		if text, ok := textOf(value, values); ok && ast.IsExported(name) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// textOf returns the text that a constant expression stands for: a literal, a constant or
+// a sum of both.
+func textOf(value ast.Expr, constants map[string]ast.Expr) (text string, ok bool) {
+	switch value := value.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(value.Value)
+		return text, err == nil && value.Kind == token.STRING
+	case *ast.Ident:
+		if constant := constants[value.Name]; constant != nil {
+			return textOf(constant, constants)
+		}
+	case *ast.BinaryExpr:
+		left, leftOK := textOf(value.X, constants)
+		right, rightOK := textOf(value.Y, constants)
+		return left + right, leftOK && rightOK
+	}
+	return "", false
+}
