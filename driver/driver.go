@@ -4,7 +4,8 @@
 //
 // It is larger than other packages because one lock and one checkpoint cover all of it:
 // what a share holds, and how that is planned, recorded, applied and recovered. Code
-// that needs neither is in the packages below it: zones, attached and binding.
+// that needs neither is in the packages below it: what is published (zones, attached,
+// caches), what changes the host (binding, resctrl), and the document nodestate.
 package driver
 
 import (

@@ -26,10 +26,11 @@ type Share struct {
 }
 
 // Kind is what a share holds. Each kind of device has its own type: [*ZoneShare],
-// [*FunctionShare] and [*CacheShare]. Everything that differs between kinds is behind this interface. To
-// add a kind, write a type that implements it in a new file. Then add its fields to
-// recordedShare, and a case to recordedShare.kind and to Driver.wish. The Kind of a
-// recorded share is never changed: methods that change something return a new value.
+// [*FunctionShare] and [*CacheShare]. Everything that differs between kinds is behind
+// this interface. To add a kind, write a type that implements it in a new file. Then add
+// its fields to recordedShare, and a case to recordedShare.kind and to Driver.wish. The
+// Kind of a recorded share is never changed: methods that change something return a new
+// value.
 type Kind interface {
 	// cpus are the CPUs that no other share may have; nil for none.
 	cpus() *cpuset.Set
