@@ -38,12 +38,7 @@ type ZoneCounters struct {
 // group itself. The result is in the order of resource and cache. It is empty if the
 // machine counts nothing, and if there is no such group.
 func ReadCounters(mount fs.FS, group, monitor string) (list []CacheCounters, err error) {
-	t := fleetingTree(mount)
-	folder := cmp.Or(group, ".")
-	if monitor != "" {
-		folder = path.Join(folder, "mon_groups", monitor)
-	}
-	folder = path.Join(folder, "mon_data")
+	t, folder := fleetingTree(mount), countedFolder(group, monitor)
 	names, err := t.folders(folder)
 	if err != nil {
 		return nil, err
@@ -72,6 +67,28 @@ func ReadCounters(mount fs.FS, group, monitor string) (list []CacheCounters, err
 	return list, nil
 }
 
+// ReadBytesOf reads the bytes that are counted for a group in one level-3 cache, and not
+// how much of the cache it occupies. A kernel reads each counter on a CPU of its cache, so
+// this does not disturb CPUs of other caches.
+func ReadBytesOf(mount fs.FS, group string, cache int) (Counters, error) {
+	t := fleetingTree(mount)
+	var c Counters
+	err := t.countersIn(fmt.Sprintf("%s/mon_L3_%02d", countedFolder(group, ""), cache), map[string]**uint64{totalBytes: &c.TotalBytes, localBytes: &c.LocalBytes})
+	if err != nil {
+		return Counters{}, err
+	}
+	return c, nil
+}
+
+// countedFolder has a folder for each cache in which a group is counted.
+func countedFolder(group, monitor string) string {
+	folder := cmp.Or(group, ".")
+	if monitor != "" {
+		folder = path.Join(folder, monitorsFolder, monitor)
+	}
+	return path.Join(folder, "mon_data")
+}
+
 // zoneCounters reads the NUMA nodes of a cache that are counted by themselves.
 func (t tree) zoneCounters(folder, of string) (list []ZoneCounters, err error) {
 	names, err := t.folders(folder)
@@ -96,17 +113,31 @@ func (t tree) zoneCounters(folder, of string) (list []ZoneCounters, err error) {
 	return list, nil
 }
 
+// The files of counters.
+const (
+	occupancyBytes = "llc_occupancy"
+	totalBytes     = "mbm_total_bytes"
+	localBytes     = "mbm_local_bytes"
+)
+
 func (t tree) counters(folder string) (c Counters, err error) {
-	for name, counter := range map[string]**uint64{
-		"llc_occupancy": &c.OccupancyBytes, "mbm_total_bytes": &c.TotalBytes, "mbm_local_bytes": &c.LocalBytes,
-	} {
+	err = t.countersIn(folder, map[string]**uint64{occupancyBytes: &c.OccupancyBytes, totalBytes: &c.TotalBytes, localBytes: &c.LocalBytes})
+	if err != nil {
+		return Counters{}, err
+	}
+	return c, nil
+}
+
+// countersIn reads some counters of a cache. One whose file is absent stays nil.
+func (t tree) countersIn(folder string, files map[string]**uint64) error {
+	for name, counter := range files {
 		value, _, err := parseFile(t, path.Join(folder, name), parseCounter)
 		if err != nil {
-			return Counters{}, err
+			return err
 		}
 		*counter = value
 	}
-	return c, nil
+	return nil
 }
 
 // parseCounter reads a counter. It is nil for the words that the kernel has for a value

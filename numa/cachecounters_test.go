@@ -1,6 +1,7 @@
 package numa
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,26 @@ func TestCountersOfGroups(t *testing.T) {
 			t.Errorf("%q: %v", where, err)
 		}
 		sameJSON(t, strings.Join(where[:], "/"), got, want)
+	}
+}
+
+func TestBytesOfOneCache(t *testing.T) {
+	f := files{
+		"mon_data/mon_L3_00/llc_occupancy": "nonsense", "mon_data/mon_L3_00/mbm_total_bytes": "12", "mon_data/mon_L3_00/mbm_local_bytes": "Unassigned",
+		"g/mon_data/mon_L3_100/mbm_local_bytes": "5", "g/mon_data/mon_L3_01/mbm_local_bytes": "nonsense",
+	}
+	number := func(n uint64) *uint64 { return &n }
+	for where, want := range map[string]Counters{" 0": {TotalBytes: number(12)}, "g 100": {LocalBytes: number(5)}, "g 0": {}, "none 0": {}} {
+		group, cache, _ := strings.Cut(where, " ")
+		id, _ := strconv.Atoi(cache)
+		got, err := ReadBytesOf(f.tree(), group, id)
+		if err != nil {
+			t.Errorf("%q: %v", where, err)
+		}
+		sameJSON(t, where, got, want)
+	}
+	if got, err := ReadBytesOf(f.tree(), "g", 1); err == nil || got != (Counters{}) {
+		t.Errorf("nonsense: %v, %v", got, err)
 	}
 }
 

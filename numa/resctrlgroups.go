@@ -30,7 +30,7 @@ type ResctrlGroup struct {
 	Schemata Schemata
 	CPUs     cpuset.Set // cpus_list: online CPUs only
 	Tasks    TaskPresence
-	Monitors []MonitorGroup // by name
+	Monitors []MonitorGroup // by name; nil from ReadResctrlGroups
 }
 
 // MonitorGroup is a part of a group whose use of caches is counted by itself.
@@ -88,14 +88,28 @@ func ReadResctrl(mount fs.FS, view ResctrlView) (*ResctrlState, error) {
 	if err == nil {
 		state.Groups, err = t.resctrlGroups(*info, view, names)
 	}
+	for i := range state.Groups {
+		if err == nil {
+			state.Groups[i].Monitors, err = t.monitorGroups(path.Join(state.Groups[i].Name, monitorsFolder))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return state, nil
 }
 
+// ReadMonitors reads the monitoring groups of one group; an empty name is the default one.
+func ReadMonitors(mount fs.FS, group string) ([]MonitorGroup, error) {
+	return fleetingTree(mount).monitorGroups(path.Join(group, monitorsFolder))
+}
+
+// monitorsFolder has the monitoring groups of a group.
+const monitorsFolder = "mon_groups"
+
 // ReadResctrlGroups reads the default group and some others, of a filesystem that has
-// these resources. It leaves out groups that do not exist.
+// these resources. It leaves out groups that do not exist. It does not read their
+// monitoring groups, of which there may be hundreds.
 func ReadResctrlGroups(mount fs.FS, view ResctrlView, info Resctrl, names ...string) ([]ResctrlGroup, error) {
 	return fleetingTree(mount).resctrlGroups(info, view, names)
 }
@@ -103,7 +117,7 @@ func ReadResctrlGroups(mount fs.FS, view ResctrlView, info Resctrl, names ...str
 // resctrlGroups reads the default group, and those of the names that are groups.
 func (t tree) resctrlGroups(info Resctrl, view ResctrlView, names []string) (groups []ResctrlGroup, err error) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return slices.Contains([]string{"", "info", "mon_data", "mon_groups"}, name)
+		return slices.Contains([]string{"", "info", "mon_data", monitorsFolder}, name)
 	})
 	for _, name := range append([]string{""}, names...) {
 		group, found, err := t.resctrlGroup(info, view, name)
@@ -140,9 +154,6 @@ func (t tree) resctrlGroup(info Resctrl, view ResctrlView, name string) (group R
 		if group.Tasks, err = t.tasksOf(folder, view); err != nil {
 			return ResctrlGroup{}, false, err
 		}
-	}
-	if group.Monitors, err = t.monitorGroups(path.Join(folder, "mon_groups")); err != nil {
-		return ResctrlGroup{}, false, err
 	}
 	group.CPUs, found, err = t.cpusOfGroup(folder)
 	if err != nil || !found && mode != ModeLocked {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -185,9 +186,17 @@ func TestGroupsOfMachines(t *testing.T) {
 				t.Errorf("%s: group %q alone: %v", name, want.Name, err)
 				continue
 			}
-			some := row.groups[:1]
+			some := slices.Clone(row.groups[:1])
 			if want.Name != "" {
-				some = []ResctrlGroup{row.groups[0], want}
+				some = append(some, want)
+			}
+			for i := range some {
+				monitors, err := ReadMonitors(row.machine.files().tree(), some[i].Name)
+				if err != nil {
+					t.Errorf("%s: ReadMonitors(%q): %v", name, some[i].Name, err)
+				}
+				sameJSON(t, name+": monitoring groups of "+some[i].Name, monitors, some[i].Monitors)
+				some[i].Monitors = nil
 			}
 			sameJSON(t, name+": "+want.Name+" alone", alone, some)
 			if again, found := state.Group(want.Name); !found || again.Mode != want.Mode {
