@@ -19,9 +19,9 @@ const (
 	MaxBandwidthMBps = 1<<32 - 1
 )
 
-// CachePools says how many ways of each level-3 cache each pool has. A pool that is not
-// named does not exist. The ways of a pool are in no other one, but infra overlaps all
-// pools except os.
+// CachePools says how many ways of each level-3 cache each pool has, and whether the use
+// of caches is measured. A pool that is not named does not exist. The ways of a pool are
+// in no other one, but infra overlaps all pools except os.
 type CachePools struct {
 	// OS has the lowest ways. Tasks that belong to no claim have them to themselves. This
 	// pool is mandatory, and so is one more.
@@ -45,6 +45,12 @@ type CachePools struct {
 	//
 	//	shared: {ways: 2, members: 10}
 	Shared *SharedPool `json:"shared,omitempty"`
+	// Monitor says whether the kernel counts for each claim with CPUs how much of the caches
+	// it occupies, and how many bytes it moves. The default is true. With true and no pools,
+	// caches are measured and not divided.
+	//
+	//	monitor: false
+	Monitor *bool `json:"monitor,omitempty"`
 }
 
 // CacheWays is a pool that no claim asks for.
@@ -134,8 +140,19 @@ type SharedPool struct {
 // some are free.
 func (p BestEffortPool) IsGrowing() bool { return p.Growing == nil || *p.Growing }
 
+// IsMonitoring reports whether the kernel counts what claims use.
+func (c CachePools) IsMonitoring() bool { return c.Monitor == nil || *c.Monitor }
+
+// Divides reports whether there is a pool.
+func (c CachePools) Divides() bool {
+	return c.OS != nil || c.Infra != nil || c.Guaranteed != nil || c.BestEffort != nil || c.Shared != nil
+}
+
 // Validate checks what needs no machine. Errors name the fields as in a NodeConfig.
 func (c CachePools) Validate() error {
+	if c.Monitor != nil && *c.Monitor && !c.Divides() {
+		return nil
+	}
 	if c.OS == nil {
 		return fmt.Errorf("cache.os: it is missing, want {ways: <number>} with 1 to %d ways", MaxWays)
 	}

@@ -21,6 +21,10 @@ func TestPoolsOfCaches(t *testing.T) {
 		{"{os: {ways: 1}, infra: {ways: 19}, guaranteed: {ways: 10, defaultWays: 4}, besteffort: {ways: 7, defaultMinWays: 1, defaultMaxWays: 3}, shared: {ways: 2, members: 10}}", ""},
 		{"{os: {ways: 1}, guaranteed: {ways: 63}}", ""},
 		{"{os: {ways: 1}, infra: {ways: 63}}", ""},
+		{"{monitor: true}", ""},
+		{"{monitor: false, os: {ways: 1}, infra: {ways: 63}}", ""},
+		{"{monitor: false}", "cache.os: it is missing, want {ways: <number>} with 1 to 64 ways"},
+		{"{monitor: true, guaranteed: {ways: 4}}", "cache.os: it is missing, want {ways: <number>} with 1 to 64 ways"},
 		{"{}", "cache.os: it is missing, want {ways: <number>} with 1 to 64 ways"},
 		{"{guaranteed: {ways: 4}}", "cache.os: it is missing, want {ways: <number>} with 1 to 64 ways"},
 		{"{os: {ways: 1}}", "cache: os is the only pool, want one or more of infra, guaranteed, besteffort, shared"},
@@ -64,6 +68,17 @@ func TestBestEffortGrowsUnlessItIsTurnedOff(t *testing.T) {
 	for text, want := range map[string]bool{"{ways: 7}": true, "{ways: 7, growing: true}": true, "{ways: 7, growing: false}": false} {
 		if got := poolsOf(t, "{besteffort: "+text+"}").BestEffort.IsGrowing(); got != want {
 			t.Errorf("%s: growing %t", text, got)
+		}
+	}
+}
+
+func TestCachesAreMeasuredUnlessItIsTurnedOff(t *testing.T) {
+	for text, want := range map[string]struct{ monitors, divides bool }{
+		"{os: {ways: 1}, infra: {ways: 4}}": {true, true}, "{monitor: true}": {true, false}, "{monitor: false, shared: {ways: 1}}": {false, true},
+	} {
+		pools := poolsOf(t, text)
+		if pools.IsMonitoring() != want.monitors || pools.Divides() != want.divides {
+			t.Errorf("%s: monitoring %t, divides %t", text, pools.IsMonitoring(), pools.Divides())
 		}
 	}
 }

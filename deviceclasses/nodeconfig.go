@@ -101,7 +101,8 @@ type NodeSettings struct {
 	//	devices: {presets: [gpu], exclude: ["0000:3b:00.0"]}
 	Devices *DeviceSelection `json:"devices,omitempty"`
 	// Cache divides the level-3 caches of nodes whose kernel can do that into pools, from
-	// which claims get ways. Without it, caches are not divided.
+	// which claims get ways, and measures what claims use of them. Without it, the driver
+	// does neither.
 	//
 	//	cache: {os: {ways: 1}, guaranteed: {ways: 10, defaultWays: 4}}
 	Cache *CachePools `json:"cache,omitempty"`

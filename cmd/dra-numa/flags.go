@@ -85,7 +85,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	cgroupRootFlag(flags, &o.cgroupRoot)
 	machineRootFlag(flags, &o.machineRoot)
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
-	flags.StringVar(&o.resctrl, "resctrl", "/sys/fs/resctrl", "`directory` where resctrl is mounted, writable; used only if the NodeConfig divides caches")
+	flags.StringVar(&o.resctrl, "resctrl", "/sys/fs/resctrl", "`directory` where resctrl is mounted, writable; used only if the NodeConfig divides or measures caches")
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")

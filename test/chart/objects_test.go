@@ -126,9 +126,9 @@ func TestSysfsIsMountedToBindDrivers(t *testing.T) {
 	}
 }
 
-// Ways of caches are given only where the operator divides caches, and cgroups are not
-// writable there either.
-func TestResctrlIsMountedToDivideCaches(t *testing.T) {
+// Ways of caches are given, and their use is counted, only where the operator says so.
+// Cgroups are not writable there either.
+func TestResctrlIsMountedToDivideOrMeasureCaches(t *testing.T) {
 	want := []string{"/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/fs/cgroup read-only"}
 	const flag = "--resctrl=/host/fs/resctrl"
 	for _, tc := range []struct {
@@ -137,6 +137,7 @@ func TestResctrlIsMountedToDivideCaches(t *testing.T) {
 	}{
 		{"config.zoneBy=l3", false},
 		{"config.cache.os.ways=1,config.cache.guaranteed.ways=4", true},
+		{"config.cache.monitor=true", true},
 		{"config.profiles[0].nodeSelector.kind=db,config.profiles[0].cache.os.ways=1,config.profiles[0].cache.infra.ways=4", true},
 	} {
 		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec

@@ -51,7 +51,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if ne "none" ((.devices).bindDrivers | default "none") }}yes{{ end }}
 {{- end }}
 {{- end }}
-{{/* Not empty if a NodeConfig or one of its profiles divides caches. */}}
+{{/* Not empty if a NodeConfig or one of its profiles divides or measures caches. */}}
 {{- define "dra-driver-numa.cache" -}}
 {{- range prepend ((.Values.config).profiles | default list) (.Values.config | default dict) }}
 {{- if .cache }}yes{{ end }}
