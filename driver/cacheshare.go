@@ -29,6 +29,8 @@ type CacheShare struct {
 	MaxWays          int `json:"maxWays,omitempty"`          // up to which it grows; 0 except in the pool besteffort
 	BandwidthPercent int `json:"bandwidthPercent,omitempty"` // limit of each core; 0 for none
 	BandwidthMBps    int `json:"bandwidthMBps,omitempty"`    // limit of the claim; 0 for none
+
+	Before CountedBytes `json:"before,omitzero"` // what was counted for its group before it was prepared
 }
 
 var _ Kind = (*CacheShare)(nil)

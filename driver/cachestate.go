@@ -49,7 +49,7 @@ func (s *cacheState) get() (caches.Node, error) {
 // cachesOf reads what a machine has for claims. machine.Resctrl counts if nothing is known
 // of the groups.
 func cachesOf(machine *numa.Machine, config Config, groups *numa.ResctrlState) *cacheState {
-	if config.Caches == nil {
+	if config.Caches == nil || !config.Caches.Pools.Divides() {
 		return &cacheState{why: errNotDivided}
 	}
 	state := &cacheState{settings: caches.Settings{ZoneBy: config.ZoneBy, Pools: config.Caches.Pools}, info: machine.Resctrl}
@@ -97,7 +97,7 @@ func (d *Driver) readCaches() error {
 	withoutResctrl.Resctrl = nil
 	next := cachesOf(&withoutResctrl, d.config, known)
 	next.machine = d.machine
-	if err != nil && !errors.Is(err, resctrl.ErrNotMounted) {
+	if err != nil && !errors.Is(err, resctrl.ErrNotMounted) && next.why != errNotDivided {
 		next.why = fmt.Errorf("caches are not published: %w", err)
 	}
 	if d.caches == nil || !next.same(d.caches) {
@@ -227,18 +227,25 @@ func (d *Driver) repairCaches() (report CacheReport) {
 	before := d.shown.Load().caches
 	err := d.readCaches()
 	faults := make(map[caches.Key]string)
+	var groups []resctrl.Group
 	if err != nil {
-		report.News = append(report.News, err.Error())
+		if d.config.Caches.Pools.Divides() {
+			report.News = append(report.News, err.Error())
+		}
 		for _, h := range d.allHoldings() {
 			faults[h.Key()] = err.Error()
 		}
 	} else {
 		goal := d.caches.node.Goal(d.allHoldings(), d.groups)
+		groups = goal.Wanted.Groups
+		if err := d.forgetBytes(); err != nil {
+			report.News = append(report.News, err.Error())
+		}
 		if !goal.Reached(d.groups) {
 			repaired, failed := d.config.Caches.Host.Repair(goal.Wanted)
 			d.groups = repaired.State
 			if failed != nil {
-				report.News = strings.Split(failed.Error(), "\n") // an error of each group
+				report.News = append(report.News, strings.Split(failed.Error(), "\n")...) // an error of each group
 			}
 		}
 		for _, key := range goal.Missing(d.groups) {
@@ -256,6 +263,7 @@ func (d *Driver) repairCaches() (report CacheReport) {
 		d.caches = &next
 	}
 	report.News = append(report.News, d.caches.warnings...)
+	report.News = append(report.News, d.repairMonitors(groups)...)
 	if d.caches != before {
 		report.Changed = true
 		d.useDevices()

@@ -177,9 +177,10 @@ func (d *Driver) chooseGroups(grant *Grant, wishes []wish) error {
 			return fmt.Errorf("request %s: %w", wishes[i].request, err)
 		}
 		held = append(held, caches.Holding{Ask: want.ask, Group: share.Group})
+		share.Before = d.countedBytes(share)
 	}
 	return nil
 }
 
 // errNotDivided says that the NodeConfig has no pools.
-var errNotDivided = errors.New("this node does not divide its caches: cache is not set in its NodeConfig")
+var errNotDivided = errors.New("this node does not divide its caches: its NodeConfig has no pools of caches")

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,6 +97,7 @@ type Driver struct {
 	downgraded cpuset.Set           // as in view
 	caches     *cacheState          // never nil
 	groups     numa.ResctrlState    // of resctrl, as last seen; not to be changed
+	monitors   monitors             // as last seen
 	text       []byte               // the last checkpoint; the next one reuses its memory
 
 	published published // only Publish uses it
@@ -179,7 +181,7 @@ func (d *Driver) prepareSteps(next change) []step {
 	if len(next.Shares) == 0 {
 		return d.unprepareSteps(next.UID) // admin access only: the claim holds nothing
 	}
-	return append(d.recordSteps(next), d.waysSteps(next.Grant)...)
+	return slices.Concat(d.recordSteps(next), d.waysSteps(next.Grant), d.monitorSteps(next.Grant))
 }
 
 func (d *Driver) recordSteps(next change) []step {
@@ -214,6 +216,7 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 	if err := perform(d.unprepareSteps(claimUID)); err != nil {
 		return err
 	}
+	d.removeMonitor(claimUID)
 	if len(holdings(grant)) > 0 {
 		d.takeWays()
 	}

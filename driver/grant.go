@@ -297,6 +297,7 @@ func (d *Driver) prepared(grant Grant, wishes []wish) []PreparedDevice {
 			device.Share, shares = &shares[0], shares[1:]
 			device.CDIDeviceIDs = device.Share.Kind.cdiDevices(cdi.DeviceID(string(grant.UID), wish.request, wish.device))
 			device.Attributes = d.attributes(*device.Share)
+			d.nameGroup(device.Attributes, grant, *device.Share)
 		}
 		devices = append(devices, device)
 	}
