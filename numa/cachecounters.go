@@ -52,11 +52,8 @@ func ReadCounters(mount fs.FS, group, monitor string) (list []CacheCounters, err
 		if !isCacheLevel(resource) {
 			continue // other kernels count energy here, too
 		}
-		cache := CacheCounters{Resource: resource, Cache: id}
-		if cache.Counters, err = t.counters(counted); err != nil {
-			return nil, err
-		}
-		if cache.Zones, err = t.zoneCounters(counted, resource); err != nil {
+		cache, err := t.cacheCounters(counted, resource, id)
+		if err != nil {
 			return nil, err
 		}
 		list = append(list, cache)
@@ -67,13 +64,34 @@ func ReadCounters(mount fs.FS, group, monitor string) (list []CacheCounters, err
 	return list, nil
 }
 
+// ReadCountersOf is ReadCounters for one level-3 cache. The kernel reads each counter on a
+// CPU of its cache, so this does not disturb CPUs of other caches.
+func ReadCountersOf(mount fs.FS, group, monitor string, cache int) (CacheCounters, error) {
+	return fleetingTree(mount).cacheCounters(level3Folder(group, monitor, cache), "L3", cache)
+}
+
+func (t tree) cacheCounters(folder, resource string, id int) (cache CacheCounters, err error) {
+	cache.Resource, cache.Cache = resource, id
+	if cache.Counters, err = t.counters(folder); err != nil {
+		return CacheCounters{}, err
+	}
+	if cache.Zones, err = t.zoneCounters(folder, resource); err != nil {
+		return CacheCounters{}, err
+	}
+	return cache, nil
+}
+
+// level3Folder has what is counted for a group in one level-3 cache.
+func level3Folder(group, monitor string, cache int) string {
+	return fmt.Sprintf("%s/mon_L3_%02d", countedFolder(group, monitor), cache)
+}
+
 // ReadBytesOf reads the bytes that are counted for a group in one level-3 cache, and not
-// how much of the cache it occupies. A kernel reads each counter on a CPU of its cache, so
-// this does not disturb CPUs of other caches.
+// how much of the cache it occupies.
 func ReadBytesOf(mount fs.FS, group string, cache int) (Counters, error) {
 	t := fleetingTree(mount)
 	var c Counters
-	err := t.countersIn(fmt.Sprintf("%s/mon_L3_%02d", countedFolder(group, ""), cache), map[string]**uint64{totalBytes: &c.TotalBytes, localBytes: &c.LocalBytes})
+	err := t.countersIn(level3Folder(group, "", cache), map[string]**uint64{totalBytes: &c.TotalBytes, localBytes: &c.LocalBytes})
 	if err != nil {
 		return Counters{}, err
 	}

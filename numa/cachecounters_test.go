@@ -38,6 +38,13 @@ func TestCountersOfGroups(t *testing.T) {
 			t.Errorf("%q: %v", where, err)
 		}
 		sameJSON(t, strings.Join(where[:], "/"), got, want)
+		for _, cache := range want {
+			one, err := ReadCountersOf(f.tree(), where[0], where[1], cache.Cache)
+			if err != nil {
+				t.Errorf("%q, cache %d: %v", where, cache.Cache, err)
+			}
+			sameJSON(t, strings.Join(where[:], "/"), one, cache)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	cgroupRootFlag(flags, &o.cgroupRoot)
 	machineRootFlag(flags, &o.machineRoot)
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
-	flags.StringVar(&o.resctrl, "resctrl", "/sys/fs/resctrl", "`directory` where resctrl is mounted, writable; used only if the NodeConfig divides or measures caches")
+	resctrlFlag(flags, &o.resctrl)
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")
@@ -109,6 +109,10 @@ func cgroupRootFlag(flags *flag.FlagSet, value *string) {
 
 func machineRootFlag(flags *flag.FlagSet, value *string) {
 	flags.StringVar(value, "machine-root", "/", "`directory` with sys and proc of the host")
+}
+
+func resctrlFlag(flags *flag.FlagSet, value *string) {
+	flags.StringVar(value, "resctrl", "/sys/fs/resctrl", "`directory` where resctrl is mounted, writable; used only if the NodeConfig divides or measures caches")
 }
 
 func nriSocketFlag(flags *flag.FlagSet, value *string) {

@@ -55,6 +55,8 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 	cgroupRootFlag(flags, &o.cgroupRoot)
 	machineRootFlag(flags, &o.machineRoot)
 	nriSocketFlag(flags, &o.nriSocket)
+	resctrlFlag(flags, &o.resctrl)
+	caches := flags.Bool("caches", false, "also say who has which ways of level-3 caches, and what the kernel counts for claims. Reading a counter interrupts a CPU of its cache")
 	host := flags.Bool("host", false, "also say what else of the node matters to claims: NRI and irqbalance")
 	pid := flags.Int("pid", 1, "take the reserved CPUs from the flags of the daemon with this process `id` in this container")
 	if err := cli.Parse(flags, args, stateUsage, stdout); err != nil {
@@ -85,6 +87,12 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 			daemon.readOnly = true
 			return daemon.withConfig(ctx)
 		})
+	}
+	if *caches && err == nil {
+		var unread error
+		if state.Resctrl, unread = resctrlState(os.DirFS(o.resctrl), &machine, state.Checkpoint.Grants); unread != nil {
+			state.Problems = append(state.Problems, problem(nodestate.ResctrlPart, unread))
+		}
 	}
 	encoder := json.NewEncoder(stdout)
 	encoder.SetIndent("", "  ")

@@ -238,3 +238,34 @@ func TestStateOfTheHost(t *testing.T) {
 	flags = append(flags, "--nri-socket=")
 	check("NRI is not used", nil, "system.slice/irqbalance.service")
 }
+
+// Only with --caches, the state says what resctrl has.
+func TestStateSaysWhatTheKernelCounts(t *testing.T) {
+	dir, flags := stateNode(t)
+	if state := printedState(t, flags); state.Resctrl != nil {
+		t.Errorf("without --caches: %+v", state.Resctrl)
+	}
+	flags = append(flags, "--caches", "--resctrl="+dir+"/resctrl")
+	if state := printedState(t, flags); state.Resctrl != nil || !strings.Contains(state.Unread(nodestate.ResctrlPart), "resctrl is not mounted") {
+		t.Errorf("without resctrl: %+v, problems %+v", state.Resctrl, state.Problems)
+	}
+	for name, text := range map[string]string{
+		"cpus_list": "0-5", "schemata": "L3:0=f", "mode": "shareable",
+		"info/L3/cbm_mask": "f", "info/L3/num_closids": "4", "info/L3/min_cbm_bits": "1", "info/L3/shareable_bits": "0", "info/L3/bit_usage": "0=SSSS",
+		"info/L3_MON/num_rmids": "8", "info/L3_MON/mon_features": "llc_occupancy",
+		"mon_groups/dra-numa.uid-b/cpus_list": "2-3", "mon_groups/dra-numa.uid-b/mon_data/mon_L3_00/llc_occupancy": "4096",
+	} {
+		files.Write(t, filepath.Join(dir, "resctrl", name), text+"\n")
+	}
+	state := printedState(t, flags)
+	if state.Resctrl == nil || len(state.Resctrl.Claims) != 2 {
+		t.Fatalf("resctrl %+v, problems %+v", state.Resctrl, state.Problems)
+	}
+	use := state.Resctrl.Claims[1]
+	if use.Name != "default/b" || use.Group != "mon_groups/dra-numa.uid-b" || len(use.Caches) != 1 || *use.Caches[0].OccupancyBytes != 4096 || use.Caches[0].TotalBytes != nil {
+		t.Errorf("claim %+v", use)
+	}
+	if other := state.Resctrl.Claims[0]; other.Group != "" || other.Why == "" {
+		t.Errorf("claim that is not counted: %+v", other)
+	}
+}

@@ -29,6 +29,7 @@ type State struct {
 	Layout     *Layout       `json:"layout,omitempty"` // missing if the machine cannot be read; older drivers do not write it
 	Problems   []Problem     `json:"problems"`         // parts that could not be read completely
 	Host       *Host         `json:"host,omitempty"`
+	Resctrl    *Resctrl      `json:"resctrl,omitempty"`
 }
 
 // Host is what else of the node matters to claims. It is there only if it was asked for.
@@ -83,6 +84,7 @@ const (
 	PartitionsPart Part = "partitions"
 	PinsPart       Part = "pins"
 	LayoutPart     Part = "layout"
+	ResctrlPart    Part = "resctrl"
 )
 
 // Problem says why a part is not complete.
