@@ -15,7 +15,7 @@ func cachesOf(cluster holdings.Cluster) document {
 	return document{
 		what: "status", kind: kindCaches, value: caches,
 		text: func(style style) string { return poolsTable(style, caches) },
-		svg:  func(w io.Writer) error { return chart.CachesSVG(w, cluster) },
+		svg:  func(w io.Writer) error { return chart.CachesSVG(w, cluster, nil) },
 		names: func() []objectName {
 			return nodesOf(caches.Nodes, func(n holdings.NodeCaches) string { return n.Node })
 		},

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
@@ -74,5 +75,52 @@ func TestStatusShowsDividedCaches(t *testing.T) {
 		if text := mustCall(t, "status", "-f", dir, "-o", format); format != "name" && !strings.Contains(text, "cache-0-guaranteed") {
 			t.Errorf("%s has no cache-0-guaranteed in\n%s", format, text)
 		}
+	}
+}
+
+// Only the nodes know which ways claims have, and what the kernel counts.
+func TestStatusAsksTheNodesAboutCaches(t *testing.T) {
+	a := installedCluster(t)
+	const claims = `{"uid": "u", "name": "prod/a", "group": "mon_groups/dra-numa.u", "caches": [{"l3": 0, "occupancyBytes": 3145728, "totalBytes": 1024, "zones": [{"numaNode": 1, "localBytes": 1}]}]},
+		{"uid": "v", "name": "test/b", "why": "no RMID"}`
+	a[pod] = stateOf(`{"resctrl": {"caches": [], "rmids": {"total": 32, "used": 2}, "claims": [` + claims + `]}}`)
+	t.Setenv("KUBECONFIG", a.serve(t))
+	const table = `NODE      L3              CLAIM   OCCUPIED  ALL MEMORY  NEAR MEMORY  GROUP                  NOT COUNTED
+worker-1  0               prod/a  3 MiB     1 KiB       -            mon_groups/dra-numa.u  -
+worker-1  0, NUMA node 1  prod/a  -         -           1 byte       mon_groups/dra-numa.u  -
+worker-1  -               test/b  -         -           -            -                      no RMID
+`
+	if diff := cmp.Diff(strings.ReplaceAll(table, "1 byte ", "1 bytes"), mustCall(t, "status", "--cache", "--ask-nodes", "-o", "wide")); diff != "" {
+		t.Errorf("wide (-want +got):\n%s", diff)
+	}
+	for args, want := range map[string]string{
+		"":        "RMIDs: 30 of 32 left",
+		"-o name": "node/worker-1\n",
+		"-o jsonpath={.resctrl[*].claims[*].name}":                     "prod/a test/b",
+		"-o jsonpath={.resctrl[*].claims[0].caches[0].occupancyBytes}": "3145728",
+		"-o svg": "prod/a",
+	} {
+		if got := mustCall(t, append([]string{"status", "--cache", "--ask-nodes"}, strings.Fields(args)...)...); !strings.Contains(got, want) {
+			t.Errorf("%q: want %q in\n%s", args, want, got)
+		}
+	}
+	for args, want := range map[string]string{
+		"--ask-nodes":                    "--ask-nodes: it is about caches, want --cache as well",
+		"--cache --ask-nodes --watch":    "--ask-nodes: nodes are asked once, want no --watch",
+		"--cache --ask-nodes -f folder/": "--ask-nodes: files have no answers of nodes, want a cluster without --filename",
+	} {
+		if exitCode, stdout, stderr := call(append([]string{"status"}, strings.Fields(args)...)...); exitCode == 0 || stdout != "" || stderr != "kubectl-numa: error: "+want+"\n" {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", args, exitCode, stdout, stderr)
+		}
+	}
+	for namespace, want := range map[string]int{"": 3, "prod": 2, "pro": 0} {
+		uses := []nodestate.ClaimUse{{Claim: nodestate.Claim{Name: "prod/a"}}, {Claim: nodestate.Claim{Name: "prod/a"}}, {Claim: nodestate.Claim{Name: "test/b"}}}
+		if got := usesIn(namespace, uses); len(got) != want {
+			t.Errorf("in %q: %+v", namespace, got)
+		}
+	}
+	a[pod] = stateOf(`{"problems": [{"part": "resctrl", "why": "resctrl is not mounted"}]}`)
+	if exitCode, stdout, stderr := call("status", "--cache", "--ask-nodes"); exitCode != 0 || !strings.HasPrefix(stdout, "No caches are divided: ") || !strings.Contains(stderr, "the caches of worker-1 are not known: resctrl is not mounted") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
 	}
 }

@@ -20,15 +20,17 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
 )
 
 // status is the command status with its flags and argument.
 type status struct {
 	reading
-	node  string // "" means all nodes
-	width int
-	watch bool
-	cache bool // only level-3 caches
+	node     string // "" means all nodes
+	width    int
+	watch    bool
+	cache    bool // only level-3 caches
+	askNodes bool // also what only nodes know of them
 
 	shown []byte // what was last written
 }
@@ -53,6 +55,12 @@ shared). A letter is a way of a claim, in the pool besteffort of its minimum, or
 in the pool shared a member. Each dot is free. The cells are amounts: the
 objects of a cluster do not say which ways a claim has.
 
+With --ask-nodes as well, status runs a program in the driver's pod on each
+node, as drift does. It draws which ways these are and who has the others, and
+says how many classes and RMIDs are left, and what the kernel counts of each
+claim: how much of a cache it occupies, and how many bytes it moved from and to
+memory. wide is then a table of these counters.
+
 With --namespace, status shows the claims and pods of one namespace, and the
 nodes on which these claims hold something. What other claims hold there is
 shown as well, because it is not free.`,
@@ -63,6 +71,8 @@ status
 status worker-1 --watch
 # who has ways of level-3 caches, and how many are left
 status --cache
+# which ways these are, and what claims use of the caches
+status --cache --ask-nodes
 # one node as a picture
 status worker-1 -o svg >worker-1.svg
 # what the claims of a team hold
@@ -84,6 +94,7 @@ status -l pool=batch -o wide -f cluster/`),
 	s.output.addTo(command)
 	addWidth(command, &s.width)
 	command.Flags().BoolVar(&s.cache, "cache", false, "show only the ways of level-3 caches, their classes and limits of bandwidth")
+	command.Flags().BoolVar(&s.askNodes, "ask-nodes", false, "with --cache: also run a program in the driver's pod on each node; needs the verbs get and create on pods/exec there")
 	command.Flags().BoolVarP(&s.watch, "watch", "w", false, "show the status again whenever something changes in the cluster")
 	return command
 }
@@ -92,12 +103,16 @@ func (s *status) run(ctx context.Context) error {
 	if err := checkWidth(s.width); err != nil {
 		return err
 	}
+	if err := s.checkAsk(); err != nil {
+		return err
+	}
+	show := func(objects *snapshot.Snapshot) error { return s.show(ctx, objects) }
 	if !s.watch {
 		objects, err := s.from.Snapshot(ctx)
 		if err != nil {
 			return err
 		}
-		return s.show(objects)
+		return show(objects)
 	}
 	if !s.from.canFollow() {
 		return errors.New("--watch: files do not change, want a cluster without --filename")
@@ -107,25 +122,25 @@ func (s *status) run(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return s.from.follow(ctx, s.show, func(err error) { s.note("the status is out of date: %s", message.OneLine(err.Error())) })
+	return s.from.follow(ctx, show, func(err error) { s.note("the status is out of date: %s", message.OneLine(err.Error())) })
 }
 
 // show writes the status if it differs from what was last written.
-func (s *status) show(objects *snapshot.Snapshot) error {
+func (s *status) show(ctx context.Context, objects *snapshot.Snapshot) error {
 	cluster, err := s.chosen(objects)
 	if err != nil {
 		return err
 	}
-	d, draw := statusOf(cluster), chart.Text
-	if s.cache {
-		d, draw = cachesOf(cluster), chart.CachesText
+	d, drawing, err := s.answer(ctx, objects, cluster)
+	if err != nil {
+		return err
 	}
 	out := s.stdout
 	var shown []byte
 	if s.output.format == formatTable {
-		var drawing bytes.Buffer
-		err = draw(&drawing, cluster, s.textOptions(s.width))
-		shown, out = drawing.Bytes(), raw(out)
+		var text bytes.Buffer
+		err = drawing(&text, s.textOptions(s.width))
+		shown, out = text.Bytes(), raw(out)
 	} else {
 		shown, err = d.in(s.output)
 	}
@@ -138,6 +153,25 @@ func (s *status) show(objects *snapshot.Snapshot) error {
 		return d.unwritten(err)
 	}
 	return nil
+}
+
+// drawing writes an answer for people.
+type drawing func(w io.Writer, o draw.TextOptions) error
+
+// answer returns the answer about the cluster, or about its caches.
+func (s *status) answer(ctx context.Context, objects *snapshot.Snapshot, cluster holdings.Cluster) (document, drawing, error) {
+	if !s.cache {
+		return statusOf(cluster), func(w io.Writer, o draw.TextOptions) error { return chart.Text(w, cluster, o) }, nil
+	}
+	d, asked := cachesOf(cluster), chart.Resctrl(nil)
+	if s.askNodes {
+		var err error
+		if asked, err = s.ask(ctx, objects, cluster); err != nil {
+			return document{}, nil, err
+		}
+		d = cacheUseOf(cluster, asked)
+	}
+	return d, func(w io.Writer, o draw.TextOptions) error { return chart.CachesText(w, cluster, asked, o) }, nil
 }
 
 // statusOf returns the answer about everything that claims hold.

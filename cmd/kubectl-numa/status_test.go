@@ -215,7 +215,7 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.from.follow(ctx, s.show, func(err error) { t.Error(err) })
+		ended <- s.from.follow(ctx, func(objects *snapshot.Snapshot) error { return s.show(ctx, objects) }, func(err error) { t.Error(err) })
 		writer.Close()
 	}()
 	lines := bufio.NewScanner(reader)

@@ -124,6 +124,8 @@ var arrows = []arrow{
 	{"cluster/holdings", "numa/cpuset", "what a share has is CPUs"},
 	{"cluster/holdings", "numa/ways", "pools of caches are in its order"},
 	{"cluster/holdings/chart", "cluster/holdings", "what it draws is who holds what"},
+	{"cluster/holdings/chart", "driver/nodestate", "which ways claims have is what a node says"},
+	{"cluster/holdings/chart", "numa/ways", "pools of caches have names"},
 	{"cluster/holdings/chart", "numa/draw", "a drawing is as wide and as coloured as that of a machine"},
 	{"cluster/holdings/chart", "numa/draw/canvas", "it draws on it"},
 	{"cluster/holdings/cpumap", "cluster/holdings", "what CPUs are used for is who holds them"},

@@ -290,6 +290,18 @@ func TestStateOfAnOlderDriverLacksTheHost(t *testing.T) {
 	}
 }
 
+func TestStateOfCaches(t *testing.T) {
+	facts := factsOf(t, newServer())
+	var asked []string
+	CacheStates(t.Context(), func(_ context.Context, _ *corev1.Pod, _ string, command []string) ([]byte, error) {
+		asked = append(asked, strings.Join(command[1:], " "))
+		return nil, errors.New("flag provided but not defined: -caches")
+	}, facts, []string{"worker-1"})
+	if got := strings.Join(asked, "|"); got != "state --caches --kubelet-root=/k --cgroup-root=/host/cgroup|state --kubelet-root=/k --cgroup-root=/host/cgroup" {
+		t.Errorf("asked %q", got)
+	}
+}
+
 // Only the daemon's container has its configuration, and an archive is checked.
 func TestMachinesAndConfigsThatAreNotThere(t *testing.T) {
 	facts := factsOf(t, newServer())

@@ -27,8 +27,18 @@ func States(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []stri
 
 // HostStates is States with nodestate.State.Host, which older drivers do not have.
 func HostStates(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
+	return statesWith(ctx, exec, facts, nodes, "host", "nri-socket")
+}
+
+// CacheStates is States with nodestate.State.Resctrl, which older drivers do not have.
+func CacheStates(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
+	return statesWith(ctx, exec, facts, nodes, "caches", "resctrl")
+}
+
+// statesWith asks for one more part, which needs one more flag of the daemon.
+func statesWith(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string, part, flag string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
 	return askPods(exec, facts, nodes, StateSetting, func(p program) (*nodestate.State, error) {
-		text, err := p.run(ctx, "state --host", append(stateFlags(), "nri-socket")...)
+		text, err := p.run(ctx, "state --"+part, append(stateFlags(), flag)...)
 		if err != nil && !apierrors.IsForbidden(err) {
 			text, err = p.run(ctx, "state", stateFlags()...)
 		}

@@ -4,22 +4,25 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // CachesText draws what claims hold of level-3 caches, as [Text] does it for everything.
-func CachesText(w io.Writer, c holdings.Cluster, o draw.TextOptions) error {
+// Of nodes that were asked, it draws which ways these are, and what the kernel counts.
+func CachesText(w io.Writer, c holdings.Cluster, asked Resctrl, o draw.TextOptions) error {
 	width := cmp.Or(o.Width, draw.DefaultWidth)
-	return canvas.WriteText(w, arrangeCaches(c).Layout(max(width, draw.MinWidth)), o.Colour)
+	return canvas.WriteText(w, arrangeCaches(c, asked).Layout(max(width, draw.MinWidth)), o.Colour)
 }
 
 // CachesSVG draws the same as a picture.
-func CachesSVG(w io.Writer, c holdings.Cluster) error {
-	return canvas.WriteSVG(w, arrangeCaches(c).Layout(pictureWidth), canvas.Caption{
+func CachesSVG(w io.Writer, c holdings.Cluster, asked Resctrl) error {
+	return canvas.WriteSVG(w, arrangeCaches(c, asked).Layout(pictureWidth), canvas.Caption{
 		ID: "caches", Title: "What claims hold of caches",
 		Description: headlineOfCaches(c.Caches()) + ". Each level-3 cache is a box with a strip for each pool. Each claim has a letter and a colour.",
 	})
@@ -29,6 +32,7 @@ func CachesSVG(w io.Writer, c holdings.Cluster) error {
 const (
 	noCaches = "No caches are divided: no NodeConfig has cache, or the kernels cannot do it."
 	noPlaces = "The cells are amounts, in the order of the claims. The objects of a cluster do not say which ways a claim has."
+	isPlaces = "The first strip of each cache is its ways, the lowest first, as the kernel has them. The cells of the other strips are amounts."
 )
 
 func headlineOfCaches(caches holdings.Caches) string {
@@ -37,9 +41,9 @@ func headlineOfCaches(caches holdings.Caches) string {
 }
 
 // arrangeCaches returns the whole drawing.
-func arrangeCaches(c holdings.Cluster) canvas.Part {
+func arrangeCaches(c holdings.Cluster, asked Resctrl) canvas.Part {
 	caches := c.Caches()
-	if len(caches.Nodes) == 0 {
+	if len(caches.Nodes) == 0 && len(asked) == 0 {
 		return canvas.Text(noCaches, canvas.Plain)
 	}
 	all := canvas.Stack{Gap: 1}
@@ -47,9 +51,19 @@ func arrangeCaches(c holdings.Cluster) canvas.Part {
 		all.Parts = append(all.Parts, canvas.Text(headlineOfCaches(caches), canvas.Heading))
 	}
 	for i := range caches.Nodes {
-		all.Parts = append(all.Parts, cachesOf(c, &caches.Nodes[i]))
+		all.Parts = append(all.Parts, cachesOf(c, &caches.Nodes[i], asked[caches.Nodes[i].Node]))
 	}
-	all.Parts = append(all.Parts, canvas.Text(noPlaces, canvas.Muted))
+	for _, node := range caches.Undivided {
+		if r := asked[node]; r != nil {
+			all.Parts = append(all.Parts, canvas.Stack{Parts: []canvas.Part{canvas.Text(node, canvas.Heading), suppliesOf(r), useOf(r.Claims)}})
+		}
+	}
+	switch {
+	case len(caches.Nodes) > 0 && len(asked) > 0:
+		all.Parts = append(all.Parts, canvas.Text(isPlaces, canvas.Muted))
+	case len(caches.Nodes) > 0:
+		all.Parts = append(all.Parts, canvas.Text(noPlaces, canvas.Muted))
+	}
 	if len(caches.Undivided) > 0 {
 		all.Parts = append(all.Parts, canvas.Text("Caches are not divided on "+firstNames(caches.Undivided)+".", canvas.Muted))
 	}
@@ -67,17 +81,41 @@ func firstNames(names []string) string {
 	return text
 }
 
-// cachesOf draws the caches of a node: a box for each, and a legend.
-func cachesOf(c holdings.Cluster, n *holdings.NodeCaches) canvas.Part {
+// cachesOf draws the caches of a node: a box for each, and a legend. The node was not asked
+// if r is nil.
+func cachesOf(c holdings.Cluster, n *holdings.NodeCaches, r *nodestate.Resctrl) canvas.Part {
 	s := scene{NewSigns()}
 	var boxes canvas.Grid
+	var signs []int
 	for i := range n.Caches {
-		boxes = append(boxes, canvas.Box{Title: titleOfCache(&n.Caches[i]), Look: canvas.CacheFrame, Content: s.cache(&n.Caches[i])})
+		content := s.cache(&n.Caches[i])
+		if l3 := asked(r, &n.Caches[i]); l3 != nil {
+			strip, shown := s.waysStrip(l3)
+			content.Parts = append([]canvas.Part{strip}, content.Parts...)
+			signs = append(signs, shown...)
+		}
+		boxes = append(boxes, canvas.Box{Title: titleOfCache(&n.Caches[i]), Look: canvas.CacheFrame, Content: content})
 	}
+	head := canvas.Stack{Parts: []canvas.Part{canvas.Text(n.Node, canvas.Heading), boxes}}
 	shown := func(share *holdings.Share) bool { return share.Node == n.Node && len(describeCache(share)) > 0 }
-	return canvas.Stack{Gap: 1, Parts: []canvas.Part{
-		canvas.Stack{Parts: []canvas.Part{canvas.Text(n.Node, canvas.Heading), boxes}}, s.legendFor(c, shown),
-	}}
+	legend := s.legendFor(c, shown)
+	if r == nil {
+		return canvas.Stack{Gap: 1, Parts: []canvas.Part{head, legend}}
+	}
+	head.Parts = append(head.Parts, suppliesOf(r))
+	return canvas.Stack{Gap: 1, Parts: []canvas.Part{head, canvas.Stack{Parts: []canvas.Part{legend, legendOfWays(signs)}}, useOf(r.Claims)}}
+}
+
+// asked returns what the node says of a cache; nil if it says nothing.
+func asked(r *nodestate.Resctrl, cache *holdings.Cache) *nodestate.L3 {
+	if r == nil || cache.L3 == nil {
+		return nil
+	}
+	i := slices.IndexFunc(r.Caches, func(l3 nodestate.L3) bool { return int64(l3.ID) == *cache.L3 })
+	if i < 0 {
+		return nil
+	}
+	return &r.Caches[i]
 }
 
 // titleOfCache returns a title such as "cache 0, NUMA node 0".

@@ -15,7 +15,7 @@ import (
 
 func cachesText(t *testing.T, c holdings.Cluster, o draw.TextOptions) string {
 	t.Helper()
-	return golden.Render(t, func(w io.Writer) error { return CachesText(w, c, o) })
+	return golden.Render(t, func(w io.Writer) error { return CachesText(w, c, nil, o) })
 }
 
 func TestCachesGolden(t *testing.T) {
@@ -23,7 +23,7 @@ func TestCachesGolden(t *testing.T) {
 	only, _ := c.Only("worker-1")
 	for name, c := range map[string]holdings.Cluster{"all": c, "worker-1": only} {
 		golden.Check(t, filepath.Join("testdata", "caches", name+".txt"), cachesText(t, c, draw.TextOptions{}))
-		golden.Check(t, filepath.Join("testdata", "caches", name+".svg"), golden.Render(t, func(w io.Writer) error { return CachesSVG(w, c) }))
+		golden.Check(t, filepath.Join("testdata", "caches", name+".svg"), golden.Render(t, func(w io.Writer) error { return CachesSVG(w, c, nil) }))
 	}
 }
 
