@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // Limits of a CachePools.
@@ -21,17 +23,23 @@ const (
 
 // CachePools says how many ways of each level-3 cache each pool has, and whether the use
 // of caches is measured. A pool that is not named does not exist. The ways of a pool are
-// in no other one, but infra overlaps all pools except os.
+// in no other one, but infra overlaps all pools except os and reserved.
 type CachePools struct {
-	// OS has the lowest ways. Tasks that belong to no claim have them to themselves. This
-	// pool is mandatory, and so is one more.
+	// OS has the lowest ways. Everything that belongs to no other pool has them to itself:
+	// the default group of the kernel. This pool is mandatory, and so is one more.
 	//
-	//	os: {ways: 1}
+	//	os: {ways: 1, bandwidthPercent: 50}
 	OS *CacheWays `json:"os,omitempty"`
-	// Infra has the highest ways. It overlaps all pools except os.
+	// Reserved is for the reserved CPUs of the node, which no claim gets. Its ways follow
+	// those of os. Tasks that run on these CPUs have them to themselves. Without it, the
+	// reserved CPUs belong to os.
 	//
-	//	infra: {ways: 19}
-	Infra *CacheWays `json:"infra,omitempty"`
+	//	reserved: {ways: 2}
+	Reserved *CacheWays `json:"reserved,omitempty"`
+	// Infra has the highest ways. It overlaps all pools except os and reserved.
+	//
+	//	infra: {ways: 19, cpus: 0-1}
+	Infra *InfraPool `json:"infra,omitempty"`
 	// Guaranteed is for claims with a fixed number of ways, which they have to themselves.
 	//
 	//	guaranteed: {ways: 10, defaultWays: 4}
@@ -51,6 +59,12 @@ type CachePools struct {
 	//
 	//	monitor: false
 	Monitor *bool `json:"monitor,omitempty"`
+	// Restore gives everything back: no caches are published, and as soon as no claim has
+	// ways any more, all ways belong to the default group of the kernel again, without a
+	// limit of bandwidth. Set it before you remove the pools or the driver.
+	//
+	//	restore: true
+	Restore bool `json:"restore,omitempty"`
 }
 
 // CacheWays is a pool that no claim asks for.
@@ -59,6 +73,28 @@ type CacheWays struct {
 	//
 	//	ways: 1
 	Ways int `json:"ways"`
+	// BandwidthPercent limits the memory bandwidth of each core. It counts on nodes where
+	// bandwidth is a percentage. The default is 100, no limit. In the pool os, the default
+	// leaves the limit as it is.
+	//
+	//	bandwidthPercent: 50
+	BandwidthPercent int `json:"bandwidthPercent,omitempty"`
+	// BandwidthMBps is the same for nodes that count megabytes per second.
+	//
+	//	bandwidthMBps: 20000
+	BandwidthMBps int `json:"bandwidthMBps,omitempty"`
+}
+
+// InfraPool is the pool infra.
+type InfraPool struct {
+	CacheWays `json:",inline"`
+
+	// CPUs is the list of CPUs whose tasks use the pool. They must be reserved CPUs of the
+	// node, which no claim gets. Tasks that administrators write to the file tasks of the
+	// pool's group, dra-numa.0, use it on any CPU.
+	//
+	//	cpus: 0-1
+	CPUs string `json:"cpus,omitempty"`
 }
 
 // ExclusivePool has the fields of pools whose claims have ways to themselves.
@@ -145,7 +181,7 @@ func (c CachePools) IsMonitoring() bool { return c.Monitor == nil || *c.Monitor 
 
 // Divides reports whether there is a pool.
 func (c CachePools) Divides() bool {
-	return c.OS != nil || c.Infra != nil || c.Guaranteed != nil || c.BestEffort != nil || c.Shared != nil
+	return c.OS != nil || c.Reserved != nil || c.Infra != nil || c.Guaranteed != nil || c.BestEffort != nil || c.Shared != nil
 }
 
 // Validate checks what needs no machine. Errors name the fields as in a NodeConfig.
@@ -156,12 +192,16 @@ func (c CachePools) Validate() error {
 	if c.OS == nil {
 		return fmt.Errorf("cache.os: it is missing, want {ways: <number>} with 1 to %d ways", MaxWays)
 	}
-	if c.Infra == nil && c.Guaranteed == nil && c.BestEffort == nil && c.Shared == nil {
-		return errors.New("cache: os is the only pool, want one or more of infra, guaranteed, besteffort, shared")
+	if c.Reserved == nil && c.Infra == nil && c.Guaranteed == nil && c.BestEffort == nil && c.Shared == nil {
+		return errors.New("cache: os is the only pool, want one or more of reserved, infra, guaranteed, besteffort, shared")
 	}
-	checks := []error{checkRange("os.ways", c.OS.Ways, 1, MaxWays)}
+	checks, most := []error{under("os", c.OS.validate(MaxWays))}, MaxWays-c.OS.Ways
+	if c.Reserved != nil {
+		checks = append(checks, under("reserved", c.Reserved.validate(most)))
+		most -= c.Reserved.Ways
+	}
 	if c.Infra != nil {
-		checks = append(checks, checkRange("infra.ways", c.Infra.Ways, 1, MaxWays-c.OS.Ways))
+		checks = append(checks, under("infra", c.Infra.validate(most)))
 	}
 	if c.Guaranteed != nil {
 		checks = append(checks, under("guaranteed", c.Guaranteed.validate()))
@@ -184,6 +224,9 @@ func (c CachePools) checkSum() error {
 	add := func(pool string, ways int) {
 		sum, terms = sum+ways, append(terms, fmt.Sprintf("%s %d", pool, ways))
 	}
+	if c.Reserved != nil {
+		add("reserved", c.Reserved.Ways)
+	}
 	if c.Guaranteed != nil {
 		add("guaranteed", c.Guaranteed.Ways)
 	}
@@ -197,6 +240,21 @@ func (c CachePools) checkSum() error {
 		return fmt.Errorf("cache: %s are %d ways, allowed are %d or fewer", strings.Join(terms, " + "), sum, MaxWays)
 	}
 	return nil
+}
+
+func (p CacheWays) validate(most int) error {
+	return cmp.Or(
+		checkRange("ways", p.Ways, 1, most),
+		checkOptional("bandwidthPercent", p.BandwidthPercent, 1, MaxBandwidthPercent),
+		checkOptional("bandwidthMBps", p.BandwidthMBps, 1, MaxBandwidthMBps),
+	)
+}
+
+func (p InfraPool) validate(most int) error {
+	if _, err := cpuset.Parse(p.CPUs); err != nil {
+		return fmt.Errorf("cpus: %w", err)
+	}
+	return p.CacheWays.validate(most)
 }
 
 func (p ExclusivePool) validate() error {

@@ -44,7 +44,9 @@ func decode[C any](kind string, document []byte, config *C, meta *metav1.TypeMet
 			fields = fieldsOf[BestEffortPool]()
 		case strings.Contains(text, "cache.shared."):
 			fields = fieldsOf[SharedPool]()
-		case strings.Contains(text, "cache.os."), strings.Contains(text, "cache.infra."):
+		case strings.Contains(text, "cache.infra."):
+			fields = fieldsOf[InfraPool]()
+		case strings.Contains(text, "cache.os."), strings.Contains(text, "cache.reserved."):
 			fields = fieldsOf[CacheWays]()
 		case strings.Contains(text, "cache."):
 			fields = fieldsOf[CachePools]()

@@ -122,7 +122,7 @@ func (r reference) table(t *testing.T, of string) string {
 // TestReferenceIsOfTheTypes holds the page to the comments of the types.
 func TestReferenceIsOfTheTypes(t *testing.T) {
 	r, want := readReference(t), files.Read(t, page)
-	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "DeviceSelection", "NodeProfile", "CacheConfig", "CachePools", "SharedPool", "GuaranteedPool", "BestEffortPool"} {
+	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "DeviceSelection", "NodeProfile", "CacheConfig", "CachePools", "CacheWays", "InfraPool", "SharedPool", "GuaranteedPool", "BestEffortPool"} {
 		head, rest, found := strings.Cut(want, "<!-- fields of "+of+" -->\n")
 		_, tail, closed := strings.Cut(rest, "<!-- end of fields -->\n")
 		if !found || !closed {
@@ -162,6 +162,7 @@ func TestExampleOfEveryField(t *testing.T) {
 		"HugepageReservation": {"{%s}", decodeAlone[HugepageReservation]},
 		"CachePools":          {"{%s}", decodeAlone[CachePools]},
 		"CacheWays":           {"{%s}", decodeAlone[CacheWays]},
+		"InfraPool":           {"{%s}", decodeAlone[InfraPool]},
 		"GuaranteedPool":      {"{%s}", decodeAlone[GuaranteedPool]},
 		"BestEffortPool":      {"{%s}", decodeAlone[BestEffortPool]},
 		"SharedPool":          {"{%s}", decodeAlone[SharedPool]},

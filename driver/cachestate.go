@@ -52,7 +52,7 @@ func cachesOf(machine *numa.Machine, config Config, groups *numa.ResctrlState) *
 	if config.Caches == nil || !config.Caches.Pools.Divides() {
 		return &cacheState{why: errNotDivided}
 	}
-	state := &cacheState{settings: caches.Settings{ZoneBy: config.ZoneBy, Pools: config.Caches.Pools}, info: machine.Resctrl}
+	state := &cacheState{settings: caches.Settings{ZoneBy: config.ZoneBy, Pools: config.Caches.Pools, Reserved: config.Reserved}, info: machine.Resctrl}
 	if groups != nil {
 		state.info, state.settings.Foreign = &groups.Info, caches.ForeignGroups(*groups)
 	}

@@ -37,14 +37,15 @@ func usual(p *deviceclasses.ExclusivePool, b *Bandwidth) int {
 	if b == nil {
 		return 0
 	}
-	configured := p.DefaultBandwidthPercent
-	if b.Capacity == deviceclasses.CapacityBandwidthMBps {
-		configured = p.DefaultBandwidthMBps
-	}
+	configured := defaultLimit(p).of(b)
 	if configured == 0 {
 		return b.Max
 	}
 	return b.Round(configured)
+}
+
+func defaultLimit(p *deviceclasses.ExclusivePool) unitLimits {
+	return unitLimits{"defaultBandwidthPercent", p.DefaultBandwidthPercent, "defaultBandwidthMBps", p.DefaultBandwidthMBps}
 }
 
 // checkAmounts refuses amounts that the kernel of this node does not take. least is the
@@ -57,7 +58,7 @@ func checkAmounts(pools deviceclasses.CachePools, least int, b *Bandwidth) error
 		return fmt.Errorf("%s: %d, allowed are %d or more, because a mask has at least as many ways (min_cbm_bits)", field, ways, least)
 	}
 	if p := pools.Guaranteed; p != nil {
-		if err := cmp.Or(tooFew("cache.guaranteed.defaultWays", p.DefaultWays), checkUnit("cache.guaranteed.", &p.ExclusivePool, b)); err != nil {
+		if err := cmp.Or(tooFew("cache.guaranteed.defaultWays", p.DefaultWays), defaultLimit(&p.ExclusivePool).check("cache.guaranteed.", b)); err != nil {
 			return err
 		}
 		for i, ways := range p.ValidWays {
@@ -67,28 +68,43 @@ func checkAmounts(pools deviceclasses.CachePools, least int, b *Bandwidth) error
 		}
 	}
 	if p := pools.BestEffort; p != nil {
-		return cmp.Or(tooFew("cache.besteffort.defaultMinWays", p.DefaultMinWays), checkUnit("cache.besteffort.", &p.ExclusivePool, b))
+		return cmp.Or(tooFew("cache.besteffort.defaultMinWays", p.DefaultMinWays), defaultLimit(&p.ExclusivePool).check("cache.besteffort.", b))
 	}
 	return nil
 }
 
-// checkUnit refuses a limit of bandwidth that has no effect on this node. With one for
-// each unit, that of the node counts.
-func checkUnit(pool string, p *deviceclasses.ExclusivePool, b *Bandwidth) error {
-	const percent, mbps = "defaultBandwidthPercent", "defaultBandwidthMBps"
-	field, value, other := percent, p.DefaultBandwidthPercent, p.DefaultBandwidthMBps
+// unitLimits is a limit of bandwidth in each unit that nodes count, with the names of its
+// fields; 0 for none. With both, that of the node's unit counts.
+type unitLimits struct {
+	percentField string
+	percent      int
+	mbpsField    string
+	mbps         int
+}
+
+// of returns the limit in the unit of the node.
+func (l unitLimits) of(b *Bandwidth) int {
+	if b.Capacity == deviceclasses.CapacityBandwidthMBps {
+		return l.mbps
+	}
+	return l.percent
+}
+
+// check refuses a limit that has no effect on this node.
+func (l unitLimits) check(pool string, b *Bandwidth) error {
+	field, value := l.percentField, l.percent
 	if value == 0 {
-		field, value, other = mbps, p.DefaultBandwidthMBps, 0
+		field, value = l.mbpsField, l.mbps
 	}
 	switch {
 	case value == 0:
 		return nil
 	case b == nil:
 		return fmt.Errorf("%s%s: %d, but the kernel of this node does not limit bandwidth", pool, field, value)
-	case field == percent && b.Capacity == deviceclasses.CapacityBandwidthMBps && other == 0:
-		return fmt.Errorf("%s%s: %d, but this node counts MBps, allowed is %s", pool, field, value, mbps)
-	case field == mbps && b.Capacity == deviceclasses.CapacityBandwidthPercent:
-		return fmt.Errorf("%s%s: %d, but this node counts percent, allowed is %s", pool, field, value, percent)
+	case l.of(b) != 0:
+		return nil
+	case b.Capacity == deviceclasses.CapacityBandwidthMBps:
+		return fmt.Errorf("%s%s: %d, but this node counts MBps, allowed is %s", pool, field, value, l.mbpsField)
 	}
-	return nil
+	return fmt.Errorf("%s%s: %d, but this node counts percent, allowed is %s", pool, field, value, l.percentField)
 }

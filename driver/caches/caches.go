@@ -17,6 +17,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
 
@@ -30,6 +31,8 @@ type Settings struct {
 	Pools   deviceclasses.CachePools // valid
 	Options []string                 // those that resctrl is mounted with; see [numa.ResctrlOptions]
 	Foreign []Group                  // all groups of other tools
+
+	Reserved cpuset.Set // CPUs that no claim gets
 }
 
 // Group is a group of resctrl that another tool made. It has a class, and on each cache
@@ -54,8 +57,10 @@ type Node struct {
 	Pools     []Pool     // by cache, then guaranteed, besteffort, shared
 	Warnings  []string   // what other tools take from claims
 
-	cache  numa.CacheAllocation // of each level-3 cache
-	caches []resctrl.Cache      // of level 3
+	cache     numa.CacheAllocation // of each level-3 cache
+	caches    []resctrl.Cache      // of level 3
+	unclaimed unclaimed
+	restore   bool // give everything back as soon as no claim has ways
 }
 
 // Pool is a pool of one cache.
@@ -83,7 +88,7 @@ func Of(machine *numa.Machine, settings Settings) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	node := Node{Resources: resources, Bandwidth: bandwidthOf(machine.Resctrl, settings.Options), cache: cache}
+	node := Node{Resources: resources, Bandwidth: bandwidthOf(machine.Resctrl, settings.Options), cache: cache, restore: settings.Pools.Restore}
 	for i := range machine.L3s {
 		node.caches = append(node.caches, resctrl.Cache{Level: "L3", ID: machine.L3s[i].ID, CPUs: machine.L3s[i].CPUs})
 	}
@@ -92,6 +97,9 @@ func Of(machine *numa.Machine, settings Settings) (Node, error) {
 	}
 	pools := settings.Pools
 	if node.Masks, err = ways.Divide(cache, waysOf(pools)); err != nil {
+		return Node{}, err
+	}
+	if node.unclaimed, err = unclaimedOf(pools, settings.Reserved, node.Bandwidth); err != nil {
 		return Node{}, err
 	}
 	least := max(1, cache.MinBits)
@@ -173,7 +181,8 @@ func isLevel3(resource string) bool {
 func waysOf(pools deviceclasses.CachePools) ways.Config {
 	return ways.Config{
 		OS:         ptr.Deref(pools.OS, deviceclasses.CacheWays{}).Ways,
-		Infra:      ptr.Deref(pools.Infra, deviceclasses.CacheWays{}).Ways,
+		Reserved:   ptr.Deref(pools.Reserved, deviceclasses.CacheWays{}).Ways,
+		Infra:      ptr.Deref(pools.Infra, deviceclasses.InfraPool{}).Ways,
 		Guaranteed: ptr.Deref(pools.Guaranteed, deviceclasses.GuaranteedPool{}).Ways,
 		BestEffort: ptr.Deref(pools.BestEffort, deviceclasses.BestEffortPool{}).Ways,
 		Shared:     ptr.Deref(pools.Shared, deviceclasses.SharedPool{}).Ways,

@@ -67,7 +67,7 @@ func TestDevicesGolden(t *testing.T) {
 		t.Fatal(err, warnings, node.Warnings)
 	}
 	golden.Check(t, "testdata/devices.yaml", string(got))
-	if got := fmt.Sprint(node.Masks); got != "{1 ffffe 7fe 3f800 c0000}" {
+	if got := fmt.Sprint(node.Masks); got != "{1 ffffe 7fe 3f800 c0000 0}" {
 		t.Errorf("masks %s", got)
 	}
 	if node.Pools[0].Area.Growing || !node.Pools[1].Area.Growing || node.Pools[4].Area.Usable != 0x3f800 {
@@ -105,11 +105,11 @@ func TestPoolsHaveOneSpelling(t *testing.T) {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[deviceclasses.CachePools]()) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.Type.Elem().Kind() == reflect.Struct { // the others are settings of all pools
+		if of := field.Type; of.Kind() == reflect.Pointer && of.Elem().Kind() == reflect.Struct { // the others are settings of all pools
 			names = append(names, name)
 		}
 	}
-	if want := []string{ways.OS, ways.Infra, ways.Guaranteed, ways.BestEffort, ways.Shared}; !slices.Equal(names, want) {
+	if want := []string{ways.OS, ways.Reserved, ways.Infra, ways.Guaranteed, ways.BestEffort, ways.Shared}; !slices.Equal(names, want) {
 		t.Errorf("pools %q, want %q", names, want)
 	}
 }
@@ -216,6 +216,16 @@ func TestPoolsThatDoNotFitAreRefusedWithTheNumbers(t *testing.T) {
 			"{os: {ways: 1}, guaranteed: {ways: 4}, shared: {ways: 1, members: 1}}", func(r *numa.Resctrl) { r.Bandwidths[0].CLOSIDs = 2 },
 			"the pools of caches need 1 classes: 0 of 2 are left without the default group, shared",
 		},
+		{
+			"{os: {ways: 1, bandwidthMBps: 5}, guaranteed: {ways: 4}}", nil,
+			"cache.os.bandwidthMBps: 5, but this node counts percent, allowed is bandwidthPercent",
+		},
+		{
+			"{os: {ways: 1}, infra: {ways: 4, bandwidthPercent: 50}}", func(r *numa.Resctrl) { r.Bandwidths = nil },
+			"cache.infra.bandwidthPercent: 50, but the kernel of this node does not limit bandwidth",
+		},
+		{"{os: {ways: 1}, reserved: {ways: 2}}", nil, "cache.reserved: no CPU is left for it: CPUs \"\" are reserved, and infra has \"\""},
+		{"{os: {ways: 1}, infra: {ways: 4, cpus: 0-1}}", nil, "cache.infra.cpus: 0-1 are not reserved, so claims may get them: allowed are some of \"\""},
 		{
 			ten, func(r *numa.Resctrl) { r.Caches = append(r.Caches, numa.CacheAllocation{Name: "L3DATA", Mask: 1}) },
 			"cbm_mask of L3 is fffff, of L3DATA 1: want the same",

@@ -17,12 +17,15 @@ type part struct {
 }
 
 // classesOf divides the classes of the kernel (CLOSIDs) over the pools guaranteed and
-// besteffort. The default group has one class, and so have the pools infra and shared. A
+// besteffort. The default group has one class, and so have reserved, infra and shared. A
 // class has a mask for each cache, so each cache has the whole number for its claims.
 // Groups of other tools, foreign in number, take classes from the pool that has the most.
 func classesOf(r *numa.Resctrl, pools deviceclasses.CachePools, foreign int) (map[string]int, error) {
 	all := mostGroups(r)
 	free, withheld := all-1, "the default group"
+	if pools.Reserved != nil {
+		free, withheld = free-1, withheld+", "+ways.Reserved
+	}
 	if pools.Infra != nil {
 		free, withheld = free-1, withheld+", "+ways.Infra
 	}

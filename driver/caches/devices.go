@@ -16,6 +16,9 @@ import (
 // Devices returns the pools as devices, in their order, without those that claims cannot
 // have. The warnings name these, and say why.
 func (n *Node) Devices() (devices []resourceapi.Device, warnings []string) {
+	if n.restore {
+		return nil, []string{"cache.restore is set: no caches are published, and everything is given back as soon as no claim has ways"}
+	}
 	for i := range n.Pools {
 		pool := &n.Pools[i]
 		capacity, err := pool.capacity(n.Bandwidth)

@@ -20,6 +20,9 @@ const (
 	groupInfra  = 0
 	groupShared = 1
 	firstGroup  = 2 // of the classes
+
+	// groupReserved is more than the number of any class, which claims have on record.
+	groupReserved = 1<<16 + 1
 )
 
 // Holding is what a claim has of a cache.
@@ -84,13 +87,14 @@ func (n *Node) classes() (sum int) {
 // tools leave keeps its masks; see [Goal.Check].
 func (n *Node) Goal(held []Holding, state numa.ResctrlState) Goal {
 	goal := Goal{node: n, faults: make(map[int]error)}
-	goal.Wanted = resctrl.Wanted{Default: n.everywhere(n.Masks.OS, false), Caches: n.caches}
+	if n.restore && len(held) == 0 {
+		goal.Wanted = resctrl.Wanted{Default: n.everywhere(ways.Mask(n.cache.Mask), true), Caches: n.caches}
+		return goal
+	}
+	goal.Wanted = resctrl.Wanted{Default: n.defaultGroup(), Groups: n.unclaimedGroups(held), Caches: n.caches}
 	groups := make(map[int]*resctrl.Group)
 	add := func(number int, mask ways.Mask) {
 		groups[number] = &resctrl.Group{Name: resctrl.Name(number), Schemata: n.everywhere(mask, true)}
-	}
-	if n.Masks.Infra != 0 {
-		add(groupInfra, n.Masks.Infra)
 	}
 	if n.Masks.Shared != 0 {
 		add(groupShared, n.Masks.Shared)
@@ -278,6 +282,9 @@ func has(now, want numa.Schemata) bool {
 // Missing returns the classes of each cache that the kernel does not have, although the
 // scheduler counts them.
 func (g *Goal) Missing(state numa.ResctrlState) (missing []Key) {
+	if g.node.restore {
+		return nil // nothing is published
+	}
 	for i := range g.node.classes() {
 		if _, found := state.Group(resctrl.Name(firstGroup + i)); found {
 			continue

@@ -12,19 +12,21 @@ import (
 // pool, except for OS.
 type Config struct {
 	OS         int // ≥ min_cbm_bits: what runs outside of claims has them to itself
-	Infra      int // ≤ ways of the cache - OS; shared with claims of all kinds
+	Infra      int // ≤ ways of the cache - OS - Reserved; shared with claims of all kinds
 	Guaranteed int // claims have a fixed number of ways each
 	BestEffort int // claims grow and shrink between a minimum and a maximum
 	Shared     int // all members have the same ways
+	Reserved   int // what runs on the CPUs that no claim gets has them to itself
 }
 
 // Pools are the masks of a cache's pools, 0 for a pool that does not exist. All but
-// Infra are disjoint. Infra overlaps all but OS.
+// Infra are disjoint. Infra overlaps all but OS and Reserved.
 type Pools struct {
-	OS, Infra, Guaranteed, BestEffort, Shared Mask
+	OS, Infra, Guaranteed, BestEffort, Shared, Reserved Mask
 }
 
-// Divide returns the pools of a cache. OS has the lowest ways. Infra has the highest, so
+// Divide returns the pools of a cache. OS has the lowest ways, and Reserved the next
+// ones. Infra has the highest, so
 // that it overlaps the guaranteed pool least. Each of Guaranteed, BestEffort and Shared,
 // in this order, has the lowest ways that let the next ones fit. Guaranteed and
 // BestEffort never have ways that devices use too (shareable_bits). If the cache does
@@ -43,12 +45,13 @@ func Divide(cache numa.CacheAllocation, c Config) (Pools, error) {
 		return fail(err)
 	}
 	p := Pools{OS: all.lowest(c.OS)}
+	p.Reserved = (all &^ p.OS).lowest(c.Reserved)
 	p.Infra = run(all.end()-c.Infra, c.Infra)
-	left := all &^ p.OS
+	left := all &^ p.OS &^ p.Reserved
 	exclusive := left &^ Mask(cache.ShareableMask)
 	if n := exclusive.Ways(); c.Guaranteed+c.BestEffort > n {
-		return fail(fmt.Errorf("%s: %d are left without %s %d and the shareable bits %s",
-			sum(c.exclusive()), n, OS, c.OS, Mask(cache.ShareableMask)))
+		return fail(fmt.Errorf("%s: %d are left without %s and the shareable bits %s",
+			sum(c.exclusive()), n, list(c.others(), ", "), Mask(cache.ShareableMask)))
 	}
 	if cache.Sparse {
 		p.Guaranteed = exclusive.lowest(c.Guaranteed)
@@ -60,8 +63,8 @@ func Divide(cache numa.CacheAllocation, c Config) (Pools, error) {
 		{&p.Guaranteed, c.Guaranteed, exclusive}, {&p.BestEffort, c.BestEffort, exclusive}, {&p.Shared, c.Shared, left},
 	}
 	if !settle(sites, left) {
-		return fail(fmt.Errorf("no runs of ways for %s: %s %d and the shareable bits %s leave runs of %s ways",
-			list(append(c.exclusive(), amount{Shared, c.Shared}), ", "), OS, c.OS, Mask(cache.ShareableMask), lengths(exclusive)))
+		return fail(fmt.Errorf("no runs of ways for %s: %s and the shareable bits %s leave runs of %s ways",
+			list(append(c.exclusive(), amount{Shared, c.Shared}), ", "), list(c.others(), ", "), Mask(cache.ShareableMask), lengths(exclusive)))
 	}
 	return p, nil
 }
@@ -69,7 +72,7 @@ func Divide(cache numa.CacheAllocation, c Config) (Pools, error) {
 // check returns an error for numbers that no place could satisfy.
 func (c Config) check(cache *numa.CacheAllocation) error {
 	all, least := Mask(cache.Mask).Ways(), minWays(cache)
-	pools := append([]amount{{OS, c.OS}}, append(c.exclusive(), amount{Shared, c.Shared})...)
+	pools := append(c.others(), append(c.exclusive(), amount{Shared, c.Shared})...)
 	for _, a := range append(pools, amount{Infra, c.Infra}) {
 		if a.ways < 0 || a.ways > all {
 			return fmt.Errorf("%s %d: allowed are 0 to %d ways", a.pool, a.ways, all)
@@ -78,13 +81,13 @@ func (c Config) check(cache *numa.CacheAllocation) error {
 			return fmt.Errorf("%s %d: a mask has at least %d ways (min_cbm_bits)", a.pool, a.ways, least)
 		}
 	}
-	if c.OS+c.Guaranteed+c.BestEffort+c.Shared > all {
+	if c.OS+c.Reserved+c.Guaranteed+c.BestEffort+c.Shared > all {
 		return fmt.Errorf("%s: the cache has %d", sum(pools), all)
 	}
-	if c.Infra > all-c.OS {
-		return fmt.Errorf("%s %d: %d are left without %s %d", Infra, c.Infra, all-c.OS, OS, c.OS)
+	if left := all - c.OS - c.Reserved; c.Infra > left {
+		return fmt.Errorf("%s %d: %d are left without %s", Infra, c.Infra, left, list(c.others(), ", "))
 	}
-	if c.Infra+c.Guaranteed+c.BestEffort+c.Shared == 0 {
+	if c.Reserved+c.Infra+c.Guaranteed+c.BestEffort+c.Shared == 0 {
 		return errors.New("there is no pool but " + OS)
 	}
 	return nil
@@ -94,6 +97,11 @@ func (c Config) check(cache *numa.CacheAllocation) error {
 type amount struct {
 	pool string
 	ways int
+}
+
+// others are the pools whose ways no claim gets.
+func (c Config) others() []amount {
+	return []amount{{OS, c.OS}, {Reserved, c.Reserved}}
 }
 
 func (c Config) exclusive() []amount {

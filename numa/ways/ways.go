@@ -26,6 +26,7 @@ var ErrNoOrder = errors.New("no order of writes keeps the masks apart")
 // Names of the pools, as in configurations and attributes.
 const (
 	OS         = "os"
+	Reserved   = "reserved"
 	Infra      = "infra"
 	Guaranteed = "guaranteed"
 	BestEffort = "besteffort"

@@ -1,0 +1,99 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+// text returns what the kernel has of a group; the default group has no name.
+func (n *cacheNode) text(group string) string {
+	n.t.Helper()
+	state, err := numa.ReadResctrl(n.groups, numa.ResctrlView{AllTasks: true})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	found, _ := state.Group(group)
+	return found.CPUs.String() + " " + strings.ReplaceAll(found.Schemata.String(), "\n", " ")
+}
+
+const reservedGroup = 1<<16 + 1
+
+// The reserved CPUs of the test's node are 0-1.
+func TestCPUsOfNoClaimHaveWaysAndLimits(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 1, bandwidthPercent: 50}, reserved: {ways: 2, bandwidthPercent: 35}, infra: {ways: 9, cpus: \"1\", bandwidthPercent: 20}, guaranteed: {ways: 4}}")
+	n.open()
+	for group, want := range map[string]string{
+		"":                          "2-7 L3:0=1;1=1 MB:0=50;1=50 ",
+		resctrl.Name(reservedGroup): "0 L3:0=6;1=6 MB:0=40;1=40 ",
+		resctrl.Name(0):             "1 L3:0=ff8;1=ff8 MB:0=20;1=20 ",
+		resctrl.Name(2):             " L3:0=1;1=1 MB:0=100;1=100 ",
+	} {
+		if got := n.text(group); got != want {
+			t.Errorf("group %q: %q, want %q", group, got, want)
+		}
+	}
+}
+
+func TestLimitOfTheDefaultGroupIsNotTouchedWithoutOne(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	if err := n.groups.Write("schemata", "MB:0=30\n"); err != nil {
+		t.Fatal(err)
+	}
+	driver := n.open()
+	driver.RepairCaches()
+	if got, want := n.text(""), "0-7 L3:0=3;1=3 MB:0=30;1=100 "; got != want {
+		t.Errorf("the default group: %q, want %q", got, want)
+	}
+}
+
+func TestCPUsOfClaimsAreNotOfInfra(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 1}, infra: {ways: 9, cpus: 0-2}, guaranteed: {ways: 4}}")
+	report := n.open().RepairCaches()
+	want := `caches are not published: cache.infra.cpus: 2 are not reserved, so claims may get them: allowed are some of "0-1"`
+	if len(report.News) != 1 || report.News[0] != want {
+		t.Errorf("news %q, want %q", report.News, want)
+	}
+}
+
+// A claim keeps CPUs that were reserved after it was prepared.
+func TestReservedCPUsThatAClaimHasStayWithIt(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 1}, reserved: {ways: 2}, guaranteed: {ways: 4}}")
+	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3")))
+	config := n.config()
+	config.Reserved.Insert(4)
+	if report := n.openWith(config).RepairCaches(); len(report.News) > 0 {
+		t.Errorf("news %q", report.News)
+	}
+	if own, reserved := n.group(2), n.group(reservedGroup); own != "4-5: 1 38" || reserved != "0-1: 6 6" {
+		t.Errorf("groups %s and %s", own, reserved)
+	}
+}
+
+func TestEverythingIsGivenBackWhenNoClaimHasWays(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 2, bandwidthPercent: 50}, infra: {ways: 8, cpus: 0-1}, guaranteed: {ways: 4}}")
+	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3")))
+	n.pools = strings.TrimSuffix(n.pools, "}") + ", restore: true}"
+	driver := n.open()
+	if got := n.group(2); got != "4-5: 3 1c" {
+		t.Errorf("while the claim has ways: %s", got)
+	}
+	for _, device := range Devices(n.machine, n.config(), nil) {
+		if strings.HasPrefix(device.Name, "cache-") {
+			t.Errorf("%s is published", device.Name)
+		}
+	}
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	report := driver.RepairCaches()
+	if want := "0-7 L3:0=fff;1=fff MB:0=100;1=100 "; n.text("") != want {
+		t.Errorf("the default group: %q, want %q", n.text(""), want)
+	}
+	state, _ := numa.ReadResctrl(n.groups, numa.ResctrlView{})
+	if len(state.Groups) != 1 || len(report.News) != 1 || !strings.Contains(report.News[0], "cache.restore is set") {
+		t.Errorf("groups %+v, news %q", state.Groups, report.News)
+	}
+}
