@@ -40,6 +40,15 @@ type CacheStatus struct {
 	MaxWays          int    `json:"maxWays,omitempty"`          // up to which it grows, in the pool besteffort
 	BandwidthPercent int    `json:"bandwidthPercent,omitempty"` // limit of each core; 0 for none
 	BandwidthMBps    int    `json:"bandwidthMBps,omitempty"`    // limit of the claim; 0 for none
+
+	Asked CacheAmounts `json:"asked,omitzero"` // amounts that the request named, and that were rounded to those above
+}
+
+// CacheAmounts are amounts of a level-3 cache. 0 stands for an amount that is not named.
+type CacheAmounts struct {
+	Ways             int `json:"ways,omitempty"`
+	BandwidthPercent int `json:"bandwidthPercent,omitempty"`
+	BandwidthMBps    int `json:"bandwidthMBps,omitempty"`
 }
 
 // ShareStatus is the status document of a share as it is read. Exactly one field is set.

@@ -540,3 +540,26 @@ func TestNodeWithoutItsGroupsIsTainted(t *testing.T) {
 	}
 	mustPrepare(t, driver, wanted)
 }
+
+func TestStatusSaysWhatWasAskedAndWhatWasGiven(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 2}, guaranteed: {ways: 4, validWays: [1, 2, 4]}}")
+	driver := n.open()
+	asking := claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=4", "bandwidthPercent=60"))
+	asking.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "cache", Exactly: &resourceapi.ExactDeviceRequest{Capacity: &resourceapi.CapacityRequirements{
+		Requests: map[resourceapi.QualifiedName]resource.Quantity{"ways": resource.MustParse("3"), "dra.numa/bandwidthPercent": resource.MustParse("55")},
+	}}}}
+	said := func(devices []PreparedDevice) deviceclasses.CacheStatus {
+		return devices[1].Share.Status().(deviceclasses.CacheStatus)
+	}
+	got := said(mustPrepare(t, driver, asking))
+	if want := (deviceclasses.CacheAmounts{Ways: 3, BandwidthPercent: 55}); got.Asked != want || got.Ways != 4 || got.BandwidthPercent != 60 {
+		t.Errorf("status %+v, want asked %+v", got, want)
+	}
+	exact := claim("b", result("cpus", "numa-0", 2), ofCache("cache", "cache-0-guaranteed", "ways=2", "bandwidthPercent=100"))
+	exact.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "cache", Exactly: &resourceapi.ExactDeviceRequest{Capacity: &resourceapi.CapacityRequirements{
+		Requests: map[resourceapi.QualifiedName]resource.Quantity{"ways": resource.MustParse("2"), "bandwidthPercent": resource.MustParse("100")},
+	}}}}
+	if got := said(mustPrepare(t, driver, exact)); got.Asked != (deviceclasses.CacheAmounts{}) {
+		t.Errorf("what was asked is given, but the status says asked: %+v", got.Asked)
+	}
+}

@@ -30,7 +30,8 @@ type CacheShare struct {
 	BandwidthPercent int `json:"bandwidthPercent,omitempty"` // limit of each core; 0 for none
 	BandwidthMBps    int `json:"bandwidthMBps,omitempty"`    // limit of the claim; 0 for none
 
-	Before CountedBytes `json:"before,omitzero"` // what was counted for its group before it was prepared
+	Before CountedBytes               `json:"before,omitzero"` // what was counted for its group before it was prepared
+	Asked  deviceclasses.CacheAmounts `json:"asked,omitzero"`  // amounts that the request named and that were rounded; 0 for those that were not
 }
 
 var _ Kind = (*CacheShare)(nil)
@@ -57,6 +58,10 @@ func (c *CacheShare) validate() error {
 		"maxWays":          {c.MaxWays, 0, deviceclasses.MaxWays},
 		"bandwidthPercent": {c.BandwidthPercent, 0, deviceclasses.MaxBandwidthPercent},
 		"bandwidthMBps":    {c.BandwidthMBps, 0, deviceclasses.MaxBandwidthMBps},
+
+		"asked.ways":             {c.Asked.Ways, 0, deviceclasses.MaxWays},
+		"asked.bandwidthPercent": {c.Asked.BandwidthPercent, 0, deviceclasses.MaxBandwidthPercent},
+		"asked.bandwidthMBps":    {c.Asked.BandwidthMBps, 0, deviceclasses.MaxBandwidthMBps},
 	} {
 		if row.value < row.least || row.value > row.most {
 			return fmt.Errorf("cache.%s: %d, allowed are %d to %d", field, row.value, row.least, row.most)
@@ -152,7 +157,7 @@ func (c *CacheShare) attributes() map[string]resourceapi.DeviceAttribute {
 func (c *CacheShare) status() any {
 	return deviceclasses.CacheStatus{
 		Pool: c.Pool, L3: c.L3, Group: resctrl.Name(c.Group), Request: c.CPUs, Ways: c.Ways, MaxWays: c.MaxWays,
-		BandwidthPercent: c.BandwidthPercent, BandwidthMBps: c.BandwidthMBps,
+		BandwidthPercent: c.BandwidthPercent, BandwidthMBps: c.BandwidthMBps, Asked: c.Asked,
 	}
 }
 

@@ -95,7 +95,26 @@ func (w cacheWish) plan(*Driver, types.UID, wish, cpuset.Set) (Kind, error) {
 	} else {
 		share.BandwidthPercent = w.ask.Bandwidth
 	}
+	share.Asked = w.rounded(share)
 	return share, nil
+}
+
+// rounded returns the amounts that the request names and that the share does not have: the
+// scheduler and the kernel round them up. A limit of all of the bandwidth is none.
+func (w cacheWish) rounded(share *CacheShare) (asked deviceclasses.CacheAmounts) {
+	differs := func(name resourceapi.QualifiedName, given, most int) int {
+		amount, named := w.asked[name]
+		if value := int(amount.Value()); named && value != given && (given != 0 || value < most) {
+			return value
+		}
+		return 0
+	}
+	if w.ask.Pool != ways.Shared {
+		asked.Ways = differs(deviceclasses.CapacityWays, share.Ways, 0)
+		asked.BandwidthPercent = differs(deviceclasses.CapacityBandwidthPercent, share.BandwidthPercent, deviceclasses.MaxBandwidthPercent)
+		asked.BandwidthMBps = differs(deviceclasses.CapacityBandwidthMBps, share.BandwidthMBps, deviceclasses.MaxBandwidthMBps)
+	}
+	return asked
 }
 
 // pairCaches finds the CPUs that each part of a cache is for.

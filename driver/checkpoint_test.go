@@ -16,6 +16,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -42,7 +43,7 @@ func sampleCheckpoint() Checkpoint {
 		}},
 		{UID: "uid-d", Namespace: "default", Name: "d", Order: 4, Shares: []Share{
 			{Request: "cpus", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(12, 13)}},
-			{Request: "ways", Device: "cache-3-besteffort", ShareID: "w", Kind: &CacheShare{L3: 3, Pool: "besteffort", Group: 2, CPUs: "cpus", Ways: 2, MaxWays: 5, BandwidthPercent: 40}},
+			{Request: "ways", Device: "cache-3-besteffort", ShareID: "w", Kind: &CacheShare{L3: 3, Pool: "besteffort", Group: 2, CPUs: "cpus", Ways: 2, MaxWays: 5, BandwidthPercent: 40, Asked: deviceclasses.CacheAmounts{BandwidthPercent: 35}}},
 			{Request: "more", Device: "cache-0-shared", Kind: &CacheShare{Pool: "shared", Group: 1, CPUs: "main/sub"}},
 		}},
 	}}

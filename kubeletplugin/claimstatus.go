@@ -234,7 +234,12 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 		ready := metav1.Condition{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers that use the claim can start"}
 		conditions := []metav1.Condition{ready}
 		if share.Zone() != nil {
-			conditions = append(conditions, exclusive(share, keeping{s.node, s.others, s.partitions.of(status.grant.UID, share)}))
+			conditions = append(conditions, exclusive(share, s.keeping(status.grant.UID, share)))
+		}
+		if share.Cache() != nil {
+			if cpus, found := cpusOf(status.grant, share); found {
+				conditions = append(conditions, exclusiveWays(share, cpus, s.keeping(status.grant.UID, cpus)))
+			}
 		}
 		for _, condition := range conditions {
 			condition.LastTransitionTime = metav1.NewTime(s.now())
@@ -243,6 +248,11 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 		devices = append(devices, device)
 	}
 	return devices
+}
+
+// keeping returns what keeps others off the CPUs of a share. The caller holds the lock.
+func (s *claimStatuses) keeping(claimUID types.UID, share driver.Share) keeping {
+	return keeping{s.node, s.others, s.partitions.of(claimUID, share)}
 }
 
 // networkOf returns the first network interface of the share, by its name on the host.
