@@ -51,6 +51,8 @@ const (
 	// specVersion is the oldest CDI version that has everything used here.
 	// containerd 1.7 and CRI-O 1.28 read it.
 	specVersion = "0.6.0"
+	// joinVersion is the oldest CDI version with groups of resctrl, which few claims need.
+	joinVersion = "0.7.0"
 
 	// noteKey is the key of the spec's annotation that holds the claim's Note.
 	noteKey = deviceclasses.DriverName + "/grant"
@@ -100,7 +102,7 @@ type ShareKind interface {
 
 // Render returns the CDI spec of a claim, with one device per share. The device of a
 // [Zone] runs the hook. The device of a [Function] has its device nodes. That of a [Cache]
-// has only environment variables.
+// puts the container into a group of resctrl, or has only environment variables.
 func Render(claim Claim, hook Hook) (*specs.Spec, error) {
 	if err := claim.Validate(); err != nil {
 		return nil, err
@@ -121,6 +123,9 @@ func Render(claim Claim, hook Hook) (*specs.Spec, error) {
 			env = requestEnvironment(claim.Shares, share.mainRequest())
 		}
 		edits := share.Kind.edits(claim, hook)
+		if edits.IntelRdt != nil {
+			spec.Version = joinVersion
+		}
 		if len(requests) > 1 || len(edits.Hooks)+len(edits.DeviceNodes) == 0 {
 			edits.Env = env // runtimes refuse a CDI device without edits
 		}

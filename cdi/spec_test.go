@@ -44,6 +44,16 @@ func pciClaim() Claim {
 	}}
 }
 
+// joinedClaim has ways that its mixed containers join, and others that they do not.
+func joinedClaim() Claim {
+	return Claim{UID: uid, Namespace: "default", Name: "joined", Shares: []Share{
+		{Request: "cpus", Device: "numa-0", Kind: &Zone{CPUs: cpuset.New(4, 5), Partition: PartitionNone, Scope: ScopeContainer, Mixed: true, SharedCPUs: cpuset.New(0, 1)}},
+		{Request: "cache", Device: "cache-0-guaranteed", Kind: &Cache{L3: 0, Group: "dra-numa.3"}},
+		{Request: "more", Device: "numa-1", Kind: &Zone{CPUs: cpuset.New(8, 9), Partition: PartitionRoot, Scope: ScopeContainer}},
+		{Request: "more-cache", Device: "cache-1-shared", Kind: &Cache{L3: 1}},
+	}}
+}
+
 func names(t *testing.T, dir *os.Root) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir.Name())
@@ -68,7 +78,7 @@ func write(store Store, claim Claim) error {
 func TestSpecGolden(t *testing.T) {
 	single := fullClaim()
 	single.Shares, single.Note = single.Shares[1:2], ""
-	for name, claim := range map[string]Claim{"full": fullClaim(), "single": single, "pci": pciClaim()} {
+	for name, claim := range map[string]Claim{"full": fullClaim(), "single": single, "pci": pciClaim(), "joined": joinedClaim()} {
 		dir := files.OpenTemp(t)
 		if err := write(NewStore(dir), claim); err != nil {
 			t.Fatal(err)
@@ -90,7 +100,7 @@ func TestRuntimeFindsEveryDevice(t *testing.T) {
 	dir := files.OpenTemp(t)
 	claim := fullClaim()
 	claim.Note = strings.Repeat("a note of 128 KiB", 128<<10/17)
-	claim.Shares = append(claim.Shares, pciClaim().Shares...)
+	claim.Shares = append(append(claim.Shares, pciClaim().Shares...), joinedClaim().Shares...)
 	if err := write(NewStore(dir), claim); err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,8 @@ type Written struct {
 }
 
 // WrittenDevice is one share in a spec file. For CPUs and memory, it has the arguments of
-// the hook. No hook runs for a PCI function, which has device nodes, nor for a share of a
-// zone that leaves CPUs and memory as they are.
+// the hook. No hook pins for a PCI function, which has device nodes, nor for a share of a
+// zone that leaves CPUs and memory as they are, nor for a share of a cache.
 type WrittenDevice struct {
 	ID        string     `json:"id"`            // as DeviceID returns it
 	CPUs      cpuset.Set `json:"cpus"`          // empty: the hook leaves the CPUs alone
@@ -35,8 +35,9 @@ type WrittenDevice struct {
 	Partition string     `json:"partition"`     // PartitionRoot, PartitionIsolated or PartitionNone
 	Scope     string     `json:"scope"`         // ScopeContainer or ScopePod
 
-	Function bool     `json:"function,omitempty"` // no hook runs: of the fields above, only ID is set
+	Function bool     `json:"function,omitempty"` // no hook pins: of the fields above, only ID is set
 	Nodes    []string `json:"nodes,omitempty"`    // paths of the function's device nodes
+	Group    string   `json:"group,omitempty"`    // of resctrl, that the container joins
 }
 
 // ReadSpecs reads every spec of this driver in the directory, ascending by file name.
@@ -107,6 +108,10 @@ func cpusOf(env []string) (all cpuset.Set, err error) {
 
 func parseDevice(device specs.Device) (read WrittenDevice, err error) {
 	read.ID = Kind + "=" + device.Name
+	if rdt := device.ContainerEdits.IntelRdt; rdt != nil {
+		read.Function, read.Group = true, rdt.ClosID
+		return read, nil
+	}
 	if edits := device.ContainerEdits; len(edits.Hooks) == 0 && len(edits.DeviceNodes)+len(edits.Env) > 0 {
 		read.Function = true
 		for _, node := range edits.DeviceNodes {

@@ -197,7 +197,6 @@ func TestWhatACacheIsNotFor(t *testing.T) {
 			claim("a", zone, ways, ofCache("more", "cache-1-besteffort", "ways=1")),
 			`request more: cpus: "cpus", but request cache is for the same CPUs: a claim has ways of one cache for each request for a zone`,
 		},
-		"mixed": {configured(claim("a", zone, ways), fromClaim(`"mixed": true`)), `request cache: request cpus is mixed: its containers also run on shared CPUs, which do not have the ways`},
 		"no pool": {
 			claim("a", zone, ofCache("cache", "cache-1-shared", "members=1")),
 			`status.allocation.devices.results[1] (request "cache", device "cache-1-shared"): no such device, this node has cache-0-guaranteed, cache-0-besteffort, cache-1-guaranteed, cache-1-besteffort`,
@@ -482,7 +481,11 @@ func TestRandomClaimsNeverShareWays(t *testing.T) {
 		if left < amount || cpus < 1 {
 			continue // the scheduler does not allocate it
 		}
-		_, _, err := driver.Prepare(claim(name, result("cpus", fmt.Sprintf("numa-%d", cache), 1), ofCache("cache", device, fmt.Sprintf("ways=%d", amount))), nil)
+		wanted := claim(name, result("cpus", fmt.Sprintf("numa-%d", cache), 1), ofCache("cache", device, fmt.Sprintf("ways=%d", amount)))
+		if r.IntN(3) == 0 {
+			wanted = configured(wanted, fromClaim(`"mixed": true`))
+		}
+		_, _, err := driver.Prepare(wanted, nil)
 		n.groups.Around(nil)
 		n.check(fmt.Sprint("step ", step))
 		holds[name] = held{device, amount}
@@ -496,6 +499,7 @@ func TestRandomClaimsNeverShareWays(t *testing.T) {
 			given++
 		}
 		n.check(fmt.Sprint("step ", step))
+		n.checkJoined(driver, step)
 		for key, fault := range driver.caches.faults {
 			t.Fatalf("step %d: %v: %s", step, key, fault)
 		}

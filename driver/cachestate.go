@@ -36,6 +36,7 @@ type cacheState struct {
 	devices  []resourceapi.Device  // of node
 	warnings []string              // about groups of other tools, and pools that are not published
 	faults   map[caches.Key]string // why a claim does not have what it should
+	lost     map[int]int           // classes of each cache that claims cannot have; see [caches.Node.Lost]
 }
 
 // get returns the caches, or why there are none.
@@ -67,15 +68,20 @@ func cachesOf(machine *numa.Machine, config Config, groups *numa.ResctrlState) *
 		return state
 	}
 	state.node = &node
-	state.devices, state.warnings = node.Devices()
-	state.warnings = slices.Concat(node.Warnings, state.warnings)
+	state.describe()
 	return state
+}
+
+// describe makes the devices of the node.
+func (s *cacheState) describe() {
+	devices, warnings := s.node.Devices(s.lost)
+	s.devices, s.warnings = devices, slices.Concat(s.node.Warnings, warnings)
 }
 
 // same reports whether the machine is the same, and the kernel and other tools leave the
 // same of it.
 func (s *cacheState) same(other *cacheState) bool {
-	return s.machine == other.machine && fmt.Sprint(s.why) == fmt.Sprint(other.why) && slices.Equal(s.warnings, other.warnings) &&
+	return s.machine == other.machine && fmt.Sprint(s.why) == fmt.Sprint(other.why) &&
 		slices.Equal(s.settings.Options, other.settings.Options) && reflect.DeepEqual(s.info, other.info) && reflect.DeepEqual(s.settings.Foreign, other.settings.Foreign)
 }
 
@@ -113,7 +119,7 @@ func holdings(grant Grant) (list []caches.Holding) {
 		if cache == nil {
 			continue
 		}
-		h := caches.Holding{Group: cache.Group, Ask: caches.Ask{
+		h := caches.Holding{Group: cache.Group, Joined: grant.joins(cache), Ask: caches.Ask{
 			Device: share.Device, Cache: cache.L3, Pool: cache.Pool, MinWays: cache.Ways, MaxWays: cache.maxWays(),
 			Bandwidth: cache.BandwidthPercent + cache.BandwidthMBps, // one of them is 0
 		}}
@@ -226,17 +232,18 @@ func (d *Driver) RepairCaches() CacheReport {
 func (d *Driver) repairCaches() (report CacheReport) {
 	before := d.shown.Load().caches
 	err := d.readCaches()
-	faults := make(map[caches.Key]string)
+	faults, held := make(map[caches.Key]string), d.allHoldings()
 	var groups []resctrl.Group
 	if err != nil {
 		if d.config.Caches.Pools.Divides() {
 			report.News = append(report.News, err.Error())
 		}
-		for _, h := range d.allHoldings() {
+		for _, h := range held {
 			faults[h.Key()] = err.Error()
 		}
 	} else {
-		goal := d.caches.node.Goal(d.allHoldings(), d.groups)
+		d.withdrawClasses(held)
+		goal := d.caches.node.Goal(held, d.groups)
 		groups = goal.Wanted.Groups
 		if err := d.forgetBytes(); err != nil {
 			report.News = append(report.News, err.Error())
@@ -251,7 +258,7 @@ func (d *Driver) repairCaches() (report CacheReport) {
 		for _, key := range goal.Missing(d.groups) {
 			faults[key] = "the kernel has no group for a claim"
 		}
-		for _, h := range d.allHoldings() {
+		for _, h := range held {
 			if err := goal.Check(h, d.groups); err != nil {
 				faults[h.Key()] = err.Error()
 			}
@@ -270,6 +277,19 @@ func (d *Driver) repairCaches() (report CacheReport) {
 		d.show()
 	}
 	return report
+}
+
+// withdrawClasses takes the classes from the published devices that claims with these
+// holdings keep from claims of other caches.
+func (d *Driver) withdrawClasses(held []caches.Holding) {
+	lost := d.caches.node.Lost(held)
+	if maps.Equal(lost, d.caches.lost) {
+		return
+	}
+	next := *d.caches
+	next.lost = lost
+	next.describe()
+	d.caches = &next
 }
 
 // published returns the devices of the caches. A cache whose claims do not have what they

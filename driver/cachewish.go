@@ -165,8 +165,6 @@ func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
 		return fmt.Errorf("request %s has admin access, and no CPUs: a cache is for CPUs of the same claim", cpus)
 	case zone.cpus == 0:
 		return fmt.Errorf("request %s has no CPUs: a cache is for CPUs of the same claim", cpus)
-	case zone.config.Mixed:
-		return fmt.Errorf("request %s is mixed: its containers also run on shared CPUs, which do not have the ways", cpus)
 	case lies && cache != want.ask.Cache:
 		return fmt.Errorf("%s has ways of cache %d, but the CPUs of request %s are in cache %d: add the constraint matchAttribute %s for both requests",
 			want.ask.Device, want.ask.Cache, cpus, cache, deviceclasses.AttributeL3)
@@ -176,7 +174,7 @@ func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
 
 // chooseGroups gives each part of a cache of a new grant its group.
 func (d *Driver) chooseGroups(grant *Grant, wishes []wish) error {
-	var held []caches.Holding
+	var own, held []caches.Holding
 	for _, other := range d.grants {
 		if other.UID != grant.UID {
 			held = append(held, holdings(other.Grant)...)
@@ -191,11 +189,11 @@ func (d *Driver) chooseGroups(grant *Grant, wishes []wish) error {
 		if err != nil {
 			return err
 		}
-		want := wishes[i].wanted.(cacheWish)
-		if share.Group, err = node.GroupFor(want.ask, held); err != nil {
+		want, joined := wishes[i].wanted.(cacheWish), grant.joins(share)
+		if share.Group, err = node.GroupFor(want.ask, joined, own, held); err != nil {
 			return fmt.Errorf("request %s: %w", wishes[i].request, err)
 		}
-		held = append(held, caches.Holding{Ask: want.ask, Group: share.Group})
+		own = append(own, caches.Holding{Ask: want.ask, Group: share.Group, Joined: joined})
 		share.Before = d.countedBytes(share)
 	}
 	return nil

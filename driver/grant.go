@@ -56,6 +56,9 @@ func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wish
 	if err != nil || len(grant.Shares) == 0 {
 		return change{Grant: grant}, err
 	}
+	if err := d.checkJoined(grant, pods); err != nil {
+		return change{}, err
+	}
 	return d.rendered(d.scope(grant, false, pods))
 }
 
@@ -282,7 +285,7 @@ func (g Grant) String() string {
 func (g Grant) cdiClaim(by Exclusivity) cdi.Claim {
 	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name, Shares: make([]cdi.Share, len(g.Shares))}
 	for i := range g.Shares {
-		claim.Shares[i] = g.Shares[i].Spec(by)
+		claim.Shares[i] = g.Spec(g.Shares[i], by)
 	}
 	return claim
 }

@@ -460,7 +460,6 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate claim c --cpus 1 --bandwidth 40":                                       `--bandwidth "40": want a percentage such as 40%, or an amount such as 20000MBps`,
 		"generate claim c --cpus 1 --bandwidth 0%":                                       `--bandwidth "0%": want a percentage such as 40%, or an amount such as 20000MBps`,
 		"generate claim c --cpus 1 --bandwidth 101%":                                     "a bandwidth of 101%: want 1% to 100%",
-		"generate claim c --cpus 1 --ways 4 --mixed":                                     "mixed with a cache: mixed containers also run on shared CPUs, which do not have the ways",
 		"generate claim c --cpus 4 --ways 4 --first-available one-node,any":              "a cache with 2 parts: a cache is for the CPUs of one NUMA node",
 		"generate claim c --device g=0":                                                  `--device "g=0": want CLASS or CLASS=NUMBER`,
 		"generate claim c --device g --mixed":                                            "there is no share of a NUMA node: want cpus, memory or hugepages as well",

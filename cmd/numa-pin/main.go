@@ -7,6 +7,10 @@
 // error, which aborts the container. It decides nothing and reads nothing from the
 // container's environment.
 //
+// numa-pin joined is the createRuntime hook in the CDI device of ways of a cache that the
+// container's processes have wherever they run. It stops the container unless the runtime
+// has put it into the group of resctrl.
+//
 // numa-pin keep is the keeper. It runs as long as the node, and verifies and repairs
 // what all hooks recorded. It also tells the daemon which policies the kubelet's managers
 // have. When it ends, claims stay as they are.

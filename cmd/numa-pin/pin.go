@@ -46,7 +46,7 @@ func runPin(args []string, host host, streams streams) error {
 	if err == nil {
 		return nil
 	}
-	if left := leaveRefusal(config, host, state, err); left != nil {
+	if left := leaveRefusal(config.claim.ClaimRef, config.records, host, state, err); left != nil {
 		return fmt.Errorf("%w; leave the reason: %w", err, left)
 	}
 	return err
@@ -71,15 +71,15 @@ func pinContainer(config config, host host, state state) error {
 
 // leaveRefusal leaves the reason for the daemon, which puts it on the claim's pods. Not
 // every runtime reports what a failed hook says.
-func leaveRefusal(config config, host host, state state, why error) error {
-	opened, err := host.open(config.records)
+func leaveRefusal(claim pin.ClaimRef, records string, host host, state state, why error) error {
+	opened, err := host.open(records)
 	if err != nil {
 		return nil // that is the reason
 	}
 	defer opened.Cgroups.Close()
 	defer opened.Records.Close()
 	return pin.LeaveRefusal(opened.Records, pin.Refusal{
-		Claim: config.claim.ClaimRef, Container: state.ID, At: time.Now().UTC(), Why: why.Error(),
+		Claim: claim, Container: state.ID, At: time.Now().UTC(), Why: why.Error(),
 	})
 }
 

@@ -126,7 +126,7 @@ func TestHelp(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--help"}, "usage: " + pinUsage + "\n       " + keepUsage + "\n"},
+		{[]string{"--help"}, "usage: " + pinUsage + "\n       " + joinedUsage + "\n       " + keepUsage + "\n"},
 		{[]string{"pin", "-h"}, "usage: " + pinUsage + "\n"},
 		{[]string{"keep", "--help"}, "usage: " + keepUsage + "\n"},
 	} {

@@ -15,7 +15,8 @@ import (
 const (
 	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none]" +
 		" [--scope=container|pod] [--idle=LIST] [--lock=FILE] [--records=DIR]"
-	keepUsage = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--kubelet=DIR --policies=DIR]"
+	joinedUsage = "numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP [--records=DIR]"
+	keepUsage   = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--kubelet=DIR --policies=DIR]"
 
 	defaultLock    = "/run/dra.numa/lock"
 	defaultRecords = "/run/dra.numa/pins"
@@ -43,12 +44,14 @@ func run(ctx context.Context, args []string, host host, streams streams) error {
 	switch command {
 	case "pin":
 		return runPin(rest, host, streams)
+	case "joined":
+		return runJoined(rest, host, streams)
 	case "keep":
 		return runKeep(ctx, rest, host, streams)
 	case "-h", "-help", "--help", "help":
-		return printUsage(streams.out, pinUsage, keepUsage)
+		return printUsage(streams.out, pinUsage, joinedUsage, keepUsage)
 	}
-	return usageError{fmt.Sprintf("unknown command %q", command), pinUsage + " or " + keepUsage}
+	return usageError{fmt.Sprintf("unknown command %q", command), pinUsage + ", " + joinedUsage + " or " + keepUsage}
 }
 
 func printUsage(out io.Writer, usages ...string) error {

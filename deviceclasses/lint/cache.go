@@ -17,7 +17,6 @@ type cacheClaim struct {
 	constraints []resourceapi.DeviceConstraint
 	zones       []string
 	cpus        map[string]bool // zones that the claim asks for CPUs
-	mixed       map[string]bool // zones whose containers also run on shared CPUs
 	unclear     bool            // another request may be for a zone
 	caches      []cacheAsk
 	others      map[string]bool // requests that may get something else than a cache
@@ -31,7 +30,7 @@ type cacheAsk struct {
 }
 
 func newCacheClaim(devices string, constraints []resourceapi.DeviceConstraint) *cacheClaim {
-	return &cacheClaim{devices: devices, constraints: constraints, cpus: map[string]bool{}, mixed: map[string]bool{}, others: map[string]bool{}}
+	return &cacheClaim{devices: devices, constraints: constraints, cpus: map[string]bool{}, others: map[string]bool{}}
 }
 
 // addTo adds a request. A request with adminAccess holds nothing.
@@ -47,7 +46,6 @@ func (l *Linter) addTo(c *cacheClaim, class *resourceapi.DeviceClass, ask ask, c
 			c.zones = append(c.zones, ask.request)
 		}
 		c.cpus[ask.request] = c.cpus[ask.request] || amountsOf(ask).cpus
-		c.mixed[ask.request] = c.mixed[ask.request] || config.Zone.Mixed
 	case gets == probe.Unclear:
 		c.unclear = true
 	}
@@ -96,10 +94,6 @@ func (c *cacheClaim) findings() (findings []Finding) {
 		findings = append(findings, ask.single()...)
 		if zone == "" {
 			continue
-		}
-		if c.mixed[zone] {
-			findings = append(findings, fail(CacheOfMixedClaim, ask.field,
-				"request %q has mixed: true: containers of a mixed claim also run on shared CPUs, which do not have the ways", zone))
 		}
 		if !c.aligned(ask.request, zone) && !unaligned[ask.request] {
 			unaligned[ask.request] = true

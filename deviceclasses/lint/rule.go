@@ -42,7 +42,6 @@ const (
 	CacheWithoutCPUs      = "cache-without-cpus"
 	UnclearCacheCPUs      = "unclear-cache-cpus"
 	CacheAskedTwice       = "cache-asked-twice"
-	CacheOfMixedClaim     = "cache-of-mixed-claim"
 	CacheNotAligned       = "cache-not-aligned"
 	MissingGuard          = "missing-guard"
 	TooManyTexts          = "too-many-texts"
@@ -81,7 +80,6 @@ func Rules() []Rule {
 		{CacheWithoutCPUs, Error, "The kernel gives ways and bandwidth to CPUs. So a claim for a cache must also have a request for a zone with cpu. Otherwise the driver refuses to prepare the claim. An extended resource has one request only, so it cannot be for caches."},
 		{UnclearCacheCPUs, Error, "A cache is for the CPUs of one request for a zone. If the claim has several such requests, the CacheConfig of the request for the cache must name one (cpus). Otherwise the driver refuses to prepare the claim."},
 		{CacheAskedTwice, Error, "CPUs have ways of one pool of one cache. So each request for a zone can have one request for a cache, with a count of 1. Otherwise the driver refuses to prepare the claim. For more ways, ask for more in one request."},
-		{CacheOfMixedClaim, Error, "With mixed: true, the containers also run on the shared CPUs of the node, which do not have the ways and the bandwidth of the claim. Remove mixed, or the request for the cache."},
 		{CacheNotAligned, Warning, "A constraint must put the CPUs and the ways into one cache: matchAttribute: dra.numa/l3 for both requests. Without it, the scheduler may choose ways of another cache than that of the CPUs, and the driver refuses to prepare the claim."},
 		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. If it reads an attribute or capacity that a device lacks, the scheduler gives up on the pod with an error. One such device stops the pod in the whole cluster. Begin the selector with device.driver == \"NAME\" &&, where NAME is the driver whose devices you want. Read what some devices of that driver lack with .?name.orValue(...)."},
 		{TooManyTexts, Warning, "The scheduler keeps 10 compiled selectors. If a claim and its classes have more different selectors, the scheduler compiles them again for every node."},

@@ -40,8 +40,6 @@ func (c *Cache) check(w Wish) error {
 		return fmt.Errorf("a bandwidth of %d MBps: want 1 to %d", c.BandwidthMBps, deviceclasses.MaxBandwidthMBps)
 	case c.BandwidthPercent != 0 && c.BandwidthMBps != 0:
 		return errors.New("a bandwidth in percent and in MBps: want one of them")
-	case w.Config.Mixed:
-		return errors.New("mixed with a cache: mixed containers also run on shared CPUs, which do not have the ways")
 	case len(w.Places) > 0 && w.Parts > 1:
 		return fmt.Errorf("a cache with %d parts: a cache is for the CPUs of one NUMA node", w.Parts)
 	}

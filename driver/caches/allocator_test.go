@@ -48,7 +48,7 @@ func newScheduler(t testing.TB, machine numa.Machine, settings Settings) *schedu
 			devices[i].Attributes[deviceclasses.AttributeL3] = resourceapi.DeviceAttribute{IntValue: ptr.To(int64(cache))}
 		}
 	}
-	caches, _ := s.node.Devices()
+	caches, _ := s.node.Devices(nil)
 	s.slice = &resourceapi.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: here},
 		Spec: resourceapi.ResourceSliceSpec{

@@ -81,7 +81,7 @@ func TestPublishedCachesAreWhatTheAPITakes(t *testing.T) {
 			refused++
 			continue
 		}
-		devices, warnings := node.Devices()
+		devices, warnings := node.Devices(nil)
 		if len(devices)+len(warnings) != len(node.Pools) {
 			t.Fatalf("seed %d: %d pools, %d devices, warnings %q", seed, len(node.Pools), len(devices), warnings)
 		}

@@ -61,7 +61,7 @@ func nodeWith(t testing.TB, machine numa.Machine, settings Settings) Node {
 
 func TestDevicesGolden(t *testing.T) {
 	node := nodeWith(t, twoCaches(t), settings(t, all))
-	devices, warnings := node.Devices()
+	devices, warnings := node.Devices(nil)
 	got, err := yaml.Marshal(devices)
 	if err != nil || len(warnings)+len(node.Warnings) > 0 {
 		t.Fatal(err, warnings, node.Warnings)
@@ -82,7 +82,7 @@ func TestDevicesGolden(t *testing.T) {
 // group, infra and shared have one each.
 func TestDeviceOfTheGuaranteedPool(t *testing.T) {
 	node := nodeWith(t, twoCaches(t), settings(t, "{os: {ways: 1}, infra: {ways: 19}, guaranteed: {ways: 10, defaultWays: 4}, shared: {ways: 2, members: 1}}"))
-	devices, _ := node.Devices()
+	devices, _ := node.Devices(nil)
 	want := object.Parse[resourceapi.Device](t, `
 name: cache-0-guaranteed
 allowMultipleAllocations: true
@@ -382,7 +382,7 @@ func TestWaysOfOtherToolsAreNotPublished(t *testing.T) {
 		},
 	} {
 		node := nodeWith(t, twoCaches(t), settings(t, row.pools, row.groups...))
-		devices, warnings := node.Devices()
+		devices, warnings := node.Devices(nil)
 		got := map[string]string{}
 		for _, device := range devices {
 			got[device.Name] = policyText(device.Capacity[deviceclasses.CapacityWays])
@@ -416,9 +416,9 @@ func TestPoolWithoutClassesIsNotPublished(t *testing.T) {
 		groups = append(groups, Group{Name: fmt.Sprintf("COS%d", i)})
 	}
 	node := nodeWith(t, twoCaches(t), settings(t, all, groups...))
-	devices, warnings := node.Devices()
+	devices, warnings := node.Devices(nil)
 	if len(devices) != 2 || devices[0].Name != "cache-0-shared" || len(warnings) != 4 ||
-		warnings[0] != "cache-0-guaranteed is not published: groups of other tools have the classes that it needs" {
+		warnings[0] != "cache-0-guaranteed is not published: no class is left: groups of other tools and of mixed claims have them" {
 		t.Errorf("%d devices, warnings %q", len(devices), warnings)
 	}
 }

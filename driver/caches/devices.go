@@ -14,13 +14,15 @@ import (
 )
 
 // Devices returns the pools as devices, in their order, without those that claims cannot
-// have. The warnings name these, and say why.
-func (n *Node) Devices() (devices []resourceapi.Device, warnings []string) {
+// have. The warnings name these, and say why. Lost is what [Node.Lost] returns for the
+// claims of the node.
+func (n *Node) Devices(lost map[int]int) (devices []resourceapi.Device, warnings []string) {
 	if n.restore {
 		return nil, []string{"cache.restore is set: no caches are published, and everything is given back as soon as no claim has ways"}
 	}
-	for i := range n.Pools {
-		pool := &n.Pools[i]
+	pools := n.withdrawn(lost)
+	for i := range pools {
+		pool := &pools[i]
 		capacity, err := pool.capacity(n.Bandwidth)
 		if err != nil {
 			warnings = append(warnings, fmt.Sprintf("%s is not published: %v", pool.Device, err))
@@ -57,7 +59,7 @@ func (p *Pool) capacity(b *Bandwidth) (map[resourceapi.QualifiedName]resourceapi
 		return map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{deviceclasses.CapacityMembers: values(p.Members, 1, 1)}, nil
 	}
 	if p.Classes < 1 {
-		return nil, errors.New("groups of other tools have the classes that it needs")
+		return nil, errors.New("no class is left: groups of other tools and of mixed claims have them")
 	}
 	ofWays, err := p.ways()
 	if err != nil {

@@ -31,6 +31,9 @@ type Holding struct {
 	Group int                       // number of its group; see [Node.GroupFor]
 	CPUs  cpuset.Set                // that have the ways
 	Unit  resourceapi.QualifiedName // of its bandwidth, the capacity; empty without a limit
+
+	// Joined says that containers join the group, because they also run on other CPUs.
+	Joined bool
 }
 
 // Key is what no two holdings have in common, except for those of the pool shared.
@@ -53,22 +56,6 @@ type Goal struct {
 	node *Node
 	// faults say of caches why their claims cannot have what they should.
 	faults map[int]error
-}
-
-// GroupFor returns the number of a group for a claim that has nothing yet. held is what
-// all other claims have. It returns an error if all groups are in use: then another tool
-// has taken a class since the claim was allocated.
-func (n *Node) GroupFor(ask Ask, held []Holding) (group int, err error) {
-	if ask.Pool == ways.Shared {
-		return groupShared, nil
-	}
-	for group = firstGroup; group < firstGroup+n.classes(); group++ {
-		inUse := func(h Holding) bool { return h.Cache == ask.Cache && h.Group == group }
-		if !slices.ContainsFunc(held, inUse) {
-			return group, nil
-		}
-	}
-	return 0, fmt.Errorf("no class is left in cache %d: claims use all %d", ask.Cache, n.classes())
 }
 
 // classes returns how many claims can have a class in one cache.
@@ -109,9 +96,15 @@ func (n *Node) Goal(held []Holding, state numa.ResctrlState) Goal {
 		}
 		group := groups[h.Group]
 		group.CPUs = group.CPUs.Union(h.CPUs)
+		group.Joined = group.Joined || h.Joined
 		if h.Pool != ways.Shared {
 			n.limit(&group.Schemata, h)
 			caches[h.Group]++
+		}
+	}
+	for number, group := range groups {
+		if group.Joined && number != groupShared {
+			n.limitElsewhere(&group.Schemata, number, held)
 		}
 	}
 	for _, cache := range n.ids() {

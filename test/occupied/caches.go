@@ -46,7 +46,7 @@ func (c *Cluster) AddDivided(name, pools string) {
 			devices[i].Attributes[deviceclasses.AttributeL3] = resourceapi.DeviceAttribute{IntValue: ptr.To(int64(cache))}
 		}
 	}
-	offered, warnings := node.Devices()
+	offered, warnings := node.Devices(nil)
 	if len(warnings) > 0 {
 		c.tb.Fatal(warnings)
 	}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+)
+
+// joining is the command line of numa-pin joined.
+type joining struct {
+	claim          pin.ClaimRef
+	group, records string
+}
+
+// runJoined stops the container whose OCI state is on standard input, unless the runtime
+// has put it into its group of resctrl. A runtime that does not know the field of its
+// configuration says nothing.
+func runJoined(args []string, host host, streams streams) error {
+	j, help, err := parseJoined(args, streams.out)
+	if help || err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(j.records), stopFile)); err == nil {
+		return nil
+	}
+	state, err := readState(streams.in)
+	if err != nil {
+		return j.errorf("container", err)
+	}
+	if err = j.check(host, state.PID); err == nil {
+		return nil
+	}
+	err = j.errorf("container "+state.ID, err)
+	if left := leaveRefusal(j.claim, j.records, host, state, err); left != nil {
+		return fmt.Errorf("%w; leave the reason: %w", err, left)
+	}
+	return err
+}
+
+func (j joining) errorf(container string, err error) error {
+	return fmt.Errorf("find %s in group %s for claim %s: %w", container, j.group, j.claim.Name, err)
+}
+
+// check returns an error if a process is in another group.
+func (j joining) check(host host, pid int) error {
+	text, err := os.ReadFile(fmt.Sprintf("%s/%d/cpu_resctrl_groups", host.proc, pid))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the kernel does not say which group a process is in")
+	}
+	if err != nil {
+		return err
+	}
+	group, mounted, err := pin.ResctrlGroup(string(text))
+	switch {
+	case err != nil:
+		return err
+	case !mounted:
+		return errors.New("resctrl is not mounted")
+	case group == "":
+		return errors.New("the OCI runtime has not put it there: it must know intelRdt.closID, as runc 1.1.9 and crun 1.10 do")
+	case group != j.group:
+		return fmt.Errorf("it is in group %s: a container can have the ways of only one mixed claim", group)
+	}
+	return nil
+}
+
+func parseJoined(args []string, out io.Writer) (j joining, help bool, err error) {
+	flags := flag.NewFlagSet("joined", flag.ContinueOnError)
+	flags.StringVar(&j.claim.UID, "uid", "", "")
+	flags.StringVar(&j.claim.Name, "claim", "", "")
+	flags.StringVar(&j.group, "group", "", "")
+	flags.StringVar(&j.records, "records", defaultRecords, "")
+	if help, err := parseFlags(flags, args, joinedUsage, out); help || err != nil {
+		return j, help, err
+	}
+	for _, required := range []struct{ flag, value string }{{"uid", j.claim.UID}, {"claim", j.claim.Name}, {"group", j.group}} {
+		if required.value == "" {
+			return j, false, usageError{"--" + required.flag + " is required", joinedUsage}
+		}
+	}
+	return j, false, nil
+}
