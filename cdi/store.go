@@ -15,6 +15,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
 )
 
 // filePrefix marks the files of this driver in a directory that all CDI
@@ -32,6 +33,16 @@ func NewStore(dir *os.Root) Store { return Store{dir: dir, files: durable.NewFil
 
 // SyncTime is the time spent in fsync so far.
 func (s Store) SyncTime() time.Duration { return s.files.SyncTime() }
+
+// Syncs says how long each fsync took so far.
+func (s Store) Syncs() tally.Distribution { return s.files.Syncs() }
+
+// WrittenBytes is how much was written to specs so far.
+func (s Store) WrittenBytes() uint64 { return s.files.Bytes() }
+
+// ClaimUIDs returns the UIDs of the claims that have a spec file, ascending by file name.
+// It does not read the files.
+func (s Store) ClaimUIDs() ([]string, error) { return claimUIDs(s.dir.FS()) }
 
 // Encode returns the content of a claim's spec file: the spec of [Render], as JSON.
 func Encode(claim Claim, hook Hook) ([]byte, error) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
 )
 
 // Replace replaces the content of a file in a directory; see [Files.Replace].
@@ -24,8 +26,9 @@ func Replace(dir *os.Root, name string, data []byte, mode fs.FileMode) error {
 // This is most of the time to prepare a claim, and shows which node has a slow disk.
 type Files struct {
 	dir    *os.Root
-	opened *os.File     // dir itself; nil if it could not be opened
-	synced atomic.Int64 // nanoseconds
+	opened *os.File // dir itself; nil if it could not be opened
+	syncs  tally.Durations
+	bytes  atomic.Uint64
 }
 
 // NewFiles returns a Files for dir. It keeps dir open.
@@ -45,7 +48,13 @@ func (f *Files) close() error {
 }
 
 // SyncTime returns the time spent in fsync so far, including calls that failed.
-func (f *Files) SyncTime() time.Duration { return time.Duration(f.synced.Load()) }
+func (f *Files) SyncTime() time.Duration { return f.syncs.Sum() }
+
+// Syncs returns how long each fsync took so far, including those that failed.
+func (f *Files) Syncs() tally.Distribution { return f.syncs.Read() }
+
+// Bytes returns how much was written to files so far.
+func (f *Files) Bytes() uint64 { return f.bytes.Load() }
 
 // Replace replaces the content of a file. A crash or a power failure at any point
 // leaves the old content or the new content, never a part of either. A leftover
@@ -74,7 +83,8 @@ func (f *Files) writeSynced(name string, data []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(data)
+	written, err := file.Write(data)
+	f.bytes.Add(uint64(written))
 	if err == nil {
 		err = file.Chmod(mode) // the umask may have taken bits away
 	}
@@ -137,7 +147,7 @@ func (f *Files) inDir(call, name string, do func(dir int) error) error {
 func (f *Files) sync(file *os.File) error {
 	began := time.Now() // monotonic: a clock that jumps does not matter
 	err := file.Sync()
-	f.synced.Add(int64(time.Since(began)))
+	f.syncs.Add(time.Since(began))
 	return err
 }
 
