@@ -13,9 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -83,7 +81,7 @@ type Driver struct {
 
 	shown atomic.Pointer[view] // what readers see of the fields below; never nil after Open
 
-	mu         sync.Mutex                    // held for a whole Recover, Observe, Prepare or Unprepare
+	mu         mutex                         // held for a whole Recover, Observe, Prepare or Unprepare
 	machine    *numa.Machine                 // replaced, never changed
 	zones      []zones.Zone                  // of machine, as they are published
 	picker     *pick.Picker                  // of machine
@@ -129,9 +127,6 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 	d.show()
 	return d, nil
 }
-
-// SyncTime is the time spent in fsync so far, for metrics.
-func (d *Driver) SyncTime() time.Duration { return d.files.SyncTime() + d.specs.SyncTime() }
 
 // Prepare gives the claim its CPUs and PCI functions, or finds those that it already
 // has. It writes the CDI spec that pins the claim's containers and gives them device

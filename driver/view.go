@@ -25,11 +25,12 @@ type view struct {
 	downgraded cpuset.Set
 	withheld   []string // devices, see withheldFunctions
 	caches     *cacheState
+	waiting    int // see Figures
 }
 
 // show makes the current state the view. The caller holds the lock.
 func (d *Driver) show() {
-	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.caches})
+	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.caches, len(d.orphans)})
 }
 
 // SetDowngraded tells the driver which CPUs of shares are in no partition now, because

@@ -24,40 +24,15 @@ func (z Zone) capacity(machine *numa.Machine, settings Settings, held []Held) ma
 	}
 	cpus := z.CPUs.Difference(settings.Reserved).Difference(heldCPUs).Size()
 	add(deviceclasses.CapacityCPU, uint64(cpus), uint64(z.threadsPerCore(machine)), resource.DecimalSI)
-	if z.withoutMemory() {
-		return capacity
-	}
-	var memory uint64
-	hugepages := make(map[uint64]uint64) // bytes by the size of a page
-	for _, id := range z.Nodes {
-		node, _ := machine.Zone(id)
-		memory += claimable(node, settings.ReservedMemory.Bytes(id, ""))
-		for _, pool := range node.Hugepages {
-			bytes := pool.TotalPages * pool.PageBytes
-			hugepages[pool.PageBytes] += bytes - min(settings.ReservedMemory.Bytes(id, sizeName(pool.PageBytes)), bytes)
+	for _, amount := range z.Amounts(machine, settings.ReservedMemory) {
+		claimable := amount.TotalBytes - amount.ReservedBytes
+		if amount.PageBytes == 0 {
+			add(deviceclasses.CapacityMemory, claimable, memoryStepBytes, resource.BinarySI)
+		} else {
+			add(hugepagesName(amount.PageBytes), claimable, amount.PageBytes, resource.BinarySI)
 		}
 	}
-	for size, bytes := range hugepages {
-		add(hugepagesName(size), bytes, size, resource.BinarySI)
-	}
-	add(deviceclasses.CapacityMemory, memory, memoryStepBytes, resource.BinarySI)
 	return capacity
-}
-
-// claimable returns the memory of a NUMA node that claims can have, in bytes, without
-// hugepages.
-func claimable(node numa.Zone, reservedBytes uint64) uint64 {
-	if node.MemoryBytes == nil {
-		return 0
-	}
-	withheld := reservedBytes
-	if node.Watermarks != nil {
-		withheld += node.Watermarks.HighBytes
-	}
-	for _, pool := range node.Hugepages {
-		withheld += pool.TotalPages * pool.PageBytes
-	}
-	return *node.MemoryBytes - min(withheld, *node.MemoryBytes)
 }
 
 // heldOf returns what claims hold of the zone under other names. Memory is an upper
