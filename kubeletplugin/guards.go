@@ -9,9 +9,12 @@ import (
 var errNotListed = errors.New("the API server has not listed the ResourceSlices of this node yet")
 
 // guardError is a problem that an administrator has to solve outside this driver.
-type guardError string
+type guardError struct {
+	reason Reason
+	text   string
+}
 
-func (e guardError) Error() string { return string(e) }
+func (e guardError) Error() string { return e.text }
 
 // guards check that nothing else gives out the CPUs of a node that offers zones.
 type guards struct {
@@ -35,9 +38,9 @@ func (g *guards) check() error {
 	}
 	switch name, present, _ := g.rivals.look(g.slices.all()); {
 	case present:
-		return guardError(fmt.Sprintf("driver %q publishes CPUs of this node and could give out the CPUs of our claims: run only one of the two drivers on the node", name))
+		return guardError{ReasonOtherDriver, fmt.Sprintf("driver %q publishes CPUs of this node and could give out the CPUs of our claims: run only one of the two drivers on the node", name)}
 	case name != "":
-		return guardError(fmt.Sprintf("driver %q published CPUs of this node and may only be restarting: zones come back when it has had no ResourceSlices and no socket for the kubelet for %s", name, rivalsLast))
+		return guardError{ReasonOtherDriver, fmt.Sprintf("driver %q published CPUs of this node and may only be restarting: zones come back when it has had no ResourceSlices and no socket for the kubelet for %s", name, rivalsLast)}
 	}
 	return nil
 }

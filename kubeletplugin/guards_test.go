@@ -259,7 +259,7 @@ func TestEventIsToldOnce(t *testing.T) {
 		return nil
 	})
 	told := events{client: c, nodeName: node, pace: eventPace()}
-	problem := guardError(strings.Repeat("long ", 1000))
+	problem := guardError{text: strings.Repeat("long ", 1000)}
 	for _, tell := range []struct {
 		problem error
 		refuse  bool

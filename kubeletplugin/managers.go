@@ -54,5 +54,5 @@ func checkManagers(dir fs.FS, boot, kubeletRoot string) error {
 	if len(reasons) == 0 {
 		return nil
 	}
-	return guardError(strings.Join(reasons, "; "))
+	return guardError{ReasonKubeletManager, strings.Join(reasons, "; ")}
 }

@@ -66,7 +66,7 @@ type withoutConflicts = func([]resourceapi.Device, []*resourceapi.ResourceSlice)
 func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, eventPace pace, withoutConflicts withoutConflicts,
 	publish func(context.Context, resourceslice.DriverResources) error,
 ) *publisher {
-	readiness.NotReady(errNotListed.Error())
+	readiness.NotReady(reasonOf(errNotListed), errNotListed.Error())
 	return &publisher{
 		client:    client,
 		nodeName:  nodeName,
@@ -261,9 +261,9 @@ func (p *publisher) report(ctx context.Context, problem error) {
 	}
 	logger := klog.FromContext(ctx)
 	switch {
-	case problem == nil && p.readiness.change("", ""):
+	case problem == nil && p.readiness.change(Problem{}, ""):
 		logger.Info("Ready: ResourceSlices are published and read back", "pool", p.nodeName)
-	case problem != nil && p.readiness.change(problem.Error(), ""):
+	case problem != nil && p.readiness.change(Problem{reasonOf(problem), problem.Error()}, ""):
 		logger.Info("Not ready", "pool", p.nodeName, "reason", problem.Error())
 	}
 	if err := p.events.tell(ctx, problem); err != nil {

@@ -3,46 +3,93 @@ package kubeletplugin
 import (
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 )
 
 // Readiness is the answer of /readyz: whether the daemon is ready, and if not, why. The
 // zero value means that the daemon is starting.
 type Readiness struct {
-	mu     sync.Mutex
-	set    bool
-	reason string // why the daemon is not ready; empty if it is
-	as     string // what a ready daemon does; empty if it serves the node
+	mu       sync.Mutex
+	set      bool
+	problem  Problem // why ResourceSlices are not as they should be; empty if they are
+	as       string  // what a ready daemon does; empty if it serves the node
+	required []requirement
 }
 
-// NotReady sets the reason why the daemon is not ready.
-func (r *Readiness) NotReady(reason string) { r.change(reason, "") }
+// Problem is one reason why the daemon is not ready.
+type Problem struct {
+	Reason Reason
+	Text   string // for people
+}
+
+// requirement is something else that a ready daemon has.
+type requirement struct {
+	reason Reason
+	lacks  func() string
+}
+
+// NotReady sets the problem that keeps the daemon from being ready.
+func (r *Readiness) NotReady(reason Reason, text string) { r.change(Problem{reason, text}, "") }
 
 // Standby says that the daemon only waits, and for what. A waiting daemon counts as
 // ready, so that a rolling update that starts the new daemon first can go on.
-func (r *Readiness) Standby(text string) { r.change("", "standby: "+text) }
+func (r *Readiness) Standby(text string) { r.change(Problem{}, "standby: "+text) }
 
-// change sets the answer, and reports whether it is a new one.
-func (r *Readiness) change(reason, as string) (changed bool) {
+// Require adds something that a daemon must have to be ready. lacks says what it lacks, or
+// returns "". It is called for each answer, and must not wait.
+func (r *Readiness) Require(reason Reason, lacks func() string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	changed = !r.set || r.reason != reason || r.as != as
-	r.set, r.reason, r.as = true, reason, as
+	r.required = append(r.required, requirement{reason, lacks})
+}
+
+// change sets the problem, and reports whether it is a new one.
+func (r *Readiness) change(problem Problem, as string) (changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed = !r.set || r.problem != problem || r.as != as
+	r.set, r.problem, r.as = true, problem, as
 	return changed
 }
 
-func (r *Readiness) answer() (status int, text string) {
+// Problems returns why the daemon does not serve the node as it should; nothing if it
+// does. A daemon that waits for another one has the problem ReasonStandby, although it is
+// ready.
+func (r *Readiness) Problems() (problems []Problem) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	set, problem, as, required := r.set, r.problem, r.as, r.required
+	r.mu.Unlock()
 	switch {
-	case !r.set:
-		return http.StatusServiceUnavailable, "starting"
-	case r.reason != "":
-		return http.StatusServiceUnavailable, r.reason
-	case r.as != "":
-		return http.StatusOK, r.as
+	case !set:
+		return []Problem{{ReasonStarting, "starting"}}
+	case as != "":
+		return []Problem{{ReasonStandby, as}}
+	case problem.Reason != "":
+		problems = append(problems, problem)
 	}
-	return http.StatusOK, "ok"
+	for _, requirement := range required {
+		if text := requirement.lacks(); text != "" {
+			problems = append(problems, Problem{requirement.reason, text})
+		}
+	}
+	return problems
+}
+
+// answer has one line for each problem.
+func (r *Readiness) answer() (status int, text string) {
+	var lines []string
+	status = http.StatusOK
+	for _, problem := range r.Problems() {
+		lines = append(lines, problem.Text)
+		if problem.Reason != ReasonStandby {
+			status = http.StatusServiceUnavailable
+		}
+	}
+	if len(lines) == 0 {
+		return status, "ok"
+	}
+	return status, strings.Join(lines, "\n")
 }
 
 // Handler serves /healthz, which says that the process is alive, and /readyz.

@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 		return ignoreEnd(ctx, err)
 	}
 	defer unlock()
-	readiness.NotReady("recovering what the claims of this node hold")
+	readiness.NotReady(kubeletplugin.ReasonStarting, "recovering what the claims of this node hold")
 	stop, err := start(ctx, o, &readiness, firstOf(fatal))
 	if err != nil {
 		return ignoreEnd(ctx, err)
