@@ -81,6 +81,7 @@ type Plugin struct {
 	unpinned  *unpinned
 	leftovers *leftovers
 	health    *health
+	counters  counters
 	cancel    context.CancelFunc
 	writing   sync.WaitGroup
 
@@ -150,6 +151,7 @@ func (p *Plugin) Observe(live []pin.Live) {
 	for _, claimUID := range p.unpinned.observe(p.driver.Grants(), partitions) {
 		partitions[claimUID] = []cgroupState{{partitionState: partitionState{unpinned: true}}}
 	}
+	p.counters.see(live, partitions)
 	p.statuses.observe(partitions, p.poolState())
 	p.statuses.recover(p.recovered, p.driver.Grants()) // after observe, so that a status that is still right is not written again
 	p.recovered = nil
@@ -193,7 +195,11 @@ func (p *Plugin) ObserveRefusals(refusals []pin.Refusal) {
 	p.refusals = make(map[pin.Refusal]bool, len(refusals))
 	for _, refusal := range refusals {
 		p.refusals[refusal] = true
-		if grant, held := p.driver.Grant(types.UID(refusal.Claim.UID)); held && !known[refusal] {
+		if known[refusal] {
+			continue
+		}
+		p.counters.refusals.Add(1)
+		if grant, held := p.driver.Grant(types.UID(refusal.Claim.UID)); held {
 			p.podEvents.tellRefusal(grant, refusal)
 		}
 	}
@@ -204,6 +210,7 @@ func (p *Plugin) show(partitions partitionStates) {
 	publication := p.driver.Publish(func(claimUID types.UID, share driver.Share) string { return partitions.of(claimUID, share).fault }, p.blocked.look(time.Now(), p.driver.Blocked()))
 	if publication.Renewed {
 		p.publisher.set(publication.Devices)
+		p.counters.devices.Store(&publication.Devices)
 	}
 	p.publisher.setMissing(publication.MissingHugepages)
 	p.health.set(deviceHealth(p.driver.Config().NodeName, publication.Devices, publication.Problems))
@@ -250,8 +257,14 @@ var _ helper.DRAPlugin = (*claimServer)(nil)
 func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]helper.PrepareResult, error) {
 	results := make(map[types.UID]helper.PrepareResult, len(claims))
 	for _, claim := range claims {
+		began := time.Now()
 		grant, prepared, err := s.prepare(ctx, claim)
+		took := s.counters.prepare.add(began, err)
+		logger := klog.LoggerWithValues(klog.FromContext(ctx), "claim", klog.KObj(claim), "claimUID", claim.UID, "pods", podNames(claim), "duration", took)
 		if err != nil {
+			// The kubelet puts the error into its own log and into events of the pod, which
+			// are gone after an hour.
+			logger.Error(err, "Preparing a claim failed")
 			err = fmt.Errorf("prepare claim %s/%s: %w", claim.Namespace, claim.Name, err)
 			results[claim.UID] = helper.PrepareResult{Err: err}
 			continue
@@ -260,7 +273,7 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 		if len(grant.Shares) > 0 {
 			s.statuses.set(claim, grant)
 		}
-		klog.FromContext(ctx).Info("Prepared claim", "claim", klog.KObj(claim), "claimUID", claim.UID)
+		logger.Info("Prepared claim")
 	}
 	s.statuses.share(s.driver.Grants())
 	s.RefreshPool(ctx)
@@ -301,16 +314,20 @@ var errReleased = errors.New("the claim was unprepared meanwhile")
 func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []helper.NamespacedObject) (map[types.UID]error, error) {
 	results := make(map[types.UID]error, len(claims))
 	for _, claim := range claims {
+		began := time.Now()
 		err := withPatience(ctx, func() error { return s.driver.Unprepare(claim.UID) })
 		if s.releases.giveUp(claim.UID, err) {
 			klog.FromContext(ctx).Error(err, "Abandoning a claim: its PCI functions stay tainted until they have their kernel drivers back", "claim", claim.NamespacedName)
 			err = s.driver.Abandon(claim.UID)
 		}
+		took := s.counters.unprepare.add(began, err)
+		logger := klog.LoggerWithValues(klog.FromContext(ctx), "claim", claim.NamespacedName, "claimUID", claim.UID, "duration", took)
 		if err != nil {
+			logger.Error(err, "Unpreparing a claim failed")
 			err = fmt.Errorf("unprepare claim %s: %w", claim.NamespacedName, err)
 		} else {
 			s.statuses.forget(claim.UID)
-			klog.FromContext(ctx).Info("Unprepared claim", "claim", claim.NamespacedName, "claimUID", claim.UID)
+			logger.Info("Unprepared claim")
 		}
 		results[claim.UID] = err
 	}

@@ -46,3 +46,14 @@ func consumers(claim *resourceapi.ResourceClaim) (pods []resourceapi.ResourceCla
 	}
 	return pods
 }
+
+// podNames returns the names of pods that the claim is reserved for, at most maxPods.
+func podNames(claim *resourceapi.ResourceClaim) (names []string) {
+	for _, consumer := range consumers(claim) {
+		if len(names) == maxPods {
+			break
+		}
+		names = append(names, consumer.Name)
+	}
+	return names
+}

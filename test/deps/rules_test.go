@@ -221,6 +221,7 @@ var arrows = []arrow{
 	{"cdi/pin", "internal/kernelfs", "all cgroups are read every half minute"},
 	{"cmd/dra-numa", "internal/kernelfs", "and PCI functions every few seconds"},
 	{"cmd/numa-pin", "internal/policies", "the keeper reads the kubelet's files for the daemon"},
+	{"kubeletplugin", "internal/tally", "calls of the kubelet take time"},
 	{"kubeletplugin", "internal/policies", "a manager of the kubelet that is not none stands in the way"},
 	{"numa", "numa/cpuset", "zones, cores and caches are sets of CPUs"},
 	{"numa/draw", "numa", "what it draws is a machine"},
