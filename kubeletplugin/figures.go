@@ -19,6 +19,7 @@ type Figures struct {
 	Faulty             map[types.UID]bool   // claims that do not have what they should
 	Refusals           uint64               // containers that hooks did not let start
 	Runtime            RuntimeState
+	Registered         bool // by the kubelet
 }
 
 // Calls says how long the kubelet's calls of one kind took, one for each claim.
@@ -118,6 +119,9 @@ func (p *Plugin) Figures() Figures {
 	}
 	if p.pool != nil {
 		figures.Runtime = map[poolState]RuntimeState{poolKept: RuntimeConnected, poolRefused: RuntimeRefused, poolAway: RuntimeDisconnected}[p.poolState()]
+	}
+	if p.helper != nil {
+		figures.Registered, _ = p.Registered()
 	}
 	return figures
 }
