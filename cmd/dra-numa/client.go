@@ -10,6 +10,8 @@ import (
 	resourcev1beta2 "k8s.io/client-go/kubernetes/typed/resource/v1beta2"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
 
 // The kubelet's default limits for its own requests to the API server. With the lower
@@ -43,7 +45,8 @@ func (c *client) ResourceV1beta2() resourcev1beta2.ResourceV1beta2Interface {
 	return c.resourceV1beta2
 }
 
-func newClient(kubeconfig string) (kubernetes.Interface, error) {
+// newClient returns a client whose requests are counted.
+func newClient(kubeconfig string, requests *kubeletplugin.APIRequests) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -53,6 +56,7 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 	// would reject updates of the claim's status.
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.QPS, config.Burst = clientQPS, clientBurst
+	config.Wrap(requests.Count)
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err

@@ -49,6 +49,7 @@ type options struct {
 	bindRoot            string
 	resctrl             string
 	listen              string
+	monitoring          monitoring
 	kubeconfig          string
 	exclusivityMode     string
 	nriSocket           string
@@ -87,6 +88,11 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
 	resctrlFlag(flags, &o.resctrl)
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
+	flags.StringVar(&o.monitoring.metrics, "metrics-listen", "", "`address` and port of the server of /metrics, such as :8090 (default: no metrics)")
+	flags.StringVar(&o.monitoring.certificateFile, "metrics-tls-cert", "", "`file` with the certificate of that server, read again when it changes (default: no TLS)")
+	flags.StringVar(&o.monitoring.keyFile, "metrics-tls-key", "", "`file` with the key of that certificate")
+	flags.StringVar(&o.monitoring.clientsCAFile, "metrics-client-ca", "", "`file` with the CAs of certificates that clients of that server must have (default: they need none)")
+	flags.StringVar(&o.monitoring.pprof, "pprof", "", "loopback `address` and port of the server of Go's profiles, such as 127.0.0.1:6060 (default: no profiles)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")
 	nriSocketFlag(flags, &o.nriSocket)
@@ -138,6 +144,9 @@ func (o *options) validate() error {
 	}
 	if o.exclusivityMode == string(driver.ExclusivityCooperative) && o.nriSocket == "" {
 		return cli.Usagef("--exclusivity=cooperative: needs --nri-socket, which is empty")
+	}
+	if err := o.monitoring.validate(); err != nil {
+		return err
 	}
 	if o.probe && o.configFile != "" {
 		return cli.Usagef("--probe: cannot be combined with --config")

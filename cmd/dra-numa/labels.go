@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
 
 const (
@@ -62,7 +63,7 @@ func refuses(err error) bool {
 }
 
 func (o options) askLabels(ctx context.Context, timeout time.Duration) (map[string]string, error) {
-	client, err := newClient(o.kubeconfig)
+	client, err := newClient(o.kubeconfig, &kubeletplugin.APIRequests{})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/metrics"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/nri"
 )
 
@@ -49,11 +50,18 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	}
 	var readiness kubeletplugin.Readiness
 	fatal := make(chan error, 1)
-	stopServing, err := serve(o.listen, readiness.Handler(), firstOf(fatal))
+	stopServing, err := serve(o.listen, readiness.Handler(), nil, firstOf(fatal))
 	if err != nil {
 		return err
 	}
 	defer stopServing()
+	var requests kubeletplugin.APIRequests
+	exporter := newExporter(&readiness, &requests)
+	stopMonitoring, err := o.monitoring.monitor(exporter, firstOf(fatal))
+	if err != nil {
+		return err
+	}
+	defer stopMonitoring()
 	unlock, err := lockInstance(ctx, o.pluginDir(), func() {
 		readiness.Standby("another dra-numa is running on this node")
 		klog.FromContext(ctx).Info("Waiting: another dra-numa is running on this node")
@@ -63,7 +71,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	}
 	defer unlock()
 	readiness.NotReady(kubeletplugin.ReasonStarting, "recovering what the claims of this node hold")
-	stop, err := start(ctx, o, &readiness, firstOf(fatal))
+	stop, err := start(ctx, o, shown{&readiness, &requests, exporter}, firstOf(fatal))
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
@@ -85,13 +93,20 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
+// shown is what the daemon shows of itself.
+type shown struct {
+	readiness *kubeletplugin.Readiness
+	requests  *kubeletplugin.APIRequests
+	metrics   *metrics.Exporter
+}
+
 // start serves the node until stop is called. Stop waits until all of it has ended.
-func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, fatal func(error)) (stop func(), err error) {
+func start(ctx context.Context, o options, shown shown, fatal func(error)) (stop func(), err error) {
 	n, core, err := openNode(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	client, err := newClient(o.kubeconfig)
+	client, err := newClient(o.kubeconfig, shown.requests)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +130,7 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 		KubeletRoot: o.kubeletRoot,
 		State:       state,
 		Claims:      claims,
-		Readiness:   readiness,
+		Readiness:   shown.readiness,
 		Fatal:       fatal,
 	}
 	if o.nriSocket != "" && n.config.Exclusivity != driver.ExclusivityNone {
@@ -129,6 +144,7 @@ func start(ctx context.Context, o options, readiness *kubeletplugin.Readiness, f
 		running.Wait()
 		return nil, err
 	}
+	shown.metrics.Serve(metrics.Node{Driver: core, Figures: plugin.Figures})
 	running.Go(func() { newWatcher(ctx, o, n, core, plugin, fatal).run(ctx) })
 	running.Go(func() { keepTrim(ctx) })
 	return func() {

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/version"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/metrics"
+)
+
+// monitoring is where the daemon tells what it does, besides health. All of it is off
+// unless a flag says where.
+type monitoring struct {
+	metrics                                 string // address of the server of /metrics; "" for none
+	certificateFile, keyFile, clientsCAFile string // TLS of that server; "" for none
+	pprof                                   string // loopback address of the profiles; "" for none
+}
+
+func (m monitoring) validate() error {
+	switch {
+	case (m.certificateFile == "") != (m.keyFile == ""):
+		return cli.Usagef("--metrics-tls-cert and --metrics-tls-key belong together")
+	case m.clientsCAFile != "" && m.certificateFile == "":
+		return cli.Usagef("--metrics-client-ca: needs --metrics-tls-cert and --metrics-tls-key")
+	case m.certificateFile != "" && m.metrics == "":
+		return cli.Usagef("--metrics-tls-cert: needs --metrics-listen")
+	case m.pprof != "" && !isLoopback(m.pprof):
+		return cli.Usagef("--pprof %q: want an address of this container only, such as 127.0.0.1:6060, because profiles show memory", m.pprof)
+	}
+	return nil
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
+// monitor starts the servers that the flags ask for.
+func (m monitoring) monitor(exporter *metrics.Exporter, fatal func(error)) (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+	if m.metrics != "" {
+		secure, err := m.tls()
+		if err != nil {
+			return nil, err
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", exporter.Handler())
+		stopServing, err := serve(m.metrics, mux, secure, fatal)
+		if err != nil {
+			return nil, err
+		}
+		stops = append(stops, stopServing)
+	}
+	if m.pprof != "" {
+		stopServing, err := serve(m.pprof, profiles(), nil, fatal)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		stops = append(stops, stopServing)
+	}
+	return stop, nil
+}
+
+// tls returns nil if the metrics are served without TLS.
+func (m monitoring) tls() (*tls.Config, error) {
+	if m.certificateFile == "" {
+		return nil, nil
+	}
+	files := &tlsFiles{certificate: m.certificateFile, key: m.keyFile, clientsCA: m.clientsCAFile}
+	if _, err := files.current(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return files.current() },
+	}, nil
+}
+
+// profiles serves what go tool pprof reads.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+func newExporter(readiness *kubeletplugin.Readiness, requests *kubeletplugin.APIRequests) *metrics.Exporter {
+	return metrics.New(metrics.Options{Version: version.String(), Readiness: readiness, Requests: requests})
+}

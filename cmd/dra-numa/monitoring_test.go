@@ -1,0 +1,159 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+)
+
+// writeCertificate writes a certificate for 127.0.0.1 that signs itself, and its key.
+func writeCertificate(t *testing.T, name, certificateFile, keyFile string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.Write(t, certificateFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
+	files.Write(t, keyFile, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	pair, err := tls.LoadX509KeyPair(certificateFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// scrape asks for metrics as a client with these certificates. It returns the name in the
+// certificate of the server, and the text.
+func scrape(t *testing.T, url string, certificates ...tls.Certificate) (server, text string, err error) {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}} // each server signs itself
+	defer transport.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: transport}).Get(url)
+	if err != nil {
+		return "", "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if answer.TLS != nil {
+		server = answer.TLS.PeerCertificates[0].Subject.CommonName
+	}
+	return server, string(body), err
+}
+
+func startMonitoring(t *testing.T, m monitoring) {
+	t.Helper()
+	stop, err := m.monitor(newExporter(&kubeletplugin.Readiness{}, &kubeletplugin.APIRequests{}), func(err error) { t.Errorf("fatal: %v", err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+}
+
+func TestMetricsWithoutTLS(t *testing.T) {
+	address := freeAddress(t)
+	startMonitoring(t, monitoring{metrics: address})
+	if _, text, err := scrape(t, "http://"+address+"/metrics"); err != nil || !strings.Contains(text, "dra_numa_ready 0\n") {
+		t.Errorf("%v: %.200s", err, text)
+	}
+	for _, path := range []string{"/", "/debug/pprof/"} {
+		if _, text, err := scrape(t, "http://"+address+path); err != nil || !strings.Contains(text, "404") {
+			t.Errorf("%s: %v: %.200s, want not found", path, err, text)
+		}
+	}
+}
+
+// Certificates are renewed while the daemon runs, and never all files at once.
+func TestCertificateOfMetricsIsRenewed(t *testing.T) {
+	dir := t.TempDir()
+	certificate, key, clients := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")
+	writeCertificate(t, "first", certificate, key)
+	client := writeCertificate(t, "prometheus", clients, filepath.Join(dir, "client.key"))
+	stranger := writeCertificate(t, "stranger", filepath.Join(dir, "other.crt"), filepath.Join(dir, "other.key"))
+	address := freeAddress(t)
+	startMonitoring(t, monitoring{metrics: address, certificateFile: certificate, keyFile: key, clientsCAFile: clients})
+	url := "https://" + address + "/metrics"
+	served := func(want string) {
+		t.Helper()
+		if server, text, err := scrape(t, url, client); err != nil || server != want || !strings.Contains(text, "dra_numa_ready 0\n") {
+			t.Errorf("certificate of %q, %v: %.100s, want that of %q", server, err, text, want)
+		}
+	}
+	served("first")
+	if _, text, err := scrape(t, url); err == nil {
+		t.Errorf("a client without a certificate has got %.100s", text)
+	}
+	if _, text, err := scrape(t, url, stranger); err == nil {
+		t.Errorf("a client with a certificate of its own has got %.100s", text)
+	}
+	former := files.Read(t, key)
+	writeCertificate(t, "second", certificate, key)
+	renewed := files.Read(t, key)
+	files.Write(t, key, former)
+	served("first") // the key is not that of the certificate
+	files.Write(t, key, renewed)
+	served("second")
+	files.Write(t, clients, files.Read(t, filepath.Join(dir, "other.crt")))
+	if _, _, err := scrape(t, url, client); err == nil {
+		t.Error("a client is served whose CA is not trusted any more")
+	}
+}
+
+func TestProfilesAreForTheContainerOnly(t *testing.T) {
+	address := freeAddress(t)
+	startMonitoring(t, monitoring{pprof: address})
+	if _, text, err := scrape(t, "http://"+address+"/debug/pprof/goroutine?debug=1"); err != nil || !strings.Contains(text, "goroutine profile") {
+		t.Errorf("%v: %.200s", err, text)
+	}
+}
+
+func TestFlagsOfMonitoring(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--metrics-listen=:0":                       "",
+		"--pprof=[::1]:6060":                        "",
+		"--pprof=localhost:6060":                    "",
+		"--pprof=:6060":                             `--pprof ":6060": want an address of this container only`,
+		"--pprof=10.0.0.1:6060":                     `--pprof "10.0.0.1:6060": want an address of this container only`,
+		"--metrics-listen=:0 --metrics-tls-cert=a":  "--metrics-tls-cert and --metrics-tls-key belong together",
+		"--metrics-tls-cert=a --metrics-tls-key=b":  "--metrics-tls-cert: needs --metrics-listen",
+		"--metrics-listen=:0 --metrics-client-ca=a": "--metrics-client-ca: needs --metrics-tls-cert and --metrics-tls-key",
+		"--metrics-listen=:0 --metrics-tls-cert=a --metrics-tls-key=b --pprof=x": `--pprof "x": want an address`,
+	} {
+		_, err := parseFlags(append([]string{"--node-name=n"}, strings.Fields(flags)...), noEnv, io.Discard)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", flags, err, want)
+		}
+	}
+	m := monitoring{metrics: "127.0.0.1:0", certificateFile: "/none", keyFile: "/none"}
+	if _, err := m.monitor(newExporter(&kubeletplugin.Readiness{}, &kubeletplugin.APIRequests{}), nil); err == nil || !strings.HasPrefix(err.Error(), "read TLS files of the metrics: ") {
+		t.Errorf("error %v, want one of the missing file", err)
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+)
+
+// tlsFiles are the files of a server that uses TLS. They are read again when they have
+// changed, because certificates are renewed while the server runs.
+type tlsFiles struct {
+	certificate, key string
+	clientsCA        string // of certificates that clients must have; "" if they need none
+
+	mu     sync.Mutex
+	read   []fs.FileInfo // as they were when config was made
+	config *tls.Config
+}
+
+// current returns the configuration of the files as they are now. While one of them cannot
+// be read, or they do not belong together, it returns the last one that was whole.
+func (f *tlsFiles) current() (*tls.Config, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, err := f.stat()
+	if err == nil && f.config != nil && sameFiles(f.read, now) {
+		return f.config, nil
+	}
+	var config *tls.Config
+	if err == nil {
+		config, err = f.load()
+	}
+	switch {
+	case err == nil:
+		f.config, f.read = config, now
+	case f.config == nil:
+		return nil, fmt.Errorf("read TLS files of the metrics: %w", err)
+	}
+	return f.config, nil
+}
+
+func (f *tlsFiles) load() (*tls.Config, error) {
+	certificate, err := tls.LoadX509KeyPair(f.certificate, f.key)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+	if f.clientsCA == "" {
+		return config, nil
+	}
+	text, err := os.ReadFile(f.clientsCA)
+	if err != nil {
+		return nil, err
+	}
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if !config.ClientCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificate", f.clientsCA)
+	}
+	return config, nil
+}
+
+// stat follows links: kubelets replace the files of a volume by changing one.
+func (f *tlsFiles) stat() (infos []fs.FileInfo, err error) {
+	for _, name := range []string{f.certificate, f.key, f.clientsCA} {
+		if name == "" {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+func sameFiles(a, b []fs.FileInfo) bool {
+	for i := range a {
+		if !os.SameFile(a[i], b[i]) || !a[i].ModTime().Equal(b[i].ModTime()) || a[i].Size() != b[i].Size() {
+			return false
+		}
+	}
+	return true
+}
