@@ -60,3 +60,26 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "dra-driver-numa.state" -}}
 {{ .Values.kubelet.root }}/plugins/dra.numa
 {{- end }}
+{{/* What the daemon tells of itself, besides health. */}}
+{{- define "dra-driver-numa.monitoring" -}}
+{{- if .Values.metrics.enabled }}
+- --metrics-listen=:{{ .Values.metrics.port }}
+{{- end }}
+{{- if include "dra-driver-numa.metricsTLS" . }}
+- --metrics-tls-cert=/metrics-tls/tls.crt
+- --metrics-tls-key=/metrics-tls/tls.key
+{{- if .Values.metrics.tls.clientCASecret }}
+- --metrics-client-ca=/metrics-tls/ca.crt
+{{- end }}
+{{- end }}
+{{- if .Values.pprof.enabled }}
+- --pprof=127.0.0.1:6060
+{{- end }}
+{{- end }}
+{{/* Not empty if metrics are served over TLS. */}}
+{{- define "dra-driver-numa.metricsTLS" -}}
+{{- if and .Values.metrics.tls.clientCASecret (not .Values.metrics.tls.secret) }}
+{{- fail "metrics.tls.clientCASecret needs metrics.tls.secret" }}
+{{- end }}
+{{- if and .Values.metrics.enabled .Values.metrics.tls.secret }}yes{{ end }}
+{{- end }}

@@ -1,0 +1,110 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// driverContainer returns the daemon's container, and its arguments about monitoring.
+func driverContainer(t *testing.T, set ...string) (daemons appsv1.DaemonSet, driver corev1.Container, args []string) {
+	t.Helper()
+	daemons = object[appsv1.DaemonSet](t, mustRender(t, set...), "DaemonSet")
+	driver = daemons.Spec.Template.Spec.Containers[0]
+	for _, arg := range driver.Args {
+		if strings.HasPrefix(arg, "--metrics") || strings.HasPrefix(arg, "--pprof") {
+			args = append(args, arg)
+		}
+	}
+	return daemons, driver, args
+}
+
+func TestMetricsAreOnAPortOfTheirOwn(t *testing.T) {
+	for _, row := range []struct {
+		set   []string
+		args  []string
+		ports int
+	}{
+		{nil, []string{"--metrics-listen=:8090"}, 2},
+		{[]string{"metrics.enabled=false", "metrics.tls.secret=tls"}, nil, 1},
+		{[]string{"metrics.port=9100", "pprof.enabled=true"}, []string{"--metrics-listen=:9100", "--pprof=127.0.0.1:6060"}, 2},
+		{[]string{"metrics.tls.secret=tls"}, []string{"--metrics-listen=:8090", "--metrics-tls-cert=/metrics-tls/tls.crt", "--metrics-tls-key=/metrics-tls/tls.key"}, 2},
+	} {
+		_, driver, args := driverContainer(t, row.set...)
+		if !slices.Equal(args, row.args) || len(driver.Ports) != row.ports {
+			t.Errorf("%q: arguments %q and ports %v, want %q and %d ports", row.set, args, driver.Ports, row.args, row.ports)
+		}
+	}
+}
+
+// The daemon has no right to read Secrets: the kubelet mounts those that the values name.
+func TestCertificatesOfMetricsAreMounted(t *testing.T) {
+	daemons, driver, args := driverContainer(t, "metrics.tls.secret=server", "metrics.tls.clientCASecret=clients")
+	if !slices.Contains(args, "--metrics-client-ca=/metrics-tls/ca.crt") {
+		t.Errorf("arguments %q", args)
+	}
+	mount := slices.IndexFunc(driver.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "metrics-tls" })
+	volume := slices.IndexFunc(daemons.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "metrics-tls" })
+	if mount < 0 || volume < 0 {
+		t.Fatal("the files of TLS are not mounted")
+	}
+	var mounted []string
+	for _, source := range daemons.Spec.Template.Spec.Volumes[volume].Projected.Sources {
+		for _, item := range source.Secret.Items {
+			mounted = append(mounted, source.Secret.Name+"/"+item.Key+" as "+item.Path)
+		}
+	}
+	if want := []string{"server/tls.crt as tls.crt", "server/tls.key as tls.key", "clients/ca.crt as ca.crt"}; !slices.Equal(mounted, want) || !driver.VolumeMounts[mount].ReadOnly {
+		t.Errorf("mounted %q, read-only %t, want %q", mounted, driver.VolumeMounts[mount].ReadOnly, want)
+	}
+	if _, stderr, err := render(t, "metrics.tls.clientCASecret=clients"); err == nil || !strings.Contains(stderr, "metrics.tls.clientCASecret needs metrics.tls.secret") {
+		t.Errorf("clients need certificates without TLS: %v, %s", err, stderr)
+	}
+}
+
+func TestPodMonitorFindsTheDaemons(t *testing.T) {
+	type podMonitor struct {
+		Metadata struct{ Labels map[string]string }
+		Spec     struct {
+			Selector            struct{ MatchLabels map[string]string }
+			PodMetricsEndpoints []struct {
+				Port, Interval, Scheme string
+				HonorLabels            bool
+				TLSConfig              map[string]any `json:"tlsConfig"`
+			}
+		}
+	}
+	find := func(set ...string) (found []podMonitor) {
+		for _, document := range documents(mustRender(t, set...)) {
+			if strings.Contains(document, "kind: PodMonitor\n") {
+				found = append(found, decode[podMonitor](t, document))
+			}
+		}
+		return found
+	}
+	if found := find(); len(found) != 0 {
+		t.Error("there is a PodMonitor in clusters that may not know it")
+	}
+	if found := find("metrics.enabled=false", "metrics.podMonitor.enabled=true"); len(found) != 0 {
+		t.Error("there is a PodMonitor without metrics")
+	}
+	found := find("metrics.podMonitor.enabled=true", "metrics.podMonitor.labels.release=prometheus", "metrics.tls.secret=tls",
+		"metrics.podMonitor.tlsConfig.insecureSkipVerify=true", "metrics.podMonitor.interval=15s")
+	if len(found) != 1 {
+		t.Fatalf("%d PodMonitors, want 1", len(found))
+	}
+	daemons, driver, _ := driverContainer(t)
+	endpoint := found[0].Spec.PodMetricsEndpoints[0]
+	for label, value := range found[0].Spec.Selector.MatchLabels {
+		if daemons.Spec.Template.Labels[label] != value {
+			t.Errorf("the PodMonitor selects %s=%s, the pods have %q", label, value, daemons.Spec.Template.Labels[label])
+		}
+	}
+	named := slices.ContainsFunc(driver.Ports, func(port corev1.ContainerPort) bool { return port.Name == endpoint.Port })
+	if !named || !endpoint.HonorLabels || endpoint.Scheme != "https" || endpoint.Interval != "15s" || endpoint.TLSConfig["insecureSkipVerify"] != true || found[0].Metadata.Labels["release"] != "prometheus" {
+		t.Errorf("PodMonitor %+v", found[0])
+	}
+}
