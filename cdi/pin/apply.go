@@ -181,7 +181,7 @@ func verifyPartition(cgroups fs.FS, target string, want Pinning) error {
 	if err != nil || state == want.Partition.String() {
 		return err
 	}
-	err = fmt.Errorf("%s reads %q, want %q", partitionFile, state, want.Partition)
+	err = differs(partitionFile, "reads %q, want %q", state, want.Partition)
 	if !strings.Contains(state, "invalid") {
 		return err // the kernel did not refuse: another program wrote to the file
 	}
@@ -194,7 +194,7 @@ func verifySet(cgroups fs.FS, target, file string, want cpuset.Set) error {
 		return err
 	}
 	if granted != want {
-		return fmt.Errorf("%s is %q, want %q", file, granted, want)
+		return differs(file, "is %q, want %q", granted, want)
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ type Keeper struct {
 	Also   func() error
 	AlsoOn []string
 
+	counts Counts            // what it has done
 	told   map[string]string // what was last logged about a cgroup, the records or inotify, while that is at fault
 	states reread.Files      // of the recorded cgroups at the last look
 	asked  time.Time         // when Also was last called
@@ -161,6 +162,7 @@ func (k *Keeper) pass(ctx context.Context, events *watch) (healthy bool) {
 	if err == nil && len(v.dead)+len(v.wrong) > 0 && ctx.Err() == nil {
 		v, err = k.repair(events)
 	}
+	k.counts.Unrepaired = len(v.wrong)
 	k.tell("records", errors.Join(append(v.faults, err)...))
 	for _, r := range v.live {
 		if !slices.ContainsFunc(v.wrong, func(d decision) bool { return d.Cgroup == r.Cgroup }) {
@@ -211,7 +213,7 @@ func check(cgroups fs.FS, d decision) error {
 		return err
 	}
 	first := p.Writes[0]
-	return fmt.Errorf("%s is not %q", path.Base(first.File), first.Value)
+	return differs(path.Base(first.File), "is not %q", first.Value)
 }
 
 // checkAncestors returns an error if the cpuset.cpus.exclusive of an ancestor lacks CPUs
@@ -227,7 +229,7 @@ func checkAncestors(cgroups fs.FS, d decision) error {
 			return nil
 		}
 		if !d.want.CPUs.IsSubsetOf(g.exclusive) {
-			return fmt.Errorf("%s of %s is %q, which lacks CPUs of the partition", exclusiveFile, dir, g.exclusive)
+			return differs(exclusiveFile, "of %s is %q, which lacks CPUs of the partition", dir, g.exclusive)
 		}
 	}
 	return nil
@@ -255,6 +257,7 @@ func (k *Keeper) repair(events *watch) (view, error) {
 			errs = append(errs, err)
 			continue
 		}
+		k.counts.Releases++
 		k.Log(fmt.Sprintf("released cgroup %s of claim %s", r.Cgroup, r.names()))
 		delete(k.told, r.Cgroup)
 	}
@@ -267,6 +270,7 @@ func (k *Keeper) repair(events *watch) (view, error) {
 			k.tell(d.Cgroup, fmt.Errorf("cgroup %s should have %s for claim %s: %w", d.Cgroup, d.want, d.names(), err))
 			continue
 		}
+		k.counts.repaired(v.causes[i])
 		k.Log(fmt.Sprintf("repaired cgroup %s of claim %s: %v", d.Cgroup, d.names(), v.causes[i]))
 	}
 	return remaining, errors.Join(errs...)

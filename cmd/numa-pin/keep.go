@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,13 +17,14 @@ import (
 
 // runKeep runs the keeper until the context ends.
 func runKeep(ctx context.Context, args []string, host host, streams streams) error {
-	var lock, records, kubelet, tell string
+	var lock, records, kubelet, tell, beats string
 	flags := flag.NewFlagSet("keep", flag.ContinueOnError)
 	flags.StringVar(&host.cgroups, "cgroups", host.cgroups, "")
 	flags.StringVar(&lock, "lock", defaultLock, "")
 	flags.StringVar(&records, "records", defaultRecords, "")
 	flags.StringVar(&kubelet, "kubelet", "", "")
 	flags.StringVar(&tell, "policies", "", "")
+	flags.StringVar(&beats, "heartbeat", "", "")
 	if help, err := parseFlags(flags, args, keepUsage, streams.out); help || err != nil {
 		return err
 	}
@@ -57,8 +59,30 @@ func runKeep(ctx context.Context, args []string, host host, streams streams) err
 		defer copier.close()
 		keeper.Also, keeper.AlsoOn = copier.copy, []string{kubelet, tell}
 	}
-	keeper.Run(ctx)
-	return nil
+	heart, err := newHeart(beats, stuckAfter)
+	if err != nil {
+		return fmt.Errorf("keep claims pinned: %w", err)
+	}
+	defer heart.close()
+	also := keeper.Also
+	keeper.Also = func() error {
+		err := heart.beat(time.Now(), keeper.Counts())
+		if also != nil {
+			err = errors.Join(err, also())
+		}
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		keeper.Run(ctx)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-heart.stuck.C: // the kubelet starts the container again
+		return fmt.Errorf("keep claims pinned: stuck for %s", stuckAfter)
+	}
 }
 
 // booted returns when the current boot began, to the second.

@@ -16,7 +16,7 @@ const (
 	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none]" +
 		" [--scope=container|pod] [--idle=LIST] [--lock=FILE] [--records=DIR]"
 	joinedUsage = "numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP [--records=DIR]"
-	keepUsage   = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--kubelet=DIR --policies=DIR]"
+	keepUsage   = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]"
 
 	defaultLock    = "/run/dra.numa/lock"
 	defaultRecords = "/run/dra.numa/pins"

@@ -225,6 +225,7 @@ var arrows = []arrow{
 	{"internal/reread", "internal/pulse", "a read does not wake the Go runtime"},
 	{"cdi/pin", "internal/kernelfs", "all cgroups are read every half minute"},
 	{"cmd/dra-numa", "internal/kernelfs", "and PCI functions every few seconds"},
+	{"cmd/numa-pin", "internal/heartbeat", "the keeper tells the daemon that it works"},
 	{"cmd/numa-pin", "internal/policies", "the keeper reads the kubelet's files for the daemon"},
 	{"kubeletplugin", "internal/tally", "calls of the kubelet take time"},
 	{"kubeletplugin", "internal/policies", "a manager of the kubelet that is not none stands in the way"},
@@ -360,4 +361,4 @@ var modules = []module{
 
 // hookImports is everything but the standard library in the hook numa-pin,
 // which runs at every container start and must stay small.
-var hookImports = []string{"cdi/pin", "cmd/numa-pin", "internal/kernelfs", "internal/policies", "internal/pulse", "internal/reread", "numa/cpuset"}
+var hookImports = []string{"cdi/pin", "cmd/numa-pin", "internal/heartbeat", "internal/kernelfs", "internal/policies", "internal/pulse", "internal/reread", "numa/cpuset"}

@@ -1,0 +1,39 @@
+package heartbeat
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	want := Beat{At: time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC), Repairs: map[string]uint64{"partition": 3}, Releases: 7, Unrepaired: 1}
+	got, err := Read(fstest.MapFS{File: {Data: want.Encode()}})
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestKeeperThatIsSilent(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(at time.Time) fstest.MapFS { return fstest.MapFS{File: {Data: Beat{At: at}.Encode()}} }
+	for name, row := range map[string]struct {
+		dir  fstest.MapFS
+		want string
+	}{
+		"just started":   {fstest.MapFS{}, "the keeper has not looked at the cgroups of claims yet"},
+		"at work":        {at(now.Add(-Period)), ""},
+		"waiting":        {at(now.Add(-Lasts)), ""},
+		"stuck":          {at(now.Add(-Lasts - 5*time.Second)), "the keeper has not looked at the cgroups of claims for 50s"},
+		"clock set back": {at(now.Add(time.Hour)), ""},
+		"torn":           {fstest.MapFS{File: {Data: []byte(`{"at":`)}}, "the keeper's heartbeat cannot be read: read keeper.json: "},
+		"too long":       {fstest.MapFS{File: {Data: append([]byte("{"), make([]byte, 2*fileBytes)...)}}, "the keeper's heartbeat cannot be read: read keeper.json: "},
+	} {
+		b, err := Read(row.dir)
+		if got := Silent(b, err, now); !strings.HasPrefix(got, row.want) || row.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+	}
+}
