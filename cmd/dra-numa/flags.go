@@ -50,6 +50,7 @@ type options struct {
 	resctrl             string
 	listen              string
 	monitoring          monitoring
+	keeperDir           string
 	kubeconfig          string
 	exclusivityMode     string
 	nriSocket           string
@@ -92,6 +93,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.monitoring.certificateFile, "metrics-tls-cert", "", "`file` with the certificate of that server, read again when it changes (default: no TLS)")
 	flags.StringVar(&o.monitoring.keyFile, "metrics-tls-key", "", "`file` with the key of that certificate")
 	flags.StringVar(&o.monitoring.clientsCAFile, "metrics-client-ca", "", "`file` with the CAs of certificates that clients of that server must have (default: they need none)")
+	flags.StringVar(&o.keeperDir, "keeper-dir", "", "`directory` where the keeper says that it works; the daemon is not ready while it does not (default: the daemon does not look)")
 	flags.StringVar(&o.monitoring.pprof, "pprof", "", "loopback `address` and port of the server of Go's profiles, such as 127.0.0.1:6060 (default: no profiles)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")

@@ -5,8 +5,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
+	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/version"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/metrics"
@@ -97,6 +102,39 @@ func profiles() http.Handler {
 	return mux
 }
 
-func newExporter(readiness *kubeletplugin.Readiness, requests *kubeletplugin.APIRequests) *metrics.Exporter {
-	return metrics.New(metrics.Options{Version: version.String(), Readiness: readiness, Requests: requests})
+// shown is what the daemon shows of itself.
+type shown struct {
+	readiness kubeletplugin.Readiness
+	requests  kubeletplugin.APIRequests
+	metrics   *metrics.Exporter
+}
+
+// show returns what a daemon that has just started shows.
+func (o *options) show() *shown {
+	s := &shown{}
+	options := metrics.Options{Version: version.String(), Readiness: &s.readiness, Requests: &s.requests}
+	if o.keeperDir != "" {
+		dir := os.DirFS(o.keeperDir)
+		options.Keeper = func() (heartbeat.Beat, error) { return heartbeat.Read(dir) }
+		s.readiness.Require(kubeletplugin.ReasonKeeper, func() string {
+			beat, err := heartbeat.Read(dir)
+			return heartbeat.Silent(beat, err, time.Now())
+		})
+	}
+	s.metrics = metrics.New(options)
+	return s
+}
+
+// serve adds what a daemon shows that serves its node.
+func (s *shown) serve(core *driver.Driver, plugin *kubeletplugin.Plugin) {
+	s.readiness.Require(kubeletplugin.ReasonKubelet, func() string {
+		switch registered, why := plugin.Registered(); {
+		case registered:
+			return ""
+		case why != "":
+			return "the kubelet refuses to register the driver: " + message.OneLine(why)
+		}
+		return "the kubelet has not registered the driver yet"
+	})
+	s.metrics.Serve(metrics.Node{Driver: core, Figures: plugin.Figures})
 }

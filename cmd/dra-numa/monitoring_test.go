@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -71,7 +72,7 @@ func scrape(t *testing.T, url string, certificates ...tls.Certificate) (server, 
 
 func startMonitoring(t *testing.T, m monitoring) {
 	t.Helper()
-	stop, err := m.monitor(newExporter(&kubeletplugin.Readiness{}, &kubeletplugin.APIRequests{}), func(err error) { t.Errorf("fatal: %v", err) })
+	stop, err := m.monitor((&options{}).show().metrics, func(err error) { t.Errorf("fatal: %v", err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,42 @@ func TestFlagsOfMonitoring(t *testing.T) {
 		}
 	}
 	m := monitoring{metrics: "127.0.0.1:0", certificateFile: "/none", keyFile: "/none"}
-	if _, err := m.monitor(newExporter(&kubeletplugin.Readiness{}, &kubeletplugin.APIRequests{}), nil); err == nil || !strings.HasPrefix(err.Error(), "read TLS files of the metrics: ") {
+	if _, err := m.monitor((&options{}).show().metrics, nil); err == nil || !strings.HasPrefix(err.Error(), "read TLS files of the metrics: ") {
 		t.Errorf("error %v, want one of the missing file", err)
+	}
+}
+
+// A keeper that hangs leaves claims without repair, so the node must not count as updated.
+func TestDaemonWithoutItsKeeperIsNotReady(t *testing.T) {
+	o := options{keeperDir: t.TempDir()}
+	shown := o.show()
+	shown.readiness.NotReady(kubeletplugin.ReasonStarting, "recovering")
+	lacks := func(want string) {
+		t.Helper()
+		problems := shown.readiness.Problems()
+		got := ""
+		if last := problems[len(problems)-1]; last.Reason == kubeletplugin.ReasonKeeper {
+			got = last.Text
+		}
+		if got != want {
+			t.Errorf("the daemon lacks %q, want %q", got, want)
+		}
+	}
+	lacks("the keeper has not looked at the cgroups of claims yet")
+	beat := func(at time.Time) {
+		files.Write(t, filepath.Join(o.keeperDir, heartbeat.File), string(heartbeat.Beat{At: at, Releases: 9}.Encode()))
+	}
+	beat(time.Now())
+	lacks("")
+	beat(time.Now().Add(-time.Minute))
+	lacks("the keeper has not looked at the cgroups of claims for 1m0s")
+	address := freeAddress(t)
+	stop, err := monitoring{metrics: address}.monitor(shown.metrics, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if _, text, err := scrape(t, "http://"+address+"/metrics"); err != nil || !strings.Contains(text, "dra_numa_keeper_releases_total 9\n") {
+		t.Errorf("%v: %.300s, want the releases of the keeper", err, text)
 	}
 }

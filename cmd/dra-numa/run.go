@@ -11,7 +11,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
-	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/metrics"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/nri"
 )
 
@@ -48,30 +47,28 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 	if o.probe {
 		return probe(ctx, o, n)
 	}
-	var readiness kubeletplugin.Readiness
+	shown := o.show()
 	fatal := make(chan error, 1)
-	stopServing, err := serve(o.listen, readiness.Handler(), nil, firstOf(fatal))
+	stopServing, err := serve(o.listen, shown.readiness.Handler(), nil, firstOf(fatal))
 	if err != nil {
 		return err
 	}
 	defer stopServing()
-	var requests kubeletplugin.APIRequests
-	exporter := newExporter(&readiness, &requests)
-	stopMonitoring, err := o.monitoring.monitor(exporter, firstOf(fatal))
+	stopMonitoring, err := o.monitoring.monitor(shown.metrics, firstOf(fatal))
 	if err != nil {
 		return err
 	}
 	defer stopMonitoring()
 	unlock, err := lockInstance(ctx, o.pluginDir(), func() {
-		readiness.Standby("another dra-numa is running on this node")
+		shown.readiness.Standby("another dra-numa is running on this node")
 		klog.FromContext(ctx).Info("Waiting: another dra-numa is running on this node")
 	})
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
 	defer unlock()
-	readiness.NotReady(kubeletplugin.ReasonStarting, "recovering what the claims of this node hold")
-	stop, err := start(ctx, o, shown{&readiness, &requests, exporter}, firstOf(fatal))
+	shown.readiness.NotReady(kubeletplugin.ReasonStarting, "recovering what the claims of this node hold")
+	stop, err := start(ctx, o, shown, firstOf(fatal))
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
@@ -93,20 +90,13 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// shown is what the daemon shows of itself.
-type shown struct {
-	readiness *kubeletplugin.Readiness
-	requests  *kubeletplugin.APIRequests
-	metrics   *metrics.Exporter
-}
-
 // start serves the node until stop is called. Stop waits until all of it has ended.
-func start(ctx context.Context, o options, shown shown, fatal func(error)) (stop func(), err error) {
+func start(ctx context.Context, o options, shown *shown, fatal func(error)) (stop func(), err error) {
 	n, core, err := openNode(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	client, err := newClient(o.kubeconfig, shown.requests)
+	client, err := newClient(o.kubeconfig, &shown.requests)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +120,7 @@ func start(ctx context.Context, o options, shown shown, fatal func(error)) (stop
 		KubeletRoot: o.kubeletRoot,
 		State:       state,
 		Claims:      claims,
-		Readiness:   shown.readiness,
+		Readiness:   &shown.readiness,
 		Fatal:       fatal,
 	}
 	if o.nriSocket != "" && n.config.Exclusivity != driver.ExclusivityNone {
@@ -144,7 +134,7 @@ func start(ctx context.Context, o options, shown shown, fatal func(error)) (stop
 		running.Wait()
 		return nil, err
 	}
-	shown.metrics.Serve(metrics.Node{Driver: core, Figures: plugin.Figures})
+	shown.serve(core, plugin)
 	running.Go(func() { newWatcher(ctx, o, n, core, plugin, fatal).run(ctx) })
 	running.Go(func() { keepTrim(ctx) })
 	return func() {

@@ -38,6 +38,7 @@ type families struct {
 	claimFunctions, faultyClaims, omittedClaims                         *family
 	operations, busy, syncs, written, mismatches                        *family
 	cgroups, refusals, runtimeConnected, runtimeRefused, serverRequests *family
+	heartbeat, repairs, releases, unrepaired                            *family
 }
 
 // add makes a family.
@@ -86,6 +87,10 @@ func newFamilies() *families {
 	f.refusals = f.add(counter, "container_refusals_total", "Containers of claims that the hook did not let start.")
 	f.runtimeConnected = f.add(gauge, "nri_connected", "1 if the container runtime is connected over NRI, else 0. It is not there if the daemon does not use NRI.")
 	f.runtimeRefused = f.add(gauge, "nri_refused", "1 if the container runtime did not carry out the last update of containers, else 0. It is not there if the daemon does not use NRI.")
+	f.heartbeat = f.add(gauge, "keeper_heartbeat_timestamp_seconds", "When the keeper last said that it works, as Unix time. It says so every 10 seconds. It is not there before the first time.")
+	f.repairs = f.add(counter, "keeper_repairs_total", "Cgroups of claims that the keeper has repaired, by what was wrong: partition, exclusive, cpus, mems or other.", "cause")
+	f.releases = f.add(counter, "keeper_releases_total", "Cgroups of claims that the keeper has released after their processes had ended.")
+	f.unrepaired = f.add(gauge, "keeper_unrepaired_cgroups", "Cgroups of claims that the keeper found wrong in its last round and could not repair.")
 	f.serverRequests = f.add(counter, "apiserver_requests_total", "Requests to the API server, with the code of the answer; 0 for no answer.", "verb", "resource", "code")
 	return f
 }

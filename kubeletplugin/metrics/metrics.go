@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	Version   string
 	Readiness *kubeletplugin.Readiness
 	Requests  *kubeletplugin.APIRequests
+	// Keeper returns the last heartbeat of the keeper. It may be nil.
+	Keeper func() (heartbeat.Beat, error)
 }
 
 // Node is what a daemon has once it serves its node.
@@ -92,6 +95,7 @@ func (e *Exporter) collectDaemon(out sink) {
 		told[problem.Reason] = true
 	}
 	e.collectRequests(out)
+	e.collectKeeper(out)
 }
 
 func oneIf(true bool) float64 {

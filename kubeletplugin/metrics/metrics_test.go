@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -37,7 +39,12 @@ func newExporter(t testing.TB) (*Exporter, *kubeletplugin.Readiness) {
 		t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	return New(Options{Version: "v1.2.3", Readiness: readiness, Requests: requests}), readiness
+	return New(Options{
+		Version: "v1.2.3", Readiness: readiness, Requests: requests,
+		Keeper: func() (heartbeat.Beat, error) {
+			return heartbeat.Beat{At: time.Unix(1767225600, 500e6), Repairs: map[string]uint64{string(pin.CauseMems): 5}, Releases: 6, Unrepaired: 1}, nil
+		},
+	}), readiness
 }
 
 // openDriver returns the driver of a node with the claims of the driver's own golden file:

@@ -3,6 +3,7 @@ package metrics
 import (
 	"strconv"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
@@ -46,4 +47,21 @@ func (e *Exporter) collectRequests(out sink) {
 	for request, count := range e.options.Requests.Read() {
 		out.add(e.families.serverRequests, float64(count), request.Verb, request.Resource, strconv.Itoa(request.Code))
 	}
+}
+
+// collectKeeper is what the keeper says. Without a heartbeat, there is nothing.
+func (e *Exporter) collectKeeper(out sink) {
+	if e.options.Keeper == nil {
+		return
+	}
+	beat, err := e.options.Keeper()
+	if err != nil {
+		return
+	}
+	out.add(e.families.heartbeat, float64(beat.At.UnixMilli())/1000)
+	for _, cause := range pin.Causes() {
+		out.add(e.families.repairs, float64(beat.Repairs[string(cause)]), string(cause))
+	}
+	out.add(e.families.releases, float64(beat.Releases))
+	out.add(e.families.unrepaired, float64(beat.Unrepaired))
 }
