@@ -166,7 +166,7 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		daemon := append([]string{
 			state + "-hook at " + state + "-hook read-only", registry + " at " + registry, "/var/run/cdi at /var/run/cdi",
 			"/sys/fs/cgroup at /host/cgroup read-only",
-			"/var/run/nri at /host/nri read-only", "token (no host path) at /var/run/secrets/kubernetes.io/serviceaccount read-only",
+			"/var/run/nri at /host/nri read-only", "keeper (no host path) at /run/dra-numa-keeper read-only", "token (no host path) at /var/run/secrets/kubernetes.io/serviceaccount read-only",
 		}, tc.want...)
 		slices.Sort(daemon)
 		if diff := cmp.Diff(daemon, mounts(pod, pod.Containers[0])); diff != "" {
@@ -179,7 +179,7 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		if diff := cmp.Diff(probe, mounts(pod, pod.InitContainers[0])); diff != "" {
 			t.Errorf("host paths of the probe with %q (-want +got):\n%s", tc.set, diff)
 		}
-		keeper := []string{"/sys/fs/cgroup at /host/cgroup", tc.root + " at /host/kubelet read-only HostToContainer", state + " at " + state}
+		keeper := []string{"/sys/fs/cgroup at /host/cgroup", tc.root + " at /host/kubelet read-only HostToContainer", state + " at " + state, "keeper (no host path) at /run/dra-numa-keeper"}
 		slices.Sort(keeper)
 		if diff := cmp.Diff(keeper, mounts(pod, pod.Containers[1])); diff != "" {
 			t.Errorf("host paths of the keeper with %q (-want +got):\n%s", tc.set, diff)
