@@ -29,12 +29,7 @@ func newLeftovers(client kubernetes.Interface, d *driver.Driver) *leftovers {
 }
 
 // want asks for a look.
-func (l *leftovers) want() {
-	select {
-	case l.wanted <- struct{}{}:
-	default:
-	}
-}
+func (l *leftovers) want() { signal(l.wanted) }
 
 // run looks when it is wanted, until ctx ends.
 func (l *leftovers) run(ctx context.Context) {

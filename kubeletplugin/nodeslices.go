@@ -36,12 +36,7 @@ func newNodeSlices(client kubernetes.Interface, nodeName string) *nodeSlices {
 
 // watch runs the informer until ctx ends.
 func (s *nodeSlices) watch(ctx context.Context) {
-	notice := func(any) {
-		select {
-		case s.changed <- struct{}{}:
-		default:
-		}
-	}
+	notice := func(any) { signal(s.changed) }
 	// Adding a handler fails only after the informer was stopped.
 	_, _ = s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: notice, UpdateFunc: func(_, now any) { notice(now) }, DeleteFunc: notice,

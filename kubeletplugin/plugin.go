@@ -163,6 +163,11 @@ func (p *Plugin) Observe(live []pin.Live) {
 	p.show(partitions)
 }
 
+// LookAtGuards checks in the background whether something else gives out the CPUs of the
+// node. It must be called every few seconds: the policies of the kubelet's managers change
+// when the kubelet restarts. A claim is prepared only after another look.
+func (p *Plugin) LookAtGuards() { p.publisher.lookAtGuards() }
+
 func (p *Plugin) poolState() poolState {
 	switch {
 	case p.pool == nil || !p.pool.Connected():

@@ -24,9 +24,6 @@ const (
 	// when it starts, and the helper alone notices only after 30 seconds.
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// guardInterval is how often the policies of the kubelet's managers are read. They
-	// change when the kubelet restarts. A claim is prepared only after another look.
-	guardInterval = 5 * time.Second
 )
 
 // errSlicesWait says that the devices change so often that the newest state is not
@@ -56,6 +53,7 @@ type publisher struct {
 	devices []resourceapi.Device // must not be changed
 	missing string               // text of the notice hugepages
 	renewed chan struct{}        // has room for one: devices or missing was set
+	look    chan struct{}        // has room for one: the guards are to look
 
 	running sync.WaitGroup
 }
@@ -78,6 +76,7 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		readiness: readiness,
 		others:    otherSlices{},
 		renewed:   make(chan struct{}, 1),
+		look:      make(chan struct{}, 1),
 
 		withoutConflicts: withoutConflicts,
 		leftOut:          notice{reason: reasonLeftOut, overReason: reasonNotLeftOut, over: "No device is left out any longer"},
@@ -93,9 +92,15 @@ func (p *publisher) set(devices []resourceapi.Device) {
 	p.renew()
 }
 
-func (p *publisher) renew() {
+func (p *publisher) renew() { signal(p.renewed) }
+
+// lookAtGuards has the guards look again.
+func (p *publisher) lookAtGuards() { signal(p.look) }
+
+// signal sends to a channel that has room for one, unless something is in it.
+func signal(channel chan<- struct{}) {
 	select {
-	case p.renewed <- struct{}{}:
+	case channel <- struct{}{}:
 	default:
 	}
 }
@@ -133,8 +138,6 @@ func (p *publisher) run(ctx context.Context) {
 // have changed, or until the wait is over. Changed is false if nothing has changed.
 func (p *publisher) pause(ctx context.Context, wait time.Duration) (changed bool) {
 	over := time.After(wait)
-	look := time.NewTicker(guardInterval)
-	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -145,7 +148,7 @@ func (p *publisher) pause(ctx context.Context, wait time.Duration) (changed bool
 			return true
 		case <-over:
 			return false
-		case <-look.C:
+		case <-p.look:
 			if !sameText(p.guards.check(), p.standing) {
 				return true
 			}

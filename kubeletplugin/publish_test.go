@@ -126,6 +126,16 @@ type publishing struct {
 	root   string // of the kubelet, and the driver's
 }
 
+// guardInterval is how often the guards look.
+const guardInterval = 5 * time.Second
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
 // startPublishing runs the publisher with the real controller behind it, and a
 // kubelet's root directory that is empty but for what is done to it before.
 func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string)) publishing {
@@ -152,6 +162,11 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	p.set(testDevices())
 	ctx, cancel := context.WithCancel(t.Context())
 	p.start(ctx)
+	p.running.Go(func() {
+		for ; ctx.Err() == nil; sleep(ctx, guardInterval) {
+			p.lookAtGuards()
+		}
+	})
 	t.Cleanup(func() {
 		cancel()
 		p.running.Wait()

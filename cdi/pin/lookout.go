@@ -19,6 +19,7 @@ import (
 // becomes a partition.
 type Lookout struct {
 	cgroups, records string
+	others           []string // directories whose entries count, too
 	events           watch
 	states           reread.Files
 	again            bool // the last look missed what happened before it followed it
@@ -34,11 +35,12 @@ type Sight struct {
 }
 
 // NewLookout returns a lookout on the cgroup v2 mount and the directory of the records,
-// which may not exist yet. If the error is not nil, the host has no inotify to spare, and
-// Changed always answers that something has changed.
-func NewLookout(cgroups, records string) (*Lookout, error) {
+// which may not exist yet. Entries that come and go in one of the other directories are a
+// change, too. If the error is not nil, the host has no inotify to spare, and Changed
+// always answers that something has changed.
+func NewLookout(cgroups, records string, others ...string) (*Lookout, error) {
 	events, err := newWatch()
-	return &Lookout{cgroups: cgroups, records: records, events: events}, err
+	return &Lookout{cgroups: cgroups, records: records, others: others, events: events}, err
 }
 
 // Close ends the watch.
@@ -78,7 +80,7 @@ func (l *Lookout) Look(now time.Time) (sight Sight, err error) {
 
 // watched returns the directories and files in which something may happen.
 func (l *Lookout) watched(t tree, list []record) (dirs, files []string) {
-	dirs = []string{l.records, l.cgroups}
+	dirs = append([]string{l.records, l.cgroups}, l.others...)
 	for _, g := range t {
 		dir := path.Join(l.cgroups, g.path)
 		dirs = append(dirs, dir)

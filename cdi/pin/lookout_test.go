@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -126,5 +127,30 @@ func TestKernelLookout(t *testing.T) {
 	}
 	if len(settle(k, l).Live) != 0 {
 		t.Error("the cgroup still counts")
+	}
+}
+
+func TestLookoutSeesEntriesOfOtherDirectories(t *testing.T) {
+	m := newFake(t, false)
+	h, other := m.host(), t.TempDir()
+	l, err := NewLookout(h.Cgroups.Name(), h.Records.Name(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	settle(m, l)
+	name := filepath.Join(other, "file")
+	for _, change := range []func() error{
+		func() error { return os.WriteFile(name, nil, 0o600) },
+		func() error { return os.Rename(name, name+".new") },
+		func() error { return os.Remove(name + ".new") },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if !l.Changed() {
+			t.Error("nothing has changed")
+		}
+		settle(m, l)
 	}
 }

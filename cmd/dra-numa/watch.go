@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/pulse"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -42,6 +44,7 @@ type watcher struct {
 	machine fs.FS // holds sys and proc
 	lookout *pin.Lookout
 	stopped func() bool // whether pinning is
+	before  bool        // whether it was at the start
 	fatal   func(error)
 
 	withPCI   bool              // some PCI functions are published
@@ -57,7 +60,7 @@ type watcher struct {
 }
 
 func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin, fatal func(error)) *watcher {
-	lookout, err := pin.NewLookout(o.cgroupRoot, o.hook().RecordsDir())
+	lookout, err := pin.NewLookout(o.cgroupRoot, o.hook().RecordsDir(), o.pluginDir())
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Looking at all cgroups each second")
 	}
@@ -66,34 +69,41 @@ func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plu
 		machine:  kernelfs.Dir(o.machineRoot),
 		lookout:  lookout,
 		stopped:  o.pinningStopped,
+		before:   o.pinningStopped(),
 		fatal:    fatal,
 		problems: make(map[string]string),
 	}
 }
 
-// run looks at the partitions and at the machine until ctx ends.
+// run looks at the partitions and at the machine until ctx ends. All looks share one beat,
+// because what they cost is mostly to be woken.
 func (w *watcher) run(ctx context.Context) {
-	partitions, machine := time.NewTicker(partitionPeriod), time.NewTicker(machinePeriod)
-	defer partitions.Stop()
-	defer machine.Stop()
+	beat, err := pulse.New(partitionPeriod)
+	if err != nil {
+		w.fatal(fmt.Errorf("look at the node: %w", err))
+		return
+	}
+	defer context.AfterFunc(ctx, func() { _ = beat.Close() })()
+	defer func() { _ = beat.Close() }() // with an error if it is closed already
 	defer w.lookout.Close()
 	defer w.facts.Close()
-	stopped := w.stopped()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-partitions.C:
-			if w.stopped() != stopped {
-				w.fatal(errors.New("pinning was stopped or is allowed again on this node: starting again, because zones and claims say so"))
-				return
-			}
-			w.repairCaches(ctx)
-			w.report(ctx, "partitions", w.lookAtPartitions(ctx))
-		case <-machine.C:
+	looked := time.Now()
+	for beat.Wait() {
+		w.repairCaches(ctx)
+		w.report(ctx, "partitions", w.lookAtPartitions(ctx))
+		if time.Since(looked) >= machinePeriod-partitionPeriod/2 {
+			looked = time.Now()
 			w.report(ctx, "machine", w.lookAtMachine(ctx))
 		}
 	}
+}
+
+// lookAtOthers looks at what administrators and the keeper leave in the driver's directory.
+func (w *watcher) lookAtOthers() {
+	if w.stopped() != w.before {
+		w.fatal(errors.New("pinning was stopped or is allowed again on this node: starting again, because zones and claims say so"))
+	}
+	w.plugin.LookAtGuards()
 }
 
 func (w *watcher) report(ctx context.Context, what string, err error) {
@@ -149,6 +159,7 @@ func (w *watcher) lookAtMachine(ctx context.Context) error {
 // wrong: what lasts is reported later.
 func (w *watcher) lookAtPartitions(ctx context.Context) error {
 	if w.lookout.Changed() || time.Since(w.looked) >= hostPeriod {
+		w.lookAtOthers()
 		now := time.Now()
 		sight, err := w.lookout.Look(now)
 		if err != nil {

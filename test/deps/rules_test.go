@@ -226,6 +226,7 @@ var arrows = []arrow{
 	{"cmd/dra-numa", "internal/reread", "and the daemon those of the machine"},
 	{"cdi/pin", "internal/pulse", "the keeper waits for events and looks twice a second"},
 	{"internal/reread", "internal/pulse", "a read does not wake the Go runtime"},
+	{"cmd/dra-numa", "internal/pulse", "the daemon looks each second"},
 	{"cdi/pin", "internal/kernelfs", "all cgroups are read every half minute"},
 	{"cmd/dra-numa", "internal/kernelfs", "and PCI functions every few seconds"},
 	{"cmd/numa-pin", "internal/heartbeat", "the keeper tells the daemon that it works"},
