@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"os"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -53,7 +54,7 @@ func resctrlState(mount fs.FS, machine *numa.Machine, grants []driver.Grant) (*n
 func (w *watcher) repairCaches(ctx context.Context) {
 	report := w.core.RepairCaches()
 	if report.Changed {
-		w.told = w.told.AddDate(-1, 0, 0) // the plugin publishes it with the next look
+		w.told = time.Time{} // the plugin publishes it with the next look
 	}
 	for _, text := range report.News {
 		if !w.cacheNews[text] {

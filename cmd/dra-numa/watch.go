@@ -90,11 +90,11 @@ func (w *watcher) run(ctx context.Context) {
 	looked := time.Now()
 	for beat.Wait() {
 		w.repairCaches(ctx)
-		w.report(ctx, "partitions", w.lookAtPartitions(ctx))
 		if time.Since(looked) >= machinePeriod-partitionPeriod/2 {
 			looked = time.Now()
 			w.report(ctx, "machine", w.lookAtMachine(ctx))
 		}
+		w.report(ctx, "partitions", w.lookAtPartitions(ctx)) // last: it tells the plugin
 	}
 }
 
@@ -149,6 +149,7 @@ func (w *watcher) lookAtMachine(ctx context.Context) error {
 	}
 	w.signature, w.known = now, true
 	w.core.SetMachine(machine)
+	w.told = time.Time{} // the plugin publishes it with the next look
 	w.plugin.RefreshPool(ctx)
 	klog.FromContext(ctx).Info("Machine has changed", "online", machine.Online.String(), "zones", len(machine.Zones))
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -53,7 +54,11 @@ func TestMachineThatCannotBeReadStays(t *testing.T) {
 	}
 	look("x\n", "0-1", "cpu/online")
 	look("x\n", "0-1", "cpu/online") // until it can be read
+	w.told = time.Now()
 	look("0\n", "0", "")
+	if !w.told.IsZero() {
+		t.Error("the plugin is not told at once, but when it is told that nothing has changed")
+	}
 	look("0-1\n", "0-1", "")
 }
 
