@@ -6,17 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/hostile"
 )
 
-// hostile is a claim whose texts a terminal would obey: they set its title, clear it, turn
-// text around, and begin a line that looks like an answer.
-const hostile = `
+// evilObjects have texts that a terminal would obey: they set its title, clear it, turn text
+// around, and begin a line that looks like an answer.
+const evilObjects = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: evil, labels: {app: "\x9b2J"}}
@@ -50,20 +50,14 @@ spec:
 // wantShown fails the test if a terminal would obey a part of the text.
 func wantShown(t *testing.T, args, text string) {
 	t.Helper()
-	for _, r := range text {
-		if unicode.In(r, unicode.Cc, unicode.Cf) && r != '\n' {
-			t.Errorf("%s prints %U in\n%q", args, r, text)
-			return
-		}
-	}
-	if strings.Contains("\n"+text, "\nowned: ") {
-		t.Errorf("%s lets an object begin a line:\n%s", args, text)
+	if fault := hostile.Fault(text); fault != "" {
+		t.Errorf("%s %s", args, fault)
 	}
 }
 
 func TestNothingOfAnObjectIsObeyedByATerminal(t *testing.T) {
 	dir := clusterFolder(t)
-	testfiles.Write(t, filepath.Join(dir, "hostile.yaml"), hostile)
+	testfiles.Write(t, filepath.Join(dir, "hostile.yaml"), evilObjects)
 	shown := ""
 	for _, args := range []string{
 		"simulate", "explain pod evil", "explain claim evil", "explain pods", "explain claims", "lint", "suggest-evictions pod evil", "status",

@@ -17,16 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/hostile"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
-
-// obeyed is a text that a terminal would obey, and that begins a line of its own.
-const obeyed = "\x1b]0;owned\a\u202e\u009b2J\x7f\n\nowned: fits\u2028owned\u200b\U000e0041"
 
 // Limits of a command, for whatever a tenant writes.
 const (
@@ -158,65 +153,6 @@ metadata: {name: budget, namespace: team}
 spec: {selector: {matchLabels: {app: a}}}
 `
 
-// leaf is a value of the objects, or a key of one of their maps.
-type leaf struct {
-	path  string
-	value any
-	set   func(any)
-}
-
-// leaves returns all values below a value, and the keys of maps whose keys users choose.
-func leaves(path string, value any, set func(any)) (list []leaf) {
-	switch v := value.(type) {
-	case map[string]any:
-		chosen := slices.Contains([]string{"labels", "annotations", "nodeSelector", "requests", "limits", "overhead", "consumedCapacity", "parameters", "data", "matchLabels"}, path[strings.LastIndex(path, ".")+1:])
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			below := path + "." + key
-			if chosen {
-				list = append(list, leaf{"key " + below, key, func(other any) {
-					moved := v[key]
-					delete(v, key)
-					v[fmt.Sprint(other)] = moved
-				}})
-			}
-			list = append(list, leaves(below, v[key], func(other any) { v[key] = other })...)
-		}
-	case []any:
-		for i := range v {
-			list = append(list, leaves(path+"["+strconv.Itoa(i)+"]", v[i], func(other any) { v[i] = other })...)
-		}
-	default:
-		list = append(list, leaf{path, value, set})
-	}
-	return list
-}
-
-// worse are what a tenant may write instead: texts, then numbers and amounts.
-func (l leaf) worse() (list []any) {
-	text, isText := l.value.(string)
-	if !isText {
-		return []any{nil, int64(9223372036854775807), int64(-1)}
-	}
-	list = []any{obeyed}
-	if _, err := resource.ParseQuantity(text); err == nil && !strings.HasPrefix(l.path, "key ") {
-		list = append(list, object.EndlessAmount, "-5")
-	}
-	return list
-}
-
-// parsed returns the documents of a text as JSON values, unchanged.
-func parsed(t *testing.T, text string) (objects []any) {
-	t.Helper()
-	for document := range strings.SplitSeq(text, "\n---\n") {
-		var object any
-		if err := utilyaml.Unmarshal([]byte(document), &object); err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, object)
-	}
-	return objects
-}
-
 // wantBounded runs a command, and fails the test if it uses too much time or memory, has
 // no exit code of the documentation, or prints what a terminal obeys.
 func wantBounded(t *testing.T, what string, args ...string) (exitCode int, stdout, stderr string) {
@@ -274,31 +210,31 @@ func TestNoFieldOfATenantIsObeyed(t *testing.T) {
 			}
 		}
 	}
-	writeList(t, tenant, parsed(t, tenantObjects)...)
+	writeList(t, tenant, hostile.Parse(t, tenantObjects)...)
 	look("as written")
 	fields := 0
-	for kind := range 3 {
+	for kind := range hostile.Kinds {
 		for round, more := 0, true; more; round++ {
 			more = false
-			objects, changed := parsed(t, tenantObjects), []string{}
+			objects, changed := hostile.Parse(t, tenantObjects), []string{}
 			for i := range objects {
-				list := leaves("", objects[i], nil)
+				list := hostile.Leaves(objects[i])
 				if round >= len(list) {
 					continue
 				}
 				more = true
-				worse := list[round].worse()
+				worse := list[round].Worse()
 				if kind >= len(worse) || worse[kind] == nil {
 					continue
 				}
-				list[round].set(worse[kind])
+				list[round].Set(worse[kind])
 				fields++
 				if writeList(t, tenant, objects[i]); !isReadable(tenant) {
-					wantBounded(t, list[round].path, "lint", "-f", tenant)
-					objects[i] = parsed(t, tenantObjects)[i]
+					wantBounded(t, list[round].Path, "lint", "-f", tenant)
+					objects[i] = hostile.Parse(t, tenantObjects)[i]
 					continue
 				}
-				changed = append(changed, list[round].path)
+				changed = append(changed, list[round].Path)
 			}
 			if len(changed) > 0 {
 				writeList(t, tenant, objects...)
@@ -365,14 +301,14 @@ spec:
 func hostileCluster(t *testing.T) answers {
 	t.Helper()
 	a := installedCluster(t)
-	quoted := strings.Trim(strconv.QuoteToASCII(obeyed), `"`)
-	tenant := parsed(t, strings.NewReplacer("OBEYED", quoted, "ENDLESS", object.EndlessAmount).Replace(neighbour))
+	quoted := strings.Trim(strconv.QuoteToASCII(hostile.Text), `"`)
+	tenant := hostile.Parse(t, strings.NewReplacer("OBEYED", quoted, "ENDLESS", object.EndlessAmount).Replace(neighbour))
 	started := &snapshot.Snapshot{}
 	if err := started.Read("starting", strings.NewReader(startingCluster)); err != nil {
 		t.Fatal(err)
 	}
 	for _, event := range started.Events {
-		event.Reason, event.Message = "Failed"+obeyed, obeyed
+		event.Reason, event.Message = "Failed"+hostile.Text, hostile.Text
 	}
 	before := snapshotOf(t, a)
 	for path, answer := range (answers{
