@@ -58,7 +58,7 @@ func (r *Reviewer) podLacks(request *admissionv1.AdmissionRequest, response *adm
 		return "", err
 	}
 	if lacks == lackOf(before, r.known) {
-		response.Warnings = append(response.Warnings, lacks)
+		response.Warnings = append(response.Warnings, shown(lacks))
 		return "", nil
 	}
 	return lacks, nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // Known looks up objects, and says how the cluster counts claims.
@@ -63,14 +64,19 @@ func (r *Reviewer) Validate(request *admissionv1.AdmissionRequest) (*admissionv1
 			refuse(response, finding.String())
 			return response, nil
 		}
-		response.Warnings = append(response.Warnings, finding.String())
+		response.Warnings = append(response.Warnings, shown(finding.String()))
 	}
 	return response, nil
 }
 
-func refuse(response *admissionv1.AdmissionResponse, message string) {
+// shown returns a text as kubectl can print it: one line, in which nothing of the object is
+// obeyed or invisible. The API server drops warnings with control characters, so a tenant
+// could hide a warning.
+func shown(text string) string { return message.Visible(message.OneLine(text)) }
+
+func refuse(response *admissionv1.AdmissionResponse, text string) {
 	response.Allowed = false
-	response.Result = &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: 422, Message: message}
+	response.Result = &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: 422, Message: shown(text)}
 	response.Warnings = nil
 }
 

@@ -126,6 +126,7 @@ var arrows = []arrow{
 	{"deviceclasses/lint", "deviceclasses/probe", "what a selector reads, and what it selects, is tried there"},
 	{"deviceclasses/accounting", "deviceclasses/probe", "a request holds part of a zone if it gets one"},
 	{"deviceclasses/probe", "deviceclasses", "its devices have the driver's words"},
+	{"webhook", "internal/message", "users read its answers in a terminal"},
 	{"webhook", "deviceclasses/probe", "it keeps what selectors select"},
 	{"cmd/kubectl-numa", "deviceclasses/probe", "so does it"},
 	{"cluster/holdings", "cluster/snapshot", "what it reads is a snapshot of a cluster"},
