@@ -151,7 +151,7 @@ func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quant
 		case name == deviceclasses.CapacityMemory:
 			w.memoryBytes = uint64(amount)
 		case !huge && !strings.Contains(string(name), "/"):
-			return fmt.Errorf("consumedCapacity %s: zones have %s, %s and %s<size>",
+			return fmt.Errorf("consumedCapacity %q: zones have %s, %s and %s<size>",
 				spelled, deviceclasses.CapacityCPU, deviceclasses.CapacityMemory, deviceclasses.CapacityHugepagesPrefix)
 		case huge && amount > 0:
 			if w.hugepageBytes == nil {
