@@ -73,6 +73,9 @@ func (c *CacheShare) validate() error {
 	return nil
 }
 
+// GroupName returns the name of its group in resctrl.
+func (c *CacheShare) GroupName() string { return resctrl.Name(c.Group) }
+
 // device returns the name of the device of the pool.
 func (c *CacheShare) device() string { return fmt.Sprintf("cache-%d-%s", c.L3, c.Pool) }
 
@@ -100,7 +103,7 @@ func (c *CacheShare) conflict(other Kind) string {
 
 // text names what conflicts.
 func (c *CacheShare) text() string {
-	return fmt.Sprintf("class %s of cache %d is", resctrl.Name(c.Group), c.L3)
+	return fmt.Sprintf("class %s of cache %d is", c.GroupName(), c.L3)
 }
 
 func (c *CacheShare) honoured(machine *numa.Machine, _ cpuset.Set) bool {
@@ -156,7 +159,7 @@ func (c *CacheShare) attributes() map[string]resourceapi.DeviceAttribute {
 
 func (c *CacheShare) status() any {
 	return deviceclasses.CacheStatus{
-		Pool: c.Pool, L3: c.L3, Group: resctrl.Name(c.Group), Request: c.CPUs, Ways: c.Ways, MaxWays: c.MaxWays,
+		Pool: c.Pool, L3: c.L3, Group: c.GroupName(), Request: c.CPUs, Ways: c.Ways, MaxWays: c.MaxWays,
 		BandwidthPercent: c.BandwidthPercent, BandwidthMBps: c.BandwidthMBps, Asked: c.Asked,
 	}
 }

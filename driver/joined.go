@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 )
 
 // The containers of a mixed claim also run on CPUs that do not have the claim's ways. So
@@ -26,7 +25,7 @@ func (g *Grant) joins(cache *CacheShare) bool {
 // empty for none.
 func (g *Grant) JoinedGroup(share Share) string {
 	if cache := share.Cache(); cache != nil && g.joins(cache) {
-		return resctrl.Name(cache.Group)
+		return cache.GroupName()
 	}
 	return ""
 }

@@ -48,6 +48,7 @@ type options struct {
 	machineRoot         string
 	bindRoot            string
 	resctrl             string
+	hostProc            string
 	listen              string
 	monitoring          monitoring
 	keeperDir           string
@@ -88,6 +89,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	machineRootFlag(flags, &o.machineRoot)
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
 	resctrlFlag(flags, &o.resctrl)
+	flags.StringVar(&o.hostProc, "host-proc", "", "`directory` with the host's processes, from which dra-numa state reads their groups of resctrl (default: they are not read)")
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
 	flags.StringVar(&o.monitoring.metrics, "metrics-listen", "", "`address` and port of the server of /metrics, such as :8090 (default: no metrics)")
 	flags.StringVar(&o.monitoring.certificateFile, "metrics-tls-cert", "", "`file` with the certificate of that server, read again when it changes (default: no TLS)")

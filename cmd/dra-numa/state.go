@@ -75,6 +75,12 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 	if *host {
 		state.Host = &nodestate.Host{NRI: o.offersNRI(), Irqbalance: irqbalance(files.cgroups)}
 	}
+	running, _, err := optionsOf(os.DirFS("/proc"), *pid, env)
+	if err == nil && running.hostProc != "" && hasWays(state.Checkpoint.Grants) {
+		if state.Tasks, err = taskGroups(os.DirFS(running.hostProc)); err != nil {
+			state.Problems = append(state.Problems, problem(nodestate.TasksPart, err))
+		}
+	}
 	machine, err := numa.Read(os.DirFS(o.machineRoot))
 	if err != nil {
 		state.Problems = append(state.Problems, problem(nodestate.LayoutPart, err))

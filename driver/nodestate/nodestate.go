@@ -30,6 +30,7 @@ type State struct {
 	Problems   []Problem     `json:"problems"`         // parts that could not be read completely
 	Host       *Host         `json:"host,omitempty"`
 	Resctrl    *Resctrl      `json:"resctrl,omitempty"`
+	Tasks      []TaskGroup   `json:"tasks,omitempty"` // by cgroup, then group; only while a claim has ways, and if the host's processes can be seen
 }
 
 // Host is what else of the node matters to claims. It is there only if it was asked for.

@@ -38,6 +38,7 @@ func TestDocumentIsAsReleased(t *testing.T) {
 			},
 		},
 		Problems: []Problem{{Part: PinsPart, Why: "permission denied"}},
+		Tasks:    []TaskGroup{{Cgroup: "pods/ctr", Group: "dra-numa.3", Tasks: 2}},
 	}, "", "  ")
 	if err != nil {
 		t.Fatal(err)

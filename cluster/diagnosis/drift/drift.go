@@ -49,6 +49,7 @@ const (
 	PartitionDiffers   Check = "partition-differs"
 	PartitionOfNobody  Check = "partition-of-nobody"
 	PartitionInvalid   Check = "partition-invalid"
+	TaskInOtherGroup   Check = "task-in-other-group"
 )
 
 // Checks returns all checks, in their order.
@@ -56,6 +57,7 @@ func Checks() []Check {
 	return []Check{
 		Unreadable, ClaimWithoutRecord, RecordWithoutClaim, RecordDiffers, RecordWithoutSpec, SpecWithoutRecord,
 		SpecDiffers, ContainerNotPinned, PartitionDiffers, PartitionOfNobody, PartitionInvalid,
+		TaskInOtherGroup,
 	}
 }
 
@@ -98,6 +100,9 @@ func Compare(node string, state *nodestate.State, objects *snapshot.Snapshot) []
 	c.comparePins()
 	if c.read(nodestate.PinsPart, nodestate.PartitionsPart) {
 		c.comparePartitions()
+	}
+	if c.read(nodestate.CheckpointPart, nodestate.TasksPart) {
+		c.compareTasks()
 	}
 	rank := func(f Finding) int { return slices.Index(Checks(), f.Check) }
 	slices.SortStableFunc(c.findings, func(a, b Finding) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Claim, b.Claim)) })

@@ -84,7 +84,7 @@ func specMutations() []mutation {
 			[]string{"record-without-spec | default/b-made | 6-9 | CDI specs | a CDI spec: without it, the claim's containers do not start | none"},
 		},
 		{
-			"spec left over", func(n *node) { n.Specs = append(n.Specs, n.Specs[0]); n.Specs[3].ClaimUID = "uid-c" },
+			"spec left over", func(n *node) { n.Specs = append(n.Specs, n.Specs[0]); n.Specs[len(n.Specs)-1].ClaimUID = "uid-c" },
 			[]string{"spec-without-record | uid-c | 4-5 | CDI spec dra.numa-claim_uid-a.json | a record | none"},
 		},
 		{
@@ -137,7 +137,7 @@ func specMutations() []mutation {
 func cgroupMutations() []mutation {
 	return []mutation{
 		{
-			"not pinned", func(n *node) { n.Pins = n.Pins[:1] },
+			"not pinned", func(n *node) { n.Pins = slices.Delete(n.Pins, 1, 2) },
 			[]string{"container-not-pinned | default/b-made | 6-9 | cgroups of pod default/p2 | a cgroup that is pinned for the claim | none"},
 		},
 		{
@@ -172,6 +172,28 @@ func cgroupMutations() []mutation {
 			},
 			[]string{"partition-of-nobody | default/b-made | 6 | cgroup pods/p1/mainly | a container of the claim that has CPUs 6-9 | no record of the hook, partition root"},
 		},
+	}
+}
+
+func taskMutations() []mutation {
+	return []mutation{
+		{
+			"task left the group", func(n *node) { n.Tasks[1].Group = "" },
+			[]string{"task-in-other-group | default/w | 11 | container joined of pod default/p5 | tasks in group dra-numa.7 | 2 in no group"},
+		},
+		{
+			"task of own CPUs moved", func(n *node) { n.Tasks[2].Group = "other" },
+			[]string{"task-in-other-group | default/v | 10 | container own of pod default/p5 | tasks in group dra-numa.2, or in none | 3 in group other"},
+		},
+		{"task of own CPUs in its own group", func(n *node) { n.Tasks[2].Group = "dra-numa.2" }, nil},
+		{
+			"container that does not join", func(n *node) { n.Specs[4].Devices[1].Group = "" },
+			[]string{"spec-differs | default/w | 11 | CDI spec dra.numa-claim_uid-w.json | cache: group dra-numa.7 to join | no group to join"},
+		},
+		{"tasks are not read", func(n *node) {
+			n.Tasks[1].Group = ""
+			n.Problems = []nodestate.Problem{{Part: nodestate.TasksPart, Why: "why"}}
+		}, []string{"unreadable |  |  | tasks | readable | why"}},
 	}
 }
 
@@ -212,7 +234,7 @@ func unreadMutations() []mutation {
 // Each mutation gives exactly its findings, and every check is found by some mutation.
 func TestEveryMutationIsItsFindings(t *testing.T) {
 	found := make(map[Check]bool)
-	for _, m := range slices.Concat(claimMutations(), specMutations(), cgroupMutations(), unreadMutations()) {
+	for _, m := range slices.Concat(claimMutations(), specMutations(), cgroupMutations(), taskMutations(), unreadMutations()) {
 		n := consistent(t)
 		m.do(n)
 		findings := n.compare()

@@ -53,6 +53,14 @@ func consistent(t *testing.T) *node {
 		{UID: "uid-f", Namespace: "default", Name: "f", Order: 3, Shares: []driver.Share{
 			{Request: "drive", Device: "nvme-0000-03-00-0", Kind: &driver.FunctionShare{Address: "0000:03:00.0"}},
 		}},
+		{UID: "uid-v", Namespace: "default", Name: "v", Order: 4, Shares: []driver.Share{
+			{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: cpuset.New(10), Partition: "none"}},
+			{Request: "cache", Device: "cache-0-guaranteed", Kind: &driver.CacheShare{Pool: "guaranteed", Group: 2, CPUs: "r", Ways: 1}},
+		}},
+		{UID: "uid-w", Namespace: "default", Name: "w", Order: 5, Shares: []driver.Share{
+			{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: cpuset.New(11), Mixed: true}},
+			{Request: "cache", Device: "cache-0-guaranteed", Kind: &driver.CacheShare{Pool: "guaranteed", Group: 7, CPUs: "r", Ways: 1}},
+		}},
 	}}
 	specs := fstest.MapFS{}
 	for _, claim := range []cdi.Claim{
@@ -83,6 +91,14 @@ func consistent(t *testing.T) *node {
 			Name:      "f",
 			Shares:    []cdi.Share{{Request: "drive", Device: "nvme-0000-03-00-0", Kind: &cdi.Function{PCI: "0000:03:00.0"}}},
 		},
+		{UID: "uid-v", Namespace: "default", Name: "v", Shares: []cdi.Share{
+			{Request: "r", Device: "numa-0", Kind: &cdi.Zone{CPUs: cpuset.New(10), Partition: "none", Scope: "container"}},
+			{Request: "cache", Device: "cache-0-guaranteed", Kind: &cdi.Cache{}},
+		}},
+		{UID: "uid-w", Namespace: "default", Name: "w", Shares: []cdi.Share{
+			{Request: "r", Device: "numa-0", Kind: &cdi.Zone{CPUs: cpuset.New(11), Mixed: true, Partition: "none", Scope: "container"}},
+			{Request: "cache", Device: "cache-0-guaranteed", Kind: &cdi.Cache{Group: "dra-numa.7"}},
+		}},
 	} {
 		text, err := cdi.Encode(claim, cdi.Hook{})
 		if err != nil {
@@ -110,6 +126,13 @@ func consistent(t *testing.T) *node {
 			Mems:      cpuset.New(0),
 			Partition: "none",
 		},
+		{Cgroup: "pods/p5/id-own", Claims: []nodestate.Claim{{UID: "uid-v", Name: "default/v"}}, CPUs: cpuset.New(10), Partition: "none"},
+	}
+	n.Tasks = []nodestate.TaskGroup{
+		{Cgroup: "pods/p5/id-beside", Tasks: 1},
+		{Cgroup: "pods/p5/id-joined/below", Group: "dra-numa.7", Tasks: 2},
+		{Cgroup: "pods/p5/cri-containerd-id-own.scope", Tasks: 3},
+		{Cgroup: "system.slice/other", Group: "other", Tasks: 4},
 	}
 	return n
 }

@@ -125,7 +125,7 @@ func difference(grant driver.Grant, spec cdi.Written) (expected, detected string
 		if id := cdi.DeviceID(string(grant.UID), share.Request, share.Device); device.ID != id {
 			return id, device.ID
 		}
-		if expected, detected := deviceDifference(share, device); expected != "" {
+		if expected, detected := deviceDifference(grant.Spec(share, driver.ExclusivityKernel).Kind, share.Pinned(), device); expected != "" {
 			return share.Request + ": " + expected, detected
 		}
 	}
@@ -133,15 +133,19 @@ func difference(grant driver.Grant, spec cdi.Written) (expected, detected string
 }
 
 // deviceDifference returns the first difference between a share and its device.
-func deviceDifference(share driver.Share, device cdi.WrittenDevice) (expected, detected string) {
-	if device.Function == share.Pinned() {
-		return pinnedOrNot(share.Pinned()), pinnedOrNot(!device.Function)
+func deviceDifference(want cdi.ShareKind, pinned bool, device cdi.WrittenDevice) (expected, detected string) {
+	if device.Function == pinned {
+		return pinnedOrNot(pinned), pinnedOrNot(!device.Function)
 	}
-	switch want := share.Spec(driver.ExclusivityKernel).Kind.(type) {
+	switch want := want.(type) {
 	case *cdi.Zone:
 		want.Partition = device.Partition
 		if cpus := want.HookCPUs(); device.CPUs != cpus || device.Mems != want.Mems {
 			return lists(cpus, want.Mems), lists(device.CPUs, device.Mems)
+		}
+	case *cdi.Cache:
+		if device.Group != want.Group {
+			return groupText(want.Group), groupText(device.Group)
 		}
 	case *cdi.Function:
 		var paths []string
@@ -153,6 +157,14 @@ func deviceDifference(share driver.Share, device cdi.WrittenDevice) (expected, d
 		}
 	}
 	return "", ""
+}
+
+// groupText names a group of resctrl that containers join.
+func groupText(group string) string {
+	if group == "" {
+		return "no group to join"
+	}
+	return "group " + group + " to join"
 }
 
 func pinnedOrNot(pinned bool) string {

@@ -27,11 +27,7 @@ func (c *comparison) running(claim *resourceapi.ResourceClaim, requests []string
 
 // runs reports whether a running container uses one of the claim's requests.
 func runs(pod *corev1.Pod, claim string, requests []string) bool {
-	entries := make(map[string]bool) // the pod's entries for the claim
-	for i := range pod.Spec.ResourceClaims {
-		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
-		entries[pod.Spec.ResourceClaims[i].Name] = err == nil && name != nil && *name == claim
-	}
+	entries := entriesFor(pod, claim)
 	running := make(map[string]bool)
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		running[status.Name] = status.State.Running != nil
@@ -41,6 +37,16 @@ func runs(pod *corev1.Pod, claim string, requests []string) bool {
 			return entries[ref.Name] && (ref.Request == "" || requests == nil || slices.Contains(requests, ref.Request))
 		})
 	})
+}
+
+// entriesFor returns the pod's entries for a claim.
+func entriesFor(pod *corev1.Pod, claim string) map[string]bool {
+	entries := make(map[string]bool)
+	for i := range pod.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		entries[pod.Spec.ResourceClaims[i].Name] = err == nil && name != nil && *name == claim
+	}
+	return entries
 }
 
 func name(claim *resourceapi.ResourceClaim) string { return claim.Namespace + "/" + claim.Name }
