@@ -26,6 +26,8 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 			return runConfig(ctx, args[1:], env, stdout)
 		case "machine":
 			return runMachine(args[1:], stdout)
+		case "mount-resctrl":
+			return runMountResctrl(args[1:], stdout)
 		case "state":
 			return runState(ctx, args[1:], env, stdout)
 		}

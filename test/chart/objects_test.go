@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -129,7 +130,7 @@ func TestSysfsIsMountedToBindDrivers(t *testing.T) {
 // Ways of caches are given, and their use is counted, only where the operator says so.
 // Cgroups are not writable there either.
 func TestResctrlIsMountedToDivideOrMeasureCaches(t *testing.T) {
-	want := []string{"/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/fs/cgroup read-only"}
+	want := []string{"/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/fs/cgroup read-only", "/proc at /host/proc read-only"}
 	const flag = "--resctrl=/host/fs/resctrl"
 	for _, tc := range []struct {
 		set  string
@@ -145,6 +146,35 @@ func TestResctrlIsMountedToDivideOrMeasureCaches(t *testing.T) {
 			if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want || got != slices.Contains(pod.Containers[0].Args, flag) {
 				t.Errorf("%s: %s is mounted: %t, mounts %q, arguments %v", tc.set, mount, got, mounts(pod, pod.Containers[0]), pod.Containers[0].Args)
 			}
+		}
+	}
+}
+
+// Only an init container has the rights to mount resctrl, and only if both values say so.
+func TestResctrlIsMountedOnlyIfAsked(t *testing.T) {
+	const divided = "config.cache.os.ways=1,config.cache.guaranteed.ways=4"
+	for set, want := range map[string]string{
+		divided:            "",
+		"cache.mount=true": "",
+		divided + ",cache.mount=true,seLinuxOptions.mount.type=spc_t":   "[--host-proc=/host/proc]",
+		divided + ",cache.mount=true,cache.mountOptions={mba_MBps,cdp}": "[--host-proc=/host/proc --options=mba_MBps,cdp]",
+	} {
+		pod := object[appsv1.DaemonSet](t, mustRender(t, set), "DaemonSet").Spec.Template.Spec
+		if want == "" {
+			if len(pod.InitContainers) != 1 {
+				t.Errorf("%s: init containers %v", set, pod.InitContainers)
+			}
+			continue
+		}
+		mount := pod.InitContainers[0]
+		if got := fmt.Sprint(mount.Args); mount.Name != "mount" || got != want {
+			t.Errorf("%s: container %s with %s, want %s", set, mount.Name, got, want)
+		}
+		if diff := cmp.Diff([]string{"/proc at /host/proc read-only"}, mounts(pod, mount)); diff != "" {
+			t.Errorf("%s: host paths (-want +got):\n%s", set, diff)
+		}
+		if added := fmt.Sprint(mount.SecurityContext.Capabilities.Add); added != "[SYS_ADMIN SYS_CHROOT SYS_PTRACE]" || pod.HostPID {
+			t.Errorf("%s: capabilities %s, hostPID %t", set, added, pod.HostPID)
 		}
 	}
 }

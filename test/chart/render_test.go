@@ -114,6 +114,7 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 			"metrics.port=9100", "metrics.tls.secret=server", "metrics.tls.clientCASecret=clients", "metrics.podMonitor.enabled=true",
 			"metrics.podMonitor.interval=15s", "metrics.podMonitor.labels.release=prometheus", "metrics.podMonitor.tlsConfig.insecureSkipVerify=true", "pprof.enabled=true",
 			"viewer.enabled=true", "config.profiles[0].nodeSelector.pool=batch", "config.profiles[0].nodeSelector.size=large",
+			"config.profiles[0].cache.os.ways=1", "config.profiles[0].cache.infra.ways=4", "cache.mount=true", "cache.mountOptions={cdp}",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,6 +133,7 @@ func TestNonsenseIsOneClearLine(t *testing.T) {
 		"kubelet.root=var/lib":               `- at '/kubelet/root': 'var/lib' does not match pattern`,
 		"kubelet.root=/a/":                   `- at '/kubelet/root': '/a/' does not match pattern`,
 		"kubelet.configFile=x":               `- at '/kubelet/configFile': 'x' does not match pattern`,
+		"cache.mountOptions={cdpl2}":         `- at '/cache/mountOptions/0': value must be one of`,
 		"kubelet.rootDir=/x":                 `- at '/kubelet': additional properties 'rootDir' not allowed`,
 		"image.repository=Bad Ref":           `- at '/image/repository': 'Bad Ref' does not match pattern`,
 		"image.tag=a:b":                      `- at '/image/tag': 'a:b' does not match pattern`,

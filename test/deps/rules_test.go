@@ -334,8 +334,8 @@ var modules = []module{
 	{"github.com/spf13/pflag", []string{"cmd/kubectl-numa"}, "the flags of cobra's commands, to which client-go adds those of kubectl"},
 	{
 		path:    "golang.org/x/sys/unix",
-		folders: []string{"internal/durable", "test"},
-		why:     "replaces a file with fewer system calls than os.Root",
+		folders: []string{"internal/durable", "cmd/dra-numa", "test"},
+		why:     "replaces a file with fewer system calls than os.Root, and mounts resctrl in the host's mount namespace",
 	},
 	{"golang.org/x/term", []string{"cmd/kubectl-numa"}, "whether there is a terminal, and how wide"},
 	{"tags.cncf.io/container-device-interface", []string{"test"}, "our spec files read as a container runtime reads them"},
