@@ -1,0 +1,186 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+var _ = Describe("a node whose caches are divided, and what belongs to no claim", withCache, func() {
+	It("has groups that containers of mixed claims join", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "joined")
+		own := waitRunning(ctx, createWithWays(ctx, namespace, "own", "gold.dra.numa", nil, inCache0))
+		mixed := waitRunning(ctx, createConfiguredWays(ctx, namespace, "mixed", `"mixed": true`, inCache0))
+		group, process := groupOf(ctx, mixed), inKernel(snapshot(ctx), mixed)
+		Expect(groupOfTask(ctx, process.PID)).To(Equal(group.name), "group of the container's process")
+		Expect(groupOfTask(ctx, inKernel(snapshot(ctx), own).PID)).To(BeEmpty(), "group of a process that has only CPUs of its own")
+		Expect(bits.OnesCount64(group.ways[0])).To(Equal(2), "ways %x of group %s", group.ways[0], group.name)
+		Expect(group.cpus.IsSubsetOf(process.CPUs)).To(BeTrue(), "CPUs %s of the group, the container runs on %s", group.cpus, process.CPUs)
+		Expect(process.CPUs.Difference(group.cpus).IsEmpty()).To(BeFalse(), "the container runs on no shared CPU")
+		for _, other := range readGroups(ctx) {
+			if other.name != group.name && (other.name == "" || !other.cpus.IsEmpty()) {
+				Expect(other.ways[0]&group.ways[0]).To(BeZero(), "ways of group %q and of %s", other.name, group.name)
+			}
+		}
+		root := readGroups(ctx)[""]
+		for cache, ways := range group.ways {
+			if cache != 0 {
+				Expect(ways).To(Equal(root.ways[cache]), "ways of group %s in cache %d, of which the claim has none", group.name, cache)
+			}
+		}
+		By("moving the process into another group")
+		Expect(answer(ctx, "drift")).To(Equal("no problems found\n"))
+		moveTask(ctx, process.PID, "")
+		exitCode, stdout, _ := ask(ctx, "drift")
+		Expect(exitCode).To(Equal(1))
+		Expect(stdout).To(ContainSubstring("task-in-other-group"))
+		moveTask(ctx, process.PID, group.name)
+		Expect(answer(ctx, "drift")).To(Equal("no problems found\n"))
+	})
+
+	It("gives reserved CPUs and everything else ways and limits, and takes all back", func(ctx context.Context) {
+		reserved := kubeletReserved(ctx)
+		first, _ := reserved.First()
+		infra := cpuset.New(first)
+		const pools = "os: {ways: 1, bandwidthPercent: 50}, infra: {ways: 10, cpus: %q, bandwidthPercent: 20}, guaranteed: {ways: 5}"
+		configureCaches(ctx, fmt.Sprintf(pools, infra))
+		expectGroup(ctx, "", 0x1, 50, nil)
+		expectGroup(ctx, "dra-numa.0", 0xffc, 20, &infra)
+
+		By("reserving ways for reserved CPUs")
+		configureCaches(ctx, "os: {ways: 1}, reserved: {ways: 2, bandwidthPercent: 35}, guaranteed: {ways: 5}")
+		expectGroup(ctx, "", 0x1, 50, nil) // without a limit, that of the root group stays
+		expectGroup(ctx, "dra-numa.65537", 0x6, 40, &reserved)
+
+		By("giving everything back")
+		configureCaches(ctx, "os: {ways: 1}, reserved: {ways: 2}, guaranteed: {ways: 5}, restore: true")
+		expectGroup(ctx, "", 0xfff, 100, nil)
+		Eventually(ctx, func() []string { return ourGroups(ctx) }).Should(BeEmpty(), "groups of the driver")
+	})
+
+	It("mounts resctrl on the host where it is not mounted", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "mount")
+		stopDriver(ctx)
+		_, err := observer.Run(ctx, "nsenter -t 1 -m umount /sys/fs/resctrl")
+		Expect(err).NotTo(HaveOccurred())
+		mounts := func() (string, error) { return observer.Run(ctx, "grep resctrl /proc/1/mounts || true") }
+		Expect(mounts()).To(BeEmpty(), "resctrl on the host")
+		startDriver(ctx)
+		Expect(mounts()).To(HavePrefix("resctrl /sys/fs/resctrl resctrl "))
+		expectWays(ctx, waitRunning(ctx, createWithWays(ctx, namespace, "mounted", "gold.dra.numa", nil, inCache0)), 2, 100)
+		By("starting again where it is mounted")
+		killDriver(ctx)
+		Expect(mounts()).To(HavePrefix("resctrl /sys/fs/resctrl resctrl "))
+	})
+
+	// The kernel does not take the last CPU of a partition offline, so the claim has none.
+	It("gives a claim its ways again when CPUs come back, also all of a cache", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "hotplug")
+		pod := waitRunning(ctx, createConfiguredWays(ctx, namespace, "hotplug", `"partition": "none"`, inCache1))
+		group := groupOf(ctx, pod)
+		Expect(bits.OnesCount64(group.ways[1])).To(Equal(2), "ways %x", group.ways[1])
+		text, err := observer.Run(ctx, "cat /sys/devices/system/node/node1/cpulist")
+		Expect(err).NotTo(HaveOccurred())
+		all, err := cpuset.Parse(strings.TrimSpace(text))
+		Expect(err).NotTo(HaveOccurred())
+		first, _ := group.cpus.First()
+		for what, gone := range map[string]cpuset.Set{"one CPU": cpuset.New(first), "all CPUs of the cache": all} {
+			By("taking offline " + what)
+			DeferCleanup(func(ctx context.Context) { Expect(observer.SetOnline(ctx, all, true)).To(Succeed()) })
+			Expect(observer.SetOnline(ctx, gone, false)).To(Succeed())
+			Eventually(ctx, func() string { return readGroups(ctx)[group.name].cpus.String() }).Should(Equal(group.cpus.Difference(gone).String()), "CPUs of the group")
+			Expect(observer.SetOnline(ctx, gone, true)).To(Succeed())
+			Eventually(ctx, func(g Gomega) {
+				now, root := readGroups(ctx)[group.name], readGroups(ctx)[""]
+				g.Expect(now.cpus.String()).To(Equal(group.cpus.String()), "CPUs of the group")
+				g.Expect(bits.OnesCount64(now.ways[1])).To(Equal(2), "ways %x of the claim", now.ways[1])
+				g.Expect(root.ways[1]&now.ways[1]).To(BeZero(), "ways %x of the root group and %x of the claim", root.ways[1], now.ways[1])
+			}).Should(Succeed(), what)
+		}
+	})
+})
+
+const inCache1 = `device.attributes["dra.numa"].l3 == 1`
+
+// createConfiguredWays creates a pod with a core of a cache and the default of its
+// guaranteed pool. The fields are those of a ZoneConfig, in JSON.
+func createConfiguredWays(ctx context.Context, namespace, name, fields, where string) *corev1.Pod {
+	GinkgoHelper()
+	cpus := oneCore(ctx).cpus
+	parameters := fmt.Sprintf(`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", %s}`, fields)
+	createClaim(ctx, namespace, configured(parameters, alike("dra.numa/l3", claimOfDevices(name,
+		shareOf("cpus", "zone.dra.numa", map[string]int64{"cpu": cpus}), shareOf("cache", "gold.dra.numa", nil, where)))))
+	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{cpus: cpus})))
+}
+
+// groupOfTask returns the group that the kernel says a process is in; empty for the root
+// group.
+func groupOfTask(ctx context.Context, pid int) string {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cat "/proc/$1/cpu_resctrl_groups"`, fmt.Sprint(pid))
+	Expect(err).NotTo(HaveOccurred())
+	group, found := strings.CutPrefix(strings.Split(text, "\n")[0], "res:")
+	Expect(found).To(BeTrue(), text)
+	return strings.TrimPrefix(group, "/")
+}
+
+// moveTask puts a process into a group, or into the root group.
+func moveTask(ctx context.Context, pid int, group string) {
+	GinkgoHelper()
+	_, err := observer.Run(ctx, `echo "$1" >"$2/$3/tasks"`, fmt.Sprint(pid), resctrlMount, group)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// configureCaches gives the node other pools until the spec ends.
+func configureCaches(ctx context.Context, pools string) {
+	GinkgoHelper()
+	maps, name := cluster.Kubernetes.CoreV1().ConfigMaps(*driverNamespace), *driverDaemonSet
+	before, err := maps.Get(ctx, name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	replace := func(ctx context.Context, text string) {
+		current, err := maps.Get(ctx, name, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		current.Data["node.yaml"] = text
+		_, err = maps.Update(ctx, current, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	replace(ctx, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\ncache: {"+pools+"}\n")
+	changeDriver(ctx, func(set *appsv1.DaemonSet) { set.Spec.Template.Annotations["dra.numa/config"] = pools })
+	DeferCleanup(func(ctx context.Context) { replace(ctx, before.Data["node.yaml"]) }) // before the DaemonSet is as it was
+	waitDriverReady(ctx)
+}
+
+// expectGroup waits until a group has ways and a limit in each cache, and CPUs.
+func expectGroup(ctx context.Context, name string, ways uint64, bandwidth int, cpus *cpuset.Set) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		group, found := readGroups(ctx)[name]
+		g.Expect(found).To(BeTrue())
+		for cache := range group.ways {
+			g.Expect(group.ways[cache]).To(Equal(ways), "ways %x of cache %d", group.ways[cache], cache)
+			g.Expect(group.bandwidth[cache]).To(Equal(bandwidth), "bandwidth of cache %d", cache)
+		}
+		if cpus != nil {
+			g.Expect(group.cpus.String()).To(Equal(cpus.String()), "CPUs")
+		}
+	}).Should(Succeed(), "group %q", name)
+}
+
+// ourGroups returns the names of the driver's groups.
+func ourGroups(ctx context.Context) (names []string) {
+	for name := range readGroups(ctx) {
+		if strings.HasPrefix(name, "dra-numa.") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
