@@ -82,6 +82,8 @@ type Plugin struct {
 	leftovers *leftovers
 	health    *health
 	counters  counters
+	sockets   sockets
+	looks     looks
 	cancel    context.CancelFunc
 	writing   sync.WaitGroup
 
@@ -106,6 +108,8 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		statuses:  newClaimStatuses(options.Client, d.Config()),
 		podEvents: newPodEvents(options.Client, nodeName, events),
 		health:    newHealth(),
+		sockets:   socketsOf(options),
+		looks:     looks{began: time.Now()},
 		recovered: options.Claims,
 	}
 	p.unpinned = newUnpinned(options.Client, p.podEvents.tellUnpinned)
@@ -260,6 +264,9 @@ var _ helper.DRAPlugin = (*claimServer)(nil)
 // does not hold up other claims. While a guard reports a problem, no claim gets
 // anything that it does not have already.
 func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]helper.PrepareResult, error) {
+	if len(claims) == 0 {
+		return nil, nil // the daemon asks itself whether it is alive; see Alive
+	}
 	results := make(map[types.UID]helper.PrepareResult, len(claims))
 	for _, claim := range claims {
 		began := time.Now()

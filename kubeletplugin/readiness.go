@@ -1,10 +1,13 @@
 package kubeletplugin
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+
+	"k8s.io/klog/v2"
 )
 
 // Readiness is the answer of /readyz: whether the daemon is ready, and if not, why. The
@@ -15,6 +18,7 @@ type Readiness struct {
 	problem  Problem // why ResourceSlices are not as they should be; empty if they are
 	as       string  // what a ready daemon does; empty if it serves the node
 	required []requirement
+	alive    func(context.Context) error // nil: the daemon has nothing yet that could hang
 }
 
 // Problem is one reason why the daemon is not ready.
@@ -42,6 +46,24 @@ func (r *Readiness) Require(reason Reason, lacks func() string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.required = append(r.required, requirement{reason, lacks})
+}
+
+// Live makes /healthz answer whether the daemon can go on. Alive says why it cannot, or
+// returns nil. The kubelet restarts a daemon that cannot go on.
+func (r *Readiness) Live(alive func(context.Context) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.alive = alive
+}
+
+func (r *Readiness) checkAlive(ctx context.Context) error {
+	r.mu.Lock()
+	alive := r.alive
+	r.mu.Unlock()
+	if alive == nil {
+		return nil
+	}
+	return alive(ctx)
 }
 
 // change sets the problem, and reports whether it is a new one.
@@ -92,11 +114,17 @@ func (r *Readiness) answer() (status int, text string) {
 	return status, strings.Join(lines, "\n")
 }
 
-// Handler serves /healthz, which says that the process is alive, and /readyz.
+// Handler serves /healthz, which says whether the daemon can go on, and /readyz.
 func (r *Readiness) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok\n") // an error means that the prober has hung up
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, request *http.Request) {
+		text := "ok"
+		if err := r.checkAlive(request.Context()); err != nil {
+			text = err.Error()
+			klog.FromContext(request.Context()).Error(err, "Not alive")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = io.WriteString(w, text+"\n") // an error means that the prober has hung up
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		status, text := r.answer()

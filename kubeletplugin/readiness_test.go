@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestEveryProblemHasAReason(t *testing.T) {
@@ -45,4 +46,13 @@ func TestReadinessNamesEachProblem(t *testing.T) {
 	answer(http.StatusServiceUnavailable, lacks, ReasonKeeper)
 	lacks = ""
 	answer(http.StatusOK, "ok")
+}
+
+func TestEveryReasonIsDocumented(t *testing.T) {
+	page := files.Read(t, "../docs/monitoring.md")
+	for _, reason := range Reasons() {
+		if !strings.Contains(page, "\n| `"+string(reason)+"` | ") {
+			t.Errorf("docs/monitoring.md lacks the reason %s", reason)
+		}
+	}
 }

@@ -136,5 +136,6 @@ func (s *shown) serve(core *driver.Driver, plugin *kubeletplugin.Plugin) {
 		}
 		return "the kubelet has not registered the driver yet"
 	})
+	s.readiness.Live(plugin.Alive)
 	s.metrics.Serve(metrics.Node{Driver: core, Figures: plugin.Figures})
 }

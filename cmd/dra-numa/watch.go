@@ -107,6 +107,7 @@ func (w *watcher) lookAtOthers() {
 }
 
 func (w *watcher) report(ctx context.Context, what string, err error) {
+	w.plugin.Looked()
 	if w.isNews(what, err) {
 		klog.FromContext(ctx).Error(err, "Looking at the node failed, keeping what was known before", "part", what)
 	}

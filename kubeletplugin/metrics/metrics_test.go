@@ -159,7 +159,7 @@ func TestNamesAreAsPrometheusAsks(t *testing.T) {
 const tableHead = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
 
 func TestMetricsAreDocumented(t *testing.T) {
-	const path, end = "../../docs/metrics.md", "\n<!-- end of metrics -->\n"
+	const path, end = "../../docs/monitoring.md", "\n<!-- end of metrics -->\n"
 	var table strings.Builder
 	for _, family := range newFamilies().list {
 		labels := "–"

@@ -342,8 +342,8 @@ var modules = []module{
 	{"tags.cncf.io/container-device-interface/specs-go", []string{"cdi", "test"}, "the types of CDI spec files"},
 	{"github.com/containerd/nri", []string{"kubeletplugin/nri", "test"}, "the container runtime's plugin interface"},
 	{"github.com/prometheus/client_golang", []string{"kubeletplugin/metrics", "test"}, "metrics in the format of Prometheus; the kubelet helper links it already"},
-	{"google.golang.org/grpc", []string{"test"}, "the kubelet's side of the plugin's socket"},
-	{"k8s.io/kubelet", []string{"test"}, "the kubelet's side of the plugin's socket"},
+	{"google.golang.org/grpc", []string{"kubeletplugin", "test"}, "the kubelet's side of the plugin's sockets, which the daemon calls to see whether it is alive"},
+	{"k8s.io/kubelet", []string{"kubeletplugin", "test"}, "the kubelet's side of the plugin's sockets"},
 	{
 		path:    "github.com/google/cel-go",
 		folders: []string{"driver/attached", "deviceclasses/probe"},

@@ -1,0 +1,98 @@
+package kubeletplugin
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	draapi "k8s.io/kubelet/pkg/apis/dra/v1"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+const (
+	// stuckAfter is how long an operation may hold the driver's lock, and how old the last
+	// look at the node may be. An operation takes milliseconds, and some seconds on a
+	// very slow disk; the kubelet waits 45 s for it.
+	stuckAfter = time.Minute
+	// socketTimeout bounds the calls of the daemon's own sockets. The kubelet waits 5 s for
+	// the answer of a probe.
+	socketTimeout = 3 * time.Second
+)
+
+// The sockets, as the kubelet helper names them.
+const (
+	pluginSocket    = "dra.sock"
+	registrarSocket = driver.Name + "-reg.sock"
+)
+
+// sockets are where the kubelet calls the plugin.
+type sockets struct{ plugin, registrar string }
+
+func socketsOf(options Options) sockets {
+	return sockets{filepath.Join(options.PluginDir, pluginSocket), filepath.Join(options.RegistryDir, registrarSocket)}
+}
+
+// looks knows when the last look at the node ended.
+type looks struct {
+	began time.Time    // when the plugin started
+	last  atomic.Int64 // nanoseconds from then
+}
+
+func (l *looks) age() time.Duration { return time.Since(l.began) - time.Duration(l.last.Load()) }
+
+// Looked says that a look at the node has ended, whether or not it could see everything.
+// It must be called every few seconds, or the plugin counts as stuck.
+func (p *Plugin) Looked() { p.looks.last.Store(int64(time.Since(p.looks.began))) }
+
+// Alive returns an error if the plugin can serve the kubelet no more, and only a restart
+// helps: an operation or a look at the node hangs in a disk or in the kernel, or the
+// sockets do not answer. What fails, and is tried again, is no reason for a restart.
+func (p *Plugin) Alive(ctx context.Context) error {
+	if busy := p.driver.Busy(); busy > stuckAfter {
+		return fmt.Errorf("an operation has held the driver's lock for %s, want at most %s", busy.Round(time.Second), stuckAfter)
+	}
+	if age := p.looks.age(); age > stuckAfter {
+		return fmt.Errorf("the last look at the node ended %s ago, want at most %s", age.Round(time.Second), stuckAfter)
+	}
+	ctx, cancel := context.WithTimeout(ctx, socketTimeout)
+	defer cancel()
+	return p.sockets.call(ctx)
+}
+
+// call calls the plugin as the kubelet does. It prepares nothing.
+func (s sockets) call(ctx context.Context) error {
+	err := onSocket(s.registrar, func(connection *grpc.ClientConn) error {
+		info, err := registerapi.NewRegistrationClient(connection).GetInfo(ctx, &registerapi.InfoRequest{})
+		if err == nil && info.GetName() != driver.Name {
+			err = fmt.Errorf("it is the socket of %q, want %q", info.GetName(), driver.Name)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return onSocket(s.plugin, func(connection *grpc.ClientConn) error {
+		_, err := draapi.NewDRAPluginClient(connection).NodePrepareResources(ctx, &draapi.NodePrepareResourcesRequest{})
+		return err
+	})
+}
+
+// onSocket connects anew for each call: a socket whose file is gone still serves those who
+// are connected.
+func onSocket(path string, call func(*grpc.ClientConn) error) error {
+	connection, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err == nil {
+		err = call(connection)
+		_ = connection.Close() // the answer is there
+	}
+	if err != nil {
+		return fmt.Errorf("call %s: %w", path, err)
+	}
+	return nil
+}
