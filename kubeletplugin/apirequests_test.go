@@ -28,9 +28,19 @@ func TestRequestsAreCountedByKind(t *testing.T) {
 	var requests APIRequests
 	transport := requests.Count(answers{slices: 201, slices + "/s": 409, claim: 200, claim + "/status": 200, "/api/v1/namespaces/ns/pods/p": 404, "/version": 200})
 	for _, request := range []struct{ method, url string }{
-		{"GET", slices}, {"GET", slices + "?watch=true"}, {"POST", slices + "?dryRun=All"}, {"POST", slices}, {"POST", slices},
-		{"PUT", slices + "/s"}, {"DELETE", slices + "/s"}, {"GET", claim}, {"PATCH", claim + "/status"}, {"GET", "/api/v1/namespaces/ns/pods/p"},
-		{"GET", "/version"}, {"POST", "/apis/events.k8s.io/v1/namespaces/default/events"}, {"OPTIONS", "/"},
+		{"GET", slices},
+		{"GET", slices + "?watch=true"},
+		{"POST", slices + "?dryRun=All"},
+		{"POST", slices},
+		{"POST", slices},
+		{"PUT", slices + "/s"},
+		{"DELETE", slices + "/s"},
+		{"GET", claim},
+		{"PATCH", claim + "/status"},
+		{"GET", "/api/v1/namespaces/ns/pods/p"},
+		{"GET", "/version"},
+		{"POST", "/apis/events.k8s.io/v1/namespaces/default/events"},
+		{"OPTIONS", "/"},
 	} {
 		answer, err := transport.RoundTrip(httptest.NewRequest(request.method, "https://server"+request.url, nil))
 		if err == nil {

@@ -39,8 +39,11 @@ func TestFiguresOfCgroups(t *testing.T) {
 	var c counters
 	exclusive := pin.Pinning{CPUs: cpuset.New(1), Partition: pin.PartitionRoot}
 	c.see([]pin.Live{
-		{Cgroup: "a", Want: exclusive}, {Cgroup: "b", Want: exclusive, Fault: "root invalid"},
-		{Cgroup: "c", Want: exclusive, Downgraded: true}, {Cgroup: "d", Want: pin.Pinning{Mems: cpuset.New(0)}}, {Cgroup: "e", Want: exclusive},
+		{Cgroup: "a", Want: exclusive},
+		{Cgroup: "b", Want: exclusive, Fault: "root invalid"},
+		{Cgroup: "c", Want: exclusive, Downgraded: true},
+		{Cgroup: "d", Want: pin.Pinning{Mems: cpuset.New(0)}},
+		{Cgroup: "e", Want: exclusive},
 	}, partitionStates{
 		"faulty": {{}, {partitionState: partitionState{fault: "root invalid"}}}, "unpinned": {{partitionState: partitionState{unpinned: true}}}, "fine": {{}},
 	})
