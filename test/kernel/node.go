@@ -63,6 +63,12 @@ func (o *Observer) KillCommand(ctx context.Context, name, argument string) (pids
 	return strings.Fields(out), err
 }
 
+// Signal sends a signal, such as STOP, to the processes that KillCommand would find.
+func (o *Observer) Signal(ctx context.Context, signal, name, argument string) error {
+	_, err := o.Run(ctx, commandsScript+`kill -"$1" $(commands "$2" "$3")`, signal, name, argument)
+	return err
+}
+
 // Gone is an error as long as there is one of the processes.
 func (o *Observer) Gone(ctx context.Context, pids []string) error {
 	_, err := o.Run(ctx, `for pid; do [ ! -e "/proc/$pid" ] || { echo "process $pid is there" >&2; exit 1; }; done`, pids...)
