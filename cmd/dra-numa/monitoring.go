@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
@@ -125,8 +126,8 @@ func (o *options) show() *shown {
 	return s
 }
 
-// serve adds what a daemon shows that serves its node.
-func (s *shown) serve(core *driver.Driver, plugin *kubeletplugin.Plugin) {
+// serve adds what a daemon shows that serves its node. Lock is the file of the hooks.
+func (s *shown) serve(core *driver.Driver, plugin *kubeletplugin.Plugin, lock string) {
 	s.readiness.Require(kubeletplugin.ReasonKubelet, func() string {
 		switch registered, why := plugin.Registered(); {
 		case registered:
@@ -137,5 +138,8 @@ func (s *shown) serve(core *driver.Driver, plugin *kubeletplugin.Plugin) {
 		return "the kubelet has not registered the driver yet"
 	})
 	s.readiness.Live(plugin.Alive)
-	s.metrics.Serve(metrics.Node{Driver: core, Figures: plugin.Figures})
+	s.metrics.Serve(metrics.Node{
+		Driver: core, Figures: plugin.Figures,
+		Hooks: func() (*pin.Hooks, error) { return pin.ReadHooks(lock) },
+	})
 }

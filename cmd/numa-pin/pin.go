@@ -29,6 +29,7 @@ const stopFile = "stop-pinning"
 
 // runPin pins the container whose OCI state is on standard input.
 func runPin(args []string, host host, streams streams) error {
+	began := time.Now()
 	config, help, err := parsePin(args, streams.out)
 	if help || err != nil {
 		return err
@@ -42,7 +43,7 @@ func runPin(args []string, host host, streams streams) error {
 	if err != nil {
 		return config.errorf("container", err)
 	}
-	err = pinContainer(config, host, state)
+	err = pinContainer(config, host, state, began)
 	if err == nil {
 		return nil
 	}
@@ -52,12 +53,12 @@ func runPin(args []string, host host, streams streams) error {
 	return err
 }
 
-func pinContainer(config config, host host, state state) error {
+func pinContainer(config config, host host, state state, began time.Time) error {
 	container, err := state.cgroup(host.proc)
 	if err != nil {
 		return config.errorf("container "+state.ID, err)
 	}
-	if err := pinLocked(config, host, container); err != nil {
+	if err := pinLocked(config, host, container, began); err != nil {
 		return config.errorf("container "+container, err)
 	}
 	if config.idle.IsEmpty() {
@@ -130,7 +131,7 @@ func (c config) errorf(container string, err error) error {
 	return fmt.Errorf("pin %s to %s for claim %s: %w", container, c.claim.Pinning, c.claim.Name, err)
 }
 
-func pinLocked(c config, host host, container string) error {
+func pinLocked(c config, host host, container string, began time.Time) error {
 	opened, err := host.open(c.records)
 	if err != nil {
 		return err
@@ -142,7 +143,9 @@ func pinLocked(c config, host host, container string) error {
 		return err
 	}
 	defer unlock()
-	return pin.Pin(opened, container, c.scope, c.claim)
+	err = pin.Pin(opened, container, c.scope, c.claim)
+	_ = pin.CountHook(c.lock, time.Since(began), err != nil) // a figure that is lost must not stop a container
+	return err
 }
 
 // state has the fields that the hook needs of "State" in the OCI runtime specification.

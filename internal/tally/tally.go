@@ -64,3 +64,30 @@ func (d *Durations) Read() Distribution {
 
 // Sum returns the sum of all durations so far.
 func (d *Durations) Sum() time.Duration { return time.Duration(d.sum.Load()) }
+
+// Saved is what a Durations has counted, for a file.
+type Saved struct {
+	Counts []uint64      `json:"counts"` // by range of this version
+	Sum    time.Duration `json:"sum"`    // in nanoseconds
+}
+
+// Save returns what was counted so far.
+func (d *Durations) Save() Saved {
+	saved := Saved{make([]uint64, len(d.counts)), d.Sum()}
+	for i := range d.counts {
+		saved.Counts[i] = d.counts[i].Load()
+	}
+	return saved
+}
+
+// Load makes the Durations go on from what was saved. Counts of another version, with
+// other ranges, are dropped, and the Durations starts from nothing.
+func (d *Durations) Load(saved Saved) {
+	if len(saved.Counts) != len(d.counts) {
+		saved = Saved{Counts: make([]uint64, len(d.counts))}
+	}
+	for i, count := range saved.Counts {
+		d.counts[i].Store(count)
+	}
+	d.sum.Store(int64(saved.Sum))
+}

@@ -45,3 +45,19 @@ func TestNoDurationIsLost(t *testing.T) {
 		t.Errorf("%d durations of %s, want %d", got.Count, got.Sum, workers*each)
 	}
 }
+
+func TestSavedDurationsGoOn(t *testing.T) {
+	var first, second, other Durations
+	first.Add(time.Millisecond)
+	first.Add(time.Hour)
+	second.Load(first.Save())
+	second.Add(time.Second)
+	if got := second.Read(); got.Count != 3 || got.Sum != time.Hour+time.Second+time.Millisecond {
+		t.Errorf("%d durations of %s, want 3", got.Count, got.Sum)
+	}
+	other.Add(time.Second)
+	other.Load(Saved{Counts: []uint64{1, 2}, Sum: time.Hour})
+	if got := other.Read(); got.Count != 0 || got.Sum != 0 {
+		t.Errorf("%d durations of %s from a version with other ranges, want none", got.Count, got.Sum)
+	}
+}

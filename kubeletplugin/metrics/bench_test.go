@@ -54,7 +54,7 @@ func BenchmarkScrape(b *testing.B) {
 	e, _ := newExporter(b)
 	d := busyNode(b, 250, "2")
 	devices := published(d)
-	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{Devices: devices} }})
+	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{Devices: devices} }, sampleHooks})
 	b.ReportMetric(float64(len(scrape(b, e))), "bytes")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -69,7 +69,7 @@ func TestClaimsWithMetricsAreBounded(t *testing.T) {
 	}
 	e, _ := newExporter(t)
 	d := busyNode(t, maxClaims+3, "0")
-	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{} }})
+	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{} }, sampleHooks})
 	text := scrape(t, e)
 	for _, want := range []string{"dra_numa_claims_omitted 3\n", fmt.Sprintf("dra_numa_claims{state=\"prepared\"} %d\n", maxClaims+3)} {
 		if !strings.Contains(text, want) {

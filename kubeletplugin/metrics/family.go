@@ -38,7 +38,7 @@ type families struct {
 	claimFunctions, faultyClaims, omittedClaims                         *family
 	operations, busy, syncs, written, mismatches                        *family
 	cgroups, refusals, runtimeConnected, runtimeRefused, serverRequests *family
-	heartbeat, repairs, releases, unrepaired                            *family
+	heartbeat, repairs, releases, unrepaired, hooks                     *family
 }
 
 // add makes a family.
@@ -84,7 +84,8 @@ func newFamilies() *families {
 	f.mismatches = f.add(gauge, "record_mismatches", "Differences between what claims hold and the files of the node: checkpoint, missing_spec or stray_spec. It is not there while an operation is under way.", "record")
 
 	f.cgroups = f.add(gauge, "cgroups", "Cgroups of running containers and pods of claims: exclusive, pinned without a partition of their own, downgraded because several pods use the claim, or faulty.", "state")
-	f.refusals = f.add(counter, "container_refusals_total", "Containers of claims that the hook did not let start.")
+	f.hooks = f.add(histogram, "hook_duration_seconds", "How long hooks took on this host, with the result pinned, or refused if they did not let the container start. The figures are kept on the host, so they outlive the daemon.", "result")
+	f.refusals = f.add(counter, "container_refusals_total", "Containers of claims that the hook did not let start, as the daemon has seen them.")
 	f.runtimeConnected = f.add(gauge, "nri_connected", "1 if the container runtime is connected over NRI, else 0. It is not there if the daemon does not use NRI.")
 	f.runtimeRefused = f.add(gauge, "nri_refused", "1 if the container runtime did not carry out the last update of containers, else 0. It is not there if the daemon does not use NRI.")
 	f.heartbeat = f.add(gauge, "keeper_heartbeat_timestamp_seconds", "When the keeper last said that it works, as Unix time. It says so every 10 seconds. It is not there before the first time.")

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
@@ -37,6 +38,7 @@ type Options struct {
 type Node struct {
 	Driver  *driver.Driver
 	Figures func() kubeletplugin.Figures
+	Hooks   func() (*pin.Hooks, error) // an error means that they are not known now
 }
 
 // Exporter is the source of the metrics of one daemon.
@@ -79,6 +81,10 @@ func (e *Exporter) Collect(metrics chan<- prometheus.Metric) {
 		e.collectClaims(out, node.Driver, figures)
 		e.collectOperations(out, node.Driver, figures)
 		e.collectHost(out, node.Driver, figures)
+		if hooks, err := node.Hooks(); err == nil {
+			out.addDurations(e.families.hooks, hooks.Pinned.Read(), "pinned")
+			out.addDurations(e.families.hooks, hooks.Refused.Read(), "refused")
+		}
 	}
 }
 

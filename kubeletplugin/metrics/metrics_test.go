@@ -99,6 +99,12 @@ func sampleFigures(d *driver.Driver) func() kubeletplugin.Figures {
 	}
 }
 
+func sampleHooks() (*pin.Hooks, error) {
+	var hooks pin.Hooks
+	hooks.Pinned.Add(20 * time.Millisecond)
+	return &hooks, nil
+}
+
 // scrape returns the text of a scrape.
 func scrape(t testing.TB, e *Exporter) string {
 	t.Helper()
@@ -116,7 +122,7 @@ var volatile = regexp.MustCompile(`(?m)^(dra_numa_(fsync_duration_seconds|writte
 func TestMetricsGolden(t *testing.T) {
 	e, readiness := newExporter(t)
 	d := openDriver(t)
-	e.Serve(Node{d, sampleFigures(d)})
+	e.Serve(Node{d, sampleFigures(d), sampleHooks})
 	readiness.NotReady(kubeletplugin.ReasonAPIServer, "text")
 	var own strings.Builder
 	for line := range strings.Lines(scrape(t, e)) {
@@ -131,7 +137,7 @@ func TestMetricsGolden(t *testing.T) {
 func TestNamesAreAsPrometheusAsks(t *testing.T) {
 	e, _ := newExporter(t)
 	d := openDriver(t)
-	e.Serve(Node{d, sampleFigures(d)})
+	e.Serve(Node{d, sampleFigures(d), sampleHooks})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(e)
 	sent, err := registry.Gather()

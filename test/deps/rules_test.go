@@ -187,6 +187,7 @@ var arrows = []arrow{
 	{"driver", "internal/durable", "so is the checkpoint"},
 	{"internal/durable", "internal/tally", "how long the disk takes is counted"},
 	{"cdi", "internal/tally", "so it is for specs"},
+	{"cdi/pin", "internal/tally", "hooks take time"},
 	{"driver", "internal/tally", "and for the checkpoint"},
 	{"cmd/dra-numa", "internal/durable", "so are the hook on the host and the answer of the probe"},
 	{"cmd/numa-nvml", "internal/durable", "so is its file"},
@@ -366,4 +367,6 @@ var modules = []module{
 
 // hookImports is everything but the standard library in the hook numa-pin,
 // which runs at every container start and must stay small.
-var hookImports = []string{"cdi/pin", "cmd/numa-pin", "internal/heartbeat", "internal/kernelfs", "internal/policies", "internal/pulse", "internal/reread", "numa/cpuset"}
+var hookImports = []string{
+	"cdi/pin", "cmd/numa-pin", "internal/heartbeat", "internal/kernelfs", "internal/policies", "internal/pulse", "internal/reread", "internal/tally", "numa/cpuset",
+}
