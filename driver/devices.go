@@ -32,8 +32,8 @@ func Devices(machine numa.Machine, config Config, faults zones.Faults) []resourc
 	return devices(&machine, config, cachesOf(&machine, config, nil), nil, cpuset.Set{}, faults)
 }
 
-// CacheNotes says what such a node does not publish of its caches, or not fully, and why.
-// Without Config.Caches there is nothing to say.
+// CacheNotes says what such a node does not publish of its caches, and why. It returns
+// nothing without Config.Caches.
 func CacheNotes(machine numa.Machine, config Config) []string {
 	if config.Caches == nil {
 		return nil

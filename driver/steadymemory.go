@@ -8,12 +8,12 @@ import (
 
 // memoryStep is the step in which the driver follows the memory of a NUMA node that
 // changes while it runs. It is half of the smallest block of memory that Linux can add or
-// remove, so a block that comes is always seen.
+// remove, so the driver always notices a block that is added.
 const memoryStep = 64 << 20
 
-// withSteadyMemory returns the machine as it is now, with the sizes of memory that the
-// driver goes by. A hypervisor with a balloon changes MemTotal all the time, and each new
-// size would be written to the API server.
+// withSteadyMemory returns the machine as it is now, but with the sizes of memory that
+// the driver uses. A hypervisor with a balloon changes MemTotal all the time, and the
+// driver would write each new size to the API server.
 func withSteadyMemory(before, now numa.Machine) numa.Machine {
 	known := make(map[int]uint64, len(before.Zones))
 	for i := range before.Zones {
@@ -30,8 +30,8 @@ func withSteadyMemory(before, now numa.Machine) numa.Machine {
 	return now
 }
 
-// steadyBytes returns the size to go by if it was before until now: never more than there
-// is, and at most two steps less.
+// steadyBytes returns the size that the driver uses if it used before until now, and the
+// machine has now. The result is never more than now, and at most two steps less.
 func steadyBytes(before, now uint64) uint64 {
 	switch {
 	case now < before:

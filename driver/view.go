@@ -47,7 +47,8 @@ func (d *Driver) SetDowngraded(cpus cpuset.Set) (renewed bool) {
 	return true
 }
 
-// Machine is the machine as it was last read, with the sizes of memory that count.
+// Machine is the machine as it was last read, with the sizes of memory that the driver
+// uses.
 func (d *Driver) Machine() numa.Machine { return *d.shown.Load().machine }
 
 // SetMachine replaces the machine after it has changed: CPUs or memory came or went.
@@ -72,7 +73,7 @@ func (d *Driver) use(machine numa.Machine) {
 	d.useDevices()
 }
 
-// useDevices takes the devices of a node without claims.
+// useDevices remembers what the node would publish if there were no claims.
 func (d *Driver) useDevices() {
 	d.devices = make(map[string]resourceapi.Device)
 	for _, device := range devices(d.machine, d.config, d.caches, nil, cpuset.Set{}, nil) {

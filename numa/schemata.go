@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Schemata is what one group may use: the ways of caches, and bandwidth. A part of a
-// group's schemata is one, too: what it does not name stays as it is.
+// Schemata is what one group may use: the ways of caches, and bandwidth. It may be a part
+// of a group's schemata: if you write it, what it does not name stays as it is.
 // Documentation/filesystems/resctrl.rst.
 type Schemata struct {
 	Masks      []CacheMask      // by resource, then cache

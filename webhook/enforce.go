@@ -17,8 +17,8 @@ import (
 // Enforce refuses a pod that requests less than its claims may hold, or whose claims are
 // not known, and a resize to less than that. It also refuses a claim that may hold more
 // than a pod that waits for it requests: a pod names a claim by its name, so a larger
-// claim can take the place of the one that the pod was compared with. A lack that the
-// stored pod already has is only a warning.
+// claim can take the place of the one that the pod was compared with. What the stored pod
+// already lacks is only a warning.
 func (r *Reviewer) Enforce(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
 	if r.known.ServerCounts() {

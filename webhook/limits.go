@@ -8,8 +8,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// ReviewTimeout is how long a review may take, the waiting for others included. The
-// webhook configurations must allow more.
+// ReviewTimeout is how long a review may take, including the time that it waits for
+// others. The webhook configurations must allow more.
 const ReviewTimeout = 2500 * time.Millisecond
 
 // Limits of what reviews need at the same time. A decoded object of many empty items was

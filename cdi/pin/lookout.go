@@ -15,8 +15,8 @@ import (
 // Lookout looks at the partitions of the host and at the recorded cgroups. A look reads
 // files of every cgroup; between looks, Changed says whether another one would find
 // something else. It sees at once what happens to a recorded cgroup, to a partition, and
-// to cgroups beside and above them. It does not see that a cgroup without CPUs of its own
-// becomes a partition.
+// to their siblings and to cgroups above them. It does not see that a cgroup without CPUs
+// of its own becomes a partition.
 type Lookout struct {
 	cgroups, records string
 	others           []string // directories whose entries count, too

@@ -101,8 +101,8 @@ func (f *Facts) kernels() []Component {
 	return f.onNodes(func(info corev1.NodeSystemInfo) (name, version string) { return "kernel", info.KernelVersion })
 }
 
-// onNodes returns each version of a component of the nodes with the driver, unless they do
-// not say it.
+// onNodes returns each version of a component of the nodes with the driver. It leaves out
+// nodes that do not report one.
 func (f *Facts) onNodes(of func(corev1.NodeSystemInfo) (name, version string)) []Component {
 	var nodes []*corev1.Node
 	for _, name := range f.Nodes() {

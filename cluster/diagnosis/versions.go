@@ -77,7 +77,7 @@ func featureGate(f *Facts) (findings []Finding) {
 // has to be on in all components, and is off by default.
 const countingGate = "DRANodeAllocatableResources"
 
-// rulesGate has the scheduler read DeviceTaintRules. In Kubernetes 1.36, they are of
+// rulesGate makes the scheduler read DeviceTaintRules. In Kubernetes 1.36, they are of
 // v1beta2, which is off by default like the gate.
 const rulesGate = "DRADeviceTaintRules"
 

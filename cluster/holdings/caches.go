@@ -43,7 +43,7 @@ type CachePool struct {
 	Members *Resource `json:"members,omitempty"` // claims that have the same ways, in the pool shared
 	Shares  []Share   `json:"shares"`
 	Taints  []Taint   `json:"taints"`
-	// Of is the same device, with all that is published of it.
+	// Of is the device, with all that is published about it.
 	Of *Device `json:"-"`
 }
 
@@ -119,7 +119,7 @@ func (d *Device) cachePool() (pool CachePool, l3 *int64) {
 }
 
 // IsLimit reports whether a capacity of the device limits each claim by itself, so that
-// no sum of it is of interest: the bandwidth of a cache.
+// its sum means nothing. The bandwidth of a cache does.
 func (d *Device) IsLimit(resource string) bool {
 	return d.Cache && slices.Contains([]string{string(deviceclasses.CapacityBandwidthPercent), string(deviceclasses.CapacityBandwidthMBps)}, resource)
 }

@@ -139,7 +139,7 @@ func (c *Cluster) deviceResources() map[corev1.ResourceName]*resourceapi.DeviceC
 // errLate is the scheduler's error for a search that takes too long.
 var errLate = fmt.Errorf("timed out trying to allocate devices: %w", context.DeadlineExceeded)
 
-// errCut is for a search that may have had an answer later.
+// errCut says that a search was ended early: it might have found an answer later.
 var errCut = fmt.Errorf("no answer within %s, because other searches have taken too long; the scheduler has %s: %w", shortTimeout, filterTimeout, context.DeadlineExceeded)
 
 // errCannotAllocate is the scheduler's reason. Explanations give a better one.

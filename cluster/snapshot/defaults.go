@@ -99,8 +99,8 @@ func limitCapacity(asked *resourceapi.CapacityRequirements) {
 	}
 }
 
-// limit replaces amounts with which nothing can be computed. No device and no node has
-// as much as either.
+// limit replaces amounts that are too large to compute with by the largest that is not.
+// No device and no node has as much as that.
 func limit[N ~string](list map[N]amounts.Quantity) {
 	for name, amount := range list {
 		if !capacity.Countable(amount) {

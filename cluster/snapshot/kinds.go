@@ -98,7 +98,7 @@ func versionsOf(kind string) []version {
 	return workloadVersions(kind)
 }
 
-// as is a version that Add takes.
+// as returns a version that Add takes without a conversion.
 func as(apiVersion string, object metav1.Object) version {
 	return version{apiVersion, object, func() (metav1.Object, error) { return object, nil }}
 }

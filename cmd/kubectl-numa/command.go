@@ -28,7 +28,7 @@ func (c cli) reads(formats []string) reading {
 }
 
 // addDiagnosisTo adds the flags for a command that needs more than objects, and that
-// believes the driver's pods.
+// trusts the driver's pods.
 func (r *reading) addDiagnosisTo(command *cobra.Command) {
 	r.from.addDiagnosisTo(command)
 	r.from.addDriverTo(command)

@@ -17,7 +17,7 @@ import (
 // eventsTimeout is the limit for reading the events of a page.
 const eventsTimeout = 20 * time.Second
 
-// readEvents is events, and what of them could not be read.
+// readEvents has events, and says which others could not be read.
 type readEvents struct {
 	events  []*corev1.Event
 	missing []string

@@ -13,7 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// scope is which objects a command lists. The flags have the names and the meaning that
+// scope says which objects a command lists. The flags have the names and the meaning that
 // they have in kubectl.
 type scope struct {
 	namespace string // "" if the user names none
@@ -90,8 +90,8 @@ func (s *scope) oneNamespace(names []objectName) error {
 var errLabelsOfOne = errors.New("--selector chooses among several objects: remove it, or the name")
 
 // nodes returns whether the command is about a node: the named one or, without a name,
-// those with the labels. It is an error if there is none: the answer that nothing is
-// wrong with no node would be wrong.
+// those with the labels. If there is no such node, it returns an error, because "no
+// problems" would be a wrong answer.
 func (s *source) nodes(objects *snapshot.Snapshot, name string) (func(node string) bool, error) {
 	switch {
 	case name != "" && s.scope.labels.given():

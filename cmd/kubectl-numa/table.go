@@ -13,8 +13,8 @@ type style struct {
 	noHeaders bool
 }
 
-// table aligns rows in columns. The first row is the header. The last columns, as many as
-// extra says, are only in wide tables.
+// table aligns rows in columns. The first row is the header. Only wide tables have the
+// last columns, as many as extra says.
 func (s style) table(rows [][]string, extra int) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -24,7 +24,7 @@ type config struct {
 	lock, records string
 }
 
-// stopFile is beside the directory of the records. While it exists, nothing is pinned.
+// stopFile is next to the directory of the records. While it exists, nothing is pinned.
 const stopFile = "stop-pinning"
 
 // runPin pins the container whose OCI state is on standard input.

@@ -71,8 +71,8 @@ func (l *Linter) poolsOf(class *resourceapi.DeviceClass, ask ask) (pools []strin
 	return pools
 }
 
-// unknownPools finds selectors for which no device is selected, because they want a pool
-// that no cache has.
+// unknownPools finds selectors that select no device, because they name a pool that no
+// cache has.
 func (l *Linter) unknownPools(field string, class, own []resourceapi.DeviceSelector) []Finding {
 	result := l.known.Selectors().Try(class, own)
 	pool := result.UnknownPool

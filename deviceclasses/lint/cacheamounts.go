@@ -60,7 +60,7 @@ func (a cacheAsk) amounts() []Finding {
 	return append(findings, a.together()...)
 }
 
-// together refuses capacities that no device has both of.
+// together refuses a request for two capacities if no device has both.
 func (a cacheAsk) together() (findings []Finding) {
 	asked := capacity.Amounts(deviceclasses.DriverName, a.requests())
 	both := func(one, other resourceapi.QualifiedName, where string) {

@@ -50,8 +50,8 @@ type Result struct {
 	// Missing is the first attribute or capacity that a selector reads and that a device
 	// lacks. At such a device, the scheduler gives up on the pod.
 	Missing *Missing
-	// UnknownPool is the first text that a selector compares the pool of a cache with and
-	// that is no pool.
+	// UnknownPool is the first text that a selector compares with the pool of a cache,
+	// although no pool has this name.
 	UnknownPool *UnknownPool
 }
 

@@ -33,7 +33,7 @@ type State struct {
 	Tasks      []TaskGroup   `json:"tasks,omitempty"` // by cgroup, then group; only while a claim has ways, and if the host's processes can be seen
 }
 
-// Host is what else of the node matters to claims. It is there only if it was asked for.
+// Host is what else matters to claims on the node. It is only set on request.
 type Host struct {
 	// NRI reports whether the container runtime offers NRI where the daemon looks for it. It
 	// is nil if the daemon does not use NRI, or if the socket's folder cannot be seen.

@@ -1,5 +1,5 @@
-// Package capacity knows the two spellings of a capacity of a device, and which amounts
-// of it are numbers to compute with.
+// Package capacity knows the two spellings of a capacity of a device, and which amounts a
+// program can compute with.
 package capacity
 
 import (

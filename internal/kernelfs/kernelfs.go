@@ -1,7 +1,7 @@
-// Package kernelfs reads files of the kernel, such as those of sysfs and cgroup v2. The Go
-// runtime waits for events of such files when it opens them (epoll), and the kernel
-// reports one at once for each. That wakes other threads, and costs more than to read the
-// file. Files that are opened here are not waited for.
+// Package kernelfs reads files of the kernel, such as those of sysfs and cgroup v2. When
+// package os opens such a file, the Go runtime waits for events of it (epoll), and the
+// kernel reports one at once. That wakes other threads, which costs more than reading the
+// file. This package opens files without waiting for events.
 package kernelfs
 
 import (

@@ -1,6 +1,6 @@
 // Package capture writes the files of a machine to an archive: those that package numa
-// reads, and no others. It also reads such archives. An archive may be of another person,
-// so its size is limited, and nothing of it is written to a disk.
+// reads, and no others. It also reads such archives. An archive may come from a stranger,
+// so the package limits its size, and writes nothing of it to a disk.
 package capture
 
 import (
@@ -29,9 +29,9 @@ const (
 	entryBytes = 2 << 10
 )
 
-// Write writes an archive with the files of the machine under root. It also archives files
-// that make no sense, and [numa.Read] then returns the same error for the archive as for
-// the machine. The same files always give the same archive.
+// Write writes an archive with the files of the machine under root. It also archives
+// files that [numa.Read] cannot parse, so that numa.Read returns the same error for the
+// archive as for the machine. The same files always give the same archive.
 func Write(w io.Writer, root fs.FS) error {
 	r := newRecorder(root)
 	_, failed := numa.Read(r)
@@ -147,8 +147,8 @@ func belongs(name string) bool {
 	return fs.ValidPath(name) && (below && (first == "sys" || first == "proc") || name == numa.GPUReportFile)
 }
 
-// recorder is a file system that keeps what is read of another one. Paths have no links,
-// so that the files are where they are on the machine.
+// recorder is a file system that reads from another one, and keeps what was read. The
+// paths that it keeps have no links, so each file is where it is on the machine.
 type recorder struct {
 	root    fs.FS
 	files   map[string]string // content by path
@@ -176,8 +176,8 @@ func (r *recorder) take(bytes int) error {
 	return r.full
 }
 
-// Open implements [fs.FS]. It reads the whole file. A file that is elsewhere than the files
-// of a machine does not exist.
+// Open implements [fs.FS]. It reads the whole file. A file that cannot be in an archive
+// does not exist.
 func (r *recorder) Open(name string) (fs.File, error) {
 	at := r.resolve(name)
 	if !belongs(at) {

@@ -1,5 +1,5 @@
-// Package memfs is a file system in memory, with symbolic links: the files of a machine
-// that is made up, or that was captured. It changes nothing.
+// Package memfs is a read-only file system in memory, with symbolic links. It has the
+// files of a machine that is made up, or that was captured.
 package memfs
 
 import (

@@ -14,16 +14,17 @@ type Area struct {
 	// Allowed ⊇ Usable are all ways of the pool that no other tool has. A claim that has
 	// ways there keeps them.
 	Allowed Mask
-	// Growing gives claims more ways than their minimum while there are some.
+	// Growing gives claims more ways than their minimum while ways are free.
 	Growing bool
 
 	minWays int
 	sparse  bool
 }
 
-// Offer returns what the masks of other tools leave of a pool. They cannot be moved, so
-// the longest run is left, the lowest of several, or nothing if even that is shorter
-// than min_cbm_bits. With sparse masks all other ways are left.
+// Offer returns what the masks of other tools leave of a pool. These masks cannot be
+// moved. So claims can have the longest run of the other ways and, of several such runs,
+// the lowest. If even that is shorter than min_cbm_bits, they can have nothing. If the
+// cache takes sparse masks, claims can have all other ways.
 func Offer(cache numa.CacheAllocation, pool Mask, foreign ...Mask) Area {
 	a := Area{Allowed: pool, minWays: minWays(&cache), sparse: cache.Sparse}
 	for _, mask := range foreign {
@@ -48,17 +49,17 @@ type Claim struct {
 
 // Arrange gives all claims of a pool their masks: disjoint, inside Usable, and one run
 // each unless the cache takes sparse masks. It returns a Change for each claim, in the
-// order of the list. Call it when a claim comes, with the new claim in the list, and when
-// one has gone, without it.
+// order of the list. Call it when a claim is added, with the new claim in the list, and
+// when a claim has ended, without that claim.
 //
-// Numbers of ways. Each claim has at least its minimum. If the area is Growing, each
-// way that is left goes to the claim that has the fewest and may have more; of several,
-// to the first in the list. So the ways are shared as evenly as minima and maxima allow,
-// and it does not matter which masks the claims had before. List them in the order in
-// which they came.
+// Numbers of ways. Each claim has at least its minimum. If the area is Growing, each way
+// that is left goes to the claim that has the fewest and may have more. If several claims
+// have as few, the first in the list gets it. So the ways are shared as evenly as minima
+// and maxima allow, and it does not matter which masks the claims had before. List them
+// in the order in which they came.
 //
-// Places. Whatever fits in sum gets a place: if a new claim fits nowhere, others are
-// moved. Of all places, Arrange takes those that
+// Places. If there are enough ways in sum, each claim gets a place: if a new claim fits
+// nowhere, Arrange moves others. Of all places, it takes those that
 //   - change the masks of the fewest claims;
 //   - move the fewest ways: all ways of a claim that keeps their number, and of others
 //     those that they did not have;
@@ -67,7 +68,7 @@ type Claim struct {
 // If there is one new claim, and the others keep their numbers of ways, they may move
 // anywhere, as long as no temporary mask is needed. In all other cases the claims that
 // have a mask keep their order, so that they only slide, grow and shrink. A search that
-// takes too many steps is given up for the best that it found by then.
+// takes too many steps ends with the best places that it has found.
 //
 // [Order] puts the changes into an order without temporary masks, unless a claim was
 // misplaced: a mask that overlaps another, or is partly outside of Usable.

@@ -2,8 +2,8 @@ package ways
 
 import "slices"
 
-// mostTemporary is how many temporary masks a plan may have, and mostTried how many are
-// tried with each effort and number of them.
+// A plan has at most mostTemporary temporary masks. For each effort and each number of
+// temporary masks, at most mostTried masks are tried.
 const (
 	mostTemporary = 4
 	mostTried     = 1 << 14
@@ -15,8 +15,8 @@ type effort struct {
 	settled bool // even if it has what it wants
 }
 
-// around completes the plan with temporary masks, and reports whether it could: with the
-// least effort, and as few as possible.
+// around completes the plan with temporary masks, with the least effort and with as few
+// of them as possible. It reports whether it could.
 func (o *ordering) around() bool {
 	for _, e := range []effort{{}, {shrink: true}, {shrink: true, settled: true}} {
 		for temporary := 1; temporary <= mostTemporary; temporary++ {
@@ -29,8 +29,9 @@ func (o *ordering) around() bool {
 	return false
 }
 
-// detour gives groups up to the given number of temporary masks, each followed by all
-// wanted masks that are free then. If that does not complete the plan, it is as before.
+// detour gives groups up to the given number of temporary masks. After each, it writes
+// all wanted masks that are free then. If that does not complete the plan, detour leaves
+// the plan as it was.
 func (o *ordering) detour(temporary int, e effort) bool {
 	if o.budget--; temporary == 0 || o.budget < 0 {
 		return false

@@ -57,23 +57,26 @@ func (p Plan) Undo(k int) Plan {
 	return back
 }
 
-// Order returns the writes that make the changes, one after the other. Name all groups
-// that have an exclusive mask in the cache, of all pools, also those that keep theirs.
-// Leave out the group of a claim that has gone, after it lost its CPUs and tasks. A group
-// without a Present mask must have no CPUs and tasks before the plan is done.
+// Order returns the writes that make the changes, one after the other. The changes must
+// name all groups of all pools that have an exclusive mask in the cache, even those that
+// keep their mask. Leave out the group of a claim that has ended, once it has no CPUs and
+// no tasks. A group without a Present mask must have no CPUs and no tasks before the plan
+// is done.
 //
 // A mask that is written never overlaps the mask that another group has at that time.
 // So if the present masks are disjoint, the masks are disjoint after each write, and a
 // claim grows only into ways that another has given up. Each mask has at least
 // min_cbm_bits ways, and is one run unless the cache takes sparse masks.
 //
-// If possible, each group is written at most once. Where groups wait for each other in a
-// circle, some get a Temporary mask: ways that one of the groups has or will have and
-// that no other group has at that time, as many as before or wanted if possible. Only if
-// that does not help a temporary mask has fewer ways.
+// If possible, each group is written at most once. If groups wait for each other in a
+// circle, some of them first get a Temporary mask: ways that one of the groups has or
+// will have, and that no other group has at that time. If possible, it has as many ways
+// as the smaller one of the group's masks before and after. Only if that does not help, a
+// temporary mask has fewer ways.
 //
-// An error wraps [ErrNoOrder] if not even that was found, as for two groups of one way
-// each that exchange their ways. All other errors name a change that is not valid.
+// An error wraps [ErrNoOrder] if no order was found even so. An example is two groups of
+// one way each that exchange their ways. All other errors name a change that is not
+// valid.
 func Order(cache numa.CacheAllocation, changes []Change) (Plan, error) {
 	if err := check(&cache, changes); err != nil {
 		return nil, fmt.Errorf("order masks of %s: %w", cache.Name, err)
@@ -145,8 +148,8 @@ func (o *ordering) free(i int) Mask {
 	return free
 }
 
-// straight writes wanted masks as long as one is free. Group last was put aside: it
-// stays there until another group could be written.
+// straight writes wanted masks while one of them is free. Group last has a temporary
+// mask, and keeps it until another group has been written.
 func (o *ordering) straight(last int) {
 	for i := 0; i < len(o.changes); i++ {
 		if wanted := o.changes[i].Wanted; i != last && o.masks[i] != wanted && wanted.within(o.free(i)) {
@@ -162,7 +165,7 @@ func (o *ordering) write(i int, to Mask) {
 	o.masks[i] = to
 }
 
-// waiting says who waits for whom.
+// waiting lists the groups that do not have what they want.
 func (o *ordering) waiting() string {
 	var parts []string
 	for i, c := range o.changes {

@@ -13,9 +13,9 @@ type piece struct {
 	old   Mask // what it has, 0 if it needs a place
 }
 
-// A cost is what is bad about masks, the worst in the highest bits: how many claims have
-// another mask than before, how many ways that concerns, and the sum of the lowest ways
-// of all claims. All of them are less than 64 × 64.
+// A cost says how bad masks are. What matters most is in the highest bits: how many
+// claims have another mask than before, how many ways that concerns, and the sum of the
+// lowest ways of all claims. All of them are less than 64 × 64.
 type cost int
 
 const (
@@ -24,9 +24,9 @@ const (
 	hopeless cost = math.MaxInt
 )
 
-// move returns the cost of giving the piece another mask, without that of the place. A
-// claim that moves counts with all of its ways, one that grows or shrinks with those that
-// it did not have.
+// move returns the cost of giving the piece another mask, without the cost of the place.
+// A claim that moves counts with all of its ways, one that grows or shrinks with those
+// that it did not have.
 func (p *piece) move(mask Mask) cost {
 	switch {
 	case p.old == 0 || p.old == mask:

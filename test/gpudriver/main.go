@@ -1,8 +1,8 @@
-// Command gpudriver is a small DRA driver beside ours, as a vendor of devices
-// would have one: it publishes the PCI functions of one kernel driver as GPUs, with
-// the standard attributes and nothing else, all of them made by the library of
-// Kubernetes. It knows nothing of ours. What it prepares are the device nodes that
-// the kernel has below a function.
+// Command gpudriver is a small DRA driver next to ours, as a vendor of devices would have
+// one: it publishes the PCI functions of one kernel driver as GPUs, with the standard
+// attributes and nothing else, all of them made by the library of Kubernetes. It knows
+// nothing of ours. What it prepares are the device nodes that the kernel has below a
+// function.
 package main
 
 import (

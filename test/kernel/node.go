@@ -209,7 +209,7 @@ func (o *Observer) Unplug(ctx context.Context, address string) error {
 	return o.WriteFile(ctx, "/sys/bus/pci/devices/"+address+"/remove", "1")
 }
 
-// Rescan has the kernel look for PCI functions anew: what Unplug removed is back.
+// Rescan makes the kernel look for PCI functions again: it finds what Unplug removed.
 func (o *Observer) Rescan(ctx context.Context) error {
 	return o.WriteFile(ctx, "/sys/bus/pci/rescan", "1")
 }

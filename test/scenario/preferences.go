@@ -15,8 +15,8 @@ const (
 	appLabel  = "scenario.test/app"
 )
 
-// addPreferences adds what the scheduler scores nodes by, and what does not change on
-// which nodes a pod fits: labels and taints of nodes, and wishes of pods. It draws from
+// addPreferences adds labels and taints of nodes, and preferences of pods. The scheduler
+// scores nodes by them, but they do not change on which nodes a pod fits. It has random
 // numbers of its own, so that the rest of a scenario is the same without it.
 func (m maker) addPreferences(seed uint64) {
 	m.Rand = rand.New(rand.NewPCG(seed, 2))

@@ -73,8 +73,8 @@ func (s *Signs) Sample(claim string) canvas.Strip { return canvas.Strip{s.of[cla
 const mostCPUs = 8192
 
 // Strip draws what claims hold of a resource. Each CPU is a cell, and so is each way and
-// each member of a cache. Every other resource is a bar, but nothing is drawn of those
-// whose parts are all alike or are not summed: classes and bandwidth of a cache.
+// each member of a cache. Every other resource is a bar. Classes of a cache are not
+// drawn, because each claim has one, nor is its bandwidth, which is not summed.
 func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip {
 	if device.Cache {
 		return s.cacheStrip(device, r)

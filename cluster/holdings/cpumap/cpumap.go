@@ -61,7 +61,7 @@ type NUMANode struct {
 // Map is all online CPUs of a node. Each CPU is in it once.
 type Map struct {
 	NUMANodes []NUMANode // by id
-	Problems  []string   // what does not agree, as sentences
+	Problems  []string   // contradictions, as sentences
 }
 
 // Of returns the map of a node. The state must have a layout.
@@ -126,7 +126,7 @@ type uses struct {
 	zones    []zone
 }
 
-// holder has CPUs.
+// holder is a claim that has CPUs, or another reason why they are not free.
 type holder struct {
 	name       string // of the claim, or why its CPUs are blocked
 	cpus, idle cpuset.Set
@@ -270,7 +270,7 @@ func (z zone) has(cache *nodestate.Cache, isolated bool) bool {
 	return equal(l3, isL3, cache.L3) && equal(socket, isSocket, cache.Socket)
 }
 
-// problems returns what does not agree. online are the CPUs of the layout.
+// problems returns the contradictions. online are the CPUs of the layout.
 func (u *uses) problems(online cpuset.Set) (list []string) {
 	for i, claim := range u.claims {
 		if gone := claim.cpus.Difference(online); !gone.IsEmpty() {

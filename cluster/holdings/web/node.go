@@ -19,7 +19,7 @@ type nodePage struct {
 	*holdings.Node
 	Sums    []string
 	Unknown string   // why the CPUs are not drawn, or not all of what they are used for is known
-	Wrong   []string // what does not agree about the CPUs
+	Wrong   []string // contradictions about the CPUs
 	Legend  []legendEntry
 	Places  []place
 	Claims  []claimRow

@@ -51,9 +51,10 @@ func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (findings []f
 	return findings
 }
 
-// withoutFollowing leaves out capacities that are short only because others are: those
-// of which a device has the maximum of a request as many times as it can have requests.
-// They limit each request by itself, such as the bandwidth of a cache.
+// withoutFollowing leaves out capacities that are short only because another one is. The
+// other one limits the number of requests that a device can have, and the device has the
+// maximum of the capacity for each of them. So the capacity only limits each request by
+// itself, as the bandwidth of a cache does.
 func withoutFollowing(list []shortage) []shortage {
 	return slices.DeleteFunc(slices.Clone(list), func(s shortage) bool {
 		return s.limit == nil && s.most != nil && slices.ContainsFunc(list, func(other shortage) bool {

@@ -18,7 +18,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/rig/topology"
 )
 
-// qemu is the host's own, which all machines without RDT run with.
+// qemu is the host's own QEMU. It runs all machines without RDT.
 const qemu = "qemu-system-x86_64"
 
 // Boot is what a virtual machine starts from.
@@ -140,7 +140,7 @@ const (
 // Its QEMU ends when the guest restarts, for now and then the emulated machine loses a
 // timer in a reset; it crashes now and then; and on a busy host it may lose an interrupt
 // that the booting kernel waits for, or a wake-up, so that containerd stops before it
-// serves. It is started anew each time, with the same disk, until it has not booted
+// serves. It is started again each time, with the same disk, until it has not booted
 // bootAttempts times in a row.
 func (r *Cluster) RunMachine(ctx context.Context, n Node, args ...string) error {
 	return r.runMachine(ctx, n, r.patiently(bootTime), args)
@@ -201,7 +201,7 @@ func (r *Cluster) runOnce(ctx context.Context, n Node, within time.Duration, arg
 
 // healthy is an error as long as a node's kubelet says that it is not, or nothing.
 func (r *Cluster) healthy(ctx context.Context, n Node) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime) // QEMU accepts connections before there is somebody to take them
+	ctx, cancel := context.WithTimeout(ctx, answerTime) // QEMU accepts connections before a program takes them
 	defer cancel()
 	code, err := r.Exec(ctx, n, strings.NewReader(""), io.Discard, "/bin/busybox", "wget", "-q", "-O", "/dev/null", "http://127.0.0.1:10248/healthz")
 	if err == nil && code != 0 {
