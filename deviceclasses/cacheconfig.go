@@ -98,8 +98,8 @@ func (c CacheConfig) CheckRequest(class string, asked map[resourceapi.QualifiedN
 }
 
 // ZoneRequest returns the request for a zone whose CPUs the cache is for. zones are the
-// names of the claim's requests for zones that ask for CPUs. The name of a subrequest is like
-// "main/sub".
+// names of the claim's requests for zones that ask for CPUs. The name of a subrequest is
+// like "main/sub".
 func (c CacheConfig) ZoneRequest(zones []string) (string, error) {
 	var requests []string // without subrequests
 	for _, zone := range zones {

@@ -18,10 +18,10 @@ type RequestConfig struct {
 	Cache  CacheConfig
 }
 
-// DecodeOver reads one configuration of a class, of any kind, in JSON. Fields that raw does not
-// name keep the values of c. Anything unknown is an error of one line, which names the
-// field and what is allowed. It is short, because it is logged and reported often, and
-// any user can write a configuration.
+// DecodeOver reads one configuration of a class, of any kind, in JSON. Fields that raw
+// does not name keep the values of c. Anything unknown is an error of one line, which
+// names the field and what is allowed. It is short, because it is logged and reported
+// often, and any user can write a configuration.
 func (c RequestConfig) DecodeOver(raw []byte) (RequestConfig, error) {
 	var meta metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &meta); err != nil {

@@ -70,8 +70,8 @@ const (
 // Driver holds the claims of one node. Its methods may be called concurrently, but
 // Publish has one caller at a time. Only one Driver at a time may use a state directory.
 //
-// Invariant: after Recover, no CPU, PCI function or class of a cache is in two grants. If one grant
-// has a physical function, no other grant has one of its virtual functions.
+// Invariant: after Recover, no CPU, PCI function or class of a cache is in two grants. If
+// one grant has a physical function, no other grant has one of its virtual functions.
 type Driver struct {
 	config    Config
 	state     *os.Root

@@ -63,7 +63,8 @@ func (z *ZoneShare) mems() cpuset.Set {
 }
 
 // binds is empty if the scheduler counted no memory of the share: other containers could
-// have used up that of its NUMA nodes. Without a binding, the kernel prefers the node of the CPU.
+// have used up that of its NUMA nodes. Without a binding, the kernel prefers the node of
+// the CPU.
 func (z *ZoneShare) binds() cpuset.Set {
 	counted := z.MemoryBytes > 0 || len(z.HugepageBytes) > 0
 	if !counted || z.MemoryPolicy == deviceclasses.MemoryPreferred {

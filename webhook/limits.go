@@ -13,7 +13,8 @@ import (
 const ReviewTimeout = 2500 * time.Millisecond
 
 // Limits of what reviews need at the same time. A decoded object of many empty items was
-// seen to need 50 times the memory of its review. So all reviews together need about 250 MiB.
+// seen to need 50 times the memory of its review. So all reviews together need about 250
+// MiB.
 const (
 	// maxReviewBytes is what API servers accept in a request. etcd accepts half of that.
 	maxReviewBytes = 3 << 20

@@ -102,8 +102,8 @@ func recordedFiles(mount string, list []record) (files []string) {
 	return files
 }
 
-// readPartitions returns the cgroups that have exclusive CPUs or a partition. There are none
-// on a host without cgroup v2.
+// readPartitions returns the cgroups that have exclusive CPUs or a partition. There are
+// none on a host without cgroup v2.
 func readPartitions(cgroups fs.FS) (t tree, err error) {
 	_, err = fs.Stat(cgroups, "cgroup.controllers")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -112,8 +112,8 @@ func (f *Facts) Nodes() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// DaemonPods returns the pods of the DaemonSet that have a node and have not ended, sorted by
-// node and name.
+// DaemonPods returns the pods of the DaemonSet that have a node and have not ended,
+// sorted by node and name.
 func (f *Facts) DaemonPods() (pods []*corev1.Pod) {
 	for _, pod := range f.Objects.Pods {
 		if f.Installation.Program(pod) == DaemonName && pod.Spec.NodeName != "" && !snapshot.Finished(pod) {

@@ -47,8 +47,8 @@ func overlay[T metav1.Object](under, over []T) []T {
 	return under
 }
 
-// Underlay adds the events, workloads and budgets of another snapshot that s does not have. The
-// other snapshot must not be used afterwards.
+// Underlay adds the events, workloads and budgets of another snapshot that s does not
+// have. The other snapshot must not be used afterwards.
 func (s *Snapshot) Underlay(other *Snapshot) {
 	s.Events = overlay(other.Events, s.Events)
 	s.Workloads = overlay(other.Workloads, s.Workloads)

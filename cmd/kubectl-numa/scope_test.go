@@ -41,7 +41,8 @@ func TestFlagsOfListsAreTheSameEverywhere(t *testing.T) {
 	})
 }
 
-// waitingPods is a cluster with waiting pods of two namespaces. That of namespace a is first.
+// waitingPods is a cluster with waiting pods of two namespaces. That of namespace a is
+// first.
 func waitingPods(t *testing.T) (dir string) {
 	t.Helper()
 	dir = clusterFolder(t)

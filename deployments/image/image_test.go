@@ -29,7 +29,8 @@ func writeImage(t *testing.T) string {
 	return files.Read(t, out)
 }
 
-// untar returns the texts of files by their names. For a link, it returns -> and its target.
+// untar returns the texts of files by their names. For a link, it returns -> and its
+// target.
 func untar(t *testing.T, archive string) map[string]string {
 	t.Helper()
 	contents := map[string]string{}

@@ -261,7 +261,8 @@ func (o *Observer) WriteFile(ctx context.Context, path, line string) error {
 	return err
 }
 
-// MoveHook moves a program of the node's, and has every CDI spec of the driver name it there.
+// MoveHook moves a program of the node's, and has every CDI spec of the driver name it
+// there.
 func (o *Observer) MoveHook(ctx context.Context, from, to string) error {
 	// A link to another path leads from initRoot to the observer's files.
 	_, err := o.Run(ctx, `mv "$3$1" "$3$2" || exit

@@ -22,8 +22,8 @@ import (
 //	CGO_ENABLED=0 go test -c -o resctrl.test ./test/resctrlfs
 //	NUMA_RESCTRL=cache-is-node ./resctrl.test -test.run TestKernelAnswersAsRecorded
 //
-// NUMA_RESCTRL names the machine; the folder has testdata. The test mounts resctrl again for
-// each script, so nothing else may use it.
+// NUMA_RESCTRL names the machine; the folder has testdata. The test mounts resctrl again
+// for each script, so nothing else may use it.
 func TestKernelAnswersAsRecorded(t *testing.T) {
 	want := os.Getenv("NUMA_RESCTRL")
 	if want == "" {

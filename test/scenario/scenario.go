@@ -1,7 +1,7 @@
-// Package scenario makes up small clusters and pods that want devices of them:
-// zones and whole devices, rounding, constraints, alternatives, taints, shared
-// claims, counters, preferences for nodes. The same seed makes the same one. It is for tests that
-// compare two answers to the question where the pods go.
+// Package scenario makes up small clusters and pods that want devices of them: zones and
+// whole devices, rounding, constraints, alternatives, taints, shared claims, counters,
+// preferences for nodes. The same seed makes the same one. It is for tests that compare
+// two answers to the question where the pods go.
 package scenario
 
 import (

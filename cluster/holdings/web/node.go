@@ -145,7 +145,8 @@ func numaNodeOf(n cpumap.NUMANode) holdings.NUMANode {
 	return at
 }
 
-// views returns devices of a node. The CPUs of zones have no strip if they are drawn one by one.
+// views returns devices of a node. The CPUs of zones have no strip if they are drawn one
+// by one.
 func views(node string, signs *chart.Signs, list []holdings.Device, drawn bool) (all []deviceView) {
 	for i := range list {
 		device := &list[i]

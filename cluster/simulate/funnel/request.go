@@ -1,9 +1,9 @@
-// Package funnel explains why a node's devices are not enough for the requests of
-// claims. It counts the devices that are left after each stage: driver, class,
-// selector, taint, in use, capacity, constraint. For the first stage that blocks, it
-// has a sentence and a hint, and it lists everything else that rules out selected
-// devices, with the claims that hold them. It mirrors the checks of the allocator and decides
-// nothing: only the allocator says whether a claim can be allocated.
+// Package funnel explains why a node's devices are not enough for the requests of claims.
+// It counts the devices that are left after each stage: driver, class, selector, taint,
+// in use, capacity, constraint. For the first stage that blocks, it has a sentence and a
+// hint, and it lists everything else that rules out selected devices, with the claims
+// that hold them. It mirrors the checks of the allocator and decides nothing: only the
+// allocator says whether a claim can be allocated.
 package funnel
 
 import "slices"
