@@ -57,7 +57,7 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 	nriSocketFlag(flags, &o.nriSocket)
 	resctrlFlag(flags, &o.resctrl)
 	caches := flags.Bool("caches", false, "also say who has which ways of level-3 caches, and what the kernel counts for claims. Reading a counter interrupts a CPU of its cache")
-	host := flags.Bool("host", false, "also say what else of the node matters to claims: NRI and irqbalance")
+	host := flags.Bool("host", false, "also report whether the container runtime offers NRI and whether irqbalance runs")
 	pid := flags.Int("pid", 1, "take the reserved CPUs from the flags of the daemon with this process `id` in this container")
 	if err := cli.Parse(flags, args, stateUsage, stdout); err != nil {
 		return err

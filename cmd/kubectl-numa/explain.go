@@ -100,7 +100,7 @@ func blockedError(answer simulate.Explanation) error {
 		return errors.New(obstacle.Sentence)
 	}
 	if answer.Blocked {
-		return &failure{errors.New("something is in the way of " + subject(answer))}
+		return &failure{errors.New(subject(answer) + " has an obstacle")}
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster
 }
 
 // cacheHint is for requests for level-3 caches where no node has a device of this kind.
-const cacheHint = "no node divides its level-3 caches: that takes the field cache in a NodeConfig, and a kernel and processor that can do it (resctrl)"
+const cacheHint = "no node divides its level-3 caches: set cache in the NodeConfig of nodes whose kernel and processor support it (resctrl)"
 
 // addCacheHint adds cacheHint to an answer that needs it.
 func addCacheHint(answer *simulate.Explanation) {

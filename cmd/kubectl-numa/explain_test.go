@@ -305,10 +305,10 @@ func TestExitCodeOfExplain(t *testing.T) {
 	}{
 		"pod a":                  {exitDone, ""},
 		"claim a":                {exitDone, ""},
-		"pod b":                  {exitFailed, "kubectl-numa: error: something is in the way of Pod default/b\n"},
-		"claim b":                {exitFailed, "kubectl-numa: error: something is in the way of ResourceClaim default/b\n"},
-		"pod stuck -n team":      {exitFailed, "kubectl-numa: error: something is in the way of Pod team/stuck\n"},
-		"deployment web -n team": {exitFailed, "kubectl-numa: error: something is in the way of Deployment team/web\n"},
+		"pod b":                  {exitFailed, "kubectl-numa: error: Pod default/b has an obstacle\n"},
+		"claim b":                {exitFailed, "kubectl-numa: error: ResourceClaim default/b has an obstacle\n"},
+		"pod stuck -n team":      {exitFailed, "kubectl-numa: error: Pod team/stuck has an obstacle\n"},
+		"deployment web -n team": {exitFailed, "kubectl-numa: error: Deployment team/web has an obstacle\n"},
 		"pod nothing":            {exitUsage, "kubectl-numa: error: there is no Pod default/nothing in the files\n"},
 	} {
 		args = "explain -f " + dir + " " + args

@@ -194,5 +194,5 @@ func allBlockedError(kind string, list []simulate.Explanation) error {
 	if blocked == 0 {
 		return nil
 	}
-	return &failure{fmt.Errorf("something is in the way of %d of %d %ss", blocked, len(list), kind)}
+	return &failure{fmt.Errorf("%d of %d %ss have an obstacle", blocked, len(list), kind)}
 }

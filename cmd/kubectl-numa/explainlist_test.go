@@ -120,8 +120,8 @@ func TestExitCodeOfExplainOfAll(t *testing.T) {
 	for want, rows := range map[int]map[string]string{ // with the beginning of the error
 		exitDone: {"pods -n b -l app=w": "", "claims -n team": ""},
 		exitFailed: {
-			"pods -n b": "something is in the way of 1 of 4 pods\n",
-			"pods -A":   "something is in the way of 2 of 6 pods\n",
+			"pods -n b": "1 of 4 pods have an obstacle\n",
+			"pods -A":   "2 of 6 pods have an obstacle\n",
 		},
 		exitUsage: {
 			"pods -n b -A":        "--namespace b and --all-namespaces contradict each other: set only one of them\n",

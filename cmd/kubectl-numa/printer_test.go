@@ -129,7 +129,7 @@ func TestNamesOfSeveralNamespacesAreRefused(t *testing.T) {
 	dir := clusterFolder(t)
 	runningPods(t, dir)
 	testfiles.Write(t, dir+"/waiting.yaml", strings.NewReplacer("AMOUNTS", "cpu: 4", "{name: NAME}", "{namespace: team, name: urgent}", "NAME", "urgent").Replace(podManifest)+"  priority: 10\n")
-	const want = "kubectl-numa: error: --output name: names do not have the namespace, and these are in default, team: want another format\n"
+	const want = "kubectl-numa: error: --output name shows no namespaces, but the objects are in default, team: set another format, or --all-namespaces\n"
 	for _, args := range []string{"suggest-evictions pod urgent -n team --from-cluster -f " + dir, "lint -f " + file(t, wrongManifests)} {
 		t.Setenv("KUBECONFIG", testCluster(t, dir, gatesOn))
 		args = strings.Replace(args, "--from-cluster -f "+dir, "", 1)

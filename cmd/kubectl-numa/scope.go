@@ -83,7 +83,7 @@ func (s *scope) oneNamespace(names []objectName) error {
 		return nil
 	}
 	slices.Sort(namespaces)
-	return fmt.Errorf("--output name: names do not have the namespace, and these are in %s: want another format", strings.Join(namespaces, ", "))
+	return fmt.Errorf("--output name shows no namespaces, but the objects are in %s: set another format, or --all-namespaces", strings.Join(namespaces, ", "))
 }
 
 // errLabelsOfOne is for a command that was given a name as well as labels.

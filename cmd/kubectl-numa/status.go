@@ -118,7 +118,7 @@ func (s *status) run(ctx context.Context) error {
 		return errors.New("--watch: files do not change, want a cluster without --filename")
 	}
 	if s.output.format == formatSVG {
-		return errors.New("--watch: a file cannot hold several pictures, want another --output than svg")
+		return errors.New("--watch and --output svg: a file holds only one picture, set another format")
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

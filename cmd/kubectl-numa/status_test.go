@@ -121,7 +121,7 @@ func TestStatusAndUIRefuseNonsense(t *testing.T) {
 		"status nobody -f " + dir:        `there is no Node "nobody" in the files`,
 		"status --width 39 -f " + dir:    "--width 39: want 40 or more",
 		"status -w -f " + dir:            "--watch: files do not change, want a cluster without --filename",
-		"status -w -o svg":               "--watch: a file cannot hold several pictures, want another --output than svg",
+		"status -w -o svg":               "--watch and --output svg: a file holds only one picture, set another format",
 		"status -o png":                  "allowed are table, wide, name, json, yaml, jsonpath=TEMPLATE, svg",
 		"ui now":                         `unexpected argument "now", kubectl numa ui takes only flags`,
 		"ui --listen 0.0.0.0:80":         `--listen "0.0.0.0:80": want a loopback address, which other machines cannot reach, such as 127.0.0.1:8480`,

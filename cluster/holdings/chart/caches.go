@@ -30,7 +30,7 @@ func CachesSVG(w io.Writer, c holdings.Cluster, asked Resctrl) error {
 
 // Texts that say what the drawing does not show.
 const (
-	noCaches = "No caches are divided: no NodeConfig has cache, or the kernels cannot do it."
+	noCaches = "No caches are divided: no NodeConfig sets cache, or no kernel supports it."
 	noPlaces = "The cells are amounts, in the order of the claims. The objects of a cluster do not say which ways a claim has."
 	isPlaces = "The first strip of each cache is its ways, the lowest first, as the kernel has them. The cells of the other strips are amounts."
 )

@@ -29,7 +29,7 @@ func TestCachesGolden(t *testing.T) {
 
 // Without caches that are divided, the answer is one line, which says why that can be.
 func TestNoCachesIsOneLine(t *testing.T) {
-	const want = "No caches are divided: no NodeConfig has cache, or the kernels cannot do it.\n"
+	const want = "No caches are divided: no NodeConfig sets cache, or no kernel supports it.\n"
 	for name, c := range map[string]*occupied.Cluster{"none": occupied.New(t), "showcase": occupied.Showcase(t)} {
 		if got := cachesText(t, holdings.Of(&c.Snapshot), draw.TextOptions{}); got != want {
 			t.Errorf("%s:\n%s", name, got)

@@ -65,7 +65,7 @@ func cacheViewOf(cache cpumap.Cache, signs *chart.Signs) cacheView {
 	if cache.L3 != nil {
 		view.Title = "L3 " + strconv.Itoa(*cache.L3)
 	}
-	view.Label = fmt.Sprintf("%s: %s of %s, each with its CPUs next to each other. The text below has the same.",
+	view.Label = fmt.Sprintf("%s: %s of %s, each with its CPUs next to each other. The text below says the same.",
 		view.Title, canvas.Count(cpus, "CPU"), canvas.Count(len(cache.Cores), "core"))
 	columns := max(cpusPerRow(cpus)/threads, 1)
 	coreWidth := threads*cpuWidth + coreGap
