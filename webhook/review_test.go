@@ -160,7 +160,12 @@ func TestStatusThatAUserSendsIsNotBelieved(t *testing.T) {
 func TestEndlessAmounts(t *testing.T) {
 	client := cluster(t, nil)
 	claim := object.Parse[resourceapi.ResourceClaim](t, strings.ReplaceAll(
-		`{metadata: {name: endless, namespace: ns}, spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: ENDLESS, dra.numa/cpu: ENDLESS}}}}]}}}`, "ENDLESS", object.EndlessAmount))
+		`
+metadata: {name: endless, namespace: ns}
+spec:
+  devices:
+    requests:
+    - {name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: ENDLESS, dra.numa/cpu: ENDLESS}}}}`, "ENDLESS", object.EndlessAmount))
 	if _, err := client.ResourceV1().ResourceClaims("ns").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,9 @@ func cachePod(name, class string, cpus int, amounts, l3 string) string {
 	if l3 != "" {
 		selector = fmt.Sprintf(`, selectors: [{cel: {expression: 'device.attributes["dra.numa"].l3 == %s'}}]`, l3)
 	}
-	return claimingPod(name, fmt.Sprintf(`requests: [%s, {name: cache, exactly: {deviceClassName: %s, capacity: {requests: {%s}}%s}}], constraints: [{requests: [cpus, cache], matchAttribute: dra.numa/l3}]`,
-		zoneRequest("cpus", fmt.Sprintf("cpu: %d", cpus)), class, amounts, selector))
+	cache := fmt.Sprintf("{name: cache, exactly: {deviceClassName: %s, capacity: {requests: {%s}}%s}}", class, amounts, selector)
+	return claimingPod(name, "requests: ["+zoneRequest("cpus", fmt.Sprintf("cpu: %d", cpus))+", "+cache+"], "+
+		"constraints: [{requests: [cpus, cache], matchAttribute: dra.numa/l3}]")
 }
 
 // divided is a cluster of one node whose two caches are divided into these pools, with pods

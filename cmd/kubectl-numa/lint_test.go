@@ -108,9 +108,22 @@ func TestLintChecksWorkloads(t *testing.T) {
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} {
 		text += "---\napiVersion: apps/v1\nkind: " + kind + "\nmetadata: {name: w}\nspec: {template: " + template + "}\n"
 	}
-	text += "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: w}\nspec: {template: " + template + "}\n" +
-		"---\napiVersion: batch/v1\nkind: CronJob\nmetadata: {name: w}\nspec: {jobTemplate: {spec: {template: " + template + "}}}\n" +
-		"---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: w-1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: w, uid: u, controller: true}]}\nspec: {template: " + template + "}\n"
+	text += strings.ReplaceAll(`---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: w}
+spec: {template: TEMPLATE}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: w}
+spec: {jobTemplate: {spec: {template: TEMPLATE}}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: w-1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: w, uid: u, controller: true}]}
+spec: {template: TEMPLATE}
+`, "TEMPLATE", template)
 	name := filepath.Join(dir, "all.yaml")
 	testfiles.Write(t, name, text)
 	_, stdout, stderr := call("lint", "-f", dir)

@@ -100,7 +100,8 @@ func choices() map[string]choice {
 		},
 		"stateful set": {
 			nodes: []string{plain, plain}, pods: 3,
-			objects: "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: NAME}\nspec: {replicas: 3, podManagementPolicy: Parallel, serviceName: none, selector: {matchLabels: {scheduler.test/case: NAME}}, " + template + "}",
+			objects: "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: NAME}\n" +
+				"spec: {replicas: 3, podManagementPolicy: Parallel, serviceName: none, selector: {matchLabels: {scheduler.test/case: NAME}}, " + template + "}",
 		},
 		// The pods of a Job are not spread: they go where most is left.
 		"job": {

@@ -234,7 +234,13 @@ func TestScoresOfPlugins(t *testing.T) {
 }
 
 func TestAlternativesCountByTheirOrder(t *testing.T) {
-	claim := object.Parse[resourceapi.ResourceClaim](t, "spec: {devices: {requests: [{name: a, firstAvailable: [{name: u}, {name: v}]}, {name: b, exactly: {}}, {name: c, firstAvailable: [{name: u}, {name: v}, {name: w}]}]}}")
+	claim := object.Parse[resourceapi.ResourceClaim](t, `
+spec:
+  devices:
+    requests:
+    - {name: a, firstAvailable: [{name: u}, {name: v}]}
+    - {name: b, exactly: {}}
+    - {name: c, firstAvailable: [{name: u}, {name: v}, {name: w}]}`)
 	for want, results := range map[int64]string{
 		8 + 6: "[{request: a/u}, {request: b}, {request: c/w}]",
 		7 + 8: "[{request: a/v}, {request: a/v}, {request: b}, {request: c/u}]",
@@ -256,11 +262,27 @@ func TestAlternativesCountByTheirOrder(t *testing.T) {
 // Without what is not known, the scores are those of a pod that does not ask for it.
 func TestWhatIsNotKnownIsSaid(t *testing.T) {
 	for want, pod := range map[string]string{
-		"namespaceSelector of pod affinity": "{metadata: {labels: {a: b}}, spec: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: " +
-			"{topologyKey: zone, labelSelector: {matchLabels: {a: b}}, namespaceSelector: {matchLabels: {team: red}}}}]}}}}",
-		"preferred node affinity that is not valid": "spec: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: No}]}}]}}}",
-		"a topology spread constraint whose selector is not valid": "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, " +
-			"labelSelector: {matchExpressions: [{key: a, operator: No}]}}]}",
+		"namespaceSelector of pod affinity": `
+metadata: {labels: {a: b}}
+spec:
+  affinity:
+    podAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 1
+        podAffinityTerm:
+          topologyKey: zone
+          labelSelector: {matchLabels: {a: b}}
+          namespaceSelector: {matchLabels: {team: red}}`,
+		"preferred node affinity that is not valid": `
+spec:
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - {weight: 1, preference: {matchExpressions: [{key: a, operator: No}]}}`,
+		"a topology spread constraint whose selector is not valid": `
+spec:
+  topologySpreadConstraints:
+  - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchExpressions: [{key: a, operator: No}]}}`,
 	} {
 		nodes := nodesOf(t, []onNode{{"{metadata: {labels: {zone: one}}}", []string{"{metadata: {namespace: other, labels: {a: b}}}"}}, {"{}", nil}})
 		ranking := NewCluster(nodes).Rank(podOf(t, pod), []Candidate{{Node: nodes[0]}, {Node: nodes[1]}})

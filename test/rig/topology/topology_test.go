@@ -26,7 +26,8 @@ func TestShippedTopologiesParse(t *testing.T) {
 
 func TestParseNamesFieldAndAllowedValues(t *testing.T) {
 	const rdt = `{ways: 12, classes: 4, shareable: c00}`
-	const good = `{sockets: 1, dies: 1, cores: 2, threads: 2, numaNodes: [{cpus: "0-1", memory: 1Gi, hugepages: {2Mi: 4}}, {cpus: "2-3", memory: 1Gi}], pci: [{device: nvme, numaNode: 1}], rdt: ` + rdt + `}`
+	const good = `{sockets: 1, dies: 1, cores: 2, threads: 2, ` +
+		`numaNodes: [{cpus: "0-1", memory: 1Gi, hugepages: {2Mi: 4}}, {cpus: "2-3", memory: 1Gi}], pci: [{device: nvme, numaNode: 1}], rdt: ` + rdt + `}`
 	if _, err := Parse([]byte(good)); err != nil {
 		t.Fatalf("the machine that the cases are made from: %v", err)
 	}
