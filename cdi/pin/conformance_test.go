@@ -133,7 +133,7 @@ func TestKernelProbe(t *testing.T) {
 			k.create(left)
 		}
 		if left == probeLeaf {
-			if err := oneLine(k.host().enforce([]decision{{record: record{Cgroup: probeLeaf}, want: exclusive("1", "")}}, nil)...); err != nil {
+			if err := joinErrors(k.host().enforce([]decision{{record: record{Cgroup: probeLeaf}, want: exclusive("1", "")}}, nil)...); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -166,7 +166,7 @@ func (h Host) carryOut(live, admitted []record, work []decision) error {
 			return err
 		}
 	}
-	return oneLine(h.enforce(work, live)...)
+	return joinErrors(h.enforce(work, live)...)
 }
 
 // undo restores the state before the call: first in the kernel, then in the records. If
@@ -193,7 +193,7 @@ func (h Host) undo(live []record, work []decision, admitted []record) error {
 			errs = append(errs, h.forget(r))
 		}
 	}
-	return oneLine(errs...)
+	return joinErrors(errs...)
 }
 
 // loosen takes back the cpuset.cpus of a pod. Otherwise the pod's other containers
@@ -209,8 +209,8 @@ func (h Host) loosen(d decision) error {
 	return h.writeRest(d.Cgroup, cpuset.Set{})
 }
 
-// oneLine is [errors.Join] with the text on one line.
-func oneLine(errs ...error) (all error) {
+// joinErrors is [errors.Join] with the text on one line.
+func joinErrors(errs ...error) (all error) {
 	for _, err := range errs {
 		switch {
 		case err == nil:
