@@ -9,6 +9,8 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // owners may type the words: the files of the vocabulary, and the packages that must not
@@ -53,8 +56,8 @@ func TestNoWordIsTypedTwice(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, source, parser.SkipObjectResolution)
+		positions := token.NewFileSet()
+		file, err := parser.ParseFile(positions, path, source, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -65,7 +68,7 @@ func TestNoWordIsTypedTwice(t *testing.T) {
 			}
 			text, err := strconv.Unquote(literal.Value)
 			if err == nil && slices.Contains(words, text) && !slices.Contains(exceptions[path], text) {
-				t.Errorf("%s: %q: import it from package deviceclasses", files.Position(literal.Pos()), text)
+				t.Errorf("%s: %q: import it from package deviceclasses", positions.Position(literal.Pos()), text)
 			}
 			return true
 		})
@@ -73,6 +76,34 @@ func TestNoWordIsTypedTwice(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Users meet these words in the objects of a cluster, and look for them in the pages.
+func TestEveryWordOfAnObjectIsDocumented(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documents strings.Builder
+	for _, page := range pages {
+		documents.WriteString(files.Read(t, page))
+	}
+	quoted := strings.Join(regexp.MustCompile("`[^`\n]+`").FindAllString(documents.String(), -1), "")
+	documented := func(text string) bool {
+		return regexp.MustCompile(`\b` + regexp.QuoteMeta(text)).MatchString(quoted)
+	}
+	for name, text := range constants(t, "../../deviceclasses") {
+		for _, part := range []string{"Attribute", "Capacity", "Kind", "Fault", "Taint", "Condition", "Reason", "Scope", "Partition"} {
+			if strings.HasPrefix(name, part) && !documented(text) {
+				t.Errorf("no page in docs names %q, which is deviceclasses.%s", text, name)
+			}
+		}
+	}
+	for _, pool := range deviceclasses.ClaimPools() {
+		if !documented(pool) {
+			t.Errorf("no page in docs names the pool %q", pool)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ var common = []string{
 // pools of caches.
 func words(t *testing.T) (list []string) {
 	t.Helper()
-	texts := constants(t, "../../deviceclasses")
+	texts := slices.Collect(maps.Values(constants(t, "../../deviceclasses")))
 	for _, word := range common {
 		if !slices.Contains(texts, word) {
 			t.Errorf("%q is listed as a common word, but package deviceclasses has no such word", word)
@@ -47,9 +48,9 @@ func words(t *testing.T) (list []string) {
 	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(common, text) })
 }
 
-// constants returns the texts of the exported constants in the files of a folder, except
-// for those of other packages.
-func constants(t *testing.T, folder string) (texts []string) {
+// constants returns the texts of the exported constants in the files of a folder, by name.
+// It leaves out those that are constants of other packages.
+func constants(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -77,9 +78,10 @@ func constants(t *testing.T, folder string) (texts []string) {
 			}
 		}
 	}
+	texts := map[string]string{}
 	for name, value := range values {
 		if text, ok := textOf(value, values); ok && ast.IsExported(name) {
-			texts = append(texts, text)
+			texts[name] = text
 		}
 	}
 	return texts
