@@ -36,22 +36,12 @@ func exampleLines(t *testing.T, args ...string) (lines [][]string) {
 	return lines
 }
 
-// gpuManifests are a slice of another driver with some devices, and their class.
-const gpuManifests = `
-apiVersion: resource.k8s.io/v1
-kind: ResourceSlice
-metadata: {name: gpus}
-spec:
-  driver: gpu.example.com
-  nodeName: worker-1
-  pool: {name: gpus, generation: 1, resourceSliceCount: 1}
-  devices: [%s]
----
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: gpu.example.com}
-spec: {selectors: [{cel: {expression: device.driver == "gpu.example.com"}}]}
-`
+// gpuManifests returns a slice of another driver with these devices, and their class.
+func gpuManifests(devices ...string) string {
+	const driver = "gpu.example.com"
+	return object.SliceText(driver, "gpus", "["+strings.Join(devices, ", ")+"]") +
+		object.ClassText(driver, fmt.Sprintf("device.driver == %q", driver))
+}
 
 // ownGPUs is a slice of this driver with GPUs on these NUMA nodes, two of which are one
 // socket.
@@ -60,8 +50,7 @@ func ownGPUs(nodes ...int) string {
 	for i, node := range nodes {
 		devices = append(devices, fmt.Sprintf("{name: gpu-%d, attributes: {kind: {string: gpu}, socket: {int: %d}, resource.kubernetes.io/numaNode: {int: %d}}}", i, node/2, node))
 	}
-	slice, _, _ := strings.Cut(gpuManifests, "---")
-	return strings.NewReplacer("gpu.example.com", deviceclasses.DriverName, "gpus", "own-gpus", "%s", strings.Join(devices, ", ")).Replace(slice)
+	return object.SliceText(deviceclasses.DriverName, "own-gpus", "["+strings.Join(devices, ", ")+"]")
 }
 
 // nodeFiles are a Node, the slices of a generated machine for it, and a device of another
@@ -77,7 +66,7 @@ func nodeFiles(t *testing.T, preset string) (dir string) {
 		"own-gpus.yaml": ownGPUs(0, 1), "gpu.yaml": testfiles.Read(t, "../../deviceclasses/gpu.dra.numa.yaml"),
 		"node.yaml":   "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\n",
 		"slices.yaml": mustCall(t, "generate", "slices", "--node-name", "worker-1", "--preset", preset),
-		"gpus.yaml":   fmt.Sprintf(gpuManifests, strings.Join(devices, ", ")),
+		"gpus.yaml":   gpuManifests(devices...),
 		"zone.yaml":   mustCall(t, "generate", "class", "zone.dra.numa"),
 	} {
 		testfiles.Write(t, filepath.Join(dir, name), text)
@@ -86,15 +75,7 @@ func nodeFiles(t *testing.T, preset string) (dir string) {
 }
 
 // cacheManifests are a zone in a cache, a pool of this cache, and the class of caches.
-var cacheManifests = `
-apiVersion: resource.k8s.io/v1
-kind: ResourceSlice
-metadata: {name: caches}
-spec:
-  driver: dra.numa
-  nodeName: worker-1
-  pool: {name: caches, generation: 1, resourceSliceCount: 1}
-  devices:
+var cacheManifests = object.SliceText(deviceclasses.DriverName, "caches", `
   - name: numa-8
     allowMultipleAllocations: true
     attributes: {kind: {string: zone}, l3: {int: 8}}
@@ -102,9 +83,8 @@ spec:
   - name: cache-8-guaranteed
     allowMultipleAllocations: true
     attributes: {kind: {string: cache}, l3: {int: 8}, pool: {string: guaranteed}}
-    capacity: {ways: {value: 10}, classes: {value: 8}, bandwidthPercent: {value: 800}}
----
-` + object.ClassText("cache.dra.numa", `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "cache"`)
+    capacity: {ways: {value: 10}, classes: {value: 8}, bandwidthPercent: {value: 800}}`) +
+	object.ClassText("cache.dra.numa", `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "cache"`)
 
 // podFor is a pod that uses the claim or template with this name.
 func podFor(use, name string) string {

@@ -49,7 +49,7 @@ func TestTaintDrainsAZone(t *testing.T) {
 func TestTaintNamesThePodsOfADevice(t *testing.T) {
 	dir := clusterFolder(t)
 	runningPods(t, dir)
-	testfiles.Write(t, filepath.Join(dir, "gpus.yaml"), strings.Replace(gpuManifests, "%s", "{name: gpu-0}", 1))
+	testfiles.Write(t, filepath.Join(dir, "gpus.yaml"), gpuManifests("{name: gpu-0}"))
 	for args, want := range map[string]string{
 		"worker-1/numa-1": "note: these pods use the devices and keep running: default/running-1\n",
 		"worker-1/numa-1 dra.numa/worker-1/numa-3 --effect NoExecute": "note: Kubernetes will delete these pods, unless their claims tolerate the taint: default/running-1, default/running-3\n",

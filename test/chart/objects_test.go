@@ -89,13 +89,16 @@ func TestOnlyTheDaemonTalksAndOnlyOthersMayPartition(t *testing.T) {
 	}
 }
 
+// mounting says whether a mount is there with some values of the chart.
+type mounting struct {
+	set  string
+	want bool
+}
+
 // What others have for PCI functions is read where there are some to be prepared.
 func TestStaticCDISpecsAreMountedForDevices(t *testing.T) {
 	const mount = "/etc/cdi at /etc/cdi read-only"
-	for _, tc := range []struct {
-		set  string
-		want bool
-	}{
+	for _, tc := range []mounting{
 		{"config.exclusivity=kernel", false},
 		{"config.devices.presets={nvme}", true},
 		{"config.profiles[0].nodeSelector.kind=gpus,config.profiles[0].devices.presets={gpu}", true},
@@ -110,10 +113,7 @@ func TestStaticCDISpecsAreMountedForDevices(t *testing.T) {
 // The host's sysfs is written to only where somebody said that claims may bind drivers.
 func TestSysfsIsMountedToBindDrivers(t *testing.T) {
 	const mount, flag = "/sys at /host/sys", "--bind-root=/host"
-	for _, tc := range []struct {
-		set  string
-		want bool
-	}{
+	for _, tc := range []mounting{
 		{"config.devices.presets={nvme}", false},
 		{"config.devices.presets={nvme},config.devices.bindDrivers=none", false},
 		{"config.devices.presets={nvme},config.devices.bindDrivers=class", true},

@@ -48,6 +48,21 @@ spec: {selectors: [{cel: {expression: '%s'}}]}
 ---`, name, expression)
 }
 
+// SliceText is a ResourceSlice of worker-1 in YAML, the only one of its pool. The devices
+// are a list.
+func SliceText(driver, pool, devices string) string {
+	return fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: %[2]s}
+spec:
+  driver: %[1]s
+  nodeName: worker-1
+  pool: {name: %[2]s, generation: 1, resourceSliceCount: 1}
+  devices: %[3]s
+---`, driver, pool, devices)
+}
+
 // Classes returns the device classes that are shipped with the driver, by name.
 func Classes(tb testing.TB) map[string]*resourceapi.DeviceClass {
 	tb.Helper()

@@ -1,5 +1,7 @@
 package scheduler
 
+import "github.com/dra-driver-numa/dra-driver-numa/test/object"
+
 // choices are the cases. Nodes have 8 CPUs and 16Gi of memory unless they say something
 // else.
 func choices() map[string]choice {
@@ -146,13 +148,7 @@ const spreadRacks = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack,
 const claims = "resourceClaims: [{name: devices, resourceClaimTemplateName: NAME}]"
 
 // firstOfThree is a template that wants one of three devices, and its class.
-const firstOfThree = `
----
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: NAME}
-spec: {selectors: [{cel: {expression: 'device.driver == "NAME.test"'}}]}
----
+var firstOfThree = "\n---" + object.ClassText("NAME", `device.driver == "NAME.test"`) + `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
 metadata: {name: NAME}
