@@ -103,7 +103,7 @@ func (d *Driver) readCaches() error {
 	withoutResctrl.Resctrl = nil
 	next := cachesOf(&withoutResctrl, d.config, known)
 	next.machine = d.machine
-	if err != nil && !errors.Is(err, resctrl.ErrNotMounted) && next.why != errNotDivided {
+	if err != nil && !errors.Is(err, resctrl.ErrNotMounted) && !errors.Is(next.why, errNotDivided) {
 		next.why = fmt.Errorf("caches are not published: %w", err)
 	}
 	if d.caches == nil || !next.same(d.caches) {

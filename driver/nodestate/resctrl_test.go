@@ -49,9 +49,14 @@ func TestWhatResctrlSaysOfClaims(t *testing.T) {
 	}
 	for _, write := range [][2]string{
 		{"schemata", "L3:0=3;1=3\n"},
-		{"dra-numa.0/schemata", "L3:0=ffc;1=ffc\n"}, {"dra-numa.1/schemata", "L3:0=c00;1=c00\n"},
-		{"dra-numa.2/schemata", "L3:0=3;1=1c\n"}, {"dra-numa.2/cpus_list", "4-5\n"}, {"dra-numa.1/cpus_list", "6\n"},
-		{"COS1/schemata", "L3:0=300;1=300\n"}, {"COS1/cpus_list", "3\n"}, {"mon_groups/dra-numa.uid-c/cpus_list", "1\n"},
+		{"dra-numa.0/schemata", "L3:0=ffc;1=ffc\n"},
+		{"dra-numa.1/schemata", "L3:0=c00;1=c00\n"},
+		{"dra-numa.2/schemata", "L3:0=3;1=1c\n"},
+		{"dra-numa.2/cpus_list", "4-5\n"},
+		{"dra-numa.1/cpus_list", "6\n"},
+		{"COS1/schemata", "L3:0=300;1=300\n"},
+		{"COS1/cpus_list", "3\n"},
+		{"mon_groups/dra-numa.uid-c/cpus_list", "1\n"},
 	} {
 		errs = append(errs, f.Write(write[0], write[1]))
 	}
@@ -60,9 +65,13 @@ func TestWhatResctrlSaysOfClaims(t *testing.T) {
 		cache        int
 		event, value string
 	}{
-		{"dra-numa.2", 1, "llc_occupancy", "65536"}, {"dra-numa.2", 1, "mbm_total_bytes", "7000"}, {"dra-numa.2", 1, "mbm_local_bytes", "10"},
-		{"dra-numa.1", 1, "mbm_total_bytes", "Unassigned"}, {"dra-numa.1", 1, "mbm_local_bytes", "Unavailable"},
-		{"mon_groups/dra-numa.uid-c", 0, "mbm_total_bytes", "4096"}, {"mon_groups/dra-numa.uid-c", 1, "mbm_total_bytes", "99"},
+		{"dra-numa.2", 1, "llc_occupancy", "65536"},
+		{"dra-numa.2", 1, "mbm_total_bytes", "7000"},
+		{"dra-numa.2", 1, "mbm_local_bytes", "10"},
+		{"dra-numa.1", 1, "mbm_total_bytes", "Unassigned"},
+		{"dra-numa.1", 1, "mbm_local_bytes", "Unavailable"},
+		{"mon_groups/dra-numa.uid-c", 0, "mbm_total_bytes", "4096"},
+		{"mon_groups/dra-numa.uid-c", 1, "mbm_total_bytes", "99"},
 	} {
 		errs = append(errs, f.SetCounter(counter.group, counter.cache, counter.event, counter.value))
 	}

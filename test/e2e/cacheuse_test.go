@@ -46,7 +46,7 @@ var _ = Describe("a node that counts what claims use of caches", withCache, func
 
 		By("killing the driver while its group changes")
 		Expect(observer.KillNamed(ctx, driverProcess)).To(Succeed())
-		_, err := observer.Run(ctx, "rmdir $1 && mkdir $1/../dra-numa.of-no-claim", resctrlMount+"/"+group)
+		_, err := observer.Run(ctx, `cd "$(dirname "$1")" && rmdir "$1" && mkdir dra-numa.of-no-claim`, resctrlMount+"/"+group)
 		Expect(err).NotTo(HaveOccurred())
 		waitDriverReady(ctx)
 		Eventually(ctx, func(g Gomega) { checkMonitored(ctx, g, pod, group) }).Should(Succeed())

@@ -33,8 +33,10 @@ func askedNodes() Resctrl {
 				{ID: 0, Ways: 0xfffff, Devices: 0xc0000, Groups: []nodestate.GroupWays{
 					os, infra, shared,
 					{Group: "COS1", Ways: 0x600},
-					{Group: "dra-numa.2", Ways: 0x1e, Claims: []string{"prod/gold-a"}}, {Group: "dra-numa.3", Ways: 0x60, Claims: []string{"prod/gold-b"}},
-					{Group: "dra-numa.4", Ways: 0xf800, Claims: []string{"prod/silver"}}, {Group: "dra-numa.5", Ways: 0x10000, Claims: []string{"prod/new"}},
+					{Group: "dra-numa.2", Ways: 0x1e, Claims: []string{"prod/gold-a"}},
+					{Group: "dra-numa.3", Ways: 0x60, Claims: []string{"prod/gold-b"}},
+					{Group: "dra-numa.4", Ways: 0xf800, Claims: []string{"prod/silver"}},
+					{Group: "dra-numa.5", Ways: 0x10000, Claims: []string{"prod/new"}},
 				}},
 				{ID: 1, Ways: 0xfffff, Groups: []nodestate.GroupWays{os, {Group: "dra-numa.2", Ways: 0x7fe, Claims: []string{"prod/gold-c"}}, shared}},
 			},
