@@ -3,6 +3,8 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"syscall"
@@ -311,5 +313,54 @@ func TestBytesOfAClassCountFromPrepare(t *testing.T) {
 	}
 	if got := before(n.open()); got != (CountedBytes{}) {
 		t.Errorf("on record: %+v", got)
+	}
+}
+
+// Random claims with and without ways come and go, and the kernel refuses some changes.
+// No class and no counter is left behind, and what can be counted is.
+func TestRandomClaimsLeakNoCounters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: make unit runs it without the race detector")
+	}
+	const classes, rmids, steps = 3, 7, 2000
+	r := rand.New(rand.NewPCG(20, 6))
+	n := newCacheNode(t, fmt.Sprintf("{os: {ways: 2}, guaranteed: {ways: 8, classes: %d}}", classes)).withRMIDs(rmids)
+	driver := n.open()
+	withWays := make(map[string]bool) // by the name of a claim
+	for step := range steps {
+		if r.IntN(8) == 0 {
+			n.groups.Fail(1+r.IntN(3), []error{syscall.EIO, syscall.EBUSY, syscall.ENOSPC}[r.IntN(3)])
+		}
+		name := fmt.Sprint("c", r.IntN(6))
+		if _, has := withWays[name]; has {
+			if err := driver.Unprepare(types.UID("uid-" + name)); err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+			delete(withWays, name)
+		} else if len(withWays) < 4 {
+			wanted, ways := claim(name, result("cpus", "numa-1", 1)), r.IntN(2) == 0 && !slices.Contains(slices.Collect(maps.Values(withWays)), true)
+			if ways {
+				wanted = claim(name, result("cpus", "numa-1", 1), ofCache("cache", "cache-1-guaranteed", "ways=3"))
+			}
+			if _, _, err := driver.Prepare(wanted, nil); err != nil && !ways {
+				t.Fatalf("step %d: a claim that is only counted: %v", step, err)
+			}
+			withWays[name] = ways
+		}
+		n.groups.Around(nil)
+		n.groups.Settle()
+		driver.RepairCaches()
+		n.groups.Settle() // what was removed can be counted again
+		driver.RepairCaches()
+		counted := min(rmids-1-classes, len(withWays)-strings.Count(fmt.Sprint(withWays), "true"))
+		state, err := numa.ReadResctrl(n.groups, numa.ResctrlView{AllTasks: true})
+		if err != nil || len(state.Groups) != 1+classes || len(state.Groups[0].Monitors) != counted {
+			t.Fatalf("step %d: claims %v: %d groups, monitoring groups %q, want %d and %d; %v", step, withWays, len(state.Groups), n.monitors(), 1+classes, counted, err)
+		}
+		for _, group := range state.Groups[0].Monitors {
+			if group.CPUs.Size() != 1 {
+				t.Fatalf("step %d: group %s has CPUs %s", step, group.Name, group.CPUs)
+			}
+		}
 	}
 }
