@@ -17,7 +17,8 @@ type askedState struct {
 	err   error
 }
 
-// stateReader returns a function that asks the driver's pod on a node, as drift does.
+// stateReader returns a function that asks the driver's pod on a node, as drift does, also
+// for what the kernel counts.
 func (s *source) stateReader() (func(ctx context.Context, objects *snapshot.Snapshot, node string) (*nodestate.State, error), error) {
 	config, client, err := s.connect()
 	if err != nil {
@@ -29,7 +30,7 @@ func (s *source) stateReader() (func(ctx context.Context, objects *snapshot.Snap
 		if err != nil {
 			return nil, fmt.Errorf("%w; set --driver-namespace if you may not list ClusterRoleBindings", err)
 		}
-		states, unread := collect.States(ctx, exec, facts, []string{node})
+		states, unread := collect.CacheStates(ctx, exec, facts, []string{node})
 		if len(unread) > 0 {
 			return nil, errors.New(unread[0].Why)
 		}

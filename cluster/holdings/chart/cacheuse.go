@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
@@ -154,4 +155,39 @@ func Bytes(counter *uint64) string {
 		return "-"
 	}
 	return canvas.Printable(canvas.Size(*counter))
+}
+
+// Uses says in lines what the kernel counts of a claim; none if it counts nothing, or the
+// node was not asked.
+func Uses(r *nodestate.Resctrl, claim string) (lines []string) {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Claims {
+		use := &r.Claims[i]
+		if use.Name != claim {
+			continue
+		}
+		for _, cache := range use.Caches {
+			var facts []string
+			add := func(counter *uint64, format string) {
+				if counter != nil {
+					facts = append(facts, fmt.Sprintf(format, Bytes(counter)))
+				}
+			}
+			add(cache.OccupancyBytes, "occupies %s")
+			add(cache.TotalBytes, "%s from and to all memory")
+			add(cache.LocalBytes, "%s from and to near memory")
+			if use.Shared {
+				facts = append(facts, "counted together with the other members")
+			}
+			if len(facts) > 0 {
+				lines = append(lines, fmt.Sprintf("cache %d: %s", cache.L3, strings.Join(facts, ", ")))
+			}
+		}
+		if use.Why != "" {
+			lines = append(lines, canvas.Printable("not all of it is counted: "+use.Why))
+		}
+	}
+	return lines
 }

@@ -67,3 +67,20 @@ func TestCachesOfNodesThatWereAsked(t *testing.T) {
 		}
 	}
 }
+
+func TestUsesOfAClaim(t *testing.T) {
+	r := askedNodes()["worker-1"]
+	for claim, want := range map[string]string{
+		"prod/gold-a":   "cache 0: occupies 7 MiB, 12 GiB from and to all memory, 9 GiB from and to near memory",
+		"prod/bronze-0": "cache 0: occupies 3 MiB, counted together with the other members",
+		"prod/late":     "not all of it is counted: the kernel has no counter (RMID) left",
+		"prod/other":    "",
+	} {
+		if got := strings.Join(Uses(r, claim), "; "); got != want {
+			t.Errorf("%s: %q, want %q", claim, got, want)
+		}
+	}
+	if got := Uses(nil, "prod/gold-a"); got != nil {
+		t.Errorf("a node that was not asked: %q", got)
+	}
+}

@@ -195,3 +195,18 @@ func TestHostileLayoutsAreDrawn(t *testing.T) {
 		}
 	}
 }
+
+// A node that counts what claims use says so in their rows, with or without a layout.
+func TestPageOfANodeSaysWhatIsCounted(t *testing.T) {
+	counted := &nodestate.Resctrl{Claims: []nodestate.ClaimUse{{
+		Claim:  nodestate.Claim{Name: "default/alpha-zone"},
+		Caches: []nodestate.CacheUse{{L3: 1, Counts: nodestate.Counts{OccupancyBytes: ptr.To(uint64(3 << 20))}}},
+	}}}
+	for name, state := range map[string]*nodestate.State{"layout": stateOf(t, "rig"), "none": {}} {
+		state.Resctrl = counted
+		_, handler := drawn(t, occupied.Showcase(t), true, map[string]*nodestate.State{"worker-1": state})
+		if text := page(t, handler, "/nodes/worker-1"); strings.Count(text, "<p>cache 1: occupies 3 MiB</p>") != 1 {
+			t.Errorf("%s: the page of the node is\n%s", name, text)
+		}
+	}
+}

@@ -69,34 +69,34 @@ func (s *server) node(w http.ResponseWriter, r *http.Request) {
 	for _, total := range node.Totals {
 		page.Sums = append(page.Sums, canvas.Printable(chart.Label(total.Name)+" "+chart.Left(total)))
 	}
-	layout, unknown := s.cpus(r.Context(), now, node)
+	layout, counted, unknown := s.cpus(r.Context(), now, node)
 	page.Unknown, page.Wrong, page.Legend = unknown, layout.Problems, legendOf(layout)
 	signs := chart.NewSigns()
 	page.Places = placesOf(node, layout, signs)
 	for _, key := range signs.Claims() {
 		if claim := now.cluster.Claim(key); claim != nil {
-			page.Claims = append(page.Claims, claimRow{pictureOf(signs.Sample(key).Layout(1), true), key, *claim, holds(claim, node.Name)})
+			page.Claims = append(page.Claims, claimRow{pictureOf(signs.Sample(key).Layout(1), true), key, *claim, append(holds(claim, node.Name), chart.Uses(counted, key)...)})
 		}
 	}
 	s.render(w, r, now, http.StatusOK, "node", node.Name, page)
 }
 
-// cpus returns where the CPUs of a node are, and why it is not known. The map is empty if
-// nothing says where the CPUs are.
-func (s *server) cpus(ctx context.Context, now *state, node *holdings.Node) (m cpumap.Map, unknown string) {
+// cpus returns where the CPUs of a node are, what the kernel counts there, and why it is not
+// known where they are. The map is empty if nothing says it.
+func (s *server) cpus(ctx context.Context, now *state, node *holdings.Node) (m cpumap.Map, counted *nodestate.Resctrl, unknown string) {
 	if s.State == nil {
-		return m, ""
+		return m, nil, ""
 	}
 	state, err := s.State(ctx, now.objects, node.Name)
 	switch {
 	case err != nil:
-		return m, "The CPUs are not drawn: " + err.Error()
+		return m, nil, "The CPUs are not drawn: " + err.Error()
 	case state.Layout == nil:
-		return m, "The CPUs are not drawn: " + cmp.Or(state.Unread(nodestate.LayoutPart), "the driver on the node is too old to say where they are")
+		return m, state.Resctrl, "The CPUs are not drawn: " + cmp.Or(state.Unread(nodestate.LayoutPart), "the driver on the node is too old to say where they are")
 	case state.Layout.Reserved == nil:
 		unknown = "Which CPUs are reserved is not known: " + state.Layout.Why
 	}
-	return cpumap.Of(node, state), unknown
+	return cpumap.Of(node, state), state.Resctrl, unknown
 }
 
 // placesOf returns the NUMA nodes that have devices or CPUs, by id, and then the devices

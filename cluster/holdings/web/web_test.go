@@ -193,6 +193,7 @@ func TestNothingIsTakenForMarkup(t *testing.T) {
 	layout.Partitions = []nodestate.Partition{{Cgroup: evil, CPUs: cpuset.New(6)}}
 	layout.Checkpoint.Grants = []driver.Grant{{Namespace: evil, Name: evil, Shares: []driver.Share{{Kind: &driver.ZoneShare{CPUs: cpuset.New(7)}}}}}
 	layout.Layout.Reserved, layout.Layout.Why = nil, evil
+	layout.Resctrl = &nodestate.Resctrl{Claims: []nodestate.ClaimUse{{Claim: nodestate.Claim{Name: "default/beta-zone"}, Why: evil}}}
 	told := event("Node/worker-1", "", evil, 1)
 	told.Reason, told.Type, told.ReportingController = evil, evil, evil
 	other := event("Node/worker-1", "", evil, 2)
