@@ -113,16 +113,21 @@ func (d *Driver) readCaches() error {
 }
 
 // holdings returns what a grant has of caches, with the CPUs that it is for.
-func holdings(grant Grant) (list []caches.Holding) {
+func holdings(grant Grant) []caches.Holding { return appendHoldings(nil, &grant) }
+
+// appendHoldings appends what holdings returns. A holding has a set of CPUs, which is
+// 1 KiB, so it is made in its place.
+func appendHoldings(list []caches.Holding, grant *Grant) []caches.Holding {
 	for _, share := range grant.Shares {
 		cache := share.Cache()
 		if cache == nil {
 			continue
 		}
-		h := caches.Holding{Group: cache.Group, Joined: grant.joins(cache), Ask: caches.Ask{
+		list = append(list, caches.Holding{Group: cache.Group, Joined: grant.joins(cache), Ask: caches.Ask{
 			Device: share.Device, Cache: cache.L3, Pool: cache.Pool, MinWays: cache.Ways, MaxWays: cache.maxWays(),
 			Bandwidth: cache.BandwidthPercent + cache.BandwidthMBps, // one of them is 0
-		}}
+		}})
+		h := &list[len(list)-1]
 		switch {
 		case cache.BandwidthPercent != 0:
 			h.Unit = deviceclasses.CapacityBandwidthPercent
@@ -134,17 +139,17 @@ func holdings(grant Grant) (list []caches.Holding) {
 				h.CPUs = h.CPUs.Union(other.CPUs())
 			}
 		}
-		list = append(list, h)
 	}
 	return list
 }
 
 // allHoldings returns what all grants have, the oldest first.
-func (d *Driver) allHoldings() (list []caches.Holding) {
-	grants := d.grants.grants()
-	slices.SortFunc(grants, byAge)
+func (d *Driver) allHoldings() []caches.Holding {
+	grants := slices.Clone(d.grants)
+	slices.SortFunc(grants, func(a, b *listedGrant) int { return byAge(a.Grant, b.Grant) })
+	list := make([]caches.Holding, 0, len(grants))
 	for _, grant := range grants {
-		list = append(list, holdings(grant)...)
+		list = appendHoldings(list, &grant.Grant)
 	}
 	return list
 }
@@ -197,7 +202,6 @@ func (d *Driver) settleWays(goal caches.Goal, own []caches.Holding) error {
 		return nil
 	}
 	report, err := d.config.Caches.Host.ApplyTo(d.groups, wanted)
-	d.groups.Groups = slices.Clone(d.groups.Groups)
 	for _, group := range report.State.Groups {
 		if i := slices.IndexFunc(d.groups.Groups, func(g numa.ResctrlGroup) bool { return g.Name == group.Name }); i >= 0 {
 			d.groups.Groups[i] = group

@@ -177,7 +177,7 @@ func (d *Driver) chooseGroups(grant *Grant, wishes []wish) error {
 	var own, held []caches.Holding
 	for _, other := range d.grants {
 		if other.UID != grant.UID {
-			held = append(held, holdings(other.Grant)...)
+			held = appendHoldings(held, &other.Grant)
 		}
 	}
 	for i := range grant.Shares {

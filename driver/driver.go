@@ -94,7 +94,7 @@ type Driver struct {
 	blocked    []Held               // CPUs that partitions hold and no grant has
 	downgraded cpuset.Set           // as in view
 	caches     *cacheState          // never nil
-	groups     numa.ResctrlState    // of resctrl, as last seen; not to be changed
+	groups     numa.ResctrlState    // of resctrl, as last seen; only settleWays changes it
 	monitors   monitors             // as last seen
 	text       []byte               // the last checkpoint; the next one reuses its memory
 

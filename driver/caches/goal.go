@@ -110,6 +110,7 @@ func (n *Node) Goal(held []Holding, state numa.ResctrlState) Goal {
 	for _, cache := range n.ids() {
 		goal.arrange(cache, held, groups, state)
 	}
+	goal.Wanted.Groups = slices.Grow(goal.Wanted.Groups, len(groups)) // a set of CPUs is 1 KiB
 	for _, number := range sortedKeys(groups) {
 		group := groups[number]
 		group.Exclusive = n.Masks.Infra == 0 && caches[number] == len(n.ids())

@@ -59,8 +59,13 @@ func (h *Host) ApplyTo(state numa.ResctrlState, want Wanted) (Report, error) {
 }
 
 func (h *Host) applyTo(state numa.ResctrlState, want Wanted) (Report, error) {
-	names := want.namesToRead()
-	state.Groups = slices.DeleteFunc(slices.Clone(state.Groups), func(g numa.ResctrlGroup) bool { return g.Name != "" && !slices.Contains(names, g.Name) })
+	names, all := want.namesToRead(), state.Groups
+	state.Groups = make([]numa.ResctrlGroup, 0, len(names)+1) // a set of CPUs is 1 KiB
+	for i := range all {
+		if all[i].Name == "" || slices.Contains(names, all[i].Name) {
+			state.Groups = append(state.Groups, all[i])
+		}
+	}
 	for _, group := range want.Groups {
 		if _, found := state.Group(group.Name); !found {
 			return Report{}, fmt.Errorf("group %s: %w", group.Name, fs.ErrNotExist)
