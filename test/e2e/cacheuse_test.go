@@ -79,6 +79,15 @@ var _ = Describe("a node that counts what claims use of caches", withCache, func
 		Expect(*use.Caches[0].TotalBytes).To(And(BeNumerically(">", 0), BeNumerically("<=", counterOf(ctx, group, 0, "mbm_total_bytes")-before)))
 	})
 
+	It("has processes that start later in the container use and count in the class", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "later")
+		pod := waitRunning(ctx, createWithWays(ctx, namespace, "later", "gold.dra.numa", nil, inCache0))
+		text, err := observer.Run(ctx, `sh -c 'echo 0 >"$0/cgroup.procs" && cat /proc/self/cpu_resctrl_groups && grep Cpus_allowed_list /proc/self/status' "/proc/1/root/sys/fs/cgroup$1"`,
+			inKernel(snapshot(ctx), pod).Cgroup)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Fields(text)).To(Equal([]string{"res:/", "mon:", "Cpus_allowed_list:", groupOf(ctx, pod).cpus.String()}), "no group of its own, so that of its CPUs counts")
+	})
+
 	It("prepares claims that the kernel cannot count", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "not-counted"), oneCore(ctx)
 		fill := func() { // several times, because those of groups that have ended are in limbo for a while
