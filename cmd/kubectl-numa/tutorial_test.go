@@ -12,16 +12,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
-// asProgram makes the test binary run as the program.
-const asProgram = "KUBECTL_NUMA_TEST_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-	}
-	os.Exit(m.Run())
-}
-
 func tutorials() []string {
 	return []string{"../../docs/pending-pod.md", "../../docs/draining.md"}
 }

@@ -120,6 +120,12 @@ func (p *pages) options(ctx context.Context) (web.Options, error) {
 	if p.layout && !p.from.live() {
 		return web.Options{}, errors.New("--layout asks the nodes of a cluster, but no cluster is read; a bundle of gather has their answers")
 	}
+	if p.from.live() {
+		// Without a cluster, there is nothing to serve: print no address.
+		if _, _, err := p.from.connect(); err != nil {
+			return web.Options{}, err
+		}
+	}
 	base, err := p.parseGates(ctx, &p.from, p.gates)
 	if err != nil {
 		return web.Options{}, err

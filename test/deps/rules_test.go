@@ -362,6 +362,7 @@ var modules = []module{
 	},
 	{"github.com/google/go-cmp", []string{"test"}, "readable differences in tests"},
 	{"github.com/onsi/ginkgo/v2", []string{"test"}, "the e2e suite"},
+	{"github.com/rogpeppe/go-internal", []string{"test"}, "scripts that run kubectl numa as a shell does"},
 	{"github.com/onsi/gomega", []string{"test"}, "the e2e suite's polling"},
 }
 
