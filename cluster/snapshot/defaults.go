@@ -17,6 +17,7 @@ func defaultNode(node *corev1.Node) {
 	if node.Status.Allocatable == nil {
 		node.Status.Allocatable = node.Status.Capacity.DeepCopy()
 	}
+	limit(node.Status.Allocatable)
 }
 
 func defaultPod(pod *corev1.Pod) {
@@ -93,18 +94,59 @@ func limitAllocation(allocation *resourceapi.AllocationResult) {
 	}
 }
 
+// limitSlice limits the amounts of devices. Each driver writes its own slices.
+func limitSlice(spec *resourceapi.ResourceSliceSpec) {
+	for i := range spec.Devices {
+		d := &spec.Devices[i]
+		for name, of := range d.Capacity {
+			limitAmount(&of.Value)
+			if policy := of.RequestPolicy; policy != nil {
+				limitAmount(policy.Default)
+				for j := range policy.ValidValues {
+					limitAmount(&policy.ValidValues[j])
+				}
+				if r := policy.ValidRange; r != nil {
+					limitAmount(r.Min)
+					limitAmount(r.Max)
+					limitAmount(r.Step)
+				}
+			}
+			d.Capacity[name] = of
+		}
+		for _, consumed := range d.ConsumesCounters {
+			limitCounters(consumed.Counters)
+		}
+	}
+	for _, set := range spec.SharedCounters {
+		limitCounters(set.Counters)
+	}
+}
+
+func limitCounters(counters map[string]resourceapi.Counter) {
+	for name, counter := range counters {
+		limitAmount(&counter.Value)
+		counters[name] = counter
+	}
+}
+
 func limitCapacity(asked *resourceapi.CapacityRequirements) {
 	if asked != nil {
 		limit(asked.Requests)
 	}
 }
 
-// limit replaces amounts that are too large to compute with by the largest that is not.
-// No device and no node has as much as that.
+// limit limits the amounts of a list.
 func limit[N ~string](list map[N]amounts.Quantity) {
 	for name, amount := range list {
-		if !capacity.Countable(amount) {
-			list[name] = *amounts.NewQuantity(math.MaxInt64*int64(amount.Sign()), amounts.DecimalSI)
-		}
+		limitAmount(&amount)
+		list[name] = amount
+	}
+}
+
+// limitAmount replaces an amount that is too large to compute with by the largest that is
+// not. No device and no node has as much as that. nil stays nil.
+func limitAmount(amount *amounts.Quantity) {
+	if amount != nil && !capacity.Countable(*amount) {
+		*amount = *amounts.NewQuantity(math.MaxInt64*int64(amount.Sign()), amounts.DecimalSI)
 	}
 }

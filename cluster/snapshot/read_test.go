@@ -283,6 +283,26 @@ kind: ResourceClaimTemplate
 metadata: {name: t}
 spec: {spec: {devices: {requests: [{name: r, exactly: {capacity: {requests: {cpu: -ENDLESS}}}}]}}}
 ---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-1}
+status: {capacity: {cpu: ENDLESS}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s}
+spec:
+  driver: d
+  nodeName: worker-1
+  pool: {name: worker-1, generation: 1, resourceSliceCount: 1}
+  sharedCounters: [{name: c, counters: {c: {value: ENDLESS}}}]
+  devices:
+  - name: x
+    capacity:
+      cpu: {value: ENDLESS, requestPolicy: {default: ENDLESS, validRange: {min: ENDLESS, max: ENDLESS, step: ENDLESS}}}
+      memory: {value: 1Gi, requestPolicy: {default: 1Gi, validValues: [1Gi, ENDLESS]}}
+    consumesCounters: [{counterSet: c, counters: {c: {value: ENDLESS}}}]
+---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: d}
@@ -297,10 +317,21 @@ spec:
 	s := read(t, manifest)
 	claim, template := s.Claims[0], s.Templates[0].Spec.Spec.Devices.Requests[0].Exactly
 	pod := s.Workloads[0].Pod().Spec
+	device, counters := s.Slices[0].Spec.Devices[0], s.Slices[0].Spec.SharedCounters[0].Counters
+	cpu := device.Capacity["cpu"]
 	for what, amount := range map[string]amounts.Quantity{
 		"request":          claim.Spec.Devices.Requests[0].Exactly.Capacity.Requests["cpu"],
 		"alternative":      claim.Spec.Devices.Requests[1].FirstAvailable[0].Capacity.Requests["cpu"],
 		"allocation":       claim.Status.Allocation.Devices.Results[0].ConsumedCapacity["cpu"],
+		"node":             s.Nodes[0].Status.Allocatable["cpu"],
+		"device":           cpu.Value,
+		"default":          *cpu.RequestPolicy.Default,
+		"minimum":          *cpu.RequestPolicy.ValidRange.Min,
+		"maximum":          *cpu.RequestPolicy.ValidRange.Max,
+		"step":             *cpu.RequestPolicy.ValidRange.Step,
+		"valid value":      device.Capacity["memory"].RequestPolicy.ValidValues[1],
+		"counter":          counters["c"].Value,
+		"consumed counter": device.ConsumesCounters[0].Counters["c"].Value,
 		"overhead":         pod.Overhead["cpu"],
 		"request of a pod": pod.Resources.Requests["cpu"],
 		"limit of a pod":   pod.Resources.Limits["cpu"],

@@ -230,6 +230,7 @@ func (s *Snapshot) keep(object metav1.Object) {
 	case *resourceapi.DeviceClass:
 		s.Classes = append(s.Classes, o)
 	case *resourceapi.ResourceSlice:
+		limitSlice(&o.Spec)
 		s.Slices = append(s.Slices, o)
 	case *resourceapi.ResourceClaim:
 		defaultClaim(&o.Spec)
