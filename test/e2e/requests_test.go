@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/demo"
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
 const bothExclusive = "True KernelPartition, True KernelPartition"
@@ -52,6 +53,28 @@ var _ = Describe("containers of a pod", ofKernel, func() {
 		Expect(again.Partition).To(Equal("root"), "partition of engine after its restart")
 		Expect(containerOf(s, pod, "proxy")).To(Equal(proxy), "proxy after the restart of engine")
 		expectConditions(ctx, pod, bothExclusive)
+	})
+
+	It("that use a claim each have a partition each", func(ctx context.Context) {
+		namespace, core := createNamespace(ctx, "claims"), oneCore(ctx)
+		pod := claimPod("claims", core)
+		second := plainContainer(secondContainer)
+		second.Resources = *pod.Spec.Containers[0].Resources.DeepCopy()
+		second.Resources.Claims[0].Name = "other"
+		pod.Spec.Containers = append(pod.Spec.Containers, second)
+		pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "other", ResourceClaimName: new("other")})
+		createClaim(ctx, namespace, newClaim("other", core))
+		pod = waitAllRunning(ctx, createClaimed(ctx, namespace, pod, core))
+
+		s := snapshot(ctx)
+		one, two := inKernel(s, pod), containerOf(s, pod, secondContainer)
+		for _, process := range []kernel.Process{one, two} {
+			Expect(process.Partition).To(Equal("root"), "cpuset.cpus.partition of %s", process.Cgroup)
+			Expect(process.CPUs.Size()).To(BeNumerically("==", core.cpus), "CPUs %s of %s", process.CPUs, process.Cgroup)
+		}
+		Expect(one.CPUs.Overlaps(two.CPUs)).To(BeFalse(), "the containers have %s and %s", one.CPUs, two.CPUs)
+		Expect(shared(s).Overlaps(one.CPUs.Union(two.CPUs))).To(BeFalse(), "a pod without a claim may run on %s", shared(s))
+		expectConditions(ctx, pod, "True KernelPartition") // of the first claim
 	})
 
 	It("have the pod's partition and their own CPUs inside, if one names the claim and another a request", func(ctx context.Context) {
