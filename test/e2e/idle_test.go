@@ -40,7 +40,7 @@ var _ = Describe("the idle driver", func() {
 				if err != nil {
 					return 0, err
 				}
-				GinkgoWriter.Printf("resident memory of %s: %.1f MiB\n", process, float64(used.MemoryBytes)/(1<<20))
+				fmt.Printf("resident memory of %s: %.1f MiB\n", process, float64(used.MemoryBytes)/(1<<20))
 				sum += used.MemoryBytes
 			}
 			return sum, nil
