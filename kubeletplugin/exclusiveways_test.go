@@ -18,15 +18,18 @@ func TestConditionExclusiveOfWays(t *testing.T) {
 		want        string
 	}{
 		"kernel": {
-			gold, own, keeping{node: driver.ExclusivityKernel},
+			gold, own,
+			keeping{node: driver.ExclusivityKernel},
 			"True KernelPartition: the kernel keeps all other tasks off the CPUs while a container that uses the claim is running; at other times, tasks of others that run there use the claim's ways, and are counted",
 		},
 		"cooperative": {
-			gold, own, keeping{node: driver.ExclusivityCooperative, others: poolKept},
+			gold, own,
+			keeping{node: driver.ExclusivityCooperative, others: poolKept},
 			"True SharedPool: tasks of others that run on the claim's CPUs use its ways, and are counted: the container runtime keeps other containers off the CPUs, but other tasks may run on them: the node does not use cpuset partitions, which need Linux 6.11 or newer",
 		},
 		"nobody": {
-			gold, mixed, keeping{node: driver.ExclusivityNone},
+			gold, mixed,
+			keeping{node: driver.ExclusivityNone},
 			"False Mixed: tasks of others that run on the claim's CPUs use its ways, and are counted: the claim is mixed, so its containers run on the shared pool as well",
 		},
 		"shared": {bronze, own, keeping{node: driver.ExclusivityKernel}, "False SharedWays: all claims of the pool shared have the same ways of the cache"},

@@ -31,8 +31,11 @@ func TestTasksAreCountedByCgroupAndGroup(t *testing.T) {
 	}
 	got, err := taskGroups(proc)
 	want := []nodestate.TaskGroup{
-		{Tasks: 1}, {Cgroup: "..pod/abc", Tasks: 1}, {Cgroup: "init.scope", Tasks: 1},
-		{Cgroup: "pod1/abc", Group: "dra-numa.3", Tasks: 3}, {Cgroup: "pod1/abc", Group: "other", Tasks: 1},
+		{Tasks: 1},
+		{Cgroup: "..pod/abc", Tasks: 1},
+		{Cgroup: "init.scope", Tasks: 1},
+		{Cgroup: "pod1/abc", Group: "dra-numa.3", Tasks: 3},
+		{Cgroup: "pod1/abc", Group: "other", Tasks: 1},
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
