@@ -18,12 +18,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
-// busyNode returns the driver of a machine with 512 CPUs, on which this many claims hold
-// the CPUs and memory.
-func busyNode(tb testing.TB, claims int, cpus string) *driver.Driver {
+// nodeWith returns the driver of a machine on which this many claims hold CPUs and memory.
+func nodeWith(tb testing.TB, machine string, reserved cpuset.Set, claims int, cpus string) *driver.Driver {
 	tb.Helper()
-	d, err := driver.Open(sample.Machine(tb, "512cpus"), driver.Config{
-		NodeName: "node-1", BootID: "boot-1", Reserved: cpuset.New(0, 256), Exclusivity: driver.ExclusivityKernel,
+	d, err := driver.Open(sample.Machine(tb, machine), driver.Config{
+		NodeName: "node-1", BootID: "boot-1", Reserved: reserved, Exclusivity: driver.ExclusivityKernel,
 	}, files.OpenTemp(tb), files.OpenTemp(tb))
 	if err != nil {
 		tb.Fatal(err)
@@ -38,7 +37,7 @@ func busyNode(tb testing.TB, claims int, cpus string) *driver.Driver {
 			Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
 				Results: []resourceapi.DeviceRequestAllocationResult{{
 					Request: "main", Driver: driver.Name, Pool: "node-1", Device: fmt.Sprintf("numa-%d", i%2), ShareID: ptr.To(uid),
-					ConsumedCapacity: map[resourceapi.QualifiedName]resource.Quantity{"cpu": resource.MustParse(cpus), "memory": resource.MustParse("1Gi")},
+					ConsumedCapacity: map[resourceapi.QualifiedName]resource.Quantity{"cpu": resource.MustParse(cpus), "memory": resource.MustParse("64Mi")},
 				}},
 			}}},
 		}
@@ -52,7 +51,7 @@ func busyNode(tb testing.TB, claims int, cpus string) *driver.Driver {
 // BenchmarkScrape scrapes a machine of 512 CPUs with 250 claims of 2 CPUs and memory each.
 func BenchmarkScrape(b *testing.B) {
 	e, _ := newExporter(b)
-	d := busyNode(b, 250, "2")
+	d := nodeWith(b, "512cpus", cpuset.New(0, 256), 250, "2")
 	devices := published(d)
 	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{Devices: devices} }, sampleHooks})
 	b.ReportMetric(float64(len(scrape(b, e))), "bytes")
@@ -68,7 +67,7 @@ func TestClaimsWithMetricsAreBounded(t *testing.T) {
 		t.Skip("prepares more than a thousand claims")
 	}
 	e, _ := newExporter(t)
-	d := busyNode(t, maxClaims+3, "0")
+	d := nodeWith(t, "512cpus", cpuset.New(0, 256), maxClaims+3, "0")
 	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{} }, sampleHooks})
 	text := scrape(t, e)
 	for _, want := range []string{"dra_numa_claims_omitted 3\n", fmt.Sprintf("dra_numa_claims{state=\"prepared\"} %d\n", maxClaims+3)} {
