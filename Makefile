@@ -57,7 +57,7 @@ IMAGE    := localhost/dra-driver-numa:dev
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 # Everything with Go files of its own go.mod, this folder first.
-MODULES  := . test/rig
+MODULES  := . test/rig test/monitoring
 
 .PHONY: help
 help: ## List the targets
@@ -153,6 +153,10 @@ fmt: ## Format every module
 chart-lint: ## Check and render the Helm chart
 	$(TOOL) helm lint --strict $(CHART)
 	$(TOOL) helm template dra-driver-numa $(CHART) --namespace dra-numa >/dev/null
+
+.PHONY: monitoring-test
+monitoring-test: ## Check the alert rules with Prometheus' own packages: each fault of a node fires its alert and no other
+	go -C test/monitoring test ./...
 
 # timed runs the commands $(2) and prints how long the step $(1) took.
 define timed
@@ -318,11 +322,11 @@ soak: image suite ## Make, share, resize and delete claims at random and kill ev
 	$(call suite,soak,-ginkgo.focus soak -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
 
 # What test and test-all run, in order.
-TEST     := unit lint chart-lint apiserver e2e e2e-devices
+TEST     := unit lint chart-lint monitoring-test apiserver e2e e2e-devices
 TEST_ALL := test e2e-systemd-crowd e2e-1.36 reach soak-start
 
 .PHONY: test
-test: ## Run unit, lint, chart-lint, apiserver, e2e and e2e-devices: what every change has to pass
+test: ## Run unit, lint, chart-lint, monitoring-test, apiserver, e2e and e2e-devices: what every change has to pass
 	$(call stages,$(TEST))
 
 .PHONY: test-all

@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // driverContainer returns the daemon's container, and its arguments about monitoring.
@@ -106,5 +109,35 @@ func TestPodMonitorFindsTheDaemons(t *testing.T) {
 	named := slices.ContainsFunc(driver.Ports, func(port corev1.ContainerPort) bool { return port.Name == endpoint.Port })
 	if !named || !endpoint.HonorLabels || endpoint.Scheme != "https" || endpoint.Interval != "15s" || endpoint.TLSConfig["insecureSkipVerify"] != true || found[0].Metadata.Labels["release"] != "prometheus" {
 		t.Errorf("PodMonitor %+v", found[0])
+	}
+}
+
+// The rules are those of the file that Prometheus reads without the operator.
+func TestAlertsAreThoseOfTheFile(t *testing.T) {
+	type group struct {
+		Name  string
+		Rules []map[string]any
+	}
+	type spec struct{ Groups []group }
+	file := decode[spec](t, files.Read(t, "../../deployments/helm/dra-driver-numa/monitoring/alerts.yaml"))
+	find := func(set ...string) (found []spec) {
+		for _, document := range documents(mustRender(t, set...)) {
+			if strings.Contains(document, "kind: PrometheusRule\n") {
+				found = append(found, decode[struct{ Spec spec }](t, document).Spec)
+			}
+		}
+		return found
+	}
+	if found := find(); len(found) != 0 {
+		t.Error("there is a PrometheusRule in clusters that may not know it")
+	}
+	if diff := cmp.Diff([]spec{file}, find("metrics.prometheusRule.enabled=true")); diff != "" {
+		t.Errorf("rules (-file +chart):\n%s", diff)
+	}
+	for _, rule := range file.Groups[0].Rules {
+		rule["for"] = "30s"
+	}
+	if diff := cmp.Diff([]spec{file}, find("metrics.prometheusRule.enabled=true", "metrics.prometheusRule.for=30s")); diff != "" {
+		t.Errorf("rules with other times (-file +chart):\n%s", diff)
 	}
 }
