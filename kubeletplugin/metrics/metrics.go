@@ -104,8 +104,8 @@ func (e *Exporter) collectDaemon(out sink) {
 	e.collectKeeper(out)
 }
 
-func oneIf(true bool) float64 {
-	if true {
+func oneIf(condition bool) float64 {
+	if condition {
 		return 1
 	}
 	return 0
