@@ -66,6 +66,7 @@ func machineFolder(t *testing.T) string {
 	if err := os.Chmod(filepath.Join(dir, "kubelet/plugins/dra.numa-hook/numa-pin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	register(t, filepath.Join(dir, "kubelet/plugins_registry"))
 	return dir
 }
 
