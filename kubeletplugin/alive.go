@@ -20,9 +20,10 @@ const (
 	// look at the node may be. An operation takes milliseconds, and some seconds on a
 	// very slow disk; the kubelet waits 45 s for it.
 	stuckAfter = time.Minute
-	// socketTimeout bounds the calls of the daemon's own sockets. The kubelet waits 5 s for
-	// the answer of a probe.
-	socketTimeout = 3 * time.Second
+	// socketTimeout bounds the calls of the daemon's own sockets, which take a millisecond.
+	// The chart has the kubelet wait 10 s for the answer of a probe. A node that has no
+	// CPU time left must not lose its daemon, too.
+	socketTimeout = 8 * time.Second
 )
 
 // The sockets, as the kubelet helper names them.
