@@ -104,8 +104,8 @@ func (e *Exporter) collectDaemon(out sink) {
 	e.collectKeeper(out)
 }
 
-func oneIf(condition bool) float64 {
-	if condition {
+func oneIf(holds bool) float64 {
+	if holds {
 		return 1
 	}
 	return 0
