@@ -6,12 +6,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
 
-// PoolOfGroup returns the pool to which a group of resctrl belongs as a whole: os, infra or
-// shared. It is empty for all other groups.
+// PoolOfGroup returns the pool to which a group of resctrl belongs as a whole: os, reserved,
+// infra or shared. It is empty for all other groups.
 func PoolOfGroup(name string) string {
 	switch name {
 	case "":
 		return ways.OS
+	case resctrl.Name(groupReserved):
+		return ways.Reserved
 	case resctrl.Name(groupInfra):
 		return ways.Infra
 	case resctrl.Name(groupShared):

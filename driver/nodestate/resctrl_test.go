@@ -44,13 +44,14 @@ func stateOf(t *testing.T, f *resctrlfs.FS) numa.ResctrlState {
 func TestWhatResctrlSaysOfClaims(t *testing.T) {
 	f := resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 2))
 	var errs []error
-	for _, name := range []string{"dra-numa.0", "dra-numa.1", "dra-numa.2", "dra-numa.3", "COS1", "idle", "mon_groups/dra-numa.uid-c", "mon_groups/pqos"} {
+	for _, name := range []string{"dra-numa.0", "dra-numa.1", "dra-numa.2", "dra-numa.3", "dra-numa.65537", "COS1", "idle", "mon_groups/dra-numa.uid-c", "mon_groups/pqos"} {
 		errs = append(errs, f.Mkdir(name))
 	}
 	for _, write := range [][2]string{
 		{"schemata", "L3:0=3;1=3\n"},
 		{"dra-numa.0/schemata", "L3:0=ffc;1=ffc\n"},
 		{"dra-numa.1/schemata", "L3:0=c00;1=c00\n"},
+		{"dra-numa.65537/schemata", "L3:0=40;1=40\n"},
 		{"dra-numa.2/schemata", "L3:0=3;1=1c\n"},
 		{"dra-numa.2/cpus_list", "4-5\n"},
 		{"dra-numa.1/cpus_list", "6\n"},
