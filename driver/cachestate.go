@@ -107,6 +107,10 @@ func (d *Driver) readCaches() error {
 		next.why = fmt.Errorf("caches are not published: %w", err)
 	}
 	if d.caches == nil || !next.same(d.caches) {
+		if d.caches != nil && next.node != nil {
+			next.lost = d.caches.lost // else the scheduler counts these classes until the next repair
+			next.describe()
+		}
 		d.caches = next
 	}
 	return d.caches.why

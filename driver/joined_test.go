@@ -73,6 +73,10 @@ func TestGroupThatIsJoinedServesNoOtherClaim(t *testing.T) {
 	if got, want := classes(), []string{"cache-0-guaranteed 1", "cache-1-guaranteed 2"}; !slices.Equal(got, want) {
 		t.Errorf("published classes %q, want %q", got, want)
 	}
+	driver.SetMachine(n.machine)
+	if got, want := classes(), []string{"cache-0-guaranteed 1", "cache-1-guaranteed 2"}; !slices.Equal(got, want) {
+		t.Errorf("published classes after the machine was read again %q, want %q", got, want)
+	}
 	if err := driver.Unprepare("uid-mixed"); err != nil {
 		t.Fatal(err)
 	}
