@@ -118,9 +118,16 @@ func explain(err error, fields string) error {
 		if strings.ContainsAny(unsuitable.Value[:1], "ao") { // an array, an object
 			article = "an"
 		}
-		return fmt.Errorf("%s: want a %s, not %s %s", unsuitable.Field, word(unsuitable.Type), article, unsuitable.Value)
+		return fmt.Errorf("%s: want a %s, not %s %s", documentPath(unsuitable.Field), word(unsuitable.Type), article, unsuitable.Value)
 	}
 	return oneLine(err)
+}
+
+// documentPath returns the path of a field without the names of embedded types, which are
+// not in the document. Fields of a document start with a small letter.
+func documentPath(field string) string {
+	names := strings.Split(field, ".")
+	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name != "" && name[0] >= 'A' && name[0] <= 'Z' }), ".")
 }
 
 // word is what YAML calls values of the type.

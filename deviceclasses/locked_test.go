@@ -15,13 +15,16 @@ func TestEveryFieldCanBeLocked(t *testing.T) {
 		settings []setting
 		of       reflect.Type
 	}{
-		ZoneConfigKind:   {zoneHead, ZoneConfig{}.settings(), reflect.TypeFor[ZoneConfig]()},
-		DeviceConfigKind: {deviceHead, DeviceConfig{}.settings(), reflect.TypeFor[DeviceConfig]()},
-		CacheConfigKind:  {cacheHead, CacheConfig{}.settings(), reflect.TypeFor[CacheConfig]()},
+		ZoneConfigKind:        {zoneHead, ZoneConfig{}.settings(), reflect.TypeFor[ZoneConfig]()},
+		DeviceConfigKind:      {deviceHead, DeviceConfig{}.settings(), reflect.TypeFor[DeviceConfig]()},
+		CacheConfigKind:       {cacheHead, CacheConfig{}.settings(), reflect.TypeFor[CacheConfig]()},
+		PerformanceConfigKind: {performanceHead, PerformanceConfig{}.settings(), reflect.TypeFor[PerformanceConfig]()},
 	} {
 		var want, got []string
-		for i := range row.of.NumField() {
-			if name, _, _ := strings.Cut(row.of.Field(i).Tag.Get("json"), ","); name != "" && name != "locked" {
+		for _, field := range reflect.VisibleFields(row.of) {
+			switch name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name {
+			case "", "kind", "apiVersion", "locked":
+			default:
 				want = append(want, name)
 			}
 		}

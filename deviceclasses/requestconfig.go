@@ -10,12 +10,13 @@ import (
 )
 
 // RequestConfig is all that classes and claims configure for a request. A request for a
-// zone uses the ZoneConfigs, one for a PCI function the DeviceConfigs, and one for a cache
-// the CacheConfigs. The others have no effect.
+// zone uses the ZoneConfigs and the PerformanceConfigs, one for a PCI function the
+// DeviceConfigs, and one for a cache the CacheConfigs. The others have no effect.
 type RequestConfig struct {
-	Zone   ZoneConfig
-	Device DeviceConfig
-	Cache  CacheConfig
+	Zone        ZoneConfig
+	Device      DeviceConfig
+	Cache       CacheConfig
+	Performance PerformanceConfig
 }
 
 // DecodeOver reads one configuration of a class, of any kind, in JSON. Fields that raw
@@ -35,8 +36,10 @@ func (c RequestConfig) DecodeOver(raw []byte) (RequestConfig, error) {
 		c.Device, err = c.Device.DecodeOver(raw)
 	case CacheConfigKind:
 		c.Cache, err = c.Cache.DecodeOver(raw)
+	case PerformanceConfigKind:
+		c.Performance, err = c.Performance.DecodeOver(raw)
 	default:
-		err = fmt.Errorf("kind: %q, allowed are %s, %s, %s", meta.Kind, ZoneConfigKind, DeviceConfigKind, CacheConfigKind)
+		err = fmt.Errorf("kind: %q, allowed are %s, %s, %s, %s", meta.Kind, ZoneConfigKind, DeviceConfigKind, CacheConfigKind, PerformanceConfigKind)
 	}
 	if err != nil {
 		return RequestConfig{}, short(err)
@@ -49,21 +52,23 @@ func (c RequestConfig) DecodeOver(raw []byte) (RequestConfig, error) {
 // [LockedError] if the claim changes a field that the class locks.
 func (c RequestConfig) DecodeClaim(raw []byte, class string) (RequestConfig, error) {
 	open := c
-	open.Zone.Locked, open.Device.Locked, open.Cache.Locked = nil, nil, nil
+	open.Zone.Locked, open.Device.Locked, open.Cache.Locked, open.Performance.Locked = nil, nil, nil, nil
 	merged, err := open.DecodeOver(raw)
 	if err != nil {
 		return RequestConfig{}, err
 	}
-	if merged.Zone.Locked != nil || merged.Device.Locked != nil || merged.Cache.Locked != nil {
+	if merged.Zone.Locked != nil || merged.Device.Locked != nil || merged.Cache.Locked != nil || merged.Performance.Locked != nil {
 		return RequestConfig{}, errors.New("locked: only a DeviceClass can lock fields")
 	}
 	if err := cmp.Or(
 		checkUnchanged(class, c.Zone.Locked, c.Zone.settings(), merged.Zone.settings()),
 		checkUnchanged(class, c.Device.Locked, c.Device.settings(), merged.Device.settings()),
 		checkUnchanged(class, c.Cache.Locked, c.Cache.settings(), merged.Cache.settings()),
+		checkUnchanged(class, c.Performance.Locked, c.Performance.settings(), merged.Performance.settings()),
 	); err != nil {
 		return RequestConfig{}, err
 	}
-	merged.Zone.Locked, merged.Device.Locked, merged.Cache.Locked = c.Zone.Locked, c.Device.Locked, c.Cache.Locked
+	merged.Zone.Locked, merged.Device.Locked, merged.Cache.Locked, merged.Performance.Locked =
+		c.Zone.Locked, c.Device.Locked, c.Cache.Locked, c.Performance.Locked
 	return merged, nil
 }

@@ -31,10 +31,10 @@ func TestRequestsHaveConfigsOfBothKinds(t *testing.T) {
 func TestNonsenseInARequestConfigIsOneLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":            "unexpected end of JSON input",
-		"null":        `kind: "", allowed are ZoneConfig, DeviceConfig, CacheConfig`,
+		"null":        `kind: "", allowed are ZoneConfig, DeviceConfig, CacheConfig, PerformanceConfig`,
 		"[]":          "want a mapping of apiVersion, kind and the fields of the kind, not array",
 		`{"kind": 1}`: "kind: want a string, not a number",
-		`{"apiVersion": "dra.numa/v1alpha1", "kind": "NodeConfig"}`: `kind: "NodeConfig", allowed are ZoneConfig, DeviceConfig, CacheConfig`,
+		`{"apiVersion": "dra.numa/v1alpha1", "kind": "NodeConfig"}`: `kind: "NodeConfig", allowed are ZoneConfig, DeviceConfig, CacheConfig, PerformanceConfig`,
 		`{"apiVersion": "dra.numa/v1", "kind": "DeviceConfig"}`:     `apiVersion: "dra.numa/v1", allowed is dra.numa/v1alpha1`,
 		deviceHead + `, "mixed": true}`:                             `unknown field "mixed", allowed are apiVersion, kind, driver, locked`,
 		zoneHead + `, "driver": "vfio-pci"}`:                        `unknown field "driver", allowed are apiVersion, kind, cores,`,

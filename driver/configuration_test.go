@@ -54,7 +54,7 @@ func TestConfigurationThatNobodyKnowsIsRefused(t *testing.T) {
 	driver := disk.open()
 	want := disk.files()
 	for parameters, problem := range map[string]string{
-		`{"apiVersion": "dra.numa/v1alpha1", "kind": "ClassConfig"}`:                             `kind: "ClassConfig", allowed are ZoneConfig, DeviceConfig, CacheConfig`,
+		`{"apiVersion": "dra.numa/v1alpha1", "kind": "ClassConfig"}`:                             `kind: "ClassConfig", allowed are ZoneConfig, DeviceConfig, CacheConfig, PerformanceConfig`,
 		`{"apiVersion": "dra.numa/v2", "kind": "ZoneConfig"}`:                                    `apiVersion: "dra.numa/v2", allowed is dra.numa/v1alpha1`,
 		`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "partition": "member"}`:       `partition: "member", allowed are root, isolated, none`,
 		`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "cores": "whole", "mixed":1}`: `mixed: want a bool, not a number`,

@@ -152,7 +152,7 @@ func TestPrepareRefuses(t *testing.T) {
 					Driver: Name, Parameters: runtime.RawExtension{Raw: []byte(`{"kind":"Pod"}`)},
 				}},
 			}}
-		}), "status.allocation.devices.config[0].opaque.parameters: kind: \"Pod\", allowed are ZoneConfig, DeviceConfig, CacheConfig"},
+		}), "status.allocation.devices.config[0].opaque.parameters: kind: \"Pod\", allowed are ZoneConfig, DeviceConfig, CacheConfig, PerformanceConfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := driver.Prepare(row.claim, nil)

@@ -27,6 +27,7 @@ import (
 var owners = []string{
 	"deviceclasses/vocabulary.go", "deviceclasses/decode.go", "deviceclasses/nodeconfig.go", "deviceclasses/zoneconfig.go",
 	"deviceclasses/cacheconfig.go", "deviceclasses/cachepools.go", "deviceclasses/deviceconfig.go", "deviceclasses/selection.go",
+	"deviceclasses/performanceconfig.go", "deviceclasses/nodeperformance.go", "deviceclasses/frequency.go",
 	"numa/", "cdi/pin/", "cmd/numa-pin/",
 }
 

@@ -20,7 +20,7 @@ import (
 // word of the kernel or of Kubernetes. Code may type them.
 var common = []string{
 	"any", "auto", "bandwidth", "bind", "blocked", "cache", "claim", "class", "classes", "container", "cpu", "dead", "distribute",
-	"gpu", "hugepages", "isolated", "kernel", "l3", "machine", "members", "memory", "nic", "none", "numa", "nvme", "pack", "pod",
+	"gpu", "hugepages", "isolated", "kernel", "l3", "machine", "members", "memory", "nic", "none", "numa", "nvme", "pack", "performance", "pod",
 	"prefer", "preferred", "Ready", "require", "root", "shared", "socket", "spread", "thread", "unhealthy", "vf", "vfio", "vfio-pci", "ways", "whole", "zone",
 }
 
