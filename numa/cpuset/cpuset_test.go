@@ -58,10 +58,22 @@ func TestParseMaskReadsTheKernelsMasks(t *testing.T) {
 		if err != nil || got.String() != want {
 			t.Errorf("ParseMask(%.40q) = %s, %v; want %s", mask, got, err, want)
 		}
+		if again, err := ParseMask(got.Mask()); err != nil || again != got {
+			t.Errorf("mask %q of %s is read as %s, %v", got.Mask(), got, again, err)
+		}
 	}
 	for _, mask := range []string{"", "g", "0x1", "-1", "100000000", "1,,1", "1 1", "1" + strings.Repeat(",00000000", 256)} {
 		if got, err := ParseMask(mask); err == nil || !got.IsEmpty() {
 			t.Errorf("ParseMask(%.40q) = %s, %v; want an error", mask, got, err)
+		}
+	}
+}
+
+func TestMaskIsThatOfTheKernel(t *testing.T) {
+	for list, want := range map[string]string{"": "0", "0-3": "f", "32": "1,00000000", "0,95": "80000000,00000000,00000001", "31-32": "1,80000000"} {
+		cpus, err := Parse(list)
+		if got := cpus.Mask(); err != nil || got != want {
+			t.Errorf("mask of %q is %q, %v, want %q", list, got, err, want)
 		}
 	}
 }

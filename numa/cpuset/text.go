@@ -81,6 +81,22 @@ func ParseMask(mask string) (Set, error) {
 	return s, nil
 }
 
+// Mask returns the kernel's mask form, such as "ff0f" or "1,00000000"; it is "0" for the
+// empty set.
+func (s Set) Mask() string {
+	var mask []byte
+	for low := MaxCPUs - maskGroupBits; low >= 0; low -= maskGroupBits {
+		group := uint32(s.words[low/wordBits] >> (low % wordBits))
+		switch {
+		case len(mask) > 0:
+			mask = fmt.Appendf(mask, ",%08x", group)
+		case group != 0 || low == 0:
+			mask = strconv.AppendUint(mask, uint64(group), 16)
+		}
+	}
+	return string(mask)
+}
+
 // String returns the kernel's list form, such as "0-3,8"; it is empty for the empty set.
 func (s Set) String() string {
 	list := make([]byte, 0, 64) // on the stack, enough for most sets
