@@ -84,3 +84,15 @@ func (f Frequency) exceeds(other Frequency) bool {
 	}
 	return other.Of == FrequencyMin && f.Of != FrequencyMin && f.Of != "" || f.Of == FrequencyMax && other.Of == FrequencyBase && other.Factor < 1
 }
+
+// FrequencyText returns a frequency in kHz in the form that ParseFrequency reads, such as
+// 2.4GHz or 800MHz.
+func FrequencyText(kHz int) string {
+	switch {
+	case kHz >= 1_000_000:
+		return strconv.FormatFloat(float64(kHz)/1e6, 'f', -1, 64) + "GHz"
+	case kHz >= 1000:
+		return strconv.FormatFloat(float64(kHz)/1e3, 'f', -1, 64) + "MHz"
+	}
+	return strconv.Itoa(kHz) + "kHz"
+}
