@@ -1,0 +1,130 @@
+// Package interrupts moves interrupts away from the CPUs of claims, or to them, and back. It
+// uses the files that Documentation/core-api/irq/irq-affinity.rst describes. Plan is pure;
+// the methods of a [Host] read and write. It decides nothing about claims.
+package interrupts
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"syscall"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// Refusal is an interrupt that the kernel does not move.
+type Refusal struct {
+	Number int
+	Name   string // of its handler
+	Why    string
+}
+
+// Reasons for which the kernel does not move an interrupt.
+const (
+	Managed  = "managed by the kernel"            // EIO; managed interrupts in Documentation/core-api/irq/irq-affinity.rst, and those of the machine itself
+	NoVector = "no CPU has a free vector for it"  // ENOSPC
+	NoCPU    = "none of the other CPUs is online" // EINVAL
+	Pending  = "it moves when it next occurs"     // CONFIG_GENERIC_PENDING_IRQ
+)
+
+// Host is a machine whose interrupts can be moved. Its methods can be called again after an
+// error or a crash.
+type Host struct {
+	files fs.FS
+	write func(name, text string) error
+}
+
+// On returns the machine whose files are the folders sys and proc in root.
+func On(root string) *Host {
+	return New(kernelfs.Dir(root), func(name, text string) error { return kernelfs.Write(root, name, text) })
+}
+
+// New returns a machine with these files, which include sys and proc. write does what
+// write(2) to one of the files does.
+func New(files fs.FS, write func(name, text string) error) *Host { return &Host{files, write} }
+
+// Read returns which CPUs handle interrupts, and every CPU that the machine can have.
+func (h *Host) Read() (state numa.Interrupts, all cpuset.Set, err error) {
+	text, err := fs.ReadFile(h.files, "sys/devices/system/cpu/possible")
+	if err != nil {
+		return numa.Interrupts{}, cpuset.Set{}, err
+	}
+	if all, err = cpuset.Parse(string(text)); err != nil {
+		return numa.Interrupts{}, cpuset.Set{}, fmt.Errorf("read sys/devices/system/cpu/possible: %w", err)
+	}
+	state, err = numa.ReadInterrupts(h.files)
+	return state, all, err
+}
+
+// Numbers returns the numbers of all interrupts. It is a cheap way to see that there are
+// new ones.
+func (h *Host) Numbers() ([]int, error) { return numa.InterruptNumbers(h.files) }
+
+// OfFunction returns the numbers of a PCI function's interrupts.
+func (h *Host) OfFunction(address string) ([]int, error) {
+	return numa.ReadFunctionInterrupts(h.files, address)
+}
+
+// Apply writes, and reads back. The interrupts that the kernel does not move are no error.
+// An interrupt that has ended is left out.
+func (h *Host) Apply(writes []Write) (refused []Refusal, err error) {
+	for _, w := range writes {
+		why, err := h.apply(w)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			refused = append(refused, Refusal{w.Line.Number, w.Line.Name, why})
+		}
+	}
+	return refused, nil
+}
+
+// apply returns the kernel's reason not to move an interrupt; "" if it was moved.
+func (h *Host) apply(w Write) (why string, err error) {
+	name, text := numa.AffinityFile(w.Line.Number), w.Should.String()
+	if w.Of == OfDefault {
+		name, text = numa.DefaultAffinityFile, w.Should.Mask()
+	}
+	switch err := h.write(name, text); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case errors.Is(err, syscall.EIO):
+		return Managed, nil
+	case errors.Is(err, syscall.ENOSPC):
+		return NoVector, nil
+	case errors.Is(err, syscall.EINVAL) && w.Of == OfLine:
+		return NoCPU, nil
+	case err != nil:
+		return "", fmt.Errorf("move interrupts to cpus %s: %w", w.Should, err)
+	case w.Of == OfDefault:
+		return "", nil
+	}
+	now, found, err := numa.ReadInterrupt(h.files, w.Line.Number)
+	if err == nil && found && !now.Effective.IsSubsetOf(w.Should) {
+		why = Pending
+	}
+	return why, err
+}
+
+// Staying returns the interrupts that some CPUs handle although they should not: those that
+// are refused. own are numbers of interrupts that the CPUs should handle.
+func Staying(state numa.Interrupts, refused []Refusal, demand Demand) (stay []Refusal) {
+	why := make(map[int]string, len(refused))
+	for _, refusal := range refused {
+		why[refusal.Number] = refusal.Why
+	}
+	for _, line := range state.Lines {
+		handle := line.Effective
+		if handle.IsEmpty() {
+			handle = line.CPUs
+		}
+		if why[line.Number] != "" && handle.Overlaps(demand.CPUs) != slices.Contains(demand.Own, line.Number) {
+			stay = append(stay, Refusal{line.Number, line.Name, why[line.Number]})
+		}
+	}
+	return stay
+}

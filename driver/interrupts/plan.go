@@ -1,0 +1,152 @@
+package interrupts
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// First is which CPUs handled interrupts before claims had any say. Claims may begin and end
+// in any order, so this is a state of the node, not of a claim. The zero value is that of a
+// node without such claims.
+type First struct {
+	Default    cpuset.Set `json:"default,omitzero"`     // of interrupts that are requested from then on
+	Affinities []Affinity `json:"affinities,omitempty"` // of those in use, ascending by their first number
+}
+
+// Affinity is the CPUs of some interrupts.
+type Affinity struct {
+	CPUs       cpuset.Set `json:"cpus"`
+	Interrupts []int      `json:"interrupts"` // numbers, ascending
+}
+
+// IsZero reports whether no interrupt was changed.
+func (f First) IsZero() bool { return f.Default.IsEmpty() && len(f.Affinities) == 0 }
+
+// Equal compares every field.
+func (f First) Equal(other First) bool {
+	return f.Default == other.Default && slices.EqualFunc(f.Affinities, other.Affinities, func(a, b Affinity) bool {
+		return a.CPUs == b.CPUs && slices.Equal(a.Interrupts, b.Interrupts)
+	})
+}
+
+// of returns the CPUs of an interrupt; found is false if nothing is known of it.
+func (f First) of(number int) (cpus cpuset.Set, found bool) {
+	for i := range f.Affinities {
+		if _, found := slices.BinarySearch(f.Affinities[i].Interrupts, number); found {
+			return f.Affinities[i].CPUs, true
+		}
+	}
+	return cpuset.Set{}, false
+}
+
+// add adds an interrupt. Numbers are added in ascending order.
+func (f *First) add(number int, cpus cpuset.Set) {
+	i := slices.IndexFunc(f.Affinities, func(a Affinity) bool { return a.CPUs == cpus })
+	if i < 0 {
+		i, f.Affinities = len(f.Affinities), append(f.Affinities, Affinity{CPUs: cpus})
+	}
+	f.Affinities[i].Interrupts = append(f.Affinities[i].Interrupts, number)
+}
+
+// Demand is what one claim asks for.
+type Demand struct {
+	CPUs cpuset.Set // handle no interrupts but Own
+	Own  []int      // numbers of interrupts that these CPUs handle
+}
+
+// Write is a change of the CPUs of one interrupt, or of the default.
+type Write struct {
+	Line   numa.Interrupt // as it is; only with a name
+	Of     Target
+	Should cpuset.Set
+}
+
+// Target is what a Write changes.
+type Target int
+
+// The targets.
+const (
+	OfLine Target = iota
+	OfDefault
+)
+
+// Plan decides which CPUs should handle interrupts: all claims on record have known, and
+// demands is what remains of it. So a claim that ends is known, but demands nothing. all is
+// every CPU that the machine can have. What another program has written since counts as
+// what was there first.
+//
+// The next First has to be on record before the writes, and may be forgotten after them if
+// there are no demands.
+func Plan(state numa.Interrupts, all cpuset.Set, first First, known, demands []Demand) (next First, writes []Write) {
+	if first.IsZero() && len(demands) == 0 {
+		return First{}, nil
+	}
+	was, clear := clearOf(known), clearOf(demands)
+	isNew := first.Default.IsEmpty()
+	next.Default = first.Default
+	if isNew || !made(state.Default, first.Default, all, was) {
+		next.Default = state.Default
+	}
+	if should := away(next.Default, all, clear); should != state.Default {
+		writes = append(writes, Write{Of: OfDefault, Should: should})
+	}
+	for _, line := range state.Lines {
+		before, found := first.of(line.Number)
+		switch {
+		case !found && !isNew && made(line.CPUs, first.Default, all, was):
+			before = next.Default // it began after a claim had changed the default
+		case !found || !ours(line, before, all, was, known):
+			before = line.CPUs
+		}
+		next.add(line.Number, before)
+		should := away(before, all, clear)
+		for _, demand := range demands {
+			if slices.Contains(demand.Own, line.Number) {
+				should = demand.CPUs
+			}
+		}
+		if should != line.CPUs {
+			writes = append(writes, Write{Line: line, Should: should})
+		}
+	}
+	slices.SortFunc(next.Affinities, func(a, b Affinity) int { return cmp.Compare(a.Interrupts[0], b.Interrupts[0]) })
+	return next, writes
+}
+
+// clearOf returns the CPUs of all demands.
+func clearOf(demands []Demand) (cpus cpuset.Set) {
+	for i := range demands {
+		cpus = cpus.Union(demands[i].CPUs)
+	}
+	return cpus
+}
+
+// away returns CPUs without those to keep clear. If none is left, any other CPU will do; if
+// there is none, the CPUs stay.
+func away(cpus, all, clear cpuset.Set) cpuset.Set {
+	for _, from := range []cpuset.Set{cpus, all} {
+		if left := from.Difference(clear); !left.IsEmpty() {
+			return left
+		}
+	}
+	return cpus
+}
+
+// made reports whether away may have made these CPUs from those that were there first, with
+// all or some of the CPUs to keep clear: a crash may have kept it from the last change of
+// those.
+func made(cpus, first, all, clear cpuset.Set) bool {
+	without := func(from cpuset.Set) bool {
+		return cpus.IsSubsetOf(from) && from.Difference(cpus).IsSubsetOf(clear)
+	}
+	return without(first) || first.IsSubsetOf(clear) && without(all)
+}
+
+// ours reports whether an interrupt has what was there first, or what Plan made of it.
+func ours(line numa.Interrupt, first, all, clear cpuset.Set, known []Demand) bool {
+	return made(line.CPUs, first, all, clear) ||
+		slices.ContainsFunc(known, func(d Demand) bool { return d.CPUs == line.CPUs && slices.Contains(d.Own, line.Number) })
+}
