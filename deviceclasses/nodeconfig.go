@@ -106,6 +106,11 @@ type NodeSettings struct {
 	//
 	//	cache: {os: {ways: 1}, guaranteed: {ways: 10, defaultWays: 4}}
 	Cache *CachePools `json:"cache,omitempty"`
+	// Performance lets claims make their CPUs fast and quiet. Without it, nothing about
+	// frequencies, idle states and interrupts is changed.
+	//
+	//	performance: {allow: class}
+	Performance *NodePerformance `json:"performance,omitempty"`
 }
 
 // NodeProfile is the settings of the nodes that have certain labels.
@@ -131,6 +136,7 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			settings.ZoneBy = cmp.Or(profile.ZoneBy, settings.ZoneBy)
 			settings.Devices = cmp.Or(profile.Devices, settings.Devices)
 			settings.Cache = cmp.Or(profile.Cache, settings.Cache)
+			settings.Performance = cmp.Or(profile.Performance, settings.Performance)
 			if profile.OtherCPUDrivers != nil {
 				settings.OtherCPUDrivers = profile.OtherCPUDrivers
 			}
@@ -166,6 +172,7 @@ func (s NodeSettings) names(field string) bool {
 		"otherMemoryDrivers": s.OtherMemoryDrivers != nil,
 		"devices":            s.Devices != nil,
 		"cache":              s.Cache != nil,
+		"performance":        s.Performance != nil,
 	}[field]
 }
 
@@ -235,6 +242,11 @@ func (s NodeSettings) validate() error {
 	}
 	if s.Devices != nil {
 		if err := s.Devices.validate(); err != nil {
+			return err
+		}
+	}
+	if s.Performance != nil {
+		if err := s.Performance.validate(); err != nil {
 			return err
 		}
 	}

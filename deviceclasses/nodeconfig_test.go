@@ -45,12 +45,12 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "---\n" + head:                              "several documents",
 		head + "a: [":                                      "yaml: line 3",
 		head + "a: b: c":                                   "yaml: ",
-		"- kind: NodeConfig":                               "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, profiles, not array",
+		"- kind: NodeConfig":                               "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles, not array",
 		"kind: NodeConfig":                                 `apiVersion: "", allowed is dra.numa/v1alpha1`,
 		"apiVersion: v1\nkind: Pod":                        `kind: "Pod", allowed is NodeConfig`,
 		"kind: Pod\nspec: {}":                              `kind: "Pod", allowed is NodeConfig`,
 		head + "kind: NodeConfig":                          `key "kind" already set`,
-		head + "reservedcpus: '0'":                         `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, profiles`,
+		head + "reservedcpus: '0'":                         `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles`,
 		head + "reservedCPUs: 0":                           "reservedCPUs: want a string, not a number",
 		head + "reservedCPUs: 1-x":                         `reservedCPUs: cpulist "1-x": id "x" is not a decimal number; want a list such as 0-1,8`,
 		head + "reservedMemory: lot":                       "reservedMemory: want a quantity of 0 or more, such as 256Mi",
@@ -76,6 +76,9 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "cache: {shared: {way: 4}}":                           `unknown field "cache.shared.way", allowed are ways, members`,
 		head + "cache: {besteffort: {min: 4}}":                       `unknown field "cache.besteffort.min", allowed are ways, classes, defaultBandwidthPercent, defaultBandwidthMBps, defaultMinWays, defaultMaxWays, growing`,
 		profile + "cache: {guaranteed: {min: 4}}}]":                  `unknown field "profiles[0].cache.guaranteed.min", allowed are ways, classes, defaultBandwidthPercent, defaultBandwidthMBps, defaultWays, validWays`,
+		head + "performance: {allow: all}":                           `performance.allow: "all", allowed are none, class, claim`,
+		head + "performance: {governor: performance}":                `unknown field "performance.governor", allowed are allow`,
+		profile + "performance: {allow: true}}]":                     "profiles.performance.allow: want a string, not a bool",
 		profile + "cache: {os: {ways: 1}}}]":                         "profiles[0].cache: os is the only pool, want one or more of reserved, infra, guaranteed, besteffort, shared",
 		head + "zoneBy: NUMA":                                        `zoneBy: "NUMA", allowed are numa, l3, socket, machine`,
 		head + "profiles: {}":                                        "profiles: want a list, not an object",
@@ -83,7 +86,7 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "profiles: [{}]":                                      "profiles[0].nodeSelector: want at least one label",
 		head + "otherCPUDrivers: [a, A_b]":                           `otherCPUDrivers[1]: "A_b": a lowercase RFC 1123 subdomain must consist of`,
 		head + "otherMemoryDrivers: [dra.numa]":                      `otherMemoryDrivers[0]: "dra.numa" is this driver, want the name of another one`,
-		profile + "zone: 1}]":                                        `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache`,
+		profile + "zone: 1}]":                                        `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, otherCPUDrivers, otherMemoryDrivers, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance`,
 		profile + "reservedCPUs: x}]":                                `profiles[0].reservedCPUs: cpulist "x": id "x" is not a decimal number; want a list such as 0-1,8`,
 		profile + "reservedMemory: -1}]":                             "profiles[0].reservedMemory: -1, want a quantity",
 		profile + "exclusivity: kernel }, {nodeSelector: {a b: c}}]": `profiles[1].nodeSelector: key "a b": `,
@@ -146,7 +149,7 @@ func FuzzDecodeNodeConfig(f *testing.F) {
 
 // A field is of the last profile that names it, and of none where that is another node's.
 func TestProfileIsWhereAFieldComesFrom(t *testing.T) {
-	fields := []string{"reservedCPUs: 0-1", "reservedMemory: 1Mi", "reservedHugepages: []", "exclusivity: none", "zoneBy: l3", "otherCPUDrivers: [x]", "otherMemoryDrivers: [x]", "devices: {presets: [gpu]}", "cache: {os: {ways: 1}, guaranteed: {ways: 4}}"}
+	fields := []string{"reservedCPUs: 0-1", "reservedMemory: 1Mi", "reservedHugepages: []", "exclusivity: none", "zoneBy: l3", "otherCPUDrivers: [x]", "otherMemoryDrivers: [x]", "devices: {presets: [gpu]}", "cache: {os: {ways: 1}, guaranteed: {ways: 4}}", "performance: {allow: class}"}
 	if all := reflect.TypeFor[NodeSettings]().NumField(); all != len(fields) {
 		t.Errorf("settings have %d fields, of which this test knows %d", all, len(fields))
 	}

@@ -163,3 +163,13 @@ func (s PerformanceSettings) settings() []setting {
 		{"interrupts", s.Interrupts},
 	}
 }
+
+// First returns the name of the first field that is set; "" if none is.
+func (s PerformanceSettings) First() string {
+	for _, one := range s.settings() {
+		if one.value != "" {
+			return one.name
+		}
+	}
+	return ""
+}

@@ -35,7 +35,7 @@ var ofField = regexp.MustCompile(`^Values of (\w+)\.(\w+)[.;]`)
 func readReference(t *testing.T) reference {
 	t.Helper()
 	r := reference{map[string]*ast.StructType{}, map[string]string{}, map[string][]*ast.ValueSpec{}, map[string]string{}}
-	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "hugepagereservation.go", "selection.go", "cachepools.go", "cacheconfig.go", "performanceconfig.go"} {
+	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "hugepagereservation.go", "selection.go", "cachepools.go", "cacheconfig.go", "performanceconfig.go", "nodeperformance.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func (r reference) table(t *testing.T, of string) string {
 // TestReferenceIsOfTheTypes holds the page to the comments of the types.
 func TestReferenceIsOfTheTypes(t *testing.T) {
 	r, want := readReference(t), files.Read(t, page)
-	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "DeviceSelection", "NodeProfile", "CacheConfig", "PerformanceConfig", "CachePools", "CacheWays", "InfraPool", "SharedPool", "GuaranteedPool", "BestEffortPool"} {
+	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "DeviceSelection", "NodeProfile", "CacheConfig", "PerformanceConfig", "NodePerformance", "CachePools", "CacheWays", "InfraPool", "SharedPool", "GuaranteedPool", "BestEffortPool"} {
 		head, rest, found := strings.Cut(want, "<!-- fields of "+of+" -->\n")
 		_, tail, closed := strings.Cut(rest, "<!-- end of fields -->\n")
 		if !found || !closed {
@@ -160,6 +160,7 @@ func TestExampleOfEveryField(t *testing.T) {
 			return *config.Devices, err
 		}},
 		"HugepageReservation": {"{%s}", decodeAlone[HugepageReservation]},
+		"NodePerformance":     {"{%s}", decodeAlone[NodePerformance]},
 		"CachePools":          {"{%s}", decodeAlone[CachePools]},
 		"CacheWays":           {"{%s}", decodeAlone[CacheWays]},
 		"InfraPool":           {"{%s}", decodeAlone[InfraPool]},

@@ -18,6 +18,33 @@ type ZoneStatus struct {
 	Mixed      bool       `json:"mixed,omitempty"`     // containers run on the shared pool as well
 	SharedCPUs cpuset.Set `json:"sharedCPUs,omitzero"` // if Mixed: the shared pool when the claim was prepared
 	Why        string     `json:"why,omitempty"`       // why these CPUs were chosen
+
+	Performance *PerformanceStatus `json:"performance,omitempty"` // of the CPUs; nil if they are left as they are
+}
+
+// PerformanceStatus is what a claim asks of its CPUs, and what the kernel has made of it.
+type PerformanceStatus struct {
+	Asked       PerformanceSettings `json:"asked"`
+	Frequencies []FrequencyStatus   `json:"frequencies,omitempty"`
+	Interrupts  []StayingInterrupt  `json:"interrupts,omitempty"` // those that the kernel does not move as the claim asks
+}
+
+// FrequencyStatus is what some frequency policies have. A policy is named after one of its
+// CPUs. Fields that the claim does not change are empty.
+type FrequencyStatus struct {
+	Policies         cpuset.Set `json:"policies"`
+	Driver           string     `json:"driver"`
+	Governor         string     `json:"governor,omitempty"`
+	EnergyPreference string     `json:"energyPreference,omitempty"`
+	MinFrequency     string     `json:"minFrequency,omitempty"` // such as 2.4GHz
+	MaxFrequency     string     `json:"maxFrequency,omitempty"`
+}
+
+// StayingInterrupt is an interrupt that the kernel does not move.
+type StayingInterrupt struct {
+	Number int    `json:"number"`
+	Name   string `json:"name"` // of its handler, such as nvme0q1
+	Why    string `json:"why"`
 }
 
 // FunctionStatus is the same for a PCI function. Other fields of status.devices[] have

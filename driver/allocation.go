@@ -121,6 +121,7 @@ func (d *Driver) wish(claim *resourceapi.ResourceClaim, result resourceapi.Devic
 		consumed = zone.consume(result.ConsumedCapacity)
 	}
 	zone.zone, err = d.zoneOf(claim.UID, result.Device, zone.cpus)
+	zone.tuned = d.tuned(claim.UID, result.Request)
 	read.wanted = zone
 	return read, cmp.Or(err, consumed) // for an unknown device, that is the only error
 }

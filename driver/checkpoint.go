@@ -9,15 +9,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 )
 
 // CheckpointName is the file of the checkpoint in the state directory.
 const CheckpointName = "checkpoint.json"
 
 // Versions of the checkpoint. Version 2 added order and all fields of a Share after
-// cpus. Version 3 added idleCPUs, version 4 zones and function, and version 5 cache. The
-// next version may add more fields to a Share (frequency). Empty fields are left out, so
-// one set of types reads all versions.
+// cpus. Version 3 added idleCPUs, version 4 zones and function, version 5 cache, and
+// version 6 performance and interrupts. Empty fields are left out, so one set of types reads
+// all versions.
 //
 // The driver writes version 3 if no share has a newer field. A node whose zones are
 // NUMA nodes, and that attaches no devices, can therefore go back to the previous
@@ -28,7 +30,8 @@ const (
 	checkpointV3      = 3
 	checkpointV4      = 4
 	checkpointV5      = 5
-	checkpointVersion = checkpointV5
+	checkpointV6      = 6
+	checkpointVersion = checkpointV6
 )
 
 // ErrDamaged says that the record of the node's grants cannot be trusted. It is torn,
@@ -45,6 +48,10 @@ type Checkpoint struct {
 	Version int     `json:"-"`      // of the format
 	BootID  string  `json:"bootID"` // of the boot in which the checkpoint was written
 	Grants  []Grant `json:"grants"` // ascending by UID, each UID once
+
+	// Interrupts is which CPUs handled interrupts before claims had a say; empty if no claim
+	// has.
+	Interrupts interrupts.First `json:"interrupts,omitzero"`
 }
 
 // envelope is the checkpoint file. Each checkpoint has exactly one valid text, so a
@@ -121,7 +128,7 @@ func encodeCheckpoint(c Checkpoint) []byte {
 				return
 			}
 		}
-	})
+	}, c.Interrupts)
 }
 
 // DecodeCheckpoint reads a checkpoint file of any known version. Its errors wrap
@@ -167,6 +174,9 @@ func (c *Checkpoint) upgrade() error {
 		if c.Version == checkpointV1 {
 			grant.Order = uint64(i) + 1 // the real order is unknown, but this one is always the same
 		}
+	}
+	if !c.Interrupts.IsZero() && c.Version < checkpointV6 {
+		return fmt.Errorf("version %d has interrupts, which version %d added", c.Version, checkpointV6)
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -24,7 +26,10 @@ import (
 )
 
 func sampleCheckpoint() Checkpoint {
-	return Checkpoint{checkpointVersion, "boot-1", []Grant{
+	latency := 0
+	return Checkpoint{Version: checkpointVersion, BootID: "boot-1", Interrupts: interrupts.First{
+		Default: cpuset.New(0, 1, 2, 3), Affinities: []interrupts.Affinity{{CPUs: cpuset.New(0, 1), Interrupts: []int{0, 24, 25}}},
+	}, Grants: []Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Shares: []Share{
 			{Request: "main/sub", Device: "numa-1", Kind: &ZoneShare{Zone: 1, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(5), Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind"}},
 			{Request: "memory", Device: "numa-2", Kind: &ZoneShare{Zone: 2, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}}},
@@ -46,12 +51,34 @@ func sampleCheckpoint() Checkpoint {
 			{Request: "ways", Device: "cache-3-besteffort", ShareID: "w", Kind: &CacheShare{L3: 3, Pool: "besteffort", Group: 2, CPUs: "cpus", Ways: 2, MaxWays: 5, BandwidthPercent: 40, Asked: deviceclasses.CacheAmounts{BandwidthPercent: 35}}},
 			{Request: "more", Device: "cache-0-shared", Kind: &CacheShare{Pool: "shared", Group: 1, CPUs: "main/sub"}},
 		}},
+		{UID: "uid-e", Namespace: "default", Name: "e", Order: 5, Shares: []Share{
+			{Request: "fast", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(14, 15), Partition: "root", Performance: &Performance{
+				Asked: deviceclasses.PerformanceSettings{MinFrequency: "1.5x base", Governor: "performance", IdleLatency: &latency, Interrupts: "away"},
+				Changes: cpufreq.Changes{
+					Frequencies: []cpufreq.Change{{Policies: cpuset.New(14, 15), Driver: "intel_pstate",
+						Before: cpufreq.Values{Governor: "powersave", EnergyPreference: "balance_performance", MinKHz: 800_000, MaxKHz: 3_700_000},
+						Want:   cpufreq.Values{Governor: "performance", EnergyPreference: "performance", MinKHz: 3_300_000},
+						Got:    cpufreq.Values{Governor: "performance", EnergyPreference: "performance", MinKHz: 3_000_000}}},
+					Idle: []cpufreq.Limit{{CPUs: cpuset.New(14, 15), Before: "0", Want: "n/a"}},
+				},
+				Applied: true, Staying: []interrupts.Refusal{{Number: 33, Name: "nvme0q14", Why: interrupts.Managed}},
+			}}},
+			{Request: "planned", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(16), Performance: &Performance{Asked: deviceclasses.PerformanceSettings{Interrupts: "own"}}}},
+		}},
 	}}
+}
+
+// sampleV5 is what version 5 could record of the sample.
+func sampleV5() Checkpoint {
+	sample := sampleCheckpoint()
+	sample.Version = checkpointV5
+	sample.Grants, sample.Interrupts = sample.Grants[:4], interrupts.First{}
+	return sample
 }
 
 // sampleV4 is what version 4 could record of the sample.
 func sampleV4() Checkpoint {
-	sample := sampleCheckpoint()
+	sample := sampleV5()
 	sample.Version = checkpointV4
 	sample.Grants = sample.Grants[:3]
 	return sample
@@ -94,7 +121,7 @@ func sampleV1() Checkpoint {
 func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
 	// The files of older versions stay as they are, because nothing writes them any more.
 	golden.Check(t, checkpointFile(checkpointVersion), string(encodeCheckpoint(sampleCheckpoint())))
-	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointV3: sampleV3(), checkpointV4: sampleV4(), checkpointVersion: sampleCheckpoint()}
+	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointV3: sampleV3(), checkpointV4: sampleV4(), checkpointV5: sampleV5(), checkpointVersion: sampleCheckpoint()}
 	for version := checkpointV1; version <= checkpointVersion; version++ {
 		read, err := DecodeCheckpoint(checkpointBytes(t, version))
 		if want, ok := samples[version]; !ok || err != nil || !reflect.DeepEqual(read, want) {
@@ -119,7 +146,7 @@ func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 	withCache := Checkpoint{}
 	fill(reflect.ValueOf(&withCache).Elem())
 	withCache.Grants[0].Shares[0].Kind = filled[CacheShare]()
-	for _, c := range []Checkpoint{full, withCache, sampleCheckpoint(), sampleV4(), sampleV3(), sampleV2(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
+	for _, c := range []Checkpoint{full, withCache, sampleCheckpoint(), sampleV5(), sampleV4(), sampleV3(), sampleV2(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
 		state, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
@@ -152,6 +179,9 @@ func fill(v reflect.Value) {
 		for i := range v.NumField() {
 			fill(v.Field(i))
 		}
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
 	case v.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		fill(v.Index(0))
@@ -222,7 +252,7 @@ func TestOpenUpgradesVersion1(t *testing.T) {
 	want.Grants[0].Order, want.Grants[1].Order = 1, 2
 	of := want.Grants[0].Shares[0].Zone() // the reason is lost; there was only one way to use CPUs
 	of.IdleCPUs, of.Why, of.Partition, of.Scope, of.Mixed, of.SharedCPUs, of.MemoryPolicy = cpuset.Set{}, "", "root", "", false, cpuset.Set{}, ""
-	if got := (Checkpoint{checkpointV3, "boot-1", driver.grants.grants()}); !reflect.DeepEqual(got, want) {
+	if got := (Checkpoint{Version: checkpointV3, BootID: "boot-1", Grants: driver.grants.grants()}); !reflect.DeepEqual(got, want) {
 		t.Errorf("grants %+v, want %+v", got, want)
 	}
 	if len(report) != 2 || report[0].Outcome != Kept || report[1].Outcome != Kept {
@@ -317,9 +347,9 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"spaces":             {`"zone":0`, `"zone": 0`, "not as dra-numa writes it"},
 		"no order":           {`"order":1,`, ``, "claim uid-b has no order"},
 		"one CPU twice":      {`"zone":2,"cpus":""`, `"zone":2,"cpus":"5"`, "cpus 5 are in two shares, one of claim default/a"},
-		"new field in old":   {`"version":5`, `"version":1`, "version 1 has a field of version 3 in claim uid-a"},
-		"newer field in old": {`"version":5`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
-		"zones in old":       {`"version":5`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
+		"new field in old":   {`"version":6`, `"version":1`, "version 1 has a field of version 3 in claim uid-a"},
+		"newer field in old": {`"version":6`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
+		"zones in old":       {`"version":6`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
 		"one of zones":       {`"zones":[2,3]`, `"zones":[2]`, "zones: [2], want several zones that start with zone 2"},
 		"zones of another":   {`"zones":[2,3]`, `"zones":[1,2]`, "zones: [1 2], want several zones that start with zone 2"},
 		"zones backwards":    {`"zones":[2,3]`, `"zones":[2,2]`, "zones: [2 2], allowed are ids in ascending order, of 0 to 8191"},
@@ -333,8 +363,11 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"node of no kind":    {`"type":"c"`, `"type":"p"`, `device node type "p": allowed are b, c`},
 		"no CDI device":      {`gpu=GPU-1111`, `gpu`, `CDI device "nvidia.com/gpu": want vendor/class=name`},
 		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: the share of 0000:17:00.0 also has CPUs, memory or a cache"},
-		"cache in old":       {`"version":5`, `"version":4`, "version 4 has a field of version 5 in claim uid-d"},
+		"cache in old":       {`"version":6`, `"version":4`, "version 4 has a field of version 5 in claim uid-d"},
 		"cache with CPUs":    {`"device":"cache-0-shared","zone":0,"cpus":""`, `"device":"cache-0-shared","zone":0,"cpus":"7"`, "cache: the share of cache 0 also has CPUs or memory"},
+		"interrupts in old":  {`"version":6`, `"version":5`, "version 5 has a field of version 6 in claim uid-e"},
+		"bad performance":    {`"governor":"performance"`, `"governor":"../x"`, `performance.governor: "../x", want the name of a governor`},
+		"crossed range":      {`"minKHz":800000`, `"minKHz":3700001`, "performance.frequencies: 3700001 to 3700000 kHz of policies 14-15"},
 		"no such pool":       {`"pool":"shared"`, `"pool":"os"`, `cache.pool: "os" of cache 0, allowed are guaranteed, besteffort and shared of a cache from 0`},
 		"ways of all":        {`"group":1,"cpus":"main/sub"`, `"group":1,"cpus":"main/sub","ways":2`, "cache.ways: 2 in the pool shared"},
 		"ways of none":       {`"cpus":"cpus","ways":2`, `"cpus":"cpus"`, "cache.ways: 0 in the pool besteffort"},
@@ -343,7 +376,7 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"others' idle CPUs":  {`"idleCPUs":"5"`, `"idleCPUs":"6"`, "idleCPUs: 6, allowed are some of cpus 4-5"},
 		"all CPUs idle":      {`"idleCPUs":"5"`, `"idleCPUs":"4-5"`, "idleCPUs: 4-5, allowed are some of cpus 4-5"},
 		"no idle CPUs":       {`"idleCPUs":"5"`, `"idleCPUs":""`, "not as dra-numa writes it"},
-		"version 0":          {`"version":5`, `"version":0`, "not as dra-numa writes it"},
+		"version 0":          {`"version":6`, `"version":0`, "not as dra-numa writes it"},
 		"no hugepages":       {`"1Gi":1073741824`, `"1Gi":-1`, "cannot unmarshal"},
 		"CPU out of bounds":  {`"4-5"`, `"4-8192"`, "above 8191"},
 		"unknown partition":  {`"partition":"isolated"`, `"partition":"member"`, `partition: "member", allowed are root, isolated, none`},
@@ -365,12 +398,12 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 }
 
 func TestOpenRefusesUnusableCheckpoint(t *testing.T) {
-	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":5`), []byte(`"version":6`), 1)
+	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":6`), []byte(`"version":7`), 1)
 	for name, row := range map[string]struct {
 		data []byte
 		want string
 	}{
-		"newer":   {newer, "version 6, newest known is 5; install the newer dra-numa"},
+		"newer":   {newer, "version 7, newest known is 6; install the newer dra-numa"},
 		"empty":   {nil, "drain the node, delete the file"},
 		"corrupt": {bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte("4-5"), []byte("4-6"), 1), "checksum"},
 	} {

@@ -251,7 +251,7 @@ func assertFiles(t testing.TB, got, want map[string]string) {
 
 func assertDisjoint(t *testing.T, driver *Driver) {
 	t.Helper()
-	if err := (Checkpoint{checkpointVersion, "", driver.grants.grants()}).Validate(); err != nil {
+	if err := (Checkpoint{Version: checkpointVersion, Grants: driver.grants.grants()}).Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -265,10 +265,13 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 		t.Errorf("shown are grants %v of %v", shown.grants, driver.grants)
 	}
 	version := checkpointV3
+	if !driver.first.IsZero() {
+		version = checkpointV6
+	}
 	for _, grant := range driver.grants.grants() {
 		version = max(version, grant.checkpointVersion())
 	}
-	recorded := encodeCheckpoint(Checkpoint{version, driver.config.BootID, driver.grants.grants()})
+	recorded := encodeCheckpoint(Checkpoint{version, driver.config.BootID, driver.grants.grants(), driver.first})
 	want := map[string]string{CheckpointName: string(recorded)}
 	var taken cpuset.Set
 	for _, grant := range driver.grants.grants() {

@@ -23,6 +23,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -50,6 +51,7 @@ type Config struct {
 	CPUDrivers      []string           // names of other drivers that give out CPUs, whatever their devices say
 	MemoryDrivers   []string           // and that give out memory
 	Caches          *Caches            // how level-3 caches are divided; nil if they are not
+	Tuning          *Tuning            // how CPUs are made fast and quiet for claims; nil if they are not
 	StaticSpecs     fs.FS              // /etc/cdi, the static CDI specs of other programs; nil for none
 
 	// Hugepages reads what is free on the NUMA nodes. If it is nil, new claims are not
@@ -96,6 +98,9 @@ type Driver struct {
 	caches     *cacheState          // never nil
 	groups     numa.ResctrlState    // of resctrl, as last seen; only settleWays changes it
 	monitors   monitors             // as last seen
+	first      interrupts.First     // which CPUs handled interrupts before claims had a say
+	seen       []int                // numbers of interrupts at the last look
+	online     cpuset.Set           // CPUs that came online since the last look, and may have lost what claims want
 	text       []byte               // the last checkpoint; the next one reuses its memory
 
 	published published // only Publish uses it
@@ -121,6 +126,7 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 	if d.loaded, err = loadRecord(state, d.specs, config.BootID); err != nil {
 		return nil, err
 	}
+	d.first = d.loaded.first
 	for _, entry := range d.loaded.entries {
 		d.grants = d.grants.with(entry.Grant)
 	}
@@ -151,6 +157,9 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 		return Grant{}, nil, err
 	}
 	delete(d.orphans, claim.UID) // the claim needs its grant again
+	if err := perform(d.untuneSteps(claim, wishes)); err != nil {
+		return Grant{}, nil, err
+	}
 	next, err := d.plan(claim, pods, wishes)
 	if err != nil {
 		return Grant{}, nil, err
@@ -221,7 +230,7 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 func (d *Driver) unprepareSteps(claimUID types.UID) []step {
 	steps := []step{d.removeSpecStep(claimUID)}
 	if grant, held := d.grants.find(claimUID); held {
-		steps = append(steps, d.undoSteps(grant, nil)...)
+		steps = append(steps, d.undoSteps(grant, d.grants.without(claimUID).grants())...)
 		steps = append(steps, d.recordStep("record release of claim "+string(claimUID), d.grants.without(claimUID)))
 	}
 	return steps
@@ -252,6 +261,9 @@ func (d *Driver) recordStep(name string, next grantList) step {
 // call.
 func (d *Driver) recordText(grants grantList) ([]byte, error) {
 	version := checkpointV3
+	if !d.first.IsZero() {
+		version = checkpointV6
+	}
 	var all held
 	for _, grant := range grants {
 		version = max(version, grant.version)
@@ -265,6 +277,6 @@ func (d *Driver) recordText(grants grantList) ([]byte, error) {
 				return
 			}
 		}
-	})
+	}, d.first)
 	return d.text, nil
 }

@@ -24,6 +24,7 @@ func (d *Driver) applySteps(grant Grant) []step {
 	for i := range grant.Shares {
 		changes = append(changes, grant.Shares[i].Kind.apply(d, grant.name())...)
 	}
+	changes = append(changes, d.tuneSteps(grant)...)
 	if len(changes) > 0 {
 		steps = append(append(steps, d.recordStep("record claim "+grant.name(), d.grants.with(grant))), changes...)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 )
 
 // onRecord is what claims hold according to the files. Its entries may contradict each
@@ -16,6 +17,7 @@ import (
 type onRecord struct {
 	bootID  string  // from the checkpoint; of this boot if there is no checkpoint
 	entries []entry // each UID once
+	first   interrupts.First
 }
 
 // entry is one grant and where it was read.
@@ -38,7 +40,13 @@ func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error
 	if lost {
 		loaded.bootID = bootID
 	}
+	if loaded.bootID == bootID {
+		loaded.first = saved.Interrupts
+	}
 	for _, grant := range saved.Grants {
+		if loaded.bootID != bootID {
+			grant = grant.untuned() // nothing of another boot is restored
+		}
 		loaded.entries = append(loaded.entries, entry{Grant: grant})
 	}
 	notes, err := specs.Notes()
@@ -72,7 +80,7 @@ func (l *onRecord) addNoted(noted Grant) {
 // this grant only. CDI specs are in a tmpfs, so a reboot removes them together with the
 // containers. If the checkpoint is deleted, they are still there.
 func encodeNote(bootID string, grant *listedGrant) string {
-	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version, bootID, slices.Values([]string{grant.text}))
+	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version, bootID, slices.Values([]string{grant.text}), interrupts.First{})
 	return string(bytes.TrimSuffix(text, []byte("\n")))
 }
 

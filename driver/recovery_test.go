@@ -176,7 +176,7 @@ func overlap(t *testing.T, disk disk) {
 	}
 	younger := grantOf(driver, "uid-a")
 	younger.Shares[0].Zone().CPUs = cpuset.New(5, 6)
-	disk.write(CheckpointName, string(encodeCheckpoint(Checkpoint{checkpointV3, "boot-1", driver.grants.with(younger).grants()})))
+	disk.write(CheckpointName, string(encodeCheckpoint(Checkpoint{Version: checkpointV3, BootID: "boot-1", Grants: driver.grants.with(younger).grants()})))
 }
 
 func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {

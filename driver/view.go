@@ -57,6 +57,9 @@ func (d *Driver) Machine() numa.Machine { return *d.shown.Load().machine }
 func (d *Driver) SetMachine(machine numa.Machine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.config.Tuning != nil {
+		d.online = d.online.Union(machine.Online.Difference(d.machine.Online))
+	}
 	d.use(withSteadyMemory(*d.machine, machine))
 	d.show()
 }

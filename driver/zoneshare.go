@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,6 +40,8 @@ type ZoneShare struct {
 
 	MemoryBytes   uint64            `json:"memoryBytes,omitempty"`   // without hugepages
 	HugepageBytes map[string]uint64 `json:"hugepageBytes,omitempty"` // each > 0, by size as in "2Mi"
+
+	Performance *Performance `json:"performance,omitempty"` // of CPUs; nil if the claim leaves them as they are
 }
 
 var _ Kind = (*ZoneShare)(nil)
@@ -85,7 +88,8 @@ func (z *ZoneShare) equal(other Kind) bool {
 	o, same := other.(*ZoneShare)
 	return same && z.Zone == o.Zone && slices.Equal(z.Zones, o.Zones) && z.CPUs == o.CPUs && z.Why == o.Why && z.IdleCPUs == o.IdleCPUs &&
 		z.Partition == o.Partition && z.Scope == o.Scope && z.Mixed == o.Mixed && z.SharedCPUs == o.SharedCPUs &&
-		z.MemoryPolicy == o.MemoryPolicy && z.MemoryBytes == o.MemoryBytes && maps.Equal(z.HugepageBytes, o.HugepageBytes)
+		z.MemoryPolicy == o.MemoryPolicy && z.MemoryBytes == o.MemoryBytes && maps.Equal(z.HugepageBytes, o.HugepageBytes) &&
+		z.Performance.equal(o.Performance)
 }
 
 func (z *ZoneShare) validate() error {
@@ -102,7 +106,7 @@ func (z *ZoneShare) validate() error {
 	if !z.IdleCPUs.IsEmpty() && (!z.IdleCPUs.IsSubsetOf(z.CPUs) || z.IdleCPUs == z.CPUs) {
 		return fmt.Errorf("idleCPUs: %s, allowed are some of cpus %s", z.IdleCPUs, z.CPUs)
 	}
-	return nil
+	return z.Performance.validate()
 }
 
 func (z *ZoneShare) validateZones() error {
@@ -153,7 +157,19 @@ func (z *ZoneShare) withheld(device string) ([]zones.Held, []resourceapi.Device)
 	return []zones.Held{{Device: device, CPUs: z.CPUs, Mems: z.mems(), MemoryBytes: z.MemoryBytes, HugepageBytes: z.HugepageBytes}}, nil
 }
 
-func (z *ZoneShare) refreshed(*Driver, types.UID, wish) (Kind, error) { return z, nil }
+// refreshed plans again what the CPUs should have after a boot, because what they had in
+// another boot is forgotten.
+func (z *ZoneShare) refreshed(d *Driver, _ types.UID, wish wish) (Kind, error) {
+	if z.Performance == nil || z.Performance.Applied || !z.Performance.Changes.IsZero() {
+		return z, nil
+	}
+	next := *z
+	var err error
+	if next.Performance, err = d.planPerformance(z.CPUs, z.Performance.Asked); err != nil {
+		return nil, fmt.Errorf("request %s: %w", wish.request, err)
+	}
+	return &next, nil
+}
 
 func (z *ZoneShare) scoped() scoped {
 	return scoped{cpus: !z.CPUs.IsEmpty(), mixed: z.Mixed, scope: z.Scope}
@@ -168,12 +184,13 @@ func (z *ZoneShare) withScope(scope string) Kind {
 	return &next
 }
 
+// What all shares of a claim have of interrupts is one state: see Driver.tuneSteps.
 func (z *ZoneShare) apply(*Driver, string) []step { return nil }
-
-func (z *ZoneShare) undo(*Driver, string, []Grant) []step { return nil }
 
 func (z *ZoneShare) checkpointVersion() int {
 	switch {
+	case z.Performance != nil:
+		return checkpointV6
 	case len(z.Zones) > 0:
 		return checkpointV4
 	case !z.IdleCPUs.IsEmpty():
@@ -210,6 +227,10 @@ func (z *ZoneShare) appendText(text []byte) []byte {
 			text = strconv.AppendUint(text, z.HugepageBytes[size], 10)
 		}
 		text = append(text, '}')
+	}
+	if z.Performance != nil {
+		performance, _ := json.Marshal(z.Performance) // it always encodes
+		text = append(append(text, `,"performance":`...), performance...)
 	}
 	return text
 }
@@ -260,7 +281,7 @@ func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
 func (z *ZoneShare) cdiDevices(own string) []string { return []string{own} }
 
 func (z *ZoneShare) status() any {
-	status := deviceclasses.ZoneStatus{CPUs: z.CPUs, Mems: z.binds(), IdleCPUs: z.IdleCPUs, Mixed: z.Mixed, Why: z.Why}
+	status := deviceclasses.ZoneStatus{CPUs: z.CPUs, Mems: z.binds(), IdleCPUs: z.IdleCPUs, Mixed: z.Mixed, Why: z.Why, Performance: z.Performance.status()}
 	if !z.CPUs.IsEmpty() {
 		status.Partition = z.partition()
 		status.Scope = cmp.Or(z.Scope, deviceclasses.ScopeContainer)
@@ -291,11 +312,13 @@ type zoneWish struct {
 	memoryBytes   uint64
 	hugepageBytes map[string]uint64 // each > 0, by size as in "2Mi"; nil if there are none
 	config        deviceclasses.ZoneConfig
+	performance   deviceclasses.PerformanceSettings
+	tuned         deviceclasses.PerformanceSettings // that are on record for the claim
 }
 
-func (w zoneWish) configured(_ *Driver, _, config deviceclasses.RequestConfig) (wanted, error) {
-	w.config = config.Zone
-	return w, nil
+func (w zoneWish) configured(d *Driver, ofClass, config deviceclasses.RequestConfig) (wanted, error) {
+	w.config, w.performance = config.Zone, config.Performance.PerformanceSettings
+	return w, d.mayTune(ofClass.Performance.PerformanceSettings, w.performance, w.tuned)
 }
 
 func (w zoneWish) fulfilledBy(kind Kind) bool {
@@ -352,5 +375,10 @@ func (w zoneWish) plan(d *Driver, _ types.UID, _ wish, free cpuset.Set) (Kind, e
 		return nil, err
 	}
 	w.use(&share)
-	return &share, nil
+	if share.CPUs.IsEmpty() || w.performance.IsZero() {
+		return &share, nil
+	}
+	var err error
+	share.Performance, err = d.planPerformance(share.CPUs, w.performance)
+	return &share, err
 }

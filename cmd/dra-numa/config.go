@@ -63,6 +63,9 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 	}
 	o.zoneBy, o.cpuDrivers, o.memoryDrivers = settings.ZoneBy, settings.OtherCPUDrivers, settings.OtherMemoryDrivers
 	o.cachePools = settings.Cache
+	if settings.Performance != nil {
+		o.performance = settings.Performance.Allow
+	}
 	if settings.Devices != nil {
 		selection, err := attached.NewSelection(*settings.Devices)
 		if err != nil {

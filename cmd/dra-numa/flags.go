@@ -35,6 +35,7 @@ type options struct {
 	cpuDrivers          []string                    // from the NodeConfig: otherCPUDrivers
 	memoryDrivers       []string                    // from the NodeConfig: otherMemoryDrivers
 	cachePools          *deviceclasses.CachePools   // from the NodeConfig: cache; nil if caches are not divided
+	performance         string                      // from the NodeConfig: performance.allow
 	settings            *deviceclasses.NodeSettings // all settings of the NodeConfig for this node; nil without a file
 	reservedCPUs        string
 	reservedIn          string // the flag or field that sets reservedCPUs
@@ -49,6 +50,7 @@ type options struct {
 	bindRoot            string
 	resctrl             string
 	hostProc            string
+	performanceRoot     string
 	listen              string
 	monitoring          monitoring
 	keeperDir           string
@@ -90,6 +92,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
 	resctrlFlag(flags, &o.resctrl)
 	flags.StringVar(&o.hostProc, "host-proc", "", "`directory` with the host's processes, from which dra-numa state reads their groups of resctrl (default: they are not read)")
+	flags.StringVar(&o.performanceRoot, "performance-root", "/", "`directory` with a writable sys/devices/system/cpu and proc/irq, used only if the NodeConfig lets claims change frequencies, idle states and interrupts")
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
 	flags.StringVar(&o.monitoring.metrics, "metrics-listen", "", "`address` and port of the server of /metrics, such as :8090 (default: no metrics)")
 	flags.StringVar(&o.monitoring.certificateFile, "metrics-tls-cert", "", "`file` with the certificate of that server, read again when it changes (default: no TLS)")

@@ -52,6 +52,7 @@ func readNode(o options) (n node, err error) {
 	if o.cachePools != nil {
 		n.config.Caches = cachesOf(o)
 	}
+	n.config.Tuning = tuningOf(o)
 	if err := n.reserve(o); err != nil {
 		return node{}, &cli.UsageError{Err: err}
 	}

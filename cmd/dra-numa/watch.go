@@ -57,6 +57,7 @@ type watcher struct {
 	findings  []string          // of it
 	problems  map[string]string // by what is looked at: the last error
 	cacheNews map[string]bool   // what the last look at caches found
+	moved     time.Time         // when all interrupts were last looked at
 }
 
 func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin, fatal func(error)) *watcher {
@@ -93,6 +94,7 @@ func (w *watcher) run(ctx context.Context) {
 		if time.Since(looked) >= machinePeriod-partitionPeriod/2 {
 			looked = time.Now()
 			w.report(ctx, "machine", w.lookAtMachine(ctx))
+			w.report(ctx, "performance", w.repairPerformance())
 		}
 		w.report(ctx, "partitions", w.lookAtPartitions(ctx)) // last: it tells the plugin
 	}

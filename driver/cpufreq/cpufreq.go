@@ -95,9 +95,10 @@ type Host struct {
 	write func(name, text string) error
 }
 
-// On returns the machine whose sysfs is the folder sys in root.
-func On(root string) *Host {
-	return New(kernelfs.Dir(root), func(name, text string) error { return kernelfs.Write(root, name, text) })
+// On returns the machine with these files, which include sys. It writes to the same files below
+// the folder root.
+func On(files fs.FS, root string) *Host {
+	return New(files, func(name, text string) error { return kernelfs.Write(root, name, text) })
 }
 
 // New returns a machine with these files, which include sys. write does what write(2) to

@@ -49,7 +49,7 @@ func Read(files fs.FS, cpus cpuset.Set, settings deviceclasses.PerformanceSettin
 func Plan(state State, cores []numa.Core, cpus cpuset.Set, settings deviceclasses.PerformanceSettings) (changes Changes, err error) {
 	if settings.Frequency() {
 		if err := own(state, cores, cpus); err != nil {
-			return Changes{}, fmt.Errorf("%s: %w", firstField(settings), err)
+			return Changes{}, fmt.Errorf("%s: %w", settings.First(), err)
 		}
 		for i := range state.Policies {
 			want, err := wanted(&state.Policies[i], settings)
@@ -63,19 +63,6 @@ func Plan(state State, cores []numa.Core, cpus cpuset.Set, settings deviceclasse
 		changes.Idle, err = planIdle(state, cpus, *settings.IdleLatency)
 	}
 	return changes, err
-}
-
-// firstField names the first field about frequencies that is set.
-func firstField(s deviceclasses.PerformanceSettings) string {
-	switch {
-	case s.MinFrequency != "":
-		return "minFrequency"
-	case s.MaxFrequency != "":
-		return "maxFrequency"
-	case s.Governor != "":
-		return "governor"
-	}
-	return "energyPreference"
 }
 
 // own refuses CPUs whose frequency is not only theirs: a policy may have several CPUs, and

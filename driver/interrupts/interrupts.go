@@ -17,9 +17,9 @@ import (
 
 // Refusal is an interrupt that the kernel does not move.
 type Refusal struct {
-	Number int
-	Name   string // of its handler
-	Why    string
+	Number int    `json:"number"`
+	Name   string `json:"name"` // of its handler
+	Why    string `json:"why"`
 }
 
 // Reasons for which the kernel does not move an interrupt.
@@ -37,9 +37,10 @@ type Host struct {
 	write func(name, text string) error
 }
 
-// On returns the machine whose files are the folders sys and proc in root.
-func On(root string) *Host {
-	return New(kernelfs.Dir(root), func(name, text string) error { return kernelfs.Write(root, name, text) })
+// On returns the machine with these files, which include sys and proc. It writes to the same files below
+// the folder root.
+func On(files fs.FS, root string) *Host {
+	return New(files, func(name, text string) error { return kernelfs.Write(root, name, text) })
 }
 
 // New returns a machine with these files, which include sys and proc. write does what

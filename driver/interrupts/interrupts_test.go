@@ -73,7 +73,7 @@ func (n *node) begin(name, cpus string, own ...int) []Refusal {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.claims[name] = Demand{CPUs: set, Own: own}
+	n.claims[name] = Demand{CPUs: set, Handle: set, Own: own}
 	return n.look()
 }
 
@@ -241,7 +241,7 @@ func TestRandomClaims(t *testing.T) {
 				set, _ := cpuset.Parse(cpus)
 				n.claims[part] = Demand{CPUs: set}
 				if random.IntN(2) == 0 {
-					n.claims[part] = Demand{CPUs: set, Own: []int{25 + random.IntN(2)}}
+					n.claims[part] = Demand{CPUs: set, Handle: set, Own: []int{25 + random.IntN(2)}}
 				}
 				die(n, random, "")
 				n.look()

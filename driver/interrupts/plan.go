@@ -53,8 +53,9 @@ func (f *First) add(number int, cpus cpuset.Set) {
 
 // Demand is what one claim asks for.
 type Demand struct {
-	CPUs cpuset.Set // handle no interrupts but Own
-	Own  []int      // numbers of interrupts that these CPUs handle
+	CPUs   cpuset.Set // handle no interrupts but Own
+	Handle cpuset.Set // those of CPUs that handle Own
+	Own    []int      // numbers of interrupts
 }
 
 // Write is a change of the CPUs of one interrupt, or of the default.
@@ -104,8 +105,8 @@ func Plan(state numa.Interrupts, all cpuset.Set, first First, known, demands []D
 		next.add(line.Number, before)
 		should := away(before, all, clear)
 		for _, demand := range demands {
-			if slices.Contains(demand.Own, line.Number) {
-				should = demand.CPUs
+			if slices.Contains(demand.Own, line.Number) && !demand.Handle.IsEmpty() {
+				should = demand.Handle
 			}
 		}
 		if should != line.CPUs {
@@ -148,5 +149,5 @@ func made(cpus, first, all, clear cpuset.Set) bool {
 // ours reports whether an interrupt has what was there first, or what Plan made of it.
 func ours(line numa.Interrupt, first, all, clear cpuset.Set, known []Demand) bool {
 	return made(line.CPUs, first, all, clear) ||
-		slices.ContainsFunc(known, func(d Demand) bool { return d.CPUs == line.CPUs && slices.Contains(d.Own, line.Number) })
+		slices.ContainsFunc(known, func(d Demand) bool { return d.Handle == line.CPUs && slices.Contains(d.Own, line.Number) })
 }

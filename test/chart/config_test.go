@@ -51,6 +51,7 @@ func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
 		"otherMemoryDrivers": {"[0]=cxl.example.com"},
 		"devices":            {".presets[0]=gpu"},
 		"cache":              {".os.ways=1", ".guaranteed.ways=10"},
+		"performance":        {".allow=class"},
 	}
 	if all := reflect.TypeFor[deviceclasses.NodeSettings]().NumField(); all != len(fields) {
 		t.Errorf("settings have %d fields, of which this test knows %d", all, len(fields))

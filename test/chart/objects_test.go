@@ -127,6 +127,28 @@ func TestSysfsIsMountedToBindDrivers(t *testing.T) {
 	}
 }
 
+// CPUs are changed only where the operator allows it.
+func TestFilesOfCPUsAreMountedToChangeThem(t *testing.T) {
+	want := []string{"/sys/devices/system/cpu at /host/performance/sys/devices/system/cpu", "/proc/irq at /host/performance/proc/irq"}
+	const flag = "--performance-root=/host/performance"
+	for _, tc := range []struct {
+		set  string
+		want bool
+	}{
+		{"config.zoneBy=l3", false},
+		{"config.performance.allow=none", false},
+		{"config.performance.allow=class", true},
+		{"config.profiles[0].nodeSelector.kind=hpc,config.profiles[0].performance.allow=claim", true},
+	} {
+		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec
+		for _, mount := range want {
+			if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want || got != slices.Contains(pod.Containers[0].Args, flag) {
+				t.Errorf("%s: %s is mounted: %t, mounts %q, arguments %v", tc.set, mount, got, mounts(pod, pod.Containers[0]), pod.Containers[0].Args)
+			}
+		}
+	}
+}
+
 // Ways of caches are given, and their use is counted, only where the operator says so.
 // Cgroups are not writable there either.
 func TestResctrlIsMountedToDivideOrMeasureCaches(t *testing.T) {

@@ -57,6 +57,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .cache }}yes{{ end }}
 {{- end }}
 {{- end }}
+{{/* Not empty if a NodeConfig or one of its profiles lets claims change CPUs. */}}
+{{- define "dra-driver-numa.performance" -}}
+{{- range prepend ((.Values.config).profiles | default list) (.Values.config | default dict) }}
+{{- if ne "none" ((.performance).allow | default "none") }}yes{{ end }}
+{{- end }}
+{{- end }}
 {{- define "dra-driver-numa.state" -}}
 {{ .Values.kubelet.root }}/plugins/dra.numa
 {{- end }}
