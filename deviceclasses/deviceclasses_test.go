@@ -38,7 +38,7 @@ func devices() map[string]published {
 		return cache
 	}
 	return map[string]published{
-		"zone":             device("dra.numa", "zone", "zone.dra.numa"),
+		"zone":             device("dra.numa", "zone", "zone.dra.numa", "performance.dra.numa", "quiet.dra.numa", "powersave.dra.numa"),
 		"isolated":         device("dra.numa", "isolated", "isolated.dra.numa"),
 		"gpu":              device("dra.numa", "gpu", "gpu.dra.numa"),
 		"nic":              device("dra.numa", "nic", "nic.dra.numa"),
@@ -88,6 +88,28 @@ func TestClassesSelectOurDevicesByKindAndPool(t *testing.T) {
 		}
 		if !selects {
 			t.Errorf("class %s is in no row", class.Name)
+		}
+	}
+}
+
+func TestConfigurationsOfClassesAreDecoded(t *testing.T) {
+	classes, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuned := map[string]bool{}
+	for _, class := range classes {
+		for _, config := range class.Spec.Config {
+			decoded, err := RequestConfig{}.DecodeOver(config.Opaque.Parameters.Raw)
+			if err != nil || config.Opaque.Driver != DriverName {
+				t.Errorf("class %s for driver %s: %v", class.Name, config.Opaque.Driver, err)
+			}
+			tuned[class.Name] = !decoded.Performance.IsZero()
+		}
+	}
+	for _, name := range []string{"performance.dra.numa", "quiet.dra.numa", "powersave.dra.numa"} {
+		if !tuned[name] {
+			t.Errorf("class %s changes nothing", name)
 		}
 	}
 }
