@@ -94,6 +94,7 @@ func (s *Share) read(document []byte) {
 	if zone := status.Zone; zone != nil {
 		s.CPUs, s.Mems, s.IdleCPUs = &zone.CPUs, &zone.Mems, zone.IdleCPUs
 		s.Partition, s.Scope, s.Mixed, s.Why = zone.Partition, zone.Scope, zone.Mixed, zone.Why
+		s.Performance = zone.Performance
 		if zone.Mixed {
 			s.SharedCPUs = &zone.SharedCPUs
 		}

@@ -120,6 +120,8 @@ type Share struct {
 
 	Function *deviceclasses.FunctionStatus `json:"function,omitempty"` // set for a PCI function
 	Cache    *deviceclasses.CacheStatus    `json:"cache,omitempty"`    // set for a level-3 cache
+
+	Performance *deviceclasses.PerformanceStatus `json:"performance,omitempty"` // of the CPUs; nil if the claim leaves them as they are
 }
 
 // Condition is what a driver reports about a share.

@@ -44,7 +44,9 @@ type Share struct {
 	Function *deviceclasses.FunctionStatus // what the status says instead, of a PCI function
 	Cache    *deviceclasses.CacheStatus    // what the status says instead, of a cache
 	Fault    string                        // why the CPUs are not exclusive
-	Admin    bool
+
+	Performance *deviceclasses.PerformanceStatus // of the CPUs
+	Admin       bool
 }
 
 // AddMachine adds a node whose zones are those of a preset of numa/fake.
@@ -164,7 +166,7 @@ func (c *Cluster) zoneStatus(share Share) deviceclasses.ZoneStatus {
 		}
 		return set
 	}
-	data := deviceclasses.ZoneStatus{CPUs: parse(*share.CPUs), Mems: parse(share.Mems), IdleCPUs: parse(share.IdleCPUs)}
+	data := deviceclasses.ZoneStatus{CPUs: parse(*share.CPUs), Mems: parse(share.Mems), IdleCPUs: parse(share.IdleCPUs), Performance: share.Performance}
 	if *share.CPUs != "" {
 		data.Partition, data.Scope = deviceclasses.PartitionRoot, deviceclasses.ScopeContainer
 		data.Why = fmt.Sprintf("%d CPUs in L3 %s, the tightest with room", data.CPUs.Size(), share.Mems)

@@ -15,6 +15,19 @@ import (
 func TestDescribeSaysAllOfTheStatus(t *testing.T) {
 	for want, share := range map[string]occupied.Share{
 		"numa-0: CPUs 4-7, of which 5,7 are kept idle": {Device: "numa-0", CPUs: ptr.To("4-7"), IdleCPUs: "5,7"},
+		"numa-0: CPUs 4-7, governor performance, from 3GHz (asked max), to 3GHz, never idle, interrupts away, the kernel does not move nvme0q1 nvme0q2": {
+			Device: "numa-0", CPUs: ptr.To("4-7"), Performance: &deviceclasses.PerformanceStatus{
+				Asked:       deviceclasses.PerformanceSettings{MinFrequency: "max", MaxFrequency: "3GHz", Governor: "performance", IdleLatency: new(0), Interrupts: "away"},
+				Frequencies: []deviceclasses.FrequencyStatus{{Governor: "performance", EnergyPreference: "performance", MinFrequency: "3GHz", MaxFrequency: "3GHz"}},
+				Interrupts:  []deviceclasses.StayingInterrupt{{Number: 30, Name: "nvme0q1"}, {Number: 31, Name: "nvme0q2"}},
+			},
+		},
+		"numa-0: CPUs 4-7, energy preference power, awake within 20 us, only its own interrupts": {
+			Device: "numa-0", CPUs: ptr.To("4-7"), Performance: &deviceclasses.PerformanceStatus{
+				Asked:       deviceclasses.PerformanceSettings{EnergyPreference: "power", IdleLatency: new(20), Interrupts: "own"},
+				Frequencies: []deviceclasses.FrequencyStatus{{EnergyPreference: "power"}},
+			},
+		},
 		"nic-0000-3b-00-0: PCI 0000:3b:00.0, ens1 ens2": {Device: "nic-0000-3b-00-0", Function: &deviceclasses.FunctionStatus{
 			PCI: "0000:3b:00.0", Interfaces: []string{"ens1", "ens2"},
 		}},

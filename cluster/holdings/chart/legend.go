@@ -76,6 +76,7 @@ func Describe(share *holdings.Share) string {
 	case cpu.Sign() > 0:
 		facts = append(facts, canvas.Count(int(cpu.Value()), "CPU")+", not reported as prepared yet")
 	}
+	facts = append(facts, Performance(share.Performance)...)
 	ofCache := describeCache(share)
 	facts = append(facts, ofCache...)
 	for _, name := range slices.Sorted(maps.Keys(share.Amounts)) {
