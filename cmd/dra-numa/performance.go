@@ -2,7 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"io/fs"
+	"strings"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
@@ -28,11 +33,32 @@ func tuningOf(o options) *driver.Tuning {
 // CPUs of a claim. New interrupts are seen earlier.
 const interruptPeriod = 30 * time.Second
 
-// repairPerformance keeps the CPUs of claims as they should be.
-func (w *watcher) repairPerformance() error {
+// repairPerformance keeps the CPUs of claims as they should be. It logs which services of
+// the host may undo that.
+func (w *watcher) repairPerformance(ctx context.Context) error {
 	all := time.Since(w.moved) >= interruptPeriod
 	if all {
 		w.moved = time.Now()
 	}
+	if all && w.core.Config().Tuning != nil {
+		for _, service := range meddlers(w.cgroups) {
+			if !w.meddlers[service] {
+				klog.FromContext(ctx).Info("A service of this node may change frequencies or interrupts of claims' CPUs: exclude these CPUs from it, or stop it", "service", service)
+			}
+			w.meddlers[service] = true
+		}
+	}
 	return w.core.RepairPerformance(all)
+}
+
+// meddlers returns the services of systemd that are running and write the files that claims
+// change. Their processes are not visible in this container, but their cgroups are.
+func meddlers(cgroups fs.FS) (running []string) {
+	for _, service := range []string{"irqbalance", "tuned", "power-profiles-daemon", "tlp", "auto-cpufreq", "cpupower", "thermald"} {
+		events, err := fs.ReadFile(cgroups, "system.slice/"+service+".service/cgroup.events")
+		if err == nil && strings.Contains(string(events), "populated 1") {
+			running = append(running, service)
+		}
+	}
+	return running
 }

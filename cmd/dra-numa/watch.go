@@ -58,6 +58,8 @@ type watcher struct {
 	problems  map[string]string // by what is looked at: the last error
 	cacheNews map[string]bool   // what the last look at caches found
 	moved     time.Time         // when all interrupts were last looked at
+	cgroups   fs.FS             // of the host
+	meddlers  map[string]bool   // services that were logged
 }
 
 func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin, fatal func(error)) *watcher {
@@ -73,6 +75,8 @@ func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plu
 		before:   o.pinningStopped(),
 		fatal:    fatal,
 		problems: make(map[string]string),
+		cgroups:  kernelfs.Dir(o.cgroupRoot),
+		meddlers: make(map[string]bool),
 	}
 }
 
@@ -94,7 +98,7 @@ func (w *watcher) run(ctx context.Context) {
 		if time.Since(looked) >= machinePeriod-partitionPeriod/2 {
 			looked = time.Now()
 			w.report(ctx, "machine", w.lookAtMachine(ctx))
-			w.report(ctx, "performance", w.repairPerformance())
+			w.report(ctx, "performance", w.repairPerformance(ctx))
 		}
 		w.report(ctx, "partitions", w.lookAtPartitions(ctx)) // last: it tells the plugin
 	}
