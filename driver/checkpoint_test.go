@@ -55,10 +55,12 @@ func sampleCheckpoint() Checkpoint {
 			{Request: "fast", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(14, 15), Partition: "root", Performance: &Performance{
 				Asked: deviceclasses.PerformanceSettings{MinFrequency: "1.5x base", Governor: "performance", IdleLatency: &latency, Interrupts: "away"},
 				Changes: cpufreq.Changes{
-					Frequencies: []cpufreq.Change{{Policies: cpuset.New(14, 15), Driver: "intel_pstate",
+					Frequencies: []cpufreq.Change{{
+						Policies: cpuset.New(14, 15), Driver: "intel_pstate",
 						Before: cpufreq.Values{Governor: "powersave", EnergyPreference: "balance_performance", MinKHz: 800_000, MaxKHz: 3_700_000},
 						Want:   cpufreq.Values{Governor: "performance", EnergyPreference: "performance", MinKHz: 3_300_000},
-						Got:    cpufreq.Values{Governor: "performance", EnergyPreference: "performance", MinKHz: 3_000_000}}},
+						Got:    cpufreq.Values{Governor: "performance", EnergyPreference: "performance", MinKHz: 3_000_000},
+					}},
 					Idle: []cpufreq.Limit{{CPUs: cpuset.New(14, 15), Before: "0", Want: "n/a"}},
 				},
 				Applied: true, Staying: []interrupts.Refusal{{Number: 33, Name: "nvme0q14", Why: interrupts.Managed}},

@@ -85,8 +85,10 @@ func (t tree) frequencyPolicy(id int) (FrequencyPolicy, error) {
 		value *int
 		file  string
 	}{
-		{&p.LowestKHz, "cpuinfo_min_freq"}, {&p.HighestKHz, "cpuinfo_max_freq"},
-		{&p.MinKHz, "scaling_min_freq"}, {&p.MaxKHz, "scaling_max_freq"},
+		{&p.LowestKHz, "cpuinfo_min_freq"},
+		{&p.HighestKHz, "cpuinfo_max_freq"},
+		{&p.MinKHz, "scaling_min_freq"},
+		{&p.MaxKHz, "scaling_max_freq"},
 	} {
 		if *field.value, found, err = parseFile(t, folder+field.file, parseInt); err != nil || !found {
 			return FrequencyPolicy{}, fmt.Errorf("read %s%s: %w", folder, field.file, orMissing(err))

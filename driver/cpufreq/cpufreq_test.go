@@ -14,9 +14,14 @@ import (
 func demands(driver fake.FrequencyDriver) []settings {
 	never, short := 0, 20
 	all := []settings{
-		{MinFrequency: "max"}, {MaxFrequency: "1GHz"}, {MinFrequency: "base", MaxFrequency: "1.25x base"}, {Governor: "performance"},
-		{Governor: "powersave", MaxFrequency: "min"}, {Governor: "performance", MinFrequency: "min", MaxFrequency: "max", IdleLatency: &never},
-		{IdleLatency: &short}, {IdleLatency: &never, MinFrequency: "2GHz"},
+		{MinFrequency: "max"},
+		{MaxFrequency: "1GHz"},
+		{MinFrequency: "base", MaxFrequency: "1.25x base"},
+		{Governor: "performance"},
+		{Governor: "powersave", MaxFrequency: "min"},
+		{Governor: "performance", MinFrequency: "min", MaxFrequency: "max", IdleLatency: &never},
+		{IdleLatency: &short},
+		{IdleLatency: &never, MinFrequency: "2GHz"},
 	}
 	switch driver {
 	case fake.IntelPstate, fake.AMDPstateEPP, fake.IntelCpufreq:

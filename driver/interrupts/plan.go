@@ -85,13 +85,13 @@ func Plan(state numa.Interrupts, all cpuset.Set, first First, known, demands []D
 	if first.IsZero() && len(demands) == 0 {
 		return First{}, nil
 	}
-	was, clear := clearOf(known), clearOf(demands)
+	was, quiet := clearOf(known), clearOf(demands)
 	isNew := first.Default.IsEmpty()
 	next.Default = first.Default
 	if isNew || !made(state.Default, first.Default, all, was) {
 		next.Default = state.Default
 	}
-	if should := away(next.Default, all, clear); should != state.Default {
+	if should := away(next.Default, all, quiet); should != state.Default {
 		writes = append(writes, Write{Of: OfDefault, Should: should})
 	}
 	for _, line := range state.Lines {
@@ -103,7 +103,7 @@ func Plan(state numa.Interrupts, all cpuset.Set, first First, known, demands []D
 			before = line.CPUs
 		}
 		next.add(line.Number, before)
-		should := away(before, all, clear)
+		should := away(before, all, quiet)
 		for _, demand := range demands {
 			if slices.Contains(demand.Own, line.Number) && !demand.Handle.IsEmpty() {
 				should = demand.Handle
@@ -127,9 +127,9 @@ func clearOf(demands []Demand) (cpus cpuset.Set) {
 
 // away returns CPUs without those to keep clear. If none is left, any other CPU will do; if
 // there is none, the CPUs stay.
-func away(cpus, all, clear cpuset.Set) cpuset.Set {
+func away(cpus, all, quiet cpuset.Set) cpuset.Set {
 	for _, from := range []cpuset.Set{cpus, all} {
-		if left := from.Difference(clear); !left.IsEmpty() {
+		if left := from.Difference(quiet); !left.IsEmpty() {
 			return left
 		}
 	}
@@ -139,15 +139,15 @@ func away(cpus, all, clear cpuset.Set) cpuset.Set {
 // made reports whether away may have made these CPUs from those that were there first, with
 // all or some of the CPUs to keep clear: a crash may have kept it from the last change of
 // those.
-func made(cpus, first, all, clear cpuset.Set) bool {
+func made(cpus, first, all, quiet cpuset.Set) bool {
 	without := func(from cpuset.Set) bool {
-		return cpus.IsSubsetOf(from) && from.Difference(cpus).IsSubsetOf(clear)
+		return cpus.IsSubsetOf(from) && from.Difference(cpus).IsSubsetOf(quiet)
 	}
-	return without(first) || first.IsSubsetOf(clear) && without(all)
+	return without(first) || first.IsSubsetOf(quiet) && without(all)
 }
 
 // ours reports whether an interrupt has what was there first, or what Plan made of it.
-func ours(line numa.Interrupt, first, all, clear cpuset.Set, known []Demand) bool {
-	return made(line.CPUs, first, all, clear) ||
+func ours(line numa.Interrupt, first, all, quiet cpuset.Set, known []Demand) bool {
+	return made(line.CPUs, first, all, quiet) ||
 		slices.ContainsFunc(known, func(d Demand) bool { return d.Handle == line.CPUs && slices.Contains(d.Own, line.Number) })
 }

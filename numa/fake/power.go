@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/memfs"
@@ -66,9 +65,8 @@ type Line struct {
 }
 
 // PowerHost is a machine whose files take writes as the kernel of Linux 6.12 does. Its
-// methods may be called concurrently.
+// methods must not be called concurrently.
 type PowerHost struct {
-	mu        sync.Mutex
 	power     Power
 	structure fs.FS
 	values    map[string]string // content of the files that can be read
@@ -156,8 +154,6 @@ func (h *PowerHost) addLine(line Line) {
 
 // Request makes a new interrupt, as a driver does. It may be handled by the default CPUs.
 func (h *PowerHost) Request(line Line) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if line.CPUs == "" {
 		cpus, _ := cpuset.ParseMask(h.values["proc/irq/default_smp_affinity"])
 		line.CPUs = cpus.String()
@@ -169,8 +165,6 @@ func (h *PowerHost) Request(line Line) {
 
 // End ends an interrupt.
 func (h *PowerHost) End(number int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for name := range h.values {
 		if strings.Contains(name, fmt.Sprintf("/irq/%d/", number)) || strings.HasSuffix(name, fmt.Sprintf("/msi_irqs/%d", number)) {
 			delete(h.values, name)
@@ -181,8 +175,6 @@ func (h *PowerHost) End(number int) {
 
 // Unplug takes a policy away, as when all of its CPUs go offline.
 func (h *PowerHost) Unplug(policy int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for name := range h.values {
 		if strings.HasPrefix(name, policyFolder(policy)) {
 			delete(h.values, name)
@@ -194,8 +186,6 @@ func (h *PowerHost) Unplug(policy int) {
 // Plug brings a policy back, as when its CPUs come online again: it has the values of a
 // start.
 func (h *PowerHost) Plug(policy int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.addPolicy(policy)
 	h.structure = memfs.New(maps.Clone(h.values), h.links(), nil)
 }
@@ -213,8 +203,6 @@ func (h *PowerHost) links() map[string]string {
 
 // SetLimit changes the frequency to which the firmware limits CPUs; 0 for no limit.
 func (h *PowerHost) SetLimit(kHz int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.power.LimitKHz = kHz
 	for name := range maps.Clone(h.values) {
 		if folder, ok := strings.CutSuffix(name, maxFile); ok {
@@ -228,8 +216,6 @@ func (h *PowerHost) SetFull(cpus cpuset.Set) { h.full = cpus }
 
 // Values returns the content of all files that can be written.
 func (h *PowerHost) Values() map[string]string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	values := make(map[string]string)
 	for name, text := range h.values {
 		if isWritable(name) {

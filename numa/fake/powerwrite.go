@@ -29,8 +29,6 @@ func isWritable(name string) bool {
 
 // Write behaves like write(2) to one of the files.
 func (h *PowerHost) Write(name, text string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.writes++
 	if _, there := h.values[name]; !there {
 		return &fs.PathError{Op: "open", Path: name, Err: syscall.ENOENT}
@@ -157,8 +155,6 @@ func (h *PowerHost) setDefault(name, text string) error {
 
 // Open implements [fs.FS].
 func (h *PowerHost) Open(name string) (fs.File, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	file, err := h.structure.Open(name)
 	if text, isFile := h.values[h.resolved(name)]; isFile && err == nil {
 		return valueFile{file, strings.NewReader(text)}, nil
@@ -176,16 +172,10 @@ func (h *PowerHost) resolved(name string) string {
 }
 
 // ReadLink implements [fs.ReadLinkFS].
-func (h *PowerHost) ReadLink(name string) (string, error) { return fs.ReadLink(h.files(), name) }
+func (h *PowerHost) ReadLink(name string) (string, error) { return fs.ReadLink(h.structure, name) }
 
 // Lstat implements [fs.ReadLinkFS].
-func (h *PowerHost) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(h.files(), name) }
-
-func (h *PowerHost) files() fs.FS {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.structure
-}
+func (h *PowerHost) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(h.structure, name) }
 
 // valueFile is a file whose content has changed since the structure was made.
 type valueFile struct {
