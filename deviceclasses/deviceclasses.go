@@ -2,6 +2,9 @@
 // the configuration that nodes, classes and claims can have. It defines what can be
 // requested by name, and reads configurations strictly. It installs nothing and decides
 // nothing about a machine.
+//
+// It is larger than other packages because all names and formats that users write or read
+// are here, so that each has one place. Rules over them are in the packages below it.
 package deviceclasses
 
 import (

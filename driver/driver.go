@@ -5,7 +5,8 @@
 // It is larger than other packages because one lock and one checkpoint cover all of it:
 // what a share holds, and how that is planned, recorded, applied and recovered. Code
 // that needs neither is in the packages below it: what is published (zones, attached,
-// caches), what changes the host (binding, resctrl), and the document nodestate.
+// caches), what changes the host (binding, resctrl, cpufreq, interrupts), and the document
+// nodestate.
 package driver
 
 import (
