@@ -15,7 +15,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 )
 
 // filePrefix marks the files of this driver in a directory that all CDI
@@ -35,7 +35,7 @@ func NewStore(dir *os.Root) Store { return Store{dir: dir, files: durable.NewFil
 func (s Store) SyncTime() time.Duration { return s.files.SyncTime() }
 
 // Syncs says how long each fsync took so far.
-func (s Store) Syncs() tally.Distribution { return s.files.Syncs() }
+func (s Store) Syncs() histogram.Distribution { return s.files.Syncs() }
 
 // WrittenBytes is how much was written to specs so far.
 func (s Store) WrittenBytes() uint64 { return s.files.Bytes() }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 )
 
 // Figures are what the zones of the node have and what claims hold of it, in numbers.
@@ -86,7 +86,7 @@ func (l grantList) bytes(of zones.Zone, all []zones.Zone, size string) (bytes ui
 
 // Writes are what the Driver has written to one kind of files.
 type Writes struct {
-	Syncs tally.Distribution // how long each fsync took
+	Syncs histogram.Distribution // how long each fsync took
 	Bytes uint64
 }
 

@@ -87,28 +87,28 @@ func TestBooksThatDoNotMatch(t *testing.T) {
 	driver := disk.open()
 	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
 	mustPrepare(t, driver, claim("b", result("r", "numa-1", 2)))
-	compare := func(want Books) {
+	compare := func(want Mismatches) {
 		t.Helper()
-		if got, err := driver.Books(); got != want || err != nil {
-			t.Errorf("books %+v, %v, want %+v", got, err, want)
+		if got, err := driver.Mismatches(); got != want || err != nil {
+			t.Errorf("mismatches %+v, %v, want %+v", got, err, want)
 		}
 	}
-	compare(Books{})
+	compare(Mismatches{})
 	spec := disk.files()[specName("uid-a")]
 	disk.remove(specName("uid-a"))
-	compare(Books{MissingSpecs: 1})
+	compare(Mismatches{MissingSpecs: 1})
 	disk.write(specName("uid-z"), spec)
 	disk.write("other-vendor.json", "{}")
-	compare(Books{MissingSpecs: 1, StraySpecs: 1})
+	compare(Mismatches{MissingSpecs: 1, StraySpecs: 1})
 	checkpoint := disk.files()[CheckpointName]
 	disk.write(CheckpointName, checkpoint+"\n")
-	compare(Books{Checkpoint: true, MissingSpecs: 1, StraySpecs: 1})
+	compare(Mismatches{Checkpoint: true, MissingSpecs: 1, StraySpecs: 1})
 	disk.remove(CheckpointName)
-	compare(Books{Checkpoint: true, MissingSpecs: 1, StraySpecs: 1})
+	compare(Mismatches{Checkpoint: true, MissingSpecs: 1, StraySpecs: 1})
 	disk.write(CheckpointName, checkpoint)
 	disk.remove(specName("uid-z"))
 	disk.write(specName("uid-a"), spec)
-	compare(Books{})
+	compare(Mismatches{})
 }
 
 func TestNobodyWaitsForAnOperationThatHangs(t *testing.T) {
@@ -121,8 +121,8 @@ func TestNobodyWaitsForAnOperationThatHangs(t *testing.T) {
 	if driver.Busy() <= 0 {
 		t.Errorf("busy for %s during an operation", driver.Busy())
 	}
-	if _, err := driver.Books(); err == nil {
-		t.Error("books are compared during an operation")
+	if _, err := driver.Mismatches(); err == nil {
+		t.Error("files are compared during an operation")
 	}
 	if got := len(driver.Figures().Zones); got != 3 {
 		t.Errorf("figures of %d zones during an operation, want 3", got)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Books says where the files of the node differ from what its claims hold. The Driver
+// Mismatches says where the files of the node differ from what its claims hold. The Driver
 // writes them, so a difference means that another program has changed them, or that a disk
 // has lost what it had synced.
-type Books struct {
+type Mismatches struct {
 	Checkpoint   bool // the checkpoint has other grants
 	MissingSpecs int  // claims without a CDI spec: their containers do not start
 	StraySpecs   int  // CDI specs of no claim
@@ -18,25 +18,25 @@ type Books struct {
 // errBusy says that the files may be about to change.
 var errBusy = errors.New("an operation is under way")
 
-// Books compares the files with the claims. While an operation is under way it returns an
+// Mismatches compares the files with the claims. While an operation is under way it returns an
 // error, and does not wait.
-func (d *Driver) Books() (books Books, err error) {
+func (d *Driver) Mismatches() (found Mismatches, err error) {
 	if !d.mu.TryLock() {
-		return Books{}, errBusy
+		return Mismatches{}, errBusy
 	}
 	defer d.mu.Unlock()
 	if !d.ready {
-		return Books{}, ErrNotRecovered
+		return Mismatches{}, ErrNotRecovered
 	}
 	want, err := d.recordText(d.grants)
 	if err != nil {
-		return Books{}, err
+		return Mismatches{}, err
 	}
 	got, err := d.state.ReadFile(CheckpointName)
-	books.Checkpoint = err != nil || !bytes.Equal(got, want)
+	found.Checkpoint = err != nil || !bytes.Equal(got, want)
 	uids, err := d.specs.ClaimUIDs()
 	if err != nil {
-		return Books{}, fmt.Errorf("list CDI specs: %w", err)
+		return Mismatches{}, fmt.Errorf("list CDI specs: %w", err)
 	}
 	written := make(map[string]bool, len(uids))
 	for _, uid := range uids {
@@ -44,10 +44,10 @@ func (d *Driver) Books() (books Books, err error) {
 	}
 	for _, grant := range d.grants {
 		if !written[string(grant.UID)] {
-			books.MissingSpecs++
+			found.MissingSpecs++
 		}
 		delete(written, string(grant.UID))
 	}
-	books.StraySpecs = len(written)
-	return books, nil
+	found.StraySpecs = len(written)
+	return found, nil
 }

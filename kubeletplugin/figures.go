@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 )
 
 // Figures are what the plugin has counted since it started, and what it last saw.
@@ -23,7 +23,7 @@ type Figures struct {
 }
 
 // Calls says how long the kubelet's calls of one kind took, one for each claim.
-type Calls struct{ Done, Failed tally.Distribution }
+type Calls struct{ Done, Failed histogram.Distribution }
 
 // CgroupState is what the kernel grants a recorded cgroup.
 type CgroupState string
@@ -60,7 +60,7 @@ type counters struct {
 	devices            atomic.Pointer[[]resourceapi.Device]
 }
 
-type calls struct{ done, failed tally.Durations }
+type calls struct{ done, failed histogram.Durations }
 
 func (c *calls) add(began time.Time, err error) (took time.Duration) {
 	took = time.Since(began)

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 )
 
 // Hooks is how long hooks have taken on this host, from their start until the kernel had
@@ -18,8 +18,8 @@ import (
 // to be asked, so the file of the host's lock has the figures: whoever holds the lock may
 // write there, and nobody else does.
 type Hooks struct {
-	Pinned  tally.Durations // of hooks that let the container start
-	Refused tally.Durations // of those that did not
+	Pinned  histogram.Durations // of hooks that let the container start
+	Refused histogram.Durations // of those that did not
 }
 
 // hooksBytes bounds what is read of the file.
@@ -28,9 +28,9 @@ const hooksBytes = 4 << 10
 // recordedHooks is the content of the file. The daemon reads it without the lock, so that
 // it can never hold up a hook. Check tells it whether it has read all of one write.
 type recordedHooks struct {
-	Pinned  tally.Saved `json:"pinned"`
-	Refused tally.Saved `json:"refused"`
-	Check   uint64      `json:"check"`
+	Pinned  histogram.Saved `json:"pinned"`
+	Refused histogram.Saved `json:"refused"`
+	Check   uint64          `json:"check"`
 }
 
 func (r recordedHooks) sum() uint64 {

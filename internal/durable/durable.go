@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 )
 
 // Replace replaces the content of a file in a directory; see [Files.Replace].
@@ -27,7 +27,7 @@ func Replace(dir *os.Root, name string, data []byte, mode fs.FileMode) error {
 type Files struct {
 	dir    *os.Root
 	opened *os.File // dir itself; nil if it could not be opened
-	syncs  tally.Durations
+	syncs  histogram.Durations
 	bytes  atomic.Uint64
 }
 
@@ -51,7 +51,7 @@ func (f *Files) close() error {
 func (f *Files) SyncTime() time.Duration { return f.syncs.Sum() }
 
 // Syncs returns how long each fsync took so far, including those that failed.
-func (f *Files) Syncs() tally.Distribution { return f.syncs.Read() }
+func (f *Files) Syncs() histogram.Distribution { return f.syncs.Read() }
 
 // Bytes returns how much was written to files so far.
 func (f *Files) Bytes() uint64 { return f.bytes.Load() }

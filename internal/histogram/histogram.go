@@ -1,6 +1,6 @@
-// Package tally counts how long things take. It knows no format and no clock of its own:
+// Package histogram counts how long things take. It knows no format and no clock of its own:
 // the caller measures, and whoever shows the figures reads them.
-package tally
+package histogram
 
 import (
 	"sync/atomic"

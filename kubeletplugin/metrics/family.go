@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 )
 
 // namespace is the beginning of each name.
@@ -15,7 +15,7 @@ type kind string
 const (
 	gauge     kind = "gauge"
 	counter   kind = "counter"
-	histogram kind = "histogram"
+	durations kind = "histogram"
 )
 
 // family is all metrics with one name.
@@ -77,14 +77,14 @@ func newFamilies() *families {
 	f.faultyClaims = f.add(gauge, "claim_faulty", "1 for each claim with a container that does not have what it should, or that no hook has pinned.", "namespace", "resourceclaim")
 	f.omittedClaims = f.add(gauge, "claims_omitted", "Claims that have no metrics of their own, because the node has too many claims.")
 
-	f.operations = f.add(histogram, "claim_operation_duration_seconds", "How long the kubelet's calls took for each claim: prepare or unprepare, with the result ok or error.", "operation", "result")
+	f.operations = f.add(durations, "claim_operation_duration_seconds", "How long the kubelet's calls took for each claim: prepare or unprepare, with the result ok or error.", "operation", "result")
 	f.busy = f.add(gauge, "operation_busy_seconds", "For how long the operation that is under way has been at work; 0 without one. All other operations wait for it.")
-	f.syncs = f.add(histogram, "fsync_duration_seconds", "How long each fsync took, of the checkpoint or of CDI specs.", "file")
+	f.syncs = f.add(durations, "fsync_duration_seconds", "How long each fsync took, of the checkpoint or of CDI specs.", "file")
 	f.written = f.add(counter, "written_bytes_total", "Bytes written to the checkpoint or to CDI specs.", "file")
 	f.mismatches = f.add(gauge, "record_mismatches", "Differences between what claims hold and the files of the node: checkpoint, missing_spec or stray_spec. It is not there while an operation is under way.", "record")
 
 	f.cgroups = f.add(gauge, "cgroups", "Cgroups of running containers and pods of claims: exclusive, pinned without a partition of their own, downgraded because several pods use the claim, or faulty.", "state")
-	f.hooks = f.add(histogram, "hook_duration_seconds", "How long hooks took on this host, with the result pinned, or refused if they did not let the container start. The figures are kept on the host, so they outlive the daemon.", "result")
+	f.hooks = f.add(durations, "hook_duration_seconds", "How long hooks took on this host, with the result pinned, or refused if they did not let the container start. The figures are kept on the host, so they outlive the daemon.", "result")
 	f.refusals = f.add(counter, "container_refusals_total", "Containers of claims that the hook did not let start, as the daemon has seen them.")
 	f.runtimeConnected = f.add(gauge, "nri_connected", "1 if the container runtime is connected over NRI, else 0. It is not there if the daemon does not use NRI.")
 	f.runtimeRefused = f.add(gauge, "nri_refused", "1 if the container runtime did not carry out the last update of containers, else 0. It is not there if the daemon does not use NRI.")
@@ -113,7 +113,7 @@ func (s sink) add(f *family, value float64, labels ...string) {
 }
 
 // addDurations sends a histogram.
-func (s sink) addDurations(f *family, d tally.Distribution, labels ...string) {
+func (s sink) addDurations(f *family, d histogram.Distribution, labels ...string) {
 	buckets := make(map[float64]uint64, len(d.Within))
 	for _, within := range d.Within {
 		buckets[within.Bound.Seconds()] = within.Count

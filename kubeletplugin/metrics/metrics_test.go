@@ -19,7 +19,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/tally"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -84,7 +84,7 @@ func published(d *driver.Driver) []resourceapi.Device {
 }
 
 func sampleFigures(d *driver.Driver) func() kubeletplugin.Figures {
-	var durations tally.Durations
+	var durations histogram.Durations
 	durations.Add(3 * time.Millisecond)
 	return func() kubeletplugin.Figures {
 		return kubeletplugin.Figures{

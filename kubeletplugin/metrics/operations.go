@@ -20,10 +20,10 @@ func (e *Exporter) collectOperations(out sink, d *driver.Driver, figures kubelet
 		out.addDurations(f.syncs, writes.Syncs, file)
 		out.add(f.written, float64(writes.Bytes), file)
 	}
-	if books, err := d.Books(); err == nil { // else it is not known now, which the next scrape may be
-		out.add(f.mismatches, oneIf(books.Checkpoint), "checkpoint")
-		out.add(f.mismatches, float64(books.MissingSpecs), "missing_spec")
-		out.add(f.mismatches, float64(books.StraySpecs), "stray_spec")
+	if found, err := d.Mismatches(); err == nil { // else it is not known now, which the next scrape may be
+		out.add(f.mismatches, oneIf(found.Checkpoint), "checkpoint")
+		out.add(f.mismatches, float64(found.MissingSpecs), "missing_spec")
+		out.add(f.mismatches, float64(found.StraySpecs), "stray_spec")
 	}
 }
 
