@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// The node's own disk, drives and network cards have interrupts, of which the kernel moves
+// some. It has no frequencies and no idle states.
+var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
+	It("have those only that the kernel does not move, and give the others back", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "quiet")
+		before := affinities(ctx)
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "quiet", `"interrupts": "away"`))
+		cpus := inKernel(snapshot(ctx), pod).CPUs
+		said := performanceOf(ctx, pod)
+		Expect(said.Asked.Interrupts).To(Equal(deviceclasses.InterruptsAway))
+		staying := map[string]bool{}
+		for _, interrupt := range said.Interrupts {
+			staying[interrupt.Name] = true
+		}
+		handlers := handledBy(ctx, cpus)
+		for _, name := range handlers {
+			Expect(staying).To(HaveKey(name), "CPUs %s handle %v, and the status says that %v stay", cpus, handlers, said.Interrupts)
+		}
+		Expect(cpuset.ParseMask(affinities(ctx)["default"])).To(WithTransform(cpus.Overlaps, BeFalse()), "CPUs of new interrupts")
+
+		By("killing the driver as the pod is deleted")
+		Expect(observer.KillNext(ctx, driverProcess, "", limit(eventuallyTimeout))).To(Succeed())
+		deletePod(ctx, pod)
+		waitDriverReady(ctx)
+		Eventually(ctx, func() map[string]string { return affinities(ctx) }).Should(Equal(before))
+	})
+
+	It("are refused with the reason what the node does not have", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "fast")
+		pod := createTuned(ctx, namespace, "fast", `"governor": "performance"`)
+		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).Should(ContainElement(ContainSubstring("governor: ")))
+	})
+})
+
+// createTuned creates a pod whose claim has a PerformanceConfig with these fields, in JSON.
+func createTuned(ctx context.Context, namespace, name, fields string) *corev1.Pod {
+	GinkgoHelper()
+	core := oneCore(ctx)
+	core.zone = anyZone
+	createClaim(ctx, namespace, configured(`{"apiVersion": "dra.numa/v1alpha1", "kind": "PerformanceConfig", `+fields+`}`, newClaim(name, core)))
+	return createPod(ctx, namespace, claimPod(name, core))
+}
+
+// performanceOf returns what the status of a pod's claim says of its CPUs.
+func performanceOf(ctx context.Context, pod *corev1.Pod) (said deviceclasses.PerformanceStatus) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		claim, err := readClaim(ctx, pod.Namespace, pod.Name)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(claim.Status.Devices).To(HaveLen(1))
+		status, err := deviceclasses.ReadShareStatus(claim.Status.Devices[0].Data.Raw)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(status.Zone).NotTo(BeNil())
+		g.Expect(status.Zone.Performance).NotTo(BeNil())
+		said = *status.Zone.Performance
+	}).Should(Succeed())
+	return said
+}
+
+// affinities returns which CPUs each interrupt may use, by its number, and those of new ones,
+// "default".
+func affinities(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cd /proc/1/root/proc/irq && echo default $(cat default_smp_affinity) && for f in [0-9]*; do echo $f $(cat $f/smp_affinity_list); done`)
+	Expect(err).NotTo(HaveOccurred())
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		number, cpus, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all[number] = cpus
+	}
+	return all
+}
+
+// handledBy returns the names of the interrupts that are handled by some of the CPUs.
+func handledBy(ctx context.Context, cpus cpuset.Set) (names []string) {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cd /proc/1/root/proc/irq && for f in [0-9]*; do echo $(cat /sys/kernel/irq/$f/actions)/$(cat $f/effective_affinity_list); done`)
+	Expect(err).NotTo(HaveOccurred())
+	for line := range strings.Lines(text) {
+		name, list, _ := strings.Cut(strings.TrimSpace(line), "/")
+		effective, err := cpuset.Parse(list)
+		Expect(err).NotTo(HaveOccurred(), "CPUs of interrupt %s", name)
+		if name != "" && effective.Overlaps(cpus) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
