@@ -135,7 +135,8 @@ func observerPod(node, image string) *corev1.Pod {
 // Remove deletes the observer's pod. It is not an error if it is gone.
 func (o *Observer) Remove(ctx context.Context) error {
 	if o.session.open() {
-		_, _ = o.Run(ctx, leaveScript, sessionCgroup) // else an empty cgroup stays
+		_, _ = o.Run(ctx, watchScript, "end")         // else an instance of the tracer stays
+		_, _ = o.Run(ctx, leaveScript, sessionCgroup) // and an empty cgroup
 		within, cancel := context.WithTimeout(ctx, leaveTimeout)
 		defer cancel()
 		o.session.leave(within)
