@@ -14,7 +14,7 @@ import (
 // asked are missing.
 type Resctrl map[string]*nodestate.Resctrl
 
-// meaning is a sign of ways that no claim has to itself.
+// meaning is a sign of ways that belong to no claim with a letter.
 type meaning struct {
 	sign byte
 	text string
@@ -27,6 +27,7 @@ const (
 	ofInfra
 	ofShared
 	ofTool
+	ofNewClaim
 )
 
 func meanings() []meaning {
@@ -36,6 +37,7 @@ func meanings() []meaning {
 		ofInfra:    {'-', "ways of infra alone"},
 		ofShared:   {'=', "ways of shared"},
 		ofTool:     {'#', "ways of a group of another tool"},
+		ofNewClaim: {lastSign, "ways of claims that came after the list was read"},
 	}
 }
 
@@ -72,7 +74,7 @@ func (s *scene) owner(l3 *nodestate.L3, way nodestate.Mask) (cell canvas.Run, wh
 		if group.Pool == "" && len(group.Claims) > 0 {
 			claim, known := s.of[group.Claims[0]]
 			if !known {
-				claim = sign{lastSign, canvas.Blocked}
+				return canvas.Run{Cells: 1, Look: canvas.Blocked, Sign: lastSign}, ofNewClaim
 			}
 			return claim.run(1), -1
 		}
