@@ -52,7 +52,7 @@ func TestOnlyParametersNeedTheWebhook(t *testing.T) {
 		"template of zones":        {"ResourceClaimTemplate", `{metadata: {name: c}, spec: {spec: {devices: {` + zone + `}}}}`, false},
 		"template of others":       {"ResourceClaimTemplate", `{metadata: {name: c}, spec: {spec: {devices: {` + gpu + `, ` + others + `}}}}`, false},
 		"class with parameters":    {"DeviceClass", `{metadata: {name: c.example.com}, spec: {` + ours + `}}`, true},
-		"class of the chart":       {"DeviceClass", `{metadata: {name: quiet.dra.numa}, spec: {` + ours + `}}`, false},
+		"class of the chart":       {"DeviceClass", `{metadata: {name: ours.dra.numa}, spec: {` + ours + `}}`, false},
 		"class of others":          {"DeviceClass", `{metadata: {name: c.example.com}, spec: {` + others + `}}`, false},
 		"class without parameters": {"DeviceClass", `{metadata: {name: c.example.com}}`, false},
 		"pod with a claim":         {"Pod", `{metadata: {name: p}, spec: {resourceClaims: [{name: c, resourceClaimTemplateName: away}], containers: [{name: a, image: none}]}}`, false},
