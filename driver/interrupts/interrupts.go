@@ -93,7 +93,7 @@ func (h *Host) apply(w Write) (why string, err error) {
 	switch err := h.write(name, text); {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
-	case errors.Is(err, syscall.EIO):
+	case errors.Is(err, syscall.EIO), errors.Is(err, fs.ErrPermission) && h.isReadOnly(name):
 		return Managed, nil
 	case errors.Is(err, syscall.ENOSPC):
 		return NoVector, nil
@@ -109,6 +109,14 @@ func (h *Host) apply(w Write) (why string, err error) {
 		why = Pending
 	}
 	return why, err
+}
+
+// isReadOnly reports whether nobody may write the file. The kernel makes the files of
+// interrupts so that it does not move (register_irq_proc in kernel/irq/proc.c). Who has the
+// capability DAC_OVERRIDE can open them all the same, and gets EIO.
+func (h *Host) isReadOnly(name string) bool {
+	info, err := fs.Stat(h.files, name)
+	return err == nil && info.Mode().Perm()&0o222 == 0
 }
 
 // Staying returns the interrupts that some CPUs handle although they should not: those that
