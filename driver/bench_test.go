@@ -82,7 +82,7 @@ func benchmarkPrepare(b *testing.B, suffix, dir string) {
 }
 
 // BenchmarkPrepareUnprepareWithWays is the same with ways of the zone's cache, on a node
-// with 15 classes, 14 of which other claims have. The baselines are a claim without ways
+// with 15 classes. Other claims have 14 of them. The baselines are a claim without ways
 // that is not monitored, and one that is.
 //
 // cpu-ns/op is the time that the goroutine computes, which other programs on the machine

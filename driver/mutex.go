@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// mutex is a lock that knows since when it is held. What holds the Driver's lock for long
-// waits for a disk or for the kernel, and so does everybody who waits for the lock.
+// mutex is a lock that knows since when it is held. An operation that holds the Driver's
+// lock for long waits for a disk or for the kernel, and all other operations wait for it.
 type mutex struct {
 	sync.Mutex
 	since atomic.Pointer[time.Time] // nil: not held
@@ -19,7 +19,7 @@ func (m *mutex) Lock() {
 	m.since.Store(new(time.Now()))
 }
 
-// TryLock locks the mutex if nobody holds it, and reports whether it has.
+// TryLock locks the mutex if it is free, and reports whether it has.
 func (m *mutex) TryLock() bool {
 	if !m.Mutex.TryLock() {
 		return false

@@ -84,8 +84,8 @@ func (s sockets) call(ctx context.Context) error {
 	})
 }
 
-// onSocket connects anew for each call: a socket whose file is gone still serves those who
-// are connected.
+// onSocket makes a connection for each call: a socket whose file is gone still serves the
+// connections that it has.
 func onSocket(path string, call func(*grpc.ClientConn) error) error {
 	connection, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err == nil {

@@ -109,7 +109,7 @@ const monitorsFolder = "mon_groups"
 
 // ReadResctrlGroups reads the default group and some others, of a filesystem that has
 // these resources. It leaves out groups that do not exist. It does not read their
-// monitoring groups, of which there may be hundreds.
+// monitoring groups: there may be hundreds.
 func ReadResctrlGroups(mount fs.FS, view ResctrlView, info Resctrl, names ...string) ([]ResctrlGroup, error) {
 	return fleetingTree(mount).resctrlGroups(info, view, names)
 }

@@ -15,25 +15,12 @@ import (
 // reviewed are objects that the API server asks the webhook about, by kind.
 var reviewed = map[string]string{
 	"ResourceClaim": `
-metadata: {name: c, namespace: ns, labels: {app: a}, annotations: {resource.kubernetes.io/pod-claim-name: c}, ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u9, controller: true}]}
+metadata: {name: c, namespace: ns, labels: {app: a}, annotations: {resource.kubernetes.io/pod-claim-name: c}, ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u9, controller: true}]}` + hostile.ClaimSpec,
+	"ResourceClaimTemplate": `
+metadata: {name: t, namespace: ns, labels: {app: a}}
 spec:
-  devices:
-    requests:
-    - name: zone
-      exactly:
-        deviceClassName: zone.dra.numa
-        allocationMode: ExactCount
-        count: 2
-        selectors: [{cel: {expression: 'device.attributes["dra.numa"].kind == "zone"'}}]
-        tolerations: [{key: a, operator: Equal, value: b, effect: NoSchedule}]
-        capacity: {requests: {cpu: "2", memory: 1Gi}}
-    - name: other
-      firstAvailable:
-      - {name: large, deviceClassName: zone.dra.numa, count: 1, capacity: {requests: {cpu: "8"}}}
-      - {name: small, deviceClassName: zone.dra.numa, selectors: [{cel: {expression: "false"}}]}
-    constraints: [{requests: [zone, other], matchAttribute: dra.numa/socket}, {distinctAttribute: dra.numa/l3}]
-    config: [{requests: [zone], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, cores: whole, mixed: true}}}]
-`,
+  metadata: {labels: {app: a}, annotations: {resource.kubernetes.io/pod-claim-name: c}}` +
+		strings.ReplaceAll(hostile.ClaimSpec, "\n", "\n  "),
 	"DeviceClass": `
 metadata: {name: quiet, labels: {app: a}}
 spec:

@@ -14,9 +14,9 @@ import (
 )
 
 // Hooks is how long hooks have taken on this host, from their start until the kernel had
-// granted what the claim has, or until they knew that it does not. A hook lives too short
-// to be asked, so the file of the host's lock has the figures: whoever holds the lock may
-// write there, and nobody else does.
+// granted what the claim has, or until they knew that it does not. A hook ends too soon to
+// be asked, so the file of the host's lock has the figures. Only the process that holds the
+// lock writes there.
 type Hooks struct {
 	Pinned  histogram.Durations // of hooks that let the container start
 	Refused histogram.Durations // of those that did not

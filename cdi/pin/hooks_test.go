@@ -45,7 +45,7 @@ func TestHooksAreCountedInTheLock(t *testing.T) {
 			t.Errorf("of %q the figures are %+v, want an error", damaged, hooks.Pinned.Read())
 		}
 	}
-	if err := CountHook(lock, time.Millisecond, false); err != nil { // starts anew
+	if err := CountHook(lock, time.Millisecond, false); err != nil { // starts from nothing
 		t.Fatal(err)
 	}
 	expect(1, 0, time.Millisecond)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestKernelTakesCPUsFromPartitions says in which ways this kernel takes CPUs from a
-// partition, or makes it invalid, and of which it sends an event. The files that keeper
+// partition, or makes it invalid, and for which of them it sends an event. The files that keeper
 // and daemon read again must show all of them.
 func TestKernelTakesCPUsFromPartitions(t *testing.T) {
 	for name, take := range map[string]func(kernel){

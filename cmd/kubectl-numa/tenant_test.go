@@ -72,24 +72,7 @@ status:
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
-metadata: {name: cpus, namespace: team, labels: {app: a}}
-spec:
-  devices:
-    requests:
-    - name: zone
-      exactly:
-        deviceClassName: zone.dra.numa
-        allocationMode: ExactCount
-        count: 2
-        selectors: [{cel: {expression: 'device.attributes["dra.numa"].kind == "zone"'}}]
-        tolerations: [{key: a, operator: Equal, value: b, effect: NoSchedule}]
-        capacity: {requests: {cpu: "2", memory: 1Mi}}
-    - name: other
-      firstAvailable:
-      - {name: large, deviceClassName: zone.dra.numa, count: 1, capacity: {requests: {cpu: "64"}}}
-      - {name: small, deviceClassName: zone.dra.numa, selectors: [{cel: {expression: "false"}}]}
-    constraints: [{requests: [zone, other], matchAttribute: dra.numa/socket}, {distinctAttribute: dra.numa/l3}]
-    config: [{requests: [zone], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, cores: whole, mixed: true}}}]
+metadata: {name: cpus, namespace: team, labels: {app: a}}` + hostile.ClaimSpec + `
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim

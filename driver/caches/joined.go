@@ -49,8 +49,8 @@ func (n *Node) GroupFor(ask Ask, joined bool, own, held []Holding) (group int, e
 	return 0, fmt.Errorf("no class is left that no claim uses in any cache: a mixed claim needs such a class, and claims use all %d", n.classes())
 }
 
-// limitElsewhere sets the bandwidth of a group in the caches of which the claims that join
-// it have nothing.
+// limitElsewhere sets the bandwidth of a group in those caches in which the claims that
+// join it have no ways.
 func (n *Node) limitElsewhere(schemata *numa.Schemata, group int, held []Holding) {
 	for i := range schemata.Bandwidths {
 		b := &schemata.Bandwidths[i]

@@ -95,8 +95,8 @@ type Host struct {
 	write func(name, text string) error
 }
 
-// On returns the machine with these files, which include sys. It writes to the same files below
-// the folder root.
+// On returns the machine with these files, which include sys. It writes to the same files
+// below the folder root.
 func On(files fs.FS, root string) *Host {
 	return New(files, func(name, text string) error { return kernelfs.Write(root, name, text) })
 }

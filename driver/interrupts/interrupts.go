@@ -37,8 +37,8 @@ type Host struct {
 	write func(name, text string) error
 }
 
-// On returns the machine with these files, which include sys and proc. It writes to the same files below
-// the folder root.
+// On returns the machine with these files, which include sys and proc. It writes to the
+// same files below the folder root.
 func On(files fs.FS, root string) *Host {
 	return New(files, func(name, text string) error { return kernelfs.Write(root, name, text) })
 }
@@ -111,9 +111,10 @@ func (h *Host) apply(w Write) (why string, err error) {
 	return why, err
 }
 
-// isReadOnly reports whether nobody may write the file. The kernel makes the files of
-// interrupts so that it does not move (register_irq_proc in kernel/irq/proc.c). Who has the
-// capability DAC_OVERRIDE can open them all the same, and gets EIO.
+// isReadOnly reports whether the file has no permission to write. The kernel makes the
+// files of interrupts that it does not move like that (register_irq_proc in
+// kernel/irq/proc.c). A process with the capability DAC_OVERRIDE can still open them for
+// writing, and gets EIO.
 func (h *Host) isReadOnly(name string) bool {
 	info, err := fs.Stat(h.files, name)
 	return err == nil && info.Mode().Perm()&0o222 == 0

@@ -40,7 +40,7 @@ type GroupWays struct {
 	Claims []string `json:"claims,omitempty"` // namespace/name of those that have the ways
 }
 
-// Supply is a number of which groups use some.
+// Supply is a number of things that groups use up.
 type Supply struct {
 	Total int `json:"total"`
 	Used  int `json:"used"` // RMIDs that are in limbo do not count
@@ -229,7 +229,7 @@ func (u *ClaimUse) add(l3 int, before driver.CountedBytes, count func() (numa.Ca
 	}
 	use := CacheUse{L3: l3, Counts: counts(counted.Counters, before)}
 	for _, zone := range counted.Zones {
-		if before == (driver.CountedBytes{}) { // nobody knows what each of them had counted before
+		if before == (driver.CountedBytes{}) { // it is not known what each of them had counted before
 			use.Zones = append(use.Zones, ZoneUse{zone.Zone, counts(zone.Counters, before)})
 		}
 	}

@@ -1,5 +1,5 @@
-// Package histogram counts how long things take. It knows no format and no clock of its own:
-// the caller measures, and whoever shows the figures reads them.
+// Package histogram counts how long things take. It has no clock and no format of its own:
+// its callers measure, and package metrics shows the figures.
 package histogram
 
 import (

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Visible replaces characters that a terminal obeys instead of showing them, and those
-// that nobody sees: control characters except newline and tab, and format characters of
+// Visible replaces characters that a terminal obeys instead of showing them, and invisible
+// ones: control characters except newline and tab, and format characters of
 // Unicode, which change the direction of text, have no width, or spell words in invisible
 // tags. Other ends of lines are replaced as well. They become escapes such as \u001b. In
 // JSON, such an escape is the same character, so JSON stays valid and keeps its values.

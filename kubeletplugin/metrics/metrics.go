@@ -1,5 +1,5 @@
 // Package metrics shows what the daemon knows and has counted in the format of Prometheus.
-// It computes nothing until somebody asks: the core and the plugin keep plain counters, and
+// It computes nothing between scrapes: the core and the plugin keep plain counters, and
 // a scrape reads them. It takes no lock that an operation of the kubelet waits for, except
 // for a comparison of the node's files that gives way to every operation.
 //

@@ -89,87 +89,74 @@ func TestOnlyTheDaemonTalksAndOnlyOthersMayPartition(t *testing.T) {
 	}
 }
 
-// mounting says whether a mount is there with some values of the chart.
+// mounting says whether mounts are there with some values of the chart.
 type mounting struct {
 	set  string
 	want bool
 }
 
-// What others have for PCI functions is read where there are some to be prepared.
-func TestStaticCDISpecsAreMountedForDevices(t *testing.T) {
-	const mount = "/etc/cdi at /etc/cdi read-only"
-	for _, tc := range []mounting{
-		{"config.exclusivity=kernel", false},
-		{"config.devices.presets={nvme}", true},
-		{"config.profiles[0].nodeSelector.kind=gpus,config.profiles[0].devices.presets={gpu}", true},
-	} {
-		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec
-		if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want {
-			t.Errorf("%s: %s is mounted: %t", tc.set, mount, got)
+// checkMounts checks that the daemon has all mounts, and the flag unless it is "", in those
+// rows that want them, and none of these in the others.
+func checkMounts(t *testing.T, want []string, flag string, rows ...mounting) {
+	t.Helper()
+	for _, row := range rows {
+		pod := object[appsv1.DaemonSet](t, mustRender(t, row.set), "DaemonSet").Spec.Template.Spec
+		daemon := pod.Containers[0]
+		for _, mount := range want {
+			if got := slices.Contains(mounts(pod, daemon), mount); got != row.want {
+				t.Errorf("%s: %s is mounted: %t, mounts %q", row.set, mount, got, mounts(pod, daemon))
+			}
+		}
+		if flag != "" && slices.Contains(daemon.Args, flag) != row.want {
+			t.Errorf("%s: want the flag %s: %t, arguments %v", row.set, flag, row.want, daemon.Args)
 		}
 	}
 }
 
-// The host's sysfs is written to only where somebody said that claims may bind drivers.
+// What others have for PCI functions is read where there are some to be prepared.
+func TestStaticCDISpecsAreMountedForDevices(t *testing.T) {
+	checkMounts(t, []string{"/etc/cdi at /etc/cdi read-only"}, "",
+		mounting{"config.exclusivity=kernel", false},
+		mounting{"config.devices.presets={nvme}", true},
+		mounting{"config.profiles[0].nodeSelector.kind=gpus,config.profiles[0].devices.presets={gpu}", true},
+	)
+}
+
+// The host's sysfs is written to only where the operator lets claims bind drivers.
 func TestSysfsIsMountedToBindDrivers(t *testing.T) {
-	const mount, flag = "/sys at /host/sys", "--bind-root=/host"
-	for _, tc := range []mounting{
-		{"config.devices.presets={nvme}", false},
-		{"config.devices.presets={nvme},config.devices.bindDrivers=none", false},
-		{"config.devices.presets={nvme},config.devices.bindDrivers=class", true},
-		{"config.devices.presets={nvme},config.devices.bindDrivers=claim", true},
-		{"config.profiles[0].nodeSelector.kind=gpus,config.profiles[0].devices.presets={gpu},config.profiles[0].devices.bindDrivers=class", true},
-	} {
-		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec
-		if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want || got != slices.Contains(pod.Containers[0].Args, flag) {
-			t.Errorf("%s: %s is mounted: %t, arguments %v", tc.set, mount, got, pod.Containers[0].Args)
-		}
-	}
+	checkMounts(t, []string{"/sys at /host/sys"}, "--bind-root=/host",
+		mounting{"config.devices.presets={nvme}", false},
+		mounting{"config.devices.presets={nvme},config.devices.bindDrivers=none", false},
+		mounting{"config.devices.presets={nvme},config.devices.bindDrivers=class", true},
+		mounting{"config.devices.presets={nvme},config.devices.bindDrivers=claim", true},
+		mounting{"config.profiles[0].nodeSelector.kind=gpus,config.profiles[0].devices.presets={gpu},config.profiles[0].devices.bindDrivers=class", true},
+	)
 }
 
 // CPUs are changed only where the operator allows it.
 func TestFilesOfCPUsAreMountedToChangeThem(t *testing.T) {
-	want := []string{"/sys/devices/system/cpu at /host/performance/sys/devices/system/cpu", "/proc/irq at /host/performance/proc/irq"}
-	const flag = "--performance-root=/host/performance"
-	for _, tc := range []struct {
-		set  string
-		want bool
-	}{
-		{"config.zoneBy=l3", false},
-		{"config.performance.allow=none", false},
-		{"config.performance.allow=class", true},
-		{"config.profiles[0].nodeSelector.kind=hpc,config.profiles[0].performance.allow=claim", true},
-	} {
-		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec
-		for _, mount := range want {
-			if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want || got != slices.Contains(pod.Containers[0].Args, flag) {
-				t.Errorf("%s: %s is mounted: %t, mounts %q, arguments %v", tc.set, mount, got, mounts(pod, pod.Containers[0]), pod.Containers[0].Args)
-			}
-		}
-	}
+	checkMounts(t, []string{
+		"/sys/devices/system/cpu at /host/performance/sys/devices/system/cpu",
+		"/proc/irq at /host/performance/proc/irq",
+	}, "--performance-root=/host/performance",
+		mounting{"config.zoneBy=l3", false},
+		mounting{"config.performance.allow=none", false},
+		mounting{"config.performance.allow=class", true},
+		mounting{"config.profiles[0].nodeSelector.kind=hpc,config.profiles[0].performance.allow=claim", true},
+	)
 }
 
 // Ways of caches are given, and their use is counted, only where the operator says so.
 // Cgroups are not writable there either.
 func TestResctrlIsMountedToDivideOrMeasureCaches(t *testing.T) {
-	want := []string{"/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/fs/cgroup read-only", "/proc at /host/proc read-only"}
-	const flag = "--resctrl=/host/fs/resctrl"
-	for _, tc := range []struct {
-		set  string
-		want bool
-	}{
-		{"config.zoneBy=l3", false},
-		{"config.cache.os.ways=1,config.cache.guaranteed.ways=4", true},
-		{"config.cache.monitor=true", true},
-		{"config.profiles[0].nodeSelector.kind=db,config.profiles[0].cache.os.ways=1,config.profiles[0].cache.infra.ways=4", true},
-	} {
-		pod := object[appsv1.DaemonSet](t, mustRender(t, tc.set), "DaemonSet").Spec.Template.Spec
-		for _, mount := range want {
-			if got := slices.Contains(mounts(pod, pod.Containers[0]), mount); got != tc.want || got != slices.Contains(pod.Containers[0].Args, flag) {
-				t.Errorf("%s: %s is mounted: %t, mounts %q, arguments %v", tc.set, mount, got, mounts(pod, pod.Containers[0]), pod.Containers[0].Args)
-			}
-		}
-	}
+	checkMounts(t, []string{
+		"/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/fs/cgroup read-only", "/proc at /host/proc read-only",
+	}, "--resctrl=/host/fs/resctrl",
+		mounting{"config.zoneBy=l3", false},
+		mounting{"config.cache.os.ways=1,config.cache.guaranteed.ways=4", true},
+		mounting{"config.cache.monitor=true", true},
+		mounting{"config.profiles[0].nodeSelector.kind=db,config.profiles[0].cache.os.ways=1,config.profiles[0].cache.infra.ways=4", true},
+	)
 }
 
 // Only an init container has the rights to mount resctrl, and only if both values say so.

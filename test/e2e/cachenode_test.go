@@ -34,7 +34,7 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 		root := readGroups(ctx)[""]
 		for cache, ways := range group.ways {
 			if cache != 0 {
-				Expect(ways).To(Equal(root.ways[cache]), "ways of group %s in cache %d, of which the claim has none", group.name, cache)
+				Expect(ways).To(Equal(root.ways[cache]), "ways of group %s in cache %d, where the claim has none", group.name, cache)
 			}
 		}
 		By("moving the process into another group")

@@ -12,8 +12,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// The node's own disk, drives and network cards have interrupts, of which the kernel moves
-// some. It has no frequencies and no idle states.
+// The node's own disk, drives and network cards have interrupts. The kernel moves some of
+// them. The node has no frequencies and no idle states.
 var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 	It("have those only that the kernel does not move, and give the others back", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "quiet")
@@ -26,6 +26,7 @@ var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 		for _, interrupt := range said.Interrupts {
 			staying[interrupt.Name] = true
 		}
+		Expect(affinities(ctx)).NotTo(Equal(before), "CPUs of interrupts")
 		handlers := handledBy(ctx, cpus)
 		for _, name := range handlers {
 			Expect(staying).To(HaveKey(name), "CPUs %s handle %v, and the status says that %v stay", cpus, handlers, said.Interrupts)

@@ -19,9 +19,35 @@ import (
 )
 
 // Text is a text that a terminal would obey: it sets the title, clears the screen, turns
-// text around, and begins a line that looks like an answer. It also has characters that
-// nobody sees.
+// text around, and begins a line that looks like an answer. It also has invisible
+// characters.
 const Text = "\x1b]0;owned\a\u202e\u009b2J\x7f\n\nowned: fits\u2028owned\u200b\U000e0041"
+
+// ClaimSpec is the spec of a ResourceClaim in YAML, with a value in each field that a tenant
+// may write.
+const ClaimSpec = `
+spec:
+  devices:
+    requests:
+    - name: zone
+      exactly:
+        deviceClassName: zone.dra.numa
+        allocationMode: ExactCount
+        count: 2
+        selectors: [{cel: {expression: 'device.attributes["dra.numa"].kind == "zone"'}}]
+        tolerations: [{key: a, operator: Equal, value: b, effect: NoSchedule}]
+        capacity: {requests: {cpu: "2", memory: 1Mi}}
+    - name: other
+      firstAvailable:
+      - {name: large, deviceClassName: zone.dra.numa, count: 1, capacity: {requests: {cpu: "64"}}}
+      - {name: small, deviceClassName: zone.dra.numa, selectors: [{cel: {expression: "false"}}]}
+    - {name: cache, exactly: {deviceClassName: cache.dra.numa, capacity: {requests: {ways: "4", bandwidthPercent: "40"}}}}
+    constraints: [{requests: [zone, other], matchAttribute: dra.numa/socket}, {distinctAttribute: dra.numa/l3}]
+    config:
+    - {requests: [zone], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, cores: whole, mixed: true}}}
+    - {requests: [zone], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: PerformanceConfig, governor: performance, minFrequency: 1GHz, maxFrequency: 1.5x base, energyPreference: power, idleLatency: 20, interrupts: away}}}
+    - {requests: [cache], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, cpus: zone, maxWays: 5}}}
+`
 
 // Fault says what is wrong with a text that a program prints: a terminal would obey a part
 // of it, or an object begins a line. It is "" if nothing is.

@@ -144,7 +144,7 @@ func (s *server) render(w http.ResponseWriter, r *http.Request, now *state, stat
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	// Escaping for HTML leaves characters that nobody sees, such as marks of text direction.
+	// Escaping for HTML leaves invisible characters, such as marks of text direction.
 	_, _ = w.Write([]byte(message.Visible(out.String())))
 }
 
