@@ -97,6 +97,27 @@ kind: ResourceClaimTemplate
 metadata: {name: two, namespace: team}
 spec: {spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: "2"}}}}]}}}
 ---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: theirs, labels: {app: a}}
+spec:
+  selectors: [{cel: {expression: 'device.driver == "them.example.com"'}}]
+  extendedResourceName: them.example.com/card
+  config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: root, locked: [partition]}}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: theirs}
+spec:
+  driver: them.example.com
+  nodeName: worker-1
+  pool: {name: theirs, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: card-0
+    attributes: {resource.kubernetes.io/numaNode: {int: 1}, model: {string: text}, resource.kubernetes.io/pciBusID: {string: "0000:3b:00.0"}}
+    capacity: {memory: {value: 1Gi}}
+    taints: [{key: a, value: b, effect: NoSchedule}]
+---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: team, uid: ud}
