@@ -24,6 +24,9 @@ func (c *Cluster) Apply(ctx context.Context, manifests fs.FS, namespace string) 
 	if err != nil {
 		return err
 	}
+	if len(names) == 0 {
+		return errors.New("apply manifests: the folder has no *.yaml")
+	}
 	for _, name := range names {
 		data, err := fs.ReadFile(manifests, name)
 		if err != nil {

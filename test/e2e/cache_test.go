@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -115,8 +116,12 @@ var _ = Describe("a node whose caches are divided", withCache, func() {
 
 	It("runs the manifests in demo/cache", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "demo-cache")
-		Expect(cluster.Apply(ctx, demo.Caches, namespace)).To(Succeed())
-		for _, pod := range podsIn(ctx, namespace) {
+		manifests, err := fs.Sub(demo.Caches, "cache")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cluster.Apply(ctx, manifests, namespace)).To(Succeed())
+		pods := podsIn(ctx, namespace)
+		Expect(pods).NotTo(BeEmpty())
+		for _, pod := range pods {
 			own := groupOf(ctx, waitRunning(ctx, pod))
 			Expect(own.cpus.String()).To(Equal(cpusOfContainer(ctx, pod).String()))
 			Expect(bits.OnesCount64(own.ways[own.cache])).To(Equal(3), "ways %x of group %s", own.ways[own.cache], own.name)
