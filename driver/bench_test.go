@@ -31,13 +31,19 @@ import (
 // rename takes 0.1 ms. Therefore 512cpus is in memory, as CDI specs are, where fsync
 // takes almost no time. 512cpus-disk is entirely in TMPDIR.
 func BenchmarkPrepareUnprepare(b *testing.B) {
-	memory := b.TempDir()
-	if shared, err := os.MkdirTemp("/dev/shm", "dra-numa"); err == nil {
-		b.Cleanup(func() { _ = os.RemoveAll(shared) })
-		memory = shared
-	}
-	benchmarkPrepare(b, "", memory)
+	benchmarkPrepare(b, "", inMemory(b))
 	benchmarkPrepare(b, "-disk", b.TempDir())
+}
+
+// inMemory returns a new folder in memory where there is one for it, else in TMPDIR.
+func inMemory(b *testing.B) string {
+	b.Helper()
+	shared, err := os.MkdirTemp("/dev/shm", "dra-numa")
+	if err != nil {
+		return b.TempDir()
+	}
+	b.Cleanup(func() { _ = os.RemoveAll(shared) })
+	return shared
 }
 
 func benchmarkPrepare(b *testing.B, suffix, dir string) {
@@ -87,17 +93,21 @@ func benchmarkPrepare(b *testing.B, suffix, dir string) {
 //
 // cpu-ns/op is the time that the goroutine computes, which other programs on the machine
 // do not make longer. kernel-ns/op is the part of it in files of resctrl, here those of
-// the fake kernel.
+// the fake kernel. A node has its checkpoint on a disk, so the rows with -disk show what a
+// claim with ways costs there.
 func BenchmarkPrepareUnprepareWithWays(b *testing.B) {
 	without := claim("a", result("r", "numa-0", 8))
 	with := claim("a", result("r", "numa-0", 8), ofCache("ways", "cache-0-guaranteed", "ways=2", "bandwidthPercent=40"))
-	benchmarkWays(b, "512cpus", "{monitor: false, os: {ways: 1}, guaranteed: {ways: 19}}", with)
-	benchmarkWays(b, "512cpus-monitored", "{os: {ways: 1}, guaranteed: {ways: 19}}", with)
-	benchmarkWays(b, "baseline-without-ways", "{monitor: false, os: {ways: 1}, guaranteed: {ways: 19}}", without)
-	benchmarkWays(b, "baseline-monitored", "{os: {ways: 1}, guaranteed: {ways: 19}}", without)
+	const pools, unmonitored = "{os: {ways: 1}, guaranteed: {ways: 19}}", "{monitor: false, os: {ways: 1}, guaranteed: {ways: 19}}"
+	for _, in := range []struct{ suffix, dir string }{{"", inMemory(b)}, {"-disk", b.TempDir()}} {
+		benchmarkWays(b, "512cpus"+in.suffix, in.dir, unmonitored, with)
+		benchmarkWays(b, "512cpus-monitored"+in.suffix, in.dir, pools, with)
+		benchmarkWays(b, "baseline-without-ways"+in.suffix, in.dir, unmonitored, without)
+		benchmarkWays(b, "baseline-monitored"+in.suffix, in.dir, pools, without)
+	}
 }
 
-func benchmarkWays(b *testing.B, name, pools string, wanted *resourceapi.ResourceClaim) {
+func benchmarkWays(b *testing.B, name, dir, pools string, wanted *resourceapi.ResourceClaim) {
 	b.Helper()
 	machine, err := numa.Read(fake.Machine{
 		Sockets: 2, CoresPerSocket: 128, Threads: 2, MemoryBytes: 64 << 30,
@@ -111,7 +121,7 @@ func benchmarkWays(b *testing.B, name, pools string, wanted *resourceapi.Resourc
 		b.Fatal("the machine has no resctrl")
 	}
 	kernel.RMIDs, kernel.Features = 256, []string{"mbm_total_bytes", "mbm_local_bytes"} // without occupancy, no RMID is in limbo
-	n := &cacheNode{diskIn(b, b.TempDir()), resctrlfs.New(kernel), pools}
+	n := &cacheNode{diskIn(b, dir), resctrlfs.New(kernel), pools}
 	n.machine = machine
 	files := &timedFiles{FS: n.groups}
 	config := n.config()

@@ -160,28 +160,29 @@ func (d *Driver) allHoldings() []caches.Holding {
 
 // waysSteps returns the step that gives a grant on record its ways; none if it has none.
 func (d *Driver) waysSteps(grant Grant) []step {
-	if len(holdings(grant)) == 0 {
+	if len(cachesIn(grant)) == 0 {
 		return nil
 	}
 	return []step{{"give claim " + grant.name() + " its ways", func() error { return d.giveWays(grant) }}}
 }
 
-// giveWays gives all claims their ways, and returns why this one does not have them. It
-// compares with the groups as they were last seen, at most a second ago, because reading
-// all of them takes longer than all else of Prepare.
+// giveWays gives the claims of a grant's caches their ways, and returns why this grant
+// does not have them. It compares with the groups as they were last seen, at most a second
+// ago, because reading all of them takes longer than all else of Prepare.
 func (d *Driver) giveWays(grant Grant) error {
 	if _, err := d.caches.get(); err != nil {
 		return err
 	}
-	goal := d.caches.node.Goal(d.allHoldings(), d.groups)
+	own := holdings(grant)
+	goal := d.caches.node.GoalIn(cachesIn(grant), d.allHoldings(), d.groups)
 	if len(goal.Moves) > 1 {
 		if err := d.config.Caches.Host.Move(goal.Moves); err != nil {
 			return err
 		}
 	}
-	failed := d.settleWays(goal, holdings(grant))
-	for _, h := range holdings(grant) {
-		if err := goal.Check(h, d.groups); err != nil && failed != nil {
+	failed := d.settleWays(goal, own)
+	for i := range own {
+		if err := goal.Check(&own[i], d.groups); err != nil && failed != nil {
 			return fmt.Errorf("%w: %w", err, inOneLine{failed})
 		} else if err != nil {
 			return err
@@ -190,12 +191,22 @@ func (d *Driver) giveWays(grant Grant) error {
 	return nil
 }
 
-// takeWays gives back the ways of claims that have ended. What fails is repaired later: no
+// takeWays gives back the ways of a grant that has ended. What fails is repaired later: no
 // pod has to wait for it.
-func (d *Driver) takeWays() {
+func (d *Driver) takeWays(ended Grant) {
 	if _, err := d.caches.get(); err == nil {
-		_ = d.settleWays(d.caches.node.Goal(d.allHoldings(), d.groups), nil) // RepairCaches reports what is wrong
+		_ = d.settleWays(d.caches.node.GoalIn(cachesIn(ended), d.allHoldings(), d.groups), nil) // RepairCaches reports what is wrong
 	}
+}
+
+// cachesIn returns the ids of the caches that a grant has a part of.
+func cachesIn(grant Grant) (ids []int) {
+	for _, share := range grant.Shares {
+		if cache := share.Cache(); cache != nil {
+			ids = append(ids, cache.L3)
+		}
+	}
+	return ids
 }
 
 // settleWays writes the groups that differ from the goal, and those of some holdings. It
@@ -266,9 +277,9 @@ func (d *Driver) repairCaches() (report CacheReport) {
 		for _, key := range goal.Missing(d.groups) {
 			faults[key] = "the kernel has no group for a claim"
 		}
-		for _, h := range held {
-			if err := goal.Check(h, d.groups); err != nil {
-				faults[h.Key()] = err.Error()
+		for i := range held {
+			if err := goal.Check(&held[i], d.groups); err != nil {
+				faults[held[i].Key()] = err.Error()
 			}
 		}
 	}

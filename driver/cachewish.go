@@ -174,10 +174,10 @@ func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
 
 // chooseGroups gives each part of a cache of a new grant its group.
 func (d *Driver) chooseGroups(grant *Grant, wishes []wish) error {
-	var own, held []caches.Holding
+	var own, held []caches.Use
 	for _, other := range d.grants {
 		if other.UID != grant.UID {
-			held = appendHoldings(held, &other.Grant)
+			held = appendUses(held, &other.Grant)
 		}
 	}
 	for i := range grant.Shares {
@@ -193,10 +193,20 @@ func (d *Driver) chooseGroups(grant *Grant, wishes []wish) error {
 		if share.Group, err = node.GroupFor(want.ask, joined, own, held); err != nil {
 			return fmt.Errorf("request %s: %w", wishes[i].request, err)
 		}
-		own = append(own, caches.Holding{Ask: want.ask, Group: share.Group, Joined: joined})
+		own = append(own, caches.Use{Key: caches.Key{Cache: want.ask.Cache, Group: share.Group}, Joined: joined})
 		share.Before = d.countedBytes(share)
 	}
 	return nil
+}
+
+// appendUses appends the groups that a grant has.
+func appendUses(list []caches.Use, grant *Grant) []caches.Use {
+	for _, share := range grant.Shares {
+		if cache := share.Cache(); cache != nil {
+			list = append(list, caches.Use{Key: caches.Key{Cache: cache.L3, Group: cache.Group}, Joined: grant.joins(cache)})
+		}
+	}
+	return list
 }
 
 // errNotDivided says that the NodeConfig has no pools.

@@ -222,8 +222,8 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 		return err
 	}
 	d.removeMonitor(claimUID)
-	if len(holdings(grant)) > 0 {
-		d.takeWays()
+	if len(cachesIn(grant)) > 0 {
+		d.takeWays(grant)
 	}
 	return nil
 }

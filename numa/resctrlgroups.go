@@ -232,17 +232,18 @@ func parseResctrlMode(text string) (ResctrlMode, error) {
 
 // Group returns the group with a name; found is false if there is none.
 func (s ResctrlState) Group(name string) (group ResctrlGroup, found bool) {
-	i := slices.IndexFunc(s.Groups, func(g ResctrlGroup) bool { return g.Name == name })
-	if i < 0 {
-		return ResctrlGroup{}, false
+	for i := range s.Groups { // a set of CPUs is 1 KiB
+		if s.Groups[i].Name == name {
+			return s.Groups[i], true
+		}
 	}
-	return s.Groups[i], true
+	return ResctrlGroup{}, false
 }
 
 // Online returns the CPUs that can be in groups.
 func (s ResctrlState) Online() (cpus cpuset.Set) {
-	for _, group := range s.Groups {
-		if group.Mode != ModeLocked {
+	for i := range s.Groups {
+		if group := &s.Groups[i]; group.Mode != ModeLocked {
 			cpus = cpus.Union(group.CPUs)
 		}
 	}

@@ -59,6 +59,7 @@ type Node struct {
 
 	cache     numa.CacheAllocation // of each level-3 cache
 	caches    []resctrl.Cache      // of level 3
+	cacheIDs  []int                // of these, ascending
 	unclaimed unclaimed
 	restore   bool // give everything back as soon as no claim has ways
 }
@@ -91,7 +92,9 @@ func Of(machine *numa.Machine, settings Settings) (Node, error) {
 	node := Node{Resources: resources, Bandwidth: bandwidthOf(machine.Resctrl, settings.Options), cache: cache, restore: settings.Pools.Restore}
 	for i := range machine.L3s {
 		node.caches = append(node.caches, resctrl.Cache{Level: "L3", ID: machine.L3s[i].ID, CPUs: machine.L3s[i].CPUs})
+		node.cacheIDs = append(node.cacheIDs, machine.L3s[i].ID)
 	}
+	slices.Sort(node.cacheIDs)
 	if node.Zones, err = cachesOfZones(machine, settings.ZoneBy); err != nil {
 		return Node{}, err
 	}

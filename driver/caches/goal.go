@@ -40,10 +40,10 @@ type Holding struct {
 type Key struct{ Cache, Group int }
 
 // Key returns the cache and the group.
-func (h Holding) Key() Key { return Key{h.Cache, h.Group} }
+func (h *Holding) Key() Key { return Key{h.Cache, h.Group} }
 
 // isLimited reports whether the bandwidth of a claim has a limit that this node knows.
-func (n *Node) isLimited(h Holding) bool {
+func (n *Node) isLimited(h *Holding) bool {
 	return h.Unit != "" && n.Bandwidth != nil && n.Bandwidth.Capacity == h.Unit
 }
 
@@ -53,7 +53,8 @@ type Goal struct {
 	// Moves are the masks of claims that change, in an order in which they never overlap.
 	Moves []resctrl.Move
 
-	node *Node
+	node    *Node
+	classes classGroups // those of Wanted that claims have
 	// faults say of caches why their claims cannot have what they should.
 	faults map[int]error
 }
@@ -73,55 +74,91 @@ func (n *Node) classes() (sum int) {
 // possible from where they are in state. A cache whose claims need more ways than other
 // tools leave keeps its masks; see [Goal.Check].
 func (n *Node) Goal(held []Holding, state numa.ResctrlState) Goal {
+	return n.GoalIn(n.cacheIDs, held, state)
+}
+
+// GoalIn is Goal after the claims of some caches have changed. The masks of other caches
+// stay as they are in state.
+func (n *Node) GoalIn(changed []int, held []Holding, state numa.ResctrlState) Goal {
 	goal := Goal{node: n, faults: make(map[int]error)}
 	if n.restore && len(held) == 0 {
 		goal.Wanted = resctrl.Wanted{Default: n.everywhere(ways.Mask(n.cache.Mask), true), Caches: n.caches}
 		return goal
 	}
-	goal.Wanted = resctrl.Wanted{Default: n.defaultGroup(), Groups: n.unclaimedGroups(held), Caches: n.caches}
-	groups := make(map[int]*resctrl.Group)
-	add := func(number int, mask ways.Mask) {
-		groups[number] = &resctrl.Group{Name: resctrl.Name(number), Schemata: n.everywhere(mask, true)}
-	}
-	if n.Masks.Shared != 0 {
-		add(groupShared, n.Masks.Shared)
-	}
-	for i := range n.classes() {
-		add(firstGroup+i, n.Masks.OS) // a group without a claim must not overlap those of claims
-	}
-	caches := make(map[int]int) // by group, in how many caches it has a claim
-	for _, h := range held {
-		if groups[h.Group] == nil {
-			add(h.Group, n.Masks.OS) // there were more classes when the claim was prepared
+	goal.Wanted = resctrl.Wanted{Default: n.defaultGroup(), Caches: n.caches}
+	numbers := n.groupsOf(held)
+	groups := n.unclaimedGroups(held)
+	first := len(groups)
+	groups = slices.Grow(groups, len(numbers)) // a set of CPUs is 1 KiB
+	for _, number := range numbers {
+		mask := n.Masks.OS // a group without a claim must not overlap those of claims
+		if number == groupShared {
+			mask = n.Masks.Shared
 		}
-		group := groups[h.Group]
+		groups = append(groups, resctrl.Group{Name: resctrl.Name(number), Schemata: n.everywhere(mask, true)})
+	}
+	goal.Wanted.Groups = groups
+	goal.classes = classGroups{numbers, groups[first:]}
+	claimed := make([]int, len(numbers)) // in how many caches the group has a claim
+	for i := range held {
+		h := &held[i]
+		at := goal.classes.index(h.Group)
+		group := &goal.classes.groups[at]
 		group.CPUs = group.CPUs.Union(h.CPUs)
 		group.Joined = group.Joined || h.Joined
 		if h.Pool != ways.Shared {
 			n.limit(&group.Schemata, h)
-			caches[h.Group]++
+			claimed[at]++
 		}
 	}
-	for number, group := range groups {
+	for i, number := range numbers {
+		group := &goal.classes.groups[i]
 		if group.Joined && number != groupShared {
 			n.limitElsewhere(&group.Schemata, number, held)
 		}
+		group.Exclusive = n.Masks.Infra == 0 && claimed[i] == len(n.cacheIDs)
 	}
-	for _, cache := range n.ids() {
-		goal.arrange(cache, held, groups, state)
-	}
-	goal.Wanted.Groups = slices.Grow(goal.Wanted.Groups, len(groups)) // a set of CPUs is 1 KiB
-	for _, number := range sortedKeys(groups) {
-		group := groups[number]
-		group.Exclusive = n.Masks.Infra == 0 && caches[number] == len(n.ids())
-		goal.Wanted.Groups = append(goal.Wanted.Groups, *group)
+	for _, cache := range n.cacheIDs {
+		if slices.Contains(changed, cache) {
+			goal.arrange(cache, held, state)
+		} else {
+			goal.leave(cache, state)
+		}
 	}
 	return goal
 }
 
+// groupsOf returns the numbers of the groups of classes, ascending: those that are kept
+// for claims, and those of claims from before there were fewer.
+func (n *Node) groupsOf(held []Holding) []int {
+	numbers := make([]int, 0, 1+n.classes()+len(held))
+	if n.Masks.Shared != 0 {
+		numbers = append(numbers, groupShared)
+	}
+	for i := range n.classes() {
+		numbers = append(numbers, firstGroup+i)
+	}
+	for i := range held {
+		numbers = append(numbers, held[i].Group)
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// classGroups are the groups of classes, by number.
+type classGroups struct {
+	numbers []int // ascending
+	groups  []resctrl.Group
+}
+
+func (c classGroups) index(number int) int {
+	at, _ := slices.BinarySearch(c.numbers, number)
+	return at
+}
+
 // everywhere returns a mask in each cache, and no limit of bandwidth if that is wanted.
 func (n *Node) everywhere(mask ways.Mask, unlimited bool) (schemata numa.Schemata) {
-	for _, cache := range n.ids() {
+	for _, cache := range n.cacheIDs {
 		for _, resource := range n.Resources {
 			schemata.Masks = append(schemata.Masks, numa.CacheMask{Resource: resource, Cache: cache, Mask: uint64(mask)})
 		}
@@ -132,17 +169,8 @@ func (n *Node) everywhere(mask ways.Mask, unlimited bool) (schemata numa.Schemat
 	return schemata
 }
 
-// ids returns the ids of the caches, ascending.
-func (n *Node) ids() (ids []int) {
-	for i := range n.caches {
-		ids = append(ids, n.caches[i].ID)
-	}
-	slices.Sort(ids)
-	return ids
-}
-
 // limit sets the bandwidth of a claim.
-func (n *Node) limit(schemata *numa.Schemata, h Holding) {
+func (n *Node) limit(schemata *numa.Schemata, h *Holding) {
 	for i := range schemata.Bandwidths {
 		if b := &schemata.Bandwidths[i]; b.Cache == h.Cache && n.isLimited(h) {
 			b.Bandwidth = n.Bandwidth.Schemata(h.Bandwidth)
@@ -151,7 +179,7 @@ func (n *Node) limit(schemata *numa.Schemata, h Holding) {
 }
 
 // arrange sets the masks of one cache.
-func (g *Goal) arrange(cache int, held []Holding, groups map[int]*resctrl.Group, state numa.ResctrlState) {
+func (g *Goal) arrange(cache int, held []Holding, state numa.ResctrlState) {
 	var changes []ways.Change
 	for i := range g.node.Pools {
 		pool := &g.node.Pools[i]
@@ -159,25 +187,28 @@ func (g *Goal) arrange(cache int, held []Holding, groups map[int]*resctrl.Group,
 			continue
 		}
 		var claims []ways.Claim
-		for _, h := range held {
-			if h.Device == pool.Device {
-				claims = append(claims, ways.Claim{ID: resctrl.Name(h.Group), Min: h.MinWays, Max: h.MaxWays, Mask: g.node.present(h, state)})
+		var groups []*resctrl.Group
+		for i := range held {
+			if h := &held[i]; h.Device == pool.Device {
+				group := &g.classes.groups[g.classes.index(h.Group)]
+				groups = append(groups, group)
+				claims = append(claims, ways.Claim{ID: group.Name, Min: h.MinWays, Max: h.MaxWays, Mask: g.node.present(h, group.Name, state)})
 			}
 		}
 		arranged, err := pool.Area.Arrange(claims)
 		if err != nil {
 			g.faults[cache] = fmt.Errorf("%s: %w", pool.Device, err)
-			g.keep(claims, cache, groups)
+			for i, claim := range claims {
+				if claim.Mask != 0 { // it stays as it is
+					g.node.set(&groups[i].Schemata, cache, claim.Mask)
+				}
+			}
 			continue
 		}
-		changes = append(changes, arranged...)
-	}
-	for _, change := range changes {
-		for number, group := range groups {
-			if resctrl.Name(number) == change.ID {
-				g.node.set(&group.Schemata, cache, change.Wanted)
-			}
+		for i, change := range arranged {
+			g.node.set(&groups[i].Schemata, cache, change.Wanted)
 		}
+		changes = append(changes, arranged...)
 	}
 	plan, err := ways.Order(g.node.cache, changes)
 	if err != nil {
@@ -188,23 +219,26 @@ func (g *Goal) arrange(cache int, held []Holding, groups map[int]*resctrl.Group,
 	}
 }
 
-// keep leaves the masks as they are.
-func (g *Goal) keep(claims []ways.Claim, cache int, groups map[int]*resctrl.Group) {
-	for _, claim := range claims {
-		for number, group := range groups {
-			if resctrl.Name(number) != claim.ID {
-				continue
-			}
-			if claim.Mask != 0 {
-				g.node.set(&group.Schemata, cache, claim.Mask)
+// leave takes the masks of one cache as they are.
+func (g *Goal) leave(cache int, state numa.ResctrlState) {
+	for i := range g.classes.groups {
+		group := &g.classes.groups[i]
+		now, found := state.Group(group.Name)
+		if !found {
+			continue
+		}
+		for j := range group.Schemata.Masks {
+			mask := &group.Schemata.Masks[j]
+			if ways, online := now.Schemata.Mask(mask.Resource, mask.Cache); online && mask.Cache == cache {
+				mask.Mask = ways
 			}
 		}
 	}
 }
 
 // present returns the mask that a claim has; 0 if its group has none of its CPUs yet.
-func (n *Node) present(h Holding, state numa.ResctrlState) ways.Mask {
-	group, found := state.Group(resctrl.Name(h.Group))
+func (n *Node) present(h *Holding, name string, state numa.ResctrlState) ways.Mask {
+	group, found := state.Group(name)
 	if !found || !group.CPUs.Overlaps(h.CPUs) {
 		return 0
 	}
@@ -234,10 +268,11 @@ func (n *Node) masks(cache int, mask ways.Mask) (schemata numa.Schemata) {
 func (g *Goal) Differing(state numa.ResctrlState, of []Holding) resctrl.Wanted {
 	wanted, online := g.Wanted, state.Online()
 	wanted.Groups = nil
-	for _, group := range g.Wanted.Groups {
+	for i := range g.Wanted.Groups {
+		group := &g.Wanted.Groups[i]
 		isOwn := func(h Holding) bool { return resctrl.Name(h.Group) == group.Name }
-		if now, found := state.Group(group.Name); !found || slices.ContainsFunc(of, isOwn) || !isAs(now, group, online) {
-			wanted.Groups = append(wanted.Groups, group)
+		if now, found := state.Group(group.Name); !found || slices.ContainsFunc(of, isOwn) || !isAs(&now, group, online) {
+			wanted.Groups = append(wanted.Groups, *group)
 		}
 	}
 	return wanted
@@ -254,7 +289,7 @@ func (g *Goal) Reached(state numa.ResctrlState) bool {
 }
 
 // isAs reports whether a group has what it should. What is offline does not count.
-func isAs(now numa.ResctrlGroup, want resctrl.Group, online cpuset.Set) bool {
+func isAs(now *numa.ResctrlGroup, want *resctrl.Group, online cpuset.Set) bool {
 	return now.CPUs == want.CPUs.Intersection(online) && has(now.Schemata, want.Schemata)
 }
 
@@ -283,7 +318,7 @@ func (g *Goal) Missing(state numa.ResctrlState) (missing []Key) {
 		if _, found := state.Group(resctrl.Name(firstGroup + i)); found {
 			continue
 		}
-		for _, cache := range g.node.ids() {
+		for _, cache := range g.node.cacheIDs {
 			missing = append(missing, Key{cache, firstGroup + i})
 		}
 	}
@@ -292,7 +327,7 @@ func (g *Goal) Missing(state numa.ResctrlState) (missing []Key) {
 
 // Check says why a claim does not have what it holds; nil if it does. State is that of the
 // kernel after the goal was written.
-func (g *Goal) Check(h Holding, state numa.ResctrlState) error {
+func (g *Goal) Check(h *Holding, state numa.ResctrlState) error {
 	if err := g.faults[h.Cache]; err != nil {
 		return err
 	}
@@ -346,12 +381,4 @@ func ForeignGroups(state numa.ResctrlState) (foreign []Group) {
 		foreign = append(foreign, other)
 	}
 	return foreign
-}
-
-func sortedKeys(groups map[int]*resctrl.Group) (keys []int) {
-	for key := range groups {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

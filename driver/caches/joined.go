@@ -13,18 +13,23 @@ import (
 // in other caches. There it has the ways and the limit of the default group, as all tasks
 // on shared CPUs do.
 
+// Use is a group that a claim has in a cache.
+type Use struct {
+	Key
+	Joined bool // as in [Holding]
+}
+
 // GroupFor returns the number of a group for a claim that has nothing yet of a cache. own
 // is what the claim has of other caches, and held what all other claims have. An error says
 // that no group is free: another tool has taken a class since the claim was allocated, or
 // containers join groups of claims of other caches.
-func (n *Node) GroupFor(ask Ask, joined bool, own, held []Holding) (group int, err error) {
+func (n *Node) GroupFor(ask Ask, joined bool, own, held []Use) (group int, err error) {
 	if ask.Pool == ways.Shared {
 		return groupShared, nil
 	}
 	inUse := func(group int) bool {
-		return slices.ContainsFunc(slices.Concat(own, held), func(h Holding) bool {
-			return h.Group == group && (h.Cache == ask.Cache || h.Joined || joined)
-		})
+		isUse := func(u Use) bool { return u.Group == group && (u.Cache == ask.Cache || u.Joined || joined) }
+		return slices.ContainsFunc(own, isUse) || slices.ContainsFunc(held, isUse)
 	}
 	if !joined {
 		for group = firstGroup; group < firstGroup+n.classes(); group++ {
@@ -35,9 +40,9 @@ func (n *Node) GroupFor(ask Ask, joined bool, own, held []Holding) (group int, e
 		return 0, fmt.Errorf("no class is left in cache %d: claims use all %d", ask.Cache, n.classes())
 	}
 	// A container joins only one group, so all of the claim's caches have the same one.
-	for _, h := range own {
-		if h.Joined && h.Cache != ask.Cache && h.Group != groupShared {
-			return h.Group, nil
+	for _, use := range own {
+		if use.Joined && use.Cache != ask.Cache && use.Group != groupShared {
+			return use.Group, nil
 		}
 	}
 	// Other claims take the lowest group, so the highest ones stay free in all caches.
@@ -75,7 +80,7 @@ func (n *Node) Lost(held []Holding) map[int]int {
 		if slices.ContainsFunc(held[:i], func(other Holding) bool { return other.Joined && other.Group == h.Group }) {
 			continue // counted with the first one
 		}
-		for _, cache := range n.ids() {
+		for _, cache := range n.cacheIDs {
 			if !slices.ContainsFunc(held, isOf(cache)) {
 				lost[cache]++
 			}
