@@ -250,7 +250,7 @@ e2e: image suite ## Run the end-to-end suite, and the tests that need a node's k
 	@$(call with-node,e2e); \
 	$(call timed,tests in the node,$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup)); \
 	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
-	$(call timed,chart,$(call install-chart,e2e)); \
+	$(call timed,chart,$(call install-chart,e2e,--set viewer.enabled=true)); \
 	$(call suite,e2e,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !devices && !boot$${LABELS:+ && $$LABELS}"); \
 	$(call suite,e2e,-e2e.require -e2e.crowd "$$CROWD" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "crowd$${LABELS:+ && $$LABELS}")
 

@@ -155,7 +155,6 @@ func TestEveryObstacleOfANodeIsALine(t *testing.T) {
 	}
 	testfiles.Write(t, filepath.Join(dir, "running.yaml"), running.String())
 	const want = `default/a: does not fit on the only node
-hint: a request gets its cpu from one device, and no device has enough: split the request into several
 
 worker-1: 2 obstacles
 - the pod requests cpu 6, but only 5400m of 16 are free
@@ -167,6 +166,9 @@ worker-1: 2 obstacles
   and 1 more; -o json shows all of them
 - request zone: asks for 6 cpu of one device: numa-0 has 2, numa-1 has 4, numa-2 has 4, numa-3 has 4
  wants of driver class selector taint in use capacity match  request
+     1  4      4     4        4     4      4       *0     0  cpus/zone
+
+hint: a request gets its cpu from one device, and no device has enough: split the request into several
 `
 	text, document := explained(t, "pod", "a", "-f", dir)
 	if !strings.HasPrefix(text, want) {
@@ -220,11 +222,12 @@ involvedObject: {kind: Pod, namespace: team, name: stuck}
 
 const (
 	stuckText = `team/stuck: is assigned to node worker-1, but does not start there
-hint: create the pod without spec.nodeName, and with the node selector kubernetes.io/hostname: worker-1, so that the scheduler allocates its claims
 
 worker-1: 2 obstacles
 - ResourceClaim "cpus" is not allocated: the pod got its node without the scheduler, which alone allocates claims
 - event FailedPrepareDynamicResources: no such claim
+
+hint: create the pod without spec.nodeName, and with the node selector kubernetes.io/hostname: worker-1, so that the scheduler allocates its claims
 `
 	webText = `Deployment team/web: wants 1 pod; 0 exist, 0 of them run
 - event FailedCreate: exceeded quota

@@ -29,9 +29,6 @@ func explanationText(e simulate.Explanation) string {
 	if e.Pod+e.Claim != "" {
 		fmt.Fprintf(&b, "%s: %s\n", message.OneLine(e.Pod+e.Claim), message.OneLine(e.Sentence))
 	}
-	for _, hint := range e.Hints {
-		fmt.Fprintf(&b, "hint: %s\n", message.OneLine(hint))
-	}
 	for _, note := range e.Notes {
 		fmt.Fprintf(&b, "note: %s\n", message.OneLine(note))
 	}
@@ -62,7 +59,18 @@ func explanationText(e simulate.Explanation) string {
 	if more := len(groups) - maxGroups; more > 0 {
 		fmt.Fprintf(&b, "\nThere are %d more answers for other nodes; -o json shows all of them.\n", more)
 	}
-	return b.String() + legend
+	return b.String() + hintsText(e.Hints, len(groups) > 0) + legend
+}
+
+// hintsText says what helps, after what is wrong with the nodes.
+func hintsText(hints []string, apart bool) (text string) {
+	for _, hint := range hints {
+		text += "hint: " + message.OneLine(hint) + "\n"
+	}
+	if text != "" && apart {
+		return "\n" + text
+	}
+	return text
 }
 
 // unseenText says what the reader of the cluster may not list.

@@ -192,13 +192,14 @@ func TestSchedulerThatGivesUpIsExitCode2(t *testing.T) {
 func TestExplainNamesWhatBlocks(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4", "cpu: 6", "dra.numa/cpu: 2")
 	const want = `default/b: does not fit on the only node
-hint: a request gets its cpu from one device, and no device has enough: split the request into several
 assumed to be placed first: default/a on worker-1
 
 worker-1: request zone: asks for 6 cpu of one device: numa-0 has 2, numa-1 has 0 of 4 left, numa-2 has 4, numa-3 has 4
   pod default/a would hold 4 cpu of numa-1 through claim default/a
  wants of driver class selector taint in use capacity match  request
      1  4      4     4        4     4      4       *0     0  cpus/zone
+
+hint: a request gets its cpu from one device, and no device has enough: split the request into several
 
 The numbers count devices. "of" is all devices of the node. Each column after it
 is what is left after that check. * marks the first check that leaves too few.

@@ -61,9 +61,9 @@ func TestExplainForThoseWhoSeeOneNamespace(t *testing.T) {
 		"pod waits":  "team/waits: " + unknown + said + allUnseen,
 		"pod lost":   `team/lost: ResourceClaimTemplate "none" does not exist in namespace team` + "\n" + allUnseen,
 		"claim cpus": "team/cpus: " + unknown + allUnseen,
-		"pod stuck": "team/stuck: is assigned to node worker-1, but does not start there\nhint: create the pod without spec.nodeName, " +
-			"and with the node selector kubernetes.io/hostname: worker-1, so that the scheduler allocates its claims\n" + allUnseen + "\nworker-1: " +
-			`ResourceClaim "cpus" is not allocated: the pod got its node without the scheduler, which alone allocates claims` + "\n",
+		"pod stuck": "team/stuck: is assigned to node worker-1, but does not start there\n" + allUnseen + "\nworker-1: " +
+			`ResourceClaim "cpus" is not allocated: the pod got its node without the scheduler, which alone allocates claims` +
+			"\n\nhint: create the pod without spec.nodeName, and with the node selector kubernetes.io/hostname: worker-1, so that the scheduler allocates its claims\n",
 	} {
 		text, document := explained(t, append(strings.Fields(args), "--kubeconfig", kubeconfig)...)
 		if diff := cmp.Diff(want, text); diff != "" {
