@@ -67,6 +67,21 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 		Eventually(ctx, func() []string { return ourGroups(ctx) }).Should(BeEmpty(), "groups of the driver")
 	})
 
+	It("keeps a claim pending while no class is left, and says so", func(ctx context.Context) {
+		configureCaches(ctx, "os: {ways: 2}, guaranteed: {ways: 8, classes: 2, defaultWays: 1}")
+		namespace := createNamespace(ctx, "classes")
+		first := waitRunning(ctx, createWithWays(ctx, namespace, "first", "gold.dra.numa", nil, inCache1))
+		waitRunning(ctx, createWithWays(ctx, namespace, "second", "gold.dra.numa", nil, inCache1))
+		third := createWithWays(ctx, namespace, "third", "gold.dra.numa", nil, inCache1)
+		expectPending(ctx, third, noDevices)
+		Expect(answer(ctx, "explain", "pod", third.Name, "-n", namespace)).To(ContainSubstring("classes"))
+		Expect(eventMessages(ctx, namespace, third.Name)).NotTo(ContainElement(HavePrefix("FailedPrepare")))
+		By("ending the first")
+		deletePod(ctx, first)
+		deleteClaim(ctx, first)
+		Expect(bits.OnesCount64(groupOf(ctx, waitRunning(ctx, third)).ways[1])).To(Equal(1))
+	})
+
 	It("mounts resctrl on the host where it is not mounted", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "mount")
 		stopDriver(ctx)

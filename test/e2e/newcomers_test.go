@@ -22,6 +22,7 @@ const (
 	newcomersAtATime = 12
 	fewestNewcomers  = 12
 	askPeriod        = 5 * time.Second // of those that ask for CPUs
+	claimsInCrowd    = 7               // of one core each
 )
 
 var _ = Describe("a crowd of newcomers while the driver is away", ofKernel, withCrowd, func() {
@@ -51,13 +52,21 @@ var _ = Describe("a crowd of newcomers while the driver is away", ofKernel, with
 
 		By("showing that the watch sees them as soon as they may")
 		startDriver(ctx)
-		expectCheap(ctx, newcomers+1)
 		deletePod(ctx, holder)
 		Eventually(ctx, func() []string {
 			Expect(observer.Watch(ctx, held)).To(Succeed()) // again: what was there before has no part in it
 			time.Sleep(askPeriod)
 			return strangers(ctx, held)
 		}).Should(ContainElement(HavePrefix("ran: sh ")), "newcomers on CPUs that are nobody's")
+
+		By("giving cores to claims, among the crowd")
+		core := oneCore(ctx)
+		core.zone = anyZone
+		for i := range claimsInCrowd {
+			createClaimed(ctx, namespace, withoutRequests(claimPod(fmt.Sprintf("core-%d", i), core)), core)
+		}
+		waitRunningPods(ctx, namespace, newcomers+claimsInCrowd)
+		expectCheap(ctx, newcomers+claimsInCrowd)
 	})
 })
 
