@@ -95,6 +95,15 @@ func TestPlacementDependsOnNothingThatIsLeftOut(t *testing.T) {
 
 func outcome(t *testing.T, objects *snapshot.Snapshot) string {
 	t.Helper()
+	text, err := json.MarshalIndent(simulated(t, objects), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func simulated(t *testing.T, objects *snapshot.Snapshot) simulate.Result {
+	t.Helper()
 	cluster, err := simulate.New(objects, simulate.DefaultGates())
 	if err != nil {
 		t.Fatal(err)
@@ -103,11 +112,7 @@ func outcome(t *testing.T, objects *snapshot.Snapshot) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.MarshalIndent(result, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return result
 }
 
 // packed is an archive that another program wrote.
