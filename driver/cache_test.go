@@ -283,15 +283,12 @@ func TestGroupsAreRepaired(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	n.groups.SetOnline(4, false)
-	n.groups.SetOnline(5, false)
-	n.groups.SetOnline(6, false)
-	n.groups.SetOnline(7, false)
-	driver.RepairCaches()
-	for cpu := 4; cpu < 8; cpu++ {
-		n.groups.SetOnline(cpu, true)
+	for _, online := range []bool{false, true} {
+		for cpu := 4; cpu < 8; cpu++ {
+			n.groups.SetOnline(cpu, online)
+		}
+		driver.RepairCaches()
 	}
-	driver.RepairCaches()
 	if got := n.group(2); got != "4-5: 3 1c@40" {
 		t.Errorf("after the last CPU of the cache was gone: %s", got)
 	}
