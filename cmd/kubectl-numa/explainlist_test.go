@@ -18,9 +18,8 @@ func listedPods(t *testing.T) (dir string) {
 	t.Helper()
 	dir = waitingPods(t)
 	testfiles.Write(t, filepath.Join(dir, "starting.yaml"), startingCluster)
-	more := strings.NewReplacer("metadata: {name: NAME", "metadata: {namespace: b, labels: {app: x}, name: NAME", "AMOUNTS", "cpu: 4")
-	testfiles.Write(t, filepath.Join(dir, "pod-4.yaml"), strings.ReplaceAll(more.Replace(podManifest), "NAME", "fourth"))
-	testfiles.Write(t, filepath.Join(dir, "pod-5.yaml"), strings.ReplaceAll(more.Replace(podManifest), "NAME", "foreign")+"  schedulerName: other\n---\n"+
+	testfiles.Write(t, filepath.Join(dir, "pod-4.yaml"), podWith("b", "{app: x}", "fourth"))
+	testfiles.Write(t, filepath.Join(dir, "pod-5.yaml"), podWith("b", "{app: x}", "foreign")+"  schedulerName: other\n---\n"+
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: runs, namespace: b}\nspec: {nodeName: worker-1, containers: [{name: main}]}\nstatus: {phase: Running}\n")
 	return dir
 }

@@ -49,10 +49,15 @@ func waitingPods(t *testing.T) (dir string) {
 	for _, pod := range []struct{ file, namespace, name, labels string }{
 		{"1", "a", "first", "{app: x}"}, {"2", "b", "second", "{app: x}"}, {"3", "b", "third", "{app: w}"},
 	} {
-		text := strings.NewReplacer("metadata: {name: NAME", "metadata: {namespace: "+pod.namespace+", labels: "+pod.labels+", name: NAME", "AMOUNTS", "cpu: 4").Replace(podManifest)
-		testfiles.Write(t, filepath.Join(dir, "pod-"+pod.file+".yaml"), strings.ReplaceAll(text, "NAME", pod.name))
+		testfiles.Write(t, filepath.Join(dir, "pod-"+pod.file+".yaml"), podWith(pod.namespace, pod.labels, pod.name))
 	}
 	return dir
+}
+
+// podWith is a pod that waits for 4 CPUs, and its claim.
+func podWith(namespace, labels, name string) string {
+	meta := "metadata: {namespace: " + namespace + ", labels: " + labels + ", name: NAME"
+	return strings.NewReplacer("NAME", name, "AMOUNTS", "cpu: 4").Replace(strings.ReplaceAll(podManifest, "metadata: {name: NAME", meta))
 }
 
 // simulate places all pods, and shows those that were asked for.
