@@ -17,10 +17,14 @@ import (
 func listedPods(t *testing.T) (dir string) {
 	t.Helper()
 	dir = waitingPods(t)
-	testfiles.Write(t, filepath.Join(dir, "starting.yaml"), startingCluster)
-	testfiles.Write(t, filepath.Join(dir, "pod-4.yaml"), podWith("b", "{app: x}", "fourth"))
-	testfiles.Write(t, filepath.Join(dir, "pod-5.yaml"), podWith("b", "{app: x}", "foreign")+"  schedulerName: other\n---\n"+
-		"apiVersion: v1\nkind: Pod\nmetadata: {name: runs, namespace: b}\nspec: {nodeName: worker-1, containers: [{name: main}]}\nstatus: {phase: Running}\n")
+	const runs = "apiVersion: v1\nkind: Pod\nmetadata: {name: runs, namespace: b}\nspec: {nodeName: worker-1, containers: [{name: main}]}\nstatus: {phase: Running}\n"
+	for file, text := range map[string]string{
+		"starting.yaml": startingCluster,
+		"pod-4.yaml":    podWith("b", "{app: x}", "fourth"),
+		"pod-5.yaml":    podWith("b", "{app: x}", "foreign") + "  schedulerName: other\n---\n" + runs,
+	} {
+		testfiles.Write(t, filepath.Join(dir, file), text)
+	}
 	return dir
 }
 
