@@ -11,6 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/version"
@@ -24,6 +25,7 @@ type monitoring struct {
 	metrics                                 string // address of the server of /metrics; "" for none
 	certificateFile, keyFile, clientsCAFile string // TLS of that server; "" for none
 	pprof                                   string // loopback address of the profiles; "" for none
+	cacheUse                                bool   // scrapes read what the kernel counts in caches
 }
 
 func (m monitoring) validate() error {
@@ -34,6 +36,8 @@ func (m monitoring) validate() error {
 		return cli.Usagef("--metrics-client-ca: needs --metrics-tls-cert and --metrics-tls-key")
 	case m.certificateFile != "" && m.metrics == "":
 		return cli.Usagef("--metrics-tls-cert: needs --metrics-listen")
+	case m.cacheUse && m.metrics == "":
+		return cli.Usagef("--metrics-cache-use: needs --metrics-listen")
 	case m.pprof != "" && !isLoopback(m.pprof):
 		return cli.Usagef("--pprof %q: want an address of this container only, such as 127.0.0.1:6060, because profiles show memory", m.pprof)
 	}
@@ -126,8 +130,9 @@ func (o *options) show() *shown {
 	return s
 }
 
-// serve adds what a daemon shows that serves its node. Lock is the file of the hooks.
-func (s *shown) serve(core *driver.Driver, plugin *kubeletplugin.Plugin, lock string) {
+// serve adds what a daemon shows that serves its node. Lock is the file of the hooks, and
+// resctrl a mount whose counters scrapes read, or "".
+func (s *shown) serve(core *driver.Driver, plugin *kubeletplugin.Plugin, lock, resctrl string) {
 	s.readiness.Require(kubeletplugin.ReasonKubelet, func() string {
 		switch registered, why := plugin.Registered(); {
 		case registered:
@@ -138,8 +143,15 @@ func (s *shown) serve(core *driver.Driver, plugin *kubeletplugin.Plugin, lock st
 		return "the kubelet has not registered the driver yet"
 	})
 	s.readiness.Live(plugin.Alive)
-	s.metrics.Serve(metrics.Node{
+	node := metrics.Node{
 		Driver: core, Figures: plugin.Figures,
 		Hooks: func() (*pin.Hooks, error) { return pin.ReadHooks(lock) },
-	})
+	}
+	if resctrl != "" {
+		node.CacheUse = func() (*nodestate.Resctrl, error) {
+			machine := core.Machine()
+			return resctrlState(os.DirFS(resctrl), &machine, core.Grants())
+		}
+	}
+	s.metrics.Serve(node)
 }

@@ -136,7 +136,11 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		running.Wait()
 		return nil, err
 	}
-	shown.serve(core, plugin, o.hook().LockFile())
+	counters := ""
+	if o.monitoring.cacheUse {
+		counters = o.resctrl
+	}
+	shown.serve(core, plugin, o.hook().LockFile(), counters)
 	running.Go(func() { newWatcher(ctx, o, n, core, plugin, fatal).run(ctx) })
 	running.Go(func() { keepTrim(ctx) })
 	return func() {

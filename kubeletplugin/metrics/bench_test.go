@@ -53,7 +53,7 @@ func BenchmarkScrape(b *testing.B) {
 	e, _ := newExporter(b)
 	d := nodeWith(b, "512cpus", cpuset.New(0, 256), 250, "2")
 	devices := published(d)
-	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{Devices: devices} }, sampleHooks})
+	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{Devices: devices} }, sampleHooks, nil})
 	b.ReportMetric(float64(len(scrape(b, e))), "bytes")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -68,7 +68,7 @@ func TestClaimsWithMetricsAreBounded(t *testing.T) {
 	}
 	e, _ := newExporter(t)
 	d := nodeWith(t, "512cpus", cpuset.New(0, 256), maxClaims+3, "0")
-	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{} }, sampleHooks})
+	e.Serve(Node{d, func() kubeletplugin.Figures { return kubeletplugin.Figures{} }, sampleHooks, nil})
 	text := scrape(t, e)
 	for _, want := range []string{"dra_numa_claims_omitted 3\n", fmt.Sprintf("dra_numa_claims{state=\"prepared\"} %d\n", maxClaims+3)} {
 		if !strings.Contains(text, want) {

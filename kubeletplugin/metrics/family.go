@@ -36,6 +36,7 @@ type families struct {
 	cacheWays, allocatableWays, functions, taints                       *family
 	claims, claimCPUs, claimMemory, claimHugepages, claimWays           *family
 	claimFunctions, faultyClaims, omittedClaims                         *family
+	claimOccupancy, claimTraffic, claimNearTraffic                      *family
 	operations, busy, syncs, written, mismatches                        *family
 	cgroups, refusals, runtimeConnected, runtimeRefused, serverRequests *family
 	heartbeat, repairs, releases, unrepaired, hooks                     *family
@@ -74,6 +75,10 @@ func newFamilies() *families {
 	f.claimHugepages = f.add(gauge, "claim_hugepages_bytes", "Hugepages that a claim holds of a zone.", "namespace", "resourceclaim", "device", "size")
 	f.claimWays = f.add(gauge, "claim_cache_ways", "Ways of a level-3 cache that a claim has to itself.", "namespace", "resourceclaim", "device")
 	f.claimFunctions = f.add(gauge, "claim_pci_function", "1 for each PCI function that a claim holds.", "namespace", "resourceclaim", "device")
+	const counted = " It is there only with --metrics-cache-use."
+	f.claimOccupancy = f.add(gauge, "claim_cache_occupancy_bytes", "What the CPUs of a claim have in a level-3 cache now."+counted, "namespace", "resourceclaim", "l3", "numa_node")
+	f.claimTraffic = f.add(counter, "claim_memory_traffic_bytes_total", "Bytes from and to any memory, past a level-3 cache, since the claim was prepared."+counted, "namespace", "resourceclaim", "l3", "numa_node")
+	f.claimNearTraffic = f.add(counter, "claim_near_memory_traffic_bytes_total", "The part of dra_numa_claim_memory_traffic_bytes_total from and to the NUMA node of the CPUs."+counted, "namespace", "resourceclaim", "l3", "numa_node")
 	f.faultyClaims = f.add(gauge, "claim_faulty", "1 for each claim with a container that does not have what it should, or that no hook has pinned.", "namespace", "resourceclaim")
 	f.omittedClaims = f.add(gauge, "claims_omitted", "Claims that have no metrics of their own, because the node has too many claims.")
 

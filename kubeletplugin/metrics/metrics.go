@@ -17,6 +17,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
@@ -39,6 +40,9 @@ type Node struct {
 	Driver  *driver.Driver
 	Figures func() kubeletplugin.Figures
 	Hooks   func() (*pin.Hooks, error) // an error means that they are not known now
+	// CacheUse returns what the kernel counts for claims in level-3 caches now. Each call
+	// interrupts CPUs of claims for a moment. It may be nil.
+	CacheUse func() (*nodestate.Resctrl, error)
 }
 
 // Exporter is the source of the metrics of one daemon.
@@ -84,6 +88,11 @@ func (e *Exporter) Collect(metrics chan<- prometheus.Metric) {
 		if hooks, err := node.Hooks(); err == nil {
 			out.addDurations(e.families.hooks, hooks.Pinned.Read(), "pinned")
 			out.addDurations(e.families.hooks, hooks.Refused.Read(), "refused")
+		}
+		if node.CacheUse != nil {
+			if counted, err := node.CacheUse(); err == nil {
+				e.collectCacheUse(out, counted)
+			}
 		}
 	}
 }

@@ -133,7 +133,7 @@ func own(text string) string {
 func TestMetricsGolden(t *testing.T) {
 	e, readiness := newExporter(t)
 	d := openDriver(t)
-	e.Serve(Node{d, sampleFigures(d), sampleHooks})
+	e.Serve(Node{Driver: d, Figures: sampleFigures(d), Hooks: sampleHooks})
 	readiness.NotReady(kubeletplugin.ReasonAPIServer, "text")
 	golden.Check(t, "testdata/metrics.txt", own(scrape(t, e)))
 }
@@ -150,7 +150,7 @@ func TestMetricsOfANodeWithoutFaults(t *testing.T) {
 			Cgroups: map[kubeletplugin.CgroupState]int{kubeletplugin.CgroupExclusive: 2},
 			Devices: d.Publish(func(types.UID, driver.Share) string { return "" }, cpuset.Set{}).Devices,
 		}
-	}, sampleHooks})
+	}, sampleHooks, nil})
 	golden.Check(t, "testdata/healthy.txt", own(scrape(t, e)))
 }
 
@@ -158,7 +158,7 @@ func TestMetricsOfANodeWithoutFaults(t *testing.T) {
 func TestNamesAreAsPrometheusAsks(t *testing.T) {
 	e, _ := newExporter(t)
 	d := openDriver(t)
-	e.Serve(Node{d, sampleFigures(d), sampleHooks})
+	e.Serve(Node{Driver: d, Figures: sampleFigures(d), Hooks: sampleHooks, CacheUse: sampleCacheUse})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(e)
 	sent, err := registry.Gather()

@@ -111,7 +111,7 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 			"tolerations[0].operator=Exists", "updateStrategy.maxUnavailable=0", "updateStrategy.maxSurge=25%",
 			"resources.limits.memory=1Gi", "keeper.resources.limits.memory=32Mi", "exclusivity=kernel", "nri.enabled=false",
 			"seLinuxOptions.probe.type=spc_t", "seLinuxOptions.driver.type=spc_t", "seLinuxOptions.keeper.level=s0", "seLinuxOptions.keeper.type=spc_t",
-			"metrics.port=9100", "metrics.tls.secret=server", "metrics.tls.clientCASecret=clients", "metrics.podMonitor.enabled=true",
+			"metrics.port=9100", "metrics.cacheUse=true", "metrics.tls.secret=server", "metrics.tls.clientCASecret=clients", "metrics.podMonitor.enabled=true",
 			"metrics.podMonitor.interval=15s", "metrics.podMonitor.labels.release=prometheus", "metrics.podMonitor.tlsConfig.insecureSkipVerify=true", "pprof.enabled=true",
 			"metrics.prometheusRule.enabled=true", "metrics.prometheusRule.for=30s", "metrics.prometheusRule.labels.release=prometheus",
 			"viewer.enabled=true", "config.profiles[0].nodeSelector.pool=batch", "config.profiles[0].nodeSelector.size=large",

@@ -62,6 +62,7 @@ var arrows = []arrow{
 	{"kubeletplugin/metrics", "internal/heartbeat", "the keeper says it there"},
 	{"cmd/dra-numa", "internal/heartbeat", "where the keeper says it is a flag"},
 	{"kubeletplugin/metrics", "kubeletplugin", "so is what it has counted, and whether it is ready"},
+	{"kubeletplugin/metrics", "driver/nodestate", "what the kernel counts for claims is shown"},
 	{"kubeletplugin/metrics", "deviceclasses", "kinds and capacities are known by their names"},
 	{"kubeletplugin/metrics", "internal/histogram", "durations become histograms"},
 	{"kubeletplugin/nri", "driver", "what a claim gives a container is the driver's word"},

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -77,6 +78,10 @@ var _ = Describe("a node that counts what claims use of caches", withCache, func
 		use := useOfClaim(ctx, second)
 		Expect(use.Group).To(Equal(group))
 		Expect(*use.Caches[0].TotalBytes).To(And(BeNumerically(">", 0), BeNumerically("<=", counterOf(ctx, group, 0, "mbm_total_bytes")-before)))
+		metrics, err := scrape(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		traffic := fmt.Sprintf(`dra_numa_claim_memory_traffic_bytes_total{l3="0",namespace=%q,numa_node="",resourceclaim="second"}`, namespace)
+		Expect(metrics).To(HaveKeyWithValue(traffic, And(BeNumerically(">=", *use.Caches[0].TotalBytes), BeNumerically("<=", counterOf(ctx, group, 0, "mbm_total_bytes")-before))))
 	})
 
 	It("has processes that start later in the container use and count in the class", func(ctx context.Context) {

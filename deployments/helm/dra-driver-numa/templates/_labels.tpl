@@ -70,6 +70,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "dra-driver-numa.monitoring" -}}
 {{- if .Values.metrics.enabled }}
 - --metrics-listen=:{{ .Values.metrics.port }}
+{{- if .Values.metrics.cacheUse }}
+- --metrics-cache-use
+{{- end }}
 {{- end }}
 {{- if include "dra-driver-numa.metricsTLS" . }}
 - --metrics-tls-cert=/metrics-tls/tls.crt
