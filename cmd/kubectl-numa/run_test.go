@@ -222,8 +222,8 @@ func TestHelpIsReadable(t *testing.T) {
 				t.Errorf("%s: a line has %d characters: %s", pathOf(command), len(line)-1, line)
 			}
 		}
-		if strings.Contains(command.UsageString(), "(default [])") {
-			t.Errorf("%s: a default is empty:\n%s", pathOf(command), command.UsageString())
+		if usage := command.UsageString(); strings.Contains(usage, "(default [])") || strings.Contains(usage, "(default )") {
+			t.Errorf("%s: a default is empty:\n%s", pathOf(command), usage)
 		}
 	})
 }
