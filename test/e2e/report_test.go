@@ -51,6 +51,9 @@ var _ = JustAfterEach(func(ctx context.Context) {
 	if !answers { // every other spec would fail for that, too
 		AbortSuite("the node does not answer any more")
 	}
+	if rebooted, err := observer.HasRebooted(ctx); err == nil && rebooted { // its kernel has crashed
+		AbortSuite("the node has rebooted by itself: the end of its console says why")
+	}
 })
 
 // At the very end, where everybody looks: which specs failed, why, and where the rest is.

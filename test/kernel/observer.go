@@ -57,6 +57,7 @@ type Observer struct {
 	client  kubernetes.Interface
 	config  *rest.Config
 	pod     *corev1.Pod
+	boot    string     // id of the node's boot, as far as is known
 	running sync.Mutex // one script at a time
 	session *session
 }
@@ -70,7 +71,21 @@ func Start(ctx context.Context, client kubernetes.Interface, config *rest.Config
 		return nil, fmt.Errorf("create observer of node %s: %w", node, err)
 	}
 	o := &Observer{Pace: 1, client: client, config: config, pod: pod}
-	return o, o.wait(ctx, 0, startTimeout)
+	if err := o.wait(ctx, 0, startTimeout); err != nil {
+		return o, err
+	}
+	o.boot, err = o.bootID(ctx)
+	return o, err
+}
+
+func (o *Observer) bootID(ctx context.Context) (string, error) {
+	return o.Run(ctx, "cat /proc/sys/kernel/random/boot_id")
+}
+
+// HasRebooted reports whether the node has started again without [Observer.Reboot].
+func (o *Observer) HasRebooted(ctx context.Context) (bool, error) {
+	boot, err := o.bootID(ctx)
+	return err == nil && boot != o.boot, err
 }
 
 // wait waits until the observer's container runs and has been restarted so often.
@@ -96,6 +111,9 @@ func (o *Observer) wait(ctx context.Context, restarts int32, within time.Duratio
 // Reboot restarts the node without a word to anything on it, and waits until the
 // observer runs there again.
 func (o *Observer) Reboot(ctx context.Context) error {
+	if err := o.wait(ctx, 0, o.Pace.Of(restartTimeout)); err != nil { // its container may have restarted
+		return err
+	}
 	restarts := int32(1)
 	for _, status := range o.pod.Status.ContainerStatuses {
 		restarts += status.RestartCount
@@ -104,7 +122,11 @@ func (o *Observer) Reboot(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reboot node %s: %w", o.pod.Spec.NodeName, err)
 	}
-	return o.wait(ctx, restarts, o.Pace.Of(restartTimeout))
+	if err := o.wait(ctx, restarts, o.Pace.Of(restartTimeout)); err != nil {
+		return err
+	}
+	o.boot, err = o.bootID(ctx)
+	return err
 }
 
 func observerPod(node, image string) *corev1.Pod {
