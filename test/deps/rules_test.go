@@ -316,8 +316,8 @@ var modules = []module{
 	{
 		path: "k8s.io/klog/v2",
 		folders: []string{
-			"kubeletplugin", "cluster/simulate", "cluster/snapshot", "cmd/dra-numa", "cmd/internal/cli", "cmd/kubectl-numa",
-			"test", "webhook",
+			"kubeletplugin", "cluster/diagnosis/collect", "cluster/simulate", "cluster/snapshot", "cmd/dra-numa", "cmd/internal/cli",
+			"cmd/kubectl-numa", "test", "webhook",
 		},
 		why: "the logger that helpers of Kubernetes take",
 	},

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
@@ -384,5 +390,35 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 	if n, err := b.Write([]byte("5")); n != 0 || err == nil || b.String() != "1234" {
 		t.Errorf("wrote %d, %v, has %q", n, err, b)
+	}
+}
+
+// The user reads one error, and not what client-go logs about it.
+func TestExecLogsNothing(t *testing.T) {
+	var logged bytes.Buffer
+	klog.LogToStderr(false)
+	klog.SetOutput(&logged)
+	t.Cleanup(func() { klog.SetOutput(os.Stderr); klog.LogToStderr(true) })
+	ended := make(chan struct{})
+	run := func(string, []string) (stdout, stderr string, exitCode int) {
+		<-ended
+		return "", "", 0
+	}
+	server := httptest.NewServer(podexec.Handler(run))
+	t.Cleanup(server.Close)
+	config := &rest.Config{Host: server.URL}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = NewExec(config, client)(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n"}}, "c", []string{"x"})
+	close(ended)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the program ends with %v", err)
+	}
+	if klog.Flush(); strings.Contains(logged.String(), "Copying") {
+		t.Errorf("the log has %s", &logged)
 	}
 }

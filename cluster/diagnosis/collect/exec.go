@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 )
 
@@ -35,6 +36,7 @@ func NewExec(config *rest.Config, client kubernetes.Interface) Exec {
 		if err != nil {
 			return nil, err
 		}
+		ctx = klog.NewContext(ctx, klog.Logger{}) // it would log what is also in its error
 		stdout, stderr := &bounded{room: stdoutBytes}, &bounded{room: logBytes}
 		err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: stdout, Stderr: stderr})
 		if refused := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &refused) && refused.Cause.Error() != "" {
