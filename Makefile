@@ -155,7 +155,7 @@ chart-lint: ## Check and render the Helm chart
 	$(TOOL) helm template dra-driver-numa $(CHART) --namespace dra-numa >/dev/null
 
 .PHONY: monitoring-test
-monitoring-test: ## Check the alert rules with Prometheus' own packages: each fault of a node fires its alert and no other
+monitoring-test: ## Check alert rules and dashboards with Prometheus' own packages: each fault fires its alert, each panel has numbers
 	go -C test/monitoring test ./...
 
 # timed runs the commands $(2) and prints how long the step $(1) took.

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -139,5 +140,36 @@ func TestAlertsAreThoseOfTheFile(t *testing.T) {
 	}
 	if diff := cmp.Diff([]spec{file}, find("metrics.prometheusRule.enabled=true", "metrics.prometheusRule.for=30s")); diff != "" {
 		t.Errorf("rules with other times (-file +chart):\n%s", diff)
+	}
+}
+
+// The sidecar of Grafana finds the ConfigMap, and gets the files as they are.
+func TestDashboardsAreThoseOfTheFiles(t *testing.T) {
+	const folder = "../../deployments/helm/dra-driver-numa/monitoring/dashboards/"
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, entry := range entries {
+		want["dra-driver-numa-"+entry.Name()] = files.Read(t, folder+entry.Name())
+	}
+	if rendered := mustRender(t); strings.Contains(rendered, "grafana") {
+		t.Error("there are dashboards in clusters that may have no Grafana")
+	}
+	if rendered := mustRender(t, "metrics.enabled=false", "metrics.dashboards.enabled=true"); strings.Contains(rendered, "grafana") {
+		t.Error("there are dashboards without metrics")
+	}
+	found := named[corev1.ConfigMap](t, mustRender(t, "metrics.dashboards.enabled=true"), "ConfigMap", "dra-driver-numa-dashboards")
+	if diff := cmp.Diff(want, found.Data); diff != "" {
+		t.Errorf("dashboards (-files +chart):\n%s", diff)
+	}
+	if found.Labels["grafana_dashboard"] != "1" || found.Namespace != "dra-numa" {
+		t.Errorf("labels %q in namespace %s", found.Labels, found.Namespace)
+	}
+	found = named[corev1.ConfigMap](t, mustRender(t, "metrics.dashboards.enabled=true", "metrics.dashboards.labels.grafana_dashboard=numa",
+		"metrics.dashboards.annotations.grafana_folder=NUMA", "metrics.dashboards.namespace=grafana"), "ConfigMap", "dra-driver-numa-dashboards")
+	if found.Labels["grafana_dashboard"] != "numa" || found.Annotations["grafana_folder"] != "NUMA" || found.Namespace != "grafana" {
+		t.Errorf("labels %q and annotations %q in namespace %s", found.Labels, found.Annotations, found.Namespace)
 	}
 }

@@ -159,6 +159,7 @@ func TestNonsenseIsOneClearLine(t *testing.T) {
 		"metrics.podMonitor.interval=30":     `- at '/metrics/podMonitor/interval': got number, want string`,
 		"metrics.podMonitor.interval=0s":     `- at '/metrics/podMonitor/interval': '0s' does not match pattern`,
 		"metrics.prometheusRule.for=1d":      `- at '/metrics/prometheusRule/for': '1d' does not match pattern`,
+		"metrics.dashboards.namespace=a/b":   `- at '/metrics/dashboards/namespace': 'a/b' does not match pattern`,
 		"pprof=true":                         `- at '/pprof': got boolean, want object`,
 		"nvml.image=a b":                     `- at '/nvml/image': 'a b' does not match pattern`,
 		"verbosity=11":                       `- at '/verbosity': maximum: got 11, want 10`,

@@ -1,5 +1,5 @@
-// Package monitoring tests the chart's alert rules with Prometheus' own packages, on the
-// metrics that the daemon sends.
+// Package monitoring tests the chart's alert rules and dashboards with Prometheus' own
+// packages and Grafana's schema, on the metrics that the daemon sends.
 package monitoring
 
 import (

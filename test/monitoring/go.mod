@@ -3,6 +3,7 @@ module github.com/dra-driver-numa/dra-driver-numa/test/monitoring
 go 1.26.7
 
 require (
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.316.0
 )
