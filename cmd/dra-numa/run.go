@@ -30,6 +30,8 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 			return runMountResctrl(args[1:], stdout)
 		case "state":
 			return runState(ctx, args[1:], env, stdout)
+		case "test-release":
+			return runTestRelease(ctx, args[1:], stdout)
 		}
 	}
 	o, err := parseFlags(args, env, stdout)

@@ -20,6 +20,7 @@ var arrows = []arrow{
 	{"cmd/dra-numa", "driver/resctrl", "where resctrl is mounted is a flag"},
 	{"cmd/dra-numa", "driver/attached", "it compiles what a NodeConfig selects"},
 	{"cmd/dra-numa", "driver", "flags become the driver's configuration"},
+	{"cmd/dra-numa", "cluster/release", "hooks of the chart run it in the image of the driver"},
 	{"cmd/dra-numa", "driver/nodestate", "it prints what the node has of claims"},
 	{"cmd/dra-numa", "cdi", "the daemon holds the CDI folder"},
 	{"cmd/dra-numa", "cdi/pin", "the daemon probes for partitions at start"},
@@ -275,7 +276,7 @@ var modules = []module{
 		path: "k8s.io/api",
 		folders: []string{
 			"cluster/holdings", "driver", "kubeletplugin", "deviceclasses", "cluster/diagnosis",
-			"cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/capacity", "test", "webhook",
+			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/capacity", "test", "webhook",
 		},
 		why: "the types of claims, slices and classes",
 	},
@@ -283,7 +284,7 @@ var modules = []module{
 		path: "k8s.io/apimachinery",
 		folders: []string{
 			"cluster/holdings", "cdi", "driver", "kubeletplugin", "deviceclasses", "cluster/diagnosis",
-			"cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/capacity", "test", "webhook",
+			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/capacity", "test", "webhook",
 		},
 		why: "metadata, quantities and API errors",
 	},

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/release"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+)
+
+const testReleaseUsage = `Usage: dra-numa test-release --namespace NAMESPACE [flags]
+
+Waits until each daemon of a release is ready and the API server has all
+ResourceSlices of its node. If that takes too long, it says what is missing and exits
+with status 1. helm test runs it in a pod of the cluster. It changes nothing.
+
+`
+
+// releasePeriod is how often the cluster is read again until it is as it should be.
+const releasePeriod = 2 * time.Second
+
+// releaseFlags are those of the commands that hooks of the chart run.
+type releaseFlags struct {
+	kubeconfig, namespace, selector string
+	timeout                         time.Duration
+}
+
+func (f *releaseFlags) parse(name string, args []string, usage string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("dra-numa "+name, flag.ContinueOnError)
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty: that of the pod's service account")
+	flags.StringVar(&f.namespace, "namespace", "", "`namespace` of the release")
+	flags.StringVar(&f.selector, "selector", "app.kubernetes.io/name=dra-driver-numa", "`labels` of the daemon's pods")
+	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how `long` to wait")
+	if err := cli.Parse(flags, args, usage, stdout); err != nil {
+		return err
+	}
+	if f.namespace == "" {
+		return cli.Usagef("--namespace is missing")
+	}
+	return cli.FlagsOnly(flags)
+}
+
+func (f *releaseFlags) client() (kubernetes.Interface, error) {
+	return newClient(f.kubeconfig, &kubeletplugin.APIRequests{})
+}
+
+// runTestRelease is the test of helm test.
+func runTestRelease(ctx context.Context, args []string, stdout io.Writer) error {
+	var f releaseFlags
+	if err := f.parse("test-release", args, testReleaseUsage, stdout); err != nil {
+		return err
+	}
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	return testRelease(ctx, client, f, stdout)
+}
+
+func testRelease(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {
+	daemons := 0
+	err := waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
+		pods, err := client.CoreV1().Pods(f.namespace).List(ctx, metav1.ListOptions{LabelSelector: f.selector})
+		if err != nil {
+			return nil, err
+		}
+		all, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: "spec.driver=" + driver.Name})
+		if err != nil {
+			return nil, err
+		}
+		daemons = len(pods.Items)
+		return release.Unready(pods.Items, all.Items), nil
+	})
+	if err != nil {
+		return fmt.Errorf("test the release: %w", err)
+	}
+	_, err = fmt.Fprintf(stdout, "%d daemons are ready, and the API server has the ResourceSlices of their nodes.\n", daemons)
+	return err
+}
+
+// waitForRelease asks until there are no problems, no longer than timeout. The error names
+// the last ones.
+func waitForRelease(ctx context.Context, timeout time.Duration, ask func(context.Context) (problems []string, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var last error
+	for {
+		problems, err := ask(ctx)
+		switch {
+		case err == nil && len(problems) == 0:
+			return nil
+		case err == nil:
+			last = fmt.Errorf("%s", strings.Join(problems, "; "))
+		case last == nil || ctx.Err() == nil: // else the error only says that the time is up
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return last
+		case <-time.After(releasePeriod):
+		}
+	}
+}
