@@ -17,7 +17,7 @@ import (
 )
 
 func TestRolePermitsOnlyWhatIsUsed(t *testing.T) {
-	role := object[rbacv1.ClusterRole](t, mustRender(t), "ClusterRole")
+	role := named[rbacv1.ClusterRole](t, mustRender(t), "ClusterRole", "dra-driver-numa")
 	got := map[string]string{}
 	for _, rule := range role.Rules {
 		if len(rule.NonResourceURLs) != 0 {

@@ -50,7 +50,7 @@ func TestStateOfTheNodeCanBeReadInThePod(t *testing.T) {
 // TestNamespaceIsInTheBinding holds the chart to how the tools find the driver's pods.
 func TestNamespaceIsInTheBinding(t *testing.T) {
 	rendered := mustRender(t)
-	set, binding := object[appsv1.DaemonSet](t, rendered, "DaemonSet"), object[rbacv1.ClusterRoleBinding](t, rendered, "ClusterRoleBinding")
+	set, binding := object[appsv1.DaemonSet](t, rendered, "DaemonSet"), named[rbacv1.ClusterRoleBinding](t, rendered, "ClusterRoleBinding", "dra-driver-numa")
 	if set.Labels[diagnosis.NameLabel] != diagnosis.DaemonName || binding.Labels[diagnosis.NameLabel] != diagnosis.DaemonName {
 		t.Errorf("labels %v and %v, by which they are not found", set.Labels, binding.Labels)
 	}

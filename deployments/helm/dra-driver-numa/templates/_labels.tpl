@@ -7,6 +7,37 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 {{ include "dra-driver-numa.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels and annotations of an object. */}}
+{{- define "dra-driver-numa.metadata" -}}
+labels:
+  {{- include "dra-driver-numa.labels" . | nindent 2 }}
+{{- include "dra-driver-numa.annotations" . }}
+{{- end }}
+{{- define "dra-driver-numa.annotations" -}}
+{{- with .Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The driver's image: a digest names it alone. */}}
+{{- define "dra-driver-numa.image" -}}
+{{- if .Values.image.digest -}}
+"{{ .Values.image.repository }}@{{ .Values.image.digest }}"
+{{- else -}}
+"{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+{{- end }}
+{{- end }}
+{{- define "dra-driver-numa.pullSecrets" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* What the daemon and its probe have in common. */}}
@@ -91,4 +122,64 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail "metrics.tls.clientCASecret needs metrics.tls.secret" }}
 {{- end }}
 {{- if and .Values.metrics.enabled .Values.metrics.tls.secret }}yes{{ end }}
+{{- end }}
+{{/* The pod of a hook: it runs one command of the driver's image without any right on the node.
+Takes a dict of root, account, args. */}}
+{{- define "dra-driver-numa.hookPod" -}}
+restartPolicy: Never
+serviceAccountName: {{ .account }}
+enableServiceLinks: false
+{{- include "dra-driver-numa.pullSecrets" .root }}
+{{- with .root.Values.hooks.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .root.Values.hooks.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.hooks.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+containers:
+  - name: hook
+    image: {{ include "dra-driver-numa.image" .root }}
+    imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+    command: [/dra-numa]
+    args:
+      {{- toYaml .args | nindent 6 }}
+    terminationMessagePolicy: FallbackToLogsOnError
+    securityContext:
+      allowPrivilegeEscalation: false
+      readOnlyRootFilesystem: true
+      capabilities:
+        drop: [ALL]
+    {{- with .root.Values.hooks.resources }}
+    resources:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+{{- end }}
+{{/* Labels and annotations of an object that exists only while a hook runs. Takes a dict of
+root, name (of the pods, which are not those of the DaemonSet), hook and weight. */}}
+{{- define "dra-driver-numa.hookMetadata" -}}
+labels:
+  app.kubernetes.io/name: {{ .name }}
+  app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+  app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+  {{- with .root.Values.commonLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+annotations:
+  helm.sh/hook: {{ .hook }}
+  helm.sh/hook-weight: {{ .weight | quote }}
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+  {{- with .root.Values.commonAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}

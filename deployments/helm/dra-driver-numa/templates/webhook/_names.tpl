@@ -11,6 +11,14 @@ app.kubernetes.io/name: {{ include "dra-driver-numa.webhook" . }}
 {{ include "dra-driver-numa.webhook.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+{{- define "dra-driver-numa.webhook.metadata" -}}
+labels:
+  {{- include "dra-driver-numa.webhook.labels" . | nindent 2 }}
+{{- include "dra-driver-numa.annotations" . }}
 {{- end }}
 
 {{- define "dra-driver-numa.webhook.service" -}}

@@ -1,0 +1,386 @@
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	flowcontrol "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+)
+
+const valuesFile = "../../deployments/helm/dra-driver-numa/values.yaml"
+
+// value is one of values.yaml.
+type value struct {
+	path, meaning string
+	initial       string // as JSON; "" for a value that has others below it
+}
+
+// values reads values.yaml with its comments. A comment belongs to the line after it.
+func values(t *testing.T) (all []value) {
+	t.Helper()
+	tree := decode[map[string]any](t, files.Read(t, valuesFile))
+	var path, comment []string
+	for line := range strings.Lines(files.Read(t, valuesFile)) {
+		text := strings.TrimSpace(line)
+		depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2
+		switch key, _, isKey := strings.Cut(text, ":"); {
+		case strings.HasPrefix(text, "# "):
+			comment = append(comment, strings.TrimPrefix(text, "# "))
+			continue
+		case isKey && !strings.HasPrefix(text, "- "):
+			path = append(path[:min(depth, len(path))], key)
+			all = append(all, value{strings.Join(path, "."), strings.Join(comment, " "), initial(t, tree, path)})
+		}
+		comment = nil
+	}
+	return all
+}
+
+// initial returns a value as JSON, and "" for a value that only holds others.
+func initial(t *testing.T, tree map[string]any, path []string) string {
+	t.Helper()
+	var at any = tree
+	for _, key := range path {
+		at = at.(map[string]any)[key]
+	}
+	if below, ok := at.(map[string]any); ok && len(below) > 0 {
+		return ""
+	}
+	text, err := json.Marshal(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// isFree is whether the keys below a value are the user's, as of labels.
+func isFree(path string) bool {
+	last := path[strings.LastIndexByte(path, '.')+1:]
+	return slices.Contains([]string{"nodeSelector", "labels", "requests", "limits"}, last)
+}
+
+func TestValuesAreDocumented(t *testing.T) {
+	const path, head, end = "../../docs/chart.md", "| value | default | meaning |\n|---|---|---|\n", "\n<!-- end of values -->\n"
+	var table strings.Builder
+	free := ""
+	for _, v := range values(t) {
+		if free != "" && strings.HasPrefix(v.path, free) {
+			continue
+		}
+		if free = ""; isFree(v.path) {
+			free = v.path + "."
+			tree := decode[map[string]any](t, files.Read(t, valuesFile))
+			var at any = tree
+			for key := range strings.SplitSeq(v.path, ".") {
+				at = at.(map[string]any)[key]
+			}
+			text, err := json.Marshal(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.initial = string(text)
+		}
+		initial := v.initial
+		if initial != "" {
+			initial = "`" + initial + "`"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.path, initial, strings.ReplaceAll(v.meaning, "|", "\\|"))
+	}
+	before, rest, _ := strings.Cut(files.Read(t, path), head)
+	_, after, _ := strings.Cut(rest, end)
+	golden.Check(t, path, before+head+table.String()+end+after)
+}
+
+// renderFile renders the chart with the values of a file, and returns what the schema says
+// against them, by path.
+func renderFile(t *testing.T, values any) map[string]string {
+	t.Helper()
+	text, err := json.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "values.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := helm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.CommandContext(t.Context(), program, "template", "dra-driver-numa", "../../deployments/helm/dra-driver-numa", "--values", file).CombinedOutput()
+	if err == nil {
+		t.Fatalf("the chart takes %s", text)
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(string(output)) {
+		at, text, ok := strings.Cut(strings.TrimSpace(line), "': ")
+		if at, isOne := strings.CutPrefix(at, "- at '"); ok && isOne {
+			found[strings.ReplaceAll(strings.TrimPrefix(at, "/"), "/", ".")] = strings.TrimSpace(text)
+		}
+	}
+	return found
+}
+
+// set puts a value into nested maps.
+func set(tree map[string]any, path string, v any) {
+	keys := strings.Split(path, ".")
+	for _, key := range keys[:len(keys)-1] {
+		if tree[key] == nil {
+			tree[key] = map[string]any{}
+		}
+		tree = tree[key].(map[string]any)
+	}
+	tree[keys[len(keys)-1]] = v
+}
+
+// Each value of another type is an error that names the value, and so is a name that is
+// not a value.
+func TestEveryValueIsChecked(t *testing.T) {
+	wrong, unknown := map[string]any{}, map[string]any{"unknown": true}
+	var typed, groups []string
+	for _, v := range values(t) {
+		switch {
+		case strings.ContainsAny(v.path, "/\"") || isFree(v.path[:max(0, strings.LastIndexByte(v.path, '.'))]):
+		case v.initial == "" && !isFree(v.path):
+			groups = append(groups, v.path)
+			set(unknown, v.path+".unknown", true)
+		case strings.HasPrefix(v.initial, "{") || v.initial == "":
+			typed = append(typed, v.path)
+			set(wrong, v.path, "text")
+		default:
+			typed = append(typed, v.path)
+			set(wrong, v.path, map[string]any{"a": 1})
+		}
+	}
+	if len(typed) < 70 || len(groups) < 15 {
+		t.Fatalf("%d values and %d groups of values", len(typed), len(groups))
+	}
+	found := renderFile(t, wrong)
+	for _, path := range typed {
+		if found[path] == "" {
+			t.Errorf("%s of a wrong type is no error", path)
+		}
+	}
+	found = renderFile(t, unknown)
+	for _, path := range append(groups, "") {
+		if want := "additional properties 'unknown' not allowed"; found[path] != want {
+			t.Errorf("an unknown value below %q: %q, want %q", path, found[path], want)
+		}
+	}
+}
+
+// everything turns on all objects of the chart.
+var everything = []string{
+	"webhook.enabled=true", "webhook.mirrorRequests=enforce", "webhook.networkPolicy.enabled=true", "viewer.enabled=true", "nvml.enabled=true", "nvml.image=cuda",
+	"metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboards.enabled=true", "flowControl.enabled=true", "config.zoneBy=l3",
+}
+
+// pods returns the pods and pod templates of a rendered chart by object.
+func pods(t *testing.T, set ...string) map[string]corev1.PodTemplateSpec {
+	t.Helper()
+	found := map[string]corev1.PodTemplateSpec{}
+	for _, document := range documents(mustRender(t, set...)) {
+		if decode[metav1.TypeMeta](t, document).Kind == "Pod" {
+			pod := decode[corev1.Pod](t, document)
+			found["Pod "+pod.Name] = corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
+			continue
+		}
+		object := decode[struct {
+			metav1.TypeMeta   `json:",inline"`
+			metav1.ObjectMeta `json:"metadata"`
+			Spec              struct{ Template *corev1.PodTemplateSpec }
+		}](t, document)
+		if object.Spec.Template != nil {
+			found[object.Kind+" "+object.Name] = *object.Spec.Template
+		}
+	}
+	return found
+}
+
+func TestEveryPodPullsItsImagesWithTheSecretsAndByDigest(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	found := pods(t, append(everything, "imagePullSecrets[0].name=registry", "image.digest="+digest, "image.tag=v1", "image.repository=example.com/numa",
+		"config.cache.os.ways=1", "config.cache.guaranteed.ways=4", "cache.mount=true")...)
+	if len(found) < 4 {
+		t.Fatalf("pods of %q", slices.Sorted(maps.Keys(found)))
+	}
+	for name, pod := range found {
+		if diff := cmp.Diff([]corev1.LocalObjectReference{{Name: "registry"}}, pod.Spec.ImagePullSecrets); diff != "" {
+			t.Errorf("%s: secrets (-want +got):\n%s", name, diff)
+		}
+		for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			if container.Image != "example.com/numa@"+digest && container.Image != "cuda" {
+				t.Errorf("%s: container %s has the image %s", name, container.Name, container.Image)
+			}
+		}
+	}
+}
+
+func TestEveryPodHasAPriorityClassOfItsOwn(t *testing.T) {
+	for name, pod := range pods(t, append(everything, "priorityClassName=daemon", "nvml.priorityClassName=nvml", "webhook.priorityClassName=webhook", "hooks.priorityClassName=hook")...) {
+		want := "hook"
+		switch name {
+		case "DaemonSet dra-driver-numa":
+			want = "daemon"
+		case "DaemonSet dra-driver-numa-nvml":
+			want = "nvml"
+		case "Deployment dra-driver-numa-webhook":
+			want = "webhook"
+		}
+		if pod.Spec.PriorityClassName != want {
+			t.Errorf("%s has the priority class %q, want %q", name, pod.Spec.PriorityClassName, want)
+		}
+	}
+}
+
+// Labels that objects are selected by stay as they are.
+func TestEveryObjectHasTheCommonLabelsAndAnnotations(t *testing.T) {
+	rendered := mustRender(t, append(everything, "commonLabels.team=numa", `commonAnnotations.example\.com/owner=us`)...)
+	for _, document := range documents(rendered) {
+		object := decode[metav1.PartialObjectMetadata](t, document)
+		if object.Kind == "DeviceClass" {
+			continue
+		}
+		if object.Labels["team"] != "numa" || object.Annotations["example.com/owner"] != "us" || object.Labels["app.kubernetes.io/name"] == "" {
+			t.Errorf("%s %s has the labels %q and annotations %q", object.Kind, object.Name, object.Labels, object.Annotations)
+		}
+	}
+	for name, pod := range pods(t, append(everything, "commonLabels.team=numa", "podLabels.a=b", "podAnnotations.c=d", "nvml.podLabels.a=b", "nvml.podAnnotations.c=d",
+		"webhook.podLabels.a=b", "webhook.podAnnotations.c=d")...) {
+		if strings.HasPrefix(name, "Pod ") || strings.HasPrefix(name, "Job ") {
+			continue
+		}
+		if pod.Labels["team"] != "numa" || pod.Labels["a"] != "b" || pod.Annotations["c"] != "d" {
+			t.Errorf("pods of %s have the labels %q and annotations %q", name, pod.Labels, pod.Annotations)
+		}
+	}
+	for _, name := range []string{"dra-driver-numa", "dra-driver-numa-nvml"} {
+		daemons := named[appsv1.DaemonSet](t, rendered, "DaemonSet", name)
+		if want := map[string]string{"app.kubernetes.io/name": name}; !maps.Equal(daemons.Spec.Selector.MatchLabels, want) {
+			t.Errorf("%s selects %q, which an upgrade cannot change", name, daemons.Spec.Selector.MatchLabels)
+		}
+	}
+}
+
+func TestWebhookRunsWhereTheValuesSay(t *testing.T) {
+	find := func(set ...string) corev1.PodSpec {
+		return named[appsv1.Deployment](t, mustRender(t, append(set, "webhook.enabled=true")...), "Deployment", webhookName).Spec.Template.Spec
+	}
+	own := &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": webhookName}}
+	host := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: own}
+	if pod := find(); !cmp.Equal(pod.TopologySpreadConstraints, []corev1.TopologySpreadConstraint{host}) || pod.NodeSelector["kubernetes.io/os"] != "linux" {
+		t.Errorf("by default %+v", pod)
+	}
+	pod := find("webhook.nodeSelector.role=control", "webhook.tolerations[0].operator=Exists",
+		"webhook.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=a",
+		"webhook.topologySpreadConstraints[0].maxSkew=2", "webhook.topologySpreadConstraints[0].topologyKey=zone", "webhook.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
+		"webhook.topologySpreadConstraints[1].maxSkew=1", "webhook.topologySpreadConstraints[1].topologyKey=rack", "webhook.topologySpreadConstraints[1].whenUnsatisfiable=DoNotSchedule",
+		"webhook.topologySpreadConstraints[1].labelSelector.matchLabels.a=b")
+	want := []corev1.TopologySpreadConstraint{
+		{MaxSkew: 2, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: own},
+		{MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+	}
+	if pod.NodeSelector["role"] != "control" || len(pod.Tolerations) != 1 || pod.Affinity == nil || pod.Affinity.NodeAffinity == nil {
+		t.Errorf("%+v", pod)
+	}
+	if diff := cmp.Diff(want[0], pod.TopologySpreadConstraints[0]); diff != "" {
+		t.Errorf("constraint (-want +got):\n%s", diff)
+	}
+	if got := pod.TopologySpreadConstraints[1]; got.LabelSelector.MatchLabels["a"] != "b" {
+		t.Errorf("constraint %+v", got)
+	}
+	if rendered := mustRender(t, "webhook.enabled=true", "webhook.podDisruptionBudget.enabled=false"); strings.Contains(rendered, "PodDisruptionBudget") {
+		t.Error("there is a budget that is off")
+	}
+}
+
+// The daemons have a share of the API server to themselves: no request of theirs goes to
+// another level, and no request of others to theirs.
+func TestFlowSchemaIsForTheDaemons(t *testing.T) {
+	if rendered := mustRender(t); strings.Contains(rendered, "flowcontrol") {
+		t.Error("by default there is a priority level")
+	}
+	rendered := mustRender(t, "flowControl.enabled=true", "flowControl.nominalConcurrencyShares=7", "flowControl.queueLengthLimit=9", "flowControl.matchingPrecedence=11")
+	schema := object[flowcontrol.FlowSchema](t, rendered, "FlowSchema")
+	level := object[flowcontrol.PriorityLevelConfiguration](t, rendered, "PriorityLevelConfiguration")
+	rule := schema.Spec.Rules[0]
+	if schema.Spec.PriorityLevelConfiguration.Name != level.Name || schema.Spec.MatchingPrecedence != 11 || len(schema.Spec.Rules) != 1 || len(rule.Subjects) != 1 {
+		t.Fatalf("%+v", schema.Spec)
+	}
+	if who := rule.Subjects[0].ServiceAccount; who == nil || who.Name != "dra-driver-numa" || who.Namespace != "dra-numa" {
+		t.Errorf("it is for %+v", rule.Subjects[0])
+	}
+	if limited := level.Spec.Limited; limited == nil || *limited.NominalConcurrencyShares != 7 || limited.LimitResponse.Queuing.QueueLengthLimit != 9 ||
+		limited.LimitResponse.Queuing.HandSize > limited.LimitResponse.Queuing.Queues {
+		t.Errorf("%+v", limited)
+	}
+}
+
+// permissions returns what the roles of a name permit: verbs by group and resource.
+func permissions(t *testing.T, rendered, name string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for _, document := range documents(rendered) {
+		role := decode[rbacv1.ClusterRole](t, document)
+		if role.Name != name || !strings.HasSuffix(role.Kind, "Role") {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				got[role.Kind+" "+rule.APIGroups[0]+"/"+resource] = strings.Join(append(rule.Verbs, rule.ResourceNames...), " ")
+			}
+		}
+	}
+	return got
+}
+
+// checkHook checks that a pod of a hook has no rights on its node, is not one of the daemon's
+// pods, and that its rights in the cluster are these, and are gone after the hook.
+func checkHook(t *testing.T, rendered, hook string, pod corev1.PodTemplateSpec, rights map[string]string) {
+	t.Helper()
+	account := pod.Spec.ServiceAccountName
+	for _, container := range pod.Spec.Containers {
+		if !*pod.Spec.SecurityContext.RunAsNonRoot || len(container.VolumeMounts) > 0 || len(container.SecurityContext.Capabilities.Add) > 0 {
+			t.Errorf("container %+v", container)
+		}
+	}
+	daemons := named[appsv1.DaemonSet](t, rendered, "DaemonSet", "dra-driver-numa")
+	if pod.Labels["app.kubernetes.io/name"] == daemons.Spec.Selector.MatchLabels["app.kubernetes.io/name"] {
+		t.Error("the DaemonSet selects the pod of the hook")
+	}
+	for _, document := range documents(rendered) {
+		object := decode[metav1.PartialObjectMetadata](t, document)
+		if object.Name == account && (object.Annotations["helm.sh/hook"] != hook || !strings.Contains(object.Annotations["helm.sh/hook-delete-policy"], "hook-succeeded")) {
+			t.Errorf("%s %s stays after the hook: annotations %q", object.Kind, object.Name, object.Annotations)
+		}
+	}
+	if diff := cmp.Diff(rights, permissions(t, rendered, account)); diff != "" {
+		t.Errorf("permissions (-used +granted):\n%s", diff)
+	}
+}
+
+func TestTestOfHelmReadsPodsAndSlices(t *testing.T) {
+	rendered := mustRender(t)
+	pod := named[corev1.Pod](t, rendered, "Pod", "dra-driver-numa-test")
+	checkHook(t, rendered, "test", corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, map[string]string{
+		"ClusterRole resource.k8s.io/resourceslices": "list", "Role /pods": "list",
+	})
+	if args := pod.Spec.Containers[0].Args; !slices.Equal(args, []string{"test-release", "--namespace=dra-numa"}) {
+		t.Errorf("arguments %q", args)
+	}
+}
