@@ -27,7 +27,7 @@ func KernelNames() []string {
 // dependencies come with them.
 var guestModules = []string{
 	"virtio_iommu", "crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "virtio_net", "overlay", "veth", "bridge", "e1000e", "igb", "igbvf", "nvme",
-	"vfio-pci", "vfio_iommu_type1",
+	"vfio-pci", "vfio_iommu_type1", "acpi-cpufreq", "cpufreq_powersave",
 }
 
 // missingModules are those that not every kernel has: Debian's 6.1 has no virtio_iommu,

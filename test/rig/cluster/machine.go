@@ -126,7 +126,23 @@ func (r *Cluster) startMachine(n Node, machine topology.Topology, b Boot, disk s
 		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check nowatchdog mitigations=off panic=-1 rcupdate.rcu_expedited=1 "+kernelIOMMU+" "+b.Parameters,
 		"-display", "none", "-monitor", "none", "-qmp", "unix:"+r.monitorSocket(n)+",server=on,wait=off", "-no-reboot",
 		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logappend=on,logfile="+r.Console(n), "-serial", "chardev:console")
+	tables, err := r.tableArgs(n, machine)
+	if err != nil {
+		return err
+	}
+	args = append(args, tables...)
 	return r.start(machineOrder(n), n.Name, append([]string{b.Self, "machine", r.Dir, n.Name}, args...)...)
+}
+
+// tableArgs are the table of a machine with P-states, and its second serial port, which the
+// table names. The first one is the console.
+func (r *Cluster) tableArgs(n Node, machine topology.Topology) ([]string, error) {
+	table := machine.PStateTable()
+	if table == nil {
+		return nil, nil
+	}
+	file := r.Path("nodes", n.Name, "pstates.aml")
+	return []string{"-serial", "null", "-acpitable", "file=" + file}, os.WriteFile(file, table, 0o600)
 }
 
 const (

@@ -1,6 +1,7 @@
 // Package topology describes a virtual machine's hardware as a file: sockets, cores, NUMA
 // nodes with their memory and distances, hugepages, PCI devices on chosen nodes, and what
-// caches can do. It decides what is a machine that QEMU can build; it starts nothing.
+// caches and frequencies can do. It decides what is a machine that QEMU can build; it
+// starts nothing.
 package topology
 
 import (
@@ -38,10 +39,11 @@ type Topology struct {
 	NumaNodes []NumaNode `json:"numaNodes"` // the index is the node's id
 	// Distances is the SLIT: row i, column j is the distance from node i to node j; 10 on
 	// the diagonal, 11-254 elsewhere. Absent: 20 between every two nodes.
-	Distances [][]int `json:"distances,omitempty"`
-	PCI       []PCI   `json:"pci,omitempty"`
-	IOMMU     bool    `json:"iommu,omitempty"` // there is one, and the guest's kernel uses it
-	RDT       *RDT    `json:"rdt,omitempty"`   // nil: no cache allocation, no monitoring
+	Distances [][]int  `json:"distances,omitempty"`
+	PCI       []PCI    `json:"pci,omitempty"`
+	IOMMU     bool     `json:"iommu,omitempty"`   // there is one, and the guest's kernel uses it
+	RDT       *RDT     `json:"rdt,omitempty"`     // nil: no cache allocation, no monitoring
+	PStates   *PStates `json:"pstates,omitempty"` // nil: no frequencies, no idle states
 }
 
 // NumaNode is one NUMA node; without CPUs it is a memory-only node.
@@ -76,7 +78,7 @@ func Parse(text []byte) (Topology, error) {
 	if len(t.Distances) == 0 {
 		t.Distances = flatDistances(len(t.NumaNodes))
 	}
-	for _, check := range []func() error{t.checkCounts, t.checkNodes, t.checkDistances, t.checkPCI, t.checkRDT} {
+	for _, check := range []func() error{t.checkCounts, t.checkNodes, t.checkDistances, t.checkPCI, t.checkRDT, t.checkPStates} {
 		if err := check(); err != nil {
 			return Topology{}, err
 		}

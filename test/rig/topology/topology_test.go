@@ -26,8 +26,9 @@ func TestShippedTopologiesParse(t *testing.T) {
 
 func TestParseNamesFieldAndAllowedValues(t *testing.T) {
 	const rdt = `{ways: 12, classes: 4, shareable: c00}`
+	const pstates = `{mhz: [3000, 2000, 1000], idle: 10}`
 	const good = `{sockets: 1, dies: 1, cores: 2, threads: 2, ` +
-		`numaNodes: [{cpus: "0-1", memory: 1Gi, hugepages: {2Mi: 4}}, {cpus: "2-3", memory: 1Gi}], pci: [{device: nvme, numaNode: 1}], rdt: ` + rdt + `}`
+		`numaNodes: [{cpus: "0-1", memory: 1Gi, hugepages: {2Mi: 4}}, {cpus: "2-3", memory: 1Gi}], pci: [{device: nvme, numaNode: 1}], rdt: ` + rdt + `, pstates: ` + pstates + `}`
 	if _, err := Parse([]byte(good)); err != nil {
 		t.Fatalf("the machine that the cases are made from: %v", err)
 	}
@@ -59,6 +60,10 @@ func TestParseNamesFieldAndAllowedValues(t *testing.T) {
 		{"mask", rdt, "{ways: 12, classes: 4, shareable: 0xc0g}", `mask "0xc0g" is not hexadecimal, such as c00`},
 		{"mask without quotes", rdt, "{ways: 12, classes: 4, shareable: 300}", "mask 300 is no string, write it with quotes"},
 		{"unknown field of rdt", rdt, "{ways: 12, classes: 4, cdp: true}", `unknown field "cdp"`},
+		{"one frequency", pstates, "{mhz: [3000]}", "pstates.mhz: 1 frequencies, allowed are 2-16"},
+		{"frequency", pstates, "{mhz: [30000, 1000]}", "pstates.mhz[0]: 30000 is not in 1-10000"},
+		{"frequencies in another order", pstates, "{mhz: [3000, 1000, 2000]}", "pstates.mhz[2]: 2000 is not less than the frequency before it, 1000"},
+		{"idle", pstates, "{mhz: [3000, 1000], idle: -1}", "pstates.idle: -1 is not in 0-65535"},
 		{"too many on a root", "numaNode: 1}", "numaNode: 1, count: 5}, {device: igb, numaNode: 1, count: 4, sameRoot: true}", "pci[1].count: 4 is not in 1-3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
