@@ -23,9 +23,11 @@ type node struct {
 
 const card = "0000:5e:00.0"
 
-func newNode(t testing.TB) *node {
+func newNode(t testing.TB) *node { return newNodeWith(t, false) }
+
+func newNodeWith(t testing.TB, override bool) *node {
 	t.Helper()
-	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Lines: []fake.Line{
+	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Override: override, Lines: []fake.Line{
 		{Number: 0, Name: "timer", CPUs: "0-7", Managed: true},
 		{Number: 9, Name: "", CPUs: "0-7"}, // not in use
 		{Number: 24, Name: "virtio0-input.0", CPUs: "0-7"},

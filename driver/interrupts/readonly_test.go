@@ -2,6 +2,7 @@ package interrupts
 
 import (
 	"io/fs"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -23,6 +24,16 @@ func TestInterruptWithAReadOnlyFileStays(t *testing.T) {
 			t.Errorf("mode %o: no error", mode)
 		case want != "" && (err != nil || len(refused) != 1 || refused[0].Why != want):
 			t.Errorf("mode %o: refused %v, %v, want %q", mode, refused, err, want)
+		}
+	}
+}
+
+// A daemon with that capability can open them, and then gets an error of the write.
+func TestManagedInterruptsStayWhateverTheDaemonMayOpen(t *testing.T) {
+	want := []Refusal{{0, "timer", Managed}, {27, "nvme0q1", Managed}}
+	for _, override := range []bool{false, true} {
+		if refused := newNodeWith(t, override).begin("a", "4-5"); !slices.Equal(refused, want) {
+			t.Errorf("override %t: refused are %v, want %v", override, refused, want)
 		}
 	}
 }

@@ -53,6 +53,7 @@ type Power struct {
 	LimitKHz  int    // to which the firmware limits the highest frequency; 0 means no limit
 	Idle      string // driver of idle states; "" for none
 	Lines     []Line
+	Override  bool // writes are those of a process with the capability DAC_OVERRIDE
 }
 
 // Line is an interrupt.
@@ -73,6 +74,7 @@ type PowerHost struct {
 	saved     map[int]string    // energy preference of a policy before the governor performance
 	asked     map[string]int    // kHz that were written to scaling_min_freq and scaling_max_freq
 	full      cpuset.Set        // CPUs without a free interrupt vector
+	offline   map[string]bool   // folders of policies whose CPUs are all offline
 	writes    int
 	crossed   bool
 }
@@ -80,7 +82,7 @@ type PowerHost struct {
 // NewPowerHost returns a host as it is after the start of the kernel.
 func NewPowerHost(power Power) *PowerHost {
 	power.PerPolicy = max(power.PerPolicy, 1)
-	h := &PowerHost{power: power, values: make(map[string]string), saved: make(map[int]string), asked: make(map[string]int)}
+	h := &PowerHost{power: power, values: make(map[string]string), saved: make(map[int]string), asked: make(map[string]int), offline: make(map[string]bool)}
 	for cpu := range power.CPUs {
 		folder := fmt.Sprintf("sys/devices/system/cpu/cpu%d", cpu)
 		h.set(folder+"/power/pm_qos_resume_latency_us", "0")
@@ -173,7 +175,7 @@ func (h *PowerHost) End(number int) {
 	h.structure = memfs.New(maps.Clone(h.values), h.links(), nil)
 }
 
-// Unplug takes a policy away, as when all of its CPUs go offline.
+// Unplug takes a policy away, as when all of its CPUs are removed from the machine.
 func (h *PowerHost) Unplug(policy int) {
 	for name := range h.values {
 		if strings.HasPrefix(name, policyFolder(policy)) {
@@ -183,12 +185,16 @@ func (h *PowerHost) Unplug(policy int) {
 	h.structure = memfs.New(maps.Clone(h.values), h.links(), nil)
 }
 
-// Plug brings a policy back, as when its CPUs come online again: it has the values of a
+// Plug brings a policy back, as when its CPUs are added again: it has the values of a
 // start.
 func (h *PowerHost) Plug(policy int) {
 	h.addPolicy(policy)
 	h.structure = memfs.New(maps.Clone(h.values), h.links(), nil)
 }
+
+// SetOnline brings all CPUs of a policy online, or takes them offline: then its files are
+// there, and reading and writing them is EBUSY. It keeps its values.
+func (h *PowerHost) SetOnline(policy int, online bool) { h.offline[policyFolder(policy)] = !online }
 
 func (h *PowerHost) links() map[string]string {
 	links := make(map[string]string)

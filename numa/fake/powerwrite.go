@@ -36,6 +36,12 @@ func (h *PowerHost) Write(name, text string) error {
 	text = strings.TrimSpace(text)
 	folder, file := path.Split(name)
 	var err error
+	switch {
+	case h.offline[folder]:
+		return &fs.PathError{Op: "write", Path: name, Err: syscall.EBUSY}
+	case h.isReadOnly(name) && !h.power.Override:
+		return &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
+	}
 	switch file {
 	case minFile, maxFile:
 		err = h.setFrequency(folder, file, text)
@@ -124,14 +130,25 @@ func (h *PowerHost) setIdle(name, text string) error {
 	return nil
 }
 
+// isReadOnly reports whether nothing can write the file by its permissions: the kernel makes
+// the files of managed interrupts like that, register_irq_proc in kernel/irq/proc.c.
+func (h *PowerHost) isReadOnly(name string) bool {
+	folder, file := path.Split(name)
+	return file == affinityFile && h.line(folder).Managed
+}
+
+// line returns the interrupt with this folder.
+func (h *PowerHost) line(folder string) Line {
+	number, _ := strconv.Atoi(path.Base(folder))
+	return h.power.Lines[slices.IndexFunc(h.power.Lines, func(l Line) bool { return l.Number == number })]
+}
+
 // setAffinity follows write_irq_affinity in kernel/irq/proc.c.
 func (h *PowerHost) setAffinity(folder, text string) error {
 	cpus, err := cpuset.Parse(text)
-	number, _ := strconv.Atoi(path.Base(folder))
-	line := h.power.Lines[slices.IndexFunc(h.power.Lines, func(l Line) bool { return l.Number == number })]
 	online, _ := cpuset.Parse(strings.TrimSpace(h.values["sys/devices/system/cpu/online"]))
 	switch {
-	case line.Managed:
+	case h.line(folder).Managed:
 		return syscall.EIO
 	case err != nil || !cpus.Overlaps(online):
 		return syscall.EINVAL
@@ -156,7 +173,14 @@ func (h *PowerHost) setDefault(name, text string) error {
 // Open implements [fs.FS].
 func (h *PowerHost) Open(name string) (fs.File, error) {
 	file, err := h.structure.Open(name)
-	if text, isFile := h.values[h.resolved(name)]; isFile && err == nil {
+	name = h.resolved(name)
+	if text, isFile := h.values[name]; isFile && err == nil {
+		switch {
+		case h.offline[path.Dir(name)+"/"]:
+			return busyFile{file}, nil
+		case h.isReadOnly(name):
+			file = readOnlyFile{file}
+		}
 		return valueFile{file, strings.NewReader(text)}, nil
 	}
 	return file, err
@@ -184,3 +208,20 @@ type valueFile struct {
 }
 
 func (f valueFile) Read(p []byte) (int, error) { return f.text.Read(p) }
+
+// readOnlyFile is a file that its permissions do not let anyone write.
+type readOnlyFile struct{ fs.File }
+
+func (f readOnlyFile) Stat() (fs.FileInfo, error) {
+	info, err := f.File.Stat()
+	return readOnlyInfo{info}, err
+}
+
+type readOnlyInfo struct{ fs.FileInfo }
+
+func (i readOnlyInfo) Mode() fs.FileMode { return i.FileInfo.Mode() &^ 0o222 }
+
+// busyFile is a file that the kernel does not show now.
+type busyFile struct{ fs.File }
+
+func (f busyFile) Read([]byte) (int, error) { return 0, syscall.EBUSY }
