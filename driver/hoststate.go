@@ -71,15 +71,17 @@ func (f *FunctionShare) undo(d *Driver, claim string, others []Grant) []step {
 	}}}
 }
 
-// NotRestoredError says that a function does not have its previous kernel driver back.
+// NotRestoredError says that a function does not have its previous kernel driver back, or
+// that CPUs do not have what they had before a claim.
 type NotRestoredError struct{ err error }
 
 func (e *NotRestoredError) Error() string { return e.err.Error() }
 func (e *NotRestoredError) Unwrap() error { return e.err }
 
-// Abandon ends a claim whose functions do not get their kernel drivers back, so that its
-// pod can end. What the claim holds stays on record, and Observe goes on trying. Until it
-// succeeds, the functions have a taint, and no other claim gets them.
+// Abandon ends a claim for which the host cannot be restored, so that its pod can end:
+// functions do not get their kernel drivers back, or CPUs are offline. What the claim holds
+// stays on record, and Observe goes on trying. Until it succeeds, the functions have a taint,
+// and no other claim gets functions and CPUs.
 func (d *Driver) Abandon(claimUID types.UID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -300,9 +301,9 @@ func TestNewInterruptsAndCPUsThatComeBackAreSeen(t *testing.T) {
 	driver := n.open()
 	mustPrepare(t, driver, tunedClaim(claim("a", result("r", "numa-1", 2)), fastAndQuiet))
 	n.power.Request(fake.Line{Number: 40, Name: "new", CPUs: "4"})
-	n.power.Unplug(5)
+	n.power.SetOnline(5, false)
 	driver.SetMachine(without(testMachine(), cpuset.New(5)))
-	n.power.Plug(5)
+	n.power.SetOnline(5, true)
 	driver.SetMachine(testMachine())
 	if err := driver.RepairPerformance(false); err != nil {
 		t.Fatal(err)
@@ -324,6 +325,41 @@ func TestNewInterruptsAndCPUsThatComeBackAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.expectFiles(map[string]string{"proc/irq/40/smp_affinity_list": "4", "cpufreq/policy5/scaling_governor": "powersave"})
+}
+
+// They would be online again with what the claim wanted, so no other claim gets them.
+func TestCPUsThatAreOfflineWhenTheirClaimEndsAreRestoredLater(t *testing.T) {
+	n := newPowerNode(t)
+	driver := n.open()
+	before := n.power.Values()
+	mustPrepare(t, driver, tunedClaim(claim("a", result("r", "numa-1", 2)), fastAndQuiet))
+	n.power.SetOnline(5, false)
+	driver.SetMachine(without(testMachine(), cpuset.New(5)))
+	var notRestored *NotRestoredError
+	if err := driver.Unprepare("uid-a"); !errors.As(err, &notRestored) || !strings.Contains(err.Error(), "all of its CPUs are offline") {
+		t.Fatalf("error %v", err)
+	}
+	if err := driver.Abandon("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	observe := func() Report {
+		t.Helper()
+		report, err := driver.Observe(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	if report := observe(); len(report) != 1 || report[0].Outcome != Waiting {
+		t.Errorf("report %v, want that the claim waits", report)
+	}
+	n.power.SetOnline(5, true)
+	driver.SetMachine(testMachine())
+	observe()
+	n.expect(before)
+	if grants := driver.Grants(); len(grants) > 0 {
+		t.Errorf("grants %v, want none", grants)
+	}
 }
 
 // Claims with random settings begin and end in any order while the daemon is killed and

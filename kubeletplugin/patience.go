@@ -16,7 +16,8 @@ import (
 const hostPatience = 20 * time.Second
 
 // releasePatience is how long a claim may fail to be released because a PCI function does
-// not get its kernel driver back. Then the claim is abandoned, so that its pod can end.
+// not get its kernel driver back, or because CPUs are offline. Then the claim is abandoned,
+// so that its pod can end.
 const releasePatience = 2 * time.Minute
 
 // releases knows since when claims fail to be released.

@@ -329,7 +329,7 @@ func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []help
 		began := time.Now()
 		err := withPatience(ctx, func() error { return s.driver.Unprepare(claim.UID) })
 		if s.releases.giveUp(claim.UID, err) {
-			klog.FromContext(ctx).Error(err, "Abandoning a claim: its PCI functions stay tainted until they have their kernel drivers back", "claim", claim.NamespacedName)
+			klog.FromContext(ctx).Error(err, "Abandoning a claim: what it holds stays withheld until the host is restored", "claim", claim.NamespacedName)
 			err = s.driver.Abandon(claim.UID)
 		}
 		took := s.counters.unprepare.add(began, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -50,8 +51,8 @@ func ReadFrequencyPolicies(root fs.FS, cpus cpuset.Set) (policies []FrequencyPol
 			return nil, fmt.Errorf("read the frequency policy of cpu %d: link to %q, want one to policy<N>", cpu, target)
 		}
 		policy, err := t.frequencyPolicy(id)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // the CPU goes offline
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrOffline) {
+			continue
 		}
 		if err != nil {
 			return nil, err
@@ -62,7 +63,13 @@ func ReadFrequencyPolicies(root fs.FS, cpus cpuset.Set) (policies []FrequencyPol
 	return policies, nil
 }
 
-// ReadFrequencyPolicy reads policy<id>. If there is none, the error is fs.ErrNotExist.
+// ErrOffline says that all CPUs of a frequency policy are offline. The kernel keeps the
+// policy and its values, but neither shows nor changes them until a CPU is online again:
+// show and store in drivers/cpufreq/cpufreq.c.
+var ErrOffline = errors.New("all of its CPUs are offline")
+
+// ReadFrequencyPolicy reads policy<id>. If there is none, the error is fs.ErrNotExist. If
+// all of its CPUs are offline, it is ErrOffline.
 func ReadFrequencyPolicy(root fs.FS, id int) (FrequencyPolicy, error) {
 	return newTree(root).frequencyPolicy(id)
 }
@@ -73,6 +80,14 @@ func FrequencyPolicyFolder(id int) string {
 }
 
 func (t tree) frequencyPolicy(id int) (FrequencyPolicy, error) {
+	policy, err := t.onlinePolicy(id)
+	if errors.Is(err, syscall.EBUSY) {
+		err = fmt.Errorf("frequency policy %d: %w", id, ErrOffline)
+	}
+	return policy, err
+}
+
+func (t tree) onlinePolicy(id int) (FrequencyPolicy, error) {
 	t.fleeting = true
 	folder := FrequencyPolicyFolder(id) + "/"
 	p := FrequencyPolicy{ID: id}

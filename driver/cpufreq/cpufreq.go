@@ -136,8 +136,8 @@ func (h *Host) Apply(changes Changes) (applied Changes, err error) {
 // apply changes one policy, and returns what it then has of what is wanted.
 func (h *Host) apply(policy int, change Change) (got Values, err error) {
 	now, err := numa.ReadFrequencyPolicy(h.files, policy)
-	if errors.Is(err, fs.ErrNotExist) {
-		return change.Got, nil // its CPUs are offline
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, numa.ErrOffline) {
+		return change.Got, nil
 	}
 	if err != nil {
 		return Values{}, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
@@ -203,6 +204,37 @@ func TestCPUsThatAreGoneOrHaveAnotherDriverAreLeft(t *testing.T) {
 	if err := host.Restore(applied); err != nil {
 		t.Error(err)
 	}
+}
+
+// The kernel keeps what was written before the CPUs went offline.
+func TestCPUsThatAreOfflineAreChangedAndRestoredWhenTheyAreOnline(t *testing.T) {
+	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.ACPICpufreq})
+	host, before := New(kernel, kernel.Write), kernel.Values()
+	planned, err := plan(t, kernel, "4-7", settings{Governor: "performance", MaxFrequency: "2GHz"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel.SetOnline(4, false)
+	applied, err := host.Apply(planned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel.SetOnline(4, true)
+	if applied, err = host.Apply(applied); err != nil || len(applied.Frequencies) != 1 || applied.Frequencies[0].Got != applied.Frequencies[0].Want {
+		t.Errorf("online again: %+v, %v", applied, err)
+	}
+	kernel.SetOnline(5, false)
+	if err := host.Restore(applied); !errors.Is(err, numa.ErrOffline) {
+		t.Errorf("error %v, want one that says that CPUs are offline", err)
+	}
+	if maps.Equal(kernel.Values(), before) {
+		t.Error("CPUs that are offline were restored")
+	}
+	kernel.SetOnline(5, true)
+	if err := host.Restore(applied); err != nil {
+		t.Error(err)
+	}
+	expectValues(t, kernel, before)
 }
 
 // After the last claim, every file has the value that it had before the first one.

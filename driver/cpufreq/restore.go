@@ -12,7 +12,8 @@ import (
 )
 
 // Restore gives CPUs back what they had before the changes. It leaves what another program
-// has written since, policies that have another driver, and CPUs that are gone.
+// has written since, policies that have another driver, and CPUs that are gone. CPUs that
+// are offline are an error: they would be online again with what was written.
 func (h *Host) Restore(changes Changes) error {
 	var errs []error
 	for _, change := range changes.Frequencies {
