@@ -12,27 +12,36 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/measure"
 	"github.com/dra-driver-numa/dra-driver-numa/test/resctrlfs"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
-// BenchmarkPrepareUnprepare prepares and unprepares a claim of 8 CPUs on a machine of
-// 512 CPUs, on which 30 other claims hold theirs. Each operation writes two checkpoints
+// BenchmarkPrepareUnprepare prepares and unprepares a claim of 8 CPUs on machines of
+// several sizes, on which other claims hold theirs. Each operation writes two checkpoints
 // and a spec, and removes the spec. The same run measures two baselines: all files of
 // the operation without a driver, and the replacement of one file.
 //
 // fsync-ns/op is the time in fsync. It is not part of ns/op, because it depends on the
 // disk. So does the time in which a file system creates and removes files; on ext4 a
-// rename takes 0.1 ms. Therefore 512cpus is in memory, as CDI specs are, where fsync
-// takes almost no time. 512cpus-disk is entirely in TMPDIR.
+// rename takes 0.1 ms. Therefore the files are in memory, as CDI specs are, where fsync
+// takes almost no time. disk/512cpus is entirely in TMPDIR.
 func BenchmarkPrepareUnprepare(b *testing.B) {
-	benchmarkPrepare(b, "", inMemory(b))
-	benchmarkPrepare(b, "-disk", b.TempDir())
+	memory := inMemory(b)
+	for _, load := range measure.Loads() {
+		benchmarkPrepare(b, load.String(), memory, load)
+	}
+	benchmarkPrepare(b, "disk", b.TempDir(), measure.Load{CPUs: 512, Claims: 32, Each: 8})
 }
 
 // inMemory returns a new folder in memory where there is one for it, else in TMPDIR.
@@ -46,45 +55,130 @@ func inMemory(b *testing.B) string {
 	return shared
 }
 
-func benchmarkPrepare(b *testing.B, suffix, dir string) {
+// loaded is a driver whose claims hold what the load says. The measured claim has room on
+// NUMA node 0.
+func loaded(b *testing.B, disk *disk, load measure.Load) *Driver {
 	b.Helper()
-	disk := diskIn(b, dir)
-	disk.machine = sample.Machine(b, "512cpus")
+	disk.machine = sample.Read(b, sample.Sized(load.CPUs))
 	driver := disk.open()
-	for i := range 30 {
-		if _, _, err := driver.Prepare(claim(fmt.Sprintf("other-%d", i), result("r", fmt.Sprintf("numa-%d", i%2), 8)), nil); err != nil {
+	for i := range load.Claims {
+		zone := fmt.Sprintf("numa-%d", i%2)
+		if _, _, err := driver.Prepare(claim(fmt.Sprintf("other-%d", i), result("r", zone, int64(load.Each))), nil); err != nil {
 			b.Fatal(err)
 		}
 	}
-	before := disk.files()[CheckpointName]
-	wanted, pods := claim("a", result("r", "numa-0", 8)), []*corev1.Pod{podOf("init: main:a main:")}
-	if _, _, err := driver.Prepare(wanted, nil); err != nil {
+	return driver
+}
+
+func benchmarkPrepare(b *testing.B, name, dir string, load measure.Load) {
+	b.Helper()
+	b.Run(name, func(b *testing.B) { // a set-up of its own: -bench selects one
+		disk := diskIn(b, dir)
+		driver := loaded(b, &disk, load)
+		before := disk.files()[CheckpointName]
+		wanted, pods := claim("a", result("r", "numa-0", measure.Claim)), []*corev1.Pod{podOf("init: main:a main:")}
+		if _, _, err := driver.Prepare(wanted, nil); err != nil {
+			b.Fatal(err)
+		}
+		after, spec := disk.files()[CheckpointName], disk.files()[specName("uid-a")]
+		b.Run("pair", func(b *testing.B) {
+			timed(b, driver.SyncTime, func() error {
+				if _, _, err := driver.Prepare(wanted, pods); err != nil {
+					return err
+				}
+				return driver.Unprepare("uid-a")
+			})
+		})
+		idle := diskIn(b, dir)
+		state, specs := durable.NewFiles(idle.state), durable.NewFiles(idle.specs)
+		b.Run("files", func(b *testing.B) {
+			timed(b, func() time.Duration { return state.SyncTime() + specs.SyncTime() }, func() error {
+				return errors.Join(
+					state.Replace(CheckpointName, []byte(after), 0o600),
+					specs.Replace(specName("uid-a"), []byte(spec), 0o644),
+					idle.specs.Remove(specName("uid-a")),
+					state.Replace(CheckpointName, []byte(before), 0o600),
+				)
+			})
+		})
+		b.Run("replace", func(b *testing.B) {
+			timed(b, state.SyncTime, func() error { return state.Replace(CheckpointName, []byte(after), 0o600) })
+		})
+	})
+}
+
+// BenchmarkPublish makes what a node publishes: unchanged is what the daemon does each
+// second, renewed is after a change.
+func BenchmarkPublish(b *testing.B) {
+	sound := func(types.UID, Share) string { return "" }
+	for _, load := range measure.Loads() {
+		b.Run(load.String(), func(b *testing.B) {
+			disk := diskIn(b, b.TempDir())
+			driver := loaded(b, &disk, load)
+			publish := func(blocked cpuset.Set, renewed bool) error {
+				if driver.Publish(sound, blocked).Renewed != renewed {
+					return fmt.Errorf("that it has changed is %v", !renewed)
+				}
+				return nil
+			}
+			driver.Publish(sound, cpuset.Set{})
+			b.Run("unchanged", func(b *testing.B) {
+				measure.Loop(b, func() error { return publish(cpuset.Set{}, false) })
+			})
+			b.Run("renewed", func(b *testing.B) {
+				blocked := []cpuset.Set{cpuset.New(load.CPUs - 1), cpuset.New(load.CPUs - 2)}
+				measure.Loop(b, func() error {
+					blocked[0], blocked[1] = blocked[1], blocked[0]
+					return publish(blocked[0], true)
+				})
+			})
+		})
+	}
+}
+
+// BenchmarkSlice encodes what a node with eight zones publishes, as API server and etcd
+// store it.
+func BenchmarkSlice(b *testing.B) {
+	selection, err := attached.NewSelection(deviceclasses.DeviceSelection{Presets: deviceclasses.Presets()})
+	if err != nil {
 		b.Fatal(err)
 	}
-	after, spec := disk.files()[CheckpointName], disk.files()[specName("uid-a")]
-	b.Run("512cpus"+suffix, func(b *testing.B) {
-		measure(b, driver.SyncTime, func() error {
-			if _, _, err := driver.Prepare(wanted, pods); err != nil {
-				return err
+	for _, functions := range []int{8, 16} {
+		declared := sample.Preset(b, "epyc-2s-nps4")
+		declared.PCI = nil
+		for i := range functions {
+			address, zone := fmt.Sprintf("0000:%02x:00.0", 8*i+1), i%8
+			declared.PCI = append(declared.PCI, []fake.Function{
+				fake.NVIDIA(address, zone, i), fake.ConnectX(address, zone, fmt.Sprintf("ens%d", i), i, 0), fake.NVMe(address, zone, i),
+			}[i%3])
+		}
+		config := testConfig()
+		config.Attached = selection
+		devices := Devices(sample.Read(b, declared), config, nil)
+		b.Run(fmt.Sprintf("zones=8/functions=%d", functions), func(b *testing.B) {
+			if len(devices) != 8+functions {
+				b.Fatalf("%d devices", len(devices))
 			}
-			return driver.Unprepare("uid-a")
+			size := 0
+			measure.Loop(b, func() error {
+				size = 0
+				for _, slice := range Resources(node, devices).Pools[node].Slices {
+					object := resourceapi.ResourceSlice{Spec: resourceapi.ResourceSliceSpec{
+						Driver: Name, NodeName: ptr.To(node), Pool: resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
+						Devices: slice.Devices, SharedCounters: slice.SharedCounters,
+					}}
+					object.GenerateName = node + "-" + Name + "-"
+					text, err := object.Marshal()
+					if err != nil {
+						return err
+					}
+					size += len(text)
+				}
+				return nil
+			})
+			b.ReportMetric(float64(size), "bytes")
 		})
-	})
-	idle := diskIn(b, dir)
-	state, specs := durable.NewFiles(idle.state), durable.NewFiles(idle.specs)
-	b.Run("baseline-files"+suffix, func(b *testing.B) {
-		measure(b, func() time.Duration { return state.SyncTime() + specs.SyncTime() }, func() error {
-			return errors.Join(
-				state.Replace(CheckpointName, []byte(after), 0o600),
-				specs.Replace(specName("uid-a"), []byte(spec), 0o644),
-				idle.specs.Remove(specName("uid-a")),
-				state.Replace(CheckpointName, []byte(before), 0o600),
-			)
-		})
-	})
-	b.Run("baseline-replace"+suffix, func(b *testing.B) {
-		measure(b, state.SyncTime, func() error { return state.Replace(CheckpointName, []byte(after), 0o600) })
-	})
+	}
 }
 
 // BenchmarkPrepareUnprepareWithWays is the same with ways of the zone's cache, on a node
@@ -144,13 +238,13 @@ func benchmarkWays(b *testing.B, name, dir, pools string, wanted *resourceapi.Re
 		})
 		files.spent = 0
 		began := threadTime()
-		measure(b, driver.SyncTime, func() error {
+		timed(b, driver.SyncTime, func() error {
 			if _, _, err := driver.Prepare(wanted, pods); err != nil {
 				return err
 			}
 			return driver.Unprepare("uid-a")
 		})
-		b.ReportMetric(float64((threadTime()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64((threadTime()-began).Nanoseconds())/float64(b.N), measure.CPUUnit)
 		b.ReportMetric(float64(files.spent.Nanoseconds())/float64(b.N), "kernel-ns/op")
 		b.ReportMetric(float64(changes)/float64(b.N), "changes/op")
 	})
@@ -203,16 +297,11 @@ func threadTime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// measure reports the time of the operation without fsync, and the time in fsync.
-func measure(b *testing.B, syncTime func() time.Duration, operation func() error) {
+// timed reports the time of the operation without fsync, and the time in fsync.
+func timed(b *testing.B, syncTime func() time.Duration, operation func() error) {
 	b.Helper()
-	b.ReportAllocs()
 	began := syncTime()
-	for b.Loop() {
-		if err := operation(); err != nil {
-			b.Fatal(err)
-		}
-	}
+	measure.Loop(b, operation)
 	synced := syncTime() - began
 	b.ReportMetric(float64((b.Elapsed()-synced).Nanoseconds())/float64(b.N), "ns/op")
 	b.ReportMetric(float64(synced.Nanoseconds())/float64(b.N), "fsync-ns/op")

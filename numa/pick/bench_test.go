@@ -1,11 +1,13 @@
 package pick
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/measure"
 )
 
 // fragmented is what is free of a zone after a day of claims and releases have left half
@@ -76,20 +78,32 @@ func BenchmarkPick(b *testing.B) {
 	for _, row := range budgets(b) {
 		p, r := New(row.m), row.request()
 		b.Run(row.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := p.Pick(row.free, r); err != nil {
-					b.Fatal(err)
-				}
-			}
+			measure.Loop(b, func() error {
+				_, err := p.Pick(row.free, r)
+				return err
+			})
 		})
 		b.Run(row.name+"/firstfit", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
+			measure.Loop(b, func() error {
 				if got := firstFitCPUs(row.m, row.free, r.Zones[0], row.n); got.Size() != row.n {
-					b.Fatal(got)
+					return fmt.Errorf("%d cpus", got.Size())
 				}
-			}
+				return nil
+			})
+		})
+	}
+}
+
+// BenchmarkPickGrowth picks in a NUMA node that has been in use for a day.
+func BenchmarkPickGrowth(b *testing.B) {
+	for _, cpus := range measure.Sizes() {
+		m := uniform{sockets: 2, zones: 1, dies: 1, l3s: cpus / 32, cores: 8, threads: 2}.machine()
+		p, free := New(m), fragmented(b, m, 1)
+		b.Run(fmt.Sprintf("cpus=%d", cpus), func(b *testing.B) {
+			measure.Loop(b, func() error {
+				_, err := p.Pick(free, Request{CPUs: measure.Claim, Zones: []int{1}})
+				return err
+			})
 		})
 	}
 }

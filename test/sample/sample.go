@@ -37,7 +37,22 @@ func Folder(tb testing.TB, name string) string {
 // Machine reads a generated machine.
 func Machine(tb testing.TB, name string) numa.Machine {
 	tb.Helper()
-	machine, err := numa.Read(Preset(tb, name).FS())
+	return Read(tb, Preset(tb, name))
+}
+
+// Sized declares a machine of two sockets, with 16 CPUs to each L3. It is for
+// measurements of what grows with the number of CPUs, a multiple of 64.
+func Sized(cpus int) fake.Machine {
+	return fake.Machine{
+		Make: fake.AMD, Sockets: 2, L3sPerSocket: cpus / 32, CoresPerSocket: cpus / 4, Threads: 2, MemoryBytes: 256 << 30,
+		Hugepages: []fake.Hugepages{{PageBytes: 2 << 20, Pages: 1024, FreePages: 1024}},
+	}
+}
+
+// Read reads a declared machine.
+func Read(tb testing.TB, declared fake.Machine) numa.Machine {
+	tb.Helper()
+	machine, err := numa.Read(declared.FS())
 	if err != nil {
 		tb.Fatal(err)
 	}
