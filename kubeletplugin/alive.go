@@ -28,15 +28,16 @@ const (
 
 // The sockets, as the kubelet helper names them.
 const (
-	pluginSocket    = "dra.sock"
-	registrarSocket = driver.Name + "-reg.sock"
+	pluginSocket = "dra.sock"
+	// RegistrarSocket is the one in the directory that all plugins of the kubelet share.
+	RegistrarSocket = driver.Name + "-reg.sock"
 )
 
 // sockets are where the kubelet calls the plugin.
 type sockets struct{ plugin, registrar string }
 
 func socketsOf(options Options) sockets {
-	return sockets{filepath.Join(options.PluginDir, pluginSocket), filepath.Join(options.RegistryDir, registrarSocket)}
+	return sockets{filepath.Join(options.PluginDir, pluginSocket), filepath.Join(options.RegistryDir, RegistrarSocket)}
 }
 
 // looks knows when the last look at the node ended.

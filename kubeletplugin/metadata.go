@@ -154,3 +154,15 @@ func (f metadataFile) inUse(ctx context.Context, client kubernetes.Interface, no
 		return r.Driver == driver.Name && r.Pool == nodeName
 	}), nil
 }
+
+// RemoveAllMetadata removes the CDI specs of all metadata, also half-written ones. The files
+// that they mount are in the plugin directory. No container of a claim may run.
+func RemoveAllMetadata(specs *os.Root) error {
+	files, err := listMetadata(specs.FS(), "")
+	for _, file := range files {
+		if removed := specs.Remove(file.spec); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}
+	return err
+}

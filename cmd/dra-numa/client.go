@@ -3,6 +3,7 @@ package main
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	resourcev1 "k8s.io/client-go/kubernetes/typed/resource/v1"
@@ -45,17 +46,34 @@ func (c *client) ResourceV1beta2() resourcev1beta2.ResourceV1beta2Interface {
 	return c.resourceV1beta2
 }
 
-// newClient returns a client whose requests are counted.
-func newClient(kubeconfig string, requests *kubeletplugin.APIRequests) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+// releaseClient also has the API of DaemonSets, which the daemon does without.
+type releaseClient struct {
+	kubernetes.Interface
+	apps *appsv1.AppsV1Client
+}
+
+func (c *releaseClient) AppsV1() appsv1.AppsV1Interface { return c.apps }
+
+// newReleaseClient returns the client of commands that hooks of the chart run.
+func newReleaseClient(kubeconfig string) (kubernetes.Interface, error) {
+	common, err := newClient(kubeconfig, &kubeletplugin.APIRequests{})
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = "dra-numa"
-	// JSON would not keep a claim's opaque parameters byte by byte, and the API server
-	// would reject updates of the claim's status.
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.QPS, config.Burst = clientQPS, clientBurst
+	config, err := clientConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	apps, err := appsv1.NewForConfig(config)
+	return &releaseClient{common, apps}, err
+}
+
+// newClient returns a client whose requests are counted.
+func newClient(kubeconfig string, requests *kubeletplugin.APIRequests) (kubernetes.Interface, error) {
+	config, err := clientConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
 	config.Wrap(requests.Count)
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -80,4 +98,17 @@ func newClient(kubeconfig string, requests *kubeletplugin.APIRequests) (kubernet
 		}
 	}
 	return &c, nil
+}
+
+func clientConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "dra-numa"
+	// JSON would not keep a claim's opaque parameters byte by byte, and the API server
+	// would reject updates of the claim's status.
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.QPS, config.Burst = clientQPS, clientBurst
+	return config, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
 
-const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa config [--pid ID | flags]\n       dra-numa machine [flags]\n       dra-numa mount-resctrl [flags]\n       dra-numa state [flags]\n       dra-numa test-release --namespace NAMESPACE [flags]\n\n"
+const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa config [--pid ID | flags]\n       dra-numa machine [flags]\n       dra-numa mount-resctrl [flags]\n       dra-numa state [flags]\n       dra-numa test-release --namespace NAMESPACE [flags]\n       dra-numa uninstall check|node|finish --namespace NAMESPACE [flags]\n\n"
 
 // exclusivityAuto is the default of --exclusivity.
 const exclusivityAuto = "auto"

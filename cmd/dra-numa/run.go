@@ -32,6 +32,8 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 			return runState(ctx, args[1:], env, stdout)
 		case "test-release":
 			return runTestRelease(ctx, args[1:], stdout)
+		case "uninstall":
+			return runUninstall(ctx, args[1:], stdout)
 		}
 	}
 	o, err := parseFlags(args, env, stdout)

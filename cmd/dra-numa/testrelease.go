@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +13,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/release"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
-	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
 
 const testReleaseUsage = `Usage: dra-numa test-release --namespace NAMESPACE [flags]
@@ -25,21 +23,30 @@ with status 1. helm test runs it in a pod of the cluster. It changes nothing.
 
 `
 
-// releasePeriod is how often the cluster is read again until it is as it should be.
-const releasePeriod = 2 * time.Second
+// How often the cluster is read again until it is as it should be.
+const (
+	releasePeriod  = 2 * time.Second
+	releaseTimeout = time.Minute // of one look at the cluster
+)
 
 // releaseFlags are those of the commands that hooks of the chart run.
 type releaseFlags struct {
-	kubeconfig, namespace, selector string
-	timeout                         time.Duration
+	kubeconfig, namespace, selector, daemonSet string
+	timeout                                    time.Duration
+
+	more func(*flag.FlagSet) // adds those of one command; nil if it has none
 }
 
 func (f *releaseFlags) parse(name string, args []string, usage string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("dra-numa "+name, flag.ContinueOnError)
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty: that of the pod's service account")
 	flags.StringVar(&f.namespace, "namespace", "", "`namespace` of the release")
-	flags.StringVar(&f.selector, "selector", "app.kubernetes.io/name=dra-driver-numa", "`labels` of the daemon's pods")
+	flags.StringVar(&f.selector, "selector", "app.kubernetes.io/name=dra-driver-numa", "`labels` of the pods that are asked for")
+	flags.StringVar(&f.daemonSet, "daemonset", "dra-driver-numa", "`name` of the DaemonSet that is asked for")
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how `long` to wait")
+	if f.more != nil {
+		f.more(flags)
+	}
 	if err := cli.Parse(flags, args, usage, stdout); err != nil {
 		return err
 	}
@@ -50,7 +57,7 @@ func (f *releaseFlags) parse(name string, args []string, usage string, stdout io
 }
 
 func (f *releaseFlags) client() (kubernetes.Interface, error) {
-	return newClient(f.kubeconfig, &kubeletplugin.APIRequests{})
+	return newReleaseClient(f.kubeconfig)
 }
 
 // runTestRelease is the test of helm test.
@@ -87,26 +94,28 @@ func testRelease(ctx context.Context, client kubernetes.Interface, f releaseFlag
 	return err
 }
 
-// waitForRelease asks until there are no problems, no longer than timeout. The error names
-// the last ones.
+// waitForRelease asks until there are no problems, at least once and no longer than timeout.
+// The error names the last ones.
 func waitForRelease(ctx context.Context, timeout time.Duration, ask func(context.Context) (problems []string, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var last error
+	end := time.Now().Add(timeout)
 	for {
-		problems, err := ask(ctx)
-		switch {
-		case err == nil && len(problems) == 0:
-			return nil
-		case err == nil:
-			last = fmt.Errorf("%s", strings.Join(problems, "; "))
-		case last == nil || ctx.Err() == nil: // else the error only says that the time is up
-			last = err
+		problems, err := askOnce(ctx, ask)
+		if err == nil {
+			err = oneLine(problems)
+		}
+		if err == nil || ctx.Err() != nil || time.Until(end) < releasePeriod {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return last
+			return err
 		case <-time.After(releasePeriod):
 		}
 	}
+}
+
+func askOnce(ctx context.Context, ask func(context.Context) (problems []string, err error)) (problems []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	return ask(ctx)
 }

@@ -20,6 +20,7 @@ var arrows = []arrow{
 	{"cmd/dra-numa", "driver/resctrl", "where resctrl is mounted is a flag"},
 	{"cmd/dra-numa", "driver/attached", "it compiles what a NodeConfig selects"},
 	{"cmd/dra-numa", "driver", "flags become the driver's configuration"},
+	{"cmd/dra-numa", "driver/caches", "uninstalling it gives the caches back"},
 	{"cmd/dra-numa", "cluster/release", "hooks of the chart run it in the image of the driver"},
 	{"cmd/dra-numa", "driver/nodestate", "it prints what the node has of claims"},
 	{"cmd/dra-numa", "cdi", "the daemon holds the CDI folder"},

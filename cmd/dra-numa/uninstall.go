@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/release"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+)
+
+const uninstallUsage = `Usage: dra-numa uninstall check|node|finish --namespace NAMESPACE [flags]
+
+The hooks of the chart run these commands when the release is uninstalled.
+check exits with status 1 while pods use claims of the driver, and names them.
+node waits until the daemon of its node has ended. Then it removes everything that
+the driver has left on the node, unless claims are prepared there, and goes on
+running; /readyz says whether it is done.
+finish waits until that is done on each node, and deletes the ResourceSlices that are
+left.
+
+`
+
+// runUninstall runs one of the commands that remove a release.
+func runUninstall(ctx context.Context, args []string, stdout io.Writer) error {
+	if len(args) == 0 {
+		args = []string{""}
+	}
+	switch args[0] {
+	case "check":
+		return runUninstallCheck(ctx, args[1:], stdout)
+	case "node":
+		return runUninstallNode(ctx, args[1:], stdout)
+	case "finish":
+		return runUninstallFinish(ctx, args[1:], stdout)
+	case "-h", "-help", "--help":
+		return cli.Parse(flag.NewFlagSet("dra-numa uninstall", flag.ContinueOnError), args[:1], uninstallUsage, stdout)
+	}
+	return cli.Usagef("uninstall %q: want check, node or finish", args[0])
+}
+
+func runUninstallCheck(ctx context.Context, args []string, stdout io.Writer) error {
+	var f releaseFlags
+	if err := f.parse("uninstall check", args, uninstallUsage, stdout); err != nil {
+		return err
+	}
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	return uninstallCheck(ctx, client, f, stdout)
+}
+
+// uninstallCheck waits until no pod uses a claim of the driver.
+func uninstallCheck(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {
+	err := waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
+		claims, err := client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return release.Holders(claims.Items, driver.Name), nil
+	})
+	if err != nil {
+		return fmt.Errorf("uninstall the driver: delete these pods first, which could not end without it: %w", err)
+	}
+	_, err = fmt.Fprintln(stdout, "No pod uses a claim of the driver.")
+	return err
+}
+
+func runUninstallFinish(ctx context.Context, args []string, stdout io.Writer) error {
+	var f releaseFlags
+	if err := f.parse("uninstall finish", args, uninstallUsage, stdout); err != nil {
+		return err
+	}
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	return uninstallFinish(ctx, client, f, stdout)
+}
+
+// uninstallFinish waits for the DaemonSet that cleans the nodes, then deletes the slices of
+// the driver. No daemon may run any more: it would publish them again.
+func uninstallFinish(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {
+	var nodes int32
+	err := waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
+		cleaners, err := client.AppsV1().DaemonSets(f.namespace).Get(ctx, f.daemonSet, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		pods, err := client.CoreV1().Pods(f.namespace).List(ctx, metav1.ListOptions{LabelSelector: f.selector})
+		if err != nil {
+			return nil, err
+		}
+		nodes = cleaners.Status.DesiredNumberScheduled
+		return release.Unclean(cleaners, pods.Items), nil
+	})
+	if err != nil {
+		return fmt.Errorf("clean the nodes: %w", err)
+	}
+	deleted, err := deleteSlices(ctx, client)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "Nothing of the driver is left on %d nodes. Deleted %d ResourceSlices.\n", nodes, deleted)
+	return err
+}
+
+// deleteSlices deletes those that the kubelets have not deleted yet.
+func deleteSlices(ctx context.Context, client kubernetes.Interface) (deleted int, err error) {
+	all, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: "spec.driver=" + driver.Name})
+	if err != nil {
+		return 0, err
+	}
+	for i := range all.Items {
+		if all.Items[i].Spec.Driver != driver.Name {
+			continue
+		}
+		err := client.ResourceV1().ResourceSlices().Delete(ctx, all.Items[i].Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return deleted, fmt.Errorf("delete ResourceSlice %s: %w", all.Items[i].Name, err)
+		}
+		deleted++
+	}
+	return deleted, nil
+}
+
+// isInstalled is whether the DaemonSet of the daemon exists and is not being deleted. Then
+// its pods come back after each end.
+func isInstalled(ctx context.Context, client kubernetes.Interface, f releaseFlags) (bool, error) {
+	daemons, err := client.AppsV1().DaemonSets(f.namespace).Get(ctx, f.daemonSet, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && daemons.DeletionTimestamp == nil, err
+}
+
+func runUninstallNode(ctx context.Context, args []string, stdout io.Writer) error {
+	c := cleaner{}
+	f := releaseFlags{more: c.flags}
+	if err := f.parse("uninstall node", args, uninstallUsage, stdout); err != nil {
+		return err
+	}
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	stop, err := serve(c.listen, &c.state, nil, func(err error) { klog.FromContext(ctx).Error(err, "Serving health failed") })
+	if err != nil {
+		return err
+	}
+	defer stop()
+	c.run(ctx, func(ctx context.Context) (bool, error) { return isInstalled(ctx, client, f) })
+	return nil
+}
+
+// oneLine joins problems.
+func oneLine(problems []string) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s", strings.Join(problems, "; "))
+}

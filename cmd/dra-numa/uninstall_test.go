@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+)
+
+func TestUninstallIsRefusedWhilePodsUseClaims(t *testing.T) {
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cpus"}}
+	claim.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{{Driver: driver.Name, Pool: "node-1"}},
+	}}
+	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "job"}}
+	client := fake.NewClientset(claim)
+	f := releaseFlags{namespace: "dra-numa"}
+	var out strings.Builder
+	err := uninstallCheck(t.Context(), client, f, &out)
+	if want := "uninstall the driver: delete these pods first, which could not end without it: team/job has claim cpus on node node-1"; err == nil || err.Error() != want {
+		t.Fatalf("error %v, want %q", err, want)
+	}
+	go func() { // the pod ends while the check waits
+		time.Sleep(releasePeriod / 2)
+		claim.Status.ReservedFor = nil
+		_, _ = client.ResourceV1().ResourceClaims("team").UpdateStatus(context.Background(), claim, metav1.UpdateOptions{}) //nolint:usetesting // the test waits for it
+	}()
+	f.timeout = 3 * releasePeriod
+	if err := uninstallCheck(t.Context(), client, f, &out); err != nil || out.String() != "No pod uses a claim of the driver.\n" {
+		t.Errorf("%q, error %v", out.String(), err)
+	}
+}
+
+func TestUninstallFinishesWhenAllNodesAreClean(t *testing.T) {
+	cleaners := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "dra-numa", Name: "cleaners", Generation: 1},
+		Status:     appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberReady: 1},
+	}
+	dirty := daemonPod("a", "n1", corev1.ConditionFalse)
+	other := nodeSlice("n3")
+	other.Spec.Driver = "other"
+	client := fake.NewClientset(cleaners, dirty, daemonPod("b", "n2", corev1.ConditionTrue), nodeSlice("n1"), other)
+	f := releaseFlags{namespace: "dra-numa", selector: "app.kubernetes.io/name=dra-driver-numa", daemonSet: "cleaners"}
+	var out strings.Builder
+	err := uninstallFinish(t.Context(), client, f, &out)
+	if want := "clean the nodes: node n1 is not clean: see the log of pod a"; err == nil || err.Error() != want {
+		t.Fatalf("error %v, want %q", err, want)
+	}
+	if all, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 2 {
+		t.Fatalf("slices are deleted before the nodes are clean: %v, %v", all, err)
+	}
+	cleaners.Status.NumberReady = 2
+	if _, err := client.AppsV1().DaemonSets("dra-numa").UpdateStatus(t.Context(), cleaners, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := uninstallFinish(t.Context(), client, f, &out); err != nil || out.String() != "Nothing of the driver is left on 2 nodes. Deleted 1 ResourceSlices.\n" {
+		t.Fatalf("%q, error %v", out.String(), err)
+	}
+	all, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(all.Items) != 1 || all.Items[0].Spec.Driver != "other" {
+		t.Errorf("left are %v, error %v", all, err)
+	}
+}
+
+// A cleaner that the DaemonSet of the daemon outlives does nothing: an administrator may
+// have applied all objects of the chart, hooks included.
+func TestInstalledDriverStays(t *testing.T) {
+	daemons := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "dra-numa", Name: "dra-driver-numa"}}
+	f := releaseFlags{namespace: "dra-numa", daemonSet: "dra-driver-numa"}
+	for name, row := range map[string]struct {
+		client *fake.Clientset
+		want   bool
+	}{
+		"installed": {fake.NewClientset(daemons), true},
+		"gone":      {fake.NewClientset(), false},
+	} {
+		if found, err := isInstalled(t.Context(), row.client, f); err != nil || found != row.want {
+			t.Errorf("%s: %t, error %v", name, found, err)
+		}
+	}
+	c, dir := usedNode(t)
+	if err := c.look(t.Context(), func(context.Context) (bool, error) { return true, nil }); err == nil || err.Error() != "the driver is installed: nothing is removed" {
+		t.Errorf("error %v", err)
+	}
+	if err := c.look(t.Context(), func(context.Context) (bool, error) { return false, errors.New("no answer") }); err == nil {
+		t.Error("without an answer, files are removed")
+	}
+	if left := filesBelow(t, dir); len(left) < 8 {
+		t.Errorf("left are only %q", left)
+	}
+}
+
+// usedNode is a node on which the driver has run, without claims.
+func usedNode(t *testing.T) (c *cleaner, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	c = &cleaner{gpuReports: dir + "/run/dra-numa"}
+	c.kubeletRoot, c.cdiDir, c.cgroupRoot, c.machineRoot = dir+"/kubelet", dir+"/cdi", dir+"/cgroup", dir
+	for _, name := range []string{
+		"kubelet/plugins/dra.numa/instance.lock", "kubelet/plugins/dra.numa/numa-pin.lock", "kubelet/plugins/dra.numa/pins/.keep",
+		"kubelet/plugins/dra.numa/exclusivity", "kubelet/plugins/dra.numa/dra-device-metadata/team_cpus/cpus/metadata.json",
+		"kubelet/plugins/dra.numa-hook/numa-pin", "kubelet/plugins_registry/dra.numa-reg.sock", "run/dra-numa/gpus.json",
+		"cdi/dra.numa_metadata_uid_cpus.json", "cgroup/cgroup.controllers",
+		"kubelet/plugins/csi/csi.sock", "kubelet/plugins_registry/csi-reg.sock", "cdi/nvidia.json", // of others
+	} {
+		files.Write(t, filepath.Join(dir, name), "")
+	}
+	files.Write(t, dir+"/proc/sys/kernel/random/boot_id", "boot-2\n")
+	return c, dir
+}
+
+func filesBelow(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && (!entry.IsDir() || strings.Contains(entry.Name(), "dra.numa")) {
+			names = append(names, strings.TrimPrefix(path, dir+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// Nothing of the driver stays, and everything of others does.
+func TestCleanNodeHasNothingOfTheDriver(t *testing.T) {
+	c, dir := usedNode(t)
+	for range 2 { // a second look finds nothing
+		if err := c.clean(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"cdi/nvidia.json", "cgroup/cgroup.controllers", "kubelet/plugins/csi/csi.sock",
+		"kubelet/plugins_registry/csi-reg.sock", "proc/sys/kernel/random/boot_id",
+	}
+	if left := filesBelow(t, dir); !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
+	}
+}
+
+// While anything says that a claim is prepared, all files stay.
+func TestNodeWithClaimsStaysAsItIs(t *testing.T) {
+	const state = "kubelet/plugins/dra.numa/"
+	for name, row := range map[string]struct{ file, text, want string }{
+		"a claim on record": {
+			state + driver.CheckpointName, files.Read(t, "../../driver/testdata/checkpoint-v5.json"),
+			"claim default/a is prepared; claim default/b is prepared; claim default/c is prepared; claim default/d is prepared",
+		},
+		"a damaged checkpoint":         {state + driver.CheckpointName, "{", "checkpoint.json: "},
+		"a spec without a checkpoint":  {"cdi/dra.numa-claim_uid-1.json", "{}", `the checkpoint is missing, but there are CDI specs of claims: ["uid-1"]`},
+		"a container of a claim":       {"cgroup/pods/a/cgroup.events", "populated 1\n", `containers of claims run in cgroups ["pods/a"]`},
+		"no mount of the cgroup files": {"", "", "no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, dir := usedNode(t)
+			if row.file == "" {
+				c.cgroupRoot = dir + "/missing"
+			} else {
+				files.Write(t, filepath.Join(dir, row.file), row.text)
+			}
+			if strings.HasPrefix(row.file, "cgroup/") {
+				files.Write(t, filepath.Join(dir, state, "pins/a.json"), `{"boot":"boot-2","cgroup":"pods/a","scope":"container",`+
+					`"claims":[{"uid":"uid-b","name":"default/b","cpus":"2-3","mems":"0","partition":"root"}]}`+"\n")
+			}
+			before := filesBelow(t, dir)
+			if err := c.clean(); err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("error %v, want %q", err, row.want)
+			}
+			if after := filesBelow(t, dir); !slices.Equal(before, after) {
+				t.Errorf("left are %q of %q", after, before)
+			}
+		})
+	}
+}
+
+// The files of a node are its daemon's until it has ended.
+func TestNodeWithADaemonStaysAsItIs(t *testing.T) {
+	c, dir := usedNode(t)
+	unlock, err := lockInstance(t.Context(), c.pluginDir(), func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := filesBelow(t, dir)
+	if err := c.clean(); err == nil || err.Error() != "the daemon of the node has not ended yet" {
+		t.Errorf("error %v", err)
+	}
+	if after := filesBelow(t, dir); !slices.Equal(before, after) {
+		t.Errorf("left are %q of %q", after, before)
+	}
+	unlock()
+	if err := c.clean(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The pod is ready when its node is clean, and says why it is not.
+func TestCleanerSaysWhetherTheNodeIsClean(t *testing.T) {
+	c, _ := usedNode(t)
+	ask := func() (int, string) {
+		recorder := httptest.NewRecorder()
+		c.state.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		return recorder.Code, recorder.Body.String()
+	}
+	if code, _ := ask(); code != http.StatusServiceUnavailable {
+		t.Errorf("before the first look: %d", code)
+	}
+	unlock, err := lockInstance(t.Context(), c.pluginDir(), func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		c.run(ctx, func(context.Context) (bool, error) { cancel(); return false, nil })
+	}
+	look()
+	if code, text := ask(); code != http.StatusServiceUnavailable || text != "the daemon of the node has not ended yet\n" {
+		t.Errorf("%d %q", code, text)
+	}
+	unlock()
+	look()
+	if code, text := ask(); code != http.StatusOK || text != "the node is clean\n" {
+		t.Errorf("%d %q", code, text)
+	}
+}
+
+func TestUninstallNamesItsCommands(t *testing.T) {
+	for args, want := range map[string]string{
+		"":            `uninstall "": want check, node or finish`,
+		"all":         `uninstall "all": want check, node or finish`,
+		"check":       "--namespace is missing",
+		"node":        "--namespace is missing",
+		"finish --xx": "flag provided but not defined: -xx",
+	} {
+		if err := runUninstall(t.Context(), strings.Fields(args), &strings.Builder{}); err == nil || err.Error() != want {
+			t.Errorf("%q: error %v, want %q", args, err, want)
+		}
+	}
+}
