@@ -209,7 +209,7 @@ func installChart(t *testing.T, set ...string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		helm(ctx, "uninstall", "dra-driver-numa", "--namespace", "dra-numa", "--ignore-not-found")
+		helm(ctx, "uninstall", "dra-driver-numa", "--namespace", "dra-numa", "--ignore-not-found", "--no-hooks") // no node runs them
 	})
 }
 

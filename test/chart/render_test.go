@@ -55,13 +55,14 @@ func mustRender(t *testing.T, set ...string) string {
 	return stdout
 }
 
-// object returns the only object of its kind in a rendered chart, decoded strictly: a
-// misspelt field is an error here and not a silent default in a cluster.
+// object returns the only object of its kind in a rendered chart, not counting those of
+// hooks. It is decoded strictly: a misspelt field is an error here and not a silent default
+// in a cluster.
 func object[T any](t *testing.T, rendered, kind string) (value T) {
 	t.Helper()
 	found := 0
 	for _, document := range documents(rendered) {
-		if decode[metav1.TypeMeta](t, document).Kind != kind {
+		if meta := decode[metav1.PartialObjectMetadata](t, document); meta.Kind != kind || meta.Annotations["helm.sh/hook"] != "" {
 			continue
 		}
 		found++
@@ -111,7 +112,7 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 			"webhook.affinity.podAffinity.a=b", "webhook.topologySpreadConstraints[0].maxSkew=2", "webhook.topologySpreadConstraints[0].topologyKey=zone",
 			"webhook.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "webhook.podDisruptionBudget.maxUnavailable=50%",
 			"flowControl.enabled=true", "flowControl.nominalConcurrencyShares=30", "flowControl.queueLengthLimit=100", "flowControl.matchingPrecedence=500",
-			"hooks.priorityClassName=low", "hooks.nodeSelector.role=control", "hooks.tolerations[0].operator=Exists", "hooks.resources.limits.memory=1Gi",
+			"uninstall.timeout=1m", "uninstall.nodeTimeout=10m", "hooks.priorityClassName=low", "hooks.nodeSelector.role=control", "hooks.tolerations[0].operator=Exists", "hooks.resources.limits.memory=1Gi",
 			"webhook.priorityClassName=", "webhook.resources.limits.memory=1Gi",
 			"verbosity=5", "priorityClassName=", "nodeSelector.numa=yes", "tolerations[0].key=gpu",
 			"tolerations[0].operator=Exists", "updateStrategy.maxUnavailable=0", "updateStrategy.maxSurge=25%",
@@ -180,6 +181,8 @@ func TestNonsenseIsOneClearLine(t *testing.T) {
 		"webhook.tolerations[0].effect=No":               `- at '/webhook/tolerations/0/effect': value must be one of`,
 		"webhook.topologySpreadConstraints[0].maxSkew=1": `- at '/webhook/topologySpreadConstraints/0': missing properties 'topologyKey', 'whenUnsatisfiable'`,
 		"webhook.podDisruptionBudget.maxUnavailable=0":   `- at '/webhook/podDisruptionBudget/maxUnavailable': 'not' failed`,
+		"uninstall.timeout=10":                           `- at '/uninstall/timeout': got number, want string`,
+		"uninstall.nodeTimeout=0s":                       `- at '/uninstall/nodeTimeout': '0s' does not match pattern`,
 		"flowControl.nominalConcurrencyShares=0":         `- at '/flowControl/nominalConcurrencyShares': minimum: got 0, want 1`,
 		"flowControl.matchingPrecedence=10001":           `- at '/flowControl/matchingPrecedence': maximum: got 10,001, want 10,000`,
 		"pprof=true":                                     `- at '/pprof': got boolean, want object`,

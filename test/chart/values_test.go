@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrol "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -235,7 +236,7 @@ func TestEveryPodHasAPriorityClassOfItsOwn(t *testing.T) {
 	for name, pod := range pods(t, append(everything, "priorityClassName=daemon", "nvml.priorityClassName=nvml", "webhook.priorityClassName=webhook", "hooks.priorityClassName=hook")...) {
 		want := "hook"
 		switch name {
-		case "DaemonSet dra-driver-numa":
+		case "DaemonSet dra-driver-numa", "DaemonSet dra-driver-numa-uninstall-node":
 			want = "daemon"
 		case "DaemonSet dra-driver-numa-nvml":
 			want = "nvml"
@@ -262,7 +263,7 @@ func TestEveryObjectHasTheCommonLabelsAndAnnotations(t *testing.T) {
 	}
 	for name, pod := range pods(t, append(everything, "commonLabels.team=numa", "podLabels.a=b", "podAnnotations.c=d", "nvml.podLabels.a=b", "nvml.podAnnotations.c=d",
 		"webhook.podLabels.a=b", "webhook.podAnnotations.c=d")...) {
-		if strings.HasPrefix(name, "Pod ") || strings.HasPrefix(name, "Job ") {
+		if _, isHook, _ := strings.Cut(name, "dra-driver-numa-"); strings.HasPrefix(isHook, "test") || strings.HasPrefix(isHook, "uninstall") {
 			continue
 		}
 		if pod.Labels["team"] != "numa" || pod.Labels["a"] != "b" || pod.Annotations["c"] != "d" {
@@ -382,5 +383,62 @@ func TestTestOfHelmReadsPodsAndSlices(t *testing.T) {
 	})
 	if args := pod.Spec.Containers[0].Args; !slices.Equal(args, []string{"test-release", "--namespace=dra-numa"}) {
 		t.Errorf("arguments %q", args)
+	}
+}
+
+// What refuses and what finishes has no right on a node, and what cleans a node may only
+// ask whether the driver is installed.
+func TestUninstallHasTheRightsOfItsCommands(t *testing.T) {
+	rendered := mustRender(t)
+	check := named[batchv1.Job](t, rendered, "Job", "dra-driver-numa-uninstall-check").Spec
+	checkHook(t, rendered, "pre-delete", check.Template, map[string]string{"ClusterRole resource.k8s.io/resourceclaims": "list"})
+	finish := named[batchv1.Job](t, rendered, "Job", "dra-driver-numa-uninstall").Spec
+	checkHook(t, rendered, "post-delete", finish.Template, map[string]string{
+		"ClusterRole resource.k8s.io/resourceslices": "list delete", "Role /pods": "list", "Role apps/daemonsets": "get dra-driver-numa-uninstall-node",
+	})
+	if got := permissions(t, rendered, "dra-driver-numa-uninstall-node"); !maps.Equal(got, map[string]string{"Role apps/daemonsets": "get dra-driver-numa"}) {
+		t.Errorf("the cleaner may %q", got)
+	}
+	for _, spec := range []batchv1.JobSpec{check, finish} {
+		if *spec.BackoffLimit != 0 {
+			t.Error("a refusal is tried again, and helm waits")
+		}
+	}
+	if args := check.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{"uninstall", "check", "--namespace=dra-numa", "--timeout=0s"}) {
+		t.Errorf("arguments %q", args)
+	}
+	cleaner := named[appsv1.DaemonSet](t, rendered, "DaemonSet", "dra-driver-numa-uninstall-node")
+	args := finish.Template.Spec.Containers[0].Args
+	for _, want := range []string{"--daemonset=" + cleaner.Name, "--selector=app.kubernetes.io/name=" + cleaner.Spec.Template.Labels["app.kubernetes.io/name"]} {
+		if !slices.Contains(args, want) {
+			t.Errorf("arguments %q, want %s", args, want)
+		}
+	}
+	if rendered := mustRender(t, "uninstall.enabled=false"); strings.Contains(rendered, "uninstall") {
+		t.Error("there are hooks that are off")
+	}
+}
+
+// The cleaner runs wherever the daemon may have run, and has the folders above those that it
+// removes.
+func TestCleanerRunsWhereTheDaemonDoes(t *testing.T) {
+	const cache = "config.cache.os.ways=1,config.cache.guaranteed.ways=4"
+	rendered := mustRender(t, cache, "nvml.enabled=true,nvml.image=x", "nodeSelector.numa=yes", "kubelet.root=/k")
+	daemon := named[appsv1.DaemonSet](t, rendered, "DaemonSet", "dra-driver-numa").Spec.Template.Spec
+	cleaner := named[appsv1.DaemonSet](t, rendered, "DaemonSet", "dra-driver-numa-uninstall-node").Spec.Template.Spec
+	if !cmp.Equal(daemon.NodeSelector, cleaner.NodeSelector) || !cmp.Equal(daemon.Tolerations, cleaner.Tolerations) || !cmp.Equal(daemon.Affinity, cleaner.Affinity) {
+		t.Errorf("the cleaner is elsewhere: %+v", cleaner)
+	}
+	want := []string{
+		"/k/plugins at /k/plugins", "/k/plugins_registry at /k/plugins_registry", "/run/dra-numa at /run/dra-numa",
+		"/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/cgroup", "/sys/fs/cgroup at /host/fs/cgroup read-only", "/var/run/cdi at /var/run/cdi",
+	}
+	if diff := cmp.Diff(want, mounts(cleaner, cleaner.Containers[0])); diff != "" {
+		t.Errorf("host paths (-want +got):\n%s", diff)
+	}
+	for _, path := range []string{"/k/plugins/dra.numa", "/k/plugins/dra.numa-hook"} {
+		if !strings.HasPrefix(path, cleaner.Containers[0].VolumeMounts[0].MountPath+"/") {
+			t.Errorf("the cleaner cannot remove %s", path)
+		}
 	}
 }
