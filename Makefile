@@ -158,6 +158,28 @@ chart-lint: ## Check and render the Helm chart
 monitoring-test: ## Check alert rules and dashboards with Prometheus' own packages: each fault fires its alert, each panel has numbers
 	go -C test/monitoring test ./...
 
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+# Its database is not in a module. Without it, nothing was checked, which is no failure.
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in the modules of the programs; says "not checked" without the database
+	@status=0; output=$$($(STATIC) go run $(GOVULNCHECK) ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook ./cmd/kubectl-numa 2>&1) || status=$$?; \
+	if (( status )) && grep -qE 'vuln\.go\.dev|fetching vulnerabilities' <<<"$$output"; then \
+	  echo "vulncheck: not checked: $$(grep -m 1 -E 'vuln\.go\.dev|fetching vulnerabilities' <<<"$$output")"; \
+	else \
+	  printf '%s\n' "$$output"; exit $$status; \
+	fi
+
+# How long each fuzz test runs.
+FUZZTIME ?= 30s
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz test for a while [FUZZTIME=30s]
+	@grep -rHoE --include='*_test.go' --exclude-dir=rig '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file name; do \
+	  name=$${name#func }; echo "make: fuzz $$name ($$(dirname $$file))"; \
+	  $(STATIC) go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$(dirname $$file) </dev/null; \
+	done
+
 # timed runs the commands $(2) and prints how long the step $(1) took.
 define timed
 started=$$SECONDS; $(2); echo "make: $(1): $$((SECONDS - started)) s"
