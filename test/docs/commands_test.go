@@ -1,0 +1,97 @@
+package docs
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+)
+
+const chart = root + "/deployments/helm/dra-driver-numa/"
+
+// check fails the test for each match of the pattern on a page that exists does not know.
+// There must be some.
+func check(t *testing.T, what, pattern string, exists func(name string) bool) {
+	t.Helper()
+	found := 0
+	for page, text := range pages(t) {
+		if page == "CHANGELOG.md" { // it is also about what was
+			continue
+		}
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(strings.ReplaceAll(text, "\\\n", " "), -1) {
+			found++
+			if !exists(match[1]) {
+				t.Errorf("%s: there is no %s %q", page, what, match[1])
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("found only %d of %s", found, what)
+	}
+}
+
+func TestNamedTargetsOfMakeExist(t *testing.T) {
+	makefile := files.Read(t, root+"/Makefile")
+	check(t, "target of make", "(?m)(?:^|`)make ([a-z][a-z0-9.-]*)", func(name string) bool {
+		return regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(name)+`:`).MatchString(makefile) ||
+			regexp.MustCompile(`(?m)^[A-Z0-9_]+ +:= .*\b`+regexp.QuoteMeta(name)+`\b`).MatchString(makefile)
+	})
+}
+
+func TestNamedContainersExist(t *testing.T) {
+	daemons := files.Read(t, chart+"templates/daemonset.yaml")
+	check(t, "container", `dra-numa (?:POD|\S+/\S+) (?:--container|-c) (\w+)`, func(name string) bool {
+		return strings.Contains(daemons, "        - name: "+name+"\n          image:")
+	})
+}
+
+func TestNamedValuesOfTheChartExist(t *testing.T) {
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(files.Read(t, chart+"values.yaml")), &values); err != nil {
+		t.Fatal(err)
+	}
+	check(t, "value of the chart", `--set(?:-string)? '?([a-zA-Z.]+)`, func(name string) bool {
+		var at any = values
+		for key := range strings.SplitSeq(name, ".") {
+			group, isGroup := at.(map[string]any)
+			if !isGroup {
+				return false
+			}
+			if len(group) == 0 { // the user chooses the names below
+				return true
+			}
+			if at, isGroup = group[key]; !isGroup {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestNamedMetricsAndAlertsExist(t *testing.T) {
+	metrics := files.Read(t, root+"/kubeletplugin/metrics/testdata/metrics.txt")
+	check(t, "metric", `\b(dra_numa_[a-z_]+[a-z])\b`, func(name string) bool {
+		return strings.Contains(metrics, "# TYPE "+name+" ") || strings.Contains(metrics, "\n"+name+"{")
+	})
+	alerts, events := files.Read(t, chart+"monitoring/alerts.yaml"), sources(t, root+"/kubeletplugin/*.go")
+	check(t, "alert or event", "`(NUMA[A-Za-z]+)`", func(name string) bool {
+		return strings.Contains(alerts, "- alert: "+name+"\n") || strings.Contains(events, `"`+name+`"`)
+	})
+}
+
+// sources returns the text of all files of a pattern.
+func sources(t *testing.T, pattern string) (text string) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text += files.Read(t, path)
+	}
+	return text
+}
