@@ -243,9 +243,9 @@ $(TOOL) helm upgrade --install dra-driver-numa $(CHART) --kubeconfig "$$($(CLUST
   --wait --timeout 20m
 endef
 
-# in-node runs the tests of binary bin/$(1) whose names have "Kernel", with the environment $(2).
+# in-node runs in cluster $(1) the tests of binary bin/$(2) whose names begin with TestKernel, with the environment $(3).
 define in-node
-$(CLUSTER) exec -name e2e -- sh -c 'cat >/tmp/$(1) && chmod +x /tmp/$(1) && $(2) exec /tmp/$(1) -test.run Kernel -test.v' <bin/$(1)
+$(CLUSTER) exec -name $(1) -- sh -c 'cat >/tmp/$(2) && chmod +x /tmp/$(2) && $(3) exec /tmp/$(2) -test.run ^TestKernel -test.v' <bin/$(2)
 endef
 
 # The suite is built before a node takes the CPUs.
@@ -270,8 +270,8 @@ endef
 e2e: image suite ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern] [LABELS=kernel]
 	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
 	@$(call with-node,e2e); \
-	$(call timed,tests in the node,$(call in-node,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup)); \
-	$(if $(TOPOLOGY),,$(call in-node,fake.test,NUMA_RIG_ROOT=/);) \
+	$(call timed,tests in the node,$(call in-node,e2e,pin.test,NUMA_PIN_CGROUP=/sys/fs/cgroup)); \
+	$(if $(TOPOLOGY),,$(call in-node,e2e,fake.test,NUMA_RIG_ROOT=/);) \
 	$(call timed,chart,$(call install-chart,e2e,--set viewer.enabled=true)); \
 	$(call suite,e2e,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "!crowd && !devices && !boot$${LABELS:+ && $$LABELS}"); \
 	$(call suite,e2e,-e2e.require -e2e.crowd "$$CROWD" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "crowd$${LABELS:+ && $$LABELS}")
@@ -336,6 +336,24 @@ $(E2E_CACHE): image suite
 	@$(call with-node,cache); \
 	$(call timed,chart,$(call install-chart,cache,--values test/e2e/cache-values.yaml)); \
 	$(call suite,cache,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter cache)
+
+# A node with frequencies and idle states, which claims change.
+E2E_POWER := e2e-power-6.12 e2e-power-7.2
+
+.PHONY: e2e-power
+e2e-power: ## Run what changes frequencies and idle states, on Linux 6.12 and 7.2: nightly, not part of test [KUBERNETES=] [INIT=] [FOCUS=pattern]
+	$(call stages,$(E2E_POWER))
+
+.PHONY: $(E2E_POWER)
+$(E2E_POWER): export TOPOLOGY := test/rig/topology/machines/power.yaml
+e2e-power-6.12: export KERNEL = 6.12
+e2e-power-7.2: export KERNEL = 7.2
+$(E2E_POWER): image suite
+	$(STATIC) go test -c -o bin/ ./driver
+	@$(call with-node,power); \
+	$(call timed,tests in the node,$(call in-node,power,driver.test,NUMA_POWER_ROOT=/)); \
+	$(call timed,chart,$(call install-chart,power,--values test/e2e/power-values.yaml)); \
+	$(call suite,power,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter power)
 
 .PHONY: soak
 soak: image suite ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]

@@ -12,7 +12,7 @@ import (
 var withOldKernel = Label("old-kernel", withOwnBoot)
 
 // withOwnBoot labels specs that need a node which was booted for them: make reach and
-// make e2e-cache run them.
+// make e2e-cache and make e2e-power run them.
 const withOwnBoot = "boot"
 
 var _ = Describe("a node whose kernel has no partitions", withOldKernel, func() {

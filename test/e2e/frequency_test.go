@@ -1,0 +1,244 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// withPower marks specs for a node whose CPUs have frequencies and idle states: make
+// e2e-power runs them.
+var withPower = Label("power", withOwnBoot)
+
+// The CPUs of the node have 1, 2 and 3 GHz, and an idle state from which they wake up
+// within 10 µs; test/rig/topology/machines/power.yaml.
+var _ = Describe("claims of fast CPUs", withPower, func() {
+	It("have them as they ask, and give back what the CPUs had", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "fast"), cpuSettings(ctx)
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "fast", `"governor": "performance", "minFrequency": "2GHz", "maxFrequency": "max", "idleLatency": 20`))
+		cpus := cpusOfContainer(ctx, pod)
+		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpus, "performance 2000000 3000000 20")))
+		Expect(performanceOf(ctx, pod).Frequencies).To(Equal([]deviceclasses.FrequencyStatus{{
+			Policies: cpus, Driver: "acpi-cpufreq", Governor: "performance", MinFrequency: "2GHz", MaxFrequency: "3GHz",
+		}}))
+		deletePod(ctx, pod)
+		Expect(cpuSettings(ctx)).To(Equal(before))
+	})
+
+	It("say what the kernel made of frequencies that the CPUs do not have", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "limited"), cpuSettings(ctx)
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "limited", `"minFrequency": "2.1GHz", "maxFrequency": "2.4GHz"`))
+		cpus := cpusOfContainer(ctx, pod)
+		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpus, "schedutil 2000000 2000000 0")))
+		said := performanceOf(ctx, pod)
+		Expect(said.Asked.MinFrequency).To(Equal("2.1GHz"))
+		Expect(said.Asked.MaxFrequency).To(Equal("2.4GHz"))
+		Expect(said.Frequencies).To(Equal([]deviceclasses.FrequencyStatus{{Policies: cpus, Driver: "acpi-cpufreq", MinFrequency: "2GHz", MaxFrequency: "2GHz"}}))
+		deletePod(ctx, pod)
+		Expect(cpuSettings(ctx)).To(Equal(before))
+	})
+
+	It("do not change each other's CPUs, and begin and end in any order", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "both"), cpuSettings(ctx)
+		first := waitRunning(ctx, createTuned(ctx, namespace, "first", `"governor": "performance", "idleLatency": 100`))
+		ofFirst := replaced(before, cpusOfContainer(ctx, first), "performance 1000000 3000000 100")
+		second := waitRunning(ctx, createTuned(ctx, namespace, "second", `"governor": "powersave", "maxFrequency": "min"`))
+		slow := cpusOfContainer(ctx, second)
+		Expect(cpuSettings(ctx)).To(Equal(replaced(ofFirst, slow, "powersave 1000000 1000000 0")))
+		deletePod(ctx, first)
+		Expect(cpuSettings(ctx)).To(Equal(replaced(before, slow, "powersave 1000000 1000000 0")))
+		deletePod(ctx, second)
+		Expect(cpuSettings(ctx)).To(Equal(before))
+	})
+
+	It("leave what another program writes meanwhile", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "meanwhile"), cpuSettings(ctx)
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "meanwhile", `"governor": "performance", "minFrequency": "2GHz", "idleLatency": 20`))
+		cpu, _ := cpusOfContainer(ctx, pod).First()
+		DeferCleanup(func(ctx context.Context) { writeFrequency(ctx, cpu, "scaling_governor", "schedutil") })
+		writeFrequency(ctx, cpu, "scaling_governor", "powersave")
+		deletePod(ctx, pod)
+		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpuset.New(cpu), "powersave 1000000 3000000 0")))
+	})
+
+	It("have CPUs as they ask that were offline, and give them back when they are online", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "online"), cpuSettings(ctx)
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "online", `"governor": "performance", "minFrequency": "2GHz"`))
+		cpus := cpusOfContainer(ctx, pod)
+		first, _ := cpus.First()
+		gone := cpus.Difference(cpuset.New(first))
+		DeferCleanup(func(ctx context.Context) { Expect(observer.SetOnline(ctx, gone, true)).To(Succeed()) })
+		Expect(observer.SetOnline(ctx, gone, false)).To(Succeed())
+		Expect(observer.SetOnline(ctx, gone, true)).To(Succeed())
+		Eventually(ctx, cpuSettings).Should(Equal(replaced(before, cpus, "performance 2000000 3000000 0")))
+
+		By("ending the claim while a CPU is offline")
+		Expect(observer.SetOnline(ctx, gone, false)).To(Succeed())
+		Expect(cluster.Kubernetes.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		there := cpus.Difference(gone)
+		Eventually(ctx, func() map[int]string { return only(cpuSettings(ctx), there) }).Should(Equal(only(before, there)), "CPUs that are online")
+		Expect(observer.SetOnline(ctx, gone, true)).To(Succeed())
+		Eventually(ctx, cpuSettings).Should(Equal(before))
+		Eventually(ctx, func() ([]corev1.Pod, error) { return listPods(ctx, namespace) }).Should(BeEmpty(), "pods")
+	})
+
+	It("are refused with what there is", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "refused"), cpuSettings(ctx)
+		for name, row := range map[string]struct{ fields, want string }{
+			"governor":   {`"governor": "ondemand"`, `governor: "ondemand", cpus %s with the frequency driver acpi-cpufreq have `},
+			"range":      {`"maxFrequency": "1.5x base"`, `maxFrequency: "1.5x base" is 4.5GHz, cpus %s have 1GHz to 3GHz`},
+			"preference": {`"energyPreference": "power"`, `energyPreference: "power", cpus %s with the frequency driver acpi-cpufreq have none: `},
+		} {
+			pod := createTuned(ctx, namespace, name, row.fields)
+			before, after, _ := strings.Cut(row.want, "%s")
+			Eventually(ctx, eventMessages).WithArguments(namespace, pod.Name).Should(ContainElement(And(ContainSubstring(before), ContainSubstring(after))), name)
+			messages, err := eventMessages(ctx, namespace, pod.Name)
+			Expect(err).NotTo(HaveOccurred())
+			if name == "governor" {
+				for _, governor := range []string{"performance", "powersave", "schedutil"} {
+					Expect(messages).To(ContainElement(ContainSubstring(governor)))
+				}
+			}
+			deletePod(ctx, pod)
+		}
+		Expect(cpuSettings(ctx)).To(Equal(before))
+	})
+
+	It("have CPUs as they ask if the driver is killed before the first write", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "recorded"), cpuSettings(ctx)
+		stopBefore(ctx, "scaling_governor")
+		pod := createTuned(ctx, namespace, "recorded", slowAndSteady)
+		waitStopped(ctx)
+		Expect(observer.Run(ctx, `cat "$1"`, nodeCheckpoint)).To(ContainSubstring(`"before":{"governor":"schedutil"`), "the checkpoint")
+		Expect(cpuSettings(ctx)).To(Equal(before))
+		killDriver(ctx)
+		pod = waitRunning(ctx, pod)
+		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpusOfContainer(ctx, pod), "performance 2000000 2000000 0")))
+		deletePod(ctx, pod)
+		Expect(cpuSettings(ctx)).To(Equal(before))
+	})
+
+	It("give CPUs back if the driver is killed after a write that it has not read back", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "written"), cpuSettings(ctx)
+		stopBefore(ctx, "scaling_min_freq")
+		pod := createTuned(ctx, namespace, "written", slowAndSteady)
+		waitStopped(ctx)
+		Expect(cpuSettings(ctx)).To(ContainElement("performance 1000000 2000000 0"))
+		Expect(cluster.Kubernetes.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		killDriver(ctx)
+		Eventually(ctx, func() ([]corev1.Pod, error) { return listPods(ctx, namespace) }).Should(BeEmpty(), "pods")
+		Expect(cpuSettings(ctx)).To(Equal(before))
+	})
+
+	It("give CPUs back if the driver is killed while it does that", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "restored"), cpuSettings(ctx)
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "restored", slowAndSteady))
+		stopBefore(ctx, "scaling_min_freq")
+		Expect(cluster.Kubernetes.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		waitStopped(ctx)
+		Expect(cpuSettings(ctx)).To(ContainElement("schedutil 2000000 3000000 0"))
+		killDriver(ctx)
+		Eventually(ctx, func() ([]corev1.Pod, error) { return listPods(ctx, namespace) }).Should(BeEmpty(), "pods")
+		Expect(cpuSettings(ctx)).To(Equal(before))
+	})
+
+	It("have CPUs as they ask after the node has restarted, and give them back", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "boot"), cpuSettings(ctx)
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "boot", slowAndSteady))
+		Expect(observer.Reboot(ctx)).To(Succeed())
+		pod = waitRestarted(ctx, pod)
+		waitDriverReady(ctx)
+		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpusOfContainer(ctx, pod), "performance 2000000 2000000 0")))
+		deletePod(ctx, pod)
+		Expect(cpuSettings(ctx)).To(Equal(before))
+	})
+})
+
+// slowAndSteady makes the driver write, for each CPU, the governor, then the highest and
+// then the lowest frequency. It restores in the same order.
+const slowAndSteady = `"governor": "performance", "minFrequency": "2GHz", "maxFrequency": "2GHz"`
+
+const cpuFolder = "/proc/1/root/sys/devices/system/cpu"
+
+// cpuSettings returns governor, lowest and highest frequency and limit of idle states of each
+// CPU that is online.
+func cpuSettings(ctx context.Context) map[int]string {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cd "$1" && for cpu in cpu[0-9]*; do
+		echo "${cpu#cpu}" $(cat $cpu/cpufreq/scaling_governor $cpu/cpufreq/scaling_min_freq $cpu/cpufreq/scaling_max_freq 2>/dev/null &&
+			cat $cpu/power/pm_qos_resume_latency_us); done`, cpuFolder)
+	Expect(err).NotTo(HaveOccurred())
+	settings := map[int]string{}
+	for line := range strings.Lines(text) {
+		id, values, online := strings.Cut(strings.TrimSpace(line), " ")
+		cpu, err := strconv.Atoi(id)
+		Expect(err).NotTo(HaveOccurred(), line)
+		if online {
+			settings[cpu] = values
+		}
+	}
+	return settings
+}
+
+// replaced returns the settings with others for some CPUs.
+func replaced(settings map[int]string, cpus cpuset.Set, values string) map[int]string {
+	settings = maps.Clone(settings)
+	for cpu := range cpus.All() {
+		settings[cpu] = values
+	}
+	return settings
+}
+
+// only returns the settings of these CPUs.
+func only(settings map[int]string, cpus cpuset.Set) map[int]string {
+	settings = maps.Clone(settings)
+	maps.DeleteFunc(settings, func(cpu int, _ string) bool { return !cpus.Contains(cpu) })
+	return settings
+}
+
+func writeFrequency(ctx context.Context, cpu int, file, text string) {
+	GinkgoHelper()
+	_, err := observer.Run(ctx, `echo "$2" >"$1"`, fmt.Sprintf("%s/cpu%d/cpufreq/%s", cpuFolder, cpu, file), text)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// Files of the node for stopBefore, in a folder that the daemon has.
+const (
+	stopperPipe    = driverFolder + "/e2e-pipe"
+	stopperBusybox = driverFolder + "/e2e-busybox"
+	nodeCheckpoint = "/proc/1/root" + driverFolder + "/checkpoint.json"
+)
+
+// stopBefore makes the daemon stop before it writes a file of a frequency policy, until it is
+// killed: instead of the file, it opens a named pipe that has no reader.
+func stopBefore(ctx context.Context, file string) {
+	GinkgoHelper()
+	DeferCleanup(func(ctx context.Context) {
+		_, err := observer.Run(ctx, `cd /proc/1/root && rm -f ".$1" ".$2"`, stopperPipe, stopperBusybox)
+		Expect(err).NotTo(HaveOccurred())
+	})
+	_, err := observer.Run(ctx, `set -e
+		cp /bin/busybox "/proc/1/root$2"; mkfifo "/proc/1/root$1"
+		for policy in "$4"/cpufreq/policy*; do
+			nsenter -t "$(pidof "$5")" -m "$2" mount -o bind "$1" "/host/performance/sys/devices/system/cpu/cpufreq/${policy##*/}/$3"
+		done`, stopperPipe, stopperBusybox, file, cpuFolder, driverProcess)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// waitStopped waits until the daemon has come to what stopBefore has replaced.
+func waitStopped(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, func() (string, error) {
+		return observer.Run(ctx, `cat /proc/$(pidof "$1")/task/*/wchan`, driverProcess)
+	}).Should(Or(ContainSubstring("wait_for_partner"), ContainSubstring("fifo_open")), "where threads of the daemon sleep in the kernel")
+}
