@@ -42,7 +42,7 @@ func (n *powerNode) config() Config {
 	return config
 }
 
-func (n *powerNode) open() *Driver { n.t.Helper(); return n.openWith(n.config()) }
+func (n *powerNode) open() *Driver { n.t.Helper(); n.power.Settle(); return n.openWith(n.config()) }
 
 // countedFS counts how often files are opened.
 type countedFS struct {
@@ -163,6 +163,7 @@ func TestCrashWhileCPUsAreTunedHeals(t *testing.T) {
 		},
 		"unprepared": func(n *powerNode) (*Driver, error) { driver := n.open(); return driver, driver.Unprepare("uid-a") },
 		"forgotten": func(n *powerNode) (*Driver, error) {
+			n.power.Settle()
 			driver, err := n.tryRead(n.config())
 			if err == nil {
 				_, err = driver.Recover(claims{"uid-a": nil}, nil)

@@ -88,6 +88,7 @@ func TestCrashAfterAnyWriteHeals(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, died := dying.Apply(planned)
+				kernel.Settle()
 				host := New(kernel, kernel.Write)
 				if last%2 == 1 {
 					if planned, err = host.Apply(planned); err != nil {
@@ -96,6 +97,7 @@ func TestCrashAfterAnyWriteHeals(t *testing.T) {
 				}
 				writes = 0
 				_ = dying.Restore(planned) // dies, too
+				kernel.Settle()
 				if err := host.Restore(planned); err != nil {
 					t.Fatal(err)
 				}

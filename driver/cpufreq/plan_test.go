@@ -138,6 +138,7 @@ func write(t testing.TB, kernel *fake.PowerHost, file, text string) {
 	if err := kernel.Write("sys/devices/system/cpu/"+file, text); err != nil {
 		t.Fatal(err)
 	}
+	kernel.Settle()
 }
 
 func expectValues(t testing.TB, kernel *fake.PowerHost, want map[string]string) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -42,30 +43,44 @@ func (h *Host) restore(policy int, change Change) error {
 	if err != nil {
 		return err
 	}
-	if change.Got == (Values{}) {
-		if change.Got, err = h.probe(&now, change); err != nil {
-			return err
-		}
+	if change.Got, err = h.probe(&now, change); err != nil {
+		return err
 	}
 	return h.set(&now, ours(valuesOf(&now), change))
 }
 
-// probe finds out what the kernel makes of frequencies that were perhaps written just
-// before a crash, unless the policy has what was written or what it had. It leaves the
-// policy as it is.
+// probe returns what the kernel made of the frequencies that were wanted, as it shows them
+// now. That differs from what was read back if the daemon died before that, or between the
+// writes for the highest and the lowest frequency: the kernel moves a frequency that it does
+// not have up or down to one between the two. A frequency that is neither known nor what
+// becomes of the wanted one is another program's, and stays.
 func (h *Host) probe(now *numa.FrequencyPolicy, change Change) (got Values, err error) {
-	known := func(value, before, want int) bool { return want == 0 || value == before || value == want }
-	if known(now.MinKHz, change.Before.MinKHz, change.Want.MinKHz) && known(now.MaxKHz, change.Before.MaxKHz, change.Want.MaxKHz) {
-		return Values{}, nil
+	got = change.Got
+	for _, field := range []func(*Values) *int{
+		func(v *Values) *int { return &v.MinKHz },
+		func(v *Values) *int { return &v.MaxKHz },
+	} {
+		has := valuesOf(now)
+		shown, want := *field(&has), *field(&change.Want)
+		if want == 0 || slices.Contains([]int{*field(&change.Before), want, *field(&got)}, shown) {
+			continue
+		}
+		var wanted, back Values
+		*field(&wanted), *field(&back) = want, shown
+		if err := h.setRange(now, now.Governor, wanted.MinKHz, wanted.MaxKHz); err != nil {
+			return Values{}, err
+		}
+		then, err := numa.ReadFrequencyPolicy(h.files, now.ID)
+		if err != nil {
+			return Values{}, err
+		}
+		if has = valuesOf(&then); *field(&has) == shown {
+			*field(&got) = shown
+		} else if err := h.setRange(&then, then.Governor, back.MinKHz, back.MaxKHz); err != nil {
+			return Values{}, err
+		}
 	}
-	if err := h.setRange(now, change.Want.MinKHz, change.Want.MaxKHz); err != nil {
-		return Values{}, err
-	}
-	then, err := numa.ReadFrequencyPolicy(h.files, now.ID)
-	if err != nil {
-		return Values{}, err
-	}
-	return Values{MinKHz: then.MinKHz, MaxKHz: then.MaxKHz}, h.setRange(&then, now.MinKHz, now.MaxKHz)
+	return got, nil
 }
 
 // ours returns the values to restore: those of the fields that still have what was written.
@@ -118,16 +133,23 @@ func (h *Host) set(now *numa.FrequencyPolicy, want Values) error {
 			return err
 		}
 	}
-	return h.setRange(now, want.MinKHz, want.MaxKHz)
+	return h.setRange(now, governor, want.MinKHz, want.MaxKHz)
 }
 
 // setRange writes the lowest and the highest frequency; 0 is for one that stays. At each
 // moment the lowest one is at most the highest one.
-func (h *Host) setRange(now *numa.FrequencyPolicy, minKHz, maxKHz int) error {
+//
+// The kernel takes both as requests, and a worker of it changes the policy some time later:
+// cpufreq_notifier_min in drivers/cpufreq/cpufreq.c. Until then, reading shows what was there
+// before. Writing the governor makes it change the policy at once, so the governor that the
+// policy has is written, too.
+func (h *Host) setRange(now *numa.FrequencyPolicy, governor string, minKHz, maxKHz int) error {
+	wrote := false
 	write := func(file string, kHz, current int) error {
 		if kHz == 0 || kHz == current {
 			return nil
 		}
+		wrote = true
 		if err := h.write(numa.FrequencyPolicyFolder(now.ID)+"/"+file, strconv.Itoa(kHz)); err != nil {
 			return fmt.Errorf("frequency of cpus %s: write %d: %w", now.CPUs, kHz, err)
 		}
@@ -142,5 +164,11 @@ func (h *Host) setRange(now *numa.FrequencyPolicy, minKHz, maxKHz int) error {
 	if err := first(); err != nil {
 		return err
 	}
-	return second()
+	if err := second(); err != nil || !wrote {
+		return err
+	}
+	if err := h.write(numa.FrequencyPolicyFolder(now.ID)+"/scaling_governor", governor); err != nil {
+		return fmt.Errorf("frequency of cpus %s: write %q: %w", now.CPUs, governor, err)
+	}
+	return nil
 }

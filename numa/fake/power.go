@@ -74,6 +74,7 @@ type PowerHost struct {
 	saved     map[int]string    // energy preference of a policy before the governor performance
 	asked     map[string]int    // kHz that were written to scaling_min_freq and scaling_max_freq
 	full      cpuset.Set        // CPUs without a free interrupt vector
+	requested map[string]bool   // folders of policies with frequencies that were written and not looked at
 	offline   map[string]bool   // folders of policies whose CPUs are all offline
 	writes    int
 	crossed   bool
@@ -82,7 +83,7 @@ type PowerHost struct {
 // NewPowerHost returns a host as it is after the start of the kernel.
 func NewPowerHost(power Power) *PowerHost {
 	power.PerPolicy = max(power.PerPolicy, 1)
-	h := &PowerHost{power: power, values: make(map[string]string), saved: make(map[int]string), asked: make(map[string]int), offline: make(map[string]bool)}
+	h := &PowerHost{power: power, values: make(map[string]string), saved: make(map[int]string), asked: make(map[string]int), offline: make(map[string]bool), requested: make(map[string]bool)}
 	for cpu := range power.CPUs {
 		folder := fmt.Sprintf("sys/devices/system/cpu/cpu%d", cpu)
 		h.set(folder+"/power/pm_qos_resume_latency_us", "0")
@@ -220,8 +221,18 @@ func (h *PowerHost) SetLimit(kHz int) {
 // SetFull says which CPUs have no free interrupt vector.
 func (h *PowerHost) SetFull(cpus cpuset.Set) { h.full = cpus }
 
-// Values returns the content of all files that can be written.
+// Settle lets time pass: the worker of the kernel changes the policies for which frequencies
+// were written.
+func (h *PowerHost) Settle() {
+	for folder := range h.requested {
+		h.limit(folder)
+	}
+	clear(h.requested)
+}
+
+// Values returns the content of all files that can be written, after some time.
 func (h *PowerHost) Values() map[string]string {
+	h.Settle()
 	values := make(map[string]string)
 	for name, text := range h.values {
 		if isWritable(name) {

@@ -65,7 +65,7 @@ func (h *PowerHost) Write(name, text string) error {
 }
 
 // setFrequency follows store_scaling_min_freq in drivers/cpufreq/cpufreq.c: any number is
-// taken, and what the CPU does is limited.
+// taken, and what the CPU does is limited later, or when the governor is written.
 func (h *PowerHost) setFrequency(folder, file, text string) error {
 	kHz, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
@@ -73,7 +73,7 @@ func (h *PowerHost) setFrequency(folder, file, text string) error {
 	}
 	h.asked[folder+file] = int(kHz)
 	h.crossed = h.crossed || h.asked[folder+minFile] > h.asked[folder+maxFile]
-	h.limit(folder)
+	h.requested[folder] = true
 	return nil
 }
 
@@ -95,6 +95,8 @@ func (h *PowerHost) setGovernor(folder, text string) error {
 	}
 	was := strings.TrimSpace(h.values[folder+governorFile])
 	h.set(folder+governorFile, text)
+	h.limit(folder) // cpufreq_set_policy
+	delete(h.requested, folder)
 	if !h.power.Driver.active() || was == text {
 		return nil
 	}
