@@ -57,7 +57,7 @@ IMAGE    := localhost/dra-driver-numa:dev
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 # Everything with Go files of its own go.mod, this folder first.
-MODULES  := . test/rig test/monitoring
+MODULES  := . test/rig test/monitoring test/bench
 
 .PHONY: help
 help: ## List the targets
@@ -108,13 +108,14 @@ endef
 unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector where there are goroutines
 	@$(in-memory); \
 	of() { go list "$$@" | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler | sort; }; \
-	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=rig $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
+	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=rig --exclude-dir=bench $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
 	long=$$(of $$(grep -rlF --include='*_test.go' 'testing.Short()' . | xargs -n 1 dirname | sort -u)); \
 	plain=$$(of ./... | grep -v /cmd/numa-nvml | grep -vxF "$$(comm -23 <(echo "$$racy") <(echo "$$long"))"); \
 	HELM="$$($(TOOL) -n helm)"; export HELM; \
 	$(call timed,unit tests,$(STATIC) go test -timeout 2h $$plain); \
 	$(call timed,unit tests with the race detector,go test -race -short -timeout 2h $$racy); \
-	$(call timed,unit tests of the rig,go -C test/rig test -race ./...)
+	$(call timed,unit tests of the rig,go -C test/rig test -race ./...); \
+	$(call timed,unit tests of the benchmarks,$(STATIC) go -C test/bench test ./...)
 
 # The race detector needs a C compiler.
 .PHONY: cc
@@ -386,8 +387,15 @@ soak-start:
 	$(MAKE) soak DURATION=5m
 
 .PHONY: bench
-bench: ## Run every benchmark beside its baseline
-	go test -run '^$$' -bench . -benchmem ./cdi/... ./driver ./cluster/... ./internal/... ./numa/... ./webhook
+bench: build ## Measure the driver against the kubelet and others, and write docs/benchmarks.md: 30 min on 2 quiet cores
+	$(STATIC) go -C test/bench build -ldflags '-s -w' -o ../../bin/bench .
+	cd test/bench; $(STATIC) ../../bin/bench
+
+# Ratios of CPU time only, which a busy machine does not change much.
+.PHONY: bench-smoke
+bench-smoke: ## Run a part of bench, and fail if a ratio is more than twice the recorded one
+	$(STATIC) go -C test/bench build -ldflags '-s -w' -o ../../bin/bench .
+	@$(in-memory); cd test/bench; $(STATIC) ../../bin/bench -smoke
 
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [BOOT=parameters] [INIT=busybox|systemd] [NODES=n]

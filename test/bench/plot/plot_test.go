@@ -1,0 +1,48 @@
+package plot
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestFiguresAreWellFormedAndShowEachName(t *testing.T) {
+	for _, svg := range []string{
+		Lines{Title: "A & B", XLabel: "CPUs", X: []float64{64, 512}, Lines: []Line{
+			{"one <1>", []float64{10, 1e6}}, {"two", []float64{1e3, 1e6}},
+		}}.SVG(),
+		Bars{Title: "A & B", Note: "less is better", Bars: []Bar{{"one <1>", 0.01, 0.005, 0.02, 0.02}, {"two", 1, 1, 1, 0}}}.SVG(),
+	} {
+		var text strings.Builder
+		for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, svg)
+			}
+			if characters, ok := token.(xml.CharData); ok {
+				text.Write(characters)
+			}
+		}
+		for _, want := range []string{"A & B", "one <1>", "two", "prefers-color-scheme: dark"} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("no %q in\n%s", want, svg)
+			}
+		}
+		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+			t.Errorf("a position is no number:\n%s", svg)
+		}
+	}
+}
+
+func TestNumbersHaveThreeDigits(t *testing.T) {
+	for value, want := range map[float64]string{0: "0 ns", 0.5: "0.5 ns", 12.345: "12.3 ns", 999: "999 ns", 1000: "1 µs", 123456: "123 µs", 2.5e9: "2.5 s"} {
+		if got := Duration(value); got != want {
+			t.Errorf("Duration(%g) = %s, want %s", value, got, want)
+		}
+	}
+}
