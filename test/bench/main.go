@@ -27,6 +27,7 @@ type config struct {
 	rounds     int
 	each       time.Duration
 	placements string
+	claims     int
 	smoke      bool
 	record     bool
 }
@@ -39,6 +40,7 @@ func main() {
 	flag.IntVar(&c.rounds, "rounds", 7, "how often each benchmark runs")
 	flag.DurationVar(&c.each, "each", 50*time.Millisecond, "how long each run of a benchmark takes")
 	flag.StringVar(&c.placements, "placements", "", "`file` that keeps where programs place claims, which no machine changes; read if it exists")
+	flag.IntVar(&c.claims, "claims", 10_000, "how many claims the programs place on each machine")
 	flag.BoolVar(&c.smoke, "smoke", false, "only run the short comparison with "+recordedFile)
 	flag.BoolVar(&c.record, "record", false, "with -smoke: write "+recordedFile)
 	flag.Parse()
@@ -57,7 +59,7 @@ func progress(line string) { fmt.Fprintln(os.Stderr, "bench: "+line) }
 // writePage measures everything.
 func (c config) writePage(ctx context.Context) (err error) {
 	began := time.Now()
-	p := page.Page{Machine: host.Describe(), Rounds: c.rounds, Each: c.each, Comparisons: comparisons()}
+	p := page.Page{Machine: host.Describe(), Rounds: c.rounds, Each: c.each, Claims: c.claims, Comparisons: comparisons()}
 	for _, program := range [][]string{{"kubectl-numa", "version", "--client"}, {"numa-pin", "--help"}} {
 		started, err := host.Start(filepath.Join(c.repository, "bin", program[0]), page.Starts, program[1:]...)
 		if err != nil {
@@ -83,7 +85,7 @@ func (c config) place() (results []placement.Result, err error) {
 	if results, err = readJSON[[]placement.Result](c.placements); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return results, err
 	}
-	if results, err = placement.Run(placement.Claims, progress); err != nil || c.placements == "" {
+	if results, err = placement.Run(c.claims, progress); err != nil || c.placements == "" {
 		return results, err
 	}
 	return results, writeJSON(c.placements, results)

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/placement"
@@ -20,8 +21,14 @@ const (
 
 func (p Page) goals(ratios []ratio) (string, error) {
 	var rows [][]string
+	why := ""
 	goal := func(what, limit, measured string, verdict compare.Verdict) {
 		rows = append(rows, []string{what, limit, measured, "**" + string(verdict) + "**"})
+		for _, r := range reasons {
+			if verdict != compare.Met && strings.Contains(what, r.goal) && !strings.Contains(why, r.text) {
+				why += "- " + r.text + "\n"
+			}
+		}
 	}
 	for _, r := range ratios {
 		if r.Goal > 0 {
@@ -53,7 +60,28 @@ func (p Page) goals(ratios []ratio) (string, error) {
 		}
 	}
 	return "## Goals\nA goal is met if all rounds meet it, and missed if none does. In between it is not decided.\n\n" +
-		table([]string{"what", "goal", "measured", "verdict"}, rows), nil
+		table([]string{"what", "goal", "measured", "verdict"}, rows) + "\n" + why, nil
+}
+
+// reasons are why goals are not met, by a part of the goal's name. The page shows those
+// of goals that are missed or not decided.
+var reasons = []struct{ goal, text string }{
+	{
+		"Prepare and Unprepare",
+		"The kubelet's pair grows with the CPUs of the machine, and ours hardly does. On a small machine the kubelet is fast, " +
+			"and the two checkpoints and the CDI spec alone can take more than a tenth of its time: see " +
+			"[Prepare and Unprepare](#prepare-and-unprepare).",
+	},
+	{
+		"`kubectl numa` on disk",
+		"Templates may call any method. `kubectl numa` has them for its web pages (`html/template`) and for the usage of commands " +
+			"(cobra's), so the linker keeps all methods of all types, most of them of Kubernetes' clients. To take out one of the two " +
+			"changes nothing.",
+	},
+	{
+		"`kubectl numa version",
+		"Most of the start of `kubectl numa` is initialisation of packages that it imports: types of Kubernetes, CEL and protobuf.",
+	},
 }
 
 // rival is our program that places the same kind of claim as program i.

@@ -29,6 +29,7 @@ type Page struct {
 	Comparisons []compare.Comparison
 	Values      gather.Result
 	Others      gather.Result
+	Claims      int // of the trace
 	Placements  []placement.Result
 	Programs    []host.Program
 }

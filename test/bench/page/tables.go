@@ -64,7 +64,7 @@ later number only counts if all earlier ones are equal.
 The first programs give a claim CPUs of one NUMA node, the kubelet with the policy `+"`single-numa-node`"+` of its Topology
 Manager. The last two may give it CPUs of several: a claim of this driver lists alternatives, as `+"`firstAvailable`"+` does.
 All take the first NUMA node that has room, so they fail for the same claims unless their choices differ.
-`, placement.Claims)
+`, p.Claims)
 	for _, r := range p.Placements {
 		text += fmt.Sprintf("\n**%s**: %d CPUs, %d NUMA nodes, %d L3 caches\n\n", r.Machine, r.CPUs, r.Zones, r.L3s)
 		var rows [][]string

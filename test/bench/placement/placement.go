@@ -14,9 +14,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/trace"
 )
 
-// Claims is the length of a trace.
-const Claims = 10_000
-
 // machines are the generated machines of the comparison. The Topology Manager takes at
 // most eight NUMA nodes.
 var machines = []string{"hybrid-laptop", "intel-2s", "intel-2s-snc3", "epyc-2s-nps1", "epyc-2s-nps4", "epyc-mi300x"}
