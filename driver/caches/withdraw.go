@@ -44,7 +44,7 @@ func Withdraw(host *resctrl.Host, options []string) error {
 	node := Node{Resources: resources, Bandwidth: bandwidthOf(&state.Info, options), cache: cache}
 	for _, mask := range state.Groups[0].Schemata.Masks { // the default group has a mask in each cache
 		if mask.Resource == resources[0] {
-			node.caches = append(node.caches, resctrl.Cache{Level: "L3", ID: mask.Cache})
+			node.cacheIDs = append(node.cacheIDs, mask.Cache)
 		}
 	}
 	_, err = host.Repair(resctrl.Wanted{Default: node.everywhere(ways.Mask(cache.Mask), true)})
