@@ -33,7 +33,8 @@ func TestUnreadySaysWhatIsMissing(t *testing.T) {
 	}{
 		"works": {
 			[]corev1.Pod{daemon("a", "n1", corev1.ConditionTrue), daemon("b", "n2", corev1.ConditionTrue), ended},
-			[]resourceapi.ResourceSlice{slice("n1", 1, 1), slice("n2", 3, 2), slice("n2", 3, 2), slice("n2", 2, 1), shared}, "",
+			[]resourceapi.ResourceSlice{slice("n1", 1, 1), slice("n2", 3, 2), slice("n2", 3, 2), slice("n2", 2, 1), shared},
+			"",
 		},
 		"no daemon":           {[]corev1.Pod{ended}, nil, "no daemon runs: look at the node selector and the events of the DaemonSet"},
 		"waits for a node":    {[]corev1.Pod{daemon("a", "", corev1.ConditionFalse)}, nil, "pod a is on no node"},
