@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -390,6 +391,9 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 	if n, err := b.Write([]byte("5")); n != 0 || err == nil || b.String() != "1234" {
 		t.Errorf("wrote %d, %v, has %q", n, err, b)
+	}
+	if _, err := io.Copy(&bounded{room: 4}, strings.NewReader("12345")); err == nil {
+		t.Error("a copy may be longer")
 	}
 }
 

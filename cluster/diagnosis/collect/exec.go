@@ -1,12 +1,13 @@
 package collect
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -49,18 +50,32 @@ func NewExec(config *rest.Config, client kubernetes.Interface) Exec {
 	}
 }
 
-// bounded is a buffer with a maximum size.
+// bounded is a buffer with a maximum size. A stream that is cut off may still write to it
+// while it is read. It has no method ReadFrom, which io.Copy would use, past the maximum.
 type bounded struct {
-	bytes.Buffer
+	mu   sync.Mutex
+	text []byte
 	room int
 }
 
 func (b *bounded) Write(text []byte) (int, error) {
-	if b.Len()+len(text) > b.room {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.text)+len(text) > b.room {
 		return 0, fmt.Errorf("the program prints more than %d bytes", b.room)
 	}
-	return b.Buffer.Write(text)
+	b.text = append(b.text, text...)
+	return len(text), nil
 }
+
+// Bytes returns what was written until now.
+func (b *bounded) Bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.text)
+}
+
+func (b *bounded) String() string { return string(b.Bytes()) }
 
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
