@@ -16,7 +16,7 @@ import (
 
 // machines are the generated machines of the comparison. The Topology Manager takes at
 // most eight NUMA nodes.
-var machines = []string{"hybrid-laptop", "intel-2s", "intel-2s-snc3", "epyc-2s-nps1", "epyc-2s-nps4", "epyc-mi300x"}
+var machines = []string{"xeon-max-cache", "intel-2s", "intel-2s-snc3", "epyc-2s-nps1", "epyc-2s-nps4", "epyc-mi300x"}
 
 // Machines returns the names of the machines.
 func Machines() []string { return machines }
