@@ -159,6 +159,17 @@ func TestMembersOfSharedHaveOneClass(t *testing.T) {
 	}
 }
 
+// The operator has taken the pool of a running claim away.
+func TestMembersOfSharedKeepAClassWithoutThePool(t *testing.T) {
+	n := newCacheNode(t, "{os: {ways: 2}, guaranteed: {ways: 3}, shared: {ways: 3, members: 10}}")
+	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-shared", "members=1")))
+	n.pools = "{os: {ways: 2}, guaranteed: {ways: 3}}"
+	n.open().RepairCaches()
+	if got := n.group(1); got != "4-5: 3 3" {
+		t.Errorf("group of the member: %s, want the ways of os", got)
+	}
+}
+
 // 4, 3 and 3 of 10 ways; the first and the third end; then 5.
 func TestWaysAreMovedForALargerClaim(t *testing.T) {
 	n := newCacheNode(t, "{os: {ways: 2}, guaranteed: {ways: 8}}")

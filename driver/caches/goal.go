@@ -91,8 +91,8 @@ func (n *Node) GoalIn(changed []int, held []Holding, state numa.ResctrlState) Go
 	first := len(groups)
 	groups = slices.Grow(groups, len(numbers)) // a set of CPUs is 1 KiB
 	for _, number := range numbers {
-		mask := n.Masks.OS // a group without a claim must not overlap those of claims
-		if number == groupShared {
+		mask := n.Masks.OS // a group without a claim, or whose pool is gone, must not overlap those of claims
+		if number == groupShared && n.Masks.Shared != 0 {
 			mask = n.Masks.Shared
 		}
 		groups = append(groups, resctrl.Group{Name: resctrl.Name(number), Schemata: n.everywhere(mask, true)})
