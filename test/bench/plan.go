@@ -53,7 +53,7 @@ const (
 	kubelets = "Pair/%s/pair"
 )
 
-// typical is the load of which most ratios are.
+// typical is the load that most ratios are about.
 var typical = measure.Load{CPUs: 512, Claims: 32, Each: 8}
 
 // comparisons are the ratios of the page.

@@ -11,7 +11,7 @@ import (
 // rounds these are an interval for the true median that is right in 98 of 100 cases.
 type Spread struct{ Median, Low, High float64 }
 
-// Of returns the spread of values, of which there is at least one.
+// Of returns the spread of values. There is at least one.
 func Of(values []float64) Spread {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)

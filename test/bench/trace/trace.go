@@ -70,7 +70,7 @@ type Score struct {
 	Failed       int // claims that were not placed
 	Zones        int // NUMA nodes, summed over the placed claims, as are the next two
 	L3s          int
-	SplitCores   int // cores of which the claim has some CPUs and not all
+	SplitCores   int // cores with CPUs of the claim, and others
 	PlacedCPUs   int
 	WrongPlacing int // placed claims with a CPU that is not free, or with another number of CPUs
 }
