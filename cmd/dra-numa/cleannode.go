@@ -39,6 +39,7 @@ func (c *cleaner) flags(flags *flag.FlagSet) {
 	kubeletRootFlag(flags, &c.kubeletRoot)
 	cdiDirFlag(flags, &c.cdiDir)
 	cgroupRootFlag(flags, &c.cgroupRoot)
+	machineRootFlag(flags, &c.machineRoot)
 	flags.StringVar(&c.resctrl, "resctrl", "", "`directory` where resctrl is mounted; empty: the driver has not divided caches")
 	flags.StringVar(&c.gpuReports, "gpu-reports", "", "`directory` of what numa-nvml writes; empty: it has not run")
 	flags.StringVar(&c.listen, "listen", ":8089", "`address` for /readyz")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -15,6 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/release"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 const uninstallUsage = `Usage: dra-numa uninstall check|node|finish --namespace NAMESPACE [flags]
@@ -91,6 +93,7 @@ func runUninstallFinish(ctx context.Context, args []string, stdout io.Writer) er
 // the driver. No daemon may run any more: it would publish them again.
 func uninstallFinish(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {
 	var nodes int32
+	var unclean []release.UncleanNode
 	err := waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
 		cleaners, err := client.AppsV1().DaemonSets(f.namespace).Get(ctx, f.daemonSet, metav1.GetOptions{})
 		if err != nil {
@@ -101,10 +104,12 @@ func uninstallFinish(ctx context.Context, client kubernetes.Interface, f release
 			return nil, err
 		}
 		nodes = cleaners.Status.DesiredNumberScheduled
-		return release.Unclean(cleaners, pods.Items), nil
+		problems, left := release.Unclean(cleaners, pods.Items)
+		unclean = left
+		return problems, nil
 	})
 	if err != nil {
-		return fmt.Errorf("clean the nodes: %w", err)
+		return fmt.Errorf("clean the nodes: %w%s", err, reasons(ctx, client, f.namespace, unclean))
 	}
 	deleted, err := deleteSlices(ctx, client)
 	if err != nil {
@@ -112,6 +117,23 @@ func uninstallFinish(ctx context.Context, client kubernetes.Interface, f release
 	}
 	_, err = fmt.Fprintf(stdout, "Nothing of the driver is left on %d nodes. Deleted %d ResourceSlices.\n", nodes, deleted)
 	return err
+}
+
+// reasonBytes limits the line of each pod.
+const reasonBytes = 1 << 10
+
+// reasons returns the last lines of the logs of the pods that clean nodes. Helm deletes
+// these pods when the Job fails, and the logs with them.
+func reasons(ctx context.Context, client kubernetes.Interface, namespace string, unclean []release.UncleanNode) (text string) {
+	options := corev1.PodLogOptions{TailLines: new(int64(1)), LimitBytes: new(int64(reasonBytes))}
+	for _, node := range unclean {
+		line, err := client.CoreV1().Pods(namespace).GetLogs(node.Pod, &options).DoRaw(ctx)
+		if err != nil {
+			line = []byte(err.Error())
+		}
+		text += fmt.Sprintf("; node %s: %s", node.Node, message.OneLine(strings.TrimSpace(string(line))))
+	}
+	return text
 }
 
 // deleteSlices deletes those that the kubelets have not deleted yet.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,7 +59,7 @@ func TestUninstallFinishesWhenAllNodesAreClean(t *testing.T) {
 	f := releaseFlags{namespace: "dra-numa", selector: "app.kubernetes.io/name=dra-driver-numa", daemonSet: "cleaners"}
 	var out strings.Builder
 	err := uninstallFinish(t.Context(), client, f, &out)
-	if want := "clean the nodes: node n1 is not clean: see the log of pod a"; err == nil || err.Error() != want {
+	if want := "clean the nodes: node n1 is not clean; node n1: fake logs"; err == nil || err.Error() != want {
 		t.Fatalf("error %v, want %q", err, want)
 	}
 	if all, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 2 {
@@ -109,8 +110,19 @@ func TestInstalledDriverStays(t *testing.T) {
 func usedNode(t *testing.T) (c *cleaner, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	c = &cleaner{gpuReports: dir + "/run/dra-numa"}
-	c.kubeletRoot, c.cdiDir, c.cgroupRoot, c.machineRoot = dir+"/kubelet", dir+"/cdi", dir+"/cgroup", dir
+	c = &cleaner{}
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	c.flags(flags)
+	if err := flags.Parse(nil); err != nil || c.machineRoot != "/" {
+		t.Fatalf("the files of the machine are in %q, error %v", c.machineRoot, err)
+	}
+	err := flags.Parse([]string{
+		"--gpu-reports=" + dir + "/run/dra-numa", "--kubelet-root=" + dir + "/kubelet", "--cdi-dir=" + dir + "/cdi",
+		"--cgroup-root=" + dir + "/cgroup", "--machine-root=" + dir,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{
 		"kubelet/plugins/dra.numa/instance.lock", "kubelet/plugins/dra.numa/numa-pin.lock", "kubelet/plugins/dra.numa/pins/.keep",
 		"kubelet/plugins/dra.numa/exclusivity", "kubelet/plugins/dra.numa/dra-device-metadata/team_cpus/cpus/metadata.json",

@@ -394,7 +394,8 @@ func TestUninstallHasTheRightsOfItsCommands(t *testing.T) {
 	checkHook(t, rendered, "pre-delete", check.Template, map[string]string{"ClusterRole resource.k8s.io/resourceclaims": "list"})
 	finish := named[batchv1.Job](t, rendered, "Job", "dra-driver-numa-uninstall").Spec
 	checkHook(t, rendered, "post-delete", finish.Template, map[string]string{
-		"ClusterRole resource.k8s.io/resourceslices": "list delete", "Role /pods": "list", "Role apps/daemonsets": "get dra-driver-numa-uninstall-node",
+		"ClusterRole resource.k8s.io/resourceslices": "list delete", "Role /pods": "list", "Role /pods/log": "get",
+		"Role apps/daemonsets": "get dra-driver-numa-uninstall-node",
 	})
 	if got := permissions(t, rendered, "dra-driver-numa-uninstall-node"); !maps.Equal(got, map[string]string{"Role apps/daemonsets": "get dra-driver-numa"}) {
 		t.Errorf("the cleaner may %q", got)
