@@ -22,9 +22,10 @@ func tuningOf(o options) *driver.Tuning {
 		return nil
 	}
 	files := kernelfs.Dir(o.machineRoot)
+	write := func(name, text string) error { return kernelfs.Write(o.performanceRoot, name, text) }
 	return &driver.Tuning{
-		Frequencies: cpufreq.On(files, o.performanceRoot),
-		Interrupts:  interrupts.On(files, o.performanceRoot),
+		Frequencies: cpufreq.New(files, write),
+		Interrupts:  interrupts.New(files, write),
 		ClaimsTune:  o.performance == deviceclasses.AllowClaim,
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -93,12 +92,6 @@ func valuesOf(p *numa.FrequencyPolicy) Values {
 type Host struct {
 	files fs.FS
 	write func(name, text string) error
-}
-
-// On returns the machine with these files, which include sys. It writes to the same files
-// below the folder root.
-func On(files fs.FS, root string) *Host {
-	return New(files, func(name, text string) error { return kernelfs.Write(root, name, text) })
 }
 
 // New returns a machine with these files, which include sys. write does what write(2) to

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -35,12 +34,6 @@ const (
 type Host struct {
 	files fs.FS
 	write func(name, text string) error
-}
-
-// On returns the machine with these files, which include sys and proc. It writes to the
-// same files below the folder root.
-func On(files fs.FS, root string) *Host {
-	return New(files, func(name, text string) error { return kernelfs.Write(root, name, text) })
 }
 
 // New returns a machine with these files, which include sys and proc. write does what
