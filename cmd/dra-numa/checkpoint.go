@@ -25,7 +25,7 @@ checkpoint as JSON. Neither changes anything.
 func runCheckpoint(args []string, stdout io.Writer) error {
 	var kubeletRoot string
 	flags := flag.NewFlagSet("dra-numa checkpoint", flag.ContinueOnError)
-	kubeletRootFlag(flags, &kubeletRoot)
+	hostFlag(flags, "kubelet-root", &kubeletRoot)
 	var verb string
 	if len(args) > 0 && (args[0] == "verify" || args[0] == "dump") {
 		verb, args = args[0], args[1:]

@@ -36,10 +36,10 @@ type cleaner struct {
 }
 
 func (c *cleaner) flags(flags *flag.FlagSet) {
-	kubeletRootFlag(flags, &c.kubeletRoot)
-	cdiDirFlag(flags, &c.cdiDir)
-	cgroupRootFlag(flags, &c.cgroupRoot)
-	machineRootFlag(flags, &c.machineRoot)
+	hostFlag(flags, "kubelet-root", &c.kubeletRoot)
+	hostFlag(flags, "cdi-dir", &c.cdiDir)
+	hostFlag(flags, "cgroup-root", &c.cgroupRoot)
+	hostFlag(flags, "machine-root", &c.machineRoot)
 	flags.StringVar(&c.resctrl, "resctrl", "", "`directory` where resctrl is mounted; empty: the driver has not divided caches")
 	flags.StringVar(&c.gpuReports, "gpu-reports", "", "`directory` of what numa-nvml writes; empty: it has not run")
 	flags.StringVar(&c.listen, "listen", ":8089", "`address` for /readyz")

@@ -79,18 +79,18 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	o.reservedIn = "--reserved-cpus"
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node (default: $NODE_NAME)")
-	kubeletRootFlag(flags, &o.kubeletRoot)
-	cdiDirFlag(flags, &o.cdiDir)
+	hostFlag(flags, "kubelet-root", &o.kubeletRoot)
+	hostFlag(flags, "cdi-dir", &o.cdiDir)
 	flags.StringVar(&o.staticCDIDir, "static-cdi-dir", "/etc/cdi", "`directory` of static CDI specs, which other programs write; it may be missing")
 	flags.StringVar(&o.configFile, "config", "", "`file` with the NodeConfig, read once at the start; a setting must not be both in the file and in a flag")
 	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8 (default: the kubelet's reservedSystemCPUs, else the first core)")
 	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "`quantity` of memory of each NUMA node that no claim gets, such as 256Mi (default: the kubelet's reservedMemory, else 0)")
 	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "configuration `file` of the kubelet, read for reservedSystemCPUs and reservedMemory")
 	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "`file` with the pin hook, which --probe copies to the host")
-	cgroupRootFlag(flags, &o.cgroupRoot)
-	machineRootFlag(flags, &o.machineRoot)
+	hostFlag(flags, "cgroup-root", &o.cgroupRoot)
+	hostFlag(flags, "machine-root", &o.machineRoot)
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
-	resctrlFlag(flags, &o.resctrl)
+	hostFlag(flags, "resctrl", &o.resctrl)
 	flags.StringVar(&o.hostProc, "host-proc", "", "`directory` with the host's processes, from which dra-numa state reads their groups of resctrl (default: they are not read)")
 	flags.StringVar(&o.performanceRoot, "performance-root", "/", "`directory` with a writable sys/devices/system/cpu and proc/irq, used only if the NodeConfig lets claims change frequencies, idle states and interrupts")
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
@@ -103,34 +103,25 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.monitoring.pprof, "pprof", "", "loopback `address` and port of the server of Go's profiles, such as 127.0.0.1:6060 (default: no profiles)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")
-	nriSocketFlag(flags, &o.nriSocket)
+	hostFlag(flags, "nri-socket", &o.nriSocket)
 	flags.BoolVar(&o.probe, "probe", false, "install the hook, test whether the kernel supports cpuset partitions, save the answer for the daemon, and exit; needs CAP_SYS_ADMIN")
 	cli.AddVerbosity(flags, &o.verbosity)
 	return flags
 }
 
-func kubeletRootFlag(flags *flag.FlagSet, value *string) {
-	flags.StringVar(value, "kubelet-root", "/var/lib/kubelet", "root `directory` of the kubelet, which must have the same path in the container and on the host")
+// hostFlags are the flags of several commands that say where a part of the host is.
+var hostFlags = map[string]struct{ value, usage string }{
+	"kubelet-root": {"/var/lib/kubelet", "root `directory` of the kubelet, which must have the same path in the container and on the host"},
+	"cdi-dir":      {"/var/run/cdi", "`directory` where the container runtime looks for CDI specs"},
+	"cgroup-root":  {"/sys/fs/cgroup", "cgroup v2 `directory` of the host"},
+	"machine-root": {"/", "`directory` with sys and proc of the host"},
+	"resctrl":      {"/sys/fs/resctrl", "`directory` where resctrl is mounted, writable; used only if the NodeConfig divides or measures caches"},
+	"nri-socket":   {"/var/run/nri/nri.sock", "NRI `socket` of the container runtime; an empty value turns NRI off"},
 }
 
-func cdiDirFlag(flags *flag.FlagSet, value *string) {
-	flags.StringVar(value, "cdi-dir", "/var/run/cdi", "`directory` where the container runtime looks for CDI specs")
-}
-
-func cgroupRootFlag(flags *flag.FlagSet, value *string) {
-	flags.StringVar(value, "cgroup-root", "/sys/fs/cgroup", "cgroup v2 `directory` of the host")
-}
-
-func machineRootFlag(flags *flag.FlagSet, value *string) {
-	flags.StringVar(value, "machine-root", "/", "`directory` with sys and proc of the host")
-}
-
-func resctrlFlag(flags *flag.FlagSet, value *string) {
-	flags.StringVar(value, "resctrl", "/sys/fs/resctrl", "`directory` where resctrl is mounted, writable; used only if the NodeConfig divides or measures caches")
-}
-
-func nriSocketFlag(flags *flag.FlagSet, value *string) {
-	flags.StringVar(value, "nri-socket", "/var/run/nri/nri.sock", "NRI `socket` of the container runtime; an empty value turns NRI off")
+// hostFlag adds one of the hostFlags.
+func hostFlag(flags *flag.FlagSet, name string, value *string) {
+	flags.StringVar(value, name, hostFlags[name].value, hostFlags[name].usage)
 }
 
 func (o *options) validate() error {

@@ -21,7 +21,7 @@ archive is a folder for kubectl numa topology --root.
 func runMachine(args []string, stdout io.Writer) error {
 	o := options{}
 	flags := flag.NewFlagSet("dra-numa machine", flag.ContinueOnError)
-	machineRootFlag(flags, &o.machineRoot)
+	hostFlag(flags, "machine-root", &o.machineRoot)
 	if err := cli.Parse(flags, args, machineUsage, stdout); err != nil {
 		return err
 	}

@@ -50,12 +50,12 @@ type nodeFiles struct {
 func runState(ctx context.Context, args []string, env func(string) string, stdout io.Writer) error {
 	o := options{}
 	flags := flag.NewFlagSet("dra-numa state", flag.ContinueOnError)
-	kubeletRootFlag(flags, &o.kubeletRoot)
-	cdiDirFlag(flags, &o.cdiDir)
-	cgroupRootFlag(flags, &o.cgroupRoot)
-	machineRootFlag(flags, &o.machineRoot)
-	nriSocketFlag(flags, &o.nriSocket)
-	resctrlFlag(flags, &o.resctrl)
+	hostFlag(flags, "kubelet-root", &o.kubeletRoot)
+	hostFlag(flags, "cdi-dir", &o.cdiDir)
+	hostFlag(flags, "cgroup-root", &o.cgroupRoot)
+	hostFlag(flags, "machine-root", &o.machineRoot)
+	hostFlag(flags, "nri-socket", &o.nriSocket)
+	hostFlag(flags, "resctrl", &o.resctrl)
 	caches := flags.Bool("caches", false, "also say who has which ways of level-3 caches, and what the kernel counts for claims. Reading a counter interrupts a CPU of its cache")
 	host := flags.Bool("host", false, "also report whether the container runtime offers NRI and whether irqbalance runs")
 	pid := flags.Int("pid", 1, "take the reserved CPUs from the flags of the daemon with this process `id` in this container")
