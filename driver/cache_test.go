@@ -48,6 +48,15 @@ func (n *cacheNode) config() Config {
 
 func (n *cacheNode) open() *Driver { n.t.Helper(); return n.openWith(n.config()) }
 
+// boot boots the machine again and opens the driver.
+func (n *cacheNode) boot() {
+	n.t.Helper()
+	n.groups = resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 2))
+	config := n.config()
+	config.BootID = "boot-2"
+	n.openWith(config)
+}
+
 // ofCache is one allocation result of a cache. amounts are like ways=4.
 func ofCache(request, device string, amounts ...string) resourceapi.DeviceRequestAllocationResult {
 	r := resourceapi.DeviceRequestAllocationResult{
@@ -308,10 +317,7 @@ func TestGroupsAreRepaired(t *testing.T) {
 func TestRebootAndRemountRebuildTheGroups(t *testing.T) {
 	n := newCacheNode(t, tenWays)
 	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3")))
-	n.groups = resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 2))
-	config := n.config()
-	config.BootID = "boot-2"
-	n.openWith(config)
+	n.boot()
 	if got := n.group(2); got != "4-5: 3 1c" {
 		t.Errorf("after the boot: %s", got)
 	}
@@ -392,7 +398,7 @@ func TestCrashWhileWaysAreGivenHeals(t *testing.T) {
 	const pools = "{os: {ways: 2}, besteffort: {ways: 7, defaultMinWays: 2, defaultMaxWays: 5}}"
 	first := claim("a", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2"))
 	second := claim("b", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2", "bandwidthPercent=50"))
-	for done := range 100 {
+	resctrlfs.KilledAtEach(t, 3, func(done int) bool {
 		n := newCacheNode(t, pools)
 		driver := n.open()
 		mustPrepare(t, driver, first)
@@ -412,14 +418,8 @@ func TestCrashWhileWaysAreGivenHeals(t *testing.T) {
 		if err := driver.Unprepare("uid-b"); err != nil {
 			t.Fatal(err)
 		}
-		if !killed {
-			if done < 3 {
-				t.Errorf("only %d changes", done)
-			}
-			return
-		}
-	}
-	t.Error("it never ends")
+		return killed
+	})
 }
 
 // check fails if two groups with CPUs of a cache have the same way.

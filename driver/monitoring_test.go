@@ -123,10 +123,7 @@ func TestMonitoringGroupsAreRepaired(t *testing.T) {
 			t.Errorf("%s: groups %q, want %q", row.name, got, row.want)
 		}
 	}
-	n.groups = resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 2))
-	config := n.config()
-	config.BootID = "boot-2"
-	n.openWith(config)
+	n.boot()
 	if got := n.monitors(); got != all {
 		t.Errorf("after the boot: groups %q", got)
 	}
@@ -251,7 +248,7 @@ func TestRefusedMonitoringGroupFailsNoClaim(t *testing.T) {
 
 // The daemon is killed after each change of the kernel's files.
 func TestCrashWhileClaimIsMonitoredHeals(t *testing.T) {
-	for changes := 0; ; changes++ {
+	resctrlfs.KilledAtEach(t, 3, func(changes int) bool {
 		n := newCacheNode(t, onlyMonitored)
 		driver := n.open()
 		mustPrepare(t, driver, claim("old", result("r", "numa-1", 2)))
@@ -269,13 +266,8 @@ func TestCrashWhileClaimIsMonitoredHeals(t *testing.T) {
 		if got, want := n.monitors(), "dra-numa.uid-a 2-3"; got != want {
 			t.Errorf("killed after %d changes: groups %q, want %q", changes, got, want)
 		}
-		if !killed {
-			if changes < 3 {
-				t.Errorf("only %d changes", changes)
-			}
-			return
-		}
-	}
+		return killed
+	})
 }
 
 // Bytes of the claims that had the class before do not count, until the kernel starts

@@ -166,7 +166,7 @@ func TestRoomForMonitors(t *testing.T) {
 // Whatever change the process is killed at, the next one ends as if it were the first.
 func TestMonitorsAfterACrash(t *testing.T) {
 	const want = "dra-numa.a 0-1, dra-numa.b 2"
-	for n := 0; ; n++ {
+	resctrlfs.KilledAtEach(t, 5, func(n int) bool {
 		f := newFiles()
 		if err := errors.Join(f.Mkdir("mon_groups/dra-numa.old"), f.Write("mon_groups/dra-numa.old/cpus_list", "1-2\n")); err != nil {
 			t.Fatal(err)
@@ -186,13 +186,8 @@ func TestMonitorsAfterACrash(t *testing.T) {
 		if got := monitors(monitoring(t, f)); err != nil || got != want {
 			t.Errorf("killed after %d changes: %q, %v", n, got, err)
 		}
-		if !killed {
-			if n < 5 {
-				t.Errorf("only %d changes", n)
-			}
-			return
-		}
-	}
+		return killed
+	})
 }
 
 func TestRefusedMonitorIsAnError(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"testing"
 )
 
 // Change is a call that changes the filesystem.
@@ -60,6 +61,19 @@ func (f *FS) Killed(n int, job func() error) (killed bool, err error) {
 		return effect()
 	})
 	return false, job()
+}
+
+// KilledAtEach calls run with 0, 1, 2 and so on, which are the n of [FS.Killed], until its
+// job is not killed any more. It fails the test if the job made fewer than least changes.
+func KilledAtEach(t testing.TB, least int, run func(n int) (killed bool)) {
+	t.Helper()
+	n := 0
+	for run(n) {
+		n++
+	}
+	if n < least {
+		t.Errorf("only %d changes, want at least %d", n, least)
+	}
 }
 
 // change does a change as the test wants it to be done.
