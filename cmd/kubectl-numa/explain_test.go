@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -179,9 +180,14 @@ hint: a request gets its cpu from one device, and no device has enough: split th
 	}
 }
 
+// warning returns the manifest of an event of an object, and a separator after it.
+func warning(name, reason, message, object string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Event\nmetadata: {name: %s, namespace: team}\ntype: Warning\nreason: %s\nmessage: %s\ninvolvedObject: {%s}\n---\n", name, reason, message, object)
+}
+
 // startingCluster has a pod with a node whose claim nobody allocates, and a Deployment
 // whose pods the API server refuses.
-const startingCluster = `
+var startingCluster = `
 apiVersion: v1
 kind: Pod
 metadata: {name: stuck, namespace: team}
@@ -203,22 +209,8 @@ kind: ReplicaSet
 metadata: {name: web-1, namespace: team, uid: ur, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: ud, controller: true}]}
 spec: {selector: {matchLabels: {a: b}}}
 ---
-apiVersion: v1
-kind: Event
-metadata: {name: e, namespace: team}
-type: Warning
-reason: FailedCreate
-message: exceeded quota
-involvedObject: {kind: ReplicaSet, namespace: team, name: web-1, uid: ur}
----
-apiVersion: v1
-kind: Event
-metadata: {name: f, namespace: team}
-type: Warning
-reason: FailedPrepareDynamicResources
-message: no such claim
-involvedObject: {kind: Pod, namespace: team, name: stuck}
-`
+` + warning("e", "FailedCreate", "exceeded quota", "kind: ReplicaSet, namespace: team, name: web-1, uid: ur") +
+	warning("f", "FailedPrepareDynamicResources", "no such claim", "kind: Pod, namespace: team, name: stuck")
 
 const (
 	stuckText = `team/stuck: is assigned to node worker-1, but does not start there

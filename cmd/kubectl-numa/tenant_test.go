@@ -31,7 +31,7 @@ const (
 
 // tenantObjects are what a tenant can create, and what Kubernetes makes of it. The tests
 // replace each value in turn.
-const tenantObjects = `
+var tenantObjects = `
 apiVersion: v1
 kind: Pod
 metadata: {name: waits, namespace: team, labels: {app: a}, annotations: {note: b}}
@@ -135,22 +135,8 @@ metadata: {name: work, namespace: team, uid: uj}
 spec: {parallelism: 1, completions: 3, template: {spec: {containers: [{name: main}]}}}
 status: {succeeded: 1, conditions: [{type: Failed, status: "True", reason: Deadline, message: text}]}
 ---
-apiVersion: v1
-kind: Event
-metadata: {name: e, namespace: team}
-type: Warning
-reason: FailedCreate
-message: text
-involvedObject: {kind: Deployment, namespace: team, name: web, uid: ud}
----
-apiVersion: v1
-kind: Event
-metadata: {name: f, namespace: team}
-type: Warning
-reason: FailedPrepareDynamicResources
-message: text
-involvedObject: {kind: Pod, namespace: team, name: runs}
----
+` + warning("e", "FailedCreate", "text", "kind: Deployment, namespace: team, name: web, uid: ud") +
+	warning("f", "FailedPrepareDynamicResources", "text", "kind: Pod, namespace: team, name: runs") + `
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {name: budget, namespace: team}
