@@ -9,8 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -84,12 +82,12 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 
 		By("ending the claim while a CPU is offline")
 		Expect(observer.SetOnline(ctx, gone, false)).To(Succeed())
-		Expect(cluster.Kubernetes.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		beginDelete(ctx, pod)
 		there := cpus.Difference(gone)
 		Eventually(ctx, func() map[int]string { return only(cpuSettings(ctx), there) }).Should(Equal(only(before, there)), "CPUs that are online")
 		Expect(observer.SetOnline(ctx, gone, true)).To(Succeed())
 		Eventually(ctx, cpuSettings).Should(Equal(before))
-		Eventually(ctx, func() ([]corev1.Pod, error) { return listPods(ctx, namespace) }).Should(BeEmpty(), "pods")
+		waitGone(ctx, pod)
 	})
 
 	It("are refused with what there is", func(ctx context.Context) {
@@ -134,9 +132,9 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 		pod := createTuned(ctx, namespace, "written", slowAndSteady)
 		waitStopped(ctx)
 		Expect(cpuSettings(ctx)).To(ContainElement("performance 1000000 2000000 0"))
-		Expect(cluster.Kubernetes.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		beginDelete(ctx, pod)
 		killDriver(ctx)
-		Eventually(ctx, func() ([]corev1.Pod, error) { return listPods(ctx, namespace) }).Should(BeEmpty(), "pods")
+		waitGone(ctx, pod)
 		Expect(cpuSettings(ctx)).To(Equal(before))
 	})
 
@@ -144,11 +142,11 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 		namespace, before := createNamespace(ctx, "restored"), cpuSettings(ctx)
 		pod := waitRunning(ctx, createTuned(ctx, namespace, "restored", slowAndSteady))
 		stopBefore(ctx, "scaling_min_freq")
-		Expect(cluster.Kubernetes.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		beginDelete(ctx, pod)
 		waitStopped(ctx)
 		Expect(cpuSettings(ctx)).To(ContainElement("schedutil 2000000 3000000 0"))
 		killDriver(ctx)
-		Eventually(ctx, func() ([]corev1.Pod, error) { return listPods(ctx, namespace) }).Should(BeEmpty(), "pods")
+		waitGone(ctx, pod)
 		Expect(cpuSettings(ctx)).To(Equal(before))
 	})
 

@@ -136,10 +136,21 @@ func waitRunning(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 func deletePod(ctx context.Context, pod *corev1.Pod) {
 	GinkgoHelper()
 	defer spend(podsEnd)()
-	pods := cluster.Kubernetes.CoreV1().Pods(pod.Namespace)
-	Expect(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+	beginDelete(ctx, pod)
+	waitGone(ctx, pod)
+}
+
+// beginDelete deletes a pod and does not wait.
+func beginDelete(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	Expect(cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+}
+
+// waitGone waits until the kubelet has released everything of a deleted pod.
+func waitGone(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
 	Eventually(ctx, func() (state string, err error) {
-		current, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		current, err := cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}

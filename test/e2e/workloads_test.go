@@ -113,7 +113,7 @@ var _ = Describe("claims of the pods", withTwoNodes, func() {
 		Expect(err).NotTo(HaveOccurred())
 		before := waitPods(ctx, namespace, 1)[0]
 		expectApart(ctx, observer, []*corev1.Pod{before}, core)
-		Expect(cluster.Kubernetes.CoreV1().Pods(namespace).Delete(ctx, before.Name, metav1.DeleteOptions{})).To(Succeed())
+		beginDelete(ctx, before)
 		Eventually(ctx, func() (again bool, err error) {
 			current, err := readPod(ctx, before)
 			return current.UID != before.UID, err
