@@ -190,24 +190,16 @@ func (c CacheAllocation) parseUsage(text string) (list []WayUsage, err error) {
 		if len(letters) != bits.Len64(c.Mask) {
 			return fmt.Errorf("cache %d: %.80q describes %d ways, want %d", cache, letters, len(letters), bits.Len64(c.Mask))
 		}
+		users := map[byte][]*uint64{
+			'0': {&usage.Unused}, 'S': {&usage.Groups}, 'X': {&usage.Groups, &usage.Devices},
+			'H': {&usage.Devices}, 'E': {&usage.Exclusive}, 'P': {&usage.Locked},
+		}
 		for i, letter := range []byte(letters) {
-			way := uint64(1) << (len(letters) - 1 - i)
-			switch letter {
-			case '0':
-				usage.Unused |= way
-			case 'S':
-				usage.Groups |= way
-			case 'X':
-				usage.Groups |= way
-				usage.Devices |= way
-			case 'H':
-				usage.Devices |= way
-			case 'E':
-				usage.Exclusive |= way
-			case 'P':
-				usage.Locked |= way
-			default:
+			if users[letter] == nil {
 				return fmt.Errorf("cache %d: %q in %.80q: want 0, S, X, H, E or P", cache, letter, letters)
+			}
+			for _, ways := range users[letter] {
+				*ways |= 1 << (len(letters) - 1 - i)
 			}
 		}
 		list = append(list, usage)
