@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -29,8 +30,8 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 		Expect(performanceOf(ctx, pod).Frequencies).To(Equal([]deviceclasses.FrequencyStatus{{
 			Policies: cpus, Driver: "acpi-cpufreq", Governor: "performance", MinFrequency: "2GHz", MaxFrequency: "3GHz",
 		}}))
-		deletePod(ctx, pod)
-		Expect(cpuSettings(ctx)).To(Equal(before))
+		beginDelete(ctx, pod)
+		expectGone(ctx, pod, before)
 	})
 
 	It("say what the kernel made of frequencies that the CPUs do not have", func(ctx context.Context) {
@@ -42,8 +43,8 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 		Expect(said.Asked.MinFrequency).To(Equal("2.1GHz"))
 		Expect(said.Asked.MaxFrequency).To(Equal("2.4GHz"))
 		Expect(said.Frequencies).To(Equal([]deviceclasses.FrequencyStatus{{Policies: cpus, Driver: "acpi-cpufreq", MinFrequency: "2GHz", MaxFrequency: "2GHz"}}))
-		deletePod(ctx, pod)
-		Expect(cpuSettings(ctx)).To(Equal(before))
+		beginDelete(ctx, pod)
+		expectGone(ctx, pod, before)
 	})
 
 	It("do not change each other's CPUs, and begin and end in any order", func(ctx context.Context) {
@@ -122,8 +123,8 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 		killDriver(ctx)
 		pod = waitRunning(ctx, pod)
 		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpusOfContainer(ctx, pod), "performance 2000000 2000000 0")))
-		deletePod(ctx, pod)
-		Expect(cpuSettings(ctx)).To(Equal(before))
+		beginDelete(ctx, pod)
+		expectGone(ctx, pod, before)
 	})
 
 	It("give CPUs back if the driver is killed after a write that it has not read back", func(ctx context.Context) {
@@ -134,8 +135,7 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 		Expect(cpuSettings(ctx)).To(ContainElement("performance 1000000 2000000 0"))
 		beginDelete(ctx, pod)
 		killDriver(ctx)
-		waitGone(ctx, pod)
-		Expect(cpuSettings(ctx)).To(Equal(before))
+		expectGone(ctx, pod, before)
 	})
 
 	It("give CPUs back if the driver is killed while it does that", func(ctx context.Context) {
@@ -146,8 +146,7 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 		waitStopped(ctx)
 		Expect(cpuSettings(ctx)).To(ContainElement("schedutil 2000000 3000000 0"))
 		killDriver(ctx)
-		waitGone(ctx, pod)
-		Expect(cpuSettings(ctx)).To(Equal(before))
+		expectGone(ctx, pod, before)
 	})
 
 	It("have CPUs as they ask after the node has restarted, and give them back", func(ctx context.Context) {
@@ -157,8 +156,8 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 		pod = waitRestarted(ctx, pod)
 		waitDriverReady(ctx)
 		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpusOfContainer(ctx, pod), "performance 2000000 2000000 0")))
-		deletePod(ctx, pod)
-		Expect(cpuSettings(ctx)).To(Equal(before))
+		beginDelete(ctx, pod)
+		expectGone(ctx, pod, before)
 	})
 })
 
@@ -202,6 +201,13 @@ func only(settings map[int]string, cpus cpuset.Set) map[int]string {
 	settings = maps.Clone(settings)
 	maps.DeleteFunc(settings, func(cpu int, _ string) bool { return !cpus.Contains(cpu) })
 	return settings
+}
+
+// expectGone waits for the end of a deleted pod and of its claim.
+func expectGone(ctx context.Context, pod *corev1.Pod, before map[int]string) {
+	GinkgoHelper()
+	waitGone(ctx, pod)
+	Expect(cpuSettings(ctx)).To(Equal(before), "settings of the CPUs after the claim")
 }
 
 func writeFrequency(ctx context.Context, cpu int, file, text string) {
