@@ -3,7 +3,10 @@ package kubeletplugin
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,10 +37,13 @@ const (
 )
 
 // sockets are where the kubelet calls the plugin.
-type sockets struct{ plugin, registrar string }
+type sockets struct{ plugin, registrar ownSocket }
 
 func socketsOf(options Options) sockets {
-	return sockets{filepath.Join(options.PluginDir, pluginSocket), filepath.Join(options.RegistryDir, RegistrarSocket)}
+	return sockets{
+		plugin:    ownSocket{path: filepath.Join(options.PluginDir, pluginSocket)},
+		registrar: ownSocket{path: filepath.Join(options.RegistryDir, RegistrarSocket)},
+	}
 }
 
 // looks knows when the last look at the node ended.
@@ -68,8 +74,8 @@ func (p *Plugin) Alive(ctx context.Context) error {
 }
 
 // call calls the plugin as the kubelet does. It prepares nothing.
-func (s sockets) call(ctx context.Context) error {
-	err := onSocket(s.registrar, func(connection *grpc.ClientConn) error {
+func (s *sockets) call(ctx context.Context) error {
+	err := s.registrar.call(func(connection *grpc.ClientConn) error {
 		info, err := registerapi.NewRegistrationClient(connection).GetInfo(ctx, &registerapi.InfoRequest{})
 		if err == nil && info.GetName() != driver.Name {
 			err = fmt.Errorf("it is the socket of %q, want %q", info.GetName(), driver.Name)
@@ -79,22 +85,62 @@ func (s sockets) call(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return onSocket(s.plugin, func(connection *grpc.ClientConn) error {
+	return s.plugin.call(func(connection *grpc.ClientConn) error {
 		_, err := draapi.NewDRAPluginClient(connection).NodePrepareResources(ctx, &draapi.NodePrepareResourcesRequest{})
 		return err
 	})
 }
 
-// onSocket makes a connection for each call: a socket whose file is gone still serves the
+func (s *sockets) close() {
+	s.plugin.close()
+	s.registrar.close()
+}
+
+// ownSocket is a socket of this daemon. Its connection costs much more than a call, so it
+// stays until the file is another one: a socket whose file is gone still serves the
 // connections that it has.
-func onSocket(path string, call func(*grpc.ClientConn) error) error {
-	connection, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+type ownSocket struct {
+	path string
+
+	mu         sync.Mutex
+	file       fs.FileInfo      // of the socket to which the connection is
+	connection *grpc.ClientConn // nil: there is none
+}
+
+func (s *ownSocket) call(call func(*grpc.ClientConn) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.connect()
 	if err == nil {
-		err = call(connection)
-		_ = connection.Close() // the answer is there
+		err = call(s.connection)
 	}
 	if err != nil {
-		return fmt.Errorf("call %s: %w", path, err)
+		s.disconnect()
+		return fmt.Errorf("call %s: %w", s.path, err)
 	}
 	return nil
+}
+
+func (s *ownSocket) connect() error {
+	file, err := os.Stat(s.path)
+	if err != nil || s.connection != nil && os.SameFile(file, s.file) {
+		return err
+	}
+	s.disconnect()
+	s.file = file
+	s.connection, err = grpc.NewClient("unix:"+s.path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	return err
+}
+
+func (s *ownSocket) disconnect() {
+	if s.connection != nil {
+		_ = s.connection.Close() // all calls have ended
+		s.connection = nil
+	}
+}
+
+func (s *ownSocket) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.disconnect()
 }

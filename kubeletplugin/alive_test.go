@@ -33,7 +33,7 @@ func dead(t *testing.T, p *Plugin, want string) {
 func TestDaemonWithoutItsSocketsIsDead(t *testing.T) {
 	s := startServed(t, newCluster(), t.TempDir(), t.TempDir())
 	dead(t, s.Plugin, "")
-	for _, path := range []string{s.sockets.plugin, s.sockets.registrar} {
+	for _, path := range []string{s.sockets.plugin.path, s.sockets.registrar.path} {
 		if err := os.Rename(path, path+".away"); err != nil {
 			t.Fatal(err)
 		}
@@ -48,27 +48,39 @@ func TestDaemonWithoutItsSocketsIsDead(t *testing.T) {
 	}
 }
 
-// otherPlugin is another driver whose socket has our name.
-type otherPlugin struct {
+// namedPlugin is a driver that has this name.
+type namedPlugin struct {
 	registerapi.UnimplementedRegistrationServer
+	name string
 }
 
-func (otherPlugin) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
-	return &registerapi.PluginInfo{Name: "other"}, nil
+func (p namedPlugin) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	return &registerapi.PluginInfo{Name: p.name}, nil
 }
 
+// The first driver still serves the connections that it has when another one has taken
+// the file.
 func TestSocketOfAnotherDriverIsNotOurs(t *testing.T) {
-	s := sockets{registrar: t.TempDir() + "/reg.sock"}
-	listener, err := net.Listen("unix", s.registrar)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	registerapi.RegisterRegistrationServer(server, otherPlugin{})
-	go func() { _ = server.Serve(listener) }()
-	defer server.Stop()
-	if err := s.call(t.Context()); err == nil || !strings.Contains(err.Error(), `it is the socket of "other", want "dra.numa"`) {
-		t.Errorf("error %v, want one about the other driver", err)
+	s := sockets{registrar: ownSocket{path: t.TempDir() + "/reg.sock"}}
+	defer s.close()
+	for _, row := range []struct{ name, want string }{
+		{driver.Name, "call : "}, // it has no other socket
+		{"other", `it is the socket of "other", want "dra.numa"`},
+	} {
+		if err := os.Remove(s.registrar.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		listener, err := net.Listen("unix", s.registrar.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer()
+		registerapi.RegisterRegistrationServer(server, namedPlugin{name: row.name})
+		go func() { _ = server.Serve(listener) }()
+		defer server.Stop()
+		if err := s.call(t.Context()); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("socket of %s: error %v, want %q", row.name, err, row.want)
+		}
 	}
 }
 

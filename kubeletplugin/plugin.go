@@ -246,6 +246,7 @@ func (p *Plugin) Stop() {
 	p.helper.Stop() // also ends a call to publish that waits for the API server
 	p.publisher.running.Wait()
 	p.writing.Wait()
+	p.sockets.close()
 }
 
 // claimServer answers the kubelet. It may be called concurrently.
