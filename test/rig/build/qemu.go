@@ -22,9 +22,10 @@ var rdtPatch []byte
 //go:embed qemu/rig.mak
 var qemuDevices []byte
 
-// qemuSuite is the Debian suite whose source of QEMU the patch is for: 10.0.2, as
-// HostPrograms installs it on Debian 12.
-const qemuSuite = "bookworm-backports"
+// qemuSuite is the Debian suite whose source of QEMU the patch is for: a later 10.0 than
+// HostPrograms installs on Debian 12. Before 10.0.4, QEMU ends with a segmentation fault at
+// some boots: CPUs used the map of the memory after it was freed.
+const qemuSuite = "trixie"
 
 // qemuTools are what building QEMU needs besides hostPrograms.
 var qemuTools = []debianPackage{
