@@ -154,10 +154,8 @@ const (
 
 // RunMachine runs a node's virtual machine until the context is done, which is no error.
 // Its QEMU ends when the guest restarts, for now and then the emulated machine loses a
-// timer in a reset; it crashes now and then; and on a busy host it may lose an interrupt
-// that the booting kernel waits for, or a wake-up, so that containerd stops before it
-// serves. It is started again each time, with the same disk, until it has not booted
-// bootAttempts times in a row.
+// timer in a reset; it crashes now and then; and the guest may not boot. It is started
+// again each time, with the same disk, until it has not booted bootAttempts times in a row.
 func (r *Cluster) RunMachine(ctx context.Context, n Node, args ...string) error {
 	return r.runMachine(ctx, n, r.patiently(bootTime), args)
 }
@@ -196,6 +194,7 @@ func (r *Cluster) runOnce(ctx context.Context, n Node, within time.Duration, arg
 		return false, err
 	}
 	go hold(ctx, cmd.Process, r.Speed)
+	go r.keepAwake(ctx, n)
 	answered := make(chan bool, 1)
 	go func() {
 		err := eventually(within, 500*time.Millisecond, func() error {
