@@ -219,7 +219,7 @@ func writeFrequency(ctx context.Context, cpu int, file, text string) {
 // Files of the node for stopBefore, in a folder that the daemon has.
 const (
 	stopperPipe    = driverFolder + "/e2e-pipe"
-	stopperBusybox = driverFolder + "/e2e-busybox"
+	stopperBusybox = driverFolder + "/busybox-e2e" // its name begins with busybox: it runs the applet of its first argument
 	nodeCheckpoint = "/proc/1/root" + driverFolder + "/checkpoint.json"
 )
 
