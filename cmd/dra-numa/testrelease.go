@@ -56,21 +56,25 @@ func (f *releaseFlags) parse(name string, args []string, usage string, stdout io
 	return cli.FlagsOnly(flags)
 }
 
-func (f *releaseFlags) client() (kubernetes.Interface, error) {
-	return newReleaseClient(f.kubeconfig)
+// releaseJob is what a Job of the chart does.
+type releaseJob func(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error
+
+// run reads the flags of the command that has the name, and does its job.
+func (job releaseJob) run(ctx context.Context, name, usage string, args []string, stdout io.Writer) error {
+	var f releaseFlags
+	if err := f.parse(name, args, usage, stdout); err != nil {
+		return err
+	}
+	client, err := newReleaseClient(f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	return job(ctx, client, f, stdout)
 }
 
 // runTestRelease is the test of helm test.
 func runTestRelease(ctx context.Context, args []string, stdout io.Writer) error {
-	var f releaseFlags
-	if err := f.parse("test-release", args, testReleaseUsage, stdout); err != nil {
-		return err
-	}
-	client, err := f.client()
-	if err != nil {
-		return err
-	}
-	return testRelease(ctx, client, f, stdout)
+	return releaseJob(testRelease).run(ctx, "test-release", testReleaseUsage, args, stdout)
 }
 
 func testRelease(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {

@@ -38,27 +38,15 @@ func runUninstall(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	switch args[0] {
 	case "check":
-		return runUninstallCheck(ctx, args[1:], stdout)
+		return releaseJob(uninstallCheck).run(ctx, "uninstall check", uninstallUsage, args[1:], stdout)
 	case "node":
 		return runUninstallNode(ctx, args[1:], stdout)
 	case "finish":
-		return runUninstallFinish(ctx, args[1:], stdout)
+		return releaseJob(uninstallFinish).run(ctx, "uninstall finish", uninstallUsage, args[1:], stdout)
 	case "-h", "-help", "--help":
 		return cli.Parse(flag.NewFlagSet("dra-numa uninstall", flag.ContinueOnError), args[:1], uninstallUsage, stdout)
 	}
 	return cli.Usagef("uninstall %q: want check, node or finish", args[0])
-}
-
-func runUninstallCheck(ctx context.Context, args []string, stdout io.Writer) error {
-	var f releaseFlags
-	if err := f.parse("uninstall check", args, uninstallUsage, stdout); err != nil {
-		return err
-	}
-	client, err := f.client()
-	if err != nil {
-		return err
-	}
-	return uninstallCheck(ctx, client, f, stdout)
 }
 
 // uninstallCheck waits until no pod uses a claim of the driver.
@@ -75,18 +63,6 @@ func uninstallCheck(ctx context.Context, client kubernetes.Interface, f releaseF
 	}
 	_, err = fmt.Fprintln(stdout, "No pod uses a claim of the driver.")
 	return err
-}
-
-func runUninstallFinish(ctx context.Context, args []string, stdout io.Writer) error {
-	var f releaseFlags
-	if err := f.parse("uninstall finish", args, uninstallUsage, stdout); err != nil {
-		return err
-	}
-	client, err := f.client()
-	if err != nil {
-		return err
-	}
-	return uninstallFinish(ctx, client, f, stdout)
 }
 
 // uninstallFinish waits for the DaemonSet that cleans the nodes, then deletes the slices of
@@ -171,7 +147,7 @@ func runUninstallNode(ctx context.Context, args []string, stdout io.Writer) erro
 	if err := f.parse("uninstall node", args, uninstallUsage, stdout); err != nil {
 		return err
 	}
-	client, err := f.client()
+	client, err := newReleaseClient(f.kubeconfig)
 	if err != nil {
 		return err
 	}
