@@ -22,15 +22,17 @@ var suites = []gather.Suite{
 }
 
 // otherSuites are benchmarks that only show what something costs.
-var otherSuites = []gather.Suite{
-	{Module: ours, Package: "./numa", Pattern: "^BenchmarkSignature512CPUs$"},
-	{Module: ours, Package: "./numa/ways", Pattern: "."},
-	{Module: ours, Package: "./driver/attached", Pattern: "."},
-	{Module: ours, Package: "./kubeletplugin/nri", Pattern: "."},
-	{Module: ours, Package: "./kubeletplugin/metrics", Pattern: "."},
-	{Module: ours, Package: "./webhook", Pattern: "."},
-	{Module: ours, Package: "./cluster/holdings", Pattern: "."},
-	{Module: ours, Package: "./cluster/simulate", Pattern: "."},
+var otherSuites = append([]gather.Suite{{Module: ours, Package: "./numa", Pattern: "^BenchmarkSignature512CPUs$"}}, all(
+	"./numa/ways", "./driver/attached", "./kubeletplugin/nri", "./kubeletplugin/metrics", "./webhook",
+	"./cluster/holdings", "./cluster/simulate",
+)...)
+
+// all returns all benchmarks of some packages of the driver.
+func all(packages ...string) (suites []gather.Suite) {
+	for _, name := range packages {
+		suites = append(suites, gather.Suite{Module: ours, Package: name, Pattern: "."})
+	}
+	return suites
 }
 
 const otherRounds = 3
