@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 )
 
@@ -52,14 +54,22 @@ func (w *watcher) repairPerformance(ctx context.Context) error {
 	return w.core.RepairPerformance(all)
 }
 
-// meddlers returns the services of systemd that are running and write the files that claims
-// change. Their processes are not visible in this container, but their cgroups are.
+// meddlers returns the services that are running and write the files that claims change.
 func meddlers(cgroups fs.FS) (running []string) {
-	for _, service := range []string{"irqbalance", "tuned", "power-profiles-daemon", "tlp", "auto-cpufreq", "cpupower", "thermald"} {
-		events, err := fs.ReadFile(cgroups, "system.slice/"+service+".service/cgroup.events")
-		if err == nil && strings.Contains(string(events), "populated 1") {
+	for _, service := range []string{nodestate.ServiceIrqbalance, "tuned", "power-profiles-daemon", "tlp", "auto-cpufreq", "cpupower", "thermald"} {
+		if runs(cgroups, service) {
 			running = append(running, service)
 		}
 	}
 	return running
+}
+
+// serviceCgroup is the cgroup of a service that systemd starts. The daemon does not see the
+// processes of the host, but their cgroups.
+func serviceCgroup(service string) string { return "system.slice/" + service + ".service" }
+
+// runs reports whether the cgroup of a service has processes.
+func runs(cgroups fs.FS, service string) bool {
+	events, err := fs.ReadFile(cgroups, serviceCgroup(service)+"/cgroup.events")
+	return err == nil && slices.Contains(strings.Split(string(events), "\n"), "populated 1")
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
@@ -57,7 +56,7 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 	hostFlag(flags, "nri-socket", &o.nriSocket)
 	hostFlag(flags, "resctrl", &o.resctrl)
 	caches := flags.Bool("caches", false, "also say who has which ways of level-3 caches, and what the kernel counts for claims. Reading a counter interrupts a CPU of its cache")
-	host := flags.Bool("host", false, "also report whether the container runtime offers NRI and whether irqbalance runs")
+	host := flags.Bool("host", false, "also report whether the container runtime offers NRI, and which services run that change frequencies or interrupts")
 	pid := flags.Int("pid", 1, "take the reserved CPUs from the flags of the daemon with this process `id` in this container")
 	if err := cli.Parse(flags, args, stateUsage, stdout); err != nil {
 		return err
@@ -73,7 +72,7 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 	state := files.settled(func() { time.Sleep(statePause) })
 	state.Node, state.BootID = env("NODE_NAME"), bootID
 	if *host {
-		state.Host = &nodestate.Host{NRI: o.offersNRI(), Irqbalance: irqbalance(files.cgroups)}
+		state.Host = o.hostState(files.cgroups)
 	}
 	running, _, err := optionsOf(os.DirFS("/proc"), *pid, env)
 	if err == nil && running.hostProc != "" && hasWays(state.Checkpoint.Grants) {
@@ -209,15 +208,11 @@ func (o *options) offersNRI() *bool {
 	return &offers
 }
 
-// irqbalanceCgroup is the cgroup of irqbalance where systemd starts it. The daemon does
-// not see the processes of the host, but their cgroups.
-const irqbalanceCgroup = "system.slice/irqbalance.service"
-
-// irqbalance returns the cgroup of irqbalance if it has processes.
-func irqbalance(cgroups fs.FS) string {
-	events, err := fs.ReadFile(cgroups, irqbalanceCgroup+"/cgroup.events")
-	if err != nil || !slices.Contains(strings.Split(string(events), "\n"), "populated 1") {
-		return ""
+// hostState returns what else matters to claims on this node.
+func (o *options) hostState(cgroups fs.FS) *nodestate.Host {
+	host := &nodestate.Host{NRI: o.offersNRI(), Services: meddlers(cgroups)}
+	if slices.Contains(host.Services, nodestate.ServiceIrqbalance) {
+		host.Irqbalance = serviceCgroup(nodestate.ServiceIrqbalance)
 	}
-	return irqbalanceCgroup
+	return host
 }

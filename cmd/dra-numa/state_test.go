@@ -217,11 +217,15 @@ func TestStateOfTheHost(t *testing.T) {
 	flags = append(flags, "--host", "--nri-socket="+dir+"/nri/nri.sock")
 	check := func(what string, nri *bool, irqbalance string) {
 		t.Helper()
-		want := &nodestate.Host{NRI: nri, Irqbalance: irqbalance}
+		want := &nodestate.Host{NRI: nri, Irqbalance: irqbalance, Services: []string{"tuned"}}
+		if irqbalance != "" {
+			want.Services = []string{"irqbalance", "tuned"}
+		}
 		if diff := cmp.Diff(want, printedState(t, flags).Host); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
+	files.Write(t, dir+"/cgroup/system.slice/tuned.service/cgroup.events", "populated 1\nfrozen 0\n")
 	check("the folder of the socket is not mounted", nil, "")
 	if err := os.Mkdir(dir+"/nri", 0o755); err != nil {
 		t.Fatal(err)

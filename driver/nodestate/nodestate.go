@@ -41,7 +41,13 @@ type Host struct {
 	// Irqbalance is the cgroup of the service irqbalance if it runs, else "". The program
 	// moves interrupts to other CPUs.
 	Irqbalance string `json:"irqbalance"`
+	// Services are the services of systemd that run, and that change frequencies, idle
+	// states or interrupts of CPUs. Older drivers do not write them.
+	Services []string `json:"services,omitempty"`
 }
+
+// ServiceIrqbalance is the name of irqbalance in Host.Services.
+const ServiceIrqbalance = "irqbalance"
 
 // Checkpoint is the content of the node's checkpoint.
 type Checkpoint struct {
