@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -29,6 +30,13 @@ func (f *Facts) daemonArgs() *[]string {
 }
 
 func (f *Facts) zone() *resourceapi.Device { return &f.Objects.Slices[0].Spec.Devices[0] }
+
+// tune has the status of the claim say that it asks for these PerformanceSettings, in JSON.
+func (f *Facts) tune(asked string) {
+	f.Objects.Claims[0].Status.Devices = []resourceapi.AllocatedDeviceStatus{{
+		Driver: "dra.numa", Pool: "n1", Device: "numa-0", Data: &runtime.RawExtension{Raw: []byte(`{"cpus": "2-3", "mems": "0", "performance": {"asked": ` + asked + `}}`)},
+	}}
+}
 
 // schedulerPod is a pod of the control plane, if it is in kube-system.
 func schedulerPod(namespace string, arguments ...string) *corev1.Pod {
@@ -224,6 +232,13 @@ func breakages() []broken {
 			"n1 | irqbalance | irqbalance | IRQBALANCE_BANNED_CPULIST | the CPUs that claims may get, or no irqbalance | not visible; irqbalance runs in the cgroup system.slice/irqbalance.service",
 		},
 		{
+			"tuned, on a node whose claims have frequencies", func(f *Facts) {
+				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{Services: []string{"irqbalance", "tuned"}}}}
+				f.tune(`{"governor": "performance"}`)
+			},
+			"n1 | power-service | tuned | CPUs of claims | not changed by the service, because claims of this node set their frequencies, idle states or interrupts: default/c | not visible; the service runs",
+		},
+		{
 			"rules that the scheduler waits for", func(f *Facts) {
 				f.Gates["DRADeviceTaintRules"], f.Objects.RuleVersion = true, snapshot.NotServed
 			},
@@ -276,6 +291,29 @@ func breakages() []broken {
 				f.Objects.Pod("default", "p").Annotations = map[string]string{"cpu-load-balancing.crio.io": "disable"}
 			},
 			"n1 | cgroup-writer | Pod default/p | annotation cpu-load-balancing.crio.io | none, because CRI-O would change the partition of the claim; ask for partition: isolated in the claim | disable",
+		},
+		{
+			"another governor", func(f *Facts) {
+				f.tune(`{"minFrequency": "max"}`)
+				f.Objects.Pod("default", "p").Annotations = map[string]string{
+					"cpu-freq-governor.crio.io": "schedutil", "cpu-c-states.crio.io": "disable", "irq-load-balancing.crio.io": "disable", "cpu-quota.crio.io": "disable",
+				}
+			},
+			"n1 | performance-annotation | Pod default/p | annotation cpu-freq-governor.crio.io | none, because CRI-O would change the governor of its CPUs, which claim c sets | schedutil",
+		},
+		{
+			"other idle states", func(f *Facts) {
+				f.tune(`{"idleLatency": 0}`)
+				f.Objects.Pod("default", "p").Annotations = map[string]string{"cpu-c-states.crio.io": "max_latency:10", "cpu-freq-governor.crio.io": "schedutil"}
+			},
+			"n1 | performance-annotation | Pod default/p | annotation cpu-c-states.crio.io | none, because CRI-O would change the idle states of its CPUs, which claim c sets | max_latency:10",
+		},
+		{
+			"other interrupts", func(f *Facts) {
+				f.tune(`{"interrupts": "away"}`)
+				f.Objects.Pod("default", "p").Annotations = map[string]string{"irq-load-balancing.crio.io": "housekeeping", "cpu-c-states.crio.io": "disable"}
+			},
+			"n1 | performance-annotation | Pod default/p | annotation irq-load-balancing.crio.io | none, because CRI-O would change which CPUs handle interrupts, which claim c sets | housekeeping",
 		},
 		{
 			"overcommit", func(f *Facts) { f.Objects.Nodes[0].Status.Allocatable["cpu"] = resource.MustParse("1") },

@@ -36,6 +36,22 @@ func reservedFor(claim *resourceapi.ResourceClaim, uid types.UID) bool {
 	return slices.ContainsFunc(claim.Status.ReservedFor, func(user resourceapi.ResourceClaimConsumerReference) bool { return user.UID == uid })
 }
 
+// tunings returns what the shares of a claim on a node set of their CPUs, as the driver has
+// written it to the claim's status.
+func tunings(claim *resourceapi.ResourceClaim, node string) (settings []deviceclasses.PerformanceSettings) {
+	for i := range claim.Status.Devices {
+		device := &claim.Status.Devices[i]
+		if device.Driver != driver.Name || device.Pool != node || device.Data == nil {
+			continue
+		}
+		share, err := deviceclasses.ReadShareStatus(device.Data.Raw)
+		if err == nil && share.Zone != nil && share.Zone.Performance != nil {
+			settings = append(settings, share.Zone.Performance.Asked)
+		}
+	}
+	return settings
+}
+
 // unpreparedClaim finds claims of pods that have had a node for long, and for which the
 // driver has written no device to the status.
 func unpreparedClaim(f *Facts) (findings []Finding) {

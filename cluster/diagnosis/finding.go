@@ -56,9 +56,11 @@ func Checks() []Check {
 		{"cluster-autoscaler", "node", autoscaler},
 		{"nri", "node", nriOff},
 		{interruptMover, "node", movedInterrupts},
+		{powerServices, "node", powerService},
 		{"unprepared-claim", "claims", unpreparedClaim},
 		{"not-pinned", "claims", notPinned},
 		{"cgroup-writer", "claims", cgroupWriter},
+		{"performance-annotation", "claims", performanceAnnotation},
 		{"overcommit", "accounting", overcommit},
 		{"uncounted-pod", "accounting", uncountedPod},
 		{"unclaimed-hugepages", "accounting", unclaimedHugepages},
@@ -89,15 +91,16 @@ const (
 	notPermitted = "not-permitted" // what the user is not allowed to read
 	lookAlikes   = "look-alike"    // what any user can create
 
-	interruptMover = "irqbalance" // which may be configured well
+	interruptMover = "irqbalance"    // which may be configured well
+	powerServices  = "power-service" // the same
 )
 
 // CountProblems counts the findings that are problems. It is not a problem if the user
-// is not allowed to read something, if there are pods that are ignored, or if irqbalance
-// runs.
+// is not allowed to read something, if there are pods that are ignored, or if a service
+// runs that may leave the CPUs of claims alone.
 func CountProblems(findings []Finding) (count int) {
 	for _, finding := range findings {
-		if !slices.Contains([]string{notPermitted, lookAlikes, interruptMover}, finding.Check) {
+		if !slices.Contains([]string{notPermitted, lookAlikes, interruptMover, powerServices}, finding.Check) {
 			count++
 		}
 	}

@@ -2,12 +2,15 @@ package diagnosis
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
@@ -21,8 +24,27 @@ const (
 	loadBalancing = "cpu-load-balancing.crio.io"
 )
 
+// runtimeTuning is an annotation of pods with which CRI-O changes the same as a
+// PerformanceConfig. Source: cri-o, internal/runtimehandlerhooks/high_performance_hooks.go.
+type runtimeTuning struct {
+	annotation string
+	changes    string // what CRI-O changes, for people
+	sets       func(deviceclasses.PerformanceSettings) bool
+}
+
+func runtimeTunings() []runtimeTuning {
+	return []runtimeTuning{
+		{"cpu-freq-governor.crio.io", "the governor of its CPUs", deviceclasses.PerformanceSettings.Frequency},
+		{"cpu-c-states.crio.io", "the idle states of its CPUs", func(s deviceclasses.PerformanceSettings) bool { return s.IdleLatency != nil }},
+		{"irq-load-balancing.crio.io", "which CPUs handle interrupts", func(s deviceclasses.PerformanceSettings) bool { return s.Interrupts != "" }},
+	}
+}
+
 // KeepsAnnotation reports whether a check needs the annotation of another program.
-func KeepsAnnotation(key string) bool { return key == scaleDownDisabled || key == loadBalancing }
+func KeepsAnnotation(key string) bool {
+	return key == scaleDownDisabled || key == loadBalancing ||
+		slices.ContainsFunc(runtimeTunings(), func(t runtimeTuning) bool { return t.annotation == key })
+}
 
 // autoscaler finds nodes with zones that Cluster Autoscaler may remove while claims use
 // them: it goes by the requests of pods. Only kube-system counts, where tenants cannot
@@ -105,6 +127,63 @@ func movedInterrupts(f *Facts) (findings []Finding) {
 				Node: node, Component: "irqbalance", Setting: "IRQBALANCE_BANNED_CPULIST",
 				Expected: "the CPUs that claims may get, or no irqbalance", Detected: "not visible; irqbalance runs in the cgroup " + state.Host.Irqbalance,
 			})
+		}
+	}
+	return findings
+}
+
+// powerService finds services that change what claims of their node set. Only nodes that
+// were asked say so.
+func powerService(f *Facts) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		state, claims := f.States[node], f.tuningClaims(node)
+		if state == nil || state.Host == nil || len(claims) == 0 {
+			continue
+		}
+		for _, service := range state.Host.Services {
+			if service == nodestate.ServiceIrqbalance {
+				continue // movedInterrupts finds it
+			}
+			findings = append(findings, Finding{
+				Node: node, Component: service, Setting: "CPUs of claims",
+				Expected: "not changed by the service, because claims of this node set their frequencies, idle states or interrupts: " + message.First(claims, 3),
+				Detected: "not visible; the service runs",
+			})
+		}
+	}
+	return findings
+}
+
+// tuningClaims returns the claims of a node that set something of their CPUs.
+func (f *Facts) tuningClaims(node string) (names []string) {
+	for _, claim := range f.Objects.Claims {
+		if len(tunings(claim, node)) > 0 {
+			names = append(names, claim.Namespace+"/"+claim.Name)
+		}
+	}
+	return names
+}
+
+// performanceAnnotation finds pods for which CRI-O changes what their claims set.
+func performanceAnnotation(f *Facts) (findings []Finding) {
+	for _, pod := range f.Objects.Pods {
+		if snapshot.Finished(pod) {
+			continue
+		}
+		for _, tuning := range runtimeTunings() {
+			value, set := pod.Annotations[tuning.annotation]
+			if !set {
+				continue
+			}
+			for _, claim := range f.Objects.Claims {
+				if claim.Namespace != pod.Namespace || !reservedFor(claim, pod.UID) || !slices.ContainsFunc(tunings(claim, pod.Spec.NodeName), tuning.sets) {
+					continue
+				}
+				findings = append(findings, Finding{
+					Node: pod.Spec.NodeName, Component: "Pod " + pod.Namespace + "/" + pod.Name, Setting: "annotation " + tuning.annotation,
+					Expected: "none, because CRI-O would change " + tuning.changes + ", which claim " + claim.Name + " sets", Detected: value,
+				})
+			}
 		}
 	}
 	return findings

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
@@ -70,6 +71,24 @@ func TestWhatMayNotBeReadIsNothingWrong(t *testing.T) {
 	facts.Gates["DRAConsumableCapacity"] = false
 	if findings := Validate(facts); len(findings) != 3 || CountProblems(findings) != 2 {
 		t.Errorf("%d of findings %+v are wrong, want two of three", CountProblems(findings), findings)
+	}
+}
+
+// Services and annotations that change CPUs matter only to claims that set the same.
+func TestServicesMatterToClaimsThatSetTheSame(t *testing.T) {
+	facts := healthy(t)
+	facts.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{Services: []string{"tuned", "thermald"}}}}
+	facts.Objects.Pod("default", "p").Annotations = map[string]string{"cpu-freq-governor.crio.io": "schedutil", "irq-load-balancing.crio.io": "disable"}
+	if findings := Validate(facts); len(findings) != 0 {
+		t.Errorf("without such claims, findings are %+v", findings)
+	}
+	facts.tune(`{"idleLatency": 20}`)
+	if findings := Validate(facts); len(findings) != 2 || CountProblems(findings) != 0 {
+		t.Errorf("%d of findings %+v are wrong, want none of two", CountProblems(findings), findings)
+	}
+	facts.Objects.Claims[0].Status.Devices[0].Pool = "n2"
+	if findings := Validate(facts); len(findings) != 0 {
+		t.Errorf("with a claim of another node, findings are %+v", findings)
 	}
 }
 
