@@ -74,6 +74,16 @@ func ReadFrequencyPolicy(root fs.FS, id int) (FrequencyPolicy, error) {
 	return newTree(root).frequencyPolicy(id)
 }
 
+// ReadCurrentFrequency returns the frequency of policy<id> now, in kHz; 0 if the kernel does
+// not say it. On most machines it is what the kernel has counted at its last tick
+// (arch_freq_get_on_cpu), else what the frequency driver has asked for. No CPU is interrupted.
+func ReadCurrentFrequency(root fs.FS, id int) (int, error) {
+	t := newTree(root)
+	t.fleeting = true
+	current, err := t.positive(FrequencyPolicyFolder(id) + "/scaling_cur_freq")
+	return kHz(current, 1), err
+}
+
 // FrequencyPolicyFolder is the folder of policy<id>.
 func FrequencyPolicyFolder(id int) string {
 	return fmt.Sprintf("sys/devices/system/cpu/cpufreq/policy%d", id)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
@@ -30,6 +31,7 @@ func (e *Exporter) collectClaims(out sink, d *driver.Driver, figures kubeletplug
 			out.add(f.faultyClaims, 1, grant.Namespace, grant.Name)
 		}
 		e.collectClaim(out, grant)
+		e.collectFrequencies(out, grant, d.Frequencies(grant))
 	}
 	for state, count := range map[string]int{"prepared": len(grants) - waiting - faulty, "faulty": faulty, "waiting": waiting} {
 		out.add(f.claims, float64(max(count, 0)), state)
@@ -71,6 +73,26 @@ func (e *Exporter) collectClaim(out sink, grant *driver.Grant) {
 				out.add(f.claimMemory, float64(device.bytes[size]), grant.Namespace, grant.Name, name)
 			} else {
 				out.add(f.claimHugepages, float64(device.bytes[size]), grant.Namespace, grant.Name, name, size)
+			}
+		}
+	}
+}
+
+// collectFrequencies is how fast the CPUs of a claim are, and should be.
+func (e *Exporter) collectFrequencies(out sink, grant *driver.Grant, figures []driver.FrequencyFigures) {
+	for _, figure := range figures {
+		for _, one := range []struct {
+			family *family
+			kHz    int
+			label  string
+		}{
+			{e.families.claimFrequency, figure.Slowest, "slowest"},
+			{e.families.claimFrequency, figure.Fastest, "fastest"},
+			{e.families.claimAskedFrequency, figure.AskedMin, deviceclasses.FrequencyMin},
+			{e.families.claimAskedFrequency, figure.AskedMax, deviceclasses.FrequencyMax},
+		} {
+			if one.kHz > 0 {
+				out.add(one.family, float64(one.kHz)*1000, grant.Namespace, grant.Name, figure.Device, one.label)
 			}
 		}
 	}

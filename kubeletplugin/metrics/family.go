@@ -37,6 +37,7 @@ type families struct {
 	claims, claimCPUs, claimMemory, claimHugepages, claimWays           *family
 	claimFunctions, faultyClaims, omittedClaims                         *family
 	claimOccupancy, claimTraffic, claimNearTraffic                      *family
+	claimFrequency, claimAskedFrequency                                 *family
 	operations, busy, syncs, written, mismatches                        *family
 	cgroups, refusals, runtimeConnected, runtimeRefused, serverRequests *family
 	heartbeat, repairs, releases, unrepaired, hooks                     *family
@@ -79,6 +80,9 @@ func newFamilies() *families {
 	f.claimOccupancy = f.add(gauge, "claim_cache_occupancy_bytes", "What the CPUs of a claim have in a level-3 cache now."+counted, "namespace", "resourceclaim", "l3", "numa_node")
 	f.claimTraffic = f.add(counter, "claim_memory_traffic_bytes_total", "Bytes from and to any memory, past a level-3 cache, since the claim was prepared."+counted, "namespace", "resourceclaim", "l3", "numa_node")
 	f.claimNearTraffic = f.add(counter, "claim_near_memory_traffic_bytes_total", "The part of dra_numa_claim_memory_traffic_bytes_total from and to the NUMA node of the CPUs."+counted, "namespace", "resourceclaim", "l3", "numa_node")
+	const tuned = " It is there for claims that change frequencies, on nodes with performance.allow."
+	f.claimFrequency = f.add(gauge, "claim_frequency_hertz", "Frequency now of the slowest and of the fastest CPU of a claim, as the kernel says it."+tuned, "namespace", "resourceclaim", "device", "cpu")
+	f.claimAskedFrequency = f.add(gauge, "claim_asked_frequency_hertz", "The lowest and the highest frequency that a claim asks for: min and max."+tuned, "namespace", "resourceclaim", "device", "limit")
 	f.faultyClaims = f.add(gauge, "claim_faulty", "1 for each claim with a container that does not have what it should, or that no hook has pinned.", "namespace", "resourceclaim")
 	f.omittedClaims = f.add(gauge, "claims_omitted", "Claims that have no metrics of their own, because the node has too many claims.")
 

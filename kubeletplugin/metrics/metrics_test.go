@@ -21,6 +21,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
@@ -50,13 +51,18 @@ func newExporter(t testing.TB) (*Exporter, *kubeletplugin.Readiness) {
 // openDriver returns the driver of a node with the claims of the driver's own golden file:
 // they have shares of all kinds.
 func openDriver(t testing.TB) *driver.Driver {
+	return openOn(t, sample.Machine(t, "rig"), "checkpoint-v5.json", nil)
+}
+
+// openOn returns the driver of a machine with one of the driver's golden files.
+func openOn(t testing.TB, machine numa.Machine, checkpoint string, tuning *driver.Tuning) *driver.Driver {
 	t.Helper()
 	state := files.OpenTemp(t)
-	if err := state.WriteFile(driver.CheckpointName, []byte(files.Read(t, "../../driver/testdata/checkpoint-v5.json")), 0o600); err != nil {
+	if err := state.WriteFile(driver.CheckpointName, []byte(files.Read(t, "../../driver/testdata/"+checkpoint)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err := driver.Open(sample.Machine(t, "rig"), driver.Config{
-		NodeName: "node-1", BootID: "boot-1", Reserved: cpuset.New(0, 1), Exclusivity: driver.ExclusivityKernel,
+	d, err := driver.Open(machine, driver.Config{
+		NodeName: "node-1", BootID: "boot-1", Reserved: cpuset.New(0, 1), Exclusivity: driver.ExclusivityKernel, Tuning: tuning,
 	}, state, files.OpenTemp(t))
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +166,7 @@ func TestMetricsOfANodeWithoutFaults(t *testing.T) {
 // Each metric that is documented is sent, and the names are as Prometheus asks for.
 func TestNamesAreAsPrometheusAsks(t *testing.T) {
 	e, _ := newExporter(t)
-	d := openDriver(t)
+	d := openTuned(t)
 	e.Serve(Node{Driver: d, Figures: sampleFigures(d), Hooks: sampleHooks, CacheUse: sampleCacheUse})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(e)

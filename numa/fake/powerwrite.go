@@ -77,7 +77,8 @@ func (h *PowerHost) setFrequency(folder, file, text string) error {
 	return nil
 }
 
-// limit follows cpufreq_verify_within_limits in include/linux/cpufreq.h.
+// limit follows cpufreq_verify_within_limits in include/linux/cpufreq.h. The CPUs are idle,
+// so they have the lowest frequency, unless the governor wants the highest one.
 func (h *PowerHost) limit(folder string) {
 	highest := HighestKHz
 	if h.power.LimitKHz > 0 {
@@ -87,6 +88,11 @@ func (h *PowerHost) limit(folder string) {
 	bottom := min(max(h.asked[folder+minFile], LowestKHz), highest, top)
 	h.set(folder+maxFile, fmt.Sprint(top))
 	h.set(folder+minFile, fmt.Sprint(bottom))
+	current := bottom
+	if h.values[folder+governorFile] == "performance\n" {
+		current = top
+	}
+	h.set(folder+"scaling_cur_freq", fmt.Sprint(current))
 }
 
 func (h *PowerHost) setGovernor(folder, text string) error {
