@@ -25,16 +25,20 @@ func (e *LockedError) Error() string {
 
 // checkLocked refuses names of fields that do not exist.
 func checkLocked(locked []string, settings []setting) error {
-	var names []string
-	for _, one := range settings {
-		names = append(names, one.name)
-	}
+	names := namesOf(settings)
 	for i, name := range locked {
 		if !slices.Contains(names, name) {
 			return fmt.Errorf("locked[%d]: %q, allowed are %s", i, name, strings.Join(names, ", "))
 		}
 	}
 	return nil
+}
+
+func namesOf(settings []setting) (names []string) {
+	for _, one := range settings {
+		names = append(names, one.name)
+	}
+	return names
 }
 
 // checkUnchanged refuses a claim's settings that differ from those of the class in a

@@ -164,6 +164,9 @@ func (s PerformanceSettings) settings() []setting {
 	}
 }
 
+// PerformanceFields returns the names of the fields of PerformanceConfig that a class can lock.
+func PerformanceFields() []string { return namesOf(PerformanceSettings{}.settings()) }
+
 // First returns the name of the first field that is set; "" if none is.
 func (s PerformanceSettings) First() string {
 	for _, one := range s.settings() {

@@ -114,6 +114,9 @@ func (c ZoneConfig) Validate() error {
 	return checkLocked(c.Locked, c.settings())
 }
 
+// ZoneFields returns the names of the fields of ZoneConfig that a class can lock.
+func ZoneFields() []string { return namesOf(ZoneConfig{}.settings()) }
+
 // settings returns the fields that a class can lock.
 func (c ZoneConfig) settings() []setting {
 	return []setting{

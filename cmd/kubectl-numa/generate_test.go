@@ -235,7 +235,9 @@ func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	page := testfiles.Read(t, "../../docs/kubectl-numa.md")
 	const line = "generate claim trainer --cpus 8 --memory 16Gi --first-available one-node,one-socket,any"
 	const cache = "generate template workers --cpus 8 --memory 16Gi --ways 4 --bandwidth 40%"
+	const fast = "generate claim feed --cpus 4 --memory 8Gi --governor performance --min-frequency max --interrupts away"
 	for _, want := range []string{
+		"$ kubectl numa " + fast + "\n" + mustCall(t, strings.Fields(fast)...),
 		"$ kubectl numa " + line + "\n" + mustCall(t, strings.Fields(line)...),
 		"$ kubectl numa " + cache + "\n" + mustCall(t, strings.Fields(cache)...),
 		"$ kubectl numa suggest-evictions pod urgent -f cluster/\n" + suggestion,
@@ -247,36 +249,73 @@ func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	}
 }
 
-// There is a flag for every field of a ZoneConfig. Only a class can lock fields.
-func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
-	const flags = "--cores one-thread-per-core --l3 require --placement spread --partition none --mixed --memory-policy bind"
-	for _, made := range []string{"class c --locked partition,mixed", "claim c --cpus 4", "template c --cpus 4"} {
-		text := mustCall(t, strings.Fields("generate "+made+" -o json "+flags)...)
-		var object struct {
-			Spec struct {
-				Config  []resourceapi.DeviceClaimConfiguration
-				Devices resourceapi.DeviceClaim
-				Spec    resourceapi.ResourceClaimSpec
-			}
+// generatedConfigs returns the configurations of a class, claim or template that generate
+// makes with these arguments, in JSON.
+func generatedConfigs(t *testing.T, args string) (configs [][]byte) {
+	t.Helper()
+	var object struct {
+		Spec struct {
+			Config  []resourceapi.DeviceClaimConfiguration
+			Devices resourceapi.DeviceClaim
+			Spec    resourceapi.ResourceClaimSpec
 		}
-		if err := json.Unmarshal([]byte(text), &object); err != nil {
-			t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(mustCall(t, strings.Fields("generate "+args+" -o json")...)), &object); err != nil {
+		t.Fatal(err)
+	}
+	for _, config := range slices.Concat(object.Spec.Config, object.Spec.Devices.Config, object.Spec.Spec.Devices.Config) {
+		configs = append(configs, config.Opaque.Parameters.Raw)
+	}
+	return configs
+}
+
+// expectAllFields fails for each field that has no value. Only a class can lock fields.
+func expectAllFields(t *testing.T, made string, value reflect.Value) {
+	t.Helper()
+	for i := range value.NumField() {
+		name, field := value.Type().Field(i).Name, value.Field(i)
+		if name == "PerformanceSettings" {
+			expectAllFields(t, made, field)
+			continue
 		}
-		configs := slices.Concat(object.Spec.Config, object.Spec.Devices.Config, object.Spec.Spec.Devices.Config)
-		if len(configs) != 1 {
-			t.Fatalf("%s: %d configurations in\n%s", made, len(configs), text)
+		if locks := name == "Locked" && !strings.HasPrefix(made, "class"); field.IsZero() != locks {
+			t.Errorf("%s: nothing says %s", made, name)
 		}
-		config, err := deviceclasses.ZoneConfig{}.DecodeOver(configs[0].Opaque.Parameters.Raw)
+	}
+}
+
+// There is a flag for every field of a PerformanceConfig.
+func TestGenerateSaysAllOfAPerformanceConfig(t *testing.T) {
+	const flags = "--min-frequency base --max-frequency max --governor performance --energy-preference performance --idle-latency 0 --interrupts own"
+	for _, made := range []string{"class c --locked partition,idleLatency", "claim c --cpus 4", "template c --cpus 4 --partition none"} {
+		configs := generatedConfigs(t, made+" "+flags)
+		if want := 1 + strings.Count(made, "partition"); len(configs) != want {
+			t.Fatalf("%s: %d configurations, want %d", made, len(configs), want)
+		}
+		config, err := deviceclasses.PerformanceConfig{}.DecodeOver(configs[len(configs)-1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		value := reflect.ValueOf(config)
-		for i := range value.NumField() {
-			locks := value.Type().Field(i).Name == "Locked" && !strings.HasPrefix(made, "class")
-			if value.Field(i).IsZero() != locks {
-				t.Errorf("%s: nothing says %s in\n%s", made, value.Type().Field(i).Name, text)
-			}
+		expectAllFields(t, made, reflect.ValueOf(config))
+		if *config.IdleLatency != 0 || config.MaxFrequency != "max" || strings.HasPrefix(made, "class") != slices.Equal(config.Locked, []string{"idleLatency"}) {
+			t.Errorf("%s: %+v", made, config)
 		}
+	}
+}
+
+// There is a flag for every field of a ZoneConfig.
+func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
+	const flags = "--cores one-thread-per-core --l3 require --placement spread --partition none --mixed --memory-policy bind"
+	for _, made := range []string{"class c --locked partition,mixed", "claim c --cpus 4", "template c --cpus 4"} {
+		configs := generatedConfigs(t, made+" "+flags)
+		if len(configs) != 1 {
+			t.Fatalf("%s: %d configurations", made, len(configs))
+		}
+		config, err := deviceclasses.ZoneConfig{}.DecodeOver(configs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectAllFields(t, made, reflect.ValueOf(config))
 		if config.Cores != "one-thread-per-core" || config.L3 != "require" || config.Placement != "spread" {
 			t.Errorf("%s: %+v", made, config)
 		}
@@ -433,6 +472,13 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate claim c --cpus 4 --first-available one-node,one-socket --device g=17":  "17 devices with these alternatives: want 16 or fewer",
 		"generate claim c --cpus 4 --first-available one-node,any --device g=2147483647": "2147483647 devices with these alternatives: want 31 or fewer",
 		"generate claim c --cpus 4 --first-available one-node,any --device g --parts 0":  "0 parts: want 1 or more",
+		"generate claim c --memory 1Gi --governor performance":                           "frequencies, idle states and interrupts are those of CPUs: want cpus as well",
+		"generate claim c --device g --interrupts away":                                  "there is no share of a NUMA node: want cpus, memory or hugepages as well",
+		"generate claim c --cpus 1 --min-frequency fast":                                 `minFrequency: "fast", want a frequency such as 2.4GHz`,
+		"generate class c --min-frequency 3GHz --max-frequency 2GHz":                     `minFrequency: "3GHz", allowed are frequencies up to maxFrequency 2GHz`,
+		"generate class c --idle-latency -1":                                             "idleLatency: ",
+		"generate class c --interrupts none":                                             `invalid argument "none" for "--interrupts" flag: allowed are away, own`,
+		"generate class c --locked speed":                                                `locked "speed", allowed are cores, l3, placement, partition, mixed, memoryPolicy, minFrequency, `,
 		"generate claim c --ways 4":                                                      "a cache is for CPUs: want cpus as well",
 		"generate claim c --memory 1Gi --cache-class gold.dra.numa":                      "a cache is for CPUs: want cpus as well",
 		"generate claim c --cpus 1 --ways 0":                                             "--ways 0: want 1 or more",

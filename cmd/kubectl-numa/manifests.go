@@ -28,6 +28,10 @@ type manifestFlags struct {
 	policy      *choice
 	coreType    *choice
 	exclusivity *choice
+	performance manifest.Performance
+	interrupts  *choice
+	energy      *choice
+	latency     int
 	tier        int64
 	socket      int64
 	node        int64
@@ -44,7 +48,10 @@ func newManifestFlags() *manifestFlags {
 		policy:      newOption(deviceclasses.MemoryBind, deviceclasses.MemoryPreferred, deviceclasses.MemoryInterleave, deviceclasses.MemoryWeightedInterleave),
 		coreType:    newOption(standard, performance, efficient, mixed),
 		exclusivity: newOption(deviceclasses.ExclusivityKernel, deviceclasses.ExclusivityCooperative, deviceclasses.ExclusivityNone),
-		output:      newPrinter(manifestFormats()...),
+		interrupts:  newOption(deviceclasses.InterruptsAway, deviceclasses.InterruptsOwn),
+		energy: newOption(deviceclasses.EnergyPerformance, deviceclasses.EnergyBalancePerformance, deviceclasses.EnergyBalancePower,
+			deviceclasses.EnergyPower, deviceclasses.EnergyDefault),
+		output: newPrinter(manifestFormats()...),
 	}
 }
 
@@ -56,6 +63,17 @@ func (m *manifestFlags) addTo(command *cobra.Command) {
 	m.partition.addTo(command, "partition", "", "how the kernel keeps other tasks off the CPUs (default: the driver's)")
 	flags.BoolVar(&m.config.Mixed, "mixed", false, "let the containers run on the node's shared CPUs as well")
 	m.policy.addTo(command, "memory-policy", "", "memory policy of the containers (default: memory of the NUMA nodes where they run)")
+	flags.StringVar(&m.performance.MinFrequency, "min-frequency", "", "lowest `frequency` of the CPUs: such as 2.4GHz, min, base, max or \"1.5x base\"")
+	flags.StringVar(&m.performance.MaxFrequency, "max-frequency", "", "highest `frequency` of the CPUs, in the same form")
+	for _, flag := range []string{"min-frequency", "max-frequency"} {
+		complete(command, flag, func(*cobra.Command) []string {
+			return []string{deviceclasses.FrequencyMin, deviceclasses.FrequencyBase, deviceclasses.FrequencyMax}
+		})
+	}
+	flags.StringVar(&m.performance.Governor, "governor", "", "`name` of the frequency governor, such as performance")
+	m.energy.addTo(command, "energy-preference", "", "how the processor weighs speed against energy")
+	flags.IntVar(&m.latency, "idle-latency", 0, "longest time in `microseconds` that an idle CPU may need to wake up; 0 if it must never be idle (default: no limit)")
+	m.interrupts.addTo(command, "interrupts", "", "which interrupts the CPUs handle (default: those that they handle now)")
 	m.coreType.addTo(command, "core-type", "", "only NUMA nodes with cores of this type")
 	m.exclusivity.addTo(command, "exclusivity", "", "only nodes with this exclusivity: who keeps other tasks off the CPUs")
 	flags.Int64Var(&m.tier, "memory-tier", 0, "only NUMA nodes with memory of this tier `number`; ordinary memory is tier 4")
@@ -68,6 +86,14 @@ func (m *manifestFlags) zoneConfig() manifest.Config {
 	m.config.Cores, m.config.L3, m.config.Placement = m.cores.value, m.l3.value, m.placement.value
 	m.config.Partition, m.config.MemoryPolicy = m.partition.value, m.policy.value
 	return m.config
+}
+
+func (m *manifestFlags) performanceConfig(command *cobra.Command) manifest.Performance {
+	m.performance.EnergyPreference, m.performance.Interrupts = m.energy.value, m.interrupts.value
+	if command.Flags().Changed("idle-latency") {
+		m.performance.IdleLatency = &m.latency
+	}
+	return m.performance
 }
 
 func (m *manifestFlags) filter(command *cobra.Command) manifest.Filter {
@@ -100,25 +126,32 @@ func manifests(what string, list ...manifest.Object) document {
 
 func (c cli) generateClassCommand() *cobra.Command {
 	m := newManifestFlags()
+	var locked []string
 	command := &cobra.Command{
 		Use:   "class NAME",
 		Short: "Print a DeviceClass of NUMA nodes",
 		Long: `Print a DeviceClass of NUMA nodes.
 
 Claims for the class get NUMA nodes that pass the filters. The class says how
-their CPUs and memory are used. A claim can override --cores, --l3,
---placement, --partition, --mixed and --memory-policy, unless --locked names
-the field.`,
+their CPUs and memory are used, and how fast and undisturbed the CPUs are. A
+claim can override all of this but the filters, unless --locked names the
+field.`,
 		Example: c.examples(`
 # NUMA nodes whose kernel keeps other tasks off the CPUs, without load balancing
 generate class quiet --exclusivity kernel --partition isolated --locked partition,mixed
 # one thread per core, and as few level-3 caches as possible
 generate class latency --cores one-thread-per-core --l3 prefer
+# CPUs at base frequency that wake up at once and handle no interrupts
+generate class steady --min-frequency base --max-frequency base --idle-latency 0 --interrupts away --locked idleLatency
 # memory on CXL devices
 generate class cxl --memory-tier 22 --memory-policy bind`),
 		Args: oneArgument("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
-			object, err := manifest.Class(args[0], m.filter(command), m.zoneConfig())
+			config, performance := m.zoneConfig(), m.performanceConfig(command)
+			if err := manifest.Lock(&config, &performance, locked); err != nil {
+				return err
+			}
+			object, err := manifest.Class(args[0], m.filter(command), config, performance)
 			if err != nil {
 				return err
 			}
@@ -127,7 +160,7 @@ generate class cxl --memory-tier 22 --memory-policy bind`),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	m.addTo(command)
-	command.Flags().StringSliceVar(&m.config.Locked, "locked", nil, "`fields` that claims must not change: cores, l3, placement, partition, mixed, memoryPolicy")
+	command.Flags().StringSliceVar(&locked, "locked", nil, "`fields` that claims must not change: "+strings.Join(slices.Concat(deviceclasses.ZoneFields(), deviceclasses.PerformanceFields()), ", "))
 	return command
 }
 
@@ -171,6 +204,8 @@ generate USE NAME --cpus 4 --memory 8Gi --device gpu.example.com --same node
 generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa --first-available one-node,one-socket,any
 # CPUs with ways of their level-3 cache to themselves, and less memory bandwidth
 generate USE NAME --cpus 8 --memory 16Gi --ways 4 --bandwidth 40%
+# fast CPUs that handle no interrupts
+generate USE NAME --cpus 4 --memory 8Gi --governor performance --min-frequency max --interrupts away
 # two GPUs and CPUs of one socket
 generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa=2 --same socket`), "USE NAME", use+" "+map[string]string{"claim": "trainer", "template": "workers"}[use]),
 		Args:              oneArgument("NAME"),
@@ -247,6 +282,7 @@ func (c cli) noteSockets(wish manifest.Wish) error {
 func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error) {
 	wish = w.wish
 	wish.CPUs, wish.Same, wish.Config, wish.Filter = w.cpus, w.same.value, w.zoneConfig(), w.filter(command)
+	wish.Performance = w.performanceConfig(command)
 	if command.Flags().Changed("cpus") && w.cpus < 1 {
 		return wish, fmt.Errorf("--cpus %d: want 1 or more", w.cpus)
 	}

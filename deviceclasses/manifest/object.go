@@ -45,18 +45,15 @@ func object(kind string, name Metadata, spec any) (Object, error) {
 }
 
 // Class is a DeviceClass of the zones that pass the filter. Claims can override fields of
-// its configuration that it does not lock.
-func Class(name string, filter Filter, config Config) (Object, error) {
-	if err := filter.check(); err != nil {
-		return Object{}, err
-	}
-	if err := config.check(); err != nil {
+// its configurations that it does not lock.
+func Class(name string, filter Filter, config Config, performance Performance) (Object, error) {
+	if err := cmp.Or(filter.check(), config.check(), performance.check()); err != nil {
 		return Object{}, err
 	}
 	zone := fmt.Sprintf(`device.attributes[%q].kind == %q`, deviceclasses.DriverName, deviceclasses.KindZone)
 	spec := resourceapi.DeviceClassSpec{Selectors: selector(append([]string{ofDriver, zone}, filter.terms()...))}
-	if !config.IsEmpty() {
-		spec.Config = []resourceapi.DeviceClassConfiguration{{DeviceConfiguration: config.opaque()}}
+	for _, one := range configurations(config, performance) {
+		spec.Config = append(spec.Config, resourceapi.DeviceClassConfiguration{DeviceConfiguration: one})
 	}
 	return object("DeviceClass", Metadata{Name: name}, spec)
 }
@@ -97,8 +94,8 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 		if w.Apart {
 			devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: zones, DistinctAttribute: new(numaNode)})
 		}
-		if !w.Config.IsEmpty() {
-			devices.Config = []resourceapi.DeviceClaimConfiguration{{Requests: zones, DeviceConfiguration: w.Config.opaque()}}
+		for _, one := range configurations(w.Config, w.Performance) {
+			devices.Config = append(devices.Config, resourceapi.DeviceClaimConfiguration{Requests: zones, DeviceConfiguration: one})
 		}
 	}
 	if w.Cache != nil {

@@ -55,7 +55,9 @@ type Wish struct {
 	Parts int
 	// Config is how the zones are used.
 	Config Config
-	Filter Filter
+	// Performance is how fast and undisturbed the CPUs are.
+	Performance Performance
+	Filter      Filter
 }
 
 // Devices are whole devices of a class.
@@ -96,7 +98,7 @@ func (w Wish) check() error {
 		return errors.New("an amount is below 0")
 	case !zones && len(w.Devices) == 0 && w.Cache == nil:
 		return errors.New("nothing is requested: want cpus, memory, hugepages or devices")
-	case !zones && (!w.Config.IsEmpty() || !w.Filter.IsEmpty() || w.Shares > 1 || w.Apart || len(w.Places) > 0):
+	case !zones && (!w.Config.IsEmpty() || !w.Performance.IsEmpty() || !w.Filter.IsEmpty() || w.Shares > 1 || w.Apart || len(w.Places) > 0):
 		return errors.New("there is no share of a NUMA node: want cpus, memory or hugepages as well")
 	case w.Shares < 1:
 		return fmt.Errorf("%d shares: want 1 or more", w.Shares)
@@ -116,6 +118,9 @@ func (w Wish) check() error {
 		return err
 	}
 	if err := w.Config.check(); err != nil {
+		return err
+	}
+	if err := w.checkPerformance(); err != nil {
 		return err
 	}
 	if err := w.Cache.check(w); err != nil {

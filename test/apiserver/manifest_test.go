@@ -19,7 +19,8 @@ func wishes() map[string]manifest.Wish {
 	return map[string]manifest.Wish{
 		"one-share": {
 			Class: "zone.dra.numa", CPUs: 8, Memory: amount("16Gi"), Shares: 1,
-			Config: manifest.Config{Partition: deviceclasses.PartitionIsolated, MemoryPolicy: deviceclasses.MemoryBind},
+			Config:      manifest.Config{Partition: deviceclasses.PartitionIsolated, MemoryPolicy: deviceclasses.MemoryBind},
+			Performance: manifest.Performance{PerformanceSettings: deviceclasses.PerformanceSettings{MinFrequency: "base", Interrupts: deviceclasses.InterruptsAway}},
 		},
 		"first-available": {
 			Class: "zone.dra.numa", CPUs: 8, Memory: amount("16Gi"), Shares: 1, Parts: 2,
@@ -80,7 +81,7 @@ func TestGeneratedManifestsAreAccepted(t *testing.T) {
 			t.Errorf("create template %s: %v", name, err)
 		}
 		var class resourceapi.DeviceClass
-		object, err = manifest.Class(name, wish.Filter, wish.Config)
+		object, err = manifest.Class(name, wish.Filter, wish.Config, wish.Performance)
 		decode(t, object, err, &class)
 		if _, err := api.DeviceClasses().Create(t.Context(), &class, dryRun); err != nil {
 			t.Errorf("create class %s: %v", name, err)
