@@ -79,7 +79,7 @@ var _ = Describe("containers of a pod", ofKernel, func() {
 
 	It("have the pod's partition and their own CPUs inside, if one names the claim and another a request", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "whole")
-		pod, claim := twoRequests(ctx, "whole")
+		pod, claim := twoRequests("whole", oneCore(ctx))
 		pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "zone"}}
 		second := plainContainer(secondContainer)
 		second.Resources.Claims = []corev1.ResourceClaim{{Name: "zone", Request: "b"}}
@@ -138,15 +138,15 @@ func waitAllRunning(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// twoRequests is a pod and its claim with the requests a and b, each of one core of the
-// same NUMA node.
-func twoRequests(ctx context.Context, name string) (*corev1.Pod, *resourceapi.ResourceClaim) {
-	GinkgoHelper()
-	core := oneCore(ctx)
+// twoRequests is a pod and its claim with the requests a and b, each of a core. Both are of
+// the same NUMA node.
+func twoRequests(name string, core request) (*corev1.Pod, *resourceapi.ResourceClaim) {
 	pod, claim := claimPod(name, core), newClaim(name, core)
-	second := claim.Spec.Devices.Requests[0].DeepCopy()
-	claim.Spec.Devices.Requests[0].Name, second.Name = "a", "b"
-	claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, *second)
+	first := &claim.Spec.Devices.Requests[0]
+	first.Name = "a"
+	second := first.DeepCopy()
+	second.Name = "b"
+	claim = alike(numaNode, claim, *second)
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *resource.NewQuantity(2*core.cpus, resource.DecimalSI)
 	return pod, claim
 }

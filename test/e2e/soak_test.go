@@ -143,8 +143,8 @@ func (k *soak) create(ctx context.Context) {
 func (k *soak) createSplit(ctx context.Context) {
 	name := fmt.Sprintf("soak-%d", k.made)
 	k.made++
-	pod, claim := twoRequests(ctx, name)
 	cpus := node.zones[0].threadsPerCore
+	pod, claim := twoRequests(name, request{cpus: int64(cpus), zone: anyZone}) // the anchor may hold all of one zone
 	second := claimContainer(secondContainer)
 	pod.Spec.Containers[0].Resources.Claims[0].Request, second.Resources.Claims[0].Request = "a", "b"
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("10m") // for resize
