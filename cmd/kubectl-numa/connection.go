@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -113,28 +112,4 @@ func (c *connection) given() (name string) {
 func isConnection(flag *pflag.Flag) bool {
 	_, is := flag.Annotations[connectionFlag]
 	return is
-}
-
-// Every command that reads a cluster has the flags of a connection. They would bury the
-// command's own flags, so the usage has them in a section of their own.
-func init() {
-	section := func(connections bool) func(*cobra.Command) string {
-		return func(command *cobra.Command) string {
-			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-			command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-				if isConnection(flag) == connections {
-					flags.AddFlag(flag)
-				}
-			})
-			return strings.TrimRight(flags.FlagUsages(), "\n")
-		}
-	}
-	cobra.AddTemplateFunc("ownFlags", section(false))
-	cobra.AddTemplateFunc("connectionFlags", section(true))
-}
-
-// withSections changes cobra's template of the usage.
-func withSections(template string) string {
-	return strings.Replace(template, "{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}",
-		"{{ownFlags .}}{{with connectionFlags .}}\n\nFlags for the cluster, as in kubectl:\n{{.}}{{end}}", 1)
 }

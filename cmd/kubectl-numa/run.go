@@ -82,7 +82,7 @@ files with the objects of a cluster. They change nothing.`,
 	}
 	asGroup(root)
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(withSections(root.UsageTemplate()))
+	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(helpCommand())
 	for _, group := range c.groups() {
 		root.AddGroup(&cobra.Group{ID: group.question, Title: group.question})
