@@ -2,6 +2,8 @@
 // server renders them; they work without JavaScript, and follow the cluster if it is
 // watched. The package only reads. It trusts nothing that a browser or an object of the
 // cluster says: all texts are escaped, and requests for other hosts are refused.
+//
+// It is larger than other packages because each page has its elements beside what it shows.
 package web
 
 import (

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strconv"
 
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/cpumap"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -83,8 +86,37 @@ func cacheViewOf(cache cpumap.Cache, signs *chart.Signs) cacheView {
 	return view
 }
 
-// ViewBox returns the attribute viewBox of the SVG.
-func (v cacheView) ViewBox() string { return fmt.Sprintf("-1 -1 %d %d", v.Width, v.Height) }
+// figure shows the picture with its title.
+func (v cacheView) figure() g.Node {
+	return h.Figure(
+		h.FigCaption(g.Text(v.Title)),
+		h.SVG(
+			h.Class("cpus"), h.Role("img"), h.Aria("label", v.Label),
+			g.Attr("viewBox", fmt.Sprintf("-1 -1 %d %d", v.Width, v.Height)), number("width", v.Width), number("height", v.Height),
+			g.Map(v.Cells, cell.shapes),
+			g.Map(v.Cores, func(r rect) g.Node { return r.bar("core") }),
+		),
+	)
+}
+
+func (c cell) shapes() g.Node {
+	return g.El("g", h.TitleEl(g.Text(c.Hint)), c.bar(c.Class), label("sign id", c.SignX, c.IDY, strconv.Itoa(c.ID)), c.sign())
+}
+
+// rows shows the same as rows of a table.
+func (v cacheView) rows() g.Node {
+	return g.Map(v.Groups, func(group groupView) g.Node {
+		return h.Tr(
+			rowHead(g.Text(v.Title)),
+			h.Td(g.Text(group.CPUs.String())),
+			h.Td(
+				group.Sign.svg(),
+				g.Text(" "+group.What),
+				g.If(group.Claim != "", g.Group{g.Text(" "), claimLink(group.Claim)}),
+			),
+		)
+	})
+}
 
 // cellOf draws a CPU at a position.
 func cellOf(cpu cpumap.CPU, signs *chart.Signs, x, y int) cell {

@@ -1,41 +1,23 @@
 package web
 
 import (
-	"context"
+	"cmp"
+	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
-
-// claimsPage is a list of claims.
-type claimsPage struct {
-	Claims []claimRow
-	pager
-}
-
-func (s *server) claims(w http.ResponseWriter, r *http.Request) {
-	now := s.board.state.Load()
-	query := strings.ToLower(strings.TrimSpace(r.FormValue("q")))
-	var found []*holdings.Claim
-	for i := range now.cluster.Claims {
-		claim := &now.cluster.Claims[i]
-		isUser := func(u holdings.User) bool { return strings.Contains(strings.ToLower(u.Name), query) }
-		if strings.Contains(strings.ToLower(claim.Key()), query) || slices.ContainsFunc(claim.Users, isUser) {
-			found = append(found, claim)
-		}
-	}
-	page := claimsPage{pager: newPager(r, len(found))}
-	for _, claim := range found[page.from:page.to] {
-		page.Claims = append(page.Claims, claimRow{Key: claim.Key(), Claim: *claim, Holds: holds(claim, "")})
-	}
-	s.render(w, r, now, http.StatusOK, "claims", "Claims", page)
-}
 
 // claimPage is the page of a claim.
 type claimPage struct {
@@ -63,7 +45,7 @@ func (s *server) claim(w http.ResponseWriter, r *http.Request) {
 	key := r.PathValue("namespace") + "/" + r.PathValue("name")
 	claim := now.cluster.Claim(key)
 	if claim == nil {
-		s.message(w, r, http.StatusNotFound, "There is no claim "+key+".")
+		s.message(w, http.StatusNotFound, "There is no claim "+key+".")
 		return
 	}
 	page := claimPage{Claim: claim}
@@ -86,94 +68,187 @@ func (s *server) claim(w http.ResponseWriter, r *http.Request) {
 		}
 		page.Holds = append(page.Holds, h)
 	}
-	s.render(w, r, now, http.StatusOK, "claim", key, page)
+	s.render(w, now, http.StatusOK, key, page.main())
 }
 
-// podsPage is a list of pods without a node.
-type podsPage struct {
-	Pods []holdings.Pending
-	pager
+func (p claimPage) main() g.Node {
+	held := problem("Nothing: the claim is not allocated.")
+	if p.Allocated {
+		held = g.Map(p.Holds, holding.card)
+	}
+	return g.Group{
+		g.If(p.Deleting, problem("This claim is being deleted.")),
+		h.H2(g.Text("Used by")),
+		p.users(),
+		h.H2(g.Text("Holds")),
+		held,
+		h.H2(g.Text("Asks for")),
+		g.Map(p.Asks, ask.card),
+		g.If(len(p.Constraints) > 0, g.Group{h.H2(g.Text("Constraints")), list(p.Constraints)}),
+		g.If(len(p.Parameters) > 0, g.Group{h.H2(g.Text("Parameters")), g.Map(p.Parameters, code)}),
+	}
 }
 
-func (s *server) pods(w http.ResponseWriter, r *http.Request) {
-	now := s.board.state.Load()
-	query := strings.ToLower(strings.TrimSpace(r.FormValue("q")))
-	var found []holdings.Pending
-	for _, pod := range now.cluster.Pending {
-		if strings.Contains(strings.ToLower(pod.Namespace+"/"+pod.Name), query) {
-			found = append(found, pod)
+// code returns a text that keeps its line breaks.
+func code(label string) g.Node { return h.Pre(g.Text(label)) }
+
+// users lists the objects that use the claim, and the pods that wait for a node.
+func (p claimPage) users() g.Node {
+	return h.Ul(
+		g.Map(p.Users, userItem),
+		g.Map(p.Waiting, func(pod holdings.Pending) g.Node {
+			return h.Li(g.Text("pod "), anchor(podPath(pod), pod.Name), g.Text(", which has no node; its page says why"))
+		}),
+		g.If(len(p.Users)+len(p.Waiting) == 0, h.Li(g.Text("nobody"))),
+	)
+}
+
+func userItem(u holdings.User) g.Node {
+	kind := u.Resource
+	if kind == "pods" {
+		kind = "pod"
+	}
+	return h.Li(g.Text(kind+" "+u.Name), onNode(" on ", u.Node), g.If(u.Phase != "", g.Text(", "+u.Phase)))
+}
+
+// onNode returns a link to a node with a text before it, or nil if the node is "".
+func onNode(before, node string) g.Node {
+	return g.If(node != "", g.Group{g.Text(before), nodeLink(node)})
+}
+
+// card shows a share.
+func (s holding) card() g.Node {
+	return h.Section(
+		h.Class("card"),
+		h.H3(g.Text(s.Device+" "), h.Small(g.Text(s.Driver+", for request "+s.Request), onNode(", on ", s.Node))),
+		g.If(s.Admin, plain("Admin access, which holds nothing.")),
+		h.Dl(
+			knownList("Amounts", s.Amounts),
+			s.cpus(),
+			functionEntries(s.Function),
+			cacheEntries(s.Cache),
+			g.Iff(s.Mems != nil, func() g.Node { return entry("Memory of NUMA nodes", s.Mems.String()) }),
+			known("Why these CPUs", s.Why),
+			known("Partition", s.Partition),
+			performanceEntries(s.Performance),
+			known("Scope", s.Scope),
+			s.mixed(),
+		),
+		g.If(!s.Reported && !s.Admin, problem("The driver has not reported this share as prepared, so its CPUs are not known.")),
+		g.Map(s.Conditions, conditionLine),
+	)
+}
+
+func (s holding) cpus() g.Node {
+	return g.Group{
+		g.Iff(s.CPUs != nil, func() g.Node { return entry("CPUs", cmp.Or(s.CPUs.String(), "none")) }),
+		known("Kept idle", s.IdleCPUs.String()),
+	}
+}
+
+// mixed says that containers also run on CPUs that the claim does not hold.
+func (s holding) mixed() g.Node {
+	if !s.Mixed {
+		return nil
+	}
+	const label = "the containers also run on the shared CPUs"
+	if s.SharedCPUs == nil {
+		return entry("Mixed", label)
+	}
+	return entry("Mixed", label+": "+s.SharedCPUs.String())
+}
+
+func functionEntries(f *deviceclasses.FunctionStatus) g.Node {
+	if f == nil {
+		return nil
+	}
+	return g.Group{
+		entry("PCI function", f.PCI),
+		knownList("Network interfaces of the host", f.Interfaces),
+		knownList("Device nodes", f.Nodes),
+		known("CDI device of another driver", f.CDIDevice),
+		known("Kernel driver bound for the claim", f.Driver),
+	}
+}
+
+func cacheEntries(c *deviceclasses.CacheStatus) g.Node {
+	if c == nil {
+		return nil
+	}
+	ways := strconv.Itoa(c.Ways)
+	if c.MaxWays > c.Ways {
+		ways += fmt.Sprintf(", up to %d while they are free", c.MaxWays)
+	}
+	return g.Group{
+		entry("Cache", fmt.Sprintf("pool %s of cache %d, for the CPUs of request %s", c.Pool, c.L3, c.Request)),
+		g.If(c.Ways != 0, entry("Ways", ways)),
+		g.If(c.BandwidthPercent != 0, entry("Limit of the memory bandwidth of each core", fmt.Sprintf("%d%%", c.BandwidthPercent))),
+		g.If(c.BandwidthMBps != 0, entry("Limit of the memory bandwidth", fmt.Sprintf("%d MBps", c.BandwidthMBps))),
+		entry("Group of resctrl", c.Group),
+	}
+}
+
+func performanceEntries(p *deviceclasses.PerformanceStatus) g.Node {
+	if p == nil {
+		return nil
+	}
+	var staying []string
+	for _, interrupt := range p.Interrupts {
+		staying = append(staying, interrupt.Name+" ("+interrupt.Why+")")
+	}
+	return g.Group{
+		g.Map(p.Frequencies, func(f deviceclasses.FrequencyStatus) g.Node { return entry("Frequency", describeFrequency(f)) }),
+		g.Iff(p.Asked.IdleLatency != nil, func() g.Node {
+			return entry("Longest time to wake up", fmt.Sprintf("%d us", *p.Asked.IdleLatency))
+		}),
+		known("Interrupts", p.Asked.Interrupts),
+		knownList("Interrupts that the kernel does not move", staying),
+	}
+}
+
+// describeFrequency says in a few words what a claim changes of a frequency policy.
+func describeFrequency(f deviceclasses.FrequencyStatus) string {
+	var words []string
+	for _, part := range []struct{ word, value string }{{"governor", f.Governor}, {"from", f.MinFrequency}, {"to", f.MaxFrequency}} {
+		if part.value != "" {
+			words = append(words, part.word, part.value)
 		}
 	}
-	page := podsPage{pager: newPager(r, len(found))}
-	page.Pods = found[page.from:page.to]
-	s.render(w, r, now, http.StatusOK, "pods", "Pods without a node", page)
+	return strings.Join(words, " ")
 }
 
-// podPage is the page of a pod without a node.
-type podPage struct {
-	Key     string
-	Pod     *holdings.Pending // nil if it has a node
-	Failure string
-	simulate.Explanation
-	Groups []nodeGroup
-	More   int // number of groups that are not shown
+func conditionLine(c holdings.Condition) g.Node {
+	label := c.Type + ": " + c.Status + ", " + c.Reason
+	if c.Message != "" {
+		label += ": " + c.Message
+	}
+	return paragraph(c.Status != "True", label)
 }
 
-// nodeGroup is nodes with the same answer.
-type nodeGroup struct {
-	Names []string
-	More  int // number of nodes that are not named
-	simulate.NodeExplanation
+// card shows a request.
+func (a ask) card() g.Node {
+	what := "class " + a.Class + ", all devices"
+	if a.Count != 0 {
+		what = "class " + a.Class + ", " + canvas.Count(int(a.Count), "device")
+	}
+	if a.Admin {
+		what += ", admin access"
+	}
+	return h.Section(
+		h.Class("card"),
+		h.H3(g.Text(a.Name+" "), h.Small(g.Text(what))),
+		g.If(len(a.Amounts) > 0, plain(commas(a.Amounts))),
+		g.Map(a.Selectors, code),
+	)
 }
 
-const (
-	mostGroups = 20
-	mostNames  = 8
-)
-
-func (s *server) pod(w http.ResponseWriter, r *http.Request) {
-	now := s.board.state.Load()
-	namespace, name := r.PathValue("namespace"), r.PathValue("name")
-	page := podPage{Key: namespace + "/" + name}
-	if now.objects.Pod(namespace, name) == nil {
-		s.message(w, r, http.StatusNotFound, "There is no pod "+page.Key+".")
-		return
-	}
-	for i := range now.cluster.Pending {
-		if pod := &now.cluster.Pending[i]; pod.Namespace == namespace && pod.Name == name {
-			page.Pod = pod
-		}
-	}
-	explanation, err := s.explain(r.Context(), now, namespace, name)
-	if err != nil {
-		page.Failure = err.Error()
-	}
-	page.Explanation = explanation
-	page.Groups, page.More = groupsOf(explanation)
-	s.render(w, r, now, http.StatusOK, "pod", page.Key, page)
+// claimPath returns the path of the page of a claim.
+func claimPath(namespace, name string) string {
+	return "/claims/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
 }
 
-// explain computes only one explanation at a time, because each one uses a core for up
-// to several seconds.
-func (s *server) explain(ctx context.Context, now *state, namespace, name string) (simulate.Explanation, error) {
-	select {
-	case <-ctx.Done():
-		return simulate.Explanation{}, ctx.Err()
-	case s.busy <- struct{}{}:
-	}
-	defer func() { <-s.busy }()
-	return s.Explain(ctx, now.objects, namespace, name)
-}
-
-// groupsOf returns the first groups of nodes with the same answer.
-func groupsOf(explanation simulate.Explanation) (groups []nodeGroup, more int) {
-	same := explanation.SameNodes()
-	for _, nodes := range same[:min(len(same), mostGroups)] {
-		group := nodeGroup{NodeExplanation: nodes[0], More: max(len(nodes)-mostNames, 0)}
-		for _, node := range nodes[:min(len(nodes), mostNames)] {
-			group.Names = append(group.Names, node.Node)
-		}
-		groups = append(groups, group)
-	}
-	return groups, max(len(same)-mostGroups, 0)
+// claimLink returns a link to the claim with a key.
+func claimLink(key string) g.Node {
+	namespace, name, _ := strings.Cut(key, "/")
+	return anchor(claimPath(namespace, name), key)
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,10 +11,13 @@ import (
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
 // historyPage is the events about a zone.
@@ -36,7 +40,7 @@ type eventRow struct {
 
 // historyPath returns the path of the page of events about a zone.
 func historyPath(node, zone string) string {
-	return "/nodes/" + url.PathEscape(node) + "/zones/" + url.PathEscape(zone)
+	return nodePath(node) + "/zones/" + url.PathEscape(zone)
 }
 
 // history shows the events about a zone: those about its node, about the claims that hold
@@ -49,7 +53,7 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) {
 		zone = zoneOf(node, name)
 	}
 	if zone == nil {
-		s.message(w, r, http.StatusNotFound, "There is no zone "+name+" on a node "+r.PathValue("name")+".")
+		s.message(w, http.StatusNotFound, "There is no zone "+name+" on a node "+r.PathValue("name")+".")
 		return
 	}
 	about := aboutZone(now, node, zone)
@@ -70,7 +74,7 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) {
 	for _, event := range events[page.from:page.to] {
 		page.Events = append(page.Events, rowOfEvent(event))
 	}
-	s.render(w, r, now, http.StatusOK, "history", "Events about "+name+" of "+node.Name, page)
+	s.render(w, now, http.StatusOK, "Events about "+name+" of "+node.Name, page.main())
 }
 
 // zoneOf returns a zone of the node by its name, or nil.
@@ -164,9 +168,52 @@ func rowOfEvent(e *corev1.Event) eventRow {
 	}
 	switch of.Kind {
 	case "Node":
-		row.Link = "/nodes/" + url.PathEscape(of.Name)
+		row.Link = nodePath(of.Name)
 	case "ResourceClaim":
-		row.Link = "/claims/" + url.PathEscape(of.Namespace) + "/" + url.PathEscape(of.Name)
+		row.Link = claimPath(of.Namespace, of.Name)
 	}
 	return row
+}
+
+func (p historyPage) main() g.Node {
+	return g.Group{
+		h.P(g.Text("Node "), nodeLink(p.Node)),
+		plain("The newest events come first. A cluster forgets events, usually after an hour. The texts are those of " +
+			"the programs that wrote the events, and a user who may create events can write any text."),
+		g.Map(p.Missing, func(what string) g.Node { return problem("Missing here: " + what) }),
+		folded("events about "+canvas.Count(len(p.About), "object"), list(p.About)),
+		p.links(),
+		g.If(len(p.Events) > 0, g.Group{
+			scrolled(heads("Last seen", "Type", "Reason", "About", "Text", "From"), h.TBody(g.Map(p.Events, eventRow.row))),
+			p.links(),
+		}),
+	}
+}
+
+func (e eventRow) row() g.Node {
+	class := "text"
+	if e.Type == corev1.EventTypeWarning {
+		class = "text warning"
+	}
+	about := g.Text(e.About)
+	if e.Link != "" {
+		about = anchor(e.Link, e.About)
+	}
+	return h.Tr(
+		h.Td(h.Class("time"), e.seen()),
+		h.Td(g.Text(e.Type)),
+		h.Td(g.Text(e.Reason)),
+		h.Td(h.Class("about"), about),
+		h.Td(h.Class(class), g.Text(e.Message)),
+		h.Td(g.Text(e.From)),
+	)
+}
+
+// seen says when the event was last seen, and how often.
+func (e eventRow) seen() g.Node {
+	last := g.Text("not known")
+	if e.Last != "" {
+		last = h.Time(h.DateTime(e.Machine), g.Text(e.Last))
+	}
+	return g.Group{last, g.If(e.Times > 1, g.Text(fmt.Sprintf(", %d times", e.Times)))}
 }

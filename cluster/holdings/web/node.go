@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
@@ -47,14 +51,6 @@ type strip struct {
 	Picture     *picture
 }
 
-// claimRow is a claim with its sign.
-type claimRow struct {
-	Sign *picture
-	Key  string
-	holdings.Claim
-	Holds []string
-}
-
 // widestStrip is the maximum width of a strip on the page of a node, in cells.
 const widestStrip = 32
 
@@ -62,7 +58,7 @@ func (s *server) node(w http.ResponseWriter, r *http.Request) {
 	now := s.board.state.Load()
 	node := now.cluster.Node(r.PathValue("name"))
 	if node == nil {
-		s.message(w, r, http.StatusNotFound, "There is no node "+r.PathValue("name")+".")
+		s.message(w, http.StatusNotFound, "There is no node "+r.PathValue("name")+".")
 		return
 	}
 	page := nodePage{Node: node}
@@ -78,7 +74,7 @@ func (s *server) node(w http.ResponseWriter, r *http.Request) {
 			page.Claims = append(page.Claims, claimRow{pictureOf(signs.Sample(key).Layout(1), true), key, *claim, append(holds(claim, node.Name), chart.Uses(counted, key)...)})
 		}
 	}
-	s.render(w, r, now, http.StatusOK, "node", node.Name, page)
+	s.render(w, now, http.StatusOK, node.Name, page.main())
 }
 
 // cpus returns where the CPUs of a node are, what the kernel counts there, and why it is not
@@ -185,4 +181,84 @@ func holds(claim *holdings.Claim, node string) (list []string) {
 		}
 	}
 	return list
+}
+
+// nodePath returns the path of the page of a node.
+func nodePath(node string) string { return "/nodes/" + url.PathEscape(node) }
+
+func nodeLink(node string) g.Node { return anchor(nodePath(node), node) }
+
+func (p nodePage) main() g.Node {
+	return g.Group{
+		g.Map(p.Sums, plain),
+		g.Map(p.Problems, problem),
+		g.Map(p.Wrong, problem),
+		g.If(p.Unknown != "", plain(p.Unknown)),
+		g.If(len(p.Legend) > 0, h.Ul(h.Class("legend"), g.Map(p.Legend, func(e legendEntry) g.Node {
+			return h.Li(e.Sign.svg(), g.Text(" "+e.Text))
+		}))),
+		h.Div(h.Class("places"), g.Map(p.Places, place.card)),
+		h.H2(g.Text("Claims")),
+		p.claims(),
+	}
+}
+
+func (p nodePage) claims() g.Node {
+	if len(p.Claims) == 0 {
+		return plain("No claim holds anything on this node.")
+	}
+	return scrolled(
+		heads("Claim", "Used by", "Holds here"),
+		h.TBody(g.Map(p.Claims, func(c claimRow) g.Node {
+			return h.Tr(rowHead(c.Sign.svg(), g.Text(" "), claimLink(c.Key)), h.Td(c.users()), h.Td(g.Map(c.Holds, plain)))
+		})),
+	)
+}
+
+// card shows the CPUs of a place, and then its devices.
+func (p place) card() g.Node {
+	class := "card"
+	if p.Wide {
+		class = "card wide"
+	}
+	return h.Section(
+		h.Class(class),
+		h.H2(g.Text(p.Title)),
+		g.If(len(p.Caches) > 0, g.Group{
+			h.Div(h.Class("caches"), g.Map(p.Caches, cacheView.figure)),
+			folded("CPUs as text", h.Table(heads("L3", "CPUs", "used by"), h.TBody(g.Map(p.Caches, cacheView.rows)))),
+		}),
+		g.Map(p.Devices, deviceView.block),
+	)
+}
+
+// block shows a device.
+func (d deviceView) block() g.Node {
+	return h.Div(
+		h.Class("device"),
+		h.H3(d.Cell.before(), g.Text(d.Name+" "), h.Small(g.Text(d.stateText()))),
+		g.If(d.History != "", h.P(anchor(d.History, "events about "+d.Name))),
+		g.Map(d.Taints, func(t holdings.Taint) g.Node { return paragraph(t.Acts(), "tainted: "+t.String()) }),
+		g.Map(d.Strips, func(s strip) g.Node {
+			return g.Group{h.P(h.Class("left"), g.Text(s.Label+": "+s.Left)), s.Picture.svg()}
+		}),
+		g.If(len(d.Attributes) > 0, folded("attributes", h.Ul(g.Map(d.Attributes, func(a string) g.Node {
+			return h.Li(h.Code(g.Text(a)))
+		})))),
+		g.Map(d.Shares, adminLine),
+	)
+}
+
+// stateText says who publishes the device, whether it is free, and why not.
+func (d deviceView) stateText() string {
+	label := d.Driver + ", " + string(d.State)
+	if d.Reason != "" {
+		label += ": " + d.Reason
+	}
+	return label
+}
+
+// adminLine names a claim with admin access. For other claims, it returns nil.
+func adminLine(s holdings.Share) g.Node {
+	return g.If(s.Admin, h.P(g.Text("admin access, which holds nothing: "), claimLink(s.Claim)))
 }

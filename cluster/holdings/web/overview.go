@@ -1,20 +1,19 @@
 package web
 
 import (
-	"cmp"
+	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
-
-// perPage is how many nodes, claims or pods are on one page.
-const perPage = 25
 
 // Values of the filter of the overview.
 const (
@@ -66,7 +65,7 @@ func (s *server) overview(w http.ResponseWriter, r *http.Request) {
 	for _, node := range found[page.from:page.to] {
 		page.Nodes = append(page.Nodes, rowOf(node))
 	}
-	s.render(w, r, now, http.StatusOK, "overview", "Nodes", page)
+	s.render(w, now, http.StatusOK, "Nodes", page.main())
 }
 
 func matches(node *holdings.Node, show string, cpus int64) bool {
@@ -172,44 +171,55 @@ func leftOf(node *holdings.Node, name string) string {
 	return canvas.Printable(chart.Left(*r))
 }
 
-// pager is the part of a list that a page shows.
-type pager struct {
-	Found          int
-	First, Last    int // positions in the list, from 1
-	Previous, Next string
-	from, to       int
+func (p overviewPage) main() g.Node {
+	return g.Group{
+		search(
+			"/", "Node, claim or pod", p.Query,
+			h.Label(g.Text("Show "), p.filter()),
+			h.Label(g.Text("Free CPUs of one zone "), h.Input(h.Type("number"), h.Name("cpus"), h.Min("0"), h.Value(p.CPUs))),
+		),
+		plain(fmt.Sprintf("Nodes: %d. Claims: %d. Pods without a node: %d.", p.Total, p.Claims, p.Waiting)),
+		g.If(len(p.Pending) > 0, p.pending()),
+		p.links(),
+		scrolled(
+			h.Class("nodes"),
+			heads("Node", "CPUs by zone and claim", "CPU", "Memory", "Claims", "Problems"),
+			h.TBody(g.Map(p.Nodes, nodeRow.row)),
+		),
+		p.links(),
+	}
 }
 
-func newPager(r *http.Request, found int) pager {
-	pages := max((found+perPage-1)/perPage, 1)
-	page := min(max(whole(r.FormValue("page"), 1), 1), pages)
-	p := pager{Found: found, from: (page - 1) * perPage}
-	p.to = min(p.from+perPage, found)
-	p.First, p.Last = min(p.from+1, found), p.to
-	link := func(to int) string {
-		query := url.Values{}
-		for _, name := range []string{"q", "show", "cpus"} {
-			if value := r.FormValue(name); value != "" {
-				query.Set(name, value)
-			}
-		}
-		query.Set("page", strconv.Itoa(to))
-		return "?" + query.Encode()
+// filter selects which nodes are shown.
+func (p overviewPage) filter() g.Node {
+	choices := []struct{ value, label string }{
+		{showAll, "all nodes"}, {showProblems, "with problems"}, {showHeld, "with claims"}, {showFree, "with free CPUs"},
 	}
-	if page > 1 {
-		p.Previous = link(page - 1)
+	var options g.Group
+	for _, c := range choices {
+		options = append(options, h.Option(h.Value(c.value), g.If(p.Show == c.value, h.Selected()), g.Text(c.label)))
 	}
-	if page < pages {
-		p.Next = link(page + 1)
-	}
-	return p
+	return h.Select(h.Name("show"), options)
 }
 
-// whole reads a number. If the text is not a number, it returns otherwise.
-func whole(text string, otherwise int) int {
-	number, err := strconv.Atoi(cmp.Or(text, "-"))
-	if err != nil {
-		return otherwise
-	}
-	return number
+// pending shows the first pods without a node.
+func (p overviewPage) pending() g.Node {
+	return h.Section(
+		h.Class("card"),
+		h.H2(g.Text("Pods without a node")),
+		h.Ul(g.Map(p.Pending, func(pod holdings.Pending) g.Node { return h.Li(podLink(pod), g.Text(" "+pod.Message)) })),
+		g.If(p.Waiting > len(p.Pending), h.P(anchor("/pods", fmt.Sprintf("all %d", p.Waiting)))),
+	)
+}
+
+func (n nodeRow) row() g.Node {
+	labelled := func(name, value string) g.Node { return h.Td(h.Data("label", name), g.Text(value)) }
+	return h.Tr(
+		rowHead(nodeLink(n.Name)),
+		h.Td(n.Strip.svg()),
+		labelled("CPU", n.CPU),
+		labelled("Memory", n.Memory),
+		labelled("Claims", strconv.Itoa(n.Claims)),
+		h.Td(g.Map(n.Problems, problem), g.If(n.MoreProblems > 0, plain(fmt.Sprintf("and %d more", n.MoreProblems)))),
+	)
 }

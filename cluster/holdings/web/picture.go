@@ -3,6 +3,9 @@ package web
 import (
 	"fmt"
 
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
@@ -44,5 +47,31 @@ func pictureOf(b canvas.Block, signs bool) *picture {
 	return p
 }
 
-// ViewBox returns the attribute viewBox of the SVG.
-func (p *picture) ViewBox() string { return fmt.Sprintf("0 0 %d %d", p.Width, p.Height) }
+// svg returns the picture as an element, or nil if there is none.
+func (p *picture) svg() g.Node {
+	if p == nil {
+		return nil
+	}
+	return h.SVG(
+		h.Class("strip"),
+		g.Attr("viewBox", fmt.Sprintf("0 0 %d %d", p.Width, p.Height)), number("width", p.Width), number("height", p.Height),
+		h.Aria("hidden", "true"),
+		g.Map(p.Rects, func(r rect) g.Node { return g.Group{r.bar(r.Class, number("rx", 2)), r.sign()} }),
+	)
+}
+
+// before returns the picture and a space, or nil if there is none.
+func (p *picture) before() g.Node { return g.If(p != nil, g.Group{p.svg(), g.Text(" ")}) }
+
+// bar returns the rectangle.
+func (r rect) bar(class string, more ...g.Node) g.Node {
+	return shape("rect", append([]g.Node{h.Class(class), number("x", r.X), number("y", r.Y), number("width", r.W), number("height", r.H)}, more...)...)
+}
+
+// sign returns the sign in the rectangle, or nil if there is none.
+func (r rect) sign() g.Node { return g.If(r.Sign != "", label("sign", r.SignX, r.SignY, r.Sign)) }
+
+// label returns a text of an SVG.
+func label(class string, x, y int, content string) g.Node {
+	return g.El("text", h.Class(class), number("x", x), number("y", y), g.Text(content))
+}

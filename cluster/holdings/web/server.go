@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"embed"
-	"html/template"
 	"net"
 	"net/http"
 	"net/netip"
@@ -11,6 +10,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -19,7 +20,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-//go:embed pages
+//go:embed pages/live.js pages/style.css
 var files embed.FS
 
 // Options are what the pages need in addition to a board.
@@ -44,17 +45,13 @@ type Options struct {
 // server answers requests for the pages of a board.
 type server struct {
 	Options
-	board     *Board
-	templates map[string]*template.Template
-	busy      chan struct{} // contains a value while an explanation is computed
+	board *Board
+	busy  chan struct{} // contains a value while an explanation is computed
 }
 
 // Handler answers requests for the pages of a board from browsers on this machine.
 func Handler(board *Board, o Options) http.Handler {
-	s := &server{Options: o, board: board, templates: make(map[string]*template.Template), busy: make(chan struct{}, 1)}
-	for _, name := range []string{"overview", "node", "history", "claims", "claim", "pods", "pod", "message"} {
-		s.templates[name] = template.Must(template.ParseFS(files, "pages/layout.html", "pages/"+name+".html"))
-	}
+	s := &server{Options: o, board: board, busy: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.overview)
 	mux.HandleFunc("GET /nodes/{name}", s.node)
@@ -66,8 +63,8 @@ func Handler(board *Board, o Options) http.Handler {
 	mux.HandleFunc("GET /events", s.events)
 	mux.HandleFunc("GET /live.js", file("pages/live.js", "text/javascript; charset=utf-8", ""))
 	mux.HandleFunc("GET /style.css", file("pages/style.css", "text/css; charset=utf-8", canvas.BarStyle))
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		s.message(w, r, http.StatusNotFound, "There is no such page.")
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
+		s.message(w, http.StatusNotFound, "There is no such page.")
 	})
 	return guard(withToken(o.Token, mux))
 }
@@ -122,23 +119,10 @@ func isLoopback(host string) bool {
 	return err == nil && address.IsLoopback()
 }
 
-// frame is what every page contains.
-type frame struct {
-	Title   string
-	Live    bool
-	Version int
-	Failure string
-	From    string
-	Query   string // the search text
-	Page    any
-}
-
-func (s *server) render(w http.ResponseWriter, r *http.Request, now *state, status int, name, title string, page any) {
+func (s *server) render(w http.ResponseWriter, now *state, status int, title string, main g.Node) {
+	f := frame{Title: title, Live: s.Live, Version: now.version, Failure: now.failure, From: s.From}
 	var out strings.Builder
-	err := s.templates[name].ExecuteTemplate(&out, "layout", frame{
-		Title: title, Live: s.Live, Version: now.version, Failure: now.failure, From: s.From, Query: r.FormValue("q"), Page: page,
-	})
-	if err != nil {
+	if err := f.document(main).Render(&out); err != nil {
 		http.Error(w, "render page: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -148,6 +132,6 @@ func (s *server) render(w http.ResponseWriter, r *http.Request, now *state, stat
 	_, _ = w.Write([]byte(message.Visible(out.String())))
 }
 
-func (s *server) message(w http.ResponseWriter, r *http.Request, status int, text string) {
-	s.render(w, r, s.board.state.Load(), status, "message", strconv.Itoa(status), text)
+func (s *server) message(w http.ResponseWriter, status int, text string) {
+	s.render(w, s.board.state.Load(), status, strconv.Itoa(status), g.Group{plain(text), h.P(anchor("/", "All nodes"))})
 }

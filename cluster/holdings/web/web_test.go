@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -218,6 +220,40 @@ func TestNothingIsTakenForMarkup(t *testing.T) {
 		}
 		if strings.Contains(text, "style=") || strings.Contains(text, "<style") || strings.Contains(text, "onclick") {
 			t.Errorf("%s has styles or scripts that its policy forbids", path)
+		}
+	}
+}
+
+// A name is one segment of a path, whatever it is made of. Names that Kubernetes refuses
+// come from bundles.
+func TestHostileNamesLeadToTheirPages(t *testing.T) {
+	for _, name := range []string{"plain-1.example", "a/b", "/../claims", `"'<b>`, "javascript:alert(1)", "100%", "%2e%41", "what?q=1&show=held", "a#b", "a+b c", "\u00e9"} {
+		c := occupied.New(t)
+		c.AddMachine(name, "rig", nil)
+		c.AddClaim("default/"+name, occupied.Share{Request: "zone", Node: name, Device: "numa-0", Amounts: "cpu=2"})
+		pod := c.AddPod("default/"+name, "")
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "zone", ResourceClaimName: &name}}
+		c.Pods = []*corev1.Pod{pod}
+		told := event("Node/x", "", "told", 1)
+		told.InvolvedObject.Name = name
+		board := NewBoard()
+		board.Show(&c.Snapshot)
+		handler := Handler(board, Options{Explain: explained, Events: eventsOf(told)})
+		seen := map[string]int{}
+		for _, from := range []string{"/", "/claims", "/pods", nodePath(name), claimPath("default", name), historyPath(name, "numa-0")} {
+			for _, match := range link.FindAllStringSubmatch(page(t, handler, from), -1) {
+				path := html.UnescapeString(match[1])
+				text := page(t, handler, path)
+				if title := html.EscapeString(name) + "</h1>"; strings.Count(path, "/") > 1 && !strings.Contains(text, title) {
+					t.Errorf("%q: the link %s of %s leads to\n%s", name, path, from, text)
+				}
+				seen[path]++
+			}
+		}
+		for _, path := range []string{nodePath(name), claimPath("default", name), podPath(holdings.Pending{Namespace: "default", Name: name}), historyPath(name, "numa-0")} {
+			if seen[path] == 0 {
+				t.Errorf("%q: no link leads to %s, but to %v", name, path, seen)
+			}
 		}
 	}
 }
