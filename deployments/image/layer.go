@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deployments/archive"
 )
 
 // entry is one file or symbolic link of the image.
@@ -96,16 +98,7 @@ func writeEntry(w *tar.Writer, e entry) error {
 	if needsLoader(content) && !e.dynamic {
 		return fmt.Errorf("add %s: %s is dynamically linked; the image has no libraries", e.path, e.source)
 	}
-	return writeRegular(w, e.path[1:], 0o755, content)
-}
-
-func writeRegular(w *tar.Writer, name string, mode int64, content []byte) error {
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}
-	if err := w.WriteHeader(header); err != nil {
-		return err
-	}
-	_, err := w.Write(content)
-	return err
+	return archive.File{Name: e.path[1:], Mode: 0o755, Content: content}.Write(w)
 }
 
 // needsLoader says whether the file is an ELF program that asks for a dynamic

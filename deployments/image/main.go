@@ -12,6 +12,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deployments/archive"
 )
 
 const prog = "image"
@@ -51,11 +53,11 @@ func run(args []string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	archive, err := renderArchive(c, layer)
+	content, err := renderArchive(c, layer)
 	if err != nil {
 		return err
 	}
-	return writeFile(c.out, archive)
+	return archive.Replace(c.out, content)
 }
 
 func parseArgs(args []string, stderr io.Writer) (config, error) {
@@ -98,14 +100,4 @@ func tagOf(ref string) string {
 		return ""
 	}
 	return tag
-}
-
-// writeFile replaces the file at once, so that an interrupted build leaves
-// no half archive under the final name.
-func writeFile(name string, content []byte) error {
-	partial := name + ".new"
-	if err := os.WriteFile(partial, content, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(partial, name)
 }

@@ -8,6 +8,8 @@ type arrow struct{ from, to, why string }
 // driver to cdi and deviceclasses to numa; simulate knows the objects of a cluster and
 // none of these: its own go from simulate to funnel to inventory and requests.
 var arrows = []arrow{
+	{"deployments/image", "deployments/archive", "an image is an archive"},
+	{"deployments/release", "deployments/archive", "it writes archives"},
 	{"cmd/dra-numa", "cmd/internal/cli", "flags and errors are as in the other daemon"},
 	{"cmd/kubectl-numa", "cmd/internal/cli", "errors and exit codes are as in the daemons"},
 	{"cmd/dra-numa", "kubeletplugin", "the daemon serves the kubelet"},

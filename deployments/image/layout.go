@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deployments/archive"
 )
 
 // Media types and annotations of the OCI image specification 1.1, and the
@@ -68,66 +70,64 @@ type dockerImage struct {
 // renderArchive returns the image around its one layer. Readers that know the OCI layout
 // follow index.json; older ones follow manifest.json to the same blobs.
 func renderArchive(c config, layer []byte) ([]byte, error) {
-	var a archive
-	layerBlob := a.blob(typeLayer, layer)
-	configBlob := a.blob(typeConfig, a.json(imageConfig{
+	var l layout
+	layerBlob := l.blob(typeLayer, layer)
+	configBlob := l.blob(typeConfig, l.json(imageConfig{
 		Architecture: c.arch,
 		OS:           "linux",
 		Config:       runtimeConfig{Env: []string{"PATH=/bin:/"}, Entrypoint: c.entrypoint, StopSignal: c.stopSignal},
 		RootFS:       rootFS{Type: "layers", DiffIDs: []string{layerBlob.Digest}}, // uncompressed: digest and diff id agree
 	}))
-	manifestBlob := a.blob(typeManifest, a.json(manifest{
+	manifestBlob := l.blob(typeManifest, l.json(manifest{
 		SchemaVersion: 2,
 		MediaType:     typeManifest,
 		Config:        configBlob,
 		Layers:        []descriptor{layerBlob},
 	}))
 	manifestBlob.Annotations = map[string]string{annotationRef: tagOf(c.ref), annotationName: c.ref}
-	a.file("index.json", a.json(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{manifestBlob}}))
-	a.file("manifest.json", a.json([]dockerImage{{
+	l.file("index.json", l.json(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{manifestBlob}}))
+	l.file("manifest.json", l.json([]dockerImage{{
 		Config:   blobName(configBlob.Digest),
 		RepoTags: []string{c.ref},
 		Layers:   []string{blobName(layerBlob.Digest)},
 	}}))
-	a.file("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`))
-	return a.render()
+	l.file("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`))
+	return l.render()
 }
 
-// archive collects the files of the outer tar in the order they were added.
-type archive struct {
-	names    []string
-	contents [][]byte
-	err      error // first error, reported by render
+// layout collects the files of the outer tar in the order they were added.
+type layout struct {
+	files []archive.File
+	err   error // first error, reported by render
 }
 
-func (a *archive) file(name string, content []byte) {
-	a.names = append(a.names, name)
-	a.contents = append(a.contents, content)
+func (l *layout) file(name string, content []byte) {
+	l.files = append(l.files, archive.File{Name: name, Mode: 0o644, Content: content})
 }
 
-func (a *archive) blob(mediaType string, content []byte) descriptor {
+func (l *layout) blob(mediaType string, content []byte) descriptor {
 	sum := sha256.Sum256(content)
 	d := descriptor{MediaType: mediaType, Digest: "sha256:" + hex.EncodeToString(sum[:]), SizeBytes: len(content)}
-	a.file(blobName(d.Digest), content)
+	l.file(blobName(d.Digest), content)
 	return d
 }
 
-func (a *archive) json(value any) []byte {
+func (l *layout) json(value any) []byte {
 	text, err := json.Marshal(value)
-	if err != nil && a.err == nil {
-		a.err = err
+	if err != nil && l.err == nil {
+		l.err = err
 	}
 	return text
 }
 
-func (a *archive) render() ([]byte, error) {
-	if a.err != nil {
-		return nil, a.err
+func (l *layout) render() ([]byte, error) {
+	if l.err != nil {
+		return nil, l.err
 	}
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	for i, name := range a.names {
-		if err := writeRegular(w, name, 0o644, a.contents[i]); err != nil {
+	for _, file := range l.files {
+		if err := file.Write(w); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deployments/archive"
+)
+
+// versionFormat is that of a release: a tag of Git is v and a version of SemVer, which a
+// chart has without the v.
+var versionFormat = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
+
+// writeChart writes the chart of a folder with the version of a release, as a package that
+// Helm installs. Its name is NAME-VERSION.tgz, as helm package chooses it.
+func writeChart(out, chart, version string) error {
+	if !versionFormat.MatchString(version) {
+		return fmt.Errorf("version %q: want vMAJOR.MINOR.PATCH, such as v0.1.0", version)
+	}
+	files, err := chartFiles(os.DirFS(chart), filepath.Base(chart), version)
+	if err != nil {
+		return fmt.Errorf("chart %s: %w", chart, err)
+	}
+	content, err := archive.Compress(files)
+	if err != nil {
+		return err
+	}
+	return archive.Replace(filepath.Join(out, filepath.Base(chart)+"-"+version[1:]+".tgz"), content)
+}
+
+// chartFiles returns the files of a chart, below a folder of its name.
+func chartFiles(chart fs.FS, name, version string) (files []archive.File, err error) {
+	err = fs.WalkDir(chart, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(chart, file)
+		if err != nil {
+			return err
+		}
+		if file == "Chart.yaml" {
+			if content, err = stamp(content, version); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+		}
+		files = append(files, archive.File{Name: path.Join(name, file), Mode: 0o644, Content: content})
+		return nil
+	})
+	return files, err
+}
+
+// stamp gives a Chart.yaml the version of a release. The chart's own is without the v; that of
+// the image, of which the tag is the default, is the tag of Git.
+func stamp(text []byte, version string) ([]byte, error) {
+	stamped := string(text)
+	for key, value := range map[string]string{"version": version[1:], "appVersion": version} {
+		line := regexp.MustCompile(`(?m)^` + key + `: .*$`)
+		if found := len(line.FindAllString(stamped, -1)); found != 1 {
+			return nil, fmt.Errorf("%d lines with %s:, want 1", found, key)
+		}
+		stamped = line.ReplaceAllLiteralString(stamped, key+": "+value)
+	}
+	return []byte(strings.TrimSpace(stamped) + "\n"), nil
+}

@@ -1,0 +1,97 @@
+// Command release writes the files of a release that are not programs or images: archives of
+// programs, the chart as a package for Helm, and a list of checksums. The same input gives the
+// same bytes, whatever the times and modes of the files are. It builds and publishes nothing.
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deployments/archive"
+)
+
+const usage = `usage: release archive FILE.tar.gz NAME=FILE…   (an executable has the mode 755: NAME=x:FILE)
+       release chart FOLDER CHART vMAJOR.MINOR.PATCH
+       release sums FOLDER`
+
+// errUsage marks an error in how the command was called: exit status 2.
+var errUsage = errors.New(usage)
+
+func main() {
+	err := run(os.Args[1:])
+	switch {
+	case err == nil:
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	default:
+		fmt.Fprintf(os.Stderr, "release: error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	switch {
+	case len(args) > 2 && args[0] == "archive":
+		return writeArchive(args[1], args[2:])
+	case len(args) == 4 && args[0] == "chart":
+		return writeChart(args[1], args[2], args[3])
+	case len(args) == 2 && args[0] == "sums":
+		return writeSums(args[1])
+	default:
+		return errUsage
+	}
+}
+
+// writeArchive writes the files of arguments NAME=FILE and NAME=x:FILE into an archive.
+func writeArchive(out string, args []string) error {
+	var files []archive.File
+	for _, arg := range args {
+		name, source, found := strings.Cut(arg, "=")
+		source, executable := strings.CutPrefix(source, "x:")
+		if !found || name == "" || source == "" {
+			return fmt.Errorf("%q: want NAME=FILE or NAME=x:FILE\n%w", arg, errUsage)
+		}
+		content, err := os.ReadFile(source)
+		if err != nil {
+			return err
+		}
+		file := archive.File{Name: name, Mode: 0o644, Content: content}
+		if executable {
+			file.Mode = 0o755
+		}
+		files = append(files, file)
+	}
+	content, err := archive.Compress(files)
+	if err != nil {
+		return err
+	}
+	return archive.Replace(out, content)
+}
+
+// sumsName is the name of the list of checksums, in the format of sha256sum.
+const sumsName = "SHA256SUMS"
+
+// writeSums writes the checksums of all other files of the folder.
+func writeSums(folder string) error {
+	entries, err := os.ReadDir(folder) // in the order of names
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, entry := range entries {
+		if entry.Name() == sumsName {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(content), entry.Name())
+	}
+	return archive.Replace(filepath.Join(folder, sumsName), []byte(text.String()))
+}
