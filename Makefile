@@ -47,7 +47,8 @@ export TOPOLOGY KERNEL BOOT INIT NODES KUBERNETES NODE CMD FOCUS LABELS SPEED CR
 STATIC   := CGO_ENABLED=0 GOFLAGS='$(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)'
 # grpcnotrace: gRPC's page of traces has templates, for which the linker keeps
 # every method there is: 16 MB of the daemon's 49.
-GO_BUILD := $(STATIC) go build -ldflags '-s -w -X github.com/dra-driver-numa/dra-driver-numa/internal/version.linked=$(VERSION)' -tags grpcnotrace
+BUILD    := build -ldflags '-s -w -X github.com/dra-driver-numa/dra-driver-numa/internal/version.linked=$(VERSION)' -tags grpcnotrace
+GO_BUILD := $(STATIC) go $(BUILD)
 TOOL     := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
 CHART    := deployments/helm/dra-driver-numa
 CLUSTER  := bin/cluster
@@ -57,7 +58,7 @@ IMAGE    := localhost/dra-driver-numa:dev
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 # Everything with Go files of its own go.mod, this folder first.
-MODULES  := . test/rig test/monitoring test/bench
+MODULES  := . deployments/sbom test/rig test/monitoring test/bench
 
 .PHONY: help
 help: ## List the targets
@@ -84,8 +85,75 @@ krew: ## Write bin/krew: the archives of kubectl-numa that .krew.yaml names (VER
 	mkdir -p bin/krew
 	for arch in $(KREW_ARCHS); do \
 	  GOOS=linux GOARCH=$$arch $(GO_BUILD) -o bin/krew/kubectl-numa ./cmd/kubectl-numa; \
-	  tar -czf bin/krew/kubectl-numa_$(VERSION)_linux_$$arch.tar.gz LICENSE -C bin/krew kubectl-numa; \
+	  $(STATIC) go run ./deployments/release $(call plugin-archive,bin/krew,bin/krew); \
 	done
+
+# plugin-archive has the arguments of deployments/release that write an archive of krew to
+# the folder $(1), with the program in the folder $(2).
+plugin-archive = archive $(1)/kubectl-numa_$(VERSION)_linux_$$arch.tar.gz LICENSE=LICENSE kubectl-numa=x:$(2)/kubectl-numa
+
+# What decides the bytes of a release, apart from the source: the version of Go, and what
+# links numa-nvml, the only program with C in it. CGO_PACKAGES= does without this check.
+RELEASE_GO   := go1.26.8
+CGO_PACKAGES ?= gcc-12=12.2.0-14+deb12u1 binutils=2.40-2 libc6-dev=2.36-9+deb12u14
+RELEASE_ENV  := GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS='-trimpath -buildvcs=false' GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0
+RELEASE      := bin/release
+# The time that the SBOM has.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+
+.PHONY: release
+release: cc ## Write bin/release: programs, images, chart, SBOM and checksums of a release (VERSION=v0.1.0)
+	@for package in $(CGO_PACKAGES); do \
+	  found=$$(dpkg-query --show --showformat='$${Package}=$${Version}' "$${package%%=*}" 2>/dev/null || true); \
+	  [[ "$$found" == "$$package" ]] || { echo "make: numa-nvml is to be built with $$package, here is $${found:-none}: install it, or set CGO_PACKAGES= and get other bytes" >&2; exit 1; }; \
+	done; \
+	[[ "$$(go env GOHOSTARCH)" == amd64 ]] || { echo "make: build a release on amd64, not on $$(go env GOHOSTARCH): numa-nvml needs a C compiler" >&2; exit 1; }
+	rm -rf $(RELEASE) bin/release-programs
+	mkdir -p $(RELEASE) bin/release-programs
+	$(RELEASE_ENV) CGO_ENABLED=0 go build -o bin/release-programs/ ./deployments/release ./deployments/image
+	$(RELEASE_ENV) CGO_ENABLED=0 go -C deployments/sbom build -o ../../bin/release-programs/ .
+	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION)
+	for arch in $(KREW_ARCHS); do \
+	  programs=bin/release-programs/linux_$$arch; plugin=bin/release-programs/plugin_linux_$$arch; \
+	  export GOOS=linux GOARCH=$$arch $(RELEASE_ENV); \
+	  CGO_ENABLED=0 go $(BUILD) -o $$programs/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook; \
+	  CGO_ENABLED=0 go $(BUILD) -o $$plugin/ ./cmd/kubectl-numa; \
+	  if [[ $$arch == amd64 ]]; then \
+	    CGO_ENABLED=1 go build -ldflags '-s -w' -o $$programs/ ./cmd/numa-nvml; \
+	  else \
+	    echo "make: the release has no numa-nvml for $$arch, which needs a C compiler for $$arch"; \
+	  fi; \
+	  packed=(LICENSE=LICENSE); image=(); \
+	  for path in $$programs/*; do \
+	    name=$${path##*/}; packed+=("$$name=x:$$path"); image+=("/$$name=$$([[ $$name != numa-nvml ]] || echo dynamic:)$$path"); \
+	  done; \
+	  bin/release-programs/release $(call plugin-archive,$(RELEASE),$$plugin); \
+	  bin/release-programs/release archive $(RELEASE)/dra-driver-numa_$(VERSION)_linux_$$arch.tar.gz "$${packed[@]}"; \
+	  bin/release-programs/image -arch $$arch -ref localhost/dra-driver-numa:$(VERSION) -out $(RELEASE)/dra-driver-numa-image_$(VERSION)_linux_$$arch.tar \
+	    -entrypoint /dra-numa "$${image[@]}"; \
+	done
+	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/*linux_*/*
+	bin/release-programs/release sums $(RELEASE)
+
+# The second build is of the same files in another folder, with other times and modes, another
+# umask and time zone, and without anything that an earlier build has left.
+.PHONY: release-check
+release-check: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
+release-check: release ## Write bin/release, build it again elsewhere, and compare; start the programs (VERSION=v0.1.0)
+	@$(in-memory); there="$$TMPDIR/elsewhere"; mkdir -p "$$there" "$$TMPDIR/cache"; \
+	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$there"; \
+	find "$$there" -type f -exec chmod g+w {} + -exec touch -d 2001-02-03 {} +; \
+	(umask 077; export TZ=Asia/Kathmandu GOCACHE="$$TMPDIR/cache"; $(call timed,second build,$(MAKE) --no-print-directory -C "$$there" release)); \
+	diff $(RELEASE)/SHA256SUMS "$$there/$(RELEASE)/SHA256SUMS"; \
+	(cd $(RELEASE); sha256sum --quiet -c SHA256SUMS); \
+	for path in bin/release-programs/*linux_*/*; do \
+	  emulator=; \
+	  if [[ $$path == *_arm64/* ]] && ! emulator=$$(command -v qemu-aarch64-static || command -v qemu-aarch64); then \
+	    echo "make: $$path was not started: there is no qemu-aarch64 (package qemu-user-static)"; continue; \
+	  fi; \
+	  $$emulator $$path --help >/dev/null; \
+	done; \
+	echo "make: both builds have the same bytes"
 
 # What a line of Go has where more than one goroutine is at work.
 CONCURRENT := '^[[:space:]]*go (func|[A-Za-z_.]+[(])|[.]Go[(]|\<sync[.](RW)?(Mutex|WaitGroup)|httptest[.]'
@@ -114,6 +182,7 @@ unit: cc lstopo chromium ## Run every test that needs no cluster, with the race 
 	HELM="$$($(TOOL) -n helm)"; export HELM; \
 	$(call timed,unit tests,$(STATIC) go test -timeout 2h $$plain); \
 	$(call timed,unit tests with the race detector,go test -race -short -timeout 2h $$racy); \
+	$(call timed,unit tests of the SBOM,$(STATIC) go -C deployments/sbom test ./...); \
 	$(call timed,unit tests of the rig,go -C test/rig test -race ./...); \
 	$(call timed,unit tests of the benchmarks,$(STATIC) go -C test/bench test ./...)
 
