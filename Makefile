@@ -306,10 +306,11 @@ apiserver: build ## Have a real API server take our ResourceSlices, and a real s
 	SCHEDULER_RESTART="$(CURDIR)/$(CLUSTER) restart -name apiserver scheduler" \
 	  $(STATIC) go test -count=1 -timeout 1h ./test/scheduler
 
-# install-chart installs the driver in cluster $(1), whose nodes have the image, with the values $(2).
+# install-chart installs the driver in cluster $(1), whose nodes have the image, with the values $(2): this
+# chart and image, or the chart $(3) and the tag $(4).
 define install-chart
-$(TOOL) helm upgrade --install dra-driver-numa $(CHART) --kubeconfig "$$($(CLUSTER) path -name $(1) kubeconfig)" \
-  --namespace dra-numa --create-namespace --set image.tag=dev --set kubelet.configFile=/var/lib/kubelet/config.yaml $(2) \
+$(TOOL) helm upgrade --install dra-driver-numa $(or $(3),$(CHART)) --kubeconfig "$$($(CLUSTER) path -name $(1) kubeconfig)" \
+  --namespace dra-numa --create-namespace --set image.tag=$(or $(4),dev) --set kubelet.configFile=/var/lib/kubelet/config.yaml $(2) \
   --wait --timeout 20m
 endef
 
@@ -424,6 +425,30 @@ $(E2E_POWER): image suite
 	$(call timed,tests in the node,$(call in-node,power,driver.test,NUMA_POWER_ROOT=/)); \
 	$(call timed,chart,$(call install-chart,power,--values test/e2e/power-values.yaml)); \
 	$(call suite,power,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter power)
+
+# What upgrade-test upgrades from: a tag or a commit. Without tags, it is the oldest build with
+# the chart's present layout, and whose records of claims have the versions of today.
+FROM ?= $(or $(shell git tag --list 'v*' --sort=-version:refname | head -n 1),ef932f99b1c57f4a448bfad5b8ff3487aa93377f)
+
+# Built outside of this folder: go would take it for a part of the module.
+.PHONY: upgrade-from
+upgrade-from:
+	@$(in-memory); from="$$TMPDIR/from"; mkdir "$$from"; git archive $(FROM) | tar -x -C "$$from"; \
+	rm -rf bin/upgrade; mkdir -p bin/upgrade; \
+	(cd "$$from"; $(GO_BUILD) -o $(CURDIR)/bin/upgrade/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook); \
+	cp -r "$$from/$(CHART)" bin/upgrade/chart
+	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:from -out bin/images/from.tar -entrypoint /dra-numa \
+	  /dra-numa=bin/upgrade/dra-numa /numa-pin=bin/upgrade/numa-pin /numa-webhook=bin/upgrade/numa-webhook
+
+# The specs of the uninstallation come last: they leave no driver.
+.PHONY: upgrade-test
+upgrade-test: image suite upgrade-from ## Upgrade the driver from an older build on a node of the rig, roll back, upgrade again, and uninstall, while pods come and go: before a release [FROM=tag or commit] [KUBERNETES=] [KERNEL=] [INIT=]
+	@$(call with-node,upgrade); \
+	$(CLUSTER) load -name upgrade bin/images/from.tar; \
+	$(call timed,chart of $(FROM),$(call install-chart,upgrade,,bin/upgrade/chart,from)); \
+	for label in upgrade uninstall; do \
+	  $(call suite,upgrade,-e2e.require -e2e.helm "$$($(TOOL) -n helm)" -e2e.chart $(CURDIR)/$(CHART) -ginkgo.label-filter $$label); \
+	done
 
 .PHONY: soak
 soak: image suite ## Make, share, resize and delete claims at random and kill everything, on a node of the rig [DURATION=30m] [SEED=n] [KERNEL=] [INIT=]

@@ -11,8 +11,8 @@ import (
 // Linux has since 6.7. All others need partitions, or do not care.
 var withOldKernel = Label("old-kernel", withOwnBoot)
 
-// withOwnBoot labels specs that need a node which was booted for them: make reach and
-// make e2e-cache and make e2e-power run them.
+// withOwnBoot labels specs that need a node which was booted for them: make reach,
+// make e2e-cache, make e2e-power and make upgrade-test run them.
 const withOwnBoot = "boot"
 
 var _ = Describe("a node whose kernel has no partitions", withOldKernel, func() {

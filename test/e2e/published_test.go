@@ -54,10 +54,8 @@ func (w *writes) since(begin time.Time) (count int) {
 // watch notes all writes until the suite ends.
 func (w *writes) watch() {
 	GinkgoHelper()
-	factory := informers.NewSharedInformerFactoryWithOptions(cluster.Kubernetes, 0,
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = slicesOfNode().FieldSelector }))
 	version := func(object any) string { return object.(*resourceapi.ResourceSlice).ResourceVersion }
-	_, err := factory.Resource().V1().ResourceSlices().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	informSlices(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { w.add() },
 		UpdateFunc: func(before, after any) {
 			if version(before) != version(after) {
@@ -65,6 +63,14 @@ func (w *writes) watch() {
 			}
 		},
 	})
+}
+
+// informSlices tells the handlers of the node's slices, until the spec or the suite ends.
+func informSlices(handlers cache.ResourceEventHandlerFuncs) {
+	GinkgoHelper()
+	factory := informers.NewSharedInformerFactoryWithOptions(cluster.Kubernetes, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = slicesOfNode().FieldSelector }))
+	_, err := factory.Resource().V1().ResourceSlices().Informer().AddEventHandler(handlers)
 	Expect(err).NotTo(HaveOccurred())
 	over, end := context.WithCancel(context.Background())
 	factory.StartWithContext(over)

@@ -105,6 +105,26 @@ func (o *Observer) CDISpecsNaming(ctx context.Context, text string) ([]string, e
 	return strings.Fields(out), err
 }
 
+// Leftovers returns what the driver has on the node: files and cgroups with its name, and
+// cgroups that are partitions, which nothing else on a node of the rig makes. The kubelet's
+// folder is /var/lib/kubelet.
+func (o *Observer) Leftovers(ctx context.Context) ([]string, error) {
+	out, err := o.Run(ctx, leftoversScript, initRoot, cdiFolder)
+	return strings.FieldsFunc(out, func(r rune) bool { return r == '\n' }), err
+}
+
+// leftoversScript is given the node's file system and its CDI folder. Cgroups of others may go
+// while it looks.
+const leftoversScript = `for folder in "$1/var/lib/kubelet/plugins" "$1/var/lib/kubelet/plugins_registry" "$2" "$1/sys/fs/cgroup"; do
+	find "$folder" -name '*dra[.-]numa*' -o -name '*numa-pin*'
+done 2>/dev/null
+find "$1/sys/fs/cgroup" -name cpuset.cpus.partition 2>/dev/null | while read -r file; do
+	state=member
+	read -r state 2>/dev/null <"$file"
+	case $state in member*) ;; *) echo "$file:$state" ;; esac
+done
+exit 0`
+
 // initRoot is the node's file system in the observer.
 const initRoot = "/proc/1/root"
 

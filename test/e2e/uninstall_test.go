@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// withUninstall marks specs that leave the cluster without the driver.
+var withUninstall = Label("uninstall", withOwnBoot)
+
+// uninstallCheck is the Job of the chart that refuses, and the value of its pods' label
+// app.kubernetes.io/name.
+const uninstallCheck = releaseName + "-uninstall-check"
+
+var _ = Describe("a release that is uninstalled", withUninstall, Ordered, func() {
+	var pod *corev1.Pod
+
+	BeforeAll(func(ctx context.Context) {
+		if *helmProgram == "" {
+			lacks("no Helm: want -e2e.helm")
+		}
+		namespace, core := createNamespace(ctx, "uninstall"), oneCore(ctx)
+		pod = waitRunning(ctx, createClaimed(ctx, namespace, claimPod("holder", core), core))
+	})
+
+	It("passes helm test", func(ctx context.Context) {
+		out, err := helm(ctx, "test")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(MatchRegexp(`Phase: +Succeeded`))
+	})
+
+	It("stays as it is while a pod uses a claim, and names the pod", func(ctx context.Context) {
+		held := expectPinned(ctx, snapshot(ctx), pod)
+		_, err := helm(ctx, "uninstall")
+		Expect(err).To(HaveOccurred(), "uninstalled while pod %s uses a claim", pod.Name)
+		Expect(logOf(ctx, uninstallCheck)).To(ContainSubstring(pod.Namespace + "/" + pod.Name))
+		waitDriverReady(ctx)
+		Expect(expectPinned(ctx, snapshot(ctx), pod).String()).To(Equal(held.String()), "CPUs of the pod")
+		expectUnharmed(ctx, pod)
+	})
+
+	It("leaves nothing in the cluster or on the node when the pods have ended", func(ctx context.Context) {
+		deletePod(ctx, pod)
+		deleteClaim(ctx, pod)
+		_, err := helm(ctx, "uninstall")
+		Expect(err).NotTo(HaveOccurred())
+		left, err := observer.Leftovers(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(left).To(BeEmpty(), "files and partitions of the driver on the node")
+		published, err := nodeDevices(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(published).To(BeEmpty(), "devices that are still published")
+		Eventually(ctx, objectsOfRelease).Should(BeEmpty(), "objects of the release")
+	})
+})
+
+// logOf returns the logs of the pods of a Job of the release.
+func logOf(ctx context.Context, job string) (text string) {
+	GinkgoHelper()
+	pods := cluster.Kubernetes.CoreV1().Pods(*driverNamespace)
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + job})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(list.Items).NotTo(BeEmpty(), "pods of job %s", job)
+	for _, pod := range list.Items {
+		log, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		text += string(log)
+	}
+	return text
+}
+
+// objectsOfRelease returns the objects that have the name of the release, or begin with it,
+// of the kinds that a deletion could forget.
+func objectsOfRelease(ctx context.Context) (found []string) {
+	GinkgoHelper()
+	note := func(kind string, names []string, err error) {
+		Expect(err).NotTo(HaveOccurred())
+		for _, name := range names {
+			if strings.HasPrefix(name, releaseName) {
+				found = append(found, kind+" "+name)
+			}
+		}
+	}
+	all, kubernetes := metav1.ListOptions{}, cluster.Kubernetes
+	sets, err := kubernetes.AppsV1().DaemonSets(*driverNamespace).List(ctx, all)
+	note("DaemonSet", names(sets.Items), err)
+	jobs, err := kubernetes.BatchV1().Jobs(*driverNamespace).List(ctx, all)
+	note("Job", names(jobs.Items), err)
+	accounts, err := kubernetes.CoreV1().ServiceAccounts(*driverNamespace).List(ctx, all)
+	note("ServiceAccount", names(accounts.Items), err)
+	roles, err := kubernetes.RbacV1().ClusterRoles().List(ctx, all)
+	note("ClusterRole", names(roles.Items), err)
+	bindings, err := kubernetes.RbacV1().ClusterRoleBindings().List(ctx, all)
+	note("ClusterRoleBinding", names(bindings.Items), err)
+	return found
+}
