@@ -83,20 +83,12 @@ func parseOptions(command string, args []string) (options, error) {
 		return options{}, fmt.Errorf("-kubernetes %q, allowed are %s", o.kubernetes, strings.Join(versions, ", "))
 	}
 	var err error
-	o.home, err = home()
+	o.home, err = cluster.Home()
 	return o, err
 }
 
-func home() (string, error) {
-	if dir := os.Getenv("RIG_DIR"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	cache, err := os.UserCacheDir()
-	return filepath.Join(cache, "dra-driver-numa", "rig"), err
-}
-
-func (o options) dir() string   { return filepath.Join(o.home, "run", o.name) }
-func (o options) cache() string { return filepath.Join(o.home, "cache") }
+func (o options) dir() string   { return cluster.Dir(o.home, o.name) }
+func (o options) cache() string { return build.Dir(o.home) }
 
 // load reads the cluster's folder.
 func (o options) load() (*cluster.Cluster, error) {
@@ -184,7 +176,7 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 	if err != nil {
 		return 1, err
 	}
-	if err := r.StartControlPlane(ctx, c.Path("bin"), c.KubernetesDir(o.kubernetes), self, o.gates); err != nil {
+	if err := r.StartControlPlane(ctx, c.Path("bin"), c.KubernetesDir(o.kubernetes), self, o.gates, nil); err != nil {
 		return 1, fmt.Errorf("%w (logs: %s; then: cluster down -name %s)", err, r.Path("logs"), o.name)
 	}
 	if err := r.StartNodes(ctx, machine, boot, programs); err != nil {

@@ -22,6 +22,9 @@ type Cache struct {
 	Log    io.Writer // progress, and the output of the programs that are run
 }
 
+// Dir returns the folder of made things in the rig's folder of everything.
+func Dir(home string) string { return filepath.Join(home, "cache") }
+
 // Path is the absolute path of a made thing.
 func (c Cache) Path(elem ...string) string { return filepath.Join(append([]string{c.Dir}, elem...)...) }
 

@@ -70,6 +70,18 @@ func CheckName(name string) error {
 	return nil
 }
 
+// Home returns the folder of everything, $RIG_DIR or one in the user's cache.
+func Home() (string, error) {
+	if dir := os.Getenv("RIG_DIR"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "dra-driver-numa", "rig"), err
+}
+
+// Dir returns the folder of the rig with this name.
+func Dir(home, name string) string { return filepath.Join(home, "run", name) }
+
 // New makes a rig's folder, keys and configuration. It refuses a folder in which a rig
 // may still run.
 func New(dir string, nodes, speed int, log io.Writer) (*Cluster, error) {

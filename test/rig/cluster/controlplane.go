@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -18,8 +19,9 @@ func (r *Cluster) apiServer(host string) string {
 // StartControlPlane starts etcd, the API server, its controllers and the scheduler from
 // the programs in two folders, and waits for the API server to be ready. Self is the
 // program whose "proxy" command carries connections into the nodes. Gates is a list as
-// --feature-gates takes it, for every component.
-func (r *Cluster) StartControlPlane(ctx context.Context, bin, kubernetes, self, gates string) error {
+// --feature-gates takes it, for every component. More are further flags of the programs
+// apiserver, controller-manager and scheduler, which override those of the rig.
+func (r *Cluster) StartControlPlane(ctx context.Context, bin, kubernetes, self, gates string, more map[string][]string) error {
 	if err := os.WriteFile(r.Path("egress.yaml"), fmt.Appendf(nil, egressConfig, r.Path("proxy.sock")), 0o600); err != nil {
 		return err
 	}
@@ -33,23 +35,27 @@ func (r *Cluster) StartControlPlane(ctx context.Context, bin, kubernetes, self, 
 	if err := r.start(1, "proxy", self, "proxy", r.Dir); err != nil {
 		return err
 	}
-	if err := r.start(2, "apiserver", append([]string{filepath.Join(kubernetes, "kube-apiserver")}, r.apiServerFlags(etcd, gates)...)...); err != nil {
+	if err := r.start(2, "apiserver", slices.Concat([]string{filepath.Join(kubernetes, "kube-apiserver")}, r.apiServerFlags(etcd, gates), more["apiserver"])...); err != nil {
 		return err
 	}
 	if err := r.waitAPIServer(ctx); err != nil {
 		return err
 	}
-	err = r.start(3, "controller-manager", filepath.Join(kubernetes, "kube-controller-manager"), "--kubeconfig="+r.Path("controller-manager.kubeconfig"),
-		"--service-account-private-key-file="+r.Path("service-account.key"), "--root-ca-file="+r.Path("ca.crt"),
-		"--use-service-account-credentials", "--secure-port=0", "--leader-elect=false", "--feature-gates="+gates)
+	err = r.start(3, "controller-manager", append([]string{
+		filepath.Join(kubernetes, "kube-controller-manager"), "--kubeconfig=" + r.Path("controller-manager.kubeconfig"),
+		"--service-account-private-key-file=" + r.Path("service-account.key"), "--root-ca-file=" + r.Path("ca.crt"),
+		"--use-service-account-credentials", "--secure-port=0", "--leader-elect=false", "--feature-gates=" + gates,
+	}, more["controller-manager"]...)...)
 	if err != nil {
 		return err
 	}
 	// A claim that is both in flight and in the scheduler's cache can count twice against
 	// a shared device. A pod that does not fit for that moment is looked at again when
 	// something changes, else after this time, which is 5 minutes by default.
-	return r.start(4, "scheduler", filepath.Join(kubernetes, "kube-scheduler"), "--kubeconfig="+r.Path("scheduler.kubeconfig"),
-		"--secure-port=0", "--leader-elect=false", "--pod-max-in-unschedulable-pods-duration=30s", "--feature-gates="+gates)
+	return r.start(4, "scheduler", append([]string{
+		filepath.Join(kubernetes, "kube-scheduler"), "--kubeconfig=" + r.Path("scheduler.kubeconfig"),
+		"--secure-port=0", "--leader-elect=false", "--pod-max-in-unschedulable-pods-duration=30s", "--feature-gates=" + gates,
+	}, more["scheduler"]...)...)
 }
 
 func (r *Cluster) apiServerFlags(etcd, gates string) []string {

@@ -70,17 +70,9 @@ func (r *Cluster) stop(file string) error {
 // Restart ends a program, such as the scheduler, and starts it again with the same
 // arguments.
 func (r *Cluster) Restart(name string) error {
-	files, err := filepath.Glob(r.Path("pids", "[0-9][0-9]-"+name))
+	file, pid, err := r.running(name)
 	if err != nil {
-		return err
-	}
-	if len(files) != 1 {
-		return fmt.Errorf("restart %q: %d programs have this name", name, len(files))
-	}
-	file := filepath.Base(files[0])
-	pid, alive := r.alive(file)
-	if !alive {
-		return fmt.Errorf("restart %s: it does not run", name)
+		return fmt.Errorf("restart %w", err)
 	}
 	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -94,6 +86,29 @@ func (r *Cluster) Restart(name string) error {
 		return err
 	}
 	return r.start(order, name, strings.Split(strings.TrimSuffix(string(command), "\x00"), "\x00")...)
+}
+
+// Process returns the process id of a program that runs, such as the scheduler.
+func (r *Cluster) Process(name string) (int, error) {
+	_, pid, err := r.running(name)
+	return pid, err
+}
+
+// running returns the file and the process id of a program that runs.
+func (r *Cluster) running(name string) (file string, pid int, err error) {
+	files, err := filepath.Glob(r.Path("pids", "[0-9][0-9]-"+name))
+	if err != nil {
+		return "", 0, err
+	}
+	if len(files) != 1 {
+		return "", 0, fmt.Errorf("%q: %d programs have this name", name, len(files))
+	}
+	file = filepath.Base(files[0])
+	pid, alive := r.alive(file)
+	if !alive {
+		return "", 0, fmt.Errorf("%q: it does not run", name)
+	}
+	return file, pid, nil
 }
 
 // Ended reports whether the cluster had processes and none of them runs any more.

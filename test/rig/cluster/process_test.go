@@ -44,12 +44,18 @@ func TestRestartKeepsTheArguments(t *testing.T) {
 	if !alive || before == after || startTime(before) != "" || string(command) != "/bin/sleep\x00300\x001\x00" {
 		t.Errorf("process %d is now %d, which runs %q (%v), and is alive: %t", before, after, command, err, alive)
 	}
+	if pid, err := r.Process("sleeper"); pid != after || err != nil {
+		t.Errorf("Process(sleeper) = %d, %v; want %d", pid, err, after)
+	}
 	if err := r.stop(file); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"sleeper", "other"} {
 		if err := r.Restart(name); err == nil {
 			t.Errorf("%s was restarted", name)
+		}
+		if pid, err := r.Process(name); err == nil {
+			t.Errorf("%s is process %d, and it does not run", name, pid)
 		}
 	}
 }
