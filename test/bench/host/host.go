@@ -41,6 +41,28 @@ func Describe() Machine {
 	return m
 }
 
+// Rows describe the machine in a table: what, and value.
+func (m Machine) Rows() [][]string {
+	priority := "normal priority"
+	if m.Nice > 0 {
+		priority = fmt.Sprintf("nice %d, so other programs went first", m.Nice)
+	}
+	return [][]string{
+		{"processor", m.Processor},
+		{"CPUs", fmt.Sprint(m.CPUs)},
+		{"kernel", "Linux " + m.Kernel},
+		{"Go", m.Go},
+		{"priority", priority},
+		{"load averages before", m.Load},
+	}
+}
+
+// Note tells the reader of a page what the load averages mean.
+const Note = `
+A load average above the number of CPUs means that other programs ran at the same time. Then the ranges are wider, and
+times are longer than on a quiet machine. Ratios suffer less.
+`
+
 // Load returns the load averages of now.
 func Load() string {
 	text, err := os.ReadFile("/proc/loadavg")

@@ -60,7 +60,7 @@ func (p Page) goals(ratios []ratio) (string, error) {
 		}
 	}
 	return "## Goals\nA goal is met if all rounds meet it, and missed if none does. In between it is not decided.\n\n" +
-		table([]string{"what", "goal", "measured", "verdict"}, rows) + "\n" + why, nil
+		plot.Table([]string{"what", "goal", "measured", "verdict"}, rows) + "\n" + why, nil
 }
 
 // reasons are why goals are not met, by a part of the goal's name. The page shows those
@@ -131,7 +131,7 @@ func ratioSection(ratios []ratio) string {
 		rows = append(rows, []string{r.Name, spread(r.Spread, fraction)})
 	}
 	return "## Ratios\n![Ratios of CPU time on a logarithmic axis, with their goals](benchmarks-ratios.svg)\n\n" +
-		"The mark is the goal. \"/ kubelet\" is the kubelet's static CPU manager doing the same.\n\n" + table([]string{"this driver / the other", "ratio"}, rows)
+		"The mark is the goal. \"/ kubelet\" is the kubelet's static CPU manager doing the same.\n\n" + plot.Table([]string{"this driver / the other", "ratio"}, rows)
 }
 
 func bars(ratios []ratio) plot.Bars {

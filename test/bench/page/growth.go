@@ -116,7 +116,7 @@ func growthTable(list []growth, overCPUs bool, format string) string {
 		}
 		rows = append(rows, append(row, fmt.Sprintf("%.2f", g.exponent)))
 	}
-	return table(append(header, "exponent"), rows)
+	return plot.Table(append(header, "exponent"), rows)
 }
 
 func floats(list []int) (values []float64) {

@@ -13,6 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/gather"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/host"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/placement"
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/plot"
 	"github.com/dra-driver-numa/dra-driver-numa/test/measure"
 )
 
@@ -87,25 +88,11 @@ rounds. The range behind it is from the lowest to the highest round.
 `
 
 func (p Page) machine() string {
-	m := p.Machine
-	priority := "normal priority"
-	if m.Nice > 0 {
-		priority = fmt.Sprintf("nice %d, so other programs went first", m.Nice)
-	}
-	return "## Machine\n" + table([]string{"what", "value"}, [][]string{
-		{"processor", m.Processor},
-		{"CPUs", fmt.Sprint(m.CPUs)},
-		{"kernel", "Linux " + m.Kernel},
-		{"Go", m.Go},
-		{"load averages before", m.Load},
-		{"load averages after the benchmarks", p.LoadAfter},
-		{"priority", priority},
-		{"rounds", fmt.Sprintf("%d, with %s for each benchmark", p.Rounds, p.Each)},
-		{"duration", p.Took.Round(time.Second).String()},
-	}) + `
-A load average above the number of CPUs means that other programs ran at the same time. Then the ranges are wider, and
-times are longer than on a quiet machine. Ratios suffer less.
-`
+	return "## Machine\n" + plot.Table([]string{"what", "value"}, append(p.Machine.Rows(),
+		[]string{"load averages after the benchmarks", p.LoadAfter},
+		[]string{"rounds", fmt.Sprintf("%d, with %s for each benchmark", p.Rounds, p.Each)},
+		[]string{"duration", p.Took.Round(time.Second).String()},
+	)) + host.Note
 }
 
 // ratio is a comparison with its result.
@@ -132,16 +119,4 @@ func (p Page) value(benchmark, unit string) (compare.Spread, error) {
 		return compare.Spread{}, fmt.Errorf("%s has no %s", benchmark, unit)
 	}
 	return compare.Of(values), nil
-}
-
-// table is a table in Markdown.
-func table(header []string, rows [][]string) string {
-	var b strings.Builder
-	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	line(header)
-	line(strings.Split(strings.Repeat("---,", len(header)-1)+"---", ","))
-	for _, row := range rows {
-		line(row)
-	}
-	return b.String()
 }

@@ -47,7 +47,7 @@ A claim of 8 CPUs begins and ends while others hold CPUs. "files" are the two ch
 removed without a driver; "our own part" is the rest. All files are in memory. The kubelet's pair is ` + "`Allocate`" + ` and
 ` + "`RemoveContainer`" + ` of its static CPU manager, which writes its checkpoint four times.
 
-` + table([]string{"CPUs", "claims", "ours", "files", "our own part", "kubelet's pair", "ours / kubelet's"}, rows) + fmt.Sprintf(`
+` + plot.Table([]string{"CPUs", "claims", "ours", "files", "our own part", "kubelet's pair", "ours / kubelet's"}, rows) + fmt.Sprintf(`
 On the disk of this machine, with 512 CPUs and 32 claims, on the clock: ours takes %s and %s more in fsync; the
 kubelet's pair takes %s with its four fsyncs.
 `, spread(wall, plot.Duration), spread(synced, plot.Duration), spread(kubelet, plot.Duration)), nil
@@ -75,7 +75,7 @@ All take the first NUMA node that has room, so they fail for the same claims unl
 				program.Name, fmt.Sprint(s.FailedFree), fmt.Sprintf("%.3f", averages[0]), fmt.Sprintf("%.3f", averages[1]), fmt.Sprintf("%.3f", averages[2]), verdict(r, i),
 			})
 		}
-		text += table([]string{"program", "failed", "NUMA nodes", "L3s", "shared cores", "this driver is"}, rows)
+		text += plot.Table([]string{"program", "failed", "NUMA nodes", "L3s", "shared cores", "this driver is"}, rows)
 	}
 	return text
 }
@@ -115,9 +115,9 @@ func (p Page) costs() string {
 			sizes = append(sizes, []string{fmt.Sprintf("ResourceSlice of 8 NUMA nodes and %d PCI functions", functions), kib(size.Median), ""})
 		}
 	}
-	return "## Sizes\n" + table([]string{"what", "size", "start, user and system time"}, sizes) +
+	return "## Sizes\n" + plot.Table([]string{"what", "size", "start, user and system time"}, sizes) +
 		"\n## Other benchmarks\nWhat else the repository measures. " + "`go doc`" + " of their packages, and the comments of the benchmarks, say what they do.\n\n" +
-		table([]string{"benchmark", "time of one operation", "of"}, rows)
+		plot.Table([]string{"benchmark", "time of one operation", "of"}, rows)
 }
 
 const notes = `## What is compared
