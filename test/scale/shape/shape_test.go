@@ -1,0 +1,127 @@
+package shape
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
+
+func machine(t *testing.T) numa.Machine {
+	t.Helper()
+	m, err := Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// shapes are all, and the driver's own with each number of attributes.
+func shapes(t *testing.T) []Shape {
+	t.Helper()
+	m := machine(t)
+	list, err := All(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := list[slices.IndexFunc(list, func(s Shape) bool { return s.Name == Ours })]
+	for count := 1; count < ours.AttributeCount(); count++ {
+		s, err := WithAttributes(m, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.AttributeCount(); got != count {
+			t.Errorf("%s has %d", s.Name, got)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// clusterOf is a cluster of so many nodes, on which the scheduler's own allocator runs.
+func clusterOf(t *testing.T, s Shape, nodes int) *simulate.Cluster {
+	t.Helper()
+	m := machine(t)
+	objects := &snapshot.Snapshot{Templates: s.Templates()}
+	for i := range s.Classes {
+		objects.Classes = append(objects.Classes, &s.Classes[i])
+	}
+	for i := range nodes {
+		name := fmt.Sprintf("node-%d", i)
+		objects.Nodes = append(objects.Nodes, Node(name, m))
+		objects.Slices = append(objects.Slices, s.Slices(name)...)
+	}
+	for _, template := range objects.Templates {
+		template.Namespace = "default"
+	}
+	cluster, err := simulate.New(objects, simulate.DefaultGates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster
+}
+
+func place(t *testing.T, cluster *simulate.Cluster, s Shape, name string, tooMuch bool) simulate.Placement {
+	t.Helper()
+	pod := s.Pod(name, nil, tooMuch)
+	pod.Namespace = "default"
+	placement, err := cluster.Place(t.Context(), pod, simulate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return placement
+}
+
+// All shapes have the same room: what differs in a trial is only what the claims cost.
+func TestSixteenPodsFitOnANodeInEachShape(t *testing.T) {
+	for _, s := range shapes(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			cluster := clusterOf(t, s, 2)
+			for i := range 32 {
+				if p := place(t, cluster, s, fmt.Sprintf("pod-%d", i), false); p.Node == "" {
+					t.Fatalf("pod %d: %+v", i, p.Refusals)
+				}
+			}
+			if p := place(t, cluster, s, "one-more", false); p.Node != "" {
+				t.Errorf("pod 33 is on %s", p.Node)
+			}
+		})
+	}
+}
+
+// One device per CPU is left out: its search does not end in the time of a test.
+func TestTooMuchFitsNowhere(t *testing.T) {
+	for _, s := range shapes(t) {
+		if s.TooMuch == nil || s.Name == PerCPU {
+			continue
+		}
+		if p := place(t, clusterOf(t, s, 1), s, "pod", true); p.Node != "" || len(p.Refusals) == 0 {
+			t.Errorf("%s: on %q, %+v", s.Name, p.Node, p.Refusals)
+		}
+	}
+}
+
+func TestEveryShapeSaysWhatItIs(t *testing.T) {
+	names := map[string]bool{}
+	for _, s := range shapes(t) {
+		if s.Name == "" || s.Means == "" || names[s.Name] || (s.Claim == nil) != (s.SliceBytes() == 0) {
+			t.Errorf("shape %q: %q, %d bytes", s.Name, s.Means, s.SliceBytes())
+		}
+		names[s.Name] = true
+	}
+}
+
+func TestOursIsWhatTheDriverPublishes(t *testing.T) {
+	for _, s := range shapes(t) {
+		if s.Name != Ours {
+			continue
+		}
+		published := s.Slices("n")
+		if len(published) != 1 || len(published[0].Spec.Devices) != 4 || s.AttributeCount() < 8 {
+			t.Errorf("%d slices, %d attributes of a zone", len(published), s.AttributeCount())
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
+)
+
+const namespace = "default"
+
+// placed is when pods were created and had a node. Pods that fit nowhere are only in
+// timedOut.
+type placed struct {
+	created, bound map[string]time.Time
+	timedOut       map[string]bool
+}
+
+// podLabel is on the pods of a trial.
+const podLabel = "scale.test/pod"
+
+// place creates the pods as fast as the API server takes them, and waits until all that
+// fit have a node.
+func (c *Cluster) place(ctx context.Context, s shape.Shape, load Load) (placed, error) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	p := placed{created: map[string]time.Time{}, bound: map[string]time.Time{}, timedOut: map[string]bool{}}
+	events, err := c.Client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{LabelSelector: podLabel})
+	if err != nil {
+		return p, err
+	}
+	defer events.Stop()
+	var mu sync.Mutex // of p.created
+	created := make(chan error, 1)
+	running.Go(func() {
+		created <- parallel(ctx, c.podCreations(s, load, func(name string) {
+			mu.Lock()
+			defer mu.Unlock()
+			p.created[name] = time.Now()
+		}))
+	})
+	return p, c.await(ctx, events, created, load.Pods, p)
+}
+
+// podCreations call creating before they create a pod that fits.
+func (c *Cluster) podCreations(s shape.Shape, load Load, creating func(name string)) (calls []call) {
+	for i := range load.TooMuch + load.Pods {
+		tooMuch := i < load.TooMuch
+		name := fmt.Sprintf("pod-%d", i)
+		if tooMuch {
+			name = tooMuchPrefix + name
+		}
+		create := creation(c.Client.CoreV1().Pods(namespace), s.Pod(name, map[string]string{podLabel: ""}, tooMuch))
+		calls = append(calls, func(ctx context.Context) error {
+			if !tooMuch {
+				creating(name)
+			}
+			return create(ctx)
+		})
+	}
+	return calls
+}
+
+const tooMuchPrefix = "too-much-"
+
+// await reads the events until so many pods have a node and all pods are created. The
+// scheduler's last word about a pod is part of the error.
+func (c *Cluster) await(ctx context.Context, events watch.Interface, created <-chan error, pods int, p placed) error {
+	word, done := "", false
+	for len(p.bound) < pods || !done {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-created:
+			if err != nil {
+				return err
+			}
+			done = true
+		case event, open := <-events.ResultChan():
+			if !open {
+				return errors.New("the API server ended the watch of the pods")
+			}
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				return fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object))
+			}
+			if said := p.note(pod, time.Now()); said != "" {
+				word = said
+			}
+		case <-time.After(c.Stall):
+			return fmt.Errorf("%d of %d pods have a node, and nothing happens for %s: %s", len(p.bound), pods, c.Stall, word)
+		}
+	}
+	return nil
+}
+
+// note records the state of a pod, and returns what the scheduler says of it.
+func (p placed) note(pod *corev1.Pod, now time.Time) (word string) {
+	if _, known := p.bound[pod.Name]; pod.Spec.NodeName != "" && !known {
+		p.bound[pod.Name] = now
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			word = condition.Message
+			if strings.Contains(word, "timed out") {
+				p.timedOut[pod.Name] = true
+			}
+		}
+	}
+	return word
+}
+
+// removePods deletes the pods, and waits until their claims are gone too. No kubelet has
+// to agree: the pods have no time to end.
+func (c *Cluster) removePods(ctx context.Context) error {
+	pods, claims := c.Client.CoreV1().Pods(namespace), c.Client.ResourceV1().ResourceClaims(namespace)
+	err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}, metav1.ListOptions{LabelSelector: podLabel})
+	if err != nil {
+		return err
+	}
+	left, since := -1, time.Now()
+	for {
+		podList, err := pods.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		claimList, err := claims.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		now := len(podList.Items) + len(claimList.Items)
+		switch {
+		case now == 0:
+			return nil
+		case now != left:
+			left, since = now, time.Now()
+		case time.Since(since) > c.Stall:
+			return fmt.Errorf("%d pods and %d claims are still there after %s", len(podList.Items), len(claimList.Items), c.Stall)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,154 @@
+// Package trial publishes a shape on every node of a cluster, has the scheduler place
+// pods, and measures that. It starts no program, and judges nothing.
+package trial
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/stats"
+)
+
+// Cluster is where trials run, one after the other.
+type Cluster struct {
+	Client    kubernetes.Interface
+	Processes Processes
+	Proc      fs.FS    // /proc
+	Nodes     []string // that Prepare creates
+	Machine   numa.Machine
+	// Stall is for how long no pod may make progress before a trial fails.
+	Stall time.Duration
+}
+
+// Processes are the ids of the measured programs.
+type Processes struct{ Scheduler, APIServer, Etcd int }
+
+// Load is what the pods of a trial are.
+type Load struct {
+	Pods    int // that fit
+	TooMuch int // that fit nowhere, created before the others
+}
+
+// Result is what one trial measured.
+type Result struct {
+	Shape          string
+	Nodes          int
+	Load           Load
+	PodsPerSecond  float64       // from the first creation to the last pod with a node
+	P50, P99       time.Duration // from the creation of a pod until it has a node
+	SchedulerCPU   time.Duration // for each pod that fits
+	APIServerBytes int64         // in memory when the last pod had a node
+	EtcdBytes      int64         // likewise
+	Timeouts       int           // pods for which the scheduler ran out of time at least once
+}
+
+// warmUp is how many pods the scheduler places before it is measured. So it knows the
+// slices, and has compiled the selectors.
+const warmUp = 10
+
+// Run measures the shape. It leaves the cluster as it was.
+func (c *Cluster) Run(ctx context.Context, s shape.Shape, load Load) (Result, error) {
+	r, err := c.run(ctx, s, load)
+	if err != nil {
+		return Result{}, fmt.Errorf("%s, %d nodes: %w", s.Name, len(c.Nodes), err)
+	}
+	return r, nil
+}
+
+func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (Result, error) {
+	if err := c.publish(ctx, s); err != nil {
+		return Result{}, err
+	}
+	if _, err := c.place(ctx, s, Load{Pods: warmUp}); err != nil {
+		return Result{}, fmt.Errorf("warm up: %w", err)
+	}
+	if err := c.removePods(ctx); err != nil {
+		return Result{}, err
+	}
+	before, err := readCPUTime(c.Proc, c.Processes.Scheduler)
+	if err != nil {
+		return Result{}, err
+	}
+	placed, err := c.place(ctx, s, load)
+	if err != nil {
+		return Result{}, err
+	}
+	after, err := readCPUTime(c.Proc, c.Processes.Scheduler)
+	if err != nil {
+		return Result{}, err
+	}
+	r := placed.result()
+	r.Shape, r.Nodes, r.Load, r.SchedulerCPU = s.Name, len(c.Nodes), load, (after-before)/time.Duration(load.Pods)
+	if r.APIServerBytes, err = readMemory(c.Proc, c.Processes.APIServer); err != nil {
+		return Result{}, err
+	}
+	if r.EtcdBytes, err = readMemory(c.Proc, c.Processes.Etcd); err != nil {
+		return Result{}, err
+	}
+	return r, c.withdraw(ctx, s)
+}
+
+// result computes what can be known from the pods alone.
+func (p placed) result() Result {
+	latencies := make([]int64, 0, len(p.bound))
+	var first, last time.Time
+	for name, bound := range p.bound {
+		created := p.created[name]
+		latencies = append(latencies, int64(bound.Sub(created)))
+		if first.IsZero() || created.Before(first) {
+			first = created
+		}
+		if bound.After(last) {
+			last = bound
+		}
+	}
+	return Result{
+		PodsPerSecond: float64(len(p.bound)) / last.Sub(first).Seconds(),
+		P50:           time.Duration(stats.Percentile(latencies, 0.5)),
+		P99:           time.Duration(stats.Percentile(latencies, 0.99)),
+		Timeouts:      len(p.timedOut),
+	}
+}
+
+// publish creates the classes, templates and slices of the shape.
+func (c *Cluster) publish(ctx context.Context, s shape.Shape) error {
+	resources := c.Client.ResourceV1()
+	var calls []call
+	for i := range s.Classes {
+		calls = append(calls, creation(resources.DeviceClasses(), &s.Classes[i]))
+	}
+	for _, template := range s.Templates() {
+		calls = append(calls, creation(resources.ResourceClaimTemplates(namespace), template))
+	}
+	for _, node := range c.Nodes {
+		for _, slice := range s.Slices(node) {
+			calls = append(calls, creation(resources.ResourceSlices(), slice))
+		}
+	}
+	return parallel(ctx, calls)
+}
+
+// withdraw removes the pods, and what publish has created.
+func (c *Cluster) withdraw(ctx context.Context, s shape.Shape) error {
+	if err := c.removePods(ctx); err != nil {
+		return err
+	}
+	resources := c.Client.ResourceV1()
+	ofShapes := metav1.ListOptions{LabelSelector: shape.Label}
+	if err := resources.ResourceClaimTemplates(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, ofShapes); err != nil {
+		return err
+	}
+	for _, class := range s.Classes {
+		if err := resources.DeviceClasses().Delete(ctx, class.Name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	return resources.ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, ofShapes)
+}

@@ -1,0 +1,184 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
+)
+
+// schedule gives each new pod of the fake a node, but those that fit nowhere.
+func schedule(ctx context.Context, t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	pods := client.CoreV1().Pods(namespace)
+	events, err := pods.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for event := range events.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || event.Type != "ADDED" {
+				continue
+			}
+			pod = pod.DeepCopy()
+			if strings.HasPrefix(pod.Name, tooMuchPrefix) {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "filter timed out"}}
+			} else {
+				pod.Spec.NodeName = "node-0"
+			}
+			_, _ = pods.Update(ctx, pod, metav1.UpdateOptions{}) // a trial that ends deletes pods
+		}
+	}()
+	t.Cleanup(events.Stop)
+}
+
+// deletesCollections has the fake client delete all objects of a kind, which it lacks.
+func deletesCollections(client *fake.Clientset) {
+	kinds := map[string]string{"pods": "Pod", "resourceclaimtemplates": "ResourceClaimTemplate", "resourceslices": "ResourceSlice"}
+	client.PrependReactor("delete-collection", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		resource := action.GetResource()
+		list, err := client.Tracker().List(resource, resource.GroupVersion().WithKind(kinds[resource.Resource]), action.GetNamespace())
+		if err != nil {
+			return true, nil, err
+		}
+		return true, nil, meta.EachListItem(list, func(object runtime.Object) error {
+			accessor, err := meta.Accessor(object)
+			if err != nil {
+				return err
+			}
+			return client.Tracker().Delete(resource, action.GetNamespace(), accessor.GetName())
+		})
+	})
+}
+
+func process(cpuTicks, kib int) map[string]*fstest.MapFile {
+	return map[string]*fstest.MapFile{
+		"stat":   {Data: fmt.Appendf(nil, "7 (kube scheduler) S 1 7 7 0 -1 4194304 1 0 0 0 %d 5 0 0 20 0 8 0 999\n", cpuTicks)},
+		"status": {Data: fmt.Appendf(nil, "Name:\tkube\nVmPeak:\t 99 kB\nVmRSS:\t    %d kB\n", kib)},
+	}
+}
+
+func procOf(processes map[int]map[string]*fstest.MapFile) fs.FS {
+	proc := fstest.MapFS{}
+	for id, files := range processes {
+		for name, file := range files {
+			proc[fmt.Sprintf("%d/%s", id, name)] = file
+		}
+	}
+	return proc
+}
+
+func fakeCluster(t *testing.T, nodes int) (*Cluster, []shape.Shape) {
+	t.Helper()
+	m, err := shape.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shapes, err := shape.All(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}})
+	deletesCollections(client)
+	c := &Cluster{
+		Client: client, Machine: m, Stall: 20 * time.Second,
+		Processes: Processes{Scheduler: 1, APIServer: 2, Etcd: 3},
+		Proc:      procOf(map[int]map[string]*fstest.MapFile{1: process(100, 1), 2: process(0, 2048), 3: process(0, 1024)}),
+	}
+	for i := range nodes {
+		c.Nodes = append(c.Nodes, fmt.Sprintf("node-%d", i))
+	}
+	if err := c.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c, shapes
+}
+
+func TestTrialMeasuresEachShapeAndLeavesNothing(t *testing.T) {
+	c, shapes := fakeCluster(t, 3)
+	schedule(t.Context(), t, c.Client)
+	for _, s := range shapes {
+		load := Load{Pods: 20}
+		if s.TooMuch != nil {
+			load.TooMuch = 2
+		}
+		r, err := c.Run(t.Context(), s, load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Shape != s.Name || r.Nodes != 3 || r.Load != load || r.PodsPerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 ||
+			r.APIServerBytes != 2<<20 || r.EtcdBytes != 1<<20 || r.Timeouts > load.TooMuch {
+			t.Errorf("%+v", r)
+		}
+	}
+	resources := c.Client.ResourceV1()
+	slices, err1 := resources.ResourceSlices().List(t.Context(), metav1.ListOptions{})
+	templates, err2 := resources.ResourceClaimTemplates("").List(t.Context(), metav1.ListOptions{})
+	classes, err3 := resources.DeviceClasses().List(t.Context(), metav1.ListOptions{})
+	pods, err4 := c.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := len(slices.Items) + len(templates.Items) + len(classes.Items) + len(pods.Items); left > 0 {
+		t.Errorf("%d objects are left: %d slices, %d templates, %d classes, %d pods", left, len(slices.Items), len(templates.Items), len(classes.Items), len(pods.Items))
+	}
+}
+
+func TestTrialFailsIfNothingHappens(t *testing.T) {
+	c, shapes := fakeCluster(t, 1)
+	c.Stall = 50 * time.Millisecond
+	_, err := c.Run(t.Context(), shapes[0], Load{Pods: 1})
+	if want := "0 of 10 pods have a node, and nothing happens for 50ms"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+func TestResultIsOfThePodsThatFit(t *testing.T) {
+	began := time.Now()
+	p := placed{created: map[string]time.Time{}, bound: map[string]time.Time{}, timedOut: map[string]bool{"too-much-pod-0": true}}
+	for i := range 100 {
+		name := fmt.Sprint(i)
+		p.created[name] = began.Add(time.Duration(i) * time.Millisecond)
+		p.bound[name] = began.Add(time.Duration(20*(i+1)) * time.Millisecond)
+	}
+	got := p.result()
+	want := Result{PodsPerSecond: 50, P50: (20*50 - 49) * time.Millisecond, P99: (20*99 - 98) * time.Millisecond, Timeouts: 1}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestUsageOfAProcess(t *testing.T) {
+	proc := procOf(map[int]map[string]*fstest.MapFile{7: process(250, 3)})
+	if got, err := readCPUTime(proc, 7); got != 2550*time.Millisecond || err != nil {
+		t.Errorf("CPU time %s, %v", got, err)
+	}
+	if got, err := readMemory(proc, 7); got != 3<<10 || err != nil {
+		t.Errorf("%d bytes, %v", got, err)
+	}
+	short := fstest.MapFS{"7/stat": {Data: []byte("7 (a) S 1\n")}, "7/status": {Data: []byte("Name:\ta\n")}}
+	for _, proc := range []fs.FS{short, fstest.MapFS{}} {
+		if got, err := readCPUTime(proc, 7); err == nil {
+			t.Errorf("CPU time %s of nothing", got)
+		}
+		if got, err := readMemory(proc, 7); err == nil {
+			t.Errorf("%d bytes of nothing", got)
+		}
+	}
+}
