@@ -58,7 +58,7 @@ IMAGE    := localhost/dra-driver-numa:dev
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 # Everything with Go files of its own go.mod, this folder first.
-MODULES  := . deployments/sbom test/rig test/monitoring test/bench
+MODULES  := . deployments/sbom test/rig test/monitoring test/bench test/scale
 
 .PHONY: help
 help: ## List the targets
@@ -176,7 +176,7 @@ endef
 unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector where there are goroutines
 	@$(in-memory); \
 	of() { go list "$$@" | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler | sort; }; \
-	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=rig --exclude-dir=bench $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
+	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=rig --exclude-dir=bench --exclude-dir=scale $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
 	long=$$(of $$(grep -rlF --include='*_test.go' 'testing.Short()' . | xargs -n 1 dirname | sort -u)); \
 	plain=$$(of ./... | grep -v /cmd/numa-nvml | grep -vxF "$$(comm -23 <(echo "$$racy") <(echo "$$long"))"); \
 	HELM="$$($(TOOL) -n helm)"; export HELM; \
@@ -184,7 +184,8 @@ unit: cc lstopo chromium ## Run every test that needs no cluster, with the race 
 	$(call timed,unit tests with the race detector,go test -race -short -timeout 2h $$racy); \
 	$(call timed,unit tests of the SBOM,$(STATIC) go -C deployments/sbom test ./...); \
 	$(call timed,unit tests of the rig,go -C test/rig test -race ./...); \
-	$(call timed,unit tests of the benchmarks,$(STATIC) go -C test/bench test ./...)
+	$(call timed,unit tests of the benchmarks,$(STATIC) go -C test/bench test ./...); \
+	$(call timed,unit tests of the trials at scale,$(STATIC) go -C test/scale test ./...)
 
 # The race detector needs a C compiler.
 .PHONY: cc
@@ -490,6 +491,17 @@ bench: build ## Measure the driver against the kubelet and others, and write doc
 bench-smoke: ## Run a part of bench, and fail if a ratio is more than twice the recorded one
 	$(STATIC) go -C test/bench build -ldflags '-s -w' -o ../../bin/bench .
 	@$(in-memory); cd test/bench; $(STATIC) ../../bin/bench -smoke
+
+# How many nodes the clusters of scale have, and with how many attributes of a zone it
+# runs this driver, too.
+SIZE       ?= 100 500
+ATTRIBUTES ?=
+
+.PHONY: scale
+scale: build ## Have a real scheduler place pods on nodes that are only objects, this driver against others, and write docs/scale.md [SIZE='100 500 2000'] [ATTRIBUTES=1,4] [KUBERNETES=]
+	$(STATIC) go -C test/scale build -ldflags '-s -w' -o ../../bin/scale .
+	@$(call with-clusters,scale); \
+	$(STATIC) bin/scale -repository . -sizes '$(SIZE)' -attributes '$(ATTRIBUTES)' -kubernetes "$$KUBERNETES"
 
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [BOOT=parameters] [INIT=busybox|systemd] [NODES=n]

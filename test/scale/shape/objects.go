@@ -104,5 +104,5 @@ func Node(name string, m numa.Machine) *corev1.Node {
 
 // labels name the shape, in the characters of a label.
 func (s Shape) labels() map[string]string {
-	return map[string]string{Label: strings.NewReplacer(" ", "-", ",", "").Replace(s.Name)}
+	return map[string]string{Label: strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(s.Name)}
 }

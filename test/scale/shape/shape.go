@@ -43,7 +43,8 @@ type Shape struct {
 	Drivers []Driver
 	Classes []resourceapi.DeviceClass
 	Claim   *resourceapi.DeviceClaim // of each pod; nil: pods have only requests
-	TooMuch *resourceapi.DeviceClaim // a claim like it that no node can satisfy
+	TooMuch *resourceapi.DeviceClaim // a claim like it that no NUMA node can satisfy; nil: there is none
+	Variant bool                     // this driver, with fewer attributes
 }
 
 // Driver is one of the drivers of a shape, with its devices of every node.
@@ -81,8 +82,8 @@ func WithAttributes(m numa.Machine, count int) (Shape, error) {
 	if err != nil {
 		return Shape{}, err
 	}
-	s.Name = AttributesName(count)
-	s.Means = fmt.Sprintf("As this driver, but with only the first %d attributes of a zone.", count)
+	s.Name, s.Variant = AttributesName(count), true
+	s.Means = fmt.Sprintf("As this driver, but with only so many attributes of a zone: the first %d.", count)
 	for _, device := range s.Drivers[0].Devices {
 		left := count
 		for _, attribute := range zones.Attributes() {
@@ -97,7 +98,7 @@ func WithAttributes(m numa.Machine, count int) (Shape, error) {
 }
 
 // AttributesName is the name of the shape that WithAttributes returns.
-func AttributesName(count int) string { return fmt.Sprintf("this driver, %d attributes", count) }
+func AttributesName(count int) string { return fmt.Sprintf("this driver, attributes: %d", count) }
 
 // AttributeCount is how many attributes a zone of the shape has.
 func (s Shape) AttributeCount() int { return len(s.Drivers[0].Devices[0].Attributes) }
@@ -126,19 +127,15 @@ const zoneClass = "zone.dra.numa"
 func cheapest(m numa.Machine) Shape {
 	const name = "cheapest.scale.test"
 	var devices []resourceapi.Device
-	count := m.Online.Size() / PodCPUs
-	for i := range count {
+	for i := range m.Online.Size() / PodCPUs {
 		devices = append(devices, resourceapi.Device{Name: fmt.Sprintf("device-%d", i)})
 	}
-	tooMany := request(name, capacity{})
-	tooMany.Exactly.Count = int64(count + 1)
 	return Shape{
 		Name:    Cheapest,
 		Means:   "A claim of one exclusive device without attributes or capacities, of a class without selectors: what any claim costs at least.",
 		Drivers: []Driver{{name, devices}},
 		Classes: []resourceapi.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: name}}},
 		Claim:   claim(nil, request(name, capacity{})),
-		TooMuch: claim(nil, tooMany),
 	}
 }
 

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/rig/build"
+	"github.com/dra-driver-numa/dra-driver-numa/test/rig/cluster"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
+)
+
+// flags are those of the control plane that differ from other clusters of the rig. The
+// clients of scheduler and controllers have no limit of their own, which would hide how
+// long a pod takes. Without the node-lifecycle controller, nodes need no heartbeats.
+func flags() map[string][]string {
+	unlimited := []string{"--kube-api-qps=10000", "--kube-api-burst=10000"}
+	return map[string][]string{
+		"scheduler":          unlimited,
+		"controller-manager": append(unlimited, "--controllers=*,-node-lifecycle-controller"),
+	}
+}
+
+// start builds what is missing, starts the control plane and gives the trials its client
+// and its processes. If a later step fails, the cluster stays: its logs say why, and
+// make scale stops it.
+func (c config) start(ctx context.Context, on *trial.Cluster) (down func() error, err error) {
+	repository, err := filepath.Abs(c.repository)
+	if err != nil {
+		return nil, err
+	}
+	home, err := cluster.Home()
+	if err != nil {
+		return nil, err
+	}
+	made := build.Cache{Dir: build.Dir(home), Source: repository, Log: os.Stderr}
+	if err := os.MkdirAll(made.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := made.ControlPlane(ctx, c.kubernetes); err != nil {
+		return nil, err
+	}
+	r, err := cluster.New(cluster.Dir(home, c.name), 0, 100, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	proxy := filepath.Join(repository, "bin", "cluster")
+	if err := r.StartControlPlane(ctx, made.Path("bin"), made.KubernetesDir(c.kubernetes), proxy, "", flags()); err != nil {
+		return nil, fmt.Errorf("%w (logs: %s)", err, r.Path("logs"))
+	}
+	for name, process := range map[string]*int{"scheduler": &on.Processes.Scheduler, "apiserver": &on.Processes.APIServer, "etcd": &on.Processes.Etcd} {
+		if *process, err = r.Process(name); err != nil {
+			return nil, err
+		}
+	}
+	if on.Client, err = clientOf(r); err != nil {
+		return nil, err
+	}
+	return func() error { return cluster.Down(r.Dir, os.Stderr) }, nil
+}
+
+// clientOf is a client without a limit, which encodes objects as the API server's own
+// clients do.
+func clientOf(r *cluster.Cluster) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", r.Path("admin.kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return kubernetes.NewForConfig(config)
+}

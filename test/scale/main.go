@@ -1,0 +1,182 @@
+// Command scale has a real control plane place pods on nodes that are only objects, with
+// the same machine published in several ways, and writes docs/scale.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/host"
+	"github.com/dra-driver-numa/dra-driver-numa/test/rig/build"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/page"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
+)
+
+// config is what the flags say.
+type config struct {
+	repository string
+	pages      string
+	name       string
+	kubernetes string
+	sizes      numbers
+	pairs      int
+	pods       int
+	tooMuch    int
+	attributes numbers
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = c.run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "scale: error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (config, error) {
+	c := config{sizes: numbers{100, 500}}
+	f := flag.NewFlagSet("scale", flag.ContinueOnError)
+	f.StringVar(&c.repository, "repository", "../..", "`folder` of the repository, with bin/cluster")
+	f.StringVar(&c.pages, "pages", "", "`folder` for the page and its figures; default: docs of the repository")
+	f.StringVar(&c.name, "name", "scale", "name of the cluster of the rig, which must not be up")
+	f.StringVar(&c.kubernetes, "kubernetes", build.DefaultKubernetes, "version of Kubernetes")
+	f.Var(&c.sizes, "sizes", "numbers of nodes, ascending; each has a control plane of its own")
+	f.IntVar(&c.pairs, "pairs", 5, "how often each shape runs, in turn with the others")
+	f.IntVar(&c.pods, "pods", 1000, "how many pods each trial places; at most 16 fit on a node")
+	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
+	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
+	if err := f.Parse(args); err != nil {
+		return c, err
+	}
+	if f.NArg() > 0 {
+		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if c.pairs < 2 {
+		return c, fmt.Errorf("-pairs %d: a ratio with its interval needs 2 or more", c.pairs)
+	}
+	for _, nodes := range c.sizes {
+		if c.pods < 1 || c.pods > nodes*page.PodsPerNode {
+			return c, fmt.Errorf("-pods %d: %d nodes have room for 1 to %d", c.pods, nodes, nodes*page.PodsPerNode)
+		}
+	}
+	if c.tooMuch < 0 {
+		return c, fmt.Errorf("-too-much %d: 0 or more are allowed", c.tooMuch)
+	}
+	if c.pages == "" {
+		c.pages = filepath.Join(c.repository, "docs")
+	}
+	return c, nil
+}
+
+// numbers is a flag: whole numbers above 0, ascending, with commas or spaces in between.
+type numbers []int
+
+func (n *numbers) String() string { return strings.Trim(fmt.Sprint(*n), "[]") }
+
+// Set replaces the numbers.
+func (n *numbers) Set(text string) error {
+	*n = nil
+	last := 0
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		number, err := strconv.Atoi(field)
+		if err != nil {
+			return err
+		}
+		if number <= last {
+			return fmt.Errorf("%d follows %d: ascending numbers above 0 are allowed", number, last)
+		}
+		*n, last = append(*n, number), number
+	}
+	return nil
+}
+
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "scale: "+format+"\n", args...) }
+
+func (c config) run(ctx context.Context) error {
+	began := time.Now()
+	m, err := shape.Machine()
+	if err != nil {
+		return err
+	}
+	p := page.Page{Machine: host.Describe(), Kubernetes: c.kubernetes, Pods: c.pods, Pairs: c.pairs}
+	if p.Shapes, err = shape.All(m); err != nil {
+		return err
+	}
+	for _, count := range c.attributes {
+		s, err := shape.WithAttributes(m, count)
+		if err != nil {
+			return err
+		}
+		p.Shapes = append(p.Shapes, s)
+	}
+	for i, nodes := range c.sizes {
+		results, err := c.measure(ctx, trial.Cluster{Machine: m, Nodes: nodeNames(nodes), Proc: os.DirFS("/proc"), Stall: stall}, p.Shapes, i == 0)
+		if err != nil {
+			return err
+		}
+		p.Results = append(p.Results, results...)
+	}
+	p.LoadAfter, p.Took = host.Load(), time.Since(began)
+	return p.Write(c.pages)
+}
+
+// stall is for how long nothing may happen. A scheduler that has no time left for a pod
+// tries again after 10 s, and a control plane may be slow for other reasons.
+const stall = 5 * time.Minute
+
+func nodeNames(count int) (names []string) {
+	for i := range count {
+		names = append(names, fmt.Sprintf("node-%d", i))
+	}
+	return names
+}
+
+// measure starts a control plane, and runs all shapes in turn. Smallest is for the size
+// that also has pods that fit nowhere.
+func (c config) measure(ctx context.Context, on trial.Cluster, shapes []shape.Shape, smallest bool) (results []trial.Result, err error) {
+	down, err := c.start(ctx, &on)
+	if err != nil {
+		return nil, err
+	}
+	if err := on.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	loads := []trial.Load{{Pods: c.pods}}
+	if smallest && c.tooMuch > 0 {
+		loads = append(loads, trial.Load{Pods: max(c.pods/5, 1), TooMuch: c.tooMuch})
+	}
+	for _, load := range loads {
+		for pair := range c.pairs {
+			for _, s := range shapes {
+				if load.TooMuch > 0 && !page.InTooMuch(s) {
+					continue
+				}
+				r, err := on.Run(ctx, s, load)
+				if err != nil {
+					return nil, err
+				}
+				progress("%d nodes, pair %d of %d, %s: %s", len(on.Nodes), pair+1, c.pairs, s.Name, page.Line(r))
+				results = append(results, r)
+			}
+		}
+	}
+	return results, down()
+}

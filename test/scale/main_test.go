@@ -1,0 +1,28 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFlags(t *testing.T) {
+	c, err := parse([]string{"-sizes", "20 50,100", "-pods", "40", "-pairs", "2", "-attributes", "1,4"})
+	if err != nil || !slices.Equal(c.sizes, []int{20, 50, 100}) || !slices.Equal(c.attributes, []int{1, 4}) || c.pages != "../../docs" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for args, want := range map[string]string{
+		"-sizes 100,20":         "20 follows 100",
+		"-sizes 0":              "0 follows 0",
+		"-sizes many":           "many",
+		"-sizes 20 -pods 321":   "20 nodes have room for 1 to 320",
+		"-pairs 1":              "needs 2 or more",
+		"-too-much -1":          "0 or more",
+		"-sizes 100 nonsense":   `unexpected argument "nonsense"`,
+		"-sizes 100 -unknown=1": "unknown",
+	} {
+		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}

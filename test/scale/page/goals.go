@@ -1,0 +1,134 @@
+package page
+
+import (
+	"fmt"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/plot"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/stats"
+)
+
+// goals are how many times the pods per second of another shape this driver must reach.
+var goals = []struct {
+	nodes int
+	other string
+	least float64
+}{
+	{500, shape.Cheapest, 0.95},
+	{2000, shape.Cheapest, 0.9},
+	{500, shape.Split, 1.6},
+	{2000, shape.Split, 2},
+}
+
+// ratio is pods per second of this driver / those of another shape.
+type ratio struct {
+	nodes int
+	other string
+	least float64 // the goal; 0: there is none
+	stats.Interval
+}
+
+func (r ratio) name() string { return fmt.Sprintf("%d nodes / %s", r.nodes, r.other) }
+
+// ratios are those with each other shape at each size.
+func (p Page) ratios() (list []ratio) {
+	for _, nodes := range p.sizes() {
+		ours := values(p.of(nodes, shape.Ours), rate)
+		for _, other := range []string{shape.Plain, shape.Cheapest, shape.Split, shape.PerCPU} {
+			r := ratio{nodes: nodes, other: other, Interval: stats.Ratio(ours, values(p.of(nodes, other), rate))}
+			for _, goal := range goals {
+				if goal.nodes == nodes && goal.other == other {
+					r.least = goal.least
+				}
+			}
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Growth is judged from the first of these sizes to the second.
+const smallGrowth, largeGrowth = 500, 5000
+
+func (p Page) goals(ratios []ratio) string {
+	var rows [][]string
+	goal := func(what, limit, measured string, verdict compare.Verdict) {
+		rows = append(rows, []string{what, limit, measured, "**" + string(verdict) + "**"})
+	}
+	for _, r := range ratios {
+		if r.least > 0 {
+			goal("pods/s, "+r.name(), "≥ "+plot.Number(r.least), interval(r.Interval), r.AtLeast(r.least))
+		}
+	}
+	if ours, perCPU, ran := p.timeouts(); ran {
+		goal("pods for which the scheduler runs out of time, of those that fit nowhere", "0", fmt.Sprintf("%d; %s: %d", ours, shape.PerCPU, perCPU), timeoutVerdict(ours, perCPU))
+	}
+	if small, large := p.of(smallGrowth, shape.Ours), p.of(largeGrowth, shape.Ours); len(small) > 0 && len(large) > 0 {
+		cheapestSmall, cheapestLarge := p.of(smallGrowth, shape.Cheapest), p.of(largeGrowth, shape.Cheapest)
+		growth := stats.Ratio(
+			product(values(large, rate), values(cheapestSmall, rate)),
+			product(values(small, rate), values(cheapestLarge, rate)),
+		)
+		goal(fmt.Sprintf("pods/s, %d nodes / %d nodes, over that of the %s", largeGrowth, smallGrowth, shape.Cheapest), "≥ 1", interval(growth), growth.AtLeast(1))
+	}
+	if len(rows) == 0 {
+		return "## Goals\nThe goals are for 500 nodes and more. None was measured.\n"
+	}
+	return "## Goals\nA goal is met if the whole range meets it, and missed if nothing of the range does. In between it is not decided.\n\n" +
+		plot.Table([]string{"what", "goal", "measured", "verdict"}, rows)
+}
+
+// timeouts counts the pods of the trials with pods that fit nowhere for which the
+// scheduler ran out of time.
+func (p Page) timeouts() (ours, perCPU int, ran bool) {
+	for _, nodes := range p.sizes() {
+		for _, r := range p.filter(nodes, shape.Ours, true) {
+			ours, ran = ours+r.Timeouts, true
+		}
+		for _, r := range p.filter(nodes, shape.PerCPU, true) {
+			perCPU += r.Timeouts
+		}
+	}
+	return ours, perCPU, ran
+}
+
+// timeoutVerdict: where no shape runs out of time, the trial shows nothing.
+func timeoutVerdict(ours, perCPU int) compare.Verdict {
+	switch {
+	case ours > 0:
+		return compare.Missed
+	case perCPU > 0:
+		return compare.Met
+	}
+	return compare.NotDecided
+}
+
+func product(a, b []float64) []float64 {
+	all := make([]float64, len(a))
+	for i := range a {
+		all[i] = a[i] * b[i]
+	}
+	return all
+}
+
+func interval(i stats.Interval) string {
+	return fmt.Sprintf("%s (%s to %s)", plot.Number(i.Ratio), plot.Number(i.Low), plot.Number(i.High))
+}
+
+func ratioSection(ratios []ratio) string {
+	var rows [][]string
+	for _, r := range ratios {
+		rows = append(rows, []string{fmt.Sprint(r.nodes), r.other, interval(r.Interval)})
+	}
+	return "## Ratios\n![Pods per second of this driver divided by those of the other shapes, with the goals](" + ratiosFigure + ")\n\n" +
+		"Pods per second of this driver / those of another shape. More is better.\n\n" + plot.Table([]string{"nodes", "other shape", "ratio"}, rows)
+}
+
+func bars(ratios []ratio) plot.Bars {
+	f := plot.Bars{Title: "Pods per second of this driver / those of another shape", Note: "more is better; the orange mark is the goal"}
+	for _, r := range ratios {
+		f.Bars = append(f.Bars, plot.Bar{Name: r.name(), Median: r.Ratio, Low: r.Low, High: r.High, Goal: r.least})
+	}
+	return f
+}

@@ -1,0 +1,169 @@
+// Package page writes the page of scale, docs/scale.md, and its figures. It shows what was
+// measured, and judges goals only by intervals of package stats.
+package page
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/host"
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/plot"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/stats"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
+)
+
+// PodsPerNode is how many pods fit on a node.
+const PodsPerNode = 16
+
+// Page is everything that was measured.
+type Page struct {
+	Machine    host.Machine
+	LoadAfter  string // load averages when the trials ended
+	Took       time.Duration
+	Kubernetes string // version
+	Pods       int    // of a trial
+	Pairs      int    // how often each shape ran
+	Shapes     []shape.Shape
+	Results    []trial.Result // in the order in which they ran
+}
+
+// InTooMuch says whether a shape is in the trials with pods that fit nowhere: it has a
+// claim for them, and is no variant.
+func InTooMuch(s shape.Shape) bool { return s.TooMuch != nil && !s.Variant }
+
+// Line is a result in one line.
+func Line(r trial.Result) string {
+	text := fmt.Sprintf("%s pods/s, latency %s (p99 %s), scheduler %s CPU per pod, API server %s, etcd %s",
+		plot.Number(r.PodsPerSecond), duration(r.P50), duration(r.P99), duration(r.SchedulerCPU), mib(r.APIServerBytes), mib(r.EtcdBytes))
+	if r.Load.TooMuch > 0 {
+		text += fmt.Sprintf(", %d pods fit nowhere", r.Load.TooMuch)
+	}
+	if r.Timeouts > 0 {
+		text += fmt.Sprintf(", %d timed out", r.Timeouts)
+	}
+	return text
+}
+
+func duration(d time.Duration) string { return plot.Duration(float64(d)) }
+
+func mib(bytes int64) string { return plot.Number(float64(bytes)/(1<<20)) + " MiB" }
+
+// Write writes the page and its figures to the folder.
+func (p Page) Write(folder string) error {
+	text, figures, err := p.render()
+	if err != nil {
+		return err
+	}
+	for name, svg := range figures {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(svg), 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(folder, "scale.md"), []byte(text), 0o644)
+}
+
+// The figures.
+const (
+	ratiosFigure = "scale-ratios.svg"
+	growthFigure = "scale-growth.svg"
+)
+
+// render returns the page, and its figures by file name. It is an error if a shape did not
+// run as often as the others.
+func (p Page) render() (text string, figures map[string]string, err error) {
+	if err := p.complete(); err != nil {
+		return "", nil, err
+	}
+	ratios := p.ratios()
+	figures = map[string]string{ratiosFigure: bars(ratios).SVG()}
+	sections := []string{introduction, p.machine(), p.goals(ratios), ratioSection(ratios)}
+	if len(p.sizes()) > 1 {
+		sections = append(sections, growthSection)
+		figures[growthFigure] = p.growth().SVG()
+	}
+	for _, nodes := range p.sizes() {
+		sections = append(sections, p.measured(nodes))
+	}
+	sections = append(sections, p.tooMuch(), p.attributes(), p.shapes(), notes)
+	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
+	return strings.Join(sections, "\n"), figures, nil
+}
+
+// complete says whether each shape ran for each pair.
+func (p Page) complete() error {
+	for _, nodes := range p.sizes() {
+		for _, s := range p.Shapes {
+			if got := len(p.of(nodes, s.Name)); got != p.Pairs || got == 0 {
+				return fmt.Errorf("%d results of %s with %d nodes, want %d", got, s.Name, nodes, p.Pairs)
+			}
+		}
+	}
+	if len(p.Results) == 0 {
+		return fmt.Errorf("no results")
+	}
+	return nil
+}
+
+// sizes are the numbers of nodes, ascending.
+func (p Page) sizes() (list []int) {
+	for _, r := range p.Results {
+		list = append(list, r.Nodes)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// of returns the results of a shape whose pods all fit, pair by pair.
+func (p Page) of(nodes int, name string) []trial.Result { return p.filter(nodes, name, false) }
+
+func (p Page) filter(nodes int, name string, tooMuch bool) (list []trial.Result) {
+	for _, r := range p.Results {
+		if r.Nodes == nodes && r.Shape == name && (r.Load.TooMuch > 0) == tooMuch {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// figure is a number of a result.
+type figure func(trial.Result) float64
+
+func rate(r trial.Result) float64 { return r.PodsPerSecond }
+
+func cpu(r trial.Result) float64 { return float64(r.SchedulerCPU) }
+
+func values(results []trial.Result, of figure) (list []float64) {
+	for _, r := range results {
+		list = append(list, of(r))
+	}
+	return list
+}
+
+func median(results []trial.Result, of figure) float64 {
+	return stats.Percentile(values(results, of), 0.5)
+}
+
+const introduction = `<!-- make scale writes this page. Do not edit it. -->
+# Scheduling at scale
+This page compares ways to publish the same machine: how fast a cluster places pods whose claims ask for the same CPUs. The
+control plane is real: etcd, API server, scheduler and controllers of one version of Kubernetes. The nodes are only
+objects, so no pod runs. ` + "`make scale`" + ` measures everything again and writes this page.
+
+The shapes ran in turn, again and again, on the same cluster. A ratio is the geometric mean of the pairs, with the range in
+which the true ratio is in 95 of 100 cases (Student's t of the logarithms).
+`
+
+func (p Page) machine() string {
+	return "## Machine\n" + plot.Table([]string{"what", "value"}, append(p.Machine.Rows(),
+		[]string{"load averages after the trials", p.LoadAfter},
+		[]string{"Kubernetes", p.Kubernetes},
+		[]string{"pods of a trial", fmt.Sprint(p.Pods)},
+		[]string{"pairs", fmt.Sprint(p.Pairs)},
+		[]string{"duration", p.Took.Round(time.Second).String()},
+	)) + host.Note
+}

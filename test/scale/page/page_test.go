@@ -1,0 +1,148 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
+)
+
+// speeds are the pods per second of the shapes.
+var speeds = map[string]float64{shape.Plain: 200, shape.Cheapest: 50, shape.Ours: 49, shape.Split: 20, shape.PerCPU: 25, shape.AttributesName(1): 50}
+
+// filled is a page with results of these sizes. Each pair has another speed of the machine.
+func filled(t *testing.T, sizes ...int) Page {
+	t.Helper()
+	m, err := shape.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Page{Kubernetes: "1.37", Pods: 100, Pairs: 5}
+	if p.Shapes, err = shape.All(m); err != nil {
+		t.Fatal(err)
+	}
+	one, err := shape.WithAttributes(m, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Shapes = append(p.Shapes, one)
+	for _, nodes := range sizes {
+		for pair := range p.Pairs {
+			for _, s := range p.Shapes {
+				speed := speeds[s.Name] * (1 + float64(pair)) / math.Sqrt(float64(nodes))
+				r := trial.Result{
+					Shape: s.Name, Nodes: nodes, Load: trial.Load{Pods: 100}, PodsPerSecond: speed, P50: time.Second, P99: 2 * time.Second,
+					SchedulerCPU: time.Duration(float64(time.Second) / speed), APIServerBytes: 500 << 20, EtcdBytes: 100 << 20,
+				}
+				p.Results = append(p.Results, r)
+				if nodes == sizes[0] && InTooMuch(s) {
+					r.Load = trial.Load{Pods: 20, TooMuch: 2}
+					if s.Name == shape.PerCPU {
+						r.Timeouts = 1
+					}
+					p.Results = append(p.Results, r)
+				}
+			}
+		}
+	}
+	return p
+}
+
+func rendered(t *testing.T, p Page) (string, map[string]string) {
+	t.Helper()
+	text, figures, err := p.render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, nonsense := range []string{"NaN", "Inf", "%!"} {
+		if strings.Contains(text, nonsense) {
+			t.Errorf("the page has %s", nonsense)
+		}
+		for name, svg := range figures {
+			if strings.Contains(svg, nonsense) {
+				t.Errorf("%s has %s", name, nonsense)
+			}
+		}
+	}
+	return text, figures
+}
+
+func TestGoalsAreOfTheirSizes(t *testing.T) {
+	text, figures := rendered(t, filled(t, 500, 5000))
+	for _, line := range []string{
+		"| pods/s, 500 nodes / cheapest claim | ≥ 0.95 | 0.98 (0.98 to 0.98) | **met** |",
+		"| pods/s, 500 nodes / CPUs and memory apart | ≥ 1.6 | 2.45 (2.45 to 2.45) | **met** |",
+		"| pods for which the scheduler runs out of time, of those that fit nowhere | 0 | 0; one device per CPU: 5 | **met** |",
+		"| pods/s, 5000 nodes / 500 nodes, over that of the cheapest claim | ≥ 1 | 1 (1 to 1) | ",
+		"| one device per CPU | 3.35 | 2 s | 298 ms | 5 of 10 |",
+	} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the page lacks %q:\n%s", line, text)
+		}
+	}
+	if strings.Contains(text, "5000 nodes / cheapest claim | ≥") {
+		t.Error("5000 nodes have a goal, which is of 500 and 2000")
+	}
+	if len(figures) != 2 || !strings.Contains(text, ratiosFigure) || !strings.Contains(text, growthFigure) {
+		t.Errorf("%d figures", len(figures))
+	}
+}
+
+func TestOneSizeHasNoGrowth(t *testing.T) {
+	text, figures := rendered(t, filled(t, 20))
+	if len(figures) != 1 || strings.Contains(text, growthFigure) || strings.Contains(text, "## Growth") {
+		t.Errorf("%d figures, and the page is\n%s", len(figures), text)
+	}
+}
+
+func TestCostOfAttributesIsTheSlope(t *testing.T) {
+	p := filled(t, 100)
+	text, _ := rendered(t, p)
+	ours := p.Shapes[2].AttributeCount()
+	for _, line := range []string{
+		fmt.Sprintf("%.1f %% of all", 100*(1-49.0/50)/float64(ours-1)),
+		"| 1 | 15 | 1.02 (1.02 to 1.02) | ",
+	} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the page lacks %q:\n%s", line, text)
+		}
+	}
+	p.Shapes = p.Shapes[:5]
+	if text, _ := rendered(t, p); strings.Contains(text, "What attributes cost") {
+		t.Error("the page has a cost of attributes that was not measured")
+	}
+}
+
+func TestPageNeedsEveryPair(t *testing.T) {
+	p := filled(t, 100)
+	p.Results = p.Results[1:]
+	if _, _, err := p.render(); err == nil || !strings.Contains(err.Error(), "4 results of plain pods with 100 nodes, want 5") {
+		t.Errorf("with a missing result: %v", err)
+	}
+	if _, _, err := (Page{}).render(); err == nil {
+		t.Error("an empty page was written")
+	}
+}
+
+func TestTimeoutsOfNobodyShowNothing(t *testing.T) {
+	for _, row := range []struct {
+		ours, perCPU int
+		want         compare.Verdict
+	}{{0, 3, compare.Met}, {1, 3, compare.Missed}, {0, 0, compare.NotDecided}} {
+		if got := timeoutVerdict(row.ours, row.perCPU); got != row.want {
+			t.Errorf("%d of ours and %d of one device per CPU: %s, want %s", row.ours, row.perCPU, got, row.want)
+		}
+	}
+}
+
+func TestLineIsOneLine(t *testing.T) {
+	r := trial.Result{PodsPerSecond: 42, P50: time.Second, P99: 2 * time.Second, SchedulerCPU: 20 * time.Millisecond, Load: trial.Load{TooMuch: 2}, Timeouts: 1}
+	if got, want := Line(r), "42 pods/s, latency 1 s (p99 2 s), scheduler 20 ms CPU per pod, API server 0 MiB, etcd 0 MiB, 2 pods fit nowhere, 1 timed out"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
