@@ -114,7 +114,7 @@ func withArguments(script string, args []string) string {
 
 // sessionCgroup is where the session's processes are. Its weight comes before that
 // of all pods, which a pod's own cgroup cannot.
-const sessionCgroup = cgroupRoot + "/dra-numa-observer"
+const sessionCgroup = cgroupRoot + "/kernel-observer" // without the name of the driver: see Leftovers
 
 // leaveScript removes it.
 const leaveScript = `while read -r pid; do echo "$pid" >"$1/../cgroup.procs"; done <"$1/cgroup.procs"; rmdir "$1"`
