@@ -4,8 +4,6 @@ package page
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -41,12 +39,7 @@ func (p Page) Write(folder string) error {
 	if err != nil {
 		return err
 	}
-	for name, svg := range figures {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(svg), 0o644); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(filepath.Join(folder, "benchmarks.md"), []byte(text), 0o644)
+	return plot.WritePage(folder, "benchmarks.md", text, figures)
 }
 
 // render returns the page, and its figures by file name.

@@ -4,8 +4,6 @@ package page
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -59,12 +57,7 @@ func (p Page) Write(folder string) error {
 	if err != nil {
 		return err
 	}
-	for name, svg := range figures {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(svg), 0o644); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(filepath.Join(folder, "scale.md"), []byte(text), 0o644)
+	return plot.WritePage(folder, "scale.md", text, figures)
 }
 
 // The figures.
