@@ -186,30 +186,39 @@ func TestChartGrantsWhatTheDaemonNeeds(t *testing.T) {
 	}
 }
 
-// installChart installs the chart, classes included, for the rest of the test:
-// with the program that HELM names, else that of the tools module.
+// chartFolder is the chart of the driver.
+const chartFolder = "../../deployments/helm/dra-driver-numa"
+
+// helm runs the program that HELM names, else that of the tools module, for the API server
+// under test. It returns what Helm prints on standard output.
+func helm(ctx context.Context, t *testing.T, args ...string) string {
+	t.Helper()
+	program := []string{"go", "tool", "-modfile=../../tools/go.mod", "helm"}
+	if path := os.Getenv("HELM"); path != "" {
+		program = []string{path}
+	}
+	command := exec.CommandContext(ctx, program[0], append(program[1:], args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+os.Getenv("APISERVER_KUBECONFIG"))
+	var stdout, stderr strings.Builder
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		t.Fatalf("helm %s: %v\n%s%s", args[0], err, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}
+
+// installChart installs the chart, classes included, for the rest of the test.
 func installChart(t *testing.T, set ...string) {
 	t.Helper()
-	helm := func(ctx context.Context, args ...string) {
-		program := []string{"go", "tool", "-modfile=../../tools/go.mod", "helm"}
-		if path := os.Getenv("HELM"); path != "" {
-			program = []string{path}
-		}
-		command := exec.CommandContext(ctx, program[0], append(program[1:], args...)...)
-		command.Env = append(os.Environ(), "KUBECONFIG="+os.Getenv("APISERVER_KUBECONFIG"))
-		if output, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("helm %s: %v\n%s", args[0], err, output)
-		}
-	}
-	args := []string{"upgrade", "--install", "dra-driver-numa", "../../deployments/helm/dra-driver-numa", "--namespace", "dra-numa", "--create-namespace"}
+	args := []string{"upgrade", "--install", "dra-driver-numa", chartFolder, "--namespace", "dra-numa", "--create-namespace"}
 	for _, value := range set {
 		args = append(args, "--set", value)
 	}
-	helm(t.Context(), args...)
+	helm(t.Context(), t, args...)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		helm(ctx, "uninstall", "dra-driver-numa", "--namespace", "dra-numa", "--ignore-not-found", "--no-hooks") // no node runs them
+		helm(ctx, t, "uninstall", "dra-driver-numa", "--namespace", "dra-numa", "--ignore-not-found", "--no-hooks") // no node runs them
 	})
 }
 
