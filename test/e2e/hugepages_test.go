@@ -59,7 +59,7 @@ var _ = Describe("a claim of CPUs, memory and hugepages", func() {
 		expectWaitsFor(ctx, thief, want, "2Mi of hugepages 2Mi free, the claim needs 4Mi")
 	})
 
-	It("is said to lack pages that an administrator takes from the pool", func(ctx context.Context) {
+	It("is said to lack pages that an administrator takes from the pool", ofMachine, func(ctx context.Context) {
 		const pageBytes = 2 << 20
 		zone := node.zones[len(node.zones)-1]
 		pages := zone.hugepages2Mi / pageBytes

@@ -12,7 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-var _ = Describe("a machine that changes", ofKernel, func() {
+var _ = Describe("a machine that changes", ofKernel, ofMachine, func() {
 	It("is published anew when hugepages are added and taken away", func(ctx context.Context) {
 		const pages, pageBytes = 2, 2 << 20
 		zone := node.zones[len(node.zones)-1]

@@ -10,7 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-var _ = Describe("a node that restarts", func() {
+var _ = Describe("a node that restarts", ofMachine, func() {
 	It("gives its claims the same CPUs again, all zones full", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "reboot"), oneCore(ctx)
 		holders := fillZones(ctx, namespace)

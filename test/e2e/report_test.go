@@ -285,6 +285,33 @@ func claimNames(ctx context.Context, namespace string) ([]string, error) {
 	return names[resourceapi.ResourceClaim](list.Items), err
 }
 
+// A spec that changes the machine must not run on a machine of others: make kind-test leaves
+// out those with the label.
+func TestSpecsThatChangeTheMachineSaySo(t *testing.T) {
+	names, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := regexp.MustCompile(`observer\.(Reboot|SetClock|SetOnline|SetHugepages)\(`)
+	labels := regexp.MustCompile(`\b(ofMachine|withCache|withPower)\b, (Ordered, )?func`)
+	found := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changes.Match(text) {
+			found++
+			if !labels.Match(text) {
+				t.Errorf("%s changes the machine, and no spec in it has a label for that", name)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("found only %d files", found)
+	}
+}
+
 func TestProgressSaysHowFarAPodHasCome(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{
 		Phase: corev1.PodPending,

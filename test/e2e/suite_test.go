@@ -33,6 +33,11 @@ var (
 // runs them on a second kind of node, too.
 var ofKernel = Label("kernel")
 
+// ofMachine marks specs that change the machine below the node: they reboot it, set its
+// clock, its CPUs or its hugepages. Where others share the machine, as on kind, they are left
+// out.
+var ofMachine = Label("machine")
+
 // withCrowd marks specs that leave a node behind which is busy for minutes: make
 // test runs them when all others are done.
 var withCrowd = Label("crowd")

@@ -78,7 +78,7 @@ var _ = Describe("a claim pod on a node where others restart", ofKernel, Ordered
 		runAnother(ctx, namespace, core, held)
 	})
 
-	It("keeps its CPUs when the clock of the node jumps", func(ctx context.Context) {
+	It("keeps its CPUs when the clock of the node jumps", ofMachine, func(ctx context.Context) {
 		DeferCleanup(func(ctx context.Context) { Expect(observer.SetClock(ctx, time.Now())).To(Succeed()) })
 		Expect(observer.SetClock(ctx, time.Now().Add(time.Hour))).To(Succeed())
 		runAnother(ctx, namespace, core, held)
