@@ -58,7 +58,7 @@ IMAGE    := localhost/dra-driver-numa:dev
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 # Everything with Go files of its own go.mod, this folder first.
-MODULES  := . deployments/sbom test/rig test/monitoring test/bench test/scale
+MODULES  := . deployments/sbom test/rig test/monitoring test/bench test/kind test/scale
 
 .PHONY: help
 help: ## List the targets
@@ -183,6 +183,7 @@ unit: cc lstopo chromium ## Run every test that needs no cluster, with the race 
 	$(call timed,unit tests,$(STATIC) go test -timeout 2h $$plain); \
 	$(call timed,unit tests with the race detector,go test -race -short -timeout 2h $$racy); \
 	$(call timed,unit tests of the SBOM,$(STATIC) go -C deployments/sbom test ./...); \
+	$(call timed,unit tests of the cluster for kind,$(STATIC) go -C test/kind test ./...); \
 	$(call timed,unit tests of the rig,go -C test/rig test -race ./...); \
 	$(call timed,unit tests of the benchmarks,$(STATIC) go -C test/bench test ./...); \
 	$(call timed,unit tests of the trials at scale,$(STATIC) go -C test/scale test ./...)
@@ -502,6 +503,20 @@ scale: build ## Have a real scheduler place pods on nodes that are only objects,
 	$(STATIC) go -C test/scale build -ldflags '-s -w' -o ../../bin/scale .
 	@$(call with-clusters,scale); \
 	$(STATIC) bin/scale -repository . -sizes '$(SIZE)' -attributes '$(ATTRIBUTES)' -kubernetes "$$KUBERNETES"
+
+# kind.sh has what each does. Nothing here can run kind.
+KIND_ENV = KIND="$$($(STATIC) go -C test/kind tool -n kind)" HELM="$$($(TOOL) -n helm)" \
+  E2E=$(CURDIR)/bin/e2e.test IMAGE_ARCHIVE=bin/images/dra-driver-numa.tar
+
+.PHONY: kind-up kind-test kind-down
+kind-up: image ## Start a kind cluster with the driver, where Docker or Podman is (docs/kind.md)
+	@$(KIND_ENV) deployments/kind/kind.sh up
+
+kind-test: build suite ## Run the end-to-end suite on that cluster [FOCUS=pattern]
+	@$(KIND_ENV) deployments/kind/kind.sh test
+
+kind-down: ## Delete that cluster
+	@$(KIND_ENV) deployments/kind/kind.sh down
 
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [BOOT=parameters] [INIT=busybox|systemd] [NODES=n]
