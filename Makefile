@@ -518,6 +518,21 @@ kind-test: build suite ## Run the end-to-end suite on that cluster [FOCUS=patter
 kind-down: ## Delete that cluster
 	@$(KIND_ENV) deployments/kind/kind.sh down
 
+# Steps of doctor, and the image of its pods: empty is what doctor.sh chooses.
+STEPS    ?=
+OBSERVER ?=
+
+.PHONY: doctor-programs
+doctor-programs: build ## Write bin/doctor: what make doctor runs, to copy to a node
+	mkdir -p bin/doctor
+	$(STATIC) go test -c -o bin/doctor/pin.test ./cdi/pin
+	$(STATIC) go test -c -o bin/doctor/e2e.test ./test/e2e
+	cp bin/kubectl-numa deployments/doctor/doctor.sh bin/doctor/
+
+.PHONY: doctor
+doctor: doctor-programs ## Run our tests on this node and the cluster of KUBECONFIG, and pack what they say (docs/doctor.md): drain the node first [STEPS="machine kernel cluster"] [FOCUS=pattern]
+	@STEPS="$(STEPS)" OBSERVER="$(OBSERVER)" bin/doctor/doctor.sh bin/dra-numa-doctor.tar.gz
+
 .PHONY: cluster-up
 cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [BOOT=parameters] [INIT=busybox|systemd] [NODES=n]
 	$(CLUSTER) up -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -boot "$$BOOT" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
