@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/cpumap"
@@ -88,11 +87,11 @@ func cacheViewOf(cache cpumap.Cache, signs *chart.Signs) cacheView {
 
 // figure shows the picture with its title.
 func (v cacheView) figure() g.Node {
-	return h.Figure(
-		h.FigCaption(g.Text(v.Title)),
-		h.SVG(
-			h.Class("cpus"), h.Role("img"), h.Aria("label", v.Label),
-			g.Attr("viewBox", fmt.Sprintf("-1 -1 %d %d", v.Width, v.Height)), number("width", v.Width), number("height", v.Height),
+	return el("figure",
+		el("figcaption", text(v.Title)),
+		el("svg",
+			attr("class", "cpus"), attr("role", "img"), attr("aria-label", v.Label),
+			attr("viewBox", fmt.Sprintf("-1 -1 %d %d", v.Width, v.Height)), number("width", v.Width), number("height", v.Height),
 			g.Map(v.Cells, cell.shapes),
 			g.Map(v.Cores, func(r rect) g.Node { return r.bar("core") }),
 		),
@@ -100,19 +99,19 @@ func (v cacheView) figure() g.Node {
 }
 
 func (c cell) shapes() g.Node {
-	return g.El("g", h.TitleEl(g.Text(c.Hint)), c.bar(c.Class), label("sign id", c.SignX, c.IDY, strconv.Itoa(c.ID)), c.sign())
+	return el("g", el("title", text(c.Hint)), c.bar(c.Class), label("sign id", c.SignX, c.IDY, strconv.Itoa(c.ID)), c.sign())
 }
 
 // rows shows the same as rows of a table.
 func (v cacheView) rows() g.Node {
 	return g.Map(v.Groups, func(group groupView) g.Node {
-		return h.Tr(
-			rowHead(g.Text(v.Title)),
-			h.Td(g.Text(group.CPUs.String())),
-			h.Td(
+		return el("tr",
+			rowHead(text(v.Title)),
+			el("td", text(group.CPUs.String())),
+			el("td",
 				group.Sign.svg(),
-				g.Text(" "+group.What),
-				g.If(group.Claim != "", g.Group{g.Text(" "), claimLink(group.Claim)}),
+				text(" "+group.What),
+				g.If(group.Claim != "", g.Group{text(" "), claimLink(group.Claim)}),
 			),
 		)
 	})

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
@@ -78,28 +77,28 @@ func (p claimPage) main() g.Node {
 	}
 	return g.Group{
 		g.If(p.Deleting, problem("This claim is being deleted.")),
-		h.H2(g.Text("Used by")),
+		el("h2", text("Used by")),
 		p.users(),
-		h.H2(g.Text("Holds")),
+		el("h2", text("Holds")),
 		held,
-		h.H2(g.Text("Asks for")),
+		el("h2", text("Asks for")),
 		g.Map(p.Asks, ask.card),
-		g.If(len(p.Constraints) > 0, g.Group{h.H2(g.Text("Constraints")), list(p.Constraints)}),
-		g.If(len(p.Parameters) > 0, g.Group{h.H2(g.Text("Parameters")), g.Map(p.Parameters, code)}),
+		g.If(len(p.Constraints) > 0, g.Group{el("h2", text("Constraints")), list(p.Constraints)}),
+		g.If(len(p.Parameters) > 0, g.Group{el("h2", text("Parameters")), g.Map(p.Parameters, code)}),
 	}
 }
 
 // code returns a text that keeps its line breaks.
-func code(label string) g.Node { return h.Pre(g.Text(label)) }
+func code(label string) g.Node { return el("pre", text(label)) }
 
 // users lists the objects that use the claim, and the pods that wait for a node.
 func (p claimPage) users() g.Node {
-	return h.Ul(
+	return el("ul",
 		g.Map(p.Users, userItem),
 		g.Map(p.Waiting, func(pod holdings.Pending) g.Node {
-			return h.Li(g.Text("pod "), anchor(podPath(pod), pod.Name), g.Text(", which has no node; its page says why"))
+			return el("li", text("pod "), anchor(podPath(pod), pod.Name), text(", which has no node; its page says why"))
 		}),
-		g.If(len(p.Users)+len(p.Waiting) == 0, h.Li(g.Text("nobody"))),
+		g.If(len(p.Users)+len(p.Waiting) == 0, el("li", text("nobody"))),
 	)
 }
 
@@ -108,21 +107,21 @@ func userItem(u holdings.User) g.Node {
 	if kind == "pods" {
 		kind = "pod"
 	}
-	return h.Li(g.Text(kind+" "+u.Name), onNode(" on ", u.Node), g.If(u.Phase != "", g.Text(", "+u.Phase)))
+	return el("li", text(kind+" "+u.Name), onNode(" on ", u.Node), g.If(u.Phase != "", text(", "+u.Phase)))
 }
 
 // onNode returns a link to a node with a text before it, or nil if the node is "".
 func onNode(before, node string) g.Node {
-	return g.If(node != "", g.Group{g.Text(before), nodeLink(node)})
+	return g.If(node != "", g.Group{text(before), nodeLink(node)})
 }
 
 // card shows a share.
 func (s holding) card() g.Node {
-	return h.Section(
-		h.Class("card"),
-		h.H3(g.Text(s.Device+" "), h.Small(g.Text(s.Driver+", for request "+s.Request), onNode(", on ", s.Node))),
+	return el("section",
+		attr("class", "card"),
+		el("h3", text(s.Device+" "), el("small", text(s.Driver+", for request "+s.Request), onNode(", on ", s.Node))),
 		g.If(s.Admin, plain("Admin access, which holds nothing.")),
-		h.Dl(
+		el("dl",
 			knownList("Amounts", s.Amounts),
 			s.cpus(),
 			functionEntries(s.Function),
@@ -234,9 +233,9 @@ func (a ask) card() g.Node {
 	if a.Admin {
 		what += ", admin access"
 	}
-	return h.Section(
-		h.Class("card"),
-		h.H3(g.Text(a.Name+" "), h.Small(g.Text(what))),
+	return el("section",
+		attr("class", "card"),
+		el("h3", text(a.Name+" "), el("small", text(what))),
 		g.If(len(a.Amounts) > 0, plain(commas(a.Amounts))),
 		g.Map(a.Selectors, code),
 	)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 )
@@ -47,23 +46,23 @@ func (p claimsPage) main() g.Node {
 	return g.Group{
 		search("/claims", "Claim or pod", p.Query),
 		p.links(),
-		scrolled(heads("Claim", "Used by", "Holds"), h.TBody(g.Map(p.Claims, claimRow.row))),
+		scrolled(heads("Claim", "Used by", "Holds"), el("tbody", g.Map(p.Claims, claimRow.row))),
 		p.links(),
 	}
 }
 
 func (c claimRow) row() g.Node {
-	held := g.Node(g.Text("nothing: the claim is not allocated"))
+	held := text("nothing: the claim is not allocated")
 	if c.Allocated {
 		held = g.Map(c.Holds, plain)
 	}
-	return h.Tr(rowHead(claimLink(c.Key)), h.Td(c.users()), h.Td(held))
+	return el("tr", rowHead(claimLink(c.Key)), el("td", c.users()), el("td", held))
 }
 
 // users returns the names of the objects that use the claim.
 func (c claimRow) users() g.Node {
 	if len(c.Users) == 0 {
-		return g.Text("nobody")
+		return text("nobody")
 	}
-	return g.Map(c.Users, func(u holdings.User) g.Node { return g.Text(u.Name + " ") })
+	return g.Map(c.Users, func(u holdings.User) g.Node { return text(u.Name + " ") })
 }

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -177,14 +176,14 @@ func rowOfEvent(e *corev1.Event) eventRow {
 
 func (p historyPage) main() g.Node {
 	return g.Group{
-		h.P(g.Text("Node "), nodeLink(p.Node)),
+		el("p", text("Node "), nodeLink(p.Node)),
 		plain("The newest events come first. A cluster forgets events, usually after an hour. The texts are those of " +
 			"the programs that wrote the events, and a user who may create events can write any text."),
 		g.Map(p.Missing, func(what string) g.Node { return problem("Missing here: " + what) }),
 		folded("events about "+canvas.Count(len(p.About), "object"), list(p.About)),
 		p.links(),
 		g.If(len(p.Events) > 0, g.Group{
-			scrolled(heads("Last seen", "Type", "Reason", "About", "Text", "From"), h.TBody(g.Map(p.Events, eventRow.row))),
+			scrolled(heads("Last seen", "Type", "Reason", "About", "Text", "From"), el("tbody", g.Map(p.Events, eventRow.row))),
 			p.links(),
 		}),
 	}
@@ -195,25 +194,25 @@ func (e eventRow) row() g.Node {
 	if e.Type == corev1.EventTypeWarning {
 		class = "text warning"
 	}
-	about := g.Text(e.About)
+	about := text(e.About)
 	if e.Link != "" {
 		about = anchor(e.Link, e.About)
 	}
-	return h.Tr(
-		h.Td(h.Class("time"), e.seen()),
-		h.Td(g.Text(e.Type)),
-		h.Td(g.Text(e.Reason)),
-		h.Td(h.Class("about"), about),
-		h.Td(h.Class(class), g.Text(e.Message)),
-		h.Td(g.Text(e.From)),
+	return el("tr",
+		el("td", attr("class", "time"), e.seen()),
+		el("td", text(e.Type)),
+		el("td", text(e.Reason)),
+		el("td", attr("class", "about"), about),
+		el("td", attr("class", class), text(e.Message)),
+		el("td", text(e.From)),
 	)
 }
 
 // seen says when the event was last seen, and how often.
 func (e eventRow) seen() g.Node {
-	last := g.Text("not known")
+	last := text("not known")
 	if e.Last != "" {
-		last = h.Time(h.DateTime(e.Machine), g.Text(e.Last))
+		last = el("time", attr("datetime", e.Machine), text(e.Last))
 	}
-	return g.Group{last, g.If(e.Times > 1, g.Text(fmt.Sprintf(", %d times", e.Times)))}
+	return g.Group{last, g.If(e.Times > 1, text(fmt.Sprintf(", %d times", e.Times)))}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
@@ -194,11 +193,11 @@ func (p nodePage) main() g.Node {
 		g.Map(p.Problems, problem),
 		g.Map(p.Wrong, problem),
 		g.If(p.Unknown != "", plain(p.Unknown)),
-		g.If(len(p.Legend) > 0, h.Ul(h.Class("legend"), g.Map(p.Legend, func(e legendEntry) g.Node {
-			return h.Li(e.Sign.svg(), g.Text(" "+e.Text))
+		g.If(len(p.Legend) > 0, el("ul", attr("class", "legend"), g.Map(p.Legend, func(e legendEntry) g.Node {
+			return el("li", e.Sign.svg(), text(" "+e.Text))
 		}))),
-		h.Div(h.Class("places"), g.Map(p.Places, place.card)),
-		h.H2(g.Text("Claims")),
+		el("div", attr("class", "places"), g.Map(p.Places, place.card)),
+		el("h2", text("Claims")),
 		p.claims(),
 	}
 }
@@ -209,8 +208,8 @@ func (p nodePage) claims() g.Node {
 	}
 	return scrolled(
 		heads("Claim", "Used by", "Holds here"),
-		h.TBody(g.Map(p.Claims, func(c claimRow) g.Node {
-			return h.Tr(rowHead(c.Sign.svg(), g.Text(" "), claimLink(c.Key)), h.Td(c.users()), h.Td(g.Map(c.Holds, plain)))
+		el("tbody", g.Map(p.Claims, func(c claimRow) g.Node {
+			return el("tr", rowHead(c.Sign.svg(), text(" "), claimLink(c.Key)), el("td", c.users()), el("td", g.Map(c.Holds, plain)))
 		})),
 	)
 }
@@ -221,12 +220,12 @@ func (p place) card() g.Node {
 	if p.Wide {
 		class = "card wide"
 	}
-	return h.Section(
-		h.Class(class),
-		h.H2(g.Text(p.Title)),
+	return el("section",
+		attr("class", class),
+		el("h2", text(p.Title)),
 		g.If(len(p.Caches) > 0, g.Group{
-			h.Div(h.Class("caches"), g.Map(p.Caches, cacheView.figure)),
-			folded("CPUs as text", h.Table(heads("L3", "CPUs", "used by"), h.TBody(g.Map(p.Caches, cacheView.rows)))),
+			el("div", attr("class", "caches"), g.Map(p.Caches, cacheView.figure)),
+			folded("CPUs as text", el("table", heads("L3", "CPUs", "used by"), el("tbody", g.Map(p.Caches, cacheView.rows)))),
 		}),
 		g.Map(p.Devices, deviceView.block),
 	)
@@ -234,16 +233,16 @@ func (p place) card() g.Node {
 
 // block shows a device.
 func (d deviceView) block() g.Node {
-	return h.Div(
-		h.Class("device"),
-		h.H3(d.Cell.before(), g.Text(d.Name+" "), h.Small(g.Text(d.stateText()))),
-		g.If(d.History != "", h.P(anchor(d.History, "events about "+d.Name))),
+	return el("div",
+		attr("class", "device"),
+		el("h3", d.Cell.before(), text(d.Name+" "), el("small", text(d.stateText()))),
+		g.If(d.History != "", el("p", anchor(d.History, "events about "+d.Name))),
 		g.Map(d.Taints, func(t holdings.Taint) g.Node { return paragraph(t.Acts(), "tainted: "+t.String()) }),
 		g.Map(d.Strips, func(s strip) g.Node {
-			return g.Group{h.P(h.Class("left"), g.Text(s.Label+": "+s.Left)), s.Picture.svg()}
+			return g.Group{el("p", attr("class", "left"), text(s.Label+": "+s.Left)), s.Picture.svg()}
 		}),
-		g.If(len(d.Attributes) > 0, folded("attributes", h.Ul(g.Map(d.Attributes, func(a string) g.Node {
-			return h.Li(h.Code(g.Text(a)))
+		g.If(len(d.Attributes) > 0, folded("attributes", el("ul", g.Map(d.Attributes, func(a string) g.Node {
+			return el("li", el("code", text(a)))
 		})))),
 		g.Map(d.Shares, adminLine),
 	)
@@ -260,5 +259,5 @@ func (d deviceView) stateText() string {
 
 // adminLine names a claim with admin access. For other claims, it returns nil.
 func adminLine(s holdings.Share) g.Node {
-	return g.If(s.Admin, h.P(g.Text("admin access, which holds nothing: "), claimLink(s.Claim)))
+	return g.If(s.Admin, el("p", text("admin access, which holds nothing: "), claimLink(s.Claim)))
 }

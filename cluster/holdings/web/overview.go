@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
@@ -175,16 +174,16 @@ func (p overviewPage) main() g.Node {
 	return g.Group{
 		search(
 			"/", "Node, claim or pod", p.Query,
-			h.Label(g.Text("Show "), p.filter()),
-			h.Label(g.Text("Free CPUs of one zone "), h.Input(h.Type("number"), h.Name("cpus"), h.Min("0"), h.Value(p.CPUs))),
+			el("label", text("Show "), p.filter()),
+			el("label", text("Free CPUs of one zone "), el("input", attr("type", "number"), attr("name", "cpus"), attr("min", "0"), attr("value", p.CPUs))),
 		),
 		plain(fmt.Sprintf("Nodes: %d. Claims: %d. Pods without a node: %d.", p.Total, p.Claims, p.Waiting)),
 		g.If(len(p.Pending) > 0, p.pending()),
 		p.links(),
 		scrolled(
-			h.Class("nodes"),
+			attr("class", "nodes"),
 			heads("Node", "CPUs by zone and claim", "CPU", "Memory", "Claims", "Problems"),
-			h.TBody(g.Map(p.Nodes, nodeRow.row)),
+			el("tbody", g.Map(p.Nodes, nodeRow.row)),
 		),
 		p.links(),
 	}
@@ -197,29 +196,29 @@ func (p overviewPage) filter() g.Node {
 	}
 	var options g.Group
 	for _, c := range choices {
-		options = append(options, h.Option(h.Value(c.value), g.If(p.Show == c.value, h.Selected()), g.Text(c.label)))
+		options = append(options, el("option", attr("value", c.value), g.If(p.Show == c.value, attr("selected")), text(c.label)))
 	}
-	return h.Select(h.Name("show"), options)
+	return el("select", attr("name", "show"), options)
 }
 
 // pending shows the first pods without a node.
 func (p overviewPage) pending() g.Node {
-	return h.Section(
-		h.Class("card"),
-		h.H2(g.Text("Pods without a node")),
-		h.Ul(g.Map(p.Pending, func(pod holdings.Pending) g.Node { return h.Li(podLink(pod), g.Text(" "+pod.Message)) })),
-		g.If(p.Waiting > len(p.Pending), h.P(anchor("/pods", fmt.Sprintf("all %d", p.Waiting)))),
+	return el("section",
+		attr("class", "card"),
+		el("h2", text("Pods without a node")),
+		el("ul", g.Map(p.Pending, func(pod holdings.Pending) g.Node { return el("li", podLink(pod), text(" "+pod.Message)) })),
+		g.If(p.Waiting > len(p.Pending), el("p", anchor("/pods", fmt.Sprintf("all %d", p.Waiting)))),
 	)
 }
 
 func (n nodeRow) row() g.Node {
-	labelled := func(name, value string) g.Node { return h.Td(h.Data("label", name), g.Text(value)) }
-	return h.Tr(
+	labelled := func(name, value string) g.Node { return el("td", attr("data-label", name), text(value)) }
+	return el("tr",
 		rowHead(nodeLink(n.Name)),
-		h.Td(n.Strip.svg()),
+		el("td", n.Strip.svg()),
 		labelled("CPU", n.CPU),
 		labelled("Memory", n.Memory),
 		labelled("Claims", strconv.Itoa(n.Claims)),
-		h.Td(g.Map(n.Problems, problem), g.If(n.MoreProblems > 0, plain(fmt.Sprintf("and %d more", n.MoreProblems)))),
+		el("td", g.Map(n.Problems, problem), g.If(n.MoreProblems > 0, plain(fmt.Sprintf("and %d more", n.MoreProblems)))),
 	)
 }

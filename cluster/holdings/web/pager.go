@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 )
 
 // perPage is how many nodes, claims, pods or events are on one page.
@@ -55,9 +54,9 @@ func (p pager) links() g.Node {
 		part = fmt.Sprintf("%d to %d of %d", p.First, p.Last, p.Found)
 	}
 	to := func(direction, label, path string) g.Node {
-		return g.If(path != "", g.Group{g.Text(" "), h.A(h.Rel(direction), h.Href(path), g.Text(label))})
+		return g.If(path != "", g.Group{text(" "), el("a", attr("rel", direction), attr("href", path), text(label))})
 	}
-	return h.P(h.Class("pager"), g.Text(part), to("prev", "previous", p.Previous), to("next", "next", p.Next))
+	return el("p", attr("class", "pager"), text(part), to("prev", "previous", p.Previous), to("next", "next", p.Next))
 }
 
 // whole reads a number. If the text is not a number, it returns otherwise.

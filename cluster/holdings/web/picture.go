@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
@@ -52,20 +51,20 @@ func (p *picture) svg() g.Node {
 	if p == nil {
 		return nil
 	}
-	return h.SVG(
-		h.Class("strip"),
-		g.Attr("viewBox", fmt.Sprintf("0 0 %d %d", p.Width, p.Height)), number("width", p.Width), number("height", p.Height),
-		h.Aria("hidden", "true"),
+	return el("svg",
+		attr("class", "strip"),
+		attr("viewBox", fmt.Sprintf("0 0 %d %d", p.Width, p.Height)), number("width", p.Width), number("height", p.Height),
+		attr("aria-hidden", "true"),
 		g.Map(p.Rects, func(r rect) g.Node { return g.Group{r.bar(r.Class, number("rx", 2)), r.sign()} }),
 	)
 }
 
 // before returns the picture and a space, or nil if there is none.
-func (p *picture) before() g.Node { return g.If(p != nil, g.Group{p.svg(), g.Text(" ")}) }
+func (p *picture) before() g.Node { return g.If(p != nil, g.Group{p.svg(), text(" ")}) }
 
 // bar returns the rectangle.
 func (r rect) bar(class string, more ...g.Node) g.Node {
-	return shape("rect", append([]g.Node{h.Class(class), number("x", r.X), number("y", r.Y), number("width", r.W), number("height", r.H)}, more...)...)
+	return shape("rect", append([]g.Node{attr("class", class), number("x", r.X), number("y", r.Y), number("width", r.W), number("height", r.H)}, more...)...)
 }
 
 // sign returns the sign in the rectangle, or nil if there is none.
@@ -73,5 +72,5 @@ func (r rect) sign() g.Node { return g.If(r.Sign != "", label("sign", r.SignX, r
 
 // label returns a text of an SVG.
 func label(class string, x, y int, content string) g.Node {
-	return g.El("text", h.Class(class), number("x", x), number("y", y), g.Text(content))
+	return el("text", attr("class", class), number("x", x), number("y", y), text(content))
 }

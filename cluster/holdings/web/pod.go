@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
@@ -86,8 +85,8 @@ func groupsOf(explanation simulate.Explanation) (groups []nodeGroup, more int) {
 func (p podPage) main() g.Node {
 	return g.Group{
 		failure("The explanation failed: ", p.Failure),
-		g.If(p.Sentence != "", h.P(h.Class("answer"), g.Text(p.Key+": "+p.Sentence))),
-		g.Map(p.Hints, func(hint string) g.Node { return h.P(h.Class("hint"), g.Text("Hint: "+hint)) }),
+		g.If(p.Sentence != "", el("p", attr("class", "answer"), text(p.Key+": "+p.Sentence))),
+		g.Map(p.Hints, func(hint string) g.Node { return el("p", attr("class", "hint"), text("Hint: "+hint)) }),
 		g.Map(p.Notes, func(note string) g.Node { return plain("Note: " + note) }),
 		p.assumed(),
 		g.Iff(p.Pod != nil, func() g.Node { return pendingClaims(p.Pod) }),
@@ -109,11 +108,11 @@ func (p podPage) assumed() g.Node {
 func pendingClaims(pod *holdings.Pending) g.Node {
 	return g.Group{
 		g.If(pod.Message != "", plain("The scheduler says: "+pod.Message)),
-		h.Ul(g.Map(pod.Claims, func(c holdings.PodClaim) g.Node {
+		el("ul", g.Map(pod.Claims, func(c holdings.PodClaim) g.Node {
 			if c.Claim == "" {
-				return h.Li(g.Text("claim " + c.Name + ", not created from its template yet"))
+				return el("li", text("claim "+c.Name+", not created from its template yet"))
 			}
-			return h.Li(g.Text("claim "+c.Name+": "), anchor(claimPath(pod.Namespace, c.Claim), c.Claim))
+			return el("li", text("claim "+c.Name+": "), anchor(claimPath(pod.Namespace, c.Claim), c.Claim))
 		})),
 	}
 }
@@ -122,19 +121,19 @@ func pendingClaims(pod *holdings.Pending) g.Node {
 func (n nodeGroup) card() g.Node {
 	var names g.Group
 	for i, name := range n.Names {
-		names = append(names, g.If(i > 0, g.Text(", ")), nodeLink(name))
+		names = append(names, g.If(i > 0, text(", ")), nodeLink(name))
 	}
-	answer := g.Node(plain("The pod fits on this node."))
+	answer := plain("The pod fits on this node.")
 	if !n.Feasible {
 		answer = g.Map(n.Obstacles, obstacle)
 	}
-	return h.Section(
-		h.Class("card"),
-		h.H2(names, g.If(n.More > 0, g.Text(fmt.Sprintf(" and %d more", n.More)))),
+	return el("section",
+		attr("class", "card"),
+		el("h2", names, g.If(n.More > 0, text(fmt.Sprintf(" and %d more", n.More)))),
 		answer,
 		g.If(len(n.Requests) > 0, scrolled(
 			heads("Request", "wants", "of", "driver", "class", "selector", "taint", "in use", "capacity", "match", "blocked by"),
-			h.TBody(g.Map(n.Requests, requestRow)),
+			el("tbody", g.Map(n.Requests, requestRow)),
 		)),
 	)
 }
@@ -151,9 +150,9 @@ func obstacle(o funnel.Obstacle) g.Node {
 // requestRow shows how many devices pass each stage.
 func requestRow(r funnel.Request) g.Node {
 	counts := []int{r.Wanted, r.Devices, r.Left.Driver, r.Left.Class, r.Left.Selector, r.Left.Taint, r.Left.InUse, r.Left.Capacity, r.Left.Constraint}
-	return h.Tr(
-		rowHead(g.Text(r.Claim+"/"+r.Request)),
-		g.Map(counts, func(count int) g.Node { return h.Td(h.Class("number"), g.Text(strconv.Itoa(count))) }),
-		h.Td(g.Text(string(r.Blocks))),
+	return el("tr",
+		rowHead(text(r.Claim+"/"+r.Request)),
+		g.Map(counts, func(count int) g.Node { return el("td", attr("class", "number"), text(strconv.Itoa(count))) }),
+		el("td", text(string(r.Blocks))),
 	)
 }

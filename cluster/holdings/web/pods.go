@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 )
@@ -35,13 +34,13 @@ func (p podsPage) main() g.Node {
 	return g.Group{
 		search("/pods", "Pod", p.Query),
 		p.links(),
-		scrolled(heads("Pod", "The scheduler says"), h.TBody(g.Map(p.Pods, podRow))),
+		scrolled(heads("Pod", "The scheduler says"), el("tbody", g.Map(p.Pods, podRow))),
 		p.links(),
 	}
 }
 
 func podRow(pod holdings.Pending) g.Node {
-	return h.Tr(rowHead(podLink(pod)), h.Td(g.Text(pod.Message)))
+	return el("tr", rowHead(podLink(pod)), el("td", text(pod.Message)))
 }
 
 // podPath returns the path of the page of a pod without a node.

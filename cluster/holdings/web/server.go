@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -133,5 +132,5 @@ func (s *server) render(w http.ResponseWriter, now *state, status int, title str
 }
 
 func (s *server) message(w http.ResponseWriter, status int, text string) {
-	s.render(w, s.board.state.Load(), status, strconv.Itoa(status), g.Group{plain(text), h.P(anchor("/", "All nodes"))})
+	s.render(w, s.board.state.Load(), status, strconv.Itoa(status), g.Group{plain(text), el("p", anchor("/", "All nodes"))})
 }
