@@ -69,6 +69,9 @@ func parse(args []string) (config, error) {
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
+	if len(c.sizes) == 0 {
+		return c, errors.New("-sizes: it has no number of nodes")
+	}
 	if c.pairs < 2 {
 		return c, fmt.Errorf("-pairs %d: a ratio with its interval needs 2 or more", c.pairs)
 	}

@@ -14,6 +14,7 @@ func TestFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"-sizes 100,20":         "20 follows 100",
 		"-sizes 0":              "0 follows 0",
+		"-sizes ,":              "no number of nodes",
 		"-sizes many":           "many",
 		"-sizes 20 -pods 321":   "20 nodes have room for 1 to 320",
 		"-pairs 1":              "needs 2 or more",
