@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/host"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/plot"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
-	"github.com/dra-driver-numa/dra-driver-numa/test/scale/stats"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
 )
 
@@ -138,7 +138,7 @@ func values(results []trial.Result, of figure) (list []float64) {
 }
 
 func median(results []trial.Result, of figure) float64 {
-	return stats.Percentile(values(results, of), 0.5)
+	return compare.Of(values(results, of)).Median
 }
 
 const introduction = `<!-- make scale writes this page. Do not edit it. -->

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,13 +60,13 @@ func rendered(t *testing.T, p Page) (string, map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, nonsense := range []string{"NaN", "Inf", "%!"} {
+	for _, nonsense := range []string{"NaN", "Inf", "%!", "\n\n\n"} {
 		if strings.Contains(text, nonsense) {
-			t.Errorf("the page has %s", nonsense)
+			t.Errorf("the page has %q", nonsense)
 		}
 		for name, svg := range figures {
 			if strings.Contains(svg, nonsense) {
-				t.Errorf("%s has %s", name, nonsense)
+				t.Errorf("%s has %q", name, nonsense)
 			}
 		}
 	}
@@ -100,6 +101,15 @@ func TestOneSizeHasNoGrowth(t *testing.T) {
 	}
 }
 
+func TestSmallClusterWithoutPodsThatFitNowhereHasNoGoals(t *testing.T) {
+	p := filled(t, 20)
+	p.Results = slices.DeleteFunc(p.Results, func(r trial.Result) bool { return r.Load.TooMuch > 0 })
+	text, _ := rendered(t, p)
+	if !strings.Contains(text, "None was measured") || strings.Contains(text, "## Pods that fit nowhere") {
+		t.Errorf("the page is\n%s", text)
+	}
+}
+
 func TestCostOfAttributesIsTheSlope(t *testing.T) {
 	p := filled(t, 100)
 	text, _ := rendered(t, p)
@@ -115,6 +125,12 @@ func TestCostOfAttributesIsTheSlope(t *testing.T) {
 	p.Shapes = p.Shapes[:5]
 	if text, _ := rendered(t, p); strings.Contains(text, "What attributes cost") {
 		t.Error("the page has a cost of attributes that was not measured")
+	}
+}
+
+func TestMedianOfTwoPairsIsBetweenThem(t *testing.T) {
+	if got := median([]trial.Result{{PodsPerSecond: 10}, {PodsPerSecond: 20}}, rate); got != 15 {
+		t.Errorf("%g, want 15", got)
 	}
 }
 

@@ -82,8 +82,9 @@ func (p Page) tooMuch() string {
 				plot.Duration(median(results, cpu)), fmt.Sprintf("%d of %d", timeouts, len(results)*ours[0].Load.TooMuch),
 			})
 		}
-		return fmt.Sprintf("## Pods that fit nowhere\nBefore %d pods that fit, %d pods are created whose claims ask for more than any NUMA node has. With %d nodes:\n\n",
-			ours[0].Load.Pods, ours[0].Load.TooMuch, nodes) +
+		return fmt.Sprintf("## Pods that fit nowhere\nBefore the pods that fit, others are created whose claims ask for more than any NUMA node has. Each trial with %d nodes has\n"+
+			"%d pods that fit, and this many that fit nowhere: %d.\n\n",
+			nodes, ours[0].Load.Pods, ours[0].Load.TooMuch) +
 			plot.Table([]string{"shape", "pods/s", "latency, p99", "scheduler's CPU time per pod that fits", "scheduler out of time"}, rows)
 	}
 	return ""
@@ -135,8 +136,7 @@ func (p Page) shapes() string {
 	return "## Shapes\n" + plot.Table([]string{"shape", "what it is"}, rows)
 }
 
-var notes = fmt.Sprintf(`
-## What is measured
+var notes = fmt.Sprintf(`## What is measured
 - **The machine** of every node has 64 CPUs and 128 GiB in 4 NUMA nodes. Package `+"`numa/fake`"+` generates it, and the driver's own
   code makes the slices. %d pods fit on it in each shape.
 - **Pods** ask for %d CPUs and %s in their requests, and the same in a claim that the controllers make from a template. Only

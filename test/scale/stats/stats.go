@@ -5,13 +5,14 @@ package stats
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
 )
 
 // Percentile returns the value that the given part (0 to 1) of the values does not exceed.
 // There is at least one value.
-func Percentile[T float64 | int64](values []T, part float64) T {
+func Percentile(values []time.Duration, part float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(int(math.Ceil(part*float64(len(sorted))))-1, 0)]
 }

@@ -4,22 +4,23 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
 )
 
 func TestPercentileIsOneOfTheValues(t *testing.T) {
-	values := make([]int64, 100)
+	values := make([]time.Duration, 100)
 	for i := range values {
-		values[i] = int64(100 - i)
+		values[i] = time.Duration(100 - i)
 	}
-	for part, want := range map[float64]int64{0: 1, 0.5: 50, 0.99: 99, 0.995: 100, 1: 100} {
+	for part, want := range map[float64]time.Duration{0: 1, 0.5: 50, 0.99: 99, 0.995: 100, 1: 100} {
 		if got := Percentile(values, part); got != want {
 			t.Errorf("percentile %g is %d, want %d", part, got, want)
 		}
 	}
-	if got := Percentile([]float64{7}, 0.99); got != 7 {
-		t.Errorf("percentile of one value: %g", got)
+	if got := Percentile([]time.Duration{7}, 0.99); got != 7 {
+		t.Errorf("percentile of one value: %d", got)
 	}
 }
 

@@ -97,11 +97,11 @@ func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (Result, er
 
 // result computes what can be known from the pods alone.
 func (p placed) result() Result {
-	latencies := make([]int64, 0, len(p.bound))
+	latencies := make([]time.Duration, 0, len(p.bound))
 	var first, last time.Time
 	for name, bound := range p.bound {
 		created := p.created[name]
-		latencies = append(latencies, int64(bound.Sub(created)))
+		latencies = append(latencies, bound.Sub(created))
 		if first.IsZero() || created.Before(first) {
 			first = created
 		}
@@ -111,8 +111,8 @@ func (p placed) result() Result {
 	}
 	return Result{
 		PodsPerSecond: float64(len(p.bound)) / last.Sub(first).Seconds(),
-		P50:           time.Duration(stats.Percentile(latencies, 0.5)),
-		P99:           time.Duration(stats.Percentile(latencies, 0.99)),
+		P50:           stats.Percentile(latencies, 0.5),
+		P99:           stats.Percentile(latencies, 0.99),
 		Timeouts:      len(p.timedOut),
 	}
 }
