@@ -2,7 +2,6 @@ package shape
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -20,7 +19,7 @@ func (s Shape) Slices(node string) (list []*resourceapi.ResourceSlice) {
 		parts := driver.Resources(node, d.Devices).Pools[node].Slices
 		for i, part := range parts {
 			list = append(list, &resourceapi.ResourceSlice{
-				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d", node, d.Name, i), Labels: s.labels()},
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d", node, d.Name, i)},
 				Spec: resourceapi.ResourceSliceSpec{
 					Driver: d.Name, NodeName: &node, Devices: part.Devices, SharedCounters: part.SharedCounters,
 					Pool: resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: int64(len(parts))},
@@ -51,7 +50,7 @@ func (s Shape) Templates() (list []*resourceapi.ResourceClaimTemplate) {
 	for name, devices := range map[string]*resourceapi.DeviceClaim{Template: s.Claim, TemplateTooMuch: s.TooMuch} {
 		if devices != nil {
 			list = append(list, &resourceapi.ResourceClaimTemplate{
-				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s.labels()},
+				ObjectMeta: metav1.ObjectMeta{Name: name},
 				Spec:       resourceapi.ResourceClaimTemplateSpec{Spec: resourceapi.ResourceClaimSpec{Devices: *devices}},
 			})
 		}
@@ -100,9 +99,4 @@ func Node(name string, m numa.Machine) *corev1.Node {
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
-}
-
-// labels name the shape, in the characters of a label.
-func (s Shape) labels() map[string]string {
-	return map[string]string{Label: strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(s.Name)}
 }

@@ -24,9 +24,6 @@ const (
 	PodMemory = "1Gi"
 )
 
-// Label is on every slice and template of a trial.
-const Label = "scale.test/shape"
-
 // The names of the shapes that others are compared with.
 const (
 	Plain    = "plain pods"

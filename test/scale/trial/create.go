@@ -29,6 +29,24 @@ func creation[T metav1.Object](client creator[T], object T) call {
 	}
 }
 
+// client is of objects that can be deleted, too.
+type client[T any] interface {
+	creator[T]
+	Delete(context.Context, string, metav1.DeleteOptions) error
+}
+
+// object is something that a trial creates, and later deletes.
+type object struct{ create, remove call }
+
+func objectOf[T metav1.Object](client client[T], o T) object {
+	return object{creation(client, o), func(ctx context.Context) error {
+		if err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{}); err != nil {
+			return fmt.Errorf("delete %T %s: %w", o, o.GetName(), err)
+		}
+		return nil
+	}}
+}
+
 // workers is how many requests are under way at a time.
 const workers = 16
 

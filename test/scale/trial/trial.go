@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -117,38 +116,41 @@ func (p placed) result() Result {
 	}
 }
 
-// publish creates the classes, templates and slices of the shape.
-func (c *Cluster) publish(ctx context.Context, s shape.Shape) error {
+// objects are the classes, templates and slices of the shape.
+func (c *Cluster) objects(s shape.Shape) (list []object) {
 	resources := c.Client.ResourceV1()
-	var calls []call
 	for i := range s.Classes {
-		calls = append(calls, creation(resources.DeviceClasses(), &s.Classes[i]))
+		list = append(list, objectOf(resources.DeviceClasses(), &s.Classes[i]))
 	}
 	for _, template := range s.Templates() {
-		calls = append(calls, creation(resources.ResourceClaimTemplates(namespace), template))
+		list = append(list, objectOf(resources.ResourceClaimTemplates(namespace), template))
 	}
 	for _, node := range c.Nodes {
 		for _, slice := range s.Slices(node) {
-			calls = append(calls, creation(resources.ResourceSlices(), slice))
+			list = append(list, objectOf(resources.ResourceSlices(), slice))
 		}
+	}
+	return list
+}
+
+func (c *Cluster) publish(ctx context.Context, s shape.Shape) error {
+	var calls []call
+	for _, o := range c.objects(s) {
+		calls = append(calls, o.create)
 	}
 	return parallel(ctx, calls)
 }
 
-// withdraw removes the pods, and what publish has created.
+// withdraw removes the pods, and what publish has created. One request to delete all
+// slices of thousands of nodes could take longer than the minute that the API server
+// gives it.
 func (c *Cluster) withdraw(ctx context.Context, s shape.Shape) error {
 	if err := c.removePods(ctx); err != nil {
 		return err
 	}
-	resources := c.Client.ResourceV1()
-	ofShapes := metav1.ListOptions{LabelSelector: shape.Label}
-	if err := resources.ResourceClaimTemplates(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, ofShapes); err != nil {
-		return err
+	var calls []call
+	for _, o := range c.objects(s) {
+		calls = append(calls, o.remove)
 	}
-	for _, class := range s.Classes {
-		if err := resources.DeviceClasses().Delete(ctx, class.Name, metav1.DeleteOptions{}); err != nil {
-			return err
-		}
-	}
-	return resources.ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, ofShapes)
+	return parallel(ctx, calls)
 }

@@ -46,21 +46,16 @@ func schedule(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 	t.Cleanup(events.Stop)
 }
 
-// deletesCollections has the fake client delete all objects of a kind, which it lacks.
-func deletesCollections(client *fake.Clientset) {
-	kinds := map[string]string{"pods": "Pod", "resourceclaimtemplates": "ResourceClaimTemplate", "resourceslices": "ResourceSlice"}
-	client.PrependReactor("delete-collection", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		resource := action.GetResource()
-		list, err := client.Tracker().List(resource, resource.GroupVersion().WithKind(kinds[resource.Resource]), action.GetNamespace())
+// deletesAllPods has the fake client delete all pods at once, which it cannot.
+func deletesAllPods(client *fake.Clientset) {
+	client.PrependReactor("delete-collection", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		resource, tracker := action.GetResource(), client.Tracker()
+		list, err := tracker.List(resource, resource.GroupVersion().WithKind("Pod"), action.GetNamespace())
 		if err != nil {
 			return true, nil, err
 		}
-		return true, nil, meta.EachListItem(list, func(object runtime.Object) error {
-			accessor, err := meta.Accessor(object)
-			if err != nil {
-				return err
-			}
-			return client.Tracker().Delete(resource, action.GetNamespace(), accessor.GetName())
+		return true, nil, meta.EachListItem(list, func(pod runtime.Object) error {
+			return tracker.Delete(resource, action.GetNamespace(), pod.(*corev1.Pod).Name)
 		})
 	})
 }
@@ -93,7 +88,7 @@ func fakeCluster(t *testing.T, nodes int) (*Cluster, []shape.Shape) {
 		t.Fatal(err)
 	}
 	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}})
-	deletesCollections(client)
+	deletesAllPods(client)
 	c := &Cluster{
 		Client: client, Machine: m, Stall: 20 * time.Second,
 		Processes: Processes{Scheduler: 1, APIServer: 2, Etcd: 3},
