@@ -3,7 +3,7 @@
 // watched. The package only reads. It trusts nothing that a browser or an object of the
 // cluster says: all texts are escaped, and requests for other hosts are refused.
 //
-// It is larger than other packages because each page has its elements beside what it shows.
+// It is larger than other packages because each page has both what it shows and its elements.
 package web
 
 import (
