@@ -28,7 +28,8 @@ type Programs struct {
 }
 
 // makeDisk stages the root file system of a node and writes it as an ext4 image without
-// mounting anything.
+// mounting anything. It has a journal, as those of real nodes: without one, a reset while
+// containerd wrote left a file system in which no container started.
 func (r *Cluster) makeDisk(n Node, machine topology.Topology, p Programs) (disk string, err error) {
 	root := r.Path("nodes", n.Name, "root")
 	if err := r.stage(root, n, machine, p); err != nil {
@@ -39,7 +40,7 @@ func (r *Cluster) makeDisk(n Node, machine topology.Topology, p Programs) (disk 
 	if err != nil {
 		mke2fs = "/usr/sbin/mke2fs"
 	}
-	cmd := exec.Command(mke2fs, "-q", "-t", "ext4", "-O", "^has_journal", "-E", "root_owner=0:0,lazy_itable_init=1", "-d", root, disk, diskSize)
+	cmd := exec.Command(mke2fs, "-q", "-t", "ext4", "-E", "root_owner=0:0,lazy_itable_init=1,lazy_journal_init=1", "-d", root, disk, diskSize)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w: %s", cmd, err, out)
 	}
