@@ -30,24 +30,24 @@ trap 'rm -f "$kubeconfig"' EXIT
 case "${1-}" in
 up)
 	engine
-	$KIND create cluster --config $config --kubeconfig "$kubeconfig" --wait 5m
-	$KIND load image-archive "$IMAGE_ARCHIVE" --name $name
-	$HELM upgrade --install dra-driver-numa deployments/helm/dra-driver-numa --kubeconfig "$kubeconfig" \
+	"$KIND" create cluster --config $config --kubeconfig "$kubeconfig" --wait 5m
+	"$KIND" load image-archive "$IMAGE_ARCHIVE" --name $name
+	"$HELM" upgrade --install dra-driver-numa deployments/helm/dra-driver-numa --kubeconfig "$kubeconfig" \
 		--namespace dra-numa --create-namespace --set image.tag=dev --set kubelet.configFile=/var/lib/kubelet/config.yaml \
 		--wait --timeout 10m
 	echo "For kubectl: $KIND export kubeconfig --name $name"
 	;;
 test)
-	$KIND get kubeconfig --name $name >"$kubeconfig"
+	"$KIND" get kubeconfig --name $name >"$kubeconfig"
 	cd test/e2e
 	# The machine is yours: no spec may reboot it, or change its clock, CPUs or hugepages.
 	# Without -e2e.require, a spec that the nodes are too small for is skipped, and says why.
-	$E2E -test.v -test.timeout 0 -ginkgo.no-color -ginkgo.v -ginkgo.timeout 2h -kubeconfig "$kubeconfig" -observer-image $busybox \
+	"$E2E" -test.v -test.timeout 0 -ginkgo.no-color -ginkgo.v -ginkgo.timeout 2h -kubeconfig "$kubeconfig" -observer-image $busybox \
 		-ginkgo.label-filter '!crowd && !devices && !boot && !machine' -ginkgo.focus "${FOCUS-}"
 	;;
 down)
 	engine
-	$KIND delete cluster --name $name
+	"$KIND" delete cluster --name $name
 	;;
 *) usage ;;
 esac

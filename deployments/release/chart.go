@@ -54,8 +54,8 @@ func chartFiles(chart fs.FS, name, version string) (files []archive.File, err er
 	return files, err
 }
 
-// stamp gives a Chart.yaml the version of a release. The chart's own is without the v; that of
-// the image, of which the tag is the default, is the tag of Git.
+// stamp gives a Chart.yaml the version of a release. The chart's own is without the v. That of
+// the image is the tag of Git; the chart takes it for the image's tag.
 func stamp(text []byte, version string) ([]byte, error) {
 	stamped := string(text)
 	for key, value := range map[string]string{"version": version[1:], "appVersion": version} {

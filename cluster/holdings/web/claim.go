@@ -98,7 +98,7 @@ func (p claimPage) users() g.Node {
 		g.Map(p.Waiting, func(pod holdings.Pending) g.Node {
 			return el("li", text("pod "), anchor(podPath(pod), pod.Name), text(", which has no node; its page says why"))
 		}),
-		g.If(len(p.Users)+len(p.Waiting) == 0, el("li", text("nobody"))),
+		g.If(len(p.Users)+len(p.Waiting) == 0, el("li", text("none"))),
 	)
 }
 

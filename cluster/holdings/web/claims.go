@@ -62,7 +62,7 @@ func (c claimRow) row() g.Node {
 // users returns the names of the objects that use the claim.
 func (c claimRow) users() g.Node {
 	if len(c.Users) == 0 {
-		return text("nobody")
+		return text("none")
 	}
 	return g.Map(c.Users, func(u holdings.User) g.Node { return text(u.Name + " ") })
 }
