@@ -18,7 +18,7 @@ const CheckpointName = "checkpoint.json"
 
 // Versions of the checkpoint. Version 2 added order and all fields of a Share after
 // cpus. Version 3 added idleCPUs, version 4 zones and function, version 5 cache, and
-// version 6 performance and interrupts. Empty fields are left out, so one set of types reads
+// version 6 performance and interrupts, and version 7 defaults. Empty fields are left out, so one set of types reads
 // all versions.
 //
 // The driver writes version 3 if no share has a newer field. A node whose zones are
@@ -31,7 +31,8 @@ const (
 	checkpointV4      = 4
 	checkpointV5      = 5
 	checkpointV6      = 6
-	checkpointVersion = checkpointV6
+	checkpointV7      = 7
+	checkpointVersion = checkpointV7
 )
 
 // ErrDamaged says that the record of the node's grants cannot be trusted. It is torn,
@@ -52,6 +53,10 @@ type Checkpoint struct {
 	// Interrupts is which CPUs handled interrupts before claims had a say; empty if no claim
 	// has.
 	Interrupts interrupts.First `json:"interrupts,omitzero"`
+
+	// Defaults are what CPUs have while no claim changes them, and had before; empty if the
+	// NodeConfig says nothing about that.
+	Defaults []Default `json:"defaults,omitempty"`
 }
 
 // envelope is the checkpoint file. Each checkpoint has exactly one valid text, so a
@@ -93,6 +98,11 @@ func (c Checkpoint) validateEach() error {
 			}
 		}
 	}
+	for i, one := range c.Defaults {
+		if err := errors.Join(one.Asked.Validate(), one.Changes.Validate()); err != nil {
+			return fmt.Errorf("defaults[%d].%w", i, err)
+		}
+	}
 	return nil
 }
 
@@ -128,7 +138,7 @@ func encodeCheckpoint(c Checkpoint) []byte {
 				return
 			}
 		}
-	}, c.Interrupts)
+	}, c.Interrupts, c.Defaults)
 }
 
 // DecodeCheckpoint reads a checkpoint file of any known version. Its errors wrap
@@ -177,6 +187,9 @@ func (c *Checkpoint) upgrade() error {
 	}
 	if !c.Interrupts.IsZero() && c.Version < checkpointV6 {
 		return fmt.Errorf("version %d has interrupts, which version %d added", c.Version, checkpointV6)
+	}
+	if len(c.Defaults) > 0 && c.Version < checkpointV7 {
+		return fmt.Errorf("version %d has defaults, which version %d added", c.Version, checkpointV7)
 	}
 	return nil
 }

@@ -29,7 +29,13 @@ func sampleCheckpoint() Checkpoint {
 	latency := 0
 	return Checkpoint{Version: checkpointVersion, BootID: "boot-1", Interrupts: interrupts.First{
 		Default: cpuset.New(0, 1, 2, 3), Affinities: []interrupts.Affinity{{CPUs: cpuset.New(0, 1), Interrupts: []int{0, 24, 25}}},
-	}, Grants: []Grant{
+	}, Defaults: []Default{{
+		Asked: deviceclasses.PerformanceSettings{MaxFrequency: "base"}, Applied: true,
+		Changes: cpufreq.Changes{Frequencies: []cpufreq.Change{{
+			Policies: cpuset.New(0, 1), Driver: "intel_pstate", Before: cpufreq.Values{Governor: "powersave", MinKHz: 900_000, MaxKHz: 3_600_000},
+			Want: cpufreq.Values{MaxKHz: 2_400_000}, Got: cpufreq.Values{MaxKHz: 2_400_000},
+		}}},
+	}}, Grants: []Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Shares: []Share{
 			{Request: "main/sub", Device: "numa-1", Kind: &ZoneShare{Zone: 1, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(5), Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind"}},
 			{Request: "memory", Device: "numa-2", Kind: &ZoneShare{Zone: 2, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}}},
@@ -70,9 +76,16 @@ func sampleCheckpoint() Checkpoint {
 	}}
 }
 
+// sampleV6 is what version 6 could record of the sample.
+func sampleV6() Checkpoint {
+	sample := sampleCheckpoint()
+	sample.Version, sample.Defaults = checkpointV6, nil
+	return sample
+}
+
 // sampleV5 is what version 5 could record of the sample.
 func sampleV5() Checkpoint {
-	sample := sampleCheckpoint()
+	sample := sampleV6()
 	sample.Version = checkpointV5
 	sample.Grants, sample.Interrupts = sample.Grants[:4], interrupts.First{}
 	return sample
@@ -123,7 +136,7 @@ func sampleV1() Checkpoint {
 func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
 	// The files of older versions stay as they are, because nothing writes them any more.
 	golden.Check(t, checkpointFile(checkpointVersion), string(encodeCheckpoint(sampleCheckpoint())))
-	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointV3: sampleV3(), checkpointV4: sampleV4(), checkpointV5: sampleV5(), checkpointVersion: sampleCheckpoint()}
+	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointV3: sampleV3(), checkpointV4: sampleV4(), checkpointV5: sampleV5(), checkpointV6: sampleV6(), checkpointVersion: sampleCheckpoint()}
 	for version := checkpointV1; version <= checkpointVersion; version++ {
 		read, err := DecodeCheckpoint(checkpointBytes(t, version))
 		if want, ok := samples[version]; !ok || err != nil || !reflect.DeepEqual(read, want) {
@@ -349,9 +362,9 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"spaces":             {`"zone":0`, `"zone": 0`, "not as dra-numa writes it"},
 		"no order":           {`"order":1,`, ``, "claim uid-b has no order"},
 		"one CPU twice":      {`"zone":2,"cpus":""`, `"zone":2,"cpus":"5"`, "cpus 5 are in two shares, one of claim default/a"},
-		"new field in old":   {`"version":6`, `"version":1`, "version 1 has a field of version 3 in claim uid-a"},
-		"newer field in old": {`"version":6`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
-		"zones in old":       {`"version":6`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
+		"new field in old":   {`"version":7`, `"version":1`, "version 1 has a field of version 3 in claim uid-a"},
+		"newer field in old": {`"version":7`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
+		"zones in old":       {`"version":7`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
 		"one of zones":       {`"zones":[2,3]`, `"zones":[2]`, "zones: [2], want several zones that start with zone 2"},
 		"zones of another":   {`"zones":[2,3]`, `"zones":[1,2]`, "zones: [1 2], want several zones that start with zone 2"},
 		"zones backwards":    {`"zones":[2,3]`, `"zones":[2,2]`, "zones: [2 2], allowed are ids in ascending order, of 0 to 8191"},
@@ -365,9 +378,11 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"node of no kind":    {`"type":"c"`, `"type":"p"`, `device node type "p": allowed are b, c`},
 		"no CDI device":      {`gpu=GPU-1111`, `gpu`, `CDI device "nvidia.com/gpu": want vendor/class=name`},
 		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: the share of 0000:17:00.0 also has CPUs, memory or a cache"},
-		"cache in old":       {`"version":6`, `"version":4`, "version 4 has a field of version 5 in claim uid-d"},
+		"cache in old":       {`"version":7`, `"version":4`, "version 4 has a field of version 5 in claim uid-d"},
 		"cache with CPUs":    {`"device":"cache-0-shared","zone":0,"cpus":""`, `"device":"cache-0-shared","zone":0,"cpus":"7"`, "cache: the share of cache 0 also has CPUs or memory"},
-		"interrupts in old":  {`"version":6`, `"version":5`, "version 5 has a field of version 6 in claim uid-e"},
+		"defaults in old":    {`"version":7`, `"version":6`, "version 6 has defaults, which version 7 added"},
+		"bad default":        {`{"asked":{"maxFrequency":"base"`, `{"asked":{"maxFrequency":"fast"`, `defaults[0].maxFrequency: "fast", want a frequency`},
+		"interrupts in old":  {`"version":7`, `"version":5`, "version 5 has a field of version 6 in claim uid-e"},
 		"bad performance":    {`"governor":"performance"`, `"governor":"../x"`, `performance.governor: "../x", want the name of a governor`},
 		"crossed range":      {`"minKHz":800000`, `"minKHz":3700001`, "performance.frequencies: 3700001 to 3700000 kHz of policies 14-15"},
 		"no such pool":       {`"pool":"shared"`, `"pool":"os"`, `cache.pool: "os" of cache 0, allowed are guaranteed, besteffort and shared of a cache from 0`},
@@ -378,7 +393,7 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"others' idle CPUs":  {`"idleCPUs":"5"`, `"idleCPUs":"6"`, "idleCPUs: 6, allowed are some of cpus 4-5"},
 		"all CPUs idle":      {`"idleCPUs":"5"`, `"idleCPUs":"4-5"`, "idleCPUs: 4-5, allowed are some of cpus 4-5"},
 		"no idle CPUs":       {`"idleCPUs":"5"`, `"idleCPUs":""`, "not as dra-numa writes it"},
-		"version 0":          {`"version":6`, `"version":0`, "not as dra-numa writes it"},
+		"version 0":          {`"version":7`, `"version":0`, "not as dra-numa writes it"},
 		"no hugepages":       {`"1Gi":1073741824`, `"1Gi":-1`, "cannot unmarshal"},
 		"CPU out of bounds":  {`"4-5"`, `"4-8192"`, "above 8191"},
 		"unknown partition":  {`"partition":"isolated"`, `"partition":"member"`, `partition: "member", allowed are root, isolated, none`},
@@ -400,12 +415,12 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 }
 
 func TestOpenRefusesUnusableCheckpoint(t *testing.T) {
-	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":6`), []byte(`"version":7`), 1)
+	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":7`), []byte(`"version":8`), 1)
 	for name, row := range map[string]struct {
 		data []byte
 		want string
 	}{
-		"newer":   {newer, "version 7, newest known is 6; install the newer dra-numa"},
+		"newer":   {newer, "version 8, newest known is 7; install the newer dra-numa"},
 		"empty":   {nil, "drain the node, delete the file"},
 		"corrupt": {bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte("4-5"), []byte("4-6"), 1), "checksum"},
 	} {

@@ -100,6 +100,8 @@ type Driver struct {
 	groups     numa.ResctrlState    // of resctrl, as last seen; only settleWays changes it
 	monitors   monitors             // as last seen
 	first      interrupts.First     // which CPUs handled interrupts before claims had a say
+	defaults   []Default            // what CPUs have while no claim changes them
+	settled    lookedAt             // when settleDefaults last succeeded
 	seen       []int                // numbers of interrupts at the last look
 	online     cpuset.Set           // CPUs that came online since the last look, and may have lost what claims want
 	text       []byte               // the last checkpoint; the next one reuses its memory
@@ -127,7 +129,7 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 	if d.loaded, err = loadRecord(state, d.specs, config.BootID); err != nil {
 		return nil, err
 	}
-	d.first = d.loaded.first
+	d.first, d.defaults = d.loaded.first, d.loaded.defaults
 	for _, entry := range d.loaded.entries {
 		d.grants = d.grants.with(entry.Grant)
 	}
@@ -265,6 +267,9 @@ func (d *Driver) recordText(grants grantList) ([]byte, error) {
 	if !d.first.IsZero() {
 		version = checkpointV6
 	}
+	if len(d.defaults) > 0 {
+		version = checkpointV7
+	}
 	var all held
 	for _, grant := range grants {
 		version = max(version, grant.version)
@@ -278,6 +283,6 @@ func (d *Driver) recordText(grants grantList) ([]byte, error) {
 				return
 			}
 		}
-	}, d.first)
+	}, d.first, d.defaults)
 	return d.text, nil
 }

@@ -111,17 +111,21 @@ func (d *Driver) noteStaying(grant *Grant, refused []interrupts.Refusal) error {
 	return nil
 }
 
-// RepairPerformance moves interrupts that have come to CPUs of claims, and gives CPUs that
-// were offline what their claims want. Call it every few seconds. Unless all is true, it
-// reads interrupts only if there are other ones than at its last call. Without such claims
-// it does nothing.
+// RepairPerformance moves interrupts that have come to CPUs of claims, gives CPUs that were
+// offline what their claims want, and gives the others the default of the NodeConfig. Call it
+// every few seconds. Unless all is true, it reads interrupts only if there are other ones than
+// at its last call. Without such claims and without a default it does nothing.
 func (d *Driver) RepairPerformance(all bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.ready || d.config.Tuning == nil {
+	if !d.ready {
 		return nil
 	}
-	return errors.Join(d.retune(), d.lookAtInterrupts(all))
+	err := d.settleDefaults()
+	if d.config.Tuning == nil {
+		return err
+	}
+	return errors.Join(err, d.retune(), d.lookAtInterrupts(all))
 }
 
 // retune gives CPUs that came online what their claims want. Another driver may have them

@@ -15,9 +15,10 @@ import (
 // onRecord is what claims hold according to the files. Its entries may contradict each
 // other.
 type onRecord struct {
-	bootID  string  // from the checkpoint; of this boot if there is no checkpoint
-	entries []entry // each UID once
-	first   interrupts.First
+	bootID   string  // from the checkpoint; of this boot if there is no checkpoint
+	entries  []entry // each UID once
+	first    interrupts.First
+	defaults []Default
 }
 
 // entry is one grant and where it was read.
@@ -41,7 +42,7 @@ func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error
 		loaded.bootID = bootID
 	}
 	if loaded.bootID == bootID {
-		loaded.first = saved.Interrupts
+		loaded.first, loaded.defaults = saved.Interrupts, saved.Defaults
 	}
 	for _, grant := range saved.Grants {
 		if loaded.bootID != bootID {
@@ -80,7 +81,7 @@ func (l *onRecord) addNoted(noted Grant) {
 // this grant only. CDI specs are in a tmpfs, so a reboot removes them together with the
 // containers. If the checkpoint is deleted, they are still there.
 func encodeNote(bootID string, grant *listedGrant) string {
-	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version, bootID, slices.Values([]string{grant.text}), interrupts.First{})
+	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version, bootID, slices.Values([]string{grant.text}), interrupts.First{}, nil)
 	return string(bytes.TrimSuffix(text, []byte("\n")))
 }
 

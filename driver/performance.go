@@ -22,6 +22,10 @@ type Tuning struct {
 	Frequencies *cpufreq.Host
 	Interrupts  *interrupts.Host
 	ClaimsTune  bool // claims can ask for it, and not only their DeviceClasses
+	OnlyDefault bool // neither claims nor their DeviceClasses can ask for it
+
+	Default         deviceclasses.PerformanceSettings // of CPUs that no claim changes, without interrupts
+	DefaultReserved bool                              // also of those that no claim gets
 }
 
 // Performance is what the CPUs of a share have while a claim has them, and what they had
@@ -80,7 +84,7 @@ func (d *Driver) mayTune(ofClass, asked, recorded deviceclasses.PerformanceSetti
 	switch {
 	case asked.IsZero() || asked.Equal(recorded):
 		return nil
-	case d.config.Tuning == nil:
+	case d.config.Tuning == nil || d.config.Tuning.OnlyDefault:
 		return fmt.Errorf("%s: this node changes no frequencies, idle states and interrupts: performance.allow is not set in its NodeConfig", asked.First())
 	case !asked.Equal(ofClass) && !d.config.Tuning.ClaimsTune:
 		return fmt.Errorf("%s: only a DeviceClass can change this on this node: performance.allow is %s in its NodeConfig", asked.First(), deviceclasses.AllowClass)

@@ -44,6 +44,20 @@ func (n *powerNode) config() Config {
 
 func (n *powerNode) open() *Driver { n.t.Helper(); n.power.Settle(); return n.openWith(n.config()) }
 
+// dying is the configuration of a daemon that dies after some writes. left is how many are
+// left, and negative when it has died.
+func (n *powerNode) dying(writes int) (config Config, left *int) {
+	config, left = n.config(), &writes
+	write := func(name, text string) error {
+		if *left--; *left < 0 {
+			return errCrash
+		}
+		return n.power.Write(name, text)
+	}
+	config.Tuning = &Tuning{Frequencies: cpufreq.New(n.power, write), Interrupts: interrupts.New(n.power, write), ClaimsTune: true}
+	return config, left
+}
+
 // countedFS counts how often files are opened.
 type countedFS struct {
 	*fake.PowerHost
@@ -174,15 +188,7 @@ func TestCrashWhileCPUsAreTunedHeals(t *testing.T) {
 		for last := 0; ; last++ { // writes before the crash
 			n := newPowerNode(t)
 			before := n.power.Values()
-			config := n.config()
-			left := last
-			dying := func(name, text string) error {
-				if left--; left < 0 {
-					return errCrash
-				}
-				return n.power.Write(name, text)
-			}
-			config.Tuning = &Tuning{Frequencies: cpufreq.New(n.power, dying), Interrupts: interrupts.New(n.power, dying), ClaimsTune: true}
+			config, _ := n.dying(last)
 			_, _, died := n.openWith(config).Prepare(wanted, nil)
 			driver, err := next(n)
 			if err != nil {

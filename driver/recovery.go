@@ -36,6 +36,7 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	if d.config.Caches != nil {
 		d.repairCaches() // before containers start; RepairCaches reports what fails
 	}
+	_ = d.settleDefaults() // before claims take CPUs; RepairPerformance reports what fails
 	d.show()
 	return next.report, nil
 }

@@ -14,7 +14,7 @@ import (
 // time. That matters because a change of one grant writes every grant of the node.
 
 // appendCheckpoint appends the envelope with these texts of grants.
-func appendCheckpoint(text []byte, version int, bootID string, grants iter.Seq[string], first interrupts.First) []byte {
+func appendCheckpoint(text []byte, version int, bootID string, grants iter.Seq[string], first interrupts.First, defaults []Default) []byte {
 	text = strconv.AppendInt(append(text, `{"version":`...), int64(version), 10)
 	text = append(text, `,"sha256":"`...)
 	sum := len(text)
@@ -32,6 +32,10 @@ func appendCheckpoint(text []byte, version int, bootID string, grants iter.Seq[s
 	if !first.IsZero() {
 		interrupts, _ := json.Marshal(first) // it always encodes
 		text = append(append(text, `,"interrupts":`...), interrupts...)
+	}
+	if len(defaults) > 0 {
+		encoded, _ := json.Marshal(defaults) // it always encodes
+		text = append(append(text, `,"defaults":`...), encoded...)
 	}
 	text = append(text, '}')
 	copy(text[sum:], checksum(text[state:]))

@@ -1,0 +1,220 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// A NodeConfig may say what CPUs have while no claim changes them. A claim finds that, and
+// gives it back: what it records as before is the default.
+
+// Default is what some CPUs have while no claim changes them, and what they had before the
+// NodeConfig said so.
+type Default struct {
+	Asked deviceclasses.PerformanceSettings `json:"asked"`
+	cpufreq.Changes
+	Applied bool `json:"applied,omitempty"` // the changes say what the kernel made of them
+}
+
+func (f Default) equal(other Default) bool {
+	return f.Asked.Equal(other.Asked) && f.Changes.Equal(other.Changes) && f.Applied == other.Applied
+}
+
+// only returns the part of the default for some CPUs. Of a policy that policies does not
+// have, because its CPUs are offline, it has nothing.
+func (f Default) only(cpus cpuset.Set, policies []numa.FrequencyPolicy) cpufreq.Changes {
+	var ids cpuset.Set
+	for i := range policies {
+		if policies[i].CPUs.IsSubsetOf(cpus) {
+			ids.Insert(policies[i].ID)
+		}
+	}
+	return f.Changes.Only(ids, cpus)
+}
+
+// defaultOf returns what CPUs should have while no claim changes them, and which CPUs.
+func (d *Driver) defaultOf() (settings deviceclasses.PerformanceSettings, cpus cpuset.Set) {
+	tuning := d.config.Tuning
+	switch {
+	case tuning == nil || tuning.Default.IsZero():
+		return deviceclasses.PerformanceSettings{}, cpuset.Set{}
+	case tuning.DefaultReserved:
+		return tuning.Default, d.machine.Online
+	}
+	return tuning.Default, d.machine.Online.Intersection(d.grantable)
+}
+
+// changed returns the CPUs whose frequency or idle states claims have changed.
+func (d *Driver) changed() (cpus cpuset.Set) {
+	for _, grant := range d.grants.grants() {
+		for _, share := range grant.Shares {
+			if zone := share.Zone(); zone != nil && zone.Performance != nil && !zone.Performance.Changes.IsZero() {
+				cpus = cpus.Union(zone.CPUs)
+			}
+		}
+	}
+	return cpus
+}
+
+// lookedAt is what settleDefaults depends on, besides the configuration.
+type lookedAt struct {
+	machine *numa.Machine
+	changed cpuset.Set
+}
+
+// settleDefaults gives CPUs that no claim changes their default, and takes it back where the
+// NodeConfig does not say it any more. It reads nothing if there is no default, or if nothing
+// has changed since it last succeeded. It may be repeated after an error or a crash.
+func (d *Driver) settleDefaults() error {
+	asked, cpus := d.defaultOf()
+	now := lookedAt{d.machine, d.changed()}
+	if asked.IsZero() && len(d.defaults) == 0 || now == d.settled {
+		return nil
+	}
+	policies, err := numa.ReadFrequencyPolicies(d.tuning().Frequencies.Files(), d.machine.Online)
+	if err != nil {
+		return err
+	}
+	free := whole(d.machine.Online.Difference(now.changed), d.machine.Cores, policies)
+	target := whole(free.Intersection(cpus), d.machine.Cores, policies)
+	if err := d.takeDefaults(asked, free, target, policies); err != nil {
+		return err
+	}
+	if err := d.addDefault(asked, target, policies); err != nil {
+		return err
+	}
+	if err := d.applyDefaults(target, policies); err != nil {
+		return err
+	}
+	d.settled = now
+	return nil
+}
+
+// whole returns those of the CPUs that share neither a core nor a frequency policy with
+// others.
+func whole(cpus cpuset.Set, cores []numa.Core, policies []numa.FrequencyPolicy) cpuset.Set {
+	for before := (cpuset.Set{}); before != cpus; {
+		before = cpus
+		for i := range cores {
+			if !cores[i].CPUs.IsSubsetOf(cpus) {
+				cpus = cpus.Difference(cores[i].CPUs)
+			}
+		}
+		for i := range policies {
+			if !policies[i].CPUs.IsSubsetOf(cpus) {
+				cpus = cpus.Difference(policies[i].CPUs)
+			}
+		}
+	}
+	return cpus
+}
+
+// takeDefaults gives free CPUs back what they had before a default that is not asked for any
+// more, or not on these CPUs.
+func (d *Driver) takeDefaults(asked deviceclasses.PerformanceSettings, free, target cpuset.Set, policies []numa.FrequencyPolicy) error {
+	var next []Default
+	for _, one := range d.defaults {
+		unwanted := free
+		if one.Asked.Equal(asked) {
+			unwanted = free.Difference(target)
+		}
+		taken := one.only(unwanted, policies)
+		if err := d.tuning().Frequencies.Restore(taken); err != nil {
+			return err
+		}
+		if one.Changes = one.Changes.Without(taken); !one.Changes.IsZero() {
+			next = append(next, one)
+		}
+	}
+	return d.recordDefaults(next)
+}
+
+// addDefault records what CPUs of the target that have no default yet should have.
+func (d *Driver) addDefault(asked deviceclasses.PerformanceSettings, target cpuset.Set, policies []numa.FrequencyPolicy) error {
+	missing := target
+	for _, one := range d.defaults {
+		of := one.Changes.Policies()
+		for i := range policies {
+			if of.Contains(policies[i].ID) {
+				missing = missing.Difference(policies[i].CPUs)
+			}
+		}
+		missing = missing.Difference(one.Changes.IdleCPUs())
+	}
+	missing = whole(missing, d.machine.Cores, policies)
+	if missing.IsEmpty() || asked.IsZero() {
+		return nil
+	}
+	planned, err := d.planPerformance(missing, asked)
+	if err != nil {
+		return fmt.Errorf("performance.default.%w", err)
+	}
+	return d.recordDefaults(append(d.defaults[:len(d.defaults):len(d.defaults)], Default{Asked: asked, Changes: planned.Changes}))
+}
+
+// applyDefaults makes the CPUs of the target have what is on record, unless they have it
+// already. CPUs that came online may have lost it.
+func (d *Driver) applyDefaults(target cpuset.Set, policies []numa.FrequencyPolicy) error {
+	var next []Default
+	for _, one := range d.defaults {
+		pending := one.only(target, policies)
+		if one.Applied {
+			if _, err := d.tuning().Frequencies.Apply(one.only(target.Intersection(d.online), policies)); err != nil {
+				return err
+			}
+			next = joined(next, one)
+			continue
+		}
+		applied, err := d.tuning().Frequencies.Apply(pending)
+		if err != nil {
+			return err
+		}
+		next = joined(next, Default{Asked: one.Asked, Changes: one.Changes.Without(pending)})
+		next = joined(next, Default{Asked: one.Asked, Changes: applied, Applied: true})
+	}
+	return d.recordDefaults(next)
+}
+
+// joined adds a default to one that differs in its CPUs only.
+func joined(list []Default, added Default) []Default {
+	if added.Changes.IsZero() {
+		return list
+	}
+	for i := range list {
+		if list[i].Asked.Equal(added.Asked) && list[i].Applied == added.Applied {
+			list[i].Changes = list[i].Changes.Join(added.Changes)
+			return list
+		}
+	}
+	return append(list, added)
+}
+
+// recordDefaults puts the defaults on record, unless they are.
+func (d *Driver) recordDefaults(next []Default) error {
+	before := d.defaults
+	if slices.EqualFunc(before, next, Default.equal) {
+		return nil
+	}
+	d.defaults = next
+	err := d.recordStep("record defaults", d.grants).run()
+	if err != nil {
+		d.defaults = before
+	}
+	return err
+}
+
+// RestoreDefaults gives CPUs back what they had before the defaults of a checkpoint, which
+// must be of this boot and without claims.
+func (c Checkpoint) RestoreDefaults(host *cpufreq.Host) error {
+	var errs []error
+	for _, one := range c.Defaults {
+		errs = append(errs, host.Restore(one.Changes))
+	}
+	return errors.Join(errs...)
+}
