@@ -48,6 +48,8 @@ func decode[C any](kind string, document []byte, config *C, meta *metav1.TypeMet
 			fields = fieldsOf[InfraPool]()
 		case strings.Contains(text, "cache.os."), strings.Contains(text, "cache.reserved."):
 			fields = fieldsOf[CacheWays]()
+		case strings.Contains(text, "performance.default."):
+			fields = fieldsOf[DefaultPerformance]()
 		case strings.Contains(text, "performance."):
 			fields = fieldsOf[NodePerformance]()
 		case strings.Contains(text, "cache."):

@@ -106,8 +106,8 @@ type NodeSettings struct {
 	//
 	//	cache: {os: {ways: 1}, guaranteed: {ways: 10, defaultWays: 4}}
 	Cache *CachePools `json:"cache,omitempty"`
-	// Performance lets claims make their CPUs fast and quiet. Without it, nothing about
-	// frequencies, idle states and interrupts is changed.
+	// Performance lets claims make their CPUs fast and quiet, and gives the other CPUs a
+	// default. Without it, nothing about frequencies, idle states and interrupts is changed.
 	//
 	//	performance: {allow: class}
 	Performance *NodePerformance `json:"performance,omitempty"`

@@ -1,5 +1,7 @@
 package deviceclasses
 
+import "fmt"
+
 // Values of NodePerformance.Allow. The default is AllowNone.
 const (
 	AllowNone  = "none"  // nothing is changed
@@ -14,9 +16,33 @@ type NodePerformance struct {
 	//
 	//	allow: class
 	Allow string `json:"allow,omitempty"`
+	// Default is what CPUs have while no claim changes them: fields of a PerformanceConfig
+	// except interrupts. With reservedCPUs: true, the CPUs that no claim gets have it, too. An
+	// empty one gives CPUs back what they had before.
+	//
+	//	default: {governor: powersave, maxFrequency: base}
+	Default *DefaultPerformance `json:"default,omitempty"`
+}
+
+// DefaultPerformance is what CPUs have while no claim changes them.
+type DefaultPerformance struct {
+	PerformanceSettings `json:",inline"`
+
+	ReservedCPUs bool `json:"reservedCPUs,omitempty"` // those that no claim gets have it, too
 }
 
 // validate checks the values of the fields.
 func (p NodePerformance) validate() error {
-	return under("performance", checkChoices(choice{"allow", p.Allow, []string{AllowNone, AllowClass, AllowClaim}}))
+	err := checkChoices(choice{"allow", p.Allow, []string{AllowNone, AllowClass, AllowClaim}})
+	if err == nil && p.Default != nil {
+		err = under("default", p.Default.validate())
+	}
+	return under("performance", err)
+}
+
+func (p DefaultPerformance) validate() error {
+	if p.Interrupts != "" {
+		return fmt.Errorf("interrupts: %q, only claims can move interrupts", p.Interrupts)
+	}
+	return p.PerformanceSettings.Validate()
 }

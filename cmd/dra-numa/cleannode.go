@@ -19,7 +19,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
@@ -40,6 +42,7 @@ func (c *cleaner) flags(flags *flag.FlagSet) {
 	hostFlag(flags, "cdi-dir", &c.cdiDir)
 	hostFlag(flags, "cgroup-root", &c.cgroupRoot)
 	hostFlag(flags, "machine-root", &c.machineRoot)
+	hostFlag(flags, "performance-root", &c.performanceRoot)
 	flags.StringVar(&c.resctrl, "resctrl", "", "`directory` where resctrl is mounted; empty: the driver has not divided caches")
 	flags.StringVar(&c.gpuReports, "gpu-reports", "", "`directory` of what numa-nvml writes; empty: it has not run")
 	flags.StringVar(&c.listen, "listen", ":8089", "`address` for /readyz")
@@ -117,6 +120,9 @@ func (c *cleaner) clean() error {
 	if err := c.checkClaims(); err != nil {
 		return err
 	}
+	if err := c.restoreDefaults(); err != nil {
+		return err
+	}
 	if err := c.clearCgroups(); err != nil {
 		return err
 	}
@@ -167,6 +173,25 @@ func (c *cleaner) checkClaims() error {
 		problems = append(problems, fmt.Sprintf("claim %s/%s is prepared", grant.Namespace, grant.Name))
 	}
 	return oneLine(problems)
+}
+
+// restoreDefaults gives CPUs back what they had before the default of the NodeConfig.
+func (c *cleaner) restoreDefaults() error {
+	checkpoint, err := readCheckpoint(filepath.Join(c.pluginDir(), driver.CheckpointName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	files := kernelfs.Dir(c.machineRoot)
+	boot, err := readBootID(files)
+	if err != nil || checkpoint.BootID != boot {
+		return err
+	}
+	return checkpoint.RestoreDefaults(cpufreq.New(files, func(name, text string) error {
+		return kernelfs.Write(c.performanceRoot, name, text)
+	}))
 }
 
 // clearCgroups takes back the partitions of containers that have ended.

@@ -64,7 +64,7 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 	o.zoneBy, o.cpuDrivers, o.memoryDrivers = settings.ZoneBy, settings.OtherCPUDrivers, settings.OtherMemoryDrivers
 	o.cachePools = settings.Cache
 	if settings.Performance != nil {
-		o.performance = settings.Performance.Allow
+		o.performance = *settings.Performance
 	}
 	if settings.Devices != nil {
 		selection, err := attached.NewSelection(*settings.Devices)

@@ -29,14 +29,14 @@ type options struct {
 	cdiDir              string
 	staticCDIDir        string
 	configFile          string
-	attached            attached.Selection          // from the NodeConfig
-	bindDrivers         string                      // from the NodeConfig: devices.bindDrivers
-	zoneBy              string                      // from the NodeConfig
-	cpuDrivers          []string                    // from the NodeConfig: otherCPUDrivers
-	memoryDrivers       []string                    // from the NodeConfig: otherMemoryDrivers
-	cachePools          *deviceclasses.CachePools   // from the NodeConfig: cache; nil if caches are not divided
-	performance         string                      // from the NodeConfig: performance.allow
-	settings            *deviceclasses.NodeSettings // all settings of the NodeConfig for this node; nil without a file
+	attached            attached.Selection            // from the NodeConfig
+	bindDrivers         string                        // from the NodeConfig: devices.bindDrivers
+	zoneBy              string                        // from the NodeConfig
+	cpuDrivers          []string                      // from the NodeConfig: otherCPUDrivers
+	memoryDrivers       []string                      // from the NodeConfig: otherMemoryDrivers
+	cachePools          *deviceclasses.CachePools     // from the NodeConfig: cache; nil if caches are not divided
+	performance         deviceclasses.NodePerformance // from the NodeConfig
+	settings            *deviceclasses.NodeSettings   // all settings of the NodeConfig for this node; nil without a file
 	reservedCPUs        string
 	reservedIn          string // the flag or field that sets reservedCPUs
 	reservedMemory      string
@@ -92,7 +92,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
 	hostFlag(flags, "resctrl", &o.resctrl)
 	flags.StringVar(&o.hostProc, "host-proc", "", "`directory` with the host's processes, from which dra-numa state reads their groups of resctrl (default: they are not read)")
-	flags.StringVar(&o.performanceRoot, "performance-root", "/", "`directory` with a writable sys/devices/system/cpu and proc/irq, used only if the NodeConfig lets claims change frequencies, idle states and interrupts")
+	hostFlag(flags, "performance-root", &o.performanceRoot)
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
 	flags.StringVar(&o.monitoring.metrics, "metrics-listen", "", "`address` and port of the server of /metrics, such as :8090 (default: no metrics)")
 	flags.StringVar(&o.monitoring.certificateFile, "metrics-tls-cert", "", "`file` with the certificate of that server, read again when it changes (default: no TLS)")
@@ -111,12 +111,13 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 
 // hostFlags are the flags of several commands that say where a part of the host is.
 var hostFlags = map[string]struct{ value, usage string }{
-	"kubelet-root": {"/var/lib/kubelet", "root `directory` of the kubelet, which must have the same path in the container and on the host"},
-	"cdi-dir":      {"/var/run/cdi", "`directory` where the container runtime looks for CDI specs"},
-	"cgroup-root":  {"/sys/fs/cgroup", "cgroup v2 `directory` of the host"},
-	"machine-root": {"/", "`directory` with sys and proc of the host"},
-	"resctrl":      {"/sys/fs/resctrl", "`directory` where resctrl is mounted, writable; used only if the NodeConfig divides or measures caches"},
-	"nri-socket":   {"/var/run/nri/nri.sock", "NRI `socket` of the container runtime; an empty value turns NRI off"},
+	"kubelet-root":     {"/var/lib/kubelet", "root `directory` of the kubelet, which must have the same path in the container and on the host"},
+	"cdi-dir":          {"/var/run/cdi", "`directory` where the container runtime looks for CDI specs"},
+	"cgroup-root":      {"/sys/fs/cgroup", "cgroup v2 `directory` of the host"},
+	"machine-root":     {"/", "`directory` with sys and proc of the host"},
+	"performance-root": {"/", "`directory` with a writable sys/devices/system/cpu and proc/irq, used only if the NodeConfig has performance"},
+	"resctrl":          {"/sys/fs/resctrl", "`directory` where resctrl is mounted, writable; used only if the NodeConfig divides or measures caches"},
+	"nri-socket":       {"/var/run/nri/nri.sock", "NRI `socket` of the container runtime; an empty value turns NRI off"},
 }
 
 // hostFlag adds one of the hostFlags.

@@ -18,18 +18,24 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 )
 
-// tuningOf returns how this node makes CPUs fast and quiet for claims; nil if it does not.
+// tuningOf returns how this node makes CPUs fast and quiet; nil if it does not.
 func tuningOf(o options) *driver.Tuning {
-	if cmp.Or(o.performance, deviceclasses.AllowNone) == deviceclasses.AllowNone {
+	allow := cmp.Or(o.performance.Allow, deviceclasses.AllowNone)
+	if allow == deviceclasses.AllowNone && o.performance.Default == nil {
 		return nil
 	}
 	files := kernelfs.Dir(o.machineRoot)
 	write := func(name, text string) error { return kernelfs.Write(o.performanceRoot, name, text) }
-	return &driver.Tuning{
+	tuning := &driver.Tuning{
 		Frequencies: cpufreq.New(files, write),
 		Interrupts:  interrupts.New(files, write),
-		ClaimsTune:  o.performance == deviceclasses.AllowClaim,
+		ClaimsTune:  allow == deviceclasses.AllowClaim,
+		OnlyDefault: allow == deviceclasses.AllowNone,
 	}
+	if o.performance.Default != nil {
+		tuning.Default, tuning.DefaultReserved = o.performance.Default.PerformanceSettings, o.performance.Default.ReservedCPUs
+	}
+	return tuning
 }
 
 // interruptPeriod bounds how long an interrupt that another program has moved stays on the

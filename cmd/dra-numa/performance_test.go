@@ -21,9 +21,20 @@ func TestServicesThatChangeCPUsAreSeenByTheirCgroups(t *testing.T) {
 
 func TestCPUsAreChangedOnlyWhereItIsAllowed(t *testing.T) {
 	for allow, want := range map[string]bool{"": false, deviceclasses.AllowNone: false, deviceclasses.AllowClass: true, deviceclasses.AllowClaim: true} {
-		tuning := tuningOf(options{performance: allow, machineRoot: t.TempDir(), performanceRoot: t.TempDir()})
+		tuning := tuningOf(options{performance: deviceclasses.NodePerformance{Allow: allow}, machineRoot: t.TempDir(), performanceRoot: t.TempDir()})
 		if got := tuning != nil; got != want || got && tuning.ClaimsTune != (allow == deviceclasses.AllowClaim) {
 			t.Errorf("allow %q: %+v, want %t", allow, tuning, want)
+		}
+	}
+}
+
+// A default needs no permission for claims.
+func TestADefaultIsWrittenWhereClaimsMayAskForNothing(t *testing.T) {
+	performance := &deviceclasses.DefaultPerformance{PerformanceSettings: deviceclasses.PerformanceSettings{Governor: "powersave"}, ReservedCPUs: true}
+	for allow, only := range map[string]bool{"": true, deviceclasses.AllowClass: false} {
+		tuning := tuningOf(options{performance: deviceclasses.NodePerformance{Allow: allow, Default: performance}, machineRoot: t.TempDir(), performanceRoot: t.TempDir()})
+		if tuning == nil || tuning.OnlyDefault != only || tuning.Default.Governor != "powersave" || !tuning.DefaultReserved {
+			t.Errorf("allow %q: %+v", allow, tuning)
 		}
 	}
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -164,6 +166,25 @@ func TestCleanNodeHasNothingOfTheDriver(t *testing.T) {
 	}
 	if left := filesBelow(t, dir); !slices.Equal(left, want) {
 		t.Errorf("left are %q, want %q", left, want)
+	}
+}
+
+// What the NodeConfig has given CPUs in this boot is taken back.
+func TestCleanNodeHasNoDefaultOfCPUs(t *testing.T) {
+	for boot, want := range map[string]string{"boot-2": "n/a", "boot-1": "500\n"} {
+		c, dir := usedNode(t)
+		c.performanceRoot = dir
+		limit := dir + "/sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us"
+		files.Write(t, limit, "500\n")
+		state := fmt.Sprintf(`{"bootID":%q,"grants":[],"defaults":[{"asked":{"idleLatency":500},"idle":[{"cpus":"1","before":"n/a","want":"500"}],"applied":true}]}`, boot)
+		checkpoint := fmt.Sprintf("{\"version\":7,\"sha256\":\"%x\",\"state\":%s}\n", sha256.Sum256([]byte(state)), state)
+		files.Write(t, filepath.Join(c.pluginDir(), driver.CheckpointName), checkpoint)
+		if err := c.clean(); err != nil {
+			t.Fatal(err)
+		}
+		if text := files.Read(t, limit); !strings.HasPrefix(text, want) {
+			t.Errorf("%s: the CPU has %q, want %q", boot, text, want)
+		}
 	}
 }
 

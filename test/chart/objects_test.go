@@ -142,6 +142,7 @@ func TestFilesOfCPUsAreMountedToChangeThem(t *testing.T) {
 		mounting{"config.zoneBy=l3", false},
 		mounting{"config.performance.allow=none", false},
 		mounting{"config.performance.allow=class", true},
+		mounting{"config.performance.default.governor=powersave", true},
 		mounting{"config.profiles[0].nodeSelector.kind=hpc,config.profiles[0].performance.allow=claim", true},
 	)
 }

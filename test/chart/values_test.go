@@ -424,7 +424,7 @@ func TestUninstallHasTheRightsOfItsCommands(t *testing.T) {
 // removes.
 func TestCleanerRunsWhereTheDaemonDoes(t *testing.T) {
 	const cache = "config.cache.os.ways=1,config.cache.guaranteed.ways=4"
-	rendered := mustRender(t, cache, "nvml.enabled=true,nvml.image=x", "nodeSelector.numa=yes", "kubelet.root=/k")
+	rendered := mustRender(t, cache, "config.performance.default.governor=powersave", "nvml.enabled=true,nvml.image=x", "nodeSelector.numa=yes", "kubelet.root=/k")
 	daemon := named[appsv1.DaemonSet](t, rendered, "DaemonSet", "dra-driver-numa").Spec.Template.Spec
 	cleaner := named[appsv1.DaemonSet](t, rendered, "DaemonSet", "dra-driver-numa-uninstall-node").Spec.Template.Spec
 	if !cmp.Equal(daemon.NodeSelector, cleaner.NodeSelector) || !cmp.Equal(daemon.Tolerations, cleaner.Tolerations) || !cmp.Equal(daemon.Affinity, cleaner.Affinity) {
@@ -432,7 +432,7 @@ func TestCleanerRunsWhereTheDaemonDoes(t *testing.T) {
 	}
 	want := []string{
 		"/k/plugins at /k/plugins", "/k/plugins_registry at /k/plugins_registry", "/run/dra-numa at /run/dra-numa",
-		"/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/cgroup", "/sys/fs/cgroup at /host/fs/cgroup read-only", "/var/run/cdi at /var/run/cdi",
+		"/sys/devices/system/cpu at /host/performance/sys/devices/system/cpu", "/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/cgroup", "/sys/fs/cgroup at /host/fs/cgroup read-only", "/var/run/cdi at /var/run/cdi",
 	}
 	if diff := cmp.Diff(want, mounts(cleaner, cleaner.Containers[0])); diff != "" {
 		t.Errorf("host paths (-want +got):\n%s", diff)

@@ -88,10 +88,10 @@ imagePullSecrets:
 {{- if .cache }}yes{{ end }}
 {{- end }}
 {{- end }}
-{{/* Not empty if a NodeConfig or one of its profiles lets claims change CPUs. */}}
+{{/* Not empty if a NodeConfig or one of its profiles changes CPUs or lets claims do so. */}}
 {{- define "dra-driver-numa.performance" -}}
 {{- range prepend ((.Values.config).profiles | default list) (.Values.config | default dict) }}
-{{- if ne "none" ((.performance).allow | default "none") }}yes{{ end }}
+{{- if or (ne "none" ((.performance).allow | default "none")) (hasKey (.performance | default dict) "default") }}yes{{ end }}
 {{- end }}
 {{- end }}
 {{- define "dra-driver-numa.state" -}}
