@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"runtime/metrics"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,12 +13,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// trimPeriod is how long the daemon keeps memory that it no longer uses, and trimBytes is
-// how much it must have allocated since the last time: while it is idle, what it gives back
-// it soon needs again.
+// trimPeriod is how long the daemon keeps memory that it no longer uses. It gives back
+// nothing while it has less than trimBytes in memory: most of that it would soon need again.
 const (
 	trimPeriod = time.Minute
-	trimBytes  = 8 << 20
+	trimBytes  = 35 << 20
 )
 
 // span is a range of addresses of this process: start is in it, end is not.
@@ -29,18 +27,12 @@ type span struct{ start, end uintptr }
 func keepTrim(ctx context.Context) {
 	ticker := time.NewTicker(trimPeriod)
 	defer ticker.Stop()
-	trimmed := uint64(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			allocated := allocatedBytes()
-			if allocated-trimmed < trimBytes {
-				continue
-			}
-			trimmed = allocated
-			if err := trim(); err != nil {
+			if err := trimIfAbove(trimBytes); err != nil {
 				klog.FromContext(ctx).Error(err, "Giving unused memory back failed, not trying again")
 				return
 			}
@@ -48,12 +40,31 @@ func keepTrim(ctx context.Context) {
 	}
 }
 
-// allocatedBytes is how much the process has allocated since it started, also of what it
-// has freed.
-func allocatedBytes() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+// trimIfAbove gives unused memory back if the process has more than so many bytes in memory.
+func trimIfAbove(bytes int) error {
+	resident, err := residentBytes()
+	if err != nil || resident <= bytes {
+		return err
+	}
+	return trim()
+}
+
+// residentBytes is how much of the process is in memory, with the pages of its program.
+func residentBytes() (int, error) {
+	const name = "/proc/self/statm"
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text)) // all sizes in pages: total, resident, …
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("%s: %q, want two numbers or more", name, text)
+	}
+	pages, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return pages * os.Getpagesize(), nil
 }
 
 // trim gives pages that nothing uses any more back to the kernel. On the rig's node,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,44 @@ func TestTrim(t *testing.T) {
 	if after := programPages(t); before == 0 || after > before/2 {
 		t.Errorf("%d kB of the program in memory before, %d kB after", before, after)
 	}
+}
+
+func TestTrimOnlyAboveALimit(t *testing.T) {
+	collections := func() uint32 {
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		return memory.NumForcedGC
+	}
+	for limit, want := range map[int]uint32{1 << 40: 0, 1 << 20: 1} {
+		before := collections()
+		if err := trimIfAbove(limit); err != nil {
+			t.Fatal(err)
+		}
+		if got := collections() - before; got != want {
+			t.Errorf("%d bytes in memory, limit %d: trimmed %d times, want %d", resident(t), limit, got, want)
+		}
+	}
+}
+
+// The kernel says the same in another file: VmRSS of proc_pid_status(5), in kB.
+func TestResidentBytes(t *testing.T) {
+	_, line, _ := strings.Cut(files.Read(t, "/proc/self/status"), "VmRSS:")
+	kB, err := strconv.Atoi(strings.Fields(line)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resident(t); got < kB<<10/2 || got > kB<<10*2 {
+		t.Errorf("%d bytes, the kernel says %d kB", got, kB)
+	}
+}
+
+func resident(t *testing.T) int {
+	t.Helper()
+	bytes, err := residentBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
 }
 
 // programPages is how much of its code and constants a process has in memory, in kB.

@@ -26,8 +26,6 @@ const (
 	eventuallyTimeout = 5 * time.Minute
 	// promptTimeout is for what the driver or its keeper does within a second or a few.
 	promptTimeout = 20 * time.Second
-	// idleTimeout is for memory that is given back once a minute.
-	idleTimeout = 3 * time.Minute
 	// consistently is for what has happened and must not change any more.
 	consistently = 3 * time.Second
 	// reschedule is how long the scheduler may take to look again at a pod that did
