@@ -8,9 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -50,24 +48,24 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 		reserved := kubeletReserved(ctx)
 		first, _ := reserved.First()
 		infra := cpuset.New(first)
-		const pools = "os: {ways: 1, bandwidthPercent: 50}, infra: {ways: 10, cpus: %q, bandwidthPercent: 20}, guaranteed: {ways: 5}"
-		configureCaches(ctx, fmt.Sprintf(pools, infra))
+		const pools = "cache: {os: {ways: 1, bandwidthPercent: 50}, infra: {ways: 10, cpus: %q, bandwidthPercent: 20}, guaranteed: {ways: 5}}"
+		configureNode(ctx, fmt.Sprintf(pools, infra))
 		expectGroup(ctx, "", 0x1, 50, nil)
 		expectGroup(ctx, "dra-numa.0", 0xffc, 20, &infra)
 
 		By("reserving ways for reserved CPUs")
-		configureCaches(ctx, "os: {ways: 1}, reserved: {ways: 2, bandwidthPercent: 35}, guaranteed: {ways: 5}")
+		configureNode(ctx, "cache: {os: {ways: 1}, reserved: {ways: 2, bandwidthPercent: 35}, guaranteed: {ways: 5}}")
 		expectGroup(ctx, "", 0x1, 50, nil) // without a limit, that of the root group stays
 		expectGroup(ctx, "dra-numa.65537", 0x6, 40, &reserved)
 
 		By("giving everything back")
-		configureCaches(ctx, "os: {ways: 1}, reserved: {ways: 2}, guaranteed: {ways: 5}, restore: true")
+		configureNode(ctx, "cache: {os: {ways: 1}, reserved: {ways: 2}, guaranteed: {ways: 5}, restore: true}")
 		expectGroup(ctx, "", 0xfff, 100, nil)
 		Eventually(ctx, func() []string { return ourGroups(ctx) }).Should(BeEmpty(), "groups of the driver")
 	})
 
 	It("keeps a claim pending while no class is left, and says so", func(ctx context.Context) {
-		configureCaches(ctx, "os: {ways: 2}, guaranteed: {ways: 8, classes: 2, defaultWays: 1}")
+		configureNode(ctx, "cache: {os: {ways: 2}, guaranteed: {ways: 8, classes: 2, defaultWays: 1}}")
 		namespace := createNamespace(ctx, "classes")
 		first := waitRunning(ctx, createWithWays(ctx, namespace, "first", "gold.dra.numa", nil, inCache1))
 		waitRunning(ctx, createWithWays(ctx, namespace, "second", "gold.dra.numa", nil, inCache1))
@@ -152,25 +150,6 @@ func moveTask(ctx context.Context, pid int, group string) {
 	GinkgoHelper()
 	_, err := observer.Run(ctx, `echo "$1" >"$2/$3/tasks"`, fmt.Sprint(pid), resctrlMount, group)
 	Expect(err).NotTo(HaveOccurred())
-}
-
-// configureCaches gives the node other pools until the spec ends.
-func configureCaches(ctx context.Context, pools string) {
-	GinkgoHelper()
-	maps, name := cluster.Kubernetes.CoreV1().ConfigMaps(*driverNamespace), *driverDaemonSet
-	before, err := maps.Get(ctx, name, metav1.GetOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	replace := func(ctx context.Context, text string) {
-		current, err := maps.Get(ctx, name, metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		current.Data["node.yaml"] = text
-		_, err = maps.Update(ctx, current, metav1.UpdateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-	}
-	replace(ctx, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\ncache: {"+pools+"}\n")
-	changeDriver(ctx, func(set *appsv1.DaemonSet) { set.Spec.Template.Annotations["dra.numa/config"] = pools })
-	DeferCleanup(func(ctx context.Context) { replace(ctx, before.Data["node.yaml"]) }) // before the DaemonSet is as it was
-	waitDriverReady(ctx)
 }
 
 // expectGroup waits until a group has ways and a limit in each cache, and CPUs.

@@ -161,6 +161,58 @@ var _ = Describe("claims of fast CPUs", withPower, func() {
 	})
 })
 
+var _ = Describe("CPUs that no claim changes", withPower, func() {
+	It("have the default of the NodeConfig, claims start from it, and it is taken back", func(ctx context.Context) {
+		namespace, before := createNamespace(ctx, "default"), cpuSettings(ctx)
+		const slow = "powersave 1000000 2000000 50"
+		byDefault := replaced(before, coresWithout(ctx, kubeletReserved(ctx)), slow)
+		Expect(byDefault).NotTo(Equal(before))
+
+		By("asking for it for the CPUs that claims can get")
+		configureNode(ctx, "performance: {allow: claim, default: {governor: powersave, maxFrequency: 2GHz, idleLatency: 50}}")
+		Eventually(ctx, cpuSettings).Should(Equal(byDefault))
+		core := oneCore(ctx)
+		core.zone = anyZone
+		plain := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("plain", core), core))
+		tuned := waitRunning(ctx, createTuned(ctx, namespace, "tuned", `"governor": "performance", "maxFrequency": "max"`))
+		fast := replaced(byDefault, cpusOfContainer(ctx, tuned), "performance 1000000 3000000 50")
+		Expect(cpuSettings(ctx)).To(Equal(fast), "a claim asked, and that of CPUs %s did not", cpusOfContainer(ctx, plain))
+
+		By("taking CPUs offline, which makes the kernel forget, and killing the driver")
+		gone := cpusOfContainer(ctx, tuned)
+		beginDelete(ctx, tuned)
+		expectGone(ctx, tuned, byDefault)
+		DeferCleanup(func(ctx context.Context) { Expect(observer.SetOnline(ctx, gone, true)).To(Succeed()) })
+		Expect(observer.SetOnline(ctx, gone, false)).To(Succeed())
+		killDriver(ctx)
+		Expect(observer.SetOnline(ctx, gone, true)).To(Succeed())
+		Eventually(ctx, cpuSettings).Should(Equal(byDefault))
+
+		By("asking for it for reserved CPUs, too")
+		configureNode(ctx, "performance: {default: {governor: powersave, maxFrequency: 2GHz, idleLatency: 50, reservedCPUs: true}}")
+		Eventually(ctx, cpuSettings).Should(HaveEach(slow))
+
+		By("asking for nothing")
+		configureNode(ctx, "performance: {default: {}}")
+		Eventually(ctx, cpuSettings).Should(Equal(before))
+	})
+})
+
+// coresWithout returns the CPUs of the node's cores that have none of these CPUs.
+func coresWithout(ctx context.Context, cpus cpuset.Set) (others cpuset.Set) {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cat "$1"/cpu[0-9]*/topology/thread_siblings_list`, cpuFolder)
+	Expect(err).NotTo(HaveOccurred())
+	for line := range strings.Lines(text) {
+		core, err := cpuset.Parse(strings.TrimSpace(line))
+		Expect(err).NotTo(HaveOccurred())
+		if !core.Overlaps(cpus) {
+			others = others.Union(core)
+		}
+	}
+	return others
+}
+
 // slowAndSteady makes the driver write, for each CPU, the governor, then the highest and
 // then the lowest frequency. It restores in the same order.
 const slowAndSteady = `"governor": "performance", "minFrequency": "2GHz", "maxFrequency": "2GHz"`

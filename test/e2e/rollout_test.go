@@ -122,3 +122,23 @@ func changeDriver(ctx context.Context, change func(*appsv1.DaemonSet)) *appsv1.D
 	})).To(Succeed())
 	return set
 }
+
+// configureNode gives the node other settings until the spec ends: fields of a NodeConfig, as
+// YAML in one line.
+func configureNode(ctx context.Context, fields string) {
+	GinkgoHelper()
+	maps, name := cluster.Kubernetes.CoreV1().ConfigMaps(*driverNamespace), *driverDaemonSet
+	before, err := maps.Get(ctx, name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	replace := func(ctx context.Context, text string) {
+		current, err := maps.Get(ctx, name, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		current.Data["node.yaml"] = text
+		_, err = maps.Update(ctx, current, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	replace(ctx, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n"+fields+"\n")
+	changeDriver(ctx, func(set *appsv1.DaemonSet) { set.Spec.Template.Annotations["dra.numa/config"] = fields })
+	DeferCleanup(func(ctx context.Context) { replace(ctx, before.Data["node.yaml"]) }) // before the DaemonSet is as it was
+	waitDriverReady(ctx)
+}
