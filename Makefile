@@ -428,6 +428,15 @@ $(E2E_POWER): image suite
 	$(call timed,chart,$(call install-chart,power,--values test/e2e/power-values.yaml)); \
 	$(call suite,power,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter power)
 
+# The specs break the node in one way after the other, and record what it sends meanwhile.
+.PHONY: e2e-alerts
+e2e-alerts: image suite ## Break a node of the rig in each way that has an alert, and let Prometheus' rules say which alerts fire: nightly, not part of test [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
+	rm -rf bin/scrapes
+	@$(call with-node,alerts); \
+	$(call timed,chart,$(call install-chart,alerts)); \
+	$(call suite,alerts,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name alerts" -e2e.scrapes "$(CURDIR)/bin/scrapes" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter alerts)
+	go -C test/monitoring test -count=1 -v -run TestFaultsOfANode . -args -scrapes "$(CURDIR)/bin/scrapes"
+
 # What upgrade-test upgrades from: a tag or a commit. Without tags, it is the oldest build with
 # the chart's present layout, and whose records of claims have the versions of today.
 FROM ?= $(or $(shell git tag --list 'v*' --sort=-version:refname | head -n 1),ef932f99b1c57f4a448bfad5b8ff3487aa93377f)

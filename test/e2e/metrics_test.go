@@ -16,11 +16,7 @@ const metricsPort = 8090
 // scrape returns the metrics of the daemon on the node by their names and labels, as
 // Prometheus reads them from the pod's address.
 func scrape(ctx context.Context) (map[string]float64, error) {
-	pods, err := driverPods(ctx)
-	if err != nil || len(pods) != 1 {
-		return nil, fmt.Errorf("%d pods of the driver: %w", len(pods), err)
-	}
-	text, err := observer.Run(ctx, `wget -q -O - "http://$1:$2/metrics"`, pods[0].Status.PodIP, strconv.Itoa(metricsPort))
+	text, err := scrapeText(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +34,15 @@ func scrape(ctx context.Context) (map[string]float64, error) {
 		}
 	}
 	return metrics, nil
+}
+
+// scrapeText returns the metrics of the daemon on the node as it sends them.
+func scrapeText(ctx context.Context) (string, error) {
+	pods, err := driverPods(ctx)
+	if err != nil || len(pods) != 1 {
+		return "", fmt.Errorf("%d pods of the driver: %w", len(pods), err)
+	}
+	return observer.Run(ctx, `timeout 4 wget -q -O - "http://$1:$2/metrics"`, pods[0].Status.PodIP, strconv.Itoa(metricsPort))
 }
 
 var _ = Describe("the metrics of a node", func() {

@@ -55,11 +55,11 @@ func on(node, name string) string {
 	return strings.Replace(name, "{", fmt.Sprintf("{node=%q,", node), 1)
 }
 
-// fired returns the alerts that fired on some minute, with their summaries.
-func fired(t *testing.T, all series) map[string]string {
+// fired returns the alerts of a file that fired at some step, with their summaries.
+func fired(t *testing.T, file string, step time.Duration, steps int, all series) map[string]string {
 	t.Helper()
 	load := strings.Builder{}
-	load.WriteString("load 1m\n")
+	fmt.Fprintf(&load, "load %s\n", step)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&load, "  %s %s\n", name, all[name])
 	}
@@ -72,14 +72,14 @@ func fired(t *testing.T, all series) map[string]string {
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
 		Logger:     promslog.NewNopLogger(), Parser: parser.NewParser(parser.Options{}),
 	})
-	groups, errs := manager.LoadGroups(time.Minute, labels.EmptyLabels(), "", nil, false, alertsFile)
+	groups, errs := manager.LoadGroups(step, labels.EmptyLabels(), "", nil, false, file)
 	for _, err := range errs {
 		t.Fatal(err)
 	}
 	firing := map[string]string{}
-	for minute := range minutes {
+	for i := range steps {
 		for _, group := range groups {
-			group.Eval(t.Context(), time.Unix(0, 0).Add(time.Duration(minute)*time.Minute))
+			group.Eval(t.Context(), time.Unix(0, 0).Add(time.Duration(i)*step))
 			for _, rule := range group.Rules() {
 				if err := rule.LastError(); err != nil {
 					t.Fatalf("%s: %v", rule.Name(), err)
@@ -208,7 +208,7 @@ func TestEachFaultFiresItsAlert(t *testing.T) {
 				}
 				all[on("node-1", name)] = values
 			}
-			got := fired(t, all)
+			got := fired(t, alertsFile, time.Minute, minutes, all)
 			want := map[string]string{}
 			if fault.alert != "" {
 				want[fault.alert] = fault.summary
@@ -227,12 +227,20 @@ func TestEachFaultFiresItsAlert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, alert := range regexp.MustCompile(`(?m)- alert: (\w+)`).FindAllStringSubmatch(string(text), -1) {
-		if !alerts[alert[1]] {
-			t.Errorf("no fault fires %s", alert[1])
+	for _, alert := range namesOfAlerts(string(text)) {
+		if !alerts[alert] {
+			t.Errorf("no fault fires %s", alert)
 		}
-		if !strings.Contains(string(page), "\n| `"+alert[1]+"` | ") {
-			t.Errorf("docs/monitoring.md lacks %s", alert[1])
+		if !strings.Contains(string(page), "\n| `"+alert+"` | ") {
+			t.Errorf("docs/monitoring.md lacks %s", alert)
 		}
 	}
+}
+
+// namesOfAlerts returns the names in the text of a file of rules.
+func namesOfAlerts(text string) (names []string) {
+	for _, alert := range regexp.MustCompile(`(?m)- alert: (\w+)`).FindAllStringSubmatch(text, -1) {
+		names = append(names, alert[1])
+	}
+	return names
 }
