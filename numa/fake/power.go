@@ -45,13 +45,14 @@ const (
 	HighestKHz = 3_600_000
 )
 
-// Power declares the frequency, idle and interrupt files of a machine.
+// Power declares the frequency, idle, uncore and interrupt files of a machine.
 type Power struct {
 	CPUs      int // all of them are online
 	Driver    FrequencyDriver
 	PerPolicy int    // CPUs of each policy, in sequence; 0 means 1
 	LimitKHz  int    // to which the firmware limits the highest frequency; 0 means no limit
 	Idle      string // driver of idle states; "" for none
+	Uncore    Uncore
 	Lines     []Line
 	Override  bool // writes are those of a process with the capability DAC_OVERRIDE
 }
@@ -76,6 +77,7 @@ type PowerHost struct {
 	full      cpuset.Set        // CPUs without a free interrupt vector
 	requested map[string]bool   // folders of policies with frequencies that were written and not looked at
 	offline   map[string]bool   // folders of policies whose CPUs are all offline
+	away      map[string]int    // kHz in the files of dies whose CPUs are all offline
 	writes    int
 	crossed   bool
 }
@@ -83,7 +85,7 @@ type PowerHost struct {
 // NewPowerHost returns a host as it is after the start of the kernel.
 func NewPowerHost(power Power) *PowerHost {
 	power.PerPolicy = max(power.PerPolicy, 1)
-	h := &PowerHost{power: power, values: make(map[string]string), saved: make(map[int]string), asked: make(map[string]int), offline: make(map[string]bool), requested: make(map[string]bool)}
+	h := &PowerHost{power: power, values: make(map[string]string), saved: make(map[int]string), asked: make(map[string]int), offline: make(map[string]bool), requested: make(map[string]bool), away: make(map[string]int)}
 	for cpu := range power.CPUs {
 		folder := fmt.Sprintf("sys/devices/system/cpu/cpu%d", cpu)
 		h.set(folder+"/power/pm_qos_resume_latency_us", "0")
@@ -104,6 +106,7 @@ func NewPowerHost(power Power) *PowerHost {
 	h.set("sys/devices/system/cpu/cpuidle/current_driver", cmp.Or(power.Idle, "none"))
 	everyone, _ := cpuset.Parse(all)
 	h.set("proc/irq/default_smp_affinity", everyone.Mask())
+	h.addUncore()
 	for _, line := range power.Lines {
 		h.addLine(line)
 	}

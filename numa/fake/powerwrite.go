@@ -24,7 +24,7 @@ const (
 )
 
 func isWritable(name string) bool {
-	return slices.Contains([]string{minFile, maxFile, governorFile, energyFile, idleFile, affinityFile, defaultFile}, path.Base(name))
+	return slices.Contains([]string{minFile, maxFile, governorFile, energyFile, idleFile, affinityFile, defaultFile, uncoreMinFile, uncoreMaxFile}, path.Base(name))
 }
 
 // Write behaves like write(2) to one of the files.
@@ -51,6 +51,8 @@ func (h *PowerHost) Write(name, text string) error {
 		err = h.setPreference(folder, text)
 	case idleFile:
 		err = h.setIdle(name, text)
+	case uncoreMinFile, uncoreMaxFile:
+		err = h.setUncore(folder, file, text)
 	case affinityFile:
 		err = h.setAffinity(folder, text)
 	case defaultFile:
