@@ -51,6 +51,19 @@ func ParseFrequency(text string) (Frequency, error) {
 	return Frequency{}, fmt.Errorf("%q, %s", text, wantFrequency)
 }
 
+// wantUncoreFrequency completes the error for a text that is no frequency of the uncore.
+const wantUncoreFrequency = "want a frequency such as 2.4GHz or 800MHz, or min, max"
+
+// ParseUncoreFrequency reads a frequency of the uncore, which has no base frequency. An empty
+// text is the zero value.
+func ParseUncoreFrequency(text string) (Frequency, error) {
+	frequency, err := ParseFrequency(text)
+	if err != nil || frequency.Of == FrequencyBase {
+		return Frequency{}, fmt.Errorf("%q, %s", text, wantUncoreFrequency)
+	}
+	return frequency, nil
+}
+
 // parseDecimal reads a number above 0 of digits and at most one point.
 func parseDecimal(text string) (number float64, ok bool) {
 	if len(text) > 16 || strings.Trim(text, "0123456789.") != "" || strings.HasPrefix(text, ".") || strings.HasSuffix(text, ".") {

@@ -122,6 +122,19 @@ func TestFrequencyOnAMachine(t *testing.T) {
 	}
 }
 
+func TestTheUncoreHasNoBaseFrequency(t *testing.T) {
+	for text, want := range map[string]Frequency{"": {}, "min": {Of: "min", Factor: 1}, "max": {Of: "max", Factor: 1}, "2.4GHz": {KHz: 2_400_000}} {
+		if got, err := ParseUncoreFrequency(text); err != nil || got != want {
+			t.Errorf("%q is %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"base", "1.5x base", "2.4", "fast"} {
+		if _, err := ParseUncoreFrequency(text); err == nil || err.Error() != fmt.Sprintf("%q, %s", text, wantUncoreFrequency) {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+}
+
 // A claim is decoded over the same class for each request.
 func TestDecodingLeavesTheIdleLatencyOfTheClassAlone(t *testing.T) {
 	class, err := PerformanceConfig{}.DecodeOver([]byte(performanceHead + `, "idleLatency": 20}`))

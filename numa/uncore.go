@@ -31,7 +31,7 @@ func uncoreDieFolder(socket, die int) string {
 
 // ReadUncoreDies reads every die whose uncore frequency can be set, ascending; none if the
 // kernel has no such driver. It has none on virtual machines, and on processors that are not
-// of Intel. The die of offline CPUs may be missing.
+// of Intel. The die of offline CPUs may be missing. All frequencies are above 0.
 func ReadUncoreDies(root fs.FS) (dies []UncoreDie, err error) {
 	t := newTree(root)
 	t.fleeting = true
@@ -68,7 +68,8 @@ func uncoreDieOf(name string) (socket, die int, ok bool) {
 	return int(a), int(b), ok && found && errA == nil && errB == nil
 }
 
-// uncoreDie reads one die; found is false if its last CPU has gone offline meanwhile.
+// uncoreDie reads one die; found is false if its last CPU has gone offline meanwhile, and if
+// the processor does not say one of the frequencies.
 func (t tree) uncoreDie(socket, die int) (read UncoreDie, found bool, err error) {
 	folder := uncoreDieFolder(socket, die)
 	read = UncoreDie{Package: socket, Die: die}
@@ -81,7 +82,8 @@ func (t tree) uncoreDie(socket, die int) (read UncoreDie, found bool, err error)
 		{&read.MinKHz, "min_freq_khz"},
 		{&read.MaxKHz, "max_freq_khz"},
 	} {
-		if *field.value, found, err = parseFile(t, folder+field.file, parseInt); err != nil || !found {
+		frequency, err := t.positive(folder + field.file)
+		if *field.value = kHz(frequency, 1); err != nil || *field.value == 0 {
 			return UncoreDie{}, false, err
 		}
 	}

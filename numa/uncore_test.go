@@ -42,7 +42,11 @@ func TestOnlyFoldersOfDiesAreRead(t *testing.T) {
 	if want := []numa.UncoreDie{{LowestKHz: 900_000, HighestKHz: 900_000, MinKHz: 800_000, MaxKHz: 900_000}}; err != nil || !slices.Equal(dies, want) {
 		t.Errorf("dies %+v, %v, want %+v", dies, err, want)
 	}
-	delete(files, folder+"package_00_die_00/max_freq_khz") // as when its last CPU goes offline
+	files[folder+"package_00_die_00/min_freq_khz"] = "0\n" // the processor does not say it
+	if dies, err := numa.ReadUncoreDies(memfs.New(files, nil, nil)); err != nil || len(dies) > 0 {
+		t.Errorf("dies %+v, %v, want none", dies, err)
+	}
+	delete(files, folder+"package_00_die_00/min_freq_khz") // as when its last CPU goes offline
 	if dies, err := numa.ReadUncoreDies(memfs.New(files, nil, nil)); err != nil || len(dies) > 0 {
 		t.Errorf("dies %+v, %v, want none", dies, err)
 	}
