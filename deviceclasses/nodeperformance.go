@@ -11,13 +11,13 @@ const (
 
 // NodePerformance says what may be changed about the speed of a node's CPUs.
 type NodePerformance struct {
-	// Allow says whose PerformanceConfig can change the frequency, the idle states and the
-	// interrupts of CPUs. Unless it is none, the daemon writes to the host's sysfs and procfs.
+	// Allow says whose PerformanceConfig can change the frequency, the uncore, the idle states
+	// and the interrupts of CPUs. Unless it is none, the daemon writes to the host's sysfs and procfs.
 	//
 	//	allow: class
 	Allow string `json:"allow,omitempty"`
 	// Default is what CPUs have while no claim changes them: fields of a PerformanceConfig
-	// except interrupts. With reservedCPUs: true, the CPUs that no claim gets have it, too. An
+	// except interrupts and minUncoreFrequency. With reservedCPUs: true, the CPUs that no claim gets have it, too. An
 	// empty one gives CPUs back what they had before.
 	//
 	//	default: {governor: powersave, maxFrequency: base}
@@ -43,6 +43,9 @@ func (p NodePerformance) validate() error {
 func (p DefaultPerformance) validate() error {
 	if p.Interrupts != "" {
 		return fmt.Errorf("interrupts: %q, only claims can move interrupts", p.Interrupts)
+	}
+	if p.MinUncoreFrequency != "" {
+		return fmt.Errorf("minUncoreFrequency: %q, only claims can set the uncore", p.MinUncoreFrequency)
 	}
 	return p.PerformanceSettings.Validate()
 }

@@ -69,6 +69,13 @@ type PerformanceSettings struct {
 	//
 	//	energyPreference: balance_power
 	EnergyPreference string `json:"energyPreference,omitempty"`
+	// MinUncoreFrequency is the lowest frequency of the uncore of each die on which the request
+	// has CPUs: of its mesh, level-3 caches and memory controllers. It is a number with a unit,
+	// or min or max of the die. All CPUs of a die share it, so a die has the highest frequency
+	// that its claims ask for. Only Intel's uncore driver has it.
+	//
+	//	minUncoreFrequency: 2GHz
+	MinUncoreFrequency string `json:"minUncoreFrequency,omitempty"`
 	// IdleLatency is the longest time in microseconds that an idle CPU may need to wake up.
 	// With 0, the CPUs are never idle.
 	//
@@ -91,7 +98,8 @@ const maxGovernor = 15
 // IsZero reports whether the settings leave everything as it is.
 func (s PerformanceSettings) IsZero() bool { return s == PerformanceSettings{} }
 
-// Frequency reports whether the settings change how CPUs choose their frequency.
+// Frequency reports whether the settings change how CPUs choose their frequency. The uncore
+// is no part of that.
 func (s PerformanceSettings) Frequency() bool {
 	return s.MinFrequency != "" || s.MaxFrequency != "" || s.Governor != "" || s.EnergyPreference != ""
 }
@@ -142,6 +150,9 @@ func (s PerformanceSettings) Validate() error {
 	if s.Governor == GovernorPerformance && s.EnergyPreference != "" && s.EnergyPreference != EnergyPerformance {
 		return fmt.Errorf("energyPreference: %q, allowed with the governor performance is %s", s.EnergyPreference, EnergyPerformance)
 	}
+	if _, err := ParseUncoreFrequency(s.MinUncoreFrequency); err != nil {
+		return fmt.Errorf("minUncoreFrequency: %w", err)
+	}
 	if s.IdleLatency != nil {
 		return checkRange("idleLatency", *s.IdleLatency, 0, MaxIdleLatency)
 	}
@@ -159,6 +170,7 @@ func (s PerformanceSettings) settings() []setting {
 		{"maxFrequency", s.MaxFrequency},
 		{"governor", s.Governor},
 		{"energyPreference", s.EnergyPreference},
+		{"minUncoreFrequency", s.MinUncoreFrequency},
 		{"idleLatency", latency},
 		{"interrupts", s.Interrupts},
 	}

@@ -53,6 +53,21 @@ func performanceFields() map[string][]fieldRow {
 			{json: `"a\n"`, err: `governor: "a\n"` + wantGovernor},
 			{json: `"aaaaaaaaaaaaaaaa"`, err: `governor: "aaaaaaaaaaaaaaaa"` + wantGovernor},
 		},
+		"minUncoreFrequency": {
+			{json: "", want: ""}, // default
+			{json: `""`, want: ""},
+			{json: "null", want: ""},
+			{json: `"min"`, want: "min"},
+			{json: `"max"`, want: "max"},
+			{json: `"2.4GHz"`, want: "2.4GHz"},
+			{class: `"max"`, json: "", want: "max"},
+			{class: `"max"`, json: `""`, want: ""},
+			{class: `"max"`, json: `"2GHz"`, want: "2GHz"},
+			{json: "2400000", err: "minUncoreFrequency: want a string, not a number"},
+			{json: `"base"`, err: `minUncoreFrequency: "base", ` + wantUncoreFrequency},
+			{json: `"1.5x base"`, err: `minUncoreFrequency: "1.5x base", ` + wantUncoreFrequency},
+			{json: `"2.4"`, err: `minUncoreFrequency: "2.4", ` + wantUncoreFrequency},
+		},
 		"energyPreference": oneOf("energyPreference", "performance", "balance_performance", "balance_power", "power", "default"),
 		"idleLatency": {
 			{json: "", want: "<nil>"}, // default
@@ -80,7 +95,7 @@ func performanceFields() map[string][]fieldRow {
 			{json: "true", err: "interrupts: want a string, not a bool"},
 			{json: `"Away"`, err: `interrupts: "Away", allowed are away, own`},
 		},
-		"locked": lists("governor", "idleLatency", "minFrequency, maxFrequency, governor, energyPreference, idleLatency, interrupts"),
+		"locked": lists("governor", "idleLatency", "minFrequency, maxFrequency, governor, energyPreference, minUncoreFrequency, idleLatency, interrupts"),
 	}
 }
 

@@ -26,6 +26,7 @@ type ZoneStatus struct {
 type PerformanceStatus struct {
 	Asked       PerformanceSettings `json:"asked"`
 	Frequencies []FrequencyStatus   `json:"frequencies,omitempty"`
+	Uncore      []UncoreStatus      `json:"uncore,omitempty"`     // dies of the CPUs, if the claim asks for a frequency of theirs
 	Interrupts  []StayingInterrupt  `json:"interrupts,omitempty"` // those that the kernel does not move as the claim asks
 }
 
@@ -38,6 +39,13 @@ type FrequencyStatus struct {
 	EnergyPreference string     `json:"energyPreference,omitempty"`
 	MinFrequency     string     `json:"minFrequency,omitempty"` // such as 2.4GHz
 	MaxFrequency     string     `json:"maxFrequency,omitempty"`
+}
+
+// UncoreStatus is what the uncore of a die has.
+type UncoreStatus struct {
+	Package      int    `json:"package"`
+	Die          int    `json:"die"`                    // in its package
+	MinFrequency string `json:"minFrequency,omitempty"` // when the claim was prepared, such as 2GHz. Another claim may have asked for more
 }
 
 // StayingInterrupt is an interrupt that the kernel does not move.

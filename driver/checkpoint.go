@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 )
 
 // CheckpointName is the file of the checkpoint in the state directory.
@@ -18,8 +19,8 @@ const CheckpointName = "checkpoint.json"
 
 // Versions of the checkpoint. Version 2 added order and all fields of a Share after
 // cpus. Version 3 added idleCPUs, version 4 zones and function, version 5 cache, and
-// version 6 performance and interrupts, and version 7 defaults. Empty fields are left out, so one set of types reads
-// all versions.
+// version 6 performance and interrupts, and version 7 uncore and defaults. Empty fields are
+// left out, so one set of types reads all versions.
 //
 // The driver writes version 3 if no share has a newer field. A node whose zones are
 // NUMA nodes, and that attaches no devices, can therefore go back to the previous
@@ -53,6 +54,10 @@ type Checkpoint struct {
 	// Interrupts is which CPUs handled interrupts before claims had a say; empty if no claim
 	// has.
 	Interrupts interrupts.First `json:"interrupts,omitzero"`
+
+	// Uncore is what the uncore of dies had before claims had a say, and has because of them;
+	// empty if no claim has.
+	Uncore []uncore.Held `json:"uncore,omitempty"`
 
 	// Defaults are what CPUs have while no claim changes them, and had before; empty if the
 	// NodeConfig says nothing about that.
@@ -98,6 +103,11 @@ func (c Checkpoint) validateEach() error {
 			}
 		}
 	}
+	for i, one := range c.Uncore {
+		if err := one.Validate(); err != nil {
+			return fmt.Errorf("uncore[%d]: %w", i, err)
+		}
+	}
 	for i, one := range c.Defaults {
 		if err := errors.Join(one.Asked.Validate(), one.Changes.Validate()); err != nil {
 			return fmt.Errorf("defaults[%d].%w", i, err)
@@ -138,7 +148,7 @@ func encodeCheckpoint(c Checkpoint) []byte {
 				return
 			}
 		}
-	}, c.Interrupts, c.Defaults)
+	}, c.Interrupts, c.Uncore, c.Defaults)
 }
 
 // DecodeCheckpoint reads a checkpoint file of any known version. Its errors wrap
@@ -187,6 +197,9 @@ func (c *Checkpoint) upgrade() error {
 	}
 	if !c.Interrupts.IsZero() && c.Version < checkpointV6 {
 		return fmt.Errorf("version %d has interrupts, which version %d added", c.Version, checkpointV6)
+	}
+	if len(c.Uncore) > 0 && c.Version < checkpointV7 {
+		return fmt.Errorf("version %d has uncore, which version %d added", c.Version, checkpointV7)
 	}
 	if len(c.Defaults) > 0 && c.Version < checkpointV7 {
 		return fmt.Errorf("version %d has defaults, which version %d added", c.Version, checkpointV7)

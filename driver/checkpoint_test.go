@@ -19,6 +19,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -29,6 +30,9 @@ func sampleCheckpoint() Checkpoint {
 	latency := 0
 	return Checkpoint{Version: checkpointVersion, BootID: "boot-1", Interrupts: interrupts.First{
 		Default: cpuset.New(0, 1, 2, 3), Affinities: []interrupts.Affinity{{CPUs: cpuset.New(0, 1), Interrupts: []int{0, 24, 25}}},
+	}, Uncore: []uncore.Held{
+		{ID: uncore.ID{Package: 0, Die: 1}, FirstKHz: 800_000, WasKHz: 1_200_000, WantKHz: 2_000_000},
+		{ID: uncore.ID{Package: 1, Die: 0}, FirstKHz: 800_000, WantKHz: 2_000_000, GotKHz: 1_900_000},
 	}, Defaults: []Default{{
 		Asked: deviceclasses.PerformanceSettings{MaxFrequency: "base"}, Applied: true,
 		Changes: cpufreq.Changes{Frequencies: []cpufreq.Change{{
@@ -73,13 +77,20 @@ func sampleCheckpoint() Checkpoint {
 			}}},
 			{Request: "planned", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(16), Performance: &Performance{Asked: deviceclasses.PerformanceSettings{Interrupts: "own"}}}},
 		}},
+		{UID: "uid-f", Namespace: "default", Name: "f", Order: 6, Shares: []Share{
+			{Request: "mesh", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(17), Performance: &Performance{
+				Asked: deviceclasses.PerformanceSettings{MinUncoreFrequency: "2GHz"}, Applied: true,
+				Uncore: []uncore.Demand{{ID: uncore.ID{Package: 1, Die: 0}, WantKHz: 2_000_000, GotKHz: 1_900_000}},
+			}}},
+		}},
 	}}
 }
 
 // sampleV6 is what version 6 could record of the sample.
 func sampleV6() Checkpoint {
 	sample := sampleCheckpoint()
-	sample.Version, sample.Defaults = checkpointV6, nil
+	sample.Version, sample.Uncore, sample.Defaults = checkpointV6, nil, nil
+	sample.Grants = sample.Grants[:5]
 	return sample
 }
 
@@ -146,6 +157,19 @@ func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
 		again, err := DecodeCheckpoint(encodeCheckpoint(read))
 		if err != nil || !reflect.DeepEqual(again, read) {
 			t.Errorf("version %d, written and read again: %+v, %v, want %+v", version, again, err, read)
+		}
+	}
+}
+
+func TestAVersionHasOnlyWhatItCouldRecord(t *testing.T) {
+	for want, c := range map[string]Checkpoint{
+		"version 5 has interrupts, which version 6 added": {Version: checkpointV5, Interrupts: sampleCheckpoint().Interrupts},
+		"version 6 has uncore, which version 7 added":     {Version: checkpointV6, Uncore: sampleCheckpoint().Uncore},
+		"version 6 has defaults, which version 7 added":   {Version: checkpointV6, Defaults: sampleCheckpoint().Defaults},
+	} {
+		c.Grants = []Grant{}
+		if _, err := DecodeCheckpoint(encodeCheckpoint(c)); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 }
@@ -380,7 +404,9 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: the share of 0000:17:00.0 also has CPUs, memory or a cache"},
 		"cache in old":       {`"version":7`, `"version":4`, "version 4 has a field of version 5 in claim uid-d"},
 		"cache with CPUs":    {`"device":"cache-0-shared","zone":0,"cpus":""`, `"device":"cache-0-shared","zone":0,"cpus":"7"`, "cache: the share of cache 0 also has CPUs or memory"},
-		"defaults in old":    {`"version":7`, `"version":6`, "version 6 has defaults, which version 7 added"},
+		"uncore in old":      {`"version":7`, `"version":6`, "version 6 has a field of version 7 in claim uid-f"},
+		"bad uncore":         {`"firstKHz":800000`, `"firstKHz":-1`, "uncore[0]: 2000000 kHz of die 1 of package 0, and -1 kHz first"},
+		"bad demand":         {`"wantKHz":2000000,"gotKHz":1900000}],"applied"`, `"wantKHz":0,"gotKHz":1900000}],"applied"`, "performance.uncore: 0 kHz of die 0 of package 1"},
 		"bad default":        {`{"asked":{"maxFrequency":"base"`, `{"asked":{"maxFrequency":"fast"`, `defaults[0].maxFrequency: "fast", want a frequency`},
 		"interrupts in old":  {`"version":7`, `"version":5`, "version 5 has a field of version 6 in claim uid-e"},
 		"bad performance":    {`"governor":"performance"`, `"governor":"../x"`, `performance.governor: "../x", want the name of a governor`},

@@ -268,13 +268,13 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	if !driver.first.IsZero() {
 		version = checkpointV6
 	}
-	if len(driver.defaults) > 0 {
+	if len(driver.uncore) > 0 || len(driver.defaults) > 0 {
 		version = checkpointV7
 	}
 	for _, grant := range driver.grants.grants() {
 		version = max(version, grant.checkpointVersion())
 	}
-	recorded := encodeCheckpoint(Checkpoint{version, driver.config.BootID, driver.grants.grants(), driver.first, driver.defaults})
+	recorded := encodeCheckpoint(Checkpoint{version, driver.config.BootID, driver.grants.grants(), driver.first, driver.uncore, driver.defaults})
 	want := map[string]string{CheckpointName: string(recorded)}
 	var taken cpuset.Set
 	for _, grant := range driver.grants.grants() {

@@ -25,6 +25,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -100,6 +101,8 @@ type Driver struct {
 	groups     numa.ResctrlState    // of resctrl, as last seen; only settleWays changes it
 	monitors   monitors             // as last seen
 	first      interrupts.First     // which CPUs handled interrupts before claims had a say
+	uncore     []uncore.Held        // what dies have because of claims, and had first
+	uncoreDue  bool                 // dies may have come online since the last look
 	defaults   []Default            // what CPUs have while no claim changes them
 	settled    lookedAt             // when settleDefaults last succeeded
 	seen       []int                // numbers of interrupts at the last look
@@ -129,7 +132,8 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 	if d.loaded, err = loadRecord(state, d.specs, config.BootID); err != nil {
 		return nil, err
 	}
-	d.first, d.defaults = d.loaded.first, d.loaded.defaults
+	d.first, d.uncore, d.defaults = d.loaded.first, d.loaded.uncore, d.loaded.defaults
+	d.uncoreDue = len(d.uncore) > 0
 	for _, entry := range d.loaded.entries {
 		d.grants = d.grants.with(entry.Grant)
 	}
@@ -267,7 +271,7 @@ func (d *Driver) recordText(grants grantList) ([]byte, error) {
 	if !d.first.IsZero() {
 		version = checkpointV6
 	}
-	if len(d.defaults) > 0 {
+	if len(d.uncore) > 0 || len(d.defaults) > 0 {
 		version = checkpointV7
 	}
 	var all held
@@ -283,6 +287,6 @@ func (d *Driver) recordText(grants grantList) ([]byte, error) {
 				return
 			}
 		}
-	}, d.first, d.defaults)
+	}, d.first, d.uncore, d.defaults)
 	return d.text, nil
 }

@@ -112,9 +112,10 @@ func (d *Driver) noteStaying(grant *Grant, refused []interrupts.Refusal) error {
 }
 
 // RepairPerformance moves interrupts that have come to CPUs of claims, gives CPUs that were
-// offline what their claims want, and gives the others the default of the NodeConfig. Call it
-// every few seconds. Unless all is true, it reads interrupts only if there are other ones than
-// at its last call. Without such claims and without a default it does nothing.
+// offline, and the uncore of their dies, what their claims want, and gives the others the
+// default of the NodeConfig. Call it every few seconds. Unless all is true, it reads interrupts
+// only if there are other ones than at its last call. Without such claims and without a default
+// it does nothing.
 func (d *Driver) RepairPerformance(all bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,6 +143,9 @@ func (d *Driver) retune() error {
 				return err
 			}
 		}
+	}
+	if err := d.retuneUncore(); err != nil {
+		return err
 	}
 	d.online = cpuset.Set{}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 )
 
 // onRecord is what claims hold according to the files. Its entries may contradict each
@@ -18,6 +19,7 @@ type onRecord struct {
 	bootID   string  // from the checkpoint; of this boot if there is no checkpoint
 	entries  []entry // each UID once
 	first    interrupts.First
+	uncore   []uncore.Held
 	defaults []Default
 }
 
@@ -42,7 +44,7 @@ func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error
 		loaded.bootID = bootID
 	}
 	if loaded.bootID == bootID {
-		loaded.first, loaded.defaults = saved.Interrupts, saved.Defaults
+		loaded.first, loaded.uncore, loaded.defaults = saved.Interrupts, saved.Uncore, saved.Defaults
 	}
 	for _, grant := range saved.Grants {
 		if loaded.bootID != bootID {
@@ -81,7 +83,7 @@ func (l *onRecord) addNoted(noted Grant) {
 // this grant only. CDI specs are in a tmpfs, so a reboot removes them together with the
 // containers. If the checkpoint is deleted, they are still there.
 func encodeNote(bootID string, grant *listedGrant) string {
-	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version, bootID, slices.Values([]string{grant.text}), interrupts.First{}, nil)
+	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version, bootID, slices.Values([]string{grant.text}), interrupts.First{}, nil, nil)
 	return string(bytes.TrimSuffix(text, []byte("\n")))
 }
 

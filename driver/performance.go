@@ -11,6 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -21,10 +22,11 @@ import (
 type Tuning struct {
 	Frequencies *cpufreq.Host
 	Interrupts  *interrupts.Host
+	Uncore      *uncore.Host
 	ClaimsTune  bool // claims can ask for it, and not only their DeviceClasses
 	OnlyDefault bool // neither claims nor their DeviceClasses can ask for it
 
-	Default         deviceclasses.PerformanceSettings // of CPUs that no claim changes, without interrupts
+	Default         deviceclasses.PerformanceSettings // of CPUs that no claim changes, without interrupts and the uncore
 	DefaultReserved bool                              // also of those that no claim gets
 }
 
@@ -33,7 +35,8 @@ type Tuning struct {
 type Performance struct {
 	Asked deviceclasses.PerformanceSettings `json:"asked"`
 	cpufreq.Changes
-	Applied bool                 `json:"applied,omitempty"` // the changes say what the kernel made of them
+	Uncore  []uncore.Demand      `json:"uncore,omitempty"`  // of the dies of the CPUs
+	Applied bool                 `json:"applied,omitempty"` // the changes and demands say what the kernel made of them
 	Staying []interrupts.Refusal `json:"staying,omitempty"` // interrupts that the kernel does not move
 }
 
@@ -41,7 +44,8 @@ func (p *Performance) equal(other *Performance) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	return p.Asked.Equal(other.Asked) && p.Changes.Equal(other.Changes) && p.Applied == other.Applied && slices.Equal(p.Staying, other.Staying)
+	return p.Asked.Equal(other.Asked) && p.Changes.Equal(other.Changes) && slices.Equal(p.Uncore, other.Uncore) &&
+		p.Applied == other.Applied && slices.Equal(p.Staying, other.Staying)
 }
 
 func (p *Performance) validate() error {
@@ -50,6 +54,11 @@ func (p *Performance) validate() error {
 	}
 	if err := errors.Join(p.Asked.Validate(), p.Changes.Validate()); err != nil {
 		return fmt.Errorf("performance.%w", err)
+	}
+	for _, demand := range p.Uncore {
+		if err := demand.Validate(); err != nil {
+			return fmt.Errorf("performance.%w", err)
+		}
 	}
 	return nil
 }
@@ -71,6 +80,13 @@ func (p *Performance) status() *deviceclasses.PerformanceStatus {
 			frequency.MaxFrequency = deviceclasses.FrequencyText(change.Got.MaxKHz)
 		}
 		status.Frequencies = append(status.Frequencies, frequency)
+	}
+	for _, demand := range p.Uncore {
+		die := deviceclasses.UncoreStatus{Package: demand.Package, Die: demand.Die}
+		if demand.GotKHz > 0 {
+			die.MinFrequency = deviceclasses.FrequencyText(demand.GotKHz)
+		}
+		status.Uncore = append(status.Uncore, die)
 	}
 	for _, stays := range p.Staying {
 		status.Interrupts = append(status.Interrupts, deviceclasses.StayingInterrupt(stays))
@@ -113,7 +129,11 @@ func (d *Driver) planPerformance(cpus cpuset.Set, asked deviceclasses.Performanc
 	if err != nil {
 		return nil, err
 	}
-	return &Performance{Asked: asked, Changes: changes}, nil
+	demands, err := d.planUncore(cpus, asked.MinUncoreFrequency)
+	if err != nil {
+		return nil, err
+	}
+	return &Performance{Asked: asked, Changes: changes, Uncore: demands}, nil
 }
 
 // errNotTuned is why nothing is written on a node whose NodeConfig does not allow it any
@@ -126,7 +146,7 @@ func (d *Driver) tuning() Tuning {
 		return *d.config.Tuning
 	}
 	refuse := func(string, string) error { return errNotTuned }
-	return Tuning{Frequencies: cpufreq.New(d.config.Machine, refuse), Interrupts: interrupts.New(d.config.Machine, refuse)}
+	return Tuning{Frequencies: cpufreq.New(d.config.Machine, refuse), Interrupts: interrupts.New(d.config.Machine, refuse), Uncore: uncore.New(d.config.Machine, refuse)}
 }
 
 // untuned returns the grant without what its CPUs had before.
@@ -170,10 +190,13 @@ func (d *Driver) tuneSteps(grant Grant) []step {
 				return err
 			}
 			tuned := *zone
-			tuned.Performance = &Performance{Asked: zone.Performance.Asked, Changes: applied, Applied: true}
+			tuned.Performance = &Performance{Asked: zone.Performance.Asked, Changes: applied, Uncore: zone.Performance.Uncore, Applied: true}
 			next.Shares[i].Kind = &tuned
 		}
 		if err := d.moveInterrupts(d.grants.grants(), &next); err != nil {
+			return err
+		}
+		if err := d.settleUncore(d.grants.grants(), &next); err != nil {
 			return err
 		}
 		return d.recordStep("record claim "+next.name(), d.grants.with(next)).run()
@@ -217,6 +240,9 @@ func (z *ZoneShare) undo(d *Driver, claim string, others []Grant) []step {
 		err := d.tuning().Frequencies.Restore(z.Performance.Changes)
 		if err == nil && z.Performance.Asked.Interrupts != "" {
 			err = d.moveInterrupts(others, nil)
+		}
+		if err == nil && len(z.Performance.Uncore) > 0 {
+			err = d.settleUncore(others, nil)
 		}
 		if err != nil {
 			return &NotRestoredError{inOneLine{err}}

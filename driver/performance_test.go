@@ -15,6 +15,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
@@ -38,7 +39,7 @@ func newPowerNode(t testing.TB) *powerNode {
 func (n *powerNode) config() Config {
 	config := testConfig()
 	config.BootID, config.Machine = n.boot, countedFS{n.power, n.reads}
-	config.Tuning = &Tuning{Frequencies: cpufreq.New(config.Machine, n.power.Write), Interrupts: interrupts.New(config.Machine, n.power.Write), ClaimsTune: true}
+	config.Tuning = &Tuning{Frequencies: cpufreq.New(config.Machine, n.power.Write), Interrupts: interrupts.New(config.Machine, n.power.Write), Uncore: uncore.New(config.Machine, n.power.Write), ClaimsTune: true}
 	return config
 }
 
@@ -54,7 +55,7 @@ func (n *powerNode) dying(writes int) (config Config, left *int) {
 		}
 		return n.power.Write(name, text)
 	}
-	config.Tuning = &Tuning{Frequencies: cpufreq.New(n.power, write), Interrupts: interrupts.New(n.power, write), ClaimsTune: true}
+	config.Tuning = &Tuning{Frequencies: cpufreq.New(n.power, write), Interrupts: interrupts.New(n.power, write), Uncore: uncore.New(n.power, write), ClaimsTune: true}
 	return config, left
 }
 
@@ -376,13 +377,14 @@ func TestRandomPerformance(t *testing.T) {
 	fields := []string{
 		`"minFrequency": "max"`, `"maxFrequency": "1GHz", "interrupts": "away"`, `"interrupts": "own"`, `"idleLatency": 0`, `"governor": "performance"`,
 		`"energyPreference": "power", "idleLatency": 20, "interrupts": "away"`, fastAndQuiet,
+		`"minUncoreFrequency": "2GHz"`, `"minUncoreFrequency": "1.25GHz", "minFrequency": "max"`, `"minUncoreFrequency": "max", "interrupts": "away"`,
 	}
 	sequences := 300
 	if testing.Short() {
 		sequences = 30
 	}
 	for sequence := range sequences {
-		n := newPowerNode(t)
+		n := newDieNode(t)
 		before, driver, held := n.power.Values(), n.open(), map[string]*resourceapi.ResourceClaim{}
 		for range 2 + random.IntN(8) {
 			name := []string{"a", "b", "c"}[random.IntN(3)]

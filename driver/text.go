@@ -8,13 +8,14 @@ import (
 	"strconv"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 )
 
 // The functions in this file write the same JSON as encoding/json, in a tenth of the
 // time. That matters because a change of one grant writes every grant of the node.
 
 // appendCheckpoint appends the envelope with these texts of grants.
-func appendCheckpoint(text []byte, version int, bootID string, grants iter.Seq[string], first interrupts.First, defaults []Default) []byte {
+func appendCheckpoint(text []byte, version int, bootID string, grants iter.Seq[string], first interrupts.First, held []uncore.Held, defaults []Default) []byte {
 	text = strconv.AppendInt(append(text, `{"version":`...), int64(version), 10)
 	text = append(text, `,"sha256":"`...)
 	sum := len(text)
@@ -32,6 +33,10 @@ func appendCheckpoint(text []byte, version int, bootID string, grants iter.Seq[s
 	if !first.IsZero() {
 		interrupts, _ := json.Marshal(first) // it always encodes
 		text = append(append(text, `,"interrupts":`...), interrupts...)
+	}
+	if len(held) > 0 {
+		encoded, _ := json.Marshal(held) // it always encodes
+		text = append(append(text, `,"uncore":`...), encoded...)
 	}
 	if len(defaults) > 0 {
 		encoded, _ := json.Marshal(defaults) // it always encodes

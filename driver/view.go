@@ -58,7 +58,8 @@ func (d *Driver) SetMachine(machine numa.Machine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.config.Tuning != nil {
-		d.online = d.online.Union(machine.Online.Difference(d.machine.Online))
+		online := machine.Online.Difference(d.machine.Online)
+		d.online, d.uncoreDue = d.online.Union(online), d.uncoreDue || !online.IsEmpty()
 	}
 	d.use(withSteadyMemory(*d.machine, machine))
 	d.show()

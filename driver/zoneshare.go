@@ -160,7 +160,7 @@ func (z *ZoneShare) withheld(device string) ([]zones.Held, []resourceapi.Device)
 // refreshed plans again what the CPUs should have after a boot, because what they had in
 // another boot is forgotten.
 func (z *ZoneShare) refreshed(d *Driver, _ types.UID, wish wish) (Kind, error) {
-	if z.Performance == nil || z.Performance.Applied || !z.Performance.Changes.IsZero() {
+	if z.Performance == nil || z.Performance.Applied || !z.Performance.Changes.IsZero() || len(z.Performance.Uncore) > 0 {
 		return z, nil
 	}
 	next := *z
@@ -184,11 +184,14 @@ func (z *ZoneShare) withScope(scope string) Kind {
 	return &next
 }
 
-// What all shares of a claim have of interrupts is one state: see Driver.tuneSteps.
+// What all shares of a claim have of interrupts and of the uncore is one state: see
+// Driver.tuneSteps.
 func (z *ZoneShare) apply(*Driver, string) []step { return nil }
 
 func (z *ZoneShare) checkpointVersion() int {
 	switch {
+	case z.Performance != nil && z.Performance.Asked.MinUncoreFrequency != "":
+		return checkpointV7
 	case z.Performance != nil:
 		return checkpointV6
 	case len(z.Zones) > 0:

@@ -15,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 )
 
@@ -29,6 +30,7 @@ func tuningOf(o options) *driver.Tuning {
 	tuning := &driver.Tuning{
 		Frequencies: cpufreq.New(files, write),
 		Interrupts:  interrupts.New(files, write),
+		Uncore:      uncore.New(files, write),
 		ClaimsTune:  allow == deviceclasses.AllowClaim,
 		OnlyDefault: allow == deviceclasses.AllowNone,
 	}

@@ -286,7 +286,7 @@ func expectAllFields(t *testing.T, made string, value reflect.Value) {
 
 // There is a flag for every field of a PerformanceConfig.
 func TestGenerateSaysAllOfAPerformanceConfig(t *testing.T) {
-	const flags = "--min-frequency base --max-frequency max --governor performance --energy-preference performance --idle-latency 0 --interrupts own"
+	const flags = "--min-frequency base --max-frequency max --governor performance --energy-preference performance --min-uncore-frequency max --idle-latency 0 --interrupts own"
 	for _, made := range []string{"class c --locked partition,idleLatency", "claim c --cpus 4", "template c --cpus 4 --partition none"} {
 		configs := generatedConfigs(t, made+" "+flags)
 		if want := 1 + strings.Count(made, "partition"); len(configs) != want {

@@ -72,6 +72,10 @@ func (m *manifestFlags) addTo(command *cobra.Command) {
 	}
 	flags.StringVar(&m.performance.Governor, "governor", "", "`name` of the frequency governor, such as performance")
 	m.energy.addTo(command, "energy-preference", "", "how the processor weighs speed against energy")
+	flags.StringVar(&m.performance.MinUncoreFrequency, "min-uncore-frequency", "", "lowest `frequency` of the uncore of the CPUs' dies: such as 2GHz, min or max")
+	complete(command, "min-uncore-frequency", func(*cobra.Command) []string {
+		return []string{deviceclasses.FrequencyMin, deviceclasses.FrequencyMax}
+	})
 	flags.IntVar(&m.latency, "idle-latency", 0, "longest time in `microseconds` that an idle CPU may need to wake up; 0 if it must never be idle (default: no limit)")
 	m.interrupts.addTo(command, "interrupts", "", "which interrupts the CPUs handle (default: those that they handle now)")
 	m.coreType.addTo(command, "core-type", "", "only NUMA nodes with cores of this type")

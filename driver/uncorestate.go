@@ -1,0 +1,116 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// planUncore decides how fast the dies of these CPUs have to be.
+func (d *Driver) planUncore(cpus cpuset.Set, frequency string) ([]uncore.Demand, error) {
+	if frequency == "" {
+		return nil, nil
+	}
+	dies, err := d.tuning().Uncore.Read()
+	if err != nil {
+		return nil, err
+	}
+	demands, err := uncore.Resolve(dies, d.machine.Cores, cpus, frequency)
+	return demands, ofUncore(err)
+}
+
+// ofUncore names the field in an error.
+func ofUncore(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("minUncoreFrequency: %w", err)
+}
+
+// uncoreDemands returns what grants ask of dies.
+func uncoreDemands(grants []Grant) (demands []uncore.Demand) {
+	for _, grant := range grants {
+		for _, share := range grant.Shares {
+			if zone := share.Zone(); zone != nil && zone.Performance != nil {
+				demands = append(demands, zone.Performance.Uncore...)
+			}
+		}
+	}
+	return demands
+}
+
+// settleUncore gives dies the lowest frequency that these grants ask for, and those without
+// a demand what they had first. That is on record before the first write. In the shares of the
+// grant tuned, if it is not nil, it notes what the kernel made of it: they must not be on
+// record. What it leaves in d.uncore is for the caller to record. It reads nothing if no claim
+// asks, and none did.
+func (d *Driver) settleUncore(grants []Grant, tuned *Grant) error {
+	demands := uncoreDemands(grants)
+	if len(demands) == 0 && len(d.uncore) == 0 {
+		return nil
+	}
+	host := d.tuning().Uncore
+	dies, err := host.Read()
+	if err != nil {
+		return err
+	}
+	held, err := host.Probe(d.uncore, dies)
+	if err != nil {
+		return err
+	}
+	next, writes := uncore.Plan(dies, held, demands)
+	if err := d.recordUncore(next); err != nil {
+		return err
+	}
+	if err := host.Apply(writes); err != nil {
+		return err
+	}
+	if dies, err = host.Read(); err != nil {
+		return err
+	}
+	d.uncore = uncore.Settled(dies, next, demands)
+	if tuned == nil {
+		return nil
+	}
+	for i := range tuned.Shares {
+		zone := tuned.Shares[i].Zone()
+		if zone == nil || zone.Performance == nil {
+			continue
+		}
+		if zone.Performance.Uncore, err = uncore.Got(dies, zone.Performance.Uncore); err != nil {
+			return ofUncore(err)
+		}
+	}
+	return nil
+}
+
+// recordUncore puts what dies have because of claims on record, unless it is.
+func (d *Driver) recordUncore(next []uncore.Held) error {
+	before := d.uncore
+	if slices.Equal(before, next) {
+		return nil
+	}
+	d.uncore = next
+	err := d.recordStep("record uncore", d.grants).run()
+	if err != nil {
+		d.uncore = before
+	}
+	return err
+}
+
+// retuneUncore gives dies whose CPUs came online, also while the daemon was away, what claims
+// want of them, or what they had before the claims that have ended meanwhile.
+func (d *Driver) retuneUncore() error {
+	if d.uncoreDue && len(d.uncore) > 0 {
+		if err := d.settleUncore(d.grants.grants(), nil); err != nil {
+			return err
+		}
+		if err := d.recordStep("record uncore", d.grants).run(); err != nil {
+			return err
+		}
+	}
+	d.uncoreDue = false
+	return nil
+}
