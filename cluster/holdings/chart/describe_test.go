@@ -28,6 +28,12 @@ func TestDescribeSaysAllOfTheStatus(t *testing.T) {
 				Frequencies: []deviceclasses.FrequencyStatus{{EnergyPreference: "power"}},
 			},
 		},
+		"numa-0: CPUs 4-7, uncore from 1.8GHz (asked 2GHz), uncore from 2GHz": {
+			Device: "numa-0", CPUs: ptr.To("4-7"), Performance: &deviceclasses.PerformanceStatus{
+				Asked:  deviceclasses.PerformanceSettings{MinUncoreFrequency: "2GHz"},
+				Uncore: []deviceclasses.UncoreStatus{{MinFrequency: "1.8GHz"}, {Die: 1, MinFrequency: "2GHz"}, {Package: 1, MinFrequency: "2GHz"}, {Package: 1, Die: 1}},
+			},
+		},
 		"nic-0000-3b-00-0: PCI 0000:3b:00.0, ens1 ens2": {Device: "nic-0000-3b-00-0", Function: &deviceclasses.FunctionStatus{
 			PCI: "0000:3b:00.0", Interfaces: []string{"ens1", "ens2"},
 		}},

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -23,6 +24,7 @@ func Performance(status *deviceclasses.PerformanceStatus) (facts []string) {
 		}
 		facts = append(facts, frequencies(frequency, status.Asked)...)
 	}
+	facts = append(facts, uncores(status)...)
 	switch latency := status.Asked.IdleLatency; {
 	case latency != nil && *latency == 0:
 		facts = append(facts, "never idle")
@@ -50,13 +52,28 @@ func frequencies(got deviceclasses.FrequencyStatus, asked deviceclasses.Performa
 	for _, limit := range []struct{ word, got, asked string }{
 		{"from", got.MinFrequency, asked.MinFrequency}, {"to", got.MaxFrequency, asked.MaxFrequency},
 	} {
-		switch {
-		case limit.got == "":
-		case limit.asked == "" || limit.asked == limit.got:
-			facts = append(facts, limit.word+" "+limit.got)
-		default:
-			facts = append(facts, fmt.Sprintf("%s %s (asked %s)", limit.word, limit.got, limit.asked))
+		if limit.got != "" {
+			facts = append(facts, gotAndAsked(limit.word, limit.got, limit.asked))
 		}
 	}
 	return facts
+}
+
+// uncores returns the lowest frequencies of the dies, each once, such as "uncore from 2GHz".
+func uncores(status *deviceclasses.PerformanceStatus) (facts []string) {
+	for _, die := range status.Uncore {
+		fact := gotAndAsked("uncore from", die.MinFrequency, status.Asked.MinUncoreFrequency)
+		if die.MinFrequency != "" && !slices.Contains(facts, fact) {
+			facts = append(facts, fact)
+		}
+	}
+	return facts
+}
+
+// gotAndAsked says what the kernel gave, and what the claim asked for if that differs.
+func gotAndAsked(word, got, asked string) string {
+	if asked == "" || asked == got {
+		return word + " " + got
+	}
+	return fmt.Sprintf("%s %s (asked %s)", word, got, asked)
 }

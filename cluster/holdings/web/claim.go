@@ -197,6 +197,9 @@ func performanceEntries(p *deviceclasses.PerformanceStatus) g.Node {
 	}
 	return g.Group{
 		g.Map(p.Frequencies, func(f deviceclasses.FrequencyStatus) g.Node { return entry("Frequency", describeFrequency(f)) }),
+		g.Map(p.Uncore, func(die deviceclasses.UncoreStatus) g.Node {
+			return known(fmt.Sprintf("Lowest uncore frequency of die %d of package %d", die.Die, die.Package), die.MinFrequency)
+		}),
 		g.Iff(p.Asked.IdleLatency != nil, func() g.Node {
 			return entry("Longest time to wake up", fmt.Sprintf("%d us", *p.Asked.IdleLatency))
 		}),

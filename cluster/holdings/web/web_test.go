@@ -22,6 +22,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -120,6 +121,16 @@ func TestPagesSayWhatClaimsHoldOfCaches(t *testing.T) {
 	golden.Contains(t, claim,
 		"<dd>pool besteffort of cache 0, for the CPUs of request cpus</dd>", "<dd>2, up to 5 while they are free</dd>", "<dd>50%</dd>", "<dd>dra-numa.2</dd>",
 	)
+}
+
+func TestPagesSayHowFastTheUncoreIs(t *testing.T) {
+	c := occupied.New(t)
+	c.AddMachine("n", "rig", nil)
+	c.AddClaim("d/a", occupied.Share{Request: "r", Node: "n", Device: "numa-0", CPUs: ptr.To("2-3"), Performance: &deviceclasses.PerformanceStatus{
+		Asked: deviceclasses.PerformanceSettings{MinUncoreFrequency: "max"}, Uncore: []deviceclasses.UncoreStatus{{Package: 1, MinFrequency: "1.8GHz"}},
+	}})
+	_, handler := serve(t, c, false)
+	golden.Contains(t, page(t, handler, "/claims/d/a"), "Lowest uncore frequency of die 0 of package 1</dt><dd>1.8GHz</dd>")
 }
 
 func TestPagesSayWhatThereIs(t *testing.T) {
