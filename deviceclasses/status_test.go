@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 func TestKindOfAStatusIsKnownByItsKey(t *testing.T) {
@@ -24,6 +26,10 @@ func TestKindOfAStatusIsKnownByItsKey(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, row.want)
 		}
+	}
+	newer, err := ReadShareStatus([]byte(`{"cpus": "2-3", "mems": "", "more": {"x": 1}}`))
+	if want := (ShareStatus{Zone: &ZoneStatus{CPUs: cpuset.New(2, 3)}}); err != nil || !reflect.DeepEqual(newer, want) {
+		t.Errorf("of a newer driver: %+v, %v, want %+v", newer, err, want)
 	}
 	for _, text := range []string{"", "{}", `{"l3": 0}`, `{"pool": "shared", "l3": "zero"}`} {
 		if _, err := ReadShareStatus([]byte(text)); err == nil {

@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -242,6 +243,25 @@ func TestLostCheckpointComesBackFromTheSpecs(t *testing.T) {
 	share := grantOf(driver, "uid-a").Shares[0].Zone()
 	if share.MemoryBytes != 64<<20 || !maps.Equal(share.HugepageBytes, map[string]uint64{"2Mi": 4 << 20}) {
 		t.Errorf("share %+v, want 64 MiB of memory and 4 MiB of hugepages", share)
+	}
+}
+
+// The CDI specs of an upgraded node have the notes of the build that wrote them. Builds that
+// knew only version 1 wrote none.
+func TestNoteOfEveryVersionIsRead(t *testing.T) {
+	for version := checkpointV2; version <= checkpointVersion; version++ {
+		recorded, err := DecodeCheckpoint(checkpointBytes(t, version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range recorded.Grants {
+			text := encodeCheckpoint(Checkpoint{Version: version, BootID: "boot-1", Grants: []Grant{want}})
+			note := cdi.Note{ClaimUID: string(want.UID), Text: strings.TrimSuffix(string(text), "\n")}
+			got, current, err := decodeNote(note, "boot-1")
+			if err != nil || !current || !got.equal(want) {
+				t.Errorf("version %d: claim %s is read as %+v, %t, %v, want %+v", version, want.UID, got, current, err, want)
+			}
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func TestNamedDriversAreRivals(t *testing.T) {
 
 func TestDamagedListOfRivalsIsPassedOver(t *testing.T) {
 	n := newRivalNode(t, driver.Config{})
-	if err := n.dir.WriteFile(rivalsFile, []byte("\n\x00\xff cpus\ndra.cpu\na b c\ndra.memory memory\n"), 0o600); err != nil {
+	if err := n.dir.WriteFile(rivalsFile, []byte("\n\x00\xff cpus\ndra.cpu\na b c\ndra.memory memory caches\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n.restart()

@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -134,6 +135,35 @@ func TestForeignRecords(t *testing.T) {
 	}
 	if len(lines) != 1 || strings.Count(lines[0], "read record") != 6 || strings.Contains(lines[0], "\n") {
 		t.Errorf("the keeper says %q, want one line", lines)
+	}
+}
+
+// A build that was rolled back finds records of the newer hook. It cannot tell what they
+// give, so it neither repairs nor releases their cgroups, and the kernel keeps the CPUs.
+func TestRecordOfANewerHookIsPassedOver(t *testing.T) {
+	m := newFake(t, false)
+	running(m, ctrA)
+	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "0", PartitionRoot))
+	newer := strings.Replace(files.Read(t, m.records+"/a.json"), `{"boot"`, `{"version":2,"boot"`, 1)
+	files.Write(t, m.records+"/a.json", newer)
+
+	list, err := Inspect(m.host().Cgroups.FS(), m.host().Records.FS())
+	const want = `read record "a.json": not in the format that numa-pin writes`
+	if len(list) != 0 || err == nil || err.Error() != want {
+		t.Errorf("Inspect = %+v, %v, want no cgroup and %s", list, err, want)
+	}
+	if lines := keep(m); len(lines) != 1 || lines[0] != want {
+		t.Errorf("the keeper says %q, want %s", lines, want)
+	}
+	running(m, ctrB)
+	mustPin(m, ctrB, ScopeContainer, claimed("next", "4", "0", PartitionRoot))
+	running(m, ctrC)
+	if err := Pin(m.host(), ctrC, ScopeContainer, claimed("other", "3", "0", PartitionRoot)); !errors.Is(err, ErrInUse) {
+		t.Errorf("a hook that gives a CPU of the partition again: %v, want ErrInUse", err)
+	}
+	checkLine(m, ctrA+"/"+partitionFile, "root")
+	if now := files.Read(t, m.records+"/a.json"); now != newer {
+		t.Errorf("the record is now %s", now)
 	}
 }
 

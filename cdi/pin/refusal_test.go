@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -35,6 +36,10 @@ func TestRefusalsAreLeftForTheDaemon(t *testing.T) {
 		if r.Claim != (ClaimRef{"u", "team/job"}) || !r.At.Equal(now) || len(r.Why) > refusalBytes/2 || r.Container != "abc" && r.Why != "in use" {
 			t.Errorf("refusal %+v", r)
 		}
+	}
+	newer := fstest.MapFS{"x" + refusalSuffix: {Data: []byte(`{"more":{},"claim":{"uid":"u","name":"n"},"container":"c","at":"` + now.Format(time.RFC3339Nano) + `","why":"w"}`)}}
+	if list, err := Refusals(newer, now); err != nil || len(list) != 1 || list[0] != (Refusal{ClaimRef{"u", "n"}, "c", now, "w"}) {
+		t.Errorf("of a newer hook: %+v, %v", list, err)
 	}
 	if kept, faults, err := loadRecords(records.FS()); err != nil || len(kept)+len(faults) > 0 {
 		t.Errorf("they count as records: %v, %v, %v", kept, faults, err)

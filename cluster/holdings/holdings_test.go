@@ -123,6 +123,14 @@ func TestHoldings(t *testing.T) {
 			},
 			[]string{"numa-0 shared cpu=4,4/8 memory=0,16Gi/16Gi d/a/r on 0"},
 		},
+		"attributes and status data of a newer driver": {
+			func(c *occupied.Cluster) {
+				c.Slices[0].Spec.Devices[0].Attributes["dra.numa/more"] = resourceapi.DeviceAttribute{StringValue: ptr.To("x")}
+				claim := c.AddClaim("d/a", occupied.Share{Request: "r", Node: "n", Device: "numa-0", Amounts: "cpu=4", CPUs: ptr.To("4-7")})
+				claim.Status.Devices[0].Data = &runtime.RawExtension{Raw: []byte(`{"cpus":"4-7","mems":"","more":[1]}`)}
+			},
+			[]string{"numa-0 shared cpu=4,4/8 memory=0,16Gi/16Gi d/a/r(4-7) on 0"},
+		},
 		"admin access holds nothing": {
 			func(c *occupied.Cluster) {
 				c.AddClaim("d/a", occupied.Share{Request: "r", Node: "n", Device: "numa-0", Amounts: "cpu=8", Admin: true})

@@ -136,6 +136,7 @@ func TestProbeKeepsTheAnswerOfThisBoot(t *testing.T) {
 		"":                     "none",
 		testBoot + " kernel\n": "kernel",
 		testBoot + " none\n":   "none",
+		testBoot + " newer\n":  "none", // of a build that knows another mode
 		"older kernel\n":       "none",
 	} {
 		flags, pluginDir := fakeMachine(t)

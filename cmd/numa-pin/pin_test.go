@@ -73,6 +73,28 @@ func TestPinWritesWhatTheClaimHas(t *testing.T) {
 	}
 }
 
+// Until the daemon has rewritten the CDI specs, a hook runs with the arguments of another
+// build: after an upgrade with fewer, and after a rollback with more. A container that could
+// get less than its claim has does not start.
+func TestHookRunsWithTheArgumentsOfAnotherBuild(t *testing.T) {
+	for _, row := range []struct{ args, want, cpus string }{
+		{"--cpus=4-7", "", "4-7"},
+		{"--cpus=4-7 --mems=1 --new=x", "flag provided but not defined: -new; usage: numa-pin pin", ""},
+	} {
+		host, records := fakeHost(t), t.TempDir()
+		_, err := runWith(t.Context(), host, ociState, pinArgs(t, append(strings.Fields(row.args), "--records="+records)...)...)
+		if (err == nil) != (row.want == "") || err != nil && !strings.HasPrefix(err.Error(), row.want) {
+			t.Errorf("%s: error %v, want %q", row.args, err, row.want)
+		}
+		if cpus := strings.TrimSpace(files.Read(t, host.cgroups+"/k/pod/abc/cpuset.cpus")); cpus != row.cpus {
+			t.Errorf("%s: cpuset.cpus is %q, want %q", row.args, cpus, row.cpus)
+		}
+		if left, err := os.ReadDir(records); err != nil || (len(left) > 0) != (row.want == "") {
+			t.Errorf("%s: records %v, %v", row.args, left, err)
+		}
+	}
+}
+
 // In pod scope the pod's cgroup is the partition, and the record says so.
 func TestNothingIsPinnedWhileTheFileExists(t *testing.T) {
 	host := fakeHost(t)

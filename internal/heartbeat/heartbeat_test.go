@@ -28,6 +28,7 @@ func TestKeeperThatIsSilent(t *testing.T) {
 		"waiting":        {at(now.Add(-Lasts)), ""},
 		"stuck":          {at(now.Add(-Lasts - 5*time.Second)), "the keeper has not looked at the cgroups of claims for 50s"},
 		"clock set back": {at(now.Add(time.Hour)), ""},
+		"of a newer one": {fstest.MapFS{File: {Data: []byte(`{"at":"2026-03-01T12:00:00Z","releases":0,"unrepaired":0,"more":[1]}`)}}, ""},
 		"torn":           {fstest.MapFS{File: {Data: []byte(`{"at":`)}}, "the keeper's heartbeat cannot be read: read keeper.json: "},
 		"too long":       {fstest.MapFS{File: {Data: append([]byte("{"), make([]byte, 2*fileBytes)...)}}, "the keeper's heartbeat cannot be read: read keeper.json: "},
 	} {

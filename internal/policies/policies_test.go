@@ -56,6 +56,9 @@ func TestWhatIsWrittenIsLoaded(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
+	if got, err := load([]byte(`{"version":2,"boot":"boot-1","cpuManager":{"policy":"static","since":1},"memoryManager":{}}`)); got != (Policies{Boot: boot, CPU: Policy{Name: "static"}}) || err != nil {
+		t.Errorf("of a newer keeper: %+v, %v", got, err)
+	}
 	if _, err := Load(fstest.MapFS{}, boot); !errors.Is(err, ErrUnknown) {
 		t.Errorf("no file: %v", err)
 	}
