@@ -234,3 +234,7 @@ func TestTimeInFsyncIsCounted(t *testing.T) {
 		t.Errorf("time in fsync %s, %s, %s, want none, some, no more", before, first, store.SyncTime())
 	}
 }
+
+func TestVersionsOfASpecAreDocumented(t *testing.T) {
+	golden.Contains(t, files.Read(t, "../docs/upgrading.md"), "| CDI spec | "+specVersion+", or "+joinVersion+" for a container that joins a group of resctrl |")
+}

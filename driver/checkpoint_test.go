@@ -279,6 +279,17 @@ func checkpointBytes(tb testing.TB, version int) []byte {
 	return []byte(files.Read(tb, checkpointFile(version)))
 }
 
+// The pages say which versions there are, and what each one added.
+func TestVersionsOfTheCheckpointAreDocumented(t *testing.T) {
+	golden.Contains(t, files.Read(t, "../docs/upgrading.md"),
+		fmt.Sprintf("| checkpoint, and the note in a CDI spec | %d to %d, the oldest that can record what claims hold | %d to %d |", checkpointV3, checkpointVersion, checkpointV1, checkpointVersion),
+		fmt.Sprintf("`damaged checkpoint: version %d, newest known is %d; install the newer dra-numa that wrote it", checkpointVersion+1, checkpointVersion))
+	changes := files.Read(t, "../CHANGELOG.md")
+	for version := checkpointV1; version <= checkpointVersion; version++ {
+		golden.Contains(t, changes, fmt.Sprintf("\n| %d | ", version))
+	}
+}
+
 func TestOpenUpgradesVersion1(t *testing.T) {
 	disk := newDisk(t)
 	disk.write(CheckpointName, string(checkpointBytes(t, checkpointV1)))

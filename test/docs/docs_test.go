@@ -88,13 +88,13 @@ func TestEveryLineHasATest(t *testing.T) {
 	for _, table := range []struct {
 		page, heading string
 		lines         int
-	}{{"docs/security.md", "Threats", 25}, {"docs/runbooks.md", "What was tried", 7}} {
+	}{{"docs/security.md", "Threats", 25}, {"docs/runbooks.md", "What was tried", 7}, {"docs/upgrading.md", "Who reads what", 28}} {
 		_, section, _ := strings.Cut(files.Read(t, root+"/"+table.page), "\n## "+table.heading+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		lines := 0
 		for line := range strings.Lines(section) {
 			cells := strings.Split(strings.TrimSpace(line), "|")
-			if len(cells) < 4 || strings.Contains(line, "---") || strings.Contains(" test tried ", cells[len(cells)-2]) {
+			if len(cells) < 4 || strings.Contains(line, "---") || strings.Contains(" test tests tried ", cells[len(cells)-2]) {
 				continue
 			}
 			lines++

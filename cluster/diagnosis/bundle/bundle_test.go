@@ -19,6 +19,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scenario"
 )
 
@@ -186,6 +188,10 @@ func TestNewerLayoutIsRefused(t *testing.T) {
 	if _, err := b.bundle(); err == nil || err.Error() != "the bundle has version 2, want 1: use the kubectl-numa that wrote the bundle" {
 		t.Errorf("error %v", err)
 	}
+}
+
+func TestVersionOfTheLayoutIsDocumented(t *testing.T) {
+	golden.Contains(t, files.Read(t, "../../../docs/upgrading.md"), fmt.Sprintf("| bundle of `kubectl numa gather` | %d | %[1]d |", version))
 }
 
 // Fields of a newer state would be ignored, and that would look like drift.
