@@ -451,14 +451,25 @@ upgrade-from:
 	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:from -out bin/images/from.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/upgrade/dra-numa /numa-pin=bin/upgrade/numa-pin /numa-webhook=bin/upgrade/numa-webhook
 
+# A made-up next release: this tree with a checkpoint that is one version newer.
+.PHONY: upgrade-next
+upgrade-next:
+	rm -rf bin/next; mkdir -p bin/next
+	$(STATIC) go run ./test/nextrelease -out bin/next/overlay
+	$(GO_BUILD) -overlay bin/next/overlay/overlay.json -o bin/next/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook
+	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:next -out bin/images/next.tar -entrypoint /dra-numa \
+	  /dra-numa=bin/next/dra-numa /numa-pin=bin/next/numa-pin /numa-webhook=bin/next/numa-webhook
+
 # The specs of the uninstallation come last: they leave no driver.
 .PHONY: upgrade-test
-upgrade-test: image suite upgrade-from ## Upgrade the driver from an older build on a node of the rig, roll back, upgrade again, and uninstall, while pods come and go: before a release [FROM=tag or commit] [KUBERNETES=] [KERNEL=] [INIT=]
+upgrade-test: image suite upgrade-from upgrade-next ## Upgrade the driver from an older build on a node of the rig, roll back, upgrade again, also to a made-up next release, and uninstall, while pods come and go: before a release [FROM=tag or commit] [KUBERNETES=] [KERNEL=] [INIT=]
 	@$(call with-node,upgrade); \
 	$(CLUSTER) load -name upgrade bin/images/from.tar; \
+	$(CLUSTER) load -name upgrade bin/images/next.tar; \
 	$(call timed,chart of $(FROM),$(call install-chart,upgrade,,bin/upgrade/chart,from)); \
-	for label in upgrade uninstall; do \
-	  $(call suite,upgrade,-e2e.require -e2e.helm "$$($(TOOL) -n helm)" -e2e.chart $(CURDIR)/$(CHART) -ginkgo.label-filter $$label); \
+	for label in upgrade next uninstall; do \
+	  tag=dev; [[ $$label != next ]] || tag=next; \
+	  $(call suite,upgrade,-e2e.require -e2e.helm "$$($(TOOL) -n helm)" -e2e.chart $(CURDIR)/$(CHART) -e2e.tag $$tag -ginkgo.label-filter $$label); \
 	done
 
 .PHONY: soak

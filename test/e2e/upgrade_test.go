@@ -57,6 +57,37 @@ type upgrading struct {
 	passed    int // pods that came and went
 }
 
+// begin makes a namespace, and returns the tag of the image from which the release is
+// upgraded.
+func (u *upgrading) begin(ctx context.Context) (oldTag string) {
+	GinkgoHelper()
+	if *helmProgram == "" || *newChart == "" {
+		lacks("no Helm and no chart to upgrade to: want -e2e.helm and -e2e.chart")
+	}
+	u.namespace = createNamespace(ctx, "upgrade")
+	u.core = oneCore(ctx)
+	u.core.zone = anyZone
+	set, err := cluster.Kubernetes.AppsV1().DaemonSets(*driverNamespace).Get(ctx, *driverDaemonSet, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	image := set.Spec.Template.Spec.Containers[0].Image
+	oldTag = image[strings.LastIndex(image, ":")+1:]
+	Expect(oldTag).NotTo(Equal(*newTag), "the release has the newer image already")
+	return oldTag
+}
+
+// end deletes the pods that stay, and checks that nothing of their claims is left.
+func (u *upgrading) end(ctx context.Context) {
+	GinkgoHelper()
+	for _, holder := range u.holders {
+		claim := claimOf(ctx, holder.pod)
+		deletePod(ctx, holder.pod)
+		specs, err := observer.CDISpecsNaming(ctx, string(claim.UID))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(specs).To(BeEmpty(), "CDI specs of claim %s, which is gone", claim.Name)
+		deleteClaim(ctx, holder.pod)
+	}
+}
+
 // hold starts a pod that stays.
 func (u *upgrading) hold(ctx context.Context, name string) {
 	GinkgoHelper()
@@ -159,17 +190,7 @@ var _ = Describe("an upgrade of the release", withUpgrade, Ordered, func() {
 	var oldTag string
 
 	BeforeAll(func(ctx context.Context) {
-		if *helmProgram == "" || *newChart == "" {
-			lacks("no Helm and no chart to upgrade to: want -e2e.helm and -e2e.chart")
-		}
-		u.namespace = createNamespace(ctx, "upgrade")
-		u.core = oneCore(ctx)
-		u.core.zone = anyZone
-		set, err := cluster.Kubernetes.AppsV1().DaemonSets(*driverNamespace).Get(ctx, *driverDaemonSet, metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		image := set.Spec.Template.Spec.Containers[0].Image
-		oldTag = image[strings.LastIndex(image, ":")+1:]
-		Expect(oldTag).NotTo(Equal(*newTag), "the release has the newer image already")
+		oldTag = u.begin(ctx)
 		u.hold(ctx, "old")
 	})
 
@@ -193,13 +214,6 @@ var _ = Describe("an upgrade of the release", withUpgrade, Ordered, func() {
 			_, err := helm(ctx, "upgrade", *newChart, "--reset-then-reuse-values", "--set=image.tag="+*newTag, "--wait")
 			return err
 		})
-		for _, holder := range u.holders {
-			claim := claimOf(ctx, holder.pod)
-			deletePod(ctx, holder.pod)
-			specs, err := observer.CDISpecsNaming(ctx, string(claim.UID))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(specs).To(BeEmpty(), "CDI specs of claim %s, which is gone", claim.Name)
-			deleteClaim(ctx, holder.pod)
-		}
+		u.end(ctx)
 	})
 })
