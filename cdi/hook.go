@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 
@@ -49,6 +50,28 @@ func NamesHook(dir fs.FS, program string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// HookCalls returns how the container runtime runs the hooks in the spec of a claim in the
+// directory: the arguments of each. The first argument is the name of the program.
+func HookCalls(dir fs.FS, claimUID string) (calls [][]string, err error) {
+	text, err := fs.ReadFile(dir, fileName(claimUID))
+	if err != nil {
+		return nil, err
+	}
+	var spec specs.Spec
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return nil, fmt.Errorf("read CDI spec of claim %s: %w", claimUID, err)
+	}
+	for _, device := range spec.Devices {
+		for _, hook := range device.ContainerEdits.Hooks {
+			if hook == nil || len(hook.Args) == 0 {
+				return nil, fmt.Errorf("CDI spec of claim %s has a hook without arguments", claimUID)
+			}
+			calls = append(calls, hook.Args)
+		}
+	}
+	return calls, nil
 }
 
 // pinHook returns the hook that pins a container which has the share z of the claim.

@@ -1,7 +1,9 @@
 package cdi
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -76,6 +78,31 @@ func TestSpecOfSomebodyElseIsAProblem(t *testing.T) {
 	}
 	if _, err := ReadSpecs(fstest.MapFS{fileName("u") + "/x": {}}); err == nil {
 		t.Error("a folder is a spec")
+	}
+}
+
+func TestHookCallsAreThoseOfTheSpec(t *testing.T) {
+	text, err := Encode(fullClaim(), hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, err := HookCalls(fstest.MapFS{fileName(uid): {Data: text}}, uid)
+	if err != nil || len(calls) != 5 {
+		t.Fatalf("%d calls, %v, want one of each device", len(calls), err)
+	}
+	const want = "numa-pin pin --uid=" + uid
+	for _, call := range calls {
+		if got := strings.Join(call, " "); !strings.HasPrefix(got, want) {
+			t.Errorf("call %s, want %s", got, want)
+		}
+	}
+	for _, text := range []string{"{", `{"devices": [{"containerEdits": {"hooks": [null]}}]}`, `{"devices": [{"containerEdits": {"hooks": [{}]}}]}`} {
+		if calls, err := HookCalls(fstest.MapFS{fileName(uid): {Data: []byte(text)}}, uid); err == nil || calls != nil {
+			t.Errorf("%s: %q, %v, want an error", text, calls, err)
+		}
+	}
+	if _, err := HookCalls(fstest.MapFS{}, uid); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a spec: %v", err)
 	}
 }
 

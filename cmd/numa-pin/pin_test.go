@@ -150,6 +150,7 @@ func TestHelp(t *testing.T) {
 	}{
 		{[]string{"--help"}, "usage: " + pinUsage + "\n       " + joinedUsage + "\n       " + keepUsage + "\n"},
 		{[]string{"pin", "-h"}, "usage: " + pinUsage + "\n"},
+		{[]string{"pin", "--uid=u", "--claim=c", "--cpus=2", "--mems=", "--partition=root", "--scope=container", "--lock=/l", "--records=/r", "--help"}, "usage: " + pinUsage + "\n"}, // as the daemon tries its arguments
 		{[]string{"keep", "--help"}, "usage: " + keepUsage + "\n"},
 	} {
 		if got, err := runWith(t.Context(), host{}, "", test.args...); err != nil || got != test.want {
@@ -235,6 +236,7 @@ func TestPinSaysInOneLineWhyNot(t *testing.T) {
 		{"idle ones of others", ociState, `--idle=3 is not a proper subset of --cpus`, []string{"--cpus=1,2", "--idle=3"}, 2},
 		{"all idle", ociState, `--idle=1-2 is not a proper subset of --cpus`, []string{"--cpus=1,2", "--idle=1-2"}, 2},
 		{"unknown flag", ociState, `-x; usage: numa-pin pin`, []string{"-x"}, 2},
+		{"unknown flag before --help", ociState, `-x; usage: numa-pin pin`, []string{"-x", "--help"}, 2},
 		{"argument", ociState, `unexpected argument "x"`, []string{"--cpus=1", "x"}, 2},
 		{"no claim", ociState, `--claim is required`, []string{"--cpus=1", "--claim="}, 2},
 	} {
