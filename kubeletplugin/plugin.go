@@ -53,6 +53,10 @@ type Options struct {
 	// Pool is nil if the driver does not ask the container runtime to move other
 	// containers.
 	Pool Pool
+	// Rehearsed says why the daemon could not prepare a made-up claim, or returns nil if it
+	// could. It must not wait. Until it returns nil, the daemon is not ready, and prepares
+	// claims all the same. If Rehearsed is nil, there was no rehearsal.
+	Rehearsed func() error
 	// Fatal is called from a background goroutine, perhaps more than once, when
 	// the plugin cannot go on. It must not call Stop itself.
 	Fatal func(error)
@@ -117,6 +121,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, events, d.WithoutConflicts, func(ctx context.Context, resources resourceslice.DriverResources) error {
 		return p.helper.PublishResources(ctx, resources)
 	})
+	p.publisher.rehearsed = options.Rehearsed
 	p.show(nil)
 	var err error
 	p.helper, err = helper.Start(ctx, &claimServer{

@@ -44,6 +44,8 @@ type publisher struct {
 	events    events
 	readiness *Readiness
 
+	rehearsed func() error // as in Options
+
 	withoutConflicts withoutConflicts
 	others           otherSlices
 	leftOut          notice
@@ -168,7 +170,9 @@ func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	problem := p.standing
 	switch {
 	case problem == nil:
-		problem = p.correct(ctx)
+		if problem = p.correct(ctx); problem == nil {
+			problem = p.rehearsal()
+		}
 	case !errors.Is(problem, policies.ErrUnknown):
 		p.withdraw(ctx)
 	}
@@ -176,6 +180,18 @@ func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 		p.report(ctx, problem)
 	}
 	return problem == nil
+}
+
+// rehearsal returns why the daemon could not prepare a made-up claim. The slices stay: what
+// claims hold is not lost, and the kubelet repeats what fails.
+func (p *publisher) rehearsal() error {
+	if p.rehearsed == nil {
+		return nil
+	}
+	if err := p.rehearsed(); err != nil {
+		return guardError{ReasonRehearsal, err.Error()}
+	}
+	return nil
 }
 
 // correct publishes the slices again if they are not as they should be. It returns how

@@ -2,6 +2,7 @@ package kubeletplugin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,6 +40,8 @@ type cluster struct {
 	events  atomic.Int32 // created so far
 	version atomic.Int64 // of the slice that was stored last
 	slow    atomic.Bool  // to list the slices of all drivers
+
+	rehearsed func() error // what a publisher is told of the rehearsal
 }
 
 func newCluster() *cluster {
@@ -159,6 +162,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	}
 	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{})}
 	p := newPublisher(c, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
+	p.rehearsed = c.rehearsed
 	p.set(testDevices())
 	ctx, cancel := context.WithCancel(t.Context())
 	p.start(ctx)
@@ -244,6 +248,36 @@ func TestSwitchedOffGateIsNamedAndHeals(t *testing.T) {
 		waitReady(t, p, 30*time.Second)
 		if devices := devicesOf(t, c); !resourceslice.DevicesDeepEqual(devices, testDevices()) {
 			t.Errorf("published %v", devices)
+		}
+	})
+}
+
+// A daemon that could not prepare a claim is not ready, so that a rolling update stops. Its
+// devices stay published: the kubelet repeats what fails.
+func TestFailedRehearsalIsNotReadyAndHeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		var failed atomic.Bool
+		failed.Store(true)
+		c.rehearsed = func() error {
+			if failed.Load() {
+				return errors.New("run numa-pin: exit status 2")
+			}
+			return nil
+		}
+		p := startPublishing(t, c)
+		waitNotReady(t, p, "run numa-pin: exit status 2", 10*time.Second)
+		if problems := p.readiness.Problems(); len(problems) != 1 || problems[0].Reason != ReasonRehearsal {
+			t.Errorf("problems %v, want %s", problems, ReasonRehearsal)
+		}
+		if devices := devicesOf(t, c); !resourceslice.DevicesDeepEqual(devices, testDevices()) {
+			t.Errorf("published %v", devices)
+		}
+		failed.Store(false)
+		waitReady(t, p, 30*time.Second)
+		told := waitForEvents(t, c, 2)
+		if told[0] != "Warning NUMADriverNotReady run numa-pin: exit status 2" || !strings.HasPrefix(told[1], "Normal NUMADriverReady ") {
+			t.Errorf("events %q, want a warning with the reason, then that it is over", told)
 		}
 	})
 }

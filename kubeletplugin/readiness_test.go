@@ -15,6 +15,7 @@ func TestEveryProblemHasAReason(t *testing.T) {
 	for reason, problem := range map[Reason]error{
 		ReasonAPIServer: errNotListed, ReasonKeeper: policies.ErrUnknown, ReasonDroppedField: &droppedError{},
 		ReasonOtherDriver: guardError{ReasonOtherDriver, "driver"}, ReasonKubeletManager: guardError{ReasonKubeletManager, "static"},
+		ReasonRehearsal: guardError{ReasonRehearsal, "disk"},
 	} {
 		if got := reasonOf(problem); got != reason {
 			t.Errorf("reason of %v is %s, want %s", problem, got, reason)

@@ -20,12 +20,13 @@ const (
 	ReasonKubelet        Reason = "kubelet"         // the kubelet has not registered the driver
 	ReasonKubeletManager Reason = "kubelet-manager" // a resource manager of the kubelet moves containers
 	ReasonOtherDriver    Reason = "other-driver"    // another driver gives out CPUs of the node
+	ReasonRehearsal      Reason = "rehearsal"       // the daemon could not prepare a made-up claim
 )
 
 // Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{
-		ReasonStarting, ReasonStandby, ReasonAPIServer, ReasonDroppedField, ReasonKeeper, ReasonKubelet, ReasonKubeletManager, ReasonOtherDriver,
+		ReasonStarting, ReasonStandby, ReasonAPIServer, ReasonDroppedField, ReasonKeeper, ReasonKubelet, ReasonKubeletManager, ReasonOtherDriver, ReasonRehearsal,
 	}
 }
 

@@ -231,7 +231,7 @@ func (c *cleaner) removeRest() error {
 	}
 	if specs != nil {
 		defer specs.Close()
-		err = errors.Join(cdi.NewStore(specs).RemoveExcept(func(string) bool { return false }), kubeletplugin.RemoveAllMetadata(specs))
+		err = errors.Join(cdi.NewStore(specs).RemoveExcept(func(string) bool { return false }), kubeletplugin.RemoveAllMetadata(specs), removeScratch(c.cdiDir))
 	}
 	if c.resctrl != "" {
 		mounts, _ := os.ReadFile("/proc/self/mounts") // without it, nothing is mounted

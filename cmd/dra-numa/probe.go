@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -21,6 +23,23 @@ import (
 // needs CAP_SYS_ADMIN, and the daemon, which runs for a long time, does without that
 // capability.
 const probeFile = "exclusivity"
+
+// probeProblemFile says what was wrong with partitions in a boot: its id and a line. It is
+// there until a probe succeeds. The answer alone would let a new version of the driver that
+// makes no partitions any more take node after node.
+const probeProblemFile = "probe-problem"
+
+// lostPartitions is the problem of a boot whose kernel made partitions before.
+const lostPartitions = "an earlier probe of this boot found cpuset partitions, and the last one did not"
+
+// A probe is tried so often, with this pause.
+const (
+	probeAttempts = 3
+	probePause    = 200 * time.Millisecond
+)
+
+// errNoIdleCPU says that the probe could not try, which is nothing wrong.
+var errNoIdleCPU = errors.New("partitions leave no CPU to probe with")
 
 // probe asks the kernel for a partition of a CPU that no claim holds, and saves the
 // answer. If the result is unclear, the answer of this boot stays. Without one, it
@@ -36,23 +55,103 @@ func probe(ctx context.Context, o options, n node) error {
 	if err := installHook(o.hookSource, o.hook().Path); err != nil {
 		return fmt.Errorf("install pin hook: %w", err)
 	}
+	before, err := readProbe(ctx, state, n.config.BootID)
+	if err != nil {
+		return err
+	}
+	known, err := readProbeProblem(state, n.config.BootID)
+	if err != nil {
+		return err
+	}
 	answer := driver.ExclusivityNone
-	supported, err := probeKernel(os.DirFS(o.machineRoot), o, n)
+	supported, err := probeAgain(ctx, func() (bool, error) { return probeKernel(os.DirFS(o.machineRoot), o, n) })
 	switch {
 	case errors.Is(err, driver.ErrDamaged): // the daemon would not start either
 		return err
 	case err != nil:
-		cause := err
-		if answer, err = readProbe(ctx, state, n.config.BootID); err != nil {
-			return err
-		}
-		logger.Error(cause, "Probing the kernel for cpuset partitions failed", "cgroupRoot", o.cgroupRoot, "exclusivity", answer)
+		answer = before
+		logger.Error(err, "Probing the kernel for cpuset partitions failed", "cgroupRoot", o.cgroupRoot, "exclusivity", answer)
 	case !supported:
 		logger.Info("Cpuset partitions are not supported", "cgroupRoot", o.cgroupRoot)
 	default:
 		answer = driver.ExclusivityKernel
 	}
+	if err := saveProbeProblem(state, n.config.BootID, probeProblem(before, known, supported, err)); err != nil {
+		return err
+	}
 	return durable.Replace(state, probeFile, []byte(n.config.BootID+" "+string(answer)+"\n"), 0o644)
+}
+
+// probeAgain repeats a probe whose result is unclear: a container that starts or ends at the
+// same time may disturb it.
+func probeAgain(ctx context.Context, probe func() (bool, error)) (supported bool, err error) {
+	for range probeAttempts {
+		supported, err = probe()
+		if err == nil || errors.Is(err, errNoIdleCPU) || errors.Is(err, driver.ErrDamaged) {
+			return supported, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(probePause):
+		}
+	}
+	return false, err
+}
+
+// probeProblem returns what is wrong with partitions after a probe that returned supported
+// and err; "" if nothing is. before and known are the answer and the problem of this boot's
+// earlier probe. A kernel does not lose partitions while it runs.
+func probeProblem(before driver.Exclusivity, known string, supported bool, err error) string {
+	switch {
+	case errors.Is(err, errNoIdleCPU):
+		return known
+	case err != nil:
+		return message.OneLine(err.Error())
+	case !supported && (before == driver.ExclusivityKernel || known == lostPartitions):
+		return lostPartitions
+	}
+	return ""
+}
+
+func saveProbeProblem(state *os.Root, bootID, problem string) error {
+	if problem == "" {
+		if err := state.Remove(probeProblemFile); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return durable.Replace(state, probeProblemFile, []byte(bootID+" "+problem+"\n"), 0o644)
+}
+
+// readProbeProblem returns what a probe of this boot found wrong, or "".
+func readProbeProblem(state *os.Root, bootID string) (string, error) {
+	text, err := state.ReadFile(probeProblemFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	boot, problem, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	if boot != bootID {
+		return "", nil
+	}
+	return problem, nil
+}
+
+// checkProbe returns what the probe of this boot found wrong, if the node may use partitions.
+func (o *options) checkProbe(bootID string) error {
+	if asked := driver.Exclusivity(o.exclusivityMode); asked == driver.ExclusivityCooperative || asked == driver.ExclusivityNone {
+		return nil
+	}
+	state, err := openDir(o.pluginDir(), 0o750)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = state.Close() }()
+	problem, err := readProbeProblem(state, bootID)
+	if err == nil && problem != "" {
+		err = fmt.Errorf("probe cpuset partitions: %s", problem)
+	}
+	return err
 }
 
 // probeKernel asks the kernel only if it is new enough: Linux 6.7 to 6.10 have
@@ -78,7 +177,7 @@ func probeKernel(root fs.FS, o options, n node) (supported bool, err error) {
 	}
 	cpu, ok := idleCPU(n, core.Grants(), held)
 	if !ok {
-		return false, errors.New("partitions leave no CPU to probe with")
+		return false, errNoIdleCPU
 	}
 	cgroups, err := os.OpenRoot(o.cgroupRoot)
 	if err != nil {

@@ -118,6 +118,9 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		cancel()
 		return nil, err
 	}
+	rehearsal := newRehearsal(func(ctx context.Context) error { return o.rehearse(ctx, n) })
+	running.Go(func() { rehearsal.run(ctx) })
+	rehearsal.wait(ctx)
 	options := kubeletplugin.Options{
 		Client:      client,
 		PluginDir:   o.pluginDir(),
@@ -127,6 +130,7 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		State:       state,
 		Claims:      claims,
 		Readiness:   &shown.readiness,
+		Rehearsed:   rehearsal.err,
 		Fatal:       fatal,
 	}
 	if o.nriSocket != "" && n.config.Exclusivity != driver.ExclusivityNone {

@@ -129,7 +129,7 @@ func usedNode(t *testing.T) (c *cleaner, dir string) {
 		"kubelet/plugins/dra.numa/instance.lock", "kubelet/plugins/dra.numa/numa-pin.lock", "kubelet/plugins/dra.numa/pins/.keep",
 		"kubelet/plugins/dra.numa/exclusivity", "kubelet/plugins/dra.numa/dra-device-metadata/team_cpus/cpus/metadata.json",
 		"kubelet/plugins/dra.numa-hook/numa-pin", "kubelet/plugins_registry/dra.numa-reg.sock", "run/dra-numa/gpus.json",
-		"cdi/dra.numa_metadata_uid_cpus.json", "cgroup/cgroup.controllers",
+		"cdi/dra.numa_metadata_uid_cpus.json", "cdi/dra.numa-rehearsal/checkpoint.json", "cgroup/cgroup.controllers",
 		"kubelet/plugins/csi/csi.sock", "kubelet/plugins_registry/csi-reg.sock", "cdi/nvidia.json", // of others
 	} {
 		files.Write(t, filepath.Join(dir, name), "")

@@ -58,7 +58,7 @@ func machineFolder(t *testing.T) string {
 	dir := sample.Folder(t, "rig")
 	for name, text := range map[string]string{
 		"proc/sys/kernel/random/boot_id": "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1\n", "kubelet/plugins_registry/keep": "",
-		"kubelet/plugins/dra.numa-hook/numa-pin": "",
+		"kubelet/plugins/dra.numa-hook/numa-pin": "#!/bin/sh\n", // the daemon tries it
 	} {
 		files.Write(t, filepath.Join(dir, name), text)
 	}

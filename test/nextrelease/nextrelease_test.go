@@ -45,7 +45,7 @@ func node(t *testing.T) (flags []string, checkpoint string) {
 	files.Write(t, dir+"/proc/sys/kernel/random/boot_id", "boot-1\n")
 	files.Write(t, dir+"/cdi/other.json", "{}")
 	hook := dir + "/kubelet/plugins/dra.numa-hook/numa-pin"
-	files.Write(t, hook, "#!hook")
+	files.Write(t, hook, "#!/bin/sh\n")
 	if err := os.Chmod(hook, 0o755); err != nil {
 		t.Fatal(err)
 	}
