@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // metricsPort is the chart's default.
@@ -90,5 +91,23 @@ var _ = Describe("the metrics of a node", func() {
 		signal("CONT")
 		Eventually(ctx, scrape).Should(And(Not(HaveKey(silent)), HaveKeyWithValue("dra_numa_ready", 1.0)))
 		waitDriverReady(ctx)
+	})
+
+	// A rolling update stops at such a daemon. The init container of its next pod installs the
+	// hook again.
+	It("say that the daemon could not prepare a claim, until the hook runs again", func(ctx context.Context) {
+		const failed = `dra_numa_not_ready{reason="rehearsal"}`
+		DeferCleanup(func(ctx context.Context) {
+			pods, err := driverPods(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			for _, pod := range pods {
+				Expect(cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+			}
+			Eventually(ctx, scrape).Should(And(Not(HaveKey(failed)), HaveKeyWithValue("dra_numa_ready", 1.0)))
+			waitDriverReady(ctx)
+		})
+		Expect(observer.WriteFile(ctx, hookPath, "no program")).To(Succeed())
+		Expect(observer.KillNamed(ctx, driverProcess)).To(Succeed())
+		Eventually(ctx, scrape).Should(And(HaveKeyWithValue(failed, 1.0), HaveKeyWithValue("dra_numa_ready", 0.0)))
 	})
 })
