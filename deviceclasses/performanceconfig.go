@@ -72,7 +72,7 @@ type PerformanceSettings struct {
 	// MinUncoreFrequency is the lowest frequency of the uncore of each die on which the request
 	// has CPUs: of its mesh, level-3 caches and memory controllers. It is a number with a unit,
 	// or min or max of the die. All CPUs of a die share it, so a die has the highest frequency
-	// that its claims ask for. Only Intel's uncore driver has it.
+	// that its claims ask for, and never less than before. Only Intel's uncore driver has it.
 	//
 	//	minUncoreFrequency: 2GHz
 	MinUncoreFrequency string `json:"minUncoreFrequency,omitempty"`

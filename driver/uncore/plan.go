@@ -84,9 +84,10 @@ func compare(a, b ID) int {
 }
 
 // Plan decides the lowest frequency of each die: the highest one that a claim asks for, but
-// not above the highest one that is set. Without a demand it is what was there first. What
-// another program has written since counts as what was there first. A die that is missing,
-// because its CPUs are offline, stays as it is on record.
+// not above the highest one that is set, and not below what was there first, because others
+// share the die. Without a demand it is what was there first. What another program has written
+// since counts as what was there first. A die that is missing, because its CPUs are offline,
+// stays as it is on record.
 //
 // The dies that it returns as held have to be on record before the writes. When these are
 // done, [Settled] returns what to record next.
@@ -109,7 +110,7 @@ func Plan(dies []numa.UncoreDie, held []Held, demands []Demand) (next []Held, wr
 		}
 		planned.WantKHz = planned.FirstKHz
 		if want > 0 {
-			planned.WantKHz = min(want, die.MaxKHz)
+			planned.WantKHz = max(planned.FirstKHz, min(want, die.MaxKHz))
 		}
 		switch {
 		case planned.WantKHz == die.MinKHz:

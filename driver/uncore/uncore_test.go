@@ -97,6 +97,11 @@ func TestPlan(t *testing.T) {
 			die: have(900_000, 1_800_000), demands: asks(2_000_000),
 			want: []Held{{id, 900_000, 900_000, 1_800_000, 0}}, writes: []Write{{id, 1_800_000}},
 		},
+		"not below what it was": {die: have(1_400_000, 2_400_000), demands: asks(1_000_000), want: []Held{{id, 1_400_000, 0, 1_400_000, 1_400_000}}},
+		"one of two ends, the other asks for less than it was": {
+			die: have(2_000_000, 2_400_000), held: []Held{{id, 1_400_000, 0, 2_000_000, 2_000_000}}, demands: asks(1_000_000),
+			want: []Held{{id, 1_400_000, 2_000_000, 1_400_000, 0}}, writes: []Write{{id, 1_400_000}},
+		},
 		"it is so already": {die: have(2_000_000, 2_400_000), demands: asks(2_000_000), want: []Held{{id, 2_000_000, 0, 2_000_000, 2_000_000}}},
 		"the kernel makes less of it": {
 			die: have(1_900_000, 2_400_000), held: []Held{{id, 900_000, 0, 2_000_000, 1_900_000}}, demands: asks(2_000_000),
