@@ -73,8 +73,11 @@ type lookedAt struct {
 // has changed since it last succeeded. It may be repeated after an error or a crash.
 func (d *Driver) settleDefaults() error {
 	asked, cpus := d.defaultOf()
+	if asked.IsZero() && len(d.defaults) == 0 {
+		return nil
+	}
 	now := lookedAt{d.machine, d.changed()}
-	if asked.IsZero() && len(d.defaults) == 0 || now == d.settled {
+	if now == d.settled {
 		return nil
 	}
 	policies, err := numa.ReadFrequencyPolicies(d.tuning().Frequencies.Files(), d.machine.Online)
