@@ -101,7 +101,7 @@ func (d *Driver) mayTune(ofClass, asked, recorded deviceclasses.PerformanceSetti
 	case asked.IsZero() || asked.Equal(recorded):
 		return nil
 	case d.config.Tuning == nil || d.config.Tuning.OnlyDefault:
-		return fmt.Errorf("%s: this node changes no frequencies, idle states and interrupts: performance.allow is not set in its NodeConfig", asked.First())
+		return fmt.Errorf("%s: claims change no frequencies, idle states and interrupts on this node: performance.allow is not set in its NodeConfig", asked.First())
 	case !asked.Equal(ofClass) && !d.config.Tuning.ClaimsTune:
 		return fmt.Errorf("%s: only a DeviceClass can change this on this node: performance.allow is %s in its NodeConfig", asked.First(), deviceclasses.AllowClass)
 	}

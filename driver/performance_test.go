@@ -275,7 +275,7 @@ func TestWhatANodeDoesNotAllowOrHave(t *testing.T) {
 	driver.config.Tuning = nil // it is switched off while the claim has the CPUs
 	mustPrepare(t, driver, wanted)
 	_, _, err = driver.Prepare(tunedClaim(claim("b", result("r", "numa-1", 2)), `"interrupts": "own"`), nil)
-	if err == nil || !strings.HasSuffix(err.Error(), "interrupts: this node changes no frequencies, idle states and interrupts: performance.allow is not set in its NodeConfig") {
+	if err == nil || !strings.HasSuffix(err.Error(), "interrupts: claims change no frequencies, idle states and interrupts on this node: performance.allow is not set in its NodeConfig") {
 		t.Errorf("error %v", err)
 	}
 	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), errNotTuned.Error()) || strings.Contains(err.Error(), "\n") {
