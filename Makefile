@@ -435,7 +435,7 @@ e2e-alerts: image suite ## Break a node of the rig in each way that has an alert
 	@$(call with-node,alerts); \
 	$(call timed,chart,$(call install-chart,alerts)); \
 	$(call suite,alerts,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name alerts" -e2e.scrapes "$(CURDIR)/bin/scrapes" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter alerts)
-	go -C test/monitoring test -count=1 -v -run TestFaultsOfANode . -args -scrapes "$(CURDIR)/bin/scrapes"
+	go -C test/monitoring test -count=1 -v -run TestFaultsOfANode . -args -scrapes "$(CURDIR)/bin/scrapes"$(if $(FOCUS), -some)
 
 # What upgrade-test upgrades from: a tag or a commit. Without tags, it is the oldest build with
 # the chart's present layout, and whose records of claims have the versions of today.

@@ -14,7 +14,10 @@ import (
 	"time"
 )
 
-var recordings = flag.String("scrapes", "", "folder of what a broken node has sent, which make e2e-alerts records")
+var (
+	recordings = flag.String("scrapes", "", "folder of what a broken node has sent, which make e2e-alerts records")
+	some       = flag.Bool("some", false, "there need not be a recording for each alert")
+)
 
 // What a node must have been like for an alert to fire, instead of the minutes of the file: a
 // fault is recorded for 100 s only. A rule without a time keeps it.
@@ -68,7 +71,7 @@ func TestFaultsOfANode(t *testing.T) {
 			missing = slices.DeleteFunc(missing, func(alert string) bool { return alert == recorded.Alert })
 		})
 	}
-	if len(missing) > 0 {
+	if len(missing) > 0 && !*some {
 		t.Errorf("no recording is for %s", strings.Join(missing, ", "))
 	}
 }
