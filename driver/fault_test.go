@@ -133,17 +133,27 @@ func TestDiskThatCannotBeWrittenIsAnErrorAndHeals(t *testing.T) {
 	}
 }
 
+// inChild runs the test again in a process of its own, whose limits it may change, and
+// reports whether this is that process.
+func inChild(t *testing.T) bool {
+	t.Helper()
+	const variable = "DRA_NUMA_TEST_IN_CHILD"
+	if os.Getenv(variable) != "" {
+		return true
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), variable+"=1")
+	if output, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+	return false
+}
+
 // The kernel stops every write at a file size, as on a full disk: the first bytes are
-// written, then there is an error. The limit applies to a process, so the test starts
-// its own process.
+// written, then there is an error. The limit applies to a process, so the test runs in one
+// of its own.
 func TestFullDiskIsAnErrorAndHeals(t *testing.T) {
-	const inChild = "DRA_NUMA_TEST_FULL_DISK"
-	if os.Getenv(inChild) == "" {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-		child.Env = append(os.Environ(), inChild+"=1")
-		if output, err := child.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, output)
-		}
+	if !inChild(t) {
 		return
 	}
 	for operation, do := range operations {

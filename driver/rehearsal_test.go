@@ -3,8 +3,6 @@ package driver
 import (
 	"errors"
 	"maps"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -83,13 +81,7 @@ func inTheWay(d disk, name string) {
 // As in TestFullDiskIsAnErrorAndHeals, but nothing has to heal: scratch directories are made
 // for each rehearsal.
 func TestRehearsalFailsOnAFullDisk(t *testing.T) {
-	const inChild = "DRA_NUMA_TEST_FULL_DISK"
-	if os.Getenv(inChild) == "" {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-		child.Env = append(os.Environ(), inChild+"=1")
-		if output, err := child.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, output)
-		}
+	if !inChild(t) {
 		return
 	}
 	for size, want := range map[uint64]string{

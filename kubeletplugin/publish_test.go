@@ -41,7 +41,7 @@ type cluster struct {
 	version atomic.Int64 // of the slice that was stored last
 	slow    atomic.Bool  // to list the slices of all drivers
 
-	rehearsed func() error // what a publisher is told of the rehearsal
+	rehearsed func() error // the result of the rehearsal
 }
 
 func newCluster() *cluster {

@@ -46,7 +46,7 @@ func TestEachReaderDoesOneOfFourThings(t *testing.T) {
 	}
 }
 
-// Whoever adds a file to the driver's folder says what other builds do with it.
+// A file that is added to the driver's folder needs a row: what other builds do with it.
 func TestEachFileOfADriverIsInTheTable(t *testing.T) {
 	_, section, _ := strings.Cut(files.Read(t, root+"/docs/guarantees.md"), "\n## Files\n")
 	table := files.Read(t, root+"/docs/upgrading.md")

@@ -45,8 +45,8 @@ func (p process) String() string { return strings.TrimSpace(p.name + " " + p.arg
 var ownProcesses = []process{{driverProcess, ""}, {keeperProcess, keeperArgument}}
 
 // expectCheap compares the CPU time that the driver takes while nothing changes with that
-// of the kubelet, and then looks at its memory, of which it has given back by now what it
-// does not use. The pods are those of the namespace of the spec.
+// of the kubelet. Then it looks at the driver's memory: by now the driver has given back what
+// it does not use. The pods are those of the namespace of the spec.
 func expectCheap(ctx context.Context, pods int) {
 	GinkgoHelper()
 	kubelet := process{name: "kubelet"}
