@@ -140,21 +140,9 @@ func TestExampleOfEveryField(t *testing.T) {
 		head   string
 		decode func(text string) (any, error)
 	}{
-		"ZoneConfig": {"{apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, %s}", func(text string) (any, error) {
-			document, err := yaml.YAMLToJSONStrict([]byte(text))
-			if err != nil {
-				return nil, err
-			}
-			return ZoneConfig{}.DecodeOver(document)
-		}},
-		"DeviceConfig": {"{apiVersion: dra.numa/v1alpha1, kind: DeviceConfig, %s}", func(text string) (any, error) {
-			document, err := yaml.YAMLToJSONStrict([]byte(text))
-			if err != nil {
-				return nil, err
-			}
-			return DeviceConfig{}.DecodeOver(document)
-		}},
-		"NodeConfig": {"apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n%s", func(text string) (any, error) { return DecodeNodeConfig([]byte(text)) }},
+		"ZoneConfig":   {"{apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, %s}", decodeOver[ZoneConfig]},
+		"DeviceConfig": {"{apiVersion: dra.numa/v1alpha1, kind: DeviceConfig, %s}", decodeOver[DeviceConfig]},
+		"NodeConfig":   {"apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n%s", func(text string) (any, error) { return DecodeNodeConfig([]byte(text)) }},
 		"DeviceSelection": {nodeHead + "devices: {%s}", func(text string) (any, error) {
 			config, err := DecodeNodeConfig([]byte(text))
 			return *config.Devices, err
@@ -167,20 +155,8 @@ func TestExampleOfEveryField(t *testing.T) {
 		"GuaranteedPool":      {"{%s}", decodeAlone[GuaranteedPool]},
 		"BestEffortPool":      {"{%s}", decodeAlone[BestEffortPool]},
 		"SharedPool":          {"{%s}", decodeAlone[SharedPool]},
-		"CacheConfig": {"{apiVersion: dra.numa/v1alpha1, kind: CacheConfig, %s}", func(text string) (any, error) {
-			document, err := yaml.YAMLToJSONStrict([]byte(text))
-			if err != nil {
-				return nil, err
-			}
-			return CacheConfig{}.DecodeOver(document)
-		}},
-		"PerformanceConfig": {"{apiVersion: dra.numa/v1alpha1, kind: PerformanceConfig, %s}", func(text string) (any, error) {
-			document, err := yaml.YAMLToJSONStrict([]byte(text))
-			if err != nil {
-				return nil, err
-			}
-			return PerformanceConfig{}.DecodeOver(document)
-		}},
+		"CacheConfig":         {"{apiVersion: dra.numa/v1alpha1, kind: CacheConfig, %s}", decodeOver[CacheConfig]},
+		"PerformanceConfig":   {"{apiVersion: dra.numa/v1alpha1, kind: PerformanceConfig, %s}", decodeOver[PerformanceConfig]},
 		"NodeProfile": {nodeHead + "profiles:\n- %s", func(text string) (any, error) {
 			config, err := DecodeNodeConfig([]byte(text))
 			return config.Profiles[0], err
@@ -206,6 +182,15 @@ func TestExampleOfEveryField(t *testing.T) {
 }
 
 // decodeAlone reads a part of a configuration that needs several fields.
+func decodeOver[C interface{ DecodeOver(raw []byte) (C, error) }](text string) (any, error) {
+	document, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	var zero C
+	return zero.DecodeOver(document)
+}
+
 func decodeAlone[C any](text string) (any, error) {
 	var one C
 	err := yaml.UnmarshalStrict([]byte(text), &one)

@@ -224,7 +224,7 @@ func mustPlan(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim, po
 	return next
 }
 
-func mustPrepare(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim, pods ...*corev1.Pod) []PreparedDevice {
+func mustPrepare(t testing.TB, driver *Driver, claim *resourceapi.ResourceClaim, pods ...*corev1.Pod) []PreparedDevice {
 	t.Helper()
 	_, devices, err := driver.Prepare(claim, pods)
 	if err != nil {

@@ -3,7 +3,6 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
@@ -200,16 +199,7 @@ func joined(list []Default, added Default) []Default {
 
 // recordDefaults puts the defaults on record, unless they are.
 func (d *Driver) recordDefaults(next []Default) error {
-	before := d.defaults
-	if slices.EqualFunc(before, next, Default.equal) {
-		return nil
-	}
-	d.defaults = next
-	err := d.recordStep("record defaults", d.grants).run()
-	if err != nil {
-		d.defaults = before
-	}
-	return err
+	return recordList(d, "record defaults", &d.defaults, next, Default.equal)
 }
 
 // RestoreDefaults gives CPUs back what they had before the defaults of a checkpoint, which

@@ -264,6 +264,21 @@ func (d *Driver) recordStep(name string, next grantList) step {
 	}}
 }
 
+// recordList has the checkpoint say next of what is the node's and no claim's, unless it
+// says so.
+func recordList[T any](d *Driver, name string, list *[]T, next []T, equal func(T, T) bool) error {
+	before := *list
+	if slices.EqualFunc(before, next, equal) {
+		return nil
+	}
+	*list = next
+	err := d.recordStep(name, d.grants).run()
+	if err != nil {
+		*list = before
+	}
+	return err
+}
+
 // recordText returns the checkpoint with these grants. The text is valid until the next
 // call.
 func (d *Driver) recordText(grants grantList) ([]byte, error) {

@@ -102,6 +102,19 @@ func (n *powerNode) expectFiles(want map[string]string) {
 	}
 }
 
+// prepareAgain has another daemon prepare what is prepared: it writes nothing.
+func (n *powerNode) prepareAgain(wanted *resourceapi.ResourceClaim) *Driver {
+	n.t.Helper()
+	checkpoint, writes := n.files()[CheckpointName], n.power.Writes()
+	driver := n.open()
+	mustPrepare(n.t, driver, wanted)
+	assertConsistent(n.t, n.disk, driver)
+	if again := n.files()[CheckpointName]; again != checkpoint || n.power.Writes() != writes {
+		n.t.Errorf("prepared again: %d more writes, checkpoint\n%s", n.power.Writes()-writes, again)
+	}
+	return driver
+}
+
 func TestAClaimHasItsCPUsFastAndQuiet(t *testing.T) {
 	n := newPowerNode(t)
 	driver := n.open()
@@ -135,13 +148,7 @@ func TestAClaimHasItsCPUsFastAndQuiet(t *testing.T) {
 			t.Errorf("status %s, %v has no %s", status, err, text)
 		}
 	}
-	writes := n.power.Writes()
-	driver = n.open()
-	mustPrepare(t, driver, wanted)
-	assertConsistent(t, n.disk, driver)
-	if again := n.files()[CheckpointName]; again != checkpoint || n.power.Writes() != writes {
-		t.Errorf("prepared again: %d more writes, checkpoint\n%s", n.power.Writes()-writes, again)
-	}
+	driver = n.prepareAgain(wanted)
 	if err := driver.Unprepare("uid-a"); err != nil {
 		t.Fatal(err)
 	}

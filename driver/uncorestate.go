@@ -2,7 +2,6 @@ package driver
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -88,16 +87,7 @@ func (d *Driver) settleUncore(grants []Grant, tuned *Grant) error {
 
 // recordUncore puts what dies have because of claims on record, unless it is.
 func (d *Driver) recordUncore(next []uncore.Held) error {
-	before := d.uncore
-	if slices.Equal(before, next) {
-		return nil
-	}
-	d.uncore = next
-	err := d.recordStep("record uncore", d.grants).run()
-	if err != nil {
-		d.uncore = before
-	}
-	return err
+	return recordList(d, "record uncore", &d.uncore, next, func(a, b uncore.Held) bool { return a == b })
 }
 
 // retuneUncore gives dies whose CPUs came online, also while the daemon was away, what claims

@@ -140,13 +140,7 @@ func TestTheStatusSaysWhatWasAskedAndGot(t *testing.T) {
 			t.Errorf("checkpoint %s has no %s", checkpoint, text)
 		}
 	}
-	writes := n.power.Writes()
-	driver = n.open()
-	mustPrepare(t, driver, wanted)
-	assertConsistent(t, n.disk, driver)
-	if again := n.files()[CheckpointName]; again != checkpoint || n.power.Writes() != writes {
-		t.Errorf("prepared again: %d more writes, checkpoint\n%s", n.power.Writes()-writes, again)
-	}
+	n.prepareAgain(wanted)
 }
 
 func TestTheUncoreThatANodeDoesNotHaveIsRefused(t *testing.T) {
