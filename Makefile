@@ -13,6 +13,7 @@ TOPOLOGY ?=
 KERNEL   ?= 6.12
 BOOT     ?=
 INIT     ?= busybox
+CRI      ?= containerd
 NODES    ?= 1
 
 # The version of Kubernetes, of control plane and nodes.
@@ -40,7 +41,7 @@ CROWD ?= 30
 DURATION ?= 30m
 SEED     ?= 0
 
-export TOPOLOGY KERNEL BOOT INIT NODES KUBERNETES NODE CMD FOCUS LABELS SPEED CROWD DURATION SEED
+export TOPOLOGY KERNEL BOOT INIT CRI NODES KUBERNETES NODE CMD FOCUS LABELS SPEED CROWD DURATION SEED
 
 # One set of flags for all but the race detector: the modules that daemon, tools
 # and tests share are compiled once.
@@ -329,7 +330,7 @@ suite:
 # with-node starts a recipe that brings up cluster $(1) whose nodes have the image.
 define with-node
 $(call with-clusters,$(1)); \
-$(call timed,start of the cluster,$(CLUSTER) up -name $(1) -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -boot "$$BOOT" -init "$$INIT" -nodes "$$NODES" -speed "$$SPEED" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")); \
+$(call timed,start of the cluster,$(CLUSTER) up -name $(1) -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -boot "$$BOOT" -init "$$INIT" -cri "$$CRI" -nodes "$$NODES" -speed "$$SPEED" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")); \
 $(call timed,image,$(CLUSTER) load -name $(1) bin/images/dra-driver-numa.tar)
 endef
 
@@ -352,6 +353,10 @@ e2e: image suite ## Run the end-to-end suite, and the tests that need a node's k
 .PHONY: e2e-systemd
 e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 with systemd [as e2e]
 	$(MAKE) e2e KERNEL=7.2 INIT=systemd LABELS=kernel
+
+.PHONY: e2e-crio
+e2e-crio: ## Run the suite with CRI-O in the place of containerd: nightly, not part of test [as e2e]
+	$(MAKE) e2e CRI=crio
 
 # On the other kernel and PID 1 than e2e, so that make test has both.
 .PHONY: e2e-devices
@@ -554,8 +559,8 @@ doctor: doctor-programs ## Run our tests on this node and the cluster of KUBECON
 	@STEPS="$(STEPS)" OBSERVER="$(OBSERVER)" bin/doctor/doctor.sh bin/dra-numa-doctor.tar.gz
 
 .PHONY: cluster-up
-cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [BOOT=parameters] [INIT=busybox|systemd] [NODES=n]
-	$(CLUSTER) up -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -boot "$$BOOT" -init "$$INIT" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
+cluster-up: image ## Start a cluster and leave it running [TOPOLOGY=file] [KUBERNETES=1.37|1.36] [KERNEL=6.12|7.2|6.1] [BOOT=parameters] [INIT=busybox|systemd] [CRI=containerd|crio] [NODES=n]
+	$(CLUSTER) up -kubernetes "$$KUBERNETES" -kernel "$$KERNEL" -boot "$$BOOT" -init "$$INIT" -cri "$$CRI" -nodes "$$NODES" $(if $(TOPOLOGY),-topology "$$TOPOLOGY")
 	$(CLUSTER) load bin/images/dra-driver-numa.tar
 
 .PHONY: cluster-exec

@@ -188,9 +188,10 @@ var _ = Describe("metrics for alerts:", withAlerts, ofMachine, func() {
 	})
 
 	It("the runtime has no NRI", func(ctx context.Context) {
-		DeferCleanup(func(ctx context.Context) { Expect(observer.KillNamed(ctx, "containerd")).To(Succeed()) })
+		runtime := runtimeProcess(ctx)
+		DeferCleanup(func(ctx context.Context) { Expect(observer.KillNamed(ctx, runtime)).To(Succeed()) })
 		inBackground(ctx, `while usleep 50000; do rm -f /proc/1/root/var/run/nri/nri.sock; done`)
-		Expect(observer.KillNamed(ctx, "containerd")).To(Succeed())
+		Expect(observer.KillNamed(ctx, runtime)).To(Succeed())
 		Eventually(ctx, scrape).Should(HaveKeyWithValue("dra_numa_nri_connected", 0.0))
 		record(ctx, "NUMARuntimeDisconnected")
 	})

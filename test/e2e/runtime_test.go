@@ -69,6 +69,15 @@ func onRunc(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// runtimeProcess is the command name of the node's container runtime.
+func runtimeProcess(ctx context.Context) string {
+	GinkgoHelper()
+	object, err := cluster.Kubernetes.CoreV1().Nodes().Get(ctx, node.name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	name, _, _ := strings.Cut(object.Status.NodeInfo.ContainerRuntimeVersion, "://")
+	return strings.ReplaceAll(name, "-", "") // cri-o's is crio
+}
+
 // expectRuntime checks which OCI runtime containerd has run the main container with;
 // nothing is known of other container runtimes.
 func expectRuntime(ctx context.Context, pod *corev1.Pod, want string) {

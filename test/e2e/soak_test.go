@@ -218,7 +218,7 @@ func (k *soak) kill(ctx context.Context) {
 	case 3:
 		k.breakPartition(ctx, k.random.IntN(len(k.pods)))
 	default:
-		name := []string{driverProcess, "kubelet", "containerd"}[victim-4]
+		name := []string{driverProcess, "kubelet", runtimeProcess(ctx)}[victim-4]
 		k.printf("kill %s", name)
 		k.killCommand(ctx, name, "")
 	}

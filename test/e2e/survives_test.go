@@ -73,8 +73,8 @@ var _ = Describe("a claim pod on a node where others restart", ofKernel, Ordered
 		runAnother(ctx, namespace, core, held)
 	})
 
-	It("keeps its CPUs when containerd restarts", func(ctx context.Context) {
-		Expect(observer.KillNamed(ctx, "containerd")).To(Succeed())
+	It("keeps its CPUs when the container runtime restarts", func(ctx context.Context) {
+		Expect(observer.KillNamed(ctx, runtimeProcess(ctx))).To(Succeed())
 		runAnother(ctx, namespace, core, held)
 	})
 

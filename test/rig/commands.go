@@ -30,7 +30,7 @@ type options struct {
 	topology   string
 	kernel     string
 	boot       string // parameters of the kernel
-	init       guest.Init
+	guest      guest.Guest
 	kubernetes string
 	gates      string
 	source     string
@@ -49,7 +49,8 @@ func parseOptions(command string, args []string) (options, error) {
 		f.StringVar(&o.topology, "topology", "", "")
 		f.StringVar(&o.kernel, "kernel", "6.12", "")
 		f.StringVar(&o.boot, "boot", "", "")
-		f.StringVar((*string)(&o.init), "init", string(guest.Busybox), "")
+		f.StringVar((*string)(&o.guest.Init), "init", string(guest.Busybox), "")
+		f.StringVar((*string)(&o.guest.CRI), "cri", string(guest.Containerd), "")
 		f.StringVar(&o.kubernetes, "kubernetes", build.DefaultKubernetes, "")
 		f.StringVar(&o.gates, "feature-gates", "", "")
 		f.StringVar(&o.source, "source", ".", "")
@@ -76,8 +77,11 @@ func parseOptions(command string, args []string) (options, error) {
 	if command == "up" && !slices.Contains(build.KernelNames(), o.kernel) {
 		return options{}, fmt.Errorf("-kernel %q, allowed are %s", o.kernel, strings.Join(build.KernelNames(), ", "))
 	}
-	if command == "up" && !slices.Contains(guest.Inits(), o.init) {
-		return options{}, fmt.Errorf("-init %q, allowed are %s, %s", o.init, guest.Busybox, guest.Systemd)
+	if command == "up" && !slices.Contains(guest.Inits(), o.guest.Init) {
+		return options{}, fmt.Errorf("-init %q, allowed are %s, %s", o.guest.Init, guest.Busybox, guest.Systemd)
+	}
+	if command == "up" && !slices.Contains(guest.CRIs(), o.guest.CRI) {
+		return options{}, fmt.Errorf("-cri %q, allowed are %s, %s", o.guest.CRI, guest.Containerd, guest.CRIO)
 	}
 	if versions := build.KubernetesVersions(); command == "up" && !slices.Contains(versions, o.kubernetes) {
 		return options{}, fmt.Errorf("-kubernetes %q, allowed are %s", o.kubernetes, strings.Join(versions, ", "))
@@ -130,7 +134,7 @@ func up(ctx context.Context, o options) (int, error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return 1, err
 	}
-	needs := build.Needs{Kubernetes: o.kubernetes, Nodes: o.nodes > 0, Kernel: o.kernel, Init: string(o.init), RDT: machine.RDT != nil}
+	needs := build.Needs{Kubernetes: o.kubernetes, Nodes: o.nodes > 0, Kernel: o.kernel, Init: string(o.guest.Init), CRI: string(o.guest.CRI), RDT: machine.RDT != nil}
 	if err := c.AnnounceMissing(needs); err != nil {
 		return 1, err
 	}
@@ -188,15 +192,15 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 
 func prepareNodes(ctx context.Context, c build.Cache, o options, machine topology.Topology) (cluster.Boot, cluster.Programs, error) {
 	var b cluster.Boot
-	p := cluster.Programs{Bin: c.Path("bin"), Kubernetes: c.KubernetesDir(o.kubernetes), Init: o.init}
-	err := c.Node(ctx)
+	p := cluster.Programs{Bin: c.Path("bin"), Kubernetes: c.KubernetesDir(o.kubernetes), Guest: o.guest}
+	err := c.Node(ctx, string(o.guest.CRI))
 	if err != nil {
 		return b, p, err
 	}
 	if p.Images, err = c.Images(ctx); err != nil {
 		return b, p, err
 	}
-	if p.System, err = c.System(ctx, string(o.init)); err != nil {
+	if p.System, err = c.System(ctx, string(o.guest.Init), string(o.guest.CRI)); err != nil {
 		return b, p, err
 	}
 	if b.Vmlinuz, b.Initramfs, err = c.Kernel(ctx, o.kernel, guest.InitramfsInit); err != nil {

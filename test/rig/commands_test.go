@@ -15,15 +15,21 @@ import (
 func TestOptionsOfUp(t *testing.T) {
 	for _, row := range []struct {
 		args []string
-		want guest.Init
+		want guest.Guest
 	}{
-		{nil, guest.Busybox},
-		{[]string{"-init", "busybox"}, guest.Busybox},
-		{[]string{"-init", "systemd", "-kernel", "7.2"}, guest.Systemd},
+		{nil, guest.Guest{Init: guest.Busybox, CRI: guest.Containerd}},
+		{[]string{"-init", "busybox"}, guest.Guest{Init: guest.Busybox, CRI: guest.Containerd}},
+		{[]string{"-init", "systemd", "-kernel", "7.2"}, guest.Guest{Init: guest.Systemd, CRI: guest.Containerd}},
+		{[]string{"-cri", "crio"}, guest.Guest{Init: guest.Busybox, CRI: guest.CRIO}},
 	} {
 		o, err := parseOptions("up", row.args)
-		if err != nil || o.init != row.want {
-			t.Errorf("up %q: init %q, %v; want %q", row.args, o.init, err, row.want)
+		if err != nil || o.guest != row.want {
+			t.Errorf("up %q: %q, %v; want %q", row.args, o.guest, err, row.want)
+		}
+	}
+	for _, cri := range []string{"", "cri-o", "docker"} {
+		if _, err := parseOptions("up", []string{"-cri", cri}); err == nil || !strings.Contains(err.Error(), "allowed are containerd, crio") {
+			t.Errorf("up -cri %q: %v, want an error that names what is allowed", cri, err)
 		}
 	}
 	for _, init := range []string{"", "openrc", "Systemd", "systemd,busybox"} {

@@ -44,16 +44,25 @@ func (c Cache) controlPlane(version string) ([]binaries, error) {
 }
 
 // Node builds what runs in a virtual node, but for kubelet, which ControlPlane builds
-// together with its siblings.
-func (c Cache) Node(ctx context.Context) error { return c.goBuild(ctx, nodePrograms()...) }
+// together with its siblings. The container runtime is containerd or crio.
+func (c Cache) Node(ctx context.Context, cri string) error {
+	if err := c.goBuild(ctx, nodePrograms(cri)...); err != nil || cri != crio {
+		return err
+	}
+	return c.pinns(ctx)
+}
 
-func nodePrograms() []binaries {
+func nodePrograms(cri string) []binaries {
 	const containerd, plugins = "github.com/containerd/containerd/v2/cmd/", "github.com/containernetworking/plugins/plugins/"
+	engine := binaries{
+		module: "test/rig/runtime", out: "bin/", tags: "no_btrfs no_devmapper no_zfs no_aufs",
+		packages: []string{containerd + "containerd", containerd + "containerd-shim-runc-v2", containerd + "ctr"},
+	}
+	if cri == crio {
+		engine = crioPrograms
+	}
 	return []binaries{
-		{
-			module: "test/rig/runtime", out: "bin/", tags: "no_btrfs no_devmapper no_zfs no_aufs",
-			packages: []string{containerd + "containerd", containerd + "containerd-shim-runc-v2", containerd + "ctr"},
-		},
+		engine,
 		{
 			module: "test/rig/runtime", out: "bin/cni/",
 			packages: []string{plugins + "main/bridge", plugins + "main/loopback", plugins + "ipam/host-local"},

@@ -1,6 +1,6 @@
-// Package build makes what a rig runs and keeps it: Kubernetes, etcd, containerd, runc
-// and CNI plugins from Go modules, a kernel, systemd and host programs from Debian
-// packages, a QEMU from Debian's source, the initramfs and the container images.
+// Package build makes what a rig runs and keeps it: Kubernetes, etcd, a container
+// runtime, runc and CNI plugins from Go modules, a kernel, systemd and host programs from
+// Debian packages, a QEMU from Debian's source, the initramfs and the container images.
 // Everything lands in one cache folder and is made again only when its inputs differ. It
 // starts no process that stays.
 package build

@@ -20,6 +20,7 @@ type Needs struct {
 	Kubernetes   string // version
 	Nodes        bool   // whether the cluster has any; if not, the other fields do not count
 	Kernel, Init string
+	CRI          string
 	RDT          bool // whether the machines have it, which takes a QEMU of our own
 }
 
@@ -51,7 +52,7 @@ func (c Cache) missing(needs Needs) (names []string, err error) {
 		return nil, err
 	}
 	if needs.Nodes {
-		sets = append(sets, nodePrograms()...)
+		sets = append(sets, nodePrograms(needs.CRI)...)
 	}
 	var things []thing
 	for _, b := range sets {
@@ -62,7 +63,7 @@ func (c Cache) missing(needs Needs) (names []string, err error) {
 		things = append(things, t)
 	}
 	if needs.Nodes {
-		things = append(things, systemThing(needs.Init), kernelThing(needs.Kernel))
+		things = append(things, systemThing(needs.Init, needs.CRI), kernelThing(needs.Kernel))
 		if needs.RDT {
 			things = append(things, qemuThing())
 		}
@@ -83,6 +84,8 @@ func about(name string) time.Duration {
 		return 330 * time.Second
 	case name == "qemu":
 		return 400 * time.Second
+	case name == "bin-crio":
+		return 240 * time.Second
 	case strings.HasPrefix(name, "bin"):
 		return 25 * time.Second
 	}

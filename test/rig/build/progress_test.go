@@ -45,7 +45,7 @@ func TestLongStepSaysThatItGoesOn(t *testing.T) {
 func TestMissingIsSaidBeforeItIsMade(t *testing.T) {
 	var log strings.Builder
 	c := Cache{Dir: t.TempDir(), Source: "../../..", Log: &log}
-	needs := Needs{Kubernetes: DefaultKubernetes, Nodes: true, Kernel: "6.12", Init: "busybox"}
+	needs := Needs{Kubernetes: DefaultKubernetes, Nodes: true, Kernel: "6.12", Init: "busybox", CRI: "containerd"}
 	if err := c.AnnounceMissing(needs); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestQEMUHasTheDevicesOfTopologies(t *testing.T) {
 
 func TestQEMUIsBuiltForMachinesWithRDT(t *testing.T) {
 	c := Cache{Dir: t.TempDir(), Source: "../../..", Log: io.Discard}
-	needs := Needs{Kubernetes: DefaultKubernetes, Nodes: true, Kernel: "6.12", Init: "busybox"}
+	needs := Needs{Kubernetes: DefaultKubernetes, Nodes: true, Kernel: "6.12", Init: "busybox", CRI: "containerd"}
 	check := func(what string, needs Needs, want bool) {
 		t.Helper()
 		names, err := c.missing(needs)

@@ -27,7 +27,8 @@ var systemdPackages = []string{
 	"libzstd1", "zlib1g",
 }
 
-// systemPackages are what the nodes have of Debian's packages, by what is PID 1.
+// systemPackages are what the nodes have of Debian's packages, by what is PID 1. Those
+// with CRI-O have crioPackages, too.
 var systemPackages = map[string][]string{
 	"busybox": runtimePackages,
 	"systemd": slices.Concat(systemdPackages, runtimePackages),
@@ -41,15 +42,15 @@ var systemUnused = []string{
 	"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/systemd/system-generators", "etc/init.d",
 }
 
-// System fetches what a node with this PID 1 has of Debian's packages on its disk, and
-// returns its folder.
-func (c Cache) System(ctx context.Context, init string) (string, error) {
-	packages, known := systemPackages[init]
-	if !known {
+// System fetches what a node with this PID 1 and this container runtime has of Debian's
+// packages on its disk, and returns its folder.
+func (c Cache) System(ctx context.Context, init, cri string) (string, error) {
+	if _, known := systemPackages[init]; !known {
 		return "", fmt.Errorf("init %q, allowed are %q", init, slices.Sorted(maps.Keys(systemPackages)))
 	}
-	dir := c.Path("system", init)
-	t := systemThing(init)
+	packages := packagesOf(init, cri)
+	t := systemThing(init, cri)
+	dir := c.Path(t.name)
 	return dir, c.once(t.name, t.inputs, func() error {
 		if debianCodename() == "" {
 			return fmt.Errorf("unpack the packages %s of Debian %s into %s and create %s.made with the text %q",
@@ -69,9 +70,23 @@ func (c Cache) System(ctx context.Context, init string) (string, error) {
 	})
 }
 
+// packagesOf lists the packages of a node, each once.
+func packagesOf(init, cri string) []string {
+	packages := slices.Clone(systemPackages[init])
+	if cri == crio {
+		packages = append(packages, crioPackages...)
+	}
+	slices.Sort(packages)
+	return slices.Compact(packages)
+}
+
 // systemThing is the folder of a node's Debian packages.
-func systemThing(init string) thing {
-	return thing{"system/" + init, strings.Join(slices.Concat([]string{systemSuite}, systemPackages[init], systemUnused), " ")}
+func systemThing(init, cri string) thing {
+	name := "system/" + init
+	if cri == crio {
+		name += "-" + cri
+	}
+	return thing{name, strings.Join(slices.Concat([]string{systemSuite}, packagesOf(init, cri), systemUnused), " ")}
 }
 
 // trimSystem removes what is not used, and links /bin, /sbin, /lib and /lib64 to their

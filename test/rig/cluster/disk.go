@@ -20,11 +20,11 @@ const (
 
 // Programs are the built files that go onto a node's disk.
 type Programs struct {
-	Bin        string   // folder of the cache with containerd, runc, …; plugins in cni/
+	Bin        string   // folder of the cache with the container runtime, runc, …; plugins in cni/
 	Kubernetes string   // folder of the cache with kubelet
 	Images     []string // archives imported before kubelet starts
-	Init       guest.Init
-	System     string // folder with the unpacked packages of Init
+	Guest      guest.Guest
+	System     string // folder with the unpacked packages of the Guest
 }
 
 // makeDisk stages the root file system of a node and writes it as an ext4 image without
@@ -62,7 +62,7 @@ func (r *Cluster) stage(root string, n Node, machine topology.Topology, p Progra
 	if err := os.Symlink("../run", filepath.Join(root, "var/run")); err != nil {
 		return err
 	}
-	if err := stageGuest(root, p.Init); err != nil {
+	if err := stageGuest(root, p.Guest); err != nil {
 		return err
 	}
 	if err := stagePrograms(root, p); err != nil {
@@ -122,8 +122,8 @@ func (r *Cluster) nodeEnv(n Node, machine topology.Topology) string {
 
 // stageGuest writes our scripts, units and configuration files; scripts are known by
 // their first line.
-func stageGuest(root string, init guest.Init) error {
-	files, err := init.Files()
+func stageGuest(root string, g guest.Guest) error {
+	files, err := g.Files()
 	if err != nil {
 		return err
 	}
@@ -168,9 +168,15 @@ func copyTree(from, to string) error {
 	})
 }
 
+// runtimePrograms are those of a container runtime that the rig builds.
+var runtimePrograms = map[guest.CRI][]string{
+	guest.Containerd: {"containerd", "containerd-shim-runc-v2", "ctr"},
+	guest.CRIO:       {"crio", "pinns"},
+}
+
 func stagePrograms(root string, p Programs) error {
 	files := map[string]string{"/bin/busybox": "bin/busybox"}
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "rig-agent"} {
+	for _, name := range append([]string{"runc", "rig-agent"}, runtimePrograms[p.Guest.CRI]...) {
 		files[filepath.Join(p.Bin, name)] = "usr/local/bin/" + name
 	}
 	files[filepath.Join(p.Kubernetes, "kubelet")] = "usr/local/bin/kubelet"

@@ -28,7 +28,7 @@ func TestStagingLeavesTheCacheAsItIs(t *testing.T) {
 	if err := copyTree(cache, root); err != nil {
 		t.Fatal(err)
 	}
-	if err := stageGuest(root, guest.Systemd); err != nil {
+	if err := stageGuest(root, guest.Guest{Init: guest.Systemd, CRI: guest.Containerd}); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []struct {

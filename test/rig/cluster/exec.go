@@ -45,13 +45,13 @@ func (r *Cluster) LoadImage(ctx context.Context, archive string) error {
 			return err
 		}
 		var out strings.Builder
-		code, err := r.Exec(ctx, n, file, &out, "/usr/local/bin/ctr", "-n", "k8s.io", "images", "import", "--local", "-")
+		code, err := r.Exec(ctx, n, file, &out, "/etc/rig/load")
 		_ = file.Close()
 		if err != nil {
 			return err
 		}
 		if code != 0 {
-			return fmt.Errorf("import %s into node %s: ctr exits with %d: %s", archive, n.Name, code, strings.TrimSpace(out.String()))
+			return fmt.Errorf("import %s into node %s: it exits with %d: %s", archive, n.Name, code, strings.TrimSpace(out.String()))
 		}
 	}
 	return nil

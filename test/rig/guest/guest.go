@@ -6,6 +6,7 @@ package guest
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"io/fs"
 	"strings"
 	"text/template"
@@ -16,12 +17,19 @@ import (
 //go:embed initramfs-init
 var InitramfsInit []byte
 
-// Below root, what every node has; below the folder with an init's name, what only its
-// nodes have. Every file is a template (text/template) over the Init. Scripts are
-// executable; an embedded file has no mode, so they are known by their first line.
+// Below root, what every node has; below the folder with the name of an init, of a
+// container runtime, or of both, what only their nodes have. Every file is a template
+// (text/template) over the Guest. Scripts are executable; an embedded file has no mode, so
+// they are known by their first line.
 //
-//go:embed all:root all:busybox all:systemd
+//go:embed all:root all:busybox all:systemd all:containerd all:containerd-systemd all:crio all:crio-systemd
 var files embed.FS
+
+// Guest says in which way the disks of a cluster's nodes differ from those of others.
+type Guest struct {
+	Init
+	CRI
+}
 
 // Init is what runs as PID 1 of a node, and so decides who owns the tree of cgroups.
 type Init string
@@ -43,9 +51,25 @@ func (i Init) CgroupDriver() string {
 	return "cgroupfs"
 }
 
+// CRI is the container runtime of a node, which kubelet talks to by the Container Runtime
+// Interface. The value is the name of its program, too.
+type CRI string
+
+// The container runtimes that a node may have.
+const (
+	Containerd CRI = "containerd"
+	CRIO       CRI = "crio"
+)
+
+// CRIs lists every CRI in order.
+func CRIs() []CRI { return []CRI{Containerd, CRIO} }
+
+// Socket is where kubelet finds it.
+func (c CRI) Socket() string { return "/run/" + string(c) + "/" + string(c) + ".sock" }
+
 // Runtimes are the OCI runtimes of every node, each the handler of a RuntimeClass. The
 // first is what pods without one have: crun takes half as long as runc to start a pod.
-func (i Init) Runtimes() []string { return []string{"crun", "runc"} }
+func (c CRI) Runtimes() []string { return []string{"crun", "runc"} }
 
 // masked are the units of Debian's systemd that fail in a node or do nothing for one,
 // having no modules, TPM, logins and disks of its own; every start of a program costs an
@@ -60,10 +84,13 @@ var masked = []string{
 }
 
 // Files renders the files of a node's disk by their path below its root.
-func (i Init) Files() (map[string][]byte, error) {
+func (g Guest) Files() (map[string][]byte, error) {
 	rendered := map[string][]byte{}
-	for _, folder := range []string{"root", string(i)} {
+	for _, folder := range []string{"root", string(g.Init), string(g.CRI), string(g.CRI) + "-" + string(g.Init)} {
 		err := fs.WalkDir(files, folder, func(path string, d fs.DirEntry, err error) error {
+			if path == folder && errors.Is(err, fs.ErrNotExist) {
+				return nil // a container runtime may have nothing of its own under an init
+			}
 			if err != nil || d.IsDir() {
 				return err
 			}
@@ -72,7 +99,7 @@ func (i Init) Files() (map[string][]byte, error) {
 				return err
 			}
 			var text bytes.Buffer
-			err = t.Execute(&text, i)
+			err = t.Execute(&text, g)
 			rendered[strings.TrimPrefix(path, folder+"/")] = text.Bytes()
 			return err
 		})
@@ -80,7 +107,7 @@ func (i Init) Files() (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	if i == Systemd {
+	if g.Init == Systemd {
 		for _, unit := range masked { // systemd.unit(5): an empty unit file masks the one of the package
 			rendered["etc/systemd/system/"+unit] = nil
 		}

@@ -9,9 +9,19 @@ import (
 
 const units = "etc/systemd/system/"
 
-func render(t *testing.T, i Init) map[string]string {
+// guests lists every Guest.
+func guests() (all []Guest) {
+	for _, init := range Inits() {
+		for _, cri := range CRIs() {
+			all = append(all, Guest{init, cri})
+		}
+	}
+	return all
+}
+
+func render(t *testing.T, g Guest) map[string]string {
 	t.Helper()
-	files, err := i.Files()
+	files, err := g.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,58 +45,87 @@ func values(unit, key string) []string {
 
 // kubelet takes its cgroup driver from the runtime, and from its own file with a runtime
 // that does not tell it.
-func TestKubeletAndRuncMakeCgroupsTheSameWay(t *testing.T) {
-	for init, want := range map[Init][2]string{
-		Busybox: {"cgroupDriver: cgroupfs\n", "SystemdCgroup = false\n"},
-		Systemd: {"cgroupDriver: systemd\n", "SystemdCgroup = true\n"},
+func TestKubeletAndItsRuntimeMakeCgroupsTheSameWay(t *testing.T) {
+	for g, want := range map[Guest][3]string{
+		{Busybox, Containerd}: {"cgroupDriver: cgroupfs\n", "etc/containerd/config.toml", "SystemdCgroup = false\n"},
+		{Systemd, Containerd}: {"cgroupDriver: systemd\n", "etc/containerd/config.toml", "SystemdCgroup = true\n"},
+		{Busybox, CRIO}:       {"cgroupDriver: cgroupfs\n", "etc/crio/crio.conf", `cgroup_manager = "cgroupfs"` + "\n"},
+		{Systemd, CRIO}:       {"cgroupDriver: systemd\n", "etc/crio/crio.conf", `cgroup_manager = "systemd"` + "\n"},
 	} {
-		files := render(t, init)
-		if got := files["var/lib/kubelet/config.yaml"]; !strings.Contains(got, want[0]) {
-			t.Errorf("%s: kubelet's configuration has no %q:\n%s", init, want[0], got)
-		}
-		if got := files["etc/containerd/config.toml"]; !strings.Contains(got, want[1]) {
-			t.Errorf("%s: containerd's configuration has no %q:\n%s", init, want[1], got)
-		}
-	}
-}
-
-// Pods run with the first runtime; a RuntimeClass names the handler of each.
-func TestContainerdKnowsEveryRuntime(t *testing.T) {
-	for _, init := range Inits() {
-		config := render(t, init)["etc/containerd/config.toml"]
-		for _, line := range []string{
-			`default_runtime_name = "crun"`,
-			`containerd.runtimes.crun.options]` + "\n", `BinaryName = "crun"` + "\n",
-			`containerd.runtimes.runc.options]` + "\n", `BinaryName = "runc"` + "\n",
-		} {
-			if !strings.Contains(config, line) {
-				t.Errorf("%s: containerd's configuration has no %q:\n%s", init, line, config)
+		files := render(t, g)
+		for file, line := range map[string]string{"var/lib/kubelet/config.yaml": want[0], want[1]: want[2]} {
+			if !strings.Contains(files[file], line) {
+				t.Errorf("%s: %s has no %q:\n%s", g, file, line, files[file])
 			}
 		}
 	}
 }
 
-func TestInitsHaveOnlyTheirOwnFiles(t *testing.T) {
-	for _, init := range Inits() {
-		files := render(t, init)
-		if _, common := files["etc/rig/service"]; !common {
-			t.Errorf("%s: no etc/rig/service, which is for all", init)
+func TestKubeletTalksToTheRuntimeOfTheNode(t *testing.T) {
+	for _, g := range guests() {
+		config := render(t, g)["var/lib/kubelet/config.yaml"]
+		if want := "containerRuntimeEndpoint: unix:///run/" + string(g.CRI) + "/" + string(g.CRI) + ".sock\n"; !strings.Contains(config, want) {
+			t.Errorf("%s: kubelet's configuration has no %q:\n%s", g, want, config)
 		}
-		_, inittab := files["etc/inittab"]
-		_, unit := files[units+"kubelet.service"]
-		if inittab != (init == Busybox) || unit != (init == Systemd) {
-			t.Errorf("%s: inittab %t, kubelet.service %t", init, inittab, unit)
+	}
+}
+
+// Pods run with the first runtime; a RuntimeClass names the handler of each.
+func TestRuntimesKnowEveryOCIRuntime(t *testing.T) {
+	files := map[CRI]string{Containerd: "etc/containerd/config.toml", CRIO: "etc/crio/crio.conf"}
+	lines := map[CRI][]string{
+		Containerd: {
+			`default_runtime_name = "crun"`,
+			`containerd.runtimes.crun.options]` + "\n", `BinaryName = "crun"` + "\n",
+			`containerd.runtimes.runc.options]` + "\n", `BinaryName = "runc"` + "\n",
+		},
+		CRIO: {`default_runtime = "crun"`, "[crio.runtime.runtimes.crun]\n", "[crio.runtime.runtimes.runc]\n"},
+	}
+	for _, g := range guests() {
+		config := render(t, g)[files[g.CRI]]
+		for _, line := range lines[g.CRI] {
+			if !strings.Contains(config, line) {
+				t.Errorf("%s: %s has no %q:\n%s", g, files[g.CRI], line, config)
+			}
+		}
+	}
+}
+
+func TestGuestsHaveOnlyTheirOwnFiles(t *testing.T) {
+	for _, g := range guests() {
+		files := render(t, g)
+		if _, common := files["etc/rig/service"]; !common {
+			t.Errorf("%s: no etc/rig/service, which is for all", g)
+		}
+		for name, want := range map[string]bool{
+			"etc/inittab":                g.Init == Busybox,
+			units + "kubelet.service":    g.Init == Systemd,
+			units + "containerd.service": g == Guest{Systemd, Containerd},
+			units + "crio.service":       g == Guest{Systemd, CRIO},
+			"etc/containerd/config.toml": g.CRI == Containerd,
+			"etc/crio/crio.conf":         g.CRI == CRIO,
+			"etc/rig/load":               true,
+		} {
+			if _, there := files[name]; there != want {
+				t.Errorf("%s: %s is there: %t, want %t", g, name, there, want)
+			}
 		}
 		for name, text := range files {
 			if strings.Contains(text, "{{") {
-				t.Errorf("%s: %s is not rendered:\n%s", init, name, text)
+				t.Errorf("%s: %s is not rendered:\n%s", g, name, text)
 			}
 		}
 	}
 }
 
 func TestDefaultTargetStartsEveryServiceOfOurs(t *testing.T) {
-	files := render(t, Systemd)
+	for _, cri := range CRIs() {
+		checkDefaultTarget(t, render(t, Guest{Systemd, cri}))
+	}
+}
+
+func checkDefaultTarget(t *testing.T, files map[string]string) {
+	t.Helper()
 	wanted := values(files[units+"default.target"], "Wants")
 	ordered := values(files[units+"default.target"], "After")
 	for name, text := range files {
@@ -118,8 +157,8 @@ func TestDefaultTargetStartsEveryServiceOfOurs(t *testing.T) {
 // in-cgroup and the units hand their name to the service script, which does nothing for a
 // name that it does not know.
 func TestServiceScriptKnowsEveryService(t *testing.T) {
-	for _, init := range Inits() {
-		files := render(t, init)
+	for _, g := range guests() {
+		files := render(t, g)
 		var services []string
 		for _, text := range files {
 			for line := range strings.Lines(text) {
@@ -131,19 +170,19 @@ func TestServiceScriptKnowsEveryService(t *testing.T) {
 			}
 		}
 		slices.Sort(services)
-		if want := []string{"agent", "containerd", "kubelet"}; !slices.Equal(services, want) {
-			t.Errorf("%s starts %q, want %q", init, services, want)
+		if want := []string{"agent", string(g.CRI), "kubelet"}; !slices.Equal(services, want) {
+			t.Errorf("%s starts %q, want %q", g, services, want)
 		}
 		for _, name := range services {
 			if !strings.Contains(files["etc/rig/service"], "\n"+name+")\n") {
-				t.Errorf("%s: etc/rig/service knows no %s", init, name)
+				t.Errorf("%s: etc/rig/service knows no %s", g, name)
 			}
 		}
 	}
 }
 
 func TestMaskedUnitsAreEmpty(t *testing.T) {
-	files := render(t, Systemd)
+	files := render(t, Guest{Systemd, Containerd})
 	for _, unit := range masked {
 		if text, there := files[units+unit]; !there || text != "" {
 			t.Errorf("%s: there %t, text %q; want an empty file", unit, there, text)
