@@ -140,7 +140,7 @@ release: cc ## Write bin/release: programs, images, chart, SBOM and checksums of
 # umask and time zone, and without anything that an earlier build has left.
 .PHONY: release-check
 release-check: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
-release-check: release ## Write bin/release, build it again elsewhere, and compare; start the programs (VERSION=v0.1.0)
+release-check: release qemu-user ## Write bin/release, build it again elsewhere, and compare; start the programs (VERSION=v0.1.0)
 	@$(in-memory); there="$$TMPDIR/elsewhere"; mkdir -p "$$there" "$$TMPDIR/cache"; \
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$there"; \
 	find "$$there" -type f -exec chmod g+w {} + -exec touch -d 2001-02-03 {} +; \
@@ -201,6 +201,12 @@ cc:
 lstopo:
 	@command -v lstopo-no-graphics >/dev/null || ! command -v apt-get >/dev/null || \
 	  apt-get install --yes --no-install-recommends hwloc-nox
+
+# release-check starts the programs for arm64 with it, and says so where there is none.
+.PHONY: qemu-user
+qemu-user:
+	@command -v qemu-aarch64-static qemu-aarch64 >/dev/null || ! command -v apt-get >/dev/null || \
+	  apt-get install --yes --no-install-recommends qemu-user-static
 
 # cluster/holdings/web looks at its pages with it, and skips where there is neither.
 .PHONY: chromium
