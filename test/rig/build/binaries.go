@@ -81,7 +81,7 @@ func (c Cache) goBuild(ctx context.Context, sets ...binaries) error {
 		if err != nil {
 			return err
 		}
-		if err := c.once(t.name, t.inputs, func() error { return c.goBuildOne(ctx, b) }); err != nil {
+		if err := c.once(ctx, t.name, t.inputs, func() error { return c.goBuildOne(ctx, b) }); err != nil {
 			return err
 		}
 	}

@@ -7,12 +7,15 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // Cache is where made things are kept, and where they come from.
@@ -30,9 +33,18 @@ func (c Cache) Path(elem ...string) string { return filepath.Join(append([]strin
 
 func (c Cache) logf(format string, args ...any) { _, _ = fmt.Fprintf(c.Log, format+"\n", args...) }
 
-// once runs produce unless the thing called name was made from the same inputs before.
-func (c Cache) once(name, inputs string, produce func() error) error {
+// once runs produce unless the thing called name was made from the same inputs before. Of
+// several processes with the same folder, one produces and the others wait for it.
+func (c Cache) once(ctx context.Context, name, inputs string, produce func() error) error {
 	if c.has(thing{name, inputs}) {
+		return nil
+	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return fmt.Errorf("make %s: %w", name, err)
+	}
+	defer unlock()
+	if c.has(thing{name, inputs}) { // by now
 		return nil
 	}
 	stamp := c.Path(name + ".made")
@@ -43,6 +55,34 @@ func (c Cache) once(name, inputs string, produce func() error) error {
 		return fmt.Errorf("make %s: %w", name, err)
 	}
 	return os.WriteFile(stamp, []byte(inputs), 0o644)
+}
+
+// lock keeps other processes from making anything in the folder, until unlock is called or
+// this process ends.
+func (c Cache) lock(ctx context.Context) (unlock func(), err error) {
+	file, err := os.OpenFile(c.Path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for begin := time.Now(); ; {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			break
+		}
+		if time.Since(begin) >= progressInterval {
+			begin = time.Now()
+			c.logf("rig: another process makes something in %s, waiting for it", c.Dir)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), file.Close())
+		case <-time.After(lockInterval):
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
 }
 
 // run runs a program in dir and shows its output only when it fails.

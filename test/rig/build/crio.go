@@ -33,7 +33,7 @@ func (c Cache) pinns(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.once("bin/pinns", inputs, func() error {
+	return c.once(ctx, "bin/pinns", inputs, func() error {
 		dir, err := c.output(ctx, filepath.Join(c.Source, crioPrograms.module), nil, "go", "list", "-m", "-f", "{{.Dir}}", crioModule)
 		if err != nil {
 			return err

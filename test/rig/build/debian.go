@@ -38,6 +38,14 @@ func (c Cache) HostPrograms(ctx context.Context, needs Needs) error {
 	if codename == "" || os.Geteuid() != 0 {
 		return fmt.Errorf("missing on this host: %s (names of Debian's packages; as root on Debian they are installed here)", strings.Join(missing, " "))
 	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if missing = c.missingPackages(needs); len(missing) == 0 {
+		return nil
+	}
 	return c.watch("install "+strings.Join(missing, " "), func() error { return c.installPackages(ctx, codename, missing) })
 }
 

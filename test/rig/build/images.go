@@ -27,7 +27,7 @@ func (c Cache) Images(ctx context.Context) ([]string, error) {
 	} {
 		archive := c.Path("images", image.name+".tar")
 		archives = append(archives, archive)
-		err := c.once("images/"+image.name, "SIGKILL "+image.entrypoint+list, func() error {
+		err := c.once(ctx, "images/"+image.name, "SIGKILL "+image.entrypoint+list, func() error {
 			args := append([]string{"run", "./deployments/image", "--ref", "localhost/" + image.name + ":1", "--out", archive, "--stop-signal", "SIGKILL", "--entrypoint", image.entrypoint}, files...)
 			return c.run(ctx, c.Source, []string{"CGO_ENABLED=0"}, "go", args...)
 		})

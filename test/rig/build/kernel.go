@@ -43,7 +43,7 @@ func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, i
 	}
 	dir := c.Path("kernel", name)
 	t := kernelThing(name)
-	err = c.once(t.name, t.inputs, func() error { return c.fetchKernel(ctx, dir, name, suite) })
+	err = c.once(ctx, t.name, t.inputs, func() error { return c.fetchKernel(ctx, dir, name, suite) })
 	if err != nil {
 		return "", "", err
 	}
@@ -56,7 +56,7 @@ func (c Cache) Kernel(ctx context.Context, name string, init []byte) (vmlinuz, i
 		vmlinuz = filepath.Join(dir, "boot/vmlinuz-"+version)
 	}
 	initramfs = filepath.Join(dir, "initramfs.img")
-	err = c.once("kernel/"+name+"/initramfs", version+strings.Join(guestModules, " ")+string(init), func() error {
+	err = c.once(ctx, "kernel/"+name+"/initramfs", version+strings.Join(guestModules, " ")+string(init), func() error {
 		return c.initramfs(ctx, dir, version, initramfs, init)
 	})
 	return vmlinuz, initramfs, err

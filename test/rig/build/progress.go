@@ -10,6 +10,7 @@ import (
 const (
 	progressInterval = 30 * time.Second
 	shortStep        = 5 * time.Second
+	lockInterval     = 200 * time.Millisecond // between two attempts to lock the folder
 )
 
 // watch runs a step and logs that it starts, that it goes on, and how long it took. The

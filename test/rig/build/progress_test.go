@@ -1,9 +1,12 @@
 package build
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +28,7 @@ func TestLongStepSaysThatItGoesOn(t *testing.T) {
 			var log strings.Builder
 			c := Cache{Dir: t.TempDir(), Log: &log}
 			step := func() error { time.Sleep(row.takes); return row.err }
-			if err := c.once("a", "inputs", step); !errors.Is(err, row.err) {
+			if err := c.once(t.Context(), "a", "inputs", step); !errors.Is(err, row.err) {
 				t.Errorf("a step of %s: error %v, want %v", row.takes, err, row.err)
 			}
 			if log.String() != row.want {
@@ -35,10 +38,48 @@ func TestLongStepSaysThatItGoesOn(t *testing.T) {
 			if row.err != nil {
 				return
 			}
-			if err := c.once("a", "inputs", step); err != nil || log.String() != "" {
+			if err := c.once(t.Context(), "a", "inputs", step); err != nil || log.String() != "" {
 				t.Errorf("the same step again: %v, log %q", err, log.String())
 			}
 		})
+	}
+}
+
+func TestSeveralProcessesMakeAThingOnce(t *testing.T) {
+	dir := t.TempDir()
+	var made atomic.Int32
+	var makers sync.WaitGroup
+	for range 4 {
+		makers.Go(func() {
+			c := Cache{Dir: dir, Log: io.Discard} // as of a process of its own: the lock is of an opened file
+			err := c.once(t.Context(), "a", "inputs", func() error {
+				made.Add(1)
+				time.Sleep(20 * time.Millisecond)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	makers.Wait()
+	if got := made.Load(); got != 1 {
+		t.Errorf("made %d times, want 1", got)
+	}
+}
+
+func TestWaitingForAnotherProcessCanBeCancelled(t *testing.T) {
+	c := Cache{Dir: t.TempDir(), Log: io.Discard}
+	unlock, err := c.lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = c.once(cancelled, "a", "inputs", func() error { t.Error("made without the lock"); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -70,7 +111,7 @@ func TestMissingIsSaidBeforeItIsMade(t *testing.T) {
 	}
 	kernel := kernelThing("6.12")
 	c.Log = io.Discard
-	if err := c.once(kernel.name, kernel.inputs, func() error { return nil }); err != nil {
+	if err := c.once(t.Context(), kernel.name, kernel.inputs, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if names, err = c.missing(needs); err != nil || len(names) != len(all)-1 {
@@ -97,7 +138,7 @@ func TestNothingIsSaidOfAFullCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.once(made.name, made.inputs, func() error { return nil }); err != nil {
+		if err := c.once(t.Context(), made.name, made.inputs, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -57,7 +57,7 @@ func (c Cache) QEMU(ctx context.Context) ([]string, error) {
 	dir := c.Path("qemu")
 	program := filepath.Join(dir, "qemu-system-x86_64")
 	t := qemuThing()
-	err := c.once(t.name, t.inputs, func() error {
+	err := c.once(ctx, t.name, t.inputs, func() error {
 		if debianCodename() == "" {
 			return fmt.Errorf("build QEMU 10.0 with the patch test/rig/build/qemu/rdt.patch as %s and create %s.made with the text %q", program, dir, t.inputs)
 		}

@@ -61,7 +61,7 @@ func TestQEMUIsBuiltForMachinesWithRDT(t *testing.T) {
 	needs.RDT = true
 	check("a machine with RDT", needs, true)
 	check("no machine", Needs{Kubernetes: DefaultKubernetes, RDT: true}, false)
-	if err := c.once("qemu", qemuThing().inputs, func() error { return nil }); err != nil {
+	if err := c.once(t.Context(), "qemu", qemuThing().inputs, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	check("built before", needs, false)

@@ -51,7 +51,7 @@ func (c Cache) System(ctx context.Context, init, cri string) (string, error) {
 	packages := packagesOf(init, cri)
 	t := systemThing(init, cri)
 	dir := c.Path(t.name)
-	return dir, c.once(t.name, t.inputs, func() error {
+	return dir, c.once(ctx, t.name, t.inputs, func() error {
 		if debianCodename() == "" {
 			return fmt.Errorf("unpack the packages %s of Debian %s into %s and create %s.made with the text %q",
 				strings.Join(packages, " "), systemSuite, dir, dir, t.inputs)
