@@ -113,11 +113,11 @@ func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 // startMachine starts a node's virtual machine and returns at once. Like a guest that
 // sees KVM, the kernel is told not to check that timer interrupts arrive: on a busy host
 // the emulated ones come late, and it would stop. Nor is it to check the clock: twice a
-// second, Linux 7.2 has two CPUs wait for each other in 5,000 rounds with interrupts off
-// (kernel/time/clocksource.c), which takes an emulated machine of a busy host so long that
-// it does nothing else. Mitigations against speculation are
-// off: page-table isolation costs an emulated machine its translations at every system
-// call.
+// second, Linux 7.2 has two CPUs wait for each other, with interrupts off, and looks at the
+// time only after 5,000 rounds (watchdog_check_skew_remote of kernel/time/clocksource.c).
+// That takes an emulated machine of a busy host so long that it does nothing else.
+// Mitigations against speculation are off: page-table isolation costs an emulated machine
+// its translations at every system call.
 func (r *Cluster) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
 	dir := r.Path("nodes", n.Name)
 	iommu, kernelIOMMU := b.Accelerator.iommuArgs(machine)
