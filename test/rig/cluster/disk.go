@@ -53,7 +53,7 @@ func (r *Cluster) stage(root string, n Node, machine topology.Topology, p Progra
 	}
 	for _, dir := range []string{
 		"bin", "sbin", "usr/bin", "usr/sbin", "usr/local/bin", "opt/cni/bin", "etc/kubernetes", "images",
-		"proc", "sys", "dev", "run", "tmp", "var/lib", "var/log", "root",
+		"proc", "sys", "dev", "run", "tmp", "var/lib", "var/log", "var/tmp", "root",
 	} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			return err

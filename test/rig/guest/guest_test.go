@@ -79,7 +79,7 @@ func TestRuntimesKnowEveryOCIRuntime(t *testing.T) {
 			`containerd.runtimes.crun.options]` + "\n", `BinaryName = "crun"` + "\n",
 			`containerd.runtimes.runc.options]` + "\n", `BinaryName = "runc"` + "\n",
 		},
-		CRIO: {`default_runtime = "crun"`, "[crio.runtime.runtimes.crun]\n", "[crio.runtime.runtimes.runc]\n"},
+		CRIO: {`default_runtime = "crun"`, "disable_hostport_mapping = true ", "[crio.runtime.runtimes.crun]\n", "[crio.runtime.runtimes.runc]\n"},
 	}
 	for _, g := range guests() {
 		config := render(t, g)[files[g.CRI]]
