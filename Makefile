@@ -8,7 +8,7 @@ SHELL := /bin/bash
 
 # How a node of the rig looks: a file of test/rig/topology/machines, a guest
 # kernel and its boot parameters, what is PID 1 (and with it the cgroup driver),
-# and how many nodes.
+# the container runtime (containerd or crio), and how many nodes.
 TOPOLOGY ?=
 KERNEL   ?= 6.12
 BOOT     ?=

@@ -181,7 +181,7 @@ func TestExampleOfEveryField(t *testing.T) {
 	}
 }
 
-// decodeAlone reads a part of a configuration that needs several fields.
+// decodeOver reads a configuration of a request.
 func decodeOver[C interface{ DecodeOver(raw []byte) (C, error) }](text string) (any, error) {
 	document, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -191,6 +191,7 @@ func decodeOver[C interface{ DecodeOver(raw []byte) (C, error) }](text string) (
 	return zero.DecodeOver(document)
 }
 
+// decodeAlone reads a part of a configuration that needs several fields.
 func decodeAlone[C any](text string) (any, error) {
 	var one C
 	err := yaml.UnmarshalStrict([]byte(text), &one)

@@ -264,8 +264,8 @@ func (d *Driver) recordStep(name string, next grantList) step {
 	}}
 }
 
-// recordList has the checkpoint say next of what is the node's and no claim's, unless it
-// says so.
+// recordList replaces a list that belongs to the node and not to a claim, and records it,
+// unless it is recorded already. After an error, the list is the one from before.
 func recordList[T any](d *Driver, name string, list *[]T, next []T, equal func(T, T) bool) error {
 	before := *list
 	if slices.EqualFunc(before, next, equal) {

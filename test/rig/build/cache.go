@@ -60,20 +60,24 @@ func (c Cache) once(ctx context.Context, name, inputs string, produce func() err
 // lock keeps other processes from making anything in the folder, until unlock is called or
 // this process ends.
 func (c Cache) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return nil, err
+	}
 	file, err := os.OpenFile(c.Path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for begin := time.Now(); ; {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	said := time.Now()
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return func() { _ = file.Close() }, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			break
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
 		}
-		if time.Since(begin) >= progressInterval {
-			begin = time.Now()
+		if time.Since(said) >= progressInterval {
+			said = time.Now()
 			c.logf("rig: another process makes something in %s, waiting for it", c.Dir)
 		}
 		select {
@@ -82,7 +86,6 @@ func (c Cache) lock(ctx context.Context) (unlock func(), err error) {
 		case <-time.After(lockInterval):
 		}
 	}
-	return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
 }
 
 // run runs a program in dir and shows its output only when it fails.

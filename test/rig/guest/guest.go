@@ -69,7 +69,7 @@ func (c CRI) Socket() string { return "/run/" + string(c) + "/" + string(c) + ".
 
 // Runtimes are the OCI runtimes of every node, each the handler of a RuntimeClass. The
 // first is what pods without one have: crun takes half as long as runc to start a pod.
-func (c CRI) Runtimes() []string { return []string{"crun", "runc"} }
+func (g Guest) Runtimes() []string { return []string{"crun", "runc"} }
 
 // masked are the units of Debian's systemd that fail in a node or do nothing for one,
 // having no modules, TPM, logins and disks of its own; every start of a program costs an
