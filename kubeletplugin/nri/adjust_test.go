@@ -106,3 +106,14 @@ func TestContainerOfAMessage(t *testing.T) {
 		}
 	}
 }
+
+func TestNameOfAContainer(t *testing.T) {
+	message := &api.Container{Id: "afb87d", Name: "main"}
+	if got := nameOf(message); got != "afb87d" {
+		t.Errorf("without the kubelet's labels: %q", got)
+	}
+	message.Labels = map[string]string{"io.kubernetes.pod.namespace": "db", "io.kubernetes.pod.name": "pg-0"}
+	if got, want := nameOf(message), "db/pg-0/main (afb87d)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

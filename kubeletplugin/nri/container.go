@@ -1,9 +1,11 @@
 package nri
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/containerd/nri/pkg/api"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -13,6 +15,7 @@ import (
 // value is never changed, only replaced.
 type container struct {
 	id      string
+	name    string   // for messages: namespace/pod/container, as far as the runtime says it, and id
 	devices []string // the names of all its CDI devices
 
 	// unknown says that the container has CPUs of a claim, but that the runtime does
@@ -26,12 +29,22 @@ type container struct {
 }
 
 func newContainer(message *api.Container) *container {
-	c := &container{id: message.GetId(), has: placementOf(message.GetLinux().GetResources().GetCpu())}
+	c := &container{id: message.GetId(), name: nameOf(message), has: placementOf(message.GetLinux().GetResources().GetCpu())}
 	for _, device := range message.GetCDIDevices() {
 		c.devices = append(c.devices, device.GetName())
 	}
 	c.unknown = len(c.devices) == 0 && slices.ContainsFunc(message.GetHooks().GetCreateRuntime(), isPinHook)
 	return c
+}
+
+// nameOf names a container for messages. The labels are the kubelet's, never the pod's.
+func nameOf(message *api.Container) string {
+	labels := message.GetLabels()
+	pod := labels[kubelettypes.KubernetesPodNameLabel]
+	if pod == "" {
+		return message.GetId()
+	}
+	return fmt.Sprintf("%s/%s/%s (%s)", labels[kubelettypes.KubernetesPodNamespaceLabel], pod, message.GetName(), message.GetId())
 }
 
 // isPinHook recognizes our hook in an OCI spec. Only CDI specs and the host's

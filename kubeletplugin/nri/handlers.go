@@ -112,7 +112,7 @@ func (h handlers) UpdateContainer(ctx context.Context, _ *api.PodSandbox, messag
 		}
 	}
 	if wish := placementOf(asked.GetCpu()); refused(wish.cpus, aim.cpus) || refused(wish.mems, aim.mems) {
-		klog.FromContext(ctx).Info("Rejected a change of the cpuset of a container", "container", message.GetId(),
+		klog.FromContext(ctx).Info("Rejected a change of the cpuset of a container", "container", c.name,
 			"cpus", aim.cpus, "mems", aim.mems, "askedCPUs", wish.cpus, "askedMems", wish.mems)
 	}
 	return []*api.ContainerUpdate{answer}, nil

@@ -84,7 +84,11 @@ func (p *Plugin) apply(s *session, repairs ...repair) (failure error) {
 		}
 		p.settle(due, problem == nil)
 		if problem != nil {
-			failure = fmt.Errorf("update container %s and %d others: %w", due.container.id, len(repairs)-1, problem)
+			others := ""
+			if len(repairs) > 1 {
+				others = fmt.Sprintf(", in a call for %d", len(repairs))
+			}
+			failure = fmt.Errorf("update container %s%s: %w", due.container.name, others, problem)
 		}
 	}
 	return failure

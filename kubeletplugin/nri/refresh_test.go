@@ -97,10 +97,10 @@ func TestFailedUpdatesAreRepeated(t *testing.T) {
 	r, p := withOlder(t, "bad", "good")
 	r.set(func() { r.broken["bad"] = true })
 	err := p.Refresh(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "and 1 others: ") || !strings.Contains(err.Error(), "NRI update of some containers failed") {
+	if err == nil || !strings.Contains(err.Error(), ", in a call for 2: ") || !strings.Contains(err.Error(), "NRI update of some containers failed") {
 		t.Errorf("error %v, want the runtime's for two containers", err)
 	}
-	if err = p.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "update container bad and 0 others: ") {
+	if err = p.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "update container bad: ") {
 		t.Errorf("error %v, want that container bad failed", err)
 	}
 	wantState(t, r, map[string]string{"bad": "/", "good": "0-1,4-7/"})
