@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 func TestEveryCapacityCountsInTheNodesAllocatable(t *testing.T) {
@@ -26,6 +28,19 @@ func TestEveryCapacityCountsInTheNodesAllocatable(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s maps %q, want %q", device.Name, got, want)
+		}
+	}
+}
+
+// The driver is open before the daemon can ask the API server.
+func TestAnOpenDriverMapsCapacitiesOnceItIsTold(t *testing.T) {
+	d := newDisk(t).open()
+	for _, want := range []bool{false, true} {
+		d.SetNodeAllocatable(want)
+		for _, device := range d.Publish(nil, cpuset.Set{}).Devices {
+			if got := device.NodeAllocatableResources != nil; got != want {
+				t.Errorf("%s maps capacities: %t, want %t", device.Name, got, want)
+			}
 		}
 	}
 }

@@ -98,7 +98,17 @@ func (d *Driver) Blocked() (cpus cpuset.Set) {
 	return cpus
 }
 
-// Config is what the driver was opened with.
+// SetNodeAllocatable sets [Config.NodeAllocatable], which only the API server knows. It
+// must be called before anything else uses the driver at the same time.
+func (d *Driver) SetNodeAllocatable(counts bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.config.NodeAllocatable = counts
+	d.useDevices()
+	d.published = published{} // is made again
+}
+
+// Config is what the driver was opened with, and what was set before it was used.
 func (d *Driver) Config() Config { return d.config }
 
 // Grants is what each claim holds, the oldest first.

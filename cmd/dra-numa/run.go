@@ -110,7 +110,7 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 	if err != nil {
 		return nil, err
 	}
-	n.config.NodeAllocatable = countsAllocatable(ctx, client, o.nodeName)
+	core.SetNodeAllocatable(countsAllocatable(ctx, client, o.nodeName))
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	state, err := openDir(o.pluginDir(), 0o750)

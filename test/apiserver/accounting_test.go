@@ -287,6 +287,22 @@ func TestSchedulerCountsClaimsWhereTheGateIsOn(t *testing.T) {
 	office.mustFill()
 }
 
+// TestDaemonMapsCapacitiesWhereTheGateIsOn looks at what the program publishes. It asks
+// the API server only once it runs, when the driver is open already.
+func TestDaemonMapsCapacitiesWhereTheGateIsOn(t *testing.T) {
+	const cluster = "ALLOCATABLE_KUBECONFIG"
+	admin := clientFor(t, cluster)
+	node, dir := "mapped", machineFolder(t)
+	createNode(t, admin, node)
+	run(t, cluster, buildDaemon(t), dir, node).answers(t, "200 ok")
+	want := releaseOf(t, admin) != client.Release136 // it drops the fields of 1.37
+	for _, device := range nodeDevices(t, admin, node) {
+		if got := device.NodeAllocatableResources != nil; got != want {
+			t.Errorf("device %s maps its capacities: %t, want %t", device.Name, got, want)
+		}
+	}
+}
+
 func TestNothingIsMappedWhereTheGateIsOff(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	openOffice(t, admin, "uncounted", nodeAllocatable).mustCount(false, "")

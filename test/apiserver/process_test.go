@@ -70,8 +70,9 @@ func machineFolder(t *testing.T) string {
 	return dir
 }
 
-// run starts a daemon, which is stopped when the test ends.
-func run(t *testing.T, program, dir, node string) process {
+// run starts a daemon, which is stopped when the test ends. The environment variable
+// names its kubeconfig.
+func run(t *testing.T, variable, program, dir, node string) process {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -81,7 +82,7 @@ func run(t *testing.T, program, dir, node string) process {
 	_ = listener.Close()
 	p := process{Cmd: exec.Command(program, "--node-name="+node, "--machine-root="+dir, "--kubelet-root="+dir+"/kubelet", "--cdi-dir="+dir+"/cdi",
 		"--cgroup-root="+dir+"/none", "--nri-socket=", "--listen="+address,
-		"--kubeconfig="+os.Getenv("APISERVER_KUBECONFIG")), log: &bytes.Buffer{}, address: address}
+		"--kubeconfig="+os.Getenv(variable)), log: &bytes.Buffer{}, address: address}
 	p.Stderr = p.log
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -148,7 +149,7 @@ func TestHotPlugIsPublished(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	node, dir := "hot-plug", machineFolder(t)
 	createNode(t, admin, node)
-	daemon := run(t, buildDaemon(t), dir, node)
+	daemon := run(t, "APISERVER_KUBECONFIG", buildDaemon(t), dir, node)
 	daemon.answers(t, "200 ok")
 	before := capacities(t, admin, node)
 	if len(before) != 4 || !strings.HasPrefix(before[3], "numa-3 cpu=4 ") {
@@ -199,9 +200,9 @@ func TestDaemonsTakeTurns(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	node, dir, program := "turns", machineFolder(t), buildDaemon(t)
 	createNode(t, admin, node)
-	first := run(t, program, dir, node)
+	first := run(t, "APISERVER_KUBECONFIG", program, dir, node)
 	first.answers(t, "200 ok")
-	second := run(t, program, dir, node)
+	second := run(t, "APISERVER_KUBECONFIG", program, dir, node)
 	second.answers(t, "200 standby: another dra-numa is running on this node")
 	published := versions(t, admin, node)
 	first.answers(t, "200 ok")
