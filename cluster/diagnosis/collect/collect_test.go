@@ -399,9 +399,9 @@ func TestOutputIsBounded(t *testing.T) {
 
 // The user reads one error, and not what client-go logs about it.
 func TestExecLogsNothing(t *testing.T) {
-	var logged bytes.Buffer
+	logged := &bounded{room: 1 << 20} // the server of this test logs too, also after Exec has returned
 	klog.LogToStderr(false)
-	klog.SetOutput(&logged)
+	klog.SetOutput(logged)
 	t.Cleanup(func() { klog.SetOutput(os.Stderr); klog.LogToStderr(true) })
 	ended := make(chan struct{})
 	run := func(string, []string) (stdout, stderr string, exitCode int) {
@@ -423,6 +423,6 @@ func TestExecLogsNothing(t *testing.T) {
 		t.Errorf("the program ends with %v", err)
 	}
 	if klog.Flush(); strings.Contains(logged.String(), "Copying") {
-		t.Errorf("the log has %s", &logged)
+		t.Errorf("the log has %s", logged)
 	}
 }
