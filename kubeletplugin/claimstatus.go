@@ -44,11 +44,15 @@ type claimStatuses struct {
 // claimStatus is the status of one claim that has a grant.
 type claimStatus struct {
 	grant driver.Grant
+	pace  pace // of writes
 
 	known   bool // seen is what the API server has
 	seen    []resourceapi.AllocatedDeviceStatus
 	writing bool // a write is on its way, so seen is about to change
 }
+
+// statusWait is how long a claim waits whose status was written too often.
+const statusWait = 10 * time.Second
 
 func newClaimStatuses(client kubernetes.Interface, config driver.Config) *claimStatuses {
 	return &claimStatuses{
@@ -65,7 +69,9 @@ func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant driver.Grant
 	defer s.mu.Unlock()
 	status := &claimStatus{grant: grant}
 	if before := s.claims[grant.UID]; before != nil {
-		status.writing = before.writing
+		status.writing, status.pace = before.writing, before.pace
+	} else {
+		status.pace = statusPace()
 	}
 	if claim != nil {
 		status.known, status.seen = true, claim.Status.Devices
@@ -156,6 +162,10 @@ func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
 	status := s.claims[claimUID]
 	s.mu.Unlock()
 	if status == nil {
+		return nil
+	}
+	if !status.pace.TryAccept() {
+		s.queue.AddAfter(claimUID, statusWait) // and then writes what is so by then
 		return nil
 	}
 	claims := s.client.ResourceV1().ResourceClaims(status.grant.Namespace)

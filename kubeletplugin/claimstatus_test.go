@@ -117,6 +117,35 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 	})
 }
 
+// A partition that comes and goes each second must not keep the API server busy. What is
+// written in the end is how it ends.
+func TestStatusOfAFlickeringPartitionIsWrittenNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, statuses := openStored(t)
+		go statuses.run(t.Context())
+		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		waitReason(t, api, reasonKernelPartition)
+		api.ClearActions()
+		states := []partitionState{{fault: "root invalid"}, {}}
+		for second := range 60 {
+			statuses.observe(inState(states[second%2]), poolAway)
+			time.Sleep(time.Second)
+		}
+		writes := 0
+		for _, action := range api.Actions() {
+			if action.GetVerb() == "update" {
+				writes++
+			}
+		}
+		if writes < 6 || writes > 12 || len(api.Actions()) > 2*writes {
+			t.Errorf("%d writes and %d requests in a minute, want 6 to 12, each with one more request", writes, len(api.Actions()))
+		}
+		statuses.observe(inState(states[0]), poolAway)
+		time.Sleep(2 * statusWait)
+		waitReason(t, api, reasonPartitionInvalid)
+	})
+}
+
 // After a restart the daemon may know the grant and not the claim.
 func TestClaimThatIsNotKnownIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,10 +8,12 @@ import (
 
 // A fault that comes and goes must not keep the API server busy. The first changes are
 // written at once, later ones wait: a node writes at most 6 new states of its
-// ResourceSlices in any minute, and creates at most 20 events.
+// ResourceSlices in any minute, creates at most 20 events, and writes the status of each
+// claim at most 12 times.
 const (
-	sliceBurst, slicesPerSecond = 4, 2.0 / 60
-	eventBurst, eventsPerSecond = 10, 10.0 / 60
+	sliceBurst, slicesPerSecond    = 4, 2.0 / 60
+	eventBurst, eventsPerSecond    = 10, 10.0 / 60
+	statusBurst, statusesPerSecond = 6, 6.0 / 60
 )
 
 // errTooManyEvents says that the node has created its share of events.
@@ -22,6 +24,10 @@ type pace = flowcontrol.PassiveRateLimiter
 
 func slicePace() pace {
 	return flowcontrol.NewTokenBucketPassiveRateLimiter(slicesPerSecond, sliceBurst)
+}
+
+func statusPace() pace {
+	return flowcontrol.NewTokenBucketPassiveRateLimiter(statusesPerSecond, statusBurst)
 }
 
 func eventPace() pace {
