@@ -1,49 +1,21 @@
 package main
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
-	resourcev1 "k8s.io/client-go/kubernetes/typed/resource/v1"
-	resourcev1beta1 "k8s.io/client-go/kubernetes/typed/resource/v1beta1"
-	resourcev1beta2 "k8s.io/client-go/kubernetes/typed/resource/v1beta2"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
 
-// The kubelet's default limits for its own requests to the API server. With the lower
-// defaults of client-go, the daemon of a node full of claims would start slowly.
-const (
-	clientQPS   = 50
-	clientBurst = 100
-)
-
-// client has the APIs that the daemon and the kubelet helper use, and no other API: a
-// call of another one panics. A client of all APIs would be a third of the program,
-// most of it in memory.
-type client struct {
-	kubernetes.Interface // nil
-
-	core            *corev1.CoreV1Client
-	events          *eventsv1.EventsV1Client
-	resource        *resourcev1.ResourceV1Client
-	resourceV1beta1 *resourcev1beta1.ResourceV1beta1Client // the helper falls back to the
-	resourceV1beta2 *resourcev1beta2.ResourceV1beta2Client // betas where there is no v1
-}
-
-func (c *client) CoreV1() corev1.CoreV1Interface             { return c.core }
-func (c *client) EventsV1() eventsv1.EventsV1Interface       { return c.events }
-func (c *client) ResourceV1() resourcev1.ResourceV1Interface { return c.resource }
-func (c *client) ResourceV1beta1() resourcev1beta1.ResourceV1beta1Interface {
-	return c.resourceV1beta1
-}
-
-func (c *client) ResourceV1beta2() resourcev1beta2.ResourceV1beta2Interface {
-	return c.resourceV1beta2
+// newClient returns a client whose requests are counted. Without a kubeconfig, it is that
+// of the pod's service account.
+func newClient(kubeconfig string, requests *kubeletplugin.APIRequests) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return kubeletplugin.NewClient(config, requests)
 }
 
 // releaseClient also has the API of DaemonSets, which the daemon does without.
@@ -56,59 +28,14 @@ func (c *releaseClient) AppsV1() appsv1.AppsV1Interface { return c.apps }
 
 // newReleaseClient returns the client of commands that hooks of the chart run.
 func newReleaseClient(kubeconfig string) (kubernetes.Interface, error) {
-	common, err := newClient(kubeconfig, &kubeletplugin.APIRequests{})
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	config, err := clientConfig(kubeconfig)
+	common, err := kubeletplugin.NewClient(config, &kubeletplugin.APIRequests{})
 	if err != nil {
 		return nil, err
 	}
 	apps, err := appsv1.NewForConfig(config)
 	return &releaseClient{common, apps}, err
-}
-
-// newClient returns a client whose requests are counted.
-func newClient(kubeconfig string, requests *kubeletplugin.APIRequests) (kubernetes.Interface, error) {
-	config, err := clientConfig(kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	config.Wrap(requests.Count)
-	transport, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	var c client
-	for _, make := range []func() error{
-		func() (err error) { c.core, err = corev1.NewForConfigAndClient(config, transport); return err },
-		func() (err error) { c.events, err = eventsv1.NewForConfigAndClient(config, transport); return err },
-		func() (err error) { c.resource, err = resourcev1.NewForConfigAndClient(config, transport); return err },
-		func() (err error) {
-			c.resourceV1beta1, err = resourcev1beta1.NewForConfigAndClient(config, transport)
-			return err
-		},
-		func() (err error) {
-			c.resourceV1beta2, err = resourcev1beta2.NewForConfigAndClient(config, transport)
-			return err
-		},
-	} {
-		if err := make(); err != nil {
-			return nil, err
-		}
-	}
-	return &c, nil
-}
-
-func clientConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	config.UserAgent = "dra-numa"
-	// JSON would not keep a claim's opaque parameters byte by byte, and the API server
-	// would reject updates of the claim's status.
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.QPS, config.Burst = clientQPS, clientBurst
-	return config, nil
 }
