@@ -535,6 +535,15 @@ scale: build ## Have a real scheduler place pods on nodes that are only objects,
 	@$(call with-clusters,scale); \
 	$(STATIC) bin/scale -repository . -sizes '$(SIZE)' -attributes '$(ATTRIBUTES)' -kubernetes "$$KUBERNETES"
 
+# How many nodes the cluster of api-load has.
+DAEMONS ?= 1000
+
+.PHONY: api-load
+api-load: build ## Run the daemons of many nodes in one process against a real API server, and write docs/api-load.md [DAEMONS=1000] [KUBERNETES=]
+	$(STATIC) go -C test/scale build -ldflags '-s -w' -o ../../bin/scale .
+	@$(call with-clusters,scale); \
+	$(STATIC) bin/scale -repository . -daemons $(DAEMONS) -kubernetes "$$KUBERNETES"
+
 # kind.sh has what each does. Nothing here can run kind.
 KIND_ENV = KIND="$$($(STATIC) go -C test/kind tool -n kind)" HELM="$$($(TOOL) -n helm)" \
   E2E=$(CURDIR)/bin/e2e.test IMAGE_ARCHIVE=bin/images/dra-driver-numa.tar

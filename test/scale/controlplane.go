@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/rig/build"
@@ -26,10 +27,30 @@ func flags() map[string][]string {
 	}
 }
 
-// start builds what is missing, starts the control plane and gives the trials its client
-// and its processes. If a later step fails, the cluster stays: its logs say why, and
+// start starts the control plane, and gives the trials its client and its processes. If a later step fails, the cluster stays: its logs say why, and
 // make scale stops it.
 func (c config) start(ctx context.Context, on *trial.Cluster) (down func() error, err error) {
+	r, err := c.startCluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for name, process := range map[string]*int{"scheduler": &on.Processes.Scheduler, "apiserver": &on.Processes.APIServer, "etcd": &on.Processes.Etcd} {
+		if *process, err = r.Process(name); err != nil {
+			return nil, err
+		}
+	}
+	config, err := configOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if on.Client, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	return func() error { return cluster.Down(r.Dir, os.Stderr) }, nil
+}
+
+// startCluster builds what is missing, and starts the control plane.
+func (c config) startCluster(ctx context.Context) (*cluster.Cluster, error) {
 	repository, err := filepath.Abs(c.repository)
 	if err != nil {
 		return nil, err
@@ -53,20 +74,12 @@ func (c config) start(ctx context.Context, on *trial.Cluster) (down func() error
 	if err := r.StartControlPlane(ctx, made.Path("bin"), made.KubernetesDir(c.kubernetes), proxy, "", flags()); err != nil {
 		return nil, fmt.Errorf("%w (logs: %s)", err, r.Path("logs"))
 	}
-	for name, process := range map[string]*int{"scheduler": &on.Processes.Scheduler, "apiserver": &on.Processes.APIServer, "etcd": &on.Processes.Etcd} {
-		if *process, err = r.Process(name); err != nil {
-			return nil, err
-		}
-	}
-	if on.Client, err = clientOf(r); err != nil {
-		return nil, err
-	}
-	return func() error { return cluster.Down(r.Dir, os.Stderr) }, nil
+	return r, nil
 }
 
-// clientOf is a client without a limit, which encodes objects as the API server's own
-// clients do.
-func clientOf(r *cluster.Cluster) (kubernetes.Interface, error) {
+// configOf is that of clients without a limit, which encode objects as the API server's
+// own clients do.
+func configOf(r *cluster.Cluster) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", r.Path("admin.kubeconfig"))
 	if err != nil {
 		return nil, err
@@ -74,5 +87,5 @@ func clientOf(r *cluster.Cluster) (kubernetes.Interface, error) {
 	config.QPS = -1
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	return kubernetes.NewForConfig(config)
+	return config, nil
 }

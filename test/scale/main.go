@@ -1,5 +1,6 @@
 // Command scale has a real control plane place pods on nodes that are only objects, with
-// the same machine published in several ways, and writes docs/scale.md.
+// the same machine published in several ways, and writes docs/scale.md. With -daemons, it
+// runs the daemons of so many nodes instead, and writes docs/api-load.md.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/host"
 	"github.com/dra-driver-numa/dra-driver-numa/test/rig/build"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/fleet"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/page"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
@@ -33,6 +35,10 @@ type config struct {
 	pods       int
 	tooMuch    int
 	attributes numbers
+
+	daemons int // 0: trials run
+	claims  int
+	during  fleet.Settings
 }
 
 func main() {
@@ -42,7 +48,11 @@ func main() {
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.daemons > 0:
+		err = c.load(ctx)
+	default:
 		err = c.run(ctx)
 	}
 	if err != nil {
@@ -63,6 +73,11 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.pods, "pods", 1000, "how many pods each trial places; at most 16 fit on a node")
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
+	f.IntVar(&c.daemons, "daemons", 0, "run the daemons of so many nodes instead, and measure what they ask of the API server")
+	f.IntVar(&c.claims, "claims", 4, "with -daemons: claims of each node; 16 at most")
+	f.IntVar(&c.during.Reboots, "reboots", 1000, "with -daemons: how many nodes reboot, if there are as many")
+	f.DurationVar(&c.during.Quiet, "quiet", time.Minute, "with -daemons: how long nothing happens")
+	f.DurationVar(&c.during.Flicker, "flicker", time.Minute, "with -daemons: how long partitions come and go")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -71,6 +86,15 @@ func parse(args []string) (config, error) {
 	}
 	if len(c.sizes) == 0 {
 		return c, errors.New("-sizes: it has no number of nodes")
+	}
+	if c.daemons < 0 {
+		return c, fmt.Errorf("-daemons %d: 0 or more are allowed", c.daemons)
+	}
+	if c.claims < 0 || c.claims > page.PodsPerNode {
+		return c, fmt.Errorf("-claims %d: 0 to %d are allowed", c.claims, page.PodsPerNode)
+	}
+	if c.during.Reboots < 0 || c.during.Quiet < time.Second || c.during.Flicker < time.Second {
+		return c, fmt.Errorf("-reboots %d -quiet %s -flicker %s: allowed are 0 or more reboots, and a second or more", c.during.Reboots, c.during.Quiet, c.during.Flicker)
 	}
 	if c.pairs < 2 {
 		return c, fmt.Errorf("-pairs %d: a ratio with its interval needs 2 or more", c.pairs)

@@ -14,6 +14,8 @@ func TestFiguresAreWellFormedAndShowEachName(t *testing.T) {
 			{"one <1>", []float64{10, 1e6}}, {"two", []float64{1e3, 1e6}},
 		}}.SVG(),
 		Bars{Title: "A & B", Note: "less is better", Bars: []Bar{{"one <1>", 0.01, 0.005, 0.02, 0.02}, {"two", 1, 1, 1, 0}}}.SVG(),
+		Columns{Title: "A & B", XLabel: "seconds", Names: []string{"one <1>"}, Columns: [][]float64{{0}, {37}}, Marks: []Mark{{1, "two"}}}.SVG(),
+		Columns{Title: "A & B", XLabel: "seconds", Names: []string{"one <1>", "two"}}.SVG(),
 	} {
 		var text strings.Builder
 		for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {

@@ -1,4 +1,5 @@
-package trial
+// Package proc reads what a process uses from /proc.
+package proc
 
 import (
 	"bufio"
@@ -13,9 +14,9 @@ import (
 // Kubernetes runs on.
 const clockTick = time.Second / 100
 
-// readCPUTime returns the user and system time of a process, the fields 14 and 15 of
+// CPUTime returns the user and system time of a process, the fields 14 and 15 of
 // proc_pid_stat(5).
-func readCPUTime(proc fs.FS, process int) (time.Duration, error) {
+func CPUTime(proc fs.FS, process int) (time.Duration, error) {
 	text, err := fs.ReadFile(proc, fmt.Sprintf("%d/stat", process))
 	if err != nil {
 		return 0, err
@@ -32,9 +33,9 @@ func readCPUTime(proc fs.FS, process int) (time.Duration, error) {
 	return time.Duration(user+system) * clockTick, nil
 }
 
-// readMemory returns the bytes of a process that are in memory: VmRSS of
+// Memory returns the bytes of a process that are in memory: VmRSS of
 // proc_pid_status(5).
-func readMemory(proc fs.FS, process int) (int64, error) {
+func Memory(proc fs.FS, process int) (int64, error) {
 	name := fmt.Sprintf("%d/status", process)
 	text, err := fs.ReadFile(proc, name)
 	if err != nil {

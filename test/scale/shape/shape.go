@@ -51,9 +51,13 @@ type Driver struct {
 }
 
 // Machine is that of every node: 64 CPUs and 128 GiB in 4 NUMA nodes, 16 pods in all.
-func Machine() (numa.Machine, error) {
+func Machine() (numa.Machine, error) { return MachineWithout("") }
+
+// MachineWithout is that machine while some CPUs are offline: a list as the kernel writes
+// it.
+func MachineWithout(cpus string) (numa.Machine, error) {
 	return numa.Read(fake.Machine{
-		Make: fake.AMD, Sockets: 2, ZonesPerSocket: 2, L3sPerSocket: 4, CoresPerSocket: 16, Threads: 2, MemoryBytes: 32 << 30,
+		Make: fake.AMD, Sockets: 2, ZonesPerSocket: 2, L3sPerSocket: 4, CoresPerSocket: 16, Threads: 2, MemoryBytes: 32 << 30, Offline: cpus,
 	}.FS())
 }
 
@@ -106,18 +110,19 @@ func driversOwn(m numa.Machine) (Shape, error) {
 	if err != nil {
 		return Shape{}, err
 	}
-	classes = slices.DeleteFunc(classes, func(c resourceapi.DeviceClass) bool { return c.Name != zoneClass })
+	classes = slices.DeleteFunc(classes, func(c resourceapi.DeviceClass) bool { return c.Name != ZoneClass })
 	return Shape{
 		Name:    Ours,
 		Means:   "One device per NUMA node, with CPUs and memory as capacities, as this driver publishes it.",
 		Drivers: []Driver{{driver.Name, driver.Devices(m, driver.Config{Exclusivity: driver.ExclusivityKernel}, nil)}},
 		Classes: classes,
-		Claim:   claim(nil, request(zoneClass, capacity{cpu: PodCPUs, memory: PodMemory})),
-		TooMuch: claim(nil, request(zoneClass, capacity{cpu: zoneCPUs(m) + PodCPUs, memory: PodMemory})),
+		Claim:   claim(nil, request(ZoneClass, capacity{cpu: PodCPUs, memory: PodMemory})),
+		TooMuch: claim(nil, request(ZoneClass, capacity{cpu: zoneCPUs(m) + PodCPUs, memory: PodMemory})),
 	}, nil
 }
 
-const zoneClass = "zone.dra.numa"
+// ZoneClass is the DeviceClass of zones.
+const ZoneClass = "zone.dra.numa"
 
 // cheapest has as many devices as pods fit on the node. They have nothing that could be
 // evaluated, and neither has their class.

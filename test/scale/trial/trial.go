@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/proc"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/stats"
 )
@@ -71,7 +72,7 @@ func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (Result, er
 	if err := c.removePods(ctx); err != nil {
 		return Result{}, err
 	}
-	before, err := readCPUTime(c.Proc, c.Processes.Scheduler)
+	before, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
 	if err != nil {
 		return Result{}, err
 	}
@@ -79,16 +80,16 @@ func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	after, err := readCPUTime(c.Proc, c.Processes.Scheduler)
+	after, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
 	if err != nil {
 		return Result{}, err
 	}
 	r := placed.result()
 	r.Shape, r.Nodes, r.Load, r.SchedulerCPU = s.Name, len(c.Nodes), load, (after-before)/time.Duration(load.Pods)
-	if r.APIServerBytes, err = readMemory(c.Proc, c.Processes.APIServer); err != nil {
+	if r.APIServerBytes, err = proc.Memory(c.Proc, c.Processes.APIServer); err != nil {
 		return Result{}, err
 	}
-	if r.EtcdBytes, err = readMemory(c.Proc, c.Processes.Etcd); err != nil {
+	if r.EtcdBytes, err = proc.Memory(c.Proc, c.Processes.Etcd); err != nil {
 		return Result{}, err
 	}
 	return r, c.withdraw(ctx, s)

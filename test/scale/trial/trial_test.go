@@ -158,22 +158,3 @@ func TestResultIsOfThePodsThatFit(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
-
-func TestUsageOfAProcess(t *testing.T) {
-	proc := procOf(map[int]map[string]*fstest.MapFile{7: process(250, 3)})
-	if got, err := readCPUTime(proc, 7); got != 2550*time.Millisecond || err != nil {
-		t.Errorf("CPU time %s, %v", got, err)
-	}
-	if got, err := readMemory(proc, 7); got != 3<<10 || err != nil {
-		t.Errorf("%d bytes, %v", got, err)
-	}
-	short := fstest.MapFS{"7/stat": {Data: []byte("7 (a) S 1\n")}, "7/status": {Data: []byte("Name:\ta\n")}}
-	for _, proc := range []fs.FS{short, fstest.MapFS{}} {
-		if got, err := readCPUTime(proc, 7); err == nil {
-			t.Errorf("CPU time %s of nothing", got)
-		}
-		if got, err := readMemory(proc, 7); err == nil {
-			t.Errorf("%d bytes of nothing", got)
-		}
-	}
-}

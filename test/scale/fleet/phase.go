@@ -1,0 +1,184 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/proc"
+)
+
+// Kind is a kind of requests, whatever the answer.
+type Kind struct{ Verb, Resource string }
+
+// Writes says whether the API server stores something for requests of the kind.
+func (k Kind) Writes() bool {
+	switch k.Verb {
+	case "get", "list", "watch", "dry-run":
+		return false
+	}
+	return true
+}
+
+// Phase is what was measured while one thing happened to the daemons.
+type Phase struct {
+	Name    string
+	Means   string // what happens, in one sentence
+	Daemons int    // to how many it happens
+	Took    time.Duration
+	// Each is how long it took for each daemon, or for each claim; nil if there is no end
+	// that they wait for.
+	Each []time.Duration
+
+	Requests     map[Kind]uint64 // of all daemons together
+	Most         map[Kind]uint64 // the most of one daemon, for each kind
+	Refused      uint64          // requests that were answered with 429
+	Seconds      []map[Kind]uint64
+	Others       []time.Duration // how long each request of another user took
+	APIServerCPU time.Duration
+}
+
+// Total is the number of requests.
+func (p Phase) Total() (sum uint64) {
+	for _, count := range p.Requests {
+		sum += count
+	}
+	return sum
+}
+
+// Writes is the number of requests that store something.
+func (p Phase) Writes() (sum uint64) {
+	for kind, count := range p.Requests {
+		if kind.Writes() {
+			sum += count
+		}
+	}
+	return sum
+}
+
+// Busiest is the number of requests in the busiest second.
+func (p Phase) Busiest() (most uint64) {
+	for _, second := range p.Seconds {
+		sum := uint64(0)
+		for _, count := range second {
+			sum += count
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// tooMany is the HTTP status 429, by which priority and fairness refuses a request.
+const tooMany = 429
+
+// counts are the requests so far of one daemon.
+type counts map[kubeletplugin.APIRequest]uint64
+
+func (f *Fleet) counts() []counts {
+	all := make([]counts, len(f.daemons))
+	for i, d := range f.daemons {
+		all[i] = d.requests.Read()
+	}
+	return all
+}
+
+func sum(all []counts) map[Kind]uint64 {
+	sums := make(map[Kind]uint64)
+	for _, one := range all {
+		for request, count := range one {
+			sums[Kind{request.Verb, request.Resource}] += count
+		}
+	}
+	return sums
+}
+
+// since returns what has come in between, without the kinds of which there was nothing.
+func since(before, after map[Kind]uint64) map[Kind]uint64 {
+	between := maps.Clone(after)
+	for kind, count := range before {
+		between[kind] -= count
+	}
+	maps.DeleteFunc(between, func(_ Kind, count uint64) bool { return count == 0 })
+	return between
+}
+
+// settle is how long daemons go on after a phase has come to its end: some requests are
+// made in the background. These belong to the phase.
+const settle = 5 * time.Second
+
+// measure runs a phase.
+func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) ([]time.Duration, error)) (Phase, error) {
+	f.Progress("%s: %d daemons", p.Name, p.Daemons)
+	before := f.counts()
+	cpu, err := proc.CPUTime(f.Proc, f.APIServer)
+	if err != nil {
+		return p, err
+	}
+	watching, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { p.Seconds = f.sample(watching) })
+	var others []time.Duration
+	var othersFailed error
+	group.Go(func() { others, othersFailed = f.askAsAnother(watching) })
+	began := time.Now()
+	p.Each, err = do(ctx)
+	p.Took = time.Since(began)
+	if err == nil {
+		err = sleep(ctx, settle)
+	}
+	stop()
+	group.Wait()
+	if err == nil {
+		err = othersFailed
+	}
+	if err != nil {
+		return p, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	after := f.counts()
+	end, err := proc.CPUTime(f.Proc, f.APIServer)
+	if err != nil {
+		return p, err
+	}
+	p.Requests, p.Most, p.Others, p.APIServerCPU = since(sum(before), sum(after)), make(map[Kind]uint64), others, end-cpu
+	for i := range after {
+		for kind, count := range since(sum(before[i:i+1]), sum(after[i:i+1])) {
+			p.Most[kind] = max(p.Most[kind], count)
+		}
+		for request, count := range after[i] {
+			if request.Code == tooMany {
+				p.Refused += count - before[i][request]
+			}
+		}
+	}
+	f.Progress("%s: %s, %d requests, %d of them in the busiest second, %d writes", p.Name, p.Took.Round(time.Millisecond), p.Total(), p.Busiest(), p.Writes())
+	return p, nil
+}
+
+// sample returns what the daemons ask in each second until ctx ends.
+func (f *Fleet) sample(ctx context.Context) (seconds []map[Kind]uint64) {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	last := sum(f.counts())
+	for {
+		select {
+		case <-ctx.Done():
+			return append(seconds, since(last, sum(f.counts())))
+		case <-every.C:
+		}
+		now := sum(f.counts())
+		seconds = append(seconds, since(last, now))
+		last = now
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

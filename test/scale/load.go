@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/host"
+	"github.com/dra-driver-numa/dra-driver-numa/test/rig/cluster"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/fleet"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/page"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
+)
+
+// load runs the daemons of many nodes against a control plane.
+func (c config) load(ctx context.Context) (err error) {
+	klog.SetLogger(klog.Logger{}) // thousands of daemons would say the same
+	began := time.Now()
+	machine, err := shape.Machine()
+	if err != nil {
+		return err
+	}
+	during := c.during
+	during.Reboots = min(during.Reboots, c.daemons)
+	p := page.LoadPage{Machine: host.Describe(), Kubernetes: c.kubernetes, Nodes: c.daemons, Claims: c.claims, Settings: during}
+	r, err := c.startCluster(ctx)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "load")
+	if err != nil {
+		return err
+	}
+	f := fleet.Fleet{Folder: folder, Machine: machine, Nodes: nodeNames(c.daemons), Claims: c.claims, Proc: os.DirFS("/proc"), Stall: stall, Progress: progress}
+	defer func() {
+		f.Close()
+		err = errors.Join(err, os.RemoveAll(folder))
+	}()
+	if f.Config, err = configOf(r); err != nil {
+		return err
+	}
+	if f.APIServer, err = r.Process("apiserver"); err != nil {
+		return err
+	}
+	if err := f.Open(ctx); err != nil {
+		return err
+	}
+	if p.Phases, err = f.Run(ctx, during); err != nil {
+		return err
+	}
+	p.LoadAfter, p.Took = host.Load(), time.Since(began)
+	if err := p.Write(c.pages); err != nil {
+		return err
+	}
+	f.Close()
+	return cluster.Down(r.Dir, os.Stderr)
+}
