@@ -292,11 +292,11 @@ func TestSchedulerCountsClaimsWhereTheGateIsOn(t *testing.T) {
 func TestDaemonMapsCapacitiesWhereTheGateIsOn(t *testing.T) {
 	const cluster = "ALLOCATABLE_KUBECONFIG"
 	admin := clientFor(t, cluster)
-	node, dir := "mapped", machineFolder(t)
-	createNode(t, admin, node)
-	run(t, cluster, buildDaemon(t), dir, node).answers(t, "200 ok")
 	want := releaseOf(t, admin) != client.Release136 // it drops the fields of 1.37
-	for _, device := range nodeDevices(t, admin, node) {
+	office := openOffice(t, admin, "mapped", nodeAllocatable)
+	office.mustCount(want, "")
+	run(t, cluster, buildDaemon(t), machineFolder(t), office.node).answers(t, "200 ok")
+	for _, device := range nodeDevices(t, admin, office.node) {
 		if got := device.NodeAllocatableResources != nil; got != want {
 			t.Errorf("device %s maps its capacities: %t, want %t", device.Name, got, want)
 		}
