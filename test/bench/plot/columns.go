@@ -22,6 +22,18 @@ type Mark struct {
 	Text string
 }
 
+// tickOf returns how many columns lie between two numbers below the axis: 10 numbers or
+// fewer are legible.
+func tickOf(columns int) int {
+	tick := 1
+	for _, factor := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000} {
+		if columns/tick > 10 {
+			tick = factor
+		}
+	}
+	return tick
+}
+
 // marksTop is the room for the texts of marks, which are slanted.
 const marksTop = 150
 
@@ -53,6 +65,9 @@ func (f Columns) SVG() string {
 			fmt.Fprintf(&b, "<text class=\"small end\" x=\"%d\" y=\"%.1f\">%s</text>\n", left-8, at+4, Number(value))
 		}
 	}
+	for at := 0; at <= len(f.Columns); at += tickOf(len(f.Columns)) {
+		fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%.1f\" y=\"%d\">%d</text>\n", x(float64(at)), floor+18, at)
+	}
 	for i, column := range f.Columns {
 		sum := 0.0
 		for hue, value := range column {
@@ -72,6 +87,6 @@ func (f Columns) SVG() string {
 		fmt.Fprintf(&b, "<circle class=\"hue%d dot\" cx=\"%d\" cy=\"%d\" r=\"5\"/>\n", hue, width-right/2+20, at)
 		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\">%s</text>\n", width-right/2+32, at+4, html.EscapeString(name))
 	}
-	fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%d\" y=\"%d\">%s</text>\n", (left+width-right/2)/2, size-16, html.EscapeString(f.XLabel))
+	fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%d\" y=\"%d\">%s</text>\n", (left+width-right/2)/2, size-12, html.EscapeString(f.XLabel))
 	return b.String() + "</svg>\n"
 }
