@@ -27,8 +27,7 @@ func flags() map[string][]string {
 	}
 }
 
-// start starts the control plane, and gives the trials its client and its processes. If a later step fails, the cluster stays: its logs say why, and
-// make scale stops it.
+// start starts the control plane, and gives the trials its client and its processes.
 func (c config) start(ctx context.Context, on *trial.Cluster) (down func() error, err error) {
 	r, err := c.startCluster(ctx)
 	if err != nil {
@@ -49,7 +48,8 @@ func (c config) start(ctx context.Context, on *trial.Cluster) (down func() error
 	return func() error { return cluster.Down(r.Dir, os.Stderr) }, nil
 }
 
-// startCluster builds what is missing, and starts the control plane.
+// startCluster builds what is missing, and starts the control plane. If a later step
+// fails, the cluster stays: its logs say why, and make stops it.
 func (c config) startCluster(ctx context.Context) (*cluster.Cluster, error) {
 	repository, err := filepath.Abs(c.repository)
 	if err != nil {

@@ -87,11 +87,7 @@ func (f *Fleet) Open(ctx context.Context) (err error) {
 
 // Close ends all daemons.
 func (f *Fleet) Close() {
-	var group sync.WaitGroup
-	for _, d := range f.daemons {
-		group.Go(d.stop)
-	}
-	group.Wait()
+	f.stop(f.daemons)
 	if f.slices != nil {
 		f.slices.stop()
 	}

@@ -95,7 +95,7 @@ func sum(all []counts) map[Kind]uint64 {
 	return sums
 }
 
-// since returns what has come in between, without the kinds of which there was nothing.
+// since returns what has come in between, without kinds that did not occur.
 func since(before, after map[Kind]uint64) map[Kind]uint64 {
 	between := maps.Clone(after)
 	for kind, count := range before {

@@ -15,9 +15,9 @@ type Settings struct {
 	Flicker time.Duration // for which the partitions of all claims come and go
 }
 
-// FlickerPeriod is how long partitions are valid, and how long they are not, while they
+// flickerPeriod is how long partitions are valid, and how long they are not, while they
 // flicker. The daemon waits for a second before it believes that one is invalid.
-const FlickerPeriod = 3 * time.Second
+const flickerPeriod = 3 * time.Second
 
 // The names of the phases that have goals.
 const (
@@ -70,7 +70,7 @@ func (f *Fleet) Run(ctx context.Context, s Settings) (phases []Phase, err error)
 			f.unplug,
 		},
 		{
-			Phase{Name: PhaseFlicker, Means: fmt.Sprintf("The kernel makes the partitions of all claims invalid, for %s of every %s.", FlickerPeriod, 2*FlickerPeriod), Daemons: all},
+			Phase{Name: PhaseFlicker, Means: fmt.Sprintf("The kernel makes the partitions of all claims invalid, for %s of every %s.", flickerPeriod, 2*flickerPeriod), Daemons: all},
 			func(ctx context.Context) ([]time.Duration, error) { return nil, f.flicker(ctx, s.Flicker) },
 		},
 	} {
@@ -151,7 +151,7 @@ func (f *Fleet) flicker(ctx context.Context, during time.Duration) error {
 		for _, d := range f.daemons {
 			d.faulty.Store(faulty)
 		}
-		if err := sleep(ctx, FlickerPeriod); err != nil {
+		if err := sleep(ctx, flickerPeriod); err != nil {
 			return err
 		}
 	}

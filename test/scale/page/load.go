@@ -130,7 +130,7 @@ func (p LoadPage) phases() string {
 	}
 	return "## Phases\n![Requests of all daemons in each second](" + loadFigure + ")\n\n" +
 		"Another user writes and reads a small object of its own, with 20 requests a second. Its latency is the last two columns.\n\n" +
-		plot.Table([]string{"phase", "daemons", "took", "requests", "of which writes", "in the busiest second", "refused (429)", "CPU time of the API server", "latency of another user, p50", "p99"}, rows)
+		plot.Table([]string{"phase", "daemons", "took", "requests", "writes", "in the busiest second", "refused (429)", "CPU time of the API server", "latency of another user, p50", "p99"}, rows)
 }
 
 func percentile(values []time.Duration, part float64) string {
