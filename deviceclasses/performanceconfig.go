@@ -13,13 +13,14 @@ import (
 // PerformanceConfigKind is the kind of a PerformanceConfig.
 const PerformanceConfigKind = "PerformanceConfig"
 
-// Values of PerformanceSettings.EnergyPreference. Without a value, CPUs keep theirs.
+// Values of PerformanceSettings.EnergyPreference. Without a value, CPUs keep theirs. The
+// kernel also takes "default", for a number of the firmware, but never shows it, so nothing
+// could tell whether the CPUs still have it.
 const (
 	EnergyPerformance        = "performance"         // speed only
 	EnergyBalancePerformance = "balance_performance" // speed, if the two conflict
 	EnergyBalancePower       = "balance_power"       // energy, if the two conflict
 	EnergyPower              = "power"               // energy only
-	EnergyDefault            = "default"             // what the firmware has set
 )
 
 // Values of PerformanceSettings.Interrupts. Without a value, interrupts stay where they are.
@@ -142,7 +143,7 @@ func (s PerformanceSettings) Validate() error {
 		return fmt.Errorf("governor: %q, want the name of a governor such as performance, powersave or schedutil", s.Governor)
 	}
 	if err := checkChoices(
-		choice{"energyPreference", s.EnergyPreference, []string{EnergyPerformance, EnergyBalancePerformance, EnergyBalancePower, EnergyPower, EnergyDefault}},
+		choice{"energyPreference", s.EnergyPreference, []string{EnergyPerformance, EnergyBalancePerformance, EnergyBalancePower, EnergyPower}},
 		choice{"interrupts", s.Interrupts, []string{InterruptsAway, InterruptsOwn}},
 	); err != nil {
 		return err

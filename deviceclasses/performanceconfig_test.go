@@ -68,7 +68,7 @@ func performanceFields() map[string][]fieldRow {
 			{json: `"1.5x base"`, err: `minUncoreFrequency: "1.5x base", ` + wantUncoreFrequency},
 			{json: `"2.4"`, err: `minUncoreFrequency: "2.4", ` + wantUncoreFrequency},
 		},
-		"energyPreference": oneOf("energyPreference", "performance", "balance_performance", "balance_power", "power", "default"),
+		"energyPreference": oneOf("energyPreference", "performance", "balance_performance", "balance_power", "power"),
 		"idleLatency": {
 			{json: "", want: "<nil>"}, // default
 			{json: "null", want: "<nil>"},
@@ -112,7 +112,6 @@ func TestSettingsThatContradictEachOther(t *testing.T) {
 		`"minFrequency": "base", "maxFrequency": "min"`:                `minFrequency: "base", allowed are frequencies up to maxFrequency min`,
 		`"minFrequency": "max", "maxFrequency": "0.9x base"`:           `minFrequency: "max", allowed are frequencies up to maxFrequency 0.9x base`,
 		`"governor": "performance", "energyPreference": "power"`:       `energyPreference: "power", allowed with the governor performance is performance`,
-		`"governor": "performance", "energyPreference": "default"`:     `energyPreference: "default", allowed with the governor performance is performance`,
 		`"minFrequency": "max", "maxFrequency": "max"`:                 "",
 		`"minFrequency": "2GHz", "maxFrequency": "base"`:               "", // depends on the machine
 		`"minFrequency": "3000000kHz", "maxFrequency": "3GHz"`:         "",

@@ -30,7 +30,7 @@ type FrequencyPolicy struct {
 	Governor  string
 	Governors []string // those that can be set
 
-	EnergyPreference  string   // "" if the driver has none
+	EnergyPreference  string   // a name or a number; "" if the driver has none, or does not say which
 	EnergyPreferences []string // those that can be set; none if the driver has none
 }
 
@@ -123,11 +123,16 @@ func (t tree) onlinePolicy(id int) (FrequencyPolicy, error) {
 		value *string
 		file  string
 	}{
-		{&p.Driver, "scaling_driver"}, {&p.Governor, "scaling_governor"}, {&p.EnergyPreference, "energy_performance_preference"},
+		{&p.Driver, "scaling_driver"}, {&p.Governor, "scaling_governor"},
 	} {
 		if *field.value, _, err = t.text(folder + field.file); err != nil {
 			return FrequencyPolicy{}, err
 		}
+	}
+	// amd-pstate has no name for most numbers: show_energy_performance_preference in
+	// drivers/cpufreq/amd-pstate.c returns EINVAL.
+	if p.EnergyPreference, _, err = t.text(folder + "energy_performance_preference"); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return FrequencyPolicy{}, err
 	}
 	for _, field := range []struct {
 		value *[]string

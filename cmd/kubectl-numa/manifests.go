@@ -49,9 +49,8 @@ func newManifestFlags() *manifestFlags {
 		coreType:    newOption(standard, performance, efficient, mixed),
 		exclusivity: newOption(deviceclasses.ExclusivityKernel, deviceclasses.ExclusivityCooperative, deviceclasses.ExclusivityNone),
 		interrupts:  newOption(deviceclasses.InterruptsAway, deviceclasses.InterruptsOwn),
-		energy: newOption(deviceclasses.EnergyPerformance, deviceclasses.EnergyBalancePerformance, deviceclasses.EnergyBalancePower,
-			deviceclasses.EnergyPower, deviceclasses.EnergyDefault),
-		output: newPrinter(manifestFormats()...),
+		energy:      newOption(deviceclasses.EnergyPerformance, deviceclasses.EnergyBalancePerformance, deviceclasses.EnergyBalancePower, deviceclasses.EnergyPower),
+		output:      newPrinter(manifestFormats()...),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
@@ -63,6 +64,95 @@ func TestAppliedAndRestoredOnEveryDriver(t *testing.T) {
 			if kernel.Crossed() {
 				t.Errorf("%s: %+v: the lowest frequency was above the highest one", driver, s)
 			}
+		}
+	}
+}
+
+// The classes that are installed work with every driver.
+func TestInstalledClassesOnEveryDriver(t *testing.T) {
+	classes, err := deviceclasses.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuned := 0
+	for _, class := range classes {
+		var config deviceclasses.RequestConfig
+		for _, document := range class.Spec.Config {
+			if config, err = config.DecodeOver(document.Opaque.Parameters.Raw); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := config.Performance.PerformanceSettings
+		if s.IsZero() {
+			continue
+		}
+		tuned++
+		for _, driver := range fake.FrequencyDrivers() {
+			kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: driver, Idle: "acpi_idle"})
+			host, before := New(kernel, kernel.Write), kernel.Values()
+			planned, err := plan(t, kernel, "4-7", s)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", class.Name, driver, err)
+			}
+			applied, err := host.Apply(planned)
+			if err != nil || maps.Equal(kernel.Values(), before) {
+				t.Fatalf("%s: %s: applied %+v, %v", class.Name, driver, applied, err)
+			}
+			if err := host.Restore(applied); err != nil {
+				t.Errorf("%s: %s: %v", class.Name, driver, err)
+			}
+			expectValues(t, kernel, before)
+		}
+	}
+	if tuned != 3 {
+		t.Errorf("%d classes change CPUs, want 3", tuned)
+	}
+}
+
+// The firmware may have set a number for which the kernel has no name. intel_pstate shows and
+// takes it as a number.
+func TestAnEnergyPreferenceWithoutANameIsRestored(t *testing.T) {
+	for _, driver := range []fake.FrequencyDriver{fake.IntelPstate, fake.IntelCpufreq} {
+		kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: driver, Energy: "200"})
+		host, before := New(kernel, kernel.Write), kernel.Values()
+		for _, s := range demands(driver)[8:] {
+			planned, err := plan(t, kernel, "4-7", s)
+			if err != nil {
+				t.Fatalf("%s: %+v: %v", driver, s, err)
+			}
+			applied, err := host.Apply(planned)
+			if err != nil || applied.Frequencies[0].Got != applied.Frequencies[0].Want {
+				t.Fatalf("%s: %+v: %+v, %v", driver, s, applied, err)
+			}
+			if err := host.Restore(applied); err != nil {
+				t.Errorf("%s: %+v: %v", driver, s, err)
+			}
+			expectValues(t, kernel, before)
+		}
+	}
+}
+
+// amd-pstate shows only preferences that have a name. CPUs with another one keep it, and can
+// have everything else.
+func TestAnEnergyPreferenceThatTheKernelDoesNotShowIsKept(t *testing.T) {
+	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.AMDPstateEPP, Energy: "200"})
+	host, before := New(kernel, kernel.Write), kernel.Values()
+	planned, err := plan(t, kernel, "4-7", settings{MinFrequency: "max"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied, err := host.Apply(planned)
+	if err != nil || maps.Equal(kernel.Values(), before) {
+		t.Fatalf("applied %+v, %v", applied, err)
+	}
+	if err := host.Restore(applied); err != nil {
+		t.Fatal(err)
+	}
+	expectValues(t, kernel, before)
+	for field, s := range map[string]settings{"governor": {Governor: "performance"}, "energyPreference": {EnergyPreference: "power"}} {
+		_, err := plan(t, kernel, "4-7", s)
+		if want := field + ": cpus 4 have an energy preference now for which the frequency driver amd-pstate-epp has no name, so it could not be restored"; err == nil || err.Error() != want {
+			t.Errorf("%+v: error %v, want %s", s, err, want)
 		}
 	}
 }

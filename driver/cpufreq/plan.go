@@ -111,7 +111,19 @@ func wanted(p *numa.FrequencyPolicy, settings deviceclasses.PerformanceSettings)
 	if active(p) && want.Governor == deviceclasses.GovernorPerformance {
 		want.EnergyPreference = deviceclasses.EnergyPerformance // the kernel sets it with the governor
 	}
+	if want.EnergyPreference != "" && p.EnergyPreference == "" {
+		return Values{}, fmt.Errorf("%s: cpus %s have an energy preference now for which the frequency driver %s has no name, so it could not be restored",
+			preferenceField(settings), p.CPUs, p.Driver)
+	}
 	return want, nil
+}
+
+// preferenceField names the field that changes the energy preference.
+func preferenceField(settings deviceclasses.PerformanceSettings) string {
+	if settings.EnergyPreference != "" {
+		return "energyPreference"
+	}
+	return "governor"
 }
 
 // active reports whether the frequency driver chooses frequencies itself and has energy

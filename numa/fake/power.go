@@ -50,6 +50,7 @@ type Power struct {
 	CPUs      int // all of them are online
 	Driver    FrequencyDriver
 	PerPolicy int    // CPUs of each policy, in sequence; 0 means 1
+	Energy    string // preference at the start, also a number; "" for balance_performance
 	LimitKHz  int    // to which the firmware limits the highest frequency; 0 means no limit
 	Idle      string // driver of idle states; "" for none
 	Uncore    Uncore
@@ -135,7 +136,7 @@ func (h *PowerHost) addPolicy(first int) {
 	}
 	if h.power.Driver.hasPreferences() {
 		h.set(folder+"energy_performance_available_preferences", "default performance balance_performance balance_power power ")
-		h.set(folder+"energy_performance_preference", "balance_performance")
+		h.set(folder+energyFile, cmp.Or(h.power.Energy, "balance_performance"))
 	}
 	switch h.power.Driver {
 	case IntelPstate, IntelCpufreq:
@@ -223,6 +224,12 @@ func (h *PowerHost) SetLimit(kHz int) {
 
 // SetFull says which CPUs have no free interrupt vector.
 func (h *PowerHost) SetFull(cpus cpuset.Set) { h.full = cpus }
+
+// Delay says that an interrupt has not occurred since it was moved, so CPUs that may not
+// handle it any more still do: CONFIG_GENERIC_PENDING_IRQ.
+func (h *PowerHost) Delay(number int, cpus string) {
+	h.set(fmt.Sprintf("proc/irq/%d/effective_affinity_list", number), cpus)
+}
 
 // Settle lets time pass: the worker of the kernel changes the policies for which frequencies
 // were written.

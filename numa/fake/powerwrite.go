@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -118,12 +119,18 @@ func (h *PowerHost) setGovernor(folder, text string) error {
 	return nil
 }
 
+// setPreference follows store_energy_performance_preference of the drivers. "default" is for
+// what the firmware has set: 112 on this machine, which has no name.
 func (h *PowerHost) setPreference(folder, text string) error {
+	number, err := strconv.ParseUint(text, 10, 8)
+	isNumber := err == nil && fmt.Sprint(number) == text && h.power.Driver != AMDPstateEPP
 	switch {
-	case !slices.Contains(strings.Fields(h.values[folder+"energy_performance_available_preferences"]), text):
+	case !isNumber && !slices.Contains(strings.Fields(h.values[folder+"energy_performance_available_preferences"]), text):
 		return syscall.EINVAL
 	case h.power.Driver.active() && text != "performance" && strings.TrimSpace(h.values[folder+governorFile]) == "performance":
 		return syscall.EBUSY
+	case text == "default":
+		text = "112"
 	}
 	h.set(folder+energyFile, text)
 	return nil
@@ -187,7 +194,9 @@ func (h *PowerHost) Open(name string) (fs.File, error) {
 	if text, isFile := h.values[name]; isFile && err == nil {
 		switch {
 		case h.offline[path.Dir(name)+"/"]:
-			return busyFile{file}, nil
+			return failingFile{file, syscall.EBUSY}, nil
+		case path.Base(name) == energyFile && h.power.Driver == AMDPstateEPP && !strings.ContainsFunc(text, unicode.IsLetter):
+			return failingFile{file, syscall.EINVAL}, nil // amd-pstate shows only what has a name
 		case h.isReadOnly(name):
 			file = readOnlyFile{file}
 		}
@@ -231,7 +240,10 @@ type readOnlyInfo struct{ fs.FileInfo }
 
 func (i readOnlyInfo) Mode() fs.FileMode { return i.FileInfo.Mode() &^ 0o222 }
 
-// busyFile is a file that the kernel does not show now.
-type busyFile struct{ fs.File }
+// failingFile is a file that the kernel does not show now.
+type failingFile struct {
+	fs.File
+	err error
+}
 
-func (f busyFile) Read([]byte) (int, error) { return 0, syscall.EBUSY }
+func (f failingFile) Read([]byte) (int, error) { return 0, f.err }
