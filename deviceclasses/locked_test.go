@@ -48,6 +48,7 @@ func TestEveryFieldCanBeLocked(t *testing.T) {
 func TestClaimsDoNotChangeLockedFields(t *testing.T) {
 	zone := func(fields string) string { return zoneHead + fields + "}" }
 	device := func(fields string) string { return deviceHead + fields + "}" }
+	performance := func(fields string) string { return performanceHead + fields + "}" }
 	for name, row := range map[string]struct{ class, claim, want string }{
 		"another field":       {zone(`, "partition": "isolated", "locked": ["partition"]`), zone(`, "cores": "thread", "mixed": true`), ""},
 		"the same value":      {zone(`, "partition": "isolated", "locked": ["partition"]`), zone(`, "partition": "isolated"`), ""},
@@ -61,6 +62,10 @@ func TestClaimsDoNotChangeLockedFields(t *testing.T) {
 		"in two steps":        {zone(`, "locked": ["mixed"]`), zone(`, "cores": "thread"`) + "\n" + zone(`, "mixed": true`), `mixed: "true", allowed is "false", because DeviceClass "c" locks this field`},
 		"a driver":            {device(`, "driver": "vfio-pci", "locked": ["driver"]`), device(`, "driver": ""`), `driver: "", allowed is "vfio-pci", because DeviceClass "c" locks this field`},
 		"no driver":           {device(`, "locked": ["driver"]`), device(`, "driver": "vfio-pci"`), `driver: "vfio-pci", allowed is "", because DeviceClass "c" locks this field`},
+		"a governor":          {performance(`, "governor": "performance", "locked": ["governor"]`), performance(`, "governor": "powersave"`), `governor: "powersave", allowed is "performance", because DeviceClass "c" locks this field`},
+		"no governor":         {performance(`, "locked": ["governor"]`), performance(`, "governor": "powersave"`), `governor: "powersave", allowed is "", because DeviceClass "c" locks this field`},
+		"another latency":     {performance(`, "idleLatency": 20, "locked": ["idleLatency"]`), performance(`, "idleLatency": 0`), `idleLatency: "0", allowed is "20", because DeviceClass "c" locks this field`},
+		"the same latency":    {performance(`, "idleLatency": 20, "locked": ["idleLatency"]`), performance(`, "idleLatency": 20, "interrupts": "away"`), ""},
 		"of another kind":     {device(`, "locked": ["driver"]`), zone(`, "mixed": true`), ""},
 	} {
 		var config RequestConfig
