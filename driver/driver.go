@@ -101,6 +101,7 @@ type Driver struct {
 	groups     numa.ResctrlState    // of resctrl, as last seen; only settleWays changes it
 	monitors   monitors             // as last seen
 	first      interrupts.First     // which CPUs handled interrupts before claims had a say
+	due        []interrupts.Write   // that had no room when the last claim ended; lost with the process
 	uncore     []uncore.Held        // what dies have because of claims, and had first
 	uncoreDue  bool                 // dies may have come online since the last look
 	defaults   []Default            // what CPUs have while no claim changes them

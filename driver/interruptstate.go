@@ -6,6 +6,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -47,22 +48,22 @@ func (d *Driver) demands(grants []Grant) (demands []interrupts.Demand, err error
 	return demands, nil
 }
 
-// moveInterrupts moves interrupts as these grants want them. What was there first is on
-// record before the first write. In the shares of the grant tuned, if it is not nil, it notes
-// the interrupts that the kernel does not move.
-func (d *Driver) moveInterrupts(grants []Grant, tuned *Grant) error {
+// moveInterrupts moves interrupts as these grants want them, and returns those that the
+// kernel does not move. What was there first is on record before the first write. If the last
+// claim ends while no CPU has room for an interrupt, its write is due later.
+func (d *Driver) moveInterrupts(grants []Grant) (refused []interrupts.Refusal, err error) {
 	known, err := d.demands(d.grants.grants())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	demands, err := d.demands(grants)
 	if err != nil || len(known) == 0 && len(demands) == 0 && d.first.IsZero() {
-		return err
+		return nil, err
 	}
 	host := d.tuning().Interrupts
 	state, all, err := host.Read()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	next, writes := interrupts.Plan(state, all, d.first, known, demands)
 	if !next.Equal(d.first) {
@@ -70,35 +71,45 @@ func (d *Driver) moveInterrupts(grants []Grant, tuned *Grant) error {
 		d.first = next
 		if err := d.recordStep("record interrupts", d.grants).run(); err != nil {
 			d.first = before
-			return err
+			return nil, err
 		}
 	}
-	refused, err := host.Apply(writes)
-	if err != nil {
-		return err
+	if refused, err = host.Apply(writes); err != nil {
+		return nil, err
 	}
 	if len(demands) == 0 {
 		d.first = interrupts.First{} // on record with the release of the claim
+		d.due = append(d.due, interrupts.Due(writes, refused)...)
 	}
-	if tuned == nil || len(refused) == 0 {
-		return nil
-	}
-	return d.noteStaying(tuned, refused)
+	return refused, nil
 }
 
-// noteStaying notes in the shares of a grant which interrupts the kernel does not move. The
-// shares must not be on record.
-func (d *Driver) noteStaying(grant *Grant, refused []interrupts.Refusal) error {
+// quieten moves interrupts as the claims on record want them, and notes in this grant of one
+// of them which the kernel does not move.
+func (d *Driver) quieten(grant Grant) (Grant, error) {
+	refused, err := d.moveInterrupts(d.grants.grants())
+	if err != nil || len(refused) == 0 {
+		return grant, err
+	}
 	state, _, err := d.tuning().Interrupts.Read()
 	if err != nil {
-		return err
+		return grant, err
 	}
-	whole, _, err := d.demand(*grant)
-	if err != nil {
-		return err
+	grant, _, err = d.withStaying(grant, state, refused)
+	return grant, err
+}
+
+// withStaying returns the grant with the interrupts that its shares handle although the claim
+// does not want that, and whether they are others than before.
+func (d *Driver) withStaying(grant Grant, state numa.Interrupts, refused []interrupts.Refusal) (next Grant, changed bool, err error) {
+	whole, asks, err := d.demand(grant)
+	if err != nil || !asks {
+		return grant, false, err
 	}
-	for i := range grant.Shares {
-		zone := grant.Shares[i].Zone()
+	next = grant
+	next.Shares = slices.Clone(grant.Shares)
+	for i := range next.Shares {
+		zone := next.Shares[i].Zone()
 		if zone == nil || zone.Performance == nil || zone.Performance.Asked.Interrupts == "" {
 			continue
 		}
@@ -106,7 +117,42 @@ func (d *Driver) noteStaying(grant *Grant, refused []interrupts.Refusal) error {
 		if zone.Performance.Asked.Interrupts == deviceclasses.InterruptsOwn {
 			demand.Own = whole.Own
 		}
-		zone.Performance.Staying = interrupts.Staying(state, refused, demand)
+		staying := interrupts.Staying(state, refused, demand)
+		if slices.Equal(staying, zone.Performance.Staying) {
+			continue
+		}
+		tuned, performance := *zone, *zone.Performance
+		performance.Staying, tuned.Performance = staying, &performance
+		next.Shares[i].Kind, changed = &tuned, true
+	}
+	return next, changed, nil
+}
+
+// recordStaying records for each claim which interrupts its CPUs handle now although it does
+// not want that. It writes only what has changed.
+func (d *Driver) recordStaying(refused []interrupts.Refusal) error {
+	state, _, err := d.tuning().Interrupts.Read()
+	if err != nil {
+		return err
+	}
+	for _, grant := range d.grants.grants() {
+		if _, ended := d.orphans[grant.UID]; ended {
+			continue // it has no CDI spec any more
+		}
+		next, changed, err := d.withStaying(grant, state, refused)
+		if err != nil {
+			return err
+		}
+		if !changed {
+			continue
+		}
+		change, err := d.rendered(change{Grant: next, grants: []*listedGrant{listed(next)}})
+		if err != nil {
+			return err
+		}
+		if err := perform(d.recordSteps(change)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -161,7 +207,7 @@ func (d *Driver) lookAtInterrupts(all bool) error {
 		})
 	}
 	if !slices.ContainsFunc(grants, asks) {
-		return nil
+		return d.retryInterrupts(all)
 	}
 	numbers, err := d.config.Tuning.Interrupts.Numbers()
 	if err != nil {
@@ -170,9 +216,19 @@ func (d *Driver) lookAtInterrupts(all bool) error {
 	if !all && slices.Equal(numbers, d.seen) {
 		return nil
 	}
-	if err := d.moveInterrupts(grants, nil); err != nil {
+	refused, err := d.moveInterrupts(grants)
+	if err != nil {
 		return err
 	}
 	d.seen = numbers
-	return nil
+	return d.recordStaying(refused)
+}
+
+// retryInterrupts gives interrupts their first CPUs back that had no room there when the last
+// claim ended.
+func (d *Driver) retryInterrupts(all bool) (err error) {
+	if all && len(d.due) > 0 {
+		d.due, err = d.config.Tuning.Interrupts.Retry(d.due)
+	}
+	return err
 }

@@ -193,7 +193,8 @@ func (d *Driver) tuneSteps(grant Grant) []step {
 			tuned.Performance = &Performance{Asked: zone.Performance.Asked, Changes: applied, Uncore: zone.Performance.Uncore, Applied: true}
 			next.Shares[i].Kind = &tuned
 		}
-		if err := d.moveInterrupts(d.grants.grants(), &next); err != nil {
+		next, err := d.quieten(next)
+		if err != nil {
 			return err
 		}
 		if err := d.settleUncore(d.grants.grants(), &next); err != nil {
@@ -239,7 +240,7 @@ func (z *ZoneShare) undo(d *Driver, claim string, others []Grant) []step {
 	return []step{{"give the CPUs of claim " + claim + " back what they had", func() error {
 		err := d.tuning().Frequencies.Restore(z.Performance.Changes)
 		if err == nil && z.Performance.Asked.Interrupts != "" {
-			err = d.moveInterrupts(others, nil)
+			_, err = d.moveInterrupts(others)
 		}
 		if err == nil && len(z.Performance.Uncore) > 0 {
 			err = d.settleUncore(others, nil)

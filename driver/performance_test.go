@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,13 +61,22 @@ func (n *powerNode) dying(writes int) (config Config, left *int) {
 	return config, left
 }
 
-// countedFS counts how often files are opened.
+// countedFS counts how often files are looked at.
 type countedFS struct {
 	*fake.PowerHost
-	opened *int
+	looks *int
 }
 
-func (c countedFS) Open(name string) (fs.File, error) { *c.opened++; return c.PowerHost.Open(name) }
+func (c countedFS) Open(name string) (fs.File, error) { *c.looks++; return c.PowerHost.Open(name) }
+func (c countedFS) ReadLink(name string) (string, error) {
+	*c.looks++
+	return c.PowerHost.ReadLink(name)
+}
+
+func (c countedFS) Lstat(name string) (fs.FileInfo, error) {
+	*c.looks++
+	return c.PowerHost.Lstat(name)
+}
 
 const fastAndQuiet = `"minFrequency": "max", "governor": "performance", "idleLatency": 0, "interrupts": "away"`
 
@@ -342,6 +353,100 @@ func TestNewInterruptsAndCPUsThatComeBackAreSeen(t *testing.T) {
 	n.expectFiles(map[string]string{"proc/irq/40/smp_affinity_list": "4", "cpufreq/policy5/scaling_governor": "powersave"})
 }
 
+// The interrupts of a claim's PCI functions go to the CPUs that containers run on.
+func TestOwnInterruptsAreThoseOfTheClaimsFunctions(t *testing.T) {
+	const card = "0000:5e:00.0"
+	n := newPowerNode(t)
+	for number, address := range map[int]string{30: card, 31: card, 32: "0000:5f:00.0"} {
+		n.power.Request(fake.Line{Number: number, Name: "card", Function: address})
+	}
+	zone := &ZoneShare{Zone: 1, CPUs: cpuset.New(4, 5), IdleCPUs: cpuset.New(5), Performance: &Performance{}}
+	grant := Grant{Shares: []Share{{Request: "cpus", Kind: zone}, {Request: "card", Kind: &FunctionShare{Address: card}}}}
+	for interrupt, want := range map[string]interrupts.Demand{
+		"own":  {CPUs: cpuset.New(4, 5), Handle: cpuset.New(4), Own: []int{30, 31}},
+		"away": {CPUs: cpuset.New(4, 5)},
+	} {
+		zone.Performance.Asked.Interrupts = interrupt
+		if got, asks, err := n.open().demand(grant); err != nil || !asks || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %t, %v, want %+v", interrupt, got, asks, err, want)
+		}
+	}
+}
+
+// The claim's status says at any time which interrupts the kernel does not move, and an
+// interrupt that had no room when the last claim ended has its first CPUs again later.
+func TestInterruptsWithoutRoomMoveWhenThereIsSome(t *testing.T) {
+	n := newPowerNode(t)
+	driver, before := n.open(), n.power.Values()
+	look := func() {
+		t.Helper()
+		if err := driver.RepairPerformance(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectStaying := func(want ...interrupts.Refusal) {
+		t.Helper()
+		if got := driver.Grants()[0].Shares[0].Zone().Performance.Staying; !slices.Equal(got, want) {
+			t.Errorf("the claim has %v, want %v", got, want)
+		}
+		assertConsistent(t, n.disk, driver)
+	}
+	drive := interrupts.Refusal{Number: 27, Name: "nvme0q1", Why: interrupts.Managed}
+	others := cpuset.New(0, 1, 2, 3, 6, 7)
+	n.power.SetFull(others)
+	mustPrepare(t, driver, tunedClaim(claim("a", result("r", "numa-1", 2)), `"interrupts": "away"`))
+	expectStaying(drive, interrupts.Refusal{Number: 28, Name: "xhci", Why: interrupts.NoVector})
+	n.power.SetFull(cpuset.Set{})
+	look()
+	expectStaying(drive)
+	checkpoint := n.files()[CheckpointName]
+	if look(); n.files()[CheckpointName] != checkpoint {
+		t.Error("nothing has changed, and the claim was recorded again")
+	}
+	n.power.Delay(28, "5")
+	look()
+	expectStaying(drive, interrupts.Refusal{Number: 28, Name: "xhci", Why: interrupts.Pending})
+
+	n.power.SetFull(cpuset.New(5))
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	n.expectFiles(map[string]string{"proc/irq/24/smp_affinity_list": "0-7", "proc/irq/28/smp_affinity_list": "0-3,6-7"})
+	look()
+	n.power.SetFull(cpuset.Set{})
+	look()
+	n.expect(before)
+
+	mustPrepare(t, driver, tunedClaim(claim("b", result("r", "numa-1", 2)), `"interrupts": "away"`))
+	n.power.SetFull(cpuset.New(5))
+	if err := driver.Unprepare("uid-b"); err != nil {
+		t.Fatal(err)
+	}
+	n.power.SetFull(cpuset.Set{})
+	if err := n.power.Write("proc/irq/28/smp_affinity_list", "2"); err != nil { // another program
+		t.Fatal(err)
+	}
+	look()
+	n.expectFiles(map[string]string{"proc/irq/28/smp_affinity_list": "2"})
+}
+
+// The frequency driver of a node may change while a claim has CPUs, as with intel_pstate's
+// status. What it had before means nothing to the new one.
+func TestAClaimEndsAfterItsFrequencyDriverChanged(t *testing.T) {
+	n := newPowerNode(t)
+	driver := n.open()
+	mustPrepare(t, driver, tunedClaim(claim("a", result("r", "numa-1", 2)), fastAndQuiet))
+	n.power = fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.ACPICpufreq, Idle: "intel_idle"})
+	driver, before := n.open(), n.power.Values()
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	n.expect(before)
+	if grants := driver.Grants(); len(grants) > 0 || strings.Contains(n.files()[CheckpointName], "uid-a") {
+		t.Errorf("grants %v, checkpoint %s", grants, n.files()[CheckpointName])
+	}
+}
+
 // They would be online again with what the claim wanted, so no other claim gets them.
 func TestCPUsThatAreOfflineWhenTheirClaimEndsAreRestoredLater(t *testing.T) {
 	n := newPowerNode(t)
@@ -367,6 +472,13 @@ func TestCPUsThatAreOfflineWhenTheirClaimEndsAreRestoredLater(t *testing.T) {
 	}
 	if report := observe(); len(report) != 1 || report[0].Outcome != Waiting {
 		t.Errorf("report %v, want that the claim waits", report)
+	}
+	n.power.Delay(28, "4")
+	if err := driver.RepairPerformance(true); err != nil {
+		t.Error(err)
+	}
+	if _, there := n.files()[specName("uid-a")]; there {
+		t.Error("a claim that was abandoned has a CDI spec again")
 	}
 	n.power.SetOnline(5, true)
 	driver.SetMachine(testMachine())

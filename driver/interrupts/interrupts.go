@@ -113,21 +113,60 @@ func (h *Host) isReadOnly(name string) bool {
 	return err == nil && info.Mode().Perm()&0o222 == 0
 }
 
-// Staying returns the interrupts that some CPUs handle although they should not: those that
-// are refused. own are numbers of interrupts that the CPUs should handle.
+// Staying returns the interrupts that some CPUs handle although they should not, and those
+// of their own that they do not handle yet: what is refused, and what moves later. own are
+// numbers of interrupts that the CPUs should handle.
 func Staying(state numa.Interrupts, refused []Refusal, demand Demand) (stay []Refusal) {
-	why := make(map[int]string, len(refused))
+	reasons := make(map[int]string, len(refused))
 	for _, refusal := range refused {
-		why[refusal.Number] = refusal.Why
+		reasons[refusal.Number] = refusal.Why
 	}
 	for _, line := range state.Lines {
 		handle := line.Effective
 		if handle.IsEmpty() {
 			handle = line.CPUs
 		}
-		if why[line.Number] != "" && handle.Overlaps(demand.CPUs) != slices.Contains(demand.Own, line.Number) {
-			stay = append(stay, Refusal{line.Number, line.Name, why[line.Number]})
+		why := reasons[line.Number]
+		if why == "" && !handle.IsSubsetOf(line.CPUs) {
+			why = Pending
+		}
+		if why != "" && handle.Overlaps(demand.CPUs) != slices.Contains(demand.Own, line.Number) {
+			stay = append(stay, Refusal{line.Number, line.Name, why})
 		}
 	}
 	return stay
+}
+
+// Due returns the writes that may succeed later: those for which no CPU had room.
+func Due(writes []Write, refused []Refusal) (due []Write) {
+	for _, w := range writes {
+		if slices.ContainsFunc(refused, func(r Refusal) bool { return w.Of == OfLine && r.Number == w.Line.Number && isPassing(r.Why) }) {
+			due = append(due, w)
+		}
+	}
+	return due
+}
+
+func isPassing(why string) bool { return why == NoVector || why == NoCPU }
+
+// Retry makes writes that were due, and returns those that still are. An interrupt that has
+// ended is left out, and so is one that another program has moved since.
+func (h *Host) Retry(due []Write) (left []Write, err error) {
+	for i, w := range due {
+		now, found, err := numa.ReadInterrupt(h.files, w.Line.Number)
+		if err != nil {
+			return append(left, due[i:]...), err
+		}
+		if !found || now.CPUs != w.Line.CPUs {
+			continue
+		}
+		why, err := h.apply(w)
+		if err != nil {
+			return append(left, due[i:]...), err
+		}
+		if isPassing(why) {
+			left = append(left, w)
+		}
+	}
+	return left, nil
 }

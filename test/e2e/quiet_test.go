@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -22,21 +24,63 @@ var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 		cpus := inKernel(snapshot(ctx), pod).CPUs
 		said := performanceOf(ctx, pod)
 		Expect(said.Asked.Interrupts).To(Equal(deviceclasses.InterruptsAway))
-		staying := map[string]bool{}
-		for _, interrupt := range said.Interrupts {
-			staying[interrupt.Name] = true
+		Expect(said.Interrupts).To(ContainElement(And(HaveField("Name", HavePrefix("nvme")), HaveField("Why", interrupts.Managed))), "queues of drives")
+		onlyStaying := func(g Gomega) {
+			handlers, staying := handledBy(ctx, cpus), performanceOf(ctx, pod).Interrupts
+			for _, name := range handlers {
+				g.Expect(staying).To(ContainElement(HaveField("Name", name)), "CPUs %s handle %v", cpus, handlers)
+			}
 		}
-		Expect(affinities(ctx)).NotTo(Equal(before), "CPUs of interrupts")
-		handlers := handledBy(ctx, cpus)
-		for _, name := range handlers {
-			Expect(staying).To(HaveKey(name), "CPUs %s handle %v, and the status says that %v stay", cpus, handlers, said.Interrupts)
+		onlyStaying(Default)
+		after := affinities(ctx)
+		Expect(cpuset.ParseMask(after["default"])).To(WithTransform(cpus.Overlaps, BeFalse()), "CPUs of new interrupts")
+		var moved []string
+		for number, list := range after {
+			if list != before[number] && number != "default" {
+				moved = append(moved, interruptName(ctx, number))
+			}
 		}
-		Expect(cpuset.ParseMask(affinities(ctx)["default"])).To(WithTransform(cpus.Overlaps, BeFalse()), "CPUs of new interrupts")
+		Expect(moved).To(ContainElement(HavePrefix("virtio")), "interrupts that have other CPUs")
+
+		By("binding a drive again, so that it has new interrupts")
+		drive := addressesOf(publishedFunctions(ctx, "nvme"))[0]
+		_, err := observer.Run(ctx, `cd /sys/bus/pci/drivers/nvme && echo "$1" >unbind && echo "$1" >bind`, drive)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, onlyStaying).Should(Succeed())
 
 		By("killing the driver as the pod is deleted")
 		Expect(observer.KillNext(ctx, driverProcess, "", limit(eventuallyTimeout))).To(Succeed())
 		deletePod(ctx, pod)
 		waitDriverReady(ctx)
+		Eventually(ctx, func() map[string]string {
+			now := affinities(ctx)
+			maps.DeleteFunc(now, func(number, _ string) bool { _, was := before[number]; return !was })
+			return now
+		}).Should(Equal(before))
+	})
+
+	It("have those of the claim's own drive", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "own")
+		want := oneCore(ctx)
+		want.zone = anyZone
+		claim := alike(numaNode, configured(performanceConfig(`"interrupts": "own"`), newClaim("own", want)), wholeDevice("drive", "nvme.dra.numa"))
+		claim.Spec.Devices.Config[0].Requests = []string{claim.Spec.Devices.Requests[0].Name}
+		createClaim(ctx, namespace, claim)
+		before := affinities(ctx)
+		pod := waitRunning(ctx, createPod(ctx, namespace, claimPod("own", want)))
+		_, drive := driveResults(ctx, pod)
+		cpus := inKernel(snapshot(ctx), pod).CPUs
+		text, err := observer.Run(ctx, `ls "/sys/bus/pci/devices/$1/msi_irqs"`, drive.address)
+		Expect(err).NotTo(HaveOccurred())
+		own, after := strings.Fields(text), affinities(ctx)
+		var handled []string // the kernel manages the interrupts of queues, and not that of the controller
+		for _, number := range own {
+			if after[number] == cpus.String() && before[number] != after[number] {
+				handled = append(handled, number)
+			}
+		}
+		Expect(handled).NotTo(BeEmpty(), "interrupts %v of drive %s that CPUs %s handle because of the claim: %v", own, drive.address, cpus, after)
+		deletePod(ctx, pod)
 		Eventually(ctx, func() map[string]string { return affinities(ctx) }).Should(Equal(before))
 	})
 
@@ -52,8 +96,13 @@ func createTuned(ctx context.Context, namespace, name, fields string) *corev1.Po
 	GinkgoHelper()
 	core := oneCore(ctx)
 	core.zone = anyZone
-	createClaim(ctx, namespace, configured(`{"apiVersion": "dra.numa/v1alpha1", "kind": "PerformanceConfig", `+fields+`}`, newClaim(name, core)))
+	createClaim(ctx, namespace, configured(performanceConfig(fields), newClaim(name, core)))
 	return createPod(ctx, namespace, claimPod(name, core))
+}
+
+// performanceConfig is a PerformanceConfig with these fields, in JSON.
+func performanceConfig(fields string) string {
+	return `{"apiVersion": "dra.numa/v1alpha1", "kind": "PerformanceConfig", ` + fields + `}`
 }
 
 // performanceOf returns what the status of a pod's claim says of its CPUs.
@@ -84,6 +133,14 @@ func affinities(ctx context.Context) map[string]string {
 		all[number] = cpus
 	}
 	return all
+}
+
+// interruptName returns the name of an interrupt's handler.
+func interruptName(ctx context.Context, number string) string {
+	GinkgoHelper()
+	name, err := observer.Run(ctx, `cat "/sys/kernel/irq/$1/actions"`, number)
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(name)
 }
 
 // handledBy returns the names of the interrupts that are handled by some of the CPUs.
