@@ -16,13 +16,7 @@ func Performance(status *deviceclasses.PerformanceStatus) (facts []string) {
 		return nil
 	}
 	for _, frequency := range status.Frequencies {
-		if frequency.Governor != "" {
-			facts = append(facts, "governor "+frequency.Governor)
-		}
-		if frequency.EnergyPreference != "" && frequency.EnergyPreference != frequency.Governor {
-			facts = append(facts, "energy preference "+frequency.EnergyPreference)
-		}
-		facts = append(facts, frequencies(frequency, status.Asked)...)
+		facts = append(facts, Frequency(frequency, status.Asked)...)
 	}
 	facts = append(facts, uncores(status)...)
 	switch latency := status.Asked.IdleLatency; {
@@ -47,8 +41,15 @@ func Performance(status *deviceclasses.PerformanceStatus) (facts []string) {
 	return facts
 }
 
-// frequencies returns the range that is set, such as "from 2.4GHz, to 3GHz".
-func frequencies(got deviceclasses.FrequencyStatus, asked deviceclasses.PerformanceSettings) (facts []string) {
+// Frequency says in short clauses what the policies have that the claim changes, such as
+// "governor performance" and "from 2.4GHz (asked max)".
+func Frequency(got deviceclasses.FrequencyStatus, asked deviceclasses.PerformanceSettings) (facts []string) {
+	if got.Governor != "" {
+		facts = append(facts, "governor "+got.Governor)
+	}
+	if got.EnergyPreference != "" && got.EnergyPreference != got.Governor {
+		facts = append(facts, "energy preference "+got.EnergyPreference)
+	}
 	for _, limit := range []struct{ word, got, asked string }{
 		{"from", got.MinFrequency, asked.MinFrequency}, {"to", got.MaxFrequency, asked.MaxFrequency},
 	} {

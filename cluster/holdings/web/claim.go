@@ -196,7 +196,9 @@ func performanceEntries(p *deviceclasses.PerformanceStatus) g.Node {
 		staying = append(staying, interrupt.Name+" ("+interrupt.Why+")")
 	}
 	return g.Group{
-		g.Map(p.Frequencies, func(f deviceclasses.FrequencyStatus) g.Node { return entry("Frequency", describeFrequency(f)) }),
+		g.Map(p.Frequencies, func(f deviceclasses.FrequencyStatus) g.Node {
+			return entry("Frequency", strings.Join(chart.Frequency(f, p.Asked), ", "))
+		}),
 		g.Map(p.Uncore, func(die deviceclasses.UncoreStatus) g.Node {
 			return known(fmt.Sprintf("Lowest uncore frequency of die %d of package %d", die.Die, die.Package), die.MinFrequency)
 		}),
@@ -206,17 +208,6 @@ func performanceEntries(p *deviceclasses.PerformanceStatus) g.Node {
 		known("Interrupts", p.Asked.Interrupts),
 		knownList("Interrupts that the kernel does not move", staying),
 	}
-}
-
-// describeFrequency says in a few words what a claim changes of a frequency policy.
-func describeFrequency(f deviceclasses.FrequencyStatus) string {
-	var words []string
-	for _, part := range []struct{ word, value string }{{"governor", f.Governor}, {"from", f.MinFrequency}, {"to", f.MaxFrequency}} {
-		if part.value != "" {
-			words = append(words, part.word, part.value)
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 func conditionLine(c holdings.Condition) g.Node {

@@ -123,6 +123,19 @@ func TestPagesSayWhatClaimsHoldOfCaches(t *testing.T) {
 	)
 }
 
+func TestPagesSayHowFastTheCPUsAreAndWhatWasAsked(t *testing.T) {
+	c := occupied.New(t)
+	c.AddMachine("n", "rig", nil)
+	c.AddClaim("d/a", occupied.Share{Request: "r", Node: "n", Device: "numa-0", CPUs: ptr.To("2-3"), Performance: &deviceclasses.PerformanceStatus{
+		Asked:       deviceclasses.PerformanceSettings{MinFrequency: "max", Governor: "powersave", EnergyPreference: "balance_power"},
+		Frequencies: []deviceclasses.FrequencyStatus{{Governor: "powersave", EnergyPreference: "balance_power", MinFrequency: "3GHz", MaxFrequency: "3.6GHz"}},
+		Interrupts:  []deviceclasses.StayingInterrupt{{Number: 30, Name: "nvme0q1", Why: "managed by the kernel"}},
+	}})
+	_, handler := serve(t, c, false)
+	golden.Contains(t, page(t, handler, "/claims/d/a"),
+		"Frequency</dt><dd>governor powersave, energy preference balance_power, from 3GHz (asked max), to 3.6GHz</dd>", "nvme0q1 (managed by the kernel)")
+}
+
 func TestPagesSayHowFastTheUncoreIs(t *testing.T) {
 	c := occupied.New(t)
 	c.AddMachine("n", "rig", nil)
