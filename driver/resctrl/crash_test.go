@@ -254,7 +254,7 @@ func randomWanted(random *rand.Rand) Wanted {
 				mask = masks[0] // it is idle there
 			}
 			g.Schemata.Masks = append(g.Schemata.Masks, numa.CacheMask{Resource: "L3", Cache: id, Mask: mask})
-			g.Schemata.Bandwidths = append(g.Schemata.Bandwidths, numa.CacheBandwidth{Resource: "MB", Cache: id, Bandwidth: 10 + random.IntN(91)})
+			g.Schemata.Bandwidths = append(g.Schemata.Bandwidths, numa.CacheBandwidth{Resource: "MB", Cache: id, Bandwidth: 10 * (1 + random.IntN(10))})
 		}
 		for cpu := range cache.CPUs.All() {
 			if n := random.IntN(1 + groups); n > 0 && masks[n] != 0 {

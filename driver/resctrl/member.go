@@ -54,22 +54,14 @@ func newMember(info numa.Resctrl, group numa.ResctrlGroup, want Group) (*member,
 		}
 	}
 	for _, wish := range want.Schemata.Bandwidths {
-		i := slices.IndexFunc(info.Bandwidths, func(b numa.BandwidthAllocation) bool { return b.Name == wish.Resource })
-		if i < 0 {
+		if !slices.ContainsFunc(info.Bandwidths, func(b numa.BandwidthAllocation) bool { return b.Name == wish.Resource }) {
 			return m, fmt.Errorf("bandwidth %s cannot be limited on this node as it is mounted", wish.Resource)
 		}
-		now, online := group.Schemata.Bandwidth(wish.Resource, wish.Cache)
-		if online && !isGranted(info.Bandwidths[i], wish.Bandwidth, now) {
+		if now, online := group.Schemata.Bandwidth(wish.Resource, wish.Cache); online && now != wish.Bandwidth {
 			m.bandwidths = append(m.bandwidths, wish)
 		}
 	}
 	return m, nil
-}
-
-// isGranted reports whether the kernel made now of the bandwidth that was wanted: it
-// rounds up to the granularity (bw_validate in fs/resctrl/ctrlmondata.c).
-func isGranted(b numa.BandwidthAllocation, wanted, now int) bool {
-	return now >= wanted && now < wanted+max(1, b.Granularity)
 }
 
 // fill returns the ways of a cache that the group may fill now.

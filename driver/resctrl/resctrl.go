@@ -44,7 +44,7 @@ var ErrNotMounted = errors.New("resctrl is not mounted")
 // Group is what one group should have.
 type Group struct {
 	Name     string        // see [Name]
-	Schemata numa.Schemata // what is not named stays as it is
+	Schemata numa.Schemata // what is not named stays as it is; bandwidths are as the kernel rounds them
 	CPUs     cpuset.Set    // exactly these; those that are offline are left out
 
 	// Exclusive asks the kernel to refuse masks of others that overlap. It tests every

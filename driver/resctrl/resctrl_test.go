@@ -58,7 +58,7 @@ func mustRepair(t *testing.T, f Files, want Wanted) Report {
 }
 
 // checkHas compares the files with what was wanted of them, except for CPUs and caches
-// that are offline, and bandwidths that the kernel rounds.
+// that are offline.
 func checkHas(t *testing.T, f fs.FS, want Wanted) {
 	t.Helper()
 	state, err := numa.ReadResctrl(f, numa.ResctrlView{})
@@ -89,7 +89,7 @@ func checkHas(t *testing.T, f fs.FS, want Wanted) {
 		}
 		for _, b := range wish.Schemata.Bandwidths {
 			now, online := g.Schemata.Bandwidth(b.Resource, b.Cache)
-			if online && (now < b.Bandwidth || now >= b.Bandwidth+10) {
+			if online && now != b.Bandwidth {
 				t.Errorf("%q has bandwidth %d of cache %d, want %d", g.Name, now, b.Cache, b.Bandwidth)
 			}
 		}
@@ -99,11 +99,25 @@ func checkHas(t *testing.T, f fs.FS, want Wanted) {
 	}
 }
 
+// With mba_MBps, bandwidths count MBps, and bandwidth_gran is still a percentage.
+func TestAnyOtherBandwidthIsWritten(t *testing.T) {
+	info := numa.Resctrl{Bandwidths: []numa.BandwidthAllocation{{Name: "MB", MinBandwidth: 10, Granularity: 10}}}
+	has := func(bandwidth int) numa.Schemata {
+		return numa.Schemata{Bandwidths: []numa.CacheBandwidth{{Resource: "MB", Bandwidth: bandwidth}}}
+	}
+	for now, want := range map[int]int{4999: 1, 5000: 0, 5003: 1, 5010: 1} {
+		m, err := newMember(info, numa.ResctrlGroup{Schemata: has(now)}, Group{Schemata: has(5000)})
+		if err != nil || len(m.bandwidths) != want {
+			t.Errorf("%d instead of 5000: writes %v, %v, want %d", now, m.bandwidths, err, want)
+		}
+	}
+}
+
 func TestGroupsGetWhatIsWanted(t *testing.T) {
 	f := newFiles()
 	want := wanted(
 		group(0, limited(l3(0x6, 0x1), 40, 100), 0, 1),
-		group(1, limited(l3(0x38, 0xf0), 35), 2, 4, 5),
+		group(1, limited(l3(0x38, 0xf0), 40), 2, 4, 5),
 		group(2, l3(1, 1)),
 	)
 	report := mustRepair(t, f, want)
@@ -111,7 +125,7 @@ func TestGroupsGetWhatIsWanted(t *testing.T) {
 	wrote := []string{
 		"mkdir dra-numa.0", "mkdir dra-numa.1", "mkdir dra-numa.2",
 		"schemata <- L3:0=1;1=1",
-		"dra-numa.0/schemata <- L3:0=6;1=1, MB:0=40", "dra-numa.1/schemata <- L3:0=38;1=f0, MB:0=35", "dra-numa.2/schemata <- L3:0=1;1=1",
+		"dra-numa.0/schemata <- L3:0=6;1=1, MB:0=40", "dra-numa.1/schemata <- L3:0=38;1=f0, MB:0=40", "dra-numa.2/schemata <- L3:0=1;1=1",
 		"dra-numa.0/cpus_list <- 0-1", "dra-numa.1/cpus_list <- 2,4-5",
 	}
 	if !slices.Equal(report.Wrote, wrote) {
