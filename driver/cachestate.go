@@ -85,6 +85,33 @@ func (s *cacheState) same(other *cacheState) bool {
 		slices.Equal(s.settings.Options, other.settings.Options) && reflect.DeepEqual(s.info, other.info) && reflect.DeepEqual(s.settings.Foreign, other.settings.Foreign)
 }
 
+// lookAtCaches reads the groups of resctrl, and what the machine then has for claims.
+func lookAtCaches(machine *numa.Machine, config Config) (groups numa.ResctrlState, state *cacheState) {
+	groups, err := config.Caches.Host.Read()
+	var known *numa.ResctrlState
+	if err == nil {
+		known = &groups
+	}
+	withoutResctrl := *machine
+	withoutResctrl.Resctrl = nil
+	state = cachesOf(&withoutResctrl, config, known)
+	state.machine = machine
+	if err != nil && !errors.Is(err, resctrl.ErrNotMounted) && !errors.Is(state.why, errNotDivided) {
+		state.why = fmt.Errorf("caches are not published: %w", err)
+	}
+	return groups, state
+}
+
+// WhyNoCaches says why a node publishes no caches although its NodeConfig divides them; nil
+// if it publishes them, or has no pools.
+func WhyNoCaches(machine *numa.Machine, config Config) error {
+	if config.Caches == nil || !config.Caches.Pools.Divides() {
+		return nil
+	}
+	_, state := lookAtCaches(machine, config)
+	return state.why
+}
+
 // readCaches takes the caches as the kernel has them now. The caller holds the lock.
 func (d *Driver) readCaches() error {
 	if d.config.Caches == nil {
@@ -93,19 +120,8 @@ func (d *Driver) readCaches() error {
 		}
 		return errNotDivided
 	}
-	groups, err := d.config.Caches.Host.Read()
-	var known *numa.ResctrlState
-	if err == nil {
-		known = &groups
-	}
+	groups, next := lookAtCaches(d.machine, d.config)
 	d.groups = groups
-	withoutResctrl := *d.machine
-	withoutResctrl.Resctrl = nil
-	next := cachesOf(&withoutResctrl, d.config, known)
-	next.machine = d.machine
-	if err != nil && !errors.Is(err, resctrl.ErrNotMounted) && !errors.Is(next.why, errNotDivided) {
-		next.why = fmt.Errorf("caches are not published: %w", err)
-	}
 	if d.caches == nil || !next.same(d.caches) {
 		if d.caches != nil && next.node != nil {
 			next.lost = d.caches.lost // else the scheduler counts these classes until the next repair

@@ -226,6 +226,12 @@ func breakages() []broken {
 			"n1 | nri | container runtime | NRI | on, because nri.enabled is set in the chart: mixed and shared claims and memoryPolicy need it | no socket nri.sock",
 		},
 		{
+			"zones in several caches", func(f *Facts) {
+				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{NoCaches: "caches are not published: zone numa-0 has CPUs of 2 level-3 caches: want each zone in one level-3 cache; set zoneBy to l3"}}}
+			},
+			"n1 | caches-published | NodeConfig | cache | caches that the node can divide | caches are not published: zone numa-0 has CPUs of 2 level-3 caches: want each zone in one level-3 cache; set zoneBy to l3",
+		},
+		{
 			"irqbalance", func(f *Facts) {
 				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{Irqbalance: "system.slice/irqbalance.service"}}}
 			},

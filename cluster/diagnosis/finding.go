@@ -55,6 +55,7 @@ func Checks() []Check {
 		{"reserved-memory", "node", reservedMemory},
 		{"cluster-autoscaler", "node", autoscaler},
 		{"nri", "node", nriOff},
+		{"caches-published", "node", cachesPublished},
 		{interruptMover, "node", movedInterrupts},
 		{powerServices, "node", powerService},
 		{"unprepared-claim", "claims", unpreparedClaim},

@@ -118,6 +118,19 @@ func nriOff(f *Facts) (findings []Finding) {
 	return findings
 }
 
+// cachesPublished finds nodes that publish no caches although their NodeConfig divides them.
+// Only nodes that were asked say so.
+func cachesPublished(f *Facts) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		if state := f.States[node]; state != nil && state.Host != nil && state.Host.NoCaches != "" {
+			findings = append(findings, Finding{
+				Node: node, Component: deviceclasses.NodeConfigKind, Setting: "cache", Expected: "caches that the node can divide", Detected: state.Host.NoCaches,
+			})
+		}
+	}
+	return findings
+}
+
 // movedInterrupts finds nodes on which irqbalance moves interrupts, perhaps to the CPUs of
 // claims. Only nodes that were asked say so.
 func movedInterrupts(f *Facts) (findings []Finding) {

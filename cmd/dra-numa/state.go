@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
@@ -80,18 +81,22 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 			state.Problems = append(state.Problems, problem(nodestate.TasksPart, err))
 		}
 	}
+	daemon := sync.OnceValues(func() (options, error) {
+		daemon, _, err := optionsOf(os.DirFS("/proc"), *pid, env)
+		if err != nil {
+			return options{}, err
+		}
+		daemon.readOnly = true
+		return daemon.withConfig(ctx)
+	})
 	machine, err := numa.Read(os.DirFS(o.machineRoot))
 	if err != nil {
 		state.Problems = append(state.Problems, problem(nodestate.LayoutPart, err))
 	} else {
-		state.Layout = layoutOf(machine, func() (options, error) {
-			daemon, _, err := optionsOf(os.DirFS("/proc"), *pid, env)
-			if err != nil {
-				return options{}, err
-			}
-			daemon.readOnly = true
-			return daemon.withConfig(ctx)
-		})
+		state.Layout = layoutOf(machine, daemon)
+	}
+	if *host && err == nil {
+		state.Host.NoCaches = whyNoCaches(&machine, daemon)
 	}
 	if *caches && err == nil {
 		var unread error
@@ -102,6 +107,23 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 	encoder := json.NewEncoder(stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(state)
+}
+
+// whyNoCaches says why a daemon with these options publishes no caches; "" if it does, if it
+// should not, or if the options are not known.
+func whyNoCaches(machine *numa.Machine, daemon func() (options, error)) string {
+	o, err := daemon()
+	if err != nil || o.cachePools == nil {
+		return ""
+	}
+	n := node{machine: *machine, config: driver.Config{ZoneBy: o.zoneBy, Caches: cachesOf(o)}}
+	if err := n.reserve(o); err != nil {
+		return ""
+	}
+	if why := driver.WhyNoCaches(machine, n.config); why != nil {
+		return message.OneLine(why.Error())
+	}
+	return ""
 }
 
 // layoutOf returns where the CPUs of the machine are, and which of them a daemon with

@@ -13,11 +13,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // stateNode is a node on which claim uid-b has CPUs 2-3 in its container, with the
@@ -205,6 +207,22 @@ func TestStateWaitsForAQuietMoment(t *testing.T) {
 func TestStateUsage(t *testing.T) {
 	for arg, want := range map[string]string{"stray": "stray", "--node-name=x": "node-name", "--cdi-dir": "cdi-dir"} {
 		expectUsage(t, "", want, "state", arg)
+	}
+}
+
+func TestStateSaysWhyCachesAreNotPublished(t *testing.T) {
+	machine, err := numa.Read(fake.Machine{Sockets: 1, CoresPerSocket: 3, Threads: 2, MemoryBytes: 1 << 30}.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools := object.Parse[deviceclasses.CachePools](t, "{os: {ways: 2}, guaranteed: {ways: 4}}")
+	for want, o := range map[string]options{
+		"": {},
+		"caches are not published: the kernel does not divide level-3 caches, or resctrl is not mounted": {cachePools: pools, resctrl: t.TempDir()},
+	} {
+		if got := whyNoCaches(&machine, func() (options, error) { return o, nil }); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

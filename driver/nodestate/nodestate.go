@@ -44,6 +44,9 @@ type Host struct {
 	// Services are the services of systemd that run, and that change frequencies, idle
 	// states or interrupts of CPUs. Older drivers do not write them.
 	Services []string `json:"services,omitempty"`
+	// NoCaches is why the node publishes no caches although its NodeConfig divides them; ""
+	// if it does. Older drivers do not write it.
+	NoCaches string `json:"noCaches,omitempty"`
 }
 
 // ServiceIrqbalance is the name of irqbalance in Host.Services.
