@@ -83,7 +83,10 @@ func (n *cacheNode) group(number int) string {
 	}
 	text := group.CPUs.String() + ":"
 	for cache := range 2 {
-		mask, _ := group.Schemata.Mask("L3", cache)
+		mask, online := group.Schemata.Mask("L3", cache)
+		if !online {
+			continue
+		}
 		bandwidth, _ := group.Schemata.Bandwidth("MB", cache)
 		text += fmt.Sprintf(" %x", mask)
 		if bandwidth != 100 {
@@ -91,6 +94,18 @@ func (n *cacheNode) group(number int) string {
 		}
 	}
 	return text
+}
+
+// all returns what the kernel has of all groups of classes.
+func (n *cacheNode) all() (text string) {
+	n.t.Helper()
+	for number := 2; ; number++ {
+		group := n.group(number)
+		if group == "" {
+			return text
+		}
+		text += fmt.Sprintf("%d %s\n", number, group)
+	}
 }
 
 func TestClaimGetsWaysForItsCPUs(t *testing.T) {
@@ -131,6 +146,120 @@ func TestOneClassServesAClaimInEachCache(t *testing.T) {
 	mustPrepare(t, driver, claim("b", result("cpus", "numa-0", 2), ofCache("cache", "cache-0-guaranteed", "ways=2")))
 	if got := n.group(2); got != "2-5: c 4" {
 		t.Errorf("group of both claims: %s", got)
+	}
+}
+
+// With sub-NUMA clustering, claims of both NUMA nodes share out the ways of one cache, whose
+// id is not that of the NUMA node.
+func TestWaysOfACacheOverTwoNUMANodes(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	n.groups = resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 1))
+	for i := range n.machine.Cores {
+		n.machine.Cores[i].L3 = new(0)
+	}
+	n.machine.L3s = []numa.Cache{{ID: 0, CPUs: n.machine.Online}}
+	driver := n.open()
+	mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-0-guaranteed", "ways=2", "bandwidthPercent=40")))
+	mustPrepare(t, driver, claim("b", result("cpus", "numa-0", 2), ofCache("cache", "cache-0-guaranteed", "ways=2")))
+	if a, b := n.group(2), n.group(3); a != "4-5: c@40" || b != "2-3: 30" {
+		t.Errorf("groups %s and %s", a, b)
+	}
+	_, _, err := driver.Prepare(claim("c", result("cpus", "numa-1", 1), ofCache("cache", "cache-0-guaranteed", "ways=1")), nil)
+	if err == nil {
+		t.Error("five ways of four are given")
+	}
+	for _, uid := range []types.UID{"uid-a", "uid-b"} {
+		if err := driver.Unprepare(uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := n.group(2), n.group(3); a != ": 3" || b != ": 3" {
+		t.Errorf("groups %s and %s after the claims", a, b)
+	}
+}
+
+// A NUMA node with two caches needs zoneBy: l3.
+func TestWaysOfTwoCachesOfANUMANode(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	n.machine.Zones[0].CPUs, n.machine.Zones[1].CPUs = n.machine.Online, cpuset.Set{}
+	for i := range n.machine.Cores {
+		n.machine.Cores[i].Zone = 0
+	}
+	wanted := claim("a", result("cpus", "l3-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=2"))
+	if _, _, err := n.open().Prepare(wanted, nil); err == nil {
+		t.Error("zones have CPUs of two caches, and ways are given")
+	}
+	config := n.config()
+	const why = "caches are not published: zone numa-0 has CPUs of 2 level-3 caches: want each zone in one level-3 cache; set zoneBy to l3"
+	if err := WhyNoCaches(&n.machine, config); err == nil || err.Error() != why {
+		t.Errorf("error %v, want %s", err, why)
+	}
+	config.ZoneBy = deviceclasses.ZoneByL3
+	if err := WhyNoCaches(&n.machine, config); err != nil {
+		t.Error(err)
+	}
+	driver := n.openWith(config)
+	mustPrepare(t, driver, wanted)
+	mustPrepare(t, driver, claim("b", result("cpus", "l3-0", 2), ofCache("cache", "cache-0-guaranteed", "ways=1")))
+	if got := n.group(2); got != "2-5: 4 c" {
+		t.Errorf("group of both claims: %s", got)
+	}
+}
+
+// Two containers of a pod have ways of their own, and one of them a limit of bandwidth.
+func TestTwoRequestsOfAClaimHaveAClassEach(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	driver := n.open()
+	mustPrepare(t, driver, configured(claim("a",
+		result("one", "numa-1", 2), ofCache("one-cache", "cache-1-guaranteed", "ways=2", "bandwidthPercent=40"),
+		result("two", "numa-1", 2), ofCache("two-cache", "cache-1-guaranteed", "ways=2"),
+	), cacheFor("one-cache", "one"), cacheFor("two-cache", "two")))
+	if one, two := n.group(2), n.group(3); one != "4-5: 3 30@40" || two != "6-7: 3 c" {
+		t.Errorf("groups %s and %s", one, two)
+	}
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	if one, two := n.group(2), n.group(3); one != ": 3 3" || two != ": 3 3" {
+		t.Errorf("groups %s and %s after the claim", one, two)
+	}
+}
+
+// A core may be throttled as a whole, so its idle threads have the class, too.
+func TestIdleThreadsHaveTheClass(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	mustPrepare(t, n.open(), configured(claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=2")), fromClaim(`"cores": "one-thread-per-core"`, "cpus")))
+	if got := n.group(2); got != "4-5: 3 c" {
+		t.Errorf("group of the claim: %s", got)
+	}
+}
+
+// The mode exclusive is tested by the kernel on every cache, so only a class with a claim on
+// each of them has it, and not where a pool overlaps.
+func TestExclusiveModeWhereItFits(t *testing.T) {
+	for pools, want := range map[string]numa.ResctrlMode{
+		tenWays: numa.ModeExclusive,
+		"{os: {ways: 2}, infra: {ways: 8}, guaranteed: {ways: 4, classes: 3}}": numa.ModeShareable,
+	} {
+		n := newCacheNode(t, pools)
+		driver := n.open()
+		mode := func() numa.ResctrlMode {
+			state, err := numa.ReadResctrl(n.groups, numa.ResctrlView{AllTasks: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			group, _ := state.Group(resctrl.Name(2))
+			return group.Mode
+		}
+		mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=2")))
+		if got := mode(); got != numa.ModeShareable {
+			t.Errorf("pools %s: a claim on one of two caches: mode %s", pools, got)
+		}
+		mustPrepare(t, driver, claim("b", result("cpus", "numa-0", 2), ofCache("cache", "cache-0-guaranteed", "ways=2")))
+		if got := mode(); got != want {
+			t.Errorf("pools %s: a claim on both caches: mode %s, want %s", pools, got, want)
+		}
+		n.check("exclusive")
 	}
 }
 
@@ -262,9 +391,7 @@ func TestClaimOfANodeWithoutPools(t *testing.T) {
 }
 
 func TestRefusedWaysAreAnErrorAndPutBack(t *testing.T) {
-	n := newCacheNode(t, "{os: {ways: 2}, besteffort: {ways: 7, defaultMinWays: 2, defaultMaxWays: 5}}")
-	driver := n.open()
-	mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2")))
+	n, driver := newGrownNode(t)
 	n.groups.Fail(2, syscall.EIO)
 	wanted := claim("b", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2"))
 	if _, _, err := driver.Prepare(wanted, nil); !errors.Is(err, syscall.EIO) || !strings.HasPrefix(err.Error(), "give claim default/b its ways: move masks of group dra-numa.") {
@@ -392,16 +519,21 @@ func TestPublishedCachesFollowTheKernel(t *testing.T) {
 	}
 }
 
+// newGrownNode is a node on which claim a has all five ways that a best-effort claim can have.
+func newGrownNode(t *testing.T) (*cacheNode, *Driver) {
+	t.Helper()
+	n := newCacheNode(t, "{os: {ways: 2}, besteffort: {ways: 7, defaultMinWays: 2, defaultMaxWays: 5}}")
+	driver := n.open()
+	mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2")))
+	return n, driver
+}
+
 // The daemon is killed after each change of the kernel's files. The next start gives the
 // same.
 func TestCrashWhileWaysAreGivenHeals(t *testing.T) {
-	const pools = "{os: {ways: 2}, besteffort: {ways: 7, defaultMinWays: 2, defaultMaxWays: 5}}"
-	first := claim("a", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2"))
 	second := claim("b", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2", "bandwidthPercent=50"))
 	resctrlfs.KilledAtEach(t, 3, func(done int) bool {
-		n := newCacheNode(t, pools)
-		driver := n.open()
-		mustPrepare(t, driver, first)
+		n, driver := newGrownNode(t)
 		killed, err := n.groups.Killed(done, func() error {
 			_, _, err := driver.Prepare(second, nil)
 			return err
@@ -417,6 +549,29 @@ func TestCrashWhileWaysAreGivenHeals(t *testing.T) {
 		}
 		if err := driver.Unprepare("uid-b"); err != nil {
 			t.Fatal(err)
+		}
+		return killed
+	})
+}
+
+// The same while a claim ends, and another one grows.
+func TestCrashWhileWaysAreTakenHeals(t *testing.T) {
+	second := claim("b", result("cpus", "numa-1", 1), ofCache("cache", "cache-1-besteffort", "ways=2", "bandwidthPercent=50"))
+	resctrlfs.KilledAtEach(t, 3, func(done int) bool {
+		n, driver := newGrownNode(t)
+		mustPrepare(t, driver, second)
+		killed, err := n.groups.Killed(done, func() error { return driver.Unprepare("uid-b") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.check(fmt.Sprintf("killed after %d", done))
+		driver = n.open()
+		if err := driver.Unprepare("uid-b"); err != nil {
+			t.Fatal(err)
+		}
+		driver.RepairCaches()
+		if a, b := n.group(2), n.group(3); a != "4: 3 7c" || b != ": 3 3" {
+			t.Errorf("killed after %d changes: %s and %s", done, a, b)
 		}
 		return killed
 	})
@@ -453,6 +608,7 @@ func TestRandomClaimsNeverShareWays(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 5))
 	n := newCacheNode(t, "{os: {ways: 1}, guaranteed: {ways: 5}, besteffort: {ways: 4, defaultMinWays: 1, defaultMaxWays: 3}}")
 	driver := n.open()
+	empty := n.all()
 	type held struct {
 		device string
 		ways   int
@@ -511,6 +667,15 @@ func TestRandomClaimsNeverShareWays(t *testing.T) {
 		for key, fault := range driver.caches.faults {
 			t.Fatalf("step %d: %v: %s", step, key, fault)
 		}
+	}
+	for name := range holds {
+		if err := driver.Unprepare(types.UID("uid-" + name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	driver.RepairCaches()
+	if left := n.all(); left != empty {
+		t.Errorf("after the last claim the groups are %s, want %s", left, empty)
 	}
 	t.Logf("%d given, %d refused", given, refused)
 	if given < 500 || refused < 20 {
