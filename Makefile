@@ -406,20 +406,27 @@ $(REACH): image suite
 	$(call suite,reach,-e2e.require -ginkgo.label-filter $(LABEL))
 
 # The rig builds a QEMU for these machines, which is why make test does without them.
-E2E_CACHE := e2e-cache-6.12 e2e-cache-7.2
+E2E_CACHE := e2e-cache-6.12 e2e-cache-7.2 e2e-cache-shared e2e-cache-split
 
 .PHONY: e2e-cache
-e2e-cache: ## Run what divides caches and memory bandwidth, on Linux 6.12 and 7.2: nightly, not part of test [TOPOLOGY=file] [KUBERNETES=] [INIT=] [FOCUS=pattern]
+e2e-cache: ## Run what divides caches and memory bandwidth, on Linux 6.12 and 7.2, and on machines whose caches are not those of NUMA nodes: nightly, not part of test [KUBERNETES=] [INIT=] [FOCUS=pattern]
 	$(call stages,$(E2E_CACHE))
 
 .PHONY: $(E2E_CACHE)
-$(E2E_CACHE): export TOPOLOGY := $(or $(TOPOLOGY),test/rig/topology/machines/cache.yaml)
+e2e-cache-6.12 e2e-cache-7.2: export TOPOLOGY = test/rig/topology/machines/cache.yaml
 e2e-cache-6.12: export KERNEL = 6.12
-e2e-cache-7.2: export KERNEL = 7.2
+e2e-cache-7.2 e2e-cache-shared e2e-cache-split: export KERNEL = 7.2
+e2e-cache-shared: export TOPOLOGY = test/rig/topology/machines/cache-shared.yaml
+e2e-cache-split: export TOPOLOGY = test/rig/topology/machines/cache-split.yaml
+e2e-cache-6.12 e2e-cache-7.2: VALUES = --values test/e2e/cache-values.yaml
+e2e-cache-shared e2e-cache-split: VALUES = --set config.cache.os.ways=2,config.cache.guaranteed.ways=4
+e2e-cache-split: VALUES += --set config.zoneBy=l3
+e2e-cache-6.12 e2e-cache-7.2: LABEL = cache
+e2e-cache-shared e2e-cache-split: LABEL = cache-layout
 $(E2E_CACHE): image suite
 	@$(call with-node,cache); \
-	$(call timed,chart,$(call install-chart,cache,--values test/e2e/cache-values.yaml)); \
-	$(call suite,cache,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter cache)
+	$(call timed,chart,$(call install-chart,cache,$(VALUES))); \
+	$(call suite,cache,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter $(LABEL))
 
 # A node with frequencies and idle states, which claims change.
 E2E_POWER := e2e-power-6.12 e2e-power-7.2
