@@ -496,9 +496,10 @@ soak: image suite ## Make, share, resize and delete claims at random and kill ev
 	$(call install-chart,soak); \
 	$(call suite,soak,-ginkgo.focus soak -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
 
-# What test and test-all run, in order.
+# What test, test-all and nightly run, in order.
 TEST     := unit lint chart-lint monitoring-test apiserver e2e e2e-devices
 TEST_ALL := test e2e-systemd-crowd e2e-1.36 reach soak-start
+NIGHTLY  := e2e-cache e2e-power e2e-alerts fuzz e2e-crio
 
 .PHONY: test
 test: ## Run unit, lint, chart-lint, monitoring-test, apiserver, e2e and e2e-devices: what every change has to pass
@@ -507,6 +508,10 @@ test: ## Run unit, lint, chart-lint, monitoring-test, apiserver, e2e and e2e-dev
 .PHONY: test-all
 test-all: ## Run test, then e2e-systemd and the crowd of 100, the suite on Kubernetes 1.36, reach, and the start of a soak: what a finished piece of work has to pass
 	$(call stages,$(TEST_ALL))
+
+.PHONY: nightly
+nightly: ## Run what takes too long for test: e2e-cache, e2e-power, e2e-alerts, fuzz and e2e-crio
+	$(call stages,$(NIGHTLY))
 
 .PHONY: e2e-systemd-crowd
 e2e-systemd-crowd:
