@@ -17,7 +17,7 @@ var suites = []gather.Suite{
 	{Module: ours, Package: "./numa/pick", Pattern: "^BenchmarkPick"},
 	{Module: bench, Package: "./kubelet", Pattern: "^BenchmarkChoose$"},
 	{Module: bench, Package: "./kubelet", Pattern: "^BenchmarkPair$"},
-	{Module: ours, Package: "./driver", Pattern: "^Benchmark(PrepareUnprepare|Publish|Slice)$"},
+	{Module: ours, Package: "./driver", Pattern: "^Benchmark(PrepareUnprepare|PrepareUnprepareWithWays|Publish|Slice)$"},
 	{Module: ours, Package: "./cdi/pin", Pattern: "^Benchmark(Hook|CountHook|Keeper|Lookout)$"},
 }
 
@@ -70,6 +70,15 @@ func comparisons() []compare.Comparison {
 		list = append(list, compare.Comparison{
 			Name: fmt.Sprintf("Prepare and Unprepare, %d CPUs, %d claims / kubelet", load.CPUs, load.Claims),
 			A:    fmt.Sprintf(pair, load), B: fmt.Sprintf(kubelets, load), Goal: 0.1,
+		})
+	}
+	for _, where := range []struct {
+		name, suffix string
+		goal         float64
+	}{{"on a disk", "-disk", 1.5}, {"in memory", "", 0}} {
+		list = append(list, compare.Comparison{
+			Name: "Prepare and Unprepare with ways, 512 CPUs, without the kernel's files, " + where.name + " / a claim without ways",
+			A:    "PrepareUnprepareWithWays/512cpus-monitored" + where.suffix, B: "PrepareUnprepareWithWays/baseline-monitored" + where.suffix, Goal: where.goal,
 		})
 	}
 	return append(list, nodePath(typical)...)
