@@ -101,8 +101,7 @@ func (f *FS) info() node {
 			list = append(list, folder("MB", files...))
 		}
 		if m.RMIDs > 0 {
-			list = append(list, folder(
-				"L3_MON",
+			files := []node{
 				line("num_rmids", m.RMIDs),
 				file("mon_features", func() (text string) {
 					for _, event := range m.Features {
@@ -110,8 +109,12 @@ func (f *FS) info() node {
 					}
 					return text
 				}),
-				node{name: "max_threshold_occupancy", read: func() string { return fmt.Sprintln(f.threshold) }, write: f.writeThreshold},
-			))
+				{name: "max_threshold_occupancy", read: func() string { return fmt.Sprintln(f.threshold) }, write: f.writeThreshold},
+			}
+			if m.Kernel >= Linux72 { // without counters that can be assigned; mbm_assign_mode in Documentation/filesystems/resctrl.rst
+				files = append(files, line("mbm_assign_mode", "[default]"))
+			}
+			list = append(list, folder("L3_MON", files...))
 		}
 		return list
 	}}
