@@ -100,7 +100,7 @@ var _ = Describe("the advice of kubectl numa", Ordered, ContinueOnFailure, func(
 			}
 		}
 		DeferCleanup(removeRule)
-		pod := createClaimed(ctx, namespace, claimPod("drained", want), want)
+		pod := drained(ctx, namespace, want)
 		Eventually(ctx, func() string { _, stdout, _ := ask(ctx, "explain", "pod", pod.Name, "-n", namespace); return stdout }).
 			Should(And(ContainSubstring("does not fit"), ContainSubstring("dra.numa/drain")))
 		pod, err := readPod(ctx, pod)
@@ -248,4 +248,22 @@ func copyOfMachine(ctx context.Context, dir string) (machine, config string) {
 	text := "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: " + reserved + "\n"
 	Expect(os.WriteFile(config, []byte(text), 0o600)).To(Succeed())
 	return machine, config
+}
+
+// drained creates a pod after a rule against the zone of its claim, and returns the first
+// that the scheduler refuses: it hears of rules and of pods on different watches, so a pod
+// made right after a rule can still get a node.
+func drained(ctx context.Context, namespace string, want request) *corev1.Pod {
+	GinkgoHelper()
+	for attempt := range 5 {
+		pod := createClaimed(ctx, namespace, claimPod(fmt.Sprintf("drained-%d", attempt), want), want)
+		var answer string
+		Eventually(ctx, func(g Gomega) string { answer = scheduling(ctx, g, pod); return answer }).ShouldNot(BeEmpty())
+		if strings.HasPrefix(answer, corev1.PodReasonUnschedulable) {
+			return pod
+		}
+		deletePod(ctx, pod)
+	}
+	Fail("the scheduler does not follow the rule")
+	return nil
 }

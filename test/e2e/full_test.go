@@ -84,17 +84,21 @@ const noDevices = "cannot allocate all claims"
 // and does not change its mind.
 func expectPending(ctx context.Context, pod *corev1.Pod, reason string) {
 	GinkgoHelper()
-	scheduled := func(g Gomega) string {
-		current, err := readPod(ctx, pod)
-		g.Expect(err).NotTo(HaveOccurred())
-		for _, condition := range current.Status.Conditions {
-			if condition.Type == corev1.PodScheduled {
-				return condition.Reason + ": " + condition.Message
-			}
-		}
-		return ""
-	}
+	scheduled := func(g Gomega) string { return scheduling(ctx, g, pod) }
 	unschedulable := And(HavePrefix(corev1.PodReasonUnschedulable), ContainSubstring(reason))
 	Eventually(ctx, scheduled).Should(unschedulable, "condition PodScheduled of pod %s", pod.Name)
 	Consistently(ctx, scheduled).Should(unschedulable, "condition PodScheduled of pod %s", pod.Name)
+}
+
+// scheduling is what the scheduler says of a pod: empty until it has decided, and no more
+// than the separator when the pod has a node.
+func scheduling(ctx context.Context, g Gomega, pod *corev1.Pod) string {
+	current, err := readPod(ctx, pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, condition := range current.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			return condition.Reason + ": " + condition.Message
+		}
+	}
+	return ""
 }
