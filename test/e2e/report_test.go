@@ -56,8 +56,15 @@ var _ = JustAfterEach(func(ctx context.Context) {
 	}
 })
 
-// At the very end, where everybody looks: which specs failed, why, and where the rest is.
-var _ = ReportAfterSuite("failures", func(suite Report) {
+// One node, because Ginkgo runs those of several files in the files' order, and a log of
+// which only the end is kept must have the failures.
+var _ = ReportAfterSuite("profile and failures", func(suite Report) {
+	printProfile(suite)
+	printFailures(suite)
+})
+
+// printFailures prints which specs failed, why, and where the rest is.
+func printFailures(suite Report) {
 	failed := suite.SpecReports.WithState(types.SpecStateFailureStates)
 	if len(failed) == 0 {
 		return
@@ -70,7 +77,7 @@ var _ = ReportAfterSuite("failures", func(suite Report) {
 		}
 		fmt.Printf("  more: %s\n", reportFolder(spec))
 	}
-})
+}
 
 var unfitForPath = regexp.MustCompile(`[^a-zA-Z0-9]+`)
 

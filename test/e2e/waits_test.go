@@ -69,8 +69,8 @@ var _ = ReportAfterEach(func(spec SpecReport) {
 	}
 })
 
-// Where the time went: what it costs is known before it is cut.
-var _ = ReportAfterSuite("profile", func(suite Report) {
+// printProfile prints where the time went: what it costs is known before it is cut.
+func printProfile(suite Report) {
 	ran := suite.SpecReports.WithLeafNodeType(types.NodeTypeIt).WithState(types.SpecStatePassed | types.SpecStateFailureStates)
 	if len(ran) == 0 {
 		return
@@ -84,7 +84,7 @@ var _ = ReportAfterSuite("profile", func(suite Report) {
 	for _, spec := range ran[:min(longestSpecs, len(ran))] {
 		fmt.Printf("  %4.0f s  %s\n", spec.RunTime.Seconds(), cutText(spec.FullText(), longestMessage))
 	}
-})
+}
 
 // longestSpecs is how many of them are printed.
 const longestSpecs = 10
