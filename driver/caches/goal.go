@@ -116,7 +116,7 @@ func (n *Node) GoalIn(changed []int, held []Holding, state numa.ResctrlState) Go
 		if group.Joined && number != groupShared {
 			n.limitElsewhere(&group.Schemata, number, held)
 		}
-		group.Exclusive = n.Masks.Infra == 0 && claimed[i] == len(n.cacheIDs)
+		group.Exclusive = n.Masks.Infra == 0 && claimed[i] == len(n.cacheIDs) && n.cache.ShareableMask != n.cache.Mask
 	}
 	for _, cache := range n.cacheIDs {
 		if slices.Contains(changed, cache) {

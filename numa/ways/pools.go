@@ -29,7 +29,8 @@ type Pools struct {
 // ones. Infra has the highest, so
 // that it overlaps the guaranteed pool least. Each of Guaranteed, BestEffort and Shared,
 // in this order, has the lowest ways that let the next ones fit. Guaranteed and
-// BestEffort never have ways that devices use too (shareable_bits). If the cache does
+// BestEffort never have ways that devices use too (shareable_bits), unless devices use all
+// ways. If the cache does
 // not take sparse masks, each pool is one run of ways.
 //
 // An error names the numbers of ways that do not fit.
@@ -48,7 +49,7 @@ func Divide(cache numa.CacheAllocation, c Config) (Pools, error) {
 	p.Reserved = (all &^ p.OS).lowest(c.Reserved)
 	p.Infra = run(all.end()-c.Infra, c.Infra)
 	left := all &^ p.OS &^ p.Reserved
-	exclusive := left &^ Mask(cache.ShareableMask)
+	exclusive := left &^ devices(&cache)
 	if n := exclusive.Ways(); c.Guaranteed+c.BestEffort > n {
 		return fail(fmt.Errorf("%s: %d are left without %s and the shareable bits %s",
 			sum(c.exclusive()), n, list(c.others(), ", "), Mask(cache.ShareableMask)))
@@ -67,6 +68,17 @@ func Divide(cache numa.CacheAllocation, c Config) (Pools, error) {
 			list(append(c.exclusive(), amount{Shared, c.Shared}), ", "), list(c.others(), ", "), Mask(cache.ShareableMask), lengths(exclusive)))
 	}
 	return p, nil
+}
+
+// devices returns the ways that are not given to one claim alone, because devices use them.
+// There are none if devices may use every way of the cache, since no other way is better.
+// On Arm, the kernel says that of each cache: shareable_bits in mpam_resctrl_control_init of
+// drivers/resctrl/mpam_resctrl.c.
+func devices(cache *numa.CacheAllocation) Mask {
+	if cache.ShareableMask == cache.Mask {
+		return 0
+	}
+	return Mask(cache.ShareableMask)
 }
 
 // check returns an error for numbers that no place could satisfy.

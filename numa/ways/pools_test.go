@@ -36,6 +36,7 @@ func TestPoolsOfACache(t *testing.T) {
 		{"64 ways", cacheOf(64, 1), Config{1, 63, 60, 2, 1, 0}, Pools{1, ^Mask(1), 1<<61 - 2, 3 << 61, 1 << 63, 0}, ""},
 		{"an old kernel says that masks may be empty", cacheOf(12, 0), Config{OS: 1, Shared: 1}, Pools{OS: 1, Shared: 2}, ""},
 		{"shared may have the ways of devices", shareable(12, 1, 0xc00), Config{1, 11, 6, 3, 2, 0}, Pools{1, 0xffe, 0x7e, 0x380, 0xc00, 0}, ""},
+		{"all ways are those of devices, as on Arm", shareable(12, 1, 0xfff), Config{OS: 1, Guaranteed: 6, BestEffort: 3, Shared: 2}, Pools{OS: 1, Guaranteed: 0x7e, BestEffort: 0x380, Shared: 0xc00}, ""},
 		{"os too", shareable(12, 1, 3), Config{1, 0, 6, 4, 1, 0}, Pools{1, 0, 0xfc, 0xf00, 2, 0}, ""},
 		{"the next pools decide where the first is", shareable(12, 1, 0x30), Config{OS: 1, Guaranteed: 3, BestEffort: 6}, Pools{OS: 1, Guaranteed: 0xe, BestEffort: 0xfc0}, ""},
 		{"or the other way round", shareable(12, 1, 0x30), Config{OS: 1, Guaranteed: 6, BestEffort: 3}, Pools{OS: 1, Guaranteed: 0xfc0, BestEffort: 0xe}, ""},
@@ -93,7 +94,7 @@ func TestPoolsAreAsDeclaredOrRefused(t *testing.T) {
 			pools++
 			union, sum := p.OS|p.Reserved|p.Guaranteed|p.BestEffort|p.Shared, c.OS+c.Reserved+c.Guaranteed+c.BestEffort+c.Shared
 			numbers := Config{p.OS.Ways(), p.Infra.Ways(), p.Guaranteed.Ways(), p.BestEffort.Ways(), p.Shared.Ways(), p.Reserved.Ways()}
-			if numbers != c || union.Ways() != sum || !union.within(run(0, n)) || p.OS != run(0, c.OS) || p.Reserved != run(c.OS, c.Reserved) || uint64(p.Guaranteed|p.BestEffort)&shareable != 0 {
+			if numbers != c || union.Ways() != sum || !union.within(run(0, n)) || p.OS != run(0, c.OS) || p.Reserved != run(c.OS, c.Reserved) || (p.Guaranteed|p.BestEffort)&devices(&cache) != 0 {
 				t.Fatalf("Divide(%+v, %+v) = %+v", cache, c, p)
 			}
 			for _, m := range []Mask{p.Guaranteed, p.BestEffort, p.Shared} {

@@ -77,15 +77,15 @@ func (f *FS) info() node {
 	return node{name: "info", list: func() []node {
 		m := f.machine
 		list := []node{file("last_cmd_status", f.statusText)}
-		if m.Ways > 0 {
+		for _, name := range m.cacheNames() {
 			list = append(list, folder(
-				"L3",
-				line("num_closids", m.Classes),
+				name,
+				line("num_closids", m.cacheClasses()),
 				line("cbm_mask", fmt.Sprintf("%x", m.full())),
 				line("min_cbm_bits", m.MinBits),
 				line("shareable_bits", fmt.Sprintf("%x", m.Shareable)),
 				line("sparse_masks", oneIf(m.Sparse)),
-				file("bit_usage", f.bitUsageText),
+				file("bit_usage", func() string { return f.bitUsageText(name) }),
 			))
 		}
 		if b := m.Bandwidth; b != nil {

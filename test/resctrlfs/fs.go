@@ -47,10 +47,10 @@ func New(m Machine) *FS {
 	slices.SortFunc(f.machine.Caches, func(a, b Cache) int { return a.ID - b.ID })
 	f.root = &group{cpus: f.online}
 	if b := m.Bandwidth; b != nil {
-		f.schemas = append(f.schemas, newSchema("MB", b.Classes, false, b.max()))
+		f.schemas = append(f.schemas, newSchema("MB", b.Classes, false, m.noLimit()))
 	}
-	if m.Ways > 0 {
-		f.schemas = append(f.schemas, newSchema("L3", m.Classes, true, m.full()))
+	for _, name := range m.cacheNames() {
+		f.schemas = append(f.schemas, newSchema(name, m.cacheClasses(), true, m.full()))
 	}
 	for _, cache := range f.machine.Caches {
 		f.addDomain(cache.ID)

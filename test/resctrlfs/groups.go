@@ -81,9 +81,14 @@ func (f *FS) initialize(g *group) error {
 			}
 			shared, used := m.Shareable, m.Shareable
 			for _, other := range f.controlGroups() {
-				used |= s.values[id][other.closid]
-				if !other.exclusive {
-					shared |= s.values[id][other.closid]
+				for _, s := range f.schemas { // code and data are in the same cache
+					if !s.isCache {
+						continue
+					}
+					used |= s.values[id][other.closid]
+					if !other.exclusive {
+						shared |= s.values[id][other.closid]
+					}
 				}
 			}
 			staged[id] = firstRun(shared | m.full()&^used)

@@ -3,12 +3,13 @@
 // the same rounding. TestFakeAnswersAsTheKernelDid compares it with what real kernels
 // answered; see testdata/README.md. It can fail or stop a test's code at any change.
 //
-// It has L3 allocation, memory bandwidth and L3 monitoring, mounted without options. It
-// has no L2, no separate masks for code and data, no pseudo-locking, no sub-NUMA
-// clustering, and no counters that have to be assigned.
+// It has L3 allocation, memory bandwidth and L3 monitoring. It has no L2, no pseudo-locking,
+// no sub-NUMA clustering, and no counters that have to be assigned. The kernels were asked
+// without mount options: what cdp and mba_MBps change is after fs/resctrl of Linux 7.2.
 package resctrlfs
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -29,6 +30,9 @@ type Machine struct {
 	CodeData  bool   // the processor could have separate masks for code and data
 
 	Bandwidth *Bandwidth // nil means that bandwidth cannot be throttled
+
+	// Options are those of the mount: cdp, for which CodeData has to be true, and mba_MBps.
+	Options []string
 
 	RMIDs    int      // num_rmids; 0 means that nothing is monitored
 	Features []string // mon_features, such as llc_occupancy
@@ -58,7 +62,7 @@ type Bandwidth struct {
 	Step    int  // bandwidth_gran
 }
 
-// max returns the value of a group without a limit.
+// max returns the largest value.
 func (b *Bandwidth) max() uint64 {
 	if b.Percent {
 		return 100
@@ -127,12 +131,39 @@ func (m *Machine) cpus() (all cpuset.Set) {
 	return all
 }
 
+// cacheNames returns the resources of the caches, in the order of their lines in schemata.
+func (m *Machine) cacheNames() []string {
+	switch {
+	case m.Ways == 0:
+		return nil
+	case slices.Contains(m.Options, "cdp"):
+		return []string{"L3DATA", "L3CODE"}
+	}
+	return []string{"L3"}
+}
+
+// cacheClasses returns num_closids of each of them. A group needs one for its code and one
+// for its data.
+func (m *Machine) cacheClasses() int { return m.Classes / max(len(m.cacheNames()), 1) }
+
+// countsMBps reports whether a bandwidth is in MBps, which the kernel neither checks nor
+// rounds: bw_validate in fs/resctrl/ctrlmondata.c.
+func (m *Machine) countsMBps() bool { return slices.Contains(m.Options, "mba_MBps") }
+
+// noLimit returns the bandwidth of a group without a limit.
+func (m *Machine) noLimit() uint64 {
+	if m.countsMBps() {
+		return math.MaxUint32 // MBA_MAX_MBPS
+	}
+	return m.Bandwidth.max()
+}
+
 // classes returns how many control groups there can be, the root group included: the
 // least that any resource has.
 func (m *Machine) classes() int {
 	var counts []int
 	if m.Ways > 0 {
-		counts = append(counts, m.Classes)
+		counts = append(counts, m.cacheClasses())
 	}
 	if m.Bandwidth != nil {
 		counts = append(counts, m.Bandwidth.Classes)

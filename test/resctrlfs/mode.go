@@ -70,16 +70,21 @@ func (f *FS) overlaps(d domain, mask uint64, closid int, onlyExclusive bool) boo
 		return true
 	}
 	for _, g := range f.controlGroups() {
-		if g.closid != closid && d.values[d.id][g.closid]&mask != 0 && (g.exclusive || !onlyExclusive) {
-			return true
+		if g.closid == closid || onlyExclusive && !g.exclusive {
+			continue
+		}
+		for _, s := range f.schemas { // code and data are in the same cache
+			if s.isCache && s.values[d.id][g.closid]&mask != 0 {
+				return true
+			}
 		}
 	}
 	return false
 }
 
 // bitUsageText says of each way, the highest first, who uses it.
-func (f *FS) bitUsageText() string {
-	s := f.schema("L3")
+func (f *FS) bitUsageText(cache string) string {
+	s := f.schema(cache)
 	var domains []string
 	for _, id := range f.domains() {
 		var shared, owned uint64

@@ -160,6 +160,9 @@ func (f *FS) parseBandwidth(_ *group, _ domain, text string) (uint64, error) {
 	if !valid || value > 1<<32-1 {
 		return 0, f.refuse(syscall.EINVAL, "Invalid MB value %s", text)
 	}
+	if f.machine.countsMBps() {
+		return value, nil
+	}
 	if value < uint64(b.Min) || value > b.max() {
 		return 0, f.refuse(syscall.EINVAL, "MB value %d out of range [%d,%d]", value, b.Min, b.max())
 	}
