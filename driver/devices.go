@@ -25,6 +25,12 @@ func (c Config) zones(caches *cacheState) zones.Settings {
 	return settings
 }
 
+// counting returns the config with NodeAllocatable set.
+func (c Config) counting(allocatable bool) Config {
+	c.NodeAllocatable = allocatable
+	return c
+}
+
 // Devices returns what a node without claims publishes, in the order in which the
 // scheduler should try the devices. Zones come first, tainted if they have a fault.
 // Then come the selected PCI functions and the caches.

@@ -45,7 +45,7 @@ type Config struct {
 	ZoneBy          string             // what one zone is, as in a NodeConfig; "" means a NUMA node
 	Exclusivity     Exclusivity        // who keeps other tasks off a claim's CPUs
 	Hook            cdi.Hook           // where numa-pin is on the host
-	NodeAllocatable bool               // devices say how the scheduler counts claims in the node's allocatable
+	NodeAllocatable bool               // see [Driver.SetNodeAllocatable]; devices say how the scheduler counts claims in the node's allocatable
 	Attached        attached.Selection // PCI functions that are published
 	Machine         fs.FS              // has the folder sys: a PCI function is read again when it is prepared
 	Drivers         *binding.Host      // binds kernel drivers that claims want; nil if this node binds none
@@ -110,6 +110,8 @@ type Driver struct {
 	online     cpuset.Set           // CPUs that came online since the last look, and may have lost what claims want
 	text       []byte               // the last checkpoint; the next one reuses its memory
 
+	allocatable bool // Config.NodeAllocatable, as it was set last
+
 	published published // only Publish uses it
 }
 
@@ -127,7 +129,7 @@ var ErrNotRecovered = errors.New("the grants of this node are not recovered yet"
 // lost and a CDI spec cannot be read. A start without grants would give away CPUs that
 // containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	d := &Driver{config: config, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
+	d := &Driver{config: config, allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
 	d.use(machine)
 	var err error
 	if d.loaded, err = loadRecord(state, d.specs, config.BootID); err != nil {

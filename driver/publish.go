@@ -34,6 +34,8 @@ type published struct {
 	waiting []string // see withheldFunctions
 	caches  *cacheState
 	devices []resourceapi.Device
+
+	allocatable bool
 }
 
 // Publish returns what the node publishes now. Fault says how the cgroups of a share's
@@ -54,11 +56,11 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
 	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked ||
-		!slices.Equal(seen.withheld, last.waiting) || seen.caches != last.caches || !slices.EqualFunc(strays, last.strays, Share.Equal)
+		!slices.Equal(seen.withheld, last.waiting) || seen.caches != last.caches || seen.allocatable != last.allocatable || !slices.EqualFunc(strays, last.strays, Share.Equal)
 	if renewed {
-		all := devices(seen.machine, d.config, seen.caches, strays, blocked, tainted)
+		all := devices(seen.machine, d.config.counting(seen.allocatable), seen.caches, strays, blocked, tainted)
 		taintWithheld(all, seen.withheld)
-		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, all}
+		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, all, seen.allocatable}
 	}
 	return Publication{last.devices, renewed, problems, missing}
 }

@@ -26,11 +26,13 @@ type view struct {
 	withheld   []string // devices, see withheldFunctions
 	caches     *cacheState
 	waiting    int // see Figures
+
+	allocatable bool
 }
 
 // show makes the current state the view. The caller holds the lock.
 func (d *Driver) show() {
-	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.caches, len(d.orphans)})
+	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.caches, len(d.orphans), d.allocatable})
 }
 
 // SetDowngraded tells the driver which CPUs of shares are in no partition now, because
@@ -80,7 +82,7 @@ func (d *Driver) use(machine numa.Machine) {
 // useDevices remembers what the node would publish if there were no claims.
 func (d *Driver) useDevices() {
 	d.devices = make(map[string]resourceapi.Device)
-	for _, device := range devices(d.machine, d.config, d.caches, nil, cpuset.Set{}, nil) {
+	for _, device := range devices(d.machine, d.config.counting(d.allocatable), d.caches, nil, cpuset.Set{}, nil) {
 		d.devices[device.Name] = device
 	}
 }
@@ -98,17 +100,17 @@ func (d *Driver) Blocked() (cpus cpuset.Set) {
 	return cpus
 }
 
-// SetNodeAllocatable sets [Config.NodeAllocatable], which only the API server knows. It
-// must be called before anything else uses the driver at the same time.
+// SetNodeAllocatable sets [Config.NodeAllocatable], which only the API server knows, from
+// the next Publish on.
 func (d *Driver) SetNodeAllocatable(counts bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.config.NodeAllocatable = counts
+	d.allocatable = counts
 	d.useDevices()
-	d.published = published{} // is made again
+	d.show()
 }
 
-// Config is what the driver was opened with, and what was set before it was used.
+// Config is what the driver was opened with.
 func (d *Driver) Config() Config { return d.config }
 
 // Grants is what each claim holds, the oldest first.

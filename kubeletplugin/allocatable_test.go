@@ -1,9 +1,12 @@
 package kubeletplugin
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,4 +42,29 @@ func TestCountsAllocatableByWhatIsKept(t *testing.T) {
 			t.Errorf("%s: %t, %v, want %t, %q", name, got, err, row.want, row.err)
 		}
 	}
+}
+
+// After a restart of all daemons at once, the API server may answer late.
+func TestAllocatableIsAskedUntilThereIsAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, asked := fake.NewClientset(), 0
+		client.PrependReactor("create", "resourceslices", func(action core.Action) (bool, runtime.Object, error) {
+			if asked++; asked < 4 {
+				return true, nil, errors.New("too busy")
+			}
+			return true, action.(core.CreateActionImpl).GetObject(), nil
+		})
+		begin := time.Now()
+		if !AskAllocatable(t.Context(), client, "node-1") || asked != 4 {
+			t.Errorf("asked %d times, and no answer", asked)
+		}
+		if took := time.Since(begin); took < 4*allocatablePeriod || took > 8*allocatablePeriod {
+			t.Errorf("four times in %s", took)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if AskAllocatable(ctx, client, "node-1") || asked != 4 {
+			t.Error("it asks after the end")
+		}
+	})
 }

@@ -2,29 +2,25 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"strings"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
-
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
-	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // node is the machine, and the configuration of the driver for it.
 type node struct {
-	machine   numa.Machine
-	config    driver.Config
-	signature string // of the machine; empty if it cannot be read
+	machine    numa.Machine
+	config     driver.Config
+	modeReason string // why config.Exclusivity is what it is
+	signature  string // of the machine; empty if it cannot be read
 }
 
 func readNode(o options) (n node, err error) {
@@ -86,16 +82,6 @@ func openDir(path string, mode os.FileMode) (*os.Root, error) {
 func readBootID(root fs.FS) (string, error) {
 	text, err := fs.ReadFile(root, "proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text)), err
-}
-
-// countsAllocatable asks the API server once. Without an answer, claims are not counted
-// in the node's allocatable until the daemon starts again.
-func countsAllocatable(ctx context.Context, client kubernetes.Interface, nodeName string) bool {
-	counts, err := kubeletplugin.CountsAllocatable(ctx, client, nodeName)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Claims are not counted in the node's allocatable until the daemon starts again")
-	}
-	return counts
 }
 
 // reserve sets what no claim gets: CPUs, memory and hugepages.

@@ -110,13 +110,18 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 	if err != nil {
 		return nil, err
 	}
-	core.SetNodeAllocatable(countsAllocatable(ctx, client, o.nodeName))
+	counts, unknown := kubeletplugin.CountsAllocatable(ctx, client, o.nodeName)
+	core.SetNodeAllocatable(counts)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	state, err := openDir(o.pluginDir(), 0o750)
 	if err != nil {
 		cancel()
 		return nil, err
+	}
+	if unknown != nil {
+		klog.FromContext(ctx).Error(unknown, "Claims are not counted in the node's allocatable until the API server answers")
+		running.Go(func() { core.SetNodeAllocatable(kubeletplugin.AskAllocatable(ctx, client, o.nodeName)) })
 	}
 	rehearsal := newRehearsal(func(ctx context.Context) error { return o.rehearse(ctx, n) })
 	running.Go(func() { rehearsal.run(ctx) })
