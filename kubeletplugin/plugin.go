@@ -57,6 +57,8 @@ type Options struct {
 	// could. It must not wait. Until it returns nil, the daemon is not ready, and prepares
 	// claims all the same. If Rehearsed is nil, there was no rehearsal.
 	Rehearsed func() error
+	// ModeReason says why the node has its mode of exclusivity, for people.
+	ModeReason string
 	// Fatal is called from a background goroutine, perhaps more than once, when
 	// the plugin cannot go on. It must not call Stop itself.
 	Fatal func(error)
@@ -122,6 +124,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		return p.helper.PublishResources(ctx, resources)
 	})
 	p.publisher.rehearsed = options.Rehearsed
+	p.publisher.mode = &modeNews{state: options.State, mode: d.Config().Exclusivity, why: options.ModeReason}
 	p.show(nil)
 	var err error
 	p.helper, err = helper.Start(ctx, &claimServer{

@@ -45,6 +45,7 @@ type publisher struct {
 	readiness *Readiness
 
 	rehearsed func() error // as in Options
+	mode      *modeNews    // nil: nothing is told
 
 	withoutConflicts withoutConflicts
 	others           otherSlices
@@ -166,6 +167,9 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 // a guard does not know yet, the slices stay as they are.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	p.tellMissing(ctx)
+	if p.mode != nil {
+		p.mode.tell(ctx, &p.events)
+	}
 	p.standing = p.guards.check()
 	problem := p.standing
 	switch {

@@ -180,5 +180,6 @@ func (o options) mode(ctx context.Context, bootID string) (driver.Exclusivity, e
 			return "", err
 		}
 	}
-	return o.exclusivity(probed)
+	mode, _, err := o.exclusivity(probed)
+	return mode, err
 }

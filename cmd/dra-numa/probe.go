@@ -251,29 +251,32 @@ func readProbe(ctx context.Context, state *os.Root, bootID string) (driver.Exclu
 	return driver.ExclusivityNone, nil
 }
 
-// exclusivity returns the mode that --exclusivity asks for. For auto, it is the first
-// mode that the node has. Kernel is an error if the probe did not find cpuset partitions.
-// While an administrator has stopped pinning, it is ExclusivityNone.
-func (o *options) exclusivity(probed driver.Exclusivity) (driver.Exclusivity, error) {
+// exclusivity returns the mode that --exclusivity asks for, and why the node has it. For
+// auto, it is the first mode that the node has. Kernel is an error if the probe did not find
+// cpuset partitions. While an administrator has stopped pinning, it is ExclusivityNone.
+func (o *options) exclusivity(probed driver.Exclusivity) (mode driver.Exclusivity, why string, err error) {
 	if o.pinningStopped() {
-		return driver.ExclusivityNone, nil
+		return driver.ExclusivityNone, "an administrator has stopped pinning with the file " + o.hook().StopFile(), nil
 	}
-	switch asked := driver.Exclusivity(o.exclusivityMode); asked {
+	asked := driver.Exclusivity(o.exclusivityMode)
+	why = "the configuration asks for " + o.exclusivityMode
+	switch asked {
 	case driver.ExclusivityKernel:
 		if probed != asked {
-			return "", errors.New("--exclusivity=kernel: the probe found no support for cpuset partitions on this node; they need Linux 6.11 or newer and cgroup v2")
+			return "", "", errors.New("--exclusivity=kernel: the probe found no support for cpuset partitions on this node; they need Linux 6.11 or newer and cgroup v2")
 		}
-		return asked, nil
+		return asked, why, nil
 	case driver.ExclusivityCooperative, driver.ExclusivityNone:
-		return asked, nil
+		return asked, why, nil
 	}
 	if probed == driver.ExclusivityKernel {
-		return probed, nil
+		return probed, "the kernel supports cpuset partitions", nil
 	}
+	const unsupported = "the probe found no support for cpuset partitions, which need Linux 6.11 or newer and cgroup v2"
 	if o.hasNRISocket() {
-		return driver.ExclusivityCooperative, nil
+		return driver.ExclusivityCooperative, unsupported, nil
 	}
-	return driver.ExclusivityNone, nil
+	return driver.ExclusivityNone, unsupported + ", and the container runtime offers no NRI", nil
 }
 
 // hasNRISocket reports whether the container runtime offers NRI.

@@ -21,33 +21,37 @@ func TestExclusivityOfTheNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
+	const (
+		unsupported = "the probe found no support for cpuset partitions, which need Linux 6.11 or newer and cgroup v2"
+		withoutNRI  = unsupported + ", and the container runtime offers no NRI"
+	)
 	for _, row := range []struct {
 		mode, socket string
 		probed, want driver.Exclusivity
-		problem      string
+		problem, why string
 	}{
-		{"auto", socket, "kernel", "kernel", ""},
-		{"auto", "", "kernel", "kernel", ""},
-		{"auto", socket, "none", "cooperative", ""},
-		{"auto", socket + ".no", "none", "none", ""},
-		{"auto", filepath.Dir(socket), "none", "none", ""},
-		{"auto", "", "none", "none", ""},
-		{"kernel", socket, "kernel", "kernel", ""},
-		{"kernel", socket, "none", "", "--exclusivity=kernel: "},
-		{"cooperative", socket, "kernel", "cooperative", ""},
-		{"cooperative", socket + ".no", "none", "cooperative", ""}, // the runtime may come later
-		{"none", socket, "kernel", "none", ""},
+		{"auto", socket, "kernel", "kernel", "", "the kernel supports cpuset partitions"},
+		{"auto", "", "kernel", "kernel", "", "the kernel supports cpuset partitions"},
+		{"auto", socket, "none", "cooperative", "", unsupported},
+		{"auto", socket + ".no", "none", "none", "", withoutNRI},
+		{"auto", filepath.Dir(socket), "none", "none", "", withoutNRI},
+		{"auto", "", "none", "none", "", withoutNRI},
+		{"kernel", socket, "kernel", "kernel", "", "the configuration asks for kernel"},
+		{"kernel", socket, "none", "", "--exclusivity=kernel: ", ""},
+		{"cooperative", socket, "kernel", "cooperative", "", "the configuration asks for cooperative"},
+		{"cooperative", socket + ".no", "none", "cooperative", "", "the configuration asks for cooperative"}, // the runtime may come later
+		{"none", socket, "kernel", "none", "", "the configuration asks for none"},
 	} {
 		o := options{exclusivityMode: row.mode, nriSocket: row.socket}
-		got, err := o.exclusivity(row.probed)
-		if got != row.want || (err == nil) != (row.problem == "") || err != nil && !strings.HasPrefix(err.Error(), row.problem) {
-			t.Errorf("%+v: %q, %v", row, got, err)
+		got, why, err := o.exclusivity(row.probed)
+		if got != row.want || why != row.why || (err == nil) != (row.problem == "") || err != nil && !strings.HasPrefix(err.Error(), row.problem) {
+			t.Errorf("%+v: %q because %q, %v", row, got, why, err)
 		}
 	}
 	o := options{exclusivityMode: "kernel", kubeletRoot: t.TempDir()}
 	files.Write(t, o.pluginDir()+"/stop-pinning", "")
-	if got, err := o.exclusivity("kernel"); got != "none" || err != nil {
-		t.Errorf("%q, %v while pinning is stopped, want none", got, err)
+	if got, why, err := o.exclusivity("kernel"); got != "none" || why != "an administrator has stopped pinning with the file "+o.pluginDir()+"/stop-pinning" || err != nil {
+		t.Errorf("%q because %q, %v while pinning is stopped, want none", got, why, err)
 	}
 	_, err = parseFlags([]string{"--node-name=n", "--exclusivity=cooperative", "--nri-socket="}, noEnv, nil)
 	if err == nil || !strings.Contains(err.Error(), "--nri-socket, which is empty") {

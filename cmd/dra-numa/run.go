@@ -136,6 +136,7 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		Claims:      claims,
 		Readiness:   &shown.readiness,
 		Rehearsed:   rehearsal.err,
+		ModeReason:  n.modeReason,
 		Fatal:       fatal,
 	}
 	if o.nriSocket != "" && n.config.Exclusivity != driver.ExclusivityNone {
@@ -185,7 +186,7 @@ func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
 	if err != nil {
 		return node{}, nil, err
 	}
-	if n.config.Exclusivity, err = o.exclusivity(probed); err != nil {
+	if n.config.Exclusivity, n.modeReason, err = o.exclusivity(probed); err != nil {
 		return node{}, nil, err
 	}
 	core, err := openDriver(o, n)

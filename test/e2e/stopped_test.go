@@ -16,6 +16,7 @@ var _ = Describe("a node on which an administrator has stopped pinning", ofKerne
 
 		stopPinning(ctx)
 		expectZonesSay(ctx, "none")
+		Eventually(ctx, nodeEvents).Should(ContainElement(HavePrefix("NUMAModeLost: The exclusivity of claims on this node is none, and was kernel")))
 		late := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("late", core), core))
 		s := snapshot(ctx)
 		process := inKernel(s, late)
@@ -27,6 +28,7 @@ var _ = Describe("a node on which an administrator has stopped pinning", ofKerne
 
 		goOnPinning(ctx)
 		expectZonesSay(ctx, "kernel")
+		Eventually(ctx, nodeEvents).Should(ContainElement(HavePrefix("NUMAModeRestored: The exclusivity of claims on this node is kernel, and was none")))
 		Expect(observer.Kill(ctx, process.PID)).To(Succeed())
 		late = waitRestarted(ctx, late)
 		s = snapshot(ctx)
@@ -34,6 +36,11 @@ var _ = Describe("a node on which an administrator has stopped pinning", ofKerne
 		expectExclusive(ctx, late, "KernelPartition")
 	})
 })
+
+// nodeEvents are the messages of the events on the node.
+func nodeEvents(ctx context.Context) ([]string, error) {
+	return eventMessages(ctx, "default", node.name)
+}
 
 // stopFile is docs/guarantees.md's, in the observer.
 const stopFile = "/var/lib/kubelet/plugins/dra.numa/stop-pinning"
