@@ -132,6 +132,9 @@ const (
 // never sets it.
 const TaintDrain = DriverName + "/drain"
 
+// TaintUninstall is the key of the taint of all devices while the driver is uninstalled.
+const TaintUninstall = DriverName + "/uninstall"
+
 // Conditions of a device in a claim's status.
 const (
 	ConditionReady     = "Ready"     // prepared: containers may start

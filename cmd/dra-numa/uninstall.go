@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/release"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
@@ -22,12 +26,13 @@ import (
 const uninstallUsage = `Usage: dra-numa uninstall check|node|finish --namespace NAMESPACE [flags]
 
 The hooks of the chart run these commands when the release is uninstalled.
-check exits with status 1 while pods use claims of the driver, and names them.
+check has the scheduler allocate no more claims of the driver, and waits until no pod uses
+one. If pods still do, it takes that back, names them and exits with status 1.
 node waits until the daemon of its node has ended. Then it removes everything that
 the driver has left on the node, unless claims are prepared there, and goes on
 running; /readyz says whether it is done.
-finish waits until that is done on each node, and deletes the ResourceSlices that are
-left.
+finish waits until that is done on each node, and deletes the ResourceSlices and the
+DeviceTaintRule of check that are left.
 
 `
 
@@ -49,8 +54,16 @@ func runUninstall(ctx context.Context, args []string, stdout io.Writer) error {
 	return cli.Usagef("uninstall %q: want check, node or finish", args[0])
 }
 
-// uninstallCheck waits until no pod uses a claim of the driver.
+// uninstallRule is the DeviceTaintRule that holds while the release is uninstalled.
+const uninstallRule = "dra-driver-numa-uninstall"
+
+// uninstallCheck has the scheduler allocate no more claims, and waits until no pod uses a
+// claim of the driver. If it succeeds, no claim is allocated until uninstallFinish. A daemon
+// would publish slices again that somebody else deletes, so a rule taints their devices.
 func uninstallCheck(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {
+	if err := stopAllocation(ctx, client, stdout); err != nil {
+		return err
+	}
 	err := waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
 		claims, err := client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -59,18 +72,59 @@ func uninstallCheck(ctx context.Context, client kubernetes.Interface, f releaseF
 		return release.Holders(claims.Items, driver.Name), nil
 	})
 	if err != nil {
-		return fmt.Errorf("uninstall the driver: delete these pods first, which could not end without it: %w", err)
+		err = fmt.Errorf("uninstall the driver: delete these pods first, which could not end without it: %w", err)
+		return errors.Join(err, resumeAllocation(ctx, client))
 	}
 	_, err = fmt.Fprintln(stdout, "No pod uses a claim of the driver.")
 	return err
 }
 
+// stopAllocation creates the rule, and waits until the scheduler has heard of it: a claim
+// that it allocates at the same time is seen by who looks afterwards.
+func stopAllocation(ctx context.Context, client kubernetes.Interface, stdout io.Writer) error {
+	name := driver.Name
+	rule := &resourceapi.DeviceTaintRule{
+		ObjectMeta: metav1.ObjectMeta{Name: uninstallRule},
+		Spec: resourceapi.DeviceTaintRuleSpec{
+			DeviceSelector: &resourceapi.DeviceTaintSelector{Driver: &name},
+			Taint:          resourceapi.DeviceTaint{Key: deviceclasses.TaintUninstall, Effect: resourceapi.DeviceTaintEffectNoSchedule},
+		},
+	}
+	_, err := client.ResourceV1().DeviceTaintRules().Create(ctx, rule, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = fmt.Fprintln(stdout, "The cluster serves no DeviceTaintRules: a pod that is created meanwhile can still get a claim.")
+		return err
+	case err != nil && !apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("create DeviceTaintRule %s: %w", uninstallRule, err)
+	}
+	select {
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), resumeAllocation(ctx, client))
+	case <-time.After(releasePeriod):
+		return nil
+	}
+}
+
+// resumeAllocation deletes the rule, also at the end of ctx.
+func resumeAllocation(ctx context.Context, client kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	err := client.ResourceV1().DeviceTaintRules().Delete(ctx, uninstallRule, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("no claim of the driver is allocated until DeviceTaintRule %s is deleted: %w", uninstallRule, err)
+	}
+	return nil
+}
+
 // uninstallFinish waits for the DaemonSet that cleans the nodes, then deletes the slices of
-// the driver. No daemon may run any more: it would publish them again.
-func uninstallFinish(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {
+// the driver. No daemon may run any more: it would publish them again. The rule goes in any
+// case, because the next installation would not work with it.
+func uninstallFinish(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) (err error) {
+	defer func() { err = errors.Join(err, resumeAllocation(ctx, client)) }()
 	var nodes int32
 	var unclean []release.UncleanNode
-	err := waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
+	err = waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
 		cleaners, err := client.AppsV1().DaemonSets(f.namespace).Get(ctx, f.daemonSet, metav1.GetOptions{})
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,8 +19,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -38,8 +43,9 @@ func TestUninstallIsRefusedWhilePodsUseClaims(t *testing.T) {
 	if want := "uninstall the driver: delete these pods first, which could not end without it: team/job has claim cpus on node node-1"; err == nil || err.Error() != want {
 		t.Fatalf("error %v, want %q", err, want)
 	}
+	checkRule(t, client, false)
 	go func() { // the pod ends while the check waits
-		time.Sleep(releasePeriod / 2)
+		time.Sleep(releasePeriod + releasePeriod/2)
 		claim.Status.ReservedFor = nil
 		_, _ = client.ResourceV1().ResourceClaims("team").UpdateStatus(context.Background(), claim, metav1.UpdateOptions{}) //nolint:usetesting // the test waits for it
 	}()
@@ -47,6 +53,44 @@ func TestUninstallIsRefusedWhilePodsUseClaims(t *testing.T) {
 	if err := uninstallCheck(t.Context(), client, f, &out); err != nil || out.String() != "No pod uses a claim of the driver.\n" {
 		t.Errorf("%q, error %v", out.String(), err)
 	}
+	checkRule(t, client, true)
+	if err := uninstallCheck(t.Context(), client, f, &out); err != nil { // again, after helm was killed
+		t.Error(err)
+	}
+}
+
+// checkRule checks whether the rule exists that has no claim allocated.
+func checkRule(t *testing.T, client kubernetes.Interface, want bool) {
+	t.Helper()
+	rule, err := client.ResourceV1().DeviceTaintRules().Get(t.Context(), uninstallRule, metav1.GetOptions{})
+	switch {
+	case !want && !apierrors.IsNotFound(err):
+		t.Errorf("rule %v, error %v, want none", rule, err)
+	case want && (err != nil || *rule.Spec.DeviceSelector.Driver != driver.Name || rule.Spec.Taint.Effect != resourceapi.DeviceTaintEffectNoSchedule):
+		t.Errorf("rule %v, error %v", rule, err)
+	}
+}
+
+func TestUninstallCheckWithoutTaintRules(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("*", "devicetaintrules", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(resourceapi.Resource("devicetaintrules"), "")
+	})
+	var out strings.Builder
+	if err := uninstallCheck(t.Context(), client, releaseFlags{}, &out); err != nil || !strings.Contains(out.String(), "serves no DeviceTaintRules") {
+		t.Errorf("%q, error %v", out.String(), err)
+	}
+}
+
+// Helm has given up: the rule may not stay, or nothing is scheduled any more.
+func TestInterruptedUninstallCheckLeavesNoRule(t *testing.T) {
+	client := fake.NewClientset()
+	ctx, cancel := context.WithCancel(t.Context())
+	client.PrependReactor("create", "devicetaintrules", func(clienttesting.Action) (bool, runtime.Object, error) { cancel(); return false, nil, nil })
+	if err := uninstallCheck(ctx, client, releaseFlags{}, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	checkRule(t, client, false)
 }
 
 func TestUninstallFinishesWhenAllNodesAreClean(t *testing.T) {
@@ -57,7 +101,8 @@ func TestUninstallFinishesWhenAllNodesAreClean(t *testing.T) {
 	dirty := daemonPod("a", "n1", corev1.ConditionFalse)
 	other := nodeSlice("n3")
 	other.Spec.Driver = "other"
-	client := fake.NewClientset(cleaners, dirty, daemonPod("b", "n2", corev1.ConditionTrue), nodeSlice("n1"), other)
+	rule := &resourceapi.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: uninstallRule}}
+	client := fake.NewClientset(cleaners, dirty, daemonPod("b", "n2", corev1.ConditionTrue), nodeSlice("n1"), other, rule)
 	f := releaseFlags{namespace: "dra-numa", selector: "app.kubernetes.io/name=dra-driver-numa", daemonSet: "cleaners"}
 	var out strings.Builder
 	err := uninstallFinish(t.Context(), client, f, &out)
@@ -67,6 +112,7 @@ func TestUninstallFinishesWhenAllNodesAreClean(t *testing.T) {
 	if all, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 2 {
 		t.Fatalf("slices are deleted before the nodes are clean: %v, %v", all, err)
 	}
+	checkRule(t, client, false) // who installs again gets claims
 	cleaners.Status.NumberReady = 2
 	if _, err := client.AppsV1().DaemonSets("dra-numa").UpdateStatus(t.Context(), cleaners, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)

@@ -343,7 +343,8 @@ func permissions(t *testing.T, rendered, name string) map[string]string {
 		}
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
-				got[role.Kind+" "+rule.APIGroups[0]+"/"+resource] = strings.Join(append(rule.Verbs, rule.ResourceNames...), " ")
+				right, rights := role.Kind+" "+rule.APIGroups[0]+"/"+resource, strings.Join(append(rule.Verbs, rule.ResourceNames...), " ")
+				got[right] = strings.TrimPrefix(got[right]+", "+rights, ", ")
 			}
 		}
 	}
@@ -391,10 +392,13 @@ func TestTestOfHelmReadsPodsAndSlices(t *testing.T) {
 func TestUninstallHasTheRightsOfItsCommands(t *testing.T) {
 	rendered := mustRender(t)
 	check := named[batchv1.Job](t, rendered, "Job", "dra-driver-numa-uninstall-check").Spec
-	checkHook(t, rendered, "pre-delete", check.Template, map[string]string{"ClusterRole resource.k8s.io/resourceclaims": "list"})
+	checkHook(t, rendered, "pre-delete", check.Template, map[string]string{
+		"ClusterRole resource.k8s.io/resourceclaims": "list", "ClusterRole resource.k8s.io/devicetaintrules": "create, delete dra-driver-numa-uninstall",
+	})
 	finish := named[batchv1.Job](t, rendered, "Job", "dra-driver-numa-uninstall").Spec
 	checkHook(t, rendered, "post-delete", finish.Template, map[string]string{
-		"ClusterRole resource.k8s.io/resourceslices": "list delete", "Role /pods": "list", "Role /pods/log": "get",
+		"ClusterRole resource.k8s.io/resourceslices": "list delete", "ClusterRole resource.k8s.io/devicetaintrules": "delete dra-driver-numa-uninstall",
+		"Role /pods": "list", "Role /pods/log": "get",
 		"Role apps/daemonsets": "get dra-driver-numa-uninstall-node",
 	})
 	if got := permissions(t, rendered, "dra-driver-numa-uninstall-node"); !maps.Equal(got, map[string]string{"Role apps/daemonsets": "get dra-driver-numa"}) {

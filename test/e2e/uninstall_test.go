@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -17,14 +18,21 @@ var withUninstall = Label("uninstall", withOwnBoot)
 // app.kubernetes.io/name.
 const uninstallCheck = releaseName + "-uninstall-check"
 
+// uninstallRule is the DeviceTaintRule that keeps other claims off meanwhile.
+const uninstallRule = releaseName + "-uninstall"
+
 var _ = Describe("a release that is uninstalled", withUninstall, Ordered, func() {
-	var pod *corev1.Pod
+	var (
+		pod  *corev1.Pod
+		core request
+	)
 
 	BeforeAll(func(ctx context.Context) {
 		if *helmProgram == "" {
 			lacks("no Helm: want -e2e.helm")
 		}
-		namespace, core := createNamespace(ctx, "uninstall"), oneCore(ctx)
+		namespace := createNamespace(ctx, "uninstall")
+		core = oneCore(ctx)
 		pod = waitRunning(ctx, createClaimed(ctx, namespace, claimPod("holder", core), core))
 	})
 
@@ -42,13 +50,34 @@ var _ = Describe("a release that is uninstalled", withUninstall, Ordered, func()
 		waitDriverReady(ctx)
 		Expect(expectPinned(ctx, snapshot(ctx), pod).String()).To(Equal(held.String()), "CPUs of the pod")
 		expectUnharmed(ctx, pod)
+		other := request{cpus: core.cpus, zone: anyZone}
+		deletePod(ctx, waitRunning(ctx, createClaimed(ctx, pod.Namespace, claimPod("next", other), other)))
 	})
 
-	It("leaves nothing in the cluster or on the node when the pods have ended", func(ctx context.Context) {
+	It("waits for pods that end, and gives no other pod a claim meanwhile", func(ctx context.Context) {
+		_, err := helm(ctx, "upgrade", *newChart, "--reset-then-reuse-values", "--set=uninstall.timeout=15m", "--wait")
+		Expect(err).NotTo(HaveOccurred())
+		waitDriverReady(ctx)
+		uninstalled := make(chan error, 1)
+		go func() {
+			_, err := helm(ctx, "uninstall")
+			uninstalled <- err
+		}()
+		rules := cluster.Kubernetes.ResourceV1().DeviceTaintRules()
+		if _, err := rules.List(ctx, metav1.ListOptions{}); err == nil { // 1.36 does not serve them
+			Eventually(ctx, func() error { _, err := rules.Get(ctx, uninstallRule, metav1.GetOptions{}); return err }).Should(Succeed())
+			other := request{cpus: core.cpus, zone: anyZone}
+			late := createClaimed(ctx, pod.Namespace, claimPod("late", other), other)
+			expectPending(ctx, late, noDevices)
+			deletePod(ctx, late)
+		}
+		Expect(uninstalled).NotTo(Receive())
 		deletePod(ctx, pod)
 		deleteClaim(ctx, pod)
-		_, err := helm(ctx, "uninstall")
-		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, uninstalled).Should(Receive(BeNil()))
+	})
+
+	It("leaves nothing in the cluster or on the node", func(ctx context.Context) {
 		left, err := observer.Leftovers(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(left).To(BeEmpty(), "files and partitions of the driver on the node")
@@ -97,5 +126,9 @@ func objectsOfRelease(ctx context.Context) (found []string) {
 	note("ClusterRole", names(roles.Items), err)
 	bindings, err := kubernetes.RbacV1().ClusterRoleBindings().List(ctx, all)
 	note("ClusterRoleBinding", names(bindings.Items), err)
+	rules, err := kubernetes.ResourceV1().DeviceTaintRules().List(ctx, all)
+	if !apierrors.IsNotFound(err) { // 1.36 does not serve them
+		note("DeviceTaintRule", names(rules.Items), err)
+	}
 	return found
 }
