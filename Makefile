@@ -478,15 +478,23 @@ upgrade-next:
 	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:next -out bin/images/next.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/next/dra-numa /numa-pin=bin/next/numa-pin /numa-webhook=bin/next/numa-webhook
 
+# A bad release: this tree with a hook that no kernel runs.
+.PHONY: upgrade-broken
+upgrade-broken: build
+	echo '#!/nothing' >bin/broken-hook; chmod +x bin/broken-hook
+	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:broken -out bin/images/broken.tar -entrypoint /dra-numa \
+	  /dra-numa=bin/dra-numa /numa-pin=bin/broken-hook /numa-webhook=bin/numa-webhook
+
 # The specs of the uninstallation come last: they leave no driver.
 .PHONY: upgrade-test
-upgrade-test: image suite upgrade-from upgrade-next ## Upgrade the driver from an older build on a node of the rig, roll back, upgrade again, also to a made-up next release, and uninstall, while pods come and go: before a release [FROM=tag or commit] [KUBERNETES=] [KERNEL=] [INIT=]
+upgrade-test: image suite upgrade-from upgrade-next upgrade-broken ## Upgrade the driver from an older build on a node of the rig, roll back, upgrade again, also to a made-up next release and to one that does not work, and uninstall, while pods come and go: before a release [FROM=tag or commit] [KUBERNETES=] [KERNEL=] [INIT=]
 	@$(call with-node,upgrade); \
 	$(CLUSTER) load -name upgrade bin/images/from.tar; \
 	$(CLUSTER) load -name upgrade bin/images/next.tar; \
+	$(CLUSTER) load -name upgrade bin/images/broken.tar; \
 	$(call timed,chart of $(FROM),$(call install-chart,upgrade,,bin/upgrade/chart,from)); \
-	for label in upgrade next uninstall; do \
-	  tag=dev; [[ $$label != next ]] || tag=next; \
+	for label in upgrade broken next uninstall; do \
+	  case $$label in broken | next) tag=$$label;; *) tag=dev;; esac; \
 	  $(call suite,upgrade,-e2e.require -e2e.helm "$$($(TOOL) -n helm)" -e2e.chart $(CURDIR)/$(CHART) -e2e.tag $$tag -ginkgo.label-filter $$label); \
 	done
 
