@@ -94,6 +94,15 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 		Expect(mounts()).To(HavePrefix("resctrl /sys/fs/resctrl resctrl "))
 	})
 
+	It("gives a claim its ways again when an administrator mounts resctrl again", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "remount")
+		pod := waitRunning(ctx, createWithWays(ctx, namespace, "remounted", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 50}, inCache0))
+		expectWays(ctx, pod, 3, 50)
+		_, err := observer.Run(ctx, "nsenter -t 1 -m umount /sys/fs/resctrl && nsenter -t 1 -m mount -t resctrl resctrl /sys/fs/resctrl")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, pod, 3, 50) }).Should(Succeed())
+	})
+
 	// The kernel does not take the last CPU of a partition offline, so the claim has none.
 	It("gives a claim its ways again when CPUs come back, also all of a cache", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "hotplug")

@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// stateOfWays prints all that the driver writes for a claim with ways: its record, its CDI
+// spec, and its group with ways and CPUs. One process reads all, so that few steps go by
+// between two looks.
+const stateOfWays = `resctrl="$root/sys/fs/resctrl"
+	echo "$resctrl"/* /host/cdi/*; cat "$root/var/lib/kubelet/plugins/dra.numa/checkpoint.json" "$resctrl"/*/schemata "$resctrl"/*/cpus_list`
+
+// killsOfAClaim is how often a spec kills the driver while a claim begins, and again while it
+// ends. Each time, the kubelet waits longer before it starts the driver again.
+const killsOfAClaim = 4
+
+var _ = Describe("a claim with ways whose driver is killed after each step", withCache, func() {
+	It("has its ways in the end, and leaves nothing when it is deleted", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "killed")
+		before := readGroups(ctx)
+		kill := func(what string, atLeast int, run func()) {
+			GinkgoHelper()
+			By(what)
+			Expect(observer.KillAtChanges(ctx, driverProcess, stateOfWays, killsOfAClaim, 2*limit(eventuallyTimeout))).To(Succeed())
+			run()
+			kills, err := observer.Kills(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			GinkgoWriter.Printf("%s: killed %d times\n", what, kills)
+			Expect(kills).To(BeNumerically(">=", atLeast), "kills while %s", what)
+			waitDriverReady(ctx)
+		}
+		pod := createWithWays(ctx, namespace, "killed", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 50}, inCache0)
+		kill("the claim begins", 2, func() { pod = waitRunning(ctx, pod) })
+		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, pod, 3, 50) }).Should(Succeed())
+		kill("the claim ends", 1, func() { deletePod(ctx, pod); deleteClaim(ctx, pod) })
+		Eventually(ctx, func() map[string]cacheGroup { return readGroups(ctx) }).Should(Equal(before), "groups after the claim")
+	})
+})
+
+var _ = Describe("claims of all pools of a cache at the same time", withCache, func() {
+	It("have the ways of their pools, and no other", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "pools")
+		gold := createWithWays(ctx, namespace, "gold", "gold.dra.numa", map[string]int64{"ways": 5}, inCache0)
+		silver := createWithWays(ctx, namespace, "silver", "silver.dra.numa", nil, inCache0)
+		bronze := createWithWays(ctx, namespace, "bronze", "bronze.dra.numa", nil, inCache0)
+		gold, silver, bronze = waitRunning(ctx, gold), waitRunning(ctx, silver), waitRunning(ctx, bronze)
+		expectWays(ctx, gold, 5, 100)
+		expectWays(ctx, silver, 3, 100)
+		expectWays(ctx, bronze, 2, 100)
+	})
+})
