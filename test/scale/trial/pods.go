@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
@@ -37,11 +37,12 @@ func (c *Cluster) place(ctx context.Context, s shape.Shape, load Load) (placed, 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p := placed{created: map[string]time.Time{}, bound: map[string]time.Time{}, timedOut: map[string]bool{}}
-	events, err := c.Client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{LabelSelector: podLabel})
+	none, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: podLabel})
 	if err != nil {
 		return p, err
 	}
-	defer events.Stop()
+	events := &podWatch{c.Client.CoreV1().Pods(namespace), none.ResourceVersion, nil}
+	defer events.stop()
 	var mu sync.Mutex // of p.created
 	created := make(chan error, 1)
 	running.Go(func() {
@@ -77,9 +78,13 @@ const tooMuchPrefix = "too-much-"
 
 // await reads the events until so many pods have a node and all pods are created. The
 // scheduler's last word about a pod is part of the error.
-func (c *Cluster) await(ctx context.Context, events watch.Interface, created <-chan error, pods int, p placed) error {
+func (c *Cluster) await(ctx context.Context, events *podWatch, created <-chan error, pods int, p placed) error {
 	word, done := "", false
 	for len(p.bound) < pods || !done {
+		coming, err := events.events(ctx)
+		if err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -88,13 +93,13 @@ func (c *Cluster) await(ctx context.Context, events watch.Interface, created <-c
 				return err
 			}
 			done = true
-		case event, open := <-events.ResultChan():
-			if !open {
-				return errors.New("the API server ended the watch of the pods")
-			}
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok {
-				return fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object))
+		case event, open := <-coming:
+			pod, err := events.pod(event, open)
+			switch {
+			case err != nil:
+				return err
+			case pod == nil:
+				continue
 			}
 			if said := p.note(pod, time.Now()); said != "" {
 				word = said
@@ -104,6 +109,47 @@ func (c *Cluster) await(ctx context.Context, events watch.Interface, created <-c
 		}
 	}
 	return nil
+}
+
+// podWatch watches the pods of a trial. The API server ends a watch whose reader is slow,
+// which one on a busy machine is at times. It goes on at once where it was: a later pod would
+// seem to have waited.
+type podWatch struct {
+	pods    corev1client.PodInterface
+	version string // of the last pod that was seen
+	open    watch.Interface
+}
+
+// events returns what comes from a watch, which it begins if there is none.
+func (w *podWatch) events(ctx context.Context) (_ <-chan watch.Event, err error) {
+	if w.open == nil {
+		w.open, err = w.pods.Watch(ctx, metav1.ListOptions{LabelSelector: podLabel, ResourceVersion: w.version})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w.open.ResultChan(), nil
+}
+
+// pod returns the pod of an event, or nil if the watch has ended.
+func (w *podWatch) pod(event watch.Event, open bool) (*corev1.Pod, error) {
+	if !open {
+		w.stop()
+		return nil, nil
+	}
+	pod, ok := event.Object.(*corev1.Pod)
+	if !ok {
+		return nil, fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object))
+	}
+	w.version = pod.ResourceVersion
+	return pod, nil
+}
+
+func (w *podWatch) stop() {
+	if w.open != nil {
+		w.open.Stop()
+		w.open = nil
+	}
 }
 
 // note records the state of a pod, and returns what the scheduler says of it.
