@@ -37,7 +37,7 @@ func main() {
 	defer stop()
 	var c config
 	flag.StringVar(&c.repository, "repository", "../..", "`folder` of the repository, with bin/kubectl-numa and bin/numa-pin")
-	flag.IntVar(&c.rounds, "rounds", 7, "how often each benchmark runs")
+	flag.IntVar(&c.rounds, "rounds", 5, "how often each benchmark runs")
 	flag.DurationVar(&c.each, "each", 50*time.Millisecond, "how long each run of a benchmark takes")
 	flag.StringVar(&c.placements, "placements", "", "`file` that keeps where programs place claims, which no machine changes; read if it exists")
 	flag.IntVar(&c.claims, "claims", 10_000, "how many claims the programs place on each machine")

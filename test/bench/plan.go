@@ -5,6 +5,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/gather"
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/page"
 	"github.com/dra-driver-numa/dra-driver-numa/test/measure"
 )
 
@@ -68,7 +69,7 @@ func comparisons() []compare.Comparison {
 	}
 	for _, load := range measure.Loads() {
 		list = append(list, compare.Comparison{
-			Name: fmt.Sprintf("Prepare and Unprepare, %d CPUs, %d claims / kubelet", load.CPUs, load.Claims),
+			Name: fmt.Sprintf("Prepare and Unprepare, %d CPUs, %s / kubelet", load.CPUs, page.Claims(load.Claims)),
 			A:    fmt.Sprintf(pair, load), B: fmt.Sprintf(kubelets, load), Goal: 0.1,
 		})
 	}
@@ -77,7 +78,7 @@ func comparisons() []compare.Comparison {
 		goal         float64
 	}{{"on a disk", "-disk", 1.5}, {"in memory", "", 0}} {
 		list = append(list, compare.Comparison{
-			Name: "Prepare and Unprepare with ways, 512 CPUs, without the kernel's files, " + where.name + " / a claim without ways",
+			Name: "Prepare and Unprepare, ways / no ways, " + where.name,
 			A:    "PrepareUnprepareWithWays/512cpus-monitored" + where.suffix, B: "PrepareUnprepareWithWays/baseline-monitored" + where.suffix, Goal: where.goal,
 		})
 	}

@@ -93,17 +93,17 @@ The exponent says how an operation grows: 0 is not at all, 1 is in proportion, 2
 
 ![CPU time of each operation over 64 to 1024 CPUs, both axes logarithmic](benchmarks-cpus.svg)
 
-` + growthTable(list, true, "%d CPUs") + `
+` + growthTable(list, true, func(n int) string { return fmt.Sprintf("%d CPUs", n) }) + `
 ![CPU time of each operation over 1 to 256 claims, both axes logarithmic](benchmarks-claims.svg)
 
-` + growthTable(list, false, "%d claims")
+` + growthTable(list, false, Claims)
 }
 
-func growthTable(list []growth, overCPUs bool, format string) string {
+func growthTable(list []growth, overCPUs bool, column func(size int) string) string {
 	header := []string{"operation"}
 	sizes := growth{overCPUs: overCPUs}.sizes()
 	for _, size := range sizes {
-		header = append(header, fmt.Sprintf(format, size))
+		header = append(header, column(size))
 	}
 	var rows [][]string
 	for _, g := range list {
@@ -124,4 +124,12 @@ func floats(list []int) (values []float64) {
 		values = append(values, float64(v))
 	}
 	return values
+}
+
+// Claims returns a number of claims in words.
+func Claims(n int) string {
+	if n == 1 {
+		return "1 claim"
+	}
+	return fmt.Sprintf("%d claims", n)
 }

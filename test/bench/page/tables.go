@@ -129,6 +129,8 @@ const notes = `## What is compared
 - **Prepare** is what the driver does after the kubelet has called it. The kubelet's own work for a claim (reading it from
   the API server, a call over a socket, a checkpoint) is not part of it, and neither is the kubelet's admission of a pod
   on the other side.
+- **Ways / no ways** is that of a claim with ways of a level-3 cache, on 512 CPUs, over that of a claim without. What the
+  kernel takes for its own files is not counted.
 - **Fragmented** means that of every ten cores four are held, and two have one held thread. Both choose from the same CPUs.
 - **First fit** takes the free CPUs with the lowest numbers.
 - **Claims** on a node hold up to 8 CPUs each, and less where many do not fit. 256 claims do not fit on 256 CPUs together

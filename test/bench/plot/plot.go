@@ -27,8 +27,8 @@ type Line struct {
 }
 
 const (
-	width, height = 880, 420
-	left, right   = 78, 300 // on the right are the names
+	width, height = 900, 420
+	left, right   = 78, 320 // on the right are the names
 	top, bottom   = 46, 52
 )
 
@@ -103,8 +103,8 @@ type Bar struct {
 }
 
 const (
-	barsLeft = 400
-	rowSize  = 30
+	barsLeft, barsRight = 400, width - 60
+	rowSize             = 30
 )
 
 // SVG draws the figure.
@@ -114,7 +114,7 @@ func (f Bars) SVG() string {
 		low, high = min(low, bar.Low), max(high, bar.High)
 	}
 	firstDecade, lastDecade := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))
-	x := scale(firstDecade, lastDecade, barsLeft, width-40)
+	x := scale(firstDecade, lastDecade, barsLeft, barsRight)
 	size := top + rowSize*len(f.Bars) + bottom
 	var b strings.Builder
 	begin(&b, size, f.Title, f.Note)
@@ -126,7 +126,7 @@ func (f Bars) SVG() string {
 		fmt.Fprintf(&b, "<path class=\"%s\" d=\"M%.1f %d V%d\"/>\n", class, x(decade), top, size-bottom)
 		fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%.1f\" y=\"%d\">%g</text>\n", x(decade), size-bottom+18, math.Pow(10, decade))
 	}
-	fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%d\" y=\"%d\">%s</text>\n", (barsLeft+width-40)/2, size-10, html.EscapeString(f.Note))
+	fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%d\" y=\"%d\">%s</text>\n", (barsLeft+barsRight)/2, size-10, html.EscapeString(f.Note))
 	for i, bar := range f.Bars {
 		middle := float64(top+rowSize*i) + rowSize/2
 		fmt.Fprintf(&b, "<text class=\"end\" x=\"%d\" y=\"%.1f\">%s</text>\n", barsLeft-16, middle+4, html.EscapeString(bar.Name))
