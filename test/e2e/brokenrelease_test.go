@@ -22,9 +22,7 @@ var _ = Describe("a release that could prepare no claim", withBroken, Ordered, f
 	})
 
 	It("is never ready, so that its rollout stops at this node, and says why", func(ctx context.Context) {
-		followed := inKernel(snapshot(ctx), u.holders[0].pod)
-		watch(ctx, u.holders[0].has)
-		follow(ctx, followed)
+		expectKept := u.follow(ctx)
 
 		_, err := helm(ctx, "upgrade", *newChart, "--reset-then-reuse-values", "--set=image.tag="+*newTag) // without --wait
 		Expect(err).NotTo(HaveOccurred())
@@ -40,10 +38,7 @@ var _ = Describe("a release that could prepare no claim", withBroken, Ordered, f
 		}).Should(Succeed())
 
 		u.check(ctx)
-		expectNoStrangers(ctx, u.holders[0].has, followed.Cgroup)
-		periods, err := observer.Unfollow(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(periods).To(HaveLen(1), "what the kernel gave pod %s meanwhile: %v", u.holders[0].pod.Name, periods)
+		expectKept("meanwhile")
 	})
 
 	It("is rolled back, and pods that came meanwhile start", func(ctx context.Context) {

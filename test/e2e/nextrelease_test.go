@@ -34,9 +34,7 @@ var _ = Describe("a release with a newer checkpoint", withNext, Ordered, func() 
 	})
 
 	It("cannot be left: the older daemon says why in one line, and containers keep their CPUs", func(ctx context.Context) {
-		followed := inKernel(snapshot(ctx), u.holders[0].pod)
-		watch(ctx, u.holders[0].has)
-		follow(ctx, followed)
+		expectKept := u.follow(ctx)
 
 		_, err := helm(ctx, "rollback") // without --wait: the older daemon never gets ready
 		Expect(err).NotTo(HaveOccurred())
@@ -51,10 +49,7 @@ var _ = Describe("a release with a newer checkpoint", withNext, Ordered, func() 
 		}).WithTimeout(limit(consistently)).Should(Succeed())
 
 		u.check(ctx)
-		expectNoStrangers(ctx, u.holders[0].has, followed.Cgroup)
-		periods, err := observer.Unfollow(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(periods).To(HaveLen(1), "what the kernel gave pod %s meanwhile: %v", u.holders[0].pod.Name, periods)
+		expectKept("meanwhile")
 	})
 
 	It("goes on from its checkpoint when it is installed again", func(ctx context.Context) {

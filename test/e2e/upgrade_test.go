@@ -132,13 +132,28 @@ func (u *upgrading) pass(ctx context.Context) {
 	u.passed += 2
 }
 
+// follow begins to follow the first pod that stays. What it returns checks that the kernel
+// let nothing else run on the pod's CPUs since, and always gave the pod the same.
+func (u *upgrading) follow(ctx context.Context) (expectKept func(when string)) {
+	GinkgoHelper()
+	first := u.holders[0]
+	followed := inKernel(snapshot(ctx), first.pod)
+	watch(ctx, first.has)
+	follow(ctx, followed)
+	return func(when string) {
+		GinkgoHelper()
+		expectNoStrangers(ctx, first.has, followed.Cgroup)
+		periods, err := observer.Unfollow(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(periods).To(HaveLen(1), "what the kernel gave pod %s %s: %v", first.pod.Name, when, periods)
+	}
+}
+
 // change runs a command of Helm, and passes pods until it has ended, and once more. It
 // checks what is promised of an upgrade, and prints what it has measured.
 func (u *upgrading) change(ctx context.Context, what, tag string, run func() error) {
 	GinkgoHelper()
-	followed := inKernel(snapshot(ctx), u.holders[0].pod)
-	watch(ctx, u.holders[0].has)
-	follow(ctx, followed)
+	expectKept := u.follow(ctx)
 	seen := watchSlices(ctx)
 	passed, begin := u.passed, time.Now()
 
@@ -159,10 +174,7 @@ func (u *upgrading) change(ctx context.Context, what, tag string, run func() err
 	Expect(err).NotTo(HaveOccurred())
 	Expect(set.Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":"+tag), "image of the driver after the %s", what)
 
-	expectNoStrangers(ctx, u.holders[0].has, followed.Cgroup)
-	periods, err := observer.Unfollow(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(periods).To(HaveLen(1), "what the kernel gave pod %s during the %s: %v", u.holders[0].pod.Name, what, periods)
+	expectKept("during the " + what)
 	longest, writes, taints := seen.summary(time.Now())
 	fmt.Printf("%s: %s, %d pods came and went, %d writes of slices, %d changes of taints\n",
 		what, time.Since(begin).Round(time.Second), u.passed-passed, writes, taints)
