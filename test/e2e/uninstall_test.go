@@ -31,6 +31,9 @@ var _ = Describe("a release that is uninstalled", withUninstall, Ordered, func()
 		if *helmProgram == "" {
 			lacks("no Helm: want -e2e.helm")
 		}
+		_, err := helm(ctx, "upgrade", *newChart, "--reset-then-reuse-values", "--set=uninstall.timeout=4m", "--wait")
+		Expect(err).NotTo(HaveOccurred())
+		waitDriverReady(ctx)
 		namespace := createNamespace(ctx, "uninstall")
 		core = oneCore(ctx)
 		pod = waitRunning(ctx, createClaimed(ctx, namespace, claimPod("holder", core), core))
@@ -55,9 +58,6 @@ var _ = Describe("a release that is uninstalled", withUninstall, Ordered, func()
 	})
 
 	It("waits for pods that end, and gives no other pod a claim meanwhile", func(ctx context.Context) {
-		_, err := helm(ctx, "upgrade", *newChart, "--reset-then-reuse-values", "--set=uninstall.timeout=15m", "--wait")
-		Expect(err).NotTo(HaveOccurred())
-		waitDriverReady(ctx)
 		uninstalled := make(chan error, 1)
 		go func() {
 			_, err := helm(ctx, "uninstall")
