@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // stateOfWays prints all that the driver writes for a claim with ways: its record, its CDI
@@ -32,8 +33,10 @@ var _ = Describe("a claim with ways whose driver is killed after each step", wit
 			Expect(kills).To(BeNumerically(">=", atLeast), "kills while %s", what)
 			waitDriverReady(ctx)
 		}
-		pod := createWithWays(ctx, namespace, "killed", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 50}, inCache0)
-		kill("the claim begins", 2, func() { pod = waitRunning(ctx, pod) })
+		var pod *corev1.Pod
+		kill("the claim begins", 2, func() {
+			pod = waitRunning(ctx, createWithWays(ctx, namespace, "killed", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 50}, inCache0))
+		})
 		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, pod, 3, 50) }).Should(Succeed())
 		kill("the claim ends", 1, func() { deletePod(ctx, pod); deleteClaim(ctx, pod) })
 		Eventually(ctx, func() map[string]cacheGroup { return readGroups(ctx) }).Should(Equal(before), "groups after the claim")
