@@ -20,7 +20,7 @@ const (
 	reasonModeLost     = "NUMAModeLost"
 	reasonModeRestored = "NUMAModeRestored"
 
-	// modeFile has the mode of which the last event told, in the plugin directory.
+	// modeFile has the mode that the last event named, in the plugin directory.
 	modeFile = "mode"
 )
 

@@ -45,7 +45,7 @@ type publisher struct {
 	readiness *Readiness
 
 	rehearsed func() error // as in Options
-	mode      *modeNews    // nil: nothing is told
+	mode      *modeNews    // nil: no events about the mode
 
 	withoutConflicts withoutConflicts
 	others           otherSlices

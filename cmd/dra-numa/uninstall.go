@@ -58,8 +58,8 @@ func runUninstall(ctx context.Context, args []string, stdout io.Writer) error {
 const uninstallRule = "dra-driver-numa-uninstall"
 
 // uninstallCheck has the scheduler allocate no more claims, and waits until no pod uses a
-// claim of the driver. If it succeeds, no claim is allocated until uninstallFinish. A daemon
-// would publish slices again that somebody else deletes, so a rule taints their devices.
+// claim of the driver. If it succeeds, no claim is allocated until uninstallFinish. It taints
+// the devices with a rule: the daemons would publish deleted slices again.
 func uninstallCheck(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {
 	if err := stopAllocation(ctx, client, stdout); err != nil {
 		return err

@@ -4,8 +4,9 @@
 // answered; see testdata/README.md. It can fail or stop a test's code at any change.
 //
 // It has L3 allocation, memory bandwidth and L3 monitoring. It has no L2, no pseudo-locking,
-// no sub-NUMA clustering, and no counters that have to be assigned. The kernels were asked
-// without mount options: what cdp and mba_MBps change is after fs/resctrl of Linux 7.2.
+// no sub-NUMA clustering, and no counters that have to be assigned. No kernel was asked about
+// the mount options cdp and mba_MBps: bw_validate, rdtgroup_cbm_overlaps and
+// schemata_list_create in fs/resctrl say what they change.
 package resctrlfs
 
 import (

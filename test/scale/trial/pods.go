@@ -112,8 +112,8 @@ func (c *Cluster) await(ctx context.Context, events *podWatch, created <-chan er
 }
 
 // podWatch watches the pods of a trial. The API server ends a watch whose reader is slow,
-// which one on a busy machine is at times. It goes on at once where it was: a later pod would
-// seem to have waited.
+// which one on a busy machine is at times. It goes on at once where it was. RetryWatcher of
+// client-go would pause for a second, in which pods would seem to wait.
 type podWatch struct {
 	pods    corev1client.PodInterface
 	version string // of the last pod that was seen
