@@ -39,7 +39,7 @@ var ofKernel = Label("kernel")
 var ofMachine = Label("machine")
 
 // withCrowd marks specs that leave a node behind which is busy for minutes: make
-// test runs them when all others are done.
+// e2e runs them when all others are done, make test does without them.
 var withCrowd = Label("crowd")
 
 // What the suite tests, set before the first spec.
