@@ -35,7 +35,7 @@ type Cluster struct {
 
 // Ports are the TCP ports on 127.0.0.1 that the control plane listens on.
 type Ports struct {
-	Etcd, EtcdPeer, APIServer int
+	Etcd, EtcdPeer, APIServer, Scheduler int
 }
 
 // Node is one virtual machine.
@@ -46,8 +46,9 @@ type Node struct {
 }
 
 const (
-	stateFile   = "rig.json"
-	serviceAddr = "10.96.0.1" // the first address of the service range: the kubernetes Service
+	stateFile         = "rig.json"
+	controlPlanePorts = 4           // those of Ports
+	serviceAddr       = "10.96.0.1" // the first address of the service range: the kubernetes Service
 )
 
 // Address is the node's own address, as kubelet reports it; the host reaches it through
@@ -94,15 +95,15 @@ func New(dir string, nodes, speed int, log io.Writer) (*Cluster, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(3 + nodes)
+	ports, err := freePorts(controlPlanePorts + nodes)
 	if err != nil {
 		return nil, err
 	}
 	token := make([]byte, 16)
 	_, _ = rand.Read(token) // never fails
-	r := &Cluster{Dir: dir, Ports: Ports{ports[0], ports[1], ports[2]}, Token: hex.EncodeToString(token), Speed: speed, Log: log}
+	r := &Cluster{Dir: dir, Ports: Ports{ports[0], ports[1], ports[2], ports[3]}, Token: hex.EncodeToString(token), Speed: speed, Log: log}
 	for i := range nodes {
-		r.Nodes = append(r.Nodes, Node{Name: fmt.Sprintf("numa-node-%d", i), Subnet: i, AgentPort: ports[3+i]})
+		r.Nodes = append(r.Nodes, Node{Name: fmt.Sprintf("numa-node-%d", i), Subnet: i, AgentPort: ports[controlPlanePorts+i]})
 	}
 	if err := r.writeKeys(); err != nil {
 		return nil, err

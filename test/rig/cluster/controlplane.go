@@ -54,7 +54,9 @@ func (r *Cluster) StartControlPlane(ctx context.Context, bin, kubernetes, self, 
 	// something changes, else after this time, which is 5 minutes by default.
 	return r.start(4, "scheduler", append([]string{
 		filepath.Join(kubernetes, "kube-scheduler"), "--kubeconfig=" + r.Path("scheduler.kubeconfig"),
-		"--secure-port=0", "--leader-elect=false", "--pod-max-in-unschedulable-pods-duration=30s", "--feature-gates=" + gates,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", r.Ports.Scheduler), "--client-ca-file=" + r.Path("ca.crt"),
+		"--tls-cert-file=" + r.Path("apiserver.crt"), "--tls-private-key-file=" + r.Path("apiserver.key"), // it has that address
+		"--leader-elect=false", "--pod-max-in-unschedulable-pods-duration=30s", "--feature-gates=" + gates,
 	}, more["scheduler"]...)...)
 }
 
