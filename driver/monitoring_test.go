@@ -314,12 +314,12 @@ func TestRandomClaimsLeakNoCounters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine: make unit runs it without the race detector")
 	}
-	const classes, rmids, steps = 3, 7, 2000
+	const classes, rmids = 3, 7
 	r := rand.New(rand.NewPCG(20, 6))
 	n := newCacheNode(t, fmt.Sprintf("{os: {ways: 2}, guaranteed: {ways: 8, classes: %d}}", classes)).withRMIDs(rmids)
 	driver := n.open()
 	withWays := make(map[string]bool) // by the name of a claim
-	for step := range steps {
+	for step := range *cacheSteps {
 		if r.IntN(8) == 0 {
 			n.groups.Fail(1+r.IntN(3), []error{syscall.EIO, syscall.EBUSY, syscall.ENOSPC}[r.IntN(3)])
 		}
