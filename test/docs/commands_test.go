@@ -81,6 +81,25 @@ func TestNamedMetricsAndAlertsExist(t *testing.T) {
 	})
 }
 
+// The page of alerts names the fault of each spec of make e2e-alerts.
+func TestFaultsOfAlertsAreThoseOfTheSpecs(t *testing.T) {
+	page := files.Read(t, root+"/docs/monitoring.md")
+	fault, alerts := "", 0
+	for _, match := range regexp.MustCompile(`\bIt\("([^"]+)"|\brecord\(ctx, "(\w+)"\)`).FindAllStringSubmatch(files.Read(t, root+"/test/e2e/alerts_test.go"), -1) {
+		if match[1] != "" {
+			fault = match[1]
+			continue
+		}
+		alerts++
+		if row := "\n| `" + match[2] + "` | " + fault + " | "; !strings.Contains(page, row) {
+			t.Errorf("docs/monitoring.md lacks the row %q", row)
+		}
+	}
+	if want := strings.Count(files.Read(t, chart+"monitoring/alerts.yaml"), "- alert: "); alerts != want {
+		t.Errorf("%d alerts have a spec, want %d", alerts, want)
+	}
+}
+
 // sources returns the text of all files of a pattern.
 func sources(t *testing.T, pattern string) (text string) {
 	t.Helper()
