@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -66,6 +68,28 @@ func TestCertificatesOfMetricsAreMounted(t *testing.T) {
 	}
 	if _, stderr, err := render(t, "metrics.tls.clientCASecret=clients"); err == nil || !strings.Contains(stderr, "metrics.tls.clientCASecret needs metrics.tls.secret") {
 		t.Errorf("clients need certificates without TLS: %v, %s", err, stderr)
+	}
+}
+
+// Of the pods of the daemon, only the port of the metrics is open.
+func TestNetworkPolicyOpensTheMetrics(t *testing.T) {
+	port := networking.NetworkPolicyPort{Port: new(intstr.FromString("metrics"))}
+	peer := networking.NetworkPolicyPeer{IPBlock: &networking.IPBlock{CIDR: "10.0.0.1/32"}}
+	for set, want := range map[string][]networking.NetworkPolicyIngressRule{
+		"metrics.enabled=true":  {{Ports: []networking.NetworkPolicyPort{port}}},
+		"metrics.enabled=false": nil,
+		"metrics.networkPolicy.ingressFrom[0].ipBlock.cidr=10.0.0.1/32": {{
+			Ports: []networking.NetworkPolicyPort{port}, From: []networking.NetworkPolicyPeer{peer},
+		}},
+	} {
+		rendered := mustRender(t, "metrics.networkPolicy.enabled=true", set)
+		got := object[networking.NetworkPolicy](t, rendered, "NetworkPolicy").Spec
+		daemons := named[appsv1.DaemonSet](t, rendered, "DaemonSet", "dra-driver-numa").Spec
+		if diff := cmp.Diff(networking.NetworkPolicySpec{
+			PodSelector: *daemons.Selector, PolicyTypes: []networking.PolicyType{networking.PolicyTypeIngress}, Ingress: want,
+		}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", set, diff)
+		}
 	}
 }
 
