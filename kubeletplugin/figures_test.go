@@ -1,6 +1,8 @@
 package kubeletplugin
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -8,6 +10,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -31,6 +35,47 @@ func TestCallsOfTheKubeletAreCounted(t *testing.T) {
 		}
 		if got.Runtime != RuntimeUnused || got.Cgroups != nil {
 			t.Errorf("runtime %q and cgroups %v before anything was seen", got.Runtime, got.Cgroups)
+		}
+	})
+}
+
+// Each call for a claim is one line of the log, with the claim, its pods and the duration.
+func TestCallsOfTheKubeletAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServing(t)
+		var log strings.Builder
+		ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log))))
+		a := allocated("a", "uid-1")
+		a.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "web", UID: "uid-web"}}
+		lines := func(call func() error) string {
+			t.Helper()
+			log.Reset()
+			if err := call(); err != nil {
+				t.Fatal(err)
+			}
+			header := regexp.MustCompile(`(?m)^([IE])\S+ \S+ +\d+ \S+\] `) // time, process and source
+			return header.ReplaceAllString(log.String(), "$1 ")
+		}
+		for _, row := range []struct {
+			what, want string
+			call       func() error
+		}{
+			{"prepare", `I "Prepared claim" claim="default/a" claimUID="uid-1" pods=["web"] duration="0s"` + "\n", func() error {
+				_, err := s.PrepareResourceClaims(ctx, []*resourceapi.ResourceClaim{a})
+				return err
+			}},
+			{"failure", `E "Preparing a claim failed" err="status.allocation: the claim is not allocated" claim="default/b" claimUID="uid-2" pods=null duration="0s"` + "\n", func() error {
+				_, err := s.PrepareResourceClaims(ctx, []*resourceapi.ResourceClaim{claim("b", "uid-2")})
+				return err
+			}},
+			{"unprepare", `I "Unprepared claim" claim="default/a" claimUID="uid-1" duration="0s"` + "\n", func() error {
+				_, err := s.UnprepareResourceClaims(ctx, []kubeletplugin.NamespacedObject{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}, UID: "uid-1"}})
+				return err
+			}},
+		} {
+			if got := lines(row.call); got != row.want {
+				t.Errorf("%s is logged as\n%s, want\n%s", row.what, got, row.want)
+			}
 		}
 	})
 }
