@@ -8,7 +8,7 @@ import (
 )
 
 // killsFile has how often KillAtChanges has killed, in the observer.
-const killsFile = "/tmp/kills"
+const killsFile = "/dev/shm/kills"
 
 // KillAtChanges sends SIGKILL to the process of a command name whenever what a shell script
 // prints has changed, until it has done so a number of times or the time is over. It returns
@@ -18,7 +18,7 @@ func (o *Observer) KillAtChanges(ctx context.Context, name, script string, times
 	_, err := o.Run(ctx, `
 		root=$5
 		seconds() { cut -d. -f1 /proc/uptime; }
-		echo 0 >"$6"
+		echo 0 >"$6" || exit 1
 		end=$(($(seconds) + $4))
 		last=$(eval "$2" 2>&1)
 		{
