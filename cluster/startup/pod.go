@@ -33,6 +33,7 @@ func Pod(s *snapshot.Snapshot, pod *corev1.Pod) simulate.Explanation {
 		return e
 	case pod.DeletionTimestamp != nil:
 		e.Sentence = fmt.Sprintf("is being deleted from node %s", e.Node)
+		e.Notes = notReleased(s, pod)
 		return e
 	}
 	obstacles := obstaclesOf(s, pod)
@@ -54,6 +55,39 @@ func Pod(s *snapshot.Snapshot, pod *corev1.Pod) simulate.Explanation {
 		}
 	}
 	return e
+}
+
+// notReleased says what may keep the kubelet from releasing the claims of a pod that ends.
+func notReleased(s *snapshot.Snapshot, pod *corev1.Pod) (notes []string) {
+	node := s.Node(pod.Spec.NodeName)
+	if node != nil || len(s.Hides("Nodes")) == 0 {
+		for _, obstacle := range ofNode(node, pod.Spec.NodeName) {
+			notes = append(notes, obstacle.Sentence)
+		}
+	}
+	publishes := slices.ContainsFunc(s.Slices, func(slice *resourceapi.ResourceSlice) bool {
+		return slice.Spec.Driver == deviceclasses.DriverName && slice.Spec.Pool.Name == pod.Spec.NodeName
+	})
+	if publishes || len(s.Hides("ResourceSlices")) > 0 {
+		return notes
+	}
+	for i := range pod.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil || name == nil {
+			continue
+		}
+		if claim := s.Claim(pod.Namespace, *name); claim != nil && claim.Status.Allocation != nil && hasDevices(claim) {
+			notes = append(notes, fmt.Sprintf("driver %s has published nothing on node %s: while it does not run there, the pod does not end, because nothing releases ResourceClaim %q", deviceclasses.DriverName, pod.Spec.NodeName, *name))
+		}
+	}
+	return notes
+}
+
+// hasDevices reports whether an allocated claim has devices of this driver.
+func hasDevices(claim *resourceapi.ResourceClaim) bool {
+	return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourceapi.DeviceRequestAllocationResult) bool {
+		return result.Driver == deviceclasses.DriverName
+	})
 }
 
 // runs reports whether no container of the pod waits.

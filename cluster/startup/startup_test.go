@@ -39,6 +39,12 @@ spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.num
       config: [CONFIG]
     nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}]}`
 
+	published = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s}
+spec: {driver: dra.numa, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 1}, devices: [{name: numa-0}]}`
+
 	forP = "\n  reservedFor: [{resource: pods, name: p, uid: Pod default/p}]"
 )
 
@@ -166,8 +172,18 @@ func TestAPodWithANodeThatDoesNotStart(t *testing.T) {
 			sentence:  "has ended on node n1: Failed",
 		},
 		"it ends": {
-			manifests: []string{strings.Replace(creating, "name: p}", "name: p, deletionTimestamp: 2026-01-01T00:00:00Z}", 1)},
+			manifests: []string{node, ends, published},
 			sentence:  "is being deleted from node n1",
+		},
+		"it ends where no driver runs": {
+			manifests: []string{node, ends, allocated(forP), strings.Replace(published, "name: n1,", "name: n2,", 1)},
+			sentence:  "is being deleted from node n1",
+			note:      `driver dra.numa has published nothing on node n1: while it does not run there, the pod does not end, because nothing releases ResourceClaim "c"`,
+		},
+		"it ends on a node that is not ready": {
+			manifests: []string{strings.Replace(node, `status: "True"`, `status: "Unknown", reason: NodeStatusUnknown, message: gone`, 1), ends, allocated(forP), published},
+			sentence:  "is being deleted from node n1",
+			note:      "node n1 is not ready: NodeStatusUnknown: gone",
 		},
 		"nothing is known": {
 			manifests: []string{node, strings.Replace(creating, ", resourceClaims: [{name: cpus, resourceClaimName: c}]", "", 1)},
@@ -193,6 +209,9 @@ func TestAPodWithANodeThatDoesNotStart(t *testing.T) {
 		})
 	}
 }
+
+// ends is the pod while it is being deleted.
+var ends = strings.Replace(creating, "name: p}", "name: p, deletionTimestamp: 2026-01-01T00:00:00Z}", 1)
 
 const (
 	deployment = `
