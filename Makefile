@@ -564,7 +564,7 @@ ATTRIBUTES ?=
 scale: build ## Have a real scheduler place pods on nodes that are only objects, this driver against others, and write docs/scale.md [SIZE='100 500 2000'] [ATTRIBUTES=1,4] [KUBERNETES=]
 	$(STATIC) go -C test/scale build -ldflags '-s -w' -o ../../bin/scale .
 	@$(call with-clusters,scale); \
-	$(STATIC) bin/scale -repository . -sizes '$(SIZE)' -attributes '$(ATTRIBUTES)' -kubernetes "$$KUBERNETES"
+	$(STATIC) bin/scale -repository . -profiles bin/profiles -sizes '$(SIZE)' -attributes '$(ATTRIBUTES)' -kubernetes "$$KUBERNETES"
 
 # How many nodes the cluster of api-load has.
 DAEMONS ?= 1000

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -45,6 +46,11 @@ func (c config) start(ctx context.Context, on *trial.Cluster) (down func() error
 	if on.Client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
+	if on.Scheduler.Client, err = rest.HTTPClientFor(config); err != nil {
+		return nil, err
+	}
+	on.Scheduler.Piece = 5 * time.Second
+	on.Scheduler.URL = fmt.Sprintf("https://127.0.0.1:%d/debug/pprof/profile", r.Ports.Scheduler)
 	return func() error { return cluster.Down(r.Dir, os.Stderr) }, nil
 }
 

@@ -12,6 +12,7 @@ require (
 	github.com/dra-driver-numa/dra-driver-numa v0.0.0
 	github.com/dra-driver-numa/dra-driver-numa/test/bench v0.0.0
 	github.com/dra-driver-numa/dra-driver-numa/test/rig v0.0.0
+	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936
 	google.golang.org/grpc v1.82.1
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2

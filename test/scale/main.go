@@ -28,6 +28,7 @@ import (
 type config struct {
 	repository string
 	pages      string
+	profiles   string
 	name       string
 	kubernetes string
 	sizes      numbers
@@ -66,6 +67,7 @@ func parse(args []string) (config, error) {
 	f := flag.NewFlagSet("scale", flag.ContinueOnError)
 	f.StringVar(&c.repository, "repository", "../..", "`folder` of the repository, with bin/cluster")
 	f.StringVar(&c.pages, "pages", "", "`folder` for the page and its figures; default: docs of the repository")
+	f.StringVar(&c.profiles, "profiles", "", "`folder` for the CPU profiles of the scheduler, which go tool pprof shows; default: none is kept")
 	f.StringVar(&c.name, "name", "scale", "name of the cluster of the rig, which must not be up")
 	f.StringVar(&c.kubernetes, "kubernetes", build.DefaultKubernetes, "version of Kubernetes")
 	f.Var(&c.sizes, "sizes", "numbers of nodes, ascending; each has a control plane of its own")
@@ -147,6 +149,9 @@ func (c config) run(ctx context.Context) error {
 	if p.Shapes, err = shape.All(m); err != nil {
 		return err
 	}
+	if p.Mixes, err = shape.Mixes(); err != nil {
+		return err
+	}
 	for _, count := range c.attributes {
 		s, err := shape.WithAttributes(m, count)
 		if err != nil {
@@ -155,11 +160,11 @@ func (c config) run(ctx context.Context) error {
 		p.Shapes = append(p.Shapes, s)
 	}
 	for i, nodes := range c.sizes {
-		results, err := c.measure(ctx, trial.Cluster{Machine: m, Nodes: nodeNames(nodes), Proc: os.DirFS("/proc"), Stall: stall}, p.Shapes, i == 0)
+		results, profiles, err := c.measure(ctx, trial.Cluster{Machine: m, Nodes: nodeNames(nodes), Proc: os.DirFS("/proc"), Stall: stall}, p.Shapes, p.Mixes, i == 0)
 		if err != nil {
 			return err
 		}
-		p.Results = append(p.Results, results...)
+		p.Results, p.Profiles = append(p.Results, results...), append(p.Profiles, profiles...)
 	}
 	p.LoadAfter, p.Took = host.Load(), time.Since(began)
 	return p.Write(c.pages)
@@ -176,34 +181,82 @@ func nodeNames(count int) (names []string) {
 	return names
 }
 
-// measure starts a control plane, and runs all shapes in turn. Smallest is for the size
-// that also has pods that fit nowhere.
-func (c config) measure(ctx context.Context, on trial.Cluster, shapes []shape.Shape, smallest bool) (results []trial.Result, err error) {
+// measure starts a control plane, runs all shapes in turn, and profiles the scheduler with
+// each. Smallest is for the size that also has pods that fit nowhere, nodes that are nearly
+// full, and mixes.
+func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []shape.Shape, smallest bool) (results []trial.Result, profiles []trial.Profile, err error) {
 	down, err := c.start(ctx, &on)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := on.Prepare(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	loads := []trial.Load{{Pods: c.pods}}
+	few := max(c.pods/5, 1)
+	rounds := []round{{trial.Load{Pods: c.pods}, shapes}}
+	if smallest {
+		room := (few + podsOfZone - 1) / podsOfZone // NUMA nodes
+		rounds = append(rounds, round{trial.Load{Pods: few, Fill: page.ZonesPerNode*len(on.Nodes) - room}, only(shapes, page.InFragmented)}, round{trial.Load{Pods: few}, mixes})
+	}
 	if smallest && c.tooMuch > 0 {
-		loads = append(loads, trial.Load{Pods: max(c.pods/5, 1), TooMuch: c.tooMuch})
+		rounds = append(rounds, round{trial.Load{Pods: few, TooMuch: c.tooMuch}, only(shapes, page.InTooMuch)})
 	}
-	for _, load := range loads {
+	for _, round := range rounds {
 		for pair := range c.pairs {
-			for _, s := range shapes {
-				if load.TooMuch > 0 && !page.InTooMuch(s) {
-					continue
-				}
+			for _, s := range round.shapes {
+				load := round.load
 				r, err := on.Run(ctx, s, load)
 				if err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 				progress("%d nodes, pair %d of %d, %s: %s", len(on.Nodes), pair+1, c.pairs, s.Name, page.Line(r))
 				results = append(results, r)
 			}
 		}
 	}
-	return results, down()
+	for _, s := range only(shapes, page.InProfiles) {
+		profile, err := on.Profile(ctx, s, c.pods)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := c.keep(profile); err != nil {
+			return nil, nil, err
+		}
+		progress("%d nodes, profile of %s", len(on.Nodes), s.Name)
+		profiles = append(profiles, profile)
+	}
+	return results, profiles, down()
+}
+
+// round is a load that shapes have in turn, again and again.
+type round struct {
+	load   trial.Load
+	shapes []shape.Shape
+}
+
+// podsOfZone is how many pods fit on a NUMA node.
+const podsOfZone = page.PodsPerNode / page.ZonesPerNode
+
+func only(shapes []shape.Shape, in func(shape.Shape) bool) (list []shape.Shape) {
+	for _, s := range shapes {
+		if in(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// keep writes a profile to the folder that the flags name, if any.
+func (c config) keep(p trial.Profile) error {
+	if c.profiles == "" {
+		return nil
+	}
+	if err := os.MkdirAll(c.profiles, 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(c.profiles, fmt.Sprintf("%d-%s.pb.gz", p.Nodes, strings.ReplaceAll(p.Shape, " ", "-"))))
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.CPU.Write(f), f.Close())
 }

@@ -15,8 +15,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
 )
 
-// PodsPerNode is how many pods fit on a node.
-const PodsPerNode = 16
+// How many pods fit on a node, and how many NUMA nodes it has.
+const (
+	PodsPerNode  = 16
+	ZonesPerNode = 4
+)
 
 // Page is everything that was measured.
 type Page struct {
@@ -27,12 +30,21 @@ type Page struct {
 	Pods       int    // of a trial
 	Pairs      int    // how often each shape ran
 	Shapes     []shape.Shape
+	Mixes      []shape.Shape  // that ran with the smallest number of nodes; the others are compared with the first
 	Results    []trial.Result // in the order in which they ran
+	Profiles   []trial.Profile
 }
 
 // InTooMuch says whether a shape is in the trials with pods that fit nowhere: it has a
 // claim for them, and is no variant.
 func InTooMuch(s shape.Shape) bool { return s.TooMuch != nil && !s.Variant }
+
+// InFragmented says whether a shape is in the trials whose nodes are nearly full.
+func InFragmented(s shape.Shape) bool { return s.Fill != nil && !s.Variant }
+
+// InProfiles says whether the scheduler is profiled with a shape: it has claims, and is no
+// variant.
+func InProfiles(s shape.Shape) bool { return s.Claim != nil && !s.Variant }
 
 // Line is a result in one line.
 func Line(r trial.Result) string {
@@ -40,6 +52,9 @@ func Line(r trial.Result) string {
 		plot.Number(r.PodsPerSecond), duration(r.P50), duration(r.P99), duration(r.SchedulerCPU), mib(r.APIServerBytes), mib(r.EtcdBytes))
 	if r.Load.TooMuch > 0 {
 		text += fmt.Sprintf(", %d pods fit nowhere", r.Load.TooMuch)
+	}
+	if r.Load.Fill > 0 {
+		text += fmt.Sprintf(", %d NUMA nodes were full", r.Load.Fill)
 	}
 	if r.Timeouts > 0 {
 		text += fmt.Sprintf(", %d timed out", r.Timeouts)
@@ -82,7 +97,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 	for _, nodes := range p.sizes() {
 		sections = append(sections, p.measured(nodes))
 	}
-	sections = append(sections, p.tooMuch(), p.attributes(), p.shapes(), notes)
+	sections = append(sections, p.profiled(), p.tooMuch(), p.fragmented(), p.mixed(), p.attributes(), p.shapes(), notes)
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	return strings.Join(sections, "\n"), figures, nil
 }
@@ -93,6 +108,11 @@ func (p Page) complete() error {
 		for _, s := range p.Shapes {
 			if got := len(p.of(nodes, s.Name)); got != p.Pairs || got == 0 {
 				return fmt.Errorf("%d results of %s with %d nodes, want %d", got, s.Name, nodes, p.Pairs)
+			}
+		}
+		for _, s := range p.Mixes {
+			if got := len(p.of(nodes, s.Name)); nodes == p.sizes()[0] && got != p.Pairs {
+				return fmt.Errorf("%d results of %s, want %d", got, s.Name, p.Pairs)
 			}
 		}
 	}
@@ -112,11 +132,30 @@ func (p Page) sizes() (list []int) {
 }
 
 // of returns the results of a shape whose pods all fit, pair by pair.
-func (p Page) of(nodes int, name string) []trial.Result { return p.filter(nodes, name, false) }
+func (p Page) of(nodes int, name string) []trial.Result { return p.filter(nodes, name, allFit) }
 
-func (p Page) filter(nodes int, name string, tooMuch bool) (list []trial.Result) {
+// kind is what pods a trial has.
+type kind int
+
+const (
+	allFit kind = iota
+	tooMuch
+	fragmented
+)
+
+func kindOf(l trial.Load) kind {
+	switch {
+	case l.TooMuch > 0:
+		return tooMuch
+	case l.Fill > 0:
+		return fragmented
+	}
+	return allFit
+}
+
+func (p Page) filter(nodes int, name string, of kind) (list []trial.Result) {
 	for _, r := range p.Results {
-		if r.Nodes == nodes && r.Shape == name && (r.Load.TooMuch > 0) == tooMuch {
+		if r.Nodes == nodes && r.Shape == name && kindOf(r.Load) == of {
 			list = append(list, r)
 		}
 	}

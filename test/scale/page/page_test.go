@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/profile"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
 )
 
 // speeds are the pods per second of the shapes.
-var speeds = map[string]float64{shape.Plain: 200, shape.Cheapest: 50, shape.Ours: 49, shape.Split: 20, shape.PerCPU: 25, shape.AttributesName(1): 50}
+var speeds = map[string]float64{shape.Plain: 200, shape.Cheapest: 50, shape.Selected: 50, shape.Ours: 49, shape.Split: 20, shape.PerCPU: 25, shape.AttributesName(1): 50}
 
 // filled is a page with results of these sizes. Each pair has another speed of the machine.
 func filled(t *testing.T, sizes ...int) Page {
@@ -32,6 +33,9 @@ func filled(t *testing.T, sizes ...int) Page {
 		t.Fatal(err)
 	}
 	p.Shapes = append(p.Shapes, one)
+	if p.Mixes, err = shape.Mixes(); err != nil {
+		t.Fatal(err)
+	}
 	for _, nodes := range sizes {
 		for pair := range p.Pairs {
 			for _, s := range p.Shapes {
@@ -48,6 +52,26 @@ func filled(t *testing.T, sizes ...int) Page {
 					}
 					p.Results = append(p.Results, r)
 				}
+				if nodes == sizes[0] && InFragmented(s) {
+					r.Load, r.Timeouts = trial.Load{Pods: 20, Fill: 4*nodes - 5}, 0
+					p.Results = append(p.Results, r)
+				}
+			}
+			for i, s := range p.Mixes {
+				if nodes == sizes[0] {
+					p.Results = append(p.Results, trial.Result{
+						Shape: s.Name, Nodes: nodes, Load: trial.Load{Pods: 20}, PodsPerSecond: 40 / float64(i+1), SchedulerCPU: time.Duration(10*(i+1)) * time.Millisecond,
+					})
+				}
+			}
+		}
+		for _, s := range p.Shapes {
+			if InProfiles(s) {
+				parts := []profile.Part{{Name: profile.Selectors}, {Name: profile.Capacity}, {Name: profile.Garbage, CPU: 200 * time.Millisecond}, {Name: "others", CPU: time.Second}}
+				if s.Name != shape.Cheapest {
+					parts[0].CPU, parts[1].CPU, parts[2].CPU, parts[3].CPU = 300*time.Millisecond, 150*time.Millisecond, 250*time.Millisecond, 1050*time.Millisecond
+				}
+				p.Profiles = append(p.Profiles, trial.Profile{Shape: s.Name, Nodes: nodes, Pods: 100, Parts: parts})
 			}
 		}
 	}
@@ -113,7 +137,7 @@ func TestSmallClusterWithoutPodsThatFitNowhereHasNoGoals(t *testing.T) {
 func TestCostOfAttributesIsTheSlope(t *testing.T) {
 	p := filled(t, 100)
 	text, _ := rendered(t, p)
-	ours := p.Shapes[2].AttributeCount()
+	ours := p.Shapes[3].AttributeCount()
 	for _, line := range []string{
 		fmt.Sprintf("%.1f %% of all", 100*(1-49.0/50)/float64(ours-1)),
 		"| 1 | 15 | 1.02 (1.02 to 1.02) | ",
@@ -122,9 +146,40 @@ func TestCostOfAttributesIsTheSlope(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", line, text)
 		}
 	}
-	p.Shapes = p.Shapes[:5]
+	p.Shapes = p.Shapes[:6]
 	if text, _ := rendered(t, p); strings.Contains(text, "What attributes cost") {
 		t.Error("the page has a cost of attributes that was not measured")
+	}
+}
+
+func TestReasonIsWhatTheCheapestClaimDoesNotCost(t *testing.T) {
+	text, _ := rendered(t, filled(t, 500))
+	want := "takes 5.50 ms more of the scheduler's CPU time than one with the cheapest claim: 3.00 ms\nfor selectors, 1.50 ms for what claims take of capacities, 0.50 ms for garbage collection, and 0.50 ms for the rest."
+	if !strings.Contains(text, want) || !strings.Contains(text, "| all | 12.00 | 17.50 | 17.50 | 17.50 | 17.50 |") {
+		t.Errorf("the page lacks %q:\n%s", want, text)
+	}
+	p := filled(t, 500)
+	p.Profiles = nil
+	if text, _ := rendered(t, p); strings.Contains(text, "for selectors") || strings.Contains(text, "time goes to") {
+		t.Errorf("the page has a profile that was not measured:\n%s", text)
+	}
+}
+
+func TestNearlyFullNodesAndLargerClaimsAreOfTheSmallestSize(t *testing.T) {
+	p := filled(t, 100, 500)
+	text, _ := rendered(t, p)
+	for _, line := range []string{
+		"fits there: 395 of them. Each of the 100 nodes", "but only 5 NUMA nodes have them. The trial has 20 pods.",
+		"| CPUs and memory apart | 6 | 2 s | 167 ms | 2.45 (2.45 to 2.45) |",
+		"| and a GPU and a NIC | 10 | 0.25 (0.25 to 0.25) | 40 ms | 4 (4 to 4) |",
+	} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the page lacks %q:\n%s", line, text)
+		}
+	}
+	p.Results = slices.DeleteFunc(p.Results, func(r trial.Result) bool { return r.Shape == shape.MixCache })
+	if _, _, err := p.render(); err == nil || !strings.Contains(err.Error(), "0 results of and cache ways, want 5") {
+		t.Errorf("without a mix: %v", err)
 	}
 }
 

@@ -13,17 +13,14 @@ import (
 func (p Page) measured(nodes int) string {
 	return fmt.Sprintf("## %d nodes\nMedians of the pairs. Latency is the time from the creation of a pod until it has a node. All pods are created at once, so\n"+
 		"most of it is waiting. Memory is that of the process after the last pod; its earlier trials count too.\n\n", nodes) +
-		plot.Table(header, p.rows(nodes, false))
+		plot.Table(header, p.rows(nodes))
 }
 
 var header = []string{"shape", "pods/s", "latency, p50", "p99", "scheduler's CPU time per pod", "API server", "etcd", "slices of a node"}
 
-func (p Page) rows(nodes int, tooMuch bool) (rows [][]string) {
+func (p Page) rows(nodes int) (rows [][]string) {
 	for _, s := range p.Shapes {
-		results := p.filter(nodes, s.Name, tooMuch)
-		if len(results) == 0 {
-			continue
-		}
+		results := p.of(nodes, s.Name)
 		of := func(f figure) float64 { return median(results, f) }
 		rows = append(rows, []string{
 			s.Name,
@@ -63,13 +60,13 @@ func (p Page) growth() plot.Lines {
 // tooMuch is "" if no trial had pods that fit nowhere.
 func (p Page) tooMuch() string {
 	for _, nodes := range p.sizes() {
-		ours := p.filter(nodes, shape.Ours, true)
+		ours := p.filter(nodes, shape.Ours, tooMuch)
 		if len(ours) == 0 {
 			continue
 		}
 		var rows [][]string
 		for _, s := range p.Shapes {
-			results := p.filter(nodes, s.Name, true)
+			results := p.filter(nodes, s.Name, tooMuch)
 			if len(results) == 0 {
 				continue
 			}

@@ -43,11 +43,12 @@ func (s Shape) SliceBytes() (bytes int) {
 const (
 	Template        = "scale"
 	TemplateTooMuch = "scale-too-much"
+	TemplateFill    = "scale-fill"
 )
 
-// Templates are of claims of the pods, and of claims that no node can satisfy.
+// Templates are of the claims that the shape has.
 func (s Shape) Templates() (list []*resourceapi.ResourceClaimTemplate) {
-	for name, devices := range map[string]*resourceapi.DeviceClaim{Template: s.Claim, TemplateTooMuch: s.TooMuch} {
+	for name, devices := range map[string]*resourceapi.DeviceClaim{Template: s.Claim, TemplateTooMuch: s.TooMuch, TemplateFill: s.Fill} {
 		if devices != nil {
 			list = append(list, &resourceapi.ResourceClaimTemplate{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -58,8 +59,8 @@ func (s Shape) Templates() (list []*resourceapi.ResourceClaimTemplate) {
 	return list
 }
 
-// Pod returns a pod of the shape. TooMuch is for one that no node can take.
-func (s Shape) Pod(name string, labels map[string]string, tooMuch bool) *corev1.Pod {
+// Pod returns a pod of the shape, with a claim of the template if the shape has claims.
+func (s Shape) Pod(name string, labels map[string]string, template string) *corev1.Pod {
 	requests := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(PodCPUs, resource.DecimalSI), corev1.ResourceMemory: resource.MustParse(PodMemory)}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
@@ -71,10 +72,6 @@ func (s Shape) Pod(name string, labels map[string]string, tooMuch bool) *corev1.
 		},
 	}
 	if s.Claim != nil {
-		template := Template
-		if tooMuch {
-			template = TemplateTooMuch
-		}
 		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "cpus", ResourceClaimTemplateName: &template}}
 		pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "cpus"}}
 	}

@@ -28,6 +28,7 @@ const (
 const (
 	Plain    = "plain pods"
 	Cheapest = "cheapest claim"
+	Selected = "cheapest claim, selected"
 	Ours     = "this driver"
 	Split    = "CPUs and memory apart"
 	PerCPU   = "one device per CPU"
@@ -41,6 +42,7 @@ type Shape struct {
 	Classes []resourceapi.DeviceClass
 	Claim   *resourceapi.DeviceClaim // of each pod; nil: pods have only requests
 	TooMuch *resourceapi.DeviceClaim // a claim like it that no NUMA node can satisfy; nil: there is none
+	Fill    *resourceapi.DeviceClaim // a claim like it that leaves too few CPUs of a NUMA node for another one; nil: there is none
 	Variant bool                     // this driver, with fewer attributes
 }
 
@@ -70,6 +72,7 @@ func All(m numa.Machine) ([]Shape, error) {
 	return []Shape{
 		{Name: Plain, Means: "The pods have no claims. The machine is not published."},
 		cheapest(m),
+		selected(m),
 		ours,
 		split(m),
 		perCPU(m),
@@ -106,11 +109,10 @@ func (s Shape) AttributeCount() int { return len(s.Drivers[0].Devices[0].Attribu
 
 // driversOwn is what this driver publishes of the machine.
 func driversOwn(m numa.Machine) (Shape, error) {
-	classes, err := deviceclasses.All()
+	classes, err := classesNamed(ZoneClass)
 	if err != nil {
 		return Shape{}, err
 	}
-	classes = slices.DeleteFunc(classes, func(c resourceapi.DeviceClass) bool { return c.Name != ZoneClass })
 	return Shape{
 		Name:    Ours,
 		Means:   "One device per NUMA node, with CPUs and memory as capacities, as this driver publishes it.",
@@ -118,7 +120,14 @@ func driversOwn(m numa.Machine) (Shape, error) {
 		Classes: classes,
 		Claim:   claim(nil, request(ZoneClass, capacity{cpu: PodCPUs, memory: PodMemory})),
 		TooMuch: claim(nil, request(ZoneClass, capacity{cpu: zoneCPUs(m) + PodCPUs, memory: PodMemory})),
+		Fill:    claim(nil, request(ZoneClass, capacity{cpu: fillCPUs(m), memory: PodMemory})),
 	}, nil
+}
+
+// classesNamed returns DeviceClasses of the chart.
+func classesNamed(names ...string) ([]resourceapi.DeviceClass, error) {
+	classes, err := deviceclasses.All()
+	return slices.DeleteFunc(classes, func(c resourceapi.DeviceClass) bool { return !slices.Contains(names, c.Name) }), err
 }
 
 // ZoneClass is the DeviceClass of zones.
@@ -141,6 +150,16 @@ func cheapest(m numa.Machine) Shape {
 	}
 }
 
+// selected is what the cheapest claim of a class costs that does not take devices of all
+// drivers.
+func selected(m numa.Machine) Shape {
+	s := cheapest(m)
+	s.Name = Selected
+	s.Means = "The same, but the class selects the devices of its driver, as classes of drivers do."
+	s.Classes = []resourceapi.DeviceClass{classOf(s.Drivers[0].Name)}
+	return s
+}
+
 const numaNode = deviceclasses.AttributeNUMANode
 
 // split is a driver of CPUs and one of memory. Their devices have no other attribute than
@@ -155,6 +174,7 @@ func split(m numa.Machine) Shape {
 		Classes: []resourceapi.DeviceClass{classOf(cpus), classOf(memory)},
 		Claim:   claim(ptr.To(numaNode), request(cpus, capacity{cpu: PodCPUs}), request(memory, capacity{memory: PodMemory})),
 		TooMuch: claim(ptr.To(numaNode), request(cpus, capacity{cpu: zoneCPUs(m) + PodCPUs}), request(memory, capacity{memory: PodMemory})),
+		Fill:    claim(ptr.To(numaNode), request(cpus, capacity{cpu: fillCPUs(m)}), request(memory, capacity{memory: PodMemory})),
 	}
 	for _, zone := range m.Zones {
 		s.Drivers[0].Devices = append(s.Drivers[0].Devices, shared(zone.ID, "cpu", *resource.NewQuantity(int64(zone.CPUs.Size()), resource.DecimalSI)))
@@ -166,8 +186,8 @@ func split(m numa.Machine) Shape {
 // perCPU has no other attribute than that of the constraint either.
 func perCPU(m numa.Machine) Shape {
 	const name = "percpu.scale.test"
-	some, tooMany := request(name, capacity{}), request(name, capacity{})
-	some.Exactly.Count, tooMany.Exactly.Count = PodCPUs, int64(zoneCPUs(m)+PodCPUs)
+	some, tooMany, fill := request(name, capacity{}), request(name, capacity{}), request(name, capacity{})
+	some.Exactly.Count, tooMany.Exactly.Count, fill.Exactly.Count = PodCPUs, int64(zoneCPUs(m)+PodCPUs), int64(fillCPUs(m))
 	s := Shape{
 		Name:    PerCPU,
 		Means:   fmt.Sprintf("Each CPU is a device. A claim is of %d devices, and has `matchAttribute` for the NUMA node, their only attribute.", PodCPUs),
@@ -175,6 +195,7 @@ func perCPU(m numa.Machine) Shape {
 		Classes: []resourceapi.DeviceClass{classOf(name)},
 		Claim:   claim(ptr.To(numaNode), some),
 		TooMuch: claim(ptr.To(numaNode), tooMany),
+		Fill:    claim(ptr.To(numaNode), fill),
 	}
 	for _, zone := range m.Zones {
 		for id := range zone.CPUs.All() {
@@ -186,6 +207,9 @@ func perCPU(m numa.Machine) Shape {
 
 // zoneCPUs is how many CPUs each NUMA node has.
 func zoneCPUs(m numa.Machine) int { return m.Zones[0].CPUs.Size() }
+
+// fillCPUs are so many of a NUMA node that fewer than PodCPUs are left.
+func fillCPUs(m numa.Machine) int { return zoneCPUs(m) - PodCPUs/2 }
 
 // shared is a device of a NUMA node with one capacity that claims share.
 func shared(zone int, name resourceapi.QualifiedName, amount resource.Quantity) resourceapi.Device {

@@ -64,9 +64,9 @@ func clusterOf(t *testing.T, s Shape, nodes int) *simulate.Cluster {
 	return cluster
 }
 
-func place(t *testing.T, cluster *simulate.Cluster, s Shape, name string, tooMuch bool) simulate.Placement {
+func place(t *testing.T, cluster *simulate.Cluster, s Shape, name, template string) simulate.Placement {
 	t.Helper()
-	pod := s.Pod(name, nil, tooMuch)
+	pod := s.Pod(name, nil, template)
 	pod.Namespace = "default"
 	placement, err := cluster.Place(t.Context(), pod, simulate.Options{})
 	if err != nil {
@@ -81,11 +81,11 @@ func TestSixteenPodsFitOnANodeInEachShape(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			cluster := clusterOf(t, s, 2)
 			for i := range 32 {
-				if p := place(t, cluster, s, fmt.Sprintf("pod-%d", i), false); p.Node == "" {
+				if p := place(t, cluster, s, fmt.Sprintf("pod-%d", i), Template); p.Node == "" {
 					t.Fatalf("pod %d: %+v", i, p.Refusals)
 				}
 			}
-			if p := place(t, cluster, s, "one-more", false); p.Node != "" {
+			if p := place(t, cluster, s, "one-more", Template); p.Node != "" {
 				t.Errorf("pod 33 is on %s", p.Node)
 			}
 		})
@@ -98,7 +98,7 @@ func TestTooMuchFitsNowhere(t *testing.T) {
 		if s.TooMuch == nil || s.Name == PerCPU {
 			continue
 		}
-		if p := place(t, clusterOf(t, s, 1), s, "pod", true); p.Node != "" || len(p.Refusals) == 0 {
+		if p := place(t, clusterOf(t, s, 1), s, "pod", TemplateTooMuch); p.Node != "" || len(p.Refusals) == 0 {
 			t.Errorf("%s: on %q, %+v", s.Name, p.Node, p.Refusals)
 		}
 	}
@@ -122,6 +122,46 @@ func TestOursIsWhatTheDriverPublishes(t *testing.T) {
 		published := s.Slices("n")
 		if len(published) != 1 || len(published[0].Spec.Devices) != 4 || s.AttributeCount() < 8 {
 			t.Errorf("%d slices, %d attributes of a zone", len(published), s.AttributeCount())
+		}
+	}
+}
+
+// A mix has as many pods on a node as its GPUs, unless it needs none.
+func TestMixesFitOnANode(t *testing.T) {
+	mixes, err := Mixes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range mixes {
+		want := 16
+		if s.Name == MixNearby {
+			want = MixesPerNode
+		}
+		cluster, placed := clusterOf(t, s, 1), 0
+		for p := place(t, cluster, s, "pod-0", Template); p.Node != ""; p = place(t, cluster, s, fmt.Sprintf("pod-%d", placed), Template) {
+			placed++
+		}
+		if placed != want {
+			t.Errorf("%s: %d pods fit, want %d", s.Name, placed, want)
+		}
+	}
+}
+
+func TestFillLeavesNoRoomInItsNUMANode(t *testing.T) {
+	for _, s := range shapes(t) {
+		if s.Fill == nil {
+			continue
+		}
+		cluster := clusterOf(t, s, 1)
+		for i := range 3 {
+			if p := place(t, cluster, s, fmt.Sprintf("fill-%d", i), TemplateFill); p.Node == "" {
+				t.Fatalf("%s: %+v", s.Name, p.Refusals)
+			}
+		}
+		for i := range 5 {
+			if p := place(t, cluster, s, fmt.Sprintf("pod-%d", i), Template); (p.Node != "") != (i < 4) {
+				t.Errorf("%s: pod %d is on %q: %+v", s.Name, i, p.Node, p.Refusals)
+			}
 		}
 	}
 }

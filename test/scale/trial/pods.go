@@ -26,12 +26,25 @@ type placed struct {
 	timedOut       map[string]bool
 }
 
-// podLabel is on the pods of a trial.
+// podLabel is on the pods of a trial. Its value is the name of their batch.
 const podLabel = "scale.test/pod"
+
+// batch are pods that are created one after the other.
+type batch struct {
+	name     string // their label's value, and what their names begin with
+	template string // of their claims
+	pods     int
+	fit      bool
+}
+
+// batches are the pods that are measured.
+func (l Load) batches() []batch {
+	return []batch{{"too-much", shape.TemplateTooMuch, l.TooMuch, false}, {"pod", shape.Template, l.Pods, true}}
+}
 
 // place creates the pods as fast as the API server takes them, and waits until all that
 // fit have a node.
-func (c *Cluster) place(ctx context.Context, s shape.Shape, load Load) (placed, error) {
+func (c *Cluster) place(ctx context.Context, s shape.Shape, batches ...batch) (placed, error) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -41,31 +54,37 @@ func (c *Cluster) place(ctx context.Context, s shape.Shape, load Load) (placed, 
 	if err != nil {
 		return p, err
 	}
-	events := &podWatch{c.Client.CoreV1().Pods(namespace), none.ResourceVersion, nil}
-	defer events.stop()
 	var mu sync.Mutex // of p.created
+	creating := func(name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		p.created[name] = time.Now()
+	}
+	var calls []call
+	var names []string
+	fit := 0
+	for _, b := range batches {
+		names = append(names, b.name)
+		if b.fit {
+			fit += b.pods
+		}
+		calls = append(calls, c.podCreations(s, b, creating)...)
+	}
+	selector := fmt.Sprintf("%s in (%s)", podLabel, strings.Join(names, ","))
+	events := &podWatch{c.Client.CoreV1().Pods(namespace), selector, none.ResourceVersion, nil}
+	defer events.stop()
 	created := make(chan error, 1)
-	running.Go(func() {
-		created <- parallel(ctx, c.podCreations(s, load, func(name string) {
-			mu.Lock()
-			defer mu.Unlock()
-			p.created[name] = time.Now()
-		}))
-	})
-	return p, c.await(ctx, events, created, load.Pods, p)
+	running.Go(func() { created <- parallel(ctx, calls) })
+	return p, c.await(ctx, events, created, fit, p)
 }
 
 // podCreations call creating before they create a pod that fits.
-func (c *Cluster) podCreations(s shape.Shape, load Load, creating func(name string)) (calls []call) {
-	for i := range load.TooMuch + load.Pods {
-		tooMuch := i < load.TooMuch
-		name := fmt.Sprintf("pod-%d", i)
-		if tooMuch {
-			name = tooMuchPrefix + name
-		}
-		create := creation(c.Client.CoreV1().Pods(namespace), s.Pod(name, map[string]string{podLabel: ""}, tooMuch))
+func (c *Cluster) podCreations(s shape.Shape, b batch, creating func(name string)) (calls []call) {
+	for i := range b.pods {
+		name := fmt.Sprintf("%s-%d", b.name, i)
+		create := creation(c.Client.CoreV1().Pods(namespace), s.Pod(name, map[string]string{podLabel: b.name}, b.template))
 		calls = append(calls, func(ctx context.Context) error {
-			if !tooMuch {
+			if b.fit {
 				creating(name)
 			}
 			return create(ctx)
@@ -73,8 +92,6 @@ func (c *Cluster) podCreations(s shape.Shape, load Load, creating func(name stri
 	}
 	return calls
 }
-
-const tooMuchPrefix = "too-much-"
 
 // await reads the events until so many pods have a node and all pods are created. The
 // scheduler's last word about a pod is part of the error.
@@ -115,15 +132,16 @@ func (c *Cluster) await(ctx context.Context, events *podWatch, created <-chan er
 // which one on a busy machine is at times. It goes on at once where it was. RetryWatcher of
 // client-go would pause for a second, in which pods would seem to wait.
 type podWatch struct {
-	pods    corev1client.PodInterface
-	version string // of the last pod that was seen
-	open    watch.Interface
+	pods     corev1client.PodInterface
+	selector string
+	version  string // of the last pod that was seen
+	open     watch.Interface
 }
 
 // events returns what comes from a watch, which it begins if there is none.
 func (w *podWatch) events(ctx context.Context) (_ <-chan watch.Event, err error) {
 	if w.open == nil {
-		w.open, err = w.pods.Watch(ctx, metav1.ListOptions{LabelSelector: podLabel, ResourceVersion: w.version})
+		w.open, err = w.pods.Watch(ctx, metav1.ListOptions{LabelSelector: w.selector, ResourceVersion: w.version})
 		if err != nil {
 			return nil, err
 		}

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"time"
 
+	pprof "github.com/google/pprof/profile"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/proc"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/profile"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/stats"
 )
@@ -20,8 +22,9 @@ import (
 type Cluster struct {
 	Client    kubernetes.Interface
 	Processes Processes
-	Proc      fs.FS    // /proc
-	Nodes     []string // that Prepare creates
+	Scheduler profile.Source // only Profile needs it
+	Proc      fs.FS          // /proc
+	Nodes     []string       // that Prepare creates
 	Machine   numa.Machine
 	// Stall is for how long no pod may make progress before a trial fails.
 	Stall time.Duration
@@ -34,6 +37,7 @@ type Processes struct{ Scheduler, APIServer, Etcd int }
 type Load struct {
 	Pods    int // that fit
 	TooMuch int // that fit nowhere, created before the others
+	Fill    int // that leave no room in a NUMA node, and are there before
 }
 
 // Result is what one trial measured.
@@ -62,37 +66,79 @@ func (c *Cluster) Run(ctx context.Context, s shape.Shape, load Load) (Result, er
 	return r, nil
 }
 
-func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (Result, error) {
-	if err := c.publish(ctx, s); err != nil {
-		return Result{}, err
+func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (r Result, err error) {
+	err = c.published(ctx, s, func() error {
+		if load.Fill > 0 {
+			if _, err := c.place(ctx, s, batch{"fill", shape.TemplateFill, load.Fill, true}); err != nil {
+				return fmt.Errorf("fill: %w", err)
+			}
+		}
+		before, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
+		if err != nil {
+			return err
+		}
+		placed, err := c.place(ctx, s, load.batches()...)
+		if err != nil {
+			return err
+		}
+		after, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
+		if err != nil {
+			return err
+		}
+		r = placed.result()
+		r.Shape, r.Nodes, r.Load, r.SchedulerCPU = s.Name, len(c.Nodes), load, (after-before)/time.Duration(load.Pods)
+		if r.APIServerBytes, err = proc.Memory(c.Proc, c.Processes.APIServer); err != nil {
+			return err
+		}
+		r.EtcdBytes, err = proc.Memory(c.Proc, c.Processes.Etcd)
+		return err
+	})
+	return r, err
+}
+
+// Profile is what the scheduler's CPU time went to while it placed pods of a shape.
+type Profile struct {
+	Shape string
+	Nodes int
+	Pods  int
+	CPU   *pprof.Profile
+	Parts []profile.Part // of CPU
+}
+
+// Profile runs the shape as Run does, but profiles the scheduler, which makes it slower.
+func (c *Cluster) Profile(ctx context.Context, s shape.Shape, pods int) (Profile, error) {
+	p := Profile{Shape: s.Name, Nodes: len(c.Nodes), Pods: pods}
+	err := c.published(ctx, s, func() (err error) {
+		p.CPU, err = c.Scheduler.During(ctx, func() error {
+			_, err := c.place(ctx, s, Load{Pods: pods}.batches()...)
+			return err
+		})
+		return err
+	})
+	if err == nil {
+		p.Parts, err = profile.Split(p.CPU)
 	}
-	if _, err := c.place(ctx, s, Load{Pods: warmUp}); err != nil {
-		return Result{}, fmt.Errorf("warm up: %w", err)
+	if err != nil {
+		return Profile{}, fmt.Errorf("profile %s, %d nodes: %w", s.Name, len(c.Nodes), err)
+	}
+	return p, nil
+}
+
+// published calls do while the shape is published and the scheduler knows it.
+func (c *Cluster) published(ctx context.Context, s shape.Shape, do func() error) error {
+	if err := c.publish(ctx, s); err != nil {
+		return err
+	}
+	if _, err := c.place(ctx, s, Load{Pods: warmUp}.batches()...); err != nil {
+		return fmt.Errorf("warm up: %w", err)
 	}
 	if err := c.removePods(ctx); err != nil {
-		return Result{}, err
+		return err
 	}
-	before, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
-	if err != nil {
-		return Result{}, err
+	if err := do(); err != nil {
+		return err
 	}
-	placed, err := c.place(ctx, s, load)
-	if err != nil {
-		return Result{}, err
-	}
-	after, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
-	if err != nil {
-		return Result{}, err
-	}
-	r := placed.result()
-	r.Shape, r.Nodes, r.Load, r.SchedulerCPU = s.Name, len(c.Nodes), load, (after-before)/time.Duration(load.Pods)
-	if r.APIServerBytes, err = proc.Memory(c.Proc, c.Processes.APIServer); err != nil {
-		return Result{}, err
-	}
-	if r.EtcdBytes, err = proc.Memory(c.Proc, c.Processes.Etcd); err != nil {
-		return Result{}, err
-	}
-	return r, c.withdraw(ctx, s)
+	return c.withdraw(ctx, s)
 }
 
 // result computes what can be known from the pods alone.

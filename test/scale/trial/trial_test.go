@@ -35,7 +35,7 @@ func schedule(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 				continue
 			}
 			pod = pod.DeepCopy()
-			if strings.HasPrefix(pod.Name, tooMuchPrefix) {
+			if pod.Labels[podLabel] == "too-much" {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "filter timed out"}}
 			} else {
 				pod.Spec.NodeName = "node-0"
@@ -109,7 +109,7 @@ func TestTrialMeasuresEachShapeAndLeavesNothing(t *testing.T) {
 	for _, s := range shapes {
 		load := Load{Pods: 20}
 		if s.TooMuch != nil {
-			load.TooMuch = 2
+			load.TooMuch, load.Fill = 2, 3
 		}
 		r, err := c.Run(t.Context(), s, load)
 		if err != nil {
@@ -146,7 +146,7 @@ func TestTrialFailsIfNothingHappens(t *testing.T) {
 
 func TestResultIsOfThePodsThatFit(t *testing.T) {
 	began := time.Now()
-	p := placed{created: map[string]time.Time{}, bound: map[string]time.Time{}, timedOut: map[string]bool{"too-much-pod-0": true}}
+	p := placed{created: map[string]time.Time{}, bound: map[string]time.Time{}, timedOut: map[string]bool{"too-much-0": true}}
 	for i := range 100 {
 		name := fmt.Sprint(i)
 		p.created[name] = began.Add(time.Duration(i) * time.Millisecond)

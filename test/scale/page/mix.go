@@ -1,0 +1,56 @@
+package page
+
+import (
+	"fmt"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/plot"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/stats"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
+)
+
+// fragmented is "" if no trial began with nodes that are nearly full.
+func (p Page) fragmented() string {
+	nodes := p.sizes()[0]
+	ours := p.filter(nodes, shape.Ours, fragmented)
+	if len(ours) == 0 {
+		return ""
+	}
+	var rows [][]string
+	for _, s := range p.Shapes {
+		results := p.filter(nodes, s.Name, fragmented)
+		if len(results) == 0 {
+			continue
+		}
+		rows = append(rows, []string{
+			s.Name, plot.Number(median(results, rate)), plot.Duration(median(results, func(r trial.Result) float64 { return float64(r.P99) })),
+			plot.Duration(median(results, cpu)), interval(stats.Ratio(values(ours, rate), values(results, rate))),
+		})
+	}
+	return fmt.Sprintf("## Nodes that are nearly full\nBefore the trial, other pods have filled NUMA nodes, so that no pod of the trial fits there: %d of them. Each of the %d nodes\n"+
+		"still has more CPUs than a pod needs, but only %d NUMA nodes have them. The trial has %d pods.\n\n",
+		ours[0].Load.Fill, nodes, nodes*ZonesPerNode-ours[0].Load.Fill, ours[0].Load.Pods) +
+		plot.Table([]string{"shape", "pods/s", "latency, p99", "scheduler's CPU time per pod", "pods/s of this driver / of this shape"}, rows)
+}
+
+// mixed is "" if no claims with more requests ran.
+func (p Page) mixed() string {
+	if len(p.Mixes) == 0 {
+		return ""
+	}
+	nodes := p.sizes()[0]
+	first := p.of(nodes, p.Mixes[0].Name)
+	var rows, means [][]string
+	for _, s := range p.Mixes {
+		results := p.of(nodes, s.Name)
+		rows = append(rows, []string{
+			s.Name, plot.Number(median(results, rate)), interval(stats.Ratio(values(results, rate), values(first, rate))),
+			plot.Duration(median(results, cpu)), interval(stats.Ratio(values(results, cpu), values(first, cpu))),
+		})
+		means = append(means, []string{s.Name, s.Means})
+	}
+	return fmt.Sprintf("## Larger claims\nClaims of this driver that ask for more than CPUs and memory. The nodes, %d of them, also publish %d GPUs, %d NICs and a cache for\n"+
+		"each NUMA node: %d B of slices for each node. Each trial has %d pods.\n\n", nodes, shape.MixesPerNode, shape.MixesPerNode, p.Mixes[0].SliceBytes(), first[0].Load.Pods) +
+		plot.Table([]string{"claim", "pods/s", "/ the first", "scheduler's CPU time per pod", "/ the first"}, rows) + "\n" +
+		plot.Table([]string{"claim", "what it is"}, means)
+}
