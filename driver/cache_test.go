@@ -261,6 +261,49 @@ func TestExclusiveModeWhereItFits(t *testing.T) {
 			t.Errorf("pools %s: a claim on both caches: mode %s, want %s", pools, got, want)
 		}
 		n.check("exclusive")
+		if err := n.groups.Write("dra-numa.2/mode", string(numa.ModeShareable)+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		driver.RepairCaches()
+		if got := mode(); got != want {
+			t.Errorf("pools %s: after another program made it shareable: mode %s, want %s", pools, got, want)
+		}
+	}
+}
+
+// The kernel compares a mask also with those of groups without CPUs and tasks, such as one
+// that another program has just made. It is asked again only with other masks.
+func TestExclusiveModeThatIsRefused(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	driver := n.open()
+	if err := n.groups.Mkdir("other"); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	n.groups.Around(func(c resctrlfs.Change, effect func() error) error {
+		if c.Name == "dra-numa.2/mode" {
+			asked = append(asked, c.Text)
+		}
+		return effect()
+	})
+	for i, cache := range []int{0, 1} {
+		mustPrepare(t, driver, claim(fmt.Sprint(i), result("cpus", fmt.Sprintf("numa-%d", cache), 2), ofCache("cache", fmt.Sprintf("cache-%d-guaranteed", cache), "ways=2")))
+	}
+	for range 3 {
+		driver.RepairCaches()
+	}
+	if len(asked) != 1 {
+		t.Errorf("the kernel was asked for %q, want once", asked)
+	}
+	if err := driver.Unprepare("uid-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.groups.Rmdir("other"); err != nil {
+		t.Fatal(err)
+	}
+	mustPrepare(t, driver, claim("wider", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3")))
+	if len(asked) != 2 {
+		t.Errorf("the kernel was asked for %q, want a second time", asked)
 	}
 }
 

@@ -228,11 +228,13 @@ func cachesIn(grant Grant) (ids []int) {
 // settleWays writes the groups that differ from the goal, and those of some holdings. It
 // takes what the kernel made of them.
 func (d *Driver) settleWays(goal caches.Goal, own []caches.Holding) error {
+	d.forgoExclusive(goal.Wanted)
 	wanted := goal.Differing(d.groups, own)
 	if len(wanted.Groups) == 0 {
 		return nil
 	}
 	report, err := d.config.Caches.Host.ApplyTo(d.groups, wanted)
+	d.noteShareable(wanted, report)
 	for _, group := range report.State.Groups {
 		if i := slices.IndexFunc(d.groups.Groups, func(g numa.ResctrlGroup) bool { return g.Name == group.Name }); i >= 0 {
 			d.groups.Groups[i] = group
@@ -241,6 +243,32 @@ func (d *Driver) settleWays(goal caches.Goal, own []caches.Holding) error {
 		}
 	}
 	return err
+}
+
+// noteShareable remembers which of the wanted groups the kernel did not make exclusive.
+func (d *Driver) noteShareable(wanted resctrl.Wanted, report resctrl.Report) {
+	if d.shareable == nil {
+		d.shareable = make(map[string]numa.Schemata)
+	}
+	for i := range wanted.Groups {
+		group := &wanted.Groups[i]
+		refused := slices.ContainsFunc(report.Shared, func(m resctrl.Missing) bool { return m.Group == group.Name })
+		if refused {
+			d.shareable[group.Name] = group.Schemata
+		} else if group.Exclusive {
+			delete(d.shareable, group.Name)
+		}
+	}
+}
+
+// forgoExclusive does not ask the kernel again for what it has refused to make exclusive.
+func (d *Driver) forgoExclusive(wanted resctrl.Wanted) {
+	for i := range wanted.Groups {
+		group := &wanted.Groups[i]
+		if refused, known := d.shareable[group.Name]; known && reflect.DeepEqual(refused, group.Schemata) {
+			group.Exclusive = false
+		}
+	}
 }
 
 // CacheReport is what a look at the groups of resctrl found.
@@ -279,6 +307,7 @@ func (d *Driver) repairCaches() (report CacheReport) {
 	} else {
 		d.withdrawClasses(held)
 		goal := d.caches.node.Goal(held, d.groups)
+		d.forgoExclusive(goal.Wanted)
 		groups = goal.Wanted.Groups
 		if err := d.forgetBytes(); err != nil {
 			report.News = append(report.News, err.Error())
@@ -286,6 +315,7 @@ func (d *Driver) repairCaches() (report CacheReport) {
 		if !goal.Reached(d.groups) {
 			repaired, failed := d.config.Caches.Host.Repair(goal.Wanted)
 			d.groups = repaired.State
+			d.noteShareable(goal.Wanted, repaired)
 			if failed != nil {
 				report.News = append(report.News, strings.Split(failed.Error(), "\n")...) // an error of each group
 			}

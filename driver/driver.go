@@ -92,23 +92,24 @@ type Driver struct {
 	grantable  cpuset.Set                    // CPUs of machine that a claim may ever get
 	devices    map[string]resourceapi.Device // of machine, by name
 	grants     grantList
-	ready      bool                 // Recover has succeeded
-	loaded     onRecord             // what Open read; empty after Recover
-	orphans    map[types.UID]string // by UID of a grant that cannot be released yet: why no claim needs it
-	blocked    []Held               // CPUs that partitions hold and no grant has
-	downgraded cpuset.Set           // as in view
-	caches     *cacheState          // never nil
-	groups     numa.ResctrlState    // of resctrl, as last seen; only settleWays changes it
-	monitors   monitors             // as last seen
-	first      interrupts.First     // which CPUs handled interrupts before claims had a say
-	due        []interrupts.Write   // that had no room when the last claim ended; lost with the process
-	uncore     []uncore.Held        // what dies have because of claims, and had first
-	uncoreDue  bool                 // dies may have come online since the last look
-	defaults   []Default            // what CPUs have while no claim changes them
-	settled    lookedAt             // when settleDefaults last succeeded
-	seen       []int                // numbers of interrupts at the last look
-	online     cpuset.Set           // CPUs that came online since the last look, and may have lost what claims want
-	text       []byte               // the last checkpoint; the next one reuses its memory
+	ready      bool                     // Recover has succeeded
+	loaded     onRecord                 // what Open read; empty after Recover
+	orphans    map[types.UID]string     // by UID of a grant that cannot be released yet: why no claim needs it
+	blocked    []Held                   // CPUs that partitions hold and no grant has
+	downgraded cpuset.Set               // as in view
+	caches     *cacheState              // never nil
+	groups     numa.ResctrlState        // of resctrl, as last seen; only settleWays changes it
+	shareable  map[string]numa.Schemata // groups that the kernel has refused to make exclusive, and with what
+	monitors   monitors                 // as last seen
+	first      interrupts.First         // which CPUs handled interrupts before claims had a say
+	due        []interrupts.Write       // that had no room when the last claim ended; lost with the process
+	uncore     []uncore.Held            // what dies have because of claims, and had first
+	uncoreDue  bool                     // dies may have come online since the last look
+	defaults   []Default                // what CPUs have while no claim changes them
+	settled    lookedAt                 // when settleDefaults last succeeded
+	seen       []int                    // numbers of interrupts at the last look
+	online     cpuset.Set               // CPUs that came online since the last look, and may have lost what claims want
+	text       []byte                   // the last checkpoint; the next one reuses its memory
 
 	allocatable bool // Config.NodeAllocatable, as it was set last
 

@@ -290,7 +290,7 @@ func (g *Goal) Reached(state numa.ResctrlState) bool {
 
 // isAs reports whether a group has what it should. What is offline does not count.
 func isAs(now *numa.ResctrlGroup, want *resctrl.Group, online cpuset.Set) bool {
-	return now.CPUs == want.CPUs.Intersection(online) && has(now.Schemata, want.Schemata)
+	return now.CPUs == want.CPUs.Intersection(online) && has(now.Schemata, want.Schemata) && (now.Mode == numa.ModeExclusive) == want.Exclusive
 }
 
 // has reports whether a group has what is wanted of the caches that are online.
