@@ -71,16 +71,26 @@ func notReleased(s *snapshot.Snapshot, pod *corev1.Pod) (notes []string) {
 	if publishes || len(s.Hides("ResourceSlices")) > 0 {
 		return notes
 	}
-	for i := range pod.Spec.ResourceClaims {
-		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
-		if err != nil || name == nil {
-			continue
-		}
-		if claim := s.Claim(pod.Namespace, *name); claim != nil && claim.Status.Allocation != nil && hasDevices(claim) {
-			notes = append(notes, fmt.Sprintf("driver %s has published nothing on node %s: while it does not run there, the pod does not end, because nothing releases ResourceClaim %q", deviceclasses.DriverName, pod.Spec.NodeName, *name))
+	for _, name := range claimsOf(pod) {
+		if claim := s.Claim(pod.Namespace, name); claim != nil && claim.Status.Allocation != nil && hasDevices(claim) {
+			notes = append(notes, fmt.Sprintf("driver %s has published nothing on node %s: while it does not run there, the pod does not end, because nothing releases ResourceClaim %q", deviceclasses.DriverName, pod.Spec.NodeName, name))
 		}
 	}
 	return notes
+}
+
+// claimsOf returns the names of the pod's claims that are known, that for extended resources
+// included.
+func claimsOf(pod *corev1.Pod) (names []string) {
+	for i := range pod.Spec.ResourceClaims {
+		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil {
+			names = append(names, *name)
+		}
+	}
+	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+		names = append(names, extended.ResourceClaimName)
+	}
+	return names
 }
 
 // hasDevices reports whether an allocated claim has devices of this driver.
@@ -226,12 +236,12 @@ func conditionsOf(claim *resourceapi.ResourceClaim) (list []condition) {
 
 // notesOf returns the conditions of the pod's claims that do not keep it from starting.
 func notesOf(s *snapshot.Snapshot, pod *corev1.Pod) (notes []string) {
-	for i := range pod.Spec.ResourceClaims {
-		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
-		if err != nil || name == nil || s.Claim(pod.Namespace, *name) == nil {
+	for _, name := range claimsOf(pod) {
+		claim := s.Claim(pod.Namespace, name)
+		if claim == nil {
 			continue
 		}
-		for _, said := range conditionsOf(s.Claim(pod.Namespace, *name)) {
+		for _, said := range conditionsOf(claim) {
 			if !said.ready {
 				notes = append(notes, said.text)
 			}

@@ -180,6 +180,14 @@ func TestAPodWithANodeThatDoesNotStart(t *testing.T) {
 			sentence:  "is being deleted from node n1",
 			note:      `driver dra.numa has published nothing on node n1: while it does not run there, the pod does not end, because nothing releases ResourceClaim "c"`,
 		},
+		"it ends where no driver runs, with extended resources": {
+			manifests: []string{
+				node, allocated(forP),
+				strings.Replace(strings.Replace(ends, ", resourceClaims: [{name: cpus, resourceClaimName: c}]", "", 1), "phase: Pending", "phase: Pending, extendedResourceClaimStatus: {resourceClaimName: c, requestMappings: []}", 1),
+			},
+			sentence: "is being deleted from node n1",
+			note:     `driver dra.numa has published nothing on node n1: while it does not run there, the pod does not end, because nothing releases ResourceClaim "c"`,
+		},
 		"it ends on a node that is not ready": {
 			manifests: []string{strings.Replace(node, `status: "True"`, `status: "Unknown", reason: NodeStatusUnknown, message: gone`, 1), ends, allocated(forP), published},
 			sentence:  "is being deleted from node n1",

@@ -116,6 +116,16 @@ func containerID(pod *corev1.Pod, name string) (string, error) {
 	return "", fmt.Errorf("find container %s of pod %s: not in the status", name, pod.Name)
 }
 
+// In returns the processes of a pod's cgroups.
+func (s Snapshot) In(pod *corev1.Pod) (list []Process) {
+	for _, process := range s.Processes {
+		if inPod(process.Cgroup, pod) {
+			list = append(list, process)
+		}
+	}
+	return list
+}
+
 // inPod reports whether a cgroup lies below the pod's. The systemd cgroup
 // driver writes the uid with underscores.
 func inPod(cgroup string, pod *corev1.Pod) bool {
