@@ -55,7 +55,7 @@ func TestKernelUnitesHooksOfOneContainer(t *testing.T) {
 	k.expect("pintest-pods/cpuset.cpus.exclusive", "1,4-7")
 	k.expect(ctrB+"/cpuset.cpus.partition", "root")
 	k.expect(ctrB+"/cpuset.cpus.exclusive.effective", "6-7")
-	k.pin(ctrA, Pinning{Mems: parse("0")})
+	k.pin(ctrA, Pinning{Mems: mems("0")})
 	k.expect(ctrA+"/cpuset.mems.effective", "0-1")
 	k.expect(ctrA+"/cpuset.cpus.partition", "root")
 }
@@ -81,7 +81,7 @@ func TestKernelIsolatedAndNone(t *testing.T) {
 	k.pin(ctrA, exclusive("4", ""))
 	k.expect(ctrA+"/cpuset.cpus.partition", "isolated")
 	k.expect(ctrA+"/cpuset.cpus.effective", "2-4")
-	k.pin(ctrB, Pinning{CPUs: parse("5"), Mems: parse("1"), Partition: PartitionNone})
+	k.pin(ctrB, Pinning{CPUs: parse("5"), Mems: mems("1"), Partition: PartitionNone})
 	k.expect(ctrB+"/cpuset.cpus.partition", "member")
 	k.expect(ctrB+"/cpuset.cpus.effective", "5")
 }
