@@ -46,9 +46,8 @@ type claimStatus struct {
 	grant driver.Grant
 	pace  pace // of writes
 
-	known   bool // seen is what the API server has
-	seen    []resourceapi.AllocatedDeviceStatus
-	writing bool // a write is on its way, so seen is about to change
+	seen    *resourceapi.ResourceClaim // as the API server last had it; nil if that is not known
+	writing bool                       // a write is on its way, so seen is about to change
 }
 
 // statusWait is how long a claim waits whose status was written too often.
@@ -67,14 +66,11 @@ func newClaimStatuses(client kubernetes.Interface, config driver.Config) *claimS
 func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant driver.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status := &claimStatus{grant: grant}
+	status := &claimStatus{grant: grant, seen: claim}
 	if before := s.claims[grant.UID]; before != nil {
 		status.writing, status.pace = before.writing, before.pace
 	} else {
 		status.pace = statusPace()
-	}
-	if claim != nil {
-		status.known, status.seen = true, claim.Status.Devices
 	}
 	s.claims[grant.UID] = status
 	s.check(grant.UID, status)
@@ -136,9 +132,15 @@ func (s *claimStatuses) forget(claimUID types.UID) {
 
 // check queues a write if one is needed. The caller holds the lock.
 func (s *claimStatuses) check(claimUID types.UID, status *claimStatus) {
-	if !status.known || status.writing || !hasStatuses(status.seen, s.devices(status)) {
+	if status.writing || !s.isRight(status) {
 		s.queue.Add(claimUID)
 	}
+}
+
+// isRight reports whether the claim is known to have the status that it should have. The
+// caller holds the lock.
+func (s *claimStatuses) isRight(status *claimStatus) bool {
+	return status.seen != nil && hasStatuses(status.seen.Status.Devices, s.devices(status))
 }
 
 // run writes the queued statuses until ctx ends.
@@ -152,16 +154,20 @@ func (s *claimStatuses) run(ctx context.Context) {
 	})
 }
 
-// write reads the claim and updates its status. Server-side apply would take only one
-// request. But the API server then writes the claim's opaque parameters in its own
-// format, takes that for a change of the allocation, and rejects the request.
+// write updates the status of the claim, and reads the claim first if it is not known.
+// If another client has changed the claim meanwhile, the API server refuses the update,
+// and the next try reads the claim. Server-side apply would need no claim. But the API
+// server then writes the claim's opaque parameters in its own format, takes that for a
+// change of the allocation, and rejects the request.
 func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout) // Stop waits for this write
 	defer cancel()
 	s.mu.Lock()
 	status := s.claims[claimUID]
+	isRight := status != nil && s.isRight(status) // what has changed may have changed back
+	isKnown := status != nil && status.seen != nil
 	s.mu.Unlock()
-	if status == nil {
+	if status == nil || isRight {
 		return nil
 	}
 	if !status.pace.TryAccept() {
@@ -169,67 +175,66 @@ func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
 		return nil
 	}
 	claims := s.client.ResourceV1().ResourceClaims(status.grant.Namespace)
-	claim, err := claims.Get(ctx, status.grant.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && claim.UID != claimUID {
-		return nil
+	if !isKnown {
+		claim, err := claimWith(ctx, s.client, types.NamespacedName{Namespace: status.grant.Namespace, Name: status.grant.Name}, claimUID)
+		if err != nil {
+			return fmt.Errorf("read claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
+		}
+		if claim == nil {
+			return nil
+		}
+		s.saw(claimUID, claim)
 	}
-	if err != nil {
-		return fmt.Errorf("read claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
-	}
-	s.saw(claimUID, claim, true)
 	wanted := s.wanted(claimUID)
 	if wanted == nil {
 		return nil
 	}
-	others := slices.DeleteFunc(claim.Status.Devices, func(device resourceapi.AllocatedDeviceStatus) bool {
-		return device.Driver == driver.Name && device.Pool == s.pool
-	})
-	claim.Status.Devices = append(others, wanted...)
-	claim, err = claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+	claim, err := claims.UpdateStatus(ctx, wanted, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	s.saw(claimUID, claim, err == nil)
 	if err != nil {
+		s.saw(claimUID, nil) // the API server may have carried it out
 		return fmt.Errorf("write status of claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
 	}
+	s.saw(claimUID, claim)
 	return nil
 }
 
-// saw records what the API server has. After a failed write that is not known, because
-// the API server may have carried it out.
-func (s *claimStatuses) saw(claimUID types.UID, claim *resourceapi.ResourceClaim, known bool) {
+// saw records what the API server has, or that it is not known.
+func (s *claimStatuses) saw(claimUID types.UID, claim *resourceapi.ResourceClaim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if status := s.claims[claimUID]; status != nil {
-		status.known, status.seen, status.writing = known, nil, false
-		if known {
-			status.seen = claim.Status.Devices
-		}
+		status.seen, status.writing = claim, false
 	}
 }
 
-// wanted returns the device statuses to write. It returns nil if the claim already has
-// them, or was forgotten.
-func (s *claimStatuses) wanted(claimUID types.UID) []resourceapi.AllocatedDeviceStatus {
+// wanted returns the claim with the status to write. It returns nil if the claim already
+// has that status, is not known, or was forgotten.
+func (s *claimStatuses) wanted(claimUID types.UID) *resourceapi.ResourceClaim {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := s.claims[claimUID]
-	if status == nil || !status.known {
-		return nil
-	}
-	devices := s.devices(status)
-	if hasStatuses(status.seen, devices) {
+	if status == nil || status.seen == nil || s.isRight(status) {
 		return nil
 	}
 	status.writing = true
-	return devices
+	claim := *status.seen
+	others := slices.DeleteFunc(slices.Clone(claim.Status.Devices), func(device resourceapi.AllocatedDeviceStatus) bool {
+		return device.Driver == driver.Name && device.Pool == s.pool
+	})
+	claim.Status.Devices = append(others, s.devices(status)...)
+	return &claim
 }
 
 // devices returns the status that the claim should have. Devices with admin access have
 // none. The caller holds the lock.
 func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDeviceStatus {
-	var devices []resourceapi.AllocatedDeviceStatus
+	var devices, seen []resourceapi.AllocatedDeviceStatus
+	if status.seen != nil {
+		seen = status.seen.Status.Devices
+	}
 	for _, share := range status.grant.Shares {
 		device := resourceapi.AllocatedDeviceStatus{
 			Driver: driver.Name, Pool: s.pool, Device: share.Device, Data: &runtime.RawExtension{Raw: encode(share.Status())},
@@ -238,7 +243,7 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 			device.ShareID = new(string(share.ShareID))
 		}
 		device.NetworkData = networkOf(share)
-		if now := findStatus(status.seen, device); now != nil {
+		if now := findStatus(seen, device); now != nil {
 			device.Conditions = slices.Clone(now.Conditions) // a condition that does not change keeps its transition time
 		}
 		ready := metav1.Condition{Type: deviceclasses.ConditionReady, Status: metav1.ConditionTrue, Reason: "Prepared", Message: "containers that use the claim can start"}

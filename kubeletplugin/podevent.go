@@ -89,6 +89,10 @@ func (e *podEvents) tellUnpinned(grant driver.Grant, container string, at time.T
 // run creates the queued events until ctx ends.
 func (e *podEvents) run(ctx context.Context) {
 	work(ctx, e.queue, func(ctx context.Context, event podEvent) (repeat bool) {
+		if e.queue.NumRequeues(event) == 0 && !e.pace.TryAccept() {
+			klog.FromContext(ctx).Info("Event dropped", "cause", errTooManyEvents, "reason", event.reason, "claim", event.claim, "note", event.note)
+			return false
+		}
 		err := e.write(ctx, event)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Creating events on the pods of a claim failed", "claim", event.claim, "reason", event.reason)
@@ -97,6 +101,7 @@ func (e *podEvents) run(ctx context.Context) {
 	})
 }
 
+// write creates the event on the pods of the claim. One of them may get it: run has asked.
 func (e *podEvents) write(ctx context.Context, event podEvent) error {
 	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
@@ -107,8 +112,8 @@ func (e *podEvents) write(ctx context.Context, event podEvent) error {
 	if claim == nil {
 		return nil
 	}
-	for _, pod := range consumers(claim) {
-		if !e.pace.TryAccept() {
+	for i, pod := range consumers(claim) {
+		if i > 0 && !e.pace.TryAccept() {
 			klog.FromContext(ctx).Info("Event dropped", "cause", errTooManyEvents, "reason", event.reason, "pod", klog.KRef(claim.Namespace, pod.Name), "note", event.note)
 			continue
 		}

@@ -30,6 +30,25 @@ func reserved() *resourceapi.ResourceClaim {
 	return claim
 }
 
+// A claim is not even read for an event that is one too many.
+func TestEventsOfAFlickeringPartitionAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claim := reserved()
+		claim.Status.ReservedFor = claim.Status.ReservedFor[:1]
+		api := fake.NewClientset(claim)
+		events := newPodEvents(api, node, eventPace())
+		go events.run(t.Context())
+		for second := range 60 {
+			events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, cpuset.New(2), turn{lost: second%2 == 0, why: "root invalid"}, time.Now())
+			time.Sleep(time.Second)
+		}
+		got := verbs(api)
+		if created := got["create"]; created < eventBurst || created > 2*eventBurst || got["get"] != created {
+			t.Errorf("requests %v in a minute of 60 turns, want %d to %d events, and one more request for each", got, eventBurst, 2*eventBurst)
+		}
+	})
+}
+
 func TestPodsOfTheClaimAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset(reserved())

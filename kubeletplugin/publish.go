@@ -24,6 +24,11 @@ const (
 	// when it starts, and the helper alone notices only after 30 seconds.
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 30 * time.Second
+
+	// rehearsalHolds is how long the API server is expected to store the same slices in the
+	// same way. It is longer than the helper needs to write them, also while the API server
+	// is busy, and shorter than the API server needs to start again with other feature gates.
+	rehearsalHolds = 5 * time.Second
 )
 
 // errSlicesWait says that the devices change so often that the newest state is not
@@ -40,7 +45,9 @@ type publisher struct {
 	guards    *guards
 	pace      pace                          // of new states
 	last      resourceslice.DriverResources // that was published last
-	standing  error                         // the last answer of the guards
+	passed    resourceslice.DriverResources // the last that rehearse found to be stored as they are
+	passedAt  time.Time
+	standing  error // the last answer of the guards
 	events    events
 	readiness *Readiness
 
@@ -263,8 +270,12 @@ func (p *publisher) republish(ctx context.Context, resources resourceslice.Drive
 	return problem
 }
 
-// rehearse sends a dry-run create of each slice, and compares the answer with the slice.
+// rehearse sends a dry-run create of each slice, and compares the answer with the slice. It
+// does not repeat that while the helper writes these slices.
 func (p *publisher) rehearse(ctx context.Context, resources resourceslice.DriverResources) error {
+	if time.Since(p.passedAt) < rehearsalHolds && equality.Semantic.DeepEqual(resources.Pools, p.passed.Pools) {
+		return nil
+	}
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, slice := range wantedSlices(p.nodeName, resources) {
 		answer, err := p.client.ResourceV1().ResourceSlices().Create(ctx, slice.DeepCopy(), dryRun)
@@ -275,6 +286,7 @@ func (p *publisher) rehearse(ctx context.Context, resources resourceslice.Driver
 			return err
 		}
 	}
+	p.passed, p.passedAt = resources, time.Now()
 	return nil
 }
 

@@ -40,6 +40,7 @@ type cluster struct {
 	events  atomic.Int32 // created so far
 	version atomic.Int64 // of the slice that was stored last
 	slow    atomic.Bool  // to list the slices of all drivers
+	busy    atomic.Bool  // so that slices are written after some seconds
 
 	rehearsed func() error // the result of the rehearsal
 }
@@ -145,6 +146,10 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	t.Helper()
 	var controller *resourceslice.Controller
 	publish := func(ctx context.Context, resources resourceslice.DriverResources) (err error) {
+		if controller != nil && c.busy.Load() {
+			time.AfterFunc(3*time.Second, func() { controller.Update(&resources) })
+			return nil
+		}
 		if controller != nil {
 			controller.Update(&resources)
 			return nil
@@ -331,6 +336,29 @@ func TestDeletedSlicesAreBackInTwoSeconds(t *testing.T) {
 			t.Fatal("no slices after 2 s")
 		}
 		waitReady(t, p, 10*time.Second)
+	})
+}
+
+// While the helper writes the slices, they are not rehearsed again.
+func TestSlicesThatComeLateAreRehearsedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		p := startReady(t, c)
+		c.busy.Store(true)
+		time.Sleep(rehearsalHolds)
+		before := c.writes() - c.stored()
+		for _, slice := range p.slices.own() {
+			if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slice.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(4 * time.Second)
+		if len(devicesOf(t, c)) == 0 {
+			t.Error("no slices after 4 s")
+		}
+		if rehearsed := c.writes() - c.stored() - before - 1; rehearsed != 1 { // less the deletion
+			t.Errorf("the slices were rehearsed %d times, want once", rehearsed)
+		}
 	})
 }
 
