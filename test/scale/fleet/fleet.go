@@ -200,7 +200,8 @@ func (f *Fleet) stop(daemons []*daemon) {
 	group.Wait()
 }
 
-// createClaims creates the claims of each node, as the scheduler leaves them.
+// createClaims creates the claims of each node, and a pod for each, as the scheduler
+// leaves them.
 func (f *Fleet) createClaims(ctx context.Context) error {
 	f.claims = make(map[*daemon][]*resourceapi.ResourceClaim)
 	var mu sync.Mutex
@@ -230,6 +231,12 @@ func (f *Fleet) createClaim(ctx context.Context, d *daemon, i int) (*resourceapi
 	if err != nil {
 		return nil, err
 	}
+	pod := shape.Shape{}.Pod(claim.Name, nil, "")
+	pod.Spec.NodeName = d.node
+	if pod, err = f.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		return nil, err
+	}
+	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
 	claim.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
 		Results: []resourceapi.DeviceRequestAllocationResult{{
 			Request: "cpus", Driver: driver.Name, Pool: d.node, Device: fmt.Sprintf("numa-%d", zone.ID),

@@ -33,7 +33,7 @@ type Phase struct {
 	// that they wait for.
 	Each []time.Duration
 
-	Requests     map[Kind]uint64 // of all daemons together
+	Requests     map[Kind]uint64 // of all daemons together, without those that were refused
 	Most         map[Kind]uint64 // the most of one daemon, for each kind
 	Refused      uint64          // requests that were answered with 429
 	Seconds      []map[Kind]uint64
@@ -85,11 +85,15 @@ func (f *Fleet) counts() []counts {
 	return all
 }
 
+// sum adds the requests of daemons. Client-go repeats what the API server was too busy
+// for: that counts once.
 func sum(all []counts) map[Kind]uint64 {
 	sums := make(map[Kind]uint64)
 	for _, one := range all {
 		for request, count := range one {
-			sums[Kind{request.Verb, request.Resource}] += count
+			if request.Code != tooMany {
+				sums[Kind{request.Verb, request.Resource}] += count
+			}
 		}
 	}
 	return sums

@@ -23,7 +23,7 @@ const flickerPeriod = 3 * time.Second
 const (
 	PhaseQuiet    = "nothing happens"
 	PhaseRestart  = "all daemons restart"
-	PhaseKubelets = "all kubelets restart"
+	PhaseKubelets = "kubelets restart, some at a time"
 	PhaseFlicker  = "partitions flicker"
 )
 
@@ -58,8 +58,12 @@ func (f *Fleet) Run(ctx context.Context, s Settings) (phases []Phase, err error)
 			func(ctx context.Context) ([]time.Duration, error) { return f.restart(ctx, f.daemons) },
 		},
 		{
-			Phase{Name: PhaseKubelets, Means: fmt.Sprintf("The slices of all nodes are deleted, %d nodes at a time, as each kubelet does when it starts.", workers), Daemons: all},
+			Phase{Name: PhaseKubelets, Means: fmt.Sprintf("The slices of a node are deleted, as its kubelet does when it starts. The next node's turn is when they are back. %d nodes at a time have theirs.", workers), Daemons: all},
 			f.restartKubelets,
+		},
+		{
+			Phase{Name: "all kubelets restart at once", Means: "The slices of all nodes are deleted as fast as the API server can.", Daemons: all},
+			f.restartAllKubelets,
 		},
 		{
 			Phase{Name: "nodes reboot", Means: "The slices of these nodes are deleted, their daemons start in another boot, and the kubelets ask for their claims again.", Daemons: s.Reboots},
@@ -88,23 +92,45 @@ func (f *Fleet) restart(ctx context.Context, daemons []*daemon) ([]time.Duration
 	return f.start(ctx, daemons)
 }
 
-// restartKubelets returns how long the slices of each node were away.
+// restartKubelets restarts some kubelets at a time. It returns how long the slices of each
+// node were away.
 func (f *Fleet) restartKubelets(ctx context.Context) (away []time.Duration, err error) {
+	began := time.Now()
+	err = f.each(ctx, f.daemons, func(ctx context.Context, d *daemon) error {
+		if err := f.deleteSlices(ctx, d); err != nil {
+			return err
+		}
+		return f.waitForSlices(ctx, []*daemon{d}, began)
+	})
+	return f.away(), err
+}
+
+// restartAllKubelets does not wait in between.
+func (f *Fleet) restartAllKubelets(ctx context.Context) (away []time.Duration, err error) {
 	began := time.Now()
 	if err := f.each(ctx, f.daemons, f.deleteSlices); err != nil {
 		return nil, err
 	}
-	if _, err := f.wait(ctx, f.daemons, began, func(d *daemon) bool {
+	err = f.waitForSlices(ctx, f.daemons, began)
+	return f.away(), err
+}
+
+// waitForSlices waits until slices that were deleted after a time are back.
+func (f *Fleet) waitForSlices(ctx context.Context, daemons []*daemon, after time.Time) error {
+	_, err := f.wait(ctx, daemons, after, func(d *daemon) bool {
 		written, deleted := f.slices.times(d.node)
-		return deleted.After(began) && written.After(deleted)
-	}); err != nil {
-		return nil, err
-	}
+		return deleted.After(after) && written.After(deleted)
+	})
+	return err
+}
+
+// away returns how long the slices of each node were away, the last time.
+func (f *Fleet) away() (away []time.Duration) {
 	for _, d := range f.daemons {
 		written, deleted := f.slices.times(d.node)
 		away = append(away, written.Sub(deleted))
 	}
-	return away, nil
+	return away
 }
 
 func (f *Fleet) reboot(ctx context.Context, daemons []*daemon) (took []time.Duration, err error) {

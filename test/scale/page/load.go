@@ -162,7 +162,8 @@ func (p LoadPage) requests() string {
 			})
 		}
 	}
-	return "## Requests\nA list that is streamed counts as a watch. A dry-run is a create that stores nothing.\n\n" +
+	return "## Requests\nA list that is streamed counts as a watch. A dry-run is a create that stores nothing. Requests that were refused, which\n" +
+		"the client repeats, do not count.\n\n" +
 		plot.Table([]string{"phase", "verb", "resource", "requests", "for each daemon", "most of one daemon"}, rows)
 }
 
