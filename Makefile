@@ -457,12 +457,12 @@ $(E2E_POWER): image suite
 
 # The specs break the node in one way after the other, and record what it sends meanwhile.
 .PHONY: e2e-alerts
-e2e-alerts: image suite ## Break a node of the rig in each way that has an alert, and let Prometheus' rules say which alerts fire: nightly, not part of test [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
+e2e-alerts: image suite ## Break a node of the rig in each way that has an alert, and let Prometheus' rules say which alerts fire, and its queries whether each panel has numbers: nightly, not part of test [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
 	rm -rf bin/scrapes
 	@$(call with-node,alerts); \
 	$(call timed,chart,$(call install-chart,alerts)); \
 	$(call suite,alerts,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name alerts" -e2e.scrapes "$(CURDIR)/bin/scrapes" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter alerts)
-	$(STATIC) go -C test/monitoring test $(NO_VET) -count=1 -v -run TestFaultsOfANode . -args -scrapes "$(CURDIR)/bin/scrapes"$(if $(FOCUS), -some)
+	$(STATIC) go -C test/monitoring test $(NO_VET) -count=1 -v -run 'TestFaultsOfANode|TestPanelsOfANode' . -args -scrapes "$(CURDIR)/bin/scrapes"$(if $(FOCUS), -some)
 
 .PHONY: e2e-runbooks
 e2e-runbooks: image suite ## Go through runbooks step by step on a node of the rig: nightly, not part of test [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
@@ -563,11 +563,11 @@ bench-smoke: ## Run a part of bench, and fail if a ratio is more than twice the 
 
 # How many nodes the clusters of scale have, and with how many attributes of a zone it
 # runs this driver, too.
-SIZE       ?= 100 500
+SIZE       ?= 100 500 2000
 ATTRIBUTES ?=
 
 .PHONY: scale
-scale: build ## Have a real scheduler place pods on nodes that are only objects, this driver against others, and write docs/scale.md [SIZE='100 500 2000'] [ATTRIBUTES=1,4] [KUBERNETES=]
+scale: build ## Have a real scheduler place pods on nodes that are only objects, this driver against others, and write docs/scale.md [SIZE=5000] [ATTRIBUTES=1,4] [KUBERNETES=]
 	$(STATIC) go -C test/scale build -ldflags '-s -w' -o ../../bin/scale .
 	@$(call with-clusters,scale); \
 	$(STATIC) bin/scale -repository . -profiles bin/profiles -sizes '$(SIZE)' -attributes '$(ATTRIBUTES)' -kubernetes "$$KUBERNETES"

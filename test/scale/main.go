@@ -63,7 +63,7 @@ func main() {
 }
 
 func parse(args []string) (config, error) {
-	c := config{sizes: numbers{100, 500}}
+	c := config{sizes: numbers{100, 500, 2000}}
 	f := flag.NewFlagSet("scale", flag.ContinueOnError)
 	f.StringVar(&c.repository, "repository", "../..", "`folder` of the repository, with bin/cluster")
 	f.StringVar(&c.pages, "pages", "", "`folder` for the page and its figures; default: docs of the repository")
@@ -72,7 +72,7 @@ func parse(args []string) (config, error) {
 	f.StringVar(&c.kubernetes, "kubernetes", build.DefaultKubernetes, "version of Kubernetes")
 	f.Var(&c.sizes, "sizes", "numbers of nodes, ascending; each has a control plane of its own")
 	f.IntVar(&c.pairs, "pairs", 5, "how often each shape runs, in turn with the others")
-	f.IntVar(&c.pods, "pods", 1000, "how many pods each trial places; at most 16 fit on a node")
+	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node")
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
 	f.IntVar(&c.daemons, "daemons", 0, "run the daemons of so many nodes instead, and measure what they ask of the API server")
