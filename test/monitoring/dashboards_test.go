@@ -154,6 +154,9 @@ func TestWrongDashboardsAreRefused(t *testing.T) {
 	}
 }
 
+// ofJob adds the other label that Prometheus adds.
+func ofJob(name string) string { return strings.Replace(name, "{", fmt.Sprintf("{job=%q,", job), 1) }
+
 // running returns the series of a golden scrape while the node works: counters grow by one
 // a minute, also those of histograms.
 func running(t *testing.T, file, node string) series {
@@ -171,8 +174,7 @@ func running(t *testing.T, file, node string) series {
 			}
 		}
 		if i := strings.LastIndexByte(line, ' '); !strings.HasPrefix(line, "#") {
-			name := strings.Replace(on(node, line[:i]), "{", fmt.Sprintf("{job=%q,", job), 1)
-			all[name] = fmt.Sprintf("%s+%dx%d", strings.TrimSpace(line[i+1:]), step, minutes)
+			all[ofJob(on(node, line[:i]))] = fmt.Sprintf("%s+%dx%d", strings.TrimSpace(line[i+1:]), step, minutes)
 		}
 	}
 	return all
@@ -182,16 +184,24 @@ func running(t *testing.T, file, node string) series {
 // without faults.
 func loaded(t *testing.T) func(query string) (promql.Vector, error) {
 	t.Helper()
+	ask := engine(t, time.Minute, running(t, "metrics.txt", "node-1"), running(t, "healthy.txt", "node-2"))
+	return func(query string) (promql.Vector, error) { return ask(query, minutes/2*time.Minute) }
+}
+
+// engine returns a query engine over series with a value at each step. A query is as of some
+// time after the first.
+func engine(t *testing.T, step time.Duration, list ...series) func(query string, after time.Duration) (promql.Vector, error) {
+	t.Helper()
 	load := strings.Builder{}
-	load.WriteString("load 1m\n")
-	for _, all := range []series{running(t, "metrics.txt", "node-1"), running(t, "healthy.txt", "node-2")} {
+	fmt.Fprintf(&load, "load %s\n", step)
+	for _, all := range list {
 		for name, values := range all {
 			fmt.Fprintf(&load, "  %s %s\n", name, values)
 		}
 	}
 	storage, engine := promqltest.LoadedStorage(t, load.String()), promqltest.NewTestEngine(t, false, 0, 100_000)
-	return func(text string) (promql.Vector, error) {
-		query, err := engine.NewInstantQuery(t.Context(), storage, nil, text, time.Unix(0, 0).Add(minutes/2*time.Minute))
+	return func(text string, after time.Duration) (promql.Vector, error) {
+		query, err := engine.NewInstantQuery(t.Context(), storage, nil, text, time.Unix(0, 0).Add(after))
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +216,7 @@ func loaded(t *testing.T) func(query string) (promql.Vector, error) {
 }
 
 // replaced puts values into the variables of a query.
-func replaced(t *testing.T, board classic, query string) string {
+func replaced(t *testing.T, board classic, query string, chosen map[string]string) string {
 	t.Helper()
 	return variable.ReplaceAllStringFunc(query, func(name string) string {
 		name = name[1:]
@@ -246,7 +256,7 @@ func TestEveryPanelHasNumbers(t *testing.T) {
 	for file, text := range texts(t) {
 		board := mustDecode(t, text)
 		queries(t, board, func(title, query string) {
-			query = replaced(t, board, query)
+			query = replaced(t, board, query, chosen)
 			expression, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 			if err != nil {
 				t.Errorf("%s: %s: %v", file, title, err)
@@ -262,17 +272,15 @@ func TestEveryPanelHasNumbers(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %s: %v", file, title, err)
 			}
-			numbers := 0
-			for _, sample := range vector {
-				if !math.IsNaN(sample.F) && !math.IsInf(sample.F, 0) {
-					numbers++
-				}
-			}
-			if numbers == 0 {
+			if !hasNumbers(vector) {
 				t.Errorf("%s: %s: no numbers for %s: %v", file, title, query, vector)
 			}
 		})
 	}
+}
+
+func hasNumbers(vector promql.Vector) bool {
+	return slices.ContainsFunc(vector, func(sample promql.Sample) bool { return !math.IsNaN(sample.F) && !math.IsInf(sample.F, 0) })
 }
 
 // sends is whether one of the series has the name.
@@ -301,7 +309,7 @@ func TestVariablesHaveValues(t *testing.T) {
 				t.Errorf("%s: variable %s: %s", file, v.Name, *v.Query.String)
 				continue
 			}
-			vector, err := ask(fmt.Sprintf("group by (%s) (%s)", parts[2], replaced(t, board, parts[1])))
+			vector, err := ask(fmt.Sprintf("group by (%s) (%s)", parts[2], replaced(t, board, parts[1], chosen)))
 			if err != nil {
 				t.Errorf("%s: variable %s: %v", file, v.Name, err)
 			}

@@ -3,7 +3,6 @@ package monitoring
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/promql"
 )
 
 var (
@@ -32,8 +33,9 @@ type recording struct {
 	Scrapes []string `json:"scrapes"` // one each scrapePeriod; empty if the daemon did not answer
 }
 
-// Each fault of a real node fires its alert and no other one.
-func TestFaultsOfANode(t *testing.T) {
+// recorded returns the recordings by what is wrong.
+func recorded(t *testing.T) map[string]recording {
+	t.Helper()
 	if *recordings == "" {
 		t.Skip("no -scrapes: make e2e-alerts records them")
 	}
@@ -41,6 +43,24 @@ func TestFaultsOfANode(t *testing.T) {
 	if err != nil || len(names) == 0 {
 		t.Fatalf("%s has no recordings: %v", *recordings, err)
 	}
+	all := make(map[string]recording)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var one recording
+		if err := json.Unmarshal(text, &one); err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(filepath.Base(name), ".json")] = one
+	}
+	return all
+}
+
+// Each fault of a real node fires its alert and no other one.
+func TestFaultsOfANode(t *testing.T) {
+	recordings := recorded(t)
 	text, err := os.ReadFile(alertsFile)
 	if err != nil {
 		t.Fatal(err)
@@ -50,16 +70,8 @@ func TestFaultsOfANode(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing := namesOfAlerts(string(text))
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".json"), func(t *testing.T) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var recorded recording
-			if err := json.Unmarshal(text, &recorded); err != nil {
-				t.Fatal(err)
-			}
+	for name, recorded := range recordings {
+		t.Run(name, func(t *testing.T) {
 			var want []string
 			if recorded.Alert != "" {
 				want = []string{recorded.Alert}
@@ -74,6 +86,69 @@ func TestFaultsOfANode(t *testing.T) {
 	if len(missing) > 0 && !*some {
 		t.Errorf("no recording is for %s", strings.Join(missing, ", "))
 	}
+}
+
+// elsewhere begin the names of metrics that the recorded node does not send: it has no caches
+// to divide, and publishes no PCI functions.
+var elsewhere = []string{"dra_numa_cache_", "dra_numa_claim_cache_", "dra_numa_claim_pci_", "dra_numa_pci_"}
+
+// Each panel has numbers from a real node, at some time, with nothing wrong or one of the
+// faults.
+func TestPanelsOfANode(t *testing.T) {
+	if *some {
+		t.Skip("-some: the recordings that a panel needs may be missing")
+	}
+	type asked struct {
+		ask    func(query string, after time.Duration) (promql.Vector, error)
+		chosen map[string]string
+		steps  int
+	}
+	var nodes []asked
+	for _, one := range recorded(t) {
+		all := one.series()
+		nodes = append(nodes, asked{engine(t, scrapePeriod, all), map[string]string{
+			"node": "node-1", "namespace": namespaceOf(all), "claim": ".*", "__rate_interval": "1m",
+		}, len(one.Scrapes)})
+	}
+	for file, text := range texts(t) {
+		board := mustDecode(t, text)
+		queries(t, board, func(title, query string) {
+			found := false
+			for _, node := range nodes {
+				for step := node.steps - 1; step > 0 && !found; step -= 5 {
+					vector, err := node.ask(replaced(t, board, query, node.chosen), time.Duration(step)*scrapePeriod)
+					if err != nil {
+						t.Fatalf("%s: %s: %v", file, title, err)
+					}
+					found = hasNumbers(vector)
+				}
+			}
+			if found == isElsewhere(query) {
+				t.Errorf("%s: %s: numbers: %t, want %t, for %s", file, title, found, !found, query)
+			}
+		})
+	}
+}
+
+var metricName = regexp.MustCompile(`\b(dra_numa|process)_\w+`)
+
+// isElsewhere is whether the recorded node sends none of the metrics of a query.
+func isElsewhere(query string) bool {
+	return !slices.ContainsFunc(metricName.FindAllString(query, -1), func(name string) bool {
+		return !slices.ContainsFunc(elsewhere, func(begin string) bool { return strings.HasPrefix(name, begin) })
+	})
+}
+
+var claimNamespace = regexp.MustCompile(`^dra_numa_claim_cpus\{.*\bnamespace="([^"]+)"`)
+
+// namespaceOf returns the namespace of the claims; each spec has one of its own.
+func namespaceOf(all series) string {
+	for name := range all {
+		if parts := claimNamespace.FindStringSubmatch(name); parts != nil {
+			return parts[1]
+		}
+	}
+	return "none"
 }
 
 // series returns what Prometheus has of the scrapes: values by name and labels, and up. What
@@ -92,7 +167,7 @@ func (r recording) series() series {
 		now := map[string]bool{}
 		for line := range strings.Lines(text) {
 			if i := strings.LastIndexByte(line, ' '); i > 0 && !strings.HasPrefix(line, "#") {
-				name := on("node-1", line[:i])
+				name := ofJob(on("node-1", line[:i]))
 				now[name] = true
 				add(step, name, strings.TrimSpace(line[i+1:]))
 			}
@@ -106,7 +181,7 @@ func (r recording) series() series {
 		if text == "" {
 			up = "0"
 		}
-		add(step, on("node-1", fmt.Sprintf("up{job=%q}", job)), up)
+		add(step, ofJob(on("node-1", "up")), up)
 		last = now
 	}
 	return all
@@ -116,9 +191,9 @@ func (r recording) series() series {
 func TestSeriesOfARecording(t *testing.T) {
 	got := recording{Scrapes: []string{"# HELP a b\na 1\n", "a 2\nb{c=\"d\"} 3\n", "", "a 4\n"}}.series()
 	want := series{
-		`a{node="node-1"}`:                    "1 2 stale 4",
-		`b{node="node-1",c="d"}`:              "_ 3 stale",
-		`up{node="node-1",job="` + job + `"}`: "1 1 0 1",
+		`a{job="` + job + `",node="node-1"}`:       "1 2 stale 4",
+		`b{job="` + job + `",node="node-1",c="d"}`: "_ 3 stale",
+		`up{job="` + job + `",node="node-1"}`:      "1 1 0 1",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("series %q, want %q", got, want)
