@@ -226,7 +226,7 @@ func (o *Observer) stream(ctx context.Context, stdin io.Reader, stdout io.Writer
 	request := o.client.CoreV1().RESTClient().Post().
 		Resource("pods").Namespace(o.pod.Namespace).Name(o.pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
-			Command: []string{"/bin/sh", "-c", sessionScript, "observer", sessionCgroup, "/"}, Stdin: true, Stdout: true,
+			Command: []string{"/bin/sh", "-c", sessionScript, "observer", sessionCgroup, sessionFolder}, Stdin: true, Stdout: true,
 		}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewWebSocketExecutor(o.config, "GET", request.URL().String())
 	if err != nil {

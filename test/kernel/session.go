@@ -116,5 +116,8 @@ func withArguments(script string, args []string) string {
 // of all pods, which a pod's own cgroup cannot.
 const sessionCgroup = cgroupRoot + "/kernel-observer" // without the name of the driver: see Leftovers
 
+// sessionFolder is in memory: a test may fill the disk of the node.
+const sessionFolder = "/dev/shm"
+
 // leaveScript removes it.
 const leaveScript = `while read -r pid; do echo "$pid" >"$1/../cgroup.procs"; done <"$1/cgroup.procs"; rmdir "$1"`
