@@ -17,6 +17,15 @@ import (
 // to a node that is well: make e2e-runbooks runs them.
 var withRunbooks = Label("runbooks", withOwnBoot)
 
+// fillDisk leaves no byte free on a file system, root's reserve included. Its argument is a
+// new folder there.
+const (
+	fillFolder = "/var/lib/kubelet/full"
+	fillDisk   = `folder=/proc/1/root$1; mkdir "$folder"; i=0
+for size in 1g 256m 64m 16m 4m 1m; do while fallocate -l $size "$folder/$i" 2>/dev/null; do i=$((i+1)); done; done
+cat /dev/zero >"$folder/rest" 2>/dev/null; sync`
+)
+
 const checkpointFile = "/var/lib/kubelet/plugins/dra.numa/checkpoint.json"
 
 var _ = Describe("the runbook", withRunbooks, ofMachine, func() {
@@ -61,6 +70,36 @@ var _ = Describe("the runbook", withRunbooks, ofMachine, func() {
 		deleteClaim(ctx, leaves)
 		next := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("next", core), core))
 		Expect(expectPinned(ctx, snapshot(ctx), next).Overlaps(held)).To(BeFalse(), "CPUs of both claims")
+	})
+
+	It("of a full disk has claims wait until there is room", func(ctx context.Context) {
+		namespace, core := createNamespace(ctx, "full"), oneCore(ctx)
+		stays := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("stays", core), core))
+		held := expectPinned(ctx, snapshot(ctx), stays)
+
+		By("filling the disk of the kubelet's folder")
+		makeRoom := func(ctx context.Context) {
+			_, err := observer.Run(ctx, `rm -rf "/proc/1/root$1"`, fillFolder)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		DeferCleanup(makeRoom)
+		_, err := observer.Run(ctx, fillDisk, fillFolder)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(observer.WriteFile(ctx, fillFolder+"/more", "more")).To(MatchError(ContainSubstring("No space left on device")))
+
+		By("finding the symptom")
+		waits := createClaimed(ctx, namespace, claimPod("waits", core), core)
+		Eventually(ctx, eventMessages).WithArguments(namespace, waits.Name).Should(ContainElement(ContainSubstring("no space left on device")))
+		Expect(readPod(ctx, waits)).To(HaveField("Status.Phase", corev1.PodPending))
+		Expect(expectPinned(ctx, snapshot(ctx), stays).String()).To(Equal(held.String()), "CPUs of a container that runs")
+
+		By("making room")
+		makeRoom(ctx)
+		waits = waitRunning(ctx, waits)
+		Expect(expectPinned(ctx, snapshot(ctx), waits).Overlaps(held)).To(BeFalse(), "CPUs of both claims")
+
+		By("comparing the records")
+		answer(ctx, "drift", node.name)
 	})
 
 	It("of Unprepare that does not end finds that there is no daemon", func(ctx context.Context) {
