@@ -576,7 +576,7 @@ scale: build ## Have a real scheduler place pods on nodes that are only objects,
 DAEMONS ?= 1000
 
 .PHONY: api-load
-api-load: build ## Run the daemons of many nodes in one process against a real API server, and write docs/api-load.md [DAEMONS=1000] [KUBERNETES=]
+api-load: build ## Run the daemons of many nodes against a real API server, and write docs/api-load.md [DAEMONS=1000] [KUBERNETES=]
 	$(STATIC) go -C test/scale build -ldflags '-s -w' -o ../../bin/scale .
 	@$(call with-clusters,scale); \
 	$(STATIC) bin/scale -repository . -daemons $(DAEMONS) -kubernetes "$$KUBERNETES"

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -15,10 +18,39 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 )
 
+// filesOfDaemon is how many files a daemon has open, at most: folders, sockets, and its
+// connections to the API server.
+const filesOfDaemon = 12
+
+// processes is over how many processes the daemons are spread: a process may open only so
+// many files.
+func processes(daemons int) (int, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	of := max(limit.Cur/filesOfDaemon, 1)
+	return int((uint64(daemons) + of - 1) / of), nil
+}
+
+// part runs some of the daemons for another process.
+func part() error {
+	klog.SetLogger(klog.Logger{}) // thousands of daemons would say the same
+	signal.Ignore(os.Interrupt)   // the other process ends first
+	return fleet.Serve(fleet.Standard())
+}
+
 // load runs the daemons of many nodes against a control plane.
 func (c config) load(ctx context.Context) (err error) {
-	klog.SetLogger(klog.Logger{}) // thousands of daemons would say the same
 	began := time.Now()
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	count, err := processes(c.daemons)
+	if err != nil {
+		return err
+	}
 	machine, err := shape.Machine()
 	if err != nil {
 		return err
@@ -34,7 +66,7 @@ func (c config) load(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	f := fleet.Fleet{Folder: folder, Machine: machine, Nodes: nodeNames(c.daemons), Claims: c.claims, Proc: os.DirFS("/proc"), Stall: stall, Progress: progress}
+	f := fleet.Fleet{Folder: folder, Machine: machine, Nodes: nodeNames(c.daemons), Program: []string{program, "-part"}, Processes: count, Claims: c.claims, Proc: os.DirFS("/proc"), Stall: stall, Progress: progress}
 	defer func() {
 		f.Close()
 		err = errors.Join(err, os.RemoveAll(folder))

@@ -37,6 +37,7 @@ type config struct {
 	tooMuch    int
 	attributes numbers
 
+	part    bool
 	daemons int // 0: trials run
 	claims  int
 	during  fleet.Settings
@@ -51,6 +52,8 @@ func main() {
 	}
 	switch {
 	case err != nil:
+	case c.part:
+		err = part()
 	case c.daemons > 0:
 		err = c.load(ctx)
 	default:
@@ -76,6 +79,7 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
 	f.IntVar(&c.daemons, "daemons", 0, "run the daemons of so many nodes instead, and measure what they ask of the API server")
+	f.BoolVar(&c.part, "part", false, "run some of the daemons for another process, which talks over standard input and output")
 	f.IntVar(&c.claims, "claims", 4, "with -daemons: claims of each node; 16 at most")
 	f.IntVar(&c.during.Reboots, "reboots", 1000, "with -daemons: how many nodes reboot, if there are as many")
 	f.DurationVar(&c.during.Quiet, "quiet", time.Minute, "with -daemons: how long nothing happens")

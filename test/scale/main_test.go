@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -24,6 +25,22 @@ func TestFlags(t *testing.T) {
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestDaemonsAreSpreadOverProcesses(t *testing.T) {
+	if count, err := processes(1); err != nil || count != 1 {
+		t.Errorf("one daemon: %d processes, %v", count, err)
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	fit := int(limit.Cur / filesOfDaemon)
+	for daemons, want := range map[int]int{fit: 1, fit + 1: 2, 3 * fit: 3} {
+		if count, err := processes(daemons); err != nil || count != want {
+			t.Errorf("%d daemons: %d processes, %v, want %d", daemons, count, err, want)
 		}
 	}
 }

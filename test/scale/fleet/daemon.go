@@ -13,7 +13,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/client-go/rest"
 	drapb "k8s.io/kubelet/pkg/apis/dra/v1"
 
@@ -198,7 +197,7 @@ func (d *daemon) partitions(grants []driver.Grant) (live []pin.Live) {
 }
 
 // prepare asks the daemon for a claim as the kubelet does.
-func (d *daemon) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) error {
+func (d *daemon) prepare(ctx context.Context, claim Claim) error {
 	socket := "unix:" + filepath.Join(d.folder, pluginFolder, "dra.sock")
 	connection, err := grpc.NewClient(socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -206,12 +205,12 @@ func (d *daemon) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 	}
 	defer func() { _ = connection.Close() }()
 	answer, err := drapb.NewDRAPluginClient(connection).NodePrepareResources(ctx, &drapb.NodePrepareResourcesRequest{
-		Claims: []*drapb.Claim{{Namespace: claim.Namespace, Uid: string(claim.UID), Name: claim.Name}},
+		Claims: []*drapb.Claim{{Namespace: claim.Namespace, Uid: claim.UID, Name: claim.Name}},
 	})
 	if err != nil {
 		return err
 	}
-	if problem := answer.Claims[string(claim.UID)].GetError(); problem != "" {
+	if problem := answer.Claims[claim.UID].GetError(); problem != "" {
 		return errors.New(problem)
 	}
 	return nil

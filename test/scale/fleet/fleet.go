@@ -1,4 +1,4 @@
-// Package fleet runs this driver's daemons of many nodes in one process, against a real
+// Package fleet runs this driver's daemons of many nodes in a few processes, against a real
 // API server. It measures what they ask of the API server, and how long another user waits
 // meanwhile. The nodes are only objects, and nothing on this machine is changed.
 package fleet
@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -34,23 +33,25 @@ type Fleet struct {
 	Folder    string       // empty; its path is at most 60 bytes long, as it will have sockets
 	Machine   numa.Machine // of every node
 	Nodes     []string
-	Claims    int // of each node, of shape.PodCPUs CPUs
+	Program   []string // that calls Serve, with arguments
+	Processes int      // that the daemons are spread over
+	Claims    int      // of each node, of shape.PodCPUs CPUs
 	Proc      fs.FS
 	APIServer int           // id of its process
 	Stall     time.Duration // for how long no daemon may make progress before an error
 	Progress  func(format string, args ...any)
 
-	admin   kubernetes.Interface
-	others  kubernetes.Interface
-	daemons []*daemon
-	claims  map[*daemon][]*resourceapi.ResourceClaim
-	slices  *slicesWatch
+	admin  kubernetes.Interface
+	others kubernetes.Interface
+	parts  []*remote
+	claims map[string][]Claim // by node
+	slices *slicesWatch
 }
 
 // namespace is that of the service accounts and of the claims.
 const namespace = metav1.NamespaceDefault
 
-// Open creates the nodes and the two users, and prepares the folders of the daemons.
+// Open creates the nodes and the two users, and starts the processes of the daemons.
 func (f *Fleet) Open(ctx context.Context) (err error) {
 	if f.admin, err = kubernetes.NewForConfig(f.Config); err != nil {
 		return err
@@ -67,15 +68,11 @@ func (f *Fleet) Open(ctx context.Context) (err error) {
 	if f.others, err = kubernetes.NewForConfig(others); err != nil {
 		return err
 	}
-	for i, name := range f.Nodes {
-		d := &daemon{node: name, folder: filepath.Join(f.Folder, fmt.Sprint(i)), boot: "first", machine: f.Machine, config: daemons}
-		if err := d.install(); err != nil {
-			return err
-		}
-		f.daemons = append(f.daemons, d)
+	if err := f.startParts(ctx, daemons); err != nil {
+		return err
 	}
-	err = f.each(ctx, f.daemons, func(ctx context.Context, d *daemon) error {
-		_, err := f.admin.CoreV1().Nodes().Create(ctx, shape.Node(d.node, f.Machine), metav1.CreateOptions{})
+	err = f.each(ctx, f.Nodes, func(ctx context.Context, node string) error {
+		_, err := f.admin.CoreV1().Nodes().Create(ctx, shape.Node(node, f.Machine), metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -87,7 +84,10 @@ func (f *Fleet) Open(ctx context.Context) (err error) {
 
 // Close ends all daemons.
 func (f *Fleet) Close() {
-	f.stop(f.daemons)
+	for _, part := range f.parts {
+		part.close()
+	}
+	f.parts = nil
 	if f.slices != nil {
 		f.slices.stop()
 	}
@@ -121,68 +121,62 @@ func (f *Fleet) user(ctx context.Context, name string) (*rest.Config, error) {
 // workers is how many requests of the administrator are under way at a time.
 const workers = 16
 
-// each calls a function for each of the daemons, some at a time. It returns all errors.
-func (f *Fleet) each(ctx context.Context, daemons []*daemon, do func(context.Context, *daemon) error) error {
-	queue := make(chan *daemon)
+// each calls a function for each of the nodes, some at a time. It returns all errors.
+func (f *Fleet) each(ctx context.Context, nodes []string, do func(ctx context.Context, node string) error) error {
+	return each(nodes, workers, func(node string) error {
+		if err := do(ctx, node); err != nil {
+			return fmt.Errorf("%s: %w", node, err)
+		}
+		return nil
+	})
+}
+
+// each calls a function for each of the items, so many at a time. It returns all errors.
+func each[T any](items []T, workers int, do func(T) error) error {
+	queue := make(chan T)
 	var mu sync.Mutex
 	var failed error
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {
-			for d := range queue {
-				if err := do(ctx, d); err != nil {
+			for item := range queue {
+				if err := do(item); err != nil {
 					mu.Lock()
-					failed = errors.Join(failed, fmt.Errorf("%s: %w", d.node, err))
+					failed = errors.Join(failed, err)
 					mu.Unlock()
 				}
 			}
 		})
 	}
-	for _, d := range daemons {
-		queue <- d
+	for _, item := range items {
+		queue <- item
 	}
 	close(queue)
 	group.Wait()
 	return failed
 }
 
-// start starts the daemons at once, and waits until all of them are ready. It returns how
-// long each took.
-func (f *Fleet) start(ctx context.Context, daemons []*daemon) (took []time.Duration, err error) {
-	began := time.Now()
-	failed := make([]error, len(daemons))
-	var group sync.WaitGroup
-	for i, d := range daemons {
-		group.Go(func() { failed[i] = d.start(ctx) })
-	}
-	group.Wait()
-	if err := errors.Join(failed...); err != nil {
-		return nil, err
-	}
-	return f.wait(ctx, daemons, began, (*daemon).ready)
-}
-
-// pollPeriod is how often the state of daemons is looked at, in memory.
+// pollPeriod is how often the state of daemons and slices is looked at, in memory.
 const pollPeriod = 20 * time.Millisecond
 
-// wait waits until something is so for all daemons. It returns how long each took.
-func (f *Fleet) wait(ctx context.Context, daemons []*daemon, began time.Time, done func(*daemon) bool) (took []time.Duration, err error) {
-	left, progress := daemons, time.Now()
+// wait waits until something is so for all items. It returns how long each took. An error
+// says what one of the items lacks.
+func wait[T any](ctx context.Context, items []T, began time.Time, stall time.Duration, done func(T) bool, lacks func(T) string) (took []time.Duration, err error) {
+	left, progress := items, time.Now()
 	for {
-		var still []*daemon
-		for _, d := range left {
-			if done(d) {
+		var still []T
+		for _, item := range left {
+			if done(item) {
 				took, progress = append(took, time.Since(began)), time.Now()
 			} else {
-				still = append(still, d)
+				still = append(still, item)
 			}
 		}
 		if left = still; len(left) == 0 {
 			return took, nil
 		}
-		if time.Since(progress) > f.Stall {
-			return nil, fmt.Errorf("%d of %d daemons, such as that of %s, make no progress for %s: %v",
-				len(left), len(daemons), left[0].node, f.Stall, left[0].life.readiness.Problems())
+		if time.Since(progress) > stall {
+			return nil, fmt.Errorf("%d of %d daemons make no progress for %s: %s", len(left), len(items), stall, lacks(left[0]))
 		}
 		select {
 		case <-ctx.Done():
@@ -192,38 +186,30 @@ func (f *Fleet) wait(ctx context.Context, daemons []*daemon, began time.Time, do
 	}
 }
 
-func (f *Fleet) stop(daemons []*daemon) {
-	var group sync.WaitGroup
-	for _, d := range daemons {
-		group.Go(d.stop)
-	}
-	group.Wait()
-}
-
 // createClaims creates the claims of each node, and a pod for each, as the scheduler
 // leaves them.
 func (f *Fleet) createClaims(ctx context.Context) error {
-	f.claims = make(map[*daemon][]*resourceapi.ResourceClaim)
+	f.claims = make(map[string][]Claim)
 	var mu sync.Mutex
-	return f.each(ctx, f.daemons, func(ctx context.Context, d *daemon) error {
+	return f.each(ctx, f.Nodes, func(ctx context.Context, node string) error {
 		for i := range f.Claims {
-			claim, err := f.createClaim(ctx, d, i)
+			claim, err := f.createClaim(ctx, node, i)
 			if err != nil {
 				return err
 			}
 			mu.Lock()
-			f.claims[d] = append(f.claims[d], claim)
+			f.claims[node] = append(f.claims[node], Claim{node, claim.Namespace, claim.Name, string(claim.UID)})
 			mu.Unlock()
 		}
 		return nil
 	})
 }
 
-func (f *Fleet) createClaim(ctx context.Context, d *daemon, i int) (*resourceapi.ResourceClaim, error) {
+func (f *Fleet) createClaim(ctx context.Context, node string, i int) (*resourceapi.ResourceClaim, error) {
 	claims := f.admin.ResourceV1().ResourceClaims(namespace)
 	zone := f.Machine.Zones[i%len(f.Machine.Zones)]
 	cpus := map[resourceapi.QualifiedName]resource.Quantity{deviceclasses.CapacityCPU: *resource.NewQuantity(shape.PodCPUs, resource.DecimalSI)}
-	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", d.node, i)}}
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", node, i)}}
 	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{
 		Name: "cpus", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: shape.ZoneClass, Capacity: &resourceapi.CapacityRequirements{Requests: cpus}},
 	}}
@@ -232,40 +218,22 @@ func (f *Fleet) createClaim(ctx context.Context, d *daemon, i int) (*resourceapi
 		return nil, err
 	}
 	pod := shape.Shape{}.Pod(claim.Name, nil, "")
-	pod.Spec.NodeName = d.node
+	pod.Spec.NodeName = node
 	if pod, err = f.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
 	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
 	claim.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
 		Results: []resourceapi.DeviceRequestAllocationResult{{
-			Request: "cpus", Driver: driver.Name, Pool: d.node, Device: fmt.Sprintf("numa-%d", zone.ID),
+			Request: "cpus", Driver: driver.Name, Pool: node, Device: fmt.Sprintf("numa-%d", zone.ID),
 			ShareID: &claim.UID, ConsumedCapacity: cpus,
 		}},
 	}}
 	return claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{})
 }
 
-// prepare has the daemons prepare the claims of their nodes. It returns how long each
-// claim took.
-func (f *Fleet) prepare(ctx context.Context, daemons []*daemon) (took []time.Duration, err error) {
-	var mu sync.Mutex
-	return took, f.each(ctx, daemons, func(ctx context.Context, d *daemon) error {
-		for _, claim := range f.claims[d] {
-			began := time.Now()
-			if err := d.prepare(ctx, claim); err != nil {
-				return fmt.Errorf("prepare claim %s: %w", claim.Name, err)
-			}
-			mu.Lock()
-			took = append(took, time.Since(began))
-			mu.Unlock()
-		}
-		return nil
-	})
-}
-
 // deleteSlices does what kubelets do that start.
-func (f *Fleet) deleteSlices(ctx context.Context, d *daemon) error {
-	own := metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + d.node}
+func (f *Fleet) deleteSlices(ctx context.Context, node string) error {
+	own := metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + node}
 	return f.admin.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, own)
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -74,20 +75,12 @@ func (p Phase) Busiest() (most uint64) {
 // tooMany is the HTTP status 429, by which priority and fairness refuses a request.
 const tooMany = 429
 
-// counts are the requests so far of one daemon.
-type counts map[kubeletplugin.APIRequest]uint64
-
-func (f *Fleet) counts() []counts {
-	all := make([]counts, len(f.daemons))
-	for i, d := range f.daemons {
-		all[i] = d.requests.Read()
-	}
-	return all
-}
+// Counts are the requests so far of one daemon.
+type Counts map[kubeletplugin.APIRequest]uint64
 
 // sum adds the requests of daemons. Client-go repeats what the API server was too busy
 // for: that counts once.
-func sum(all []counts) map[Kind]uint64 {
+func sum(all []Counts) map[Kind]uint64 {
 	sums := make(map[Kind]uint64)
 	for _, one := range all {
 		for request, count := range one {
@@ -116,16 +109,19 @@ const settle = 5 * time.Second
 // measure runs a phase.
 func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) ([]time.Duration, error)) (Phase, error) {
 	f.Progress("%s: %d daemons", p.Name, p.Daemons)
-	before := f.counts()
+	before, err := f.counts(ctx)
+	if err != nil {
+		return p, err
+	}
 	cpu, err := proc.CPUTime(f.Proc, f.APIServer)
 	if err != nil {
 		return p, err
 	}
 	watching, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
-	group.Go(func() { p.Seconds = f.sample(watching) })
 	var others []time.Duration
-	var othersFailed error
+	var sampleFailed, othersFailed error
+	group.Go(func() { p.Seconds, sampleFailed = f.sample(ctx, watching) })
 	group.Go(func() { others, othersFailed = f.askAsAnother(watching) })
 	began := time.Now()
 	p.Each, err = do(ctx)
@@ -136,12 +132,15 @@ func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) (
 	stop()
 	group.Wait()
 	if err == nil {
-		err = othersFailed
+		err = errors.Join(sampleFailed, othersFailed)
 	}
 	if err != nil {
 		return p, fmt.Errorf("%s: %w", p.Name, err)
 	}
-	after := f.counts()
+	after, err := f.counts(ctx)
+	if err != nil {
+		return p, err
+	}
 	end, err := proc.CPUTime(f.Proc, f.APIServer)
 	if err != nil {
 		return p, err
@@ -161,21 +160,29 @@ func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) (
 	return p, nil
 }
 
-// sample returns what the daemons ask in each second until ctx ends.
-func (f *Fleet) sample(ctx context.Context) (seconds []map[Kind]uint64) {
+// sample returns what the daemons ask in each second until watching ends.
+func (f *Fleet) sample(ctx, watching context.Context) (seconds []map[Kind]uint64, err error) {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
-	last := sum(f.counts())
-	for {
+	last, err := f.sum(ctx)
+	for err == nil {
+		ended := false
 		select {
-		case <-ctx.Done():
-			return append(seconds, since(last, sum(f.counts())))
+		case <-watching.Done():
+			ended = true
 		case <-every.C:
 		}
-		now := sum(f.counts())
+		var now map[Kind]uint64
+		if now, err = f.sum(ctx); err != nil {
+			break
+		}
 		seconds = append(seconds, since(last, now))
 		last = now
+		if ended {
+			return seconds, nil
+		}
 	}
+	return nil, err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -11,8 +11,8 @@ func TestRequestsOfAPhaseAreThoseInBetween(t *testing.T) {
 	request := func(verb, resource string, code int) kubeletplugin.APIRequest {
 		return kubeletplugin.APIRequest{Verb: verb, Resource: resource, Code: code}
 	}
-	before := []counts{{request("create", "events", 201): 2, request("watch", "resourceslices", 200): 1}, {}}
-	after := []counts{
+	before := []Counts{{request("create", "events", 201): 2, request("watch", "resourceslices", 200): 1}, {}}
+	after := []Counts{
 		{request("create", "events", 201): 5, request("create", "events", 429): 1, request("watch", "resourceslices", 200): 1},
 		{request("get", "nodes", 200): 1},
 	}

@@ -32,7 +32,7 @@ func (f *Fleet) Run(ctx context.Context, s Settings) (phases []Phase, err error)
 	if err := f.createClaims(ctx); err != nil {
 		return nil, err
 	}
-	all := len(f.daemons)
+	all := len(f.Nodes)
 	for _, step := range []struct {
 		phase Phase
 		do    func(context.Context) ([]time.Duration, error)
@@ -43,11 +43,11 @@ func (f *Fleet) Run(ctx context.Context, s Settings) (phases []Phase, err error)
 		},
 		{
 			Phase{Name: "all daemons start", Means: "The driver is installed on all nodes at once.", Daemons: all},
-			func(ctx context.Context) ([]time.Duration, error) { return f.start(ctx, f.daemons) },
+			func(ctx context.Context) ([]time.Duration, error) { return f.start(ctx, f.Nodes) },
 		},
 		{
 			Phase{Name: "claims are prepared", Means: fmt.Sprintf("The daemons prepare the claims of their nodes, %d nodes at a time. Each claim has %d CPUs.", workers, shape.PodCPUs), Daemons: all},
-			func(ctx context.Context) ([]time.Duration, error) { return f.prepare(ctx, f.daemons) },
+			func(ctx context.Context) ([]time.Duration, error) { return f.prepare(ctx, f.Nodes) },
 		},
 		{
 			Phase{Name: PhaseQuiet, Means: "All claims run, and no fact of any node changes.", Daemons: all},
@@ -55,7 +55,7 @@ func (f *Fleet) Run(ctx context.Context, s Settings) (phases []Phase, err error)
 		},
 		{
 			Phase{Name: PhaseRestart, Means: "All daemons end and start again, with nothing changed.", Daemons: all},
-			func(ctx context.Context) ([]time.Duration, error) { return f.restart(ctx, f.daemons) },
+			func(ctx context.Context) ([]time.Duration, error) { return f.restart(ctx, f.Nodes) },
 		},
 		{
 			Phase{Name: PhaseKubelets, Means: fmt.Sprintf("The slices of a node are deleted, as its kubelet does when it starts. The next node's turn is when they are back. %d nodes at a time have theirs.", workers), Daemons: all},
@@ -67,7 +67,7 @@ func (f *Fleet) Run(ctx context.Context, s Settings) (phases []Phase, err error)
 		},
 		{
 			Phase{Name: "nodes reboot", Means: "The slices of these nodes are deleted, their daemons start in another boot, and the kubelets ask for their claims again.", Daemons: s.Reboots},
-			func(ctx context.Context) ([]time.Duration, error) { return f.reboot(ctx, f.daemons[:s.Reboots]) },
+			func(ctx context.Context) ([]time.Duration, error) { return f.reboot(ctx, f.Nodes[:s.Reboots]) },
 		},
 		{
 			Phase{Name: "a core goes offline on each node", Means: "The machine of every node changes at once, so all slices are written.", Daemons: all},
@@ -87,20 +87,22 @@ func (f *Fleet) Run(ctx context.Context, s Settings) (phases []Phase, err error)
 	return phases, nil
 }
 
-func (f *Fleet) restart(ctx context.Context, daemons []*daemon) ([]time.Duration, error) {
-	f.stop(daemons)
-	return f.start(ctx, daemons)
+func (f *Fleet) restart(ctx context.Context, nodes []string) ([]time.Duration, error) {
+	if err := f.stop(ctx, nodes); err != nil {
+		return nil, err
+	}
+	return f.start(ctx, nodes)
 }
 
 // restartKubelets restarts some kubelets at a time. It returns how long the slices of each
 // node were away.
 func (f *Fleet) restartKubelets(ctx context.Context) (away []time.Duration, err error) {
 	began := time.Now()
-	err = f.each(ctx, f.daemons, func(ctx context.Context, d *daemon) error {
-		if err := f.deleteSlices(ctx, d); err != nil {
+	err = f.each(ctx, f.Nodes, func(ctx context.Context, node string) error {
+		if err := f.deleteSlices(ctx, node); err != nil {
 			return err
 		}
-		return f.waitForSlices(ctx, []*daemon{d}, began)
+		return f.waitForSlices(ctx, []string{node}, began)
 	})
 	return f.away(), err
 }
@@ -108,81 +110,73 @@ func (f *Fleet) restartKubelets(ctx context.Context) (away []time.Duration, err 
 // restartAllKubelets does not wait in between.
 func (f *Fleet) restartAllKubelets(ctx context.Context) (away []time.Duration, err error) {
 	began := time.Now()
-	if err := f.each(ctx, f.daemons, f.deleteSlices); err != nil {
+	if err := f.each(ctx, f.Nodes, f.deleteSlices); err != nil {
 		return nil, err
 	}
-	err = f.waitForSlices(ctx, f.daemons, began)
+	err = f.waitForSlices(ctx, f.Nodes, began)
 	return f.away(), err
 }
 
 // waitForSlices waits until slices that were deleted after a time are back.
-func (f *Fleet) waitForSlices(ctx context.Context, daemons []*daemon, after time.Time) error {
-	_, err := f.wait(ctx, daemons, after, func(d *daemon) bool {
-		written, deleted := f.slices.times(d.node)
+func (f *Fleet) waitForSlices(ctx context.Context, nodes []string, after time.Time) error {
+	_, err := wait(ctx, nodes, after, f.Stall, func(node string) bool {
+		written, deleted := f.slices.times(node)
 		return deleted.After(after) && written.After(deleted)
-	})
+	}, noSlices)
 	return err
 }
 
+func noSlices(node string) string { return "node " + node + " has no new slices" }
+
 // away returns how long the slices of each node were away, the last time.
 func (f *Fleet) away() (away []time.Duration) {
-	for _, d := range f.daemons {
-		written, deleted := f.slices.times(d.node)
+	for _, node := range f.Nodes {
+		written, deleted := f.slices.times(node)
 		away = append(away, written.Sub(deleted))
 	}
 	return away
 }
 
-func (f *Fleet) reboot(ctx context.Context, daemons []*daemon) (took []time.Duration, err error) {
-	f.stop(daemons)
-	if err := f.each(ctx, daemons, f.deleteSlices); err != nil {
+func (f *Fleet) reboot(ctx context.Context, nodes []string) (took []time.Duration, err error) {
+	if err := f.stop(ctx, nodes); err != nil {
 		return nil, err
 	}
-	for _, d := range daemons {
-		if err := d.reboot("second"); err != nil {
-			return nil, err
-		}
-	}
-	if took, err = f.start(ctx, daemons); err != nil {
+	if err := f.each(ctx, nodes, f.deleteSlices); err != nil {
 		return nil, err
 	}
-	_, err = f.prepare(ctx, daemons)
+	if err := f.call(ctx, nodes, "Reboot", nil); err != nil {
+		return nil, err
+	}
+	if took, err = f.start(ctx, nodes); err != nil {
+		return nil, err
+	}
+	_, err = f.prepare(ctx, nodes)
 	return took, err
 }
-
-// unplugged are the CPUs of one core of the machine.
-const unplugged = "31,63"
 
 // unplug takes a core of all machines away, and returns when the slices of each node say
 // so.
 func (f *Fleet) unplug(ctx context.Context) ([]time.Duration, error) {
-	machine, err := shape.MachineWithout(unplugged)
-	if err != nil {
+	began := time.Now()
+	if err := f.call(ctx, f.Nodes, "Unplug", nil); err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	for _, d := range f.daemons {
-		d.machine = machine
-		d.life.core.SetMachine(machine)
-	}
-	return f.wait(ctx, f.daemons, began, func(d *daemon) bool {
-		written, _ := f.slices.times(d.node)
+	return wait(ctx, f.Nodes, began, f.Stall, func(node string) bool {
+		written, _ := f.slices.times(node)
 		return written.After(began)
-	})
+	}, noSlices)
 }
 
 func (f *Fleet) flicker(ctx context.Context, during time.Duration) error {
+	method := map[bool]string{true: "Break", false: "Mend"}
 	faulty := true
 	for began := time.Now(); time.Since(began) < during; faulty = !faulty {
-		for _, d := range f.daemons {
-			d.faulty.Store(faulty)
+		if err := f.call(ctx, f.Nodes, method[faulty], nil); err != nil {
+			return err
 		}
 		if err := sleep(ctx, flickerPeriod); err != nil {
 			return err
 		}
 	}
-	for _, d := range f.daemons {
-		d.faulty.Store(false)
-	}
-	return nil
+	return f.call(ctx, f.Nodes, method[false], nil)
 }
