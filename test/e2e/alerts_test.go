@@ -66,6 +66,8 @@ var _ = Describe("metrics for alerts:", withAlerts, ofMachine, func() {
 	It("nothing is wrong", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "fine"), oneCore(ctx)
 		waitRunning(ctx, createClaimed(ctx, namespace, claimPod("fine", core), core))
+		core.zone = anyZone
+		createWhileRecording(ctx, namespace, "more", core)
 		record(ctx, "")
 	})
 
@@ -176,14 +178,7 @@ var _ = Describe("metrics for alerts:", withAlerts, ofMachine, func() {
 		core.zone = anyZone
 		DeferCleanup(inMonitor, "block_set_io_throttle root 0 0 0 0 0 0")
 		inMonitor(ctx, "block_set_io_throttle root 0 0 0 0 0 2") // 2 writes each second
-		go func() {                                              // while it records: only what changes between two scrapes counts
-			defer GinkgoRecover()
-			time.Sleep(2 * scrapePeriod)
-			for i := range 3 {
-				createClaimed(ctx, namespace, claimPod(fmt.Sprintf("disk-%d", i), core), core)
-				time.Sleep(scrapePeriod)
-			}
-		}()
+		createWhileRecording(ctx, namespace, "disk", core)
 		record(ctx, "NUMADiskSlow")
 	})
 
@@ -196,6 +191,19 @@ var _ = Describe("metrics for alerts:", withAlerts, ofMachine, func() {
 		record(ctx, "NUMARuntimeDisconnected")
 	})
 })
+
+// createWhileRecording creates some pods with claims in the background: of a counter, only
+// what changes between two scrapes counts.
+func createWhileRecording(ctx context.Context, namespace, name string, want request) {
+	go func() {
+		defer GinkgoRecover()
+		time.Sleep(2 * scrapePeriod)
+		for i := range 3 {
+			createClaimed(ctx, namespace, claimPod(fmt.Sprintf("%s-%d", name, i), want), want)
+			time.Sleep(scrapePeriod)
+		}
+	}()
+}
 
 // stopProcess stops a process of the node until the spec ends.
 func stopProcess(ctx context.Context, name, argument string) {
