@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 )
 
@@ -39,8 +40,8 @@ func (f *Fleet) startParts(ctx context.Context, user *rest.Config) error {
 	if err := rest.LoadTLSFiles(user); err != nil {
 		return err
 	}
-	each := (len(f.Nodes) + f.Processes - 1) / f.Processes
-	for i, nodes := range slices.Collect(slices.Chunk(f.Nodes, each)) {
+	size := (len(f.Nodes) + f.Processes - 1) / f.Processes
+	for i, nodes := range slices.Collect(slices.Chunk(f.Nodes, size)) {
 		part, err := startPart(ctx, f.Program)
 		if err != nil {
 			return err
@@ -92,15 +93,17 @@ func (r *remote) close() {
 	_ = r.process.Wait()
 }
 
+// of returns those of the nodes that the part has.
+func (r *remote) of(nodes []string) []string {
+	wanted := sets.New(nodes...)
+	return slices.DeleteFunc(slices.Clone(r.nodes), func(node string) bool { return !wanted.Has(node) })
+}
+
 // call calls a method of all parts that have some of the nodes, at once. The method gets
 // those nodes. Took gets all answers; nil if the method has none.
 func (f *Fleet) call(ctx context.Context, nodes []string, method string, took *[]time.Duration) error {
-	wanted := make(map[string]bool)
-	for _, node := range nodes {
-		wanted[node] = true
-	}
 	return f.ask(func(part *remote) (func(), error) {
-		its := slices.DeleteFunc(slices.Clone(part.nodes), func(node string) bool { return !wanted[node] })
+		its := part.of(nodes)
 		if took == nil {
 			return func() {}, part.call(ctx, method, its, &None{})
 		}
@@ -141,17 +144,13 @@ func (f *Fleet) stop(ctx context.Context, nodes []string) error {
 // prepare has the daemons prepare the claims of their nodes. It returns how long each
 // claim took.
 func (f *Fleet) prepare(ctx context.Context, nodes []string) (took []time.Duration, err error) {
-	claims := make(map[*remote][]Claim)
-	for _, part := range f.parts {
-		for _, node := range part.nodes {
-			if slices.Contains(nodes, node) {
-				claims[part] = append(claims[part], f.claims[node]...)
-			}
-		}
-	}
 	err = f.ask(func(part *remote) (func(), error) {
+		var claims []Claim
+		for _, node := range part.of(nodes) {
+			claims = append(claims, f.claims[node]...)
+		}
 		var answer []time.Duration
-		err := part.call(ctx, "Prepare", claims[part], &answer)
+		err := part.call(ctx, "Prepare", claims, &answer)
 		return func() { took = append(took, answer...) }, err
 	})
 	return took, err
