@@ -194,7 +194,7 @@ func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
 		return nil
 	}
 	if err != nil {
-		s.saw(claimUID, nil) // the API server may have carried it out
+		s.saw(claimUID, nil) // the API server may have carried it out, or another client was faster
 		return fmt.Errorf("write status of claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
 	}
 	s.saw(claimUID, claim)

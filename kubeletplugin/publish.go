@@ -26,8 +26,9 @@ const (
 	lastRetry  = 30 * time.Second
 
 	// rehearsalHolds is how long the API server is expected to store the same slices in the
-	// same way. It is longer than the helper needs to write them, also while the API server
-	// is busy, and shorter than the API server needs to start again with other feature gates.
+	// same way. It is longer than the helper needs to write them, unless the API server is
+	// overloaded, and shorter than the API server needs to start again with other feature
+	// gates.
 	rehearsalHolds = 5 * time.Second
 )
 
