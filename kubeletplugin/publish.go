@@ -26,10 +26,12 @@ const (
 	lastRetry  = 30 * time.Second
 
 	// rehearsalHolds is how long the API server is expected to store the same slices in the
-	// same way. It is longer than the helper needs to write them, unless the API server is
-	// overloaded, and shorter than the API server needs to start again with other feature
-	// gates.
+	// same way. It is longer than the helper needs to write them, and shorter than the API
+	// server needs to start again with other feature gates. An API server whose answer took
+	// long is overloaded, and so is one that the helper asks: the answer then holds
+	// rehearsalTimes as long as it took.
 	rehearsalHolds = 5 * time.Second
+	rehearsalTimes = 20
 )
 
 // errSlicesWait says that the devices change so often that the newest state is not
@@ -47,8 +49,8 @@ type publisher struct {
 	pace      pace                          // of new states
 	last      resourceslice.DriverResources // that was published last
 	passed    resourceslice.DriverResources // the last that rehearse found to be stored as they are
-	passedAt  time.Time
-	standing  error // the last answer of the guards
+	passedTo  time.Time                     // when that is over
+	standing  error                         // the last answer of the guards
 	events    events
 	readiness *Readiness
 
@@ -272,11 +274,14 @@ func (p *publisher) republish(ctx context.Context, resources resourceslice.Drive
 }
 
 // rehearse sends a dry-run create of each slice, and compares the answer with the slice. It
-// does not repeat that while the helper writes these slices.
+// does not repeat that while the helper writes these slices, unless the stored ones show that
+// fields are dropped by now.
 func (p *publisher) rehearse(ctx context.Context, resources resourceslice.DriverResources) error {
-	if time.Since(p.passedAt) < rehearsalHolds && equality.Semantic.DeepEqual(resources.Pools, p.passed.Pools) {
+	begin, dropped := time.Now(), (*droppedError)(nil)
+	if begin.Before(p.passedTo) && equality.Semantic.DeepEqual(resources.Pools, p.passed.Pools) && !errors.As(p.differs(resources), &dropped) {
 		return nil
 	}
+	p.passedTo = time.Time{}
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, slice := range wantedSlices(p.nodeName, resources) {
 		answer, err := p.client.ResourceV1().ResourceSlices().Create(ctx, slice.DeepCopy(), dryRun)
@@ -287,7 +292,8 @@ func (p *publisher) rehearse(ctx context.Context, resources resourceslice.Driver
 			return err
 		}
 	}
-	p.passed, p.passedAt = resources, time.Now()
+	now := time.Now()
+	p.passed, p.passedTo = resources, now.Add(max(rehearsalHolds, rehearsalTimes*now.Sub(begin)))
 	return nil
 }
 

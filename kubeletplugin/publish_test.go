@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 
@@ -40,7 +41,8 @@ type cluster struct {
 	events  atomic.Int32 // created so far
 	version atomic.Int64 // of the slice that was stored last
 	slow    atomic.Bool  // to list the slices of all drivers
-	busy    atomic.Bool  // so that slices are written after some seconds
+	late    atomic.Int64 // how long the helper waits before it writes slices, in ns
+	tardy   atomic.Int64 // how long a dry run takes, in ns
 
 	rehearsed func() error // the result of the rehearsal
 }
@@ -105,6 +107,35 @@ func (c *cluster) admit(action clienttesting.Action) (handled bool, _ runtime.Ob
 	return ok && len(create.CreateOptions.DryRun) > 0, slice, nil
 }
 
+// tardy is a client whose dry runs take as long as the cluster says. A reactor cannot do
+// that: all requests wait for it.
+type tardy struct{ *cluster }
+
+func (t tardy) ResourceV1() resourceclient.ResourceV1Interface {
+	return tardyGroup{t.cluster.ResourceV1(), t.cluster}
+}
+
+type tardyGroup struct {
+	resourceclient.ResourceV1Interface
+	cluster *cluster
+}
+
+func (t tardyGroup) ResourceSlices() resourceclient.ResourceSliceInterface {
+	return tardySlices{t.ResourceV1Interface.ResourceSlices(), t.cluster}
+}
+
+type tardySlices struct {
+	resourceclient.ResourceSliceInterface
+	cluster *cluster
+}
+
+func (t tardySlices) Create(ctx context.Context, slice *resourceapi.ResourceSlice, options metav1.CreateOptions) (*resourceapi.ResourceSlice, error) {
+	if len(options.DryRun) > 0 {
+		time.Sleep(time.Duration(t.cluster.tardy.Load()))
+	}
+	return t.ResourceSliceInterface.Create(ctx, slice, options)
+}
+
 func testMachine() numa.Machine {
 	cpus := cpuset.New(0, 1, 2, 3)
 	machine := numa.Machine{Online: cpus, Zones: []numa.Zone{{CPUs: cpus, MemoryBytes: new(uint64(1 << 30))}}}
@@ -146,8 +177,8 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	t.Helper()
 	var controller *resourceslice.Controller
 	publish := func(ctx context.Context, resources resourceslice.DriverResources) (err error) {
-		if controller != nil && c.busy.Load() {
-			time.AfterFunc(3*time.Second, func() { controller.Update(&resources) })
+		if late := time.Duration(c.late.Load()); controller != nil && late > 0 {
+			time.AfterFunc(late, func() { controller.Update(&resources) })
 			return nil
 		}
 		if controller != nil {
@@ -157,6 +188,8 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 		controller, err = resourceslice.StartController(ctx, resourceslice.Options{
 			DriverName: driver.Name, KubeClient: c, Resources: &resources,
 			Owner: &resourceslice.Owner{APIVersion: "v1", Kind: "Node", Name: node},
+			// The default one waits by the clock of outside the bubble.
+			ErrorHandler: func(_ context.Context, err error, message string) { t.Logf("%s: %v", message, err) },
 		})
 		return err
 	}
@@ -166,7 +199,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 		change(root)
 	}
 	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{})}
-	p := newPublisher(c, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
+	p := newPublisher(tardy{c}, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
 	p.rehearsed = c.rehearsed
 	p.set(testDevices())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -339,25 +372,55 @@ func TestDeletedSlicesAreBackInTwoSeconds(t *testing.T) {
 	})
 }
 
-// While the helper writes the slices, they are not rehearsed again.
+// While the helper writes the slices, they are not rehearsed again. It takes longer if the
+// API server is overloaded, and so does a dry run.
 func TestSlicesThatComeLateAreRehearsedOnce(t *testing.T) {
+	for name, load := range map[string]struct{ late, tardy time.Duration }{
+		"as ever":    {3 * time.Second, 0},
+		"overloaded": {40 * time.Second, 4 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster()
+				p := startReady(t, c)
+				c.late.Store(int64(load.late))
+				c.tardy.Store(int64(load.tardy))
+				time.Sleep(rehearsalHolds)
+				before := c.writes() - c.stored()
+				for _, slice := range p.slices.own() {
+					if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slice.Name, metav1.DeleteOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(load.tardy + load.late + time.Second)
+				if len(devicesOf(t, c)) == 0 {
+					t.Error("no slices")
+				}
+				if rehearsed := c.writes() - c.stored() - before - 1; rehearsed != 1 { // less the deletion
+					t.Errorf("the slices were rehearsed %d times, want once", rehearsed)
+				}
+			})
+		})
+	}
+}
+
+// What the rehearsal said does not hold once slices are stored otherwise.
+func TestStoredSlicesOverruleTheRehearsal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		p := startReady(t, c)
-		c.busy.Store(true)
-		time.Sleep(rehearsalHolds)
-		before := c.writes() - c.stored()
+		c.tardy.Store(int64(time.Minute)) // the rehearsal holds for long
+		p := startPublishing(t, c)
+		waitReady(t, p, 2*time.Minute)
+		c.tardy.Store(0)
+		c.gateOff.Store(true)
 		for _, slice := range p.slices.own() {
 			if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), slice.Name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(4 * time.Second)
-		if len(devicesOf(t, c)) == 0 {
-			t.Error("no slices after 4 s")
-		}
-		if rehearsed := c.writes() - c.stored() - before - 1; rehearsed != 1 { // less the deletion
-			t.Errorf("the slices were rehearsed %d times, want once", rehearsed)
+		waitNotReady(t, p, gateConsumableCapacity, 10*time.Second)
+		if !until(10*time.Second, func() bool { return len(devicesOf(t, c)) == 0 }) {
+			t.Errorf("published %v, want nothing while fields are dropped", devicesOf(t, c))
 		}
 	})
 }
