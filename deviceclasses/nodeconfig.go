@@ -9,7 +9,9 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +97,13 @@ type NodeSettings struct {
 	//
 	//	otherMemoryDrivers: [cxl.example.com]
 	OtherMemoryDrivers []string `json:"otherMemoryDrivers,omitempty"`
+	// NUMANodeKeys are the attributes, at most 4, under which devices have the id of their
+	// NUMA node besides resource.kubernetes.io/numaNode, so that matchAttribute can put them
+	// near devices of drivers that use other keys. The default is dra.net/numaNode and
+	// gpu.amd.com/numaNode. With an empty list, devices have none.
+	//
+	//	numaNodeKeys: [fpga.example.com/numaNode]
+	NUMANodeKeys []resourceapi.QualifiedName `json:"numaNodeKeys,omitempty"`
 	// Devices selects the PCI functions that are published as devices. Without it, none
 	// are published.
 	//
@@ -143,6 +152,9 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			if profile.OtherMemoryDrivers != nil {
 				settings.OtherMemoryDrivers = profile.OtherMemoryDrivers
 			}
+			if profile.NUMANodeKeys != nil {
+				settings.NUMANodeKeys = profile.NUMANodeKeys
+			}
 		}
 	}
 	return settings
@@ -170,6 +182,7 @@ func (s NodeSettings) names(field string) bool {
 		"zoneBy":             s.ZoneBy != "",
 		"otherCPUDrivers":    s.OtherCPUDrivers != nil,
 		"otherMemoryDrivers": s.OtherMemoryDrivers != nil,
+		"numaNodeKeys":       s.NUMANodeKeys != nil,
 		"devices":            s.Devices != nil,
 		"cache":              s.Cache != nil,
 		"performance":        s.Performance != nil,
@@ -240,6 +253,9 @@ func (s NodeSettings) validate() error {
 			}
 		}
 	}
+	if err := validateKeys(s.NUMANodeKeys); err != nil {
+		return err
+	}
 	if s.Devices != nil {
 		if err := s.Devices.validate(); err != nil {
 			return err
@@ -252,6 +268,34 @@ func (s NodeSettings) validate() error {
 	}
 	if s.Cache != nil {
 		return s.Cache.Validate()
+	}
+	return nil
+}
+
+// maxNUMANodeKeys leaves room for the other attributes of a device.
+const maxNUMANodeKeys = 4
+
+// validateKeys refuses what is no attribute of another driver.
+func validateKeys(keys []resourceapi.QualifiedName) error {
+	if len(keys) > maxNUMANodeKeys {
+		return fmt.Errorf("numaNodeKeys: %d keys, at most %d are allowed", len(keys), maxNUMANodeKeys)
+	}
+	for i, key := range keys {
+		domain, name, has := strings.Cut(string(key), "/")
+		problems := append(content.IsDNS1123Subdomain(domain), content.IsCIdentifier(name)...)
+		switch {
+		case !has:
+			problems = []string{"want a domain and a name, such as dra.net/numaNode"}
+		case len(domain) > resourceapi.DeviceMaxDomainLength || len(name) > resourceapi.DeviceMaxIDLength:
+			problems = []string{fmt.Sprintf("at most %d bytes are allowed before the slash, and %d behind it", resourceapi.DeviceMaxDomainLength, resourceapi.DeviceMaxIDLength)}
+		case domain == DriverName || key == AttributeNUMANode:
+			problems = []string{"this driver has the attribute already, or could have it; want one of another driver"}
+		case slices.Contains(keys[:i], key):
+			problems = []string{"it is in the list twice"}
+		}
+		if len(problems) > 0 {
+			return fmt.Errorf("numaNodeKeys[%d]: %q: %s", i, key, problems[0])
+		}
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ const (
 const AttributePool resourceapi.QualifiedName = DriverName + "/pool"
 
 // NUMANodeAttributes are the keys under which drivers publish the NUMA node of a device.
-// Publishing all of them lets one claim align devices of drivers that share no key.
+// Publishing all of them lets one claim align devices of drivers that share no key. A
+// NodeConfig can replace all but the first.
 func NUMANodeAttributes() []resourceapi.QualifiedName {
 	return []resourceapi.QualifiedName{AttributeNUMANode, AttributeNUMANodeNet, AttributeNUMANodeAMD}
 }

@@ -61,7 +61,8 @@ func devices(machine *numa.Machine, config Config, caches *cacheState, strays []
 		held, gone = append(held, withheld...), append(gone, devices...)
 	}
 	pci := attached.Devices(*machine, config.Attached)
-	return slices.Concat(zones.Devices(machine, config.zones(caches), held, faults, pci), pci, caches.published(), gone)
+	all := slices.Concat(zones.Devices(machine, config.zones(caches), held, faults, pci), pci, caches.published(), gone)
+	return withNUMANodeKeys(all, config.NUMANodeKeys)
 }
 
 // strays returns the shares whose device is not published as it was when the claim was

@@ -38,23 +38,24 @@ const Name = deviceclasses.DriverName
 
 // Config is what the operator and the start-up probes decide for one node.
 type Config struct {
-	NodeName        string             // also the name of the node's only pool
-	BootID          string             // the kernel's random id of this boot
-	Reserved        cpuset.Set         // CPUs that no claim gets
-	ReservedMemory  zones.Reservations // memory and hugepages that no claim gets
-	ZoneBy          string             // what one zone is, as in a NodeConfig; "" means a NUMA node
-	Exclusivity     Exclusivity        // who keeps other tasks off a claim's CPUs
-	Hook            cdi.Hook           // where numa-pin is on the host
-	NodeAllocatable bool               // see [Driver.SetNodeAllocatable]; devices say how the scheduler counts claims in the node's allocatable
-	Attached        attached.Selection // PCI functions that are published
-	Machine         fs.FS              // has the folder sys: a PCI function is read again when it is prepared
-	Drivers         *binding.Host      // binds kernel drivers that claims want; nil if this node binds none
-	ClaimsBind      bool               // claims can ask for kernel drivers, and not only their DeviceClasses
-	CPUDrivers      []string           // names of other drivers that give out CPUs, whatever their devices say
-	MemoryDrivers   []string           // and that give out memory
-	Caches          *Caches            // how level-3 caches are divided; nil if they are not
-	Tuning          *Tuning            // how CPUs are made fast and quiet for claims; nil if they are not
-	StaticSpecs     fs.FS              // /etc/cdi, the static CDI specs of other programs; nil for none
+	NodeName        string                      // also the name of the node's only pool
+	BootID          string                      // the kernel's random id of this boot
+	Reserved        cpuset.Set                  // CPUs that no claim gets
+	ReservedMemory  zones.Reservations          // memory and hugepages that no claim gets
+	ZoneBy          string                      // what one zone is, as in a NodeConfig; "" means a NUMA node
+	Exclusivity     Exclusivity                 // who keeps other tasks off a claim's CPUs
+	Hook            cdi.Hook                    // where numa-pin is on the host
+	NodeAllocatable bool                        // see [Driver.SetNodeAllocatable]; devices say how the scheduler counts claims in the node's allocatable
+	Attached        attached.Selection          // PCI functions that are published
+	Machine         fs.FS                       // has the folder sys: a PCI function is read again when it is prepared
+	Drivers         *binding.Host               // binds kernel drivers that claims want; nil if this node binds none
+	ClaimsBind      bool                        // claims can ask for kernel drivers, and not only their DeviceClasses
+	CPUDrivers      []string                    // names of other drivers that give out CPUs, whatever their devices say
+	MemoryDrivers   []string                    // and that give out memory
+	NUMANodeKeys    []resourceapi.QualifiedName // as in a NodeConfig; nil means the default
+	Caches          *Caches                     // how level-3 caches are divided; nil if they are not
+	Tuning          *Tuning                     // how CPUs are made fast and quiet for claims; nil if they are not
+	StaticSpecs     fs.FS                       // /etc/cdi, the static CDI specs of other programs; nil for none
 
 	// Hugepages reads what is free on the NUMA nodes. If it is nil, new claims are not
 	// compared with that.

@@ -62,6 +62,7 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 		o.exclusivityMode = settings.Exclusivity
 	}
 	o.zoneBy, o.cpuDrivers, o.memoryDrivers = settings.ZoneBy, settings.OtherCPUDrivers, settings.OtherMemoryDrivers
+	o.numaNodeKeys = settings.NUMANodeKeys
 	o.cachePools = settings.Cache
 	if settings.Performance != nil {
 		o.performance = *settings.Performance

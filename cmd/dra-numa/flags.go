@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -34,6 +35,7 @@ type options struct {
 	zoneBy              string                        // from the NodeConfig
 	cpuDrivers          []string                      // from the NodeConfig: otherCPUDrivers
 	memoryDrivers       []string                      // from the NodeConfig: otherMemoryDrivers
+	numaNodeKeys        []resourceapi.QualifiedName   // from the NodeConfig
 	cachePools          *deviceclasses.CachePools     // from the NodeConfig: cache; nil if caches are not divided
 	performance         deviceclasses.NodePerformance // from the NodeConfig
 	settings            *deviceclasses.NodeSettings   // all settings of the NodeConfig for this node; nil without a file

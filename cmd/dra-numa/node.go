@@ -39,6 +39,7 @@ func readNode(o options) (n node, err error) {
 		ZoneBy:        o.zoneBy,
 		CPUDrivers:    o.cpuDrivers,
 		MemoryDrivers: o.memoryDrivers,
+		NUMANodeKeys:  o.numaNodeKeys,
 		Hook:          o.hook(),
 		Attached:      o.attached,
 		Machine:       root,

@@ -65,7 +65,7 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	if err != nil {
 		return driver.Config{}, err
 	}
-	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ZoneBy: settings.ZoneBy, Attached: selection}
+	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ZoneBy: settings.ZoneBy, NUMANodeKeys: settings.NUMANodeKeys, Attached: selection}
 	if settings.Cache != nil {
 		read.Caches = &driver.Caches{Pools: *settings.Cache}
 	}

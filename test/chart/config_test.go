@@ -49,6 +49,7 @@ func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
 		"zoneBy":             {"=l3"},
 		"otherCPUDrivers":    {"[0]=cores.example.com"},
 		"otherMemoryDrivers": {"[0]=cxl.example.com"},
+		"numaNodeKeys":       {"[0]=fpga.example.com/numaNode"},
 		"devices":            {".presets[0]=gpu"},
 		"cache":              {".os.ways=1", ".guaranteed.ways=10"},
 		"performance":        {".allow=class"},
