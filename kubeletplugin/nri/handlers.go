@@ -33,6 +33,7 @@ var (
 // Configure takes the name and version of the runtime.
 func (h handlers) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
 	h.session.runtime = runtime + " " + version
+	h.session.policies = setsPolicies(runtime, version, h.session.stub.RuntimeNRIVersion())
 	return 0, nil // subscribes to every event that handlers has a method for
 }
 
@@ -79,6 +80,10 @@ func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message 
 	}
 	if pinned.MemoryPolicy != "" && !pinned.PolicyMems.IsEmpty() {
 		mode, err := memoryMode(pinned.MemoryPolicy, pinned.PolicyMems.Size())
+		if err == nil && !h.session.policies {
+			err = fmt.Errorf("memory policy %q: %s does not set it, want a container runtime with NRI %s or newer, such as %s %s",
+				pinned.MemoryPolicy, h.session.runtime, firstWithPolicies, containerd, firstContainerd)
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("claims %q: %w", pinned.Claims, err)
 		}

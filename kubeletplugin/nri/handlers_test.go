@@ -72,6 +72,42 @@ func TestBadMemoryPolicyFailsTheContainer(t *testing.T) {
 	}
 }
 
+// An old runtime would start the container without the policy, and say nothing.
+func TestRuntimeWithoutMemoryPoliciesDoesNotStartTheContainer(t *testing.T) {
+	bind := claimA
+	bind.MemoryPolicy, bind.PolicyMems = "bind", bind.Mems
+	socket := filepath.Join(t.TempDir(), "nri.sock")
+	r := newContainerd(t, "v2.2.1", socket)
+	connect(t, socket, coreWith(map[string]driver.Pinned{"a": bind, "b": claimB}))
+	_, err := r.adjusted(containerMessage("c", "a"))
+	if err == nil || !strings.Contains(err.Error(), `claims ["ns/a"]: memory policy "bind": containerd v2.2.1 does not set it, want a container runtime with NRI 0.12 or newer, such as containerd 2.3`) {
+		t.Errorf("error %v, want one about the runtime", err)
+	}
+	r.create("without a policy", "b")
+}
+
+func TestRuntimesThatSetMemoryPolicies(t *testing.T) {
+	for _, row := range []struct {
+		runtime, version, nri string
+		want                  bool
+	}{
+		{"containerd", "v2.4.2", "v0.12.3", true},
+		{"containerd", "v2.4.2", "v0.11.0", true}, // from the table
+		{"containerd", "v2.2.5", "v0.11.0", false},
+		{"containerd", "v2.1.0", "v0.8.0", false},
+		{"containerd", "devel", "", false},
+		{"cri-o", "1.34.0", "", false}, // the table has v1.34.0
+		{"cri-o", "1.99.0", "v0.12.1-0.20260101000000-0123456789ab", true},
+		{"cri-o", "1.99.0", "(devel)", true},
+		{"other", "1", api.UnknownVersion, true},
+		{"other", "1", "", false},
+	} {
+		if got := setsPolicies(row.runtime, row.version, row.nri); got != row.want {
+			t.Errorf("%s %s with NRI %q: %v", row.runtime, row.version, row.nri, got)
+		}
+	}
+}
+
 // A runtime that does not name CDI devices leaves claims to the hook: a
 // container with it is no container without a claim.
 func TestContainerWithTheHookAloneIsLeftAlone(t *testing.T) {

@@ -23,8 +23,9 @@ import (
 // containers that are only messages. What containerd 2.4 does with answers is
 // done here as there (internal/nri, internal/cri/nri).
 type fakeRuntime struct {
-	t   testing.TB
-	nri *adaptation.Adaptation
+	t       testing.TB
+	version string // of containerd
+	nri     *adaptation.Adaptation
 
 	mu         sync.Mutex // held for each exchange, as in containerd
 	containers map[string]*api.Container
@@ -36,7 +37,12 @@ type fakeRuntime struct {
 
 func newRuntime(t testing.TB, socket string) *fakeRuntime {
 	t.Helper()
-	r := &fakeRuntime{t: t, containers: map[string]*api.Container{}, broken: map[string]bool{}, reached: make(chan struct{}, 1)}
+	return newContainerd(t, "v2.4.2", socket)
+}
+
+func newContainerd(t testing.TB, version, socket string) *fakeRuntime {
+	t.Helper()
+	r := &fakeRuntime{t: t, version: version, containers: map[string]*api.Container{}, broken: map[string]bool{}, reached: make(chan struct{}, 1)}
 	r.start(socket)
 	return r
 }
@@ -45,7 +51,7 @@ func (r *fakeRuntime) start(socket string) {
 	r.t.Helper()
 	dir := r.t.TempDir()
 	var err error
-	r.nri, err = adaptation.New("containerd", "v2.4.2", r.synchronize, r.updateContainers,
+	r.nri, err = adaptation.New(containerd, r.version, r.synchronize, r.updateContainers,
 		adaptation.WithSocketPath(socket), adaptation.WithPluginPath(dir), adaptation.WithPluginConfigPath(dir))
 	if err == nil {
 		err = r.nri.Start()
@@ -323,9 +329,14 @@ func connected(t testing.TB, core Core) (*fakeRuntime, *Plugin) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "nri.sock")
 	r := newRuntime(t, socket)
+	return r, connect(t, socket, core)
+}
+
+func connect(t testing.TB, socket string, core Core) *Plugin {
+	t.Helper()
 	p := run(t.Context(), t, socket, core)
 	eventually(t, "connected", p.Connected)
-	return r, p
+	return p
 }
 
 func eventually(t testing.TB, what string, is func() bool) {

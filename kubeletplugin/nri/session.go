@@ -31,18 +31,20 @@ const (
 
 var errLost = errors.New("connection closed by the runtime")
 
-// updater is the part of a stub that sends requests to the runtime.
-type updater interface {
+// runtimeStub is the part of a stub that sends requests to the runtime, and knows it.
+type runtimeStub interface {
 	UpdateContainers([]*api.ContainerUpdate) ([]*api.ContainerUpdate, error)
+	RuntimeNRIVersion() string
 }
 
 // session is one connection to the runtime.
 type session struct {
-	stub     updater
+	stub     runtimeStub
 	lost     chan struct{}   // closed when the connection ends
 	requests chan chan error // each waits for the result of a refresh
 	awake    chan struct{}   // has room for one: a refresh may be due
 	runtime  string          // name and version
+	policies bool            // it sets memory policies
 	ended    bool            // guarded by the plugin's lock
 }
 

@@ -69,7 +69,10 @@ func onRunc(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// runtimeProcess is the command name of the node's container runtime.
+// crioProcess is the command name of CRI-O.
+const crioProcess = "crio"
+
+// runtimeProcess is the command name of the node's container runtime, such as crioProcess.
 func runtimeProcess(ctx context.Context) string {
 	GinkgoHelper()
 	object, err := cluster.Kubernetes.CoreV1().Nodes().Get(ctx, node.name, metav1.GetOptions{})
