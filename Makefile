@@ -348,6 +348,11 @@ define suite
 $(call timed,end-to-end suite,(cd test/e2e; $(CURDIR)/bin/e2e.test -test.v -test.timeout 0 -ginkgo.no-color -ginkgo.silence-skips -ginkgo.timeout 24h -e2e.reports $(CURDIR)/bin/logs/$(1)-specs -kubeconfig "$$($(CURDIR)/$(CLUSTER) path -name $(1) kubeconfig)" $(2)))
 endef
 
+# suite-uninstall uninstalls the chart from cluster $(1), whose label is as the cluster's name.
+define suite-uninstall
+$(call suite,$(1),-e2e.require -e2e.helm "$$($(TOOL) -n helm)" -e2e.chart $(CURDIR)/$(CHART) -ginkgo.focus "$$FOCUS" -ginkgo.label-filter $(1)-uninstall)
+endef
+
 .PHONY: e2e
 e2e: image suite ## Run the end-to-end suite, and the tests that need a node's kernel, on a node of the rig [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern] [LABELS=kernel]
 	$(STATIC) go test -c -o bin/ ./cdi/pin ./numa/fake
@@ -430,7 +435,8 @@ e2e-cache-shared e2e-cache-split: LABEL = cache-layout
 $(E2E_CACHE): image suite
 	@$(call with-node,cache); \
 	$(call timed,chart,$(call install-chart,cache,$(VALUES))); \
-	$(call suite,cache,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter $(LABEL))
+	$(call suite,cache,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter $(LABEL)); \
+	$(if $(findstring layout,$(LABEL)),,$(call suite-uninstall,cache))
 
 .PHONY: cache-steps
 cache-steps: ## Have 100,000 random claims come and go on a fake resctrl tree that refuses some writes: nightly, not part of test
@@ -453,7 +459,8 @@ $(E2E_POWER): image suite
 	@$(call with-node,power); \
 	$(call timed,tests in the node,$(call in-node,power,driver.test,NUMA_POWER_ROOT=/)); \
 	$(call timed,chart,$(call install-chart,power,--values test/e2e/power-values.yaml)); \
-	$(call suite,power,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter power)
+	$(call suite,power,-e2e.require -ginkgo.focus "$$FOCUS" -ginkgo.label-filter power); \
+	$(call suite-uninstall,power)
 
 # The specs break the node in one way after the other, and record what it sends meanwhile.
 .PHONY: e2e-alerts

@@ -14,6 +14,13 @@ import (
 // withUninstall marks specs that leave the cluster without the driver.
 var withUninstall = Label("uninstall", withOwnBoot)
 
+// Labels of specs that uninstall a driver which has changed more than cgroups: e2e-cache and
+// e2e-power run them last.
+var (
+	withCacheUninstall = Label("cache-uninstall", withOwnBoot)
+	withPowerUninstall = Label("power-uninstall", withOwnBoot)
+)
+
 // uninstallCheck is the Job of the chart that refuses, and the value of its pods' label
 // app.kubernetes.io/name.
 const uninstallCheck = releaseName + "-uninstall-check"
@@ -78,15 +85,62 @@ var _ = Describe("a release that is uninstalled", withUninstall, Ordered, func()
 	})
 
 	It("leaves nothing in the cluster or on the node", func(ctx context.Context) {
-		left, err := observer.Leftovers(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(left).To(BeEmpty(), "files and partitions of the driver on the node")
+		expectNothingLeft(ctx)
 		published, err := nodeDevices(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(published).To(BeEmpty(), "devices that are still published")
 		Eventually(ctx, objectsOfRelease).Should(BeEmpty(), "objects of the release")
 	})
 })
+
+var _ = Describe("a release that has divided caches and is uninstalled", withCacheUninstall, func() {
+	It("leaves no group, and everything else has all ways and all bandwidth again", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "uninstall")
+		pod := waitRunning(ctx, createWithWays(ctx, namespace, "holder", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 50}, inCache0))
+		expectWays(ctx, pod, 3, 50)
+		deletePod(ctx, pod)
+		deleteClaim(ctx, pod)
+		expectUninstalled(ctx)
+		expectGroup(ctx, "", 0xfff, 100, nil)
+		found, err := observer.Run(ctx, `find "$1" -name 'dra-numa*'`, resctrlMount)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(BeEmpty(), "groups of the driver, and what they monitor")
+	})
+})
+
+var _ = Describe("a release that has changed frequencies and is uninstalled", withPowerUninstall, func() {
+	It("leaves the CPUs as it found them", func(ctx context.Context) {
+		before := cpuSettings(ctx)
+		_, err := helm(ctx, "upgrade", *newChart, "--reset-then-reuse-values", "--wait",
+			"--set=config.performance.default.governor=powersave,config.performance.default.maxFrequency=2GHz,config.performance.default.idleLatency=50")
+		Expect(err).NotTo(HaveOccurred())
+		waitDriverReady(ctx)
+		namespace := createNamespace(ctx, "uninstall")
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "holder", `"governor": "performance", "minFrequency": "2GHz"`))
+		cpus := cpusOfContainer(ctx, pod)
+		Expect(only(cpuSettings(ctx), cpus)).NotTo(Equal(only(before, cpus)), "CPUs of the claim")
+		deletePod(ctx, pod)
+		deleteClaim(ctx, pod)
+		Expect(only(cpuSettings(ctx), cpus)).NotTo(Equal(only(before, cpus)), "CPUs that have the default")
+		expectUninstalled(ctx)
+		Expect(cpuSettings(ctx)).To(Equal(before))
+	})
+})
+
+// expectUninstalled uninstalls the release, which leaves no file and no partition.
+func expectUninstalled(ctx context.Context) {
+	GinkgoHelper()
+	_, err := helm(ctx, "uninstall")
+	Expect(err).NotTo(HaveOccurred())
+	expectNothingLeft(ctx)
+}
+
+func expectNothingLeft(ctx context.Context) {
+	GinkgoHelper()
+	left, err := observer.Leftovers(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(left).To(BeEmpty(), "files and partitions of the driver on the node")
+}
 
 // logOf returns the logs of the pods of a Job of the release.
 func logOf(ctx context.Context, job string) (text string) {
