@@ -115,8 +115,12 @@ func (p *Part) Reboot(nodes []string, _ *None) error {
 	return nil
 }
 
-// Prepare has the daemons prepare claims, one after the other on each node. It answers how
-// long each took.
+// prepareAgain is how long the kubelet waits before it tries again to start a pod
+// (backOffPeriod of its pod workers).
+const prepareAgain = 10 * time.Second
+
+// Prepare has the daemons prepare claims, one after the other on each node. What fails is
+// repeated. It answers how long each took.
 func (p *Part) Prepare(claims []Claim, took *[]time.Duration) error {
 	byNode := make(map[string][]Claim)
 	var nodes []string
@@ -130,8 +134,15 @@ func (p *Part) Prepare(claims []Claim, took *[]time.Duration) error {
 	return each(nodes, p.options.Workers, func(node string) error {
 		for _, claim := range byNode[node] {
 			began := time.Now()
-			if err := p.byNode[node].prepare(context.Background(), claim); err != nil {
-				return fmt.Errorf("%s: prepare claim %s: %w", node, claim.Name, err)
+			for {
+				err := p.byNode[node].prepare(context.Background(), claim)
+				if err == nil {
+					break
+				}
+				if time.Since(began) > p.options.Stall {
+					return fmt.Errorf("%s: prepare claim %s: %w", node, claim.Name, err)
+				}
+				time.Sleep(prepareAgain)
 			}
 			mu.Lock()
 			*took = append(*took, time.Since(began))
