@@ -579,6 +579,12 @@ scale: build ## Have a real scheduler place pods on nodes that are only objects,
 	@$(call with-clusters,scale); \
 	$(STATIC) bin/scale -repository . -profiles bin/profiles -sizes '$(SIZE)' -attributes '$(ATTRIBUTES)' -kubernetes "$$KUBERNETES"
 
+.PHONY: scale-growth
+scale-growth: build ## As scale, but only this driver and the cheapest claim, with 500 and 5,000 nodes, and write docs/scale-growth.md [KUBERNETES=]
+	$(STATIC) go -C test/scale build -ldflags '-s -w' -o ../../bin/scale .
+	@$(call with-clusters,scale); \
+	$(STATIC) bin/scale -repository . -growth -kubernetes "$$KUBERNETES"
+
 # How many nodes the cluster of api-load has.
 DAEMONS ?= 1000
 

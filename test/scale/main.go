@@ -1,5 +1,6 @@
 // Command scale has a real control plane place pods on nodes that are only objects, with
-// the same machine published in several ways, and writes docs/scale.md. With -daemons, it
+// the same machine published in several ways, and writes docs/scale.md. With -growth, it
+// runs fewer of these ways on more nodes, and writes docs/scale-growth.md. With -daemons, it
 // runs the daemons of so many nodes instead, and writes docs/api-load.md.
 package main
 
@@ -36,6 +37,7 @@ type config struct {
 	pods       int
 	tooMuch    int
 	attributes numbers
+	growth     bool
 
 	part    bool
 	daemons int // 0: trials run
@@ -78,6 +80,7 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node")
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
+	f.BoolVar(&c.growth, "growth", false, "run only what shows how time grows with the number of nodes, and write a page of its own; default of -sizes: 500 5000")
 	f.IntVar(&c.daemons, "daemons", 0, "run the daemons of so many nodes instead, and measure what they ask of the API server")
 	f.BoolVar(&c.part, "part", false, "run some of the daemons for another process, which talks over standard input and output")
 	f.IntVar(&c.claims, "claims", 4, "with -daemons: claims of each node; 16 at most")
@@ -89,6 +92,12 @@ func parse(args []string) (config, error) {
 	}
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if named := false; c.growth {
+		f.Visit(func(given *flag.Flag) { named = named || given.Name == "sizes" })
+		if !named {
+			c.sizes = numbers{page.SmallGrowth, page.LargeGrowth}
+		}
 	}
 	if len(c.sizes) == 0 {
 		return c, errors.New("-sizes: it has no number of nodes")
@@ -163,6 +172,9 @@ func (c config) run(ctx context.Context) error {
 		}
 		p.Shapes = append(p.Shapes, s)
 	}
+	if c.growth {
+		p.Shapes, p.Mixes = only(p.Shapes, page.InGrowth), nil
+	}
 	for i, nodes := range c.sizes {
 		results, profiles, err := c.measure(ctx, trial.Cluster{Machine: m, Nodes: nodeNames(nodes), Proc: os.DirFS("/proc"), Stall: stall}, p.Shapes, p.Mixes, i == 0)
 		if err != nil {
@@ -171,6 +183,9 @@ func (c config) run(ctx context.Context) error {
 		p.Results, p.Profiles = append(p.Results, results...), append(p.Profiles, profiles...)
 	}
 	p.LoadAfter, p.Took = host.Load(), time.Since(began)
+	if c.growth {
+		return p.WriteGrowth(c.pages)
+	}
 	return p.Write(c.pages)
 }
 
@@ -198,11 +213,11 @@ func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []s
 	}
 	few := max(c.pods/5, 1)
 	rounds := []round{{trial.Load{Pods: c.pods}, shapes}}
-	if smallest {
+	if smallest && !c.growth {
 		room := (few + podsOfZone - 1) / podsOfZone // NUMA nodes
 		rounds = append(rounds, round{trial.Load{Pods: few, Fill: page.ZonesPerNode*len(on.Nodes) - room}, only(shapes, page.InFragmented)}, round{trial.Load{Pods: few}, mixes})
 	}
-	if smallest && c.tooMuch > 0 {
+	if smallest && !c.growth && c.tooMuch > 0 {
 		rounds = append(rounds, round{trial.Load{Pods: few, TooMuch: c.tooMuch}, only(shapes, page.InTooMuch)})
 	}
 	for _, round := range rounds {
@@ -217,6 +232,9 @@ func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []s
 				results = append(results, r)
 			}
 		}
+	}
+	if c.growth {
+		return results, nil, down()
 	}
 	for _, s := range only(shapes, page.InProfiles) {
 		profile, err := on.Profile(ctx, s, c.pods)

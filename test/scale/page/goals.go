@@ -52,9 +52,6 @@ func (p Page) ratios() (list []ratio) {
 	return list
 }
 
-// Growth is judged from the first of these sizes to the second.
-const smallGrowth, largeGrowth = 500, 5000
-
 func (p Page) goals(ratios []ratio) string {
 	var rows [][]string
 	goal := func(what, limit, measured string, verdict compare.Verdict) {
@@ -67,14 +64,6 @@ func (p Page) goals(ratios []ratio) string {
 	}
 	if ours, perCPU, ran := p.timeouts(); ran {
 		goal("pods for which the scheduler runs out of time, of those that fit nowhere", "0", fmt.Sprintf("%d; %s: %d", ours, shape.PerCPU, perCPU), timeoutVerdict(ours, perCPU))
-	}
-	if small, large := p.of(smallGrowth, shape.Ours), p.of(largeGrowth, shape.Ours); len(small) > 0 && len(large) > 0 {
-		cheapestSmall, cheapestLarge := p.of(smallGrowth, shape.Cheapest), p.of(largeGrowth, shape.Cheapest)
-		growth := stats.Ratio(
-			product(values(large, rate), values(cheapestSmall, rate)),
-			product(values(small, rate), values(cheapestLarge, rate)),
-		)
-		goal(fmt.Sprintf("pods/s, %d nodes / %d nodes, over that of the %s", largeGrowth, smallGrowth, shape.Cheapest), "≥ 1", interval(growth), growth.AtLeast(1))
 	}
 	if len(rows) == 0 {
 		return "## Goals\nThe goals are for 500 nodes and more. None was measured.\n"
@@ -106,14 +95,6 @@ func timeoutVerdict(ours, perCPU int) compare.Verdict {
 		return compare.Met
 	}
 	return compare.NotDecided
-}
-
-func product(a, b []float64) []float64 {
-	all := make([]float64, len(a))
-	for i := range a {
-		all[i] = a[i] * b[i]
-	}
-	return all
 }
 
 func interval(i stats.Interval) string {
