@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/dynamic-resource-allocation/deviceattribute"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -288,8 +289,8 @@ func validateKeys(keys []resourceapi.QualifiedName) error {
 			problems = []string{"want a domain and a name, such as dra.net/numaNode"}
 		case len(domain) > resourceapi.DeviceMaxDomainLength || len(name) > resourceapi.DeviceMaxIDLength:
 			problems = []string{fmt.Sprintf("at most %d bytes are allowed before the slash, and %d behind it", resourceapi.DeviceMaxDomainLength, resourceapi.DeviceMaxIDLength)}
-		case domain == DriverName || key == AttributeNUMANode:
-			problems = []string{"this driver has the attribute already, or could have it; want one of another driver"}
+		case domain == DriverName || strings.HasPrefix(string(key), deviceattribute.StandardDeviceAttributePrefix):
+			problems = []string{"it is of this driver or of Kubernetes, want one of another driver"}
 		case slices.Contains(keys[:i], key):
 			problems = []string{"it is in the list twice"}
 		}
