@@ -86,6 +86,8 @@ type Driver struct {
 
 	shown atomic.Pointer[view] // what readers see of the fields below; never nil after Open
 
+	policies atomic.Pointer[func() error] // see SetMemoryPolicies
+
 	mu         mutex                         // held for a whole Recover, Observe, Prepare or Unprepare
 	machine    *numa.Machine                 // replaced, never changed
 	zones      []zones.Zone                  // of machine, as they are published
@@ -166,6 +168,9 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	}
 	wishes, err := d.wishes(claim)
 	if err != nil {
+		return Grant{}, nil, err
+	}
+	if err := d.checkPolicies(claim.UID, wishes); err != nil {
 		return Grant{}, nil, err
 	}
 	delete(d.orphans, claim.UID) // the claim needs its grant again

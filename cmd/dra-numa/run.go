@@ -139,8 +139,10 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		ModeReason:  n.modeReason,
 		Fatal:       fatal,
 	}
+	core.SetMemoryPolicies(func() error { return nri.ErrNotUsed })
 	if o.nriSocket != "" && n.config.Exclusivity != driver.ExclusivityNone {
 		pool := nri.New(nri.Options{Socket: o.nriSocket, Core: core, State: state})
+		core.SetMemoryPolicies(pool.MissingPolicies)
 		options.Pool = pool
 		running.Go(func() { pool.Run(ctx) })
 	}

@@ -80,10 +80,6 @@ func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message 
 	}
 	if pinned.MemoryPolicy != "" && !pinned.PolicyMems.IsEmpty() {
 		mode, err := memoryMode(pinned.MemoryPolicy, pinned.PolicyMems.Size())
-		if err == nil && !h.session.policies {
-			err = fmt.Errorf("memory policy %q: %s does not set it, want a container runtime with NRI %s or newer, such as %s %s",
-				pinned.MemoryPolicy, h.session.runtime, firstWithPolicies, containerd, firstContainerd)
-		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("claims %q: %w", pinned.Claims, err)
 		}

@@ -2,6 +2,8 @@ package nri
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,18 +74,20 @@ func TestBadMemoryPolicyFailsTheContainer(t *testing.T) {
 	}
 }
 
-// An old runtime would start the container without the policy, and say nothing.
-func TestRuntimeWithoutMemoryPoliciesDoesNotStartTheContainer(t *testing.T) {
-	bind := claimA
-	bind.MemoryPolicy, bind.PolicyMems = "bind", bind.Mems
-	socket := filepath.Join(t.TempDir(), "nri.sock")
-	r := newContainerd(t, "v2.2.1", socket)
-	connect(t, socket, coreWith(map[string]driver.Pinned{"a": bind, "b": claimB}))
-	_, err := r.adjusted(containerMessage("c", "a"))
-	if err == nil || !strings.Contains(err.Error(), `claims ["ns/a"]: memory policy "bind": containerd v2.2.1 does not set it, want a container runtime with NRI 0.12 or newer, such as containerd 2.3`) {
-		t.Errorf("error %v, want one about the runtime", err)
+func TestMissingPolicies(t *testing.T) {
+	if missing := New(Options{}).MissingPolicies(); !errors.Is(missing, errNotConnected) {
+		t.Errorf("without a runtime: %v", missing)
 	}
-	r.create("without a policy", "b")
+	for version, want := range map[string]string{
+		"v2.2.1": "containerd v2.2.1 does not set it, want a container runtime with NRI 0.12 or newer, such as containerd 2.3",
+		"v2.4.2": "<nil>",
+	} {
+		socket := filepath.Join(t.TempDir(), "nri.sock")
+		newContainerd(t, version, socket)
+		if missing := connect(t, socket, &fakeCore{}).MissingPolicies(); fmt.Sprint(missing) != want {
+			t.Errorf("%s: %v, want %s", version, missing, want)
+		}
+	}
 }
 
 func TestRuntimesThatSetMemoryPolicies(t *testing.T) {

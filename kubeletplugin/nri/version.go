@@ -1,6 +1,9 @@
 package nri
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/containerd/nri/pkg/api"
 	"k8s.io/apimachinery/pkg/util/version"
 )
@@ -21,6 +24,24 @@ func setsPolicies(runtime, runtimeVersion, nri string) bool {
 		return true // only a new one sends that
 	}
 	return atLeast(nri, firstWithPolicies) || runtime == containerd && atLeast(runtimeVersion, firstContainerd)
+}
+
+// ErrNotUsed is why the container runtime sets no memory policies on a node without NRI.
+var ErrNotUsed = errors.New("container runtimes set it over NRI, which this node does not use")
+
+var errNotConnected = errors.New("container runtimes set it over NRI, and that of this node is not connected")
+
+// MissingPolicies returns why the container runtime does not set memory policies, or nil if
+// it does.
+func (p *Plugin) MissingPolicies() error {
+	s := p.connection()
+	switch {
+	case s == nil:
+		return errNotConnected
+	case !s.policies:
+		return fmt.Errorf("%s does not set it, want a container runtime with NRI %s or newer, such as %s %s", s.runtime, firstWithPolicies, containerd, firstContainerd)
+	}
+	return nil
 }
 
 // atLeast reports whether the version is first or newer. It is not, if it is no version.

@@ -99,7 +99,7 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 	It("have a memory policy, or do not start where the runtime sets none", func(ctx context.Context) {
 		if !policies {
 			Eventually(ctx, eventMessages).WithArguments(namespace, pods["bind"].Name).Should(ContainElement(And(
-				ContainSubstring(`memory policy "bind": `), ContainSubstring("does not set it, want a container runtime with NRI"))))
+				ContainSubstring("memoryPolicy bind: "), ContainSubstring("does not set it, want a container runtime with NRI"))))
 			return
 		}
 		process := inKernel(s, pods["bind"])
