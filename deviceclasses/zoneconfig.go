@@ -79,9 +79,10 @@ type ZoneConfig struct {
 	//	mixed: true
 	Mixed bool `json:"mixed,omitempty"`
 	// MemoryPolicy says where the containers' memory comes from. The container runtime
-	// sets it, through NRI. Without a policy, memory comes from the NUMA node where the
-	// task that asks for it runs. A claim with memory or hugepages gets memory only from
-	// its own NUMA nodes, unless the policy is preferred.
+	// sets it, through NRI. On a node where it cannot, the claim is not prepared. Without a
+	// policy, memory comes from the NUMA node where the task that asks for it runs. A claim
+	// with memory or hugepages gets memory only from its own NUMA nodes, unless the policy
+	// is preferred.
 	//
 	//	memoryPolicy: bind
 	MemoryPolicy string `json:"memoryPolicy,omitempty"`

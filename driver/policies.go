@@ -18,7 +18,7 @@ func (d *Driver) checkPolicies(claim types.UID, wishes []wish) error {
 	if _, held := d.grants.find(claim); held || missing == nil {
 		return nil
 	}
-	for _, wish := range wishes {
+	for _, wish := range pinned(wishes) {
 		zone, is := wish.wanted.(zoneWish)
 		if !is || zone.config.MemoryPolicy == "" {
 			continue

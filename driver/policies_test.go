@@ -21,6 +21,9 @@ func TestMemoryPoliciesThatNothingSets(t *testing.T) {
 	if _, _, err := driver.Prepare(second, nil); err == nil || err.Error() != "request r: memoryPolicy interleave: runtime 1.0 does not set it" {
 		t.Errorf("error %v, want why nothing sets the policy", err)
 	}
+	seen := result("r", "numa-1", 2)
+	seen.AdminAccess = new(true)
+	mustPrepare(t, driver, configured(claim("admin", seen), policy)) // it holds nothing
 	for _, grant := range driver.Grants() {
 		if strings.HasSuffix(grant.Name, "c") {
 			t.Errorf("claim %s is on record", grant.Name)
