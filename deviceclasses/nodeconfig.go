@@ -273,13 +273,14 @@ func (s NodeSettings) validate() error {
 	return nil
 }
 
-// maxNUMANodeKeys leaves room for the other attributes of a device.
-const maxNUMANodeKeys = 4
+// MaxNUMANodeKeys is how many keys NodeSettings.NUMANodeKeys may have, which leaves room for
+// the other attributes of a device.
+const MaxNUMANodeKeys = 4
 
 // validateKeys refuses what is no attribute of another driver.
 func validateKeys(keys []resourceapi.QualifiedName) error {
-	if len(keys) > maxNUMANodeKeys {
-		return fmt.Errorf("numaNodeKeys: %d keys, at most %d are allowed", len(keys), maxNUMANodeKeys)
+	if len(keys) > MaxNUMANodeKeys {
+		return fmt.Errorf("numaNodeKeys: %d keys, at most %d are allowed", len(keys), MaxNUMANodeKeys)
 	}
 	for i, key := range keys {
 		domain, name, has := strings.Cut(string(key), "/")

@@ -240,6 +240,14 @@ func TestTheDocumentHasAllAttributes(t *testing.T) {
 	}
 }
 
+// A NodeConfig can have more keys of the NUMA node than the default.
+func TestAllAttributesFitWithAllKeysOfTheNUMANode(t *testing.T) {
+	defaults := len(deviceclasses.NUMANodeAttributes()) - 1
+	if all := most() - defaults + deviceclasses.MaxNUMANodeKeys; all > resourceapi.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
+		t.Errorf("a GPU has up to %d attributes, the API allows %d", all, resourceapi.ResourceSliceMaxAttributesAndCapacitiesPerDevice)
+	}
+}
+
 const tableHead = "| attribute | of | is | absent if |\n|---|---|---|---|\n"
 
 // table has a line for each attribute.
