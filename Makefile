@@ -280,8 +280,8 @@ printf '%s%-20s %5d s\n' "$$table" total $$((SECONDS - total))
 endef
 
 # with-clusters starts a recipe that brings up the clusters $(1). Whatever
-# becomes of it, they are stopped; if it failed, their logs stay in bin/logs and
-# it exits as its failing command did.
+# becomes of it, they are stopped; if it failed, what the rig says about nodes that
+# restarted is printed, their logs stay in bin/logs, and it exits as its failing command did.
 define with-clusters
 finish() { \
   status=$$?; trap - EXIT; \
@@ -289,7 +289,8 @@ finish() { \
     if (( status )); then \
       mkdir -p bin/logs; rm -rf "bin/logs/$$name"; \
       cp -r "$$($(CLUSTER) path -name $$name logs)" "bin/logs/$$name" 2>/dev/null && \
-        echo "make: the logs of cluster $$name are in bin/logs/$$name" >&2; \
+        { find "bin/logs/$$name" -name 'numa-node-*.log' ! -name '*-console.log' -exec tail -n 40 {} +; \
+          echo "make: the logs of cluster $$name are in bin/logs/$$name"; } >&2; \
     fi; \
     $(CLUSTER) down -name $$name || true; \
   done; \

@@ -49,12 +49,17 @@ var _ = JustAfterEach(func(ctx context.Context) {
 	answers := r.processes(ctx)
 	GinkgoWriter.Printf("All pods, claims, events, logs of the driver and processes are in %s\n", r.folder)
 	if !answers { // every other spec would fail for that, too
-		AbortSuite("the node does not answer any more")
+		abort("the node does not answer any more")
 	}
-	if rebooted, err := observer.HasRebooted(ctx); err == nil && rebooted { // its kernel has crashed
-		AbortSuite("the node has rebooted by itself: the end of its console says why")
+	if rebooted, err := observer.HasRebooted(ctx); err == nil && rebooted { // its kernel or its emulator has crashed
+		abort("the node has rebooted by itself: what the rig prints about its machine says why")
 	}
 })
+
+// abort ends the suite. In the report, that takes the place of the failure of this spec.
+func abort(why string) {
+	AbortSuite(why + "\nthe spec has failed with: " + CurrentSpecReport().FailureMessage())
+}
 
 // One node, because Ginkgo runs those of several files in the files' order, and a log of
 // which only the end is kept must have the failures.

@@ -153,6 +153,7 @@ const (
 	bootTime     = 150 * time.Second // of the first attempt, at pace 1; each that follows has as much more
 	answerTime   = 10 * time.Second  // of a node's agent
 	endTime      = 3 * time.Second   // of a QEMU that is told to end
+	consoleEnd   = 30                // lines: a kernel that panics prints about as many
 )
 
 // RunMachine runs a node's virtual machine until the context is done, which is no error.
@@ -176,7 +177,7 @@ func (r *Cluster) runMachine(ctx context.Context, n Node, within time.Duration, 
 		default:
 			failed++
 		}
-		r.logf("%s: %s has ended, guest booted: %t, error: %v", n.Name, args[0], booted, err)
+		r.logf("%s: %s has ended, guest booted: %t, error: %v; end of the console:\n%s", n.Name, args[0], booted, err, tail(r.Console(n), consoleEnd))
 		if failed == bootAttempts {
 			return fmt.Errorf("run %s: the guest has not booted %d times", args[0], failed)
 		}
