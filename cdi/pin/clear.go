@@ -24,6 +24,9 @@ func Clear(h Host) (live []string, err error) {
 	if _, err := h.resetReclaim(); err != nil {
 		return nil, err
 	}
+	if err := h.settleWorkqueues(nil); err != nil {
+		return nil, err
+	}
 	if err := h.Cgroups.Remove(reclaimDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove cgroup %s: %w", reclaimDir, err)
 	}

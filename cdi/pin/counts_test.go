@@ -9,6 +9,7 @@ import (
 // The keeper counts what it has repaired by what was wrong, as the kernel would show it.
 func TestKeeperCountsItsWork(t *testing.T) {
 	m := newFake(t, false)
+	m.stranger = true
 	running(m, ctrA, ctrC)
 	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "1", PartitionRoot))
 	mustPin(m, ctrC, ScopeContainer, claimed("other", "6", "", PartitionNone))

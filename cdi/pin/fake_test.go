@@ -85,6 +85,8 @@ type fake struct {
 	tasks        map[string]bool
 	invalid      map[string]string // sticky reason by cgroup
 	root         Host
+	kernelWork   cpuset.Set // the mask of the workqueues without isolated partitions
+	stranger     bool       // another program makes partitions isolated, too
 }
 
 func newFake(t testing.TB, old bool) *fake {
@@ -94,7 +96,8 @@ func newFake(t testing.TB, old bool) *fake {
 	}
 	f.put("cgroup.controllers", "cpuset")
 	f.put("cgroup.procs", "")
-	f.root = Host{Cgroups: files.Open(t, f.dir), Records: files.Open(t, f.records), Boot: "this boot", around: f.around}
+	f.root = Host{Cgroups: files.Open(t, f.dir), Records: files.Open(t, f.records), Boot: "this boot", Workqueues: files.OpenTemp(t), around: f.around}
+	f.request(f.all)
 	f.settle()
 	return f
 }
@@ -106,6 +109,9 @@ func (f *fake) siblingsInvalidate() bool { return f.old }
 
 // around is a write as the kernel answers it.
 func (f *fake) around(w Write, effect func() error) error {
+	if w.File == workqueuesFile {
+		f.request(mask(f, w.Value))
+	}
 	if !strings.HasPrefix(path.Base(w.File), "cpuset.") {
 		return effect()
 	}
@@ -175,6 +181,45 @@ func (f *fake) settle() {
 		return own
 	})
 	f.effective(".", f.online.Difference(taken), f.mems, owner)
+	var isolated cpuset.Set
+	for dir, cpus := range owner {
+		if f.line(path.Join(dir, partitionFile)) == PartitionIsolated.String() {
+			isolated = isolated.Union(cpus)
+		}
+	}
+	if now := f.requested().Difference(isolated); now != f.kernelWork && !f.stranger {
+		f.Errorf("with the isolated cpus %q, the kernel's workqueues change from cpus %q to %q", isolated, f.kernelWork, now)
+	}
+	f.kernelWork = f.requested().Difference(isolated)
+}
+
+// request makes the mask of the kernel's workqueues what somebody writes.
+func (f *fake) request(cpus cpuset.Set) {
+	f.Helper()
+	for _, name := range []string{workqueuesFile, requestedFile} {
+		if err := f.root.Workqueues.WriteFile(name, []byte(cpus.Mask()+"\n"), 0o644); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.kernelWork = cpus // also CPUs of isolated partitions: the kernel allows that
+}
+
+func (f *fake) requested() cpuset.Set {
+	f.Helper()
+	line, err := readLine(f.root.Workqueues.FS(), requestedFile)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return mask(f, line)
+}
+
+func mask(t testing.TB, text string) cpuset.Set {
+	t.Helper()
+	cpus, err := cpuset.ParseMask(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cpus
 }
 
 // fault is why a partition with these exclusive CPUs becomes invalid.

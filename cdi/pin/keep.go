@@ -27,7 +27,8 @@ const (
 )
 
 // Keeper keeps every recorded cgroup as it should be. For dead cgroups, it releases what
-// they left and removes their records. It holds the host's lock only while it repairs
+// they left and removes their records. It gives the kernel's workqueues back the CPUs of
+// isolated partitions that have ended. It holds the host's lock only while it repairs
 // or releases.
 type Keeper struct {
 	Host Host
@@ -153,13 +154,14 @@ type view struct {
 	wrong  []decision
 	causes []error // of wrong, in the same order
 	faults []error // of files that are not valid records
+	due    bool    // CPUs of the kernel's workqueues are to be taken or given back
 }
 
 // pass looks and, if something is wrong, repairs it under the lock. It returns whether all
 // recorded cgroups are as they should be.
 func (k *Keeper) pass(ctx context.Context, events *watch) (healthy bool) {
 	v, err := k.look(events)
-	if err == nil && len(v.dead)+len(v.wrong) > 0 && ctx.Err() == nil {
+	if err == nil && (len(v.dead)+len(v.wrong) > 0 || v.due) && ctx.Err() == nil {
 		v, err = k.repair(events)
 	}
 	k.counts.Unrepaired = len(v.wrong)
@@ -190,7 +192,9 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 			v.wrong, v.causes = append(v.wrong, d), append(v.causes, err)
 		}
 	}
-	return v, nil
+	mask, err := k.Host.readWorkqueues(v.live)
+	v.due = err == nil && !mask.settled()
+	return v, err
 }
 
 // check does what verify does. It also compares the configured values, because the
@@ -260,6 +264,9 @@ func (k *Keeper) repair(events *watch) (view, error) {
 		k.counts.Releases++
 		k.Log(fmt.Sprintf("released cgroup %s of claim %s", r.Cgroup, r.names()))
 		delete(k.told, r.Cgroup)
+	}
+	if err := k.Host.settleWorkqueues(v.live); err != nil {
+		errs = append(errs, err)
 	}
 	remaining := v
 	remaining.wrong, remaining.causes = nil, nil

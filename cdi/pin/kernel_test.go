@@ -25,6 +25,7 @@ type kernel struct {
 	*testing.T
 	root    *os.Root
 	records *os.Root
+	work    *os.Root // of the kernel's workqueues
 	all     cpuset.Set
 	tasks   map[int]*exec.Cmd
 }
@@ -39,6 +40,7 @@ func needKernel(t *testing.T, containers ...string) kernel {
 	}
 	k := kernel{T: t, root: files.Open(t, mount), records: files.OpenTemp(t), tasks: map[int]*exec.Cmd{}}
 	k.all = k.set(cpusFile + ".effective")
+	k.work = openWorkqueues(t)
 	if k.all.Size() < 8 {
 		t.Fatalf("cpus %s: want 8 or more", k.all)
 	}
@@ -50,6 +52,9 @@ func needKernel(t *testing.T, containers ...string) kernel {
 		for _, top := range tops {
 			k.remove(top)
 		}
+		if err := k.host().settleWorkqueues(nil); err != nil { // no keeper may have seen the end
+			t.Error(err)
+		}
 		if left := k.set(cpusFile + ".effective"); left != k.all {
 			t.Errorf("after the test the root cgroup has cpus %s, want %s", left, k.all)
 		}
@@ -60,7 +65,21 @@ func needKernel(t *testing.T, containers ...string) kernel {
 	return k
 }
 
-func (k kernel) host() Host          { return Host{Cgroups: k.root, Records: k.records, Boot: "this boot"} }
+// openWorkqueues opens the mask of the kernel's workqueues, which is there.
+func openWorkqueues(t *testing.T) *os.Root {
+	t.Helper()
+	dir, err := OpenWorkqueues(WorkqueuesDir)
+	if err != nil || dir == nil {
+		t.Fatalf("open %s: %v", WorkqueuesDir, err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	return dir
+}
+
+func (k kernel) host() Host {
+	return Host{Cgroups: k.root, Records: k.records, Boot: "this boot", Workqueues: k.work}
+}
+
 func (k kernel) allCPUs() cpuset.Set { return k.all }
 func (k kernel) allMems() cpuset.Set { k.Helper(); return k.set(memsFile + ".effective") }
 
@@ -285,7 +304,7 @@ func TestKernelChild(t *testing.T) {
 		}
 		return effect()
 	}
-	host := Host{Cgroups: files.Open(t, c.Cgroups), Records: files.Open(t, c.Records), Boot: c.Boot, around: around}
+	host := Host{Cgroups: files.Open(t, c.Cgroups), Records: files.Open(t, c.Records), Boot: c.Boot, Workqueues: openWorkqueues(t), around: around}
 	if err := c.Job.run(host); err != nil {
 		t.Fatal(err)
 	}

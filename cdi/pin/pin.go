@@ -166,6 +166,11 @@ func (h Host) carryOut(live, admitted []record, work []decision) error {
 			return err
 		}
 	}
+	if !isolatedCPUs(admitted).IsEmpty() {
+		if err := h.settleWorkqueues(replaced(live, admitted)); err != nil {
+			return err
+		}
+	}
 	return joinErrors(h.enforce(work, live)...)
 }
 

@@ -15,6 +15,10 @@ type Host struct {
 	Records *os.Root // the directory of the records
 	Boot    string   // the id of the current boot: records of other boots are dead
 
+	// Workqueues is [WorkqueuesDir] of the host. If it is nil, isolated partitions change the
+	// kernel's workqueues, which can stop some kernels.
+	Workqueues *os.Root
+
 	// around is for tests. It wraps every effect, and the verification after them:
 	// a test can die there, or put a fake kernel in place.
 	around func(w Write, effect func() error) error

@@ -34,6 +34,7 @@ const cleanPeriod = 5 * time.Second
 type cleaner struct {
 	options
 	gpuReports string // the directory of numa-nvml; "" without it
+	workqueues string // the directory with the mask of the kernel's workqueues
 	state      cleanState
 }
 
@@ -41,6 +42,7 @@ func (c *cleaner) flags(flags *flag.FlagSet) {
 	hostFlag(flags, "kubelet-root", &c.kubeletRoot)
 	hostFlag(flags, "cdi-dir", &c.cdiDir)
 	hostFlag(flags, "cgroup-root", &c.cgroupRoot)
+	flags.StringVar(&c.workqueues, "workqueues", pin.WorkqueuesDir, "`directory` with the CPU mask of the kernel's workqueues")
 	hostFlag(flags, "machine-root", &c.machineRoot)
 	hostFlag(flags, "performance-root", &c.performanceRoot)
 	flags.StringVar(&c.resctrl, "resctrl", "", "`directory` where resctrl is mounted; empty: the driver has not divided caches")
@@ -216,7 +218,14 @@ func (c *cleaner) clearCgroups() error {
 	if err != nil {
 		return err
 	}
-	live, err := pin.Clear(pin.Host{Cgroups: cgroups, Records: records, Boot: boot})
+	workqueues, err := pin.OpenWorkqueues(c.workqueues)
+	if err != nil {
+		return err
+	}
+	if workqueues != nil {
+		defer workqueues.Close()
+	}
+	live, err := pin.Clear(pin.Host{Cgroups: cgroups, Records: records, Boot: boot, Workqueues: workqueues})
 	if err == nil && len(live) > 0 {
 		err = fmt.Errorf("containers of claims run in cgroups %q", live)
 	}

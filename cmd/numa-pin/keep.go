@@ -20,6 +20,7 @@ func runKeep(ctx context.Context, args []string, host host, streams streams) err
 	var lock, records, kubelet, tell, beats string
 	flags := flag.NewFlagSet("keep", flag.ContinueOnError)
 	flags.StringVar(&host.cgroups, "cgroups", host.cgroups, "")
+	flags.StringVar(&host.workqueues, "workqueues", "", "")
 	flags.StringVar(&lock, "lock", defaultLock, "")
 	flags.StringVar(&records, "records", defaultRecords, "")
 	flags.StringVar(&kubelet, "kubelet", "", "")
@@ -35,8 +36,7 @@ func runKeep(ctx context.Context, args []string, host host, streams streams) err
 	if err != nil {
 		return fmt.Errorf("keep claims pinned: %w", err)
 	}
-	defer opened.Cgroups.Close()
-	defer opened.Records.Close()
+	defer closeHost(opened)
 	debug.SetGCPercent(25) // the keeper runs for a long time and needs very little memory
 	runtime.GOMAXPROCS(1)  // and time
 	booted, err := host.booted()

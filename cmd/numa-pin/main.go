@@ -27,12 +27,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	host := host{proc: "/proc", cgroups: "/sys/fs/cgroup"}
+	host := host{proc: "/proc", cgroups: "/sys/fs/cgroup", workqueues: pin.WorkqueuesDir}
 	streams := streams{os.Stdin, os.Stdout, os.Stderr}
 	status := exit(run(ctx, os.Args[1:], host, streams), os.Stderr)
 	stop()

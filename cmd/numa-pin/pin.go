@@ -77,8 +77,7 @@ func leaveRefusal(claim pin.ClaimRef, records string, host host, state state, wh
 	if err != nil {
 		return nil // that is the reason
 	}
-	defer opened.Cgroups.Close()
-	defer opened.Records.Close()
+	defer closeHost(opened)
 	return pin.LeaveRefusal(opened.Records, pin.Refusal{
 		Claim: claim, Container: state.ID, At: time.Now().UTC(), Why: why.Error(),
 	})
@@ -136,8 +135,7 @@ func pinLocked(c config, host host, container string, began time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer opened.Cgroups.Close()
-	defer opened.Records.Close()
+	defer closeHost(opened)
 	unlock, err := pin.Lock(c.lock)
 	if err != nil {
 		return err

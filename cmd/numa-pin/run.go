@@ -16,14 +16,17 @@ const (
 	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none]" +
 		" [--scope=container|pod] [--idle=LIST] [--lock=FILE] [--records=DIR]"
 	joinedUsage = "numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP [--records=DIR]"
-	keepUsage   = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]"
+	keepUsage   = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--workqueues=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]"
 
 	defaultLock    = "/run/dra.numa/lock"
 	defaultRecords = "/run/dra.numa/pins"
 )
 
-// host says where the kernel's files are: two directories of the machine.
-type host struct{ proc, cgroups string }
+// host says where the kernel's files are: directories of the machine.
+type host struct {
+	proc, cgroups string
+	workqueues    string // "" if their mask cannot be written
+}
 
 // streams are the standard streams.
 type streams struct {
@@ -95,5 +98,21 @@ func (h host) open(records string) (pin.Host, error) {
 		opened.Cgroups.Close()
 		return pin.Host{}, err
 	}
+	if h.workqueues == "" {
+		return opened, nil
+	}
+	if opened.Workqueues, err = pin.OpenWorkqueues(h.workqueues); err != nil {
+		closeHost(opened)
+		return pin.Host{}, err
+	}
 	return opened, nil
+}
+
+// closeHost closes what open has opened.
+func closeHost(host pin.Host) {
+	host.Cgroups.Close()
+	host.Records.Close()
+	if host.Workqueues != nil {
+		host.Workqueues.Close()
+	}
 }

@@ -219,7 +219,7 @@ func TestHostPathsAreTheOnesTheDesignNames(t *testing.T) {
 		if diff := cmp.Diff(probe, mounts(pod, pod.InitContainers[0])); diff != "" {
 			t.Errorf("host paths of the probe with %q (-want +got):\n%s", tc.set, diff)
 		}
-		keeper := []string{"/sys/fs/cgroup at /host/cgroup", tc.root + " at /host/kubelet read-only HostToContainer", state + " at " + state, "keeper (no host path) at /run/dra-numa-keeper"}
+		keeper := []string{"/sys/fs/cgroup at /host/cgroup", "/sys/devices/virtual/workqueue at /host/workqueue", tc.root + " at /host/kubelet read-only HostToContainer", state + " at " + state, "keeper (no host path) at /run/dra-numa-keeper"}
 		slices.Sort(keeper)
 		if diff := cmp.Diff(keeper, mounts(pod, pod.Containers[1])); diff != "" {
 			t.Errorf("host paths of the keeper with %q (-want +got):\n%s", tc.set, diff)

@@ -20,10 +20,12 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 		pods      map[string]*corev1.Pod
 		s         kernel.Snapshot
 		policies  bool // the runtime sets memory policies
+		work      cpuset.Set
 	)
 
 	// All at once: a pod takes seconds to start.
 	BeforeAll(func(ctx context.Context) {
+		work = kernelWork(ctx)
 		namespace, core = createNamespace(ctx, "config"), oneCore(ctx)
 		policies = runtimeProcess(ctx) != crioProcess // 1.34 sets none
 		core.memoryBytes, core.zone = 64<<20, anyZone
@@ -61,6 +63,11 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 		Expect(process.CPUs.Size()).To(BeNumerically("==", core.cpus), "CPUs of the pod: %s", process.CPUs)
 		Expect(process.ExclusiveCPUs.String()).To(Equal(process.CPUs.String()))
 		expectExclusive(ctx, pods["isolated"], "KernelPartition")
+
+		By("keeping the kernel's own work off it, as long as it lasts")
+		Expect(kernelWork(ctx).String()).To(Equal(work.Difference(process.CPUs).String()), "CPUs of the kernel's workqueues")
+		deletePod(ctx, pods["isolated"])
+		Eventually(ctx, func(ctx context.Context) string { return kernelWork(ctx).String() }).Should(Equal(work.String()), "CPUs of the kernel's workqueues")
 	})
 
 	It("have no partition", func(ctx context.Context) {
@@ -126,6 +133,16 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 		)), "events of pod %s", pod.Name)
 	})
 })
+
+// kernelWork are the CPUs of the kernel's unbound workqueues, as they are requested of it.
+func kernelWork(ctx context.Context) cpuset.Set {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, "cat /sys/devices/virtual/workqueue/cpumask_requested")
+	Expect(err).NotTo(HaveOccurred())
+	cpus, err := cpuset.ParseMask(text)
+	Expect(err).NotTo(HaveOccurred())
+	return cpus
+}
 
 // createConfigured is createClaimed with a ZoneConfig, whose fields are given in JSON.
 func createConfigured(ctx context.Context, namespace string, pod *corev1.Pod, want request, fields string) *corev1.Pod {

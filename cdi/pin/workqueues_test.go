@@ -1,0 +1,81 @@
+package pin
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Every other test of this package fails if an isolated partition begins or ends on CPUs that
+// the kernel's workqueues have: see fake.settle.
+
+func TestWorkqueuesLeaveIsolatedPartitions(t *testing.T) {
+	f := newFake(t, false)
+	check := func(when, want string) {
+		t.Helper()
+		if got := f.requested().String(); got != want {
+			t.Errorf("%s: the kernel's workqueues have cpus %s, want %s", when, got, want)
+		}
+	}
+	running(f, ctrA, ctrB, ctrC)
+	f.request(parse("0-7,10-15")) // the administrator has taken 8-9
+	mustPin(f, ctrA, ScopeContainer, claimed("a", "2-3", "", PartitionRoot))
+	check("with a root partition", "0-7,10-15")
+	mustPin(f, ctrB, ScopePod, claimed("b", "4-5,8", "", PartitionIsolated))
+	check("with an isolated one", "0-3,6-7,10-15")
+	mustPin(f, ctrC, ScopeContainer, claimed("c", "6", "", PartitionIsolated))
+	check("with two", "0-3,7,10-15")
+	keep(f)
+	check("after a look of the keeper", "0-3,7,10-15")
+
+	f.request(f.all) // a program that does not know of us
+	keep(f)
+	check("after another program has written the mask", "0-3,7,9-15")
+	f.end(ctrB)
+	keep(f)
+	check("after the end of one", "0-5,7-15")
+	f.end(ctrC)
+	keep(f)
+	check("after the end of all", "0-15")
+	if files := recordFiles(f); len(files) != 1 || strings.HasPrefix(files[0], takenFile) {
+		t.Errorf("records %q, want only that of %s", files, ctrA)
+	}
+}
+
+// A container does not start with a partition that could stop the kernel.
+func TestIsolatedPartitionNeedsWorkqueues(t *testing.T) {
+	f := newFake(t, false)
+	running(f, ctrA)
+	f.root.around = func(w Write, effect func() error) error {
+		if w.File == workqueuesFile {
+			return syscall.EROFS
+		}
+		return f.around(w, effect)
+	}
+	err := Pin(f.host(), ctrA, ScopeContainer, claimed("job", "2-3", "", PartitionIsolated))
+	want := `take cpus "2-3" of isolated partitions from the kernel's workqueues: read-only file system`
+	if !errors.Is(err, syscall.EROFS) || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	checkPartitions(f)
+	mustPin(f, ctrA, ScopeContainer, claimed("job", "2-3", "", PartitionRoot))
+}
+
+// Whatever a power failure has left of the record, or the boot before, pins go on.
+func TestWorkqueuesOfAnotherBoot(t *testing.T) {
+	for _, text := range []string{"", "{", `{"boot":"another boot","cpus":"0-15"}`} {
+		f := newFake(t, false)
+		running(f, ctrA)
+		f.request(parse("0-7"))
+		if err := f.root.Records.WriteFile(takenFile, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		mustPin(f, ctrA, ScopeContainer, claimed("job", "2-3", "", PartitionIsolated))
+		f.end(ctrA)
+		keep(f)
+		if got := f.requested().String(); got != "0-7" {
+			t.Errorf("record %q: the kernel's workqueues have cpus %s, want 0-7", text, got)
+		}
+	}
+}
