@@ -48,7 +48,7 @@ func (h Host) settleWorkqueues(live []record) error {
 	}
 	if w.next() != w.requested {
 		if err := h.writeWorkqueues(w.next()); err != nil {
-			return fmt.Errorf("take cpus %q of isolated partitions from the kernel's workqueues: %w", w.want, err)
+			return fmt.Errorf("set the kernel's workqueues to cpus %s, without those of isolated partitions: %w", w.next(), err)
 		}
 	}
 	return h.saveTaken(w.all(), w.all().Intersection(w.want))
@@ -84,7 +84,8 @@ func (h Host) readWorkqueues(live []record) (w workqueues, err error) {
 // all are the CPUs to have on record before the write.
 func (w workqueues) all() cpuset.Set { return w.known.Union(w.want.Intersection(w.requested)) }
 
-// next is the mask to write. The kernel refuses an empty one, and does no work nowhere.
+// next is the mask to write. The kernel refuses an empty one, and if isolated partitions have
+// all CPUs of its mask, it does not change it.
 func (w workqueues) next() cpuset.Set {
 	next := w.requested.Union(w.known).Difference(w.want)
 	if next.IsEmpty() {

@@ -54,7 +54,7 @@ func TestIsolatedPartitionNeedsWorkqueues(t *testing.T) {
 		return f.around(w, effect)
 	}
 	err := Pin(f.host(), ctrA, ScopeContainer, claimed("job", "2-3", "", PartitionIsolated))
-	want := `take cpus "2-3" of isolated partitions from the kernel's workqueues: read-only file system`
+	want := "set the kernel's workqueues to cpus 0-1,4-15, without those of isolated partitions: read-only file system"
 	if !errors.Is(err, syscall.EROFS) || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
