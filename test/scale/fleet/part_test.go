@@ -44,8 +44,8 @@ func TestPartServesAConnection(t *testing.T) {
 		t.Errorf("counts %v, %v, want requests of the second daemon only", all, err)
 	}
 	var sums map[Kind]uint64
-	if err := call("Sum", None{}, &sums); err != nil || sums[Kind{"dry-run", "resourceslices"}] == 0 {
-		t.Errorf("sums %v, %v", sums, err)
+	if err := call("Sum", None{}, &sums); err != nil || len(sums) > 0 {
+		t.Errorf("sums %v, %v, want none: nothing was answered", sums, err)
 	}
 	if err := part.client.Close(); err != nil {
 		t.Error(err)

@@ -34,9 +34,10 @@ type Phase struct {
 	// that they wait for.
 	Each []time.Duration
 
-	Requests     map[Kind]uint64 // of all daemons together, without those that were refused
+	Requests     map[Kind]uint64 // of all daemons together, without those that were refused or not answered
 	Most         map[Kind]uint64 // the most of one daemon, for each kind
 	Refused      uint64          // requests that were answered with 429
+	Unanswered   uint64          // requests that failed without an answer, such as those that took too long
 	Seconds      []map[Kind]uint64
 	Others       []time.Duration // how long each request of another user took
 	APIServerCPU time.Duration
@@ -73,18 +74,22 @@ func (p Phase) Busiest() (most uint64) {
 }
 
 // tooMany is the HTTP status 429, by which priority and fairness refuses a request.
-const tooMany = 429
+// unanswered stands for no status at all.
+const (
+	tooMany    = 429
+	unanswered = 0
+)
 
 // Counts are the requests so far of one daemon.
 type Counts map[kubeletplugin.APIRequest]uint64
 
-// sum adds the requests of daemons. Client-go repeats what the API server was too busy
-// for: that counts once.
+// sum adds the requests of daemons that were answered. Client-go repeats what the API server
+// was too busy for: that counts once.
 func sum(all []Counts) map[Kind]uint64 {
 	sums := make(map[Kind]uint64)
 	for _, one := range all {
 		for request, count := range one {
-			if request.Code != tooMany {
+			if request.Code != tooMany && request.Code != unanswered {
 				sums[Kind{request.Verb, request.Resource}] += count
 			}
 		}
@@ -151,8 +156,11 @@ func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) (
 			p.Most[kind] = max(p.Most[kind], count)
 		}
 		for request, count := range after[i] {
-			if request.Code == tooMany {
+			switch request.Code {
+			case tooMany:
 				p.Refused += count - before[i][request]
+			case unanswered:
+				p.Unanswered += count - before[i][request]
 			}
 		}
 	}
@@ -160,10 +168,12 @@ func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) (
 	return p, nil
 }
 
-// sample returns what the daemons ask in each second until watching ends.
+// sample returns what the daemons ask in each second until watching ends. A busy machine may
+// take longer for a look: what came in between is spread evenly.
 func (f *Fleet) sample(ctx, watching context.Context) (seconds []map[Kind]uint64, err error) {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
+	began := time.Now()
 	last, err := f.sum(ctx)
 	for err == nil {
 		ended := false
@@ -176,13 +186,26 @@ func (f *Fleet) sample(ctx, watching context.Context) (seconds []map[Kind]uint64
 		if now, err = f.sum(ctx); err != nil {
 			break
 		}
-		seconds = append(seconds, since(last, now))
+		passed := int(time.Since(began).Round(time.Second) / time.Second)
+		seconds = append(seconds, spread(since(last, now), max(passed-len(seconds), 1))...)
 		last = now
 		if ended {
 			return seconds, nil
 		}
 	}
 	return nil, err
+}
+
+// spread divides counts evenly over so many seconds.
+func spread(counts map[Kind]uint64, over int) []map[Kind]uint64 {
+	seconds := make([]map[Kind]uint64, over)
+	for i := range seconds {
+		seconds[i] = make(map[Kind]uint64)
+		for kind, count := range counts {
+			seconds[i][kind] = count*uint64(i+1)/uint64(over) - count*uint64(i)/uint64(over)
+		}
+	}
+	return seconds
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

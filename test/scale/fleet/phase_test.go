@@ -14,7 +14,7 @@ func TestRequestsOfAPhaseAreThoseInBetween(t *testing.T) {
 	before := []Counts{{request("create", "events", 201): 2, request("watch", "resourceslices", 200): 1}, {}}
 	after := []Counts{
 		{request("create", "events", 201): 5, request("create", "events", 429): 1, request("watch", "resourceslices", 200): 1},
-		{request("get", "nodes", 200): 1},
+		{request("get", "nodes", 200): 1, request("get", "pods", 0): 7},
 	}
 	want := map[Kind]uint64{{"create", "events"}: 3, {"get", "nodes"}: 1}
 	if got := since(sum(before), sum(after)); !maps.Equal(got, want) {
@@ -23,6 +23,25 @@ func TestRequestsOfAPhaseAreThoseInBetween(t *testing.T) {
 	p := Phase{Requests: want, Seconds: []map[Kind]uint64{{{"create", "events"}: 3}, {{"create", "events"}: 1, {"get", "nodes"}: 1}, {}}}
 	if p.Total() != 4 || p.Writes() != 3 || p.Busiest() != 3 {
 		t.Errorf("total %d, writes %d, busiest %d", p.Total(), p.Writes(), p.Busiest())
+	}
+}
+
+// What came in while the machine was busy is no peak of one second.
+func TestCountsOfALateLookAreSpread(t *testing.T) {
+	get, watch := Kind{"get", "nodes"}, Kind{"watch", "resourceslices"}
+	seconds := spread(map[Kind]uint64{get: 8, watch: 2}, 3)
+	if len(seconds) != 3 {
+		t.Fatalf("%d seconds, want 3", len(seconds))
+	}
+	sums := map[Kind]uint64{}
+	for _, second := range seconds {
+		sums[get], sums[watch] = sums[get]+second[get], sums[watch]+second[watch]
+		if second[get] < 2 || second[get] > 3 {
+			t.Errorf("%d of 8 gets in one of 3 seconds", second[get])
+		}
+	}
+	if sums[get] != 8 || sums[watch] != 2 {
+		t.Errorf("spread to %v", sums)
 	}
 }
 

@@ -117,7 +117,35 @@ func (p LoadPage) goals() string {
 			goal(flicker.Name, row.what+" of one node in "+p.Settings.Flicker.String(), fmt.Sprintf("≤ %d", limit), fmt.Sprint(row.got), row.got <= limit)
 		}
 	}
-	return "## Goals\n" + plot.Table([]string{"phase", "what", "goal", "measured", "verdict"}, rows)
+	return "## Goals\n" + plot.Table([]string{"phase", "what", "goal", "measured", "verdict"}, rows) + p.reasons()
+}
+
+// reasons says what is known of goals that are missed on a busy machine.
+func (p LoadPage) reasons() (text string) {
+	if restart, ok := p.phase(fleet.PhaseRestart); ok {
+		watches := uint64(0)
+		for kind, count := range restart.Requests {
+			if kind.Verb == "watch" {
+				watches += count
+			}
+		}
+		if daemons := uint64(restart.Daemons); watches > daemons {
+			text += fmt.Sprintf("\n%s: %d daemons began %d watches. Some daemons began another one in a phase in which the API server refused\n"+
+				"%d requests and left %d without an answer.\n", restart.Name, daemons, watches, restart.Refused, restart.Unanswered)
+		}
+	}
+	if kubelets, ok := p.phase(fleet.PhaseKubelets); ok && slices.Max(kubelets.Each) > slicesBack {
+		late := 0
+		for _, took := range kubelets.Each {
+			if took > slicesBack {
+				late++
+			}
+		}
+		text += fmt.Sprintf("\n%s: %d of %d nodes were longer than %s without slices. The API server took %s of CPU time in %s, and all\n"+
+			"daemons and kubelets share what is left of this machine.\n",
+			kubelets.Name, late, len(kubelets.Each), slicesBack, duration(kubelets.APIServerCPU), duration(kubelets.Took))
+	}
+	return text
 }
 
 func (p LoadPage) phases() string {
@@ -125,12 +153,12 @@ func (p LoadPage) phases() string {
 	for _, phase := range p.Phases {
 		rows = append(rows, []string{
 			phase.Name, fmt.Sprint(phase.Daemons), duration(phase.Took), fmt.Sprint(phase.Total()), fmt.Sprint(phase.Writes()), fmt.Sprint(phase.Busiest()),
-			fmt.Sprint(phase.Refused), duration(phase.APIServerCPU), percentile(phase.Others, 0.5), percentile(phase.Others, 0.99),
+			fmt.Sprint(phase.Refused), fmt.Sprint(phase.Unanswered), duration(phase.APIServerCPU), percentile(phase.Others, 0.5), percentile(phase.Others, 0.99),
 		})
 	}
 	return "## Phases\n![Requests of all daemons in each second](" + loadFigure + ")\n\n" +
 		"Another user writes and reads a small object of its own, with 20 requests a second. Its latency is the last two columns.\n\n" +
-		plot.Table([]string{"phase", "daemons", "took", "requests", "writes", "in the busiest second", "refused (429)", "CPU time of the API server", "latency of another user, p50", "p99"}, rows)
+		plot.Table([]string{"phase", "daemons", "took", "requests", "writes", "in the busiest second", "refused (429)", "without an answer", "CPU time of the API server", "latency of another user, p50", "p99"}, rows)
 }
 
 func percentile(values []time.Duration, part float64) string {
@@ -162,8 +190,8 @@ func (p LoadPage) requests() string {
 			})
 		}
 	}
-	return "## Requests\nA list that is streamed counts as a watch. A dry-run is a create that stores nothing. Requests that were refused, which\n" +
-		"the client repeats, do not count.\n\n" +
+	return "## Requests\nA list that is streamed counts as a watch. A dry-run is a create that stores nothing. Requests that were refused or\n" +
+		"not answered, which the client repeats, do not count.\n\n" +
 		plot.Table([]string{"phase", "verb", "resource", "requests", "for each daemon", "most of one daemon"}, rows)
 }
 

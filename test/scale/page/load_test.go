@@ -41,6 +41,21 @@ func TestGoalsOfLoadAreMetUpToTheLimit(t *testing.T) {
 	}
 }
 
+func TestReasonsOfMissedGoals(t *testing.T) {
+	p := loadPage()
+	if reasons := p.reasons(); reasons != "" {
+		t.Errorf("nothing is missed, but the reasons are %s", reasons)
+	}
+	p.Phases[1].Requests[fleet.Kind{Verb: "watch", Resource: "resourceslices"}] = 12
+	p.Phases[1].Refused, p.Phases[1].Unanswered = 7, 3
+	p.Phases[2].Each[1] = slicesBack + 1
+	for _, want := range []string{"10 daemons began 12 watches", "refused\n7 requests and left 3", " nodes were longer than 2s without slices"} {
+		if !strings.Contains(p.reasons(), want) {
+			t.Errorf("no %q in:\n%s", want, p.reasons())
+		}
+	}
+}
+
 func TestGoalsOfLoadAreMissedBeyondTheLimit(t *testing.T) {
 	for what, change := range map[string]func(p *LoadPage){
 		"a write in quiet": func(p *LoadPage) {
