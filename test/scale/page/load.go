@@ -141,8 +141,8 @@ func (p LoadPage) reasons() (text string) {
 				late++
 			}
 		}
-		text += fmt.Sprintf("\n%s: %d of %d nodes were longer than %s without slices. The API server took %s of CPU time in %s, and all\n"+
-			"daemons and kubelets share what is left of this machine.\n",
+		text += fmt.Sprintf("\n%s: %d of %d nodes were longer than %s without slices. The API server took\n"+
+			"%s of CPU time in %s, and all daemons and kubelets share what is left of this machine.\n",
 			kubelets.Name, late, len(kubelets.Each), slicesBack, duration(kubelets.APIServerCPU), duration(kubelets.Took))
 	}
 	return text
