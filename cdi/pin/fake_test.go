@@ -193,7 +193,7 @@ func (f *fake) settle() {
 	f.kernelWork = f.requested().Difference(isolated)
 }
 
-// request makes the mask of the kernel's workqueues what somebody writes.
+// request writes the mask of the kernel's workqueues.
 func (f *fake) request(cpus cpuset.Set) {
 	f.Helper()
 	for _, name := range []string{workqueuesFile, requestedFile} {

@@ -193,8 +193,8 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 		}
 	}
 	mask, err := k.Host.readWorkqueues(v.live)
-	v.due = err == nil && !mask.settled()
-	return v, err
+	v.due = err != nil || !mask.settled() // repair says what is wrong, and does the rest
+	return v, nil
 }
 
 // check does what verify does. It also compares the configured values, because the

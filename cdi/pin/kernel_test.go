@@ -68,9 +68,9 @@ func needKernel(t *testing.T, containers ...string) kernel {
 // openWorkqueues opens the mask of the kernel's workqueues, which is there.
 func openWorkqueues(t *testing.T) *os.Root {
 	t.Helper()
-	dir, err := OpenWorkqueues(WorkqueuesDir)
+	dir, err := OpenWorkqueues("/sys/" + WorkqueuesDir)
 	if err != nil || dir == nil {
-		t.Fatalf("open %s: %v", WorkqueuesDir, err)
+		t.Fatalf("open /sys/%s: %v", WorkqueuesDir, err)
 	}
 	t.Cleanup(func() { dir.Close() })
 	return dir

@@ -10,8 +10,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// WorkqueuesDir is the directory of [Host.Workqueues] on a Linux host.
-const WorkqueuesDir = "/sys/devices/virtual/workqueue"
+// WorkqueuesDir is the directory of [Host.Workqueues] below the mount of sysfs.
+const WorkqueuesDir = "devices/virtual/workqueue"
 
 const (
 	workqueuesFile = "cpumask"           // what is written here is read in requestedFile
@@ -78,6 +78,9 @@ func (h Host) readWorkqueues(live []record) (w workqueues, err error) {
 	if err == nil {
 		w.requested, err = cpuset.ParseMask(line)
 	}
+	if err != nil {
+		err = fmt.Errorf("read the mask of the kernel's workqueues, %s: %w", requestedFile, err)
+	}
 	return w, err
 }
 
@@ -141,18 +144,18 @@ func (h Host) saveTaken(known, cpus cpuset.Set) error {
 	if cpus == known {
 		return nil
 	}
-	if cpus.IsEmpty() {
-		err := h.step(takenFile, "", func() error { return h.Records.Remove(takenFile) })
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+	text, effect := "", func() error { return h.Records.Remove(takenFile) }
+	if !cpus.IsEmpty() {
+		data, err := json.Marshal(taken{h.Boot, cpus})
+		if err != nil {
+			return err
 		}
-		return err
+		text, effect = string(data), func() error { return Replace(h.Records, takenFile, append(data, '\n')) }
 	}
-	data, err := json.Marshal(taken{h.Boot, cpus})
-	if err != nil {
-		return err
+	if err := h.step(takenFile, text, effect); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("record cpus %q as taken from the kernel's workqueues: %w", cpus, err)
 	}
-	return h.step(takenFile, string(data), func() error { return Replace(h.Records, takenFile, append(data, '\n')) })
+	return nil
 }
 
 // OpenWorkqueues opens the directory for [Host.Workqueues]. It returns nil if there is none.

@@ -105,6 +105,6 @@ func TestKernelIsolatedPartitionsWhileTasksMove(t *testing.T) {
 	close(done)
 	mover.Wait()
 	if moves < 30 {
-		t.Errorf("%d moves beside 30 partitions", moves)
+		t.Errorf("%d moves during 30 partitions", moves)
 	}
 }

@@ -79,3 +79,25 @@ func TestWorkqueuesOfAnotherBoot(t *testing.T) {
 		}
 	}
 }
+
+// A mask that cannot be read keeps the keeper from no repair, and is reported.
+func TestKeeperRepairsWithoutWorkqueues(t *testing.T) {
+	f := newFake(t, false)
+	running(f, ctrA, ctrB)
+	mustPin(f, ctrA, ScopeContainer, claimed("a", "2-3", "", PartitionIsolated))
+	mustPin(f, ctrB, ScopeContainer, claimed("b", "5", "1", PartitionRoot))
+	if err := f.root.Workqueues.WriteFile(requestedFile, []byte("none\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f.root.around = nil // files only: the fake reads the mask, too
+	if err := writeKernelFile(f.root.Cgroups, ctrB+"/"+memsFile, "0"); err != nil {
+		t.Fatal(err)
+	}
+	lines := keep(f)
+	if got, err := readLine(f.root.Cgroups.FS(), ctrB+"/"+memsFile); err != nil || got != "1" {
+		t.Errorf("%s is %q, %v, want 1", memsFile, got, err)
+	}
+	if log := strings.Join(lines, "\n"); !strings.Contains(log, "read the mask of the kernel's workqueues, cpumask_requested: ") {
+		t.Errorf("the keeper logs %q", log)
+	}
+}

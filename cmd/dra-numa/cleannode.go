@@ -42,7 +42,7 @@ func (c *cleaner) flags(flags *flag.FlagSet) {
 	hostFlag(flags, "kubelet-root", &c.kubeletRoot)
 	hostFlag(flags, "cdi-dir", &c.cdiDir)
 	hostFlag(flags, "cgroup-root", &c.cgroupRoot)
-	flags.StringVar(&c.workqueues, "workqueues", pin.WorkqueuesDir, "`directory` with the CPU mask of the kernel's workqueues")
+	flags.StringVar(&c.workqueues, "workqueues", "/sys/"+pin.WorkqueuesDir, "`directory` with the CPU mask of the kernel's workqueues")
 	hostFlag(flags, "machine-root", &c.machineRoot)
 	hostFlag(flags, "performance-root", &c.performanceRoot)
 	flags.StringVar(&c.resctrl, "resctrl", "", "`directory` where resctrl is mounted; empty: the driver has not divided caches")
