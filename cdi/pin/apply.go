@@ -124,6 +124,11 @@ func (h Host) release(r record) error {
 
 // bury releases what the cgroup of a dead record left, then removes the record.
 func (h Host) bury(r record) error {
+	if r.wish().Partition == PartitionIsolated {
+		if err := h.awaitReleaser(); err != nil {
+			return err
+		}
+	}
 	if err := h.release(r); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -86,6 +87,8 @@ type fake struct {
 	invalid      map[string]string // sticky reason by cgroup
 	root         Host
 	kernelWork   cpuset.Set // the mask of the workqueues without isolated partitions
+	isolated     cpuset.Set // the CPUs of isolated partitions
+	ending       int        // how many more times the kernel is seen ending threads of its workqueues
 	stranger     bool       // another program makes partitions isolated, too
 }
 
@@ -96,7 +99,7 @@ func newFake(t testing.TB, old bool) *fake {
 	}
 	f.put("cgroup.controllers", "cpuset")
 	f.put("cgroup.procs", "")
-	f.root = Host{Cgroups: files.Open(t, f.dir), Records: files.Open(t, f.records), Boot: "this boot", Workqueues: files.OpenTemp(t), around: f.around}
+	f.root = Host{Cgroups: files.Open(t, f.dir), Records: files.Open(t, f.records), Boot: "this boot", Workqueues: files.OpenTemp(t), Releaser: threads{f}, around: f.around}
 	f.request(f.all)
 	f.settle()
 	return f
@@ -111,6 +114,7 @@ func (f *fake) siblingsInvalidate() bool { return f.old }
 func (f *fake) around(w Write, effect func() error) error {
 	if w.File == workqueuesFile {
 		f.request(mask(f, w.Value))
+		f.ending = 3
 	}
 	if !strings.HasPrefix(path.Base(w.File), "cpuset.") {
 		return effect()
@@ -191,6 +195,27 @@ func (f *fake) settle() {
 		f.Errorf("with the isolated cpus %q, the kernel's workqueues change from cpus %q to %q", isolated, f.kernelWork, now)
 	}
 	f.kernelWork = f.requested().Difference(isolated)
+	if isolated != f.isolated && f.ending > 0 && !f.stranger {
+		f.Errorf("the isolated cpus change from %q to %q while the kernel ends threads of its workqueues", f.isolated, isolated)
+	}
+	f.isolated = isolated
+}
+
+// threads is [Host.Releaser].
+type threads struct{ *fake }
+
+func (t threads) Open(name string) (fs.File, error) {
+	state := "S"
+	if t.ending > 0 {
+		t.ending--
+		state = "D"
+	}
+	return threadIn(state).Open(name)
+}
+
+// threadIn is the thread's directory, as Linux 6.12 shows it.
+func threadIn(state string) fstest.MapFS {
+	return fstest.MapFS{"stat": {Data: []byte("3 (" + releaser + ") " + state + " 2 0 0 0 -1 2129984 0 0 0 0\n")}}
 }
 
 // request writes the mask of the kernel's workqueues.

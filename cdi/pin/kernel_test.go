@@ -77,7 +77,7 @@ func openWorkqueues(t *testing.T) *os.Root {
 }
 
 func (k kernel) host() Host {
-	return Host{Cgroups: k.root, Records: k.records, Boot: "this boot", Workqueues: k.work}
+	return Host{Cgroups: k.root, Records: k.records, Boot: "this boot", Workqueues: k.work, Releaser: FindReleaser(os.DirFS("/proc"))}
 }
 
 func (k kernel) allCPUs() cpuset.Set { return k.all }
@@ -304,7 +304,7 @@ func TestKernelChild(t *testing.T) {
 		}
 		return effect()
 	}
-	host := Host{Cgroups: files.Open(t, c.Cgroups), Records: files.Open(t, c.Records), Boot: c.Boot, Workqueues: openWorkqueues(t), around: around}
+	host := Host{Cgroups: files.Open(t, c.Cgroups), Records: files.Open(t, c.Records), Boot: c.Boot, Workqueues: openWorkqueues(t), Releaser: FindReleaser(os.DirFS("/proc")), around: around}
 	if err := c.Job.run(host); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,9 @@ type Host struct {
 	// Workqueues is [WorkqueuesDir] of the host. If it is nil, isolated partitions change the
 	// kernel's workqueues, which can stop some kernels.
 	Workqueues *os.Root
+	// Releaser is what [FindReleaser] returns. If it is nil, a pause follows each change of the
+	// kernel's workqueues.
+	Releaser fs.FS
 
 	// around is for tests. It wraps every effect, and the verification after them:
 	// a test can die there, or put a fake kernel in place.

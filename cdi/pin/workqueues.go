@@ -40,9 +40,22 @@ type taken struct {
 // no such file, and nothing to do. Callers hold the host's lock.
 func (h Host) settleWorkqueues(live []record) error {
 	w, err := h.readWorkqueues(live)
-	if err != nil || w.settled() {
+	if err != nil {
 		return err
 	}
+	if !w.settled() {
+		if err := h.changeWorkqueues(w); err != nil {
+			return err
+		}
+	}
+	if w.want.IsEmpty() {
+		return nil
+	}
+	return h.awaitReleaser()
+}
+
+// changeWorkqueues writes the record and the mask.
+func (h Host) changeWorkqueues(w workqueues) error {
 	if err := h.saveTaken(w.known, w.all()); err != nil {
 		return err
 	}
@@ -50,6 +63,7 @@ func (h Host) settleWorkqueues(live []record) error {
 		if err := h.writeWorkqueues(w.next()); err != nil {
 			return fmt.Errorf("set the kernel's workqueues to cpus %s, without those of isolated partitions: %w", w.next(), err)
 		}
+		h.pauseForReleaser()
 	}
 	return h.saveTaken(w.all(), w.all().Intersection(w.want))
 }

@@ -74,6 +74,9 @@ func TestKernelIsolatedPartitionsWhileTasksMove(t *testing.T) {
 	k := needKernel(t, ctrA)
 	k.needMask()
 	h := k.host()
+	if h.Releaser == nil {
+		t.Error("the thread that ends those of workqueues is not visible")
+	}
 	from, to := k.create("pintest-system/from"), k.create("pintest-system/to")
 	pid := strconv.Itoa(k.start(from))
 	done := make(chan struct{})

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
 )
 
 // Every other test of this package fails if an isolated partition begins or ends on CPUs that
@@ -99,5 +102,80 @@ func TestKeeperRepairsWithoutWorkqueues(t *testing.T) {
 	}
 	if log := strings.Join(lines, "\n"); !strings.Contains(log, "read the mask of the kernel's workqueues, cpumask_requested: ") {
 		t.Errorf("the keeper logs %q", log)
+	}
+}
+
+// Every other test of this package fails if the isolated CPUs change while the kernel ends
+// threads: see fake.settle.
+func TestIsolatedPartitionWaitsForTheKernelsThreads(t *testing.T) {
+	f := newFake(t, false)
+	running(f, ctrA)
+	f.root.Releaser = threadIn("D")
+	synctest.Test(t, func(t *testing.T) {
+		err := Pin(f.host(), ctrA, ScopeContainer, claimed("job", "2-3", "", PartitionIsolated))
+		if want := "the kernel still ends threads of its workqueues after 10s: its thread pool_workqueue_release is in state D"; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
+	checkPartitions(f)
+	mustPin(f, ctrA, ScopeContainer, claimed("job", "2-3", "", PartitionRoot))
+	for _, text := range []string{"", "3 (pool", "3 (pool) S 2 0 0"} {
+		f.root.Releaser = fstest.MapFS{"stat": {Data: []byte(text)}}
+		if err := f.host().awaitReleaser(); err == nil || !strings.HasSuffix(err.Error(), "want a name in parentheses and 7 fields") {
+			t.Errorf("stat %q: error %v", text, err)
+		}
+	}
+}
+
+// The keeper has changed the mask without seeing how long the kernel takes.
+func TestIsolatedPartitionEndsAfterTheKernelsThreads(t *testing.T) {
+	f := newFake(t, false)
+	running(f, ctrA, ctrB)
+	mustPin(f, ctrA, ScopeContainer, claimed("a", "2-3", "", PartitionIsolated))
+	f.end(ctrA)
+	f.ending = 2
+	mustPin(f, ctrB, ScopeContainer, claimed("b", "4-5", "", PartitionRoot))
+	if !f.isolated.IsEmpty() {
+		t.Errorf("cpus %s are isolated without a container", f.isolated)
+	}
+}
+
+// In a container, the kernel's threads are not visible.
+func TestWorkqueuesChangeWithAPauseInAContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, false)
+		f.root.Releaser = FindReleaser(fstest.MapFS{"1/stat": {Data: []byte("1 (numa-pin) S 0 1 1 0 -1 4194560 0\n")}})
+		f.root.around = func(w Write, effect func() error) error {
+			err := f.around(w, effect)
+			f.ending = 0
+			return err
+		}
+		running(f, ctrA, ctrB)
+		for _, step := range []struct {
+			container string
+			partition Partition
+			want      time.Duration
+		}{{ctrA, PartitionRoot, 0}, {ctrB, PartitionIsolated, releaserPause}, {ctrB, PartitionIsolated, 0}} {
+			began := time.Now()
+			mustPin(f, step.container, ScopeContainer, claimed(step.container[len(step.container)-1:], map[string]string{ctrA: "2-3", ctrB: "4-5"}[step.container], "", step.partition))
+			if took := time.Since(began); took != step.want {
+				t.Errorf("partition %s: took %s, want %s", step.partition, took, step.want)
+			}
+		}
+	})
+}
+
+func TestFindReleaser(t *testing.T) {
+	user := &fstest.MapFile{Data: []byte("3 (" + releaser + ") R 1 3 3 0 -1 4194560 0\n")}
+	other := &fstest.MapFile{Data: []byte("5 (odd) name) S 2 0 0 0 -1 2129984 0\n")}
+	dir := FindReleaser(fstest.MapFS{"3/stat": user, "5/stat": other, "12/stat": threadIn("S")["stat"]})
+	if dir == nil {
+		t.Fatal("not found")
+	}
+	if p, err := readProcess(dir); p.state != "S" || err != nil {
+		t.Errorf("found %+v, %v", p, err)
+	}
+	if FindReleaser(fstest.MapFS{"3/stat": user, "5/stat": other}) != nil {
+		t.Error("found a process of a user, or another thread of the kernel")
 	}
 }

@@ -90,7 +90,7 @@ func (h host) open(records string) (pin.Host, error) {
 			return pin.Host{}, err
 		}
 	}
-	opened := pin.Host{Boot: strings.TrimSpace(string(boot))}
+	opened := pin.Host{Boot: strings.TrimSpace(string(boot)), Releaser: pin.FindReleaser(os.DirFS(h.proc))}
 	if opened.Cgroups, err = os.OpenRoot(h.cgroups); err != nil {
 		return pin.Host{}, err
 	}
