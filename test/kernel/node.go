@@ -184,7 +184,7 @@ func (o *Observer) Systemd(ctx context.Context) (bool, error) {
 
 // Usage is what a process has of the node.
 type Usage struct {
-	MemoryBytes int64         // resident
+	MemoryBytes int64         // resident, counted: proc_pid_status(5) is off by some MiB
 	CPU         time.Duration // since it started, for itself and in the kernel
 }
 
@@ -192,7 +192,7 @@ type Usage struct {
 // an error.
 func (o *Observer) Usage(ctx context.Context, name, argument string) (used Usage, err error) {
 	text, err := o.Run(ctx, commandsScript+`for pid in $(commands "$1" "$2"); do
-		awk '$1 == "VmRSS:" { print $2 }' "/proc/$pid/status" && sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 12,13
+		awk '$1 == "Rss:" { print $2 }' "/proc/$pid/smaps_rollup" && sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 12,13
 	done`, name, argument)
 	if err != nil {
 		return Usage{}, err
