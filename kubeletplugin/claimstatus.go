@@ -3,7 +3,10 @@ package kubeletplugin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -46,12 +50,18 @@ type claimStatus struct {
 	grant driver.Grant
 	pace  pace // of writes
 
-	seen    *resourceapi.ResourceClaim // as the API server last had it; nil if that is not known
-	writing bool                       // a write is on its way, so seen is about to change
+	seen   *resourceapi.ResourceClaim // as the API server last had it; nil if that is not known
+	unsure bool                       // a write has no answer yet, or got none, so the API server may have more than seen
 }
 
-// statusWait is how long a claim waits whose status was written too often.
-const statusWait = 10 * time.Second
+const (
+	statusWait = 10 * time.Second // of a claim whose status was written too often, at least
+
+	// While the API server is overloaded or away, all statuses of the node wait, each time
+	// longer. The waits of many nodes differ: lastPause is the longest of them.
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
 
 func newClaimStatuses(client kubernetes.Interface, config driver.Config) *claimStatuses {
 	return &claimStatuses{
@@ -68,7 +78,7 @@ func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant driver.Grant
 	defer s.mu.Unlock()
 	status := &claimStatus{grant: grant, seen: claim}
 	if before := s.claims[grant.UID]; before != nil {
-		status.writing, status.pace = before.writing, before.pace
+		status.unsure, status.pace = before.unsure, before.pace
 	} else {
 		status.pace = statusPace()
 	}
@@ -132,7 +142,7 @@ func (s *claimStatuses) forget(claimUID types.UID) {
 
 // check queues a write if one is needed. The caller holds the lock.
 func (s *claimStatuses) check(claimUID types.UID, status *claimStatus) {
-	if status.writing || !s.isRight(status) {
+	if !s.isRight(status) {
 		s.queue.Add(claimUID)
 	}
 }
@@ -140,23 +150,49 @@ func (s *claimStatuses) check(claimUID types.UID, status *claimStatus) {
 // isRight reports whether the claim is known to have the status that it should have. The
 // caller holds the lock.
 func (s *claimStatuses) isRight(status *claimStatus) bool {
-	return status.seen != nil && hasStatuses(status.seen.Status.Devices, s.devices(status))
+	return status.seen != nil && !status.unsure && hasStatuses(status.seen.Status.Devices, s.devices(status))
 }
 
 // run writes the queued statuses until ctx ends.
 func (s *claimStatuses) run(ctx context.Context) {
+	pauses := statusPauses()
 	work(ctx, s.queue, func(ctx context.Context, claimUID types.UID) (repeat bool) {
 		err := s.write(ctx, claimUID)
 		if err != nil && !apierrors.IsConflict(err) { // on a conflict, another client was faster
 			klog.FromContext(ctx).Error(err, "Claim status update failed, trying again", "claimUID", claimUID)
 		}
-		return err != nil
+		if !isOverloaded(err) {
+			pauses = statusPauses()
+			return err != nil
+		}
+		s.queue.Add(claimUID) // after those that wait already
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauses.Step()):
+		}
+		return false
 	})
 }
 
+// statusPauses are from firstPause to lastPause. Half of each is chance.
+func statusPauses() wait.Backoff {
+	return wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 1, Steps: math.MaxInt32, Cap: lastPause / 2}
+}
+
+// isOverloaded reports whether a request failed because of the API server, or on the way to
+// it, whatever was asked. Other requests would fail, too, and keep it busy.
+func isOverloaded(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return err != nil
+	}
+	code := answer.Status().Code
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+}
+
 // write updates the status of the claim, and reads the claim first if it is not known.
-// If another client has changed the claim meanwhile, the API server refuses the update,
-// and the next try reads the claim. Server-side apply would need no claim. But the API
+// If another client has changed the claim meanwhile, or an earlier update without an answer
+// has, the API server refuses the update, and the next try reads the claim. Server-side apply would need no claim. But the API
 // server then writes the claim's opaque parameters in its own format, takes that for a
 // change of the allocation, and rejects the request.
 func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
@@ -171,7 +207,7 @@ func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
 		return nil
 	}
 	if !status.pace.TryAccept() {
-		s.queue.AddAfter(claimUID, statusWait) // and then writes what is so by then
+		s.queue.AddAfter(claimUID, wait.Jitter(statusWait, 0.5)) // and then writes what is so by then
 		return nil
 	}
 	claims := s.client.ResourceV1().ResourceClaims(status.grant.Namespace)
@@ -193,8 +229,10 @@ func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	if apierrors.IsConflict(err) {
+		s.saw(claimUID, nil)
+	}
 	if err != nil {
-		s.saw(claimUID, nil) // the API server may have carried it out, or another client was faster
 		return fmt.Errorf("write status of claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
 	}
 	s.saw(claimUID, claim)
@@ -206,7 +244,7 @@ func (s *claimStatuses) saw(claimUID types.UID, claim *resourceapi.ResourceClaim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if status := s.claims[claimUID]; status != nil {
-		status.seen, status.writing = claim, false
+		status.seen, status.unsure = claim, false
 	}
 }
 
@@ -219,7 +257,7 @@ func (s *claimStatuses) wanted(claimUID types.UID) *resourceapi.ResourceClaim {
 	if status == nil || status.seen == nil || s.isRight(status) {
 		return nil
 	}
-	status.writing = true
+	status.unsure = true
 	claim := *status.seen
 	others := slices.DeleteFunc(slices.Clone(claim.Status.Devices), func(device resourceapi.AllocatedDeviceStatus) bool {
 		return device.Driver == driver.Name && device.Pool == s.pool

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -14,10 +16,12 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -141,6 +145,99 @@ func TestStatusOfAFlickeringPartitionIsWrittenNowAndThen(t *testing.T) {
 		statuses.observe(inState(states[0]), poolAway)
 		time.Sleep(2 * statusWait)
 		waitReason(t, api, reasonPartitionInvalid)
+	})
+}
+
+// An API server that is overloaded gets fewer and fewer requests of a node, however many of
+// its claims have changed. When it can serve again, each claim costs one request.
+func TestStatusesWaitForAnOverloadedAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const claims = 8
+		var stored []runtime.Object
+		for i := range claims {
+			stored = append(stored, claim(fmt.Sprint("c", i), types.UID(fmt.Sprint("uid-", i))))
+		}
+		api := fake.NewClientset(stored...)
+		var overloaded atomic.Bool
+		overloaded.Store(true)
+		answers := []error{context.DeadlineExceeded, apierrors.NewTooManyRequests("busy", 1), apierrors.NewInternalError(io.ErrUnexpectedEOF)}
+		asked := 0
+		refuse(api, "*", "resourceclaims", func(string) error {
+			asked++
+			if !overloaded.Load() {
+				return nil
+			}
+			return answers[asked%len(answers)]
+		})
+		statuses := openStatuses(t, api)
+		go statuses.run(t.Context())
+		for i := range claims {
+			grant := statusGrant(cpuset.New(i))
+			grant.Name, grant.UID = fmt.Sprint("c", i), types.UID(fmt.Sprint("uid-", i))
+			statuses.set(claim(grant.Name, grant.UID), grant)
+		}
+		time.Sleep(5 * time.Minute)
+		if requests := len(api.Actions()); requests < 6 || requests > 16 {
+			t.Errorf("%d requests in 5 minutes, want 6 to 16", requests)
+		}
+		overloaded.Store(false)
+		api.ClearActions()
+		time.Sleep(2 * lastPause)
+		if got, want := verbs(api), map[string]int{"update": claims}; !maps.Equal(got, want) {
+			t.Errorf("requests %v once the API server is well, want %v", got, want)
+		}
+	})
+}
+
+// The API server may have carried out an update that it did not answer. What it has then
+// is not what the daemon knows.
+func TestStatusAfterAnUpdateWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, statuses := openStored(t)
+		go statuses.run(t.Context())
+		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		waitReason(t, api, reasonKernelPartition)
+		lost := true
+		api.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if !lost {
+				return false, nil, nil
+			}
+			lost = false
+			update := action.(clienttesting.UpdateAction)
+			if err := api.Tracker().Update(update.GetResource(), update.GetObject(), update.GetNamespace()); err != nil {
+				t.Error(err)
+			}
+			return true, nil, context.DeadlineExceeded
+		})
+		statuses.observe(inState(partitionState{fault: "root invalid"}), poolAway)
+		synctest.Wait()
+		waitReason(t, api, reasonPartitionInvalid)
+		statuses.observe(inState(partitionState{}), poolAway) // as the daemon knew the claim last
+		time.Sleep(2 * lastPause)
+		waitReason(t, api, reasonKernelPartition)
+	})
+}
+
+// What the API server refuses of one claim holds up no other.
+func TestStatusThatIsRefusedHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset(claim("a", "uid-a"), claim("c", "uid-c"))
+		refuse(api, "update", "resourceclaims", func(name string) error {
+			if name == "a" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "resourceclaims"}, name, errors.New("by a policy"))
+			}
+			return nil
+		})
+		statuses := openStatuses(t, api)
+		refused := statusGrant(cpuset.New(5))
+		refused.Name, refused.UID = "a", "uid-a"
+		statuses.set(claim("a", "uid-a"), refused)
+		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		go statuses.run(t.Context())
+		synctest.Wait()
+		if got, want := verbs(api), map[string]int{"update": 2}; !maps.Equal(got, want) {
+			t.Errorf("requests %v at once, want %v", got, want)
+		}
 	})
 }
 
