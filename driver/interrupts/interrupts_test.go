@@ -163,6 +163,19 @@ func TestANewInterruptStaysAwayAndIsFreeAfterTheClaim(t *testing.T) {
 	n.expect(map[int]string{-1: "0-7", 40: "0-7", 41: "5", 25: "4"})
 }
 
+// A drive that gets its kernel driver again has new interrupts, with the old numbers in another
+// order: that of the controller may have the number that a queue had.
+func TestANewInterruptWithAnOldNumberIsFreeAfterTheClaim(t *testing.T) {
+	n := newNode(t)
+	n.begin("a", "4-5")
+	n.kernel.End(28)
+	n.kernel.Request(fake.Line{Number: 28, Name: "nvme1q0"}) // by default
+	n.look()
+	n.expect(map[int]string{28: "0-3,6-7"})
+	n.end("a")
+	n.expect(map[int]string{-1: "0-7", 28: "0-7"})
+}
+
 func TestWhatAnotherProgramWritesStays(t *testing.T) {
 	n := newNode(t)
 	n.begin("a", "4-5")

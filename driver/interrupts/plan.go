@@ -97,9 +97,10 @@ func Plan(state numa.Interrupts, all cpuset.Set, first First, known, demands []D
 	for _, line := range state.Lines {
 		before, found := first.of(line.Number)
 		switch {
-		case !found && !isNew && made(line.CPUs, first.Default, all, was):
-			before = next.Default // it began after a claim had changed the default
-		case !found || !ours(line, before, all, was, known):
+		case found && ours(line, before, all, was, known):
+		case !isNew && made(line.CPUs, first.Default, all, was):
+			before = next.Default // it began after a claim had changed the default, maybe with an old number
+		default:
 			before = line.CPUs
 		}
 		next.add(line.Number, before)
