@@ -19,7 +19,7 @@ import (
 var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 	It("have those only that the kernel does not move, and give the others back", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "quiet")
-		before := affinities(ctx)
+		before, handlersBefore := affinities(ctx), affinitiesOfHandlers(ctx)
 		pod := waitRunning(ctx, createTuned(ctx, namespace, "quiet", `"interrupts": "away"`))
 		cpus := inKernel(snapshot(ctx), pod).CPUs
 		said := performanceOf(ctx, pod)
@@ -42,8 +42,10 @@ var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 		}
 		Expect(moved).To(ContainElement(HavePrefix("virtio")), "interrupts that have other CPUs")
 
-		By("binding a drive again, so that it has new interrupts")
+		By("binding a drive again, so that it has new interrupts, and maybe numbers of others that have ended")
 		drive := addressesOf(publishedFunctions(ctx, "nvme"))[0]
+		queue := controllerOf(ctx, drive) + "q"
+		maps.DeleteFunc(handlersBefore, func(name, _ string) bool { return strings.HasPrefix(name, queue) })
 		_, err := observer.Run(ctx, `cd /sys/bus/pci/drivers/nvme && echo "$1" >unbind && echo "$1" >bind`, drive)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, onlyStaying).Should(Succeed())
@@ -53,10 +55,10 @@ var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 		deletePod(ctx, pod)
 		waitDriverReady(ctx)
 		Eventually(ctx, func() map[string]string {
-			now := affinities(ctx)
-			maps.DeleteFunc(now, func(number, _ string) bool { _, was := before[number]; return !was })
+			now := affinitiesOfHandlers(ctx)
+			maps.DeleteFunc(now, func(name, _ string) bool { _, was := handlersBefore[name]; return !was })
 			return now
-		}).Should(Equal(before))
+		}).Should(Equal(handlersBefore))
 	})
 
 	It("have those of the claim's own drive", func(ctx context.Context) {
@@ -131,6 +133,21 @@ func affinities(ctx context.Context) map[string]string {
 	for line := range strings.Lines(text) {
 		number, cpus, _ := strings.Cut(strings.TrimSpace(line), " ")
 		all[number] = cpus
+	}
+	return all
+}
+
+// affinitiesOfHandlers returns which CPUs the interrupts of each handler may use, by its name,
+// and those of new ones, "default".
+func affinitiesOfHandlers(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cd /proc/1/root/proc/irq && echo $(cat default_smp_affinity)/default && for f in [0-9]*; do echo $(cat $f/smp_affinity_list)/$(cat /sys/kernel/irq/$f/actions); done | sort`)
+	Expect(err).NotTo(HaveOccurred())
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		if cpus, name, _ := strings.Cut(strings.TrimSpace(line), "/"); name != "" {
+			all[name] += cpus + " "
+		}
 	}
 	return all
 }
