@@ -62,10 +62,14 @@ func spend(what string) func() {
 	}
 }
 
-// Who waits for the suite sees which spec is done, and how long it took.
+// Who waits for the suite sees which spec is done, and how long it took, or why it was skipped.
+// Of those that are not selected, Ginkgo gives no message.
 var _ = ReportAfterEach(func(spec SpecReport) {
-	if !spec.State.Is(types.SpecStateSkipped) {
-		fmt.Printf(" %s, %.0f s: %s\n", spec.State, spec.RunTime.Seconds(), cutText(spec.FullText(), longestMessage))
+	switch name := cutText(spec.FullText(), longestMessage); {
+	case !spec.State.Is(types.SpecStateSkipped):
+		fmt.Printf(" %s, %.0f s: %s\n", spec.State, spec.RunTime.Seconds(), name)
+	case spec.Failure.Message != "":
+		fmt.Printf(" skipped: %s: %s\n", name, spec.Failure.Message)
 	}
 })
 
