@@ -492,12 +492,13 @@ upgrade-from:
 	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:from -out bin/images/from.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/upgrade/dra-numa /numa-pin=bin/upgrade/numa-pin /numa-webhook=bin/upgrade/numa-webhook
 
-# A made-up next release: this tree with a checkpoint that is one version newer.
+# A made-up next release: this tree with a checkpoint that is one version newer. The go command
+# finds no packages in folders with an underscore.
 .PHONY: upgrade-next
 upgrade-next:
 	rm -rf bin/next; mkdir -p bin/next
-	$(STATIC) go run ./test/nextrelease -out bin/next/overlay
-	$(GO_BUILD) -overlay bin/next/overlay/overlay.json -o bin/next/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook
+	$(STATIC) go run ./test/nextrelease -out bin/next/_overlay
+	$(GO_BUILD) -overlay bin/next/_overlay/overlay.json -o bin/next/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook
 	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:next -out bin/images/next.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/next/dra-numa /numa-pin=bin/next/numa-pin /numa-webhook=bin/next/numa-webhook
 
