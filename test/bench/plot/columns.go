@@ -34,8 +34,12 @@ func tickOf(columns int) int {
 	return tick
 }
 
-// marksTop is the room for the texts of marks, which are slanted.
-const marksTop = 150
+// marksTop is the room for the texts of marks, which are slanted. Texts less than
+// marksApart from each other would overlap.
+const (
+	marksTop   = 150
+	marksApart = 24.0
+)
 
 // SVG draws the figure.
 func (f Columns) SVG() string {
@@ -77,10 +81,12 @@ func (f Columns) SVG() string {
 			sum += value
 		}
 	}
+	text := 0.0
 	for _, mark := range f.Marks {
 		at := x(float64(mark.At))
+		text = max(at+2, text+marksApart)
 		fmt.Fprintf(&b, "<path class=\"axis\" d=\"M%.1f %d V%d\" stroke-dasharray=\"2 3\"/>\n", at, marksTop-6, floor)
-		fmt.Fprintf(&b, "<text class=\"small\" transform=\"translate(%.1f %d) rotate(-35)\">%s</text>\n", at+2, marksTop-10, html.EscapeString(mark.Text))
+		fmt.Fprintf(&b, "<text class=\"small\" transform=\"translate(%.1f %d) rotate(-35)\">%s</text>\n", text, marksTop-10, html.EscapeString(mark.Text))
 	}
 	for hue, name := range f.Names {
 		at := marksTop + 20*hue

@@ -4,6 +4,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -38,6 +40,31 @@ func TestFiguresAreWellFormedAndShowEachName(t *testing.T) {
 		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
 			t.Errorf("a position is no number:\n%s", svg)
 		}
+	}
+}
+
+// A phase without much to do is short: its text and the next one begin at nearly the same
+// second.
+func TestTextsOfMarksDoNotOverlap(t *testing.T) {
+	svg := Columns{Columns: make([][]float64, 1000), Marks: []Mark{{0, "a"}, {1, "b"}, {2, "c"}, {900, "d"}}}.SVG()
+	var at []float64
+	for _, match := range regexp.MustCompile(`translate\(([0-9.]+) `).FindAllStringSubmatch(svg, -1) {
+		x, err := strconv.ParseFloat(match[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = append(at, x)
+	}
+	if len(at) != 4 {
+		t.Fatalf("%d texts, want 4", len(at))
+	}
+	for i := 1; i < len(at); i++ {
+		if at[i]-at[i-1] < 23.9 {
+			t.Errorf("texts begin at %v: some are less than 24 apart", at)
+		}
+	}
+	if at[3]-at[2] < 300 {
+		t.Errorf("texts begin at %v: the last one is not where its line is", at)
 	}
 }
 
