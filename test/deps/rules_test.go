@@ -295,6 +295,7 @@ var modules = []module{
 		},
 		why: "metadata, quantities and API errors",
 	},
+	{"k8s.io/apiserver", []string{"test"}, "the events of an audit log"},
 	{
 		path: "k8s.io/client-go",
 		folders: []string{

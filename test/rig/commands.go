@@ -180,7 +180,11 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 	if err != nil {
 		return 1, err
 	}
-	if err := r.StartControlPlane(ctx, c.Path("bin"), c.KubernetesDir(o.kubernetes), self, o.gates, nil); err != nil {
+	audit, err := r.Audit()
+	if err != nil {
+		return 1, err
+	}
+	if err := r.StartControlPlane(ctx, c.Path("bin"), c.KubernetesDir(o.kubernetes), self, o.gates, map[string][]string{"apiserver": audit}); err != nil {
 		return 1, fmt.Errorf("%w (logs: %s; then: cluster down -name %s)", err, r.Path("logs"), o.name)
 	}
 	if err := r.StartNodes(ctx, machine, boot, programs); err != nil {

@@ -92,6 +92,30 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
+// auditPolicy has each write logged by whom and of what it was, once it is answered. The
+// leases of kubelets would be most of the log.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: None
+  userGroups: [system:nodes]
+  resources: [{group: coordination.k8s.io, resources: [leases]}]
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+`
+
+// Audit returns flags of the API server by which it logs all writes but the leases of
+// kubelets in audit.log among the cluster's logs: one audit.k8s.io/v1 Event in JSON on each
+// line. It writes the policy.
+func (r *Cluster) Audit() ([]string, error) {
+	policy := r.Path("audit.yaml")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		return nil, err
+	}
+	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + r.Path("logs", "audit.log"), "--audit-log-maxbackup=1"}, nil
+}
+
 // Client talks to the API server as administrator.
 func (r *Cluster) Client() (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", r.Path("admin.kubeconfig"))
