@@ -238,7 +238,8 @@ service accounts without a flow schema of their own, so the API server's priorit
 same queues (` + "`service-accounts`" + `). The chart can give the daemons [a flow schema of their own](chart.md).
 
 No container runs here, and a minute is short. ` + "`make e2e-audit`" + ` has 60 claims run on a real node for 10 minutes, and
-fails if the audit log of the API server has a write of the driver.
+fails if the audit log of the API server has a write of the driver. The kubelet may write meanwhile:
+[upstream.md](upstream.md#pod-statuses-that-change-their-order) says when.
 `)
 	return text.String()
 }
