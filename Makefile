@@ -499,7 +499,7 @@ upgrade-from:
 	  /dra-numa=bin/upgrade/dra-numa /numa-pin=bin/upgrade/numa-pin /numa-webhook=bin/upgrade/numa-webhook
 
 # A made-up next release: this tree with a checkpoint that is one version newer. The go command
-# finds no packages in folders with an underscore.
+# finds no packages in folders whose names begin with an underscore.
 .PHONY: upgrade-next
 upgrade-next:
 	rm -rf bin/next; mkdir -p bin/next

@@ -15,7 +15,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
@@ -44,11 +43,8 @@ var _ = Describe("the API server's audit log", withAudit, func() {
 		waitRunningPods(ctx, namespace, auditedPods)
 
 		By("finding in the log what the driver wrote about them")
-		Eventually(ctx, func() (int, error) {
-			writes, err := driversWrites(begin)
-			return writes["update resourceclaims/status"], err
-		}).Should(BeNumerically(">=", auditedPods*claimsOfEach), "the driver's writes of the status of claims")
-		Eventually(ctx, func() (map[string]int, error) { return driversWrites(time.Now().Add(-settledPeriod)) }).Should(BeEmpty(), "the driver's writes in %s", settledPeriod)
+		expectStatuses(ctx, begin, auditedPods*claimsOfEach)
+		Eventually(ctx, func() (map[string]int, error) { return driversWrites(time.Now().Add(-settledPeriod), time.Now()) }).Should(BeEmpty(), "the driver's writes in %s", settledPeriod)
 
 		By("waiting while nothing changes")
 		begin = time.Now()
@@ -56,15 +52,13 @@ var _ = Describe("the API server's audit log", withAudit, func() {
 		case <-ctx.Done():
 		case <-time.After(*quietTime):
 		}
-		_, err := cluster.Kubernetes.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}}, metav1.CreateOptions{})
+		end := time.Now()
+
+		By("seeing that the driver and the log are still alive")
+		waitRunning(ctx, createClaimed(ctx, namespace, withoutRequests(claimPod("last", core)), core))
+		expectStatuses(ctx, end, 1)
+		writes, err := writesBetween(begin, end)
 		Expect(err).NotTo(HaveOccurred())
-		var writes []auditv1.Event
-		Eventually(ctx, func() (bool, error) {
-			writes, err = writesSince(begin)
-			return slices.ContainsFunc(writes, func(e auditv1.Event) bool {
-				return e.ObjectRef.Namespace == namespace && e.ObjectRef.Resource == "configmaps"
-			}), err
-		}).Should(BeTrue(), "the log has what was written last")
 		counts := map[string]int{}
 		for _, write := range writes {
 			counts[what(write)+" by "+write.User.Username]++
@@ -72,9 +66,18 @@ var _ = Describe("the API server's audit log", withAudit, func() {
 		for _, write := range slices.Sorted(maps.Keys(counts)) {
 			fmt.Printf("in %s: %d times %s\n", quietTime, counts[write], write)
 		}
-		Expect(driversWrites(begin)).To(BeEmpty(), "the driver's writes in %s", quietTime)
+		Expect(driversWrites(begin, end)).To(BeEmpty(), "the driver's writes in %s", quietTime)
 	})
 })
+
+// expectStatuses waits until the log has so many writes of the status of claims by the driver.
+func expectStatuses(ctx context.Context, since time.Time, count int) {
+	GinkgoHelper()
+	Eventually(ctx, func() (int, error) {
+		writes, err := driversWrites(since, time.Now())
+		return writes["update resourceclaims/status"], err
+	}).Should(BeNumerically(">=", count), "the driver's writes of the status of claims")
+}
 
 // withMemoryClaims creates the pod's claim and others of memory, which its container uses, too.
 func withMemoryClaims(ctx context.Context, namespace string, pod *corev1.Pod, want request) *corev1.Pod {
@@ -90,9 +93,9 @@ func withMemoryClaims(ctx context.Context, namespace string, pod *corev1.Pod, wa
 	return pod
 }
 
-// driversWrites counts the writes that the API server has answered the driver since then.
-func driversWrites(since time.Time) (map[string]int, error) {
-	all, err := writesSince(since)
+// driversWrites counts the writes that the API server has answered the driver in that time.
+func driversWrites(begin, end time.Time) (map[string]int, error) {
+	all, err := writesBetween(begin, end)
 	counts := map[string]int{}
 	for _, write := range all {
 		if strings.HasPrefix(write.User.Username, "system:serviceaccount:"+*driverNamespace+":") {
@@ -111,8 +114,8 @@ func what(write auditv1.Event) string {
 	return write.Verb + " " + resource
 }
 
-// writesSince returns the writes that the API server has answered since then.
-func writesSince(begin time.Time) ([]auditv1.Event, error) {
+// writesBetween returns the writes that the API server has answered in that time.
+func writesBetween(begin, end time.Time) ([]auditv1.Event, error) {
 	text, err := os.ReadFile(*auditLog)
 	if err != nil {
 		return nil, err
@@ -126,7 +129,7 @@ func writesSince(begin time.Time) ([]auditv1.Event, error) {
 		if err := json.Unmarshal(line, &event); err != nil {
 			return nil, fmt.Errorf("%s: %w", *auditLog, err)
 		}
-		if event.ObjectRef != nil && event.StageTimestamp.After(begin) {
+		if event.ObjectRef != nil && event.StageTimestamp.After(begin) && event.StageTimestamp.Time.Before(end) {
 			writes = append(writes, event)
 		}
 	}
