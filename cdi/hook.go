@@ -1,9 +1,7 @@
 package cdi
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -31,26 +29,6 @@ func (h Hook) RecordsDir() string { return path.Join(h.Dir, "pins") }
 // it exists. An administrator creates it. The hook looks for it next to the
 // directory of the records.
 func (h Hook) StopFile() string { return path.Join(h.Dir, "stop-pinning") }
-
-// NamesHook reports whether a spec of this driver in the directory names a program as its
-// hook. This is also known of a spec that cannot be parsed.
-func NamesHook(dir fs.FS, program string) (bool, error) {
-	quoted, err := json.Marshal(program) // as Encode writes it
-	if err != nil {
-		return false, err
-	}
-	uids, err := claimUIDs(dir)
-	if err != nil {
-		return false, err
-	}
-	for _, uid := range uids {
-		text, err := fs.ReadFile(dir, fileName(uid))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) || bytes.Contains(text, quoted) {
-			return true, err
-		}
-	}
-	return false, nil
-}
 
 // HookCalls returns how the container runtime runs the hooks in the spec of a claim in the
 // directory: the arguments of each. The first argument is the name of the program.

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -20,9 +18,6 @@ const hookName = "numa-pin"
 func (o *options) hook() cdi.Hook {
 	return cdi.Hook{Path: filepath.Join(o.pluginDir()+"-hook", hookName), Dir: o.pluginDir()}
 }
-
-// formerHookPath is where former versions installed the hook. Their CDI specs name it.
-func (o *options) formerHookPath() string { return filepath.Join(o.pluginDir(), hookName) }
 
 // installHook copies the hook to the host. Containers may be starting, so it replaces
 // the old file atomically, and only if it differs.
@@ -59,19 +54,4 @@ func checkHook(path string) error {
 		return fmt.Errorf("find pin hook: %w: run dra-numa --probe, which installs it", err)
 	}
 	return nil
-}
-
-// removeFormerHook removes the hook that a former version installed, once no CDI spec
-// names it. Only the daemon of the node may call this, before it recovers. Recovery
-// rewrites all specs, but a container that was just created still has the hook of its old
-// spec. So the hook stays until the daemon starts once more.
-func removeFormerHook(o options) error {
-	if _, err := os.Lstat(o.formerHookPath()); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	named, err := cdi.NamesHook(os.DirFS(o.cdiDir), o.formerHookPath())
-	if err != nil || named {
-		return err
-	}
-	return os.Remove(o.formerHookPath())
 }

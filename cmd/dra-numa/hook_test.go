@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -51,45 +49,5 @@ func TestHookThatNoRuntimeCouldRun(t *testing.T) {
 	}
 	if err := checkHook(filepath.Dir(path)); err == nil || !strings.Contains(err.Error(), "want an executable file") {
 		t.Errorf("a folder: error %v", err)
-	}
-}
-
-// TestFormerHookStaysWhileASpecNamesIt: a container whose spec a former version wrote can
-// start until the daemon has rewritten the spec, and was started again.
-func TestFormerHookStaysWhileASpecNamesIt(t *testing.T) {
-	dir := t.TempDir()
-	o := options{kubeletRoot: dir + "/kubelet", cdiDir: dir + "/cdi"}
-	former := o.formerHookPath()
-	write := func(hook cdi.Hook) {
-		t.Helper()
-		text, err := cdi.Encode(cdi.Claim{UID: "uid-1", Namespace: "default", Name: "c", Shares: []cdi.Share{{
-			Request: "r", Device: "numa-0",
-			Kind: &cdi.Zone{CPUs: cpuset.New(2), Partition: cdi.PartitionRoot, Scope: cdi.ScopeContainer},
-		}}}, hook)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files.Write(t, o.cdiDir+"/dra.numa-claim_uid-1.json", string(text))
-	}
-	there := func(want bool) {
-		t.Helper()
-		if err := removeFormerHook(o); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Stat(former); (err == nil) != want {
-			t.Errorf("the former hook: %v, want that it is there: %t", err, want)
-		}
-	}
-	there(false)
-	files.Write(t, former, "#!hook")
-	write(cdi.Hook{Path: former, Dir: o.pluginDir()})
-	there(true)
-	files.Write(t, o.cdiDir+"/dra.numa-claim_uid-1.json", `torn "path":"`+former+`"`)
-	there(true)
-	write(o.hook())
-	there(false)
-	there(false)
-	if got := o.hook().LockFile(); got != former+".lock" {
-		t.Errorf("lock %s: two versions of the hook would not wait for each other", got)
 	}
 }

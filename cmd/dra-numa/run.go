@@ -195,9 +195,6 @@ func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
 	if err != nil {
 		return node{}, nil, err
 	}
-	if err := removeFormerHook(o); err != nil {
-		klog.FromContext(ctx).Error(err, "Keeping the pin hook of a former version", "path", o.formerHookPath())
-	}
 	return n, core, nil
 }
 

@@ -281,22 +281,6 @@ func (o *Observer) WriteFile(ctx context.Context, path, line string) error {
 	return err
 }
 
-// MoveHook moves a program of the node's, and has every CDI spec of the driver name it
-// there.
-func (o *Observer) MoveHook(ctx context.Context, from, to string) error {
-	// A link to another path leads from initRoot to the observer's files.
-	_, err := o.Run(ctx, `mv "$3$1" "$3$2" || exit
-		specs=$3/var/run/cdi; [ ! -L "$3/var/run" ] || specs=$3/run/cdi
-		sed -i "s|\"path\":\"$1\"|\"path\":\"$2\"|" "$specs"/dra.numa-claim_*.json`, from, to, initRoot)
-	return err
-}
-
-// HasFile reports whether the node has a file.
-func (o *Observer) HasFile(ctx context.Context, path string) (bool, error) {
-	out, err := o.Run(ctx, `[ ! -e "$1" ] || echo yes`, initRoot+path)
-	return out != "", err
-}
-
 // List returns the names in a folder as a process sees it: by its command name and first
 // argument, and with what is mounted for it.
 func (o *Observer) List(ctx context.Context, name, argument, folder string) ([]string, error) {
