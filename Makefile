@@ -48,8 +48,8 @@ export TOPOLOGY KERNEL BOOT INIT CRI NODES KUBERNETES NODE CMD FOCUS LABELS SPEE
 STATIC   := CGO_ENABLED=0 GOFLAGS='$(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)'
 # grpcnotrace: gRPC's page of traces has templates, for which the linker keeps
 # every method there is: 16 MB of the daemon's 49.
-BUILD    := build -ldflags '-s -w -X github.com/dra-driver-numa/dra-driver-numa/internal/version.linked=$(VERSION)' -tags grpcnotrace
-GO_BUILD := $(STATIC) go $(BUILD)
+BUILD     = build -ldflags '-s -w -X github.com/dra-driver-numa/dra-driver-numa/internal/version.linked=$(VERSION) $(NEXT)' -tags grpcnotrace
+GO_BUILD  = $(STATIC) go $(BUILD)
 # Lint has vet's checks. Without -vet=off, each set of flags would have all modules checked.
 NO_VET   := -vet=off
 TOOL     := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
@@ -498,13 +498,12 @@ upgrade-from:
 	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:from -out bin/images/from.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/upgrade/dra-numa /numa-pin=bin/upgrade/numa-pin /numa-webhook=bin/upgrade/numa-webhook
 
-# A made-up next release: this tree with a checkpoint that is one version newer. The go command
-# finds no packages in folders whose names begin with an underscore.
+# A made-up next release: this tree, with a checkpoint of version 2 that has one more field.
 .PHONY: upgrade-next
+upgrade-next: NEXT = -X github.com/dra-driver-numa/dra-driver-numa/driver.nextRelease=next
 upgrade-next:
 	rm -rf bin/next; mkdir -p bin/next
-	$(STATIC) go run ./test/nextrelease -out bin/next/_overlay
-	$(GO_BUILD) -overlay bin/next/_overlay/overlay.json -o bin/next/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook
+	$(GO_BUILD) -o bin/next/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook
 	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:next -out bin/images/next.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/next/dra-numa /numa-pin=bin/next/numa-pin /numa-webhook=bin/next/numa-webhook
 

@@ -44,9 +44,6 @@ type wanted interface {
 	plan(d *Driver, claimUID types.UID, wish wish, free cpuset.Set) (Kind, error)
 	// fulfilledBy reports whether what a share holds matches this allocation.
 	fulfilledBy(kind Kind) bool
-	// completed returns what a share holds, with the fields that version 1 of the
-	// checkpoint did not record. The share must match this allocation.
-	completed(kind Kind) Kind
 }
 
 func (w wish) shareUID() types.UID {

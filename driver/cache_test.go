@@ -127,7 +127,7 @@ func TestClaimGetsWaysForItsCPUs(t *testing.T) {
 		t.Errorf("attributes %v", devices[1].Attributes)
 	}
 	files := n.files()
-	if !strings.Contains(files[specName("uid-a")], `DRA_NUMA_CACHES_CACHE=1`) || !strings.Contains(files[CheckpointName], `{"version":5,`) {
+	if !strings.Contains(files[specName("uid-a")], `DRA_NUMA_CACHES_CACHE=1`) || !strings.Contains(files[CheckpointName], `"cache":{"l3":1,`) {
 		t.Errorf("files: %v", files)
 	}
 	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3", "bandwidthPercent=40")))

@@ -133,12 +133,10 @@ func (c *CacheShare) withScope(string) Kind { return c }
 func (c *CacheShare) apply(*Driver, string) []step         { return nil }
 func (c *CacheShare) undo(*Driver, string, []Grant) []step { return nil }
 
-func (c *CacheShare) checkpointVersion() int { return checkpointV5 }
-
 func (c *CacheShare) record(share *recordedShare) { share.Cache = c }
 
 func (c *CacheShare) appendText(text []byte) []byte {
-	return appendWithoutCPUs(text, "cache", c)
+	return appendField(text, "cache", c)
 }
 
 func (c *CacheShare) spec(Exclusivity) cdi.ShareKind { return &cdi.Cache{L3: c.L3} }

@@ -82,8 +82,6 @@ func (w cacheWish) fulfilledBy(kind Kind) bool {
 	return same && share.L3 == w.ask.Cache && share.Pool == w.ask.Pool && share.Ways == w.ask.MinWays
 }
 
-func (w cacheWish) completed(kind Kind) Kind { return kind }
-
 // plan leaves the group open: chooseGroups chooses it.
 func (w cacheWish) plan(*Driver, types.UID, wish, cpuset.Set) (Kind, error) {
 	share := &CacheShare{L3: w.ask.Cache, Pool: w.ask.Pool, CPUs: w.cpus, Ways: w.ask.MinWays}

@@ -17,32 +17,44 @@ import (
 // CheckpointName is the file of the checkpoint in the state directory.
 const CheckpointName = "checkpoint.json"
 
-// Versions of the checkpoint. Version 2 added order and all fields of a Share after
-// cpus. Version 3 added idleCPUs, version 4 zones and function, version 5 cache, and
-// version 6 performance and interrupts, and version 7 uncore and defaults. Empty fields are
-// left out, so one set of types reads all versions.
-//
-// The driver writes version 3 if no share has a newer field. A node whose zones are
-// NUMA nodes, and that attaches no devices, can therefore go back to the previous
-// release.
 const (
-	checkpointV1      = 1
-	checkpointV2      = 2
-	checkpointV3      = 3
-	checkpointV4      = 4
-	checkpointV5      = 5
-	checkpointV6      = 6
-	checkpointV7      = 7
-	checkpointVersion = checkpointV7
+	// checkpointFormat is the name of the format, which the file has.
+	checkpointFormat = Name + "/checkpoint"
+	// checkpointVersion is the version of the format. From v0.1.0 on, only a release raises
+	// it. Until then it stays 1, and fields of the state may be added. An empty field is left
+	// out.
+	checkpointVersion = 1
 )
 
-// ErrDamaged says that the record of the node's grants cannot be trusted. It is torn,
-// was changed by another program, has a newer version, or is lost. What the claims of
-// the node hold is then unknown.
+// nextRelease makes a build the made-up next release of make upgrade-test: the linker sets
+// it, as internal/version says of the program's version. That release writes version 2,
+// which has it as one more field. It is empty in all other builds.
+var nextRelease string
+
+// newestVersion is the newest version that this build reads, and the one that it writes.
+func newestVersion() int {
+	if nextRelease != "" {
+		return checkpointVersion + 1
+	}
+	return checkpointVersion
+}
+
+// ErrDamaged says that the record of the node's grants is torn, was changed by another
+// program, or is lost.
 var ErrDamaged = errors.New("damaged checkpoint")
 
-// remedy is what to do about a damaged checkpoint. A drained node runs no containers,
-// so a start without grants cannot give away their CPUs.
+// ErrOtherBuild says that the record of the node's grants is intact, but has a format or a
+// field that this build does not know.
+var ErrOtherBuild = errors.New("written by another build")
+
+// GrantsUnknown reports whether the error says that the record of the node's grants cannot
+// be used. What the claims of the node hold is then unknown.
+func GrantsUnknown(err error) bool {
+	return errors.Is(err, ErrDamaged) || errors.Is(err, ErrOtherBuild)
+}
+
+// remedy is what to do about a record that cannot be used. A drained node runs no
+// containers, so a start without grants cannot give away their CPUs.
 const remedy = "drain the node, delete the file and restart the daemon"
 
 // Checkpoint is every grant of a node, as the checkpoint file has it.
@@ -62,11 +74,19 @@ type Checkpoint struct {
 	// Defaults are what CPUs have while no claim changes them, and had before; empty if the
 	// NodeConfig says nothing about that.
 	Defaults []Default `json:"defaults,omitempty"`
+
+	NextRelease string `json:"nextRelease,omitempty"` // see nextRelease
+}
+
+// newCheckpoint returns what this build writes in a boot, without grants.
+func newCheckpoint(bootID string) Checkpoint {
+	return Checkpoint{Version: newestVersion(), BootID: bootID, NextRelease: nextRelease}
 }
 
 // envelope is the checkpoint file. Each checkpoint has exactly one valid text, so a
 // change of any byte is detected.
 type envelope struct {
+	Format  string          `json:"format"`
 	Version int             `json:"version"`
 	SHA256  string          `json:"sha256"` // of State, in hex
 	State   json.RawMessage `json:"state"`
@@ -90,6 +110,9 @@ func (c Checkpoint) Validate() error {
 
 // validateEach checks the grants one by one.
 func (c Checkpoint) validateEach() error {
+	if has := c.NextRelease != ""; has != (c.Version > checkpointVersion) {
+		return fmt.Errorf("nextRelease: %q in version %d", c.NextRelease, c.Version)
+	}
 	for i := range c.Grants {
 		if err := c.validateNames(i); err != nil {
 			return err
@@ -142,86 +165,53 @@ func loadCheckpoint(state *os.Root) (Checkpoint, error) {
 
 // encodeCheckpoint returns the content of the checkpoint file.
 func encodeCheckpoint(c Checkpoint) []byte {
-	return appendCheckpoint(make([]byte, 0, 512*(len(c.Grants)+1)), c.Version, c.BootID, func(yield func(string) bool) {
+	return appendCheckpoint(make([]byte, 0, 512*(len(c.Grants)+1)), &c, func(yield func(string) bool) {
 		for i := range c.Grants {
 			if !yield(string(c.Grants[i].appendText(nil))) {
 				return
 			}
 		}
-	}, c.Interrupts, c.Uncore, c.Defaults)
+	})
 }
 
-// DecodeCheckpoint reads a checkpoint file of any known version. Its errors wrap
-// ErrDamaged and say what to do.
+// DecodeCheckpoint reads a checkpoint file. Its errors wrap ErrDamaged or ErrOtherBuild and
+// say what to do.
 func DecodeCheckpoint(data []byte) (Checkpoint, error) {
 	var file envelope
 	if err := json.Unmarshal(data, &file); err != nil {
 		return Checkpoint{}, damaged(err)
 	}
-	if file.Version > checkpointVersion {
-		return Checkpoint{}, fmt.Errorf("%w: version %d, newest known is %d; install the newer dra-numa that wrote it, or %s",
-			ErrDamaged, file.Version, checkpointVersion, remedy)
+	if file.Format != checkpointFormat || file.Version < checkpointVersion || file.Version > newestVersion() {
+		return Checkpoint{}, ofOtherBuild(fmt.Errorf("format %q, version %d, this build reads format %q, version %d",
+			file.Format, file.Version, checkpointFormat, newestVersion()))
 	}
 	if sum := checksum(file.State); sum != file.SHA256 {
 		return Checkpoint{}, damaged(fmt.Errorf("checksum %s, recorded is %q", sum, file.SHA256))
 	}
+	if whole := append(appendHeader(nil, file.Version, file.SHA256), file.State...); !bytes.Equal(append(whole, "}\n"...), data) {
+		return Checkpoint{}, damaged(errors.New("not as dra-numa writes it"))
+	}
+	// The checksum is right, so this is what a build of the driver has written.
 	decoded := Checkpoint{Version: file.Version}
 	strict := json.NewDecoder(bytes.NewReader(file.State))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&decoded); err != nil {
-		return Checkpoint{}, damaged(err)
+		return Checkpoint{}, ofOtherBuild(err)
 	}
-	if !bytes.Equal(encodeCheckpoint(decoded), data) || decoded.Version < checkpointV1 {
-		return Checkpoint{}, damaged(errors.New("not as dra-numa writes it"))
-	}
-	if err := decoded.upgrade(); err != nil {
-		return Checkpoint{}, damaged(err)
+	if !bytes.Equal(encodeCheckpoint(decoded), data) {
+		return Checkpoint{}, ofOtherBuild(errors.New("not in the form that this build writes"))
 	}
 	if err := decoded.validateEach(); err != nil {
-		return Checkpoint{}, damaged(err)
+		return Checkpoint{}, ofOtherBuild(err)
 	}
 	return decoded, nil
 }
 
-// upgrade fills in what version 1 did not record: the order of the grants. It returns
-// an error if a grant has a field that its version did not have.
-func (c *Checkpoint) upgrade() error {
-	for i := range c.Grants {
-		grant := &c.Grants[i]
-		if needs := grant.checkpointVersion(); needs > c.Version {
-			return fmt.Errorf("version %d has a field of version %d in claim %s", c.Version, needs, grant.UID)
-		}
-		if c.Version == checkpointV1 {
-			grant.Order = uint64(i) + 1 // the real order is unknown, but this one is always the same
-		}
-	}
-	if !c.Interrupts.IsZero() && c.Version < checkpointV6 {
-		return fmt.Errorf("version %d has interrupts, which version %d added", c.Version, checkpointV6)
-	}
-	if len(c.Uncore) > 0 && c.Version < checkpointV7 {
-		return fmt.Errorf("version %d has uncore, which version %d added", c.Version, checkpointV7)
-	}
-	if len(c.Defaults) > 0 && c.Version < checkpointV7 {
-		return fmt.Errorf("version %d has defaults, which version %d added", c.Version, checkpointV7)
-	}
-	return nil
-}
-
-// checkpointVersion is the oldest version that can record the whole grant. Version 1
-// has no order, and lacks other fields that are filled in when the driver sees the
-// claim's allocation again.
-func (g *Grant) checkpointVersion() int {
-	version := checkpointV1
-	if g.Order != 0 {
-		version = checkpointV2
-	}
-	for i := range g.Shares {
-		version = max(version, g.Shares[i].Kind.checkpointVersion())
-	}
-	return version
-}
-
 func damaged(err error) error { return fmt.Errorf("%w: %w; %s", ErrDamaged, err, remedy) }
+
+func ofOtherBuild(err error) error {
+	return fmt.Errorf("%w: %w; install the build that wrote it, or %s", ErrOtherBuild, err, remedy)
+}
 
 func checksum(data []byte) string {
 	sum := sha256.Sum256(data)

@@ -10,10 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
-
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
@@ -41,12 +37,12 @@ func sampleCheckpoint() Checkpoint {
 		}}},
 	}}, Grants: []Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Shares: []Share{
-			{Request: "main/sub", Device: "numa-1", Kind: &ZoneShare{Zone: 1, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(5), Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind"}},
-			{Request: "memory", Device: "numa-2", Kind: &ZoneShare{Zone: 2, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}}},
+			{Request: "main/sub", Device: "numa-1", Kind: &ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(5), Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind"}},
+			{Request: "memory", Device: "numa-2", Kind: &ZoneShare{NUMANodes: []int{2}, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}}},
 		}},
 		{UID: "uid-b", Namespace: "default", Name: "b", Order: 1, Shares: []Share{
-			{Request: "r", Device: "numa-0", ShareID: "s", Kind: &ZoneShare{CPUs: cpuset.New(2, 3)}},
-			{Request: "s", Device: "socket-1", Kind: &ZoneShare{Zone: 2, Zones: []int{2, 3}, CPUs: cpuset.New(8)}},
+			{Request: "r", Device: "numa-0", ShareID: "s", Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}},
+			{Request: "s", Device: "socket-1", Kind: &ZoneShare{NUMANodes: []int{2, 3}, CPUs: cpuset.New(8), Partition: "root"}},
 		}},
 		{UID: "uid-c", Namespace: "default", Name: "c", Order: 3, Shares: []Share{
 			{Request: "drive", Device: "nvme-0000-3b-00-0", Kind: &FunctionShare{Address: "0000:3b:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{
@@ -57,12 +53,12 @@ func sampleCheckpoint() Checkpoint {
 			{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &FunctionShare{Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
 		}},
 		{UID: "uid-d", Namespace: "default", Name: "d", Order: 4, Shares: []Share{
-			{Request: "cpus", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(12, 13)}},
+			{Request: "cpus", Device: "numa-3", Kind: &ZoneShare{NUMANodes: []int{3}, CPUs: cpuset.New(12, 13), Partition: "root"}},
 			{Request: "ways", Device: "cache-3-besteffort", ShareID: "w", Kind: &CacheShare{L3: 3, Pool: "besteffort", Group: 2, CPUs: "cpus", Ways: 2, MaxWays: 5, BandwidthPercent: 40, Asked: deviceclasses.CacheAmounts{BandwidthPercent: 35}}},
 			{Request: "more", Device: "cache-0-shared", Kind: &CacheShare{Pool: "shared", Group: 1, CPUs: "main/sub"}},
 		}},
 		{UID: "uid-e", Namespace: "default", Name: "e", Order: 5, Shares: []Share{
-			{Request: "fast", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(14, 15), Partition: "root", Performance: &Performance{
+			{Request: "fast", Device: "numa-3", Kind: &ZoneShare{NUMANodes: []int{3}, CPUs: cpuset.New(14, 15), Partition: "root", Performance: &Performance{
 				Asked: deviceclasses.PerformanceSettings{MinFrequency: "1.5x base", Governor: "performance", IdleLatency: &latency, Interrupts: "away"},
 				Changes: cpufreq.Changes{
 					Frequencies: []cpufreq.Change{{
@@ -75,10 +71,10 @@ func sampleCheckpoint() Checkpoint {
 				},
 				Applied: true, Staying: []interrupts.Refusal{{Number: 33, Name: "nvme0q14", Why: interrupts.Managed}},
 			}}},
-			{Request: "planned", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(16), Performance: &Performance{Asked: deviceclasses.PerformanceSettings{Interrupts: "own"}}}},
+			{Request: "planned", Device: "numa-3", Kind: &ZoneShare{NUMANodes: []int{3}, CPUs: cpuset.New(16), Partition: "root", Performance: &Performance{Asked: deviceclasses.PerformanceSettings{Interrupts: "own"}}}},
 		}},
 		{UID: "uid-f", Namespace: "default", Name: "f", Order: 6, Shares: []Share{
-			{Request: "mesh", Device: "numa-3", Kind: &ZoneShare{Zone: 3, CPUs: cpuset.New(17), Performance: &Performance{
+			{Request: "mesh", Device: "numa-3", Kind: &ZoneShare{NUMANodes: []int{3}, CPUs: cpuset.New(17), Partition: "root", Performance: &Performance{
 				Asked: deviceclasses.PerformanceSettings{MinUncoreFrequency: "2GHz"}, Applied: true,
 				Uncore: []uncore.Demand{{ID: uncore.ID{Package: 1, Die: 0}, WantKHz: 2_000_000, GotKHz: 1_900_000}},
 			}}},
@@ -86,91 +82,58 @@ func sampleCheckpoint() Checkpoint {
 	}}
 }
 
-// sampleV6 is what version 6 could record of the sample.
-func sampleV6() Checkpoint {
-	sample := sampleCheckpoint()
-	sample.Version, sample.Uncore, sample.Defaults = checkpointV6, nil, nil
-	sample.Grants = sample.Grants[:5]
-	return sample
-}
-
-// sampleV5 is what version 5 could record of the sample.
-func sampleV5() Checkpoint {
-	sample := sampleV6()
-	sample.Version = checkpointV5
-	sample.Grants, sample.Interrupts = sample.Grants[:4], interrupts.First{}
-	return sample
-}
-
-// sampleV4 is what version 4 could record of the sample.
-func sampleV4() Checkpoint {
-	sample := sampleV5()
-	sample.Version = checkpointV4
-	sample.Grants = sample.Grants[:3]
-	return sample
-}
-
-// sampleV3 is what version 3 could record of the sample.
-func sampleV3() Checkpoint {
-	sample := sampleV4()
-	sample.Version = checkpointV3
-	sample.Grants = sample.Grants[:2]
-	sample.Grants[1].Shares = sample.Grants[1].Shares[:1]
-	return sample
-}
-
-// sampleV2 is what version 2 could record of the sample.
-func sampleV2() Checkpoint {
-	sample := sampleV3()
-	sample.Version = checkpointV2
-	sample.Grants[0].Shares[0].Zone().IdleCPUs = cpuset.Set{}
-	return sample
-}
-
-// sampleV1 is what version 1 could record of the sample.
-func sampleV1() Checkpoint {
-	sample := sampleV3()
-	sample.Version = checkpointV1
-	for i := range sample.Grants {
-		grant := &sample.Grants[i]
-		grant.Order = uint64(i) + 1
-		for j := range grant.Shares {
-			share := &grant.Shares[j]
-			*share = Share{Request: share.Request, Device: share.Device, ShareID: share.ShareID, Kind: &ZoneShare{Zone: share.Zone().Zone, CPUs: share.CPUs()}}
-		}
-	}
-	return sample
-}
-
-// Each version that was ever written stays readable, from the exact text in which it
-// was written.
-func TestEveryVersionOfTheCheckpointRoundTrips(t *testing.T) {
-	// The files of older versions stay as they are, because nothing writes them any more.
-	golden.Check(t, checkpointFile(checkpointVersion), string(encodeCheckpoint(sampleCheckpoint())))
-	samples := map[int]Checkpoint{checkpointV1: sampleV1(), checkpointV2: sampleV2(), checkpointV3: sampleV3(), checkpointV4: sampleV4(), checkpointV5: sampleV5(), checkpointV6: sampleV6(), checkpointVersion: sampleCheckpoint()}
-	for version := checkpointV1; version <= checkpointVersion; version++ {
-		read, err := DecodeCheckpoint(checkpointBytes(t, version))
-		if want, ok := samples[version]; !ok || err != nil || !reflect.DeepEqual(read, want) {
-			t.Errorf("version %d is read as %+v, %v, want %+v", version, read, err, want)
-		}
-		read.Version = checkpointVersion
-		again, err := DecodeCheckpoint(encodeCheckpoint(read))
-		if err != nil || !reflect.DeepEqual(again, read) {
-			t.Errorf("version %d, written and read again: %+v, %v, want %+v", version, again, err, read)
-		}
+// The file has exactly this text. If it changes, files of builds from before are "written by
+// another build": make upgrade-test has to begin at the build that changed it (FROM in the
+// Makefile).
+func TestCheckpointRoundTrips(t *testing.T) {
+	golden.Check(t, checkpointFile, string(encodeCheckpoint(sampleCheckpoint())))
+	read, err := DecodeCheckpoint(checkpointBytes(t))
+	if want := sampleCheckpoint(); err != nil || !reflect.DeepEqual(read, want) {
+		t.Errorf("read as %+v, %v, want %+v", read, err, want)
 	}
 }
 
-func TestAVersionHasOnlyWhatItCouldRecord(t *testing.T) {
-	for want, c := range map[string]Checkpoint{
-		"version 5 has interrupts, which version 6 added": {Version: checkpointV5, Interrupts: sampleCheckpoint().Interrupts},
-		"version 6 has uncore, which version 7 added":     {Version: checkpointV6, Uncore: sampleCheckpoint().Uncore},
-		"version 6 has defaults, which version 7 added":   {Version: checkpointV6, Defaults: sampleCheckpoint().Defaults},
+// The files of builds before the first release had no format, and the versions 1 to 7.
+func TestCheckpointOfAnotherBuildIsNotDamaged(t *testing.T) {
+	state := `{"bootID":"boot-1","grants":[{"uid":"u","namespace":"n","name":"a","order":1,"shares":[{"request":"r","device":"numa-0","zone":0,"cpus":"2-3"}]}]}`
+	ours := string(encodeCheckpoint(sampleCheckpoint()))
+	for name, row := range map[string]struct{ text, want string }{
+		"before the first release": {fmt.Sprintf(`{"version":7,"sha256":%q,"state":%s}`+"\n", checksum([]byte(state)), state), `format "", version 7`},
+		"the same numbers":         {fmt.Sprintf(`{"version":1,"sha256":%q,"state":%s}`+"\n", checksum([]byte(state)), state), `format "", version 1`},
+		"the next release":         {strings.Replace(ours, `"version":1`, `"version":2`, 1), `version 2, this build reads format "dra.numa/checkpoint", version 1`},
+		"another format":           {strings.Replace(ours, checkpointFormat, "dra.numa/other", 1), `format "dra.numa/other"`},
+		"the former share":         {string(resealed([]byte(ours), func(string) string { return state })), `shares.zone of type driver.ZoneShare`},
+		"a field of the next":      {string(resealed([]byte(ours), func(s string) string { return strings.TrimSuffix(s, "}") + `,"nextRelease":"next"}` })), `nextRelease: "next" in version 1`},
 	} {
-		c.Grants = []Grant{}
-		if _, err := DecodeCheckpoint(encodeCheckpoint(c)); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %s", err, want)
+		got, err := DecodeCheckpoint([]byte(row.text))
+		if !errors.Is(err, ErrOtherBuild) || errors.Is(err, ErrDamaged) || !GrantsUnknown(err) || !reflect.DeepEqual(got, Checkpoint{}) {
+			t.Errorf("%s: %+v, %v, want ErrOtherBuild", name, got, err)
 		}
+		for _, part := range []string{"written by another build: ", row.want, "; install the build that wrote it, or drain the node, delete the file and restart the daemon"} {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, want %q in it", name, err, part)
+			}
+		}
+	}
+}
+
+// The made-up next release reads what this build writes, and writes what this build refuses.
+func TestNextReleaseHasItsOwnVersion(t *testing.T) {
+	old := encodeCheckpoint(sampleCheckpoint())
+	nextRelease = "next"
+	t.Cleanup(func() { nextRelease = "" })
+	if read, err := DecodeCheckpoint(old); err != nil || read.Version != 1 {
+		t.Errorf("the next release reads version %d, %v, want 1", read.Version, err)
+	}
+	text := encodeCheckpoint(newCheckpoint("boot-1"))
+	if read, err := DecodeCheckpoint(text); err != nil || read.Version != 2 || read.NextRelease != "next" {
+		t.Errorf("it reads its own as %+v, %v", read, err)
+	}
+	// The linker ignores the name of a variable that does not exist.
+	golden.Contains(t, files.Read(t, "../Makefile"), "-X github.com/dra-driver-numa/dra-driver-numa/driver.nextRelease="+nextRelease+"\n")
+	nextRelease = ""
+	if _, err := DecodeCheckpoint(text); !errors.Is(err, ErrOtherBuild) {
+		t.Errorf("this build says %v of the next release, want ErrOtherBuild", err)
 	}
 }
 
@@ -185,12 +148,12 @@ func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 	withCache := Checkpoint{}
 	fill(reflect.ValueOf(&withCache).Elem())
 	withCache.Grants[0].Shares[0].Kind = filled[CacheShare]()
-	for _, c := range []Checkpoint{full, withCache, sampleCheckpoint(), sampleV5(), sampleV4(), sampleV3(), sampleV2(), sampleV1(), strange, {Version: 7, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
+	for _, c := range []Checkpoint{full, withCache, sampleCheckpoint(), strange, {Version: 1, Grants: []Grant{}}, {Grants: []Grant{{}, {Shares: []Share{}}}}} {
 		state, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := json.Marshal(envelope{Version: c.Version, SHA256: checksum(state), State: state})
+		want, err := json.Marshal(envelope{Format: checkpointFormat, Version: c.Version, SHA256: checksum(state), State: state})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,66 +235,23 @@ func everyFieldCounts[T any](t *testing.T, full *T) {
 	}
 }
 
-func checkpointFile(version int) string { return fmt.Sprintf("testdata/checkpoint-v%d.json", version) }
+const checkpointFile = "testdata/checkpoint.json"
 
-func checkpointBytes(tb testing.TB, version int) []byte {
+func checkpointBytes(tb testing.TB) []byte {
 	tb.Helper()
-	return []byte(files.Read(tb, checkpointFile(version)))
-}
-
-// The pages say which versions there are, and what each one added.
-func TestVersionsOfTheCheckpointAreDocumented(t *testing.T) {
-	golden.Contains(t, files.Read(t, "../docs/upgrading.md"),
-		fmt.Sprintf("| checkpoint, and the note in a CDI spec | %d to %d, the oldest that can record what claims hold | %d to %d |", checkpointV3, checkpointVersion, checkpointV1, checkpointVersion),
-		fmt.Sprintf("`damaged checkpoint: version %d, newest known is %d; install the newer dra-numa that wrote it", checkpointVersion+1, checkpointVersion))
-	changes := files.Read(t, "../CHANGELOG.md")
-	for version := checkpointV1; version <= checkpointVersion; version++ {
-		golden.Contains(t, changes, fmt.Sprintf("\n| %d | ", version))
-	}
-}
-
-func TestOpenUpgradesVersion1(t *testing.T) {
-	disk := newDisk(t)
-	disk.write(CheckpointName, string(checkpointBytes(t, checkpointV1)))
-	disk.write(specName("uid-a"), "{}") // as written with version 1, without a note
-	sub := consuming(result("main/sub", "numa-1", 2), "memory=1Gi")
-	memory := consuming(result("memory", "numa-2", 0), "hugepages2Mi=4Mi", "hugepages1Gi=1Gi")
-	sub.ShareID, memory.ShareID = nil, nil
-	driver, report := disk.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-a": claim("a", sub, memory)})
-	want := sampleV3() // nothing is known of claim b except its CPUs
-	want.Grants[0].Order, want.Grants[1].Order = 1, 2
-	of := want.Grants[0].Shares[0].Zone() // the reason is lost; there was only one way to use CPUs
-	of.IdleCPUs, of.Why, of.Partition, of.Scope, of.Mixed, of.SharedCPUs, of.MemoryPolicy = cpuset.Set{}, "", "root", "", false, cpuset.Set{}, ""
-	if got := (Checkpoint{Version: checkpointV3, BootID: "boot-1", Grants: driver.grants.grants()}); !reflect.DeepEqual(got, want) {
-		t.Errorf("grants %+v, want %+v", got, want)
-	}
-	if len(report) != 2 || report[0].Outcome != Kept || report[1].Outcome != Kept {
-		t.Errorf("report %v, want two kept", report)
-	}
-	assertConsistent(t, disk, driver)
-
-	b := consuming(result("r", "numa-0", 2), "memory=1Mi")
-	b.ShareID = ptr.To(types.UID("s"))
-	mustPrepare(t, driver, claim("b", b))
-	want.Grants[1].Shares[0].Zone().MemoryBytes, want.Grants[1].Shares[0].Zone().Partition = 1<<20, "root"
-	if got := grantOf(driver, "uid-b"); !got.equal(want.Grants[1]) {
-		t.Errorf("prepared again, claim b has %+v, want %+v", got, want.Grants[1])
-	}
-	assertConsistent(t, disk, driver)
+	return []byte(files.Read(tb, checkpointFile))
 }
 
 func TestCheckpointPrefixIsDamaged(t *testing.T) {
-	for version := checkpointV1; version <= checkpointVersion; version++ {
-		data := checkpointBytes(t, version)
-		for n := range data {
-			if got, err := DecodeCheckpoint(data[:n]); !errors.Is(err, ErrDamaged) {
-				t.Errorf("first %d bytes of version %d decode to %+v, %v", n, version, got, err)
-			}
+	data := checkpointBytes(t)
+	for n := range data {
+		if got, err := DecodeCheckpoint(data[:n]); !errors.Is(err, ErrDamaged) {
+			t.Errorf("first %d bytes decode to %+v, %v", n, got, err)
 		}
-		for _, garbage := range []string{"\n", " ", "\x00", "{}", string(data)} {
-			if got, err := DecodeCheckpoint(append(bytes.Clone(data), garbage...)); !errors.Is(err, ErrDamaged) {
-				t.Errorf("version %d with %q behind decodes to %+v, %v", version, garbage, got, err)
-			}
+	}
+	for _, garbage := range []string{"\n", " ", "\x00", "{}", string(data)} {
+		if got, err := DecodeCheckpoint(append(bytes.Clone(data), garbage...)); !errors.Is(err, ErrDamaged) {
+			t.Errorf("with %q behind, it decodes to %+v, %v", garbage, got, err)
 		}
 	}
 }
@@ -345,7 +265,7 @@ func TestCheckpointFlippedByteIsDamaged(t *testing.T) {
 		for flip := 1; flip < 256; flip++ {
 			torn := bytes.Clone(data)
 			torn[i] ^= byte(flip)
-			if _, err := DecodeCheckpoint(torn); err == nil {
+			if _, err := DecodeCheckpoint(torn); !GrantsUnknown(err) {
 				t.Fatalf("byte %d %q changed to %q goes unnoticed", i, data[i], torn[i])
 			}
 		}
@@ -353,58 +273,56 @@ func TestCheckpointFlippedByteIsDamaged(t *testing.T) {
 }
 
 func FuzzDecodeCheckpoint(f *testing.F) {
-	for version := checkpointV1; version <= checkpointVersion; version++ {
-		f.Add(checkpointBytes(f, version))
-	}
+	f.Add(checkpointBytes(f))
 	f.Add(encodeCheckpoint(Checkpoint{Version: checkpointVersion}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Once more with a correct checksum, so that the rest is checked too.
-		for _, data := range [][]byte{data, resealed(data)} {
+		for _, data := range [][]byte{data, resealed(data, nil)} {
 			decoded, err := DecodeCheckpoint(data)
 			if err != nil {
-				if !errors.Is(err, ErrDamaged) || !reflect.DeepEqual(decoded, Checkpoint{}) {
+				if !GrantsUnknown(err) || !reflect.DeepEqual(decoded, Checkpoint{}) {
 					t.Errorf("%q: %+v, %v", data, decoded, err)
 				}
 				continue
 			}
-			if again := encodeCheckpoint(decoded); decoded.Version == checkpointVersion && !bytes.Equal(again, data) {
+			if again := encodeCheckpoint(decoded); !bytes.Equal(again, data) {
 				t.Errorf("encode(decode(%q)) = %q", data, again)
-			}
-			decoded.Version = checkpointVersion
-			if again, err := DecodeCheckpoint(encodeCheckpoint(decoded)); err != nil || !reflect.DeepEqual(again, decoded) {
-				t.Errorf("decode(encode(%+v)) = %+v, %v", decoded, again, err)
 			}
 		}
 	})
 }
 
-// resealed returns the file with the correct checksum of its state.
-func resealed(data []byte) []byte {
+// resealed returns the file with a changed state, and the correct checksum of it.
+func resealed(data []byte, change func(state string) string) []byte {
 	var file envelope
 	if json.Unmarshal(data, &file) != nil {
 		return nil
 	}
-	return fmt.Appendf(nil, "{\"version\":%d,\"sha256\":%q,\"state\":%s}\n", file.Version, checksum(file.State), file.State)
+	if change != nil {
+		file.State = []byte(change(string(file.State)))
+	}
+	return append(append(appendHeader(nil, file.Version, checksum(file.State)), file.State...), "}\n"...)
 }
 
-func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
+// A state with a correct checksum is what a build of the driver has written: what this build
+// does not accept is of another one.
+func TestStateThatThisBuildWouldNotWriteIsOfAnotherBuild(t *testing.T) {
 	for name, row := range map[string]struct {
 		old, new, want string
 	}{
-		"unknown field":      {`"zone":0`, `"zone":0,"devices":[]`, "not as dra-numa writes it"},
+		"unknown field":      {`"numaNodes":[1]`, `"numaNodes":[1],"devices":[]`, `unknown field "devices"`},
 		"other order":        {`"uid":"uid-a"`, `"uid":"uid-c"`, "claim uid-b after claim uid-c"},
-		"other case":         {`"zone":0`, `"Zone":0`, "not as dra-numa writes it"},
-		"spaces":             {`"zone":0`, `"zone": 0`, "not as dra-numa writes it"},
-		"no order":           {`"order":1,`, ``, "claim uid-b has no order"},
-		"one CPU twice":      {`"zone":2,"cpus":""`, `"zone":2,"cpus":"5"`, "cpus 5 are in two shares, one of claim default/a"},
-		"new field in old":   {`"version":7`, `"version":1`, "version 1 has a field of version 3 in claim uid-a"},
-		"newer field in old": {`"version":7`, `"version":2`, "version 2 has a field of version 3 in claim uid-a"},
-		"zones in old":       {`"version":7`, `"version":3`, "version 3 has a field of version 4 in claim uid-b"},
-		"one of zones":       {`"zones":[2,3]`, `"zones":[2]`, "zones: [2], want several zones that start with zone 2"},
-		"zones of another":   {`"zones":[2,3]`, `"zones":[1,2]`, "zones: [1 2], want several zones that start with zone 2"},
-		"zones backwards":    {`"zones":[2,3]`, `"zones":[2,2]`, "zones: [2 2], allowed are ids in ascending order, of 0 to 8191"},
-		"zone out of bounds": {`"zone":0`, `"zone":-1`, "zones: [-1], allowed are ids in ascending order, of 0 to 8191"},
-		"zones of none":      {`"zones":[2,3]`, `"zones":[]`, "not as dra-numa writes it"},
+		"other case":         {`"numaNodes":[1]`, `"NumaNodes":[1]`, "not in the form that this build writes"},
+		"spaces":             {`"zone":`, `"zone": `, "not in the form that this build writes"},
+		"no order":           {`"order":1,`, `"order":0,`, "claim uid-b has no order"},
+		"one CPU twice":      {`"numaNodes":[2],`, `"numaNodes":[2],"cpus":"5",`, "cpus 5 are in two shares, one of claim default/a"},
+		"nodes backwards":    {`"numaNodes":[2,3]`, `"numaNodes":[2,2]`, "numaNodes: [2 2], allowed are ids in ascending order, of 0 to 8191"},
+		"node out of bounds": {`"numaNodes":[1]`, `"numaNodes":[-1]`, "numaNodes: [-1], allowed are ids in ascending order, of 0 to 8191"},
+		"no node":            {`"numaNodes":[2,3]`, `"numaNodes":[]`, "numaNodes: want at least one id"},
+		"nodes of null":      {`"numaNodes":[2,3]`, `"numaNodes":null`, "numaNodes: want at least one id"},
+		"CPUs of no use":     {`"cpus":"8","partition":"root"`, `"cpus":"8"`, `partition: "" with cpus "8", want a partition for CPUs`},
+		"nothing":            {`,"zone":{"numaNodes":[2,3],"cpus":"8","partition":"root"}`, ``, "the share of device socket-1 has 0 of zone, function and cache, want one"},
+		"nobody's CPUs":      {`"cache":{"l3":3`, `"performance":{"asked":{}},"cache":{"l3":3`, "performance: the share of device cache-3-besteffort has no zone"},
 		"one function twice": {`"0000:17:00.0"`, `"0000:3b:00.0"`, "PCI function 0000:3b:00.0 is in two shares, one of claim default/c"},
 		"physical and not":   {`"0000:17:00.0"`, `"0000:5e:00.0"`, "PCI function 0000:5e:00.0 is in two shares, one of claim default/c"},
 		"no address":         {`"0000:17:00.0"`, `"17:00.0"`, `function.address: "17:00.0", want one such as 0000:3b:00.0`},
@@ -412,14 +330,11 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"node elsewhere":     {`"/dev/nvme0"`, `"/dev/../etc"`, `function.nodes: device node path "/dev/../etc": want one below /dev/`},
 		"node of no kind":    {`"type":"c"`, `"type":"p"`, `device node type "p": allowed are b, c`},
 		"no CDI device":      {`gpu=GPU-1111`, `gpu`, `CDI device "nvidia.com/gpu": want vendor/class=name`},
-		"function with CPUs": {`"device":"gpu-0000-17-00-0","zone":0,"cpus":""`, `"device":"gpu-0000-17-00-0","zone":0,"cpus":"7"`, "function: the share of 0000:17:00.0 also has CPUs, memory or a cache"},
-		"cache in old":       {`"version":7`, `"version":4`, "version 4 has a field of version 5 in claim uid-d"},
-		"cache with CPUs":    {`"device":"cache-0-shared","zone":0,"cpus":""`, `"device":"cache-0-shared","zone":0,"cpus":"7"`, "cache: the share of cache 0 also has CPUs or memory"},
-		"uncore in old":      {`"version":7`, `"version":6`, "version 6 has a field of version 7 in claim uid-f"},
+		"function with CPUs": {`"device":"gpu-0000-17-00-0",`, `"device":"gpu-0000-17-00-0","zone":{"numaNodes":[0]},`, "the share of device gpu-0000-17-00-0 has 2 of zone, function and cache, want one"},
+		"cache with CPUs":    {`"device":"cache-0-shared",`, `"device":"cache-0-shared","zone":{"numaNodes":[0]},`, "the share of device cache-0-shared has 2 of zone, function and cache, want one"},
 		"bad uncore":         {`"firstKHz":800000`, `"firstKHz":-1`, "uncore[0]: 2000000 kHz of die 1 of package 0, and -1 kHz first"},
 		"bad demand":         {`"wantKHz":2000000,"gotKHz":1900000}],"applied"`, `"wantKHz":0,"gotKHz":1900000}],"applied"`, "performance.uncore: 0 kHz of die 0 of package 1"},
 		"bad default":        {`{"asked":{"maxFrequency":"base"`, `{"asked":{"maxFrequency":"fast"`, `defaults[0].maxFrequency: "fast", want a frequency`},
-		"interrupts in old":  {`"version":7`, `"version":5`, "version 5 has a field of version 6 in claim uid-e"},
 		"bad performance":    {`"governor":"performance"`, `"governor":"../x"`, `performance.governor: "../x", want the name of a governor`},
 		"crossed range":      {`"minKHz":800000`, `"minKHz":3700001`, "performance.frequencies: 3700001 to 3700000 kHz of policies 14-15"},
 		"no such pool":       {`"pool":"shared"`, `"pool":"os"`, `cache.pool: "os" of cache 0, allowed are guaranteed, besteffort and shared of a cache from 0`},
@@ -429,51 +344,51 @@ func TestCheckpointThatNobodyWroteIsDamaged(t *testing.T) {
 		"one class twice":    {`"l3":0,"pool":"shared","group":1`, `"l3":3,"pool":"shared","group":2`, "class dra-numa.2 of cache 3 is in two shares, one of claim default/d"},
 		"others' idle CPUs":  {`"idleCPUs":"5"`, `"idleCPUs":"6"`, "idleCPUs: 6, allowed are some of cpus 4-5"},
 		"all CPUs idle":      {`"idleCPUs":"5"`, `"idleCPUs":"4-5"`, "idleCPUs: 4-5, allowed are some of cpus 4-5"},
-		"no idle CPUs":       {`"idleCPUs":"5"`, `"idleCPUs":""`, "not as dra-numa writes it"},
-		"version 0":          {`"version":7`, `"version":0`, "not as dra-numa writes it"},
+		"no idle CPUs":       {`"idleCPUs":"5"`, `"idleCPUs":""`, "not in the form that this build writes"},
 		"no hugepages":       {`"1Gi":1073741824`, `"1Gi":-1`, "cannot unmarshal"},
 		"CPU out of bounds":  {`"4-5"`, `"4-8192"`, "above 8191"},
 		"unknown partition":  {`"partition":"isolated"`, `"partition":"member"`, `partition: "member", allowed are root, isolated, none`},
 		"unknown scope":      {`"scope":"pod"`, `"scope":"container"`, `scope: "container", allowed are pod, shared`},
 		"unknown policy":     {`"memoryPolicy":"bind"`, `"memoryPolicy":"Bind"`, `memoryPolicy: "Bind", allowed are bind, preferred`},
-		"mixed of null":      {`"mixed":true`, `"mixed":null`, "not as dra-numa writes it"},
+		"mixed of null":      {`"mixed":true`, `"mixed":null`, "not in the form that this build writes"},
 		"not a CPU list":     {`"4-5"`, `"5-4"`, "runs backwards"},
-		"not shortest":       {`"4-5"`, `"4,5"`, "not as dra-numa writes it"},
-		"empty field":        {`"zone":0`, `"zone":0,"memoryBytes":0`, "not as dra-numa writes it"},
+		"not shortest":       {`"4-5"`, `"4,5"`, "not in the form that this build writes"},
+		"empty field":        {`"numaNodes":[1]`, `"numaNodes":[1],"memoryBytes":0`, "not in the form that this build writes"},
 		"checkpoint of null": {`"grants":[`, `"grants":null,"x":[`, "unknown field"},
 	} {
 		data := encodeCheckpoint(sampleCheckpoint())
-		changed := resealed(bytes.Replace(data, []byte(row.old), []byte(row.new), 1))
+		changed := resealed(data, func(state string) string { return strings.Replace(state, row.old, row.new, 1) })
 		got, err := DecodeCheckpoint(changed)
-		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s: %+v, %v, want ErrDamaged with %q", name, got, err, row.want)
+		if !errors.Is(err, ErrOtherBuild) || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %+v, %v, want ErrOtherBuild with %q", name, got, err, row.want)
 		}
 	}
 }
 
 func TestOpenRefusesUnusableCheckpoint(t *testing.T) {
-	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":7`), []byte(`"version":8`), 1)
+	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":1`), []byte(`"version":2`), 1)
 	for name, row := range map[string]struct {
-		data []byte
-		want string
+		data  []byte
+		wraps error
+		want  string
 	}{
-		"newer":   {newer, "version 8, newest known is 7; install the newer dra-numa"},
-		"empty":   {nil, "drain the node, delete the file"},
-		"corrupt": {bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte("4-5"), []byte("4-6"), 1), "checksum"},
+		"newer":   {newer, ErrOtherBuild, "version 2, this build reads"},
+		"empty":   {nil, ErrDamaged, "drain the node, delete the file"},
+		"corrupt": {bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte("4-5"), []byte("4-6"), 1), ErrDamaged, "checksum"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := newDisk(t)
 			path := filepath.Join(disk.state.Name(), CheckpointName)
 			disk.write(CheckpointName, string(row.data))
 			_, err := disk.tryOpen(testConfig())
-			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), path) {
-				t.Errorf("error %v, want ErrDamaged with %q and the path", err, row.want)
+			if !errors.Is(err, row.wraps) || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("error %v, want %v with %q and the path", err, row.wraps, row.want)
 			}
 			if strings.ContainsAny(err.Error(), "\r\n") {
 				t.Errorf("error %q is not one line", err)
 			}
 			if now := files.Read(t, path); now != string(row.data) {
-				t.Errorf("the damaged file was touched: %q", now)
+				t.Errorf("the file was touched: %q", now)
 			}
 		})
 	}

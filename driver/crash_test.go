@@ -264,17 +264,10 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	if shown := driver.shown.Load(); !slices.EqualFunc(shown.grants.grants(), driver.grants.grants(), Grant.equal) {
 		t.Errorf("shown are grants %v of %v", shown.grants, driver.grants)
 	}
-	version := checkpointV3
-	if !driver.first.IsZero() {
-		version = checkpointV6
-	}
-	if len(driver.uncore) > 0 || len(driver.defaults) > 0 {
-		version = checkpointV7
-	}
-	for _, grant := range driver.grants.grants() {
-		version = max(version, grant.checkpointVersion())
-	}
-	recorded := encodeCheckpoint(Checkpoint{version, driver.config.BootID, driver.grants.grants(), driver.first, driver.uncore, driver.defaults})
+	recorded := encodeCheckpoint(Checkpoint{
+		Version: checkpointVersion, BootID: driver.config.BootID, Grants: driver.grants.grants(),
+		Interrupts: driver.first, Uncore: driver.uncore, Defaults: driver.defaults,
+	})
 	want := map[string]string{CheckpointName: string(recorded)}
 	var taken cpuset.Set
 	for _, grant := range driver.grants.grants() {

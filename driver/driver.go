@@ -129,9 +129,9 @@ var ErrNotRecovered = errors.New("the grants of this node are not recovered yet"
 // directory and from the CDI specs. It writes nothing. The caller may read Grants, and
 // must call Recover next.
 //
-// Open returns an error that wraps ErrDamaged if the checkpoint is damaged, or if it is
-// lost and a CDI spec cannot be read. A start without grants would give away CPUs that
-// containers run on.
+// Open returns an error that for which GrantsUnknown is true if the checkpoint is damaged
+// or of another build, or if it is lost and a CDI spec cannot be read. A start without
+// grants would give away CPUs that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
 	d := &Driver{config: config, allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
 	d.use(machine)
@@ -292,26 +292,20 @@ func recordList[T any](d *Driver, name string, list *[]T, next []T, equal func(T
 // recordText returns the checkpoint with these grants. The text is valid until the next
 // call.
 func (d *Driver) recordText(grants grantList) ([]byte, error) {
-	version := checkpointV3
-	if !d.first.IsZero() {
-		version = checkpointV6
-	}
-	if len(d.uncore) > 0 || len(d.defaults) > 0 {
-		version = checkpointV7
-	}
 	var all held
 	for _, grant := range grants {
-		version = max(version, grant.version)
 		if err := all.add(&grant.Grant, grant.words); err != nil {
 			return nil, err
 		}
 	}
-	d.text = appendCheckpoint(d.text[:0], version, d.config.BootID, func(yield func(string) bool) {
+	next := newCheckpoint(d.config.BootID)
+	next.Interrupts, next.Uncore, next.Defaults = d.first, d.uncore, d.defaults
+	d.text = appendCheckpoint(d.text[:0], &next, func(yield func(string) bool) {
 		for _, grant := range grants {
 			if !yield(grant.text) {
 				return
 			}
 		}
-	}, d.first, d.uncore, d.defaults)
+	})
 	return d.text, nil
 }

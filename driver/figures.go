@@ -71,7 +71,7 @@ func (l grantList) bytes(of zones.Zone, all []zones.Zone, size string) (bytes ui
 	for _, grant := range l {
 		for _, share := range grant.Shares {
 			zone := share.Zone()
-			if zone == nil || share.Device != of.Device && (zones.Named(all, share.Device) != nil || !slices.Contains(of.Nodes, zone.Zone)) {
+			if zone == nil || share.Device != of.Device && (zones.Named(all, share.Device) != nil || !slices.Contains(of.Nodes, zone.NUMANodes[0])) {
 				continue
 			}
 			if size == "" {

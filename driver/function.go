@@ -39,8 +39,6 @@ func (w functionWish) fulfilledBy(kind Kind) bool {
 	return same && share.Address == w.address
 }
 
-func (w functionWish) completed(kind Kind) Kind { return kind }
-
 func (w functionWish) plan(d *Driver, claimUID types.UID, wish wish, _ cpuset.Set) (Kind, error) {
 	share, err := d.attach(claimUID, wish.device, w)
 	if err != nil {

@@ -33,10 +33,6 @@ type FunctionShare struct {
 
 var _ Kind = (*FunctionShare)(nil)
 
-func errNotOneKind(f *FunctionShare) error {
-	return fmt.Errorf("function: the share of %s also has CPUs, memory or a cache", f.Address)
-}
-
 func (f *FunctionShare) cpus() *cpuset.Set     { return nil }
 func (f *FunctionShare) mems() cpuset.Set      { return cpuset.Set{} }
 func (f *FunctionShare) binds() cpuset.Set     { return cpuset.Set{} }
@@ -154,12 +150,10 @@ func (f *FunctionShare) refreshed(d *Driver, claimUID types.UID, wish wish) (Kin
 func (f *FunctionShare) scoped() scoped        { return scoped{recorded: true} }
 func (f *FunctionShare) withScope(string) Kind { return f }
 
-func (f *FunctionShare) checkpointVersion() int { return checkpointV4 }
-
 func (f *FunctionShare) record(share *recordedShare) { share.Function = f }
 
 func (f *FunctionShare) appendText(text []byte) []byte {
-	return appendWithoutCPUs(text, "function", f)
+	return appendField(text, "function", f)
 }
 
 func (f *FunctionShare) spec(Exclusivity) cdi.ShareKind {

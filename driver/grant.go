@@ -19,8 +19,8 @@ type Grant struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	Order     uint64    `json:"order,omitempty"` // > 0; higher than that of every grant that existed when this one was made
-	Shares    []Share   `json:"shares"`          // in the order of the allocation results
+	Order     uint64    `json:"order"`  // > 0; higher than that of every grant that existed when this one was made
+	Shares    []Share   `json:"shares"` // in the order of the allocation results
 }
 
 // PreparedDevice is what the kubelet needs to know about one allocation result.
@@ -46,7 +46,7 @@ type change struct {
 // otherwise a new one. It changes nothing.
 func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wishes []wish) (change, error) {
 	if recorded, held := d.grants.find(claim.UID); held && recorded.fulfils(wishes) {
-		current, err := d.refreshed(recorded.completed(wishes), wishes)
+		current, err := d.refreshed(recorded, wishes)
 		if err != nil {
 			return change{}, err
 		}
@@ -131,8 +131,7 @@ func (d *Driver) honours(grant Grant) bool {
 	return true
 }
 
-// byAge puts the older grant first. Version 1 of the checkpoint did not record which
-// one is older, but the order is always the same.
+// byAge puts the older grant first.
 func byAge(a, b Grant) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.UID, b.UID)) }
 
 // pinned returns the wishes that hold something: those without admin access.
@@ -149,17 +148,6 @@ func (g Grant) fulfils(wishes []wish) bool {
 	return slices.EqualFunc(g.Shares, pinned(wishes), func(s Share, w wish) bool {
 		return s.Request == w.request && s.Device == w.device && s.ShareID == w.shareUID() && w.wanted.fulfilledBy(s.Kind)
 	})
-}
-
-// completed returns the grant with everything that the allocation says besides CPUs,
-// because version 1 of the checkpoint did not record it. The grant must fulfil the
-// wishes.
-func (g Grant) completed(wishes []wish) Grant {
-	g.Shares = slices.Clone(g.Shares)
-	for i, wish := range pinned(wishes) {
-		g.Shares[i].Kind = wish.wanted.completed(g.Shares[i].Kind)
-	}
-	return g
 }
 
 // refreshed returns the grant with its shares as they are now. The grant must fulfil

@@ -15,9 +15,8 @@ type grantList []*listedGrant
 // what a write needs is made only once for each grant.
 type listedGrant struct {
 	Grant
-	text    string // of the grant in the checkpoint
-	words   int    // of its sets of CPUs, for addTo
-	version int    // minimum version of a checkpoint with the grant
+	text  string // of the grant in the checkpoint
+	words int    // of its sets of CPUs, for addTo
 }
 
 func (l grantList) search(uid types.UID) (i int, found bool) {
@@ -44,7 +43,7 @@ func (l grantList) find(uid types.UID) (grant Grant, found bool) {
 
 // listed prepares a grant for a list.
 func listed(grant Grant) *listedGrant {
-	return &listedGrant{grant, string(grant.appendText(make([]byte, 0, 512))), grant.words(), max(checkpointV3, grant.checkpointVersion())}
+	return &listedGrant{grant, string(grant.appendText(make([]byte, 0, 512))), grant.words()}
 }
 
 // with returns a list that has this grant instead of the claim's previous one, if any.

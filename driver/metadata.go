@@ -16,8 +16,8 @@ import (
 
 func (z *ZoneShare) attributes() map[string]resourceapi.DeviceAttribute {
 	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // has room for those of the zone
-	if len(z.Zones) == 0 {
-		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(z.Zone)
+	if len(z.NUMANodes) == 1 {
+		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(z.NUMANodes[0])
 	}
 	add := func(name, value string) {
 		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {

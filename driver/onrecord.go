@@ -83,7 +83,8 @@ func (l *onRecord) addNoted(noted Grant) {
 // this grant only. CDI specs are in a tmpfs, so a reboot removes them together with the
 // containers. If the checkpoint is deleted, they are still there.
 func encodeNote(bootID string, grant *listedGrant) string {
-	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), grant.version, bootID, slices.Values([]string{grant.text}), interrupts.First{}, nil, nil)
+	next := newCheckpoint(bootID)
+	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), &next, slices.Values([]string{grant.text}))
 	return string(bytes.TrimSuffix(text, []byte("\n")))
 }
 

@@ -360,7 +360,7 @@ func TestOwnInterruptsAreThoseOfTheClaimsFunctions(t *testing.T) {
 	for number, address := range map[int]string{30: card, 31: card, 32: "0000:5f:00.0"} {
 		n.power.Request(fake.Line{Number: number, Name: "card", Function: address})
 	}
-	zone := &ZoneShare{Zone: 1, CPUs: cpuset.New(4, 5), IdleCPUs: cpuset.New(5), Performance: &Performance{}}
+	zone := &ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(4, 5), Partition: "root", IdleCPUs: cpuset.New(5), Performance: &Performance{}}
 	grant := Grant{Shares: []Share{{Request: "cpus", Kind: zone}, {Request: "card", Kind: &FunctionShare{Address: card}}}}
 	for interrupt, want := range map[string]interrupts.Demand{
 		"own":  {CPUs: cpuset.New(4, 5), Handle: cpuset.New(4), Own: []int{30, 31}},

@@ -72,7 +72,7 @@ func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim) {
 		if !held || !d.ready {
 			continue
 		}
-		if _, unneeded := d.compare(grant, claim); unneeded != "" {
+		if unneeded := d.compare(grant, claim); unneeded != "" {
 			d.orphans[uid] = unneeded
 		}
 	}
@@ -119,8 +119,7 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 			continue
 		}
 		if claim, known := claims[e.UID]; known {
-			var unneeded string
-			if e.Grant, unneeded = d.compare(e.Grant, claim); unneeded != "" {
+			if unneeded := d.compare(e.Grant, claim); unneeded != "" {
 				next.orphans[e.UID] = unneeded
 			}
 		}
@@ -143,25 +142,21 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 	return next
 }
 
-// compare completes the grant from the allocation of the claim. If no claim needs the
-// grant any more, unneeded says why.
-func (d *Driver) compare(grant Grant, claim *resourceapi.ResourceClaim) (completed Grant, unneeded string) {
+// compare says why no claim needs the grant any more; "" if one does.
+func (d *Driver) compare(grant Grant, claim *resourceapi.ResourceClaim) (unneeded string) {
 	switch {
 	case claim == nil:
-		return grant, "the claim is gone"
+		return "the claim is gone"
 	case claim.UID != grant.UID:
-		return grant, fmt.Sprintf("the claim was replaced by another with uid %s", claim.UID)
+		return fmt.Sprintf("the claim was replaced by another with uid %s", claim.UID)
 	case !d.allocatedHere(claim):
-		return grant, "the claim is not allocated on this node any more"
+		return "the claim is not allocated on this node any more"
 	}
 	wishes, err := d.wishes(claim)
-	if err != nil {
-		return grant, "" // Prepare returns this error to the kubelet
+	if err == nil && !grant.fulfils(wishes) {
+		return "the claim was allocated again"
 	}
-	if !grant.fulfils(wishes) {
-		return grant, "the claim was allocated again"
-	}
-	return grant.completed(wishes), ""
+	return "" // Prepare returns the error to the kubelet
 }
 
 func (d *Driver) allocatedHere(claim *resourceapi.ResourceClaim) bool {

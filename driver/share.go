@@ -1,9 +1,9 @@
 package driver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,7 +28,7 @@ type Share struct {
 // Kind is what a share holds. Each kind of device has its own type: [*ZoneShare],
 // [*FunctionShare] and [*CacheShare]. Everything that differs between kinds is behind
 // this interface. To add a kind, write a type that implements it in a new file. Then add
-// its fields to recordedShare, and a case to recordedShare.kind and to Driver.wish. The
+// its field to recordedShare, and a case to recordedShare.kind and to Driver.wish. The
 // Kind of a recorded share is never changed: methods that change something return a new
 // value.
 type Kind interface {
@@ -79,11 +79,8 @@ type Kind interface {
 	apply(d *Driver, claim string) []step
 	undo(d *Driver, claim string, others []Grant) []step
 
-	// checkpointVersion is the oldest version of the checkpoint that has all of its
-	// fields.
-	checkpointVersion() int
-	// record sets its fields in the JSON of a share. appendText appends the same
-	// fields, faster.
+	// record sets its object in the JSON of a share. appendText appends the same text,
+	// faster.
 	record(share *recordedShare)
 	appendText(text []byte) []byte
 	// spec returns the share's part of a CDI spec, on a node with that exclusivity.
@@ -169,32 +166,42 @@ func (s Share) Spec(by Exclusivity) cdi.Share {
 	return cdi.Share{Request: s.Request, Device: s.Device, Kind: s.Kind.spec(by)}
 }
 
-// recordedShare is the JSON form of a share, with the fields of all kinds. The fields
-// of a zone are not in an object of their own, because the first versions of the
-// checkpoint had only zones.
+// recordedShare is the JSON form of a share: exactly one of zone, function and cache is
+// there. Only the share of a zone with CPUs can have performance.
 type recordedShare struct {
 	Request string    `json:"request"`
 	Device  string    `json:"device"`
 	ShareID types.UID `json:"shareID,omitempty"`
-	ZoneShare
-	Function *FunctionShare `json:"function,omitempty"`
-	Cache    *CacheShare    `json:"cache,omitempty"`
+
+	Zone        *ZoneShare     `json:"zone,omitempty"`
+	Performance *Performance   `json:"performance,omitempty"`
+	Function    *FunctionShare `json:"function,omitempty"`
+	Cache       *CacheShare    `json:"cache,omitempty"`
 }
 
 // kind returns the Kind that is recorded.
-func (r *recordedShare) kind() (Kind, error) {
-	isZone := !r.ZoneShare.equal(&ZoneShare{})
-	switch {
-	case r.Function != nil && (isZone || r.Cache != nil):
-		return nil, errNotOneKind(r.Function)
-	case r.Cache != nil && isZone:
-		return nil, fmt.Errorf("cache: the share of cache %d also has CPUs or memory", r.Cache.L3)
-	case r.Function != nil:
-		return r.Function, nil
-	case r.Cache != nil:
-		return r.Cache, nil
+func (r *recordedShare) kind() (kind Kind, err error) {
+	kinds := 0
+	if r.Zone != nil {
+		r.Zone.Performance = r.Performance
+		kind = r.Zone
+		kinds++
 	}
-	return &r.ZoneShare, nil
+	if r.Function != nil {
+		kind = r.Function
+		kinds++
+	}
+	if r.Cache != nil {
+		kind = r.Cache
+		kinds++
+	}
+	switch {
+	case kinds != 1:
+		return nil, fmt.Errorf("the share of device %s has %d of zone, function and cache, want one", r.Device, kinds)
+	case r.Performance != nil && r.Zone == nil:
+		return nil, fmt.Errorf("performance: the share of device %s has no zone", r.Device)
+	}
+	return kind, nil
 }
 
 // MarshalJSON returns the share in the form of the checkpoint.
@@ -206,10 +213,12 @@ func (s Share) MarshalJSON() ([]byte, error) {
 	return json.Marshal(recorded)
 }
 
-// UnmarshalJSON reads a share of any version of the checkpoint.
+// UnmarshalJSON reads what MarshalJSON wrote. A field that it does not know is an error.
 func (s *Share) UnmarshalJSON(text []byte) error {
 	var recorded recordedShare
-	if err := json.Unmarshal(text, &recorded); err != nil {
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&recorded); err != nil {
 		return err
 	}
 	kind, err := recorded.kind()
@@ -224,33 +233,15 @@ func (s *Share) appendText(text []byte) []byte {
 	if s.ShareID != "" {
 		text = appendString(append(text, `,"shareID":`...), string(s.ShareID))
 	}
-	kind := s.Kind
-	if kind == nil {
-		kind = &ZoneShare{}
+	if s.Kind != nil {
+		text = s.Kind.appendText(text)
 	}
-	return append(kind.appendText(text), '}')
+	return append(text, '}')
 }
 
-// appendWithoutCPUs appends the fields of a kind that has no CPUs: all of it is in one
-// field. Each kind always encodes.
-func appendWithoutCPUs(text []byte, field string, kind Kind) []byte {
-	text = append(text, `,"zone":0,"cpus":""`...)
+// appendField appends a field of an object that has one already. The value always encodes.
+func appendField(text []byte, field string, value any) []byte {
+	encoded, _ := json.Marshal(value)
 	text = append(append(append(text, `,"`...), field...), `":`...)
-	value, _ := json.Marshal(kind)
-	return append(text, value...)
-}
-
-// appendList appends a field with a list of numbers, unless it is empty.
-func appendList(text []byte, field string, list []int) []byte {
-	for i, number := range list {
-		separator := ","
-		if i == 0 {
-			separator = `,"` + field + `":[`
-		}
-		text = strconv.AppendInt(append(text, separator...), int64(number), 10)
-	}
-	if len(list) > 0 {
-		text = append(text, ']')
-	}
-	return text
+	return append(text, encoded...)
 }

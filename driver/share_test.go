@@ -21,14 +21,13 @@ func TestKernelExclusive(t *testing.T) {
 		want      bool
 		partition string // that the hook makes
 	}{
-		"of old data": {Share{Kind: &ZoneShare{CPUs: some}}, true, "root"},
-		"root":        {Share{Kind: &ZoneShare{CPUs: some, Partition: "root"}}, true, "root"},
-		"isolated":    {Share{Kind: &ZoneShare{CPUs: some, Partition: "isolated"}}, true, "isolated"},
-		"of a pod":    {Share{Kind: &ZoneShare{CPUs: some, Partition: "root", Scope: ScopePod}}, true, "root"},
-		"none":        {Share{Kind: &ZoneShare{CPUs: some, Partition: "none"}}, false, "none"},
-		"shared":      {Share{Kind: &ZoneShare{CPUs: some, Partition: "root", Scope: ScopeShared}}, false, "none"},
-		"mixed":       {Share{Kind: &ZoneShare{CPUs: some, Partition: "root", Mixed: true}}, false, "none"},
-		"memory only": {Share{Kind: &ZoneShare{}}, false, "none"},
+		"root":        {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "root"}}, true, "root"},
+		"isolated":    {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "isolated"}}, true, "isolated"},
+		"of a pod":    {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "root", Scope: ScopePod}}, true, "root"},
+		"none":        {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "none"}}, false, "none"},
+		"shared":      {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "root", Scope: ScopeShared}}, false, "none"},
+		"mixed":       {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "root", Mixed: true}}, false, "none"},
+		"memory only": {Share{Kind: &ZoneShare{NUMANodes: []int{0}}}, false, "none"},
 	} {
 		if got := row.share.KernelExclusive(); got != row.want || row.share.Spec(ExclusivityKernel).Kind.(*cdi.Zone).Partition != row.partition {
 			t.Errorf("%s: %t and the hook makes a %s, want %t and %s", name, got, row.share.Spec(ExclusivityKernel).Kind.(*cdi.Zone).Partition, row.want, row.partition)
@@ -68,7 +67,7 @@ func TestAttributesOfAShareAreMetadata(t *testing.T) {
 	for cpu := 0; cpu < 100; cpu += 2 {
 		odd.Insert(cpu)
 	}
-	if _, has := (Share{Kind: &ZoneShare{CPUs: odd}}).Attributes()[Name+"/cpus"]; has {
+	if _, has := (Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: odd, Partition: "root"}}).Attributes()[Name+"/cpus"]; has {
 		t.Errorf("an attribute has %d characters", len(odd.String()))
 	}
 }
@@ -101,7 +100,7 @@ func opaque(source resourceapi.AllocationConfigSource, parameters string, reques
 
 // A kernel without partitions must not be asked for one: the container would not start.
 func TestHookMakesPartitionsWhereTheKernelHasThem(t *testing.T) {
-	grant := Grant{UID: "u", Shares: []Share{{Request: "r", Device: "numa-0", Kind: &ZoneShare{CPUs: cpuset.New(0), Partition: "isolated", Scope: ScopePod}}}}
+	grant := Grant{UID: "u", Shares: []Share{{Request: "r", Device: "numa-0", Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(0), Partition: "isolated", Scope: ScopePod}}}}
 	for by, want := range map[Exclusivity]string{
 		ExclusivityKernel: "isolated pod", ExclusivityCooperative: "none container", ExclusivityNone: "none container",
 	} {

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,16 +22,15 @@ import (
 
 // ZoneShare is what a share holds of a zone: CPUs, memory and hugepages.
 type ZoneShare struct {
-	Zone  int        `json:"zone"`            // the first of its NUMA nodes
-	Zones []int      `json:"zones,omitempty"` // its NUMA nodes, ascending, if it has several
-	CPUs  cpuset.Set `json:"cpus"`            // empty: memory only
-	Why   string     `json:"why,omitempty"`   // why these CPUs were chosen, in one line
+	NUMANodes []int      `json:"numaNodes"`     // ascending, at least one
+	CPUs      cpuset.Set `json:"cpus,omitzero"` // empty: memory only
+	Why       string     `json:"why,omitempty"` // why these CPUs were chosen, in one line
 
 	// IdleCPUs are the part of CPUs that containers keep idle: siblings of the other
 	// CPUs. IdleCPUs ⊂ CPUs.
 	IdleCPUs cpuset.Set `json:"idleCPUs,omitzero"`
 
-	Partition    string     `json:"partition,omitempty"`    // kind of partition for the CPUs: root, isolated or none; "" in old data means root
+	Partition    string     `json:"partition,omitempty"`    // kind of partition for the CPUs: root, isolated or none; "" without CPUs
 	Scope        string     `json:"scope,omitempty"`        // which cgroup becomes the partition: "" for the container's, else pod or shared
 	Mixed        bool       `json:"mixed,omitempty"`        // containers run on the shared pool as well
 	SharedCPUs   cpuset.Set `json:"sharedCPUs,omitzero"`    // if Mixed: the shared pool when the claim was first prepared
@@ -41,7 +39,7 @@ type ZoneShare struct {
 	MemoryBytes   uint64            `json:"memoryBytes,omitempty"`   // without hugepages
 	HugepageBytes map[string]uint64 `json:"hugepageBytes,omitempty"` // each > 0, by size as in "2Mi"
 
-	Performance *Performance `json:"performance,omitempty"` // of CPUs; nil if the claim leaves them as they are
+	Performance *Performance `json:"-"` // of CPUs; nil if the claim leaves them as they are; recordedShare has it
 }
 
 var _ Kind = (*ZoneShare)(nil)
@@ -58,12 +56,7 @@ func (z *ZoneShare) RunCPUs() cpuset.Set { return z.CPUs.Difference(z.IdleCPUs) 
 
 func (z *ZoneShare) cpus() *cpuset.Set { return &z.CPUs }
 
-func (z *ZoneShare) mems() cpuset.Set {
-	if len(z.Zones) > 0 {
-		return cpuset.New(z.Zones...)
-	}
-	return cpuset.New(z.Zone)
-}
+func (z *ZoneShare) mems() cpuset.Set { return cpuset.New(z.NUMANodes...) }
 
 // binds is empty if the scheduler counted no memory of the share: other containers could
 // have used up that of its NUMA nodes. Without a binding, the kernel prefers the node of
@@ -86,7 +79,7 @@ func (z *ZoneShare) pinned() bool {
 
 func (z *ZoneShare) equal(other Kind) bool {
 	o, same := other.(*ZoneShare)
-	return same && z.Zone == o.Zone && slices.Equal(z.Zones, o.Zones) && z.CPUs == o.CPUs && z.Why == o.Why && z.IdleCPUs == o.IdleCPUs &&
+	return same && slices.Equal(z.NUMANodes, o.NUMANodes) && z.CPUs == o.CPUs && z.Why == o.Why && z.IdleCPUs == o.IdleCPUs &&
 		z.Partition == o.Partition && z.Scope == o.Scope && z.Mixed == o.Mixed && z.SharedCPUs == o.SharedCPUs &&
 		z.MemoryPolicy == o.MemoryPolicy && z.MemoryBytes == o.MemoryBytes && maps.Equal(z.HugepageBytes, o.HugepageBytes) &&
 		z.Performance.equal(o.Performance)
@@ -100,8 +93,11 @@ func (z *ZoneShare) validate() error {
 	if allowed := []string{ScopePod, ScopeShared}; z.Scope != ScopeContainer && !slices.Contains(allowed, z.Scope) {
 		return fmt.Errorf("scope: %q, allowed are %s", z.Scope, strings.Join(allowed, ", "))
 	}
-	if err := z.validateZones(); err != nil {
+	if err := validateNUMANodes(z.NUMANodes); err != nil {
 		return err
+	}
+	if (z.Partition == "") != z.CPUs.IsEmpty() {
+		return fmt.Errorf("partition: %q with cpus %q, want a partition for CPUs, and for nothing else", z.Partition, z.CPUs)
 	}
 	if !z.IdleCPUs.IsEmpty() && (!z.IdleCPUs.IsSubsetOf(z.CPUs) || z.IdleCPUs == z.CPUs) {
 		return fmt.Errorf("idleCPUs: %s, allowed are some of cpus %s", z.IdleCPUs, z.CPUs)
@@ -109,20 +105,16 @@ func (z *ZoneShare) validate() error {
 	return z.Performance.validate()
 }
 
-func (z *ZoneShare) validateZones() error {
-	zones := z.Zones
-	if zones == nil {
-		zones = []int{z.Zone}
-	}
+func validateNUMANodes(nodes []int) error {
 	last := -1
-	for _, zone := range zones {
-		if zone <= last || zone >= cpuset.MaxCPUs {
-			return fmt.Errorf("zones: %d, allowed are ids in ascending order, of 0 to %d", zones, cpuset.MaxCPUs-1)
+	for _, node := range nodes {
+		if node <= last || node >= cpuset.MaxCPUs {
+			return fmt.Errorf("numaNodes: %d, allowed are ids in ascending order, of 0 to %d", nodes, cpuset.MaxCPUs-1)
 		}
-		last = zone
+		last = node
 	}
-	if len(z.Zones) == 1 || zones[0] != z.Zone {
-		return fmt.Errorf("zones: %d, want several zones that start with zone %d", zones, z.Zone)
+	if last < 0 {
+		return errors.New("numaNodes: want at least one id")
 	}
 	return nil
 }
@@ -188,28 +180,18 @@ func (z *ZoneShare) withScope(scope string) Kind {
 // Driver.tuneSteps.
 func (z *ZoneShare) apply(*Driver, string) []step { return nil }
 
-func (z *ZoneShare) checkpointVersion() int {
-	switch {
-	case z.Performance != nil && z.Performance.Asked.MinUncoreFrequency != "":
-		return checkpointV7
-	case z.Performance != nil:
-		return checkpointV6
-	case len(z.Zones) > 0:
-		return checkpointV4
-	case !z.IdleCPUs.IsEmpty():
-		return checkpointV3
-	case !z.equal(&ZoneShare{Zone: z.Zone, CPUs: z.CPUs}):
-		return checkpointV2
-	}
-	return checkpointV1
-}
-
-func (z *ZoneShare) record(share *recordedShare) { share.ZoneShare = *z }
+func (z *ZoneShare) record(share *recordedShare) { share.Zone, share.Performance = z, z.Performance }
 
 func (z *ZoneShare) appendText(text []byte) []byte {
-	text = strconv.AppendInt(append(text, `,"zone":`...), int64(z.Zone), 10)
-	text = appendList(text, "zones", z.Zones)
-	text = appendString(append(text, `,"cpus":`...), z.CPUs.String())
+	text = append(text, `,"zone":{"numaNodes":`...)
+	if z.NUMANodes == nil {
+		text = append(text, "null"...)
+	} else {
+		text = appendNumbers(text, z.NUMANodes)
+	}
+	if !z.CPUs.IsEmpty() {
+		text = appendString(append(text, `,"cpus":`...), z.CPUs.String())
+	}
 	if z.Why != "" {
 		text = appendString(append(text, `,"why":`...), z.Why)
 	}
@@ -231,9 +213,9 @@ func (z *ZoneShare) appendText(text []byte) []byte {
 		}
 		text = append(text, '}')
 	}
+	text = append(text, '}')
 	if z.Performance != nil {
-		performance, _ := json.Marshal(z.Performance) // it always encodes
-		text = append(append(text, `,"performance":`...), performance...)
+		text = appendField(text, "performance", z.Performance)
 	}
 	return text
 }
@@ -263,7 +245,7 @@ func (z *ZoneShare) partition() string {
 	if !z.kernelExclusive() {
 		return deviceclasses.PartitionNone
 	}
-	return cmp.Or(z.Partition, deviceclasses.PartitionRoot)
+	return z.Partition
 }
 
 func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
@@ -326,19 +308,8 @@ func (w zoneWish) configured(d *Driver, ofClass, config deviceclasses.RequestCon
 
 func (w zoneWish) fulfilledBy(kind Kind) bool {
 	share, same := kind.(*ZoneShare)
-	return same && share.Zone == w.zone.Nodes[0] && share.CPUs.Size() == w.cpus
-}
-
-// completed adds what the allocation says besides CPUs, because version 1 of the
-// checkpoint did not record it. If the use of the CPUs is on record, it stays:
-// containers may run that way.
-func (w zoneWish) completed(kind Kind) Kind {
-	share := *kind.(*ZoneShare)
-	share.MemoryBytes, share.HugepageBytes = w.memoryBytes, w.hugepageBytes
-	if share.Partition == "" && !share.CPUs.IsEmpty() {
-		w.use(&share)
-	}
-	return &share
+	return same && share.NUMANodes[0] == w.zone.Nodes[0] && share.CPUs.Size() == w.cpus &&
+		share.MemoryBytes == w.memoryBytes && maps.Equal(share.HugepageBytes, w.hugepageBytes)
 }
 
 // use sets how the share is used, from the configuration of the claim and its class. The
@@ -370,10 +341,7 @@ func (d *Driver) noteSharedPool(grant Grant) {
 
 // plan chooses the CPUs of the share from the free ones.
 func (w zoneWish) plan(d *Driver, _ types.UID, _ wish, free cpuset.Set) (Kind, error) {
-	share := ZoneShare{Zone: w.zone.Nodes[0], MemoryBytes: w.memoryBytes, HugepageBytes: w.hugepageBytes}
-	if len(w.zone.Nodes) > 1 {
-		share.Zones = w.zone.Nodes
-	}
+	share := ZoneShare{NUMANodes: w.zone.Nodes, MemoryBytes: w.memoryBytes, HugepageBytes: w.hugepageBytes}
 	if err := d.choose(&share, w, free); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func openStored(t *testing.T) (*fake.Clientset, *claimStatuses) {
 
 func statusGrant(cpus cpuset.Set) driver.Grant {
 	return driver.Grant{Namespace: "default", Name: "c", UID: "uid-c", Shares: []driver.Share{
-		{Request: "main", Device: "numa-1", ShareID: shareUID, Kind: &driver.ZoneShare{Zone: 1, CPUs: cpus, MemoryBytes: 1 << 30, Why: "2 whole cores"}},
+		{Request: "main", Device: "numa-1", ShareID: shareUID, Kind: &driver.ZoneShare{NUMANodes: []int{1}, CPUs: cpus, Partition: "root", MemoryBytes: 1 << 30, Why: "2 whole cores"}},
 	}}
 }
 
@@ -400,7 +400,7 @@ func TestConditionsAreOfSingleShares(t *testing.T) {
 	_, statuses := openStored(t)
 	grant := statusGrant(cpuset.New(4))
 	second := grant.Shares[0]
-	second.Request, second.Device, second.Kind = "second", "numa-1", &driver.ZoneShare{Zone: 1, CPUs: cpuset.New(6)}
+	second.Request, second.Device, second.Kind = "second", "numa-1", &driver.ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(6), Partition: "root"}
 	grant.Shares = append(grant.Shares, second)
 	statuses.observe(inState(partitionState{fault: "root invalid"}), poolAway)
 	statuses.set(claim("c", "uid-c"), grant)

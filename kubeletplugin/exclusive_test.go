@@ -15,11 +15,11 @@ import (
 
 func TestConditionExclusive(t *testing.T) {
 	cpus := cpuset.New(4, 5)
-	plain := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus}}
-	pod := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Scope: driver.ScopePod}}
-	shared := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Scope: driver.ScopeShared}}
-	mixed := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Mixed: true}}
-	none := driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Partition: deviceclasses.PartitionNone}}
+	plain := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root"}}
+	pod := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Scope: driver.ScopePod}}
+	shared := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Scope: driver.ScopeShared}}
+	mixed := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Mixed: true}}
+	none := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: deviceclasses.PartitionNone}}
 	kernel, cooperative := driver.ExclusivityKernel, driver.ExclusivityCooperative
 	fault, downgraded := partitionState{fault: "root invalid (x)"}, partitionState{downgraded: true}
 	seen := make(map[string]bool)
@@ -30,9 +30,9 @@ func TestConditionExclusive(t *testing.T) {
 		message string
 	}{
 		"container":                 {plain, keeping{node: kernel}, reasonKernelPartition, "while a container that uses the claim is running"},
-		"isolated":                  {driver.Share{Kind: &driver.ZoneShare{CPUs: cpus, Partition: deviceclasses.PartitionIsolated}}, keeping{node: kernel, others: poolKept}, reasonKernelPartition, "kernel"},
+		"isolated":                  {driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: deviceclasses.PartitionIsolated}}, keeping{node: kernel, others: poolKept}, reasonKernelPartition, "kernel"},
 		"pod":                       {pod, keeping{node: kernel}, reasonKernelPartition, "while a container of the pod is running"},
-		"memory only":               {driver.Share{Kind: &driver.ZoneShare{}}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
+		"memory only":               {driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}}}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
 		"invalid":                   {plain, keeping{node: kernel, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"invalid, pooled":           {plain, keeping{node: kernel, others: poolKept, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"not pinned":                {plain, keeping{node: kernel, others: poolKept, partition: partitionState{unpinned: true}}, reasonNotPinned, "has not run the driver's hook"},

@@ -8,8 +8,8 @@ import (
 )
 
 func TestConditionExclusiveOfWays(t *testing.T) {
-	own := driver.Share{Request: "cpus", Kind: &driver.ZoneShare{CPUs: cpuset.New(4, 5)}}
-	mixed := driver.Share{Request: "cpus", Kind: &driver.ZoneShare{CPUs: cpuset.New(4, 5), Mixed: true}}
+	own := driver.Share{Request: "cpus", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), Partition: "root"}}
+	mixed := driver.Share{Request: "cpus", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), Partition: "root", Mixed: true}}
 	gold := driver.Share{Request: "cache", Kind: &driver.CacheShare{Pool: "guaranteed", CPUs: "cpus"}}
 	bronze := driver.Share{Request: "cache", Kind: &driver.CacheShare{Pool: "shared", CPUs: "cpus"}}
 	for name, row := range map[string]struct {

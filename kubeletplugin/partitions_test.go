@@ -114,7 +114,7 @@ func given(claimUID string, cpus ...int) []pin.Claim {
 
 // shareOf has memory of NUMA node 0 as well.
 func shareOf(cpus ...int) driver.Share {
-	return driver.Share{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: cpuset.New(cpus...), MemoryBytes: 1 << 30}}
+	return driver.Share{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(cpus...), Partition: "root", MemoryBytes: 1 << 30}}
 }
 
 func TestWhatACgroupIsGiven(t *testing.T) {
@@ -130,8 +130,8 @@ func TestWhatACgroupIsGiven(t *testing.T) {
 		"memory beside CPUs":        {pin.Pinning{CPUs: cpuset.New(4), Mems: cpuset.New(0)}, shareOf(), true},
 		"memory elsewhere":          {pin.Pinning{CPUs: cpuset.New(4), Mems: cpuset.New(1)}, shareOf(), false},
 		"CPUs that the hook leaves": {memory, shareOf(2, 3), true},
-		"CPUs without memory":       {pin.Pinning{CPUs: cpuset.New(2, 3)}, driver.Share{Kind: &driver.ZoneShare{CPUs: cpuset.New(2, 3)}}, true},
-		"neither CPUs nor memory":   {memory, driver.Share{Kind: &driver.ZoneShare{}}, false},
+		"CPUs without memory":       {pin.Pinning{CPUs: cpuset.New(2, 3)}, driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}}, true},
+		"neither CPUs nor memory":   {memory, driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}}}, false},
 		"a PCI function":            {memory, driver.Share{Kind: &driver.FunctionShare{}}, false},
 	} {
 		if got := gives(row.given, row.share); got != row.want {

@@ -40,7 +40,7 @@ func newUnpinnedFixture(t *testing.T) *unpinnedFixture {
 	f.api = fake.NewClientset(reserved(), f.pod)
 	f.unpinned = newUnpinned(f.api, func(_ driver.Grant, container string, _ time.Time) { f.told = append(f.told, container) })
 	f.now = func() time.Time { return f.clock }
-	share := driver.Share{Request: "cpus/small", Kind: &driver.ZoneShare{CPUs: cpuset.New(2, 3)}}
+	share := driver.Share{Request: "cpus/small", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}}
 	f.grants = []driver.Grant{
 		{Namespace: "default", Name: "c", UID: "uid-c", Shares: []driver.Share{share}},
 		{Namespace: "default", Name: "function", UID: "uid-f", Shares: []driver.Share{{Kind: &driver.FunctionShare{}}}},

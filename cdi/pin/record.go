@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -55,7 +56,26 @@ type record struct {
 	Claims []Claim `json:"claims"` // ascending by UID, each once
 }
 
-const recordSuffix = ".json"
+const (
+	recordSuffix = ".json"
+
+	// recordFormat and recordVersion are what a record's file says of itself. From v0.1.0 on,
+	// only a release raises the version. Until then it stays 1, and fields may be added. An
+	// empty field is left out.
+	recordFormat  = "dra.numa/pins"
+	recordVersion = 1
+)
+
+// recordFile is the content of a record's file.
+type recordFile struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	record
+}
+
+// errOtherBuild is why a record is passed over that is intact, but has a format or a field
+// that this build does not know.
+var errOtherBuild = errors.New("written by another build of numa-pin: drain the node and delete the file")
 
 // file is the name of the record's file.
 func (r record) file() string { return path.Base(r.Cgroup) + recordSuffix }
@@ -125,22 +145,25 @@ func (r record) render() ([]byte, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(r)
+	data, err := json.Marshal(recordFile{recordFormat, recordVersion, r})
 	return append(data, '\n'), err
 }
 
 // parseRecord accepts what render writes, and nothing else.
 func parseRecord(data []byte) (record, error) {
-	var r record
-	if err := json.Unmarshal(data, &r); err != nil {
+	var file recordFile
+	if err := json.Unmarshal(data, &file); err != nil {
 		return record{}, err
 	}
-	again, err := r.render()
+	if file.Format != recordFormat || file.Version != recordVersion {
+		return record{}, errOtherBuild
+	}
+	again, err := file.render()
 	if err != nil {
 		return record{}, err
 	}
 	if !bytes.Equal(again, data) {
-		return record{}, fmt.Errorf("not in the format that numa-pin writes")
+		return record{}, errOtherBuild
 	}
-	return r, nil
+	return file.record, nil
 }

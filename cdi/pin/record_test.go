@@ -21,7 +21,7 @@ func someRecord() record {
 	}}
 }
 
-const someText = `{"boot":"boot","cgroup":"k/be/pod/abc","scope":"container","claims":[` +
+const someText = `{"format":"dra.numa/pins","version":1,"boot":"boot","cgroup":"k/be/pod/abc","scope":"container","claims":[` +
 	`{"uid":"1","name":"team/1","cpus":"2-3","mems":"0","partition":"root"},` +
 	`{"uid":"2","name":"team/2","cpus":"","mems":"1","partition":"none"}]}` + "\n"
 
@@ -54,7 +54,10 @@ func TestRecordRefusesWhatItDidNotWrite(t *testing.T) {
 		{`"boot"`, `"BOOT"`},
 		{"}\n", "}"},
 		{"}\n", "}\n{}"},
-		{`{"boot"`, `{"more":1,"boot"`},
+		{`"boot":`, `"more":1,"boot":`},
+		{`"dra.numa/pins"`, `"dra.numa/other"`},
+		{`"version":1`, `"version":2`},
+		{`"format":"dra.numa/pins","version":1,`, ``},
 	} {
 		text := strings.Replace(someText, edit.old, edit.fresh, 1)
 		if r, err := parseRecord([]byte(text)); err == nil || !reflect.DeepEqual(r, record{}) {
@@ -70,7 +73,7 @@ func TestRecordRefusesWhatItDidNotWrite(t *testing.T) {
 
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(someText))
-	f.Add([]byte(`{"boot":"","cgroup":"a\u003cb","scope":"pod","claims":[{"uid":"","name":"","cpus":"1","mems":"","partition":"none"}]}` + "\n"))
+	f.Add([]byte(`{"format":"dra.numa/pins","version":1,"boot":"","cgroup":"a\u003cb","scope":"pod","claims":[{"uid":"","name":"","cpus":"1","mems":"","partition":"none"}]}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := parseRecord(data)
 		if err != nil {
@@ -138,17 +141,17 @@ func TestForeignRecords(t *testing.T) {
 	}
 }
 
-// A build that was rolled back finds records of the newer hook. It cannot tell what they
-// give, so it neither repairs nor releases their cgroups, and the kernel keeps the CPUs.
-func TestRecordOfANewerHookIsPassedOver(t *testing.T) {
+// A build that was rolled back finds records of another hook. It cannot tell what they give,
+// so it neither repairs nor releases their cgroups, and the kernel keeps the CPUs.
+func TestRecordOfAnotherBuildIsPassedOver(t *testing.T) {
 	m := newFake(t, false)
 	running(m, ctrA)
 	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "0", PartitionRoot))
-	newer := strings.Replace(files.Read(t, m.records+"/a.json"), `{"boot"`, `{"version":2,"boot"`, 1)
+	newer := strings.Replace(files.Read(t, m.records+"/a.json"), `"version":1`, `"version":2`, 1)
 	files.Write(t, m.records+"/a.json", newer)
 
 	list, err := Inspect(m.host().Cgroups.FS(), m.host().Records.FS())
-	const want = `read record "a.json": not in the format that numa-pin writes`
+	const want = `read record "a.json": written by another build of numa-pin: drain the node and delete the file`
 	if len(list) != 0 || err == nil || err.Error() != want {
 		t.Errorf("Inspect = %+v, %v, want no cgroup and %s", list, err, want)
 	}

@@ -14,9 +14,9 @@ import (
 
 const checkpointUsage = `Usage: dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]
 
-verify prints one line about the checkpoint. If the checkpoint is damaged, it
-says what is wrong and exits with status 1. dump prints the content of the
-checkpoint as JSON. Neither changes anything.
+verify prints one line about the checkpoint. If the checkpoint is damaged, or
+written by another build, it says what is wrong and exits with status 1. dump
+prints the content of the checkpoint as JSON. Neither changes anything.
 
 `
 

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,25 +12,23 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
-// golden files of the driver: the second one has all there is.
-const (
-	oldCheckpoint = "../../driver/testdata/checkpoint-v1.json"
-	newCheckpoint = "../../driver/testdata/checkpoint-v3.json"
-)
+// goldenCheckpoint is the driver's golden file: it has all there is.
+const goldenCheckpoint = "../../driver/testdata/checkpoint.json"
 
 func TestCheckpointVerify(t *testing.T) {
-	got, err := printed(t, "checkpoint", "verify", newCheckpoint)
-	if want := newCheckpoint + ": version 3, claims 2, boot boot-1\n"; err != nil || got != want {
+	got, err := printed(t, "checkpoint", "verify", goldenCheckpoint)
+	if want := goldenCheckpoint + ": version 1, claims 6, boot boot-1\n"; err != nil || got != want {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
-	good := files.Read(t, newCheckpoint)
+	good := files.Read(t, goldenCheckpoint)
 	for name, row := range map[string]struct {
 		content, want string
-		damaged       bool
+		wraps         error
 	}{
-		"missing": {"", "no such file", false},
-		"torn":    {good[:100], "damaged checkpoint", true},
-		"changed": {strings.Replace(good, "4-5", "4-7", 1), "checksum", true},
+		"missing":          {"", "no such file", fs.ErrNotExist},
+		"torn":             {good[:100], "damaged checkpoint", driver.ErrDamaged},
+		"changed":          {strings.Replace(good, "4-5", "4-7", 1), "checksum", driver.ErrDamaged},
+		"of another build": {strings.Replace(good, `"version":1`, `"version":2`, 1), "written by another build: ", driver.ErrOtherBuild},
 	} {
 		kubelet := t.TempDir()
 		path := filepath.Join(kubelet, "plugins", driver.Name, driver.CheckpointName)
@@ -38,7 +37,7 @@ func TestCheckpointVerify(t *testing.T) {
 		}
 		for _, verb := range []string{"verify", "dump"} {
 			got, err := printed(t, "checkpoint", verb, "--kubelet-root="+kubelet)
-			if err == nil || got != "" || isUsage(err) || errors.Is(err, driver.ErrDamaged) != row.damaged ||
+			if err == nil || got != "" || isUsage(err) || !errors.Is(err, row.wraps) ||
 				!strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s of a file that is %s: %q, %v, want %q and the path", verb, name, got, err, row.want)
 			}
@@ -47,19 +46,17 @@ func TestCheckpointVerify(t *testing.T) {
 }
 
 func TestCheckpointDump(t *testing.T) {
-	for path, want := range map[string]int{oldCheckpoint: 1, newCheckpoint: 3} {
-		got, err := printed(t, "checkpoint", "dump", path)
-		var dump struct {
-			Version int
-			BootID  string
-			Grants  []driver.Grant
-		}
-		if err != nil || json.Unmarshal([]byte(got), &dump) != nil {
-			t.Fatalf("%s: %v", got, err)
-		}
-		if dump.Version != want || dump.BootID != "boot-1" || len(dump.Grants) != 2 || dump.Grants[0].Shares[0].CPUs().String() != "4-5" {
-			t.Errorf("dump %s", got)
-		}
+	got, err := printed(t, "checkpoint", "dump", goldenCheckpoint)
+	var dump struct {
+		Version int
+		BootID  string
+		Grants  []driver.Grant
+	}
+	if err != nil || json.Unmarshal([]byte(got), &dump) != nil {
+		t.Fatalf("%s: %v", got, err)
+	}
+	if dump.Version != 1 || dump.BootID != "boot-1" || len(dump.Grants) != 6 || dump.Grants[0].Shares[0].CPUs().String() != "4-5" {
+		t.Errorf("dump %s", got)
 	}
 }
 

@@ -66,7 +66,7 @@ func probe(ctx context.Context, o options, n node) error {
 	answer := driver.ExclusivityNone
 	supported, err := probeAgain(ctx, func() (bool, error) { return probeKernel(os.DirFS(o.machineRoot), o, n) })
 	switch {
-	case errors.Is(err, driver.ErrDamaged): // the daemon would not start either
+	case driver.GrantsUnknown(err): // the daemon would not start either
 		return err
 	case err != nil:
 		answer = before
@@ -87,7 +87,7 @@ func probe(ctx context.Context, o options, n node) error {
 func probeAgain(ctx context.Context, probe func() (bool, error)) (supported bool, err error) {
 	for range probeAttempts {
 		supported, err = probe()
-		if err == nil || errors.Is(err, errNoIdleCPU) || errors.Is(err, driver.ErrDamaged) {
+		if err == nil || errors.Is(err, errNoIdleCPU) || driver.GrantsUnknown(err) {
 			return supported, err
 		}
 		select {

@@ -79,7 +79,7 @@ func TestKernelsThatAreProbed(t *testing.T) {
 func TestIdleCPU(t *testing.T) {
 	n := node{machine: numa.Machine{Online: cpuset.New(0, 1, 2, 3, 4, 5), Isolated: new(cpuset.New(5))}, config: driver.Config{Reserved: cpuset.New(0, 1)}}
 	claims := func(cpus ...int) []driver.Grant {
-		return []driver.Grant{{Shares: []driver.Share{{Kind: &driver.ZoneShare{CPUs: cpuset.New(cpus...)}}}}}
+		return []driver.Grant{{Shares: []driver.Share{{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(cpus...)}}}}}
 	}
 	holds := func(cpus ...int) []driver.Held { return []driver.Held{{CPUs: cpuset.New(cpus...)}} }
 	for name, row := range map[string]struct {

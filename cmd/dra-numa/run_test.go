@@ -125,19 +125,24 @@ func TestHelpGoesToStdout(t *testing.T) {
 }
 
 // After a rollback, the older daemon says in one line what to do, and changes nothing: the
-// newer one goes on from the same file.
-func TestNewerCheckpointEndsTheDaemon(t *testing.T) {
+// newer one goes on from the same file. So do builds that meet a file from before the formats
+// had names.
+func TestCheckpointOfAnotherBuildEndsTheDaemon(t *testing.T) {
 	flags, pluginDir := fakeMachine(t)
 	path := filepath.Join(pluginDir, "checkpoint.json")
-	const newer = `{"version":1000,"sha256":"","state":{"more":{}}}` + "\n"
-	files.Write(t, path, newer)
-	_, err := printed(t, append(flags, "--exclusivity=none")...)
-	const want = ": damaged checkpoint: version 1000, newest known is "
-	if !errors.Is(err, driver.ErrDamaged) || !strings.HasPrefix(err.Error(), path+want) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("error %v, want one line that begins with %s", err, path+want)
-	}
-	if now := files.Read(t, path); now != newer {
-		t.Errorf("the checkpoint is now %s", now)
+	for _, text := range []string{
+		`{"format":"dra.numa/checkpoint","version":1000,"sha256":"","state":{"more":{}}}` + "\n",
+		`{"version":7,"sha256":"","state":{}}` + "\n",
+	} {
+		files.Write(t, path, text)
+		_, err := printed(t, append(flags, "--exclusivity=none")...)
+		const want = ": written by another build: format "
+		if !errors.Is(err, driver.ErrOtherBuild) || !strings.HasPrefix(err.Error(), path+want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("error %v, want one line that begins with %s", err, path+want)
+		}
+		if now := files.Read(t, path); now != text {
+			t.Errorf("the checkpoint is now %s", now)
+		}
 	}
 }
 

@@ -162,7 +162,7 @@ func (f nodeFiles) settled(pause func()) nodestate.State {
 // look reads each part once.
 func (f nodeFiles) look() nodestate.State {
 	state := nodestate.State{
-		Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Grants: []driver.Grant{}},
+		Format: nodestate.Format, Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Grants: []driver.Grant{}},
 		Specs: []cdi.Written{}, Partitions: []nodestate.Partition{}, Pins: []nodestate.Pin{}, Problems: []nodestate.Problem{},
 	}
 	note := func(part nodestate.Part, err error) {

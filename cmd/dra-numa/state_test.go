@@ -45,8 +45,8 @@ func stateNode(t *testing.T) (dir string, flags []string) {
 	for _, texts := range []map[string]string{
 		{
 			"proc/sys/kernel/random/boot_id": testBoot + "\n", "cgroup/cgroup.controllers": "cpuset\n",
-			"kubelet/plugins/dra.numa/checkpoint.json": files.Read(t, newCheckpoint), "cdi/dra.numa-claim_uid-b.json": string(spec),
-			"kubelet/plugins/dra.numa/pins/ctr.json": `{"boot":"` + testBoot + `","cgroup":"pods/ctr","scope":"container",` +
+			"kubelet/plugins/dra.numa/checkpoint.json": files.Read(t, goldenCheckpoint), "cdi/dra.numa-claim_uid-b.json": string(spec),
+			"kubelet/plugins/dra.numa/pins/ctr.json": `{"format":"dra.numa/pins","version":1,"boot":"` + testBoot + `","cgroup":"pods/ctr","scope":"container",` +
 				`"claims":[{"uid":"uid-b","name":"default/b","cpus":"2-3","mems":"0","partition":"root"}]}` + "\n",
 		},
 		group("cgroup/pods", "2-3\n", "member\n"), group("cgroup/pods/ctr", "2-3\n", "root\n"),
@@ -79,14 +79,14 @@ func TestStateSaysWhatTheNodeHasAndChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, files.Tree(t, dir)); diff != "" {
 		t.Errorf("files (-before +after):\n%s", diff)
 	}
-	if len(got.Checkpoint.Grants) != 2 || got.Checkpoint.Grants[1].Shares[0].CPUs().String() != "2-3" {
+	if len(got.Checkpoint.Grants) != 6 || got.Checkpoint.Grants[1].Shares[0].CPUs().String() != "2-3" {
 		t.Errorf("grants %+v", got.Checkpoint.Grants)
 	}
 	got.Checkpoint.Grants = nil // they are as in the file, see above
 	cpus, mems := cpuset.New(2, 3), cpuset.New(0)
 	want := &nodestate.State{
-		Version: 1, Node: "worker-1", BootID: testBoot, Settled: true,
-		Checkpoint: nodestate.Checkpoint{Version: 3, BootID: "boot-1"},
+		Format: "dra.numa/state", Version: 1, Node: "worker-1", BootID: testBoot, Settled: true,
+		Checkpoint: nodestate.Checkpoint{Version: 1, BootID: "boot-1"},
 		Specs: []cdi.Written{{ClaimUID: "uid-b", File: "dra.numa-claim_uid-b.json", CPUs: cpus, Devices: []cdi.WrittenDevice{{
 			ID: "dra.numa/claim=uid-b_r_numa-0", CPUs: cpus, Mems: mems, Partition: "root", Scope: "container",
 		}}}},
@@ -280,7 +280,7 @@ func TestStateSaysWhatTheKernelCounts(t *testing.T) {
 		files.Write(t, filepath.Join(dir, "resctrl", name), text+"\n")
 	}
 	state := printedState(t, flags)
-	if state.Resctrl == nil || len(state.Resctrl.Claims) != 2 {
+	if state.Resctrl == nil || len(state.Resctrl.Claims) != 6 {
 		t.Fatalf("resctrl %+v, problems %+v", state.Resctrl, state.Problems)
 	}
 	use := state.Resctrl.Claims[1]

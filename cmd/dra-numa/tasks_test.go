@@ -47,7 +47,7 @@ func TestTasksAreCountedByCgroupAndGroup(t *testing.T) {
 }
 
 func TestTasksMatterToWaysOnly(t *testing.T) {
-	zone, cache := driver.Share{Kind: &driver.ZoneShare{}}, driver.Share{Kind: &driver.CacheShare{}}
+	zone, cache := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}}}, driver.Share{Kind: &driver.CacheShare{}}
 	if hasWays([]driver.Grant{{Shares: []driver.Share{zone}}}) || !hasWays([]driver.Grant{{}, {Shares: []driver.Share{zone, cache}}}) {
 		t.Error("the claims with ways are others")
 	}

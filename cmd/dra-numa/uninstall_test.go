@@ -223,7 +223,7 @@ func TestCleanNodeHasNoDefaultOfCPUs(t *testing.T) {
 		limit := dir + "/sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us"
 		files.Write(t, limit, "500\n")
 		state := fmt.Sprintf(`{"bootID":%q,"grants":[],"defaults":[{"asked":{"idleLatency":500},"idle":[{"cpus":"1","before":"n/a","want":"500"}],"applied":true}]}`, boot)
-		checkpoint := fmt.Sprintf("{\"version\":7,\"sha256\":\"%x\",\"state\":%s}\n", sha256.Sum256([]byte(state)), state)
+		checkpoint := fmt.Sprintf("{\"format\":\"dra.numa/checkpoint\",\"version\":1,\"sha256\":\"%x\",\"state\":%s}\n", sha256.Sum256([]byte(state)), state)
 		files.Write(t, filepath.Join(c.pluginDir(), driver.CheckpointName), checkpoint)
 		if err := c.clean(); err != nil {
 			t.Fatal(err)
@@ -239,8 +239,8 @@ func TestNodeWithClaimsStaysAsItIs(t *testing.T) {
 	const state = "kubelet/plugins/dra.numa/"
 	for name, row := range map[string]struct{ file, text, want string }{
 		"a claim on record": {
-			state + driver.CheckpointName, files.Read(t, "../../driver/testdata/checkpoint-v5.json"),
-			"claim default/a is prepared; claim default/b is prepared; claim default/c is prepared; claim default/d is prepared",
+			state + driver.CheckpointName, files.Read(t, "../../driver/testdata/checkpoint.json"),
+			"claim default/a is prepared; claim default/b is prepared; claim default/c is prepared; claim default/d is prepared; claim default/e is prepared; claim default/f is prepared",
 		},
 		"a damaged checkpoint":         {state + driver.CheckpointName, "{", "checkpoint.json: "},
 		"a spec without a checkpoint":  {"cdi/dra.numa-claim_uid-1.json", "{}", `the checkpoint is missing, but there are CDI specs of claims: ["uid-1"]`},
@@ -255,7 +255,7 @@ func TestNodeWithClaimsStaysAsItIs(t *testing.T) {
 				files.Write(t, filepath.Join(dir, row.file), row.text)
 			}
 			if strings.HasPrefix(row.file, "cgroup/") {
-				files.Write(t, filepath.Join(dir, state, "pins/a.json"), `{"boot":"boot-2","cgroup":"pods/a","scope":"container",`+
+				files.Write(t, filepath.Join(dir, state, "pins/a.json"), `{"format":"dra.numa/pins","version":1,"boot":"boot-2","cgroup":"pods/a","scope":"container",`+
 					`"claims":[{"uid":"uid-b","name":"default/b","cpus":"2-3","mems":"0","partition":"root"}]}`+"\n")
 			}
 			before := filesBelow(t, dir)

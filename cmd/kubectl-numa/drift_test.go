@@ -25,7 +25,7 @@ func stateOf(parts ...string) http.Handler {
 		switch strings.Join(command[:min(len(command), 2)], " ") {
 		case "/dra-numa state":
 			part := parts[min(int(asked.Add(1)), len(parts))-1]
-			return `{"version": 1, ` + strings.TrimPrefix(part, "{"), "", 0
+			return `{"format": "dra.numa/state", "version": 1, ` + strings.TrimPrefix(part, "{"), "", 0
 		case "/dra-numa config":
 			return "kind: EffectiveConfig\n", "", 0
 		case "/dra-numa machine":

@@ -129,9 +129,9 @@ func TestPinRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"pod.json": `{"boot":"this-boot","cgroup":"k/pod","scope":"pod","claims":[` +
+		"pod.json": `{"format":"dra.numa/pins","version":1,"boot":"this-boot","cgroup":"k/pod","scope":"pod","claims":[` +
 			`{"uid":"u1","name":"team/job","cpus":"4-7","mems":"","partition":"isolated"}]}` + "\n",
-		"abc.json": `{"boot":"this-boot","cgroup":"k/pod/abc","scope":"container","claims":[` +
+		"abc.json": `{"format":"dra.numa/pins","version":1,"boot":"this-boot","cgroup":"k/pod/abc","scope":"container","claims":[` +
 			`{"uid":"u1","name":"team/job","cpus":"4-7","mems":"1","partition":"none"}]}` + "\n",
 	} {
 		if got := files.Read(t, records+"/"+file); got != want {

@@ -5,6 +5,7 @@
 package nodestate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -13,11 +14,17 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Version is the version of the document.
-const Version = 1
+const (
+	// Format is the name of the document's format.
+	Format = driver.Name + "/state"
+	// Version is the version of the format. From v0.1.0 on, only a release raises it. Until
+	// then it stays 1, and fields may be added.
+	Version = 1
+)
 
 // State is the document. Empty lists are [], not null.
 type State struct {
+	Format     string        `json:"format"`
 	Version    int           `json:"version"`
 	Node       string        `json:"node"`    // empty if it is not known
 	BootID     string        `json:"bootID"`  // of the boot in which the document was read
@@ -26,7 +33,7 @@ type State struct {
 	Specs      []cdi.Written `json:"specs"`            // by file name
 	Partitions []Partition   `json:"partitions"`       // those with CPUs, also of other programs; parents before their children
 	Pins       []Pin         `json:"pins"`             // cgroups that have a process and a record of the hook
-	Layout     *Layout       `json:"layout,omitempty"` // missing if the machine cannot be read; older drivers do not write it
+	Layout     *Layout       `json:"layout,omitempty"` // missing if the machine cannot be read
 	Problems   []Problem     `json:"problems"`         // parts that could not be read completely
 	Host       *Host         `json:"host,omitempty"`
 	Resctrl    *Resctrl      `json:"resctrl,omitempty"`
@@ -42,10 +49,10 @@ type Host struct {
 	// moves interrupts to other CPUs.
 	Irqbalance string `json:"irqbalance"`
 	// Services are the services of systemd that run, and that change frequencies, idle
-	// states or interrupts of CPUs. Older drivers do not write them.
+	// states or interrupts of CPUs.
 	Services []string `json:"services,omitempty"`
 	// NoCaches is why the node publishes no caches although its NodeConfig divides them; ""
-	// if it does. Older drivers do not write it.
+	// if it does.
 	NoCaches string `json:"noCaches,omitempty"`
 }
 
@@ -103,16 +110,30 @@ type Problem struct {
 	Why  string `json:"why"`
 }
 
-// Decode reads a document.
+// Decode reads a document of this build. A document with another format or version, or with
+// a field that this build does not know, is an error.
 func Decode(text []byte) (*State, error) {
-	state := &State{}
-	if err := json.Unmarshal(text, state); err != nil {
+	var header struct {
+		Format  string `json:"format"`
+		Version int    `json:"version"`
+	}
+	if err := json.Unmarshal(text, &header); err != nil {
 		return nil, fmt.Errorf("read the state of a node: %w", err)
 	}
-	if state.Version != Version {
-		return nil, fmt.Errorf("read the state of a node: version %d, want %d: use the kubectl-numa of the driver's version", state.Version, Version)
+	if header.Format != Format || header.Version != Version {
+		return nil, otherBuild(fmt.Errorf("format %q, version %d, this build reads format %q, version %d", header.Format, header.Version, Format, Version))
+	}
+	state := &State{}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(state); err != nil {
+		return nil, otherBuild(err)
 	}
 	return state, nil
+}
+
+func otherBuild(err error) error {
+	return fmt.Errorf("read the state of a node: %w: %w; use the kubectl-numa of the driver's build", driver.ErrOtherBuild, err)
 }
 
 // Unread returns why a part could not be read completely, in one line. It is empty if

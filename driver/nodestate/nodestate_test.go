@@ -17,13 +17,13 @@ import (
 // The document of a node is in bundles that users keep, so every release reads and
 // writes it the same way. Its grants are those of the driver's own golden file.
 func TestDocumentIsAsReleased(t *testing.T) {
-	recorded, err := driver.DecodeCheckpoint([]byte(files.Read(t, "../testdata/checkpoint-v4.json")))
+	recorded, err := driver.DecodeCheckpoint([]byte(files.Read(t, "../testdata/checkpoint.json")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cpus, mems := cpuset.New(4, 5), cpuset.New(1)
 	written, err := json.MarshalIndent(State{
-		Version: Version, Node: "worker-1", BootID: "boot-1", Settled: true,
+		Format: Format, Version: Version, Node: "worker-1", BootID: "boot-1", Settled: true,
 		Checkpoint: Checkpoint{Version: recorded.Version, BootID: recorded.BootID, Grants: recorded.Grants},
 		Specs: []cdi.Written{{ClaimUID: "uid-a", File: "dra.numa-claim_uid-a.json", CPUs: cpus, Devices: []cdi.WrittenDevice{
 			{ID: "dra.numa/claim=uid-a_main-sub_numa-1", CPUs: cpus, Mems: mems, Partition: "root", Scope: "pod"},
@@ -43,7 +43,7 @@ func TestDocumentIsAsReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "testdata/state-v1.json", string(written)+"\n")
+	golden.Check(t, "testdata/state.json", string(written)+"\n")
 	state, err := Decode(written)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,9 @@ func grant(name string, kinds ...driver.Kind) driver.Grant {
 	return g
 }
 
-func cpus(ids ...int) driver.Kind { return &driver.ZoneShare{CPUs: cpuset.New(ids...)} }
+func cpus(ids ...int) driver.Kind {
+	return &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(ids...)}
+}
 
 func stateOf(t *testing.T, f *resctrlfs.FS) numa.ResctrlState {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 // has done so.
 func openTuned(t testing.TB) *driver.Driver {
 	host := fake.NewPowerHost(fake.Power{CPUs: 18, Driver: fake.IntelPstate, Idle: "intel_idle"})
-	return openOn(t, sample.Machine(t, "rig"), "checkpoint-v6.json", &driver.Tuning{
+	return openOn(t, sample.Machine(t, "rig"), &driver.Tuning{
 		Frequencies: cpufreq.New(host, host.Write), Interrupts: interrupts.New(host, host.Write),
 	})
 }
@@ -31,7 +31,7 @@ func TestMetricsOfFrequencies(t *testing.T) {
 			`dra_numa_claim_frequency_hertz{cpu="fastest",device="numa-3",namespace="default",resourceclaim="e"} 8e+08`,
 			`dra_numa_claim_frequency_hertz{cpu="slowest",device="numa-3",namespace="default",resourceclaim="e"} 8e+08`,
 		}},
-		"and not": {openOn(t, sample.Machine(t, "rig"), "checkpoint-v6.json", nil), nil},
+		"and not": {openOn(t, sample.Machine(t, "rig"), nil), nil},
 	} {
 		e, _ := newExporter(t)
 		e.Serve(Node{Driver: row.driver, Figures: sampleFigures(row.driver), Hooks: sampleHooks})

@@ -51,14 +51,14 @@ func newExporter(t testing.TB) (*Exporter, *kubeletplugin.Readiness) {
 // openDriver returns the driver of a node with the claims of the driver's own golden file:
 // they have shares of all kinds.
 func openDriver(t testing.TB) *driver.Driver {
-	return openOn(t, sample.Machine(t, "rig"), "checkpoint-v5.json", nil)
+	return openOn(t, sample.Machine(t, "rig"), nil)
 }
 
-// openOn returns the driver of a machine with one of the driver's golden files.
-func openOn(t testing.TB, machine numa.Machine, checkpoint string, tuning *driver.Tuning) *driver.Driver {
+// openOn returns the driver of a machine with the driver's golden file.
+func openOn(t testing.TB, machine numa.Machine, tuning *driver.Tuning) *driver.Driver {
 	t.Helper()
 	state := files.OpenTemp(t)
-	if err := state.WriteFile(driver.CheckpointName, []byte(files.Read(t, "../../driver/testdata/"+checkpoint)), 0o600); err != nil {
+	if err := state.WriteFile(driver.CheckpointName, []byte(files.Read(t, "../../driver/testdata/checkpoint.json")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d, err := driver.Open(machine, driver.Config{
@@ -67,7 +67,7 @@ func openOn(t testing.TB, machine numa.Machine, checkpoint string, tuning *drive
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Recover(nil, []driver.Held{{Cgroup: "other.slice", CPUs: cpuset.New(14)}}); err != nil {
+	if _, err := d.Recover(nil, []driver.Held{{Cgroup: "other.slice", CPUs: cpuset.New(11)}}); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -228,7 +228,7 @@ func TestStandbyHasFewMetrics(t *testing.T) {
 func TestNoNameStopsAScrape(t *testing.T) {
 	e, _ := newExporter(t)
 	metrics := make(chan prometheus.Metric, 10)
-	e.collectClaim(metrics, &driver.Grant{Namespace: "a\xff", Name: "b", Shares: []driver.Share{{Device: "numa-0", Kind: &driver.ZoneShare{CPUs: cpuset.New(1)}}}})
+	e.collectClaim(metrics, &driver.Grant{Namespace: "a\xff", Name: "b", Shares: []driver.Share{{Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(1)}}}})
 	if len(metrics) != 1 {
 		t.Errorf("%d metrics of a claim with a strange name, want 1", len(metrics))
 	}

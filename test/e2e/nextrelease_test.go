@@ -11,7 +11,7 @@ import (
 )
 
 // withNext marks specs that upgrade to a release whose checkpoint the present one does not
-// know: that of test/nextrelease.
+// know: that of make upgrade-next.
 var withNext = Label("next", withOwnBoot)
 
 var _ = Describe("a release with a newer checkpoint", withNext, Ordered, func() {
@@ -39,7 +39,8 @@ var _ = Describe("a release with a newer checkpoint", withNext, Ordered, func() 
 		_, err := helm(ctx, "rollback") // without --wait: the older daemon never gets ready
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, endings).Should(ContainElement(MatchRegexp(
-			`error: [^\n]*/%s: %s: version \d+, newest known is \d+; install the newer dra-numa`, driver.CheckpointName, driver.ErrDamaged)),
+			`error: [^\n]*/%s: %s: format "[^"]+", version 2, this build reads format "[^"]+", version 1; install the build that wrote it`,
+			driver.CheckpointName, driver.ErrOtherBuild)),
 			"what the containers of the older daemon say")
 		late = createClaimed(ctx, u.namespace, claimPod("late", u.core), u.core)
 		Consistently(ctx, func(g Gomega) {

@@ -42,8 +42,8 @@ func example(objects *snapshot.Snapshot) Bundle {
 			Unread:   []diagnosis.Unread{{Node: "n1", Component: "kubelet", Setting: "configz", Why: "forbidden", Denied: true}},
 			Missing:  []diagnosis.Unread{{Component: "kube-apiserver", Setting: "events", Why: "no answer"}},
 			States: map[string]*nodestate.State{"n1.example.com": {
-				Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Version: 3, Grants: []driver.Grant{{
-					UID: "u", Namespace: "a", Name: "c", Order: 1, Shares: []driver.Share{{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: cpuset.New(4, 5)}}},
+				Format: nodestate.Format, Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Version: 1, Grants: []driver.Grant{{
+					UID: "u", Namespace: "a", Name: "c", Order: 1, Shares: []driver.Share{{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), Partition: "root"}}},
 				}}},
 				Pins: []nodestate.Pin{{Cgroup: "pods/x", CPUs: cpuset.New(4)}},
 			}},
@@ -195,10 +195,10 @@ func TestVersionOfTheLayoutIsDocumented(t *testing.T) {
 }
 
 // Fields of a newer state would be ignored, and that would look like drift.
-func TestStateOfANewerDriverIsRefused(t *testing.T) {
+func TestStateOfAnotherBuildIsRefused(t *testing.T) {
 	facts := &diagnosis.Facts{}
 	for name, want := range map[string]string{
-		"nodes/n1.json": "read the state of a node: version 2, want 1: use the kubectl-numa of the driver's version", "nodes/n1": "", "n1.json": "",
+		"nodes/n1.json": `read the state of a node: written by another build: format "", version 2, this build reads format "dra.numa/state", version 1; use the kubectl-numa of the driver's build`, "nodes/n1": "", "n1.json": "",
 	} {
 		err := addState(facts, name, []byte(`{"version": 2}`))
 		if err == nil && want != "" || err != nil && err.Error() != want {

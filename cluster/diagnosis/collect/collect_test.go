@@ -97,7 +97,7 @@ func everything() []string {
 		"log driver-1 driver false one", "log driver-1 keeper false two", "log driver-1 keeper true three",
 		"log driver-2 driver false four", "log driver-2 keeper false five", "log driver-2 keeper true six", "log webhook-1 webhook false seven",
 		"machine worker-1 0-3", "machine worker-2 0-3",
-		"state worker-1 3", "state worker-2 3", "version v1.37.2",
+		"state worker-1 1", "state worker-2 1", "version v1.37.2",
 	}
 }
 
@@ -365,11 +365,11 @@ func TestExecIsWhatTheProgramPrints(t *testing.T) {
 	}
 }
 
-// A state of another version, and a text that is no state, are unread.
-func TestStateOfAnotherVersionIsUnread(t *testing.T) {
+// A state of another build, and a text that is no state, are unread.
+func TestStateOfAnotherBuildIsUnread(t *testing.T) {
 	facts := factsOf(t, newServer())
 	for text, want := range map[string]string{
-		`{"version": 2}`: "read the state of a node: version 2, want 1: use the kubectl-numa of the driver's version",
+		`{"version": 2}`: `read the state of a node: written by another build: format "", version 2, this build reads format "dra.numa/state", version 1; use the kubectl-numa of the driver's build`,
 		`{`:              "read the state of a node: unexpected end of JSON input",
 	} {
 		exec := func(context.Context, *corev1.Pod, string, []string) ([]byte, error) { return []byte(text), nil }

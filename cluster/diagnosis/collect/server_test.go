@@ -83,7 +83,7 @@ func daemonPod(name, node string) corev1.Pod {
 
 func list[T any](items ...T) any { return map[string]any{"items": items} }
 
-const stateText = `{"version": 1, "node": "worker-1", "checkpoint": {"version": 3}}`
+const stateText = `{"format": "dra.numa/state", "version": 1, "node": "worker-1", "checkpoint": {"version": 1}}`
 
 // said is what the daemon's program prints.
 func said(command []string) string {

@@ -25,25 +25,25 @@ func (n *node) compare() []Finding { return Compare("n1", n.State, n.Snapshot) }
 // consistent is a node on which everything agrees.
 func consistent(t *testing.T) *node {
 	t.Helper()
-	n := &node{State: &nodestate.State{Version: nodestate.Version, Node: "n1"}, Snapshot: object.Snapshot(t, files.Read(t, "testdata/objects.yaml"))}
+	n := &node{State: &nodestate.State{Format: nodestate.Format, Version: nodestate.Version, Node: "n1"}, Snapshot: object.Snapshot(t, files.Read(t, "testdata/objects.yaml"))}
 	drive := []devnode.Node{{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 0}}
-	n.Checkpoint = nodestate.Checkpoint{Version: 3, Grants: []driver.Grant{
+	n.Checkpoint = nodestate.Checkpoint{Version: 1, Grants: []driver.Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 1, Shares: []driver.Share{
 			{
 				Request: "r",
 				Device:  "numa-0",
 				ShareID: "s",
-				Kind:    &driver.ZoneShare{CPUs: cpuset.New(4, 5), MemoryBytes: 1 << 30, Partition: "root"},
+				Kind:    &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), MemoryBytes: 1 << 30, Partition: "root"},
 			},
 		}},
 		{UID: "uid-b", Namespace: "default", Name: "b-made", Order: 2, Shares: []driver.Share{
 			{
 				Request: "x/sub",
 				Device:  "numa-0",
-				Kind:    &driver.ZoneShare{CPUs: cpuset.New(6, 7), MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(7), Partition: "none"},
+				Kind:    &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(6, 7), MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(7), Partition: "none"},
 			},
-			{Request: "mix", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1, CPUs: cpuset.New(8, 9), MemoryBytes: 1 << 30, Mixed: true}},
-			{Request: "z", Device: "numa-1", Kind: &driver.ZoneShare{Zone: 1, MemoryBytes: 1 << 30}},
+			{Request: "mix", Device: "numa-1", Kind: &driver.ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(8, 9), Partition: "root", MemoryBytes: 1 << 30, Mixed: true}},
+			{Request: "z", Device: "numa-1", Kind: &driver.ZoneShare{NUMANodes: []int{1}, MemoryBytes: 1 << 30}},
 			{
 				Request: "drive",
 				Device:  "nvme-0000-02-00-0",
@@ -54,11 +54,11 @@ func consistent(t *testing.T) *node {
 			{Request: "drive", Device: "nvme-0000-03-00-0", Kind: &driver.FunctionShare{Address: "0000:03:00.0"}},
 		}},
 		{UID: "uid-v", Namespace: "default", Name: "v", Order: 4, Shares: []driver.Share{
-			{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: cpuset.New(10), Partition: "none"}},
+			{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(10), Partition: "none"}},
 			{Request: "cache", Device: "cache-0-guaranteed", Kind: &driver.CacheShare{Pool: "guaranteed", Group: 2, CPUs: "r", Ways: 1}},
 		}},
 		{UID: "uid-w", Namespace: "default", Name: "w", Order: 5, Shares: []driver.Share{
-			{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{CPUs: cpuset.New(11), Mixed: true}},
+			{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(11), Partition: "root", Mixed: true}},
 			{Request: "cache", Device: "cache-0-guaranteed", Kind: &driver.CacheShare{Pool: "guaranteed", Group: 7, CPUs: "r", Ways: 1}},
 		}},
 	}}

@@ -71,7 +71,7 @@ func check(t *testing.T, c *occupied.Cluster, state *nodestate.State, want strin
 
 func grant(claim, request, device string, cpus ...int) driver.Grant {
 	namespace, name, _ := strings.Cut(claim, "/")
-	share := driver.Share{Request: request, Device: device, Kind: &driver.ZoneShare{CPUs: cpuset.New(cpus...)}}
+	share := driver.Share{Request: request, Device: device, Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(cpus...)}}
 	return driver.Grant{UID: "uid", Namespace: namespace, Name: name, Shares: []driver.Share{share}}
 }
 
