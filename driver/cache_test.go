@@ -385,7 +385,13 @@ func TestWhatACacheIsNotFor(t *testing.T) {
 		"no CPUs":       {claim("a", ways), `request cache: cpus: "", but no request of the claim is for a zone: a cache is for CPUs of the same claim`},
 		"memory":        {claim("a", result("cpus", "numa-1", 0), ways), `request cache: request cpus has no CPUs: a cache is for CPUs of the same claim`},
 		"another cache": {claim("a", result("cpus", "numa-0", 2), ways), `request cache: cache-1-guaranteed has ways of cache 1, but the CPUs of request cpus are in cache 0: add the constraint matchAttribute dra.numa/l3 for both requests`},
-		"two zones":     {claim("a", zone, result("more", "numa-1", 2), ways), `request cache: cpus: "", allowed are the requests of the claim for zones: cpus, more`},
+		// A request with count 2, or allocationMode All, has several results.
+		"a zone of another cache, too": {
+			claim("a", zone, second(result("cpus", "numa-0", 2)), ways),
+			`request cache: cache-1-guaranteed has ways of cache 1, but the CPUs of request cpus are in cache 0: add the constraint matchAttribute dra.numa/l3 for both requests`,
+		},
+		"a zone without CPUs, too": {claim("a", zone, second(result("cpus", "numa-0", 0)), ways), `request cache: request cpus has no CPUs: a cache is for CPUs of the same claim`},
+		"two zones":                {claim("a", zone, result("more", "numa-1", 2), ways), `request cache: cpus: "", allowed are the requests of the claim for zones: cpus, more`},
 		"twice": {
 			claim("a", zone, ways, ofCache("more", "cache-1-besteffort", "ways=1")),
 			`request more: cpus: "cpus", but request cache is for the same CPUs: a claim has ways of one cache for each request for a zone`,
@@ -405,6 +411,26 @@ func TestWhatACacheIsNotFor(t *testing.T) {
 	}
 	if len(driver.Grants()) > 0 {
 		t.Errorf("grants %v", driver.Grants())
+	}
+}
+
+// second returns another result of the same request.
+func second(r resourceapi.DeviceRequestAllocationResult) resourceapi.DeviceRequestAllocationResult {
+	r.ShareID = ptr.To(*r.ShareID + "-2")
+	return r
+}
+
+// A request for two zones whose CPUs have the same cache has ways of it.
+func TestWaysOfOneCacheForTwoZonesOfARequest(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	n.groups = resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 1))
+	for i := range n.machine.Cores {
+		n.machine.Cores[i].L3 = new(0)
+	}
+	n.machine.L3s = []numa.Cache{{ID: 0, CPUs: n.machine.Online}}
+	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-0", 2), second(result("cpus", "numa-1", 2)), ofCache("cache", "cache-0-guaranteed", "ways=3")))
+	if got := n.group(2); got != "2-5: 1c" {
+		t.Errorf("group of the claim: %s", got)
 	}
 }
 

@@ -3,7 +3,6 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -151,21 +150,30 @@ func (d *Driver) pairCaches(wishes []wish) error {
 	return nil
 }
 
-// checkPair refuses CPUs that the ways cannot be for.
+// checkPair refuses CPUs that the ways cannot be for: those of each result of the request
+// have to be CPUs of the cache.
 func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
-	i := slices.IndexFunc(wishes, func(w wish) bool { return w.request == cpus })
-	zone := wishes[i].wanted.(zoneWish)
 	node, err := d.caches.get()
-	switch cache, lies := node.Zones[zone.zone.Device]; {
-	case err != nil:
+	if err != nil {
 		return err
-	case wishes[i].admin:
-		return fmt.Errorf("request %s has admin access, and no CPUs: a cache is for CPUs of the same claim", cpus)
-	case zone.cpus == 0:
-		return fmt.Errorf("request %s has no CPUs: a cache is for CPUs of the same claim", cpus)
-	case lies && cache != want.ask.Cache:
-		return fmt.Errorf("%s has ways of cache %d, but the CPUs of request %s are in cache %d: add the constraint matchAttribute %s for both requests",
-			want.ask.Device, want.ask.Cache, cpus, cache, deviceclasses.AttributeL3)
+	}
+	for i := range wishes {
+		zone, isZone := wishes[i].wanted.(zoneWish)
+		if wishes[i].request != cpus || !isZone {
+			continue
+		}
+		switch cache, lies := node.Zones[zone.zone.Device]; {
+		case wishes[i].admin:
+			return fmt.Errorf("request %s has admin access, and no CPUs: a cache is for CPUs of the same claim", cpus)
+		case zone.cpus == 0:
+			return fmt.Errorf("request %s has no CPUs: a cache is for CPUs of the same claim", cpus)
+		case !lies:
+			return fmt.Errorf("%s has ways of cache %d, but zone %s of request %s does not lie in one level-3 cache",
+				want.ask.Device, want.ask.Cache, zone.zone.Device, cpus)
+		case cache != want.ask.Cache:
+			return fmt.Errorf("%s has ways of cache %d, but the CPUs of request %s are in cache %d: add the constraint matchAttribute %s for both requests",
+				want.ask.Device, want.ask.Cache, cpus, cache, deviceclasses.AttributeL3)
+		}
 	}
 	return nil
 }

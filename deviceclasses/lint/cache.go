@@ -17,6 +17,7 @@ type cacheClaim struct {
 	constraints []resourceapi.DeviceConstraint
 	zones       []string
 	cpus        map[string]bool // zones that the claim asks for CPUs
+	several     map[string]bool // requests that may get several zones
 	unclear     bool            // another request may be for a zone
 	caches      []cacheAsk
 	others      map[string]bool // requests that may get something else than a cache
@@ -30,7 +31,7 @@ type cacheAsk struct {
 }
 
 func newCacheClaim(devices string, constraints []resourceapi.DeviceConstraint) *cacheClaim {
-	return &cacheClaim{devices: devices, constraints: constraints, cpus: map[string]bool{}, others: map[string]bool{}}
+	return &cacheClaim{devices: devices, constraints: constraints, cpus: map[string]bool{}, several: map[string]bool{}, others: map[string]bool{}}
 }
 
 // addTo adds a request. A request with adminAccess holds nothing.
@@ -46,6 +47,7 @@ func (l *Linter) addTo(c *cacheClaim, class *resourceapi.DeviceClass, ask ask, c
 			c.zones = append(c.zones, ask.request)
 		}
 		c.cpus[ask.request] = c.cpus[ask.request] || amountsOf(ask).cpus
+		c.several[ask.request] = c.several[ask.request] || ask.count > 1 || ask.mode == resourceapi.DeviceAllocationModeAll
 	case gets == probe.Unclear:
 		c.unclear = true
 	}
@@ -94,6 +96,9 @@ func (c *cacheClaim) findings() (findings []Finding) {
 		findings = append(findings, ask.single()...)
 		if zone == "" {
 			continue
+		}
+		if c.several[zone] {
+			findings = append(findings, warn(CacheOfSeveralZones, ask.field, "request %q gets CPUs of several zones, and the ways are of one cache: want a request for each zone", zone))
 		}
 		if !c.aligned(ask.request, zone) && !unaligned[ask.request] {
 			unaligned[ask.request] = true

@@ -43,6 +43,7 @@ const (
 	UnclearCacheCPUs      = "unclear-cache-cpus"
 	CacheAskedTwice       = "cache-asked-twice"
 	CacheNotAligned       = "cache-not-aligned"
+	CacheOfSeveralZones   = "cache-of-several-zones"
 	MissingGuard          = "missing-guard"
 	TooManyTexts          = "too-many-texts"
 	CPULimitOnClaimPod    = "cpu-limit-on-claim-pod"
@@ -81,6 +82,7 @@ func Rules() []Rule {
 		{UnclearCacheCPUs, Error, "A cache is for the CPUs of one request for a zone. If the claim has several such requests, the CacheConfig of the request for the cache must name one (cpus). Otherwise the driver refuses to prepare the claim."},
 		{CacheAskedTwice, Error, "CPUs have ways of one pool of one cache. So each request for a zone can have one request for a cache, with a count of 1. Otherwise the driver refuses to prepare the claim. For more ways, ask for more in one request."},
 		{CacheNotAligned, Warning, "A constraint must put the CPUs and the ways into one cache: matchAttribute: dra.numa/l3 for both requests. Without it, the scheduler may choose ways of another cache than that of the CPUs, and the driver refuses to prepare the claim."},
+		{CacheOfSeveralZones, Warning, "CPUs have ways of one cache. A request with a count above 1, or with allocationMode All, gets CPUs of several zones, and the driver refuses to prepare the claim if they are not all CPUs of that cache. Write a request for each zone, and one for its cache."},
 		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. If it reads an attribute or capacity that a device lacks, the scheduler gives up on the pod with an error. One such device stops the pod in the whole cluster. Begin the selector with device.driver == \"NAME\" &&, where NAME is the driver whose devices you want. Read what some devices of that driver lack with .?name.orValue(...)."},
 		{TooManyTexts, Warning, "The scheduler keeps 10 compiled selectors. If a claim and its classes have more different selectors, the scheduler compiles them again for every node."},
 		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms. It throttles the container on CPUs that no other container may use. Remove it: the claim is the limit."},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
@@ -173,6 +174,21 @@ func TestCachesAreForZonesThatLieInOneCache(t *testing.T) {
 	machine.L3s = machine.L3s[1:]
 	if _, err := Of(&machine, s); err == nil || err.Error() != "zone numa-0 has CPUs 0-3,64-67, which have no level-3 cache: want each zone in one level-3 cache" {
 		t.Errorf("CPUs without a cache: %v", err)
+	}
+}
+
+// Isolated CPUs are where the boot parameter has them: their zone may lie in several caches.
+func TestIsolatedCPUsOfSeveralCachesHaveNone(t *testing.T) {
+	machine := sample.Machine(t, "epyc-2s-nps1")
+	machine.Isolated = new(cpuset.New(1, 9, 17)) // of the first three caches of NUMA node 0
+	s := settings(t, ten)
+	s.ZoneBy = deviceclasses.ZoneByL3
+	node := nodeWith(t, machine, s)
+	if cache, lies := node.Zones["isolated-0"]; lies {
+		t.Errorf("the isolated CPUs are in cache %d", cache)
+	}
+	if len(node.Pools) != 16 || node.Zones["l3-2"] != 2 {
+		t.Errorf("%d pools, zones %v", len(node.Pools), node.Zones)
 	}
 }
 

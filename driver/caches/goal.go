@@ -104,7 +104,7 @@ func (n *Node) GoalIn(changed []int, held []Holding, state numa.ResctrlState) Go
 		h := &held[i]
 		at := goal.classes.index(h.Group)
 		group := &goal.classes.groups[at]
-		group.CPUs = group.CPUs.Union(h.CPUs)
+		group.CPUs = group.CPUs.Union(h.CPUs.Intersection(n.cpusOf(h.Cache))) // the class of another cache may be another claim's
 		group.Joined = group.Joined || h.Joined
 		if h.Pool != ways.Shared {
 			n.limit(&group.Schemata, h)
@@ -126,6 +126,16 @@ func (n *Node) GoalIn(changed []int, held []Holding, state numa.ResctrlState) Go
 		}
 	}
 	return goal
+}
+
+// cpusOf returns the CPUs of a cache.
+func (n *Node) cpusOf(cache int) cpuset.Set {
+	for i := range n.caches {
+		if n.caches[i].ID == cache {
+			return n.caches[i].CPUs
+		}
+	}
+	return cpuset.Set{}
 }
 
 // groupsOf returns the numbers of the groups of classes, ascending: those that are kept
@@ -343,6 +353,9 @@ func (g *Goal) Check(h *Holding, state numa.ResctrlState) error {
 		return fmt.Errorf("the kernel has no group %s", name)
 	}
 	cpus := h.CPUs.Intersection(state.Online())
+	if elsewhere := cpus.Difference(g.node.cpusOf(h.Cache)); !elsewhere.IsEmpty() {
+		return fmt.Errorf("cpus %s of the claim are not those of cache %d", elsewhere, h.Cache)
+	}
 	if !cpus.IsSubsetOf(group.CPUs) {
 		return fmt.Errorf("group %s has cpus %s, want %s", name, group.CPUs, cpus)
 	}

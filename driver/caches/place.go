@@ -12,7 +12,9 @@ import (
 
 // cachesOfZones returns the id of the cache that each zone with CPUs lies in, by the name
 // of the zone's device. Each zone must lie in one cache: the scheduler chooses a zone and
-// a cache, and any free CPUs of this zone must be CPUs of this cache.
+// a cache, and any free CPUs of this zone must be CPUs of this cache. Isolated CPUs are where
+// the boot parameter has them, so their zone may lie in several: it is left out, and claims
+// cannot have ways for it.
 func cachesOfZones(machine *numa.Machine, by string) (map[string]int, error) {
 	caches, err := tryCachesOfZones(machine, by)
 	if err != nil && by != deviceclasses.ZoneByL3 {
@@ -35,7 +37,7 @@ func tryCachesOfZones(machine *numa.Machine, by string) (map[string]int, error) 
 			}
 		}
 		switch {
-		case zone.CPUs.IsEmpty():
+		case zone.CPUs.IsEmpty() || zone.Isolated && (len(in) > 1 || !rest.IsEmpty()):
 		case !rest.IsEmpty():
 			return nil, fmt.Errorf("zone %s has CPUs %s, which have no level-3 cache: want each zone in one level-3 cache", zone.Device, rest)
 		case len(in) > 1:
