@@ -1,6 +1,7 @@
 package attached
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -49,6 +50,29 @@ func WithoutConflicts(machine numa.Machine, nodeName string, devices []resourcea
 	return kept, conflicts
 }
 
+// addressKeys are the attributes with the PCI address of a device that drivers publish
+// besides resource.kubernetes.io/pciBusID or in its place, by the name of the driver. Read in
+// dranet 1.4.0, AMD's driver of October 2025 and the driver of the SR-IOV network operator.
+var addressKeys = map[string][]resourceapi.QualifiedName{
+	"dra.net":                              {"pciAddress"},
+	"gpu.amd.com":                          {"pciAddr"},
+	"sriovnetwork.k8snetworkplumbingwg.io": {"pciAddress"},
+}
+
+// addressOf returns the PCI address of a device of another driver, "" if it publishes none. A
+// driver may publish its own attributes with or without its name before them.
+func addressOf(driver string, device resourceapi.Device) string {
+	if address := stringOf(device, AttributePCIBusID); address != "" {
+		return address
+	}
+	for _, key := range addressKeys[driver] {
+		if address := cmp.Or(stringOf(device, key), stringOf(device, resourceapi.QualifiedName(driver)+"/"+key)); address != "" {
+			return address
+		}
+	}
+	return ""
+}
+
 // addAddresses adds the PCI addresses of the devices in the slice that are on the node.
 func addAddresses(drivers map[string]string, nodeName string, slice *resourceapi.ResourceSlice) {
 	isHere := func(name *string) bool { return name != nil && *name == nodeName }
@@ -56,7 +80,7 @@ func addAddresses(drivers map[string]string, nodeName string, slice *resourceapi
 		if !isHere(slice.Spec.NodeName) && !isHere(d.NodeName) {
 			continue
 		}
-		if address := stringOf(d, AttributePCIBusID); address != "" {
+		if address := addressOf(slice.Spec.Driver, d); address != "" {
 			drivers[strings.ToLower(address)] = slice.Spec.Driver
 		}
 	}

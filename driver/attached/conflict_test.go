@@ -27,6 +27,15 @@ func published(driver, node, address string, change ...func(*resourceapi.Resourc
 	return slice
 }
 
+// under publishes the address under another key than the standard one.
+func under(key resourceapi.QualifiedName) func(*resourceapi.ResourceSlice) {
+	return func(slice *resourceapi.ResourceSlice) {
+		attributes := slice.Spec.Devices[0].Attributes
+		attributes[key] = attributes[AttributePCIBusID]
+		delete(attributes, AttributePCIBusID)
+	}
+}
+
 func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 	perDevice := func(node string) func(*resourceapi.ResourceSlice) {
 		return func(slice *resourceapi.ResourceSlice) {
@@ -46,6 +55,12 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 		"another node for each device":  {published("dra.net", "", "0000:a8:00.0", perDevice("node-2")), ""},
 		"a virtual function":            {published("sriov", here, "0000:3b:01.3"), "nic-0000-3b-01-3 nic-0000-3b-00-1"},
 		"the physical one":              {published("dra.net", here, "0000:3b:00.1"), "nic-0000-3b-01-2 nic-0000-3b-01-3 nic-0000-3b-01-4 nic-0000-3b-01-5 nic-0000-3b-00-1"},
+		"dranet":                        {published("dra.net", here, "0000:a8:00.0", under("dra.net/pciAddress")), "nic-0000-a8-00-0"},
+		"dranet without its name":       {published("dra.net", here, "0000:a8:00.0", under("pciAddress")), "nic-0000-a8-00-0"},
+		"AMD's driver":                  {published("gpu.amd.com", here, "0000:a8:00.0", under("gpu.amd.com/pciAddr")), "nic-0000-a8-00-0"},
+		"AMD's driver without its name": {published("gpu.amd.com", here, "0000:a8:00.0", under("pciAddr")), "nic-0000-a8-00-0"},
+		"the SR-IOV driver":             {published("sriovnetwork.k8snetworkplumbingwg.io", here, "0000:a8:00.0", under("pciAddress")), "nic-0000-a8-00-0"},
+		"the key of another driver":     {published("gpu.example.com", here, "0000:a8:00.0", under("pciAddr")), ""},
 		"a function that is not chosen": {published("gpu.nvidia.com", here, "0000:17:00.0"), ""},
 	} {
 		devices := Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"nic", "vf"}}))
