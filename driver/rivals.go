@@ -1,10 +1,12 @@
 package driver
 
 import (
+	"path"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
@@ -14,12 +16,18 @@ type Rival struct{ CPUs, Memory bool }
 
 // knownRivals are drivers whose devices do not always say that they are CPUs or memory.
 var knownRivals = map[string]Rival{
-	"dra.cpu":    {CPUs: true},
-	"dra.memory": {Memory: true},
+	"dra.cpu":               {CPUs: true},
+	"dra.memory":            {Memory: true},
+	"balloons.nri.io":       {CPUs: true},
+	"topology-aware.nri.io": {CPUs: true},
 }
 
+// policySuffix is the end of the names of drivers that are NRI resource policies.
+const policySuffix = ".nri.io"
+
 // RivalOf returns what the driver of a slice gives out. Its devices say so if they map a
-// capacity to the cpu, memory or hugepages of the node's allocatable (KEP-5517). Other
+// capacity to the cpu, memory or hugepages of the node's allocatable (KEP-5517), and those of
+// an NRI resource policy if claims share them and they have a capacity of CPUs. Other
 // capacities and attributes prove nothing: a GPU has memory, and drivers of networks
 // publish attributes of dra.cpu, so that a claim can match on them.
 func RivalOf(slice *resourceapi.ResourceSlice) (rival Rival) {
@@ -28,6 +36,9 @@ func RivalOf(slice *resourceapi.ResourceSlice) (rival Rival) {
 	}
 	rival = knownRivals[slice.Spec.Driver]
 	for i := range slice.Spec.Devices {
+		if strings.HasSuffix(slice.Spec.Driver, policySuffix) && sharesCPUs(&slice.Spec.Devices[i]) {
+			rival.CPUs = true
+		}
 		for name, resource := range slice.Spec.Devices[i].NodeAllocatableResources {
 			if resource.Mapping == nil {
 				continue // an overhead, which is on all NUMA nodes
@@ -37,6 +48,20 @@ func RivalOf(slice *resourceapi.ResourceSlice) (rival Rival) {
 		}
 	}
 	return rival
+}
+
+// sharesCPUs reports whether claims share the device and get a part of its CPUs. The domain of
+// the capacity may be any.
+func sharesCPUs(device *resourceapi.Device) bool {
+	if !ptr.Deref(device.AllowMultipleAllocations, false) {
+		return false
+	}
+	for name := range device.Capacity {
+		if last := path.Base(string(name)); last == "cpu" || last == "cpus" {
+			return true
+		}
+	}
+	return false
 }
 
 // WithoutMemory returns the devices without memory and hugepages, which another driver

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,6 +27,12 @@ func rivalSlice(driver string, mapped ...corev1.ResourceName) *resourceapi.Resou
 func TestRivals(t *testing.T) {
 	empty := rivalSlice("dra.cpu")
 	empty.Spec.Devices = nil
+	shared := func(driver string, capacity resourceapi.QualifiedName) *resourceapi.ResourceSlice {
+		slice := rivalSlice(driver)
+		slice.Spec.Devices[1].AllowMultipleAllocations = ptr.To(true)
+		slice.Spec.Devices[1].Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{capacity: {}}
+		return slice
+	}
 	for name, row := range map[string]struct {
 		slice *resourceapi.ResourceSlice
 		want  Rival
@@ -38,6 +45,13 @@ func TestRivals(t *testing.T) {
 		"of hugepages":                {rivalSlice("pages.example.com", "hugepages-1Gi"), Rival{Memory: true}},
 		"of both":                     {rivalSlice("all.example.com", "cpu", "memory"), Rival{true, true}},
 		"a GPU with cores and memory": {rivalSlice("gpu.example.com"), Rival{}},
+		"balloons":                    {rivalSlice("balloons.nri.io"), Rival{CPUs: true}},
+		"topology-aware":              {rivalSlice("topology-aware.nri.io"), Rival{CPUs: true}},
+		"another policy":              {shared("template.nri.io", "template.nri.io/cpus"), Rival{CPUs: true}},
+		"a policy with a bare name":   {shared("template.nri.io", "cpu"), Rival{CPUs: true}},
+		"a policy of caches":          {shared("caches.nri.io", "ways"), Rival{}},
+		"a policy of whole devices":   {rivalSlice("template.nri.io"), Rival{}},
+		"an example of shared CPUs":   {shared("cpu.example.com", "cpu.example.com/cpu"), Rival{}},
 		"storage":                     {rivalSlice("disk.example.com", "ephemeral-storage"), Rival{}},
 	} {
 		if got := RivalOf(row.slice); got != row.want {
