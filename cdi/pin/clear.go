@@ -11,7 +11,7 @@ import (
 // as it is, and returns its name: then it removes no cgroup. The caller holds the host's
 // lock. Clear may be called again.
 func Clear(h Host) (live []string, err error) {
-	records, err := h.settle()
+	records, err := h.settle(func(record) bool { return true })
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,10 @@
 package pin
 
 import (
+	"errors"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -45,6 +48,34 @@ func TestClearLeavesOnlyRunningContainers(t *testing.T) {
 		checkPartitions(m)
 		checkNoExclusive(m)
 	})
+}
+
+// What a dead container left, and the kernel does not take back, concerns its CPUs only.
+func TestCPUsThatCannotBeReleasedStopOnlyTheirHooks(t *testing.T) {
+	f := newFake(t, false)
+	running(f, ctrA, ctrB, ctrC)
+	mustPin(f, ctrA, ScopeContainer, claimed("dead", "2-5", "0", PartitionRoot))
+	f.end(ctrA)
+	writes := f.root.around
+	f.root.around = func(w Write, effect func() error) error {
+		if strings.HasPrefix(w.File, podA+"/") {
+			return syscall.EIO
+		}
+		return writes(w, effect)
+	}
+	mustPin(f, ctrB, ScopeContainer, claimed("next", "6-7", "0", PartitionRoot))
+	if err := Pin(f.host(), ctrC, ScopeContainer, claimed("same", "5", "0", PartitionRoot)); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a claim of its CPUs: error %v, want EIO", err)
+	}
+	if _, err := Clear(f.host()); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Clear: error %v, want EIO", err)
+	}
+	if files := recordFiles(f); len(files) != 2 {
+		t.Errorf("records %q, want those of the dead container and of the next", files)
+	}
+	f.root.around = writes
+	mustPin(f, ctrC, ScopeContainer, claimed("same", "5", "0", PartitionRoot))
+	checkPartitions(f, Holding{ctrB, parse("6-7"), "root"}, Holding{ctrC, parse("5"), "root"})
 }
 
 func TestKernelClearRemovesTheScratchCgroup(t *testing.T) {

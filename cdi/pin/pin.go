@@ -104,7 +104,8 @@ func (p Pinning) String() string {
 // that cgroup or its parent, the cgroup of the pod, becomes the partition. In the pod's
 // partition, each container has only its own CPUs.
 //
-// Pin first releases what dead records left. It writes its record before it writes to the
+// Pin first releases what dead records left, and fails if it cannot release CPUs that the
+// claim gets. It writes its record before it writes to the
 // kernel. If another pod has the same CPUs of the claim, both lose their partition. A
 // [Keeper] restores it when the other user is gone. On error the container's process must
 // not start: Pin undoes its record and its partition, and other containers keep what they
@@ -117,7 +118,7 @@ func Pin(h Host, container string, scope Scope, claim Claim) error {
 	if err := checkExclusive(h.Cgroups.FS(), container, claim.Pinning); err != nil {
 		return err
 	}
-	live, err := h.settle()
+	live, err := h.settle(func(dead record) bool { return dead.wish().CPUs.Overlaps(claim.CPUs) })
 	if err != nil {
 		return err
 	}
@@ -136,8 +137,10 @@ func Pin(h Host, container string, scope Scope, claim Claim) error {
 	return err
 }
 
-// settle loads the records and releases what dead records left.
-func (h Host) settle() (live []record, err error) {
+// settle loads the records and releases what dead records left. What cannot be released is
+// an error only if needed says so of its record; else it is left to the keeper, which tries
+// again and reports it.
+func (h Host) settle(needed func(dead record) bool) (live []record, err error) {
 	// The keeper reports damaged records. Such a record belongs to another cgroup,
 	// or this hook replaces it now.
 	list, _, err := loadRecords(h.Records.FS())
@@ -149,7 +152,7 @@ func (h Host) settle() (live []record, err error) {
 		return nil, err
 	}
 	for _, r := range dead {
-		if err := h.bury(r); err != nil {
+		if err := h.bury(r); err != nil && needed(r) {
 			return nil, err
 		}
 	}
