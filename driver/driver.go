@@ -88,31 +88,33 @@ type Driver struct {
 
 	policies atomic.Pointer[func() error] // see SetMemoryPolicies
 
-	mu         mutex                         // held for a whole Recover, Observe, Prepare or Unprepare
-	machine    *numa.Machine                 // replaced, never changed
-	zones      []zones.Zone                  // of machine, as they are published
-	picker     *pick.Picker                  // of machine
-	grantable  cpuset.Set                    // CPUs of machine that a claim may ever get
-	devices    map[string]resourceapi.Device // of machine, by name
-	grants     grantList
-	ready      bool                     // Recover has succeeded
-	loaded     onRecord                 // what Open read; empty after Recover
-	orphans    map[types.UID]string     // by UID of a grant that cannot be released yet: why no claim needs it
-	blocked    []Held                   // CPUs that partitions hold and no grant has
-	downgraded cpuset.Set               // as in view
-	caches     *cacheState              // never nil
-	groups     numa.ResctrlState        // of resctrl, as last seen; only settleWays changes it
-	shareable  map[string]numa.Schemata // groups that the kernel has refused to make exclusive, and with what
-	monitors   monitors                 // as last seen
-	first      interrupts.First         // which CPUs handled interrupts before claims had a say
-	due        []interrupts.Write       // that had no room when the last claim ended; lost with the process
-	uncore     []uncore.Held            // what dies have because of claims, and had first
-	uncoreDue  bool                     // dies may have come online since the last look
-	defaults   []Default                // what CPUs have while no claim changes them
-	settled    lookedAt                 // when settleDefaults last succeeded
-	seen       []int                    // numbers of interrupts at the last look
-	online     cpuset.Set               // CPUs that came online since the last look, and may have lost what claims want
-	text       []byte                   // the last checkpoint; the next one reuses its memory
+	mu          mutex                         // held for a whole Recover, Observe, Prepare or Unprepare
+	machine     *numa.Machine                 // replaced, never changed
+	zones       []zones.Zone                  // of machine, as they are published
+	picker      *pick.Picker                  // of machine
+	grantable   cpuset.Set                    // CPUs of machine that a claim may ever get
+	devices     map[string]resourceapi.Device // of machine, by name
+	grants      grantList
+	ready       bool                     // Recover has succeeded
+	loaded      onRecord                 // what Open read; empty after Recover
+	orphans     map[types.UID]string     // by UID of a grant that cannot be released yet: why no claim needs it
+	lastPrepare map[types.UID]uint64     // by UID of a claim: which Prepare was its last one, of all since Open
+	prepares    uint64                   // how many there were
+	blocked     []Held                   // CPUs that partitions hold and no grant has
+	downgraded  cpuset.Set               // as in view
+	caches      *cacheState              // never nil
+	groups      numa.ResctrlState        // of resctrl, as last seen; only settleWays changes it
+	shareable   map[string]numa.Schemata // groups that the kernel has refused to make exclusive, and with what
+	monitors    monitors                 // as last seen
+	first       interrupts.First         // which CPUs handled interrupts before claims had a say
+	due         []interrupts.Write       // that had no room when the last claim ended; lost with the process
+	uncore      []uncore.Held            // what dies have because of claims, and had first
+	uncoreDue   bool                     // dies may have come online since the last look
+	defaults    []Default                // what CPUs have while no claim changes them
+	settled     lookedAt                 // when settleDefaults last succeeded
+	seen        []int                    // numbers of interrupts at the last look
+	online      cpuset.Set               // CPUs that came online since the last look, and may have lost what claims want
+	text        []byte                   // the last checkpoint; the next one reuses its memory
 
 	allocatable bool // Config.NodeAllocatable, as it was set last
 
@@ -129,11 +131,11 @@ var ErrNotRecovered = errors.New("the grants of this node are not recovered yet"
 // directory and from the CDI specs. It writes nothing. The caller may read Grants, and
 // must call Recover next.
 //
-// Open returns an error that for which GrantsUnknown is true if the checkpoint is damaged
+// Open returns an error for which GrantsUnknown is true if the checkpoint is damaged
 // or of another build, or if it is lost and a CDI spec cannot be read. A start without
 // grants would give away CPUs that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	d := &Driver{config: config, allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
+	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
 	d.use(machine)
 	var err error
 	if d.loaded, err = loadRecord(state, d.specs, config.BootID); err != nil {
@@ -174,6 +176,8 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 		return Grant{}, nil, err
 	}
 	delete(d.orphans, claim.UID) // the claim needs its grant again
+	d.prepares++
+	d.lastPrepare[claim.UID] = d.prepares
 	if err := perform(d.untuneSteps(claim, wishes)); err != nil {
 		return Grant{}, nil, err
 	}
@@ -237,6 +241,7 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 	if err := perform(d.unprepareSteps(claimUID)); err != nil {
 		return err
 	}
+	delete(d.lastPrepare, claimUID)
 	d.removeMonitor(claimUID)
 	if len(cachesIn(grant)) > 0 {
 		d.takeWays(grant)

@@ -61,21 +61,33 @@ func (d *Driver) Observe(held []Held) (Report, error) {
 	return next.report, nil
 }
 
+// Prepares returns how often Prepare was called. Reconsider takes it.
+func (d *Driver) Prepares() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.prepares
+}
+
 // Reconsider compares grants with the claims that the API server has, as Recover does.
 // The next Observe releases those that no claim needs any more. The containers of these
-// claims must have ended.
-func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim) {
+// claims must have ended. Since is what Prepares returned before the API server was asked:
+// what it said of a claim that was prepared after that is old.
+func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim, since uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for uid, claim := range claims {
 		grant, held := d.grants.find(uid)
-		if !held || !d.ready {
+		if !held || !d.ready || d.lastPrepare[uid] > since {
 			continue
 		}
 		if unneeded := d.compare(grant, claim); unneeded != "" {
 			d.orphans[uid] = unneeded
 		}
 	}
+	maps.DeleteFunc(d.lastPrepare, func(uid types.UID, _ uint64) bool {
+		_, held := d.grants.find(uid)
+		return !held
+	})
 }
 
 // planObservation changes nothing.

@@ -255,6 +255,29 @@ func TestNoteIsRead(t *testing.T) {
 	}
 }
 
+// While the API server is asked about a claim without containers, the kubelet may prepare it
+// again. What the API server says is then older than the grant.
+func TestClaimThatIsPreparedWhileItIsAskedAboutStays(t *testing.T) {
+	for name, row := range map[string]struct {
+		meanwhile bool
+		want      int
+	}{"prepared meanwhile": {true, 1}, "left alone": {false, 0}} {
+		disk := newDisk(t)
+		driver := disk.open()
+		wanted := claim("a", result("r", "numa-0", 2))
+		mustPrepare(t, driver, wanted)
+		since := driver.Prepares()
+		if row.meanwhile {
+			mustPrepare(t, driver, wanted)
+		}
+		driver.Reconsider(claims{"uid-a": nil}, since)
+		if _, err := driver.Observe(nil); err != nil || len(driver.Grants()) != row.want {
+			t.Errorf("%s: grants %v, %v, want %d", name, driver.Grants(), err, row.want)
+		}
+		assertConsistent(t, disk, driver)
+	}
+}
+
 func TestSpecsOfAnEarlierBootSayNothing(t *testing.T) {
 	disk := preparedDisk(t)
 	disk.remove(CheckpointName)

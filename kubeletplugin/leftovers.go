@@ -56,6 +56,7 @@ func (l *leftovers) look(ctx context.Context) error {
 	if recorded == nil {
 		return nil // nobody has looked at the cgroups yet
 	}
+	since := l.driver.Prepares()
 	var idle []driver.Grant
 	for _, grant := range l.driver.Grants() {
 		if len((*recorded)[grant.UID]) == 0 {
@@ -65,6 +66,6 @@ func (l *leftovers) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	claims, err := ReadClaims(ctx, l.client, idle)
-	l.driver.Reconsider(claims)
+	l.driver.Reconsider(claims, since)
 	return err
 }
