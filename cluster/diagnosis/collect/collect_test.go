@@ -15,15 +15,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/capture"
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
@@ -276,36 +275,21 @@ func TestStateIsAskedOfWhatRuns(t *testing.T) {
 	}
 }
 
-// Older drivers do not know what else is asked. Users without the right are asked once.
-func TestStateOfAnOlderDriverLacksTheHost(t *testing.T) {
+// A part that is read only on request takes one flag more, and is asked for once.
+func TestStateWithMore(t *testing.T) {
 	facts := factsOf(t, newServer())
-	for refusal, want := range map[error]string{
-		errors.New("flag provided but not defined: -host"):                 "state --host --kubelet-root=/k --cgroup-root=/host/cgroup --nri-socket=/n|state --kubelet-root=/k --cgroup-root=/host/cgroup",
-		apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("")): "state --host --kubelet-root=/k --cgroup-root=/host/cgroup --nri-socket=/n",
+	for want, ask := range map[string]func(context.Context, Exec, *diagnosis.Facts, []string) (map[string]*nodestate.State, []diagnosis.Unread){
+		"state --host --kubelet-root=/k --cgroup-root=/host/cgroup --nri-socket=/n": HostStates,
+		"state --caches --kubelet-root=/k --cgroup-root=/host/cgroup":               CacheStates,
 	} {
 		var asked []string
-		states, unread := HostStates(t.Context(), func(_ context.Context, _ *corev1.Pod, _ string, command []string) ([]byte, error) {
+		states, unread := ask(t.Context(), func(_ context.Context, _ *corev1.Pod, _ string, command []string) ([]byte, error) {
 			asked = append(asked, strings.Join(command[1:], " "))
-			if len(asked) == 1 {
-				return nil, refusal
-			}
-			return []byte(stateText), nil
+			return nil, errors.New("gone")
 		}, facts, []string{"worker-1"})
-		if got := strings.Join(asked, "|"); got != want || len(states)+len(unread) != 1 || len(states) != len(asked)-1 {
-			t.Errorf("%v: asked %q, want %q; states %v, unread %+v", refusal, got, want, states, unread)
+		if got := strings.Join(asked, "|"); got != want || len(states) > 0 || len(unread) != 1 {
+			t.Errorf("asked %q, want %q; states %v, unread %+v", got, want, states, unread)
 		}
-	}
-}
-
-func TestStateOfCaches(t *testing.T) {
-	facts := factsOf(t, newServer())
-	var asked []string
-	CacheStates(t.Context(), func(_ context.Context, _ *corev1.Pod, _ string, command []string) ([]byte, error) {
-		asked = append(asked, strings.Join(command[1:], " "))
-		return nil, errors.New("flag provided but not defined: -caches")
-	}, facts, []string{"worker-1"})
-	if got := strings.Join(asked, "|"); got != "state --caches --kubelet-root=/k --cgroup-root=/host/cgroup|state --kubelet-root=/k --cgroup-root=/host/cgroup" {
-		t.Errorf("asked %q", got)
 	}
 }
 

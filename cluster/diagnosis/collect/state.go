@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
@@ -25,12 +24,12 @@ func States(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []stri
 	})
 }
 
-// HostStates is States with nodestate.State.Host, which older drivers do not have.
+// HostStates is States with nodestate.State.Host.
 func HostStates(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
 	return statesWith(ctx, exec, facts, nodes, "host", "nri-socket")
 }
 
-// CacheStates is States with nodestate.State.Resctrl, which older drivers do not have.
+// CacheStates is States with nodestate.State.Resctrl.
 func CacheStates(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
 	return statesWith(ctx, exec, facts, nodes, "caches", "resctrl")
 }
@@ -38,11 +37,7 @@ func CacheStates(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes [
 // statesWith asks for one more part, which needs one more flag of the daemon.
 func statesWith(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string, part, flag string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
 	return askPods(exec, facts, nodes, StateSetting, func(p program) (*nodestate.State, error) {
-		text, err := p.run(ctx, "state --"+part, append(stateFlags(), flag)...)
-		if err != nil && !apierrors.IsForbidden(err) {
-			text, err = p.run(ctx, "state", stateFlags()...)
-		}
-		return decoded(text, err)
+		return decoded(p.run(ctx, "state --"+part, append(stateFlags(), flag)...))
 	})
 }
 
