@@ -4,6 +4,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
 
@@ -45,6 +46,22 @@ const (
 // AttributeKind and AttributeL3, and the attributes of the NUMA node if the cache has
 // exactly one.
 const AttributePool resourceapi.QualifiedName = DriverName + "/pool"
+
+// FullName returns the name of an attribute with its domain, as selectors, constraints and
+// the metadata in a container have it: dra.numa/socket. The constants are the names that
+// this driver publishes.
+func FullName(name resourceapi.QualifiedName) resourceapi.FullyQualifiedName {
+	return attribute.FullName(DriverName, name)
+}
+
+// Attribute returns an attribute of a device of this driver; the zero value if the device
+// lacks it. It also knows devices whose attributes have the driver's domain in their names,
+// as older builds published them: they are in support bundles, and in a cluster until the
+// daemons of all nodes are new.
+func Attribute(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, name resourceapi.QualifiedName) resourceapi.DeviceAttribute {
+	value, _ := attribute.Of(DriverName, attributes, FullName(name))
+	return value
+}
 
 // NUMANodeAttributes are the keys under which drivers publish the NUMA node of a device.
 // Publishing all of them lets one claim align devices of drivers that share no key. A
