@@ -101,8 +101,8 @@ func TestSchedulerAllocatesAlikeInBothSpellings(t *testing.T) {
 		name := fmt.Sprintf("%s-%d", run, i)
 		choice{nodes: []string{"{}", "{}"}}.createNodes(t, api, name)
 		published, older := spelledSlices(t, name+"-a"), object.WithDomain(spelledSlices(t, name+"-b"))
-		if names := object.OwnDomain(published); len(names) > 0 || len(object.OwnDomain(older)) == 0 {
-			t.Errorf("published with the driver's domain: %s", names)
+		if own := object.OwnDomain(published); len(own) > 0 || len(object.OwnDomain(older)) == 0 {
+			t.Errorf("published with the driver's domain: %s", own)
 		}
 		parallel(t, append(creations(resources.ResourceSlices(), published), creations(resources.ResourceSlices(), older)...))
 		names = append(names, name+"-a", name+"-b")
