@@ -25,7 +25,7 @@ func devices() map[string]published {
 			Driver:                   driver,
 			AllowMultipleAllocations: ptr.To(IsZoneKind(kind) || kind == KindCache),
 			Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-				resourceapi.QualifiedName(driver + "/kind"): {StringValue: &kind},
+				AttributeKind: {StringValue: &kind},
 			},
 			Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
 				"cpu": {Value: resource.MustParse("4")},

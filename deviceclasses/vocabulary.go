@@ -4,6 +4,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
 
@@ -13,20 +14,21 @@ import (
 // fields are next to the fields. Of these, zones publish the values of Exclusivity.
 
 // DriverName is the name of the driver in ResourceSlices, claims and sockets, and the
-// domain of its own attributes and taints.
+// domain of its own attributes and taints. ResourceSlices have its attributes without the
+// domain.
 const DriverName = "dra.numa"
 
 // Attributes of zones. Package driver/attached has all attributes of PCI functions, with
 // their meaning. Zones and PCI functions share AttributeKind, AttributeSocket and
 // the attributes of the NUMA node.
 const (
-	AttributeKind           resourceapi.QualifiedName = DriverName + "/kind"
-	AttributeSocket         resourceapi.QualifiedName = DriverName + "/socket"
-	AttributeThreadsPerCore resourceapi.QualifiedName = DriverName + "/threadsPerCore"
-	AttributeCoreType       resourceapi.QualifiedName = DriverName + "/coreType"
-	AttributeExclusivity    resourceapi.QualifiedName = DriverName + "/exclusivity"
-	AttributeMemoryTier     resourceapi.QualifiedName = DriverName + "/memoryTier"
-	AttributeL3             resourceapi.QualifiedName = DriverName + "/l3"
+	AttributeKind           resourceapi.QualifiedName = "kind"
+	AttributeSocket         resourceapi.QualifiedName = "socket"
+	AttributeThreadsPerCore resourceapi.QualifiedName = "threadsPerCore"
+	AttributeCoreType       resourceapi.QualifiedName = "coreType"
+	AttributeExclusivity    resourceapi.QualifiedName = "exclusivity"
+	AttributeMemoryTier     resourceapi.QualifiedName = "memoryTier"
+	AttributeL3             resourceapi.QualifiedName = "l3"
 	AttributeNUMANode                                 = deviceattribute.StandardDeviceAttributeNUMANode
 	AttributeNUMANodeNet    resourceapi.QualifiedName = "dra.net/numaNode"
 	AttributeNUMANodeAMD    resourceapi.QualifiedName = "gpu.amd.com/numaNode"
@@ -35,16 +37,32 @@ const (
 // Attributes of PCI functions that readers of the cluster know: the IDs, and their names
 // in the PCI ID database. An ID that is not in the database is its own name.
 const (
-	AttributeVendorID resourceapi.QualifiedName = DriverName + "/vendorID"
-	AttributeDeviceID resourceapi.QualifiedName = DriverName + "/deviceID"
-	AttributeVendor   resourceapi.QualifiedName = DriverName + "/vendor"
-	AttributeProduct  resourceapi.QualifiedName = DriverName + "/product"
+	AttributeVendorID resourceapi.QualifiedName = "vendorID"
+	AttributeDeviceID resourceapi.QualifiedName = "deviceID"
+	AttributeVendor   resourceapi.QualifiedName = "vendor"
+	AttributeProduct  resourceapi.QualifiedName = "product"
 )
 
 // AttributePool is which pool of a cache a device is. Devices of caches also have
 // AttributeKind and AttributeL3, and the attributes of the NUMA node if the cache has
 // exactly one.
-const AttributePool resourceapi.QualifiedName = DriverName + "/pool"
+const AttributePool resourceapi.QualifiedName = "pool"
+
+// FullName returns the name of an attribute with its domain, as selectors, constraints and
+// the metadata in a container have it: dra.numa/socket. The constants are the names that
+// this driver publishes.
+func FullName(name resourceapi.QualifiedName) resourceapi.FullyQualifiedName {
+	return attribute.FullName(DriverName, name)
+}
+
+// Attribute returns an attribute of a device of this driver; the zero value if the device
+// lacks it. It also knows devices whose attributes have the driver's domain in their names,
+// as older builds published them: they are in support bundles, and in a cluster until the
+// daemons of all nodes are new.
+func Attribute(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, name resourceapi.QualifiedName) resourceapi.DeviceAttribute {
+	value, _ := attribute.Of(DriverName, attributes, FullName(name))
+	return value
+}
 
 // NUMANodeAttributes are the keys under which drivers publish the NUMA node of a device.
 // Publishing all of them lets one claim align devices of drivers that share no key. A

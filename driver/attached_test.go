@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +31,10 @@ func withAttached(t testing.TB, include ...string) Config {
 	return Config{NodeName: node, Exclusivity: ExclusivityKernel, Attached: selection}
 }
 
+func byFullName(a, b resourceapi.QualifiedName) int {
+	return cmp.Compare(deviceclasses.FullName(a), deviceclasses.FullName(b))
+}
+
 // drawPool draws a pool in a few lines: the slices, and in them devices with
 // attributes, capacities and counters.
 func drawPool(config Config, machine numa.Machine) string {
@@ -39,8 +44,8 @@ func drawPool(config Config, machine numa.Machine) string {
 		for _, device := range slice.Devices {
 			fmt.Fprintf(&out, "  %s\n", device.Name)
 			var words []string
-			for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
-				words = append(words, strings.TrimPrefix(string(name), Name+"/")+"="+drawValue(device.Attributes[name]))
+			for _, name := range slices.SortedFunc(maps.Keys(device.Attributes), byFullName) {
+				words = append(words, string(name)+"="+drawValue(device.Attributes[name]))
 			}
 			for _, name := range slices.Sorted(maps.Keys(device.Capacity)) {
 				value := device.Capacity[name].Value

@@ -172,7 +172,7 @@ func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
 				want.ask.Device, want.ask.Cache, zone.zone.Device, cpus)
 		case cache != want.ask.Cache:
 			return fmt.Errorf("%s has ways of cache %d, but the CPUs of request %s are in cache %d: add the constraint matchAttribute %s for both requests",
-				want.ask.Device, want.ask.Cache, cpus, cache, deviceclasses.AttributeL3)
+				want.ask.Device, want.ask.Cache, cpus, cache, deviceclasses.FullName(deviceclasses.AttributeL3))
 		}
 	}
 	return nil

@@ -123,7 +123,8 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 			t.Errorf("%s: CDI devices %v, function (-want +got):\n%s", device.Device, device.CDIDeviceIDs, diff)
 		}
 	}
-	if bus := prepared[1].Attributes["resource.kubernetes.io/pciBusID"].StringValue; bus == nil || *bus != "0001:23:00.0" || prepared[1].Attributes["dra.numa/cpus"].StringValue != nil {
+	if bus := prepared[1].Attributes["resource.kubernetes.io/pciBusID"].StringValue; bus == nil || *bus != "0001:23:00.0" || prepared[1].Attributes["dra.numa/cpus"].StringValue != nil ||
+		prepared[1].Attributes["dra.numa/namespaces"].IntValue == nil || prepared[1].Attributes["namespaces"].IntValue != nil {
 		t.Errorf("attributes of the drive are %v", prepared[1].Attributes)
 	}
 	if strays := strays(driver.machine, driver.config, driver.Grants()); len(strays) > 0 {

@@ -123,15 +123,9 @@ func (f *FunctionShare) fault(machine *numa.Machine) (why string) {
 // withheld returns the device of a function that is gone. It is published until the
 // claim ends, so that users who look at the pool see what became of it.
 func (f *FunctionShare) withheld(device string) ([]zones.Held, []resourceapi.Device) {
-	published := resourceapi.Device{
-		Name:       device,
-		Attributes: make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute),
-		Taints:     []resourceapi.DeviceTaint{faultTaint(deviceclasses.FaultGone)},
-	}
-	for name, value := range f.attributes() {
-		published.Attributes[resourceapi.QualifiedName(name)] = value
-	}
-	return nil, []resourceapi.Device{published}
+	return nil, []resourceapi.Device{{
+		Name: device, Attributes: f.known(), Taints: []resourceapi.DeviceTaint{faultTaint(deviceclasses.FaultGone)},
+	}}
 }
 
 // refreshed reads the function again: another kernel driver may be bound, or a drive

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -296,11 +297,11 @@ func (d *Driver) prepared(grant Grant, wishes []wish) []PreparedDevice {
 }
 
 // attributes returns the attributes of the share and the published attributes of its
-// device.
+// device, by their full names.
 func (d *Driver) attributes(share Share) map[string]resourceapi.DeviceAttribute {
 	attributes := share.Attributes()
 	for name, value := range d.devices[share.Device].Attributes {
-		attributes[string(name)] = value
+		attributes[string(deviceclasses.FullName(name))] = value
 	}
 	return attributes
 }

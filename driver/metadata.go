@@ -38,10 +38,19 @@ func (z *ZoneShare) attributes() map[string]resourceapi.DeviceAttribute {
 }
 
 // attributes returns what is known of a function even if it is not published any more.
-// A published device has these attributes too.
 func (f *FunctionShare) attributes() map[string]resourceapi.DeviceAttribute {
 	attributes := make(map[string]resourceapi.DeviceAttribute, 32) // has room for the published ones
-	attributes[string(attached.AttributePCIBusID)] = stringAttribute(f.Address)
-	attributes[string(deviceclasses.AttributeKind)] = stringAttribute(string(f.Kind))
+	for name, value := range f.known() {
+		attributes[string(deviceclasses.FullName(name))] = value
+	}
 	return attributes
+}
+
+// known returns the same attributes as devices have them: each published function has them
+// too.
+func (f *FunctionShare) known() map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+	return map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+		attached.AttributePCIBusID:  stringAttribute(f.Address),
+		deviceclasses.AttributeKind: stringAttribute(string(f.Kind)),
+	}
 }

@@ -68,7 +68,7 @@ func sharesCPUs(device *resourceapi.Device) bool {
 // gives out. It leaves out zones that have nothing else. The devices stay as they are.
 func WithoutMemory(devices []resourceapi.Device) (others []resourceapi.Device) {
 	for _, device := range devices {
-		if kind := device.Attributes[deviceclasses.AttributeKind].StringValue; kind == nil || !deviceclasses.IsZoneKind(*kind) {
+		if kind := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeKind).StringValue; kind == nil || !deviceclasses.IsZoneKind(*kind) {
 			others = append(others, device)
 			continue
 		}

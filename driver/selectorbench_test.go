@@ -35,12 +35,10 @@ func BenchmarkSelector(b *testing.B) {
 	benchmarkSelector(b, "all", selector, zone)
 	benchmarkSelector(b, "terms-exchanged", terms[1]+" && "+terms[0], zone)
 	benchmarkSelector(b, "only-the-driver", terms[0], zone)
-	benchmarkSelector(b, "names-without-domain", selector, changed(zone, func(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) {
+	benchmarkSelector(b, "names-with-domain", selector, changed(zone, func(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) {
 		for name, value := range zone.Attributes {
-			if short, ours := strings.CutPrefix(string(name), Name+"/"); ours {
-				delete(attributes, name)
-				attributes[resourceapi.QualifiedName(short)] = value
-			}
+			delete(attributes, name)
+			attributes[resourceapi.QualifiedName(deviceclasses.FullName(name))] = value
 		}
 	}))
 	for _, name := range slices.Sorted(maps.Keys(zone.Attributes)) {

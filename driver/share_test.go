@@ -3,6 +3,7 @@ package driver
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -49,6 +50,9 @@ func TestAttributesOfAShareAreMetadata(t *testing.T) {
 		device := metadata.Device{Driver: Name, Pool: prepared[i].Pool, Name: prepared[i].Device, Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{}}
 		for name, value := range prepared[i].Attributes {
 			device.Attributes[resourceapi.QualifiedName(name)] = value
+			if !strings.Contains(name, "/") {
+				t.Errorf("%s has the attribute %s, want it with a domain", prepared[i].Device, name)
+			}
 		}
 		if errs := metadata.Validate_Device(t.Context(), operation.Operation{Type: operation.Create}, nil, &device, nil); len(errs) > 0 {
 			t.Error(errs)

@@ -156,7 +156,7 @@ func breakages() []broken {
 		},
 		{"old kernel", func(f *Facts) {
 			f.Objects.Nodes[0].Status.NodeInfo.KernelVersion = "6.1.0"
-			f.zone().Attributes["dra.numa/exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("cooperative")}
+			f.zone().Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("cooperative")}
 		}, "n1 | zone-exclusivity | dra.numa | dra.numa/exclusivity | kernel, which needs Linux 6.11 or newer | cooperative, with Linux 6.1.0"},
 		{"taint", func(f *Facts) {
 			f.zone().Taints = []resourceapi.DeviceTaint{{Key: "try", Effect: "None"}, {Key: "dra.numa/fault", Value: "cpus-gone", Effect: "NoSchedule"}}

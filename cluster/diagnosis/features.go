@@ -141,7 +141,7 @@ func (f *Facts) exclusiveCPUs() Feature {
 	for _, slice := range f.zones() {
 		node := *slice.Spec.NodeName
 		for _, device := range slice.Spec.Devices {
-			mode := device.Attributes[deviceclasses.AttributeExclusivity].StringValue
+			mode := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeExclusivity).StringValue
 			if mode != nil && !slices.Contains(nodes[*mode], node) {
 				nodes[*mode] = append(nodes[*mode], node)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // allGates are those of Kubernetes 1.37 that features need, with their defaults.
@@ -54,7 +55,7 @@ func TestFeatures(t *testing.T) {
 		"kubelets that cannot be read": {func(f *Facts) { f.Kubelets = nil }, with(8, "health unknown: the settings of the kubelets cannot be read: n1")},
 		"no partitions": {func(f *Facts) {
 			none := "none"
-			f.zones()[0].Spec.Devices[0].Attributes["dra.numa/exclusivity"] = resourceapi.DeviceAttribute{StringValue: &none}
+			f.zones()[0].Spec.Devices[0].Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: &none}
 			f.zones()[0].Spec.Devices = f.zones()[0].Spec.Devices[:1]
 		}, with(9, "exclusive-cpus off: none on n1")},
 		"no zones": {func(f *Facts) { f.Objects.Slices = nil }, with(9, "exclusive-cpus unknown: no zones are published")},
@@ -103,5 +104,20 @@ func TestEveryFeatureIsDocumented(t *testing.T) {
 	}
 	if diff := cmp.Diff(features, documented); diff != "" {
 		t.Errorf("rows of docs/kubectl-numa.md (-features +rows):\n%s", diff)
+	}
+}
+
+// Older builds published attributes with the driver's domain in their names.
+func TestDiagnosisIsAlikeInBothSpellings(t *testing.T) {
+	cooperative := "cooperative"
+	f := healthy(t)
+	f.zone().Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: &cooperative}
+	features, findings := Features(f), Validate(f)
+	f.Objects.Slices = object.WithDomain(f.Objects.Slices)
+	if diff := cmp.Diff(features, Features(f)); diff != "" {
+		t.Errorf("features (-without the domain +with it):\n%s", diff)
+	}
+	if diff := cmp.Diff(findings, Validate(f)); diff != "" || len(findings) == 0 {
+		t.Errorf("%d findings (-without the domain +with it):\n%s", len(findings), diff)
 	}
 }

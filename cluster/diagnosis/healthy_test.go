@@ -30,11 +30,11 @@ spec:
   devices:
   - name: numa-0
     allowMultipleAllocations: true
-    attributes: {dra.numa/exclusivity: {string: kernel}}
+    attributes: {exclusivity: {string: kernel}}
     capacity: {cpu: {value: 4}, memory: {value: 4Gi}}
   - name: numa-1
     allowMultipleAllocations: true
-    attributes: {dra.numa/exclusivity: {string: kernel}}
+    attributes: {exclusivity: {string: kernel}}
     capacity: {cpu: {value: 4}, memory: {value: 4Gi}}
 ---
 apiVersion: resource.k8s.io/v1

@@ -5,6 +5,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
@@ -49,7 +50,7 @@ func zoneExclusivity(f *Facts) (findings []Finding) {
 	}
 	for _, slice := range f.zones() {
 		for _, device := range slice.Spec.Devices {
-			is := device.Attributes[driver.Name+"/exclusivity"].StringValue
+			is := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeExclusivity).StringValue
 			if is == nil || *is == want {
 				continue
 			}
@@ -59,7 +60,8 @@ func zoneExclusivity(f *Facts) (findings []Finding) {
 				detected += ", with Linux " + object.Status.NodeInfo.KernelVersion
 			}
 			findings = append(findings, Finding{
-				Node: node, Component: driver.Name, Setting: driver.Name + "/exclusivity", Expected: want + exclusivityNeeds(want), Detected: detected,
+				Node: node, Component: driver.Name, Setting: string(deviceclasses.FullName(deviceclasses.AttributeExclusivity)),
+				Expected: want + exclusivityNeeds(want), Detected: detected,
 			})
 			break // all zones of a node have the same exclusivity
 		}

@@ -8,35 +8,30 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 )
 
-// numaNodeAttribute is the common attribute of drivers for the NUMA node
-// (k8s.io/dynamic-resource-allocation/deviceattribute).
-const numaNodeAttribute = string(deviceclasses.AttributeNUMANode)
-
-// attribute returns an attribute by its full name. An attribute without a domain
-// belongs to the driver's domain.
-func (e *entry) attribute(name string) (resourceapi.DeviceAttribute, bool) {
+// attribute returns an attribute by the name of package deviceclasses; the zero value if
+// the device lacks it. The device may be of any driver.
+func (e *entry) attribute(name resourceapi.QualifiedName) resourceapi.DeviceAttribute {
 	if e.published == nil {
-		return resourceapi.DeviceAttribute{}, false
+		return resourceapi.DeviceAttribute{}
 	}
-	attribute, found := e.published.Attributes[resourceapi.QualifiedName(name)]
-	if short, own := strings.CutPrefix(name, e.id.driver+"/"); own && !found {
-		attribute, found = e.published.Attributes[resourceapi.QualifiedName(short)]
-	}
-	return attribute, found
+	value, _ := attribute.Of(e.id.driver, e.published.Attributes, deviceclasses.FullName(name))
+	return value
 }
 
 // intAttribute returns a number, or nil if there is no such attribute. A list of one
 // number counts as that number.
-func (e *entry) intAttribute(name string) *int64 {
-	attribute, _ := e.attribute(name)
-	if len(attribute.IntValues) == 1 {
-		return &attribute.IntValues[0]
+func (e *entry) intAttribute(name resourceapi.QualifiedName) *int64 {
+	value := e.attribute(name)
+	if len(value.IntValues) == 1 {
+		return &value.IntValues[0]
 	}
-	return attribute.IntValue
+	return value.IntValue
 }
 
 // isZone reports whether the device is a zone, according to the published kind. A
@@ -70,34 +65,26 @@ func (e *entry) isCache() bool {
 
 // kind returns the published kind of a device of this driver, or "".
 func (e *entry) kind() string {
-	kind, _ := e.attribute(string(deviceclasses.AttributeKind))
-	if kind.StringValue == nil {
-		return ""
-	}
-	return *kind.StringValue
+	return ptr.Deref(e.attribute(deviceclasses.AttributeKind).StringValue, "")
 }
 
-// attributes returns all attributes as text.
+// attributes returns all attributes as text, by their full names.
 func (e *entry) attributes() map[string]string {
 	list := make(map[string]string)
 	if e.published == nil {
 		return list
 	}
-	for name, attribute := range e.published.Attributes {
-		list[string(name)] = valueOf(attribute)
+	for name := range e.published.Attributes {
+		full := attribute.FullName(e.id.driver, name)
+		value, _ := attribute.Of(e.id.driver, e.published.Attributes, full)
+		list[string(full)] = valueOf(value)
 	}
 	return list
 }
 
-// Attribute returns an attribute by its full name, as text. An attribute without a domain
-// belongs to the driver's domain.
+// Attribute returns an attribute by the name of package deviceclasses, as text.
 func (d *Device) Attribute(name resourceapi.QualifiedName) (value string, has bool) {
-	if value, has = d.Attributes[string(name)]; has {
-		return value, true
-	}
-	if short, own := strings.CutPrefix(string(name), d.Driver+"/"); own {
-		value, has = d.Attributes[short]
-	}
+	value, has = d.Attributes[string(deviceclasses.FullName(name))]
 	return value, has
 }
 
@@ -105,7 +92,7 @@ func (d *Device) Attribute(name resourceapi.QualifiedName) (value string, has bo
 // publishes, such as "NVIDIA Corporation GA100 [A100 SXM4 80GB]". It is empty for other
 // devices, and where the driver's PCI ID database lacks the vendor or the product.
 func (d *Device) Product() string {
-	of := func(name resourceapi.QualifiedName) string { return d.Attributes[string(name)] }
+	of := func(name resourceapi.QualifiedName) string { return d.Attributes[string(deviceclasses.FullName(name))] }
 	vendor, product := of(deviceclasses.AttributeVendor), of(deviceclasses.AttributeProduct)
 	if d.Driver != deviceclasses.DriverName || vendor == "" || product == "" ||
 		vendor == of(deviceclasses.AttributeVendorID) || product == of(deviceclasses.AttributeDeviceID) {

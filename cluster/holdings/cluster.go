@@ -80,7 +80,7 @@ type Device struct {
 	Resources []Resource `json:"resources"`
 	Shares    []Share    `json:"shares"` // in the order of the claims
 	Taints    []Taint    `json:"taints"`
-	// Attributes are the published attributes as text, by name.
+	// Attributes are the published attributes as text, by their names with a domain.
 	Attributes map[string]string `json:"attributes"`
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
@@ -70,7 +71,7 @@ func zone(name string, numaNode int64) resourceapi.Device {
 	return resourceapi.Device{
 		Name: name, AllowMultipleAllocations: ptr.To(true),
 		Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-			"dra.numa/kind": {StringValue: ptr.To("zone")}, "resource.kubernetes.io/numaNode": {IntValue: &numaNode},
+			"kind": {StringValue: ptr.To("zone")}, "resource.kubernetes.io/numaNode": {IntValue: &numaNode},
 		},
 		Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
 			"cpu": {Value: resource.MustParse("8")}, "memory": {Value: resource.MustParse("16Gi")},
@@ -125,7 +126,7 @@ func TestHoldings(t *testing.T) {
 		},
 		"attributes and status data of a newer driver": {
 			func(c *occupied.Cluster) {
-				c.Slices[0].Spec.Devices[0].Attributes["dra.numa/more"] = resourceapi.DeviceAttribute{StringValue: ptr.To("x")}
+				c.Slices[0].Spec.Devices[0].Attributes["more"] = resourceapi.DeviceAttribute{StringValue: ptr.To("x")}
 				claim := c.AddClaim("d/a", occupied.Share{Request: "r", Node: "n", Device: "numa-0", Amounts: "cpu=4", CPUs: ptr.To("4-7")})
 				claim.Status.Devices[0].Data = &runtime.RawExtension{Raw: []byte(`{"cpus":"4-7","mems":"","more":[1]}`)}
 			},
@@ -335,4 +336,34 @@ func BenchmarkOf(b *testing.B) {
 	for b.Loop() {
 		holdings.Of(&c.Snapshot)
 	}
+}
+
+// Older builds published attributes with the driver's domain in their names.
+func TestHoldingsAreAlikeInBothSpellings(t *testing.T) {
+	for name, c := range map[string]*occupied.Cluster{"showcase": occupied.Showcase(t), "divided caches": occupied.Divided(t)} {
+		want := document(t, holdings.Of(&c.Snapshot))
+		c.Slices = object.WithDomain(c.Slices)
+		got := holdings.Of(&c.Snapshot)
+		if diff := cmp.Diff(want, document(t, got)); diff != "" {
+			t.Errorf("%s (-without the domain +with it):\n%s", name, diff)
+		}
+		for _, node := range got.Nodes {
+			for _, at := range node.NUMANodes {
+				for _, device := range at.Devices {
+					if _, has := device.Attributes["dra.numa/kind"]; !has && device.Driver == driver.Name && device.State != holdings.StateUnpublished {
+						t.Errorf("%s: %s has the attributes %v", name, device.Name, device.Attributes)
+					}
+				}
+			}
+		}
+	}
+}
+
+func document(t *testing.T, c holdings.Cluster) string {
+	t.Helper()
+	text, err := json.MarshalIndent(c, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -114,7 +114,7 @@ func (inv *inventory) readSlice(slice *resourceapi.ResourceSlice, rules []*resou
 		} else if device.NodeName != nil {
 			e.node = *device.NodeName
 		}
-		e.numaNode, e.socket = e.intAttribute(numaNodeAttribute), e.intAttribute(string(deviceclasses.AttributeSocket))
+		e.numaNode, e.socket = e.intAttribute(deviceclasses.AttributeNUMANode), e.intAttribute(deviceclasses.AttributeSocket)
 		inv.devices[id] = e
 		inv.order = append(inv.order, id)
 	}

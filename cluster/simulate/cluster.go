@@ -31,6 +31,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 )
 
 // Cluster is a snapshot and the changes to it when pods are placed. Only one goroutine
@@ -135,16 +136,12 @@ func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
 	return nil
 }
 
-// addKinds remembers the kind of a device. An attribute without a domain belongs to its
-// driver's.
+// addKinds remembers the kind of a device.
 func (c *Cluster) addKinds(driver string, device *resourceapi.Device) {
-	for name, attribute := range device.Attributes {
-		domain, short, found := strings.Cut(string(name), "/")
-		if !found {
-			domain, short = driver, string(name)
-		}
-		if short == "kind" && attribute.StringValue != nil {
-			c.kinds[funnel.Kind(domain, *attribute.StringValue)] = true
+	for name, value := range device.Attributes {
+		domain, short, _ := strings.Cut(string(attribute.FullName(driver, name)), "/")
+		if short == "kind" && value.StringValue != nil {
+			c.kinds[funnel.Kind(domain, *value.StringValue)] = true
 		}
 	}
 }

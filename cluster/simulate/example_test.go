@@ -28,7 +28,7 @@ spec:
   devices:
   - name: numa-0
     allowMultipleAllocations: true
-    attributes: {dra.numa/kind: {string: zone}}
+    attributes: {kind: {string: zone}}
     capacity:
       cpu: {value: "8", requestPolicy: {default: "0", validRange: {min: "0", step: "2"}}}
 ---

@@ -44,7 +44,7 @@ spec:
 	for i, z := range zones {
 		fmt.Fprintf(&b, `  - name: numa-%[1]d
     allowMultipleAllocations: true
-    attributes: {dra.numa/kind: {string: zone}, resource.kubernetes.io/numaNode: {int: %[1]d}, dra.numa/socket: {int: %[2]d}}
+    attributes: {kind: {string: zone}, resource.kubernetes.io/numaNode: {int: %[1]d}, socket: {int: %[2]d}}
     capacity:
       cpu: {value: "%[3]d", requestPolicy: {default: "0", validRange: {min: "0", step: "%[4]d"}}}
       memory: {value: "%[5]s", requestPolicy: {default: "0", validRange: {min: "0", step: 1Mi}}}

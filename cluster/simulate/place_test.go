@@ -1,16 +1,20 @@
 package simulate
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // wholeDevice is a line for zonedNode: a device that one claim holds as a whole.
 func wholeDevice(name string, numaNode int, root string) string {
-	return fmt.Sprintf("{name: %s, attributes: {dra.numa/kind: {string: gpu}, resource.kubernetes.io/numaNode: {int: %d}, resource.kubernetes.io/pcieRoot: {string: %s}}}", name, numaNode, root)
+	return fmt.Sprintf("{name: %s, attributes: {kind: {string: gpu}, resource.kubernetes.io/numaNode: {int: %d}, resource.kubernetes.io/pcieRoot: {string: %s}}}", name, numaNode, root)
 }
 
 // gpuClass has a guard, and reads no attribute that a device may lack.
@@ -178,5 +182,50 @@ spec:
 	}
 	if hint := got.Aborted[0].Hint(); !strings.Contains(hint, ".?numaNode.orValue(") {
 		t.Errorf("hint %q", hint)
+	}
+}
+
+// Older builds published attributes with the driver's domain in their names.
+func TestPlacementAndExplanationAreAlikeInBothSpellings(t *testing.T) {
+	const sameSocket = "constraints: [{matchAttribute: dra.numa/socket}]"
+	zones := []zone{{8, 1, "8Gi"}, {8, 1, "8Gi"}, {8, 1, "8Gi"}}
+	objects := []string{
+		zonedNode("n1", zones, wholeDevice("gpu-0", 2, "pci0000:00")), zoneClass, gpuClass,
+		object.ClassText("nic.dra.numa", `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "nic"`),
+		claimingPod("fits", "requests: ["+zoneRequest("a", "cpu: 5")+","+zoneRequest("b", "cpu: 5")+"], "+sameSocket),
+		claimingPod("large", "requests: ["+zoneRequest("a", "cpu: 8")+","+zoneRequest("b", "cpu: 8")+"], "+sameSocket),
+		claimingPod("gpu", "requests: ["+requestOf("gpu", "gpu.dra.numa", "")+"]"),
+		claimingPod("unlike", "requests: ["+zoneRequest("a", "cpu: 1")+","+requestOf("gpu", "gpu.dra.numa", "")+"], "+sameSocket),
+		claimingPod("nic", "requests: ["+requestOf("nic", "nic.dra.numa", "")+"]"),
+	}
+	said := func(spell func([]*resourceapi.ResourceSlice) []*resourceapi.ResourceSlice) (text string) {
+		s := read(t, objects...)
+		s.Slices = spell(s.Slices)
+		c := cluster(t, s, "")
+		for _, pod := range s.Waiting() {
+			e, err := c.ExplainPod(t.Context(), pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			document, err := json.MarshalIndent(e, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(document) + "\n"
+		}
+		result, err := c.Run(t.Context(), s.Waiting(), Options{AllNodes: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text + where(result)
+	}
+	published := said(func(slices []*resourceapi.ResourceSlice) []*resourceapi.ResourceSlice { return slices })
+	if diff := cmp.Diff(published, said(object.WithDomain)); diff != "" {
+		t.Errorf("-without the domain +with it:\n%s", diff)
+	}
+	for _, part := range []string{"no node has a device whose dra.numa/kind is nic", "dra.numa/socket", "fits on n1"} {
+		if !strings.Contains(published, part) {
+			t.Errorf("%q is not in\n%s", part, published)
+		}
 	}
 }

@@ -275,7 +275,7 @@ func (c cli) noteSockets(wish manifest.Wish) error {
 	}
 	for _, devices := range wish.Devices {
 		if !slices.Contains(shipped, devices.Class+".yaml") {
-			c.note("if class %s selects devices of another driver, the claim gets none: only devices of this driver have the attribute %s", devices.Class, deviceclasses.AttributeSocket)
+			c.note("if class %s selects devices of another driver, the claim gets none: only devices of this driver have the attribute %s", devices.Class, deviceclasses.FullName(deviceclasses.AttributeSocket))
 		}
 	}
 	return nil

@@ -20,8 +20,8 @@ apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
 metadata: {name: NODE-gpus}
 spec: {driver: dra.numa, nodeName: NODE, pool: {name: NODE, generation: 1, resourceSliceCount: 1}, devices: [
-  {name: gpu-0, attributes: {dra.numa/kind: {string: gpu}}},
-  {name: gpu-1, attributes: {dra.numa/kind: {string: gpu}}}]}
+  {name: gpu-0, attributes: {kind: {string: gpu}}},
+  {name: gpu-1, attributes: {kind: {string: gpu}}}]}
 `
 
 const scoredPod = `

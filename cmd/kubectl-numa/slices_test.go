@@ -44,7 +44,7 @@ func TestSlicesAreWhatTheDriverPublishes(t *testing.T) {
 	var names []string
 	for _, device := range spec.Devices {
 		names = append(names, device.Name)
-		if exclusivity := device.Attributes["dra.numa/exclusivity"].StringValue; exclusivity == nil || *exclusivity != "none" {
+		if exclusivity := device.Attributes["exclusivity"].StringValue; exclusivity == nil || *exclusivity != "none" {
 			t.Errorf("device %s: exclusivity %v", device.Name, exclusivity)
 		}
 	}
@@ -85,7 +85,7 @@ func TestSlicesOfAProfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		cpu, device := slice.Spec.Devices[0].Capacity["cpu"].Value, slice.Spec.Devices[0]
-		if got := fmt.Sprintf("%d %s", cpu.Value(), *device.Attributes["dra.numa/exclusivity"].StringValue); device.Name != "numa-0" || got != want {
+		if got := fmt.Sprintf("%d %s", cpu.Value(), *device.Attributes["exclusivity"].StringValue); device.Name != "numa-0" || got != want {
 			t.Errorf("%s with labels %s: %s, want numa-0 with %s", device.Name, labels, got, want)
 		}
 	}

@@ -39,7 +39,7 @@ func StepsOf(published []*resourceapi.ResourceSlice) Steps {
 			continue
 		}
 		for _, device := range slice.Spec.Devices {
-			if kind := device.Attributes[deviceclasses.AttributeKind].StringValue; kind != nil && *kind == deviceclasses.KindCache {
+			if kind := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeKind).StringValue; kind != nil && *kind == deviceclasses.KindCache {
 				continue
 			}
 			for key, capacity := range device.Capacity {

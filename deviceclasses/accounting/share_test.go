@@ -224,11 +224,13 @@ func TestStepsAreTheLargestOfOurZones(t *testing.T) {
 		}}}}
 	}
 	cache := slice("dra.numa", "2")
-	cache.Spec.Devices[0].Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"dra.numa/kind": {StringValue: ptr.To("cache")}}
+	cache.Spec.Devices[0].Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"kind": {StringValue: ptr.To("cache")}}
 	cache.Spec.Devices[0].Capacity["ways"] = cache.Spec.Devices[0].Capacity["cpu"]
-	steps := StepsOf([]*resourceapi.ResourceSlice{cache, slice("dra.numa", "1"), slice("dra.numa", "4"), slice("dra.numa", ""), slice("dra.cpu", "64")})
-	if cpu := steps["cpu"]; len(steps) != 1 || cpu.Value() != 4 {
-		t.Errorf("steps %v", steps)
+	all := []*resourceapi.ResourceSlice{cache, slice("dra.numa", "1"), slice("dra.numa", "4"), slice("dra.numa", ""), slice("dra.cpu", "64")}
+	for what, all := range map[string][]*resourceapi.ResourceSlice{"published": all, "with the domain, by older builds": object.WithDomain(all)} {
+		if steps := StepsOf(all); len(steps) != 1 || ptr.To(steps["cpu"]).Value() != 4 {
+			t.Errorf("%s: steps %v", what, steps)
+		}
 	}
 }
 

@@ -103,7 +103,7 @@ func (c *cacheClaim) findings() (findings []Finding) {
 		if !c.aligned(ask.request, zone) && !unaligned[ask.request] {
 			unaligned[ask.request] = true
 			findings = append(findings, warn(CacheNotAligned, c.devices+".constraints",
-				"no matchAttribute %s binds requests %q and %q, so the cache may not be that of the CPUs", deviceclasses.AttributeL3, zone, ask.request))
+				"no matchAttribute %s binds requests %q and %q, so the cache may not be that of the CPUs", deviceclasses.FullName(deviceclasses.AttributeL3), zone, ask.request))
 		}
 		switch other := first[zone]; {
 		case c.others[ask.request]: // another alternative may be allocated
@@ -141,7 +141,7 @@ func (c *cacheClaim) zoneOf(ask cacheAsk) (string, []Finding) {
 func (c *cacheClaim) aligned(cache, zone string) bool {
 	return slices.ContainsFunc(c.constraints, func(constraint resourceapi.DeviceConstraint) bool {
 		match := constraint.MatchAttribute
-		return match != nil && resourceapi.QualifiedName(*match) == deviceclasses.AttributeL3 &&
+		return match != nil && *match == deviceclasses.FullName(deviceclasses.AttributeL3) &&
 			bound([]resourceapi.DeviceConstraint{constraint}, cache, zone)
 	})
 }

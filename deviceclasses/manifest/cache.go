@@ -12,8 +12,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-const l3 = resourceapi.FullyQualifiedName(deviceclasses.AttributeL3)
-
 // Cache is a part of the level-3 cache of each share. An amount of 0 is the default of the
 // pool.
 type Cache struct {
@@ -58,7 +56,7 @@ func (c *Cache) addTo(devices *resourceapi.DeviceClaim, zones []string) {
 		devices.Requests = append(devices.Requests, resourceapi.DeviceRequest{
 			Name: name, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: c.Class, Capacity: c.capacity()},
 		})
-		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: []string{zone, name}, MatchAttribute: new(l3)})
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: []string{zone, name}, MatchAttribute: new(deviceclasses.FullName(deviceclasses.AttributeL3))})
 	}
 }
 

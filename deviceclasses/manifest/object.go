@@ -15,11 +15,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// Attributes in constraints.
-const (
-	numaNode = resourceapi.FullyQualifiedName(deviceclasses.AttributeNUMANode)
-	socket   = resourceapi.FullyQualifiedName(deviceclasses.AttributeSocket)
-)
+// numaNode is the attribute of the NUMA node in constraints.
+const numaNode = resourceapi.FullyQualifiedName(deviceclasses.AttributeNUMANode)
+
+// socket is the attribute of the socket in constraints.
+func socket() resourceapi.FullyQualifiedName {
+	return deviceclasses.FullName(deviceclasses.AttributeSocket)
+}
 
 // Object is a manifest that kubectl create accepts, without what an API server fills in.
 type Object struct {
@@ -115,9 +117,9 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	case w.Same == SameNode:
 		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: w.bound(zones, names), MatchAttribute: new(numaNode)})
 	case w.Same == SameSocket:
-		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: w.bound(zones, names), MatchAttribute: new(socket)})
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: w.bound(zones, names), MatchAttribute: new(socket())})
 	case len(w.Places) > 1 && w.Places[1] == OneSocket:
-		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: []string{"zone/" + OneSocket}, MatchAttribute: new(socket)})
+		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: []string{"zone/" + OneSocket}, MatchAttribute: new(socket())})
 	}
 	return spec, nil
 }
@@ -137,7 +139,7 @@ func (w Wish) bound(zones, devices []string) []string {
 func (w Wish) near(names []string) (list []resourceapi.DeviceConstraint) {
 	for _, name := range names {
 		for _, place := range w.Places {
-			attribute, binds := map[string]resourceapi.FullyQualifiedName{OneNode: numaNode, OneSocket: socket}[place]
+			attribute, binds := map[string]resourceapi.FullyQualifiedName{OneNode: numaNode, OneSocket: socket()}[place]
 			if !binds {
 				continue
 			}

@@ -32,10 +32,7 @@ const (
 )
 
 // Kinds of PCI functions.
-const (
-	gpu, nic, nvme, pci = "gpu", "nic", "nvme", "pci"
-	ours                = deviceclasses.DriverName + "/"
-)
+const gpu, nic, nvme, pci = "gpu", "nic", "nvme", "pci"
 
 func zoneKinds() []string     { return []string{deviceclasses.KindZone, deviceclasses.KindIsolated} }
 func cacheKinds() []string    { return []string{deviceclasses.KindCache} }
@@ -79,36 +76,36 @@ func ofFunctions() []attribute {
 		{names: named(deviceclasses.AttributeSocket), of: number, absent: true, kinds: all},
 		{names: named(deviceattribute.StandardDeviceAttributePCIBusID), kinds: all},
 		{names: named(deviceattribute.StandardDeviceAttributePCIeRoot), absent: true, kinds: all},
-		{names: named(ours + "iommuGroup"), of: number, absent: true, kinds: all},
-		{names: named(ours + "pcieSpeedMTps"), of: number, absent: true, kinds: all},
-		{names: named(ours + "pcieWidth"), of: number, absent: true, kinds: all},
+		{names: named("iommuGroup"), of: number, absent: true, kinds: all},
+		{names: named("pcieSpeedMTps"), of: number, absent: true, kinds: all},
+		{names: named("pcieWidth"), of: number, absent: true, kinds: all},
 		{names: named(deviceclasses.AttributeVendorID), kinds: all},
 		{names: named(deviceclasses.AttributeDeviceID), kinds: all},
-		{names: named(ours + "class"), kinds: all},
+		{names: named("class"), kinds: all},
 		{names: named(deviceclasses.AttributeVendor), kinds: all},
 		{names: named(deviceclasses.AttributeProduct), kinds: all},
-		{names: named(ours + "driver"), kinds: all},
-		{names: named(ours + "vfio"), of: flag, kinds: all},
-		{names: named(ours + "virtualFunction"), of: flag, kinds: all},
-		{names: named(ours + "physicalFunction"), absent: true, onlyIf: ours + "virtualFunction", kinds: all},
+		{names: named("driver"), kinds: all},
+		{names: named("vfio"), of: flag, kinds: all},
+		{names: named("virtualFunction"), of: flag, kinds: all},
+		{names: named("physicalFunction"), absent: true, onlyIf: "virtualFunction", kinds: all},
 	}
 }
 
 func ofSomeFunctions() []attribute {
 	return []attribute{
-		{names: named(ours + "model"), absent: true, kinds: []string{gpu, nvme}},
-		{names: named(ours + "uuid"), absent: true, kinds: []string{gpu}},
-		{names: named(ours + "memoryMiB"), of: number, absent: true, kinds: []string{gpu}},
-		{names: named(ours + "architecture"), absent: true, kinds: []string{gpu}},
-		{names: named(ours + "computeCapability"), absent: true, kinds: []string{gpu}},
-		{names: named(ours + "mig"), of: flag, absent: true, kinds: []string{gpu}},
-		{names: named(ours + "nvlink"), absent: true, kinds: []string{gpu}},
-		{names: named(ours + "renderNode"), absent: true, kinds: []string{gpu}},
-		{names: named(ours + "interface"), absent: true, kinds: []string{nic}},
-		{names: named(ours + "linkMbps"), of: number, absent: true, kinds: []string{nic}},
-		{names: named(ours + "rdma"), of: flag, kinds: []string{nic}},
-		{names: named(ours + "rdmaDevice"), absent: true, onlyIf: ours + "rdma", kinds: []string{nic}},
-		{names: named(ours + "namespaces"), of: number, kinds: []string{nvme}},
+		{names: named("model"), absent: true, kinds: []string{gpu, nvme}},
+		{names: named("uuid"), absent: true, kinds: []string{gpu}},
+		{names: named("memoryMiB"), of: number, absent: true, kinds: []string{gpu}},
+		{names: named("architecture"), absent: true, kinds: []string{gpu}},
+		{names: named("computeCapability"), absent: true, kinds: []string{gpu}},
+		{names: named("mig"), of: flag, absent: true, kinds: []string{gpu}},
+		{names: named("nvlink"), absent: true, kinds: []string{gpu}},
+		{names: named("renderNode"), absent: true, kinds: []string{gpu}},
+		{names: named("interface"), absent: true, kinds: []string{nic}},
+		{names: named("linkMbps"), of: number, absent: true, kinds: []string{nic}},
+		{names: named("rdma"), of: flag, kinds: []string{nic}},
+		{names: named("rdmaDevice"), absent: true, onlyIf: "rdma", kinds: []string{nic}},
+		{names: named("namespaces"), of: number, kinds: []string{nvme}},
 	}
 }
 

@@ -52,9 +52,15 @@ func TestDevicesAreWhatTheAPITakes(t *testing.T) {
 				t.Errorf("%s has %d attributes", d.Name, len(d.Attributes))
 			}
 			for name, value := range d.Attributes {
-				domain, id, _ := strings.Cut(string(name), "/")
-				if len(validation.IsCIdentifier(id)) > 0 || len(id) > resourceapi.DeviceMaxIDLength || len(validation.IsDNS1123Subdomain(domain)) > 0 {
+				other, id, has := strings.Cut(string(name), "/")
+				if !has {
+					other, id = domain, string(name)
+				}
+				if len(validation.IsCIdentifier(id)) > 0 || len(id) > resourceapi.DeviceMaxIDLength || len(validation.IsDNS1123Subdomain(other)) > 0 {
 					t.Errorf("%s: attribute %s", d.Name, name)
+				}
+				if has && other == domain {
+					t.Errorf("%s: attribute %s has the driver's domain, which libraries of Kubernetes 1.38 refuse", d.Name, name)
 				}
 				if value.StringValue != nil && (len(*value.StringValue) > maxStringBytes || *value.StringValue == "") {
 					t.Errorf("%s: attribute %s is %q", d.Name, name, *value.StringValue)
@@ -102,7 +108,7 @@ func TestEveryAttributeIsOnItsKindOrAbsentByDesign(t *testing.T) {
 func TestUnknownLocalityIsAbsent(t *testing.T) {
 	machine := samples.Machine(t, "epyc-mi300x")
 	for _, d := range Devices(machine, everything(t)) {
-		for _, name := range []resourceapi.QualifiedName{deviceclasses.AttributeNUMANode, deviceclasses.AttributeNUMANodeNet, deviceclasses.AttributeNUMANodeAMD, domain + "/socket"} {
+		for _, name := range []resourceapi.QualifiedName{deviceclasses.AttributeNUMANode, deviceclasses.AttributeNUMANodeNet, deviceclasses.AttributeNUMANodeAMD, deviceclasses.AttributeSocket} {
 			node, has := d.Attributes[name]
 			if has != (d.Name != "nvme-0000-c1-00-0") || has && *node.IntValue < 0 {
 				t.Errorf("%s has %s: %t", d.Name, name, has)
@@ -218,7 +224,7 @@ func TestProductsHaveNames(t *testing.T) {
 	got := map[string]string{}
 	for _, d := range Devices(samples.Machine(t, "dgx-h100"), everything(t)) {
 		if _, wanted := want[d.Name]; wanted {
-			got[d.Name] = stringOf(d, domain+"/vendor") + ", " + stringOf(d, domain+"/product")
+			got[d.Name] = stringOf(d, deviceclasses.AttributeVendor) + ", " + stringOf(d, deviceclasses.AttributeProduct)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -17,7 +17,7 @@ import (
 // Attributes that other code reads, in addition to deviceclasses.AttributeKind, and
 // limits and values of attributes.
 const (
-	AttributePhysFn       resourceapi.QualifiedName = domain + "/physicalFunction"
+	AttributePhysFn       resourceapi.QualifiedName = "physicalFunction"
 	AttributePCIBusID                               = deviceattribute.StandardDeviceAttributePCIBusID
 	attributePCIeRoot                               = deviceattribute.StandardDeviceAttributePCIeRoot
 	maxStringBytes                                  = resourceapi.DeviceAttributeMaxValueLength
@@ -25,7 +25,7 @@ const (
 	bytesPerMiB           uint64                    = 1 << 20
 	firstRenderNodePrefix                           = "renderD"
 
-	// domain is the domain of the attributes that are this driver's own.
+	// domain is the domain of the attributes that have none in their names.
 	domain = deviceclasses.DriverName
 )
 
@@ -55,9 +55,9 @@ func places() []Attribute {
 		{deviceclasses.AttributeNUMANodeNet, kinds(), zoneUnknown, means, zone},
 		{deviceclasses.AttributeNUMANodeAMD, kinds(), zoneUnknown, means, zone},
 		{deviceclasses.AttributeSocket, kinds(), "the NUMA node is unknown, or not on exactly one socket", "socket of the NUMA node", func(f function) any { return number(f.socket) }},
-		{domain + "/iommuGroup", kinds(), "there is no IOMMU", "IOMMU group; only one user can have the functions of a group", func(f function) any { return number(f.IOMMU) }},
-		{domain + "/pcieSpeedMTps", kinds(), "there is no PCIe link", "maximum speed of a lane, in megatransfers per second", func(f function) any { return number(f.speedMTps) }},
-		{domain + "/pcieWidth", kinds(), "there is no PCIe link", "maximum number of lanes", func(f function) any { return number(f.width) }},
+		{"iommuGroup", kinds(), "there is no IOMMU", "IOMMU group; only one user can have the functions of a group", func(f function) any { return number(f.IOMMU) }},
+		{"pcieSpeedMTps", kinds(), "there is no PCIe link", "maximum speed of a lane, in megatransfers per second", func(f function) any { return number(f.speedMTps) }},
+		{"pcieWidth", kinds(), "there is no PCIe link", "maximum number of lanes", func(f function) any { return number(f.width) }},
 	}
 }
 
@@ -65,7 +65,7 @@ func identities() []Attribute {
 	return []Attribute{
 		{deviceclasses.AttributeVendorID, kinds(), "", "four hexadecimal digits, such as 15b3", func(f function) any { return fmt.Sprintf("%04x", *f.Vendor) }},
 		{deviceclasses.AttributeDeviceID, kinds(), "", "four hexadecimal digits, such as 1021", func(f function) any { return fmt.Sprintf("%04x", *f.PCIFunction.Device) }},
-		{domain + "/class", kinds(), "", "six hexadecimal digits, such as 020000", func(f function) any { return fmt.Sprintf("%06x", *f.Class) }},
+		{"class", kinds(), "", "six hexadecimal digits, such as 020000", func(f function) any { return fmt.Sprintf("%06x", *f.Class) }},
 		{deviceclasses.AttributeVendor, kinds(), "", "name of vendorID in the PCI ID database, else vendorID", func(f function) any { return f.vendorName }},
 		{deviceclasses.AttributeProduct, kinds(), "", "name of deviceID in the PCI ID database, else deviceID", func(f function) any { return f.product }},
 	}
@@ -74,14 +74,14 @@ func identities() []Attribute {
 func roles() []Attribute {
 	return []Attribute{
 		{deviceclasses.AttributeKind, kinds(), "", "gpu, nic, nvme or pci", func(f function) any { return string(f.kind) }},
-		{domain + "/driver", kinds(), "", "bound kernel driver, or none", func(f function) any {
+		{"driver", kinds(), "", "bound kernel driver, or none", func(f function) any {
 			if f.Driver == "" {
 				return noDriver
 			}
 			return f.Driver
 		}},
-		{domain + "/vfio", kinds(), "", "true if a VFIO driver is bound, for virtual machines and user-space drivers", func(f function) any { return numa.IsVFIO(f.Driver) }},
-		{domain + "/virtualFunction", kinds(), "", "true for a virtual function", func(f function) any { return f.PhysFn != "" }},
+		{"vfio", kinds(), "", "true if a VFIO driver is bound, for virtual machines and user-space drivers", func(f function) any { return numa.IsVFIO(f.Driver) }},
+		{"virtualFunction", kinds(), "", "true for a virtual function", func(f function) any { return f.PhysFn != "" }},
 		{AttributePhysFn, kinds(), "it is not a virtual function", "PCI address of its physical function", func(f function) any { return text(f.PhysFn) }},
 	}
 }
@@ -90,29 +90,29 @@ func details() []Attribute {
 	const untold = "its driver does not report it"
 	const untoldByLibrary = "NVIDIA's library does not report it"
 	return []Attribute{
-		{domain + "/model", []Kind{GPU, NVMe}, untold, "model name from the vendor", func(f function) any { return text(f.Model) }},
-		{domain + "/uuid", []Kind{GPU}, untold, "unique ID of the GPU", func(f function) any { return text(f.UUID) }},
-		{domain + "/memoryMiB", []Kind{GPU}, untold, "memory of the GPU, in MiB", func(f function) any {
+		{"model", []Kind{GPU, NVMe}, untold, "model name from the vendor", func(f function) any { return text(f.Model) }},
+		{"uuid", []Kind{GPU}, untold, "unique ID of the GPU", func(f function) any { return text(f.UUID) }},
+		{"memoryMiB", []Kind{GPU}, untold, "memory of the GPU, in MiB", func(f function) any {
 			if f.MemoryBytes == nil {
 				return nil
 			}
 			return int(*f.MemoryBytes / bytesPerMiB)
 		}},
-		{domain + "/architecture", []Kind{GPU}, untold, "architecture for which programs are compiled, such as gfx942", func(f function) any { return text(f.Architecture) }},
-		{domain + "/computeCapability", []Kind{GPU}, untoldByLibrary, "CUDA compute capability, such as 9.0", func(f function) any { return text(f.ComputeCapability) }},
-		{domain + "/mig", []Kind{GPU}, untoldByLibrary, "true if the GPU is divided into MIG instances now; the instances are not devices of this driver", func(f function) any {
+		{"architecture", []Kind{GPU}, untold, "architecture for which programs are compiled, such as gfx942", func(f function) any { return text(f.Architecture) }},
+		{"computeCapability", []Kind{GPU}, untoldByLibrary, "CUDA compute capability, such as 9.0", func(f function) any { return text(f.ComputeCapability) }},
+		{"mig", []Kind{GPU}, untoldByLibrary, "true if the GPU is divided into MIG instances now; the instances are not devices of this driver", func(f function) any {
 			if f.MIG == nil {
 				return nil
 			}
 			return *f.MIG
 		}},
-		{domain + "/nvlink", []Kind{GPU}, untoldByLibrary + ", or no NVLink leads to another GPU", "lowest PCI address of the GPUs that NVLinks connect; the same for all of them", func(f function) any { return text(f.NVLink) }},
-		{domain + "/renderNode", []Kind{GPU}, untold, "name below /dev/dri, such as renderD128; can change after a reboot", func(f function) any { return first(f.DRM, firstRenderNodePrefix) }},
-		{domain + "/interface", []Kind{NIC}, "its driver creates none", "first network interface, by its name on the host", func(f function) any { return first(f.Net, "") }},
-		{domain + "/linkMbps", []Kind{NIC}, "no network interface is up", "speed of its fastest network interface, in Mbit/s", func(f function) any { return number(f.LinkMbps) }},
-		{domain + "/rdma", []Kind{NIC}, "", "true if there is an RDMA device", func(f function) any { return len(f.Infiniband) > 0 }},
-		{domain + "/rdmaDevice", []Kind{NIC}, "there is none", "first RDMA device", func(f function) any { return first(f.Infiniband, "") }},
-		{domain + "/namespaces", []Kind{NVMe}, "", "number of block devices now", func(f function) any { return len(f.Namespaces) }},
+		{"nvlink", []Kind{GPU}, untoldByLibrary + ", or no NVLink leads to another GPU", "lowest PCI address of the GPUs that NVLinks connect; the same for all of them", func(f function) any { return text(f.NVLink) }},
+		{"renderNode", []Kind{GPU}, untold, "name below /dev/dri, such as renderD128; can change after a reboot", func(f function) any { return first(f.DRM, firstRenderNodePrefix) }},
+		{"interface", []Kind{NIC}, "its driver creates none", "first network interface, by its name on the host", func(f function) any { return first(f.Net, "") }},
+		{"linkMbps", []Kind{NIC}, "no network interface is up", "speed of its fastest network interface, in Mbit/s", func(f function) any { return number(f.LinkMbps) }},
+		{"rdma", []Kind{NIC}, "", "true if there is an RDMA device", func(f function) any { return len(f.Infiniband) > 0 }},
+		{"rdmaDevice", []Kind{NIC}, "there is none", "first RDMA device", func(f function) any { return first(f.Infiniband, "") }},
+		{"namespaces", []Kind{NVMe}, "", "number of block devices now", func(f function) any { return len(f.Namespaces) }},
 	}
 }
 

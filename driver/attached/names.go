@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // checkNames returns an error for an attribute that no device has. An expression can
@@ -131,7 +133,7 @@ func lookup(e ast.Expr) (from ast.Expr, key string, ok bool) {
 // domains returns the domains of all attributes, in the order of Attributes.
 func domains() (all []string) {
 	for _, attribute := range Attributes() {
-		if domain, _, _ := strings.Cut(string(attribute.Name), "/"); !slices.Contains(all, domain) {
+		if domain, _, _ := strings.Cut(string(deviceclasses.FullName(attribute.Name)), "/"); !slices.Contains(all, domain) {
 			all = append(all, domain)
 		}
 	}
@@ -141,7 +143,7 @@ func domains() (all []string) {
 // namesOf returns the names of the attributes of a domain.
 func namesOf(domain string) (names []string) {
 	for _, attribute := range Attributes() {
-		if name, ok := strings.CutPrefix(string(attribute.Name), domain+"/"); ok {
+		if name, ok := strings.CutPrefix(string(deviceclasses.FullName(attribute.Name)), domain+"/"); ok {
 			names = append(names, name)
 		}
 	}

@@ -88,9 +88,9 @@ func TestDeviceOfTheGuaranteedPool(t *testing.T) {
 name: cache-0-guaranteed
 allowMultipleAllocations: true
 attributes:
-  dra.numa/kind: {string: cache}
-  dra.numa/l3: {int: 0}
-  dra.numa/pool: {string: guaranteed}
+  kind: {string: cache}
+  l3: {int: 0}
+  pool: {string: guaranteed}
   resource.kubernetes.io/numaNode: {int: 0}
   dra.net/numaNode: {int: 0}
   gpu.amd.com/numaNode: {int: 0}

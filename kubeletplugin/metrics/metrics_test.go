@@ -233,3 +233,12 @@ func TestNoNameStopsAScrape(t *testing.T) {
 		t.Errorf("%d metrics of a claim with a strange name, want 1", len(metrics))
 	}
 }
+
+func TestKindInBothSpellings(t *testing.T) {
+	cache := resourceapi.DeviceAttribute{StringValue: new(deviceclasses.KindCache)}
+	for name, want := range map[resourceapi.QualifiedName]string{"kind": "cache", "dra.numa/kind": "cache", "other.example.com/kind": ""} {
+		if got := kindOf(&resourceapi.Device{Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{name: cache}}); got != want {
+			t.Errorf("%s: kind %q, want %q", name, got, want)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func (e *Exporter) collectCapacity(out sink, device *resourceapi.Device) {
 }
 
 func kindOf(device *resourceapi.Device) string {
-	if kind := device.Attributes[deviceclasses.AttributeKind].StringValue; kind != nil {
+	if kind := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeKind).StringValue; kind != nil {
 		return *kind
 	}
 	return ""

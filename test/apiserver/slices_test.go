@@ -132,7 +132,7 @@ func TestServerKeepsEveryFieldOfOurSlices(t *testing.T) {
 			for _, slice := range kept {
 				devices, counters = devices+len(slice.Devices), counters+len(slice.SharedCounters)
 				for _, device := range slice.Devices {
-					if kind := device.Attributes[deviceclasses.AttributeKind].StringValue; kind != nil && *kind == deviceclasses.KindCache {
+					if kind := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeKind).StringValue; kind != nil && *kind == deviceclasses.KindCache {
 						caches++
 					}
 				}

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
@@ -55,12 +56,12 @@ func readNode(ctx context.Context) testNode {
 
 // readZone reads a zone that has CPUs. Isolated CPUs are not a zone.
 func readZone(device resourceapi.Device) (publishedZone, bool) {
-	if kind := device.Attributes[driverName+"/kind"].StringValue; kind == nil || *kind != "zone" {
+	if kind := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeKind).StringValue; kind == nil || *kind != "zone" {
 		return publishedZone{}, false
 	}
 	cpus := device.Capacity["cpu"].Value
 	id := device.Attributes["resource.kubernetes.io/numaNode"].IntValue
-	threads := device.Attributes[driverName+"/threadsPerCore"].IntValue
+	threads := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeThreadsPerCore).IntValue
 	if cpus.IsZero() || id == nil || threads == nil {
 		return publishedZone{}, false
 	}

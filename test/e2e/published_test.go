@@ -15,6 +15,8 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 const (
@@ -129,9 +131,10 @@ func offers(capacity resourceapi.QualifiedName, amount int64, also ...func(resou
 	}
 }
 
-// attribute is what a device says of itself, as text, and "" if it says nothing.
+// attribute is what a device of this driver says of itself, as text, and "" if it says
+// nothing.
 func attribute(device resourceapi.Device, name resourceapi.QualifiedName) string {
-	switch value := device.Attributes[name]; {
+	switch value := deviceclasses.Attribute(device.Attributes, name); {
 	case value.StringValue != nil:
 		return *value.StringValue
 	case value.IntValue != nil:

@@ -94,14 +94,15 @@ func TestFunctionsHaveTheirNames(t *testing.T) {
 	c := occupied.New(t)
 	c.AddNode("n")
 	c.AddSlice("n", driver.Name,
-		resourceapi.Device{Name: "nic-known", Attributes: attributes("dra.numa/", "Intel Corporation", "E810\x1b[2J-C")},
-		resourceapi.Device{Name: "nic-product", Attributes: attributes("dra.numa/", "Intel Corporation", "1592")},
-		resourceapi.Device{Name: "nic-vendor", Attributes: attributes("dra.numa/", "8086", "1592")},
+		resourceapi.Device{Name: "nic-known", Attributes: attributes("", "Intel Corporation", "E810\x1b[2J-C")},
+		resourceapi.Device{Name: "nic-of-older", Attributes: attributes("dra.numa/", "Intel Corporation", "E810-C")},
+		resourceapi.Device{Name: "nic-product", Attributes: attributes("", "Intel Corporation", "1592")},
+		resourceapi.Device{Name: "nic-vendor", Attributes: attributes("", "8086", "1592")},
 	)
 	c.AddSlice("n", "nic.example.com", resourceapi.Device{Name: "nic-other", Attributes: attributes("", "Intel Corporation", "E810-C")})
 	got := text(t, holdings.Of(&c.Snapshot), draw.TextOptions{Width: 100})
 	golden.Contains(t, got,
-		". nic-known of dra.numa, Intel Corporation E810?[2J-C ", ". nic-product of dra.numa ", ". nic-vendor of dra.numa ", ". nic-other of nic.example.com ",
+		". nic-known of dra.numa, Intel Corporation E810?[2J-C ", ". nic-of-older of dra.numa, Intel Corporation E810-C ", ". nic-product of dra.numa ", ". nic-vendor of dra.numa ", ". nic-other of nic.example.com ",
 	)
 }
 

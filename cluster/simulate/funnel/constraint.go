@@ -9,31 +9,22 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 )
 
 // attributeOf returns a value of the device as text. Two values are equal if and only
-// if their texts are equal. Constraints name an attribute with its domain. A device may
-// omit the domain of its driver.
+// if their texts are equal.
 func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
-	attribute, has := d.Attributes[resourceapi.QualifiedName(name)]
-	if !has {
-		domain, short, _ := strings.Cut(string(name), "/")
-		if domain != d.Slice.Spec.Driver {
-			return "", false
-		}
-		if attribute, has = d.Attributes[resourceapi.QualifiedName(short)]; !has {
-			return "", false
-		}
-	}
+	value, _ := attribute.Of(d.Slice.Spec.Driver, d.Attributes, name)
 	switch {
-	case attribute.StringValue != nil:
-		return fmt.Sprintf("%q", *attribute.StringValue), true
-	case attribute.IntValue != nil:
-		return fmt.Sprint(*attribute.IntValue), true
-	case attribute.BoolValue != nil:
-		return fmt.Sprint(*attribute.BoolValue), true
-	case attribute.VersionValue != nil:
-		return "v" + *attribute.VersionValue, true
+	case value.StringValue != nil:
+		return fmt.Sprintf("%q", *value.StringValue), true
+	case value.IntValue != nil:
+		return fmt.Sprint(*value.IntValue), true
+	case value.BoolValue != nil:
+		return fmt.Sprint(*value.BoolValue), true
+	case value.VersionValue != nil:
+		return "v" + *value.VersionValue, true
 	}
 	return "", false
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 )
 
 // countHint gives a hint for shared devices: a larger count does not give more of one
@@ -27,10 +28,7 @@ func missingAttributeHint(name resourceapi.FullyQualifiedName, f *funnel) string
 	similar := make(map[string]bool)
 	for _, d := range f.left {
 		for has := range d.Attributes {
-			full := string(has)
-			if !strings.Contains(full, "/") {
-				full = d.Slice.Spec.Driver + "/" + full
-			}
+			full := string(attribute.FullName(d.Slice.Spec.Driver, has))
 			if strings.HasSuffix(full, "/"+short) {
 				similar[full] = true
 			}

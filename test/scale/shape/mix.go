@@ -60,7 +60,7 @@ func Mixes() (list []Shape, err error) {
 	}{
 		{MixZone, "One request, for CPUs and memory.", []string{ZoneClass}, claim(nil, zone(PodCPUs))},
 		{MixFirst, "The same in `firstAvailable`, after more CPUs than a NUMA node has.", []string{ZoneClass}, claim(nil, first)},
-		{MixCache, "A second request, for ways of the cache of these CPUs (`matchAttribute` for `dra.numa/l3`).", []string{ZoneClass, "cache.dra.numa"}, claim(ptr.To[resourceapi.QualifiedName](driver.Name+"/l3"), zone(PodCPUs), cache)},
+		{MixCache, "A second request, for ways of the cache of these CPUs (`matchAttribute` for `dra.numa/l3`).", []string{ZoneClass, "cache.dra.numa"}, claim(ptr.To(deviceclasses.AttributeL3), zone(PodCPUs), cache)},
 		{
 			MixNearby, "Two more requests, and `matchAttribute` for the NUMA node of all three.",
 			[]string{ZoneClass, "gpu.dra.numa", "nic.dra.numa"},

@@ -258,7 +258,7 @@ func claim(match *resourceapi.QualifiedName, requests ...resourceapi.DeviceReque
 		c.Requests[i].Name = fmt.Sprintf("request-%d", i)
 	}
 	if match != nil {
-		c.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: ptr.To(resourceapi.FullyQualifiedName(*match))}}
+		c.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: ptr.To(deviceclasses.FullName(*match))}}
 	}
 	return c
 }
