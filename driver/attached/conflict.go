@@ -1,12 +1,12 @@
 package attached
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -51,23 +51,17 @@ func WithoutConflicts(machine numa.Machine, nodeName string, devices []resourcea
 }
 
 // addressKeys are the attributes with the PCI address of a device that drivers publish
-// besides resource.kubernetes.io/pciBusID or in its place, by the name of the driver. Read in
-// dranet 1.4.0, AMD's driver of October 2025 and the driver of the SR-IOV network operator.
-var addressKeys = map[string][]resourceapi.QualifiedName{
-	"dra.net":                              {"pciAddress"},
-	"gpu.amd.com":                          {"pciAddr"},
-	"sriovnetwork.k8snetworkplumbingwg.io": {"pciAddress"},
+// besides resource.kubernetes.io/pciBusID or in its place. Read in dranet 1.4.0, AMD's driver
+// of October 2025 and the driver of the SR-IOV network operator.
+var addressKeys = []resourceapi.FullyQualifiedName{
+	"dra.net/pciAddress", "gpu.amd.com/pciAddr", "sriovnetwork.k8snetworkplumbingwg.io/pciAddress",
 }
 
-// addressOf returns the PCI address of a device of another driver, "" if it publishes none. A
-// driver may publish its own attributes with or without its name before them.
+// addressOf returns the PCI address of a device of another driver, "" if it publishes none.
 func addressOf(driver string, device resourceapi.Device) string {
-	if address := stringOf(device, AttributePCIBusID); address != "" {
-		return address
-	}
-	for _, key := range addressKeys[driver] {
-		if address := cmp.Or(stringOf(device, key), stringOf(device, resourceapi.QualifiedName(driver)+"/"+key)); address != "" {
-			return address
+	for _, key := range append([]resourceapi.FullyQualifiedName{resourceapi.FullyQualifiedName(AttributePCIBusID)}, addressKeys...) {
+		if value, has := attribute.Of(driver, device.Attributes, key); has && value.StringValue != nil {
+			return *value.StringValue
 		}
 	}
 	return ""

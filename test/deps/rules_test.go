@@ -199,6 +199,7 @@ var arrows = []arrow{
 	{"driver/nodestate", "numa/ways", "pools of caches have names"},
 	{"driver/nodestate", "numa", "where CPUs are is read from a machine"},
 	{"driver/nodestate", "numa/cpuset", "partitions have CPUs"},
+	{"driver/attached", "internal/attribute", "drivers spell the address of a device in two ways"},
 	{"driver/attached", "deviceclasses", "a NodeConfig selects what is published"},
 	{"driver/attached", "numa", "it makes devices of PCI functions"},
 	{"deviceclasses", "numa/cpuset", "reserved CPUs are checked where they are read"},
