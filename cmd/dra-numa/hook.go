@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +19,7 @@ const hookName = "numa-pin"
 // hook says where the container runtime finds the hook, and where the hook has its files.
 // The program has a folder of its own, in which only the probe writes.
 func (o *options) hook() cdi.Hook {
-	return cdi.Hook{Path: filepath.Join(o.pluginDir()+"-hook", hookName), Dir: o.pluginDir()}
+	return cdi.Hook{Path: filepath.Join(cmp.Or(o.hookDir, o.pluginDir()+"-hook"), hookName), Dir: o.pluginDir()}
 }
 
 // formerHookPath is where former versions installed the hook. Their CDI specs name it.
