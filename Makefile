@@ -478,6 +478,13 @@ e2e-runbooks: image suite ## Go through runbooks step by step on a node of the r
 	$(call timed,chart,$(call install-chart,runbooks,--set webhook.enabled=true --set webhook.failurePolicy=Fail --set webhook.replicas=1)); \
 	$(call suite,runbooks,-e2e.require -e2e.helm "$$($(TOOL) -n helm)" -e2e.chart $(CURDIR)/$(CHART) -ginkgo.focus "$$FOCUS" -ginkgo.label-filter runbooks)
 
+# At the end, the cluster has no driver.
+.PHONY: e2e-names
+e2e-names: image suite ## Install the driver under other names in another namespace of a node of the rig, and uninstall it; a second release is refused: nightly, not part of test [KUBERNETES=] [KERNEL=] [INIT=]
+	@$(call with-node,names); \
+	$(call timed,chart,$(call install-chart,names)); \
+	$(call suite,names,-e2e.require -e2e.helm "$$($(TOOL) -n helm)" -e2e.chart $(CURDIR)/$(CHART) -ginkgo.label-filter names)
+
 .PHONY: e2e-audit
 e2e-audit: image suite ## Have 60 claims run for 10 minutes, and let the API server's audit log say that the driver writes nothing: nightly, not part of test [KUBERNETES=] [KERNEL=] [INIT=]
 	@$(call with-node,audit); \
@@ -536,7 +543,7 @@ soak: image suite ## Make, share, resize and delete claims at random and kill ev
 # What test, test-all and nightly run, in order.
 TEST     := unit lint chart-lint monitoring-test bench-smoke apiserver e2e e2e-devices
 TEST_ALL := test e2e-systemd-crowd e2e-1.36 reach soak-start
-NIGHTLY  := cache-steps e2e-cache e2e-power e2e-alerts e2e-runbooks e2e-audit fuzz e2e-crio
+NIGHTLY  := cache-steps e2e-cache e2e-power e2e-alerts e2e-runbooks e2e-names e2e-audit fuzz e2e-crio
 
 # A crowd takes 6 minutes; test-all has two.
 .PHONY: test
@@ -549,7 +556,7 @@ test-all: ## Run test, then e2e-systemd and a crowd of 100, the suite and a crow
 	$(call stages,$(TEST_ALL))
 
 .PHONY: nightly
-nightly: ## Run what takes too long for test: cache-steps, e2e-cache, e2e-power, e2e-alerts, e2e-runbooks, e2e-audit, fuzz and e2e-crio
+nightly: ## Run what takes too long for test: cache-steps, e2e-cache, e2e-power, e2e-alerts, e2e-runbooks, e2e-names, e2e-audit, fuzz and e2e-crio
 	$(call stages,$(NIGHTLY))
 
 .PHONY: e2e-systemd-crowd

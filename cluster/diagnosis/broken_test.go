@@ -77,18 +77,18 @@ func breakages() []broken {
 			"no driver", func(f *Facts) {
 				f.Installation.DaemonSets, f.Objects.Pods = nil, slices.DeleteFunc(f.Objects.Pods, func(p *corev1.Pod) bool { return p == f.daemonPod() })
 			},
-			" | driver-installed | dra-driver-numa | DaemonSet | exactly one with the label app.kubernetes.io/name=dra-driver-numa | 0",
+			" | driver-installed | dra-driver-numa | DaemonSet | exactly one with the labels app.kubernetes.io/part-of=dra-driver-numa,app.kubernetes.io/component=daemon | 0",
 		},
 		{"two releases", func(f *Facts) {
 			second := f.Installation.DaemonSets[0].DeepCopy()
 			second.Name = "other"
 			f.Installation.DaemonSets = append(f.Installation.DaemonSets, second)
-		}, " | driver-installed | dra-driver-numa | DaemonSet | exactly one with the label app.kubernetes.io/name=dra-driver-numa | 2 dra-numa/dra-driver-numa, dra-numa/other"},
+		}, " | driver-installed | dra-driver-numa | DaemonSet | exactly one with the labels app.kubernetes.io/part-of=dra-driver-numa,app.kubernetes.io/component=daemon | 2 dra-numa/dra-driver-numa, dra-numa/other"},
 		{
 			"no binding", func(f *Facts) {
 				f.Installation = Installation{ClusterRoles: f.Installation.ClusterRoles}
 			},
-			" | driver-installed | dra-driver-numa | ClusterRoleBinding | one with the label app.kubernetes.io/name=dra-driver-numa for one namespace, or --driver-namespace | 0 namespaces",
+			" | driver-installed | dra-driver-numa | ClusterRoleBinding | one with the labels app.kubernetes.io/part-of=dra-driver-numa,app.kubernetes.io/component=daemon for one namespace, or --driver-namespace | 0 namespaces",
 		},
 		{
 			"pods of a tenant", func(f *Facts) {
@@ -98,7 +98,7 @@ func breakages() []broken {
 					f.Objects.Pods = append(f.Objects.Pods, pod)
 				}
 			},
-			" | look-alike | Namespace tenant | pods with the label app.kubernetes.io/name=dra-driver-numa | only those of the DaemonSet in dra-numa | ignored 4 in namespace tenant: a, b, c and 1 more",
+			" | look-alike | Namespace tenant | pods with the labels app.kubernetes.io/part-of=dra-driver-numa,app.kubernetes.io/component=daemon | only those of the DaemonSet in dra-numa | ignored 4 in namespace tenant: a, b, c and 1 more",
 		},
 		{
 			"old image", func(f *Facts) { f.daemonPod().Spec.Containers[1].Image = "d:0" },

@@ -20,18 +20,47 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
 
-// Labels of objects that the chart installs.
+// Labels of objects that the chart installs. No value of the chart changes these: the names
+// of objects, and the labels app.kubernetes.io/name and app.kubernetes.io/instance, are the
+// user's.
 const (
-	// NameLabel is the label with the name of the program that an object belongs to.
-	NameLabel = "app.kubernetes.io/name"
-	// DaemonName is the value of NameLabel for the daemon.
-	DaemonName = "dra-driver-numa"
-	// WebhookName is the value of NameLabel for the webhook.
-	WebhookName = "dra-driver-numa-webhook"
+	// PartOfLabel is the label that all objects of the chart have, except DeviceClasses.
+	PartOfLabel = "app.kubernetes.io/part-of"
+	// PartOf is the value of PartOfLabel.
+	PartOf = "dra-driver-numa"
+	// ComponentLabel is the label with the part of the driver that an object belongs to.
+	ComponentLabel = "app.kubernetes.io/component"
 
 	versionLabel = "app.kubernetes.io/version" // version of the program
 	chartLabel   = "helm.sh/chart"             // name and version of the chart, only of DaemonSets
 )
+
+// Program is a program that runs as long as the driver is installed: the value of
+// ComponentLabel.
+type Program string
+
+// The programs whose objects are read.
+const (
+	Daemon  Program = "daemon"
+	Webhook Program = "webhook"
+)
+
+// Names of the programs in answers.
+const (
+	DaemonName  = "dra-driver-numa"
+	WebhookName = "dra-driver-numa-webhook"
+)
+
+// Selector selects the objects of the program by their labels. A tenant can write the same
+// labels on objects of his namespace.
+func (p Program) Selector() string {
+	return PartOfLabel + "=" + PartOf + "," + ComponentLabel + "=" + string(p)
+}
+
+// isOn reports whether Selector selects an object with the labels.
+func (p Program) isOn(labels map[string]string) bool {
+	return labels[PartOfLabel] == PartOf && labels[ComponentLabel] == string(p)
+}
 
 // Facts is what is known about a cluster. A list is empty, and a pointer or a map is
 // nil, if there is nothing. Unread says what could not be read.
@@ -136,9 +165,10 @@ func (f *Facts) zones() (list []*resourceapi.ResourceSlice) {
 	return list
 }
 
-// Argument returns the value of a flag of the container, written as --name=value.
+// Argument returns the value of a flag of the container, written as --name=value. If there
+// are several, the last one counts.
 func Argument(container corev1.Container, name string) (value string, given bool) {
-	for _, arg := range container.Args {
+	for _, arg := range slices.Backward(container.Args) {
 		if value, found := strings.CutPrefix(arg, "--"+name+"="); found {
 			return value, true
 		}

@@ -75,7 +75,7 @@ kind: Pod
 metadata:
   name: dra-driver-numa-x
   namespace: dra-numa
-  labels: {app.kubernetes.io/name: dra-driver-numa}
+  labels: {app.kubernetes.io/part-of: dra-driver-numa, app.kubernetes.io/component: daemon}
   ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: dra-driver-numa, uid: set, controller: true}]
 spec: {nodeName: n1, containers: [{name: driver, image: "d:1"}, {name: keeper, image: "d:1"}]}
 status: {conditions: [{type: Ready, status: "True"}]}

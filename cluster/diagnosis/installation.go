@@ -25,7 +25,7 @@ func driverInstalled(f *Facts) []Finding {
 		bound := f.Installation.boundNamespaces()
 		return []Finding{{
 			Component: DaemonName, Setting: "ClusterRoleBinding",
-			Expected: "one with the label " + NameLabel + "=" + DaemonName + " for one namespace, or --driver-namespace",
+			Expected: "one with the labels " + Daemon.Selector() + " for one namespace, or --driver-namespace",
 			Detected: strings.TrimSpace(fmt.Sprintf("%d namespaces %s", len(bound), strings.Join(bound, ", "))),
 		}}
 	}
@@ -34,7 +34,7 @@ func driverInstalled(f *Facts) []Finding {
 		names = append(names, set.Namespace+"/"+set.Name)
 	}
 	return []Finding{{
-		Component: DaemonName, Setting: "DaemonSet", Expected: "exactly one with the label " + NameLabel + "=" + DaemonName,
+		Component: DaemonName, Setting: "DaemonSet", Expected: "exactly one with the labels " + Daemon.Selector(),
 		Detected: strings.TrimSpace(fmt.Sprintf("%d %s", len(names), strings.Join(names, ", "))),
 	}}
 }
@@ -141,9 +141,10 @@ func Rights() []rbacv1.PolicyRule {
 }
 
 // driverRights checks the ClusterRoles that are bound to the daemon's service account by
-// name.
+// name. Without rbac.create, an administrator has made them: without the chart's labels, they
+// are not known.
 func driverRights(f *Facts) (findings []Finding) {
-	if f.isUnread("ClusterRoles") || f.isUnread("ClusterRoleBindings") {
+	if f.isUnread("ClusterRoles") || f.isUnread("ClusterRoleBindings") || len(f.Installation.Bindings) == 0 {
 		return nil
 	}
 	for _, set := range f.Installation.DaemonSets {

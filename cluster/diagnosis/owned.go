@@ -26,8 +26,8 @@ func (i *Installation) Locate(named string) error {
 	if named == "" {
 		found := i.boundNamespaces()
 		if len(found) != 1 {
-			return fmt.Errorf("find the namespace of the driver: want a ClusterRoleBinding with the label %s=%s for service accounts of one namespace, found %d namespaces %s",
-				NameLabel, DaemonName, len(found), strings.Join(found, ", "))
+			return fmt.Errorf("find the namespace of the driver: want a ClusterRoleBinding with the labels %s for service accounts of one namespace, found %d namespaces %s",
+				Daemon.Selector(), len(found), strings.Join(found, ", "))
 		}
 		i.Namespace = found[0]
 	}
@@ -77,7 +77,7 @@ func (i *Installation) Program(pod *corev1.Pod) string {
 	return ""
 }
 
-// LookAlikes are pods of one namespace that have the driver's label and are not the
+// LookAlikes are pods of one namespace that have the daemon's labels and are not the
 // driver's. Nothing that they say is believed.
 type LookAlikes struct {
 	Namespace string
@@ -97,7 +97,7 @@ func (f *Facts) LookAlikes() (list []LookAlikes) {
 	}
 	pods := make(map[string][]string)
 	for _, pod := range f.Objects.Pods {
-		if pod.Labels[NameLabel] == DaemonName && f.Installation.Program(pod) != DaemonName {
+		if Daemon.isOn(pod.Labels) && f.Installation.Program(pod) != DaemonName {
 			pods[pod.Namespace] = append(pods[pod.Namespace], pod.Name)
 		}
 	}
@@ -111,7 +111,7 @@ func (f *Facts) LookAlikes() (list []LookAlikes) {
 func lookAlike(f *Facts) (findings []Finding) {
 	for _, found := range f.LookAlikes() {
 		findings = append(findings, Finding{
-			Component: "Namespace " + found.Namespace, Setting: "pods with the label " + NameLabel + "=" + DaemonName,
+			Component: "Namespace " + found.Namespace, Setting: "pods with the labels " + Daemon.Selector(),
 			Expected: "only those of the DaemonSet in " + f.Installation.Namespace, Detected: "ignored " + found.String(),
 		})
 	}

@@ -37,7 +37,7 @@ type Versions struct {
 
 // Component is one version of a program.
 type Component struct {
-	Name    string `json:"name"`            // kubelet, kernel, the name of a container runtime, or the value of NameLabel
+	Name    string `json:"name"`            // kubelet, kernel, the name of a container runtime, DaemonName or WebhookName
 	Version string `json:"version"`         // empty if the program's objects do not say it
 	Image   string `json:"image,omitempty"` // of the driver's programs
 	// Nodes are the nodes with this version, sorted. The webhook belongs to no node.

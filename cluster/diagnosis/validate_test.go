@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
@@ -129,5 +130,26 @@ func TestEveryCheckIsDocumented(t *testing.T) {
 	}
 	if diff := cmp.Diff(checks, documented); diff != "" {
 		t.Errorf("rows of docs/validate.md (-checks +rows):\n%s", diff)
+	}
+}
+
+// Without rbac.create, an administrator has made the roles, with labels that the chart does
+// not know.
+func TestRightsWithoutTheChartsRolesAreNotKnown(t *testing.T) {
+	facts := healthy(t)
+	facts.Installation.Bindings, facts.Installation.ClusterRoles = nil, nil
+	if err := facts.Installation.Locate("dra-numa"); err != nil {
+		t.Fatal(err)
+	}
+	if findings := Validate(facts); CountProblems(findings) > 0 {
+		t.Errorf("findings %v", findings)
+	}
+}
+
+// Of a flag that is there twice, the daemon takes the last one.
+func TestLastArgumentCounts(t *testing.T) {
+	container := corev1.Container{Args: []string{"--cdi-dir=/a", "--cdi-directory=/x", "--cdi-dir=/b"}}
+	if value, given := Argument(container, "cdi-dir"); value != "/b" || !given {
+		t.Errorf("%q, %t", value, given)
 	}
 }

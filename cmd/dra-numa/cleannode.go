@@ -41,6 +41,7 @@ type cleaner struct {
 func (c *cleaner) flags(flags *flag.FlagSet) {
 	hostFlag(flags, "kubelet-root", &c.kubeletRoot)
 	hostFlag(flags, "cdi-dir", &c.cdiDir)
+	hostFlag(flags, "hook-dir", &c.hookDir)
 	hostFlag(flags, "cgroup-root", &c.cgroupRoot)
 	flags.StringVar(&c.workqueues, "workqueues", "/sys/"+pin.WorkqueuesDir, "`directory` with the CPU mask of the kernel's workqueues")
 	hostFlag(flags, "machine-root", &c.machineRoot)
@@ -253,7 +254,16 @@ func (c *cleaner) removeRest() error {
 	if removed := os.Remove(filepath.Join(c.registryDir(), kubeletplugin.RegistrarSocket)); !errors.Is(removed, fs.ErrNotExist) {
 		err = errors.Join(err, removed)
 	}
-	return errors.Join(err, os.RemoveAll(filepath.Dir(c.hook().Path)))
+	return errors.Join(err, removeDir(filepath.Dir(c.hook().Path)))
+}
+
+// removeDir removes a directory. If it is mounted, it stays and is empty.
+func removeDir(path string) error {
+	err := os.RemoveAll(path)
+	if errors.Is(err, syscall.EBUSY) {
+		return empty(path)
+	}
+	return err
 }
 
 // empty removes what is in a directory, which may be mounted and then cannot be removed.

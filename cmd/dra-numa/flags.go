@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"io"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
 
-const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa config [--pid ID | flags]\n       dra-numa machine [flags]\n       dra-numa mount-resctrl [flags]\n       dra-numa state [flags]\n       dra-numa test-release --namespace NAMESPACE [flags]\n       dra-numa uninstall check|node|finish --namespace NAMESPACE [flags]\n\n"
+const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa config [--pid ID | flags]\n       dra-numa machine [flags]\n       dra-numa mount-resctrl [flags]\n       dra-numa state [flags]\n       dra-numa test-release --namespace NAMESPACE --selector LABELS [flags]\n       dra-numa uninstall check|node|finish --namespace NAMESPACE [flags]\n\n"
 
 // exclusivityAuto is the default of --exclusivity.
 const exclusivityAuto = "auto"
@@ -47,6 +48,7 @@ type options struct {
 	reservedHugepagesIn string                              // the field that sets reservedHugepages
 	kubeletConfig       string
 	hookSource          string
+	hookDir             string // "" for the default
 	cgroupRoot          string
 	machineRoot         string
 	bindRoot            string
@@ -88,6 +90,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8 (default: the kubelet's reservedSystemCPUs, else the first core)")
 	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "`quantity` of memory of each NUMA node that no claim gets, such as 256Mi (default: the kubelet's reservedMemory, else 0)")
 	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "configuration `file` of the kubelet, read for reservedSystemCPUs and reservedMemory")
+	hostFlag(flags, "hook-dir", &o.hookDir)
 	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "`file` with the pin hook, which --probe copies to the host")
 	hostFlag(flags, "cgroup-root", &o.cgroupRoot)
 	hostFlag(flags, "machine-root", &o.machineRoot)
@@ -115,6 +118,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 var hostFlags = map[string]struct{ value, usage string }{
 	"kubelet-root":     {"/var/lib/kubelet", "root `directory` of the kubelet, which must have the same path in the container and on the host"},
 	"cdi-dir":          {"/var/run/cdi", "`directory` where the container runtime looks for CDI specs"},
+	"hook-dir":         {"", "`directory` of the pin hook, which must have the same path in the container and on the host (default: plugins/dra.numa-hook in --kubelet-root)"},
 	"cgroup-root":      {"/sys/fs/cgroup", "cgroup v2 `directory` of the host"},
 	"machine-root":     {"/", "`directory` with sys and proc of the host"},
 	"performance-root": {"/", "`directory` with a writable sys/devices/system/cpu and proc/irq, used only if the NodeConfig has performance"},
@@ -135,7 +139,7 @@ func (o *options) validate() error {
 		return cli.Usagef("--node-name %q: %s", o.nodeName, problems[0])
 	}
 	for _, path := range []struct{ flag, value string }{
-		{"kubelet-root", o.kubeletRoot}, {"cdi-dir", o.cdiDir},
+		{"kubelet-root", o.kubeletRoot}, {"cdi-dir", o.cdiDir}, {"hook-dir", cmp.Or(o.hookDir, o.kubeletRoot)},
 	} {
 		if !filepath.IsAbs(path.value) {
 			return cli.Usagef("--%s %q: want an absolute path", path.flag, path.value)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ const hookName = "numa-pin"
 // hook says where the container runtime finds the hook, and where the hook has its files.
 // The program has a folder of its own, in which only the probe writes.
 func (o *options) hook() cdi.Hook {
-	return cdi.Hook{Path: filepath.Join(o.pluginDir()+"-hook", hookName), Dir: o.pluginDir()}
+	return cdi.Hook{Path: filepath.Join(cmp.Or(o.hookDir, o.pluginDir()+"-hook"), hookName), Dir: o.pluginDir()}
 }
 
 // installHook copies the hook to the host. Containers may be starting, so it replaces

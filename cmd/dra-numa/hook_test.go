@@ -41,6 +41,22 @@ func TestProbeInstallsTheHookAndTheDaemonDoesNot(t *testing.T) {
 	}
 }
 
+// The runtime may be allowed to run programs only in other folders than the kubelet's.
+func TestHookIsInTheFolderOfTheFlag(t *testing.T) {
+	flags, _ := fakeMachine(t)
+	dir := t.TempDir() + "/hook"
+	if err := run(t.Context(), append(flags, "--probe", "--hook-dir="+dir), noEnv, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := files.Read(t, dir+"/numa-pin"); text != "#!hook" {
+		t.Errorf("hook %q", text)
+	}
+	o, err := parseFlags([]string{"--node-name=n", "--hook-dir=" + dir}, noEnv, &bytes.Buffer{})
+	if err != nil || o.hook().Path != dir+"/numa-pin" || o.hook().Dir != o.pluginDir() {
+		t.Errorf("hook %+v, error %v", o.hook(), err)
+	}
+}
+
 func TestHookThatNoRuntimeCouldRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "numa-pin")
 	files.Write(t, path, "#!hook")

@@ -76,6 +76,7 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		"--node-name=":              "node name is missing",
 		"--node-name=A_b":           `--node-name "A_b"`,
 		"--kubelet-root=var":        `--kubelet-root "var": want an absolute path`,
+		"--hook-dir=var":            `--hook-dir "var": want an absolute path`,
 		"--reserved-memory=lots":    `--reserved-memory "lots"`,
 		"--reserved-memory=-1Mi":    `--reserved-memory "-1Mi"`,
 		"--reserved-cpus=0-9":       `--reserved-cpus: reserved CPUs "0-9": 2-9 not online, allowed are 0-1`,

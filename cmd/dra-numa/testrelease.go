@@ -15,7 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-const testReleaseUsage = `Usage: dra-numa test-release --namespace NAMESPACE [flags]
+const testReleaseUsage = `Usage: dra-numa test-release --namespace NAMESPACE --selector LABELS [flags]
 
 Waits until each daemon of a release is ready and the API server has all
 ResourceSlices of its node. If that takes too long, it says what is missing and exits
@@ -37,12 +37,13 @@ type releaseFlags struct {
 	more func(*flag.FlagSet) // adds those of one command; nil if it has none
 }
 
-func (f *releaseFlags) parse(name string, args []string, usage string, stdout io.Writer) error {
+// parse reads the flags. Those that are needed have no default: the chart's values decide.
+func (f *releaseFlags) parse(name string, needed, args []string, usage string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("dra-numa "+name, flag.ContinueOnError)
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty: that of the pod's service account")
 	flags.StringVar(&f.namespace, "namespace", "", "`namespace` of the release")
-	flags.StringVar(&f.selector, "selector", "app.kubernetes.io/name=dra-driver-numa", "`labels` of the pods that are asked for")
-	flags.StringVar(&f.daemonSet, "daemonset", "dra-driver-numa", "`name` of the DaemonSet that is asked for")
+	flags.StringVar(&f.selector, "selector", "", "`labels` of the pods that are asked for")
+	flags.StringVar(&f.daemonSet, "daemonset", "", "`name` of the DaemonSet that is asked for")
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how `long` to wait")
 	if f.more != nil {
 		f.more(flags)
@@ -50,8 +51,10 @@ func (f *releaseFlags) parse(name string, args []string, usage string, stdout io
 	if err := cli.Parse(flags, args, usage, stdout); err != nil {
 		return err
 	}
-	if f.namespace == "" {
-		return cli.Usagef("--namespace is missing")
+	for _, flag := range append([]string{"namespace"}, needed...) {
+		if flags.Lookup(flag).Value.String() == "" {
+			return cli.Usagef("--%s is missing", flag)
+		}
 	}
 	return cli.FlagsOnly(flags)
 }
@@ -60,9 +63,9 @@ func (f *releaseFlags) parse(name string, args []string, usage string, stdout io
 type releaseJob func(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error
 
 // run reads the flags of the command that has the name, and does its job.
-func (job releaseJob) run(ctx context.Context, name, usage string, args []string, stdout io.Writer) error {
+func (job releaseJob) run(ctx context.Context, name string, needed []string, usage string, args []string, stdout io.Writer) error {
 	var f releaseFlags
-	if err := f.parse(name, args, usage, stdout); err != nil {
+	if err := f.parse(name, needed, args, usage, stdout); err != nil {
 		return err
 	}
 	client, err := newReleaseClient(f.kubeconfig)
@@ -74,7 +77,7 @@ func (job releaseJob) run(ctx context.Context, name, usage string, args []string
 
 // runTestRelease is the test of helm test.
 func runTestRelease(ctx context.Context, args []string, stdout io.Writer) error {
-	return releaseJob(testRelease).run(ctx, "test-release", testReleaseUsage, args, stdout)
+	return releaseJob(testRelease).run(ctx, "test-release", []string{"selector"}, testReleaseUsage, args, stdout)
 }
 
 func testRelease(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {

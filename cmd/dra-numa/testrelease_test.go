@@ -18,7 +18,7 @@ import (
 
 func daemonPod(name, node string, ready corev1.ConditionStatus) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "dra-numa", Labels: map[string]string{"app.kubernetes.io/name": "dra-driver-numa"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "dra-numa", Labels: map[string]string{"app.kubernetes.io/component": "daemon"}},
 		Spec:       corev1.PodSpec{NodeName: node},
 		Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
 	}
@@ -34,7 +34,7 @@ func nodeSlice(node string) *resourceapi.ResourceSlice {
 }
 
 func TestReleaseWorksWhenAllNodesHavePublished(t *testing.T) {
-	f := releaseFlags{namespace: "dra-numa", selector: "app.kubernetes.io/name=dra-driver-numa", timeout: time.Millisecond}
+	f := releaseFlags{namespace: "dra-numa", selector: "app.kubernetes.io/component=daemon", timeout: time.Millisecond}
 	other := daemonPod("other", "n3", corev1.ConditionFalse)
 	other.Labels = nil
 	client := fake.NewClientset(daemonPod("a", "n1", corev1.ConditionTrue), daemonPod("b", "n2", corev1.ConditionTrue), other, nodeSlice("n1"))
@@ -74,8 +74,10 @@ func TestReleaseIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestTestReleaseNeedsANamespace(t *testing.T) {
-	if err := runTestRelease(t.Context(), nil, &strings.Builder{}); err == nil || err.Error() != "--namespace is missing" {
-		t.Errorf("error %v", err)
+func TestTestReleaseNeedsANamespaceAndLabels(t *testing.T) {
+	for args, want := range map[string]string{"": "--namespace is missing", "--namespace=a": "--selector is missing"} {
+		if err := runTestRelease(t.Context(), strings.Fields(args), &strings.Builder{}); err == nil || err.Error() != want {
+			t.Errorf("%q: error %v, want %q", args, err, want)
+		}
 	}
 }

@@ -43,18 +43,19 @@ func runUninstall(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	switch args[0] {
 	case "check":
-		return releaseJob(uninstallCheck).run(ctx, "uninstall check", uninstallUsage, args[1:], stdout)
+		return releaseJob(uninstallCheck).run(ctx, "uninstall check", nil, uninstallUsage, args[1:], stdout)
 	case "node":
 		return runUninstallNode(ctx, args[1:], stdout)
 	case "finish":
-		return releaseJob(uninstallFinish).run(ctx, "uninstall finish", uninstallUsage, args[1:], stdout)
+		return releaseJob(uninstallFinish).run(ctx, "uninstall finish", []string{"daemonset", "selector"}, uninstallUsage, args[1:], stdout)
 	case "-h", "-help", "--help":
 		return cli.Parse(flag.NewFlagSet("dra-numa uninstall", flag.ContinueOnError), args[:1], uninstallUsage, stdout)
 	}
 	return cli.Usagef("uninstall %q: want check, node or finish", args[0])
 }
 
-// uninstallRule is the DeviceTaintRule that holds while the release is uninstalled.
+// uninstallRule is the DeviceTaintRule that holds while the release is uninstalled. Its name
+// does not depend on the release: whichever comes next has to find it.
 const uninstallRule = "dra-driver-numa-uninstall"
 
 // uninstallCheck has the scheduler allocate no more claims, and waits until no pod uses a
@@ -198,7 +199,7 @@ func isInstalled(ctx context.Context, client kubernetes.Interface, f releaseFlag
 func runUninstallNode(ctx context.Context, args []string, stdout io.Writer) error {
 	c := cleaner{}
 	f := releaseFlags{more: c.flags}
-	if err := f.parse("uninstall node", args, uninstallUsage, stdout); err != nil {
+	if err := f.parse("uninstall node", []string{"daemonset"}, args, uninstallUsage, stdout); err != nil {
 		return err
 	}
 	client, err := newReleaseClient(f.kubeconfig)

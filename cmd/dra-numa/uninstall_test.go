@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -103,7 +104,7 @@ func TestUninstallFinishesWhenAllNodesAreClean(t *testing.T) {
 	other.Spec.Driver = "other"
 	rule := &resourceapi.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: uninstallRule}}
 	client := fake.NewClientset(cleaners, dirty, daemonPod("b", "n2", corev1.ConditionTrue), nodeSlice("n1"), other, rule)
-	f := releaseFlags{namespace: "dra-numa", selector: "app.kubernetes.io/name=dra-driver-numa", daemonSet: "cleaners"}
+	f := releaseFlags{namespace: "dra-numa", selector: "app.kubernetes.io/component=daemon", daemonSet: "cleaners"}
 	var out strings.Builder
 	err := uninstallFinish(t.Context(), client, f, &out)
 	if want := "clean the nodes: node n1 is not clean; node n1: fake logs"; err == nil || err.Error() != want {
@@ -212,6 +213,19 @@ func TestCleanNodeHasNothingOfTheDriver(t *testing.T) {
 	}
 	if left := filesBelow(t, dir); !slices.Equal(left, want) {
 		t.Errorf("left are %q, want %q", left, want)
+	}
+}
+
+// The hook may have a folder of its own, anywhere.
+func TestCleanNodeHasNoHookElsewhere(t *testing.T) {
+	c, dir := usedNode(t)
+	c.hookDir = dir + "/opt/hook"
+	files.Write(t, c.hook().Path, "")
+	if err := c.clean(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(c.hookDir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of the hook is still there: %v", err)
 	}
 }
 
@@ -326,6 +340,10 @@ func TestUninstallNamesItsCommands(t *testing.T) {
 		"check":       "--namespace is missing",
 		"node":        "--namespace is missing",
 		"finish --xx": "flag provided but not defined: -xx",
+		// The chart names them, because they depend on its values.
+		"node --namespace=a":                 "--daemonset is missing",
+		"finish --namespace=a":               "--daemonset is missing",
+		"finish --namespace=a --daemonset=b": "--selector is missing",
 	} {
 		if err := runUninstall(t.Context(), strings.Fields(args), &strings.Builder{}); err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %q", args, err, want)

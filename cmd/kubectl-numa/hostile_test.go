@@ -92,7 +92,7 @@ kind: Pod
 metadata:
   name: driver-a
   namespace: tenant
-  labels: {app.kubernetes.io/name: dra-driver-numa}
+  labels: {app.kubernetes.io/part-of: dra-driver-numa, app.kubernetes.io/component: daemon}
   ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: dra-driver-numa, uid: set, controller: true}]
 spec: {nodeName: worker-1, containers: [{name: driver, image: "d:1"}]}
 status: {containerStatuses: [{name: driver, ready: true, restartCount: 0, image: 'd:1', imageID: x, state: {running: {}}}]}

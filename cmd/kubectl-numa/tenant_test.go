@@ -260,7 +260,7 @@ kind: Pod
 metadata:
   name: dra-driver-numa-believed
   namespace: tenant
-  labels: {app.kubernetes.io/name: dra-driver-numa, app.kubernetes.io/version: believed}
+  labels: {app.kubernetes.io/part-of: dra-driver-numa, app.kubernetes.io/component: daemon, app.kubernetes.io/version: believed}
   annotations: {dra.numa/mirrored: believed, text: "OBEYED"}
   ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: dra-driver-numa, uid: set, controller: true}]
 spec: {nodeName: worker-1, schedulerName: "OBEYED", containers: [{name: driver, image: "believed:1", args: ["--exclusivity=believed"]}]}

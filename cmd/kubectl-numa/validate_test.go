@@ -27,7 +27,7 @@ kind: Pod
 metadata:
   name: driver-x
   namespace: dra-numa
-  labels: {app.kubernetes.io/name: dra-driver-numa}
+  labels: {app.kubernetes.io/part-of: dra-driver-numa, app.kubernetes.io/component: daemon}
   ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: dra-driver-numa, uid: set, controller: true}]
 spec: {nodeName: worker-1, containers: [{name: driver, image: "d:1", env: [{name: X, value: hunter2}]}]}
 status:

@@ -189,37 +189,54 @@ func TestChartGrantsWhatTheDaemonNeeds(t *testing.T) {
 // chartFolder is the chart of the driver.
 const chartFolder = "../../deployments/helm/dra-driver-numa"
 
-// helm runs the program that HELM names, else that of the tools module, for the API server
-// under test. It returns what Helm prints on standard output.
+// helm runs Helm, and returns what it prints on standard output.
 func helm(ctx context.Context, t *testing.T, args ...string) string {
 	t.Helper()
+	stdout, stderr, err := tryHelm(ctx, args...)
+	if err != nil {
+		t.Fatalf("helm %s: %v\n%s%s", args[0], err, stdout, stderr)
+	}
+	return stdout
+}
+
+// tryHelm runs the program that HELM names, else that of the tools module, for the API server
+// under test.
+func tryHelm(ctx context.Context, args ...string) (stdout, stderr string, err error) {
 	program := []string{"go", "tool", "-modfile=../../tools/go.mod", "helm"}
 	if path := os.Getenv("HELM"); path != "" {
 		program = []string{path}
 	}
 	command := exec.CommandContext(ctx, program[0], append(program[1:], args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+os.Getenv("APISERVER_KUBECONFIG"))
-	var stdout, stderr strings.Builder
-	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := command.Run(); err != nil {
-		t.Fatalf("helm %s: %v\n%s%s", args[0], err, stdout.String(), stderr.String())
-	}
-	return stdout.String()
+	var out, faults strings.Builder
+	command.Stdout, command.Stderr = &out, &faults
+	err = command.Run()
+	return out.String(), faults.String(), err
 }
 
 // installChart installs the chart, classes included, for the rest of the test.
 func installChart(t *testing.T, set ...string) {
 	t.Helper()
-	args := []string{"upgrade", "--install", "dra-driver-numa", chartFolder, "--namespace", "dra-numa", "--create-namespace"}
-	for _, value := range set {
-		args = append(args, "--set", value)
-	}
-	helm(t.Context(), t, args...)
+	installAs(t, "dra-driver-numa", "dra-numa", set...)
+}
+
+// installAs is installChart for a release of any name, in any namespace.
+func installAs(t *testing.T, release, namespace string, set ...string) {
+	t.Helper()
+	helm(t.Context(), t, installArgs(release, namespace, set...)...)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		helm(ctx, t, "uninstall", "dra-driver-numa", "--namespace", "dra-numa", "--ignore-not-found", "--no-hooks") // no node runs them
+		helm(ctx, t, "uninstall", release, "--namespace", namespace, "--ignore-not-found", "--no-hooks") // no node runs them
 	})
+}
+
+func installArgs(release, namespace string, set ...string) []string {
+	args := []string{"upgrade", "--install", release, chartFolder, "--namespace", namespace, "--create-namespace"}
+	for _, value := range set {
+		args = append(args, "--set", value)
+	}
+	return args
 }
 
 // asDaemon returns a client that acts as the chart's service account on a node.

@@ -97,6 +97,7 @@ func TestPodMonitorFindsTheDaemons(t *testing.T) {
 	type podMonitor struct {
 		Metadata struct{ Labels map[string]string }
 		Spec     struct {
+			JobLabel            string
 			Selector            struct{ MatchLabels map[string]string }
 			PodMetricsEndpoints []struct {
 				Port, Interval, Scheme string
@@ -120,11 +121,15 @@ func TestPodMonitorFindsTheDaemons(t *testing.T) {
 		t.Error("there is a PodMonitor without metrics")
 	}
 	found := find("metrics.podMonitor.enabled=true", "metrics.podMonitor.labels.release=prometheus", "metrics.tls.secret=tls",
-		"metrics.podMonitor.tlsConfig.insecureSkipVerify=true", "metrics.podMonitor.interval=15s")
+		"metrics.podMonitor.tlsConfig.insecureSkipVerify=true", "metrics.podMonitor.interval=15s", strings.Join(overrides, ","))
 	if len(found) != 1 {
 		t.Fatalf("%d PodMonitors, want 1", len(found))
 	}
-	daemons, driver, _ := driverContainer(t)
+	daemons, driver, _ := driverContainer(t, overrides...)
+	// Alerts and dashboards ask for this job.
+	if job := daemons.Spec.Template.Labels[found[0].Spec.JobLabel]; job != "dra-driver-numa" {
+		t.Errorf("the job is %q", job)
+	}
 	endpoint := found[0].Spec.PodMetricsEndpoints[0]
 	for label, value := range found[0].Spec.Selector.MatchLabels {
 		if daemons.Spec.Template.Labels[label] != value {

@@ -41,11 +41,17 @@ func render(t *testing.T, set ...string) (stdout, stderr string, err error) {
 // template is render with arguments of helm template.
 func template(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+	return templateOf(t, "dra-driver-numa", args...)
+}
+
+// templateOf is template for a release of another name.
+func templateOf(t *testing.T, release string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
 	program, err := helm()
 	if err != nil {
 		t.Fatalf("build helm: %v", err)
 	}
-	args = append([]string{"template", "dra-driver-numa", "../../deployments/helm/dra-driver-numa", "--namespace", "dra-numa"}, args...)
+	args = append([]string{"template", release, "../../deployments/helm/dra-driver-numa", "--namespace", "dra-numa"}, args...)
 	var out, errors bytes.Buffer
 	command := exec.CommandContext(t.Context(), program, args...)
 	command.Stdout, command.Stderr = &out, &errors
@@ -178,6 +184,17 @@ func TestNonsenseIsOneClearLine(t *testing.T) {
 		"nvml.image=a b":                                 `- at '/nvml/image': 'a b' does not match pattern`,
 		"verbosity=11":                                   `- at '/verbosity': maximum: got 11, want 10`,
 		"nodeSelector=x":                                 `- at '/nodeSelector': got string, want object`,
+		"nameOverride=a.b":                               `- at '/nameOverride': 'a.b' does not match pattern`,
+		"fullnameOverride=A":                             `- at '/fullnameOverride': 'A' does not match pattern`,
+		"namespaceOverride=a/b":                          `- at '/namespaceOverride': 'a/b' does not match pattern`,
+		"serviceAccount.name=A":                          `- at '/serviceAccount/name': 'A' does not match pattern`,
+		"rbac.create=no":                                 `- at '/rbac/create': got string, want boolean`,
+		"cdi.dynamicDir=":                                `- at '/cdi/dynamicDir': '' does not match pattern`,
+		"hook.dir=x":                                     `- at '/hook/dir': 'x' does not match pattern`,
+		"extraArgs={v=3}":                                `- at '/extraArgs/0': 'v=3' does not match pattern`,
+		"extraEnv[0].value=x":                            `- at '/extraEnv/0': missing property 'name'`,
+		"global.imageRegistry=A":                         `- at '/global/imageRegistry': 'A' does not match pattern`,
+		`commonLabels.app\.kubernetes\.io/part-of=x`:     `- at '/commonLabels/app.kubernetes.io~1part-of': false schema`,
 		"reservedCpus=0":                                 `- at '': additional properties 'reservedCpus' not allowed`,
 	} {
 		stdout, stderr, err := render(t, set)

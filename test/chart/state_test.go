@@ -17,7 +17,7 @@ import (
 // that the daemon has. CDI specs are in the first one only.
 func TestStateOfTheNodeCanBeReadInThePod(t *testing.T) {
 	set := object[appsv1.DaemonSet](t, mustRender(t, "kubelet.root=/k"), "DaemonSet")
-	if set.Spec.Template.Labels[diagnosis.NameLabel] != diagnosis.DaemonName {
+	if !selects(t, diagnosis.Daemon, set.Spec.Template.Labels) {
 		t.Errorf("labels %v, by which the pod is not found", set.Spec.Template.Labels)
 	}
 	containers := map[string]corev1.Container{}
@@ -29,14 +29,14 @@ func TestStateOfTheNodeCanBeReadInThePod(t *testing.T) {
 		t.Errorf("images %q and %q, want one with the daemon's program", daemon.Image, keeper.Image)
 	}
 	var paths []string
-	for flag, below := range map[string]string{"kubelet-root": "/plugins/dra.numa", "cgroup-root": ""} {
+	for flag, below := range map[string]string{"kubelet-root": "/plugins/dra.numa", "cdi-dir": "", "cgroup-root": ""} {
 		value, given := diagnosis.Argument(daemon, flag)
 		if !given {
 			t.Errorf("the daemon is not told --%s", flag)
 		}
 		paths = append(paths, value+below)
 	}
-	for _, path := range append(paths, "/var/run/cdi") {
+	for _, path := range paths {
 		mounted := func(mount corev1.VolumeMount) bool { return mount.MountPath == path }
 		if !slices.ContainsFunc(daemon.VolumeMounts, mounted) {
 			t.Errorf("the daemon has no %s", path)
@@ -51,7 +51,7 @@ func TestStateOfTheNodeCanBeReadInThePod(t *testing.T) {
 func TestNamespaceIsInTheBinding(t *testing.T) {
 	rendered := mustRender(t)
 	set, binding := object[appsv1.DaemonSet](t, rendered, "DaemonSet"), named[rbacv1.ClusterRoleBinding](t, rendered, "ClusterRoleBinding", "dra-driver-numa")
-	if set.Labels[diagnosis.NameLabel] != diagnosis.DaemonName || binding.Labels[diagnosis.NameLabel] != diagnosis.DaemonName {
+	if !selects(t, diagnosis.Daemon, set.Labels) || !selects(t, diagnosis.Daemon, binding.Labels) {
 		t.Errorf("labels %v and %v, by which they are not found", set.Labels, binding.Labels)
 	}
 	installed := diagnosis.Installation{DaemonSets: []*appsv1.DaemonSet{&set}, Bindings: []*rbacv1.ClusterRoleBinding{&binding}}
@@ -63,7 +63,7 @@ func TestNamespaceIsInTheBinding(t *testing.T) {
 // TestConfigurationIsGathered: by its label, and the key is the only one.
 func TestConfigurationIsGathered(t *testing.T) {
 	config := object[corev1.ConfigMap](t, mustRender(t, "config.reservedCPUs=0-1"), "ConfigMap")
-	if text := config.Data[diagnosis.ConfigKey]; len(config.Data) != 1 || !strings.Contains(text, "reservedCPUs: 0-1") || config.Labels[diagnosis.NameLabel] != diagnosis.DaemonName {
+	if text := config.Data[diagnosis.ConfigKey]; len(config.Data) != 1 || !strings.Contains(text, "reservedCPUs: 0-1") || !selects(t, diagnosis.Daemon, config.Labels) {
 		t.Errorf("labels %v, data %v", config.Labels, config.Data)
 	}
 }

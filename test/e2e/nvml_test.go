@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
 
 // The node's display controllers are GPUs to the library of test/nvml, which is in
@@ -40,7 +42,7 @@ var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
 		expectPending(ctx, next, noDevices) // it would have the sick one
 
 		By("starting numa-nvml again")
-		ofNVML := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=dra-driver-numa-nvml"}
+		ofNVML := metav1.ListOptions{LabelSelector: diagnosis.Program("nvml").Selector()}
 		Expect(cluster.Kubernetes.CoreV1().Pods(*driverNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, ofNVML)).To(Succeed())
 		expectHealth(ctx, waitRunning(ctx, next))
 	})

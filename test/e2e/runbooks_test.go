@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
@@ -140,7 +141,7 @@ var _ = Describe("the runbook", withRunbooks, ofMachine, func() {
 		})
 		By("keeping the pods of the webhook from any node")
 		cordon(ctx, true)
-		Expect(cluster.Kubernetes.CoreV1().Pods(*driverNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + webhookName})).To(Succeed())
+		Expect(cluster.Kubernetes.CoreV1().Pods(*driverNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: diagnosis.Webhook.Selector()})).To(Succeed())
 
 		By("finding the symptom")
 		claims := cluster.Kubernetes.ResourceV1().ResourceClaims(namespace)
@@ -159,9 +160,6 @@ var _ = Describe("the runbook", withRunbooks, ofMachine, func() {
 		expectPinned(ctx, snapshot(ctx), pod)
 	})
 })
-
-// webhookName is in the labels of the webhook's pods.
-const webhookName = "dra-driver-numa-webhook"
 
 // lastWords is the log of a container of the driver's pod on the node, or that of the one
 // before it.

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
 
 // withUninstall marks specs that leave the cluster without the driver.
@@ -21,12 +23,12 @@ var (
 	withPowerUninstall = Label("power-uninstall", withOwnBoot)
 )
 
-// uninstallCheck is the Job of the chart that refuses, and the value of its pods' label
-// app.kubernetes.io/name.
-const uninstallCheck = releaseName + "-uninstall-check"
+// uninstallCheck is the component of the chart whose Job refuses.
+const uninstallCheck = "uninstall-check"
 
-// uninstallRule is the DeviceTaintRule that keeps other claims off meanwhile.
-const uninstallRule = releaseName + "-uninstall"
+// uninstallRule is the DeviceTaintRule that keeps other claims off meanwhile, for any name of
+// the release.
+const uninstallRule = "dra-driver-numa-uninstall"
 
 var _ = Describe("a release that is uninstalled", withUninstall, Ordered, func() {
 	var (
@@ -144,13 +146,13 @@ func expectNothingLeft(ctx context.Context) {
 	Expect(left).To(BeEmpty(), "files and partitions of the driver on the node")
 }
 
-// logOf returns the logs of the pods of a Job of the release.
-func logOf(ctx context.Context, job string) (text string) {
+// logOf returns the logs of the pods of a component of the chart.
+func logOf(ctx context.Context, component diagnosis.Program) (text string) {
 	GinkgoHelper()
 	pods := cluster.Kubernetes.CoreV1().Pods(*driverNamespace)
-	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + job})
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: component.Selector()})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(list.Items).NotTo(BeEmpty(), "pods of job %s", job)
+	Expect(list.Items).NotTo(BeEmpty(), "pods of %s", component)
 	for _, pod := range list.Items {
 		log, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -159,14 +161,14 @@ func logOf(ctx context.Context, job string) (text string) {
 	return text
 }
 
-// objectsOfRelease returns the objects that have the name of the release, or begin with it,
+// objectsOfRelease returns the objects that have the name of the DaemonSet, or begin with it,
 // of the kinds that a deletion could forget.
 func objectsOfRelease(ctx context.Context) (found []string) {
 	GinkgoHelper()
 	note := func(kind string, names []string, err error) {
 		Expect(err).NotTo(HaveOccurred())
 		for _, name := range names {
-			if strings.HasPrefix(name, releaseName) {
+			if strings.HasPrefix(name, *driverDaemonSet) {
 				found = append(found, kind+" "+name)
 			}
 		}

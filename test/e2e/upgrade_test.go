@@ -35,7 +35,12 @@ const helmTimeout = "--timeout=30m"
 
 // helm runs a command of Helm for the release, and returns what it prints.
 func helm(ctx context.Context, command string, args ...string) (string, error) {
-	args = append([]string{command, releaseName, "--namespace", *driverNamespace, "--kubeconfig", *kubeconfig, helmTimeout}, args...)
+	return helmFor(ctx, releaseName, command, args...)
+}
+
+// helmFor is helm for another release in the driver's namespace.
+func helmFor(ctx context.Context, release, command string, args ...string) (string, error) {
+	args = append([]string{command, release, "--namespace", *driverNamespace, "--kubeconfig", *kubeconfig, helmTimeout}, args...)
 	out, err := exec.CommandContext(ctx, *helmProgram, args...).CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("helm %s: %w\n%s", command, err, out)

@@ -24,7 +24,7 @@ import (
 const (
 	alertsFile = "../../deployments/helm/dra-driver-numa/monitoring/alerts.yaml"
 	scrapes    = "../../kubeletplugin/metrics/testdata/" // golden files of the exporter
-	job        = "dra-numa/dra-driver-numa"              // as the chart's PodMonitor makes it
+	job        = "dra-driver-numa"                       // as the chart's PodMonitor makes it
 	minutes    = 60
 )
 

@@ -70,7 +70,7 @@ func (c *collector) configs(ctx context.Context) {
 	if installed.Namespace == "" {
 		return
 	}
-	list, err := c.client.CoreV1().ConfigMaps(installed.Namespace).List(ctx, labelled(diagnosis.DaemonName))
+	list, err := c.client.CoreV1().ConfigMaps(installed.Namespace).List(ctx, labelled(diagnosis.Daemon))
 	if err != nil {
 		c.missing("", diagnosis.DaemonName, "ConfigMaps", err)
 		return
@@ -84,7 +84,7 @@ func (c *collector) replicaSets(ctx context.Context) {
 	if len(installed.Deployments) == 0 {
 		return
 	}
-	list, err := c.client.AppsV1().ReplicaSets(installed.Namespace).List(ctx, labelled(diagnosis.WebhookName))
+	list, err := c.client.AppsV1().ReplicaSets(installed.Namespace).List(ctx, labelled(diagnosis.Webhook))
 	if err != nil {
 		c.missing("", diagnosis.WebhookName, "ReplicaSets", err)
 		return

@@ -94,11 +94,11 @@ func Driver(ctx context.Context, client kubernetes.Interface, objects *snapshot.
 	return c.facts, nil
 }
 
-// installation lists the objects with the chart's label: those of the cluster, and those
+// installation lists the objects with the chart's labels: those of the cluster, and those
 // of the driver's namespace. Objects of other namespaces are not the driver's.
 func (c *collector) installation(ctx context.Context, namespace string) {
 	found := &c.facts.Installation
-	if roles, err := c.client.RbacV1().ClusterRoles().List(ctx, labelled(diagnosis.DaemonName)); err != nil {
+	if roles, err := c.client.RbacV1().ClusterRoles().List(ctx, labelled(diagnosis.Daemon)); err != nil {
 		c.unread("", diagnosis.DaemonName, "ClusterRoles", err)
 	} else {
 		found.ClusterRoles = pointers(roles.Items, func(o *rbacv1.ClusterRole) { o.ManagedFields = nil })
@@ -114,7 +114,7 @@ func (c *collector) programs(ctx context.Context, namespace string) {
 		return // a check of the installation reports it
 	}
 	c.daemonSets(ctx)
-	if deployments, err := c.client.AppsV1().Deployments(found.Namespace).List(ctx, labelled(diagnosis.WebhookName)); err != nil {
+	if deployments, err := c.client.AppsV1().Deployments(found.Namespace).List(ctx, labelled(diagnosis.Webhook)); err != nil {
 		c.unread("", diagnosis.WebhookName, "Deployments", err)
 	} else {
 		found.Deployments = pointers(deployments.Items, func(o *appsv1.Deployment) { o.ManagedFields = nil })
@@ -122,7 +122,7 @@ func (c *collector) programs(ctx context.Context, namespace string) {
 }
 
 func (c *collector) bindings(ctx context.Context) {
-	bindings, err := c.client.RbacV1().ClusterRoleBindings().List(ctx, labelled(diagnosis.DaemonName))
+	bindings, err := c.client.RbacV1().ClusterRoleBindings().List(ctx, labelled(diagnosis.Daemon))
 	if err != nil {
 		c.unread("", diagnosis.DaemonName, "ClusterRoleBindings", err)
 		return
@@ -131,7 +131,7 @@ func (c *collector) bindings(ctx context.Context) {
 }
 
 func (c *collector) daemonSets(ctx context.Context) {
-	sets, err := c.client.AppsV1().DaemonSets(c.facts.Installation.Namespace).List(ctx, labelled(diagnosis.DaemonName))
+	sets, err := c.client.AppsV1().DaemonSets(c.facts.Installation.Namespace).List(ctx, labelled(diagnosis.Daemon))
 	if err != nil {
 		c.unread("", diagnosis.DaemonName, "DaemonSets", err)
 		return
@@ -139,9 +139,9 @@ func (c *collector) daemonSets(ctx context.Context) {
 	c.facts.Installation.DaemonSets = pointers(sets.Items, func(o *appsv1.DaemonSet) { o.ManagedFields = nil })
 }
 
-// labelled returns options for objects with the chart's label for a program.
-func labelled(name string) metav1.ListOptions {
-	return metav1.ListOptions{LabelSelector: diagnosis.NameLabel + "=" + name, ResourceVersion: "0"}
+// labelled returns options for objects with the chart's labels for a program.
+func labelled(program diagnosis.Program) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: program.Selector(), ResourceVersion: "0"}
 }
 
 // pointers returns pointers to the items of a list. lighten makes each item smaller.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/capture"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/memfs"
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
@@ -36,10 +37,10 @@ type server struct {
 	answers map[string]any
 }
 
-func meta(name string, labels ...string) metav1.ObjectMeta {
+func meta(name string, programs ...diagnosis.Program) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Name: name, Namespace: "dra-numa", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "helm"}}}
-	if len(labels) > 0 {
-		m.Labels = map[string]string{"app.kubernetes.io/name": labels[0]}
+	for _, program := range programs {
+		m.Labels = map[string]string{diagnosis.PartOfLabel: diagnosis.PartOf, diagnosis.ComponentLabel: string(program)}
 	}
 	return m
 }
@@ -59,7 +60,7 @@ func withUID(m metav1.ObjectMeta) metav1.ObjectMeta {
 // webhookPod is a pod with the labels of the webhook.
 func webhookPod(name, namespace string) corev1.Pod {
 	pod := daemonPod(name, "worker-1")
-	pod.ObjectMeta = owned(meta(name, "dra-driver-numa-webhook"), "replicas")
+	pod.ObjectMeta = owned(meta(name, diagnosis.Webhook), "replicas")
 	pod.Namespace, pod.Status.ContainerStatuses = namespace, []corev1.ContainerStatus{{Name: "webhook"}}
 	return pod
 }
@@ -68,7 +69,7 @@ func webhookPod(name, namespace string) corev1.Pod {
 func daemonPod(name, node string) corev1.Pod {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	return corev1.Pod{
-		ObjectMeta: owned(meta(name, "dra-driver-numa"), "set"),
+		ObjectMeta: owned(meta(name, diagnosis.Daemon), "set"),
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{
 			{
 				Name: "driver",
@@ -101,7 +102,8 @@ func said(command []string) string {
 }
 
 func newServer() *server {
-	const ours, rbac = "?labelSelector=app.kubernetes.io%2Fname%3Ddra-driver-numa", "/apis/rbac.authorization.k8s.io/v1/"
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+	daemons, webhooks := "?labelSelector="+diagnosis.Daemon.Selector(), "?labelSelector="+diagnosis.Webhook.Selector()
 	const apps = "/apis/apps/v1/namespaces/dra-numa/"
 	logs := "/api/v1/namespaces/dra-numa/pods/"
 	exec := podexec.Handler(func(_ string, command []string) (string, string, int) { return said(command), "", 0 })
@@ -115,21 +117,21 @@ func newServer() *server {
 		"/apis/resource.k8s.io/v1/resourceclaims":         list[any](),
 		"/apis/resource.k8s.io/v1/resourceclaimtemplates": list[any](),
 		"/apis/resource.k8s.io/v1/devicetaintrules":       list[any](),
-		apps + "daemonsets" + ours:                        list(appsv1.DaemonSet{ObjectMeta: withUID(meta("set"))}),
-		apps + "deployments" + ours + "-webhook":          list(appsv1.Deployment{ObjectMeta: withUID(meta("deployment"))}),
-		apps + "replicasets" + ours + "-webhook": list(
+		apps + "daemonsets" + daemons:                     list(appsv1.DaemonSet{ObjectMeta: withUID(meta("set"))}),
+		apps + "deployments" + webhooks:                   list(appsv1.Deployment{ObjectMeta: withUID(meta("deployment"))}),
+		apps + "replicasets" + webhooks: list(
 			appsv1.ReplicaSet{ObjectMeta: withUID(owned(meta("replicas"), "deployment"))},
 			appsv1.ReplicaSet{ObjectMeta: withUID(owned(meta("others"), "other"))},
 		),
 		logs + "webhook-1/log webhook":         "seven\n",
 		"/apis/policy/v1/poddisruptionbudgets": list[any](),
-		rbac + "clusterroles" + ours:           list(rbacv1.ClusterRole{ObjectMeta: meta("role")}),
-		rbac + "clusterrolebindings" + ours: list(rbacv1.ClusterRoleBinding{
+		rbac + "clusterroles" + daemons:        list(rbacv1.ClusterRole{ObjectMeta: meta("role")}),
+		rbac + "clusterrolebindings" + daemons: list(rbacv1.ClusterRoleBinding{
 			ObjectMeta: meta("binding"), Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "a", Namespace: "dra-numa"}},
 		}),
-		"/api/v1/nodes/worker-1/proxy/configz":          `{"kubeletconfig": {"cpuManagerPolicy": "static"}}`,
-		"/api/v1/nodes/worker-2/proxy/configz":          `{"kubeletconfig": {"cpuManagerPolicy": "none"}}`,
-		"/api/v1/namespaces/dra-numa/configmaps" + ours: list(corev1.ConfigMap{ObjectMeta: meta("config"), Data: map[string]string{"node.yaml": "kind: NodeConfig"}}),
+		"/api/v1/nodes/worker-1/proxy/configz":             `{"kubeletconfig": {"cpuManagerPolicy": "static"}}`,
+		"/api/v1/nodes/worker-2/proxy/configz":             `{"kubeletconfig": {"cpuManagerPolicy": "none"}}`,
+		"/api/v1/namespaces/dra-numa/configmaps" + daemons: list(corev1.ConfigMap{ObjectMeta: meta("config"), Data: map[string]string{"node.yaml": "kind: NodeConfig"}}),
 		"/api/v1/events": list(
 			corev1.Event{
 				Message:        "of a node",
@@ -153,7 +155,7 @@ func newServer() *server {
 func key(r *http.Request) string {
 	key, query := r.URL.Path, r.URL.Query()
 	if selector := query.Get("labelSelector"); selector != "" {
-		key += "?labelSelector=" + strings.NewReplacer("/", "%2F", "=", "%3D").Replace(selector)
+		key += "?labelSelector=" + selector
 	}
 	if strings.HasSuffix(key, "/log") {
 		key += " " + query.Get("container")

@@ -27,7 +27,7 @@ func Versions(ctx context.Context, client kubernetes.Interface, namespace string
 	}
 	c.programs(ctx, namespace)
 	if namespace = c.facts.Installation.Namespace; namespace != "" {
-		if pods, err := client.CoreV1().Pods(namespace).List(ctx, labelled(diagnosis.DaemonName)); err != nil {
+		if pods, err := client.CoreV1().Pods(namespace).List(ctx, labelled(diagnosis.Daemon)); err != nil {
 			c.unread("", diagnosis.DaemonName, "Pods", err)
 		} else {
 			c.facts.Objects.Pods = pointers(pods.Items, func(o *corev1.Pod) { o.ManagedFields = nil })

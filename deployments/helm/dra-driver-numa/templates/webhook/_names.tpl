@@ -1,30 +1,11 @@
 {{- define "dra-driver-numa.webhook" -}}
-{{ .Chart.Name }}-webhook
-{{- end }}
-
-{{/* What the Deployment selects by: never changes, and is not the DaemonSet's. */}}
-{{- define "dra-driver-numa.webhook.selector" -}}
-app.kubernetes.io/name: {{ include "dra-driver-numa.webhook" . }}
-{{- end }}
-
-{{- define "dra-driver-numa.webhook.labels" -}}
-{{ include "dra-driver-numa.webhook.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
-{{- end }}
-{{- define "dra-driver-numa.webhook.metadata" -}}
-labels:
-  {{- include "dra-driver-numa.webhook.labels" . | nindent 2 }}
-{{- include "dra-driver-numa.annotations" . }}
+{{ include "dra-driver-numa.fullname" . }}-webhook
 {{- end }}
 
 {{- define "dra-driver-numa.webhook.service" -}}
 service:
   name: {{ include "dra-driver-numa.webhook" . }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ include "dra-driver-numa.namespace" . }}
 {{- end }}
 
 {{/* How the webhook is asked about claims, templates and classes. Generated claims are known

@@ -1,48 +1,42 @@
-{{/* What the DaemonSet selects by: never changes. */}}
-{{- define "dra-driver-numa.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
-{{- end }}
-
-{{- define "dra-driver-numa.labels" -}}
-{{ include "dra-driver-numa.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
-{{- end }}
-
-{{/* Labels and annotations of an object. */}}
-{{- define "dra-driver-numa.metadata" -}}
-labels:
-  {{- include "dra-driver-numa.labels" . | nindent 2 }}
-{{- include "dra-driver-numa.annotations" . }}
-{{- end }}
-{{- define "dra-driver-numa.annotations" -}}
-{{- with .Values.commonAnnotations }}
-annotations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- end }}
-
 {{/* The driver's image: a digest names it alone. */}}
 {{- define "dra-driver-numa.image" -}}
+{{- $repository := include "dra-driver-numa.inRegistry" (list . .Values.image.repository) -}}
 {{- if .Values.image.digest -}}
-"{{ .Values.image.repository }}@{{ .Values.image.digest }}"
+"{{ $repository }}@{{ .Values.image.digest }}"
 {{- else -}}
-"{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+"{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
 {{- end }}
 {{- end }}
+{{/* An image in global.imageRegistry instead of its own registry. What is before the first
+slash is a registry if it has a dot or a colon, or is localhost. Takes a list of root and
+image. */}}
+{{- define "dra-driver-numa.inRegistry" -}}
+{{- $image := index . 1 -}}
+{{- with ((index . 0).Values.global).imageRegistry -}}
+{{ trimSuffix "/" . }}/{{ regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $image "" }}
+{{- else -}}
+{{ $image }}
+{{- end }}
+{{- end }}
+{{/* Those of the chart, then those of all charts: a parent may write them as names. */}}
 {{- define "dra-driver-numa.pullSecrets" -}}
-{{- with .Values.imagePullSecrets }}
+{{- $names := list }}
+{{- range concat .Values.imagePullSecrets ((.Values.global).imagePullSecrets | default list) }}
+{{- $names = append $names (kindIs "map" . | ternary . (dict "name" .)).name }}
+{{- end }}
+{{- with uniq $names }}
 imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
 {{- end }}
 {{- end }}
 
 {{/* What the daemon and its probe have in common. */}}
 {{- define "dra-driver-numa.args" -}}
 - --kubelet-root={{ .Values.kubelet.root }}
+- --cdi-dir={{ .Values.cdi.dynamicDir }}
+- --hook-dir={{ include "dra-driver-numa.hookDir" . }}
 {{- if ne (toString .Values.reservedCPUs) "" }}
 - --reserved-cpus={{ .Values.reservedCPUs }}
 {{- end }}
@@ -96,6 +90,9 @@ imagePullSecrets:
 {{- end }}
 {{- define "dra-driver-numa.state" -}}
 {{ .Values.kubelet.root }}/plugins/dra.numa
+{{- end }}
+{{- define "dra-driver-numa.hookDir" -}}
+{{ .Values.hook.dir | default (printf "%s-hook" (include "dra-driver-numa.state" .)) }}
 {{- end }}
 {{/* What the daemon tells of itself, besides health. */}}
 {{- define "dra-driver-numa.monitoring" -}}
@@ -164,22 +161,4 @@ containers:
     resources:
       {{- toYaml . | nindent 6 }}
     {{- end }}
-{{- end }}
-{{/* Labels and annotations of an object that exists only while a hook runs. Takes a dict of
-root, name (of the pods, which are not those of the DaemonSet), hook and weight. */}}
-{{- define "dra-driver-numa.hookMetadata" -}}
-labels:
-  app.kubernetes.io/name: {{ .name }}
-  app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-  app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-  {{- with .root.Values.commonLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-annotations:
-  helm.sh/hook: {{ .hook }}
-  helm.sh/hook-weight: {{ .weight | quote }}
-  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
-  {{- with .root.Values.commonAnnotations }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
 {{- end }}
