@@ -21,6 +21,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -254,14 +255,20 @@ func (c *cleaner) removeRest() error {
 	if removed := os.Remove(filepath.Join(c.registryDir(), kubeletplugin.RegistrarSocket)); !errors.Is(removed, fs.ErrNotExist) {
 		err = errors.Join(err, removed)
 	}
-	return errors.Join(err, removeDir(filepath.Dir(c.hook().Path)))
+	return errors.Join(err, removeHook(c.hook().Path))
 }
 
-// removeDir removes a directory. If it is mounted, it stays and is empty.
-func removeDir(path string) error {
-	err := os.RemoveAll(path)
-	if errors.Is(err, syscall.EBUSY) {
-		return empty(path)
+// removeHook removes the hook's program, and its folder if nothing else is there: the folder
+// is the operator's choice, and may have other programs. A folder that is mounted stays.
+func removeHook(program string) error {
+	for _, path := range []string{program, durable.Unfinished(program)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	err := os.Remove(filepath.Dir(program))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EBUSY) {
+		return nil
 	}
 	return err
 }

@@ -216,16 +216,32 @@ func TestCleanNodeHasNothingOfTheDriver(t *testing.T) {
 	}
 }
 
-// The hook may have a folder of its own, anywhere.
+// The folder of the hook is the operator's choice: other programs may be there.
 func TestCleanNodeHasNoHookElsewhere(t *testing.T) {
-	c, dir := usedNode(t)
-	c.hookDir = dir + "/opt/hook"
-	files.Write(t, c.hook().Path, "")
-	if err := c.clean(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(c.hookDir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the folder of the hook is still there: %v", err)
+	for _, others := range []bool{false, true} {
+		c, dir := usedNode(t)
+		c.hookDir = dir + "/opt/bin"
+		files.Write(t, c.hook().Path, "")
+		files.Write(t, c.hook().Path+".new", "half")
+		if others {
+			files.Write(t, c.hookDir+"/containerd", "")
+			files.Write(t, c.hookDir+"/plugins/runc", "")
+		}
+		for range 2 {
+			if err := c.clean(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var want []string
+		if others {
+			want = []string{"bin/containerd", "bin/plugins/runc"}
+		}
+		if left := filesBelow(t, dir+"/opt"); !slices.Equal(left, want) {
+			t.Errorf("left are %q, want %q", left, want)
+		}
+		if _, err := os.Stat(c.hookDir); !others && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the folder of the hook is still there: %v", err)
+		}
 	}
 }
 

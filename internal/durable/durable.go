@@ -68,7 +68,7 @@ func (f *Files) Replace(name string, data []byte, mode fs.FileMode) error {
 		}
 		f.opened = opened
 	}
-	fresh := name + ".new"
+	fresh := Unfinished(name)
 	if err := f.writeSynced(fresh, data, mode); err != nil {
 		return errors.Join(err, ignoreMissing(f.dir.Remove(fresh)))
 	}
@@ -157,3 +157,6 @@ func ignoreMissing(err error) error {
 	}
 	return err
 }
+
+// Unfinished returns the name of the file that a Replace of name leaves if it is killed.
+func Unfinished(name string) string { return name + ".new" }
