@@ -9,8 +9,14 @@ import (
 // Conflict is a device that is not published because another driver publishes it.
 type Conflict = attached.Conflict
 
-// WithoutConflicts leaves out the devices that another driver publishes in the node's
-// ResourceSlices. Otherwise both drivers would give out the same device.
-func (d *Driver) WithoutConflicts(devices []resourceapi.Device, published []*resourceapi.ResourceSlice) (kept []resourceapi.Device, conflicts []Conflict) {
-	return attached.WithoutConflicts(d.Machine(), d.config.NodeName, devices, published)
+// AddressesOf returns the PCI addresses of the devices in a slice of another driver that are on
+// the node, in lower case.
+func AddressesOf(nodeName string, slice *resourceapi.ResourceSlice) []string {
+	return attached.Addresses(nodeName, slice)
+}
+
+// WithoutConflicts leaves out the devices that another driver publishes: others are these
+// drivers, by PCI address. Otherwise both drivers would give out the same device.
+func (d *Driver) WithoutConflicts(devices []resourceapi.Device, others map[string]string) (kept []resourceapi.Device, conflicts []Conflict) {
+	return attached.WithoutConflicts(d.Machine(), devices, others)
 }

@@ -33,8 +33,8 @@ func cardDevices() []resourceapi.Device {
 	}
 }
 
-func withoutConflictsOfNode(devices []resourceapi.Device, published []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict) {
-	return attached.WithoutConflicts(cardMachine(), node, devices, published)
+func withoutConflictsOfNode(devices []resourceapi.Device, others map[string]string) ([]resourceapi.Device, []driver.Conflict) {
+	return attached.WithoutConflicts(cardMachine(), devices, others)
 }
 
 // sliceOfFunction is one of another driver with a device at an address.

@@ -36,17 +36,11 @@ func (g *guards) check() error {
 	if err := checkManagers(g.dir, g.boot, g.kubeletRoot); err != nil {
 		return err
 	}
-	switch name, present, _ := g.rivals.look(g.slices.all()); {
-	case present:
-		return guardError{ReasonOtherDriver, fmt.Sprintf("driver %q publishes CPUs of this node and could give out the CPUs of our claims: run only one of the two drivers on the node", name)}
-	case name != "":
-		return guardError{ReasonOtherDriver, fmt.Sprintf("driver %q published CPUs of this node and may only be restarting: zones come back when it has had no ResourceSlices and no socket for the kubelet for %s", name, rivalsLast)}
+	switch others := g.rivals.look(g.slices.all()); {
+	case others.present:
+		return guardError{ReasonOtherDriver, fmt.Sprintf("driver %q publishes CPUs of this node and could give out the CPUs of our claims: run only one of the two drivers on the node", others.cpus)}
+	case others.cpus != "":
+		return guardError{ReasonOtherDriver, fmt.Sprintf("driver %q published CPUs of this node and may only be restarting: zones come back when it has had no ResourceSlices and no socket for the kubelet for %s", others.cpus, rivalsLast)}
 	}
 	return nil
-}
-
-// memoryRivals returns the drivers that give out memory of the node.
-func (g *guards) memoryRivals() []string {
-	_, _, memory := g.rivals.look(g.slices.all())
-	return memory
 }

@@ -58,7 +58,6 @@ type publisher struct {
 	mode      *modeNews    // nil: no events about the mode
 
 	withoutConflicts withoutConflicts
-	others           otherSlices
 	leftOut          notice
 	hugepages        notice
 
@@ -72,7 +71,7 @@ type publisher struct {
 }
 
 // withoutConflicts is Driver.WithoutConflicts.
-type withoutConflicts = func([]resourceapi.Device, []*resourceapi.ResourceSlice) ([]resourceapi.Device, []driver.Conflict)
+type withoutConflicts = func(devices []resourceapi.Device, others map[string]string) ([]resourceapi.Device, []driver.Conflict)
 
 func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readiness, guards *guards, eventPace pace, withoutConflicts withoutConflicts,
 	publish func(context.Context, resourceslice.DriverResources) error,
@@ -87,7 +86,6 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		events:    events{client: client, nodeName: nodeName, pace: eventPace},
 		pace:      slicePace(),
 		readiness: readiness,
-		others:    otherSlices{},
 		renewed:   make(chan struct{}, 1),
 		look:      make(chan struct{}, 1),
 

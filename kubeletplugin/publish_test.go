@@ -198,7 +198,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	for _, change := range before {
 		change(root)
 	}
-	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{})}
+	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{NodeName: node})}
 	p := newPublisher(tardy{c}, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
 	p.rehearsed = c.rehearsed
 	p.set(testDevices())

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,10 +43,45 @@ func (n *rivalNode) restart() {
 
 func (n *rivalNode) expect(what, cpus string, present bool, memory []string, all ...*resourceapi.ResourceSlice) {
 	n.t.Helper()
-	gotCPUs, gotPresent, gotMemory := n.rivals.look(all)
-	if gotCPUs != cpus || gotPresent != present || !slices.Equal(gotMemory, memory) {
-		n.t.Errorf("%s: CPUs of %q (%t), memory of %q, want %q (%t), %q", what, gotCPUs, gotPresent, gotMemory, cpus, present, memory)
+	got := n.rivals.look(all)
+	if got.cpus != cpus || got.present != present || !slices.Equal(got.memory, memory) {
+		n.t.Errorf("%s: CPUs of %q (%t), memory of %q, want %q (%t), %q", what, got.cpus, got.present, got.memory, cpus, present, memory)
 	}
+}
+
+// After a boot, all slices are gone, and the first driver that publishes a card again would
+// share it with one that comes later.
+func TestFunctionsOfAnotherDriverAreRememberedUntilItIsGone(t *testing.T) {
+	n := newRivalNode(t, driver.Config{NodeName: node})
+	expect := func(what, want string, all ...*resourceapi.ResourceSlice) {
+		t.Helper()
+		var got []string
+		for address, name := range n.rivals.look(all).functions {
+			got = append(got, address+" "+name)
+		}
+		slices.Sort(got)
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	card, other := sliceOfFunction("one", virtualFunction), sliceOfFunction("two", "0000:5E:00.0")
+	expect("nobody", "")
+	expect("two slices", "0000:3b:00.1 dra.net, 0000:5e:00.0 dra.net", card, other)
+	expect("one of them is gone", "0000:5e:00.0 dra.net", other)
+	expect("the kubelet starts", "0000:5e:00.0 dra.net")
+	n.restart()
+	expect("the node boots", "0000:5e:00.0 dra.net")
+	n.clock = n.clock.Add(rivalsLast)
+	expect("the driver was uninstalled", "")
+	n.restart()
+	expect("forgotten on disk", "")
+
+	expect("installed again", "0000:5e:00.0 dra.net", other)
+	empty := sliceOfFunction("two", "")
+	empty.Spec.Devices[0].Attributes = nil
+	expect("its slices have no function any more", "", empty)
+	n.restart()
+	expect("nor does the file", "")
 }
 
 // A kubelet that starts deletes all slices of its node. Zones that came back before the

@@ -22,27 +22,20 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("device %s is left out: driver %s publishes PCI function %s; exclude one of them", c.Device, c.Driver, c.Address)
 }
 
-// WithoutConflicts leaves out each device that another driver publishes for the node in
-// one of the slices, because claims of both drivers could get it. If another driver
-// publishes a virtual function, its physical function is also left out, and the
-// reverse. Slices of other nodes and of this driver are ignored, and so are slices that
-// select nodes by labels. The other devices keep their order. Devices that are not PCI
-// functions are never left out.
-func WithoutConflicts(machine numa.Machine, nodeName string, devices []resourceapi.Device, published []*resourceapi.ResourceSlice) (kept []resourceapi.Device, conflicts []Conflict) {
-	drivers := map[string]string{} // by address
-	for _, slice := range published {
-		if slice.Spec.Driver != domain {
-			addAddresses(drivers, nodeName, slice)
-		}
-	}
+// WithoutConflicts leaves out each device that another driver publishes, because claims of
+// both drivers could get it. Others are these drivers, by what [Addresses] returns of their
+// slices. If another driver publishes a virtual function, its physical function is also left
+// out, and the reverse. The other devices keep their order. Devices that are not PCI functions
+// are never left out.
+func WithoutConflicts(machine numa.Machine, devices []resourceapi.Device, others map[string]string) (kept []resourceapi.Device, conflicts []Conflict) {
 	for _, d := range devices {
 		address := stringOf(d, AttributePCIBusID)
 		related := []string{address, stringOf(d, AttributePhysFn)}
 		if f := find(machine, address); f != nil {
 			related = append(related, f.VirtFns...)
 		}
-		if address, ok := firstOf(drivers, related); ok {
-			conflicts = append(conflicts, Conflict{d.Name, address, drivers[address]})
+		if address, ok := firstOf(others, related); ok {
+			conflicts = append(conflicts, Conflict{d.Name, address, others[address]})
 			continue
 		}
 		kept = append(kept, d)
@@ -67,17 +60,23 @@ func addressOf(driver string, device resourceapi.Device) string {
 	return ""
 }
 
-// addAddresses adds the PCI addresses of the devices in the slice that are on the node.
-func addAddresses(drivers map[string]string, nodeName string, slice *resourceapi.ResourceSlice) {
+// Addresses returns the PCI addresses of the devices in a slice of another driver that are on
+// the node, in lower case. Slices of this driver have none, and neither have those that select
+// nodes by labels.
+func Addresses(nodeName string, slice *resourceapi.ResourceSlice) (addresses []string) {
+	if slice.Spec.Driver == domain {
+		return nil
+	}
 	isHere := func(name *string) bool { return name != nil && *name == nodeName }
 	for _, d := range slice.Spec.Devices {
 		if !isHere(slice.Spec.NodeName) && !isHere(d.NodeName) {
 			continue
 		}
 		if address := addressOf(slice.Spec.Driver, d); address != "" {
-			drivers[strings.ToLower(address)] = slice.Spec.Driver
+			addresses = append(addresses, strings.ToLower(address))
 		}
 	}
+	return addresses
 }
 
 func firstOf(drivers map[string]string, addresses []string) (address string, ok bool) {

@@ -27,6 +27,15 @@ func published(driver, node, address string, change ...func(*resourceapi.Resourc
 	return slice
 }
 
+// publishers returns the driver of the slice by the addresses that it publishes here.
+func publishers(slice *resourceapi.ResourceSlice) map[string]string {
+	drivers := map[string]string{}
+	for _, address := range Addresses(here, slice) {
+		drivers[address] = slice.Spec.Driver
+	}
+	return drivers
+}
+
 // under publishes the address under another key than the standard one.
 func under(key resourceapi.QualifiedName) func(*resourceapi.ResourceSlice) {
 	return func(slice *resourceapi.ResourceSlice) {
@@ -65,7 +74,7 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 	} {
 		devices := Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"nic", "vf"}}))
 		zone := resourceapi.Device{Name: "numa-0"}
-		kept, conflicts := WithoutConflicts(machine, here, append([]resourceapi.Device{zone}, devices...), []*resourceapi.ResourceSlice{row.slice})
+		kept, conflicts := WithoutConflicts(machine, append([]resourceapi.Device{zone}, devices...), publishers(row.slice))
 		var left []string
 		for _, conflict := range conflicts {
 			left = append(left, conflict.Device)
@@ -85,7 +94,7 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 func TestAPhysicalFunctionIsLeftOutForAVirtualOneThatIsNotSelected(t *testing.T) {
 	machine := samples.Machine(t, "intel-2s")
 	devices := Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"nic"}}))
-	_, conflicts := WithoutConflicts(machine, here, devices, []*resourceapi.ResourceSlice{published("sriov", here, "0000:3b:01.3")})
+	_, conflicts := WithoutConflicts(machine, devices, publishers(published("sriov", here, "0000:3b:01.3")))
 	want := "device nic-0000-3b-00-1 is left out: driver sriov publishes PCI function 0000:3b:01.3; exclude one of them"
 	if len(conflicts) != 1 || conflicts[0].String() != want {
 		t.Errorf("conflicts are %v, want %s", conflicts, want)
