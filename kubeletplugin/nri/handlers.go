@@ -154,7 +154,7 @@ func (h handlers) forget(message *api.Container) {
 	h.plugin.mu.Lock()
 	delete(h.plugin.containers, message.GetId())
 	h.plugin.mu.Unlock()
-	h.plugin.narrowed.remove(message.GetId()) // writes a file
+	h.plugin.narrowed.remove(message.GetId())
 }
 
 // begin makes s the connection in use, unless it has ended.

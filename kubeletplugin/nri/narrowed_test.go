@@ -38,10 +38,35 @@ func TestRestrictedContainersAreKnownAfterARestart(t *testing.T) {
 		t.Errorf("restricted containers are %v", p.narrowed.ids)
 	}
 	r.stop("early")
-	text, err := dir.ReadFile(narrowedFile)
-	if err != nil || string(text) != "late\n" {
-		t.Errorf("file %q, %v, want that of container late", text, err)
+	eventually(t, "the file has container late only", func() bool {
+		text, err := dir.ReadFile(narrowedFile)
+		return err == nil && string(text) == "late\n"
+	})
+}
+
+// After two seconds, a runtime drops a plugin that does not answer, and starts containers on
+// the CPUs of claims.
+func TestHandlersDoNotWaitForTheDisk(t *testing.T) {
+	socket, dir := filepath.Join(t.TempDir(), "nri.sock"), files.OpenTemp(t)
+	r, core := newRuntime(t, socket), &fakeCore{}
+	p := startPlugin(t.Context(), t, New(Options{Socket: socket, Core: core, State: dir}))
+	eventually(t, "connected", p.Connected)
+	core.hold(map[string]driver.Pinned{"a": claimA})
+	refresh(t, p)
+
+	p.narrowed.file.Lock() // as while a disk does not answer
+	r.create("late")
+	wantState(t, r, map[string]string{"late": "0-1,4-7/"})
+	if !p.narrowed.has("late") {
+		t.Error("the container is not known")
 	}
+	r.create("ends")
+	r.stop("ends")
+	p.narrowed.file.Unlock()
+	eventually(t, "the file has container late only", func() bool {
+		text, err := dir.ReadFile(narrowedFile)
+		return err == nil && string(text) == "late\n"
+	})
 }
 
 func TestRefusedUpdatesAreKnown(t *testing.T) {

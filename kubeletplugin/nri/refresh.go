@@ -16,8 +16,8 @@ type repair struct {
 
 var errUpdateFailed = errors.New("the runtime reports that the update failed")
 
-// repairs returns an update for each container that does not have what it should have. It
-// has recorded the containers that these updates restrict.
+// repairs returns an update for each container that does not have what it should have. The
+// containers that these updates restrict are in narrowed then.
 func (p *Plugin) repairs(containers map[string]*container) (list []repair) {
 	rest := p.shared()
 	var restricted []string
@@ -46,7 +46,9 @@ func (p *Plugin) refresh(s *session) error {
 	p.mu.Unlock()
 	var together []repair
 	var failed error
-	for _, due := range p.repairs(containers) {
+	repairs := p.repairs(containers)
+	p.narrowed.save() // before the runtime gets them; no handler waits here
+	for _, due := range repairs {
 		if !due.container.unsure {
 			together = append(together, due)
 		} else if err := p.apply(s, due); err != nil {

@@ -3,6 +3,7 @@ package nri
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -16,6 +17,9 @@ const (
 // Run connects to the runtime, and connects again whenever the connection ends, until
 // ctx ends. Call it only once, so that there is one connection at a time.
 func (p *Plugin) Run(ctx context.Context) {
+	var keeping sync.WaitGroup
+	keeping.Go(func() { p.narrowed.keep(ctx) })
+	defer keeping.Wait()
 	logger := klog.FromContext(ctx)
 	told := ""
 	for retry := firstReconnect; ctx.Err() == nil; retry = min(2*retry, lastReconnect) {
