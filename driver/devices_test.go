@@ -117,10 +117,15 @@ func TestReserved(t *testing.T) {
 		{kubelet: kubelet, want: "2-3"},
 		{kubelet: "kind: KubeletConfiguration\n", want: "0-1"},
 		{want: "0-1"},
-		{list: "6-9", problem: `reserved CPUs "6-9": 8-9 not online, allowed are 0-7`},
-		{kubelet: "reservedSystemCPUs: \"64\"\n", problem: `kubelet configuration reservedSystemCPUs "64": 64 not online, allowed are 0-7`},
+		{list: "6-11", want: "6-11"}, // siblings that are off stay reserved
+		{kubelet: "reservedSystemCPUs: 1,9\n", want: "1,9"},
+		{list: "8-9", problem: `reserved CPUs "8-9": none of them is online: name at least one of CPUs 0-7`},
+		{list: "6-12", problem: `reserved CPUs "6-12": the machine has no CPUs 12, allowed are 0-11`},
+		{kubelet: "reservedSystemCPUs: \"64\"\n", problem: `kubelet configuration reservedSystemCPUs "64": the machine has no CPUs 64, allowed are 0-11`},
 	} {
-		got, err := Reserved(testMachine(), row.list, []byte(row.kubelet))
+		machine := testMachine()
+		machine.Present = machine.Online.Union(cpuset.New(8, 9, 10, 11))
+		got, err := Reserved(machine, row.list, []byte(row.kubelet))
 		if row.problem != "" {
 			if err == nil || err.Error() != row.problem {
 				t.Errorf("Reserved(%q, %q) error %v, want %s", row.list, row.kubelet, err, row.problem)

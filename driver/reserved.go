@@ -13,7 +13,8 @@ import (
 
 // Reserved decides which CPUs no claim gets: the operator's list, else the
 // reservedSystemCPUs of the kubelet's configuration file, else the first core of
-// the first zone with CPUs. The system always keeps at least one CPU.
+// the first zone with CPUs. The system always keeps at least one CPU that is online. A CPU
+// of a list that is offline stays reserved, for when it comes back.
 func Reserved(machine numa.Machine, list string, kubeletConfig []byte) (cpuset.Set, error) {
 	if list != "" {
 		return reservedList(machine, "reserved CPUs", list)
@@ -53,10 +54,14 @@ func reservedList(machine numa.Machine, what, list string) (cpuset.Set, error) {
 	if reserved.IsEmpty() {
 		return cpuset.Set{}, fmt.Errorf("%s %q: name at least one of CPUs %s", what, list, machine.Online)
 	}
-	if offline := reserved.Difference(machine.Online); !offline.IsEmpty() {
-		return cpuset.Set{}, fmt.Errorf("%s %q: %s not online, allowed are %s", what, list, offline, machine.Online)
+	if missing := reserved.Difference(machine.Present.Union(machine.Online)); !missing.IsEmpty() {
+		return cpuset.Set{}, fmt.Errorf("%s %q: the machine has no CPUs %s, allowed are %s", what, list, missing, machine.Present.Union(machine.Online))
 	}
-	return reserved, checkHousekeeping(machine, reserved)
+	online := reserved.Intersection(machine.Online)
+	if online.IsEmpty() {
+		return cpuset.Set{}, fmt.Errorf("%s %q: none of them is online: name at least one of CPUs %s", what, list, machine.Online)
+	}
+	return reserved, checkHousekeeping(machine, online)
 }
 
 func firstCore(machine numa.Machine) (cpuset.Set, error) {

@@ -74,7 +74,7 @@ func kubeletReservation(machine numa.Machine, node int, size string, limit resou
 	}
 	nodes, err := wanted.Nodes()
 	if err == nil {
-		err = checkOnline(machine, nodes)
+		err = checkPossible(machine, nodes)
 	}
 	if err == nil && limit.Sign() < 0 {
 		err = fmt.Errorf("%s, want a quantity of 0 or more", &limit)
@@ -97,7 +97,7 @@ func reservation(machine numa.Machine, wanted deviceclasses.HugepageReservation)
 	if err != nil {
 		return zones.Reservation{}, err
 	}
-	if err := checkOnline(machine, nodes); err != nil {
+	if err := checkPossible(machine, nodes); err != nil {
 		return zones.Reservation{}, fmt.Errorf("numaNodes: %w", err)
 	}
 	one := zones.Reservation{Nodes: nodes, Size: binary(pageBytes), Bytes: bytes}
@@ -156,14 +156,15 @@ func poolBytes(zone *numa.Zone, size string) (bytes uint64) {
 	return bytes
 }
 
-// checkOnline returns an error if the machine does not have all of the NUMA nodes.
-func checkOnline(machine numa.Machine, nodes cpuset.Set) error {
-	var online cpuset.Set
+// checkPossible returns an error if the machine cannot have all of the NUMA nodes. One that is
+// offline may come back.
+func checkPossible(machine numa.Machine, nodes cpuset.Set) error {
+	possible := machine.Possible
 	for _, zone := range machine.Zones {
-		online.Insert(zone.ID)
+		possible.Insert(zone.ID)
 	}
-	if missing := nodes.Difference(online); !missing.IsEmpty() {
-		return fmt.Errorf("NUMA node %s is not online, allowed are %s", missing, online)
+	if missing := nodes.Difference(possible); !missing.IsEmpty() {
+		return fmt.Errorf("the machine has no NUMA node %s, allowed are %s", missing, possible)
 	}
 	return nil
 }

@@ -36,12 +36,12 @@ func TestReservedMemory(t *testing.T) {
 		{nil, []deviceclasses.HugepageReservation{}, kubelet, "0: 0 0; 1: 1Mi 0; 2: 0 0"},
 		{some, entry("0", "2Mi", "2Mi"), "reservedMemory: nonsense", "0: 3Mi 2Mi; 1: 3Mi 0; 2: 3Mi 0"}, // not read
 
-		{nil, entry("0-7", "2Mi", "2Mi"), "", "[0].numaNodes: NUMA node 3-7 is not online, allowed are 0-2"},
+		{nil, entry("0-7", "2Mi", "2Mi"), "", "[0].numaNodes: the machine has no NUMA node 3-7, allowed are 0-2"},
 		{nil, entry("", "4Mi", "4Mi"), "", "[0].size: the kernel has no hugepages of 4Mi, allowed are 2Mi, 1Gi"},
 		{nil, entry("", "2Mi", "3Mi"), "", `[0].amount: "3Mi", want a multiple of the size 2Mi`},
 		{nil, nil, "reservedMemory: [{numaNode: 0, limits: {hugepages-2Mi: 3Mi}}]", `kubelet configuration reservedMemory[0] (hugepages-2Mi): amount: "3Mi", want a multiple of the size 2Mi`},
 		{nil, nil, "reservedMemory: [{numaNode: 0, limits: {hugepages-4Mi: 4Mi}}]", "kubelet configuration reservedMemory[0] (hugepages-4Mi): size: the kernel has no hugepages of 4Mi, allowed are 2Mi, 1Gi"},
-		{nil, nil, "reservedMemory: [{numaNode: 9, limits: {memory: 4Mi}}]", "kubelet configuration reservedMemory[0] (memory): NUMA node 9 is not online, allowed are 0-2"},
+		{nil, nil, "reservedMemory: [{numaNode: 9, limits: {memory: 4Mi}}]", "kubelet configuration reservedMemory[0] (memory): the machine has no NUMA node 9, allowed are 0-2"},
 		{nil, nil, "reservedMemory: [{numaNode: -1, limits: {memory: 4Mi}}]", "kubelet configuration reservedMemory[0] (memory): numaNodes: cpulist"},
 		{nil, nil, "reservedMemory: [{numaNode: 0, limits: {memory: -4Mi}}]", "kubelet configuration reservedMemory[0] (memory): -4Mi, want a quantity of 0 or more"},
 		{nil, nil, "reservedMemory: [{numaNode: 0, limits: {swap: 4Mi}}]", `kubelet configuration reservedMemory[0] (swap): size: "swap", want the size of a hugepage`},

@@ -27,6 +27,7 @@ type Machine struct {
 	Isolated *cpuset.Set // the CPUs of isolcpus=, which the scheduler balances no task to, cpu/isolated
 	NoHZFull *cpuset.Set // the CPUs of nohz_full=, which have no tick while they run one task, cpu/nohz_full
 	Zones    []Zone      // exactly one, with id 0, on a kernel without NUMA support
+	Possible cpuset.Set  // the ids that zones can have, node/possible; without that file, those of Zones
 	Cores    []Core      // by zone, then socket, die, id; unknown ids first
 	L2s      []Cache     // empty if the kernel describes no L2
 	L3s      []Cache     // empty if the kernel describes no L3

@@ -32,8 +32,8 @@ func TestReadDescribesTheRig(t *testing.T) {
 	})
 	sameJSON(t, "L2 7", m.L2s[7], Cache{7, cpuset.New(14, 15), new(uint64(2 << 20))})
 	sameJSON(t, "L3 3", m.L3s[3], Cache{3, cpuset.New(12, 13, 14, 15), new(uint64(16 << 20))})
-	sameJSON(t, "what else there is", Machine{m.Present, m.Online, m.Isolated, m.NoHZFull, nil, nil, nil, nil, m.PCI, m.Resctrl},
-		Machine{Present: m.Online, Online: m.Online})
+	sameJSON(t, "what else there is", Machine{m.Present, m.Online, m.Isolated, m.NoHZFull, nil, m.Possible, nil, nil, nil, m.PCI, m.Resctrl},
+		Machine{Present: m.Online, Online: m.Online, Possible: cpuset.New(0, 1, 2, 3)})
 	if got := m.ThreadsPerCore(2); got != 2 {
 		t.Errorf("ThreadsPerCore(2) = %d", got)
 	}
@@ -101,6 +101,7 @@ func TestGarbageIsAnErrorThatNamesTheFile(t *testing.T) {
 	for _, name := range []string{
 		"sys/devices/system/cpu/online",
 		"sys/devices/system/node/online",
+		"sys/devices/system/node/possible",
 		"sys/devices/system/node/node0/cpulist",
 		"sys/devices/system/node/node0/distance",
 		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages",
@@ -150,6 +151,9 @@ func TestDistanceColumnsAreOnlineNodes(t *testing.T) {
 		"sys/devices/system/node/node3/distance": "10 20",       // nobody knows whose
 	})
 	m := mustRead(t, f)
+	if m.Possible != cpuset.New(0, 1, 2, 3) {
+		t.Errorf("possible zones %s, want node1 as well, which is offline", m.Possible)
+	}
 	for i, want := range [][]Distance{{{0, 10}, {2, 30}, {3, 40}}, {{0, 31}, {2, 10}, {3, 50}}, nil} {
 		if got := m.Zones[i].Distances; !reflect.DeepEqual(got, want) {
 			t.Errorf("distances of zone %d = %v, want %v", m.Zones[i].ID, got, want)

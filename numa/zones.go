@@ -33,6 +33,9 @@ func (t tree) readZones(m *Machine) error {
 		}
 		m.Zones = []Zone{zone}
 	}
+	if m.Possible, err = t.possibleZones(m.Zones); err != nil {
+		return err
+	}
 	if err := t.readWatermarks(m.Zones); err != nil {
 		return err
 	}
@@ -55,6 +58,15 @@ func (t tree) zone(id int, onlineZones, onlineCPUs cpuset.Set) (Zone, error) {
 }
 
 func zoneFolder(id int) string { return fmt.Sprintf("%s/node%d", nodeFolder, id) }
+
+// possibleZones reads node/possible.
+func (t tree) possibleZones(zones []Zone) (cpuset.Set, error) {
+	possible, _, err := parseFile(t, nodeFolder+"/possible", cpuset.Parse)
+	for i := range zones {
+		possible.Insert(zones[i].ID)
+	}
+	return possible, err
+}
 
 // onlineZones reads node/online. Without that file it takes the node<N> folders,
 // because an offline node has none. The set is empty on a kernel without NUMA support.

@@ -109,7 +109,7 @@ func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 	valid, _ := fakeMachine(t)
 	for text, row := range map[string]struct{ flag, want string }{
 		"reservedCPUs: 0-9-1\n":                            {"", `reservedCPUs: cpulist "0-9-1"`},
-		"reservedCPUs: '7'\n":                              {"", `reservedCPUs: reserved CPUs "7": 7 not online, allowed are 0-1`},
+		"reservedCPUs: '7'\n":                              {"", `reservedCPUs: reserved CPUs "7": the machine has no CPUs 7, allowed are 0-1`},
 		"reservedCPUs: '0'\n":                              {"--reserved-cpus=0", "reservedCPUs: set --reserved-cpus or this, not both"},
 		"reservedMemory: 1Mi\n":                            {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
 		"reservedMemory: '0'\n":                            {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},

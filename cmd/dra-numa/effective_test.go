@@ -95,7 +95,7 @@ func TestConfigOfANewNode(t *testing.T) {
 func TestConfigHasTheErrorsOfADaemon(t *testing.T) {
 	flags, _ := fakeMachine(t)
 	for args, want := range map[string]string{
-		"--reserved-cpus=0-9":     `--reserved-cpus: reserved CPUs "0-9": 2-9 not online, allowed are 0-1`,
+		"--reserved-cpus=0-9":     `--reserved-cpus: reserved CPUs "0-9": the machine has no CPUs 2-9, allowed are 0-1`,
 		"--exclusivity=kernel":    "--exclusivity=kernel: the probe found no support",
 		"--node-name=":            "node name is missing",
 		"--pid=1":                 "--pid 1: cannot be combined with other flags",

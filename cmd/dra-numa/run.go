@@ -173,6 +173,9 @@ func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
 	if err != nil {
 		return node{}, nil, err
 	}
+	if offline := n.config.Reserved.Difference(n.machine.Online); !offline.IsEmpty() {
+		klog.FromContext(ctx).Info("Some reserved CPUs are offline, and stay reserved", "reserved", n.config.Reserved, "offline", offline)
+	}
 	if err := driver.CheckReservedPages(n.machine, n.config.ReservedMemory); err != nil {
 		klog.FromContext(ctx).Error(err, "A pool has fewer hugepages than are reserved, so claims get none of them")
 	}

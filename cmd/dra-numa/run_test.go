@@ -79,8 +79,8 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		"--hook-dir=var":            `--hook-dir "var": want an absolute path`,
 		"--reserved-memory=lots":    `--reserved-memory "lots"`,
 		"--reserved-memory=-1Mi":    `--reserved-memory "-1Mi"`,
-		"--reserved-cpus=0-9":       `--reserved-cpus: reserved CPUs "0-9": 2-9 not online, allowed are 0-1`,
-		"--reserved-cpus=7":         `--reserved-cpus: reserved CPUs "7": 7 not online, allowed are 0-1`,
+		"--reserved-cpus=0-9":       `--reserved-cpus: reserved CPUs "0-9": the machine has no CPUs 2-9, allowed are 0-1`,
+		"--reserved-cpus=7":         `--reserved-cpus: reserved CPUs "7": the machine has no CPUs 7, allowed are 0-1`,
 		"--reserved-cpus=1":         `reserved CPUs 1 are all in isolcpus=1, which leaves the system none: name at least one of CPUs 0 in --reserved-cpus`,
 		"--reserved-cpus= ":         `--reserved-cpus: reserved CPUs " ": name at least one of CPUs 0-1`,
 		"--reserved-cpus=x":         `--reserved-cpus: reserved CPUs`,
@@ -99,7 +99,7 @@ func TestKubeletReservationIsChecked(t *testing.T) {
 	valid, _ := fakeMachine(t)
 	file := filepath.Join(t.TempDir(), "kubelet.yaml")
 	for text, want := range map[string]string{
-		"reservedSystemCPUs: \"9\"":                                     `kubelet configuration reservedSystemCPUs "9": 9 not online, allowed are 0-1`,
+		"reservedSystemCPUs: \"9\"":                                     `kubelet configuration reservedSystemCPUs "9": the machine has no CPUs 9, allowed are 0-1`,
 		"reservedMemory: [{numaNode: 0, limits: {hugepages-1Gi: 1Gi}}]": "kubelet configuration reservedMemory[0] (hugepages-1Gi): size: the kernel has no hugepages of 1Gi, allowed are 2Mi",
 		"reservedSystemCPUs: \"1\"":                                     "reserved CPUs 1 are all in isolcpus=1",
 	} {

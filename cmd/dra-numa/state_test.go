@@ -158,7 +158,7 @@ func TestLayoutHasTheDaemonsReservedCPUs(t *testing.T) {
 		"--node-name=n --reserved-cpus=0":              {"0", ""},
 		"--node-name=n --config=" + path:               {"2-3", ""},
 		"--node-name=n --config=/no/such":              {"", "--config: open /no/such: no such file or directory"},
-		"--node-name=n --reserved-cpus=9":              {"", `--reserved-cpus: reserved CPUs "9": 9 not online, allowed are 0-5`},
+		"--node-name=n --reserved-cpus=9":              {"", `--reserved-cpus: reserved CPUs "9": the machine has no CPUs 9, allowed are 0-5`},
 		"keep --cgroups=/host/cgroup":                  {"", `process 7 is no dra-numa daemon: unexpected argument "keep"`},
 		"--node-name=n --no-such-flag":                 {"", "process 7 is no dra-numa daemon: "},
 		"--node-name=n --kubelet-config=/no/such.yaml": {"", "open /no/such.yaml: no such file or directory"},

@@ -80,7 +80,7 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		{slices, "--config " + file(t, "kind: Pod"), `: kind: "Pod", allowed is NodeConfig`},
 		{
 			slices, "--config " + file(t, "kind: NodeConfig\napiVersion: dra.numa/v1alpha1\nreservedCPUs: 0-99"),
-			`: reserved CPUs "0-99": 16-99 not online, allowed are 0-15`,
+			`: reserved CPUs "0-99": the machine has no CPUs 16-99, allowed are 0-15`,
 		},
 		{pick, "--cpus 0", "--cpus 0: want 1 or more"},
 		{pick, "--cpus -4", "--cpus -4: want 1 or more"},

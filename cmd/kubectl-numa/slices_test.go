@@ -117,7 +117,7 @@ func TestRefusedProfileIsNamed(t *testing.T) {
 	root := sample.Folder(t, "rig")
 	for text, want := range map[string]string{
 		"devices: {include: [gpu]}": "profiles[1].devices.include[0]: line 1, column 1: undeclared reference to 'gpu'",
-		"reservedCPUs: '99'":        `profiles[1].reservedCPUs: reserved CPUs "99": 99 not online`,
+		"reservedCPUs: '99'":        `profiles[1].reservedCPUs: reserved CPUs "99": the machine has no CPUs 99`,
 		"reservedHugepages: [{numaNodes: '1', size: 2Mi, amount: 64Mi}]": "profiles[1].reservedHugepages: NUMA node 1 has 32Mi of hugepages 2Mi, reserved are 64Mi",
 		"devices: {presets: [tpu]}":                                      `profiles[1].devices.presets[0]: "tpu", allowed are gpu`,
 		"devices: {include: ['1 == 1']}":                                 "",
