@@ -267,8 +267,10 @@ func removeHook(program string) error {
 		}
 	}
 	err := os.Remove(filepath.Dir(program))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EBUSY) {
-		return nil
+	for _, stays := range []error{fs.ErrNotExist, syscall.ENOTEMPTY, syscall.EBUSY, syscall.EROFS} {
+		if errors.Is(err, stays) { // EROFS: it is mounted, and the container's own files are read-only
+			return nil
+		}
 	}
 	return err
 }
