@@ -38,6 +38,18 @@ func newCacheNode(t testing.TB, pools string) *cacheNode {
 	return &cacheNode{newDisk(t), resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 2)), pools}
 }
 
+// newOneCacheNode returns a node whose NUMA nodes have one cache together.
+func newOneCacheNode(t *testing.T) *cacheNode {
+	t.Helper()
+	n := newCacheNode(t, tenWays)
+	n.groups = resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 1))
+	for i := range n.machine.Cores {
+		n.machine.Cores[i].L3 = new(0)
+	}
+	n.machine.L3s = []numa.Cache{{ID: 0, CPUs: n.machine.Online}}
+	return n
+}
+
 func (n *cacheNode) config() Config {
 	config := testConfig()
 	config.Caches = &Caches{
@@ -153,12 +165,7 @@ func TestOneClassServesAClaimInEachCache(t *testing.T) {
 // With sub-NUMA clustering, claims of both NUMA nodes share out the ways of one cache, whose
 // id is not that of the NUMA node.
 func TestWaysOfACacheOverTwoNUMANodes(t *testing.T) {
-	n := newCacheNode(t, tenWays)
-	n.groups = resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 1))
-	for i := range n.machine.Cores {
-		n.machine.Cores[i].L3 = new(0)
-	}
-	n.machine.L3s = []numa.Cache{{ID: 0, CPUs: n.machine.Online}}
+	n := newOneCacheNode(t)
 	driver := n.open()
 	mustPrepare(t, driver, claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-0-guaranteed", "ways=2", "bandwidthPercent=40")))
 	mustPrepare(t, driver, claim("b", result("cpus", "numa-0", 2), ofCache("cache", "cache-0-guaranteed", "ways=2")))
@@ -422,12 +429,7 @@ func second(r resourceapi.DeviceRequestAllocationResult) resourceapi.DeviceReque
 
 // A request for two zones whose CPUs have the same cache has ways of it.
 func TestWaysOfOneCacheForTwoZonesOfARequest(t *testing.T) {
-	n := newCacheNode(t, tenWays)
-	n.groups = resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 1))
-	for i := range n.machine.Cores {
-		n.machine.Cores[i].L3 = new(0)
-	}
-	n.machine.L3s = []numa.Cache{{ID: 0, CPUs: n.machine.Online}}
+	n := newOneCacheNode(t)
 	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-0", 2), second(result("cpus", "numa-1", 2)), ofCache("cache", "cache-0-guaranteed", "ways=3")))
 	if got := n.group(2); got != "2-5: 1c" {
 		t.Errorf("group of the claim: %s", got)
