@@ -66,6 +66,11 @@ func TestFunctionsOfAnotherDriverAreRememberedUntilItIsGone(t *testing.T) {
 	}
 	card, other := sliceOfFunction("one", virtualFunction), sliceOfFunction("two", "0000:5E:00.0")
 	expect("nobody", "")
+	expect("what is no address is not remembered", "", sliceOfFunction("odd", "0000:3b:00.1 cpus"))
+	n.restart()
+	if got := n.rivals.look(nil); got.cpus != "" {
+		t.Errorf("driver %s gives out CPUs", got.cpus)
+	}
 	expect("two slices", "0000:3b:00.1 dra.net, 0000:5e:00.0 dra.net", card, other)
 	expect("one of them is gone", "0000:5e:00.0 dra.net", other)
 	expect("the kubelet starts", "0000:5e:00.0 dra.net")

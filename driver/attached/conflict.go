@@ -72,8 +72,9 @@ func Addresses(nodeName string, slice *resourceapi.ResourceSlice) (addresses []s
 		if !isHere(slice.Spec.NodeName) && !isHere(d.NodeName) {
 			continue
 		}
-		if address := addressOf(slice.Spec.Driver, d); address != "" {
-			addresses = append(addresses, strings.ToLower(address))
+		// Another program wrote it: what is no address would be words of a file, and of events.
+		if address := strings.ToLower(addressOf(slice.Spec.Driver, d)); numa.IsPCIAddress(address) {
+			addresses = append(addresses, address)
 		}
 	}
 	return addresses

@@ -69,6 +69,7 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 		"AMD's driver":                  {published("gpu.amd.com", here, "0000:a8:00.0", under("gpu.amd.com/pciAddr")), "nic-0000-a8-00-0"},
 		"AMD's driver without its name": {published("gpu.amd.com", here, "0000:a8:00.0", under("pciAddr")), "nic-0000-a8-00-0"},
 		"the SR-IOV driver":             {published("sriovnetwork.k8snetworkplumbingwg.io", here, "0000:a8:00.0", under("pciAddress")), "nic-0000-a8-00-0"},
+		"no address":                    {published("dra.net", here, "0000:a8:00.0 cpus"), ""},
 		"the key of another driver":     {published("gpu.example.com", here, "0000:a8:00.0", under("pciAddr")), ""},
 		"a function that is not chosen": {published("gpu.nvidia.com", here, "0000:17:00.0"), ""},
 	} {
