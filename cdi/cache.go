@@ -36,6 +36,7 @@ func (c *Cache) edits(claim Claim, hook Hook) specs.ContainerEdits {
 				"--uid=" + claim.UID,
 				"--claim=" + claim.Namespace + "/" + claim.Name,
 				"--group=" + c.Group,
+				"--lock=" + hook.LockFile(),
 				"--records=" + hook.RecordsDir(),
 			},
 		}},

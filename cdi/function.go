@@ -2,6 +2,7 @@ package cdi
 
 import (
 	"fmt"
+	"strings"
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
@@ -13,15 +14,28 @@ import (
 // which no container needs.
 const nodePermissions = "rw"
 
-// Function is a share that is a PCI function. No hook runs for it.
+// Function is a share that is a PCI function. The hook compares its device nodes with those
+// that the function has when a container starts: the container may start again much later.
 type Function struct {
 	PCI        string         // address
 	Nodes      []devnode.Node // the device nodes that the container gets
 	Interfaces []string       // its network interfaces, by their names on the host
 }
 
-// edits returns the device nodes of the function.
-func (f *Function) edits(Claim, Hook) (edits specs.ContainerEdits) {
+// edits returns the device nodes of the function, and the hook that compares those that
+// belong to it alone.
+func (f *Function) edits(claim Claim, hook Hook) (edits specs.ContainerEdits) {
+	args := []string{"--function=" + f.PCI}
+	var own []string
+	for _, node := range f.Nodes {
+		if !node.IsShared() {
+			own = append(own, node.Number())
+		}
+	}
+	if len(own) > 0 {
+		args = append(args, "--nodes="+strings.Join(own, ","))
+	}
+	edits.Hooks = []*specs.Hook{useHook(claim, hook, args...)}
 	for _, node := range f.Nodes {
 		edits.DeviceNodes = append(edits.DeviceNodes, &specs.DeviceNode{
 			Path: node.Path, Type: node.Type, Major: int64(node.Major), Minor: int64(node.Minor), Permissions: nodePermissions,

@@ -52,6 +52,13 @@ func HookCalls(dir fs.FS, claimUID string) (calls [][]string, err error) {
 	return calls, nil
 }
 
+// useHook returns the hook that records that a container uses the claim.
+func useHook(claim Claim, h Hook, more ...string) *specs.Hook {
+	args := []string{"numa-pin", "use", "--uid=" + claim.UID, "--claim=" + claim.Namespace + "/" + claim.Name}
+	args = append(append(args, more...), "--lock="+h.LockFile(), "--records="+h.RecordsDir())
+	return &specs.Hook{HookName: "createRuntime", Path: h.Path, Args: args}
+}
+
 // pinHook returns the hook that pins a container which has the share z of the claim.
 func pinHook(claim Claim, z *Zone, h Hook) *specs.Hook {
 	hook := &specs.Hook{

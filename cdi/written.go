@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
@@ -112,7 +113,12 @@ func parseDevice(device specs.Device) (read WrittenDevice, err error) {
 		read.Function, read.Group = true, rdt.ClosID
 		return read, nil
 	}
-	if edits := device.ContainerEdits; len(edits.Hooks) == 0 && len(edits.DeviceNodes)+len(edits.Env) > 0 {
+	edits := device.ContainerEdits
+	if slices.Contains(edits.Hooks, nil) {
+		return read, errors.New("a hook is null")
+	}
+	i := slices.IndexFunc(edits.Hooks, func(hook *specs.Hook) bool { return len(hook.Args) > 1 && hook.Args[1] == "pin" })
+	if i < 0 && len(edits.Hooks)+len(edits.DeviceNodes)+len(edits.Env) > 0 {
 		read.Function = true
 		for _, node := range edits.DeviceNodes {
 			if node == nil {
@@ -122,10 +128,10 @@ func parseDevice(device specs.Device) (read WrittenDevice, err error) {
 		}
 		return read, nil
 	}
-	if len(device.ContainerEdits.Hooks) != 1 || device.ContainerEdits.Hooks[0] == nil {
-		return read, fmt.Errorf("%d hooks, want one pin hook", len(device.ContainerEdits.Hooks))
+	if i < 0 {
+		return read, errors.New("it has no edits")
 	}
-	for _, arg := range device.ContainerEdits.Hooks[0].Args {
+	for _, arg := range edits.Hooks[i].Args {
 		flag, value, _ := strings.Cut(arg, "=")
 		switch flag {
 		case "--cpus":

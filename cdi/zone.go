@@ -37,10 +37,10 @@ func (z *Zone) validate() error {
 	return nil
 }
 
-// edits has no hook if there is nothing to pin.
+// edits has a hook that only records the use of the claim if there is nothing to pin.
 func (z *Zone) edits(claim Claim, hook Hook) specs.ContainerEdits {
 	if z.HookCPUs().IsEmpty() && z.Mems.IsEmpty() {
-		return specs.ContainerEdits{}
+		return specs.ContainerEdits{Hooks: []*specs.Hook{useHook(claim, hook)}}
 	}
 	return specs.ContainerEdits{Hooks: []*specs.Hook{pinHook(claim, z, hook)}}
 }

@@ -143,6 +143,7 @@ const (
 	FaultGone             = "gone"              // of a PCI function: it does not exist any more, and a claim still has it
 	FaultDead             = "dead"              // of a PCI function: its NVMe driver has given it up
 	FaultUnhealthy        = "unhealthy"         // of a PCI function: the vendor's library reports a fault
+	FaultInUse            = "in-use"            // of a PCI function: its claim has ended, and containers of the claim may still run
 	FaultNotRestored      = "not-restored"      // of a PCI function: it does not get the kernel driver back that it had before a claim
 	FaultFatalErrors      = "fatal-errors"      // of a PCI function: its PCIe link has had fatal errors
 )

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
@@ -145,6 +146,9 @@ func (c Checkpoint) validateNames(i int) error {
 	}
 	if c.Grants[i].Order == 0 {
 		return fmt.Errorf("claim %s has no order", c.Grants[i].UID)
+	}
+	if pods := c.Grants[i].Pods; !slices.IsSorted(pods) || len(slices.Compact(slices.Clone(pods))) < len(pods) {
+		return fmt.Errorf("claim %s has pods %s, want ascending uids", c.Grants[i].UID, pods)
 	}
 	return nil
 }

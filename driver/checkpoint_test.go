@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
@@ -36,11 +38,11 @@ func sampleCheckpoint() Checkpoint {
 			Want: cpufreq.Values{MaxKHz: 2_400_000}, Got: cpufreq.Values{MaxKHz: 2_400_000},
 		}}},
 	}}, Grants: []Grant{
-		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Shares: []Share{
+		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Pods: []types.UID{"uid-p", "uid-q"}, Shares: []Share{
 			{Request: "main/sub", Device: "numa-1", Kind: &ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(5), Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind"}},
 			{Request: "memory", Device: "numa-2", Kind: &ZoneShare{NUMANodes: []int{2}, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}}},
 		}},
-		{UID: "uid-b", Namespace: "default", Name: "b", Order: 1, Shares: []Share{
+		{UID: "uid-b", Namespace: "default", Name: "b", Order: 1, Unprepared: true, Shares: []Share{
 			{Request: "r", Device: "numa-0", ShareID: "s", Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}},
 			{Request: "s", Device: "socket-1", Kind: &ZoneShare{NUMANodes: []int{2, 3}, CPUs: cpuset.New(8), Partition: "root"}},
 		}},

@@ -11,6 +11,7 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -60,6 +61,10 @@ type Config struct {
 	// Hugepages reads what is free on the NUMA nodes. If it is nil, new claims are not
 	// compared with that.
 	Hugepages func(nodes cpuset.Set) (Hugepages, error)
+
+	// Containers looks which containers run. No grant ends while its containers may run. If
+	// it is nil, grants end when the kubelet or the API server says so.
+	Containers func() (Containers, error)
 }
 
 // Exclusivity says who keeps other tasks off the CPUs of a claim.
@@ -175,6 +180,11 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	if err := d.checkPolicies(claim.UID, wishes); err != nil {
 		return Grant{}, nil, err
 	}
+	if recorded, held := d.grants.find(claim.UID); held && !recorded.fulfils(wishes) {
+		if why := d.usedBy(recorded); why != "" {
+			return Grant{}, nil, fmt.Errorf("the claim was allocated again, and what it had before is not free: %w", &InUseError{why})
+		}
+	}
 	delete(d.orphans, claim.UID) // the claim needs its grant again
 	d.prepares++
 	d.lastPrepare[claim.UID] = d.prepares
@@ -230,14 +240,21 @@ func (d *Driver) recordSteps(next change) []step {
 
 // Unprepare takes back what Prepare gave. It may be repeated, and called for a
 // claim that was never prepared. If the kernel needs long to give a function its previous
-// driver back, the error wraps a [BusyError], as with Prepare.
+// driver back, the error wraps a [BusyError], as with Prepare. If containers still use the
+// claim, the error is an [InUseError], and nothing has changed: the kubelet unprepares the
+// claims of a pod that was deleted by force while its containers run. See [Driver.Abandon].
 func (d *Driver) Unprepare(claimUID types.UID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.ready {
 		return ErrNotRecovered
 	}
-	grant, _ := d.grants.find(claimUID)
+	grant, held := d.grants.find(claimUID)
+	if held {
+		if why := d.usedBy(grant); why != "" {
+			return &InUseError{why}
+		}
+	}
 	if err := perform(d.unprepareSteps(claimUID)); err != nil {
 		return err
 	}

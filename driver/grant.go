@@ -22,6 +22,14 @@ type Grant struct {
 	Name      string    `json:"name"`
 	Order     uint64    `json:"order"`  // > 0; higher than that of every grant that existed when this one was made
 	Shares    []Share   `json:"shares"` // in the order of the allocation results
+
+	// Pods are the pods of this boot whose containers may use the claim, by UID in ascending
+	// order: those for which it was reserved when the kubelet prepared it. The kubelet does
+	// not prepare it again for a later pod. That one is known by the record of its hook.
+	Pods []types.UID `json:"pods,omitempty"`
+	// Unprepared says that the kubelet has unprepared the claim while its containers still
+	// ran. The grant ends when they have ended.
+	Unprepared bool `json:"unprepared,omitempty"`
 }
 
 // PreparedDevice is what the kubelet needs to know about one allocation result.
@@ -51,6 +59,7 @@ func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wish
 		if err != nil {
 			return change{}, err
 		}
+		current.Pods, current.Unprepared = d.podsOf(claim, recorded.Pods), false
 		return d.rendered(d.scope(current, true, pods))
 	}
 	grant, err := d.planAnew(claim, wishes)
@@ -87,7 +96,7 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	wishes = pinned(wishes)
 	grant := Grant{
 		UID: claim.UID, Namespace: claim.Namespace, Name: claim.Name, Order: d.grants.nextOrder(),
-		Shares: make([]Share, 0, len(wishes)),
+		Shares: make([]Share, 0, len(wishes)), Pods: d.podsOf(claim, nil),
 	}
 	// A claim that was allocated again gives up what it held.
 	free := d.free().Union(recorded.cpus().Intersection(d.grantable))
@@ -170,7 +179,8 @@ func (d *Driver) refreshed(grant Grant, wishes []wish) (Grant, error) {
 
 func (g Grant) equal(other Grant) bool {
 	return g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name &&
-		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.Equal)
+		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.Equal) &&
+		slices.Equal(g.Pods, other.Pods) && g.Unprepared == other.Unprepared
 }
 
 // held collects what grants hold, one grant after the other.

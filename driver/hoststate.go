@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
@@ -78,39 +79,55 @@ type NotRestoredError struct{ err error }
 func (e *NotRestoredError) Error() string { return e.err.Error() }
 func (e *NotRestoredError) Unwrap() error { return e.err }
 
-// Abandon ends a claim for which the host cannot be restored, so that its pod can end:
-// functions do not get their kernel drivers back, or CPUs are offline. What the claim holds
-// stays on record, and Observe goes on trying. Until it succeeds, the functions have a taint,
-// and no other claim gets functions and CPUs.
+// Abandon ends a claim that cannot be released yet, so that its pod can end: its containers
+// still run, functions do not get their kernel drivers back, or CPUs are offline. What the
+// claim holds stays on record, and Observe goes on trying. Until it succeeds, the functions
+// have a taint, and no other claim gets functions and CPUs.
 func (d *Driver) Abandon(claimUID types.UID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.ready {
 		return ErrNotRecovered
 	}
-	if err := perform([]step{d.removeSpecStep(claimUID)}); err != nil {
+	grant, held := d.grants.find(claimUID)
+	if !held {
+		return nil
+	}
+	grant.Unprepared = true
+	ended := listed(grant)
+	spec, err := d.spec(ended)
+	if err != nil {
 		return err
 	}
-	if _, held := d.grants.find(claimUID); held {
-		d.orphans[claimUID] = "the claim was unprepared"
-		d.show()
+	steps := []step{d.recordStep("record that claim "+grant.name()+" was unprepared", d.grants.withListed(ended)), d.removeSpecStep(claimUID)}
+	if d.usedBy(grant) != "" { // the spec is the second record of what its containers have
+		steps[1] = step{"write CDI spec of claim " + grant.name(), func() error { return d.specs.Ensure(string(claimUID), spec) }}
 	}
+	if err := perform(steps); err != nil {
+		return err
+	}
+	d.orphans[claimUID] = isUnprepared
+	d.show()
 	return nil
 }
 
-// withheldFunctions returns the devices of functions that no claim needs any more and
-// that wait for their kernel drivers.
-func (d *Driver) withheldFunctions() (devices []string) {
+// withheldFunctions returns why functions that no claim needs any more cannot be given yet,
+// by device: they wait for their kernel drivers, or containers use them.
+func (d *Driver) withheldFunctions() map[string]string {
+	withheld := make(map[string]string)
 	for uid := range d.orphans {
 		grant, _ := d.grants.find(uid)
 		for _, share := range grant.Shares {
-			if f := share.Function(); f != nil && f.Driver != "" {
-				devices = append(devices, share.Device)
+			switch f := share.Function(); {
+			case f == nil:
+			case f.Driver != "":
+				withheld[share.Device] = deviceclasses.FaultNotRestored
+			default:
+				withheld[share.Device] = deviceclasses.FaultInUse
 			}
 		}
 	}
-	slices.Sort(devices)
-	return devices
+	return withheld
 }
 
 func (d *Driver) restore(f *FunctionShare) error {

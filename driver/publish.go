@@ -31,7 +31,7 @@ type published struct {
 	strays  []Share
 	faults  zones.Faults
 	blocked cpuset.Set
-	waiting []string // see withheldFunctions
+	waiting map[string]string // see withheldFunctions
 	caches  *cacheState
 	devices []resourceapi.Device
 
@@ -56,7 +56,7 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
 	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked ||
-		!slices.Equal(seen.withheld, last.waiting) || seen.caches != last.caches || seen.allocatable != last.allocatable || !slices.EqualFunc(strays, last.strays, Share.Equal)
+		!maps.Equal(seen.withheld, last.waiting) || seen.caches != last.caches || seen.allocatable != last.allocatable || !slices.EqualFunc(strays, last.strays, Share.Equal)
 	if renewed {
 		all := devices(seen.machine, d.config.counting(seen.allocatable), seen.caches, strays, blocked, tainted)
 		taintWithheld(all, seen.withheld)
@@ -66,10 +66,10 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 }
 
 // taintWithheld taints the devices with these names.
-func taintWithheld(devices []resourceapi.Device, names []string) {
+func taintWithheld(devices []resourceapi.Device, withheld map[string]string) {
 	for i := range devices {
-		if slices.Contains(names, devices[i].Name) {
-			devices[i].Taints = append(slices.Clip(devices[i].Taints), faultTaint(deviceclasses.FaultNotRestored))
+		if fault := withheld[devices[i].Name]; fault != "" {
+			devices[i].Taints = append(slices.Clip(devices[i].Taints), faultTaint(fault))
 		}
 	}
 }

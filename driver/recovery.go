@@ -69,8 +69,8 @@ func (d *Driver) Prepares() uint64 {
 }
 
 // Reconsider compares grants with the claims that the API server has, as Recover does.
-// The next Observe releases those that no claim needs any more. The containers of these
-// claims must have ended. Since is what Prepares returned before the API server was asked:
+// Observe releases those that no claim needs any more, once their containers have ended.
+// Since is what Prepares returned before the API server was asked:
 // what it said of a claim that was prepared after that is old.
 func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim, since uint64) {
 	d.mu.Lock()
@@ -92,7 +92,7 @@ func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim, sin
 
 // planObservation changes nothing.
 func (d *Driver) planObservation(held []Held) recovered {
-	next := recovered{grants: d.grants, orphans: maps.Clone(d.orphans)}
+	next := recovered{grants: d.grants, orphans: maps.Clone(d.orphans), usedBy: d.asking()}
 	next.settle(held)
 	next.block(held)
 	return next
@@ -117,11 +117,12 @@ type recovered struct {
 	orphans map[types.UID]string // see Driver
 	blocked []Held
 	report  Report
+	usedBy  func(Grant) string // see Driver
 }
 
 // planRecovery changes nothing.
 func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, held []Held) recovered {
-	next := recovered{orphans: make(map[types.UID]string)}
+	next := recovered{orphans: make(map[types.UID]string), usedBy: d.asking()}
 	entries := make(map[types.UID]entry)
 	for _, e := range d.loaded.entries {
 		if d.loaded.bootID != d.config.BootID && !e.fromSpec && !d.honours(e.Grant) {
@@ -130,7 +131,12 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 			next.note(Released, e.Grant, "the machine has lost some of it since the last boot")
 			continue
 		}
-		if claim, known := claims[e.UID]; known {
+		if d.loaded.bootID != d.config.BootID {
+			e.Pods = nil // their containers have ended with that boot
+		}
+		if e.Unprepared {
+			next.orphans[e.UID] = isUnprepared
+		} else if claim, known := claims[e.UID]; known {
 			if unneeded := d.compare(e.Grant, claim); unneeded != "" {
 				next.orphans[e.UID] = unneeded
 			}
@@ -178,16 +184,23 @@ func (d *Driver) allocatedHere(claim *resourceapi.ResourceClaim) bool {
 		})
 }
 
-// settle releases the orphans whose CPUs no partition holds.
+// isUnprepared is why no claim needs a grant that has outlived Unprepare.
+const isUnprepared = "the claim was unprepared"
+
+// settle releases the orphans that no container uses and whose CPUs no partition holds.
 func (r *recovered) settle(held []Held) {
 	for _, uid := range slices.Sorted(maps.Keys(r.orphans)) {
 		grant, known := r.grants.find(uid)
 		i := slices.IndexFunc(held, func(h Held) bool { return h.CPUs.Overlaps(grant.cpus()) })
-		switch {
-		case known && i >= 0:
+		if known && i >= 0 {
 			r.report = append(r.report, Finding{Waiting, grant, held[i], fmt.Sprintf("%s, but %s", r.orphans[uid], held[i])})
 			continue
-		case known:
+		}
+		if known {
+			if use := r.usedBy(grant); use != "" {
+				r.note(Waiting, grant, fmt.Sprintf("%s, but %s", r.orphans[uid], use))
+				continue
+			}
 			r.note(Released, grant, r.orphans[uid])
 		}
 		r.grants = r.grants.without(uid)
@@ -303,11 +316,17 @@ func (d *Driver) recordOnce(grants grantList) step {
 }
 
 // namingBlocked extends the error of a zone that has too few CPUs. It names the cgroups
-// that hold blocked CPUs of the zone.
+// that hold blocked CPUs of the zone, and the claims that have ended but still hold some.
 func (d *Driver) namingBlocked(err error, of zones.Zone) error {
 	for _, held := range d.blocked {
 		if cpus := held.CPUs.Intersection(of.CPUs); !cpus.IsEmpty() {
 			err = fmt.Errorf("%w; cpus %s are held by cgroup %s, which belongs to no claim", err, cpus, held.Cgroup)
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(d.orphans)) {
+		grant, _ := d.grants.find(uid)
+		if cpus := grant.cpus().Intersection(of.CPUs); !cpus.IsEmpty() {
+			err = fmt.Errorf("%w; cpus %s are held by claim %s until its containers have ended: %s", err, cpus, grant.name(), d.orphans[uid])
 		}
 	}
 	return err

@@ -13,7 +13,7 @@ type Outcome string
 const (
 	Kept     Outcome = "kept"     // as it was on record
 	Restored Outcome = "restored" // from its CDI spec; the checkpoint did not have it
-	Waiting  Outcome = "waiting"  // no claim needs it, but a live partition holds its CPUs, or a function does not have its previous driver back
+	Waiting  Outcome = "waiting"  // no claim needs it, but its containers may run, a live partition holds its CPUs, or a function does not have its previous driver back
 	Released Outcome = "released" // no claim needs it, or the machine has lost some of it since the last boot
 	Refused  Outcome = "refused"  // an older grant has its CPUs or PCI functions
 	Blocked  Outcome = "blocked"  // a live partition holds CPUs that are in no grant; no claim gets them until the partition is gone

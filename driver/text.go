@@ -54,29 +54,37 @@ func (g *Grant) appendText(text []byte) []byte {
 	text = appendString(append(text, `,"namespace":`...), g.Namespace)
 	text = appendString(append(text, `,"name":`...), g.Name)
 	text = strconv.AppendUint(append(text, `,"order":`...), g.Order, 10)
+	text = append(text, `,"shares":`...)
 	if g.Shares == nil {
-		return append(text, `,"shares":null}`...)
+		text = append(text, "null"...)
+	} else {
+		text = appendList(text, len(g.Shares), func(text []byte, i int) []byte { return g.Shares[i].appendText(text) })
 	}
-	text = append(text, `,"shares":[`...)
-	for i := range g.Shares {
+	if len(g.Pods) > 0 {
+		text = append(text, `,"pods":`...)
+		text = appendList(text, len(g.Pods), func(text []byte, i int) []byte { return appendString(text, string(g.Pods[i])) })
+	}
+	if g.Unprepared {
+		text = append(text, `,"unprepared":true`...)
+	}
+	return append(text, '}')
+}
+
+// appendList appends a list of values, each of which the function appends.
+func appendList(text []byte, count int, appendValue func(text []byte, i int) []byte) []byte {
+	text = append(text, '[')
+	for i := range count {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = g.Shares[i].appendText(text)
+		text = appendValue(text, i)
 	}
-	return append(text, "]}"...)
+	return append(text, ']')
 }
 
 // appendNumbers appends a list of numbers.
 func appendNumbers(text []byte, list []int) []byte {
-	text = append(text, '[')
-	for i, number := range list {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = strconv.AppendInt(text, int64(number), 10)
-	}
-	return append(text, ']')
+	return appendList(text, len(list), func(text []byte, i int) []byte { return strconv.AppendInt(text, int64(list[i]), 10) })
 }
 
 // appendString appends a JSON string. Names in Kubernetes need no escapes. Other

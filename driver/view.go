@@ -23,7 +23,7 @@ type view struct {
 	// downgraded are CPUs of shares whose partition does not exist now, because several
 	// pods use them.
 	downgraded cpuset.Set
-	withheld   []string // devices, see withheldFunctions
+	withheld   map[string]string // see withheldFunctions
 	caches     *cacheState
 	waiting    int // see Figures
 

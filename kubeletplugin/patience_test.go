@@ -8,6 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientfake "k8s.io/client-go/kubernetes/fake"
+	helper "k8s.io/dynamic-resource-allocation/kubeletplugin"
+
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -81,4 +86,44 @@ func TestCallsWaitForTheKernel(t *testing.T) {
 			t.Errorf("error %v after %d tries, want none after another two", err, tries)
 		}
 	})
+}
+
+// A pod that was deleted by force is unprepared while its containers run. The kubelet gets an
+// answer, and the claim keeps what it has until they have ended.
+func TestClaimsOfRunningContainersAreLeftForLater(t *testing.T) {
+	for name, ends := range map[string]time.Duration{"soon": time.Second, "late": time.Minute} {
+		config := testConfig()
+		var ended time.Time
+		config.Containers = func() (driver.Containers, error) {
+			return driver.Containers{Pods: map[types.UID]bool{"pod-1": time.Now().Before(ended)}, AllPods: true}, nil
+		}
+		d := recoveredWith(t, config)
+		synctest.Test(t, func(t *testing.T) {
+			ended = time.Now().Add(ends)
+			claim := allocated("a", "uid-a")
+			claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "pod", UID: "pod-1"}}
+			if _, _, err := d.Prepare(claim, nil); err != nil {
+				t.Fatal(err)
+			}
+			s := &claimServer{Plugin: &Plugin{driver: d, statuses: newClaimStatuses(clientfake.NewClientset(), config)}, releases: newReleases()}
+			defer s.statuses.queue.ShutDown()
+			began := time.Now()
+			errs, err := s.UnprepareResourceClaims(t.Context(), []helper.NamespacedObject{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}, UID: "uid-a"}})
+			took := time.Since(began)
+			if err != nil || errs["uid-a"] != nil || took > containerPatience {
+				t.Errorf("%s: errors %v, %v after %s, want none after at most %s", name, errs, err, took, containerPatience)
+			}
+			grant, held := d.Grant("uid-a")
+			if held != (name == "late") || held && !grant.Unprepared {
+				t.Errorf("%s: held %t, %+v", name, held, grant)
+			}
+			time.Sleep(ends)
+			if _, err := d.Observe(nil); err != nil {
+				t.Error(err)
+			}
+			if _, held := d.Grant("uid-a"); held {
+				t.Errorf("%s: still held after the containers have ended", name)
+			}
+		})
+	}
 }

@@ -334,11 +334,12 @@ var errReleased = errors.New("the claim was unprepared meanwhile")
 // UnprepareResourceClaims releases each claim on its own.
 func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []helper.NamespacedObject) (map[types.UID]error, error) {
 	results := make(map[types.UID]error, len(claims))
+	ended := time.Now().Add(containerPatience)
 	for _, claim := range claims {
 		began := time.Now()
-		err := withPatience(ctx, func() error { return s.driver.Unprepare(claim.UID) })
+		err := untilEnded(ctx, ended, func() error { return s.driver.Unprepare(claim.UID) })
 		if s.releases.giveUp(claim.UID, err) {
-			klog.FromContext(ctx).Error(err, "Abandoning a claim: what it holds stays withheld until the host is restored", "claim", claim.NamespacedName)
+			klog.FromContext(ctx).Error(err, "Abandoning a claim: what it holds stays withheld until its containers have ended and the host is restored", "claim", claim.NamespacedName)
 			err = s.driver.Abandon(claim.UID)
 		}
 		took := s.counters.unprepare.add(began, err)

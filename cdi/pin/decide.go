@@ -16,7 +16,8 @@ type decision struct {
 }
 
 // decide returns what the cgroup of each live record should have, in the order of the
-// records. Each cgroup has what its claims give, with one restriction:
+// records, except for those that give nothing. Each cgroup has what its claims give, with one
+// restriction:
 //
 //	CPUs of a claim are in at most one partition, and in none while a cgroup
 //	outside that partition uses them
@@ -25,6 +26,9 @@ type decision struct {
 func decide(live []record) []decision {
 	var list []decision
 	for i, r := range live {
+		if !r.pins() {
+			continue
+		}
 		d := decision{record: r, want: r.wish()}
 		for j, other := range live {
 			outside := i != j && !isWithin(other.Cgroup, r.Cgroup)

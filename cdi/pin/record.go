@@ -39,7 +39,8 @@ type ClaimRef struct {
 	Name string `json:"name"`
 }
 
-// Claim is what one claim gives a cgroup.
+// Claim is what one claim gives a cgroup. An empty Pinning gives nothing: a container uses
+// the claim, and its cgroup stays as it is.
 type Claim struct {
 	ClaimRef
 	Pinning
@@ -109,6 +110,12 @@ func (r record) wish() (all Pinning) {
 	return all
 }
 
+// pins reports whether the record gives its cgroup anything.
+func (r record) pins() bool {
+	all := r.wish()
+	return !all.CPUs.IsEmpty() || !all.Mems.IsEmpty()
+}
+
 // names returns the names of the claims, for log messages.
 func (r record) names() string {
 	var names []string
@@ -132,8 +139,6 @@ func (r record) validate() error {
 		switch {
 		case i > 0 && r.Claims[i-1].UID >= claim.UID:
 			return fmt.Errorf("claim %q after claim %q: want ascending uids", claim.UID, r.Claims[i-1].UID)
-		case claim.CPUs.IsEmpty() && claim.Mems.IsEmpty():
-			return fmt.Errorf("claim %q: neither cpus nor mems", claim.UID)
 		case claim.CPUs.IsEmpty() && claim.Partition != PartitionNone:
 			return fmt.Errorf("claim %q: partition %s without cpus", claim.UID, claim.Partition)
 		}

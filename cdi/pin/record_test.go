@@ -50,7 +50,6 @@ func TestRecordRefusesWhatItDidNotWrite(t *testing.T) {
 		{`"root"`, `"member"`},
 		{`"uid":"2"`, `"uid":"1"`},
 		{`"uid":"2"`, `"uid":"0"`},
-		{`"mems":"1"`, `"mems":""`},
 		{`"boot"`, `"BOOT"`},
 		{"}\n", "}"},
 		{"}\n", "}\n{}"},

@@ -27,6 +27,7 @@ const exclusivityAuto = "auto"
 // empty is off.
 type options struct {
 	nodeName            string
+	podUID              string
 	kubeletRoot         string
 	cdiDir              string
 	staticCDIDir        string
@@ -83,6 +84,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	o.reservedIn = "--reserved-cpus"
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node (default: $NODE_NAME)")
+	flags.StringVar(&o.podUID, "pod-uid", env("POD_UID"), "`UID` of the daemon's own pod: where its cgroup is found, those of all pods are. Without it, a claim is released only while the cgroups of its pods are there and without processes (default: $POD_UID)")
 	hostFlag(flags, "kubelet-root", &o.kubeletRoot)
 	hostFlag(flags, "cdi-dir", &o.cdiDir)
 	flags.StringVar(&o.staticCDIDir, "static-cdi-dir", "/etc/cdi", "`directory` of static CDI specs, which other programs write; it may be missing")

@@ -45,6 +45,7 @@ func readNode(o options) (n node, err error) {
 		Machine:       root,
 		StaticSpecs:   os.DirFS(o.staticCDIDir),
 		Hugepages:     func(nodes cpuset.Set) (driver.Hugepages, error) { return o.hugepages(root, nodes) },
+		Containers:    o.containers,
 	}
 	if o.cachePools != nil {
 		n.config.Caches = cachesOf(o)

@@ -14,13 +14,13 @@ import (
 
 // joining is the command line of numa-pin joined.
 type joining struct {
-	claim          pin.ClaimRef
-	group, records string
+	claim                pin.ClaimRef
+	group, lock, records string
 }
 
 // runJoined stops the container whose OCI state is on standard input, unless the runtime
 // has put it into its group of resctrl. A runtime that does not know the field of its
-// configuration says nothing.
+// configuration says nothing. It also records that the container uses the claim.
 func runJoined(args []string, host host, streams streams) error {
 	j, help, err := parseJoined(args, streams.out)
 	if help || err != nil {
@@ -34,6 +34,12 @@ func runJoined(args []string, host host, streams streams) error {
 		return j.errorf("container", err)
 	}
 	if err = j.check(host, state.PID); err == nil {
+		var container string
+		if container, err = state.cgroup(host.proc); err == nil {
+			err = useLocked(host, j.lock, j.records, container, j.claim)
+		}
+	}
+	if err == nil {
 		return nil
 	}
 	err = j.errorf("container "+state.ID, err)
@@ -75,6 +81,7 @@ func parseJoined(args []string, out io.Writer) (j joining, help bool, err error)
 	flags.StringVar(&j.claim.UID, "uid", "", "")
 	flags.StringVar(&j.claim.Name, "claim", "", "")
 	flags.StringVar(&j.group, "group", "", "")
+	flags.StringVar(&j.lock, "lock", defaultLock, "")
 	flags.StringVar(&j.records, "records", defaultRecords, "")
 	if help, err := parseFlags(flags, args, joinedUsage, out); help || err != nil {
 		return j, help, err

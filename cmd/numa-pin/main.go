@@ -7,6 +7,11 @@
 // error, which aborts the container. It decides nothing and reads nothing from the
 // container's environment.
 //
+// numa-pin use is the createRuntime hook in the other CDI devices. It records that the
+// container uses the claim, so that what the claim holds is not given to another one while the
+// container runs. For a PCI function, it stops the container if the function does not have its
+// device nodes any more.
+//
 // numa-pin joined is the createRuntime hook in the CDI device of ways of a cache that the
 // container's processes have wherever they run. It stops the container unless the runtime
 // has put it into the group of resctrl.
@@ -34,7 +39,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	host := host{proc: "/proc", cgroups: "/sys/fs/cgroup", workqueues: "/sys/" + pin.WorkqueuesDir}
+	host := host{proc: "/proc", cgroups: "/sys/fs/cgroup", workqueues: "/sys/" + pin.WorkqueuesDir, machine: "/"}
 	streams := streams{os.Stdin, os.Stdout, os.Stderr}
 	status := exit(run(ctx, os.Args[1:], host, streams), os.Stderr)
 	stop()

@@ -37,6 +37,9 @@ func runPin(args []string, host host, streams streams) error {
 	stop := filepath.Join(filepath.Dir(config.records), stopFile)
 	if _, err := os.Stat(stop); err == nil {
 		fmt.Fprintf(streams.err, "numa-pin: not pinned to %s for claim %s: %s exists\n", config.claim.Pinning, config.claim.Name, stop)
+		if err := config.recordUse(host, streams.in); err != nil {
+			fmt.Fprintf(streams.err, "numa-pin: %v\n", err) // nothing may stop a container now
+		}
 		return nil
 	}
 	state, err := readState(streams.in)
@@ -51,6 +54,19 @@ func runPin(args []string, host host, streams streams) error {
 		return fmt.Errorf("%w; leave the reason: %w", err, left)
 	}
 	return err
+}
+
+// recordUse records that the container uses the claim. Nothing pins it.
+func (c config) recordUse(host host, stdin io.Reader) error {
+	state, err := readState(stdin)
+	if err != nil {
+		return err
+	}
+	container, err := state.cgroup(host.proc)
+	if err != nil {
+		return err
+	}
+	return useLocked(host, c.lock, c.records, container, c.claim.ClaimRef)
 }
 
 func pinContainer(config config, host host, state state, began time.Time) error {

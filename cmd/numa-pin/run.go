@@ -15,7 +15,8 @@ import (
 const (
 	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none]" +
 		" [--scope=container|pod] [--idle=LIST] [--lock=FILE] [--records=DIR]"
-	joinedUsage = "numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP [--records=DIR]"
+	useUsage    = "numa-pin use --uid=UID --claim=NAMESPACE/NAME [--function=ADDRESS [--nodes=NUMBERS]] [--lock=FILE] [--records=DIR]"
+	joinedUsage = "numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP [--lock=FILE] [--records=DIR]"
 	keepUsage   = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--workqueues=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]"
 
 	defaultLock    = "/run/dra.numa/lock"
@@ -26,6 +27,7 @@ const (
 type host struct {
 	proc, cgroups string
 	workqueues    string // "" if their mask cannot be written
+	machine       string // has the folder sys
 }
 
 // streams are the standard streams.
@@ -47,14 +49,16 @@ func run(ctx context.Context, args []string, host host, streams streams) error {
 	switch command {
 	case "pin":
 		return runPin(rest, host, streams)
+	case "use":
+		return runUse(rest, host, streams)
 	case "joined":
 		return runJoined(rest, host, streams)
 	case "keep":
 		return runKeep(ctx, rest, host, streams)
 	case "-h", "-help", "--help", "help":
-		return printUsage(streams.out, pinUsage, joinedUsage, keepUsage)
+		return printUsage(streams.out, pinUsage, useUsage, joinedUsage, keepUsage)
 	}
-	return usageError{fmt.Sprintf("unknown command %q", command), pinUsage + ", " + joinedUsage + " or " + keepUsage}
+	return usageError{fmt.Sprintf("unknown command %q", command), pinUsage + ", " + useUsage + ", " + joinedUsage + " or " + keepUsage}
 }
 
 func printUsage(out io.Writer, usages ...string) error {

@@ -38,6 +38,10 @@ func (n Node) Validate() error {
 	if name, below := strings.CutPrefix(n.Path, devFolder); !below || !isDeviceName(name) {
 		return fmt.Errorf("device node path %q: want one below %s", n.Path, devFolder)
 	}
+	return n.validateNumber()
+}
+
+func (n Node) validateNumber() error {
 	if types := []string{TypeBlock, TypeCharacter}; !slices.Contains(types, n.Type) {
 		return fmt.Errorf("device node type %q: allowed are %s", n.Type, strings.Join(types, ", "))
 	}

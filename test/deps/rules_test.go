@@ -37,6 +37,8 @@ var arrows = []arrow{
 	{"cmd/numa-nvml", "numa/cpuset", "a GPU is near to CPUs"},
 	{"cmd/numa-pin", "cdi/pin", "the hook is flags around it"},
 	{"cmd/numa-pin", "numa/cpuset", "CPUs and mems are flags"},
+	{"cmd/numa-pin", "numa", "what a PCI address is"},
+	{"cmd/numa-pin", "numa/devnode", "the hook compares device nodes with their function"},
 	{"cmd/kubectl-numa", "deviceclasses", "a NodeConfig is a file that it is given"},
 	{"cmd/kubectl-numa", "deviceclasses/accounting", "its rules look up what objects refer to"},
 	{"cmd/kubectl-numa", "deviceclasses/lint", "it says of files what admission says"},
@@ -396,5 +398,5 @@ var modules = []module{
 // hookImports is everything but the standard library in the hook numa-pin,
 // which runs at every container start and must stay small.
 var hookImports = []string{
-	"cdi/pin", "cmd/numa-pin", "internal/heartbeat", "internal/histogram", "internal/kernelfs", "internal/policies", "internal/pulse", "internal/reread", "numa/cpuset",
+	"cdi/pin", "cmd/numa-pin", "internal/heartbeat", "internal/histogram", "internal/kernelfs", "internal/policies", "internal/pulse", "internal/reread", "numa", "numa/cpuset", "numa/devnode",
 }

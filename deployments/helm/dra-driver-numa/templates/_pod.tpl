@@ -53,6 +53,10 @@ imagePullSecrets:
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+- name: POD_UID
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.uid
 {{- end }}
 {{- define "dra-driver-numa.mounts" -}}
 # Socket and checkpoint, and what the hook records: CDI specs name

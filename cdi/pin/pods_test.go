@@ -1,0 +1,58 @@
+package pin
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+func TestPodsAreFoundByNameAnywhere(t *testing.T) {
+	const a, b, c, static = "0e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "1e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "2e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "0123456789abcdef0123456789abcdef"
+	events := func(populated string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("populated " + populated + "\nfrozen 0\n")}
+	}
+	cgroups := fstest.MapFS{
+		"cgroup.controllers": {},
+		"kubepods.slice/kubepods-pod" + under(a) + ".slice/cgroup.events":                                    events("1"),
+		"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + under(b) + ".slice/cgroup.events": events("0"),
+		"node/kubelet/kubepods/besteffort/pod" + c + "/cgroup.events":                                        events("1"),
+		"node/kubelet/kubepods/pod" + static + "/cgroup.events":                                              events("1"),
+		// A tenant with a writable cgroup makes one that is named like another pod's.
+		"kubepods.slice/kubepods-pod" + under(a) + ".slice/scope/pod" + b + "/cgroup.events": events("1"),
+		"machine.slice/podman-1.scope/cgroup.events":                                         events("1"),
+	}
+	pods, err := Pods(cgroups)
+	if want := map[string]bool{a: true, b: false, c: true, static: true}; err != nil || !maps.Equal(pods, want) {
+		t.Errorf("pods %v, %v, want %v", pods, err, want)
+	}
+	if _, err := Pods(fstest.MapFS{}); err == nil || !strings.Contains(err.Error(), "cgroup v2 is not mounted") {
+		t.Errorf("without cgroup v2: error %v", err)
+	}
+}
+
+func under(uid string) string { return strings.ReplaceAll(uid, "-", "_") }
+
+func TestRecordedClaimsHaveAProcess(t *testing.T) {
+	claim := func(uid string) []Claim {
+		return []Claim{{ClaimRef{uid, "default/" + uid}, Pinning{CPUs: cpuset.New(4)}}}
+	}
+	records := fstest.MapFS{"bad.json": {Data: []byte("{")}}
+	for _, r := range []record{{"boot", "pods/a", ScopeContainer, claim("uid-a")}, {"boot", "pods/b", ScopeContainer, claim("uid-b")}} {
+		text, err := r.render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		records[r.file()] = &fstest.MapFile{Data: text}
+	}
+	cgroups := fstest.MapFS{
+		"pods/a/cgroup.events": {Data: []byte("populated 1\n")},
+		"pods/b/cgroup.events": {Data: []byte("populated 0\n")},
+	}
+	claims, err := Recorded(cgroups, records)
+	if want := map[string]string{"uid-a": "pods/a"}; !maps.Equal(claims, want) || err == nil || !strings.Contains(err.Error(), "bad.json") {
+		t.Errorf("claims %v, %v, want %v and an error about bad.json", claims, err, want)
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
+)
+
+// using is the command line of numa-pin use.
+type using struct {
+	claim         pin.ClaimRef
+	function      string         // address of a PCI function of the claim; "" for none
+	nodes         []devnode.Node // that the container gets of it, without paths
+	lock, records string
+}
+
+// runUse records that the container whose OCI state is on standard input uses a claim. It
+// stops the container if a PCI function does not have the device nodes any more that the
+// container gets: the kernel may have given their numbers to another function.
+//
+// It does nothing for a runtime that runs containers in virtual machines.
+func runUse(args []string, host host, streams streams) error {
+	u, help, err := parseUse(args, streams.out)
+	if help || err != nil {
+		return err
+	}
+	state, err := readState(streams.in)
+	if err != nil {
+		return u.errorf("container", err)
+	}
+	container, err := state.cgroup(host.proc)
+	if errors.Is(err, pin.ErrNotSupported) {
+		return nil
+	}
+	if err == nil {
+		err = u.check(host)
+	}
+	if err == nil {
+		err = useLocked(host, u.lock, u.records, container, u.claim)
+	}
+	if err == nil {
+		return nil
+	}
+	err = u.errorf("container "+state.ID, err)
+	if left := leaveRefusal(u.claim, u.records, host, state, err); left != nil {
+		return fmt.Errorf("%w; leave the reason: %w", err, left)
+	}
+	return err
+}
+
+func (u using) errorf(container string, err error) error {
+	return fmt.Errorf("let %s use claim %s: %w", container, u.claim.Name, err)
+}
+
+// check returns an error unless the function has the device nodes.
+func (u using) check(host host) error {
+	if u.function == "" {
+		return nil
+	}
+	now, err := devnode.Read(os.DirFS(host.machine), u.function)
+	if err != nil {
+		return err
+	}
+	for _, node := range u.nodes {
+		if !slices.ContainsFunc(now.Nodes, func(n devnode.Node) bool { return n.Number() == node.Number() }) {
+			return fmt.Errorf("PCI function %s no longer has the device %s, which the claim was given: delete the pod", u.function, node.Number())
+		}
+	}
+	return nil
+}
+
+func useLocked(host host, lock, records, container string, claim pin.ClaimRef) error {
+	opened, err := host.open(records)
+	if err != nil {
+		return err
+	}
+	defer closeHost(opened)
+	unlock, err := pin.Lock(lock)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return pin.Use(opened, container, claim)
+}
+
+func parseUse(args []string, out io.Writer) (u using, help bool, err error) {
+	flags := flag.NewFlagSet("use", flag.ContinueOnError)
+	flags.StringVar(&u.claim.UID, "uid", "", "")
+	flags.StringVar(&u.claim.Name, "claim", "", "")
+	flags.StringVar(&u.function, "function", "", "")
+	flags.StringVar(&u.lock, "lock", defaultLock, "")
+	flags.StringVar(&u.records, "records", defaultRecords, "")
+	flags.Func("nodes", "", func(list string) (err error) {
+		u.nodes, err = parseNodes(list)
+		return err
+	})
+	if help, err := parseFlags(flags, args, useUsage, out); help || err != nil {
+		return u, help, err
+	}
+	switch {
+	case u.claim.UID == "":
+		return u, false, usageError{"--uid is required", useUsage}
+	case u.claim.Name == "":
+		return u, false, usageError{"--claim is required", useUsage}
+	case u.function == "" && len(u.nodes) > 0:
+		return u, false, usageError{"--function is required with --nodes", useUsage}
+	case u.function != "" && !numa.IsPCIAddress(u.function):
+		return u, false, usageError{fmt.Sprintf("--function=%s is not a PCI address such as 0000:3b:00.0", u.function), useUsage}
+	}
+	return u, false, nil
+}
+
+// parseNodes reads device numbers such as c240:0,b259:3; "" is none.
+func parseNodes(list string) (nodes []devnode.Node, err error) {
+	if list == "" {
+		return nil, nil
+	}
+	for text := range strings.SplitSeq(list, ",") {
+		node, err := devnode.ParseNumber(text)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, nil
+}

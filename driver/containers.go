@@ -1,0 +1,83 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Containers says which claims and pods have running containers, at one moment. Nothing of it
+// comes from the API server: a pod that is deleted there may still run here.
+type Containers struct {
+	// Pods are the pods of the host that have a cgroup, by UID, and whether a process is in it.
+	Pods map[types.UID]bool
+	// AllPods says that a pod which is not in Pods has no cgroup. Else it may have one that
+	// was not found.
+	AllPods bool
+	// Recorded are the claims for which a hook has recorded a cgroup with processes, by UID,
+	// and one such cgroup each.
+	Recorded map[types.UID]string
+}
+
+// use says how containers use what a grant holds; "" if none does.
+func (c *Containers) use(g Grant) string {
+	if cgroup := c.Recorded[g.UID]; cgroup != "" {
+		return "containers in cgroup " + cgroup + " use it"
+	}
+	for _, pod := range g.Pods {
+		switch runs, found := c.Pods[pod]; {
+		case runs:
+			return fmt.Sprintf("containers of pod %s run", pod)
+		case !found && !c.AllPods:
+			return fmt.Sprintf("it is unknown whether containers of pod %s run, because the cgroup of the daemon's own pod was not found", pod)
+		}
+	}
+	return ""
+}
+
+// InUseError says that containers still use what a claim holds.
+type InUseError struct{ why string }
+
+func (e *InUseError) Error() string { return e.why }
+
+// usedBy says how containers use what a grant holds; "" if none does. An error of reading is
+// a use: what is not known to have ended may run.
+func (d *Driver) usedBy(grant Grant) string { return d.asking()(grant) }
+
+// asking returns usedBy for several grants: it looks at the host once, when it is first
+// asked.
+func (d *Driver) asking() func(Grant) string {
+	if d.config.Containers == nil {
+		return func(Grant) string { return "" }
+	}
+	look := sync.OnceValues(d.config.Containers)
+	return func(grant Grant) string {
+		seen, err := look()
+		if err != nil {
+			return fmt.Sprintf("it is unknown whether its containers run: %s", err)
+		}
+		return seen.use(grant)
+	}
+}
+
+// podsOf returns the pods for which the claim is reserved, by UID in ascending order, and
+// those of the recorded grant that may still run.
+func (d *Driver) podsOf(claim *resourceapi.ResourceClaim, recorded []types.UID) []types.UID {
+	var pods []types.UID
+	for _, consumer := range claim.Status.ReservedFor {
+		if consumer.APIGroup == "" && consumer.Resource == "pods" {
+			pods = append(pods, consumer.UID)
+		}
+	}
+	usedBy := d.asking()
+	for _, pod := range recorded {
+		if !slices.Contains(pods, pod) && usedBy(Grant{Pods: []types.UID{pod}}) != "" {
+			pods = append(pods, pod)
+		}
+	}
+	slices.Sort(pods)
+	return slices.Compact(pods)
+}

@@ -1,0 +1,182 @@
+package driver
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// reserved is the claim, reserved for these pods.
+func reserved(claim *resourceapi.ResourceClaim, pods ...types.UID) *resourceapi.ResourceClaim {
+	claim.Status.ReservedFor = nil
+	for _, pod := range pods {
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: string(pod), UID: pod})
+	}
+	return claim
+}
+
+// watched is the configuration of a node on which these containers run.
+func watched(running *Containers) Config {
+	config := testConfig()
+	config.Containers = func() (Containers, error) { return *running, nil }
+	return config
+}
+
+// A pod that was deleted by force is unprepared while it runs. What it holds must be in no
+// other claim, whatever it is, also after a restart of the daemon and without the checkpoint.
+func TestGrantOfRunningContainersIsNotReleased(t *testing.T) {
+	memory := counted(result("r", "numa-1", 0))
+	for name, wanted := range map[string]*resourceapi.ResourceClaim{
+		"cpus":     claim("a", result("r", "numa-1", 2)),
+		"memory":   claim("a", memory),
+		"mixed":    configured(claim("a", result("r", "numa-1", 2)), fromClaim(`"mixed": true`, "r")),
+		"function": claim("a", functionResult("r", driveA)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := newDisk(t)
+			if name == "function" {
+				disk = pciDisk(t)
+			}
+			running := &Containers{Pods: map[types.UID]bool{"pod-1": true}, AllPods: true}
+			driver := disk.openWith(watched(running))
+			mustPrepare(t, driver, reserved(wanted, "pod-1"))
+			before := grantOf(driver, "uid-a")
+
+			var inUse *InUseError
+			if err := driver.Unprepare("uid-a"); !errors.As(err, &inUse) || !strings.Contains(err.Error(), "pod-1") {
+				t.Fatalf("unprepare: error %v, want one about pod-1", err)
+			}
+			if err := driver.Abandon("uid-a"); err != nil {
+				t.Fatal(err)
+			}
+			for _, lose := range []string{"", CheckpointName} { // the second time, the CDI spec says it
+				if lose != "" {
+					disk.remove(lose)
+				}
+				driver = disk.openWith(watched(running))
+				report, err := driver.Observe(nil)
+				if err != nil || len(report) != 1 || report[0].Outcome != Waiting || !strings.Contains(report[0].Why, "pod-1") {
+					t.Errorf("report %s, %v, want one grant that waits for pod-1", lines(report), err)
+				}
+				if got := grantOf(driver, "uid-a"); !got.Unprepared || !before.Shares[0].Equal(got.Shares[0]) {
+					t.Errorf("grant %+v, want %+v, unprepared", got, before)
+				}
+				assertConsistent(t, disk, driver)
+			}
+			running.Pods["pod-1"] = false
+			if report, err := driver.Observe(nil); err != nil || len(report) != 1 || report[0].Outcome != Released {
+				t.Errorf("report %s, %v, want a release", lines(report), err)
+			}
+			if len(driver.Grants()) > 0 {
+				t.Errorf("grants %v, want none", driver.Grants())
+			}
+			assertConsistent(t, disk, driver)
+		})
+	}
+}
+
+// The same claim may be prepared again, for another pod: it takes up what it had.
+func TestUnpreparedGrantIsTakenUpAgain(t *testing.T) {
+	disk := newDisk(t)
+	running := &Containers{Pods: map[types.UID]bool{"pod-1": true}, AllPods: true}
+	driver := disk.openWith(watched(running))
+	wanted := claim("a", result("r", "numa-1", 2))
+	mustPrepare(t, driver, reserved(wanted, "pod-1"))
+	if err := driver.Abandon("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	before := grantOf(driver, "uid-a")
+	mustPrepare(t, driver, reserved(wanted, "pod-2"))
+	after := grantOf(driver, "uid-a")
+	if after.Unprepared || after.cpus() != before.cpus() || len(after.Pods) != 2 {
+		t.Errorf("grant %+v, want that of %+v for both pods", after, before)
+	}
+	running.Pods["pod-1"] = false
+	mustPrepare(t, driver, wanted)
+	if got := grantOf(driver, "uid-a").Pods; len(got) != 1 || got[0] != "pod-2" {
+		t.Errorf("pods %s, want pod-2: the other has ended", got)
+	}
+
+	// Allocated anew, it gets nothing before the containers of the first allocation have ended.
+	running.Pods["pod-2"] = true
+	anew := reserved(claim("a", result("r", "numa-0", 2)), "pod-3")
+	if _, _, err := driver.Prepare(anew, nil); err == nil || !strings.Contains(err.Error(), "allocated again") || !strings.Contains(err.Error(), "pod-2") {
+		t.Errorf("allocated anew: error %v, want one about pod-2", err)
+	}
+	if got := grantOf(driver, "uid-a"); got.cpus() != before.cpus() {
+		t.Errorf("grant %s, want %s", got, before)
+	}
+	running.Pods["pod-2"] = false
+	mustPrepare(t, driver, anew)
+}
+
+// What is not known to have ended may run.
+func TestUnknownContainersCountAsRunning(t *testing.T) {
+	running := &Containers{AllPods: true}
+	driver := newDisk(t).openWith(watched(running))
+	mustPrepare(t, driver, reserved(claim("a", result("r", "numa-1", 2)), "pod-1"))
+	for name, row := range map[string]struct {
+		running Containers
+		want    string
+	}{
+		"own pod not found":         {Containers{}, "it is unknown whether containers of pod pod-1 run, because the cgroup of the daemon's own pod was not found"},
+		"a pod that came later":     {Containers{AllPods: true, Recorded: map[types.UID]string{"uid-a": "kubepods/x/y"}}, "containers in cgroup kubepods/x/y use it"},
+		"cgroups cannot be read":    {Containers{}, "it is unknown whether its containers run: no cgroups"},
+		"pod without processes":     {Containers{Pods: map[types.UID]bool{"pod-1": false}}, ""},
+		"pod that has no cgroup":    {Containers{AllPods: true}, ""},
+		"another pod and own found": {Containers{Pods: map[types.UID]bool{"pod-2": true}, AllPods: true}, ""},
+	} {
+		driver.config.Containers = func() (Containers, error) {
+			if strings.HasPrefix(name, "cgroups") {
+				return Containers{}, errors.New("no cgroups")
+			}
+			return row.running, nil
+		}
+		if got := driver.usedBy(grantOf(driver, "uid-a")); got != row.want {
+			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+// No container survives a boot, and a pod of the API server may have the same UID after it.
+func TestPodsOfAnotherBootHaveEnded(t *testing.T) {
+	disk := newDisk(t)
+	running := &Containers{Pods: map[types.UID]bool{"pod-1": true}, AllPods: true}
+	driver := disk.openWith(watched(running))
+	mustPrepare(t, driver, reserved(claim("a", result("r", "numa-1", 2)), "pod-1"))
+	if err := driver.Abandon("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	config := watched(running)
+	config.BootID = "boot-2"
+	if driver = disk.openWith(config); len(driver.Grants()) > 0 {
+		t.Errorf("grants %v, want none", driver.Grants())
+	}
+}
+
+// The pod that waits for what an ended claim still has is told so.
+func TestErrorsAndTaintsNameWhoStillUsesIt(t *testing.T) {
+	disk := pciDisk(t)
+	running := &Containers{Pods: map[types.UID]bool{"pod-1": true}, AllPods: true}
+	driver := disk.openWith(watched(running))
+	drive := functionResult("drive", driveA)
+	mustPrepare(t, driver, reserved(claim("a", result("r", "numa-1", 4), drive), "pod-1"))
+	if err := driver.Abandon("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := driver.Prepare(claim("b", result("r", "numa-1", 2)), nil)
+	if !errors.Is(err, ErrNotEnough) || !strings.Contains(err.Error(), "are held by claim default/a until its containers have ended: the claim was unprepared") {
+		t.Errorf("error %v, want one about claim a", err)
+	}
+	for _, device := range driver.Publish(func(types.UID, Share) string { return "" }, cpuset.Set{}).Devices {
+		if device.Name == drive.Device && (len(device.Taints) != 1 || device.Taints[0].Value != deviceclasses.FaultInUse) {
+			t.Errorf("taints %v, want %s", device.Taints, deviceclasses.FaultInUse)
+		}
+	}
+}
