@@ -20,11 +20,19 @@ type Function struct {
 	PCI        string         // address
 	Nodes      []devnode.Node // the device nodes that the container gets
 	Interfaces []string       // its network interfaces, by their names on the host
+
+	// Lost says that no container may start with the function. Its device then has another
+	// name, so that the runtime does not find it: a spec without devices would be ignored, and
+	// a device that only has variables would let the container start.
+	Lost bool
 }
 
 // edits returns the device nodes of the function, and the hook that compares those that
 // belong to it alone.
 func (f *Function) edits(claim Claim, hook Hook) (edits specs.ContainerEdits) {
+	if f.Lost {
+		return specs.ContainerEdits{}
+	}
 	args := []string{"--function=" + f.PCI}
 	var own []string
 	for _, node := range f.Nodes {

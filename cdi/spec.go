@@ -129,9 +129,11 @@ func Render(claim Claim, hook Hook) (*specs.Spec, error) {
 		if len(requests) > 1 || len(edits.Hooks)+len(edits.DeviceNodes) == 0 {
 			edits.Env = env // runtimes refuse a CDI device without edits
 		}
-		spec.Devices = append(spec.Devices, specs.Device{
-			Name: deviceName(claim.UID, share.Request, share.Device), ContainerEdits: edits,
-		})
+		name := deviceName(claim.UID, share.Request, share.Device)
+		if f, isFunction := share.Kind.(*Function); isFunction && f.Lost {
+			name += "_lost"
+		}
+		spec.Devices = append(spec.Devices, specs.Device{Name: name, ContainerEdits: edits})
 	}
 	return spec, nil
 }

@@ -135,6 +135,9 @@ func (s Store) remove(name string) error {
 	return nil
 }
 
+// IsOurs reports whether a file of a directory of CDI specs is one of this driver.
+func IsOurs(fileName string) bool { return strings.HasPrefix(fileName, filePrefix) }
+
 func fileName(claimUID string) string { return filePrefix + claimUID + ".json" }
 
 // claimUIDs lists the claims that have a spec file in the directory, ascending by file

@@ -64,11 +64,11 @@ func TestSpecIsReadBack(t *testing.T) {
 
 func TestSpecOfSomebodyElseIsAProblem(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"containerEdits": {"env": ["DRA_NUMA_CPUS=4-x"]}}`:                                         `cpulist "4-x"`,
-		`{"devices": [{"name": "d"}]}`:                                                               `device "d": it has no edits`,
+		`{"containerEdits": {"env": ["DRA_NUMA_CPUS=4-x"]}}`: `cpulist "4-x"`,
+		`{"devices": [{"name": "d"}]}`:                       `device "d": it has no edits`,
 		`{"devices": [{"name": "d", "containerEdits": {"hooks": [{"args": ["numa-pin", "pin", "--mems=99999999"]}]}}]}`: `device "d": --mems: `,
-		`{"devices": [{"name": "d", "containerEdits": {"deviceNodes": [null]}}]}`:                    `device "d": a device node is null`,
-		`{"devices": [{"name": "d", "containerEdits": {"hooks": [null]}}]}`:                          `device "d": a hook is null`,
+		`{"devices": [{"name": "d", "containerEdits": {"deviceNodes": [null]}}]}`:                                       `device "d": a device node is null`,
+		`{"devices": [{"name": "d", "containerEdits": {"hooks": [null]}}]}`:                                             `device "d": a hook is null`,
 		`[]`: "cannot unmarshal array",
 	} {
 		all, err := ReadSpecs(fstest.MapFS{fileName("u"): {Data: []byte(text)}})

@@ -119,6 +119,7 @@ type Driver struct {
 	settled     lookedAt                 // when settleDefaults last succeeded
 	seen        []int                    // numbers of interrupts at the last look
 	online      cpuset.Set               // CPUs that came online since the last look, and may have lost what claims want
+	othersSeen  string                   // CDI specs of other programs, as rereadFunctions last saw them
 	text        []byte                   // the last checkpoint; the next one reuses its memory
 
 	allocatable bool // Config.NodeAllocatable, as it was set last
@@ -188,6 +189,11 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	delete(d.orphans, claim.UID) // the claim needs its grant again
 	d.prepares++
 	d.lastPrepare[claim.UID] = d.prepares
+	if slices.ContainsFunc(wishes, func(w wish) bool { _, is := w.wanted.(functionWish); return is }) {
+		if _, err := d.rereadFunctions(claim.UID); err != nil { // before a device is given that another spec has
+			return Grant{}, nil, err
+		}
+	}
 	if err := perform(d.untuneSteps(claim, wishes)); err != nil {
 		return Grant{}, nil, err
 	}

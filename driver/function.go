@@ -77,6 +77,9 @@ func (d *Driver) attach(claimUID types.UID, device string, wish functionWish) (*
 	}
 	kind, _, _ := attached.Parse(device)
 	f := &FunctionShare{Address: wish.address, Kind: kind, PhysFn: access.PhysFn}
+	if other := d.grants.nodeOfOther(claimUID, access.Nodes); other != "" {
+		return nil, fmt.Errorf("PCI function %s: its device nodes may be open in containers: %s", f.Address, other)
+	}
 	for _, other := range d.grants {
 		if other.UID == claimUID {
 			continue
@@ -122,12 +125,17 @@ func (d *Driver) otherDevice(f *FunctionShare, access devnode.Access) (id string
 	for _, node := range access.Nodes {
 		known.Nodes = append(known.Nodes, node.Path)
 	}
+	ofOthers := sync.OnceValue(func() map[string]bool { return d.nodesBeside(f.Address) })
+	return foreign.Find(d.otherSpecs(), known, func(path string) bool { return ofOthers()[path] })
+}
+
+// otherSpecs are the directories in which other programs have CDI specs.
+func (d *Driver) otherSpecs() []fs.FS {
 	dirs := []fs.FS{d.specFiles}
 	if d.config.StaticSpecs != nil {
 		dirs = append(dirs, d.config.StaticSpecs)
 	}
-	ofOthers := sync.OnceValue(func() map[string]bool { return d.nodesBeside(f.Address) })
-	return foreign.Find(dirs, known, func(path string) bool { return ofOthers()[path] })
+	return dirs
 }
 
 // nodesBeside returns the device nodes of all other functions.

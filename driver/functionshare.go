@@ -29,6 +29,14 @@ type FunctionShare struct {
 	CDIDevice  string         `json:"cdiDevice,omitempty"`        // from another driver's CDI spec: vendor/class=name
 	Driver     string         `json:"driver,omitempty"`           // kernel driver that is bound for the claim; "" if the function keeps its own
 	Before     binding.State  `json:"before,omitzero"`            // if there is a Driver: what the function had before, and gets back
+
+	// Former are nodes that the function had alone and no longer has, ascending by path. A
+	// container of the claim that started earlier may still open them, so no other claim gets
+	// a function with one of these devices.
+	Former []devnode.Node `json:"former,omitempty"`
+	// Lost says that no container of the claim can start: the function is gone, or what it has
+	// now is not known to be the claim's alone.
+	Lost bool `json:"lost,omitempty"`
 }
 
 var _ Kind = (*FunctionShare)(nil)
@@ -44,7 +52,7 @@ func (f *FunctionShare) equal(other Kind) bool {
 	o, same := other.(*FunctionShare)
 	return same && f.Address == o.Address && f.Kind == o.Kind && f.PhysFn == o.PhysFn && f.CDIDevice == o.CDIDevice &&
 		f.Driver == o.Driver && f.Before == o.Before &&
-		slices.Equal(f.Nodes, o.Nodes) && slices.Equal(f.Interfaces, o.Interfaces)
+		slices.Equal(f.Nodes, o.Nodes) && slices.Equal(f.Interfaces, o.Interfaces) && slices.Equal(f.Former, o.Former) && f.Lost == o.Lost
 }
 
 func (f *FunctionShare) validate() error {
@@ -54,9 +62,9 @@ func (f *FunctionShare) validate() error {
 	if f.PhysFn != "" && !numa.IsPCIAddress(f.PhysFn) {
 		return fmt.Errorf("function.physicalFunction: %q, want one such as 0000:3b:00.0", f.PhysFn)
 	}
-	for _, node := range f.Nodes {
+	for _, node := range slices.Concat(f.Nodes, f.Former) {
 		if err := node.Validate(); err != nil {
-			return fmt.Errorf("function.nodes: %w", err)
+			return fmt.Errorf("function.nodes or former: %w", err)
 		}
 	}
 	if f.CDIDevice != "" {
@@ -117,6 +125,9 @@ func (f *FunctionShare) fault(machine *numa.Machine) (why string) {
 			_, why = attached.Fault(*machine, there)
 		}
 	}
+	if why == "" && f.Lost {
+		return fmt.Sprintf("PCI function %s has other device nodes than before, which containers of another claim may have: no container of the claim can start", f.Address)
+	}
 	return why
 }
 
@@ -137,6 +148,7 @@ func (f *FunctionShare) refreshed(d *Driver, claimUID types.UID, wish wish) (Kin
 	if err != nil {
 		return nil, fmt.Errorf("request %s: %w", wish.request, err)
 	}
+	now.follow(f)
 	return now, nil
 }
 
@@ -151,7 +163,7 @@ func (f *FunctionShare) appendText(text []byte) []byte {
 }
 
 func (f *FunctionShare) spec(Exclusivity) cdi.ShareKind {
-	return &cdi.Function{PCI: f.Address, Nodes: f.Nodes, Interfaces: f.Interfaces}
+	return &cdi.Function{PCI: f.Address, Nodes: f.Nodes, Interfaces: f.Interfaces, Lost: f.Lost}
 }
 
 func (f *FunctionShare) cdiDevices(own string) []string {

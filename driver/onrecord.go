@@ -48,7 +48,7 @@ func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error
 	}
 	for _, grant := range saved.Grants {
 		if loaded.bootID != bootID {
-			grant = grant.untuned() // nothing of another boot is restored
+			grant = grant.untuned().withoutNodes() // nothing of another boot is restored
 		}
 		loaded.entries = append(loaded.entries, entry{Grant: grant})
 	}

@@ -33,6 +33,9 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	}
 	d.ready, d.loaded = true, onRecord{}
 	d.orphans, d.blocked = next.orphans, next.blocked
+	if _, err := d.rereadFunctions(""); err != nil {
+		return nil, err
+	}
 	if d.config.Caches != nil {
 		d.repairCaches() // before containers start; RepairCaches reports what fails
 	}

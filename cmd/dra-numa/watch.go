@@ -98,6 +98,7 @@ func (w *watcher) run(ctx context.Context) {
 		if time.Since(looked) >= machinePeriod-partitionPeriod/2 {
 			looked = time.Now()
 			w.report(ctx, "machine", w.lookAtMachine(ctx))
+			w.report(ctx, "functions", w.lookAtFunctions(ctx))
 			w.report(ctx, "performance", w.repairPerformance(ctx))
 		}
 		w.report(ctx, "partitions", w.lookAtPartitions(ctx)) // last: it tells the plugin
@@ -160,6 +161,19 @@ func (w *watcher) lookAtMachine(ctx context.Context) error {
 	w.plugin.RefreshPool(ctx)
 	klog.FromContext(ctx).Info("Machine has changed", "online", machine.Online.String(), "zones", len(machine.Zones))
 	return nil
+}
+
+// lookAtFunctions reads the device nodes of functions on record again: the signature of the
+// machine has no numbers of devices.
+func (w *watcher) lookAtFunctions(ctx context.Context) error {
+	news, err := w.core.RereadFunctions()
+	for _, changed := range news {
+		klog.FromContext(ctx).Info("Device nodes have changed", "finding", changed)
+	}
+	if len(news) > 0 {
+		w.told = time.Time{} // the plugin reports it with the next look
+	}
+	return err
 }
 
 // lookAtPartitions tells the core which CPUs partitions hold, and the plugin what the
