@@ -77,9 +77,6 @@ func (d *Driver) attach(claimUID types.UID, device string, wish functionWish) (*
 	}
 	kind, _, _ := attached.Parse(device)
 	f := &FunctionShare{Address: wish.address, Kind: kind, PhysFn: access.PhysFn}
-	if other := d.grants.nodeOfOther(claimUID, access.Nodes); other != "" {
-		return nil, fmt.Errorf("PCI function %s: its device nodes may be open in containers: %s", f.Address, other)
-	}
 	for _, other := range d.grants {
 		if other.UID == claimUID {
 			continue
@@ -89,6 +86,9 @@ func (d *Driver) attach(claimUID types.UID, device string, wish functionWish) (*
 				return nil, fmt.Errorf("PCI function %s: claim %s has PCI function %s", f.Address, other.name(), held.Address)
 			}
 		}
+	}
+	if other := d.grants.nodeOfOther(claimUID, access.Nodes); other != "" {
+		return nil, fmt.Errorf("PCI function %s: its device nodes may be open in containers: %s", f.Address, other)
 	}
 	if wish.driver != "" {
 		if isBound, err := d.wantDriver(claimUID, wish.driver, f); err != nil || !isBound {
