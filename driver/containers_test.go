@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -179,4 +181,27 @@ func TestErrorsAndTaintsNameWhoStillUsesIt(t *testing.T) {
 			t.Errorf("taints %v, want %s", device.Taints, deviceclasses.FaultInUse)
 		}
 	}
+}
+
+// The scheduler gives away the memory of a claim that has ended while its containers use it.
+func TestMemoryOfRunningContainersIsNotGiven(t *testing.T) {
+	running := &Containers{Pods: map[types.UID]bool{"pod-1": true}, AllPods: true}
+	driver := newDisk(t).openWith(watched(running))
+	amount := zones.Zone{Nodes: []int{1}}.Amounts(driver.machine, nil)[0]
+	most := fmt.Sprintf("memory=%d", (amount.TotalBytes-amount.ReservedBytes)*2/3)
+	mustPrepare(t, driver, reserved(claim("a", consuming(result("r", "numa-1", 0), most)), "pod-1"))
+	mustPrepare(t, driver, claim("b", consuming(result("r", "numa-1", 0), most))) // the scheduler knows better
+	if err := driver.Abandon("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	late := claim("c", consuming(result("r", "numa-1", 0), most))
+	if _, _, err := driver.Prepare(late, nil); err == nil || !strings.Contains(err.Error(), "claim default/a holds") {
+		t.Errorf("error %v, want one about claim a", err)
+	}
+	mustPrepare(t, driver, claim("d", consuming(result("r", "numa-2", 0), "memory=1Mi")))
+	running.Pods["pod-1"] = false
+	if _, err := driver.Observe(nil); err != nil {
+		t.Fatal(err)
+	}
+	mustPrepare(t, driver, late)
 }

@@ -115,6 +115,9 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (Gran
 	if grant.bindsNothing() {
 		return Grant{}, errBindsNothing
 	}
+	if err := d.checkMemory(grant); err != nil {
+		return Grant{}, err
+	}
 	if err := d.checkHugepages(grant); err != nil {
 		return Grant{}, err
 	}

@@ -1,0 +1,54 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+// checkMemory returns an error if a new grant has memory that claims still use which have
+// ended for the scheduler. While there are none, the scheduler counts right.
+func (d *Driver) checkMemory(grant Grant) error {
+	if len(d.orphans) == 0 {
+		return nil
+	}
+	for _, share := range grant.Shares {
+		zone := share.Zone()
+		if zone == nil || zone.MemoryBytes == 0 {
+			continue
+		}
+		nodes := zone.mems()
+		wanted, held := grant.memory(nodes), uint64(0)
+		var who []string
+		for _, other := range d.grants {
+			bytes := other.memory(nodes)
+			if other.UID == grant.UID || bytes == 0 {
+				continue
+			}
+			held += bytes
+			if why, ended := d.orphans[other.UID]; ended {
+				who = append(who, fmt.Sprintf("claim %s holds %s until its containers have ended: %s", other.name(), binary(bytes), why))
+			}
+		}
+		amounts := zones.Zone{Nodes: zone.NUMANodes}.Amounts(d.machine, d.config.ReservedMemory)
+		free := amounts[0].TotalBytes - amounts[0].ReservedBytes
+		free -= min(free, held)
+		if len(who) > 0 && wanted > free {
+			return fmt.Errorf("request %s: NUMA node %s has %s of memory left, want %s; %s", share.Request, nodes, binary(free), binary(wanted), strings.Join(who, ", "))
+		}
+	}
+	return nil
+}
+
+// memory returns how many bytes of memory on the NUMA nodes the grant has, without hugepages.
+func (g Grant) memory(nodes cpuset.Set) (bytes uint64) {
+	for _, share := range g.Shares {
+		if zone := share.Zone(); zone != nil && slices.ContainsFunc(zone.NUMANodes, nodes.Contains) {
+			bytes += zone.MemoryBytes
+		}
+	}
+	return bytes
+}
