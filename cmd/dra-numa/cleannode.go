@@ -19,10 +19,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
@@ -124,7 +122,7 @@ func (c *cleaner) clean() error {
 	if err := c.checkClaims(); err != nil {
 		return err
 	}
-	if err := c.restoreDefaults(); err != nil {
+	if err := c.restoreFirst(); err != nil {
 		return err
 	}
 	if err := c.clearCgroups(); err != nil {
@@ -179,23 +177,29 @@ func (c *cleaner) checkClaims() error {
 	return oneLine(problems)
 }
 
-// restoreDefaults gives CPUs back what they had before the default of the NodeConfig.
-func (c *cleaner) restoreDefaults() error {
-	checkpoint, err := readCheckpoint(filepath.Join(c.pluginDir(), driver.CheckpointName))
+// restoreFirst gives the host back what it had before claims and the default of the
+// NodeConfig.
+func (c *cleaner) restoreFirst() error {
+	path := filepath.Join(c.pluginDir(), driver.FirstName)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	files := kernelfs.Dir(c.machineRoot)
-	boot, err := readBootID(files)
-	if err != nil || checkpoint.BootID != boot {
+	boot, err := readBootID(os.DirFS(c.machineRoot))
+	if err != nil {
 		return err
 	}
-	return checkpoint.RestoreDefaults(cpufreq.New(files, func(name, text string) error {
-		return kernelfs.Write(c.performanceRoot, name, text)
-	}))
+	first, err := driver.DecodeFirst(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w; delete the file: frequencies, idle states and interrupts stay as they are until the next boot", path, err)
+	}
+	if first.BootID != boot {
+		return nil
+	}
+	return first.Restore(*c.tunable())
 }
 
 // clearCgroups takes back the partitions of containers that have ended.
