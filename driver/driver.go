@@ -115,7 +115,8 @@ type Driver struct {
 	online      cpuset.Set               // CPUs that came online since the last look, and may have lost what claims want
 	text        []byte                   // the last checkpoint; the next one reuses its memory
 
-	firstUnknown error // see FirstUnknown
+	firstUnknown error              // see FirstUnknown
+	releasing    map[types.UID]bool // by UID of a claim: its last Unprepare has not succeeded
 
 	allocatable bool // Config.NodeAllocatable, as it was set last
 
@@ -136,7 +137,7 @@ var ErrNotRecovered = errors.New("the grants of this node are not recovered yet"
 // or of another build, or if it is lost and a CDI spec cannot be read. A start without
 // grants would give away CPUs that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
+	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), releasing: make(map[types.UID]bool), allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
 	d.replace = func(name string, text []byte) error { return d.files.Replace(name, text, 0o600) }
 	d.use(machine)
 	var err error
@@ -185,6 +186,7 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 		return Grant{}, nil, err
 	}
 	delete(d.orphans, claim.UID) // the claim needs its grant again
+	delete(d.releasing, claim.UID)
 	d.prepares++
 	d.lastPrepare[claim.UID] = d.prepares
 	if err := perform(d.untuneSteps(claim, wishes)); err != nil {
@@ -247,9 +249,11 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 		return ErrNotRecovered
 	}
 	grant, _ := d.grants.find(claimUID)
+	d.releasing[claimUID] = true
 	if err := perform(d.unprepareSteps(claimUID)); err != nil {
 		return err
 	}
+	delete(d.releasing, claimUID)
 	delete(d.lastPrepare, claimUID)
 	d.removeMonitor(claimUID)
 	if len(cachesIn(grant)) > 0 {
