@@ -289,6 +289,45 @@ func TestNodeWithoutItsFirstValuesIsNotClean(t *testing.T) {
 	}
 }
 
+// Somebody has deleted the folder of the driver: what says who holds what is lost, and what is
+// in the kernel is not.
+func TestNodeWhoseFolderIsGoneIsNotCleanBefore(t *testing.T) {
+	c, dir := usedNode(t)
+	if err := os.RemoveAll(c.pluginDir()); err != nil {
+		t.Fatal(err)
+	}
+	const pod = "/cgroup/kubepods/burstable/pod1234/abc/"
+	files.Write(t, dir+"/cgroup/dra-numa-reclaim/.keep", "")
+	for _, above := range []string{"kubepods", "kubepods/burstable", "kubepods/burstable/pod1234"} {
+		files.Write(t, dir+"/cgroup/"+above+"/cpuset.cpus.exclusive", "2-3\n")
+		files.Write(t, dir+"/cgroup/"+above+"/cpuset.cpus.partition", "member\n")
+	}
+	for file, text := range map[string]string{"cpuset.cpus.partition": "root", "cpuset.cpus": "2-3", "cpuset.cpus.exclusive": "2-3"} {
+		files.Write(t, dir+pod+file, text+"\n")
+		files.Write(t, dir+"/cgroup/host.slice/"+file, text+"\n") // of another program
+	}
+	want := `cgroups ["kubepods/burstable/pod1234/abc"] of pods are partitions, and the folder of the driver is gone: delete their pods`
+	if err := c.clean(); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if err := os.RemoveAll(dir + "/cgroup/kubepods"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(dir + "/cgroup/dra-numa-reclaim/.keep"); err != nil { // a cgroup without processes is removed as an empty folder is
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.clean(); err != nil {
+			t.Fatal(err)
+		}
+		for _, gone := range []string{dir + "/cgroup/dra-numa-reclaim", c.pluginDir()} {
+			if _, err := os.Stat(gone); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is left: %v", gone, err)
+			}
+		}
+	}
+}
+
 // While anything says that a claim is prepared, all files stay.
 func TestNodeWithClaimsStaysAsItIs(t *testing.T) {
 	const state = "kubelet/plugins/dra.numa/"
