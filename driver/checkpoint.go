@@ -1,18 +1,11 @@
 package driver
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 )
 
 // CheckpointName is the file of the checkpoint in the state directory.
@@ -64,33 +57,12 @@ type Checkpoint struct {
 	BootID  string  `json:"bootID"` // of the boot in which the checkpoint was written
 	Grants  []Grant `json:"grants"` // ascending by UID, each UID once
 
-	// Interrupts is which CPUs handled interrupts before claims had a say; empty if no claim
-	// has.
-	Interrupts interrupts.First `json:"interrupts,omitzero"`
-
-	// Uncore is what the uncore of dies had before claims had a say, and has because of them;
-	// empty if no claim has.
-	Uncore []uncore.Held `json:"uncore,omitempty"`
-
-	// Defaults are what CPUs have while no claim changes them, and had before; empty if the
-	// NodeConfig says nothing about that.
-	Defaults []Default `json:"defaults,omitempty"`
-
 	NextRelease string `json:"nextRelease,omitempty"` // see nextRelease
 }
 
 // newCheckpoint returns what this build writes in a boot, without grants.
 func newCheckpoint(bootID string) Checkpoint {
 	return Checkpoint{Version: newestVersion(), BootID: bootID, NextRelease: nextRelease}
-}
-
-// envelope is the checkpoint file. Each checkpoint has exactly one valid text, so a
-// change of any byte is detected.
-type envelope struct {
-	Format  string          `json:"format"`
-	Version int             `json:"version"`
-	SHA256  string          `json:"sha256"` // of State, in hex
-	State   json.RawMessage `json:"state"`
 }
 
 // Validate returns an error if a CPU or a PCI function is in two grants. The driver
@@ -125,16 +97,6 @@ func (c Checkpoint) validateEach() error {
 			if err := c.Grants[i].Shares[j].Kind.validate(); err != nil {
 				return fmt.Errorf("share %d of claim %s: %w", j, c.Grants[i].UID, err)
 			}
-		}
-	}
-	for i, one := range c.Uncore {
-		if err := one.Validate(); err != nil {
-			return fmt.Errorf("uncore[%d]: %w", i, err)
-		}
-	}
-	for i, one := range c.Defaults {
-		if err := errors.Join(one.Asked.Validate(), one.Changes.Validate()); err != nil {
-			return fmt.Errorf("defaults[%d].%w", i, err)
 		}
 	}
 	return nil
@@ -181,29 +143,14 @@ func encodeCheckpoint(c Checkpoint) []byte {
 // DecodeCheckpoint reads a checkpoint file. Its errors wrap ErrDamaged or ErrOtherBuild and
 // say what to do.
 func DecodeCheckpoint(data []byte) (Checkpoint, error) {
-	var file envelope
-	if err := json.Unmarshal(data, &file); err != nil {
-		return Checkpoint{}, damaged(err)
+	format := format{checkpointFormat, newestVersion(), damaged, ofOtherBuild}
+	version, state, err := format.open(data)
+	if err != nil {
+		return Checkpoint{}, err
 	}
-	if file.Format != checkpointFormat || file.Version < checkpointVersion || file.Version > newestVersion() {
-		return Checkpoint{}, ofOtherBuild(fmt.Errorf("format %q, version %d, this build reads format %q, version %d",
-			file.Format, file.Version, checkpointFormat, newestVersion()))
-	}
-	if sum := checksum(file.State); sum != file.SHA256 {
-		return Checkpoint{}, damaged(fmt.Errorf("checksum %s, recorded is %q", sum, file.SHA256))
-	}
-	if whole := append(appendHeader(nil, file.Version, file.SHA256), file.State...); !bytes.Equal(append(whole, "}\n"...), data) {
-		return Checkpoint{}, damaged(errors.New("not as dra-numa writes it"))
-	}
-	// The checksum is right, so this is what a build of the driver has written.
-	decoded := Checkpoint{Version: file.Version}
-	strict := json.NewDecoder(bytes.NewReader(file.State))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&decoded); err != nil {
-		return Checkpoint{}, ofOtherBuild(err)
-	}
-	if !bytes.Equal(encodeCheckpoint(decoded), data) {
-		return Checkpoint{}, ofOtherBuild(errors.New("not in the form that this build writes"))
+	decoded := Checkpoint{Version: version}
+	if err := format.decode(data, state, &decoded, func() []byte { return encodeCheckpoint(decoded) }); err != nil {
+		return Checkpoint{}, err
 	}
 	if err := decoded.validateEach(); err != nil {
 		return Checkpoint{}, ofOtherBuild(err)
@@ -215,9 +162,4 @@ func damaged(err error) error { return fmt.Errorf("%w: %w; %s", ErrDamaged, err,
 
 func ofOtherBuild(err error) error {
 	return fmt.Errorf("%w: %w; install the build that wrote it, or %s", ErrOtherBuild, err, remedy)
-}
-
-func checksum(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

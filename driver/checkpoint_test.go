@@ -26,18 +26,7 @@ import (
 
 func sampleCheckpoint() Checkpoint {
 	latency := 0
-	return Checkpoint{Version: checkpointVersion, BootID: "boot-1", Interrupts: interrupts.First{
-		Default: cpuset.New(0, 1, 2, 3), Affinities: []interrupts.Affinity{{CPUs: cpuset.New(0, 1), Interrupts: []int{0, 24, 25}}},
-	}, Uncore: []uncore.Held{
-		{ID: uncore.ID{Package: 0, Die: 1}, FirstKHz: 800_000, WasKHz: 1_200_000, WantKHz: 2_000_000},
-		{ID: uncore.ID{Package: 1, Die: 0}, FirstKHz: 800_000, WantKHz: 2_000_000, GotKHz: 1_900_000},
-	}, Defaults: []Default{{
-		Asked: deviceclasses.PerformanceSettings{MaxFrequency: "base"}, Applied: true,
-		Changes: cpufreq.Changes{Frequencies: []cpufreq.Change{{
-			Policies: cpuset.New(0, 1), Driver: "intel_pstate", Before: cpufreq.Values{Governor: "powersave", MinKHz: 900_000, MaxKHz: 3_600_000},
-			Want: cpufreq.Values{MaxKHz: 2_400_000}, Got: cpufreq.Values{MaxKHz: 2_400_000},
-		}}},
-	}}, Grants: []Grant{
+	return Checkpoint{Version: checkpointVersion, BootID: "boot-1", Grants: []Grant{
 		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Pods: []types.UID{"uid-p", "uid-q"}, Shares: []Share{
 			{Request: "main/sub", Device: "numa-1", Kind: &ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(5), Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind"}},
 			{Request: "memory", Device: "numa-2", Kind: &ZoneShare{NUMANodes: []int{2}, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}}},
@@ -105,6 +94,7 @@ func TestCheckpointOfAnotherBuildIsNotDamaged(t *testing.T) {
 		"the next release":         {strings.Replace(ours, `"version":1`, `"version":2`, 1), `version 2, this build reads format "dra.numa/checkpoint", version 1`},
 		"another format":           {strings.Replace(ours, checkpointFormat, "dra.numa/other", 1), `format "dra.numa/other"`},
 		"the former share":         {string(resealed([]byte(ours), func(string) string { return state })), `shares.zone of type driver.ZoneShare`},
+		"first values":             {string(resealed([]byte(ours), func(s string) string { return strings.TrimSuffix(s, "}") + `,"interrupts":{"default":"0-3"}}` })), `unknown field "interrupts"`},
 		"a field of the next":      {string(resealed([]byte(ours), func(s string) string { return strings.TrimSuffix(s, "}") + `,"nextRelease":"next"}` })), `nextRelease: "next" in version 1`},
 	} {
 		got, err := DecodeCheckpoint([]byte(row.text))
@@ -303,7 +293,7 @@ func resealed(data []byte, change func(state string) string) []byte {
 	if change != nil {
 		file.State = []byte(change(string(file.State)))
 	}
-	return append(append(appendHeader(nil, file.Version, checksum(file.State)), file.State...), "}\n"...)
+	return append(append(appendHeader(nil, file.Format, file.Version, checksum(file.State)), file.State...), "}\n"...)
 }
 
 // A state with a correct checksum is what a build of the driver has written: what this build
@@ -334,9 +324,7 @@ func TestStateThatThisBuildWouldNotWriteIsOfAnotherBuild(t *testing.T) {
 		"no CDI device":      {`gpu=GPU-1111`, `gpu`, `CDI device "nvidia.com/gpu": want vendor/class=name`},
 		"function with CPUs": {`"device":"gpu-0000-17-00-0",`, `"device":"gpu-0000-17-00-0","zone":{"numaNodes":[0]},`, "the share of device gpu-0000-17-00-0 has 2 of zone, function and cache, want one"},
 		"cache with CPUs":    {`"device":"cache-0-shared",`, `"device":"cache-0-shared","zone":{"numaNodes":[0]},`, "the share of device cache-0-shared has 2 of zone, function and cache, want one"},
-		"bad uncore":         {`"firstKHz":800000`, `"firstKHz":-1`, "uncore[0]: 2000000 kHz of die 1 of package 0, and -1 kHz first"},
 		"bad demand":         {`"wantKHz":2000000,"gotKHz":1900000}],"applied"`, `"wantKHz":0,"gotKHz":1900000}],"applied"`, "performance.uncore: 0 kHz of die 0 of package 1"},
-		"bad default":        {`{"asked":{"maxFrequency":"base"`, `{"asked":{"maxFrequency":"fast"`, `defaults[0].maxFrequency: "fast", want a frequency`},
 		"bad performance":    {`"governor":"performance"`, `"governor":"../x"`, `performance.governor: "../x", want the name of a governor`},
 		"crossed range":      {`"minKHz":800000`, `"minKHz":3700001`, "performance.frequencies: 3700001 to 3700000 kHz of policies 14-15"},
 		"no such pool":       {`"pool":"shared"`, `"pool":"os"`, `cache.pool: "os" of cache 0, allowed are guaranteed, besteffort and shared of a cache from 0`},

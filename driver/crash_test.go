@@ -266,9 +266,8 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	}
 	recorded := encodeCheckpoint(Checkpoint{
 		Version: checkpointVersion, BootID: driver.config.BootID, Grants: driver.grants.grants(),
-		Interrupts: driver.first, Uncore: driver.uncore, Defaults: driver.defaults,
 	})
-	want := map[string]string{CheckpointName: string(recorded)}
+	want := map[string]string{CheckpointName: string(recorded), FirstName: string(encodeFirst(driver.first))}
 	var taken cpuset.Set
 	for _, grant := range driver.grants.grants() {
 		spec, err := driver.spec(listed(grant))

@@ -1,8 +1,8 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
@@ -72,14 +72,14 @@ type lookedAt struct {
 // has changed since it last succeeded. It may be repeated after an error or a crash.
 func (d *Driver) settleDefaults() error {
 	asked, cpus := d.defaultOf()
-	if asked.IsZero() && len(d.defaults) == 0 {
+	if asked.IsZero() && len(d.first.Defaults) == 0 {
 		return nil
 	}
 	now := lookedAt{d.machine, d.changed()}
 	if now == d.settled {
 		return nil
 	}
-	policies, err := numa.ReadFrequencyPolicies(d.tuning().Frequencies.Files(), d.machine.Online)
+	policies, err := d.policiesOf(d.machine.Online)
 	if err != nil {
 		return err
 	}
@@ -96,6 +96,10 @@ func (d *Driver) settleDefaults() error {
 	}
 	d.settled = now
 	return nil
+}
+
+func (d *Driver) policiesOf(cpus cpuset.Set) ([]numa.FrequencyPolicy, error) {
+	return numa.ReadFrequencyPolicies(d.tuning().Frequencies.Files(), cpus)
 }
 
 // whole returns those of the CPUs that share neither a core nor a frequency policy with
@@ -121,7 +125,7 @@ func whole(cpus cpuset.Set, cores []numa.Core, policies []numa.FrequencyPolicy) 
 // more, or not on these CPUs.
 func (d *Driver) takeDefaults(asked deviceclasses.PerformanceSettings, free, target cpuset.Set, policies []numa.FrequencyPolicy) error {
 	var next []Default
-	for _, one := range d.defaults {
+	for _, one := range d.first.Defaults {
 		unwanted := free
 		if one.Asked.Equal(asked) {
 			unwanted = free.Difference(target)
@@ -140,7 +144,7 @@ func (d *Driver) takeDefaults(asked deviceclasses.PerformanceSettings, free, tar
 // addDefault records what CPUs of the target that have no default yet should have.
 func (d *Driver) addDefault(asked deviceclasses.PerformanceSettings, target cpuset.Set, policies []numa.FrequencyPolicy) error {
 	missing := target
-	for _, one := range d.defaults {
+	for _, one := range d.first.Defaults {
 		of := one.Changes.Policies()
 		for i := range policies {
 			if of.Contains(policies[i].ID) {
@@ -157,14 +161,14 @@ func (d *Driver) addDefault(asked deviceclasses.PerformanceSettings, target cpus
 	if err != nil {
 		return fmt.Errorf("performance.default.%w", err)
 	}
-	return d.recordDefaults(append(d.defaults[:len(d.defaults):len(d.defaults)], Default{Asked: asked, Changes: planned.Changes}))
+	return d.recordDefaults(append(slices.Clip(d.first.Defaults), Default{Asked: asked, Changes: planned.Changes}))
 }
 
 // applyDefaults makes the CPUs of the target have what is on record, unless they have it
 // already. CPUs that came online may have lost it.
 func (d *Driver) applyDefaults(target cpuset.Set, policies []numa.FrequencyPolicy) error {
 	var next []Default
-	for _, one := range d.defaults {
+	for _, one := range d.first.Defaults {
 		pending := one.only(target, policies)
 		if one.Applied {
 			if _, err := d.tuning().Frequencies.Apply(one.only(target.Intersection(d.online), policies)); err != nil {
@@ -195,19 +199,4 @@ func joined(list []Default, added Default) []Default {
 		}
 	}
 	return append(list, added)
-}
-
-// recordDefaults puts the defaults on record, unless they are.
-func (d *Driver) recordDefaults(next []Default) error {
-	return recordList(d, "record defaults", &d.defaults, next, Default.equal)
-}
-
-// RestoreDefaults gives CPUs back what they had before the defaults of a checkpoint, which
-// must be of this boot and without claims.
-func (c Checkpoint) RestoreDefaults(host *cpufreq.Host) error {
-	var errs []error
-	for _, one := range c.Defaults {
-		errs = append(errs, host.Restore(one.Changes))
-	}
-	return errors.Join(errs...)
 }

@@ -75,8 +75,8 @@ func TestCPUsHaveTheDefaultUntilItIsTakenOutOfTheConfiguration(t *testing.T) {
 	driver = n.start(deviceclasses.PerformanceSettings{}, false)
 	n.expect(before)
 	assertConsistent(t, n.disk, driver)
-	if text := n.files()[CheckpointName]; strings.Contains(text, `"defaults"`) {
-		t.Errorf("checkpoint %s still has defaults", text)
+	if text := n.files()[FirstName]; strings.Contains(text, `"defaults"`) {
+		t.Errorf("first values %s still has defaults", text)
 	}
 }
 

@@ -26,7 +26,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -89,6 +88,8 @@ type Driver struct {
 	specs     cdi.Store
 	specFiles fs.FS // the directory of specs, with the CDI specs of other programs
 
+	replace func(name string, text []byte) error // a file of state
+
 	shown atomic.Pointer[view] // what readers see of the fields below; never nil after Open
 
 	policies atomic.Pointer[func() error] // see SetMemoryPolicies
@@ -111,16 +112,17 @@ type Driver struct {
 	groups      numa.ResctrlState        // of resctrl, as last seen; only settleWays changes it
 	shareable   map[string]numa.Schemata // groups that the kernel has refused to make exclusive, and with what
 	monitors    monitors                 // as last seen
-	first       interrupts.First         // which CPUs handled interrupts before claims had a say
+	first       First                    // what the node had first
 	due         []interrupts.Write       // that had no room when the last claim ended; lost with the process
-	uncore      []uncore.Held            // what dies have because of claims, and had first
 	uncoreDue   bool                     // dies may have come online since the last look
-	defaults    []Default                // what CPUs have while no claim changes them
 	settled     lookedAt                 // when settleDefaults last succeeded
 	seen        []int                    // numbers of interrupts at the last look
 	online      cpuset.Set               // CPUs that came online since the last look, and may have lost what claims want
 	othersSeen  string                   // CDI specs of other programs, as rereadFunctions last saw them
 	text        []byte                   // the last checkpoint; the next one reuses its memory
+
+	firstUnknown error              // see FirstUnknown
+	releasing    map[types.UID]bool // by UID of a claim: its last Unprepare has not succeeded
 
 	allocatable bool // Config.NodeAllocatable, as it was set last
 
@@ -141,20 +143,28 @@ var ErrNotRecovered = errors.New("the grants of this node are not recovered yet"
 // or of another build, or if it is lost and a CDI spec cannot be read. A start without
 // grants would give away CPUs that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
+	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), releasing: make(map[types.UID]bool), allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
+	d.replace = func(name string, text []byte) error { return d.files.Replace(name, text, 0o600) }
 	d.use(machine)
 	var err error
 	if d.loaded, err = loadRecord(state, d.specs, config.BootID); err != nil {
 		return nil, err
 	}
-	d.first, d.uncore, d.defaults = d.loaded.first, d.loaded.uncore, d.loaded.defaults
-	d.uncoreDue = len(d.uncore) > 0
 	for _, entry := range d.loaded.entries {
 		d.grants = d.grants.with(entry.Grant)
 	}
+	if d.first, d.firstUnknown = loadFirst(state, config.BootID, d.loaded); d.firstUnknown != nil {
+		d.firstUnknown = inOneLine{errors.Join(d.firstUnknown, d.assumeFirst())}
+	}
+	d.uncoreDue = len(d.first.Uncore) > 0 || len(uncoreDemands(d.grants.grants())) > 0
 	d.show()
 	return d, nil
 }
+
+// FirstUnknown says why it is not known what the node had before claims and the default of
+// the NodeConfig changed it in this boot; nil if it is known. The Driver then takes what the
+// kernel began with.
+func (d *Driver) FirstUnknown() error { return d.firstUnknown }
 
 // Prepare gives the claim its CPUs and PCI functions, or finds those that it already
 // has. It writes the CDI spec that pins the claim's containers and gives them device
@@ -187,6 +197,7 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 		}
 	}
 	delete(d.orphans, claim.UID) // the claim needs its grant again
+	delete(d.releasing, claim.UID)
 	d.prepares++
 	d.lastPrepare[claim.UID] = d.prepares
 	if slices.ContainsFunc(wishes, func(w wish) bool { _, is := w.wanted.(functionWish); return is }) {
@@ -261,9 +272,11 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 			return &InUseError{why}
 		}
 	}
+	d.releasing[claimUID] = true
 	if err := perform(d.unprepareSteps(claimUID)); err != nil {
 		return err
 	}
+	delete(d.releasing, claimUID)
 	delete(d.lastPrepare, claimUID)
 	d.removeMonitor(claimUID)
 	if len(cachesIn(grant)) > 0 {
@@ -293,28 +306,13 @@ func (d *Driver) recordStep(name string, next grantList) step {
 		if err != nil {
 			return err
 		}
-		if err := d.files.Replace(CheckpointName, text, 0o600); err != nil {
+		if err := d.replace(CheckpointName, text); err != nil {
 			return err
 		}
 		d.grants = next
 		d.show()
 		return nil
 	}}
-}
-
-// recordList replaces a list that belongs to the node and not to a claim, and records it,
-// unless it is recorded already. After an error, the list is the one from before.
-func recordList[T any](d *Driver, name string, list *[]T, next []T, equal func(T, T) bool) error {
-	before := *list
-	if slices.EqualFunc(before, next, equal) {
-		return nil
-	}
-	*list = next
-	err := d.recordStep(name, d.grants).run()
-	if err != nil {
-		*list = before
-	}
-	return err
 }
 
 // recordText returns the checkpoint with these grants. The text is valid until the next
@@ -327,7 +325,6 @@ func (d *Driver) recordText(grants grantList) ([]byte, error) {
 		}
 	}
 	next := newCheckpoint(d.config.BootID)
-	next.Interrupts, next.Uncore, next.Defaults = d.first, d.uncore, d.defaults
 	d.text = appendCheckpoint(d.text[:0], &next, func(yield func(string) bool) {
 		for _, grant := range grants {
 			if !yield(grant.text) {

@@ -92,7 +92,7 @@ func TestDiskThatCannotBeWrittenIsAnErrorAndHeals(t *testing.T) {
 	failed := map[string]bool{}
 	for operation, do := range operations {
 		for _, blocked := range []string{
-			CheckpointName + ".new", specName("uid-a") + ".new", specName("uid-b") + ".new", specName("uid-keep") + ".new",
+			CheckpointName + ".new", FirstName + ".new", specName("uid-a") + ".new", specName("uid-b") + ".new", specName("uid-keep") + ".new",
 			specName("uid-a"),
 		} {
 			t.Run(operation+" without "+blocked, func(t *testing.T) {

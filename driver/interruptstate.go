@@ -57,7 +57,7 @@ func (d *Driver) moveInterrupts(grants []Grant) (refused []interrupts.Refusal, e
 		return nil, err
 	}
 	demands, err := d.demands(grants)
-	if err != nil || len(known) == 0 && len(demands) == 0 && d.first.IsZero() {
+	if err != nil || len(known) == 0 && len(demands) == 0 && d.first.Interrupts.IsZero() {
 		return nil, err
 	}
 	host := d.tuning().Interrupts
@@ -65,23 +65,18 @@ func (d *Driver) moveInterrupts(grants []Grant) (refused []interrupts.Refusal, e
 	if err != nil {
 		return nil, err
 	}
-	next, writes := interrupts.Plan(state, all, d.first, known, demands)
-	if !next.Equal(d.first) {
-		before := d.first
-		d.first = next
-		if err := d.recordStep("record interrupts", d.grants).run(); err != nil {
-			d.first = before
-			return nil, err
-		}
+	if len(known) == 0 {
+		known = forgotten(all) // it was lost with the checkpoint
 	}
-	if refused, err = host.Apply(writes); err != nil {
+	next, writes := interrupts.Plan(state, all, d.first.Interrupts, known, demands)
+	if err := d.recordInterrupts(next); err != nil {
 		return nil, err
 	}
-	if len(demands) == 0 {
-		d.first = interrupts.First{} // on record with the release of the claim
-		d.due = append(d.due, interrupts.Due(writes, refused)...)
+	if refused, err = host.Apply(writes); err != nil || len(demands) > 0 {
+		return refused, err
 	}
-	return refused, nil
+	d.due = append(d.due, interrupts.Due(writes, refused)...)
+	return refused, d.recordInterrupts(interrupts.First{})
 }
 
 // quieten moves interrupts as the claims on record want them, and notes in this grant of one
@@ -207,7 +202,7 @@ func (d *Driver) lookAtInterrupts(all bool) error {
 		})
 	}
 	if !slices.ContainsFunc(grants, asks) {
-		return d.retryInterrupts(all)
+		return errors.Join(d.giveInterruptsBack(), d.retryInterrupts(all))
 	}
 	numbers, err := d.config.Tuning.Interrupts.Numbers()
 	if err != nil {
@@ -222,6 +217,21 @@ func (d *Driver) lookAtInterrupts(all bool) error {
 	}
 	d.seen = numbers
 	return d.recordStaying(refused)
+}
+
+// giveInterruptsBack gives interrupts their first CPUs back if no claim on record has a say:
+// those that had are lost with the checkpoint.
+func (d *Driver) giveInterruptsBack() error {
+	if d.first.Interrupts.IsZero() {
+		return nil
+	}
+	grants := d.grants.grants()
+	demands, err := d.demands(grants)
+	if err != nil || len(demands) > 0 {
+		return err
+	}
+	_, err = d.moveInterrupts(grants)
+	return err
 }
 
 // retryInterrupts gives interrupts their first CPUs back that had no room there when the last

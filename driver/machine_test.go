@@ -183,7 +183,7 @@ func (d disk) remove(name string) {
 }
 
 func (d disk) dirOf(name string) *os.Root {
-	if strings.HasPrefix(name, CheckpointName) {
+	if strings.HasPrefix(name, CheckpointName) || strings.HasPrefix(name, FirstName) {
 		return d.state
 	}
 	return d.specs

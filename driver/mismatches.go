@@ -3,7 +3,6 @@ package driver
 import (
 	"bytes"
 	"errors"
-	"fmt"
 )
 
 // Mismatches says where the files of the node differ from what its claims hold. The Driver
@@ -34,20 +33,10 @@ func (d *Driver) Mismatches() (found Mismatches, err error) {
 	}
 	got, err := d.state.ReadFile(CheckpointName)
 	found.Checkpoint = err != nil || !bytes.Equal(got, want)
-	uids, err := d.specs.ClaimUIDs()
+	missing, stray, err := d.compareSpecs()
 	if err != nil {
-		return Mismatches{}, fmt.Errorf("list CDI specs: %w", err)
+		return Mismatches{}, err
 	}
-	written := make(map[string]bool, len(uids))
-	for _, uid := range uids {
-		written[uid] = true
-	}
-	for _, grant := range d.grants {
-		if !written[string(grant.UID)] {
-			found.MissingSpecs++
-		}
-		delete(written, string(grant.UID))
-	}
-	found.StraySpecs = len(written)
+	found.MissingSpecs, found.StraySpecs = len(missing), stray
 	return found, nil
 }

@@ -9,18 +9,15 @@ import (
 	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 )
 
 // onRecord is what claims hold according to the files. Its entries may contradict each
 // other.
 type onRecord struct {
-	bootID   string  // from the checkpoint; of this boot if there is no checkpoint
-	entries  []entry // each UID once
-	first    interrupts.First
-	uncore   []uncore.Held
-	defaults []Default
+	bootID  string  // from the checkpoint; of this boot if there is no checkpoint
+	lost    bool    // there is no checkpoint
+	begun   bool    // checkpoint or specs are of this boot
+	entries []entry // each UID once
 }
 
 // entry is one grant and where it was read.
@@ -39,12 +36,9 @@ func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error
 	if err != nil && !lost {
 		return onRecord{}, err
 	}
-	loaded := onRecord{bootID: saved.BootID}
+	loaded := onRecord{bootID: saved.BootID, lost: lost, begun: saved.BootID == bootID}
 	if lost {
 		loaded.bootID = bootID
-	}
-	if loaded.bootID == bootID {
-		loaded.first, loaded.uncore, loaded.defaults = saved.Interrupts, saved.Uncore, saved.Defaults
 	}
 	for _, grant := range saved.Grants {
 		if loaded.bootID != bootID {
@@ -62,6 +56,7 @@ func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error
 			return onRecord{}, fmt.Errorf("%s, and the checkpoint is missing: %w", note.Path, err)
 		}
 		if err == nil && current {
+			loaded.begun = true
 			loaded.addNoted(grant)
 		}
 	}

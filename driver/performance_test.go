@@ -137,7 +137,7 @@ func TestAClaimHasItsCPUsFastAndQuiet(t *testing.T) {
 		"cpufreq/policy6/scaling_governor": "powersave", "cpu6/power/pm_qos_resume_latency_us": "0",
 		"proc/irq/24/smp_affinity_list": "0-3,6-7", "proc/irq/27/smp_affinity_list": "4-5", "proc/irq/28/smp_affinity_list": "0-3,6-7", "proc/irq/default_smp_affinity": "cf",
 	})
-	checkpoint := n.files()[CheckpointName]
+	checkpoint := n.files()[CheckpointName] + n.files()[FirstName]
 	for _, text := range []string{
 		`"frequencies":[{"policies":"4-5","driver":"intel_pstate","before":{"governor":"powersave","energyPreference":"balance_performance","minKHz":800000,"maxKHz":3000000}`,
 		`"want":{"governor":"performance","energyPreference":"performance","minKHz":3600000,"maxKHz":3600000},"got":{"governor":"performance","energyPreference":"performance","minKHz":3000000,"maxKHz":3000000}`,

@@ -91,7 +91,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, random: rand.New(rand.NewPCG(4, 2)), disk: pciDisk(t), claims: claims{}} // 16 CPUs in 4 zones: often short
+	w := &world{t: t, random: rand.New(rand.NewPCG(4, 5)), disk: pciDisk(t), claims: claims{}} // 16 CPUs in 4 zones: often short
 	w.pages = withPages(&w.disk.machine)
 	w.whole = w.disk.machine
 	for _, device := range attached.Devices(w.whole, w.disk.selected) {

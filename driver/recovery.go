@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -26,6 +27,9 @@ import (
 func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held []Held) (Report, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := perform([]step{d.beginStep()}); err != nil {
+		return nil, err
+	}
 	next := d.planRecovery(claims, held)
 	d.undoReleased(&next)
 	if err := perform(d.recoverySteps(next.grants)); err != nil {
@@ -39,7 +43,8 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	if d.config.Caches != nil {
 		d.repairCaches() // before containers start; RepairCaches reports what fails
 	}
-	_ = d.settleDefaults() // before claims take CPUs; RepairPerformance reports what fails
+	_ = d.settleDefaults()     // before claims take CPUs; RepairPerformance reports what fails
+	_ = d.giveInterruptsBack() // so does it here
 	d.show()
 	return next.report, nil
 }
@@ -268,10 +273,23 @@ func (r *recovered) note(outcome Outcome, grant Grant, why string) {
 	r.report = append(r.report, Finding{Outcome: outcome, Grant: grant, Why: why})
 }
 
+// beginStep puts what the node had first on record, before anything else of this boot. It
+// does not rewrite a file that says so: see recordOnce.
+func (d *Driver) beginStep() step {
+	return step{"record what the node had first", func() error {
+		text := encodeFirst(d.first)
+		if current, err := d.state.ReadFile(FirstName); err != nil || !bytes.Equal(current, text) {
+			return d.replace(FirstName, text)
+		}
+		return nil
+	}}
+}
+
 // recoverySteps returns the steps that make the files say what was decided. Specs are
 // removed first, because a spec that is left would be read as a grant.
 func (d *Driver) recoverySteps(grants grantList) []step {
 	steps := []step{
+		d.beginStep(),
 		{"remove CDI specs without a claim", func() error {
 			return d.specs.RemoveExcept(func(uid string) bool {
 				_, kept := grants.find(types.UID(uid))
@@ -279,9 +297,11 @@ func (d *Driver) recoverySteps(grants grantList) []step {
 			})
 		}},
 		d.recordOnce(grants),
-		{"remove half-written checkpoint", func() error {
-			if err := d.state.Remove(CheckpointName + ".new"); !errors.Is(err, fs.ErrNotExist) {
-				return err
+		{"remove half-written files", func() error {
+			for _, name := range []string{CheckpointName, FirstName} {
+				if err := d.state.Remove(durable.Unfinished(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
 			}
 			return nil
 		}},

@@ -51,8 +51,8 @@ func TestRehearsalUsesScratchDirectoriesOnly(t *testing.T) {
 	if err != nil || len(hook) != 1 || hook[0] != want {
 		t.Errorf("hook %q, %v, want %q", hook, err, want)
 	}
-	if names := slices.Collect(maps.Keys(disk.files())); len(names) != 1 || names[0] != CheckpointName {
-		t.Errorf("files %q, want the checkpoint", names)
+	if names := slices.Sorted(maps.Keys(disk.files())); !slices.Equal(names, []string{CheckpointName, FirstName}) {
+		t.Errorf("files %q, want the checkpoint and the first values", names)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // appendCheckpoint appends the file with these texts of grants in the place of c.Grants.
 func appendCheckpoint(text []byte, c *Checkpoint, grants iter.Seq[string]) []byte {
 	const unknown = "0000000000000000000000000000000000000000000000000000000000000000"
-	text = appendHeader(text, c.Version, unknown)
+	text = appendHeader(text, checkpointFormat, c.Version, unknown)
 	state := len(text)
 	text = appendString(append(text, `{"bootID":`...), c.BootID)
 	text = append(text, `,"grants":[`...)
@@ -22,31 +22,12 @@ func appendCheckpoint(text []byte, c *Checkpoint, grants iter.Seq[string]) []byt
 		separator = ","
 	}
 	text = append(text, ']')
-	if !c.Interrupts.IsZero() {
-		text = appendField(text, "interrupts", c.Interrupts)
-	}
-	if len(c.Uncore) > 0 {
-		text = appendField(text, "uncore", c.Uncore)
-	}
-	if len(c.Defaults) > 0 {
-		text = appendField(text, "defaults", c.Defaults)
-	}
 	if c.NextRelease != "" {
 		text = appendField(text, "nextRelease", c.NextRelease)
 	}
 	text = append(text, '}')
 	copy(text[state-len(afterSum)-len(unknown):], checksum(text[state:]))
 	return append(text, "}\n"...)
-}
-
-const afterSum = `","state":`
-
-// appendHeader appends what comes before the state.
-func appendHeader(text []byte, version int, sum string) []byte {
-	text = append(text, `{"format":"`+checkpointFormat+`","version":`...)
-	text = strconv.AppendInt(text, int64(version), 10)
-	text = append(append(text, `,"sha256":"`...), sum...)
-	return append(text, afterSum...)
 }
 
 func (g *Grant) appendText(text []byte) []byte {

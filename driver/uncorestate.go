@@ -43,11 +43,10 @@ func uncoreDemands(grants []Grant) (demands []uncore.Demand) {
 // settleUncore gives dies the lowest frequency that these grants ask for, and those without
 // a demand what they had first. That is on record before the first write. In the shares of the
 // grant tuned, if it is not nil, it notes what the kernel made of it: they must not be on
-// record. What it leaves in d.uncore is for the caller to record. It reads nothing if no claim
-// asks, and none did.
+// record. It reads nothing if no claim asks, and none did.
 func (d *Driver) settleUncore(grants []Grant, tuned *Grant) error {
 	demands := uncoreDemands(grants)
-	if len(demands) == 0 && len(d.uncore) == 0 {
+	if len(demands) == 0 && len(d.first.Uncore) == 0 {
 		return nil
 	}
 	host := d.tuning().Uncore
@@ -55,7 +54,7 @@ func (d *Driver) settleUncore(grants []Grant, tuned *Grant) error {
 	if err != nil {
 		return err
 	}
-	held, err := host.Probe(d.uncore, dies)
+	held, err := host.Probe(d.first.Uncore, dies)
 	if err != nil {
 		return err
 	}
@@ -69,9 +68,8 @@ func (d *Driver) settleUncore(grants []Grant, tuned *Grant) error {
 	if dies, err = host.Read(); err != nil {
 		return err
 	}
-	d.uncore = uncore.Settled(dies, next, demands)
-	if tuned == nil {
-		return nil
+	if err := d.recordUncore(uncore.Settled(dies, next, demands)); err != nil || tuned == nil {
+		return err
 	}
 	for i := range tuned.Shares {
 		zone := tuned.Shares[i].Zone()
@@ -85,19 +83,11 @@ func (d *Driver) settleUncore(grants []Grant, tuned *Grant) error {
 	return nil
 }
 
-// recordUncore puts what dies have because of claims on record, unless it is.
-func (d *Driver) recordUncore(next []uncore.Held) error {
-	return recordList(d, "record uncore", &d.uncore, next, func(a, b uncore.Held) bool { return a == b })
-}
-
 // retuneUncore gives dies whose CPUs came online, also while the daemon was away, what claims
 // want of them, or what they had before the claims that have ended meanwhile.
 func (d *Driver) retuneUncore() error {
-	if d.uncoreDue && len(d.uncore) > 0 {
+	if d.uncoreDue {
 		if err := d.settleUncore(d.grants.grants(), nil); err != nil {
-			return err
-		}
-		if err := d.recordStep("record uncore", d.grants).run(); err != nil {
 			return err
 		}
 	}

@@ -131,7 +131,7 @@ func TestTheStatusSaysWhatWasAskedAndGot(t *testing.T) {
 	if want := `"performance":{"asked":{"minUncoreFrequency":"max"},"uncore":[{"package":1,"die":0,"minFrequency":"1.8GHz"}]}`; err != nil || !strings.Contains(string(status), want) {
 		t.Errorf("status %s, %v, want %s", status, err, want)
 	}
-	checkpoint := n.files()[CheckpointName]
+	checkpoint := n.files()[CheckpointName] + n.files()[FirstName]
 	for _, text := range []string{
 		`"uncore":[{"package":1,"die":0,"wantKHz":2400000,"gotKHz":1800000}],"applied":true`,
 		`"uncore":[{"package":1,"die":0,"firstKHz":800000,"wantKHz":1800000,"gotKHz":1800000}]`,

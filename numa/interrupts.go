@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -27,6 +28,30 @@ type Interrupt struct {
 // DefaultAffinityFile is the file with the CPUs that may handle interrupts which are
 // requested from now on, as a mask.
 const DefaultAffinityFile = "proc/irq/default_smp_affinity"
+
+// ReadBootAffinity returns the CPUs of irqaffinity= on the kernel's command line;
+// Documentation/admin-guide/kernel-parameters.txt. asked is false if it is not there, or not
+// a plain list. As irq_affinity_setup in kernel/irq/irqdesc.c, it adds the CPU that booted.
+func ReadBootAffinity(root fs.FS) (cpus cpuset.Set, asked bool, err error) {
+	text, err := fs.ReadFile(root, "proc/cmdline")
+	if err != nil {
+		return cpuset.Set{}, false, gone(err)
+	}
+	for parameter := range strings.FieldsSeq(string(text)) {
+		list, found := strings.CutPrefix(parameter, "irqaffinity=")
+		if !found {
+			continue
+		}
+		cpus, err = cpuset.Parse(list) // the last one counts
+		if asked = err == nil; asked {
+			cpus.Insert(0)
+		}
+	}
+	if !asked {
+		cpus = cpuset.Set{}
+	}
+	return cpus, asked, nil
+}
 
 // AffinityFile is the file with the CPUs that may handle an interrupt, as a list.
 func AffinityFile(number int) string { return fmt.Sprintf("proc/irq/%d/smp_affinity_list", number) }

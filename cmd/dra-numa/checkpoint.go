@@ -16,7 +16,8 @@ const checkpointUsage = `Usage: dra-numa checkpoint verify|dump [--kubelet-root 
 
 verify prints one line about the checkpoint. If the checkpoint is damaged, or
 written by another build, it says what is wrong and exits with status 1. dump
-prints the content of the checkpoint as JSON. Neither changes anything.
+prints the content of the checkpoint as JSON. Neither changes anything. A FILE
+with the name first.json is what the node had before claims changed it.
 
 `
 
@@ -43,12 +44,18 @@ func runCheckpoint(args []string, stdout io.Writer) error {
 	if flags.NArg() == 1 {
 		path = flags.Arg(0)
 	}
+	if filepath.Base(path) == driver.FirstName {
+		return showFirst(verb, path, stdout)
+	}
 	checkpoint, err := readCheckpoint(path)
 	if err != nil {
 		return err
 	}
 	if verb == "dump" {
-		return dumpCheckpoint(checkpoint, stdout)
+		return dump(stdout, struct {
+			Version int `json:"version"` // of the file
+			driver.Checkpoint
+		}{checkpoint.Version, checkpoint})
 	}
 	if err := checkpoint.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -69,11 +76,25 @@ func readCheckpoint(path string) (driver.Checkpoint, error) {
 	return checkpoint, err
 }
 
-func dumpCheckpoint(checkpoint driver.Checkpoint, stdout io.Writer) error {
+// showFirst verifies or prints what a node had first.
+func showFirst(verb, path string, stdout io.Writer) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	first, err := driver.DecodeFirst(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if verb == "dump" {
+		return dump(stdout, first)
+	}
+	_, err = fmt.Fprintf(stdout, "%s: interrupts %t, dies %d, defaults %d, boot %s\n", path, !first.Interrupts.IsZero(), len(first.Uncore), len(first.Defaults), first.BootID)
+	return err
+}
+
+func dump(stdout io.Writer, content any) error {
 	encoder := json.NewEncoder(stdout)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(struct {
-		Version int `json:"version"` // of the file
-		driver.Checkpoint
-	}{checkpoint.Version, checkpoint})
+	return encoder.Encode(content)
 }

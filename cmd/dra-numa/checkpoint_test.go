@@ -60,6 +60,24 @@ func TestCheckpointDump(t *testing.T) {
 	}
 }
 
+func TestFirstValuesCanBeVerifiedAndDumped(t *testing.T) {
+	const golden = "../../driver/testdata/first.json"
+	got, err := printed(t, "checkpoint", "verify", golden)
+	if want := golden + ": interrupts true, dies 2, defaults 1, boot boot-1\n"; err != nil || got != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	var first driver.First
+	got, err = printed(t, "checkpoint", "dump", golden)
+	if err != nil || json.Unmarshal([]byte(got), &first) != nil || len(first.Uncore) != 2 {
+		t.Errorf("dump %s, %v", got, err)
+	}
+	torn := filepath.Join(t.TempDir(), driver.FirstName)
+	files.Write(t, torn, "{")
+	if _, err := printed(t, "checkpoint", "verify", torn); err == nil || !strings.HasPrefix(err.Error(), torn+": damaged first values: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestCheckpointUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                `checkpoint "": want verify or dump`,

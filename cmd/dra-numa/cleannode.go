@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,10 +20,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
@@ -36,6 +35,8 @@ type cleaner struct {
 	options
 	gpuReports string // the directory of numa-nvml; "" without it
 	workqueues string // the directory with the mask of the kernel's workqueues
+	lost       bool   // the folder of the driver was gone before clean succeeded
+	cleaned    bool   // clean has succeeded
 	state      cleanState
 }
 
@@ -108,13 +109,34 @@ func (c *cleaner) look(ctx context.Context, installed func(context.Context) (boo
 
 // clean removes everything of the driver, unless claims are prepared or containers of claims
 // run. It may be called again after an error or a crash: what says that claims are prepared
-// is removed last.
+// is removed last. A node whose folder somebody has deleted is looked at as any other, but a
+// node that is clean stays so without it.
 func (c *cleaner) clean() error {
-	if _, err := os.Stat(c.pluginDir()); errors.Is(err, fs.ErrNotExist) {
+	_, err := os.Stat(c.pluginDir())
+	gone := errors.Is(err, fs.ErrNotExist)
+	if gone && c.cleaned {
 		if err := c.checkClaims(); err != nil {
 			return err
 		}
 		return c.removeRest()
+	}
+	c.lost = c.lost || gone
+	if err := c.cleanAll(); err != nil {
+		return err
+	}
+	c.cleaned, c.lost = true, false
+	return nil
+}
+
+// cleanAll does what clean does for a folder of the driver, which it makes if it is lost.
+func (c *cleaner) cleanAll() error {
+	if c.lost {
+		if err := c.checkPods(); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(c.pluginDir(), 0o750); err != nil {
+			return err
+		}
 	}
 	unlock, err := c.lock()
 	if err != nil {
@@ -124,7 +146,7 @@ func (c *cleaner) clean() error {
 	if err := c.checkClaims(); err != nil {
 		return err
 	}
-	if err := c.restoreDefaults(); err != nil {
+	if err := c.restoreFirst(); err != nil {
 		return err
 	}
 	if err := c.clearCgroups(); err != nil {
@@ -134,6 +156,28 @@ func (c *cleaner) clean() error {
 		return err
 	}
 	return os.RemoveAll(c.pluginDir())
+}
+
+// ofPod finds the cgroup of a pod, with both cgroup drivers of the kubelet.
+var ofPod = regexp.MustCompile(`(^|[/-])pod[0-9a-f]`)
+
+// checkPods returns an error if pods have partitions. The records of the hook are gone, which
+// would say whether claims do.
+func (c *cleaner) checkPods() error {
+	holdings, err := pin.Holdings(os.DirFS(c.cgroupRoot))
+	if err != nil {
+		return err
+	}
+	var pods []string
+	for _, holding := range holdings {
+		if ofPod.MatchString(holding.Cgroup) {
+			pods = append(pods, holding.Cgroup)
+		}
+	}
+	if len(pods) > 0 {
+		return fmt.Errorf("cgroups %q of pods are partitions, and the folder of the driver is gone: delete their pods", pods)
+	}
+	return nil
 }
 
 // lock takes the lock of the node's daemon, and does not wait for it.
@@ -179,23 +223,29 @@ func (c *cleaner) checkClaims() error {
 	return oneLine(problems)
 }
 
-// restoreDefaults gives CPUs back what they had before the default of the NodeConfig.
-func (c *cleaner) restoreDefaults() error {
-	checkpoint, err := readCheckpoint(filepath.Join(c.pluginDir(), driver.CheckpointName))
+// restoreFirst gives the host back what it had before claims and the default of the
+// NodeConfig.
+func (c *cleaner) restoreFirst() error {
+	path := filepath.Join(c.pluginDir(), driver.FirstName)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	files := kernelfs.Dir(c.machineRoot)
-	boot, err := readBootID(files)
-	if err != nil || checkpoint.BootID != boot {
+	boot, err := readBootID(os.DirFS(c.machineRoot))
+	if err != nil {
 		return err
 	}
-	return checkpoint.RestoreDefaults(cpufreq.New(files, func(name, text string) error {
-		return kernelfs.Write(c.performanceRoot, name, text)
-	}))
+	first, err := driver.DecodeFirst(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w; delete the file: frequencies, idle states and interrupts stay as they are until the next boot", path, err)
+	}
+	if first.BootID != boot {
+		return nil
+	}
+	return first.Restore(*c.tunable())
 }
 
 // clearCgroups takes back the partitions of containers that have ended.

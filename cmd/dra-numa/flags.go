@@ -98,7 +98,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	hostFlag(flags, "machine-root", &o.machineRoot)
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
 	hostFlag(flags, "resctrl", &o.resctrl)
-	flags.StringVar(&o.hostProc, "host-proc", "", "`directory` with the host's processes, from which dra-numa state reads their groups of resctrl (default: they are not read)")
+	flags.StringVar(&o.hostProc, "host-proc", "", "`directory` with the host's processes: dra-numa state reads their groups of resctrl, and before a kernel driver is bound their mounts (default: no groups, and mounts in --bind-root)")
 	hostFlag(flags, "performance-root", &o.performanceRoot)
 	flags.StringVar(&o.listen, "listen", ":8089", "`address` and port of the server of /healthz and /readyz")
 	flags.StringVar(&o.monitoring.metrics, "metrics-listen", "", "`address` and port of the server of /metrics, such as :8090 (default: no metrics)")

@@ -55,7 +55,7 @@ func readNode(o options) (n node, err error) {
 		return node{}, &cli.UsageError{Err: err}
 	}
 	if cmp.Or(o.bindDrivers, deviceclasses.BindNone) != deviceclasses.BindNone {
-		n.config.Drivers, n.config.ClaimsBind = binding.On(o.bindRoot), o.bindDrivers == deviceclasses.BindClaim
+		n.config.Drivers, n.config.ClaimsBind = binding.On(o.bindRoot, o.hostProc), o.bindDrivers == deviceclasses.BindClaim
 	}
 	return n, nil
 }

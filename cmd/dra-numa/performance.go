@@ -25,19 +25,19 @@ func tuningOf(o options) *driver.Tuning {
 	if allow == deviceclasses.AllowNone && o.performance.Default == nil {
 		return nil
 	}
-	files := kernelfs.Dir(o.machineRoot)
-	write := func(name, text string) error { return kernelfs.Write(o.performanceRoot, name, text) }
-	tuning := &driver.Tuning{
-		Frequencies: cpufreq.New(files, write),
-		Interrupts:  interrupts.New(files, write),
-		Uncore:      uncore.New(files, write),
-		ClaimsTune:  allow == deviceclasses.AllowClaim,
-		OnlyDefault: allow == deviceclasses.AllowNone,
-	}
+	tuning := o.tunable()
+	tuning.ClaimsTune, tuning.OnlyDefault = allow == deviceclasses.AllowClaim, allow == deviceclasses.AllowNone
 	if o.performance.Default != nil {
 		tuning.Default, tuning.DefaultReserved = o.performance.Default.PerformanceSettings, o.performance.Default.ReservedCPUs
 	}
 	return tuning
+}
+
+// tunable returns what can be changed of CPUs on this node.
+func (o *options) tunable() *driver.Tuning {
+	files := kernelfs.Dir(o.machineRoot)
+	write := func(name, text string) error { return kernelfs.Write(o.performanceRoot, name, text) }
+	return &driver.Tuning{Frequencies: cpufreq.New(files, write), Interrupts: interrupts.New(files, write), Uncore: uncore.New(files, write)}
 }
 
 // interruptPeriod bounds how long an interrupt that another program has moved stays on the

@@ -198,6 +198,9 @@ func openNode(ctx context.Context, o options) (node, *driver.Driver, error) {
 	if err != nil {
 		return node{}, nil, err
 	}
+	if err := core.FirstUnknown(); err != nil {
+		klog.FromContext(ctx).Error(err, "What frequencies, idle states and interrupts had before claims is not known: they get back what the kernel began with")
+	}
 	return n, core, nil
 }
 

@@ -245,21 +245,85 @@ func TestCleanNodeHasNoHookElsewhere(t *testing.T) {
 	}
 }
 
-// What the NodeConfig has given CPUs in this boot is taken back.
-func TestCleanNodeHasNoDefaultOfCPUs(t *testing.T) {
-	for boot, want := range map[string]string{"boot-2": "n/a", "boot-1": "500\n"} {
+// What the NodeConfig and claims have changed in this boot is taken back.
+func TestCleanNodeHasWhatItHadFirst(t *testing.T) {
+	const cpus = "/sys/devices/system/cpu/"
+	for boot, want := range map[string]struct{ limit, uncore string }{"boot-2": {"n/a", "800000"}, "boot-1": {"500\n", "2000000\n"}} {
 		c, dir := usedNode(t)
 		c.performanceRoot = dir
-		limit := dir + "/sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us"
+		limit, die := dir+cpus+"cpu1/power/pm_qos_resume_latency_us", dir+cpus+"intel_uncore_frequency/package_00_die_01/"
 		files.Write(t, limit, "500\n")
-		state := fmt.Sprintf(`{"bootID":%q,"grants":[],"defaults":[{"asked":{"idleLatency":500},"idle":[{"cpus":"1","before":"n/a","want":"500"}],"applied":true}]}`, boot)
-		checkpoint := fmt.Sprintf("{\"format\":\"dra.numa/checkpoint\",\"version\":1,\"sha256\":\"%x\",\"state\":%s}\n", sha256.Sum256([]byte(state)), state)
-		files.Write(t, filepath.Join(c.pluginDir(), driver.CheckpointName), checkpoint)
+		for file, text := range map[string]string{"initial_min_freq_khz": "800000", "initial_max_freq_khz": "2400000", "max_freq_khz": "2400000", "min_freq_khz": "2000000"} {
+			files.Write(t, die+file, text+"\n")
+		}
+		writeFirst(t, c, fmt.Sprintf(`{"bootID":%q,"uncore":[{"package":0,"die":1,"firstKHz":800000,"wantKHz":2000000,"gotKHz":2000000}],`+
+			`"defaults":[{"asked":{"idleLatency":500},"idle":[{"cpus":"1","before":"n/a","want":"500"}],"applied":true}]}`, boot))
 		if err := c.clean(); err != nil {
 			t.Fatal(err)
 		}
-		if text := files.Read(t, limit); !strings.HasPrefix(text, want) {
-			t.Errorf("%s: the CPU has %q, want %q", boot, text, want)
+		if text := files.Read(t, limit); !strings.HasPrefix(text, want.limit) {
+			t.Errorf("%s: the CPU has %q, want %q", boot, text, want.limit)
+		}
+		if text := files.Read(t, die+"min_freq_khz"); !strings.HasPrefix(text, want.uncore) {
+			t.Errorf("%s: the die has %q, want %q", boot, text, want.uncore)
+		}
+	}
+}
+
+func writeFirst(t *testing.T, c *cleaner, state string) {
+	t.Helper()
+	files.Write(t, filepath.Join(c.pluginDir(), driver.FirstName),
+		fmt.Sprintf("{\"format\":\"dra.numa/first\",\"version\":1,\"sha256\":\"%x\",\"state\":%s}\n", sha256.Sum256([]byte(state)), state))
+}
+
+// A node that cannot get everything back is not clean, and says what to do.
+func TestNodeWithoutItsFirstValuesIsNotClean(t *testing.T) {
+	c, _ := usedNode(t)
+	writeFirst(t, c, `{"bootID":"boot-2","uncore":[{"package":0,"die":1,"firstKHz":800000,"wantKHz":2000000,"gotKHz":2000000}]}`)
+	if err := c.clean(); err == nil || err.Error() != "uncore of die 1 of package 0: its CPUs are offline" {
+		t.Errorf("error %v", err)
+	}
+	files.Write(t, filepath.Join(c.pluginDir(), driver.FirstName), "{")
+	if err := c.clean(); err == nil || !strings.Contains(err.Error(), "first.json: damaged first values: ") || !strings.Contains(err.Error(), "; delete the file: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Somebody has deleted the folder of the driver: what says who holds what is lost, and what is
+// in the kernel is not.
+func TestNodeWhoseFolderIsGoneIsNotCleanBefore(t *testing.T) {
+	c, dir := usedNode(t)
+	if err := os.RemoveAll(c.pluginDir()); err != nil {
+		t.Fatal(err)
+	}
+	const pod = "/cgroup/kubepods/burstable/pod1234/abc/"
+	files.Write(t, dir+"/cgroup/dra-numa-reclaim/.keep", "")
+	for _, above := range []string{"kubepods", "kubepods/burstable", "kubepods/burstable/pod1234"} {
+		files.Write(t, dir+"/cgroup/"+above+"/cpuset.cpus.exclusive", "2-3\n")
+		files.Write(t, dir+"/cgroup/"+above+"/cpuset.cpus.partition", "member\n")
+	}
+	for file, text := range map[string]string{"cpuset.cpus.partition": "root", "cpuset.cpus": "2-3", "cpuset.cpus.exclusive": "2-3"} {
+		files.Write(t, dir+pod+file, text+"\n")
+		files.Write(t, dir+"/cgroup/host.slice/"+file, text+"\n") // of another program
+	}
+	want := `cgroups ["kubepods/burstable/pod1234/abc"] of pods are partitions, and the folder of the driver is gone: delete their pods`
+	if err := c.clean(); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if err := os.RemoveAll(dir + "/cgroup/kubepods"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(dir + "/cgroup/dra-numa-reclaim/.keep"); err != nil { // a cgroup without processes is removed as an empty folder is
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.clean(); err != nil {
+			t.Fatal(err)
+		}
+		for _, gone := range []string{dir + "/cgroup/dra-numa-reclaim", c.pluginDir()} {
+			if _, err := os.Stat(gone); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is left: %v", gone, err)
+			}
 		}
 	}
 }

@@ -58,6 +58,7 @@ type watcher struct {
 	problems  map[string]string // by what is looked at: the last error
 	cacheNews map[string]bool   // what the last look at caches found
 	moved     time.Time         // when all interrupts were last looked at
+	filed     time.Time         // when files were last looked at
 	cgroups   fs.FS             // of the host
 	meddlers  map[string]bool   // services that were logged
 }
@@ -100,6 +101,7 @@ func (w *watcher) run(ctx context.Context) {
 			w.report(ctx, "machine", w.lookAtMachine(ctx))
 			w.report(ctx, "functions", w.lookAtFunctions(ctx))
 			w.report(ctx, "performance", w.repairPerformance(ctx))
+			w.report(ctx, "files", w.repairFiles(ctx))
 		}
 		w.report(ctx, "partitions", w.lookAtPartitions(ctx)) // last: it tells the plugin
 	}

@@ -48,6 +48,7 @@ func isName(text string) bool {
 // [BusyError] rather than wait for long.
 type Host struct {
 	files fs.FS
+	proc  fs.FS // the host's processes
 	write func(name, text string) error
 
 	mu      sync.Mutex
@@ -92,9 +93,9 @@ func (e *BusyError) Wait(limit time.Duration) error {
 }
 
 // On returns the machine whose sysfs is the folder sys in root. Its methods write to
-// that folder.
-func On(root string) *Host {
-	return New(os.DirFS(root), func(name, text string) error {
+// that folder. proc is the folder of the host's processes; if it is empty, that of root.
+func On(root, proc string) *Host {
+	h := New(os.DirFS(root), func(name, text string) error {
 		file, err := os.OpenFile(filepath.Join(root, name), os.O_WRONLY, 0)
 		if err != nil {
 			return err
@@ -102,12 +103,15 @@ func On(root string) *Host {
 		_, err = file.WriteString(text)
 		return errors.Join(err, file.Close())
 	})
+	h.proc = os.DirFS(cmp.Or(proc, filepath.Join(root, "proc")))
+	return h
 }
 
-// New returns a machine with these files, which include sys. write does what write(2)
+// New returns a machine with these files, which include sys and proc. write does what write(2)
 // to one of the files does.
 func New(files fs.FS, write func(name, text string) error) *Host {
-	return &Host{files: files, write: write, pending: make(map[string]*writing)}
+	proc, _ := fs.Sub(files, "proc") // the name is valid
+	return &Host{files: files, proc: proc, write: write, pending: make(map[string]*writing)}
 }
 
 // Read returns the state of a function of the machine below files.
@@ -272,54 +276,4 @@ func (h *Host) mayBind(address, driver string) error {
 		err = fmt.Errorf("the host uses it: %s", user)
 	}
 	return err
-}
-
-// userOf returns what uses a function on the host; "" if sysfs shows nothing. If sysfs
-// cannot be read, that is an error, because the function may be in use.
-func (h *Host) userOf(address string) (user string, err error) {
-	access, err := devnode.Read(h.files, address)
-	if err != nil {
-		return "", fmt.Errorf("check whether the host uses it: %w", err)
-	}
-	for _, node := range access.Nodes {
-		if node.Type == devnode.TypeBlock {
-			if user := h.userOfDisk(path.Base(node.Path)); user != "" {
-				return user, nil
-			}
-		}
-	}
-	for _, name := range access.Interfaces {
-		uppers, _ := fs.Glob(h.files, folder(address)+"/net/"+name+"/upper_*")
-		if len(uppers) > 0 {
-			return fmt.Sprintf("network interface %s is part of %s", name, strings.TrimPrefix(path.Base(uppers[0]), "upper_")), nil
-		}
-	}
-	if numbers, err := fs.ReadFile(h.files, folder(address)+"/sriov_numvfs"); err == nil && strings.TrimSpace(string(numbers)) != "0" {
-		return "it has virtual functions", nil
-	}
-	return "", nil
-}
-
-// userOfDisk returns what on the host uses a disk or one of its partitions: another
-// block device, or a mounted file system; "" if there is none.
-func (h *Host) userOfDisk(disk string) string {
-	parts, _ := fs.Glob(h.files, "sys/class/block/"+disk+"/"+disk+"*/partition")
-	names := []string{disk}
-	for _, part := range parts {
-		names = append(names, path.Base(path.Dir(part)))
-	}
-	for _, name := range names {
-		if holders, _ := fs.ReadDir(h.files, "sys/class/block/"+name+"/holders"); len(holders) > 0 {
-			return fmt.Sprintf("disk %s is part of %s", name, holders[0].Name())
-		}
-		for _, kind := range []string{"ext4", "xfs", "f2fs"} {
-			if _, err := fs.Stat(h.files, "sys/fs/"+kind+"/"+name); err == nil {
-				return fmt.Sprintf("disk %s has a mounted file system", name)
-			}
-		}
-		if mounted, _ := fs.Glob(h.files, "sys/fs/btrfs/*/devices/"+name); len(mounted) > 0 {
-			return fmt.Sprintf("disk %s has a mounted file system", name)
-		}
-	}
-	return ""
 }

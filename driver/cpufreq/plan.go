@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,22 @@ func Read(files fs.FS, cpus cpuset.Set, settings deviceclasses.PerformanceSettin
 		}
 	}
 	return state, nil
+}
+
+// Began returns the state with the frequencies and limits with which the kernel began. Of
+// the governor and the energy preference, the kernel does not say that.
+func Began(state State) State {
+	state.Policies, state.Idle = slices.Clone(state.Policies), maps.Clone(state.Idle)
+	for i := range state.Policies {
+		policy := &state.Policies[i]
+		policy.MinKHz, policy.MaxKHz = policy.LowestKHz, policy.HighestKHz
+	}
+	for cpu, limit := range state.Idle {
+		if limit != "" {
+			state.Idle[cpu] = "0" // none; dev_pm_qos_expose_latency_limit in drivers/base/power/qos.c
+		}
+	}
+	return state
 }
 
 // Plan decides what changes give these CPUs the settings. It returns an error of one line,

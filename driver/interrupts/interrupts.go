@@ -53,6 +53,20 @@ func (h *Host) Read() (state numa.Interrupts, all cpuset.Set, err error) {
 	return state, all, err
 }
 
+// Began returns the CPUs that handled new interrupts when the kernel began: those of
+// irqaffinity= on its command line, else all that the machine can have.
+func (h *Host) Began() (cpuset.Set, error) {
+	_, all, err := h.Read()
+	if err != nil {
+		return cpuset.Set{}, err
+	}
+	began, asked, err := numa.ReadBootAffinity(h.files)
+	if began = began.Intersection(all); !asked || began.IsEmpty() {
+		began = all
+	}
+	return began, err
+}
+
 // Numbers returns the numbers of all interrupts. It is a cheap way to see that there are
 // new ones.
 func (h *Host) Numbers() ([]int, error) { return numa.InterruptNumbers(h.files) }

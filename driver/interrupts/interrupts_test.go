@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"testing/fstest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -285,6 +286,27 @@ func expectValues(t testing.TB, kernel *fake.PowerHost, want map[string]string) 
 	for name, text := range kernel.Values() {
 		if text != want[name] {
 			t.Errorf("%s has %q, want %q", name, text, want[name])
+		}
+	}
+}
+
+// irqaffinity= as the kernel reads it: the last one counts, and the CPU that booted is added.
+func TestInterruptsBeginWhereTheCommandLineSays(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                                  "0-7",
+		"quiet irqaffinity=2-3\n":           "0,2-3",
+		"irqaffinity=2 irqaffinity=4-5,900": "0,4-5",
+		"irqaffinity=N":                     "0-7",
+		"xirqaffinity=2":                    "0-7",
+	} {
+		files := fstest.MapFS{
+			"sys/devices/system/cpu/possible": {Data: []byte("0-7\n")}, "proc/irq/default_smp_affinity": {Data: []byte("0f\n")},
+		}
+		if line != "" {
+			files["proc/cmdline"] = &fstest.MapFile{Data: []byte(line)}
+		}
+		if began, err := New(files, nil).Began(); err != nil || began.String() != want {
+			t.Errorf("%q: %s, %v, want %s", line, began, err, want)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func Plan(state numa.Interrupts, all cpuset.Set, first First, known, demands []D
 		before, found := first.of(line.Number)
 		switch {
 		case found && ours(line, before, all, was, known):
-		case !isNew && made(line.CPUs, first.Default, all, was):
+		case !isNew && ours(line, first.Default, all, was, known):
 			before = next.Default // it began after a claim had changed the default, maybe with an old number
 		default:
 			before = line.CPUs

@@ -126,6 +126,17 @@ func Plan(dies []numa.UncoreDie, held []Held, demands []Demand) (next []Held, wr
 	return next, writes
 }
 
+// Began returns dies that claims demand as held, for a boot in which it is lost what they
+// had first: that is the lowest frequency with which the kernel began.
+func Began(dies []numa.UncoreDie, demands []Demand) (held []Held) {
+	for _, die := range dies {
+		if highest(demands, idOf(die)) > 0 {
+			held = append(held, Held{ID: idOf(die), FirstKHz: die.LowestKHz, WantKHz: die.MinKHz, GotKHz: die.MinKHz})
+		}
+	}
+	return held
+}
+
 // made reports whether a die that has this lowest frequency has it because of claims.
 func (h Held) made(kHz int) bool {
 	return kHz == h.WantKHz || kHz == h.GotKHz || kHz == h.WasKHz

@@ -54,12 +54,14 @@ func openDriver(t testing.TB) *driver.Driver {
 	return openOn(t, sample.Machine(t, "rig"), nil)
 }
 
-// openOn returns the driver of a machine with the driver's golden file.
+// openOn returns the driver of a machine with the driver's golden files.
 func openOn(t testing.TB, machine numa.Machine, tuning *driver.Tuning) *driver.Driver {
 	t.Helper()
 	state := files.OpenTemp(t)
-	if err := state.WriteFile(driver.CheckpointName, []byte(files.Read(t, "../../driver/testdata/checkpoint.json")), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{driver.CheckpointName, driver.FirstName} {
+		if err := state.WriteFile(name, []byte(files.Read(t, "../../driver/testdata/"+name)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	d, err := driver.Open(machine, driver.Config{
 		NodeName: "node-1", BootID: "boot-1", Reserved: cpuset.New(0, 1), Exclusivity: driver.ExclusivityKernel, Tuning: tuning,

@@ -122,9 +122,10 @@ func TestStaticCDISpecsAreMountedForDevices(t *testing.T) {
 	)
 }
 
-// The host's sysfs is written to only where the operator lets claims bind drivers.
+// The host's sysfs is written to, and its mounts are read, only where the operator lets claims
+// bind drivers.
 func TestSysfsIsMountedToBindDrivers(t *testing.T) {
-	checkMounts(t, []string{"/sys at /host/sys"}, "--bind-root=/host",
+	checkMounts(t, []string{"/sys at /host/sys", "/proc at /host/proc read-only"}, "--bind-root=/host",
 		mounting{"config.devices.presets={nvme}", false},
 		mounting{"config.devices.presets={nvme},config.devices.bindDrivers=none", false},
 		mounting{"config.devices.presets={nvme},config.devices.bindDrivers=class", true},

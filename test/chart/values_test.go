@@ -438,7 +438,7 @@ func TestCleanerRunsWhereTheDaemonDoes(t *testing.T) {
 		t.Errorf("the cleaner is elsewhere: %+v", cleaner)
 	}
 	want := []string{
-		"/k/plugins at /k/plugins", "/k/plugins_registry at /k/plugins_registry", "/run/dra-numa at /run/dra-numa",
+		"/k/plugins at /k/plugins", "/k/plugins_registry at /k/plugins_registry", "/proc/irq at /host/performance/proc/irq", "/run/dra-numa at /run/dra-numa",
 		"/sys/devices/system/cpu at /host/performance/sys/devices/system/cpu", "/sys/devices/virtual/workqueue at /host/workqueue", "/sys/fs at /host/fs HostToContainer", "/sys/fs/cgroup at /host/cgroup", "/sys/fs/cgroup at /host/fs/cgroup read-only", "/var/run/cdi at /var/run/cdi",
 	}
 	if diff := cmp.Diff(want, mounts(cleaner, cleaner.Containers[0])); diff != "" {

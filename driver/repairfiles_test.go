@@ -1,0 +1,43 @@
+package driver
+
+import (
+	"slices"
+	"testing"
+)
+
+// Another program removes files while the daemon runs.
+func TestRemovedFilesAreWrittenAgain(t *testing.T) {
+	disk := preparedDisk(t)
+	driver := disk.open()
+	want := disk.files()
+	for name := range want {
+		disk.remove(name)
+	}
+	written, err := driver.RepairFiles()
+	if err != nil || !slices.Equal(written, []string{FirstName, CheckpointName, "CDI spec of claim default/a", "CDI spec of claim default/b"}) {
+		t.Errorf("written are %q, %v", written, err)
+	}
+	assertFiles(t, disk.files(), want)
+	if written, err := driver.RepairFiles(); err != nil || len(written) > 0 {
+		t.Errorf("nothing was removed: written are %q, %v", written, err)
+	}
+}
+
+// A claim that ends has no CDI spec, although the host is not as it was yet: no container of it
+// may start.
+func TestTheSpecOfAClaimThatEndsIsNotWrittenAgain(t *testing.T) {
+	n, _ := changedNode(t)
+	driver := n.start(slow(), false)
+	allowed := driver.config.Tuning
+	driver.config.Tuning = nil
+	for _, end := range []func() error{func() error { return driver.Unprepare("uid-a") }, func() error { return driver.Abandon("uid-a") }} {
+		if err := end(); err != nil {
+			t.Log(err)
+		}
+		if written, err := driver.RepairFiles(); err != nil || len(written) > 0 {
+			t.Errorf("written are %q, %v", written, err)
+		}
+	}
+	driver.config.Tuning = allowed
+	unprepare(t, driver, "uid-a")
+}
