@@ -302,7 +302,7 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 }
 
 func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (driver.Grant, []driver.PreparedDevice, error) {
-	if _, held := s.driver.Grant(claim.UID); !held {
+	if !s.driver.Holds(claim) {
 		if err := s.guards.check(); err != nil {
 			return driver.Grant{}, nil, err
 		}
