@@ -59,7 +59,8 @@ type publisher struct {
 	mode      *modeNews    // nil: no events about the mode
 
 	withoutConflicts withoutConflicts
-	leftOut          notice
+	suspects         func(all []*resourceapi.ResourceSlice) []driver.Suspect // Driver.Suspects; nil: no events about them
+	leftOut, suspect notice
 	hugepages        notice
 
 	mu      sync.Mutex
@@ -92,6 +93,7 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 
 		withoutConflicts: withoutConflicts,
 		leftOut:          notice{reason: reasonLeftOut, overReason: reasonNotLeftOut, over: "No device is left out any longer"},
+		suspect:          notice{reason: reasonSuspect, overReason: reasonNoSuspect, over: "No other driver is suspected of giving out CPUs of this node any longer"},
 		hugepages:        hugepagesNotice(),
 	}
 }
@@ -176,6 +178,7 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 // a guard does not know yet, the slices stay as they are.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	p.tellMissing(ctx)
+	p.tellSuspects(ctx)
 	if p.mode != nil {
 		p.mode.tell(ctx, &p.events)
 	}

@@ -201,6 +201,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{NodeName: node})}
 	p := newPublisher(tardy{c}, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
 	p.rehearsed = c.rehearsed
+	p.suspects = driver.SuspectsOf
 	p.set(testDevices())
 	ctx, cancel := context.WithCancel(t.Context())
 	p.start(ctx)

@@ -221,6 +221,7 @@ var arrows = []arrow{
 	{"cluster/simulate", "internal/capacity", "and what counts in the node's allocatable"},
 	{"cluster/snapshot", "internal/capacity", "users can write amounts that are no numbers to compute with"},
 	{"cluster/simulate/inventory", "internal/capacity", "and what is taken of a device"},
+	{"driver", "internal/attribute", "and the CPU of a time slot"},
 	{"deviceclasses", "internal/attribute", "a device may spell an attribute of the driver in two ways"},
 	{"cluster/holdings", "internal/attribute", "so may those of other drivers"},
 	{"cluster/simulate", "internal/attribute", "and those that pods are placed on"},
