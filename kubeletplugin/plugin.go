@@ -74,6 +74,8 @@ type Pool interface {
 	Connected() bool
 	// Refused is true if the container runtime did not carry out the last Refresh.
 	Refused() bool
+	// Unexplained returns the containers whose cpuset neither a claim nor the Pool gave them.
+	Unexplained() []string
 }
 
 // Plugin is a running kubelet plugin.
@@ -166,6 +168,7 @@ func (p *Plugin) Observe(live []pin.Live) {
 	}
 	p.counters.see(live, partitions)
 	p.statuses.observe(partitions, p.poolState())
+	p.seeUnexplained()
 	p.statuses.recover(p.recovered, p.driver.Grants()) // after observe, so that a status that is still right is not written again
 	p.recovered = nil
 	for _, turned := range turns {

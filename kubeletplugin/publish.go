@@ -62,11 +62,13 @@ type publisher struct {
 	suspects         func(all []*resourceapi.ResourceSlice) []driver.Suspect // Driver.Suspects; nil: no events about them
 	leftOut, suspect notice
 	hugepages        notice
+	unexplained      notice
 
 	mu      sync.Mutex
 	devices []resourceapi.Device // must not be changed
 	missing string               // text of the notice hugepages
-	renewed chan struct{}        // has room for one: devices or missing was set
+	foreign bool                 // there are containers whose cpuset is another program's
+	renewed chan struct{}        // has room for one: one of these was set
 	look    chan struct{}        // has room for one: the guards are to look
 
 	running sync.WaitGroup
@@ -95,6 +97,7 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		leftOut:          notice{reason: reasonLeftOut, overReason: reasonNotLeftOut, over: "No device is left out any longer"},
 		suspect:          notice{reason: reasonSuspect, overReason: reasonNoSuspect, over: "No other driver is suspected of giving out CPUs of this node any longer"},
 		hugepages:        hugepagesNotice(),
+		unexplained:      unexplainedNotice(),
 	}
 }
 
@@ -179,6 +182,7 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	p.tellMissing(ctx)
 	p.tellSuspects(ctx)
+	p.tellUnexplained(ctx)
 	if p.mode != nil {
 		p.mode.tell(ctx, &p.events)
 	}

@@ -71,6 +71,7 @@ var arrows = []arrow{
 	{"kubeletplugin/metrics", "deviceclasses", "kinds and capacities are known by their names"},
 	{"kubeletplugin/metrics", "internal/histogram", "durations become histograms"},
 	{"kubeletplugin/nri", "driver", "what a claim gives a container is the driver's word"},
+	{"kubeletplugin/nri", "cdi", "a container of a claim that is gone still has its CDI device"},
 	{"kubeletplugin/nri", "numa/cpuset", "what the runtime is told are CPUs and mems"},
 	{"driver", "deviceclasses", "how a claim uses its CPUs is a ZoneConfig"},
 	{"cmd/kubectl-numa", "cluster/diagnosis", "it says what is wrong with a cluster"},
