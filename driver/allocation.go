@@ -83,6 +83,19 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 	return wishes, d.pairCaches(wishes)
 }
 
+// Holds reports whether the claim has a grant of its present allocation: Prepare then gives it
+// nothing that it does not have. It waits for a call that changes something.
+func (d *Driver) Holds(claim *resourceapi.ResourceClaim) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	recorded, held := d.grants.find(claim.UID)
+	if !held {
+		return false
+	}
+	wishes, err := d.wishes(claim)
+	return err == nil && recorded.fulfils(wishes)
+}
+
 // configure adds to the wish what the DeviceClass and the claim configure for its
 // request.
 func (d *Driver) configure(wish *wish, claim *resourceapi.ResourceClaim) error {

@@ -57,8 +57,8 @@ type claimStatus struct {
 const (
 	statusWait = 10 * time.Second // of a claim whose status was written too often, at least
 
-	// While the API server is overloaded or away, all statuses of the node wait, each time
-	// longer. The waits of many nodes differ: lastPause is the longest of them.
+	// While the API server is overloaded or away, the statuses of the node wait, each time
+	// longer: see failing. The waits of many nodes differ: lastPause is the longest of them.
 	firstPause = time.Second
 	lastPause  = time.Minute
 )
@@ -155,22 +155,28 @@ func (s *claimStatuses) isRight(status *claimStatus) bool {
 
 // run writes the queued statuses until ctx ends.
 func (s *claimStatuses) run(ctx context.Context) {
-	pauses := statusPauses()
+	failing := newFailing(s.queue)
 	work(ctx, s.queue, func(ctx context.Context, claimUID types.UID) (repeat bool) {
-		err := s.write(ctx, claimUID)
+		if failing.waits(claimUID) {
+			return false
+		}
+		asked, err := s.write(ctx, claimUID)
 		if err != nil && !apierrors.IsConflict(err) { // on a conflict, another client was faster
 			klog.FromContext(ctx).Error(err, "Claim status update failed, trying again", "claimUID", claimUID)
 		}
-		if !isOverloaded(err) {
-			pauses = statusPauses()
-			return err != nil
+		switch {
+		case !asked:
+			failing.dropped(claimUID)
+		case isOverloaded(err):
+			select {
+			case <-ctx.Done():
+			case <-time.After(failing.failed(claimUID)):
+			}
+			return false
+		default:
+			failing.answered(claimUID)
 		}
-		s.queue.Add(claimUID) // after those that wait already
-		select {
-		case <-ctx.Done():
-		case <-time.After(pauses.Step()):
-		}
-		return false
+		return err != nil
 	})
 }
 
@@ -195,48 +201,49 @@ func isOverloaded(err error) bool {
 // has, the API server refuses the update, and the next try reads the claim. Server-side apply would need no claim. But the API
 // server then writes the claim's opaque parameters in its own format, takes that for a
 // change of the allocation, and rejects the request.
-func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) error {
+//
+// asked is false if no request was needed, or none is allowed yet.
+func (s *claimStatuses) write(ctx context.Context, claimUID types.UID) (asked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout) // Stop waits for this write
 	defer cancel()
 	s.mu.Lock()
 	status := s.claims[claimUID]
-	isRight := status != nil && s.isRight(status) // what has changed may have changed back
-	isKnown := status != nil && status.seen != nil
+	if status == nil || s.isRight(status) { // what has changed may have changed back
+		s.mu.Unlock()
+		return false, nil
+	}
+	isKnown, pace, name := status.seen != nil, status.pace, types.NamespacedName{Namespace: status.grant.Namespace, Name: status.grant.Name}
 	s.mu.Unlock()
-	if status == nil || isRight {
-		return nil
-	}
-	if !status.pace.TryAccept() {
+	if !pace.TryAccept() {
 		s.queue.AddAfter(claimUID, wait.Jitter(statusWait, 0.5)) // and then writes what is so by then
-		return nil
+		return false, nil
 	}
-	claims := s.client.ResourceV1().ResourceClaims(status.grant.Namespace)
 	if !isKnown {
-		claim, err := claimWith(ctx, s.client, types.NamespacedName{Namespace: status.grant.Namespace, Name: status.grant.Name}, claimUID)
+		claim, err := claimWith(ctx, s.client, name, claimUID)
 		if err != nil {
-			return fmt.Errorf("read claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
+			return true, fmt.Errorf("read claim %s: %w", name, err)
 		}
 		if claim == nil {
-			return nil
+			return true, nil
 		}
 		s.saw(claimUID, claim)
 	}
 	wanted := s.wanted(claimUID)
 	if wanted == nil {
-		return nil
+		return !isKnown, nil
 	}
-	claim, err := claims.UpdateStatus(ctx, wanted, metav1.UpdateOptions{})
+	claim, err := s.client.ResourceV1().ResourceClaims(name.Namespace).UpdateStatus(ctx, wanted, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return true, nil
 	}
 	if apierrors.IsConflict(err) {
 		s.saw(claimUID, nil)
 	}
 	if err != nil {
-		return fmt.Errorf("write status of claim %s/%s: %w", status.grant.Namespace, status.grant.Name, err)
+		return true, fmt.Errorf("write status of claim %s: %w", name, err)
 	}
 	s.saw(claimUID, claim)
-	return nil
+	return true, nil
 }
 
 // saw records what the API server has, or that it is not known.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -241,6 +243,58 @@ func TestStatusThatIsRefusedHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+// A webhook that fails for the claims of one namespace is no API server that is overloaded.
+func TestClaimsWithInternalErrorsHoldUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset(claim("a", "uid-a"), claim("b", "uid-b"), claim("c", "uid-c"))
+		refuse(api, "update", "resourceclaims", func(name string) error {
+			if name != "c" {
+				return apierrors.NewInternalError(errors.New("calling webhook"))
+			}
+			return nil
+		})
+		statuses := openStatuses(t, api)
+		go statuses.run(t.Context())
+		for _, name := range []string{"a", "b"} {
+			refused := statusGrant(cpuset.New(5))
+			refused.Name, refused.UID = name, types.UID("uid-"+name)
+			statuses.set(claim(name, refused.UID), refused)
+		}
+		time.Sleep(3 * time.Minute) // they are tried about once a minute by now
+		api.ClearActions()
+		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		synctest.Wait()
+		waitReason(t, api, reasonKernelPartition)
+		if writes := verbs(api)["update"]; writes != 1 {
+			t.Errorf("%d writes at once, want that of the other claim", writes)
+		}
+		api.ClearActions()
+		time.Sleep(3 * time.Minute)
+		if writes := verbs(api)["update"]; writes < 3 || writes > 12 {
+			t.Errorf("%d writes of the refused claims in 3 minutes, want 3 to 12", writes)
+		}
+	})
+}
+
+// Prepare of one claim changes another one's scope while its status is written. This one is
+// for the race detector.
+func TestScopeChangesWhileTheStatusIsWritten(t *testing.T) {
+	api, statuses := openStored(t)
+	shared := statusGrant(cpuset.New(4))
+	shared.Shares[0].Zone().Scope = driver.ScopeShared
+	var preparing sync.WaitGroup
+	refuse(api, "update", "resourceclaims", func(string) error {
+		preparing.Go(func() { statuses.share([]driver.Grant{shared}) })
+		time.Sleep(10 * time.Millisecond) // orders nothing, unlike a channel
+		return apierrors.NewInternalError(io.ErrUnexpectedEOF)
+	})
+	statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+	if _, err := statuses.write(t.Context(), "uid-c"); err == nil || !strings.Contains(err.Error(), "default/c") {
+		t.Errorf("error %v, want one of claim default/c", err)
+	}
+	preparing.Wait()
+}
+
 // verbs counts the requests by verb.
 func verbs(api *fake.Clientset) map[string]int {
 	counts := make(map[string]int)
@@ -334,7 +388,7 @@ func TestClaimStatusIsRetriedAndForgotten(t *testing.T) {
 		forgotten.set(claim("c", "uid-c"), statusGrant(cpuset.New(5)))
 		forgotten.forget("uid-c")
 		before := len(api.Actions())
-		if err := forgotten.write(t.Context(), "uid-c"); err != nil || len(api.Actions()) != before {
+		if _, err := forgotten.write(t.Context(), "uid-c"); err != nil || len(api.Actions()) != before {
 			t.Errorf("the status of a claim that was unprepared is written, %v", err)
 		}
 	})

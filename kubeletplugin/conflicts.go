@@ -13,6 +13,9 @@ import (
 const (
 	reasonLeftOut    = "NUMADeviceLeftOut"
 	reasonNotLeftOut = "NUMADevicesPublished"
+
+	reasonSuspect   = "NUMACPUDriverSuspected"
+	reasonNoSuspect = "NUMACPUDriverGone"
 )
 
 // leaveOut returns the devices that no other driver publishes, without memory and
@@ -31,4 +34,16 @@ func (p *publisher) leaveOut(ctx context.Context, devices []resourceapi.Device) 
 	}
 	p.events.notify(ctx, &p.leftOut, strings.Join(warnings, "; "))
 	return kept
+}
+
+// tellSuspects has an event on the Node name the drivers that may give out CPUs of claims.
+func (p *publisher) tellSuspects(ctx context.Context) {
+	if p.suspects == nil {
+		return
+	}
+	var texts []string
+	for _, suspect := range p.suspects(p.slices.all()) {
+		texts = append(texts, fmt.Sprintf("driver %q publishes %s: if it gives containers CPUs of this node, claims of both drivers can get the same ones. Then name it in otherCPUDrivers, or reserve its CPUs", suspect.Driver, suspect))
+	}
+	p.events.notify(ctx, &p.suspect, strings.Join(texts, "; "))
 }

@@ -2,6 +2,7 @@ package kubeletplugin
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -116,6 +117,35 @@ func TestWhatAnotherDriverPublishesStaysLeftOutWhileItIsAway(t *testing.T) {
 			"Normal NUMADevicesPublished No device is left out any longer",
 		}
 		if strings.Join(told, "\n") != strings.Join(want, "\n") {
+			t.Errorf("events\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+// What proves nothing is told, and takes nothing from anybody.
+func TestSuspectsAreToldAndNothingIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		shared := otherSlice("cpu.example.com", "cpu.example.com/cpu")
+		shared.Spec.Devices[0].AllowMultipleAllocations = new(true)
+		if err := c.Tracker().Add(shared); err != nil {
+			t.Fatal(err)
+		}
+		p := startReady(t, c)
+		if names(p) != "numa-0" {
+			t.Errorf("published are %q", names(p))
+		}
+		waitForEvents(t, c, 1) // before the slice is gone
+		if err := c.ResourceV1().ResourceSlices().Delete(t.Context(), shared.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		told := waitForEvents(t, c, 2)
+		want := []string{
+			`Warning NUMACPUDriverSuspected driver "cpu.example.com" publishes a capacity of CPUs that claims share: if it gives containers CPUs of this node, ` +
+				"claims of both drivers can get the same ones. Then name it in otherCPUDrivers, or reserve its CPUs",
+			"Normal NUMACPUDriverGone No other driver is suspected of giving out CPUs of this node any longer",
+		}
+		if !slices.Equal(told, want) {
 			t.Errorf("events\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
 		}
 	})

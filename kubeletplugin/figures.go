@@ -19,7 +19,8 @@ type Figures struct {
 	Faulty             map[types.UID]bool   // claims that do not have what they should
 	Refusals           uint64               // containers that hooks did not let start
 	Runtime            RuntimeState
-	Registered         bool // by the kubelet
+	Unexplained        int64 // containers whose cpuset neither a claim nor the driver explains
+	Registered         bool  // by the kubelet
 }
 
 // Calls says how long the kubelet's calls of one kind took, one for each claim.
@@ -56,6 +57,7 @@ const (
 type counters struct {
 	prepare, unprepare calls
 	refusals           atomic.Uint64
+	unexplained        atomic.Int64
 	seen               atomic.Pointer[seenClaims] // nil before the first Observe
 	devices            atomic.Pointer[[]resourceapi.Device]
 }
@@ -109,7 +111,7 @@ func (c *counters) see(live []pin.Live, partitions partitionStates) {
 func (p *Plugin) Figures() Figures {
 	figures := Figures{
 		Prepare: p.counters.prepare.read(), Unprepare: p.counters.unprepare.read(),
-		Refusals: p.counters.refusals.Load(),
+		Refusals: p.counters.refusals.Load(), Unexplained: p.counters.unexplained.Load(),
 	}
 	if seen := p.counters.seen.Load(); seen != nil {
 		figures.Cgroups, figures.Faulty = seen.cgroups, seen.faulty

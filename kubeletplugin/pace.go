@@ -7,9 +7,9 @@ import (
 )
 
 // A fault that comes and goes must not keep the API server busy. The first changes are
-// written at once, later ones wait: a node writes at most 6 new states of its
-// ResourceSlices in any minute, creates at most 20 events, and writes the status of each
-// claim at most 12 times.
+// written at once, later ones wait: a node gives something new in its ResourceSlices at most
+// 6 times in any minute, creates at most 20 events, and writes the status of each claim at
+// most 12 times. What a node takes back does not wait: see withdrawn.
 const (
 	sliceBurst, slicesPerSecond    = 4, 2.0 / 60
 	eventBurst, eventsPerSecond    = 10, 10.0 / 60

@@ -74,6 +74,8 @@ type Pool interface {
 	Connected() bool
 	// Refused is true if the container runtime did not carry out the last Refresh.
 	Refused() bool
+	// Unexplained returns the containers whose cpuset neither a claim nor the Pool gave them.
+	Unexplained() []string
 }
 
 // Plugin is a running kubelet plugin.
@@ -124,6 +126,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		return p.helper.PublishResources(ctx, resources)
 	})
 	p.publisher.rehearsed = options.Rehearsed
+	p.publisher.suspects = d.Suspects
 	p.publisher.mode = &modeNews{state: options.State, mode: d.Config().Exclusivity, why: options.ModeReason}
 	p.show(nil)
 	var err error
@@ -165,6 +168,7 @@ func (p *Plugin) Observe(live []pin.Live) {
 	}
 	p.counters.see(live, partitions)
 	p.statuses.observe(partitions, p.poolState())
+	p.seeUnexplained()
 	p.statuses.recover(p.recovered, p.driver.Grants()) // after observe, so that a status that is still right is not written again
 	p.recovered = nil
 	for _, turned := range turns {
@@ -302,7 +306,7 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 }
 
 func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (driver.Grant, []driver.PreparedDevice, error) {
-	if _, held := s.driver.Grant(claim.UID); !held {
+	if !s.driver.Holds(claim) {
 		if err := s.guards.check(); err != nil {
 			return driver.Grant{}, nil, err
 		}

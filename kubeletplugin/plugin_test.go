@@ -89,6 +89,14 @@ func TestGuardRefusesNewClaimsOnly(t *testing.T) {
 		if err := prepare(after).Err; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("a new claim: error %v, want %q", err, want)
 		}
+		anew := allocated("before", "uid-1")
+		anew.Status.Allocation.Devices.Results[0].ShareID = new(types.UID("share-2"))
+		if err := prepare(anew).Err; err == nil || !strings.Contains(err.Error(), "CPU manager policy") {
+			t.Errorf("a claim that was allocated anew: error %v, want that of the guard", err)
+		}
+		if grant, _ := s.driver.Grant(before.UID); len(grant.Shares) != 1 || grant.Shares[0].ShareID != "uid-1" {
+			t.Errorf("after it, the claim holds %+v, want what it held", grant)
+		}
 		released, err := s.UnprepareResourceClaims(t.Context(), []kubeletplugin.NamespacedObject{{UID: before.UID}})
 		if err != nil || released[before.UID] != nil {
 			t.Errorf("release: %v, %v", released, err)

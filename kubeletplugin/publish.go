@@ -46,8 +46,9 @@ type publisher struct {
 	publish   func(context.Context, resourceslice.DriverResources) error
 	slices    *nodeSlices
 	guards    *guards
-	pace      pace                          // of new states
-	last      resourceslice.DriverResources // that was published last
+	pace      pace                          // of new states, unless they only take something back
+	last      []resourceapi.Device          // that were published last
+	withdrew  time.Time                     // when something was last taken back beside the pace
 	passed    resourceslice.DriverResources // the last that rehearse found to be stored as they are
 	passedTo  time.Time                     // when that is over
 	standing  error                         // the last answer of the guards
@@ -58,13 +59,16 @@ type publisher struct {
 	mode      *modeNews    // nil: no events about the mode
 
 	withoutConflicts withoutConflicts
-	leftOut          notice
+	suspects         func(all []*resourceapi.ResourceSlice) []driver.Suspect // Driver.Suspects; nil: no events about them
+	leftOut, suspect notice
 	hugepages        notice
+	unexplained      notice
 
 	mu      sync.Mutex
 	devices []resourceapi.Device // must not be changed
 	missing string               // text of the notice hugepages
-	renewed chan struct{}        // has room for one: devices or missing was set
+	foreign bool                 // there are containers whose cpuset is another program's
+	renewed chan struct{}        // has room for one: one of these was set
 	look    chan struct{}        // has room for one: the guards are to look
 
 	running sync.WaitGroup
@@ -91,7 +95,9 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 
 		withoutConflicts: withoutConflicts,
 		leftOut:          notice{reason: reasonLeftOut, overReason: reasonNotLeftOut, over: "No device is left out any longer"},
+		suspect:          notice{reason: reasonSuspect, overReason: reasonNoSuspect, over: "No other driver is suspected of giving out CPUs of this node any longer"},
 		hugepages:        hugepagesNotice(),
+		unexplained:      unexplainedNotice(),
 	}
 }
 
@@ -116,11 +122,11 @@ func signal(channel chan<- struct{}) {
 	}
 }
 
-func (p *publisher) current(ctx context.Context) resourceslice.DriverResources {
+func (p *publisher) current(ctx context.Context) []resourceapi.Device {
 	p.mu.Lock()
 	devices := p.devices
 	p.mu.Unlock()
-	return driver.Resources(p.nodeName, p.leaveOut(ctx, devices))
+	return p.leaveOut(ctx, devices)
 }
 
 func (p *publisher) start(ctx context.Context) {
@@ -175,6 +181,8 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 // a guard does not know yet, the slices stay as they are.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	p.tellMissing(ctx)
+	p.tellSuspects(ctx)
+	p.tellUnexplained(ctx)
 	if p.mode != nil {
 		p.mode.tell(ctx, &p.events)
 	}
@@ -209,33 +217,22 @@ func (p *publisher) rehearsal() error {
 // correct publishes the slices again if they are not as they should be. It returns how
 // they differed, or why they cannot be corrected.
 func (p *publisher) correct(ctx context.Context) error {
-	resources := p.current(ctx)
+	wanted := p.current(ctx)
+	p.last = p.next(wanted)
+	resources := driver.Resources(p.nodeName, p.last)
 	problem := p.differs(resources)
-	if problem == nil {
-		return nil
+	if problem != nil {
+		if err := p.republish(ctx, resources); err != nil {
+			return err
+		}
 	}
-	isNew := !equality.Semantic.DeepEqual(resources.Pools, p.last.Pools)
-	if isNew && !p.pace.TryAccept() {
-		return p.keepLast(ctx)
-	}
-	p.last = resources
-	if err := p.republish(ctx, resources); err != nil {
-		return err
+	if !equality.Semantic.DeepEqual(p.last, wanted) {
+		return errSlicesWait
 	}
 	if dropped := (*droppedError)(nil); errors.As(problem, &dropped) {
 		return fmt.Errorf("pool %s still has its old ResourceSlices", p.nodeName) // the dry run dropped nothing: the stored slices are older
 	}
 	return problem
-}
-
-// keepLast publishes again what was published last, if it is not stored any more.
-func (p *publisher) keepLast(ctx context.Context) error {
-	if p.differs(p.last) != nil {
-		if err := p.republish(ctx, p.last); err != nil {
-			return err
-		}
-	}
-	return errSlicesWait
 }
 
 // differs returns how the stored slices differ from the wanted ones, or nil.

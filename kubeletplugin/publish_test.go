@@ -201,6 +201,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{NodeName: node})}
 	p := newPublisher(tardy{c}, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
 	p.rehearsed = c.rehearsed
+	p.suspects = driver.SuspectsOf
 	p.set(testDevices())
 	ctx, cancel := context.WithCancel(t.Context())
 	p.start(ctx)
@@ -436,8 +437,9 @@ func TestFlickerIsPaced(t *testing.T) {
 			p.set([][]resourceapi.Device{faulty, testDevices()}[i%2])
 			time.Sleep(50 * time.Millisecond)
 		}
-		if writes := c.stored() - before; writes == 0 || writes >= sliceBurst {
-			t.Errorf("%d writes of 40 changes in 2 s, want 1 to %d", writes, sliceBurst-1)
+		const most = 2 * (sliceBurst - 1) // a fault has to be over before the next one is written
+		if writes := c.stored() - before; writes == 0 || writes > most {
+			t.Errorf("%d writes of 40 changes in 2 s, want 1 to %d", writes, most)
 		}
 		waitReady(t, p, 10*time.Second)
 		// Slices that another program deletes are back at once all the same.

@@ -32,7 +32,7 @@ type unpinned struct {
 	tell   func(grant driver.Grant, container string, at time.Time)
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
-	mu     sync.Mutex
+	mu     sync.Mutex            // also of each unseen
 	unseen map[types.UID]*unseen // by claim: no hook has pinned anything, or no longer
 	pinned map[types.UID]bool    // the claims that had records at the last look
 }
@@ -102,11 +102,12 @@ func (u *unpinned) run(ctx context.Context) {
 func (u *unpinned) look(ctx context.Context, claimUID types.UID) error {
 	u.mu.Lock()
 	claim := u.unseen[claimUID]
-	u.mu.Unlock()
 	if claim == nil {
+		u.mu.Unlock()
 		return nil // pinned or released meanwhile
 	}
-	grant, now := claim.grant, u.now()
+	grant, ended, now := claim.grant, claim.ended, u.now()
+	u.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	object, err := claimWith(ctx, u.client, types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID)
@@ -120,7 +121,7 @@ func (u *unpinned) look(ctx context.Context, claimUID types.UID) error {
 	for _, pod := range pods {
 		for _, container := range grant.PinnedUsers(pod) {
 			started, runs := runningSince(pod, container)
-			if !runs || !started.Before(now.Add(-unseenLasts/2)) || started.Before(claim.ended.Truncate(time.Second)) {
+			if !runs || !started.Before(now.Add(-unseenLasts/2)) || started.Before(ended.Truncate(time.Second)) {
 				continue
 			}
 			u.mu.Lock()

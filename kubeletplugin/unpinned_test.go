@@ -2,6 +2,7 @@ package kubeletplugin
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,4 +136,19 @@ func TestContainerThatRestartsWithoutTheHook(t *testing.T) {
 			t.Errorf("started again %s after its record went: told %v, want main", after, f.told)
 		}
 	}
+}
+
+// The grants are observed each second while pods are read. This one is for the race detector.
+func TestGrantsAreObservedWhilePodsAreRead(t *testing.T) {
+	f := newUnpinnedFixture(t)
+	f.running(f.clock, "main")
+	f.observe(f.grants, nil)
+	var done sync.WaitGroup
+	done.Go(func() { f.observe(f.grants, nil) })
+	done.Go(func() {
+		if err := f.look(t.Context(), "uid-c"); err != nil {
+			t.Error(err)
+		}
+	})
+	done.Wait()
 }

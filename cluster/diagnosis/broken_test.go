@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // broken breaks something in the facts, and has the finding that is expected: node,
@@ -165,6 +167,25 @@ func breakages() []broken {
 			device := &f.Objects.Slices[1].Spec.Devices[0]
 			device.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{"cpu": {Mapping: &resourceapi.NodeAllocatableMapping{}}}
 		}, "n1 | other-cpu-driver | dra.net | ResourceSlices | no CPUs on a node with dra.numa | publishes CPUs"},
+		{
+			"a driver whose claims share CPUs", func(f *Facts) {
+				slice := f.Objects.Slices[1].DeepCopy()
+				slice.Name, slice.Spec.Driver, slice.Spec.Devices[0].AllowMultipleAllocations = "cpus", "cpu.example.com", ptr.To(true)
+				slice.Spec.Devices[0].Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"cpu.example.com/cpu": {}}
+				f.Objects.Slices = append(f.Objects.Slices, slice)
+			}, "n1 | suspected-cpu-driver | cpu.example.com | ResourceSlices | no CPUs that claims of dra.numa may get; if it gives out such CPUs, name it in otherCPUDrivers or reserve them | publishes a capacity of CPUs that claims share",
+		},
+		{
+			"time slots", func(f *Facts) {
+				for cpu := range int64(3) {
+					slice := f.Objects.Slices[1].DeepCopy()
+					slice.Name, slice.Spec.Driver = fmt.Sprint("slots-", cpu), "time-share.example.com"
+					slice.Spec.Devices[0].Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"core": {IntValue: &cpu}, "slotIndex": {IntValue: ptr.To[int64](0)}}
+					f.Objects.Slices = append(f.Objects.Slices, slice)
+				}
+				f.States = map[string]*nodestate.State{"n1": {Layout: &nodestate.Layout{Reserved: ptr.To(cpuset.New(0, 1)), Caches: []nodestate.Cache{{Cores: []cpuset.Set{cpuset.New(0, 1), cpuset.New(2, 3)}}}}}}
+			}, "n1 | suspected-cpu-driver | time-share.example.com | ResourceSlices | no CPUs that claims of dra.numa may get; if it gives out such CPUs, name it in otherCPUDrivers or reserve them | publishes time slots of CPUs 2",
+		},
 		{
 			"static CPUs", func(f *Facts) { f.Kubelets["n1"] = Kubelet{CPUManagerPolicy: "static", MemoryManagerPolicy: "None"} },
 			"n1 | kubelet-manager | kubelet | cpuManagerPolicy | none | static",

@@ -49,6 +49,7 @@ func Checks() []Check {
 		{"zone-exclusivity", "zones", zoneExclusivity},
 		{"device-taint", "zones", deviceTaint},
 		{"other-cpu-driver", "node", otherCPUDriver},
+		{cpuSuspects, "node", suspectedCPUDriver},
 		{"kubelet-manager", "node", kubeletManager},
 		{"topology-manager", "node", topologyManager},
 		{"reserved-cpus", "node", reservedCPUs},
@@ -94,14 +95,16 @@ const (
 
 	interruptMover = "irqbalance"    // which may be configured well
 	powerServices  = "power-service" // the same
+
+	cpuSuspects = "suspected-cpu-driver" // which may pin nothing
 )
 
 // CountProblems counts the findings that are problems. It is not a problem if the user
-// is not allowed to read something, if there are pods that are ignored, or if a service
-// runs that may leave the CPUs of claims alone.
+// is not allowed to read something, if there are pods that are ignored, or if a service or
+// another driver may leave the CPUs of claims alone.
 func CountProblems(findings []Finding) (count int) {
 	for _, finding := range findings {
-		if !slices.Contains([]string{notPermitted, lookAlikes, interruptMover, powerServices}, finding.Check) {
+		if !slices.Contains([]string{notPermitted, lookAlikes, interruptMover, powerServices, cpuSuspects}, finding.Check) {
 			count++
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	resourceapi "k8s.io/api/resource/v1"
+
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -26,6 +28,47 @@ func otherCPUDriver(f *Facts) (findings []Finding) {
 		}
 	}
 	return findings
+}
+
+// suspectedCPUDriver finds other drivers that may give out CPUs of claims. If a node was not
+// asked which CPUs claims may get, they may get all.
+func suspectedCPUDriver(f *Facts) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		var all []*resourceapi.ResourceSlice
+		for _, slice := range f.Objects.Slices {
+			if slice.Spec.NodeName != nil && *slice.Spec.NodeName == node {
+				all = append(all, slice)
+			}
+		}
+		for _, suspect := range driver.SuspectsOf(all) {
+			if cpus, known := f.grantable(node); known {
+				remains := false
+				if suspect, remains = suspect.On(cpus); !remains {
+					continue
+				}
+			}
+			findings = append(findings, Finding{
+				Node: node, Component: suspect.Driver, Setting: "ResourceSlices",
+				Expected: "no CPUs that claims of " + driver.Name + " may get; if it gives out such CPUs, name it in otherCPUDrivers or reserve them",
+				Detected: "publishes " + suspect.String(),
+			})
+		}
+	}
+	return findings
+}
+
+// grantable returns the CPUs of a node that claims may get, if the node was asked.
+func (f *Facts) grantable(node string) (cpus cpuset.Set, known bool) {
+	state := f.States[node]
+	if state == nil || state.Layout == nil || state.Layout.Reserved == nil {
+		return cpuset.Set{}, false
+	}
+	for _, cache := range state.Layout.Caches {
+		for _, core := range cache.Cores {
+			cpus = cpus.Union(core)
+		}
+	}
+	return cpus.Difference(*state.Layout.Reserved), true
 }
 
 // kubeletManager finds managers of the kubelet that assign CPUs and memory without

@@ -30,17 +30,17 @@ type family struct {
 type families struct {
 	list []*family
 
-	build, ready, notReady, registered, exclusivity                     *family
-	zoneCPUs, zoneMemory, zoneHugepages                                 *family
-	allocatableCPUs, allocatableMemory, allocatableHugepages            *family
-	cacheWays, allocatableWays, functions, taints                       *family
-	claims, claimCPUs, claimMemory, claimHugepages, claimWays           *family
-	claimFunctions, faultyClaims, omittedClaims                         *family
-	claimOccupancy, claimTraffic, claimNearTraffic                      *family
-	claimFrequency, claimAskedFrequency                                 *family
-	operations, busy, syncs, written, mismatches                        *family
-	cgroups, refusals, runtimeConnected, runtimeRefused, serverRequests *family
-	heartbeat, repairs, releases, unrepaired, hooks                     *family
+	build, ready, notReady, registered, exclusivity                                  *family
+	zoneCPUs, zoneMemory, zoneHugepages                                              *family
+	allocatableCPUs, allocatableMemory, allocatableHugepages                         *family
+	cacheWays, allocatableWays, functions, taints                                    *family
+	claims, claimCPUs, claimMemory, claimHugepages, claimWays                        *family
+	claimFunctions, faultyClaims, omittedClaims                                      *family
+	claimOccupancy, claimTraffic, claimNearTraffic                                   *family
+	claimFrequency, claimAskedFrequency                                              *family
+	operations, busy, syncs, written, mismatches                                     *family
+	cgroups, refusals, runtimeConnected, runtimeRefused, unexplained, serverRequests *family
+	heartbeat, repairs, releases, unrepaired, hooks                                  *family
 }
 
 // add makes a family.
@@ -97,6 +97,7 @@ func newFamilies() *families {
 	f.refusals = f.add(counter, "container_refusals_total", "Containers of claims that the hook did not let start, as the daemon has seen them.")
 	f.runtimeConnected = f.add(gauge, "nri_connected", "1 if the container runtime is connected over NRI, else 0. It is not there if the daemon does not use NRI.")
 	f.runtimeRefused = f.add(gauge, "nri_refused", "1 if the container runtime did not carry out the last update of containers, else 0. It is not there if the daemon does not use NRI.")
+	f.unexplained = f.add(gauge, "nri_unexplained_cpusets", "Containers with a cpuset that neither a claim nor the driver gave them: another program places them, and may give them CPUs of claims. It is not there if the daemon does not use NRI.")
 	f.heartbeat = f.add(gauge, "keeper_heartbeat_timestamp_seconds", "When the keeper last said that it works, as Unix time. It says so every 10 seconds. It is not there before the first time.")
 	f.repairs = f.add(counter, "keeper_repairs_total", "Cgroups of claims that the keeper has repaired, by what was wrong: partition, exclusive, cpus, mems or other.", "cause")
 	f.releases = f.add(counter, "keeper_releases_total", "Cgroups of claims that the keeper has released after their processes had ended.")

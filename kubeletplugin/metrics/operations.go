@@ -39,6 +39,7 @@ func (e *Exporter) collectHost(out sink, d *driver.Driver, figures kubeletplugin
 	if figures.Runtime != kubeletplugin.RuntimeUnused {
 		out.add(f.runtimeConnected, oneIf(figures.Runtime != kubeletplugin.RuntimeDisconnected))
 		out.add(f.runtimeRefused, oneIf(figures.Runtime == kubeletplugin.RuntimeRefused))
+		out.add(f.unexplained, float64(figures.Unexplained))
 	}
 }
 

@@ -32,6 +32,8 @@ type Core interface {
 	// Pool returns the CPUs for containers without claims, and whether the runtime must
 	// restrict these containers to them.
 	Pool() (pool cpuset.Set, restrict bool)
+	// Grantable returns the CPUs that claims may get, whoever has them now.
+	Grantable() cpuset.Set
 }
 
 // Options says where the runtime is, and where the plugin learns what to tell it.

@@ -268,6 +268,9 @@ func (c *fakeCore) Pool() (cpuset.Set, bool) {
 	return pool, c.restrict
 }
 
+// Grantable is all but the first core.
+func (c *fakeCore) Grantable() cpuset.Set { return online().Difference(cpuset.New(0, 1)) }
+
 // hold replaces the claims; while there are any, others are to be restricted.
 func (c *fakeCore) hold(claims map[string]driver.Pinned) {
 	c.mu.Lock()
