@@ -114,6 +114,7 @@ type Driver struct {
 	settled     lookedAt                 // when settleDefaults last succeeded
 	seen        []int                    // numbers of interrupts at the last look
 	online      cpuset.Set               // CPUs that came online since the last look, and may have lost what claims want
+	undone      undone                   // of the NodeConfig, as last seen
 	text        []byte                   // the last checkpoint; the next one reuses its memory
 
 	allocatable bool // Config.NodeAllocatable, as it was set last

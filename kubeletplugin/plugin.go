@@ -229,7 +229,8 @@ func (p *Plugin) show(partitions partitionStates) {
 		p.publisher.set(publication.Devices)
 		p.counters.devices.Store(&publication.Devices)
 	}
-	p.publisher.setMissing(publication.MissingHugepages)
+	p.publisher.setText(&p.publisher.hugepages, hugepagesText(publication.MissingHugepages))
+	p.publisher.setText(&p.publisher.unmet, unmetText(publication.Unmet))
 	p.health.set(deviceHealth(p.driver.Config().NodeName, publication.Devices, publication.Problems))
 }
 

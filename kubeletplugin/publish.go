@@ -59,12 +59,11 @@ type publisher struct {
 
 	withoutConflicts withoutConflicts
 	leftOut          notice
-	hugepages        notice
+	hugepages, unmet lasting
 
 	mu      sync.Mutex
 	devices []resourceapi.Device // must not be changed
-	missing string               // text of the notice hugepages
-	renewed chan struct{}        // has room for one: devices or missing was set
+	renewed chan struct{}        // has room for one: devices or the text of a notice was set
 	look    chan struct{}        // has room for one: the guards are to look
 
 	running sync.WaitGroup
@@ -91,7 +90,8 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 
 		withoutConflicts: withoutConflicts,
 		leftOut:          notice{reason: reasonLeftOut, overReason: reasonNotLeftOut, over: "No device is left out any longer"},
-		hugepages:        hugepagesNotice(),
+		hugepages:        lasting{notice: hugepagesNotice()},
+		unmet:            lasting{notice: unmetNotice()},
 	}
 }
 
@@ -174,7 +174,7 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 // they differ. While a guard reports a problem, it withdraws the devices instead. While
 // a guard does not know yet, the slices stay as they are.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
-	p.tellMissing(ctx)
+	p.tellLasting(ctx)
 	if p.mode != nil {
 		p.mode.tell(ctx, &p.events)
 	}
