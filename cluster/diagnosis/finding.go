@@ -56,6 +56,8 @@ func Checks() []Check {
 		{"cluster-autoscaler", "node", autoscaler},
 		{"nri", "node", nriOff},
 		{"caches-published", "node", cachesPublished},
+		{"stale-profile", "node", staleProfile},
+		{overlaps, "node", profileOverlap},
 		{interruptMover, "node", movedInterrupts},
 		{powerServices, "node", powerService},
 		{"unprepared-claim", "claims", unpreparedClaim},
@@ -94,14 +96,16 @@ const (
 
 	interruptMover = "irqbalance"    // which may be configured well
 	powerServices  = "power-service" // the same
+
+	overlaps = "profile-overlap" // which may be meant so
 )
 
 // CountProblems counts the findings that are problems. It is not a problem if the user
-// is not allowed to read something, if there are pods that are ignored, or if a service
-// runs that may leave the CPUs of claims alone.
+// is not allowed to read something, if there are pods that are ignored, if a service runs
+// that may leave the CPUs of claims alone, or if profiles overlap.
 func CountProblems(findings []Finding) (count int) {
 	for _, finding := range findings {
-		if !slices.Contains([]string{notPermitted, lookAlikes, interruptMover, powerServices}, finding.Check) {
+		if !slices.Contains([]string{notPermitted, lookAlikes, interruptMover, powerServices, overlaps}, finding.Check) {
 			count++
 		}
 	}

@@ -159,6 +159,11 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 	shown.serve(core, plugin, o.hook().LockFile(), counters)
 	running.Go(func() { newWatcher(ctx, o, n, core, plugin, fatal).run(ctx) })
 	running.Go(func() { keepTrim(ctx) })
+	if o.profiled != nil {
+		running.Go(func() {
+			o.profiled.follow(ctx, func(ctx context.Context) (map[string]string, error) { return o.askLabels(ctx, labelsTimeout) }, fatal)
+		})
+	}
 	return func() {
 		cancel()
 		plugin.Stop()
