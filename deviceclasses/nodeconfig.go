@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +55,8 @@ type NodeConfig struct {
 
 	// Profiles override fields for the nodes that have certain labels. If several
 	// profiles of a node set the same field, the last one wins. The daemon reads the
-	// labels when it starts.
+	// labels when it starts, and then in growing pauses of up to an hour. It starts again
+	// if they choose other settings.
 	//
 	//	profiles: [{nodeSelector: {pool: batch}, reservedCPUs: 0-3}]
 	Profiles []NodeProfile `json:"profiles,omitempty"`
@@ -174,8 +177,53 @@ func (c NodeConfig) Profile(field string, nodeLabels map[string]string) string {
 	return ""
 }
 
+// Differing returns the fields, ascending, that have other values on a node with one of two
+// sets of labels than with the other.
+func (c NodeConfig) Differing(one, other map[string]string) (fields []string) {
+	a, b := c.For(one), c.For(other)
+	for field := range a.named() {
+		was, is := a.value(field), b.value(field)
+		if !equality.Semantic.DeepEqual(was.Interface(), is.Interface()) || was.IsZero() != is.IsZero() { // an empty list may differ from none
+			fields = append(fields, field)
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+// Overlapping returns the fields, ascending, that several profiles of a node with these
+// labels set, as in "reservedCPUs: profiles[0], profiles[2]". The last one wins.
+func (c NodeConfig) Overlapping(nodeLabels map[string]string) (fields []string) {
+	by := make(map[string][]string)
+	for i, profile := range c.Profiles {
+		if !labels.SelectorFromSet(profile.NodeSelector).Matches(labels.Set(nodeLabels)) {
+			continue
+		}
+		for field, named := range profile.named() {
+			if named {
+				by[field] = append(by[field], fmt.Sprintf("profiles[%d]", i))
+			}
+		}
+	}
+	for field, profiles := range by {
+		if len(profiles) > 1 {
+			fields = append(fields, field+": "+strings.Join(profiles, ", "))
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}
+
 // names reports whether the field is set.
-func (s NodeSettings) names(field string) bool {
+func (s NodeSettings) names(field string) bool { return s.named()[field] }
+
+// value returns the field with this name in JSON, which is that of named.
+func (s NodeSettings) value(name string) reflect.Value {
+	return reflect.ValueOf(s).FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
+}
+
+// named returns all fields, and whether they are set.
+func (s NodeSettings) named() map[string]bool {
 	return map[string]bool{
 		"reservedCPUs":       s.ReservedCPUs != "",
 		"reservedMemory":     s.ReservedMemory != nil,
@@ -188,7 +236,7 @@ func (s NodeSettings) names(field string) bool {
 		"devices":            s.Devices != nil,
 		"cache":              s.Cache != nil,
 		"performance":        s.Performance != nil,
-	}[field]
+	}
 }
 
 // ReservedMemoryBytes returns ReservedMemory in bytes, or 0 if it is not set.

@@ -35,6 +35,7 @@ type cacheState struct {
 	info     *numa.Resctrl         // that node was made with
 	devices  []resourceapi.Device  // of node
 	warnings []string              // about groups of other tools, and pools that are not published
+	missing  []string              // pools that are not published, whatever claims hold
 	faults   map[caches.Key]string // why a claim does not have what it should
 	lost     map[int]int           // classes of each cache that claims cannot have; see [caches.Node.Lost]
 }
@@ -76,6 +77,17 @@ func cachesOf(machine *numa.Machine, config Config, groups *numa.ResctrlState) *
 func (s *cacheState) describe() {
 	devices, warnings := s.node.Devices(s.lost)
 	s.devices, s.warnings = devices, slices.Concat(s.node.Warnings, warnings)
+	if !s.settings.Pools.Restore {
+		_, s.missing = s.node.Devices(nil)
+	}
+}
+
+// undone says why not all caches are divided; "" if they are, or should not be.
+func (s *cacheState) undone() string {
+	if s.node == nil && !errors.Is(s.why, errNotDivided) {
+		return s.why.Error()
+	}
+	return strings.Join(s.missing, "; ")
 }
 
 // same reports whether the machine is the same, and the kernel and other tools leave the

@@ -119,6 +119,7 @@ type Driver struct {
 	seen        []int                    // numbers of interrupts at the last look
 	online      cpuset.Set               // CPUs that came online since the last look, and may have lost what claims want
 	othersSeen  string                   // CDI specs of other programs, as rereadFunctions last saw them
+	undone      undone                   // of the NodeConfig, as last seen
 	text        []byte                   // the last checkpoint; the next one reuses its memory
 
 	firstUnknown error              // see FirstUnknown

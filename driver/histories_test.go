@@ -146,7 +146,7 @@ func (h *hardware) ReadFile(name string) ([]byte, error)       { return fs.ReadF
 func (h *hardware) Stat(name string) (fs.FileInfo, error)      { return fs.Stat(h.FS, name) }
 
 func slotAddress(slot int) string { return fmt.Sprintf("0001:2%d:00.0", 2*slot+1) }
-func slotDevice(slot int) string  { return fmt.Sprintf("nvme-0001-2%d-00-0", 2*slot+1) }
+func driveIn(slot int) string  { return fmt.Sprintf("nvme-0001-2%d-00-0", 2*slot+1) }
 
 func newHistory(t *testing.T, seed uint64) *history {
 	t.Helper()
@@ -369,10 +369,10 @@ func (h *history) allocate() (results []resourceapi.DeviceRequestAllocationResul
 		return append(results, result("cpus", zone, 2))
 	}
 	slot := h.random.IntN(len(h.hw.slots))
-	if h.hw.slots[slot] < 0 || used[slotDevice(slot)] > 0 {
+	if h.hw.slots[slot] < 0 || used[driveIn(slot)] > 0 {
 		return nil
 	}
-	return append(results, functionResult("drive", slotDevice(slot)))
+	return append(results, functionResult("drive", driveIn(slot)))
 }
 
 // sync is the kubelet's worker for a pod that has no container yet.

@@ -164,10 +164,11 @@ func (d *Driver) RepairPerformance(all bool) error {
 		return nil
 	}
 	err := d.settleDefaults()
-	if d.config.Tuning == nil {
-		return err
+	if d.config.Tuning != nil {
+		err = errors.Join(err, d.retune(), d.lookAtInterrupts(all))
 	}
-	return errors.Join(err, d.retune(), d.lookAtInterrupts(all))
+	d.note(&d.undone.tuning, errText(err))
+	return err
 }
 
 // retune gives CPUs that came online what their claims want. Another driver may have them

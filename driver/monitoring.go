@@ -113,9 +113,12 @@ func (d *Driver) repairMonitors(wanted []resctrl.Group) (news []string) {
 	if !all && d.monitors.room > 0 {
 		news = append(news, "what some claims use of caches is not measured: "+resctrl.ErrNoCounter.Error())
 	}
+	measuring := ""
 	if d.isMonitoring() && len(d.groups.Info.Monitors) == 0 && !d.config.Caches.Pools.Divides() {
-		news = append(news, "what claims use of caches is not measured: resctrl is not mounted, or the kernel counts nothing")
+		measuring = "what claims use of caches is not measured: resctrl is not mounted, or the kernel counts nothing"
+		news = append(news, measuring)
 	}
+	d.note(&d.undone.measuring, measuring)
 	return news
 }
 

@@ -23,6 +23,7 @@ type Publication struct {
 	// MissingHugepages says, by device, where the node has fewer hugepages than claims
 	// hold. Problems have it, too.
 	MissingHugepages map[string]string
+	Unmet            map[string]string // as of Driver.Unmet
 }
 
 // published is what the last Publication was made from.
@@ -62,7 +63,7 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 		taintWithheld(all, seen.withheld)
 		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, all, seen.allocatable}
 	}
-	return Publication{last.devices, renewed, problems, missing}
+	return Publication{last.devices, renewed, problems, missing, d.Unmet()}
 }
 
 // taintWithheld taints the devices with these names.

@@ -26,13 +26,14 @@ type view struct {
 	withheld   map[string]string // see withheldFunctions
 	caches     *cacheState
 	waiting    int // see Figures
+	undone     undone
 
 	allocatable bool
 }
 
 // show makes the current state the view. The caller holds the lock.
 func (d *Driver) show() {
-	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.caches, len(d.orphans), d.allocatable})
+	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.caches, len(d.orphans), d.undone, d.allocatable})
 }
 
 // SetDowngraded tells the driver which CPUs of shares are in no partition now, because

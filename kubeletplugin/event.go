@@ -107,6 +107,34 @@ func (e *events) notify(ctx context.Context, n *notice, text string) {
 	n.told = text
 }
 
+// lasting is a notice whose text comes from another goroutine.
+type lasting struct {
+	notice
+	text string // as it is now; guarded by publisher.mu
+}
+
+// setText takes the text of a notice as it is now. It reports whether that is new.
+func (p *publisher) setText(l *lasting, text string) (isNew bool) {
+	p.mu.Lock()
+	isNew = text != l.text
+	l.text = text
+	p.mu.Unlock()
+	if isNew {
+		p.renew()
+	}
+	return isNew
+}
+
+// tellLasting creates the events on the Node.
+func (p *publisher) tellLasting(ctx context.Context) {
+	for _, l := range []*lasting{&p.hugepages, &p.unexplained, &p.unmet} {
+		p.mu.Lock()
+		text := l.text
+		p.mu.Unlock()
+		p.events.notify(ctx, &l.notice, text)
+	}
+}
+
 // newEvent returns an event of the driver on this node. The caller adds the object that
 // it is about.
 func newEvent(nodeName, kind, reason, note string) *eventsapi.Event {

@@ -20,28 +20,34 @@ func TestMissingHugepagesAreEventsOfTheNode(t *testing.T) {
 			{"numa-1": "1Gi of 2Gi"},
 			{},
 		} {
-			p.setMissing(missing)
+			p.setText(&p.hugepages, hugepagesText(missing))
 			time.Sleep(200 * time.Millisecond) // each is seen, and none again
 		}
-		want := "Warning NUMAHugepagesMissing device numa-0: none of 2Mi; device numa-1: 1Gi of 2Gi\n" +
-			"Warning NUMAHugepagesMissing device numa-1: 1Gi of 2Gi\n" +
-			"Normal NUMAHugepagesRestored Every zone has as many hugepages as claims hold"
-		var got string
-		if !until(10*time.Second, func() bool {
-			events, err := c.EventsV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var told []string
-			for _, event := range events.Items {
-				if strings.HasPrefix(event.Reason, "NUMAHugepages") && event.Regarding.Kind == "Node" {
-					told = append(told, event.Type+" "+event.Reason+" "+event.Note)
-				}
-			}
-			got = strings.Join(told, "\n")
-			return got == want
-		}) {
-			t.Errorf("events\n%s\nwant\n%s", got, want)
-		}
+		expectNodeEvents(t, c, "NUMAHugepages", "Warning NUMAHugepagesMissing device numa-0: none of 2Mi; device numa-1: 1Gi of 2Gi\n"+
+			"Warning NUMAHugepagesMissing device numa-1: 1Gi of 2Gi\n"+
+			"Normal NUMAHugepagesRestored Every zone has as many hugepages as claims hold")
 	})
+}
+
+// expectNodeEvents waits for the events of the Node whose reasons begin with prefix: type,
+// reason and note, a line for each.
+func expectNodeEvents(t *testing.T, c *cluster, prefix, want string) {
+	t.Helper()
+	var got string
+	if !until(10*time.Second, func() bool {
+		events, err := c.EventsV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		for _, event := range events.Items {
+			if strings.HasPrefix(event.Reason, prefix) && event.Regarding.Kind == "Node" {
+				told = append(told, event.Type+" "+event.Reason+" "+event.Note)
+			}
+		}
+		got = strings.Join(told, "\n")
+		return got == want
+	}) {
+		t.Errorf("events\n%s\nwant\n%s", got, want)
+	}
 }

@@ -5,7 +5,7 @@
 //
 // It is larger than other packages because all of the daemon's communication with the
 // kubelet is here. So is its communication with the API server, except for the labels of
-// the node, which the command reads once. The parts depend on each other: a fault of a
+// the node, which the command reads. The parts depend on each other: a fault of a
 // claim becomes a taint, an event, a condition and bad health of its device.
 package kubeletplugin
 
@@ -233,7 +233,8 @@ func (p *Plugin) show(partitions partitionStates) {
 		p.publisher.set(publication.Devices)
 		p.counters.devices.Store(&publication.Devices)
 	}
-	p.publisher.setMissing(publication.MissingHugepages)
+	p.publisher.setText(&p.publisher.hugepages, hugepagesText(publication.MissingHugepages))
+	p.publisher.setText(&p.publisher.unmet, unmetText(publication.Unmet))
 	p.health.set(deviceHealth(p.driver.Config().NodeName, publication.Devices, publication.Problems))
 }
 

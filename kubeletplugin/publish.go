@@ -61,14 +61,12 @@ type publisher struct {
 	withoutConflicts withoutConflicts
 	suspects         func(all []*resourceapi.ResourceSlice) []driver.Suspect // Driver.Suspects; nil: no events about them
 	leftOut, suspect notice
-	hugepages        notice
-	unexplained      notice
+
+	hugepages, unmet, unexplained lasting
 
 	mu      sync.Mutex
 	devices []resourceapi.Device // must not be changed
-	missing string               // text of the notice hugepages
-	foreign bool                 // there are containers whose cpuset is another program's
-	renewed chan struct{}        // has room for one: one of these was set
+	renewed chan struct{}        // has room for one: devices or the text of a notice was set
 	look    chan struct{}        // has room for one: the guards are to look
 
 	running sync.WaitGroup
@@ -96,8 +94,9 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		withoutConflicts: withoutConflicts,
 		leftOut:          notice{reason: reasonLeftOut, overReason: reasonNotLeftOut, over: "No device is left out any longer"},
 		suspect:          notice{reason: reasonSuspect, overReason: reasonNoSuspect, over: "No other driver is suspected of giving out CPUs of this node any longer"},
-		hugepages:        hugepagesNotice(),
-		unexplained:      unexplainedNotice(),
+		hugepages:        lasting{notice: hugepagesNotice()},
+		unmet:            lasting{notice: unmetNotice()},
+		unexplained:      lasting{notice: unexplainedNotice()},
 	}
 }
 
@@ -180,9 +179,8 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 // they differ. While a guard reports a problem, it withdraws the devices instead. While
 // a guard does not know yet, the slices stay as they are.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
-	p.tellMissing(ctx)
+	p.tellLasting(ctx)
 	p.tellSuspects(ctx)
-	p.tellUnexplained(ctx)
 	if p.mode != nil {
 		p.mode.tell(ctx, &p.events)
 	}

@@ -1,10 +1,6 @@
 package kubeletplugin
 
-import (
-	"context"
-
-	"k8s.io/klog/v2"
-)
+import "k8s.io/klog/v2"
 
 const (
 	reasonUnexplained = "NUMACpusetsUnexplained"
@@ -30,26 +26,11 @@ func (p *Plugin) seeUnexplained() {
 }
 
 func (p *publisher) setUnexplained(names []string) {
-	p.mu.Lock()
-	isNew := (len(names) > 0) != p.foreign
-	p.foreign = len(names) > 0
-	p.mu.Unlock()
-	if !isNew {
-		return
-	}
-	if len(names) > 0 {
-		klog.Background().Info("Neither a claim nor this driver explains the cpusets of containers", "containers", len(names), "first", names[0])
-	}
-	p.renew()
-}
-
-// tellUnexplained creates the event on the Node.
-func (p *publisher) tellUnexplained(ctx context.Context) {
-	p.mu.Lock()
 	text := ""
-	if p.foreign {
+	if len(names) > 0 {
 		text = unexplainedText
 	}
-	p.mu.Unlock()
-	p.events.notify(ctx, &p.unexplained, text)
+	if p.setText(&p.unexplained, text) && text != "" {
+		klog.Background().Info("Neither a claim nor this driver explains the cpusets of containers", "containers", len(names), "first", names[0])
+	}
 }

@@ -253,6 +253,18 @@ func breakages() []broken {
 			"n1 | caches-published | NodeConfig | cache | caches that the node can divide | caches are not published: zone numa-0 has CPUs of 2 level-3 caches: want each zone in one level-3 cache; set zoneBy to l3",
 		},
 		{
+			"labels that came after the start", func(f *Facts) {
+				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{Profiles: &nodestate.Profiles{Stale: []string{"reservedCPUs"}}}}}
+			},
+			"n1 | stale-profile | NodeConfig | reservedCPUs | as the profiles for the labels of the node say; the daemon starts again for them within an hour, if the machine can have these settings | as the labels said when the daemon started",
+		},
+		{
+			"profiles that overlap", func(f *Facts) {
+				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{Profiles: &nodestate.Profiles{Overlapping: []string{"zoneBy: profiles[0], profiles[2]"}}}}}
+			},
+			"n1 | profile-overlap | NodeConfig | zoneBy | one profile that sets it, or profiles in this order: the last one wins | profiles[0], profiles[2]",
+		},
+		{
 			"irqbalance", func(f *Facts) {
 				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{Irqbalance: "system.slice/irqbalance.service"}}}
 			},

@@ -57,6 +57,8 @@ func Checks() []Check {
 		{"cluster-autoscaler", "node", autoscaler},
 		{"nri", "node", nriOff},
 		{"caches-published", "node", cachesPublished},
+		{"stale-profile", "node", staleProfile},
+		{overlaps, "node", profileOverlap},
 		{interruptMover, "node", movedInterrupts},
 		{powerServices, "node", powerService},
 		{"unprepared-claim", "claims", unpreparedClaim},
@@ -97,14 +99,15 @@ const (
 	powerServices  = "power-service" // the same
 
 	cpuSuspects = "suspected-cpu-driver" // which may pin nothing
+	overlaps    = "profile-overlap"      // which may be meant so
 )
 
 // CountProblems counts the findings that are problems. It is not a problem if the user
-// is not allowed to read something, if there are pods that are ignored, or if a service or
-// another driver may leave the CPUs of claims alone.
+// is not allowed to read something, if there are pods that are ignored, if a service or
+// another driver may leave the CPUs of claims alone, or if profiles overlap.
 func CountProblems(findings []Finding) (count int) {
 	for _, finding := range findings {
-		if !slices.Contains([]string{notPermitted, lookAlikes, interruptMover, powerServices, cpuSuspects}, finding.Check) {
+		if !slices.Contains([]string{notPermitted, lookAlikes, interruptMover, powerServices, cpuSuspects, overlaps}, finding.Check) {
 			count++
 		}
 	}

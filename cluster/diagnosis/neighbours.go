@@ -131,6 +131,39 @@ func cachesPublished(f *Facts) (findings []Finding) {
 	return findings
 }
 
+// staleProfile finds nodes whose labels choose other profiles than when their daemon started.
+// Only nodes that were asked say so.
+func staleProfile(f *Facts) (findings []Finding) {
+	return profileFindings(f, "as the profiles for the labels of the node say; the daemon starts again for them within an hour, if the machine can have these settings",
+		func(p *nodestate.Profiles) (fields []string) {
+			for _, field := range p.Stale {
+				fields = append(fields, field+": as the labels said when the daemon started")
+			}
+			return fields
+		})
+}
+
+// profileOverlap finds nodes for which several profiles set the same field. Only nodes that
+// were asked say so.
+func profileOverlap(f *Facts) []Finding {
+	return profileFindings(f, "one profile that sets it, or profiles in this order: the last one wins", func(p *nodestate.Profiles) []string { return p.Overlapping })
+}
+
+// profileFindings makes a finding of each line, which begins with the name of a field.
+func profileFindings(f *Facts, expected string, lines func(*nodestate.Profiles) []string) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		state := f.States[node]
+		if state == nil || state.Host == nil || state.Host.Profiles == nil {
+			continue
+		}
+		for _, line := range lines(state.Host.Profiles) {
+			field, detected, _ := strings.Cut(line, ": ")
+			findings = append(findings, Finding{Node: node, Component: deviceclasses.NodeConfigKind, Setting: field, Expected: expected, Detected: detected})
+		}
+	}
+	return findings
+}
+
 // movedInterrupts finds nodes on which irqbalance moves interrupts, perhaps to the CPUs of
 // claims. Only nodes that were asked say so.
 func movedInterrupts(f *Facts) (findings []Finding) {

@@ -11,8 +11,8 @@ import (
 )
 
 // withConfig adds the settings of the file that --config names. It asks for the labels
-// of the node once, and only if the file has profiles. A setting that is also a flag
-// must not be in both.
+// of the node only if the file has profiles. A setting that is also a flag must not be in
+// both.
 func (o options) withConfig(ctx context.Context) (options, error) {
 	if o.configFile == "" {
 		return o, nil
@@ -31,7 +31,11 @@ func (o options) withConfig(ctx context.Context) (options, error) {
 			return options{}, fmt.Errorf("--config %q has profiles: %w", o.configFile, err)
 		}
 	}
-	return o.with(config, labels)
+	next, err := o.with(config, labels)
+	if err == nil && len(config.Profiles) > 0 {
+		next.profiled = &profiled{o, config, labels}
+	}
+	return next, err
 }
 
 // with adds the settings of a file to those of the flags.

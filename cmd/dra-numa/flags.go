@@ -41,6 +41,7 @@ type options struct {
 	cachePools          *deviceclasses.CachePools     // from the NodeConfig: cache; nil if caches are not divided
 	performance         deviceclasses.NodePerformance // from the NodeConfig
 	settings            *deviceclasses.NodeSettings   // all settings of the NodeConfig for this node; nil without a file
+	profiled            *profiled                     // of a NodeConfig with profiles; nil without them
 	reservedCPUs        string
 	reservedIn          string // the flag or field that sets reservedCPUs
 	reservedMemory      string

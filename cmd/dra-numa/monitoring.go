@@ -112,6 +112,7 @@ type shown struct {
 	readiness kubeletplugin.Readiness
 	requests  kubeletplugin.APIRequests
 	metrics   *metrics.Exporter
+	starting  starting
 }
 
 // show returns what a daemon that has just started shows.

@@ -65,16 +65,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdout io.
 		return err
 	}
 	defer stopMonitoring()
-	unlock, err := lockInstance(ctx, o.pluginDir(), func() {
-		shown.readiness.Standby("another dra-numa is running on this node")
-		klog.FromContext(ctx).Info("Waiting: another dra-numa is running on this node")
-	})
-	if err != nil {
-		return ignoreEnd(ctx, err)
-	}
-	defer unlock()
-	shown.readiness.NotReady(kubeletplugin.ReasonStarting, "recovering what the claims of this node hold")
-	stop, err := start(ctx, o, shown, firstOf(fatal))
+	stop, err := serveNode(ctx, o, shown, firstOf(fatal))
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
@@ -96,12 +87,42 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
+// serveNode waits until no other daemon serves the node, and serves it until stop is called.
+// Stop waits until all of it has ended. Until it returns, /healthz says whether it goes on.
+func serveNode(ctx context.Context, o options, shown *shown, fatal func(error)) (stop func(), err error) {
+	shown.starting.begin("locking the node", nil)
+	shown.readiness.Live(shown.starting.alive)
+	unlock, err := lockInstance(ctx, o.pluginDir(), func() {
+		shown.starting.rest()
+		shown.readiness.Standby("another dra-numa is running on this node")
+		klog.FromContext(ctx).Info("Waiting: another dra-numa is running on this node")
+	})
+	if err != nil {
+		return nil, err
+	}
+	shown.readiness.NotReady(kubeletplugin.ReasonStarting, "recovering what the claims of this node hold")
+	stop, err = start(ctx, o, shown, fatal)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return func() {
+		stop()
+		unlock()
+	}, nil
+}
+
 // start serves the node until stop is called. Stop waits until all of it has ended.
 func start(ctx context.Context, o options, shown *shown, fatal func(error)) (stop func(), err error) {
+	shown.starting.begin("reading the node", nil)
 	n, core, err := openNode(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	// A slow disk may take long to write the CDI specs of many claims, one after the other.
+	shown.starting.begin("recovering what claims hold", func() uint64 {
+		return core.CheckpointWrites().Syncs.Count + core.SpecWrites().Syncs.Count
+	})
 	client, err := newClient(o.kubeconfig, &shown.requests)
 	if err != nil {
 		return nil, err
@@ -110,6 +131,7 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 	if err != nil {
 		return nil, err
 	}
+	shown.starting.begin("registering with the kubelet", nil)
 	counts, unknown := kubeletplugin.CountsAllocatable(ctx, client, o.nodeName)
 	core.SetNodeAllocatable(counts)
 	ctx, cancel := context.WithCancel(ctx)
@@ -159,6 +181,11 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 	shown.serve(core, plugin, o.hook().LockFile(), counters)
 	running.Go(func() { newWatcher(ctx, o, n, core, plugin, fatal).run(ctx) })
 	running.Go(func() { keepTrim(ctx) })
+	if o.profiled != nil {
+		running.Go(func() {
+			o.profiled.follow(ctx, func(ctx context.Context) (map[string]string, error) { return o.askLabels(ctx, labelsTimeout) }, fatal)
+		})
+	}
 	return func() {
 		cancel()
 		plugin.Stop()

@@ -95,6 +95,9 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 	} else {
 		state.Layout = layoutOf(machine, daemon)
 	}
+	if o, err := daemon(); *host && err == nil && o.profiled != nil {
+		state.Host.Profiles = o.profiled.profilesState()
+	}
 	if *host && err == nil {
 		state.Host.NoCaches = whyNoCaches(&machine, daemon)
 	}

@@ -54,6 +54,18 @@ type Host struct {
 	// NoCaches is why the node publishes no caches although its NodeConfig divides them; ""
 	// if it does.
 	NoCaches string `json:"noCaches,omitempty"`
+	// Profiles are what the labels of the node choose; nil without profiles in its NodeConfig.
+	Profiles *Profiles `json:"profiles,omitempty"`
+}
+
+// Profiles says how the profiles of a NodeConfig differ from what an operator may expect.
+type Profiles struct {
+	// Stale are the fields of the NodeConfig that the node's labels choose differently now
+	// than when its daemon started.
+	Stale []string `json:"stale,omitempty"`
+	// Overlapping are the fields that several profiles of the node set, with these profiles.
+	// The last one wins.
+	Overlapping []string `json:"overlapping,omitempty"`
 }
 
 // ServiceIrqbalance is the name of irqbalance in Host.Services.

@@ -18,6 +18,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
@@ -25,6 +26,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -49,7 +51,7 @@ func newExporter(t testing.TB) (*Exporter, *kubeletplugin.Readiness) {
 }
 
 // openDriver returns the driver of a node with the claims of the driver's own golden file:
-// they have shares of all kinds.
+// they have shares of all kinds. The node should divide its caches, and has no resctrl.
 func openDriver(t testing.TB) *driver.Driver {
 	return openOn(t, sample.Machine(t, "rig"), nil)
 }
@@ -65,6 +67,10 @@ func openOn(t testing.TB, machine numa.Machine, tuning *driver.Tuning) *driver.D
 	}
 	d, err := driver.Open(machine, driver.Config{
 		NodeName: "node-1", BootID: "boot-1", Reserved: cpuset.New(0, 1), Exclusivity: driver.ExclusivityKernel, Tuning: tuning,
+		Caches: &driver.Caches{
+			Pools: *object.Parse[deviceclasses.CachePools](t, "{os: {ways: 2}, infra: {ways: 4}}"),
+			Host:  resctrl.On(t.TempDir(), numa.ResctrlView{}),
+		},
 	}, state, files.OpenTemp(t))
 	if err != nil {
 		t.Fatal(err)

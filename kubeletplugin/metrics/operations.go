@@ -32,6 +32,9 @@ func (e *Exporter) collectHost(out sink, d *driver.Driver, figures kubeletplugin
 	f := e.families
 	out.add(f.exclusivity, 1, string(d.Config().Exclusivity))
 	out.add(f.registered, oneIf(figures.Registered))
+	for setting := range d.Unmet() {
+		out.add(f.unmet, 1, setting)
+	}
 	for _, state := range kubeletplugin.CgroupStates() {
 		out.add(f.cgroups, float64(figures.Cgroups[state]), string(state))
 	}

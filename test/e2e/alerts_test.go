@@ -141,6 +141,12 @@ var _ = Describe("metrics for alerts:", withAlerts, ofMachine, func() {
 		record(ctx, "NUMADeviceTainted")
 	})
 
+	It("the node does not divide its caches", func(ctx context.Context) {
+		configureNode(ctx, "cache: {os: {ways: 31}, infra: {ways: 1}}")
+		Eventually(ctx, scrape).Should(HaveKeyWithValue(`dra_numa_setting_unmet{setting="cache"}`, 1.0))
+		record(ctx, "NUMASettingUnmet")
+	})
+
 	It("a program changes a partition again and again", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "repairs"), oneCore(ctx)
 		pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("repairs", core), core))

@@ -142,6 +142,10 @@ var faults = []struct {
 		series{`dra_numa_device_taint{device="gpu-0000-18-00-0",effect="NoSchedule",key="dra.numa/fault",value="unhealthy"}`: "1x60"},
 	},
 	{
+		"resctrl is not mounted", "NUMASettingUnmet", "Node node-1 does not do what its NodeConfig says in cache.",
+		series{`dra_numa_setting_unmet{setting="cache"}`: "1x60"},
+	},
+	{
 		"another program writes to cgroups", "NUMARepairsRepeat", "Another program keeps changing cgroups of claims on node node-1 (cpus).",
 		series{`dra_numa_keeper_repairs_total{cause="cpus"}`: "0+1x60"},
 	},
