@@ -21,6 +21,9 @@ type Host struct {
 	// Releaser is what [FindReleaser] returns. If it is nil, a pause follows each change of the
 	// kernel's workqueues.
 	Releaser fs.FS
+	// System is devices/system below the mount of sysfs. What it does not say counts as online,
+	// and as not isolated at boot.
+	System fs.FS
 
 	// around is for tests. It wraps every effect, and the verification after them:
 	// a test can die there, or put a fake kernel in place.

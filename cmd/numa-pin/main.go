@@ -34,7 +34,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	host := host{proc: "/proc", cgroups: "/sys/fs/cgroup", workqueues: "/sys/" + pin.WorkqueuesDir}
+	host := host{proc: "/proc", cgroups: "/sys/fs/cgroup", workqueues: "/sys/" + pin.WorkqueuesDir, system: "/sys/devices/system"}
 	streams := streams{os.Stdin, os.Stdout, os.Stderr}
 	status := exit(run(ctx, os.Args[1:], host, streams), os.Stderr)
 	stop()

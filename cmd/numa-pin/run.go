@@ -26,6 +26,7 @@ const (
 type host struct {
 	proc, cgroups string
 	workqueues    string // "" if their mask cannot be written
+	system        string // devices/system below the mount of sysfs
 }
 
 // streams are the standard streams.
@@ -90,7 +91,7 @@ func (h host) open(records string) (pin.Host, error) {
 			return pin.Host{}, err
 		}
 	}
-	opened := pin.Host{Boot: strings.TrimSpace(string(boot)), Releaser: pin.FindReleaser(os.DirFS(h.proc))}
+	opened := pin.Host{Boot: strings.TrimSpace(string(boot)), Releaser: pin.FindReleaser(os.DirFS(h.proc)), System: os.DirFS(h.system)}
 	if opened.Cgroups, err = os.OpenRoot(h.cgroups); err != nil {
 		return pin.Host{}, err
 	}
