@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -19,8 +18,8 @@ import (
 // Hugepages is what the kernel says of hugepages now, in bytes, by NUMA node and by size
 // as in "2Mi".
 type Hugepages struct {
-	Total, Free map[int]map[string]uint64               // Free ≤ Total
-	Used        map[types.UID]map[int]map[string]uint64 // what the containers of each claim have
+	Total, Free map[int]map[string]uint64 // Free ≤ Total
+	Pods        []PodHugepages            // of running pods with claims
 }
 
 // checkHugepages returns an error if the NUMA nodes lack hugepages that the grant is to
@@ -75,13 +74,13 @@ func (d *Driver) checkHugepages(grant Grant) error {
 // and what is reserved and not yet used by programs without a claim.
 func (d *Driver) keptHugepages(now Hugepages, grants []Grant, nodes cpuset.Set, size string) (promised, reserved uint64, who []string) {
 	inUse := bytesOn(nodes, now.Total, size) - min(bytesOn(nodes, now.Free, size), bytesOn(nodes, now.Total, size))
-	for _, grant := range grants {
-		held := grant.hugepages(nodes, size)
-		used := min(held, bytesOn(nodes, now.Used[grant.UID], size))
+	for _, set := range claimSets(grants, now.Pods, size) {
+		held, holders := set.heldOn(nodes, size)
+		used := min(held, set.usedOn(nodes, size, held))
 		inUse -= min(inUse, used)
 		if used < held {
 			promised += held - used
-			who = append(who, fmt.Sprintf("%s %s", grant.name(), binary(held-used)))
+			who = append(who, fmt.Sprintf("%s %s", strings.Join(holders, " and "), binary(held-used)))
 		}
 	}
 	for node := range nodes.All() {
@@ -94,6 +93,16 @@ func (d *Driver) keptHugepages(now Hugepages, grants []Grant, nodes cpuset.Set, 
 func (g Grant) hugepages(nodes cpuset.Set, size string) (bytes uint64) {
 	for _, share := range g.Shares {
 		if zone := share.Zone(); zone != nil && zone.mems().Overlaps(nodes) {
+			bytes += zone.HugepageBytes[size]
+		}
+	}
+	return bytes
+}
+
+// allHugepages returns how many bytes of hugepages the grant has.
+func (g Grant) allHugepages(size string) (bytes uint64) {
+	for _, share := range g.Shares {
+		if zone := share.Zone(); zone != nil {
 			bytes += zone.HugepageBytes[size]
 		}
 	}

@@ -18,6 +18,20 @@ func withHugepages(name, amount string) *resourceapi.ResourceClaim {
 	return claim(name, consuming(result("r", "numa-1", 0), "hugepages2Mi="+amount))
 }
 
+// podWith is a pod of claims that has hugepages, by NUMA node and size.
+func podWith(amounts map[int]map[string]uint64, claims ...types.UID) PodHugepages {
+	pod := PodHugepages{Claims: claims, Sizes: map[string]HugepagesUse{"2Mi": {OnNode: map[int]uint64{}}, "1Gi": {OnNode: map[int]uint64{}}}}
+	for node, sizes := range amounts {
+		for size, bytes := range sizes {
+			use := pod.Sizes[size]
+			use.Bytes += bytes
+			use.OnNode[node] += bytes
+			pod.Sizes[size] = use
+		}
+	}
+	return pod
+}
+
 func TestClaimsGetOnlyHugepagesThatAreFree(t *testing.T) {
 	disk := newDisk(t)
 	config := testConfig()
@@ -34,7 +48,7 @@ func TestClaimsGetOnlyHugepagesThatAreFree(t *testing.T) {
 	}
 	free := func(bytes uint64) { now.Free = map[int]map[string]uint64{1: {"2Mi": bytes}} }
 	used := func(name string, bytes uint64) {
-		now.Used = map[types.UID]map[int]map[string]uint64{types.UID("uid-" + name): {1: {"2Mi": bytes}}}
+		now.Pods = []PodHugepages{podWith(map[int]map[string]uint64{1: {"2Mi": bytes}}, types.UID("uid-"+name))}
 	}
 	expect := func(claim *resourceapi.ResourceClaim, want string) {
 		t.Helper()
@@ -73,7 +87,7 @@ func TestClaimsDoNotGetReservedHugepages(t *testing.T) {
 	expect := func(free, used uint64, claim *resourceapi.ResourceClaim, want string) {
 		t.Helper()
 		now.Total, now.Free = map[int]map[string]uint64{1: {"2Mi": 16 << 20}}, map[int]map[string]uint64{1: {"2Mi": free}}
-		now.Used = map[types.UID]map[int]map[string]uint64{"uid-a": {1: {"2Mi": used}}}
+		now.Pods = []PodHugepages{podWith(map[int]map[string]uint64{1: {"2Mi": used}}, "uid-a")}
 		_, _, err := driver.Prepare(claim, nil)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("claim %s with %d bytes free: %v, want %q", claim.Name, free, err, want)

@@ -59,7 +59,8 @@ func (p pages) count(nodes cpuset.Set, size string, owners ...types.UID) (bytes 
 
 // read is Config.Hugepages.
 func (p pages) read(nodes cpuset.Set) (Hugepages, error) {
-	now := Hugepages{Total: map[int]map[string]uint64{}, Free: map[int]map[string]uint64{}, Used: map[types.UID]map[int]map[string]uint64{}}
+	now := Hugepages{Total: map[int]map[string]uint64{}, Free: map[int]map[string]uint64{}}
+	used := map[types.UID]map[int]map[string]uint64{}
 	add := func(amounts map[int]map[string]uint64, page page) {
 		if amounts[page.node] == nil {
 			amounts[page.node] = map[string]uint64{}
@@ -74,11 +75,14 @@ func (p pages) read(nodes cpuset.Set) (Hugepages, error) {
 		case page.owner == nobody && nodes.Contains(page.node):
 			add(now.Free, page)
 		case page.owner != nobody && page.owner != stranger:
-			if now.Used[page.owner] == nil {
-				now.Used[page.owner] = map[int]map[string]uint64{}
+			if used[page.owner] == nil {
+				used[page.owner] = map[int]map[string]uint64{}
 			}
-			add(now.Used[page.owner], page)
+			add(used[page.owner], page)
 		}
+	}
+	for uid, amounts := range used {
+		now.Pods = append(now.Pods, podWith(amounts, uid))
 	}
 	return now, nil
 }

@@ -31,11 +31,27 @@ func (h Host) enforce(work []decision, live []record) []error {
 		if errs[i] == nil {
 			errs[i] = h.verify(d.Cgroup, d.want)
 		}
+		if errs[i] != nil && d.want.Partition == PartitionNone {
+			errs[i] = h.reclaimUnrefused(d, errs[i])
+		}
 		if hasEnded(h.Cgroups.FS(), d.Cgroup, errs[i]) {
 			errs[i] = nil
 		}
 	}
 	return errs
+}
+
+// reclaimUnrefused gets CPUs back that the kernel has lost, for a cgroup without a partition:
+// the kernel refuses nothing there, but does not grant them. Fault is what verify says.
+func (h Host) reclaimUnrefused(d decision, fault error) error {
+	reclaimed, err := h.reclaim(d.Cgroup, d.want.CPUs)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; %w", fault, err)
+	case reclaimed:
+		return h.verify(d.Cgroup, d.want)
+	}
+	return fault
 }
 
 // give plans and applies. If the kernel refuses the partition because it has lost CPUs,

@@ -90,6 +90,8 @@ type fake struct {
 	isolated     cpuset.Set // the CPUs of isolated partitions
 	ending       int        // how many more times the kernel is seen ending threads of its workqueues
 	stranger     bool       // another program makes partitions isolated, too
+	lost         cpuset.Set // CPUs that the kernel has lost: see reclaim
+	isolcpus     cpuset.Set // of the boot parameter
 }
 
 func newFake(t testing.TB, old bool) *fake {
@@ -99,7 +101,7 @@ func newFake(t testing.TB, old bool) *fake {
 	}
 	f.put("cgroup.controllers", "cpuset")
 	f.put("cgroup.procs", "")
-	f.root = Host{Cgroups: files.Open(t, f.dir), Records: files.Open(t, f.records), Boot: "this boot", Workqueues: files.OpenTemp(t), Releaser: threads{f}, around: f.around}
+	f.root = Host{Cgroups: files.Open(t, f.dir), Records: files.Open(t, f.records), Boot: "this boot", Workqueues: files.OpenTemp(t), Releaser: threads{f}, System: system{f}, around: f.around}
 	f.request(f.all)
 	f.settle()
 	return f
@@ -170,11 +172,12 @@ func (f *fake) settle() {
 		own := f.set(path.Join(dir, exclusiveFile)).Intersection(above)
 		kind, _, _ := strings.Cut(f.line(path.Join(dir, partitionFile)), " ")
 		if kind != member && f.invalid[dir] == "" {
-			f.invalid[dir] = f.fault(dir, own)
+			f.invalid[dir] = f.fault(dir, kind, own)
 		}
 		if kind != member && f.invalid[dir] == "" {
 			owner[dir] = own
 			taken = taken.Union(own)
+			f.lost = f.lost.Difference(own)
 		}
 		f.put(path.Join(dir, exclusiveFile+".effective"), own.String())
 		state := kind
@@ -184,7 +187,7 @@ func (f *fake) settle() {
 		f.put(path.Join(dir, partitionFile), state)
 		return own
 	})
-	f.effective(".", f.online.Difference(taken), f.mems, owner)
+	f.effective(".", f.online.Difference(taken).Difference(f.lost), f.mems, owner)
 	var isolated cpuset.Set
 	for dir, cpus := range owner {
 		if f.line(path.Join(dir, partitionFile)) == PartitionIsolated.String() {
@@ -211,6 +214,17 @@ func (t threads) Open(name string) (fs.File, error) {
 		state = "D"
 	}
 	return threadIn(state).Open(name)
+}
+
+// system is [Host.System].
+type system struct{ *fake }
+
+func (s system) Open(name string) (fs.File, error) {
+	return fstest.MapFS{
+		"cpu/online":      {Data: []byte(s.online.String() + "\n")},
+		"cpu/isolated":    {Data: []byte(s.isolcpus.String() + "\n")},
+		"node/has_memory": {Data: []byte(s.mems.String() + "\n")},
+	}.Open(name)
 }
 
 // threadIn is the thread's directory, as Linux 6.12 shows it.
@@ -248,9 +262,14 @@ func mask(t testing.TB, text string) cpuset.Set {
 }
 
 // fault is why a partition with these exclusive CPUs becomes invalid.
-func (f *fake) fault(dir string, own cpuset.Set) string {
-	if own.IsEmpty() {
+func (f *fake) fault(dir, kind string, own cpuset.Set) string {
+	switch {
+	case own.IsEmpty():
 		return "no cpus"
+	case kind != PartitionIsolated.String() && own.Overlaps(f.isolcpus):
+		return "partition config conflicts with housekeeping setup"
+	case own.Overlaps(f.lost) && path.Dir(dir) != ".":
+		return "lost"
 	}
 	for _, sibling := range f.children(path.Dir(dir)) {
 		if f.old && sibling != dir && f.set(path.Join(sibling, cpusFile)).Overlaps(own) {

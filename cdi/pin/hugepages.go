@@ -1,72 +1,101 @@
 package pin
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// HugepagesUsed returns the hugepages that the pods of recorded cgroups have, in bytes, by
-// the UID of each of their claims, by NUMA node and by size as in "2Mi". It reads
-// hugetlb.<size>.numa_stat of the pod's cgroup, because the kernel moves pages there that a
-// container leaves behind. A host without these files uses none.
-func HugepagesUsed(cgroups, records fs.FS) (map[string]map[int]map[string]uint64, error) {
-	list, faults, err := loadRecords(records)
+// PodHugepages is the hugepages that one pod with claims has.
+type PodHugepages struct {
+	Claims []string                // the UIDs of the pod's claims; ascending, each once
+	Sizes  map[string]HugepagesUse // by size as in "2Mi"; without the sizes that cannot be read
+}
+
+// HugepagesUse is how much a pod has of one size, in bytes.
+type HugepagesUse struct {
+	Bytes  uint64
+	OnNode map[int]uint64 // the parts of Bytes by NUMA node; nil if the kernel does not show them
+}
+
+// HugepagesUsed returns the hugepages of the pods that have recorded cgroups and a process.
+// It reads the pod's cgroup, because the kernel moves pages there that a container leaves
+// behind. Kernels before 5.17 do not show the NUMA nodes of pages, and no kernel shows pages
+// where the controller hugetlb is off. HugepagesUsed passes over records that it cannot
+// read: the keeper reports them.
+func HugepagesUsed(cgroups, records fs.FS) (pods []PodHugepages, err error) {
+	list, _, err := loadRecords(records)
 	if err != nil {
 		return nil, err
 	}
-	used := make(map[string]map[int]map[string]uint64)
-	seen := make(map[string]bool) // pod and claim
+	claims := make(map[string][]string) // by pod
 	for _, r := range list {
 		for _, claim := range r.Claims {
-			if seen[r.pod()+" "+claim.UID] {
-				continue
-			}
-			seen[r.pod()+" "+claim.UID] = true
-			if used[claim.UID] == nil {
-				used[claim.UID] = make(map[int]map[string]uint64)
-			}
-			if err := addHugepages(used[claim.UID], cgroups, r.pod()); err != nil {
-				faults = append(faults, err)
-			}
+			claims[r.pod()] = append(claims[r.pod()], claim.UID)
 		}
 	}
-	return used, errors.Join(faults...)
+	for _, pod := range slices.Sorted(maps.Keys(claims)) {
+		if populated, err := isPopulated(cgroups, pod); err == nil && !populated {
+			continue // if it cannot be told, the pod runs
+		}
+		slices.Sort(claims[pod])
+		pods = append(pods, PodHugepages{slices.Compact(claims[pod]), readHugepages(cgroups, pod)})
+	}
+	return pods, nil
 }
 
-func addHugepages(used map[int]map[string]uint64, cgroups fs.FS, cgroup string) error {
-	names, err := fs.Glob(cgroups, path.Join(cgroup, "hugetlb.*.numa_stat"))
+// readHugepages returns what a cgroup has by size. It leaves out what it cannot read.
+func readHugepages(cgroups fs.FS, cgroup string) map[string]HugepagesUse {
+	sizes := make(map[string]HugepagesUse)
+	entries, err := fs.ReadDir(cgroups, cgroup)
 	if err != nil {
-		return err
+		return nil
 	}
-	for _, name := range names {
-		size := strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "hugetlb."), ".numa_stat")
-		size = strings.TrimSuffix(size, "B") + "i" // the kernel writes 2MB
-		line, err := readLine(cgroups, name)
-		if isGone(err) {
+	for _, entry := range entries { // by name, so numa_stat comes after current
+		size, isHugetlb := strings.CutPrefix(entry.Name(), "hugetlb.")
+		size, file, _ := strings.Cut(size, ".")
+		if !isHugetlb || file != "current" && file != "numa_stat" {
 			continue
 		}
+		line, err := readLine(cgroups, path.Join(cgroup, entry.Name()))
 		if err != nil {
-			return err
+			continue
 		}
-		for _, field := range strings.Fields(line) { // total=0 N0=0 N1=0
-			node, bytes, _ := strings.Cut(field, "=")
-			id, err := strconv.Atoi(strings.TrimPrefix(node, "N"))
-			if err != nil {
-				continue // total
-			}
-			amount, err := strconv.ParseUint(bytes, 10, 64)
-			if err != nil {
-				return fmt.Errorf("read %s: %w", name, err)
-			}
-			if used[id] == nil {
-				used[id] = make(map[string]uint64)
-			}
-			used[id][size] += amount
+		var use HugepagesUse
+		if file == "current" {
+			use.Bytes, err = strconv.ParseUint(line, 10, 64)
+		} else {
+			use, err = parseNUMAStat(line)
+		}
+		if err == nil {
+			sizes[strings.TrimSuffix(size, "B")+"i"] = use // the kernel writes 2MB
 		}
 	}
-	return nil
+	return sizes
+}
+
+// parseNUMAStat parses hugetlb.<size>.numa_stat, as in "total=0 N0=0 N1=0".
+func parseNUMAStat(line string) (use HugepagesUse, err error) {
+	use.OnNode = make(map[int]uint64)
+	for _, field := range strings.Fields(line) {
+		name, bytes, _ := strings.Cut(field, "=")
+		amount, err := strconv.ParseUint(bytes, 10, 64)
+		if err != nil {
+			return HugepagesUse{}, fmt.Errorf("field %q: %w", field, err)
+		}
+		if name == "total" {
+			use.Bytes = amount
+			continue
+		}
+		node, err := strconv.Atoi(strings.TrimPrefix(name, "N"))
+		if err != nil {
+			return HugepagesUse{}, fmt.Errorf("field %q: %w", field, err)
+		}
+		use.OnNode[node] = amount
+	}
+	return use, nil
 }

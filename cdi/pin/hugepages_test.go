@@ -1,39 +1,87 @@
 package pin
 
 import (
-	"maps"
+	"reflect"
 	"testing"
 	"testing/fstest"
 )
 
-const hugePod = "kubepods/burstable/pod1"
+const mib = 1 << 20
 
-func TestHugepagesOfAPodAreThoseOfItsClaims(t *testing.T) {
-	records := fstest.MapFS{}
-	for _, r := range []record{
-		{"boot", hugePod + "/one", ScopeContainer, []Claim{claimed("job", "2-3", "1", PartitionRoot)}},
-		{"boot", hugePod + "/two", ScopeContainer, []Claim{claimed("job", "4", "1", PartitionRoot), claimed("other", "", "0", PartitionNone)}},
-	} {
+// pinned returns the files of records.
+func pinned(t *testing.T, list ...record) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	for _, r := range list {
 		text, err := r.render()
 		if err != nil {
 			t.Fatal(err)
 		}
-		records[r.file()] = &fstest.MapFile{Data: text}
+		files[r.file()] = &fstest.MapFile{Data: text}
 	}
-	cgroups := fstest.MapFS{
-		hugePod + "/hugetlb.2MB.numa_stat":     {Data: []byte("total=6291456 N0=2097152 N1=4194304\n")},
-		hugePod + "/hugetlb.1GB.numa_stat":     {Data: []byte("total=0 N0=0 N1=0\n")},
-		hugePod + "/one/hugetlb.2MB.numa_stat": {Data: []byte("total=4194304 N0=0 N1=4194304\n")}, // a part of the pod's
+	return files
+}
+
+// podOf is a cgroup of a pod with files, and with a process or none.
+func podOf(cgroups fstest.MapFS, pod, populated string, files map[string]string) {
+	cgroups[pod+"/cgroup.events"] = &fstest.MapFile{Data: []byte("populated " + populated + "\nfrozen 0\n")}
+	for name, text := range files {
+		cgroups[pod+"/"+name] = &fstest.MapFile{Data: []byte(text)}
 	}
+}
+
+// A pod's pages are of no particular one of its claims. If each claim counted them, a page
+// in use would stand for several promised ones.
+func TestHugepagesOfAPodCountOnce(t *testing.T) {
+	const pod = "kubepods/burstable/pod1"
+	records := pinned(t,
+		record{"boot", pod + "/one", ScopeContainer, []Claim{claimed("job", "2-3", "1", PartitionRoot)}},
+		record{"boot", pod + "/two", ScopeContainer, []Claim{claimed("job", "4", "1", PartitionRoot), claimed("other", "", "0", PartitionNone)}},
+	)
+	cgroups := fstest.MapFS{}
+	podOf(cgroups, pod, "1", map[string]string{
+		"hugetlb.2MB.numa_stat":     "total=6291456 N0=2097152 N1=4194304\n",
+		"hugetlb.2MB.current":       "6291456\n",
+		"hugetlb.2MB.rsvd.current":  "8388608\n",
+		"hugetlb.1GB.numa_stat":     "total=0 N0=0 N1=0\n",
+		"one/hugetlb.2MB.numa_stat": "total=4194304 N0=0 N1=4194304\n", // a part of the pod's
+	})
 	used, err := HugepagesUsed(cgroups, records)
-	if err != nil || len(used) != 2 {
-		t.Fatal(used, err)
+	want := []PodHugepages{{
+		[]string{"job", "other"},
+		map[string]HugepagesUse{"2Mi": {6 * mib, map[int]uint64{0: 2 * mib, 1: 4 * mib}}, "1Gi": {0, map[int]uint64{0: 0, 1: 0}}},
+	}}
+	if err != nil || !reflect.DeepEqual(used, want) {
+		t.Errorf("pods have %+v, %v, want %+v", used, err, want)
 	}
-	for claim, nodes := range used {
-		for node, want := range map[int]uint64{0: 2 << 20, 1: 4 << 20} {
-			if got := nodes[node]; !maps.Equal(got, map[string]uint64{"2Mi": want, "1Gi": 0}) {
-				t.Errorf("claim %s has %v on NUMA node %d, want %d of 2Mi", claim, got, node, want)
-			}
-		}
+}
+
+// What cannot be read is missing, and is no reason to refuse claims: an unreadable record, a
+// pod without the controller hugetlb, and a kernel that does not show the NUMA nodes of pages.
+func TestHugepagesAreReadWhereTheyCanBe(t *testing.T) {
+	records := pinned(t,
+		record{"boot", "k/ended/a", ScopeContainer, []Claim{claimed("ended", "2", "1", PartitionRoot)}},
+		record{"boot", "k/gone/b", ScopeContainer, []Claim{claimed("gone", "3", "1", PartitionRoot)}},
+		record{"boot", "k/old/c", ScopeContainer, []Claim{claimed("old", "4", "1", PartitionRoot)}},
+		record{"boot", "k/torn/d", ScopeContainer, []Claim{claimed("torn", "5", "1", PartitionRoot)}},
+		record{"boot", "k/off", ScopePod, []Claim{claimed("off", "6", "", PartitionRoot)}},
+	)
+	records["damaged.json"] = &fstest.MapFile{Data: []byte("{")}
+	cgroups := fstest.MapFS{}
+	podOf(cgroups, "k/ended", "0", map[string]string{"hugetlb.2MB.numa_stat": "total=2097152 N0=0 N1=2097152\n"})
+	podOf(cgroups, "k/old", "1", map[string]string{"hugetlb.2MB.current": "4194304\n"})
+	podOf(cgroups, "k/torn", "1", map[string]string{"hugetlb.2MB.numa_stat": "total=x N0=0\n", "hugetlb.2MB.current": "2097152\n", "hugetlb.1GB.current": "max\n"})
+	podOf(cgroups, "k/off", "1", nil)
+	used, err := HugepagesUsed(cgroups, records)
+	want := []PodHugepages{
+		{[]string{"off"}, map[string]HugepagesUse{}},
+		{[]string{"old"}, map[string]HugepagesUse{"2Mi": {Bytes: 4 * mib}}},
+		{[]string{"torn"}, map[string]HugepagesUse{"2Mi": {Bytes: 2 * mib}}},
+	}
+	if err != nil || !reflect.DeepEqual(used, want) {
+		t.Errorf("pods have %+v, %v, want %+v", used, err, want)
+	}
+	if used, err := HugepagesUsed(cgroups, fstest.MapFS{}); err != nil || len(used) > 0 {
+		t.Errorf("without records: %+v, %v", used, err)
 	}
 }

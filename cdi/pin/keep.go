@@ -153,6 +153,7 @@ type view struct {
 	dead   []record
 	wrong  []decision
 	causes []error // of wrong, in the same order
+	await  []waiting
 	faults []error // of files that are not valid records
 	due    bool    // CPUs of the kernel's workqueues are to be taken or given back
 }
@@ -161,17 +162,28 @@ type view struct {
 // recorded cgroups are as they should be.
 func (k *Keeper) pass(ctx context.Context, events *watch) (healthy bool) {
 	v, err := k.look(events)
-	if err == nil && (len(v.dead)+len(v.wrong) > 0 || v.due) && ctx.Err() == nil {
-		v, err = k.repair(events)
+	looked := err == nil
+	if looked && (len(v.dead)+len(v.wrong) > 0 || v.due) && ctx.Err() == nil {
+		err = k.repair(events, &v)
 	}
-	k.counts.Unrepaired = len(v.wrong)
+	if looked {
+		k.counts.Unrepaired = len(v.wrong) + len(v.await)
+	}
 	k.tell("records", errors.Join(append(v.faults, err)...))
+	for _, w := range v.await {
+		k.tell(w.Cgroup, w.err())
+	}
 	for _, r := range v.live {
-		if !slices.ContainsFunc(v.wrong, func(d decision) bool { return d.Cgroup == r.Cgroup }) {
+		if !v.isFaulty(r) {
 			delete(k.told, r.Cgroup) // also if it recovered without a repair
 		}
 	}
-	return err == nil && len(v.wrong) == 0
+	return err == nil && len(v.wrong)+len(v.await) == 0
+}
+
+func (v view) isFaulty(r record) bool {
+	return slices.ContainsFunc(v.wrong, func(d decision) bool { return d.Cgroup == r.Cgroup }) ||
+		slices.ContainsFunc(v.await, func(w waiting) bool { return w.Cgroup == r.Cgroup })
 }
 
 // look reads everything. It sets the watches first, so that no change is lost.
@@ -188,7 +200,11 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 	events.follow(append([]string{k.Host.Records.Name()}, k.AlsoOn...), recordedFiles(k.Host.Cgroups.Name(), v.live))
 	k.states.Follow(k.Host.Cgroups.FS(), stateFiles(v.live))
 	for _, d := range decide(v.live) {
-		if err := check(k.Host.Cgroups.FS(), d); err != nil && !hasEnded(k.Host.Cgroups.FS(), d.Cgroup, err) {
+		switch err := check(k.Host.Cgroups.FS(), d); {
+		case err == nil || hasEnded(k.Host.Cgroups.FS(), d.Cgroup, err):
+		case k.Host.lacksOnlyOffline(d):
+			v.await = append(v.await, waiting{d, err})
+		default:
 			v.wrong, v.causes = append(v.wrong, d), append(v.causes, err)
 		}
 	}
@@ -203,6 +219,10 @@ func check(cgroups fs.FS, d decision) error {
 	if err := verify(cgroups, d.Cgroup, d.want); err != nil {
 		return err
 	}
+	return checkConfigured(cgroups, d)
+}
+
+func checkConfigured(cgroups fs.FS, d decision) error {
 	if d.want.Partition != PartitionNone {
 		if err := checkAncestors(cgroups, d); err != nil {
 			return err
@@ -240,17 +260,17 @@ func checkAncestors(cgroups fs.FS, d decision) error {
 }
 
 // repair looks again under the lock, because a hook may have been at work. Then it
-// releases what dead cgroups left, and repairs. In the view that it returns, wrong has
-// only what it could not repair.
-func (k *Keeper) repair(events *watch) (view, error) {
+// releases what dead cgroups left, and repairs. In seen, which becomes the second view,
+// wrong has only what it could not repair. If there is no second view, seen stays as it is.
+func (k *Keeper) repair(events *watch, seen *view) error {
 	unlock, err := k.Lock()
 	if err != nil {
-		return view{}, err
+		return err
 	}
 	defer unlock()
 	v, err := k.look(events)
 	if err != nil {
-		return v, err
+		return err
 	}
 	var errs []error
 	if _, err := k.Host.resetReclaim(); err != nil { // a process that was killed in a reclaim has left a record, too
@@ -268,19 +288,19 @@ func (k *Keeper) repair(events *watch) (view, error) {
 	if err := k.Host.settleWorkqueues(v.live); err != nil {
 		errs = append(errs, err)
 	}
-	remaining := v
-	remaining.wrong, remaining.causes = nil, nil
+	*seen = v
+	seen.wrong, seen.causes = nil, nil
 	for i, err := range k.Host.enforce(v.wrong, v.live) {
 		d := v.wrong[i]
 		if err != nil {
-			remaining.wrong, remaining.causes = append(remaining.wrong, d), append(remaining.causes, err)
-			k.tell(d.Cgroup, fmt.Errorf("cgroup %s should have %s for claim %s: %w", d.Cgroup, d.want, d.names(), err))
+			seen.wrong, seen.causes = append(seen.wrong, d), append(seen.causes, err)
+			k.tell(d.Cgroup, shouldHave(d, err))
 			continue
 		}
 		k.counts.repaired(v.causes[i])
 		k.Log(fmt.Sprintf("repaired cgroup %s of claim %s: %v", d.Cgroup, d.names(), v.causes[i]))
 	}
-	return remaining, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // tell logs err, unless it is what was last logged about the same thing.

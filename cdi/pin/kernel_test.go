@@ -77,7 +77,10 @@ func openWorkqueues(t *testing.T) *os.Root {
 }
 
 func (k kernel) host() Host {
-	return Host{Cgroups: k.root, Records: k.records, Boot: "this boot", Workqueues: k.work, Releaser: FindReleaser(os.DirFS("/proc"))}
+	return Host{
+		Cgroups: k.root, Records: k.records, Boot: "this boot",
+		Workqueues: k.work, Releaser: FindReleaser(os.DirFS("/proc")), System: os.DirFS("/sys/devices/system"),
+	}
 }
 
 func (k kernel) allCPUs() cpuset.Set { return k.all }

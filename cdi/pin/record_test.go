@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
@@ -184,7 +185,17 @@ func TestRecordsAreForEverybodyToRead(t *testing.T) {
 	if err != nil || info.Mode() != 0o644 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if names := recordFiles(m); len(names) != 1 {
+	if err := LeaveRefusal(m.host().Records, Refusal{ClaimRef{"u", "team/job"}, "x", time.Now(), "in use"}); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(m.records + "/*" + refusalSuffix)
+	if err != nil || len(left) != 1 {
+		t.Fatal(left, err)
+	}
+	if info, err := os.Stat(left[0]); err != nil || info.Mode() != 0o644 {
+		t.Errorf("refusal: mode %v, %v", info.Mode(), err)
+	}
+	if names := recordFiles(m); len(names) != 2 {
 		t.Errorf("files %q", names)
 	}
 }

@@ -49,11 +49,7 @@ func LeaveRefusal(records *os.Root, r Refusal) error {
 	// The id comes from the runtime: it becomes no part of a path.
 	sum := fnv.New64a()
 	_, _ = io.WriteString(sum, r.Container+" "+r.Claim.UID)
-	name := fmt.Sprintf("%016x", sum.Sum64())
-	if err := records.WriteFile(name+".new", data, 0o644); err != nil {
-		return err
-	}
-	return records.Rename(name+".new", name+refusalSuffix)
+	return Replace(records, fmt.Sprintf("%016x", sum.Sum64())+refusalSuffix, data)
 }
 
 // pruneRefusals removes old refusals and returns how many are left.

@@ -461,9 +461,10 @@ func oneOffline(m machine) {
 	checkLive(m, "a root job fault")
 	var lines []string
 	k := keeper(m.host(), &lines)
+	k.Lock = func() (func(), error) { return nil, errors.New("no write helps: the keeper must not hold up hooks") }
 	for range 3 {
-		if healthy := k.pass(m.Context(), &watch{}); healthy {
-			m.Error("the keeper is content without cpu 5")
+		if healthy := k.pass(m.Context(), &watch{}); healthy || k.Counts().Unrepaired != 1 {
+			m.Errorf("the keeper is content without cpu 5, and counts %d cgroups", k.Counts().Unrepaired)
 		}
 	}
 	if len(lines) != 1 || !strings.Contains(lines[0], ctrA+" should have cpus 4-5 for claim team/job: ") {
@@ -475,6 +476,7 @@ func oneOffline(m machine) {
 		m.Error("pin to an offline cpu is nil")
 	}
 	mustOnline(m, 5, true)
+	k.Lock = keeper(m.host(), nil).Lock
 	if healthy := k.pass(m.Context(), &watch{}); !healthy || len(lines) > 2 {
 		m.Errorf("with cpu 5 again the keeper says %q", lines)
 	}
@@ -496,7 +498,12 @@ func allOffline(m machine) {
 		}
 	}
 	checkLive(m, "a root job fault")
-	keep(m)
+	k := keeper(m.host(), nil)
+	k.Lock = func() (func(), error) {
+		m.Error("no write helps, and the keeper takes the lock")
+		return func() {}, nil
+	}
+	k.pass(m.Context(), &watch{})
 	mustOnline(m, 4, true)
 	mustOnline(m, 5, true)
 	if m.line(ctrA+"/"+partitionFile) != "root" {

@@ -21,6 +21,9 @@ type Host struct {
 	// Releaser is what [FindReleaser] returns. If it is nil, a pause follows each change of the
 	// kernel's workqueues.
 	Releaser fs.FS
+	// System is devices/system below the mount of sysfs. What it does not say counts as online,
+	// and as not isolated at boot.
+	System fs.FS
 
 	// around is for tests. It wraps every effect, and the verification after them:
 	// a test can die there, or put a fake kernel in place.
@@ -94,17 +97,18 @@ func (h Host) save(r record) error {
 }
 
 // Replace replaces the content of a file in dir, so that a reader sees either the old
-// content or the new one. It does not sync the file to disk: use it for what need not
-// outlive the boot.
+// content or the new one, also while several processes replace the file. It does not sync
+// the file to disk: use it for what need not outlive the boot.
 func Replace(dir *os.Root, name string, data []byte) error {
 	fresh := strings.TrimSuffix(name, recordSuffix) + ".new"
-	file, err := dir.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	file, err := openFresh(dir, fresh)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = file.Close() }() // after the rename: until then, other writers wait
 	_, err = file.Write(data)
 	// The daemon reads the file as another user, so the hook's umask must not apply.
-	if err := errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+	if err := errors.Join(err, file.Chmod(0o644)); err != nil {
 		return errors.Join(err, dir.Remove(fresh))
 	}
 	return dir.Rename(fresh, name)

@@ -14,7 +14,7 @@ import (
 )
 
 // hugepages reads how many hugepages the NUMA nodes have, which of them are free, and
-// which the containers of claims have.
+// which the pods of claims have.
 func (o *options) hugepages(root fs.FS, nodes cpuset.Set) (now driver.Hugepages, err error) {
 	now.Total, now.Free = make(map[int]map[string]uint64), make(map[int]map[string]uint64)
 	for node := range nodes.All() {
@@ -30,10 +30,16 @@ func (o *options) hugepages(root fs.FS, nodes cpuset.Set) (now driver.Hugepages,
 			}
 		}
 	}
-	used, err := pin.HugepagesUsed(os.DirFS(o.cgroupRoot), os.DirFS(o.hook().RecordsDir()))
-	now.Used = make(map[types.UID]map[int]map[string]uint64, len(used))
-	for uid, pages := range used {
-		now.Used[types.UID(uid)] = pages
+	pods, err := pin.HugepagesUsed(os.DirFS(o.cgroupRoot), os.DirFS(o.hook().RecordsDir()))
+	for _, pod := range pods {
+		next := driver.PodHugepages{Sizes: make(map[string]driver.HugepagesUse)}
+		for _, uid := range pod.Claims {
+			next.Claims = append(next.Claims, types.UID(uid))
+		}
+		for size, use := range pod.Sizes {
+			next.Sizes[size] = driver.HugepagesUse(use)
+		}
+		now.Pods = append(now.Pods, next)
 	}
 	return now, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
@@ -94,7 +95,7 @@ func (h host) open(records string) (pin.Host, error) {
 			return pin.Host{}, err
 		}
 	}
-	opened := pin.Host{Boot: strings.TrimSpace(string(boot)), Releaser: pin.FindReleaser(os.DirFS(h.proc))}
+	opened := pin.Host{Boot: strings.TrimSpace(string(boot)), Releaser: pin.FindReleaser(os.DirFS(h.proc)), System: os.DirFS(filepath.Join(h.machine, "sys/devices/system"))}
 	if opened.Cgroups, err = os.OpenRoot(h.cgroups); err != nil {
 		return pin.Host{}, err
 	}
