@@ -31,15 +31,15 @@ func sampleCheckpoint() Checkpoint {
 			{Request: "main/sub", Device: "numa-1", Kind: &ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(5), Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind"}},
 			{Request: "memory", Device: "numa-2", Kind: &ZoneShare{NUMANodes: []int{2}, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}}},
 		}},
-		{UID: "uid-b", Namespace: "default", Name: "b", Order: 1, Unprepared: true, Shares: []Share{
+		{UID: "uid-b", Namespace: "default", Name: "b", Order: 1, Shares: []Share{
 			{Request: "r", Device: "numa-0", ShareID: "s", Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}},
 			{Request: "s", Device: "socket-1", Kind: &ZoneShare{NUMANodes: []int{2, 3}, CPUs: cpuset.New(8), Partition: "root"}},
 		}},
 		{UID: "uid-c", Namespace: "default", Name: "c", Order: 3, Shares: []Share{
 			{Request: "drive", Device: "nvme-0000-3b-00-0", Kind: &FunctionShare{Address: "0000:3b:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{
 				{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 3},
-			}}},
-			{Request: "card", Device: "nic-0000-5e-00-2", Kind: &FunctionShare{Address: "0000:5e:00.2", Kind: attached.NIC, PhysFn: "0000:5e:00.0", Interfaces: []string{"ens1v0"}}},
+			}, Former: []devnode.Node{{Path: "/dev/nvme4", Type: "c", Major: 240, Minor: 4}}}},
+			{Request: "card", Device: "nic-0000-5e-00-2", Kind: &FunctionShare{Address: "0000:5e:00.2", Kind: attached.NIC, PhysFn: "0000:5e:00.0", Interfaces: []string{"ens1v0"}, Lost: true}},
 			{Request: "bound", Device: "nvme-0000-3d-00-0", Kind: &FunctionShare{Address: "0000:3d:00.0", Kind: attached.NVMe, Driver: "vfio-pci", Before: binding.State{Driver: "nvme", Override: "nvme"}}},
 			{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &FunctionShare{Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
 		}},

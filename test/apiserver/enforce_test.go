@@ -140,7 +140,10 @@ func replaceGenerated(t *testing.T, admin kubernetes.Interface, namespace string
 	t.Helper()
 	pods, claims, templates := admin.CoreV1().Pods(namespace), admin.ResourceV1().ResourceClaims(namespace), admin.ResourceV1().ResourceClaimTemplates(namespace)
 	mustCreate(t, templates, object.Parse[resourceapi.ResourceClaimTemplate](t, templateOfTwo))
-	mustCreate(t, pods, podThat(t, "generates", "resourceClaimTemplateName: two"))
+	eventually(t, "the quota counts the deleted pods no longer", func() bool {
+		_, err := pods.Create(t.Context(), podThat(t, "generates", "resourceClaimTemplateName: two"), metav1.CreateOptions{})
+		return err == nil
+	})
 	name := ""
 	eventually(t, "a claim is generated", func() bool {
 		pod, err := pods.Get(t.Context(), "generates", metav1.GetOptions{})
