@@ -191,7 +191,38 @@ func verify(cgroups fs.FS, target string, want Pinning) error {
 			return err
 		}
 	}
-	return verifySet(cgroups, target, cpusFile+".effective", want.CPUs)
+	fault := verifySet(cgroups, target, cpusFile+".effective", want.CPUs)
+	if fault == nil || want.Partition == PartitionNone {
+		return fault
+	}
+	if granted, err := divided(cgroups, target); err != nil || granted != want.CPUs {
+		return fault
+	}
+	return nil
+}
+
+// divided returns the CPUs of a partition with those of the partitions below it. A tenant
+// with a writable cgroup may make some, and only the tenant's tasks run on their CPUs.
+func divided(cgroups fs.FS, partition string) (cpus cpuset.Set, err error) {
+	cpus, err = readSet(cgroups, path.Join(partition, cpusFile+".effective"))
+	if err != nil {
+		return cpuset.Set{}, err
+	}
+	entries, err := fs.ReadDir(cgroups, partition)
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		child := path.Join(partition, entry.Name())
+		state, err := readLine(cgroups, path.Join(child, partitionFile))
+		if err != nil || !(group{state: state}).isValid() {
+			continue // gone, or without a partition, and so without partitions below
+		}
+		if below, err := divided(cgroups, child); err == nil {
+			cpus = cpus.Union(below)
+		}
+	}
+	return cpus, err
 }
 
 func verifyPartition(cgroups fs.FS, target string, want Pinning) error {

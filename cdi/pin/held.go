@@ -14,7 +14,7 @@ type Holding struct {
 }
 
 // Holdings lists the partitions of the host that have CPUs, no matter which program made
-// them. Parents come before their children. The list is empty on a host without cgroup
+// them, but not those inside other partitions. The list is empty on a host without cgroup
 // v2 or without partitions. Cgroups may come and go while Holdings reads.
 func Holdings(cgroups fs.FS) ([]Holding, error) {
 	t, err := readPartitions(cgroups)

@@ -76,13 +76,16 @@ func planRelease(t tree, dead string) Plan {
 	return p
 }
 
-// dissolve makes the target a member. In the target's top-level cgroup, it then reduces
-// cpuset.cpus.exclusive to the CPUs of the remaining partitions, children before parents.
+// dissolve makes the target a member, so that partitions below it hold nothing. In the
+// target's top-level cgroup, it then reduces cpuset.cpus.exclusive to the CPUs of the
+// remaining partitions, children before parents.
 func (p *Plan) dissolve(t tree, target string) {
 	t = slices.Clone(t)
 	for i := range t {
 		if t[i].path == target && t[i].state != member {
 			p.write(target, partitionFile, member)
+		}
+		if isWithin(t[i].path, target) {
 			t[i].state = member
 		}
 	}

@@ -50,9 +50,11 @@ func (g group) holds() cpuset.Set {
 func (g group) isValid() bool { return g.state != member && !strings.Contains(g.state, "invalid") }
 
 // tree has every cgroup that matters to a plan: the target, its ancestors, and every
-// cgroup with exclusive CPUs or a partition. Parents come before their children. A
-// partition can only be below a cgroup with exclusive CPUs, below another partition, or
-// directly below the mount. So nothing else is walked.
+// cgroup with exclusive CPUs or a partition that is not inside another partition. Parents
+// come before their children. A partition can only be below a cgroup with exclusive CPUs,
+// below another partition, or directly below the mount. So nothing else is walked. What is
+// inside a partition has CPUs of that partition only, whatever its files ask for: a tenant
+// with a writable cgroup writes there.
 type tree []group
 
 // readTree takes the snapshot. It leaves out cgroups that vanish meanwhile, but returns
@@ -92,8 +94,8 @@ func (t *tree) walk(cgroups fs.FS, dir, target string) error {
 			continue
 		}
 		*t = append(*t, g)
-		if child == target {
-			continue // cgroups below the target get their CPUs from it
+		if child == target || g.state != member && !onPath {
+			continue // cgroups below get their CPUs from it
 		}
 		if err := t.walk(cgroups, child, target); err != nil && !(isGone(err) && !onPath) {
 			return err
