@@ -75,6 +75,9 @@ type Facts struct {
 	Objects *snapshot.Snapshot
 	// Installation is what the chart installed.
 	Installation Installation
+	// Policies are the configurations of NRI resource policies, such as BalloonsPolicy
+	// kube-system/default.
+	Policies []string
 	// Kubelets are the effective settings of the kubelets, by node.
 	Kubelets map[string]Kubelet
 	// States are the states of the nodes, by node. Bundles have them, and clusters whose
