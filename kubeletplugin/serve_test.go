@@ -144,6 +144,8 @@ func (p *countingPool) Connected() bool { return true }
 
 func (p *countingPool) Refused() bool { return false }
 
+func (p *countingPool) Unexplained() []string { return nil }
+
 func (p *countingPool) Refresh(ctx context.Context) error {
 	p.refreshed++
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= poolTimeout {

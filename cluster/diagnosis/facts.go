@@ -1,6 +1,9 @@
 // Package diagnosis finds problems of a cluster and its nodes that affect this driver.
 // It works on facts: package collect reads them from a cluster, and package bundle
 // reads them from a file. The package itself reads and changes nothing.
+//
+// It is larger than other packages because all checks of validate are here: a few dozen
+// functions of the same facts, none of which needs another.
 package diagnosis
 
 import (
