@@ -187,6 +187,24 @@ func breakages() []broken {
 			}, "n1 | suspected-cpu-driver | time-share.example.com | ResourceSlices | no CPUs that claims of dra.numa may get; if it gives out such CPUs, name it in otherCPUDrivers or reserve them | publishes time slots of CPUs 2",
 		},
 		{
+			"an NRI resource policy", func(f *Facts) {
+				pod := f.Objects.Pod("default", "p").DeepCopy()
+				pod.Name, pod.Namespace, pod.UID, pod.Spec.ResourceClaims = "policy-x", "kube-system", "policy", nil
+				pod.Spec.NodeName = "n1"
+				pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "nri-resource-policy-balloons", UID: "b", Controller: ptr.To(true)}}
+				pod.Spec.Containers = []corev1.Container{{Image: "ghcr.io/containers/nri-plugins/nri-resource-policy-balloons:v0.12.0@sha256:1"}}
+				elsewhere, bare := pod.DeepCopy(), pod.DeepCopy()
+				elsewhere.Spec.NodeName, bare.OwnerReferences = "n8", nil
+				f.Objects.Pods = append(f.Objects.Pods, elsewhere, bare, pod)
+				f.Policies = []string{"BalloonsPolicy kube-system/default"}
+			},
+			"n1 | resource-policy | DaemonSet kube-system/nri-resource-policy-balloons | NRI resource policy | none on a node with dra.numa, because it rewrites the cpusets of all containers | runs nri-resource-policy-balloons, configured by BalloonsPolicy kube-system/default",
+		},
+		{
+			"an NRI resource policy of another image", func(f *Facts) { f.Policies = []string{"TopologyAwarePolicy a/default"} },
+			" | resource-policy | TopologyAwarePolicy a/default | NRI resource policy | none on a node with dra.numa, because it rewrites the cpusets of all containers | exists; its DaemonSet is not known",
+		},
+		{
 			"static CPUs", func(f *Facts) { f.Kubelets["n1"] = Kubelet{CPUManagerPolicy: "static", MemoryManagerPolicy: "None"} },
 			"n1 | kubelet-manager | kubelet | cpuManagerPolicy | none | static",
 		},

@@ -1,6 +1,9 @@
 // Package diagnosis finds problems of a cluster and its nodes that affect this driver.
 // It works on facts: package collect reads them from a cluster, and package bundle
 // reads them from a file. The package itself reads and changes nothing.
+//
+// It is larger than other packages because all checks of validate are here: a few dozen
+// functions of the same facts, none of which needs another.
 package diagnosis
 
 import (
@@ -75,6 +78,9 @@ type Facts struct {
 	Objects *snapshot.Snapshot
 	// Installation is what the chart installed.
 	Installation Installation
+	// Policies are the configurations of NRI resource policies, such as BalloonsPolicy
+	// kube-system/default.
+	Policies []string
 	// Kubelets are the effective settings of the kubelets, by node.
 	Kubelets map[string]Kubelet
 	// States are the states of the nodes, by node. Bundles have them, and clusters whose

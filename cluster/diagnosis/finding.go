@@ -50,6 +50,7 @@ func Checks() []Check {
 		{"device-taint", "zones", deviceTaint},
 		{"other-cpu-driver", "node", otherCPUDriver},
 		{cpuSuspects, "node", suspectedCPUDriver},
+		{"resource-policy", "node", resourcePolicy},
 		{"kubelet-manager", "node", kubeletManager},
 		{"topology-manager", "node", topologyManager},
 		{"reserved-cpus", "node", reservedCPUs},

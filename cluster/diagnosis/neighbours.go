@@ -1,9 +1,7 @@
 package diagnosis
 
 import (
-	"path"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,9 +78,7 @@ func autoscaler(f *Facts) (findings []Finding) {
 // the name.
 func runsImage(pod *corev1.Pod, name string) bool {
 	for _, container := range pod.Spec.Containers {
-		base, _, _ := strings.Cut(path.Base(container.Image), "@")
-		base, _, _ = strings.Cut(base, ":")
-		if base == name {
+		if imageName(container.Image) == name {
 			return true
 		}
 	}

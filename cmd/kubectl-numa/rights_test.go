@@ -70,9 +70,11 @@ func (rec *recorder) right(r *http.Request) string {
 }
 
 func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rec.mu.Lock()
-	rec.asked[rec.right(r)] = true
-	rec.mu.Unlock()
+	if r.URL.Path != policiesPath { // Kubernetes allows everyone to ask what a group has
+		rec.mu.Lock()
+		rec.asked[rec.right(r)] = true
+		rec.mu.Unlock()
+	}
 	w.Header().Set("Content-Type", "application/json")
 	switch answer := rec.answers[r.URL.Path].(type) {
 	case http.Handler:
@@ -117,6 +119,13 @@ var commandLines = map[string][]string{
 	"generate": nil, "pick": nil, "slices": nil, "topology": nil,
 }
 
+// policiesPath is where the API server says which NRI resource policies it has.
+const policiesPath = "/apis/" + diagnosis.PolicyGroup + "/" + diagnosis.PolicyVersion
+
+// policies are the resources of a cluster with NRI resource policies.
+const policies = `{"resources": [{"name": "balloonspolicies", "kind": "BalloonsPolicy"}, {"name": "balloonspolicies/status", "kind": "BalloonsPolicy"},
+	{"name": "templatepolicies", "kind": "TemplatePolicy"}, {"name": "topologyawarepolicies", "kind": "TopologyAwarePolicy"}]}`
+
 // askedRights runs all commands, and returns which rights they need.
 func askedRights(t *testing.T) rights {
 	t.Helper()
@@ -127,6 +136,10 @@ func askedRights(t *testing.T) rights {
 		t.Fatal(err)
 	}
 	a := installedCluster(t)
+	a[policiesPath] = policies
+	for _, resource := range []string{"balloonspolicies", "templatepolicies", "topologyawarepolicies"} {
+		a[policiesPath+"/"+resource] = `{"items": []}`
+	}
 	pods := slices.Concat(objects.Pods, snapshotOf(t, a).Pods)
 	for path, answer := range (answers{
 		"/api/v1/pods": listOf("PodList", "v1", pods),

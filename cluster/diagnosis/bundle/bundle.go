@@ -58,6 +58,7 @@ type index struct {
 	Kubernetes string             `json:"kubernetes"` // version of the API server
 	Gates      map[string]bool    `json:"featureGates"`
 	TaintRules string             `json:"deviceTaintRules,omitempty"` // snapshot.Snapshot.RuleVersion
+	Policies   []string           `json:"resourcePolicies,omitempty"` // diagnosis.Facts.Policies
 	Files      []entry            `json:"files"`
 	Unread     []diagnosis.Unread `json:"unread"`  // what could not be read, and why
 	Missing    []diagnosis.Unread `json:"missing"` // the same for what no check needs

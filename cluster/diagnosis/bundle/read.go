@@ -83,7 +83,7 @@ func (b *reader) bundle() (Bundle, error) {
 		return Bundle{}, fmt.Errorf("the bundle has version %d, want %d: use the kubectl-numa that wrote the bundle", contents.Version, version)
 	}
 	facts := &diagnosis.Facts{
-		Time: contents.Gathered, Version: contents.Kubernetes, Gates: contents.Gates, Unread: contents.Unread, Missing: contents.Missing,
+		Time: contents.Gathered, Version: contents.Kubernetes, Gates: contents.Gates, Unread: contents.Unread, Missing: contents.Missing, Policies: contents.Policies,
 		Objects: &snapshot.Snapshot{RuleVersion: contents.TaintRules},
 	}
 	result := Bundle{Gathered: contents.Gathered, Facts: facts}

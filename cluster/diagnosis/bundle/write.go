@@ -80,7 +80,7 @@ func (b Bundle) files() ([]file, error) {
 	list = sortFiles(list)
 	contents := index{
 		Version: version, Gathered: b.Gathered.UTC(), Kubernetes: b.Facts.Version, Gates: b.Facts.Gates, Unread: b.Facts.Unread, Missing: b.Facts.Missing,
-		TaintRules: b.Facts.Objects.RuleVersion,
+		TaintRules: b.Facts.Objects.RuleVersion, Policies: b.Facts.Policies,
 	}
 	for _, f := range list {
 		contents.Files = append(contents.Files, entry{f.path, len(f.text)})

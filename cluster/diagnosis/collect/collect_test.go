@@ -61,6 +61,9 @@ func contents(b bundle.Bundle) (lines []string) {
 	for _, o := range installed.ConfigMaps {
 		add("ConfigMap %s %d %s", o.Name, len(o.ManagedFields), o.Data["node.yaml"])
 	}
+	for _, policy := range b.Facts.Policies {
+		add("policy %s", policy)
+	}
 	for node, kubelet := range b.Facts.Kubelets {
 		add("kubelet %s %s", node, kubelet.CPUManagerPolicy)
 	}
@@ -95,7 +98,7 @@ func everything() []string {
 		"event of a node", "event of ours", "event of ours before", "gate DRAConsumableCapacity true", "kubelet worker-1 static", "kubelet worker-2 none",
 		"log driver-1 driver false one", "log driver-1 keeper false two", "log driver-1 keeper true three",
 		"log driver-2 driver false four", "log driver-2 keeper false five", "log driver-2 keeper true six", "log webhook-1 webhook false seven",
-		"machine worker-1 0-3", "machine worker-2 0-3",
+		"machine worker-1 0-3", "machine worker-2 0-3", "policy BalloonsPolicy dra-numa/default",
 		"state worker-1 1", "state worker-2 1", "version v1.37.2",
 	}
 }
