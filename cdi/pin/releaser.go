@@ -41,7 +41,7 @@ func FindReleaser(processes fs.FS) fs.FS {
 }
 
 // awaitReleaser waits until the kernel has ended the threads that its workqueues no longer
-// need. If that cannot be seen, it returns at once: see [Host.pauseForReleaser].
+// need. If that cannot be seen, it returns at once: see pauseForReleaser.
 func (h Host) awaitReleaser() error {
 	if h.Releaser == nil {
 		return nil
@@ -60,13 +60,10 @@ func (h Host) awaitReleaser() error {
 	}
 }
 
-// pauseForReleaser gives the kernel time after a change of the mask, if it cannot be seen
-// when that is enough.
-func (h Host) pauseForReleaser() {
-	if h.Releaser == nil {
-		time.Sleep(releaserPause)
-	}
-}
+// pauseForReleaser gives the kernel time after a change of the mask. The thread may still be
+// asleep while the last work of old threads ends. On a busy emulated machine, a look at the
+// thread without this pause was too early once, and the kernel stopped.
+func pauseForReleaser() { time.Sleep(releaserPause) }
 
 // process is a part of proc_pid_stat(5).
 type process struct {

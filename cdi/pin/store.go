@@ -18,8 +18,8 @@ type Host struct {
 	// Workqueues is [WorkqueuesDir] of the host. If it is nil, isolated partitions change the
 	// kernel's workqueues, which can stop some kernels.
 	Workqueues *os.Root
-	// Releaser is what [FindReleaser] returns. If it is nil, a pause follows each change of the
-	// kernel's workqueues.
+	// Releaser is what [FindReleaser] returns. If it is nil, only a pause follows each change of
+	// the kernel's workqueues.
 	Releaser fs.FS
 	// System is devices/system below the mount of sysfs. What it does not say counts as online,
 	// and as not isolated at boot.

@@ -63,7 +63,7 @@ func (h Host) changeWorkqueues(w workqueues) error {
 		if err := h.writeWorkqueues(w.next()); err != nil {
 			return fmt.Errorf("set the kernel's workqueues to cpus %s, without those of isolated partitions: %w", w.next(), err)
 		}
-		h.pauseForReleaser()
+		pauseForReleaser()
 	}
 	return h.saveTaken(w.all(), w.all().Intersection(w.want))
 }
