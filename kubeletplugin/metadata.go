@@ -15,6 +15,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	helper "k8s.io/dynamic-resource-allocation/kubeletplugin"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
@@ -165,4 +166,29 @@ func RemoveAllMetadata(specs *os.Root) error {
 		}
 	}
 	return err
+}
+
+// metadataOf returns what containers can read about a device. A device with admin
+// access has no share.
+func metadataOf(device driver.PreparedDevice) *helper.DeviceMetadata {
+	metadata := &helper.DeviceMetadata{Attributes: device.Attributes}
+	if device.Share != nil {
+		metadata.NetworkData = networkOf(*device.Share)
+	}
+	return metadata
+}
+
+func kubeletDevices(prepared []driver.PreparedDevice) []helper.Device {
+	devices := make([]helper.Device, 0, len(prepared))
+	for _, device := range prepared {
+		devices = append(devices, helper.Device{
+			Requests:     []string{device.Request},
+			PoolName:     device.Pool,
+			DeviceName:   device.Device,
+			CDIDeviceIDs: device.CDIDeviceIDs,
+			ShareID:      device.ShareID,
+			Metadata:     metadataOf(device),
+		})
+	}
+	return devices
 }

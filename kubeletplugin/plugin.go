@@ -378,28 +378,3 @@ func (s *claimServer) HandleError(ctx context.Context, err error, msg string) {
 func (s *claimServer) WatchHealthStatus(ctx context.Context, reports chan<- helper.DeviceHealthReport) error {
 	return s.health.watch(ctx, reports)
 }
-
-// metadataOf returns what containers can read about a device. A device with admin
-// access has no share.
-func metadataOf(device driver.PreparedDevice) *helper.DeviceMetadata {
-	metadata := &helper.DeviceMetadata{Attributes: device.Attributes}
-	if device.Share != nil {
-		metadata.NetworkData = networkOf(*device.Share)
-	}
-	return metadata
-}
-
-func kubeletDevices(prepared []driver.PreparedDevice) []helper.Device {
-	devices := make([]helper.Device, 0, len(prepared))
-	for _, device := range prepared {
-		devices = append(devices, helper.Device{
-			Requests:     []string{device.Request},
-			PoolName:     device.Pool,
-			DeviceName:   device.Device,
-			CDIDeviceIDs: device.CDIDeviceIDs,
-			ShareID:      device.ShareID,
-			Metadata:     metadataOf(device),
-		})
-	}
-	return devices
-}

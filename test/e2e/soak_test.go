@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -134,6 +135,7 @@ func (k *soak) create(ctx context.Context) {
 	if wholly {
 		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer(secondContainer))
 	}
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To(soakGrace)
 	k.printf("create %s with %d CPUs, two containers: %t", name, want.cpus, wholly)
 	pod = createClaimed(ctx, k.namespace, pod, want)
 	k.pods = append(k.pods, soakPod{pod: pod, claim: name, cpus: int(want.cpus), wholly: wholly})
@@ -149,6 +151,7 @@ func (k *soak) createSplit(ctx context.Context) {
 	pod.Spec.Containers[0].Resources.Claims[0].Request, second.Resources.Claims[0].Request = "a", "b"
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("10m") // for resize
 	pod.Spec.Containers = append(pod.Spec.Containers, second)
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To(soakGrace)
 	k.printf("create %s with %d CPUs for each of two containers", name, cpus)
 	createClaim(ctx, k.namespace, claim)
 	k.pods = append(k.pods, soakPod{pod: createPod(ctx, k.namespace, pod), claim: name, cpus: cpus, split: true})
@@ -167,16 +170,26 @@ func (k *soak) share(ctx context.Context) {
 	k.made++
 	pod := withoutRequests(claimPod(name, request{}))
 	pod.Spec.ResourceClaims[0].ResourceClaimName = &first.claim
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To(soakGrace)
 	k.printf("create %s, which shares claim %s", name, first.claim)
 	k.pods = append(k.pods, soakPod{pod: createPod(ctx, k.namespace, pod), claim: first.claim, cpus: first.cpus, wholly: first.wholly})
 }
 
+// soakGrace is how many seconds the containers of a pod run on that was deleted by force:
+// process 1 of a container ignores SIGTERM. The kubelet may unprepare its claim meanwhile.
+const soakGrace int64 = 45
+
 // remove deletes a pod, and its claim if it was the last.
 func (k *soak) remove(ctx context.Context, i int) {
-	gone := k.pods[i]
-	k.printf("delete %s of claim %s", gone.pod.Name, gone.claim)
+	gone, byForce := k.pods[i], k.random.IntN(3) == 0
+	k.printf("delete %s of claim %s, by force: %t", gone.pod.Name, gone.claim, byForce)
 	k.pods = append(k.pods[:i:i], k.pods[i+1:]...)
-	deletePod(ctx, gone.pod)
+	if byForce {
+		deleteByForce(ctx, gone.pod)
+	} else {
+		Expect(cluster.Kubernetes.CoreV1().Pods(k.namespace).Delete(ctx, gone.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](1)})).To(Succeed())
+		waitGone(ctx, gone.pod)
+	}
 	for _, other := range k.pods {
 		if other.claim == gone.claim {
 			return
@@ -338,9 +351,10 @@ func (k *soak) clear(ctx context.Context) {
 	}
 	waitDriverReady(ctx)
 	s := snapshot(ctx)
-	Expect(shared(s).String()).To(Equal(s.Online.String()), "CPUs of a pod without a claim when all claims are gone")
-	specs, err := observer.CDISpecsNaming(ctx, "numa-pin")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(specs).To(BeEmpty(), "CDI specs when all claims are gone")
+	Eventually(ctx, func() string { // the last pods that were deleted by force run on for a while
+		s = snapshot(ctx)
+		return shared(s).String()
+	}).Should(Equal(s.Online.String()), "CPUs of a pod without a claim when all claims are gone")
+	Eventually(ctx, func() ([]string, error) { return observer.CDISpecsNaming(ctx, "numa-pin") }).Should(BeEmpty(), "CDI specs when all claims are gone")
 	k.printf("all %d pods are gone, %s is whole", k.made, s.Online)
 }
