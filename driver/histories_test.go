@@ -146,7 +146,7 @@ func (h *hardware) ReadFile(name string) ([]byte, error)       { return fs.ReadF
 func (h *hardware) Stat(name string) (fs.FileInfo, error)      { return fs.Stat(h.FS, name) }
 
 func slotAddress(slot int) string { return fmt.Sprintf("0001:2%d:00.0", 2*slot+1) }
-func driveIn(slot int) string  { return fmt.Sprintf("nvme-0001-2%d-00-0", 2*slot+1) }
+func driveIn(slot int) string     { return fmt.Sprintf("nvme-0001-2%d-00-0", 2*slot+1) }
 
 func newHistory(t *testing.T, seed uint64) *history {
 	t.Helper()
