@@ -55,8 +55,8 @@ func addPods(pods map[string]bool, cgroups fs.FS, dir string) error {
 // driver cgroupfs, …-pod<uid>.slice with systemd, where the UID has underscores.
 func podUID(name string) (uid string, isPod bool) {
 	if slice, ok := strings.CutSuffix(name, ".slice"); ok {
-		_, escaped, found := strings.Cut(slice, "-pod")
-		uid, isPod = strings.ReplaceAll(escaped, "_", "-"), found
+		i := strings.LastIndex(slice, "-pod") + len("-pod")
+		uid, isPod = strings.ReplaceAll(slice[i:], "_", "-"), i >= len("-pod")
 	} else {
 		uid, isPod = strings.CutPrefix(name, "pod")
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestPodsAreFoundByNameAnywhere(t *testing.T) {
-	const a, b, c, static = "0e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "1e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "2e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "0123456789abcdef0123456789abcdef"
+	const a, b, c, d, static = "0e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "1e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "2e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "3e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60", "0123456789abcdef0123456789abcdef"
 	events := func(populated string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte("populated " + populated + "\nfrozen 0\n")}
 	}
@@ -22,10 +22,11 @@ func TestPodsAreFoundByNameAnywhere(t *testing.T) {
 		"node/kubelet/kubepods/pod" + static + "/cgroup.events":                                              events("1"),
 		// A tenant with a writable cgroup makes one that is named like another pod's.
 		"kubepods.slice/kubepods-pod" + under(a) + ".slice/scope/pod" + b + "/cgroup.events": events("1"),
+		"my-pods.slice/my-pods-kubepods-pod" + under(d) + ".slice/cgroup.events":             events("1"),
 		"machine.slice/podman-1.scope/cgroup.events":                                         events("1"),
 	}
 	pods, err := Pods(cgroups)
-	if want := map[string]bool{a: true, b: false, c: true, static: true}; err != nil || !maps.Equal(pods, want) {
+	if want := map[string]bool{a: true, b: false, c: true, d: true, static: true}; err != nil || !maps.Equal(pods, want) {
 		t.Errorf("pods %v, %v, want %v", pods, err, want)
 	}
 	if _, err := Pods(fstest.MapFS{}); err == nil || !strings.Contains(err.Error(), "cgroup v2 is not mounted") {
