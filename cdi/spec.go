@@ -129,11 +129,7 @@ func Render(claim Claim, hook Hook) (*specs.Spec, error) {
 		if len(requests) > 1 || len(edits.Hooks)+len(edits.DeviceNodes) == 0 {
 			edits.Env = env // runtimes refuse a CDI device without edits
 		}
-		name := deviceName(claim.UID, share.Request, share.Device)
-		if f, isFunction := share.Kind.(*Function); isFunction && f.Lost {
-			name += "_lost"
-		}
-		spec.Devices = append(spec.Devices, specs.Device{Name: name, ContainerEdits: edits})
+		spec.Devices = append(spec.Devices, specs.Device{Name: share.name(claim.UID), ContainerEdits: edits})
 	}
 	return spec, nil
 }
@@ -142,6 +138,18 @@ func Render(claim Claim, hook Hook) (*specs.Spec, error) {
 // the claim's UID, so no name is used twice: runtimes cache specs.
 func DeviceID(claimUID, request, device string) string {
 	return Kind + "=" + deviceName(claimUID, request, device)
+}
+
+// DeviceID returns the fully qualified CDI name that the share's device has in the spec. It is
+// that of DeviceID, except for a [Function] that is lost.
+func (s *Share) DeviceID(claimUID string) string { return Kind + "=" + s.name(claimUID) }
+
+func (s *Share) name(claimUID string) string {
+	name := deviceName(claimUID, s.Request, s.Device)
+	if f, isFunction := s.Kind.(*Function); isFunction && f.Lost {
+		name += "_lost"
+	}
+	return name
 }
 
 func deviceName(claimUID, request, device string) string {

@@ -119,6 +119,27 @@ func TestRuntimeFindsEveryDevice(t *testing.T) {
 	}
 }
 
+// No runtime finds the device of a function that is lost, and the others stay.
+func TestLostFunctionHasAnotherName(t *testing.T) {
+	claim := pciClaim()
+	lost := &claim.Shares[0]
+	before := lost.DeviceID(uid)
+	lost.Kind = &Function{PCI: lost.Kind.(*Function).PCI, Lost: true}
+	spec, err := Render(claim, hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before != DeviceID(uid, lost.Request, lost.Device) || lost.DeviceID(uid) == before || Kind+"="+spec.Devices[0].Name != lost.DeviceID(uid) {
+		t.Errorf("device %s, %s in the spec; before %s", lost.DeviceID(uid), spec.Devices[0].Name, before)
+	}
+	if edits := spec.Devices[0].ContainerEdits; len(edits.Env) == 0 || len(edits.DeviceNodes)+len(edits.Hooks) > 0 {
+		t.Errorf("edits %+v, want only an environment: runtimes refuse a spec that has a device without edits", edits)
+	}
+	if spec.Devices[1].Name != deviceName(uid, claim.Shares[1].Request, claim.Shares[1].Device) {
+		t.Errorf("the second device is %s", spec.Devices[1].Name)
+	}
+}
+
 func TestRenderRefusesWhatTheHookWould(t *testing.T) {
 	for name, change := range map[string]func(*Claim){
 		"no uid":        func(c *Claim) { c.UID = "" },

@@ -53,6 +53,10 @@ func claimMutations() []mutation {
 			[]string{"record-without-claim | default/a | 4-5 | checkpoint | a claim with uid uid-a | no such claim"},
 		},
 		{
+			"claim gone, containers run", func(n *node) { n.Claims, n.Checkpoint.Grants[0].Unprepared = n.Claims[1:], true },
+			[]string{"record-without-claim | default/a | 4-5 | checkpoint | a claim with uid uid-a | no such claim; the kubelet has unprepared it, and containers of it may still run"},
+		},
+		{
 			"claim replaced", func(n *node) { n.Claims[0].UID = "uid-new"; n.Claims[0].Status.ReservedFor = nil },
 			[]string{"record-without-claim | default/a | 4-5 | checkpoint | a claim with uid uid-a | the claim of this name has uid uid-new"},
 		},

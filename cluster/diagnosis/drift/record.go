@@ -70,6 +70,9 @@ func (c *comparison) compareGrants() {
 		default:
 			continue
 		}
+		if grant.Unprepared {
+			finding.Detected += "; the kubelet has unprepared it, and containers of it may still run"
+		}
 		c.add(finding)
 	}
 }
@@ -122,10 +125,11 @@ func difference(grant driver.Grant, spec cdi.Written) (expected, detected string
 	}
 	for i, share := range grant.Shares {
 		device := spec.Devices[i]
-		if id := cdi.DeviceID(string(grant.UID), share.Request, share.Device); device.ID != id {
+		want := grant.Spec(share, driver.ExclusivityKernel)
+		if id := want.DeviceID(string(grant.UID)); device.ID != id {
 			return id, device.ID
 		}
-		if expected, detected := deviceDifference(grant.Spec(share, driver.ExclusivityKernel).Kind, share.Pinned(), device); expected != "" {
+		if expected, detected := deviceDifference(want.Kind, share.Pinned(), device); expected != "" {
 			return share.Request + ": " + expected, detected
 		}
 	}
