@@ -92,6 +92,10 @@ func (l *Lookout) watched(t tree, list []record) (dirs, files []string) {
 // recordedFiles returns the files below the mount that say what records' cgroups have.
 func recordedFiles(mount string, list []record) (files []string) {
 	for _, r := range list {
+		if !r.pins() {
+			files = append(files, path.Join(mount, r.Cgroup, "cgroup.events"))
+			continue
+		}
 		for _, file := range []string{partitionFile, exclusiveFile, cpusFile, memsFile, "cgroup.events"} {
 			files = append(files, path.Join(mount, r.Cgroup, file))
 		}
