@@ -155,10 +155,17 @@ func TestPodsOfAnotherBootHaveEnded(t *testing.T) {
 	if err := driver.Abandon("uid-a"); err != nil {
 		t.Fatal(err)
 	}
+	ofOldBoot := disk.files()[CheckpointName]
 	config := watched(running)
 	config.BootID = "boot-2"
 	if driver = disk.openWith(config); len(driver.Grants()) > 0 {
 		t.Errorf("grants %v, want none", driver.Grants())
+	}
+	// The CDI specs are of this boot, and the checkpoint is an old one that was put back.
+	mustPrepare(t, driver, reserved(claim("b", result("r", "numa-0", 2)), "pod-1"))
+	disk.write(CheckpointName, ofOldBoot)
+	if driver = disk.openWith(config); len(grantOf(driver, "uid-b").Pods) != 1 {
+		t.Errorf("grant %+v, want that its pod is known", grantOf(driver, "uid-b"))
 	}
 }
 

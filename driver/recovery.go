@@ -35,11 +35,11 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	if err := perform(d.recoverySteps(next.grants)); err != nil {
 		return nil, err
 	}
-	d.ready, d.loaded = true, onRecord{}
-	d.orphans, d.blocked = next.orphans, next.blocked
 	if _, err := d.rereadFunctions(""); err != nil {
 		return nil, err
 	}
+	d.ready, d.loaded = true, onRecord{}
+	d.orphans, d.blocked = next.orphans, next.blocked
 	if d.config.Caches != nil {
 		d.repairCaches() // before containers start; RepairCaches reports what fails
 	}
@@ -139,7 +139,7 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 			next.note(Released, e.Grant, "the machine has lost some of it since the last boot")
 			continue
 		}
-		if d.loaded.bootID != d.config.BootID {
+		if d.loaded.bootID != d.config.BootID && !e.fromSpec {
 			e.Pods = nil // their containers have ended with that boot
 		}
 		if e.Unprepared {
