@@ -9,41 +9,51 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 var _ = Describe("a pod that is deleted by force and does not end", ofKernel, func() {
 	It("keeps what it has until its processes have ended, also when the driver restarts", func(ctx context.Context) {
-		namespace, s := createNamespace(ctx, "forced"), snapshot(ctx)
-		zone, cpus := wholeZone(s)
-		for i, config := range []string{`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig"}`, `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "mixed": true}`} {
-			By("deleting one with " + config)
-			whole := request{zone: zone.id, cpus: int64(zone.cpus)}
-			stubborn, late := withoutRequests(claimPod(fmt.Sprintf("stubborn-%d", i), whole)), withoutRequests(claimPod(fmt.Sprintf("waiting-%d", i), whole))
-			stubborn.Spec.TerminationGracePeriodSeconds = ptr.To[int64](900) // process 1 of a container ignores SIGTERM
-			createClaim(ctx, namespace, configured(config, newClaim(stubborn.Name, whole)))
-			stubborn = waitRunning(ctx, createPod(ctx, namespace, stubborn))
-			process := inKernel(snapshot(ctx), stubborn)
-			deleteByForce(ctx, stubborn)
-			deleteClaim(ctx, stubborn)
-
-			waiting := createClaimed(ctx, namespace, late, whole)
-			expectHeldBack(ctx, waiting, fmt.Sprintf("cpus %s are held by claim %s/%s until its containers have ended", cpus, namespace, stubborn.Name))
-			expectStillRuns(ctx, process.PID)
-			killDriver(ctx)
-			Consistently(ctx, func(g Gomega) {
-				current, err := readPod(ctx, waiting)
-				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(current.Status.Phase).To(Equal(corev1.PodPending), "pod %s", waiting.Name)
-			}).WithTimeout(limit(reschedule)).Should(Succeed())
-
-			Expect(observer.Kill(ctx, process.PID)).To(Succeed())
-			waiting = waitRunning(ctx, waiting)
-			Expect(expectPinned(ctx, snapshot(ctx), waiting).String()).To(Equal(cpus.String()), "CPUs of the pod that has waited")
-			deletePod(ctx, waiting)
-			deleteClaim(ctx, waiting)
+		namespace := createNamespace(ctx, "forced")
+		for name, config := range map[string]string{"alone": `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig"}`, "mixed": `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "mixed": true}`} {
+			By("deleting one: " + name)
+			late, cpus := deleteHolder(ctx, namespace, name, config)
+			Expect(expectPinned(ctx, snapshot(ctx), late).String()).To(Equal(cpus.String()), "CPUs of the pod that has waited")
+			deletePod(ctx, late)
+			deleteClaim(ctx, late)
 		}
 	})
 })
+
+// deleteHolder deletes a pod by force that has a whole zone, and whose process does not end. It
+// checks that another pod with a claim of the zone waits until the process is killed, also
+// when the driver restarts. It returns that pod, which runs then, and the CPUs of the zone.
+func deleteHolder(ctx context.Context, namespace, name, config string) (late *corev1.Pod, cpus cpuset.Set) {
+	GinkgoHelper()
+	zone, cpus := wholeZone(snapshot(ctx))
+	whole := request{zone: zone.id, cpus: int64(zone.cpus)}
+	stubborn := withoutRequests(claimPod("stubborn-"+name, whole))
+	stubborn.Spec.TerminationGracePeriodSeconds = ptr.To[int64](900) // process 1 of a container ignores SIGTERM
+	createClaim(ctx, namespace, configured(config, newClaim(stubborn.Name, whole)))
+	stubborn = waitRunning(ctx, createPod(ctx, namespace, stubborn))
+	process := inKernel(snapshot(ctx), stubborn)
+	deleteByForce(ctx, stubborn)
+	deleteClaim(ctx, stubborn)
+
+	late = createClaimed(ctx, namespace, withoutRequests(claimPod("late-"+name, whole)), whole)
+	expectHeldBack(ctx, late, fmt.Sprintf("cpus %s are held by claim %s/%s until its containers have ended", cpus, namespace, stubborn.Name))
+	expectStillRuns(ctx, process.PID)
+	killDriver(ctx)
+	Consistently(ctx, func(g Gomega) {
+		current, err := readPod(ctx, late)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(current.Status.Phase).To(Equal(corev1.PodPending), "pod %s", late.Name)
+	}).WithTimeout(limit(reschedule)).Should(Succeed())
+	expectStillRuns(ctx, process.PID)
+	Expect(observer.Kill(ctx, process.PID)).To(Succeed())
+	return waitRunning(ctx, late), cpus
+}
 
 var _ = Describe("a pod with a drive that is deleted by force and does not end", withDevices, func() {
 	It("keeps the drive until its processes have ended", func(ctx context.Context) {

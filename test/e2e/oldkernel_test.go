@@ -48,4 +48,9 @@ var _ = Describe("a node whose kernel has no partitions", withOldKernel, func() 
 		Eventually(ctx, func() bool { return held.IsSubsetOf(inKernel(snapshot(ctx), bystander).CPUs) }).
 			Should(BeTrue(), "the pod without a claim may run on %s again", held)
 	})
+
+	It("keeps what a pod has that is deleted by force, until its processes have ended", func(ctx context.Context) {
+		late, cpus := deleteHolder(ctx, createNamespace(ctx, "forced"), "cooperative", `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig"}`)
+		Expect(inKernel(snapshot(ctx), late).CPUs.String()).To(Equal(cpus.String()), "CPUs of the pod that has waited")
+	})
 })
