@@ -13,46 +13,76 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
+// The kinds of claims with CPUs, by a word for names.
+var zoneConfigs = map[string]string{
+	"alone": `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig"}`,
+	"mixed": `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "mixed": true}`,
+}
+
 var _ = Describe("a pod that is deleted by force and does not end", ofKernel, func() {
 	It("keeps what it has until its processes have ended, also when the driver restarts", func(ctx context.Context) {
-		namespace := createNamespace(ctx, "forced")
-		for name, config := range map[string]string{"alone": `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig"}`, "mixed": `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "mixed": true}`} {
-			By("deleting one: " + name)
-			late, cpus := deleteHolder(ctx, namespace, name, config)
-			Expect(expectPinned(ctx, snapshot(ctx), late).String()).To(Equal(cpus.String()), "CPUs of the pod that has waited")
-			deletePod(ctx, late)
-			deleteClaim(ctx, late)
+		for _, late := range deleteHolders(ctx, "alone", "mixed") {
+			Expect(expectPinned(ctx, snapshot(ctx), late.pod).String()).To(Equal(late.cpus.String()), "CPUs of pod %s, which has waited", late.pod.Name)
 		}
 	})
 })
 
-// deleteHolder deletes a pod by force that has a whole zone, and whose process does not end. It
-// checks that another pod with a claim of the zone waits until the process is killed, also
-// when the driver restarts. It returns that pod, which runs then, and the CPUs of the zone.
-func deleteHolder(ctx context.Context, namespace, name, config string) (late *corev1.Pod, cpus cpuset.Set) {
-	GinkgoHelper()
-	zone, cpus := wholeZone(snapshot(ctx))
-	whole := request{zone: zone.id, cpus: int64(zone.cpus)}
-	stubborn := withoutRequests(claimPod("stubborn-"+name, whole))
-	stubborn.Spec.TerminationGracePeriodSeconds = ptr.To[int64](900) // process 1 of a container ignores SIGTERM
-	createClaim(ctx, namespace, configured(config, newClaim(stubborn.Name, whole)))
-	stubborn = waitRunning(ctx, createPod(ctx, namespace, stubborn))
-	process := inKernel(snapshot(ctx), stubborn)
-	deleteByForce(ctx, stubborn)
-	deleteClaim(ctx, stubborn)
+// held is a pod, and the CPUs of the zone that it wants.
+type held struct {
+	pod     *corev1.Pod
+	cpus    cpuset.Set
+	process int // of the pod that has them
+	claim   string
+}
 
-	late = createClaimed(ctx, namespace, withoutRequests(claimPod("late-"+name, whole)), whole)
-	expectHeldBack(ctx, late, fmt.Sprintf("cpus %s are held by claim %s/%s until its containers have ended", cpus, namespace, stubborn.Name))
-	expectStillRuns(ctx, process.PID)
+// deleteHolders deletes pods by force whose processes do not end. Each has a whole zone, and a
+// claim of one of zoneConfigs. It checks that other pods with claims of these zones wait until
+// the processes are killed, also when the driver restarts. It returns these pods, which run
+// then.
+func deleteHolders(ctx context.Context, configs ...string) (waiting []held) {
+	GinkgoHelper()
+	namespace, s := createNamespace(ctx, "forced"), snapshot(ctx)
+	var whole []request
+	for _, zone := range node.zones {
+		if machineZone, ok := s.Zone(zone.id); ok && zone.cpus == machineZone.CPUs.Size() {
+			whole = append(whole, request{zone: zone.id, cpus: int64(zone.cpus)})
+		}
+	}
+	if len(whole) < len(configs) {
+		lacks("node %s publishes %d whole zones, %d are needed", node.name, len(whole), len(configs))
+	}
+	for i, name := range configs {
+		stubborn := withoutRequests(claimPod("stubborn-"+name, whole[i]))
+		stubborn.Spec.TerminationGracePeriodSeconds = ptr.To[int64](900) // process 1 of a container ignores SIGTERM
+		createClaim(ctx, namespace, configured(zoneConfigs[name], newClaim(stubborn.Name, whole[i])))
+		stubborn = waitRunning(ctx, createPod(ctx, namespace, stubborn))
+		machineZone, _ := s.Zone(whole[i].zone)
+		waiting = append(waiting, held{cpus: machineZone.CPUs, process: inKernel(snapshot(ctx), stubborn).PID, claim: namespace + "/" + stubborn.Name})
+		deleteByForce(ctx, stubborn)
+		deleteClaim(ctx, stubborn)
+	}
+	for i, name := range configs {
+		waiting[i].pod = createClaimed(ctx, namespace, withoutRequests(claimPod("late-"+name, whole[i])), whole[i])
+	}
+	for _, late := range waiting {
+		expectHeldBack(ctx, late.pod, fmt.Sprintf("cpus %s are held by claim %s until its containers have ended", late.cpus, late.claim))
+	}
 	killDriver(ctx)
 	Consistently(ctx, func(g Gomega) {
-		current, err := readPod(ctx, late)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(current.Status.Phase).To(Equal(corev1.PodPending), "pod %s", late.Name)
+		for _, late := range waiting {
+			current, err := readPod(ctx, late.pod)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(current.Status.Phase).To(Equal(corev1.PodPending), "pod %s", late.pod.Name)
+		}
 	}).WithTimeout(limit(reschedule)).Should(Succeed())
-	expectStillRuns(ctx, process.PID)
-	Expect(observer.Kill(ctx, process.PID)).To(Succeed())
-	return waitRunning(ctx, late), cpus
+	for _, late := range waiting {
+		expectStillRuns(ctx, late.process)
+		Expect(observer.Kill(ctx, late.process)).To(Succeed())
+	}
+	for i := range waiting {
+		waiting[i].pod = waitRunning(ctx, waiting[i].pod)
+	}
+	return waiting
 }
 
 var _ = Describe("a pod with a drive that is deleted by force and does not end", withDevices, func() {

@@ -50,7 +50,8 @@ var _ = Describe("a node whose kernel has no partitions", withOldKernel, func() 
 	})
 
 	It("keeps what a pod has that is deleted by force, until its processes have ended", func(ctx context.Context) {
-		late, cpus := deleteHolder(ctx, createNamespace(ctx, "forced"), "cooperative", `{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig"}`)
-		Expect(inKernel(snapshot(ctx), late).CPUs.String()).To(Equal(cpus.String()), "CPUs of the pod that has waited")
+		for _, late := range deleteHolders(ctx, "alone", "mixed") {
+			Expect(inKernel(snapshot(ctx), late.pod).CPUs.String()).To(Equal(late.cpus.String()), "CPUs of pod %s, which has waited", late.pod.Name)
+		}
 	})
 })
