@@ -101,13 +101,13 @@ func serveNode(ctx context.Context, o options, shown *shown, fatal func(error)) 
 		return nil, err
 	}
 	shown.readiness.NotReady(kubeletplugin.ReasonStarting, "recovering what the claims of this node hold")
-	stop, err = start(ctx, o, shown, fatal)
+	end, err := start(ctx, o, shown, fatal)
 	if err != nil {
 		unlock()
 		return nil, err
 	}
 	return func() {
-		stop()
+		end()
 		unlock()
 	}, nil
 }
