@@ -58,7 +58,7 @@ func makeSlice(ctx context.Context, cpus cpuset.Set) error {
 	GinkgoHelper()
 	DeferCleanup(removeSlice)
 	_, err := observer.Run(ctx, `mkdir -p "$1" && cd "$1" && echo "$2" >cpuset.cpus.exclusive && echo "$2" >cpuset.cpus && echo root >cpuset.cpus.partition &&
-		grep -qx root cpuset.cpus.partition && { sleep 2147483 >/dev/null 2>&1 & echo $! >cgroup.procs; }`, "/proc/1/root/sys/fs/cgroup/"+hostSlice, cpus.String())
+		{ grep -qx root cpuset.cpus.partition || { cat cpuset.cpus.partition >&2; false; }; } && { sleep 2147483 </dev/null >/dev/null 2>&1 & echo $! >cgroup.procs; }`, "/proc/1/root/sys/fs/cgroup/"+hostSlice, cpus.String())
 	return err
 }
 
