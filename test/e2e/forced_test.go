@@ -53,11 +53,11 @@ func deleteHolders(ctx context.Context, configs ...string) (waiting []held) {
 	}
 	for i, name := range configs {
 		stubborn := withoutRequests(claimPod("stubborn-"+name, whole[i]))
-		stubborn.Spec.TerminationGracePeriodSeconds = ptr.To[int64](900) // process 1 of a container ignores SIGTERM
 		createClaim(ctx, namespace, configured(zoneConfigs[name], newClaim(stubborn.Name, whole[i])))
 		stubborn = waitRunning(ctx, createPod(ctx, namespace, stubborn))
 		machineZone, _ := s.Zone(whole[i].zone)
 		waiting = append(waiting, held{cpus: machineZone.CPUs, process: inKernel(snapshot(ctx), stubborn).PID, claim: namespace + "/" + stubborn.Name})
+		stopShim(ctx, waiting[i].process)
 		deleteByForce(ctx, stubborn)
 		deleteClaim(ctx, stubborn)
 	}
@@ -77,7 +77,7 @@ func deleteHolders(ctx context.Context, configs ...string) (waiting []held) {
 	}).WithTimeout(limit(reschedule)).Should(Succeed())
 	for _, late := range waiting {
 		expectStillRuns(ctx, late.process)
-		Expect(observer.Kill(ctx, late.process)).To(Succeed())
+		endProcess(ctx, late.process)
 	}
 	for i := range waiting {
 		waiting[i].pod = waitRunning(ctx, waiting[i].pod)
@@ -90,16 +90,16 @@ var _ = Describe("a pod with a drive that is deleted by force and does not end",
 		namespace := createNamespace(ctx, "forced")
 		createClaim(ctx, namespace, claimOfDevices("stubborn", wholeDevice("drive", "nvme."+driverName)))
 		stubborn := withoutRequests(claimPod("stubborn", request{}))
-		stubborn.Spec.TerminationGracePeriodSeconds = ptr.To[int64](900)
 		stubborn = waitRunning(ctx, createPod(ctx, namespace, stubborn))
 		drive := allocatedFunctions(ctx, claimOf(ctx, stubborn))["drive"][0]
 		process := inKernel(snapshot(ctx), stubborn)
+		stopShim(ctx, process.PID)
 		deleteByForce(ctx, stubborn)
 		deleteClaim(ctx, stubborn)
 		waiting := createWithSelected(ctx, namespace, "waiting", fmt.Sprintf(`device.attributes["resource.kubernetes.io"].pciBusID == %q`, drive.address))
 		expectHeldBack(ctx, waiting, fmt.Sprintf("claim %s/stubborn has PCI function %s", namespace, drive.address))
 		expectStillRuns(ctx, process.PID)
-		Expect(observer.Kill(ctx, process.PID)).To(Succeed())
+		endProcess(ctx, process.PID)
 		expectNodeOf(ctx, waitRunning(ctx, waiting), drive.address)
 	})
 })
@@ -152,8 +152,30 @@ func swapDrives(ctx context.Context, first, second string) {
 	}).Should(Succeed())
 }
 
-// deleteByForce removes a pod from the API server. Its containers run until their grace
-// period has ended.
+// stopShim stops the parent of a container's process until the end of the spec, as if the
+// runtime hung: the kubelet gives a pod that is deleted by force one second, whatever its
+// grace period is, and cannot end the container then.
+func stopShim(ctx context.Context, pid int) {
+	GinkgoHelper()
+	if runtimeProcess(ctx) != "containerd" {
+		Skip("only containerd ends containers through the parent of their process")
+	}
+	DeferCleanup(func(ctx context.Context) {
+		_, err := observer.Run(ctx, `for shim in $(pgrep containerd-shim); do kill -CONT "$shim"; done`)
+		Expect(err).NotTo(HaveOccurred())
+	})
+	_, err := observer.Run(ctx, `kill -STOP "$(awk '/^PPid:/ { print $2 }' "/proc/$1/status")"`, fmt.Sprint(pid))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// endProcess kills a container's process, and lets the runtime see that.
+func endProcess(ctx context.Context, pid int) {
+	GinkgoHelper()
+	_, err := observer.Run(ctx, `shim=$(awk '/^PPid:/ { print $2 }' "/proc/$1/status") && kill -KILL "$1" && kill -CONT "$shim"`, fmt.Sprint(pid))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// deleteByForce removes a pod from the API server.
 func deleteByForce(ctx context.Context, pod *corev1.Pod) {
 	GinkgoHelper()
 	Expect(cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})).To(Succeed())

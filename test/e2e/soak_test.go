@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -135,7 +134,6 @@ func (k *soak) create(ctx context.Context) {
 	if wholly {
 		pod.Spec.Containers = append(pod.Spec.Containers, claimContainer(secondContainer))
 	}
-	pod.Spec.TerminationGracePeriodSeconds = ptr.To(soakGrace)
 	k.printf("create %s with %d CPUs, two containers: %t", name, want.cpus, wholly)
 	pod = createClaimed(ctx, k.namespace, pod, want)
 	k.pods = append(k.pods, soakPod{pod: pod, claim: name, cpus: int(want.cpus), wholly: wholly})
@@ -151,7 +149,6 @@ func (k *soak) createSplit(ctx context.Context) {
 	pod.Spec.Containers[0].Resources.Claims[0].Request, second.Resources.Claims[0].Request = "a", "b"
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("10m") // for resize
 	pod.Spec.Containers = append(pod.Spec.Containers, second)
-	pod.Spec.TerminationGracePeriodSeconds = ptr.To(soakGrace)
 	k.printf("create %s with %d CPUs for each of two containers", name, cpus)
 	createClaim(ctx, k.namespace, claim)
 	k.pods = append(k.pods, soakPod{pod: createPod(ctx, k.namespace, pod), claim: name, cpus: cpus, split: true})
@@ -170,16 +167,12 @@ func (k *soak) share(ctx context.Context) {
 	k.made++
 	pod := withoutRequests(claimPod(name, request{}))
 	pod.Spec.ResourceClaims[0].ResourceClaimName = &first.claim
-	pod.Spec.TerminationGracePeriodSeconds = ptr.To(soakGrace)
 	k.printf("create %s, which shares claim %s", name, first.claim)
 	k.pods = append(k.pods, soakPod{pod: createPod(ctx, k.namespace, pod), claim: first.claim, cpus: first.cpus, wholly: first.wholly})
 }
 
-// soakGrace is how many seconds the containers of a pod run on that was deleted by force:
-// process 1 of a container ignores SIGTERM. The kubelet may unprepare its claim meanwhile.
-const soakGrace int64 = 45
-
-// remove deletes a pod, and its claim if it was the last.
+// remove deletes a pod, and its claim if it was the last. If it is deleted by force, it may
+// still run when the next pod is created, and the kubelet may unprepare its claim meanwhile.
 func (k *soak) remove(ctx context.Context, i int) {
 	gone, byForce := k.pods[i], k.random.IntN(3) == 0
 	k.printf("delete %s of claim %s, by force: %t", gone.pod.Name, gone.claim, byForce)
@@ -187,8 +180,7 @@ func (k *soak) remove(ctx context.Context, i int) {
 	if byForce {
 		deleteByForce(ctx, gone.pod)
 	} else {
-		Expect(cluster.Kubernetes.CoreV1().Pods(k.namespace).Delete(ctx, gone.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](1)})).To(Succeed())
-		waitGone(ctx, gone.pod)
+		deletePod(ctx, gone.pod)
 	}
 	for _, other := range k.pods {
 		if other.claim == gone.claim {
