@@ -62,9 +62,14 @@ func (f *FunctionShare) validate() error {
 	if f.PhysFn != "" && !numa.IsPCIAddress(f.PhysFn) {
 		return fmt.Errorf("function.physicalFunction: %q, want one such as 0000:3b:00.0", f.PhysFn)
 	}
-	for _, node := range slices.Concat(f.Nodes, f.Former) {
+	for _, node := range f.Nodes {
 		if err := node.Validate(); err != nil {
-			return fmt.Errorf("function.nodes or former: %w", err)
+			return fmt.Errorf("function.nodes: %w", err)
+		}
+	}
+	for _, node := range f.Former {
+		if err := node.Validate(); err != nil {
+			return fmt.Errorf("function.former: %w", err)
 		}
 	}
 	if f.CDIDevice != "" {
