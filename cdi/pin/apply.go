@@ -131,11 +131,33 @@ func (h Host) release(r record) error {
 		return err
 	}
 	for _, w := range planRelease(t, r.Cgroup).Writes {
-		if err := h.write(w); err != nil && !isGone(err) {
+		if err := h.write(w); err != nil && !isGone(err) && !h.mustKeep(w, err) {
 			return fmt.Errorf("release cgroup %s: %w", r.Cgroup, err)
 		}
 	}
 	return nil
+}
+
+// mustKeep reports whether a top-level cgroup has to keep the exclusive CPUs that no partition
+// in it needs: Linux 6.19 and older refuse to clear them while another program's partition
+// beside it has CPUs of its cpuset.cpus. They stop nobody in the cgroup, where all pods are,
+// and the next write that the kernel takes replaces them.
+func (h Host) mustKeep(w Write, err error) bool {
+	own := path.Dir(w.File)
+	if path.Base(w.File) != exclusiveFile || w.Value != "" || path.Dir(own) != "." || !errors.Is(err, syscall.EINVAL) {
+		return false
+	}
+	cpus, err := readSet(h.Cgroups.FS(), path.Join(own, cpusFile))
+	if err != nil {
+		return false
+	}
+	var t tree
+	if err := t.walk(h.Cgroups.FS(), ".", ""); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(t, func(g group) bool {
+		return g.path != own && path.Dir(g.path) == "." && g.isValid() && g.holds().Overlaps(cpus)
+	})
 }
 
 // bury releases what the cgroup of a dead record left, then removes the record.
@@ -155,7 +177,7 @@ func (h Host) bury(r record) error {
 func (h Host) apply(p Plan) error {
 	for _, w := range p.Writes {
 		err := h.write(w)
-		if err == nil {
+		if err == nil || h.mustKeep(w, err) {
 			continue
 		}
 		err = fmt.Errorf("%w (value %q)", err, w.Value)

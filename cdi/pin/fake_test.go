@@ -151,7 +151,7 @@ func (f *fake) refuse(dir, file, value string) error {
 		return nil
 	}
 	set, err := cpuset.Parse(value)
-	if err != nil {
+	if err != nil || set.IsEmpty() && f.old && f.besidePartition(dir) {
 		return syscall.EINVAL
 	}
 	for _, sibling := range f.children(path.Dir(dir)) {
@@ -161,6 +161,26 @@ func (f *fake) refuse(dir, file, value string) error {
 		}
 	}
 	return nil
+}
+
+// besidePartition says whether a sibling is a valid partition with CPUs of dir's cpuset.cpus,
+// which are meant to be exclusive where cpuset.cpus.exclusive is empty.
+func (f *fake) besidePartition(dir string) bool {
+	for _, sibling := range f.children(path.Dir(dir)) {
+		isPartition := f.line(path.Join(sibling, partitionFile)) != member && f.invalid[sibling] == ""
+		if sibling != dir && isPartition && f.wanted(sibling).Overlaps(f.set(path.Join(dir, cpusFile))) {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted returns the CPUs that would be a cgroup's own.
+func (f *fake) wanted(dir string) cpuset.Set {
+	if own := f.set(path.Join(dir, exclusiveFile)); !own.IsEmpty() {
+		return own
+	}
+	return f.set(path.Join(dir, cpusFile))
 }
 
 // settle computes what the kernel does: first which partitions are valid, then
@@ -272,7 +292,7 @@ func (f *fake) fault(dir, kind string, own cpuset.Set) string {
 		return "lost"
 	}
 	for _, sibling := range f.children(path.Dir(dir)) {
-		if f.old && sibling != dir && f.set(path.Join(sibling, cpusFile)).Overlaps(own) {
+		if f.old && sibling != dir && f.wanted(sibling).Overlaps(own) {
 			return "not exclusive"
 		}
 	}

@@ -48,6 +48,7 @@ var scenarios = []struct {
 	{"container with cpus of its own in a pod", narrowInside},
 	{"memory only", memoryOnly},
 	{"cpus of a dead container in use again", deadInUse},
+	{"slice of the host", sliceOfHost},
 }
 
 func TestScenarios(t *testing.T) {
