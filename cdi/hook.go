@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
@@ -75,6 +76,9 @@ func pinHook(claim Claim, z *Zone, h Hook) *specs.Hook {
 			"--lock=" + h.LockFile(),
 			"--records=" + h.RecordsDir(),
 		},
+	}
+	if z.Scope == ScopePod && len(claim.Pods) > 0 {
+		hook.Args = append(hook.Args, "--pods="+strings.Join(claim.Pods, ","))
 	}
 	if z.Partition != PartitionNone && !z.IdleCPUs.IsEmpty() {
 		hook.Args = append(hook.Args, "--idle="+z.IdleCPUs.String())

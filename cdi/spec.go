@@ -76,6 +76,10 @@ type Claim struct {
 	UID, Namespace, Name string
 	Shares               []Share
 
+	// Pods are the UIDs of the pods that the scopes of the shares were decided for. The hook
+	// makes no partition of another pod's cgroup. Empty: of any pod's.
+	Pods []string
+
 	// Note is stored in the spec as an annotation. [Store.Notes] reads it back.
 	// Runtimes ignore it, but refuse a spec with more than 256 KiB of annotations.
 	Note string
@@ -208,6 +212,11 @@ func (c Claim) Validate() error {
 	} {
 		if problems := name.problems(name.value); len(problems) > 0 {
 			return fmt.Errorf("claim %s %q: %s", name.what, name.value, problems[0])
+		}
+	}
+	for _, pod := range c.Pods {
+		if problems := validation.IsDNS1123Label(pod); len(problems) > 0 {
+			return fmt.Errorf("claim %s/%s: uid of pod %q: %s", c.Namespace, c.Name, pod, problems[0])
 		}
 	}
 	if len(c.Shares) == 0 {

@@ -24,7 +24,7 @@ var hook = Hook{Path: "/var/lib/kubelet/plugins/dra.numa-hook/numa-pin", Dir: "/
 // fullClaim has each kind of share: CPUs of a subrequest, of the whole pod and
 // not, mixed ones, memory only.
 func fullClaim() Claim {
-	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Note: `{"any":"text"}`, Shares: []Share{
+	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Note: `{"any":"text"}`, Pods: []string{"5c6f9a0b-26d5-4a41-9a3f-4f5d8c1b7e01", "c1b7e01a-26d5-4a41-9a3f-4f5d8c1b7e02"}, Shares: []Share{
 		{Request: "fast-cpus/large", Device: "numa-0", Kind: &Zone{CPUs: cpuset.New(4, 5, 6, 7), IdleCPUs: cpuset.New(5, 7), Mems: cpuset.New(0), Partition: PartitionIsolated, Scope: ScopePod}},
 		{Request: "fast-cpus/large", Device: "numa-1", Kind: &Zone{CPUs: cpuset.New(8, 9), Mems: cpuset.New(1), Partition: PartitionRoot, Scope: ScopeContainer}},
 		{Request: "io", Device: "numa-1", Kind: &Zone{CPUs: cpuset.New(10), Mems: cpuset.New(1), Partition: PartitionNone, Scope: ScopeContainer, Mixed: true, SharedCPUs: cpuset.New(0, 1, 11)}},

@@ -289,6 +289,9 @@ func (g Grant) cdiClaim(by Exclusivity) cdi.Claim {
 	for i := range g.Shares {
 		claim.Shares[i] = g.Spec(g.Shares[i], by)
 	}
+	for _, pod := range g.Pods {
+		claim.Pods = append(claim.Pods, string(pod))
+	}
 	return claim
 }
 

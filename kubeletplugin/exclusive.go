@@ -64,6 +64,9 @@ func whyExclusive(share driver.Share, by keeping) (reason, message string) {
 	why, what := whyNoPartition(share, kernel)
 	if partitioned {
 		why, what = reasonShared, "more than one pod uses the claim: it gets a partition when only one pod is left"
+		if share.Scope() == driver.ScopePod {
+			what += " that was there when the claim was prepared"
+		}
 	}
 	switch {
 	case by.node == driver.ExclusivityNone || by.others == poolAway:

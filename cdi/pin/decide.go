@@ -12,7 +12,7 @@ import (
 type decision struct {
 	record
 	want       Pinning
-	downgraded bool // another cgroup uses the same claim: no partition until that user is gone
+	downgraded bool // no partition, although the claims ask for one
 }
 
 // decide returns what the cgroup of each live record should have, in the order of the
@@ -22,7 +22,8 @@ type decision struct {
 //	CPUs of a claim are in at most one partition, and in none while a cgroup
 //	outside that partition uses them
 //
-// So if two pods use a claim, neither has a partition.
+// So if two pods use a claim, neither has a partition. Nor does a pod that came later to a
+// claim in pod scope, also if it is the only one left.
 func decide(live []record) []decision {
 	var list []decision
 	for i, r := range live {
@@ -30,6 +31,8 @@ func decide(live []record) []decision {
 			continue
 		}
 		d := decision{record: r, want: r.wish()}
+		late := func(c Claim) bool { return c.Later }
+		d.downgraded = r.Scope == ScopePod && d.want.Partition != PartitionNone && slices.ContainsFunc(r.Claims, late)
 		for j, other := range live {
 			outside := i != j && !isWithin(other.Cgroup, r.Cgroup)
 			if outside && d.want.Partition != PartitionNone && sharesCPUs(r, other) && !contend(r, other) {
@@ -101,7 +104,7 @@ func wishes(boot, container string, scope Scope, claim Claim) []record {
 		return []record{{boot, container, ScopeContainer, []Claim{claim}}}
 	}
 	pod, own := claim, claim
-	pod.Mems, own.Partition = cpuset.Set{}, PartitionNone
+	pod.Mems, own.Partition, own.Later = cpuset.Set{}, PartitionNone, false
 	return []record{
 		{boot, path.Dir(container), ScopePod, []Claim{pod}},
 		{boot, container, ScopeContainer, []Claim{own}},

@@ -12,7 +12,7 @@ type Live struct {
 	Cgroup     string  // its path below the mount
 	Claims     []Claim // what each claim gives the cgroup; ascending by UID
 	Want       Pinning // what it should have now
-	Downgraded bool    // another cgroup uses the same CPUs of a claim: no partition until that user is gone
+	Downgraded bool    // no partition: another cgroup uses the same CPUs of a claim, or the pod has come later to one in [ScopePod]
 	Fault      string  // why the kernel does not grant Want; empty if it does
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -49,6 +50,13 @@ func addPods(pods map[string]bool, cgroups fs.FS, dir string) error {
 		}
 	}
 	return nil
+}
+
+// InPod reports whether a container is in one of these pods. The container is the path of its
+// cgroup, as in [Pin].
+func InPod(container string, uids []string) bool {
+	uid, isPod := podUID(path.Base(path.Dir(container)))
+	return isPod && slices.Contains(uids, uid)
 }
 
 // podUID returns the UID of the pod whose cgroup has this name: pod<uid> with the cgroup

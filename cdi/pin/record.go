@@ -44,6 +44,9 @@ type ClaimRef struct {
 type Claim struct {
 	ClaimRef
 	Pinning
+	// Later says that a pod has come to the claim after [ScopePod] was decided. Containers
+	// without the claim may run in it, so its cgroup becomes no partition.
+	Later bool `json:"later,omitempty"`
 }
 
 // record is what hooks were told to give one cgroup. A hook writes it before it first
@@ -99,6 +102,7 @@ func (r record) with(claim Claim) record {
 	}
 	r.Claims = slices.Clone(r.Claims)
 	r.Claims[i].Pinning = r.Claims[i].united(claim.Pinning)
+	r.Claims[i].Later = r.Claims[i].Later || claim.Later
 	return r
 }
 

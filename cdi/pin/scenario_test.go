@@ -21,7 +21,7 @@ const (
 )
 
 func claimed(uid, cpus, nodes string, partition Partition) Claim {
-	return Claim{ClaimRef{uid, "team/" + uid}, Pinning{CPUs: parse(cpus), Mems: mems(nodes), Partition: partition}}
+	return Claim{ClaimRef: ClaimRef{uid, "team/" + uid}, Pinning: Pinning{CPUs: parse(cpus), Mems: mems(nodes), Partition: partition}}
 }
 
 // scenarios run on the fake of both kinds of kernel and on the real one.
@@ -37,6 +37,7 @@ var scenarios = []struct {
 	{"claims of one container", claimsUnite},
 	{"isolated", isolated},
 	{"claim in two pods", inTwoPods},
+	{"claim in a pod that comes later", inLaterPod},
 	{"somebody else writes", somebodyWrites},
 	{"sibling with cpus of its own", siblingWithCPUs},
 	{"recorded sibling in the way", recordedSibling},
@@ -368,6 +369,29 @@ func inTwoPods(m machine) {
 	m.end(podB)
 	mustRepair(m, "repaired cgroup "+ctrA)
 	checkPartitions(m, Holding{ctrA, parse("2-3"), "root"}, other)
+}
+
+// inLaterPod has a pod come to a claim in pod scope that nobody has asked about: a container
+// without the claim may run in it, which must not have the CPUs to itself.
+func inLaterPod(m machine) {
+	claim := claimed("job", "2-3", "0", PartitionRoot)
+	later := claim
+	later.Later = true
+	running(m, ctrA, ctrB)
+	mustPin(m, ctrA, ScopePod, claim)
+	checkPartitions(m, Holding{podA, parse("2-3"), "root"})
+	mustPin(m, ctrB, ScopePod, later)
+	checkPartitions(m)
+	m.end(podA)
+	keep(m)
+	checkPartitions(m)
+	checkLine(m, ctrB+"/cpuset.cpus.effective", "2-3")
+	checkLive(m, "b none job", "podB none job downgraded")
+	running(m, ctrA)
+	mustPin(m, ctrA, ScopePod, claim)
+	m.end(podB)
+	keep(m)
+	checkPartitions(m, Holding{podA, parse("2-3"), "root"})
 }
 
 func somebodyWrites(m machine) {

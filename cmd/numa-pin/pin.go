@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
@@ -20,6 +21,7 @@ const stateBytes = 1 << 20
 type config struct {
 	claim         pin.Claim
 	scope         pin.Scope
+	pods          []string   // those that scope was decided for; nil: all
 	idle          cpuset.Set // the part of the claim's CPUs that the container must not run on
 	lock, records string
 }
@@ -118,6 +120,10 @@ func parsePin(args []string, out io.Writer) (c config, help bool, err error) {
 		c.scope, err = pin.ParseScope(name)
 		return err
 	})
+	flags.Func("pods", "", func(list string) error {
+		c.pods = strings.Split(list, ",")
+		return nil
+	})
 	if help, err := parseFlags(flags, args, pinUsage, out); help || err != nil {
 		return c, help, err
 	}
@@ -157,6 +163,7 @@ func pinLocked(c config, host host, container string, began time.Time) error {
 		return err
 	}
 	defer unlock()
+	c.claim.Later = c.scope == pin.ScopePod && c.pods != nil && !pin.InPod(container, c.pods)
 	err = pin.Pin(opened, container, c.scope, c.claim)
 	_ = pin.CountHook(c.lock, time.Since(began), err != nil) // a figure that is lost must not stop a container
 	return err

@@ -95,7 +95,6 @@ func TestHookRunsWithTheArgumentsOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// In pod scope the pod's cgroup is the partition, and the record says so.
 func TestNothingIsPinnedWhileTheFileExists(t *testing.T) {
 	host := fakeHost(t)
 	dir := t.TempDir()
@@ -116,6 +115,7 @@ func TestNothingIsPinnedWhileTheFileExists(t *testing.T) {
 	}
 }
 
+// In pod scope the pod's cgroup is the partition, and the record says so.
 func TestPinRecords(t *testing.T) {
 	host := fakeHost(t)
 	for name, text := range map[string]string{
@@ -140,6 +140,33 @@ func TestPinRecords(t *testing.T) {
 	}
 	if info, err := os.Stat(records); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("folder of records: %v, %v", info.Mode(), err)
+	}
+}
+
+// The scope was decided for two pods. The cgroup of a third one is no partition.
+func TestPinOfAPodThatComesLater(t *testing.T) {
+	const known, other, later = "5c6f9a0b-26d5-4a41-9a3f-4f5d8c1b7e01", "5c6f9a0b-26d5-4a41-9a3f-4f5d8c1b7e02", "5c6f9a0b-26d5-4a41-9a3f-4f5d8c1b7e03"
+	for _, pod := range []string{known, later} {
+		host := fakeHost(t)
+		if err := os.Rename(host.cgroups+"/k/pod", host.cgroups+"/k/pod"+pod); err != nil {
+			t.Fatal(err)
+		}
+		files.Write(t, host.proc+"/42/cgroup", "0::/k/pod"+pod+"/abc\n")
+		for name, text := range map[string]string{
+			"cpuset.cpus.effective": "4-7", "cpuset.cpus.exclusive.effective": "4-7", "cgroup.events": "populated 1",
+		} {
+			files.Write(t, host.cgroups+"/k/pod"+pod+"/"+name, text+"\n")
+		}
+		if _, err := runWith(t.Context(), host, ociState, pinArgs(t, "--cpus=4-7", "--scope=pod", "--pods="+other+","+known)...); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{known: "root", later: "member"}[pod]
+		if got, _, _ := strings.Cut(files.Read(t, host.cgroups+"/k/pod"+pod+"/cpuset.cpus.partition"), "\n"); got != want {
+			t.Errorf("pod %s: cpuset.cpus.partition is %q, want %q", pod, got, want)
+		}
+		if cpus := strings.TrimSpace(files.Read(t, host.cgroups+"/k/pod"+pod+"/abc/cpuset.cpus")); cpus != "4-7" {
+			t.Errorf("pod %s: the container has cpus %q, want 4-7", pod, cpus)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none]" +
-		" [--scope=container|pod] [--idle=LIST] [--lock=FILE] [--records=DIR]"
+		" [--scope=container|pod [--pods=UIDS]] [--idle=LIST] [--lock=FILE] [--records=DIR]"
 	useUsage    = "numa-pin use --uid=UID --claim=NAMESPACE/NAME [--function=ADDRESS [--nodes=NUMBERS]] [--lock=FILE] [--records=DIR]"
 	joinedUsage = "numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP [--lock=FILE] [--records=DIR]"
 	keepUsage   = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--workqueues=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]"
