@@ -77,10 +77,13 @@ func pinHook(claim Claim, z *Zone, h Hook) *specs.Hook {
 			"--records=" + h.RecordsDir(),
 		},
 	}
+	if z.Partition == PartitionNone {
+		return hook
+	}
 	if z.Scope == ScopePod && len(claim.Pods) > 0 {
 		hook.Args = append(hook.Args, "--pods="+strings.Join(claim.Pods, ","))
 	}
-	if z.Partition != PartitionNone && !z.IdleCPUs.IsEmpty() {
+	if !z.IdleCPUs.IsEmpty() {
 		hook.Args = append(hook.Args, "--idle="+z.IdleCPUs.String())
 	}
 	return hook
