@@ -161,14 +161,14 @@ const (
 // timer in a reset; it crashes now and then; and the guest may not boot. It is started
 // again each time, with the same disk, until it has not booted bootAttempts times in a row.
 func (r *Cluster) RunMachine(ctx context.Context, n Node, args ...string) error {
-	return r.runMachine(ctx, n, r.patiently(bootTime), args)
+	return r.runMachine(ctx, n, r.pace(), args)
 }
 
-func (r *Cluster) runMachine(ctx context.Context, n Node, within time.Duration, args []string) error {
+func (r *Cluster) runMachine(ctx context.Context, n Node, pace float64, args []string) error {
 	runtime.LockOSThread() // which the child's life hangs on
 	failed := 0
 	for {
-		booted, err := r.runOnce(ctx, n, time.Duration(failed+1)*within, args)
+		booted, err := r.runOnce(ctx, n, float64(failed+1)*pace, args)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -184,9 +184,10 @@ func (r *Cluster) runMachine(ctx context.Context, n Node, within time.Duration, 
 	}
 }
 
-// runOnce runs QEMU until it ends, or the guest has not booted in time: its kubelet is
-// not healthy. QEMU does not outlive us.
-func (r *Cluster) runOnce(ctx context.Context, n Node, within time.Duration, args []string) (booted bool, err error) {
+// runOnce runs QEMU until it ends, or the guest hangs before it has booted, or has not
+// booted in time: its kubelet is not healthy. QEMU does not outlive us.
+func (r *Cluster) runOnce(ctx context.Context, n Node, pace float64, args []string) (booted bool, err error) {
+	console := openConsole(r.Console(n), time.Now())
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -201,14 +202,22 @@ func (r *Cluster) runOnce(ctx context.Context, n Node, within time.Duration, arg
 	go r.keepAwake(ctx, n)
 	answered := make(chan bool, 1)
 	go func() {
+		within := times(bootTime, pace)
+		var hangs error
 		err := eventually(within, 500*time.Millisecond, func() error {
 			if ctx.Err() != nil {
+				return nil
+			}
+			if hangs = console.hangs(time.Now(), pace); hangs != nil {
 				return nil
 			}
 			return r.healthy(ctx, n)
 		})
 		if err != nil {
-			stop(fmt.Errorf("not healthy within %s: %w", within, err))
+			err = fmt.Errorf("not healthy within %s: %w", within, err)
+		}
+		if err = cmp.Or(hangs, err); err != nil {
+			stop(err)
 		}
 		answered <- err == nil && ctx.Err() == nil
 	}()

@@ -14,7 +14,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/rig/topology"
 )
 
-const testBootTime = 100 * time.Millisecond
+// testPace gives guests 100 ms to boot.
+const testPace = float64(100*time.Millisecond) / float64(bootTime)
 
 // testGuest is the agent of a node that answers when "booted" is in the folder, and is
 // well unless "sick" is.
@@ -52,7 +53,7 @@ func TestRunMachineStartsAnewUntilItDoesNotBoot(t *testing.T) {
 	r, n := testGuest(t)
 	// Boots three times: ends well, with an error, well. Then it ends at once.
 	script := `cd "$0"; echo . >>starts; i=$(wc -l <starts); [ "$i" -le 3 ] || exit 0; : >booted; sleep 1; rm booted; [ "$i" != 2 ]`
-	err := r.runMachine(t.Context(), n, testBootTime, []string{"sh", "-c", script, r.Dir})
+	err := r.runMachine(t.Context(), n, testPace, []string{"sh", "-c", script, r.Dir})
 	if err == nil || !strings.Contains(err.Error(), "run sh: the guest has not booted 3 times") {
 		t.Errorf("error %v, want that the guest has not booted", err)
 	}
@@ -75,7 +76,7 @@ func TestRunMachineStartsAnewWhatHangs(t *testing.T) {
 	}()
 	// Its agent answers, but its kubelet is not well.
 	script := `cd "$0"; : >sick; : >booted; echo . >>starts; [ "$(wc -l <starts)" = 1 ] || : >second; exec sleep 1000`
-	if err := r.runMachine(ctx, n, testBootTime, []string{"sh", "-c", script, r.Dir}); err != nil {
+	if err := r.runMachine(ctx, n, testPace, []string{"sh", "-c", script, r.Dir}); err != nil {
 		t.Error(err)
 	}
 	if got := starts(t, r); got != 2 {
@@ -87,7 +88,7 @@ func TestRunMachineNamesWhatCannotBeStarted(t *testing.T) {
 	r, n := testGuest(t)
 	var log strings.Builder
 	r.Log = &log
-	if err := r.runMachine(t.Context(), n, testBootTime, []string{r.Path("no-qemu")}); err == nil {
+	if err := r.runMachine(t.Context(), n, testPace, []string{r.Path("no-qemu")}); err == nil {
 		t.Error("no error")
 	}
 	if !strings.Contains(log.String(), "no such file or directory") {

@@ -18,13 +18,20 @@ const (
 	workTime  = 120 * time.Millisecond
 )
 
-// patiently is a limit that was chosen at pace 1 for this host as it is now, and for
-// emulators that are held back.
-func (r *Cluster) patiently(limit time.Duration) time.Duration {
+// patiently is a limit that was chosen at pace 1, at the present pace.
+func (r *Cluster) patiently(limit time.Duration) time.Duration { return times(limit, r.pace()) }
+
+// pace is how much longer this host takes now, also for emulators that are held back. It is 1
+// or more.
+func (r *Cluster) pace() float64 {
 	pace := max(1, float64(measure())/float64(workTime))
 	if r.Speed > 0 {
 		pace *= 100 / float64(r.Speed)
 	}
+	return pace
+}
+
+func times(limit time.Duration, pace float64) time.Duration {
 	return time.Duration(pace * float64(limit))
 }
 
