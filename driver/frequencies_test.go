@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 func TestFrequenciesOfAClaimNowAndAsked(t *testing.T) {
@@ -19,7 +19,7 @@ func TestFrequenciesOfAClaimNowAndAsked(t *testing.T) {
 	grant := grantOf(driver, "uid-a")
 	n.power.Settle()
 	*n.reads = 0
-	want := []FrequencyFigures{{Device: "numa-1", Slowest: fake.LowestKHz, Fastest: 3_000_000, AskedMin: fake.HighestKHz, AskedMax: fake.HighestKHz}}
+	want := []FrequencyFigures{{Device: "numa-1", Slowest: sysfs.LowestKHz, Fastest: 3_000_000, AskedMin: sysfs.HighestKHz, AskedMax: sysfs.HighestKHz}}
 	if diff := cmp.Diff(want, driver.Frequencies(&grant)); diff != "" || *n.reads != 4 {
 		t.Errorf("%d files opened, want one for each CPU; figures (-want +got):\n%s", *n.reads, diff)
 	}

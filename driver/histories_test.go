@@ -22,6 +22,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 var historySteps = flag.Int("history-steps", 3000, "how long the random history of pods is")
@@ -183,7 +184,7 @@ func (h *history) plug() {
 			machine.PCI = append(machine.PCI, fake.NVMe(slotAddress(slot), slot, number))
 		}
 	}
-	host, err := fake.NewHost(machine)
+	host, err := sysfs.NewHost(machine)
 	h.must(err)
 	h.hw.FS = host
 	h.disk.machine, err = numa.Read(host)

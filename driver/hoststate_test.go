@@ -9,7 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 // boundDisk returns a pciDisk whose kernel can bind drivers.
@@ -24,7 +24,7 @@ func boundDisk(t testing.TB) disk {
 	}
 	disk := newDisk(t)
 	var err error
-	if disk.kernel, err = fake.NewHost(machine); err != nil {
+	if disk.kernel, err = sysfs.NewHost(machine); err != nil {
 		t.Fatal(err)
 	}
 	disk.publish(disk.kernel)

@@ -18,8 +18,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 const node = "node-1"
@@ -62,8 +62,8 @@ type disk struct {
 	state, specs *os.Root
 
 	// For a machine with PCI functions, all of which are published.
-	root     string     // its files
-	kernel   *fake.Host // replaces root if drivers can be bound
+	root     string      // its files
+	kernel   *sysfs.Host // replaces root if drivers can be bound
 	selected attached.Selection
 }
 

@@ -19,22 +19,22 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 // powerNode is a disk with a kernel that changes frequencies, idle states and interrupts.
 type powerNode struct {
 	disk
-	power *fake.PowerHost
+	power *sysfs.PowerHost
 	boot  string
 	reads *int // of the kernel's files
 }
 
 func newPowerNode(t testing.TB) *powerNode {
 	t.Helper()
-	return &powerNode{newDisk(t), fake.NewPowerHost(fake.Power{
-		CPUs: 8, Driver: fake.IntelPstate, Idle: "intel_idle", LimitKHz: 3_000_000,
-		Lines: []fake.Line{{Number: 24, Name: "virtio0", CPUs: "0-7"}, {Number: 27, Name: "nvme0q1", CPUs: "4-5", Managed: true}, {Number: 28, Name: "xhci", CPUs: "5"}},
+	return &powerNode{newDisk(t), sysfs.NewPowerHost(sysfs.Power{
+		CPUs: 8, Driver: sysfs.IntelPstate, Idle: "intel_idle", LimitKHz: 3_000_000,
+		Lines: []sysfs.Line{{Number: 24, Name: "virtio0", CPUs: "0-7"}, {Number: 27, Name: "nvme0q1", CPUs: "4-5", Managed: true}, {Number: 28, Name: "xhci", CPUs: "5"}},
 	}), "boot-1", new(int)}
 }
 
@@ -63,7 +63,7 @@ func (n *powerNode) dying(writes int) (config Config, left *int) {
 
 // countedFS counts how often files are looked at.
 type countedFS struct {
-	*fake.PowerHost
+	*sysfs.PowerHost
 	looks *int
 }
 
@@ -326,7 +326,7 @@ func TestNewInterruptsAndCPUsThatComeBackAreSeen(t *testing.T) {
 	n := newPowerNode(t)
 	driver := n.open()
 	mustPrepare(t, driver, tunedClaim(claim("a", result("r", "numa-1", 2)), fastAndQuiet))
-	n.power.Request(fake.Line{Number: 40, Name: "new", CPUs: "4"})
+	n.power.Request(sysfs.Line{Number: 40, Name: "new", CPUs: "4"})
 	n.power.SetOnline(5, false)
 	driver.SetMachine(without(testMachine(), cpuset.New(5)))
 	n.power.SetOnline(5, true)
@@ -358,7 +358,7 @@ func TestOwnInterruptsAreThoseOfTheClaimsFunctions(t *testing.T) {
 	const card = "0000:5e:00.0"
 	n := newPowerNode(t)
 	for number, address := range map[int]string{30: card, 31: card, 32: "0000:5f:00.0"} {
-		n.power.Request(fake.Line{Number: number, Name: "card", Function: address})
+		n.power.Request(sysfs.Line{Number: number, Name: "card", Function: address})
 	}
 	zone := &ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(4, 5), Partition: "root", IdleCPUs: cpuset.New(5), Performance: &Performance{}}
 	grant := Grant{Shares: []Share{{Request: "cpus", Kind: zone}, {Request: "card", Kind: &FunctionShare{Address: card}}}}
@@ -436,7 +436,7 @@ func TestAClaimEndsAfterItsFrequencyDriverChanged(t *testing.T) {
 	n := newPowerNode(t)
 	driver := n.open()
 	mustPrepare(t, driver, tunedClaim(claim("a", result("r", "numa-1", 2)), fastAndQuiet))
-	n.power = fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.ACPICpufreq, Idle: "intel_idle"})
+	n.power = sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: sysfs.ACPICpufreq, Idle: "intel_idle"})
 	driver, before := n.open(), n.power.Values()
 	if err := driver.Unprepare("uid-a"); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 // newDieNode returns a node of two packages with two dies each. A die has two cores with two
@@ -22,9 +22,9 @@ import (
 func newDieNode(t testing.TB) *powerNode {
 	t.Helper()
 	n := newPowerNode(t)
-	n.power = fake.NewPowerHost(fake.Power{
-		CPUs: 16, Driver: fake.IntelPstate, Idle: "intel_idle", LimitKHz: 3_000_000, Uncore: fake.Uncore{Packages: 2, Dies: 2},
-		Lines: []fake.Line{{Number: 24, Name: "virtio0", CPUs: "0-15"}, {Number: 28, Name: "xhci", CPUs: "5"}},
+	n.power = sysfs.NewPowerHost(sysfs.Power{
+		CPUs: 16, Driver: sysfs.IntelPstate, Idle: "intel_idle", LimitKHz: 3_000_000, Uncore: sysfs.Uncore{Packages: 2, Dies: 2},
+		Lines: []sysfs.Line{{Number: 24, Name: "virtio0", CPUs: "0-15"}, {Number: 28, Name: "xhci", CPUs: "5"}},
 	})
 	n.machine = dieMachine()
 	return n
@@ -321,7 +321,7 @@ func TestCrashWhileTheUncoreIsSetHeals(t *testing.T) {
 			for _, written := range []bool{false, true} { // whether the last write is done
 				for last := 0; ; last++ { // writes before the crash
 					n := newDieNode(t)
-					n.power = fake.NewPowerHost(fake.Power{CPUs: 16, Uncore: fake.Uncore{Packages: 2, Dies: 2, LimitKHz: limit}})
+					n.power = sysfs.NewPowerHost(sysfs.Power{CPUs: 16, Uncore: sysfs.Uncore{Packages: 2, Dies: 2, LimitKHz: limit}})
 					before, driver := n.power.Values(), n.open()
 					mustPrepare(t, driver, held)
 					if what == "ends" {

@@ -16,6 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 // busyHost is a host with one function, whose driver does not release it until it is let.
@@ -25,7 +26,7 @@ func busyHost(t *testing.T) (host *binding.Host, address string, let func()) {
 	machine := fake.Presets()[0].Machine
 	machine.PCI = []fake.Function{fake.NVMe(address, 0, 0)}
 	machine.Drivers, machine.IOMMU = []string{"vfio-pci"}, true
-	kernel, err := fake.NewHost(machine)
+	kernel, err := sysfs.NewHost(machine)
 	if err != nil {
 		t.Fatal(err)
 	}

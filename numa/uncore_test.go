@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/memfs"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 func TestDiesAreReadInTheirOrder(t *testing.T) {
-	host := fake.NewPowerHost(fake.Power{CPUs: 8, Uncore: fake.Uncore{Packages: 12, Dies: 2}})
+	host := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Uncore: sysfs.Uncore{Packages: 12, Dies: 2}})
 	if err := host.Write(numa.UncoreMinFile(11, 1), "1250000"); err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestDiesAreReadInTheirOrder(t *testing.T) {
 	if err != nil || len(dies) != 24 {
 		t.Fatalf("%d dies, %v, want 24", len(dies), err)
 	}
-	want := numa.UncoreDie{Package: 2, LowestKHz: fake.LowestUncoreKHz, HighestKHz: fake.HighestUncoreKHz, MinKHz: fake.LowestUncoreKHz, MaxKHz: fake.HighestUncoreKHz}
+	want := numa.UncoreDie{Package: 2, LowestKHz: sysfs.LowestUncoreKHz, HighestKHz: sysfs.HighestUncoreKHz, MinKHz: sysfs.LowestUncoreKHz, MaxKHz: sysfs.HighestUncoreKHz}
 	if dies[4] != want || dies[23].Package != 11 || dies[23].Die != 1 || dies[23].MinKHz != 1_200_000 {
 		t.Errorf("dies %+v", dies)
 	}
@@ -53,7 +53,7 @@ func TestOnlyFoldersOfDiesAreRead(t *testing.T) {
 }
 
 func TestAMachineWithoutTheDriverHasNoDies(t *testing.T) {
-	if dies, err := numa.ReadUncoreDies(fake.NewPowerHost(fake.Power{CPUs: 8})); err != nil || len(dies) > 0 {
+	if dies, err := numa.ReadUncoreDies(sysfs.NewPowerHost(sysfs.Power{CPUs: 8})); err != nil || len(dies) > 0 {
 		t.Errorf("dies %+v, %v, want none", dies, err)
 	}
 }

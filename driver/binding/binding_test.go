@@ -12,6 +12,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 const (
@@ -32,9 +33,9 @@ func machine() fake.Machine {
 	return m
 }
 
-func newHost(t *testing.T, m fake.Machine) *fake.Host {
+func newHost(t *testing.T, m fake.Machine) *sysfs.Host {
 	t.Helper()
-	host, err := fake.NewHost(m)
+	host, err := sysfs.NewHost(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func TestReadOfAFunctionThatIsGone(t *testing.T) {
 
 // overlay has files beside those of a machine.
 type overlay struct {
-	*fake.Host
+	*sysfs.Host
 	files map[string]string
 }
 

@@ -9,11 +9,11 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 // demands are settings that each driver can have.
-func demands(driver fake.FrequencyDriver) []settings {
+func demands(driver sysfs.FrequencyDriver) []settings {
 	never, short := 0, 20
 	all := []settings{
 		{MinFrequency: "max"},
@@ -26,16 +26,16 @@ func demands(driver fake.FrequencyDriver) []settings {
 		{IdleLatency: &never, MinFrequency: "2GHz"},
 	}
 	switch driver {
-	case fake.IntelPstate, fake.AMDPstateEPP, fake.IntelCpufreq:
+	case sysfs.IntelPstate, sysfs.AMDPstateEPP, sysfs.IntelCpufreq:
 		all = append(all, settings{Governor: "performance", EnergyPreference: "performance"}, settings{EnergyPreference: "power", Governor: "powersave"})
 	}
 	return all
 }
 
 func TestAppliedAndRestoredOnEveryDriver(t *testing.T) {
-	for _, driver := range fake.FrequencyDrivers() {
+	for _, driver := range sysfs.FrequencyDrivers() {
 		for _, s := range demands(driver) {
-			kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: driver, Idle: "acpi_idle"})
+			kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: driver, Idle: "acpi_idle"})
 			host, before := New(kernel, kernel.Write), kernel.Values()
 			planned, err := plan(t, kernel, "4-7", s)
 			if err != nil {
@@ -87,8 +87,8 @@ func TestInstalledClassesOnEveryDriver(t *testing.T) {
 			continue
 		}
 		tuned++
-		for _, driver := range fake.FrequencyDrivers() {
-			kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: driver, Idle: "acpi_idle"})
+		for _, driver := range sysfs.FrequencyDrivers() {
+			kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: driver, Idle: "acpi_idle"})
 			host, before := New(kernel, kernel.Write), kernel.Values()
 			planned, err := plan(t, kernel, "4-7", s)
 			if err != nil {
@@ -112,8 +112,8 @@ func TestInstalledClassesOnEveryDriver(t *testing.T) {
 // The firmware may have set a number for which the kernel has no name. intel_pstate shows and
 // takes it as a number.
 func TestAnEnergyPreferenceWithoutANameIsRestored(t *testing.T) {
-	for _, driver := range []fake.FrequencyDriver{fake.IntelPstate, fake.IntelCpufreq} {
-		kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: driver, Energy: "200"})
+	for _, driver := range []sysfs.FrequencyDriver{sysfs.IntelPstate, sysfs.IntelCpufreq} {
+		kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: driver, Energy: "200"})
 		host, before := New(kernel, kernel.Write), kernel.Values()
 		for _, s := range demands(driver)[8:] {
 			planned, err := plan(t, kernel, "4-7", s)
@@ -135,7 +135,7 @@ func TestAnEnergyPreferenceWithoutANameIsRestored(t *testing.T) {
 // amd-pstate shows only preferences that have a name. CPUs with another one keep it, and can
 // have everything else.
 func TestAnEnergyPreferenceThatTheKernelDoesNotShowIsKept(t *testing.T) {
-	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.AMDPstateEPP, Energy: "200"})
+	kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: sysfs.AMDPstateEPP, Energy: "200"})
 	host, before := New(kernel, kernel.Write), kernel.Values()
 	planned, err := plan(t, kernel, "4-7", settings{MinFrequency: "max"})
 	if err != nil {
@@ -161,10 +161,10 @@ func TestAnEnergyPreferenceThatTheKernelDoesNotShowIsKept(t *testing.T) {
 // doing it again and by going back.
 func TestCrashAfterAnyWriteHeals(t *testing.T) {
 	crash := errors.New("crash")
-	for _, driver := range fake.FrequencyDrivers() {
+	for _, driver := range sysfs.FrequencyDrivers() {
 		for _, s := range demands(driver) {
 			for last := 0; ; last++ {
-				kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: driver, Idle: "acpi_idle", LimitKHz: 3_000_000})
+				kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: driver, Idle: "acpi_idle", LimitKHz: 3_000_000})
 				before := kernel.Values()
 				writes := 0
 				dying := New(kernel, func(name, text string) error {
@@ -201,7 +201,7 @@ func TestCrashAfterAnyWriteHeals(t *testing.T) {
 }
 
 func TestTheKernelLimitsAndTheStatusSaysSo(t *testing.T) {
-	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.ACPICpufreq, LimitKHz: 2_000_000})
+	kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: sysfs.ACPICpufreq, LimitKHz: 2_000_000})
 	host, before := New(kernel, kernel.Write), kernel.Values()
 	planned, err := plan(t, kernel, "4-5", settings{MinFrequency: "max"})
 	if err != nil {
@@ -220,7 +220,7 @@ func TestTheKernelLimitsAndTheStatusSaysSo(t *testing.T) {
 }
 
 func TestWhatAnotherProgramWritesStays(t *testing.T) {
-	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.IntelPstate, Idle: "intel_idle"})
+	kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: sysfs.IntelPstate, Idle: "intel_idle"})
 	host, never := New(kernel, kernel.Write), 0
 	planned, err := plan(t, kernel, "4-5", settings{Governor: "performance", MinFrequency: "1GHz", MaxFrequency: "2GHz", IdleLatency: &never})
 	if err != nil {
@@ -250,7 +250,7 @@ func TestWhatAnotherProgramWritesStays(t *testing.T) {
 
 // The governor is not ours any more, and it allows no other preference.
 func TestAPreferenceThatCannotBeRestoredIsLeft(t *testing.T) {
-	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.AMDPstateEPP})
+	kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: sysfs.AMDPstateEPP})
 	host := New(kernel, kernel.Write)
 	planned, err := plan(t, kernel, "4-5", settings{EnergyPreference: "performance"})
 	if err != nil {
@@ -267,7 +267,7 @@ func TestAPreferenceThatCannotBeRestoredIsLeft(t *testing.T) {
 }
 
 func TestCPUsThatAreGoneOrHaveAnotherDriverAreLeft(t *testing.T) {
-	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.IntelCpufreq})
+	kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: sysfs.IntelCpufreq})
 	host := New(kernel, kernel.Write)
 	planned, err := plan(t, kernel, "4-7", settings{Governor: "performance", MaxFrequency: "2GHz"})
 	if err != nil {
@@ -300,7 +300,7 @@ func TestCPUsThatAreGoneOrHaveAnotherDriverAreLeft(t *testing.T) {
 
 // The kernel keeps what was written before the CPUs went offline.
 func TestCPUsThatAreOfflineAreChangedAndRestoredWhenTheyAreOnline(t *testing.T) {
-	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: fake.ACPICpufreq})
+	kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: sysfs.ACPICpufreq})
 	host, before := New(kernel, kernel.Write), kernel.Values()
 	planned, err := plan(t, kernel, "4-7", settings{Governor: "performance", MaxFrequency: "2GHz"})
 	if err != nil {
@@ -338,8 +338,8 @@ func TestRandomClaims(t *testing.T) {
 		sequences = 1000
 	}
 	for sequence := range sequences {
-		driver := fake.FrequencyDrivers()[random.IntN(6)]
-		kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Driver: driver, Idle: "acpi_idle", LimitKHz: []int{0, 3_000_000}[random.IntN(2)]})
+		driver := sysfs.FrequencyDrivers()[random.IntN(6)]
+		kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: driver, Idle: "acpi_idle", LimitKHz: []int{0, 3_000_000}[random.IntN(2)]})
 		host, before := New(kernel, kernel.Write), kernel.Values()
 		held := map[string]Changes{}
 		for range random.IntN(6) {

@@ -10,13 +10,13 @@ import (
 	"testing/fstest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 // node is a machine with the record that its daemon would have.
 type node struct {
 	t      testing.TB
-	kernel *fake.PowerHost
+	kernel *sysfs.PowerHost
 	host   *Host
 	first  First
 	claims map[string]Demand
@@ -28,7 +28,7 @@ func newNode(t testing.TB) *node { return newNodeWith(t, false) }
 
 func newNodeWith(t testing.TB, override bool) *node {
 	t.Helper()
-	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Override: override, Lines: []fake.Line{
+	kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Override: override, Lines: []sysfs.Line{
 		{Number: 0, Name: "timer", CPUs: "0-7", Managed: true},
 		{Number: 9, Name: "", CPUs: "0-7"}, // not in use
 		{Number: 24, Name: "virtio0-input.0", CPUs: "0-7"},
@@ -154,8 +154,8 @@ func TestAClaimHandlesItsOwnInterrupts(t *testing.T) {
 func TestANewInterruptStaysAwayAndIsFreeAfterTheClaim(t *testing.T) {
 	n := newNode(t)
 	n.begin("a", "4-5")
-	n.kernel.Request(fake.Line{Number: 40, Name: "new"})               // by default
-	n.kernel.Request(fake.Line{Number: 41, Name: "spread", CPUs: "5"}) // its driver decides
+	n.kernel.Request(sysfs.Line{Number: 40, Name: "new"})               // by default
+	n.kernel.Request(sysfs.Line{Number: 41, Name: "spread", CPUs: "5"}) // its driver decides
 	n.expect(map[int]string{40: "0-3,6-7", 41: "5"})
 	n.look()
 	n.expect(map[int]string{40: "0-3,6-7", 41: "0-3,6-7"})
@@ -170,7 +170,7 @@ func TestANewInterruptWithAnOldNumberIsFreeAfterTheClaim(t *testing.T) {
 	n := newNode(t)
 	n.begin("a", "4-5")
 	n.kernel.End(28)
-	n.kernel.Request(fake.Line{Number: 28, Name: "nvme1q0"}) // by default
+	n.kernel.Request(sysfs.Line{Number: 28, Name: "nvme1q0"}) // by default
 	n.look()
 	n.expect(map[int]string{28: "0-3,6-7"})
 	n.end("a")
@@ -250,7 +250,7 @@ func TestRandomClaims(t *testing.T) {
 				die(n, random, part)
 				n.end(part)
 			case random.IntN(4) == 0:
-				n.kernel.Request(fake.Line{Number: next, Name: "new"})
+				n.kernel.Request(sysfs.Line{Number: next, Name: "new"})
 				before[fmt.Sprintf("proc/irq/%d/smp_affinity_list", next)] = "0-7\n"
 				next++
 			case !held:
@@ -281,7 +281,7 @@ func die(n *node, random *rand.Rand, ending string) {
 	}
 }
 
-func expectValues(t testing.TB, kernel *fake.PowerHost, want map[string]string) {
+func expectValues(t testing.TB, kernel *sysfs.PowerHost, want map[string]string) {
 	t.Helper()
 	for name, text := range kernel.Values() {
 		if text != want[name] {

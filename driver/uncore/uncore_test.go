@@ -9,7 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 // cores returns those of two packages with two dies each. A die has two CPUs.
@@ -21,8 +21,8 @@ func cores() (list []numa.Core) {
 }
 
 // machine returns a host with these dies.
-func machine(uncore fake.Uncore) (*fake.PowerHost, *Host) {
-	kernel := fake.NewPowerHost(fake.Power{CPUs: 8, Uncore: uncore})
+func machine(uncore sysfs.Uncore) (*sysfs.PowerHost, *Host) {
+	kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Uncore: uncore})
 	return kernel, New(kernel, kernel.Write)
 }
 
@@ -38,22 +38,22 @@ func dies(t testing.TB, host *Host) []numa.UncoreDie {
 func TestEachDieOfTheCPUsHasADemand(t *testing.T) {
 	first, last := ID{0, 0}, ID{1, 1}
 	for name, row := range map[string]struct {
-		uncore fake.Uncore
+		uncore sysfs.Uncore
 		cpus   cpuset.Set
 		text   string
 		want   []Demand
 		err    string
 	}{
-		"one die":                  {fake.Uncore{Packages: 2, Dies: 2}, cpuset.New(0, 1), "2GHz", []Demand{{first, 2_000_000, 0}}, ""},
-		"two packages":             {fake.Uncore{Packages: 2, Dies: 2}, cpuset.New(0, 7), "max", []Demand{{first, 2_400_000, 0}, {last, 2_400_000, 0}}, ""},
-		"the lowest one":           {fake.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "min", []Demand{{last, 800_000, 0}}, ""},
-		"up to the next multiple":  {fake.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "1.21GHz", []Demand{{last, 1_300_000, 0}}, ""},
-		"a package as a whole":     {fake.Uncore{Packages: 2, Dies: 1}, cpuset.New(4, 6), "1GHz", []Demand{{ID{1, 0}, 1_000_000, 0}}, ""},
-		"too fast":                 {fake.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "2.5GHz", nil, `"2.5GHz" is 2.5GHz, die 1 of package 1 has 800MHz to 2.4GHz`},
-		"too slow":                 {fake.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "700MHz", nil, `"700MHz" is 700MHz, die 1 of package 1 has 800MHz to 2.4GHz`},
-		"a multiple of base":       {fake.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "1x base", nil, `"1x base", want a frequency such as 2.4GHz or 800MHz, or min, max`},
-		"a package without driver": {fake.Uncore{Packages: 1, Dies: 2}, cpuset.New(6, 7), "2GHz", nil, "the uncore driver of the kernel has no die for cpus 6-7"},
-		"no driver":                {fake.Uncore{}, cpuset.New(7), "2GHz", nil, errNoDriver.Error()},
+		"one die":                  {sysfs.Uncore{Packages: 2, Dies: 2}, cpuset.New(0, 1), "2GHz", []Demand{{first, 2_000_000, 0}}, ""},
+		"two packages":             {sysfs.Uncore{Packages: 2, Dies: 2}, cpuset.New(0, 7), "max", []Demand{{first, 2_400_000, 0}, {last, 2_400_000, 0}}, ""},
+		"the lowest one":           {sysfs.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "min", []Demand{{last, 800_000, 0}}, ""},
+		"up to the next multiple":  {sysfs.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "1.21GHz", []Demand{{last, 1_300_000, 0}}, ""},
+		"a package as a whole":     {sysfs.Uncore{Packages: 2, Dies: 1}, cpuset.New(4, 6), "1GHz", []Demand{{ID{1, 0}, 1_000_000, 0}}, ""},
+		"too fast":                 {sysfs.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "2.5GHz", nil, `"2.5GHz" is 2.5GHz, die 1 of package 1 has 800MHz to 2.4GHz`},
+		"too slow":                 {sysfs.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "700MHz", nil, `"700MHz" is 700MHz, die 1 of package 1 has 800MHz to 2.4GHz`},
+		"a multiple of base":       {sysfs.Uncore{Packages: 2, Dies: 2}, cpuset.New(7), "1x base", nil, `"1x base", want a frequency such as 2.4GHz or 800MHz, or min, max`},
+		"a package without driver": {sysfs.Uncore{Packages: 1, Dies: 2}, cpuset.New(6, 7), "2GHz", nil, "the uncore driver of the kernel has no die for cpus 6-7"},
+		"no driver":                {sysfs.Uncore{}, cpuset.New(7), "2GHz", nil, errNoDriver.Error()},
 	} {
 		_, host := machine(row.uncore)
 		got, err := Resolve(dies(t, host), cores(), row.cpus, row.text)
@@ -150,7 +150,7 @@ func TestOnlyDiesWithADemandStayHeld(t *testing.T) {
 
 // A daemon that died after a write does not know what the kernel made of it.
 func TestAfterACrashOnlyWhatTheKernelMadeOfTheWriteIsOurs(t *testing.T) {
-	kernel, host := machine(fake.Uncore{Packages: 1, Dies: 1, LimitKHz: 1_900_000})
+	kernel, host := machine(sysfs.Uncore{Packages: 1, Dies: 1, LimitKHz: 1_900_000})
 	held := []Held{{ID{}, 800_000, 800_000, 2_200_000, 0}}
 	for shown, want := range map[string]int{"2200000": 1_900_000, "1700000": 0, "800000": 0} {
 		if err := kernel.Write(numa.UncoreMinFile(0, 0), shown); err != nil {
@@ -170,7 +170,7 @@ func TestAfterACrashOnlyWhatTheKernelMadeOfTheWriteIsOurs(t *testing.T) {
 }
 
 func TestARefusedWriteNamesTheDie(t *testing.T) {
-	kernel, host := machine(fake.Uncore{Packages: 1, Dies: 2})
+	kernel, host := machine(sysfs.Uncore{Packages: 1, Dies: 2})
 	err := host.Apply([]Write{{ID{0, 1}, 20_000_000}})
 	if err == nil || !strings.HasPrefix(err.Error(), "uncore of die 1 of package 0: write 20000000: write ") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)
@@ -184,7 +184,7 @@ func TestARefusedWriteNamesTheDie(t *testing.T) {
 }
 
 func TestAMissingDieHasNothing(t *testing.T) {
-	kernel, host := machine(fake.Uncore{Packages: 1, Dies: 2})
+	kernel, host := machine(sysfs.Uncore{Packages: 1, Dies: 2})
 	demands := []Demand{{ID: ID{0, 1}, WantKHz: 800_000}}
 	got, err := Got(dies(t, host), demands)
 	if want := []Demand{{ID{0, 1}, 800_000, 800_000}}; err != nil || !slices.Equal(got, want) || demands[0].GotKHz != 0 {

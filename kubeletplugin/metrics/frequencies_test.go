@@ -8,14 +8,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 // openTuned returns the driver of a node that changes frequencies, with a claim for which it
 // has done so.
 func openTuned(t testing.TB) *driver.Driver {
-	host := fake.NewPowerHost(fake.Power{CPUs: 18, Driver: fake.IntelPstate, Idle: "intel_idle"})
+	host := sysfs.NewPowerHost(sysfs.Power{CPUs: 18, Driver: sysfs.IntelPstate, Idle: "intel_idle"})
 	return openOn(t, sample.Machine(t, "rig"), &driver.Tuning{
 		Frequencies: cpufreq.New(host, host.Write), Interrupts: interrupts.New(host, host.Write),
 	})

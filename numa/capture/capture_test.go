@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -65,10 +66,14 @@ func TestArchiveHasAllThatIsRead(t *testing.T) {
 // Files that numa does not read are not in the archive, and neither are other folders.
 func TestArchiveHasNothingElse(t *testing.T) {
 	machine := sample.Preset(t, "rig")
-	tree := machine.Files()
-	tree["proc/cmdline"], tree["proc/1/environ"], tree["etc/shadow"] = "secret", "secret", "secret"
-	tree["sys/devices/system/cpu/cpu0/secret"] = "secret"
-	archive, _, err := roundTrip(t, memfs.New(tree, machine.Links(), nil))
+	dir := t.TempDir()
+	if err := machine.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"proc/cmdline", "proc/1/environ", "etc/shadow", "sys/devices/system/cpu/cpu0/secret"} {
+		files.Write(t, filepath.Join(dir, name), "secret")
+	}
+	archive, _, err := roundTrip(t, os.DirFS(dir))
 	if err != nil {
 		t.Fatal(err)
 	}

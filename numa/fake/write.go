@@ -9,20 +9,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/memfs"
 )
 
-// Files returns the content of each file by its path, such as
-// sys/devices/system/cpu/online. It is nil if [Machine.Validate] returns an error.
-func (m Machine) Files() map[string]string {
-	t, _ := m.tree()
-	return t.files
-}
-
-// Links returns the target of each symbolic link by its path. Targets are relative, as
-// in sysfs. It is nil if [Machine.Validate] returns an error.
-func (m Machine) Links() map[string]string {
-	t, _ := m.tree()
-	return t.links
-}
-
 // FS returns a file system with the machine's files and links, without writing them to
 // disk. It follows links as a disk would, and it implements [fs.ReadLinkFS]. It is
 // empty if [Machine.Validate] returns an error.

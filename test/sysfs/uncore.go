@@ -1,4 +1,4 @@
-package fake
+package sysfs
 
 import (
 	"fmt"

@@ -1,6 +1,10 @@
-package fake
+// Package sysfs has doubles of machines whose files in /sys and /proc answer writes as the
+// kernel does: [Host] binds PCI functions to drivers, [PowerHost] changes frequencies, idle
+// states and interrupts. Machines whose files only say what is there are in package fake.
+package sysfs
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"path"
@@ -8,7 +12,11 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
+
+const functionsFolder = "sys/bus/pci/devices"
 
 // Host is a machine on which a PCI function can be bound to another driver. Its files
 // show what was written last. It follows Documentation/ABI/testing/sysfs-bus-pci for
@@ -16,7 +24,7 @@ import (
 // concurrently, except Refuse.
 type Host struct {
 	mu      sync.Mutex // of machine and shown
-	machine Machine
+	machine fake.Machine
 	shown   fs.FS
 	found   map[string]string // declared drivers, by address
 	refuses map[string]bool   // drivers that refuse every function
@@ -24,18 +32,26 @@ type Host struct {
 
 // NewHost returns a host on which every function has its declared driver, and no driver
 // is overridden.
-func NewHost(machine Machine) (*Host, error) {
-	l := newLayout(machine)
-	l.number()
-	functions, err := l.functions()
-	if err != nil {
+func NewHost(machine fake.Machine) (*Host, error) {
+	if err := machine.Validate(); err != nil {
 		return nil, err
 	}
 	h := &Host{machine: machine, shown: machine.FS(), found: make(map[string]string), refuses: make(map[string]bool)}
-	h.machine.Bound = make(map[string]Binding)
-	for _, f := range functions {
-		h.found[f.Address] = f.Driver
-		h.machine.Bound[f.Address] = Binding{Driver: f.Driver}
+	functions, err := fs.ReadDir(h.shown, functionsFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	h.machine.Bound = make(map[string]fake.Binding)
+	for _, function := range functions {
+		driver, err := fs.ReadLink(h.shown, path.Join(functionsFolder, function.Name(), "driver"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err == nil {
+			driver = path.Base(driver)
+		}
+		h.found[function.Name()] = driver
+		h.machine.Bound[function.Name()] = fake.Binding{Driver: driver}
 	}
 	return h, nil
 }
@@ -49,17 +65,17 @@ func (h *Host) Refuse(driver string, refuse bool) {
 // Write behaves like write(2) to a file of sysfs.
 func (h *Host) Write(name, text string) error {
 	folder, file := path.Split(name)
-	device, isDevice := strings.CutPrefix(folder, "sys/bus/pci/devices/")
+	device, isDevice := strings.CutPrefix(folder, functionsFolder+"/")
 	driver, isDriver := strings.CutPrefix(folder, "sys/bus/pci/drivers/")
 	address := strings.TrimSuffix(text, "\n")
 	switch {
 	case isDevice && file == "driver_override":
-		return h.change(strings.TrimSuffix(device, "/"), func(b *Binding) error {
+		return h.change(strings.TrimSuffix(device, "/"), func(b *fake.Binding) error {
 			b.Override = address // here the text is a driver
 			return nil
 		})
 	case isDevice && file == "unbind" && strings.HasSuffix(device, "/driver/"):
-		return h.change(address, func(b *Binding) error {
+		return h.change(address, func(b *fake.Binding) error {
 			if b.Driver == "" {
 				return syscall.ENOENT // a function without a driver has no such folder
 			}
@@ -67,14 +83,14 @@ func (h *Host) Write(name, text string) error {
 			return nil
 		})
 	case folder == "sys/bus/pci/" && file == "drivers_probe":
-		return h.change(address, func(b *Binding) error { return h.bind(address, b, "") })
+		return h.change(address, func(b *fake.Binding) error { return h.bind(address, b, "") })
 	case isDriver && file == "bind":
-		return h.change(address, func(b *Binding) error { return h.bind(address, b, strings.TrimSuffix(driver, "/")) })
+		return h.change(address, func(b *fake.Binding) error { return h.bind(address, b, strings.TrimSuffix(driver, "/")) })
 	}
 	return syscall.EACCES
 }
 
-func (h *Host) change(address string, do func(*Binding) error) error {
+func (h *Host) change(address string, do func(*fake.Binding) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	binding, there := h.machine.Bound[address]
@@ -92,7 +108,7 @@ func (h *Host) change(address string, do func(*Binding) error) error {
 
 // bind binds the driver that matches the function: the driver_override, else the
 // declared driver. If only is not "", no other driver may be bound.
-func (h *Host) bind(address string, b *Binding, only string) error {
+func (h *Host) bind(address string, b *fake.Binding, only string) error {
 	if b.Driver != "" {
 		return nil
 	}
