@@ -23,12 +23,13 @@ const onlyMonitored = "{monitor: true}"
 // monitors returns the monitoring groups of the default group, such as "dra-numa.uid-a 2-3".
 func (n *cacheNode) monitors() string {
 	n.t.Helper()
-	groups, err := numa.ReadMonitors(n.groups, "")
+	state, err := numa.ReadResctrl(n.groups, numa.ResctrlView{})
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	standard, _ := state.Group("")
 	var list []string
-	for _, group := range groups {
+	for _, group := range standard.Monitors {
 		list = append(list, strings.TrimSpace(group.Name+" "+group.CPUs.String()))
 	}
 	return strings.Join(list, ", ")

@@ -23,13 +23,6 @@ const (
 	ReasonRehearsal      Reason = "rehearsal"       // the daemon could not prepare a made-up claim
 )
 
-// Reasons returns all reasons.
-func Reasons() []Reason {
-	return []Reason{
-		ReasonStarting, ReasonStandby, ReasonAPIServer, ReasonDroppedField, ReasonKeeper, ReasonKubelet, ReasonKubeletManager, ReasonOtherDriver, ReasonRehearsal,
-	}
-}
-
 // reasonOf returns the reason of a problem of the publisher.
 func reasonOf(problem error) Reason {
 	var guard guardError

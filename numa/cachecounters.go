@@ -33,37 +33,6 @@ type ZoneCounters struct {
 	Counters
 }
 
-// ReadCounters reads what is counted for a group, or for a monitoring group of it. Mount
-// is where resctrl is mounted. An empty group is the default one, an empty monitor the
-// group itself. The result is in the order of resource and cache. It is empty if the
-// machine counts nothing, and if there is no such group.
-func ReadCounters(mount fs.FS, group, monitor string) (list []CacheCounters, err error) {
-	t, folder := fleetingTree(mount), countedFolder(group, monitor)
-	names, err := t.folders(folder)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		counted := path.Join(folder, name)
-		resource, id, err := parseMonitored(name, "mon_")
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", counted, err)
-		}
-		if !isCacheLevel(resource) {
-			continue // other kernels count energy here, too
-		}
-		cache, err := t.cacheCounters(counted, resource, id)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, cache)
-	}
-	slices.SortFunc(list, func(a, b CacheCounters) int { // by number: mon_L3_100 comes before mon_L3_99
-		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Cache, b.Cache))
-	})
-	return list, nil
-}
-
 // ReadCountersOf is ReadCounters for one level-3 cache. The kernel reads each counter on a
 // CPU of its cache, so this does not disturb CPUs of other caches.
 func ReadCountersOf(mount fs.FS, group, monitor string, cache int) (CacheCounters, error) {
@@ -185,6 +154,3 @@ func parseMonitored(name, prefix string) (resource string, id int, err error) {
 	}
 	return rest[:i], int(number), nil
 }
-
-// isCacheLevel reports whether a resource is a cache, such as L3.
-func isCacheLevel(resource string) bool { return isNumbered(resource, "L") }

@@ -99,11 +99,6 @@ func ReadResctrl(mount fs.FS, view ResctrlView) (*ResctrlState, error) {
 	return state, nil
 }
 
-// ReadMonitors reads the monitoring groups of one group; an empty name is the default one.
-func ReadMonitors(mount fs.FS, group string) ([]MonitorGroup, error) {
-	return fleetingTree(mount).monitorGroups(path.Join(group, monitorsFolder))
-}
-
 // monitorsFolder has the monitoring groups of a group.
 const monitorsFolder = "mon_groups"
 

@@ -191,11 +191,6 @@ func TestGroupsOfMachines(t *testing.T) {
 				some = append(some, want)
 			}
 			for i := range some {
-				monitors, err := ReadMonitors(row.machine.files().tree(), some[i].Name)
-				if err != nil {
-					t.Errorf("%s: ReadMonitors(%q): %v", name, some[i].Name, err)
-				}
-				sameJSON(t, name+": monitoring groups of "+some[i].Name, monitors, some[i].Monitors)
 				some[i].Monitors = nil
 			}
 			sameJSON(t, name+": "+want.Name+" alone", alone, some)

@@ -78,9 +78,14 @@ func BenchmarkKeeper(b *testing.B) {
 				mustPin(m, dir, ScopeContainer, claimed(fmt.Sprint(i), "2", "1", PartitionNone))
 			}
 			k := keeper(m.host(), nil)
-			if healthy := k.pass(b.Context(), &watch{}); !healthy || k.states.Len() != claims {
-				b.Fatalf("follows %d files, healthy %v", k.states.Len(), healthy)
+			healthy := k.pass(b.Context(), &watch{})
+			last := fmt.Sprintf("kubepods/burstable/pod%d/c%d/%s", claims-1, claims-1, cpusFile)
+			m.write(last, "3")
+			if !healthy || !k.states.Changed(k.Host.Cgroups.FS()) {
+				b.Fatalf("healthy %v, follows %s: false", healthy, last)
 			}
+			m.write(last, "2")
+			k.states.Changed(k.Host.Cgroups.FS())
 			b.Run("poll", func(b *testing.B) {
 				measure.Loop(b, func() error {
 					if k.states.Changed(k.Host.Cgroups.FS()) {

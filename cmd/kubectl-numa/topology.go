@@ -75,7 +75,7 @@ func (t *topology) run(rootGiven bool) error {
 	drawing := document{
 		what: "topology", kind: kindTopology, value: content,
 		json: func(w io.Writer) error { return draw.JSON(w, content) }, // with short lists in one line
-		svg:  func(w io.Writer) error { return draw.SVGWithNames(w, machine, names.Lookup) },
+		svg:  func(w io.Writer) error { return draw.SVG(w, machine, names.Lookup) },
 	}
 	if t.output.format != formatTable {
 		return t.output.print(t.stdout, drawing)

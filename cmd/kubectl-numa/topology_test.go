@@ -36,7 +36,7 @@ func TestTopologyInEveryForm(t *testing.T) {
 	if diff := cmp.Diff(table.String(), mustCall(t, "topology", "--root", dir, "--width", "60")); diff != "" {
 		t.Errorf("table (-draw +command):\n%s", diff)
 	}
-	if err := draw.SVG(&svg, machine); err != nil {
+	if err := draw.SVG(&svg, machine, nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(svg.String(), mustCall(t, "topology", "--root", dir, "-o", "svg")); diff != "" {

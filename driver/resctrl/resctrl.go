@@ -72,16 +72,6 @@ type Cache struct {
 	CPUs  cpuset.Set
 }
 
-// CachesOf returns the caches of a machine.
-func CachesOf(m numa.Machine) (list []Cache) {
-	for level, caches := range map[string][]numa.Cache{"L2": m.L2s, "L3": m.L3s} {
-		for _, cache := range caches {
-			list = append(list, Cache{level, cache.ID, cache.CPUs})
-		}
-	}
-	return list
-}
-
 // validate refuses what no order of writes can do.
 func (w Wanted) validate() error {
 	var all cpuset.Set

@@ -421,12 +421,3 @@ func TestFilesOfAFolder(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestCachesOfAMachine(t *testing.T) {
-	m := numa.Machine{L2s: []numa.Cache{{ID: 7, CPUs: cpuset.New(1)}}, L3s: []numa.Cache{{ID: 2, CPUs: cpuset.New(1, 2)}}}
-	list := CachesOf(m)
-	slices.SortFunc(list, func(a, b Cache) int { return strings.Compare(a.Level, b.Level) })
-	if !slices.Equal(list, []Cache{{"L2", 7, cpuset.New(1)}, {"L3", 2, cpuset.New(1, 2)}}) {
-		t.Errorf("CachesOf = %v", list)
-	}
-}

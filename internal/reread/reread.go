@@ -54,9 +54,6 @@ func (f *Files) Changed(root fs.FS) (changed bool) {
 	return changed
 }
 
-// Len is the number of files.
-func (f *Files) Len() int { return len(f.files) }
-
 // Close closes all files, and follows none any more.
 func (f *Files) Close() {
 	for _, one := range f.files {

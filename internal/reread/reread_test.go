@@ -54,8 +54,8 @@ func TestFilesThatReadDifferently(t *testing.T) {
 	expect("an empty one", true)
 	remove("b")
 	f.Follow(root, []string{"b"}) // still open: as a cgroup's file, which fails then, it would be opened again
-	if f.Len() != 1 {
-		t.Errorf("%d files, want 1", f.Len())
+	if len(f.files) != 1 {
+		t.Errorf("%d files, want 1", len(f.files))
 	}
 	f.Close()
 	if f.Changed(root) {

@@ -36,7 +36,7 @@ func TestGolden(t *testing.T) {
 func TestGoldenWithNames(t *testing.T) {
 	machine := sample.Machine(t, "rig")
 	text := golden.Render(t, func(w io.Writer) error { return Text(w, machine, TextOptions{Names: intelNames}) })
-	svg := golden.Render(t, func(w io.Writer) error { return SVGWithNames(w, machine, intelNames) })
+	svg := golden.Render(t, func(w io.Writer) error { return SVG(w, machine, intelNames) })
 	golden.Check(t, "testdata/names.txt", text)
 	golden.Check(t, "testdata/names.svg", svg)
 }
@@ -56,7 +56,7 @@ func drawn(t *testing.T, machine numa.Machine, width int) string {
 
 func picture(t *testing.T, machine numa.Machine) string {
 	t.Helper()
-	return golden.Render(t, func(w io.Writer) error { return SVG(w, machine) })
+	return golden.Render(t, func(w io.Writer) error { return SVG(w, machine, nil) })
 }
 
 func document(t *testing.T, machine numa.Machine) string {

@@ -19,12 +19,10 @@ const (
 // that would be higher has lists of CPUs instead.
 const pictureRows = 120
 
-// SVG draws the machine as a picture. It shows the same as Text, in the light or dark
-// colours that its reader prefers. The picture needs no other files and runs no scripts.
-func SVG(w io.Writer, m numa.Machine) error { return SVGWithNames(w, m, nil) }
-
-// SVGWithNames draws the same as SVG, and the names of the PCI functions.
-func SVGWithNames(w io.Writer, m numa.Machine, names Names) error {
+// SVG draws the machine as a picture, with the names of PCI functions unless names is nil. It
+// shows the same as Text, in the light or dark colours that its reader prefers. The picture
+// needs no other files and runs no scripts.
+func SVG(w io.Writer, m numa.Machine, names Names) error {
 	return canvas.WriteSVG(w, pictureSize(m, names), canvas.Caption{
 		ID: "numa", Title: "NUMA topology",
 		Description: headline(m) + ". Each NUMA node is a box with its memory, caches, cores and PCI devices.",

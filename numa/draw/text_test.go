@@ -141,7 +141,7 @@ func TestNamesAreNoCommands(t *testing.T) {
 	if !strings.Contains(named, "Evil?]0;? Corp ?<b>?2J") {
 		t.Errorf("names drawn as\n%s", named)
 	}
-	svg := golden.Render(t, func(w io.Writer) error { return SVGWithNames(w, machine, hostile) })
+	svg := golden.Render(t, func(w io.Writer) error { return SVG(w, machine, hostile) })
 	if !strings.Contains(svg, "Evil?]0;? Corp ?&lt;b&gt;?2J") {
 		t.Errorf("names drawn as\n%s", svg)
 	}

@@ -34,10 +34,8 @@ func ExampleArea_Arrange() {
 	}
 	plan, err := ways.Order(cache, changes)
 	fmt.Println(plan, err)
-	fmt.Println("if the second write fails:", plan.Undo(1))
 	// Output:
 	// middle: e0 -> e, new: 0 -> 1f0 <nil>
-	// if the second write fails: middle: e -> e0
 }
 
 // A claim of the best effort pool has all that it may have, until others come.

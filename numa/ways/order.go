@@ -2,7 +2,6 @@ package ways
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -25,37 +24,6 @@ type Write struct {
 
 // Plan is an order of writes.
 type Plan []Write
-
-// String returns one line such as "a: 1c -> 7, b: 0 -> f8". A mark says which masks are
-// temporary.
-func (p Plan) String() string {
-	var parts []string
-	for _, w := range p {
-		mark := ""
-		if w.Temporary {
-			mark = " (temporary)"
-		}
-		parts = append(parts, fmt.Sprintf("%s: %s -> %s%s", w.ID, w.From, w.To, mark))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// Undo returns the way back after write k of the plan failed, 0 ≤ k < len(p): the writes
-// that restore all masks, in the opposite order, that of write k first, as it may have
-// had an effect. All of them keep what [Order] keeps. A group that had no claim keeps the
-// mask that was written: it has no CPUs and no tasks.
-func (p Plan) Undo(k int) Plan {
-	var back Plan
-	for i := k; i >= 0; i-- {
-		w := p[i]
-		if w.From == 0 {
-			continue
-		}
-		again := slices.ContainsFunc(p[:i], func(earlier Write) bool { return earlier.ID == w.ID })
-		back = append(back, Write{ID: w.ID, From: w.To, To: w.From, Temporary: again})
-	}
-	return back
-}
 
 // Order returns the writes that make the changes, one after the other. The changes must
 // name all groups of all pools that have an exclusive mask in the cache, even those that

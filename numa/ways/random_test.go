@@ -77,7 +77,6 @@ func (x *node) change(held [2][]Claim, fails int) bool {
 	carriedOut(x.tb, x.cache, presentOf(all), p)
 	if fails < len(p) {
 		x.undone++
-		undone(x.tb, x.cache, all, p)
 		return false
 	}
 	for i := range held {

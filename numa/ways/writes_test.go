@@ -55,33 +55,3 @@ func presentOf(changes []Change) map[string]Mask {
 	}
 	return present
 }
-
-// undone fails each write of a plan in turn, with and without an effect, and checks that
-// the way back restores all masks.
-func undone(tb testing.TB, cache numa.CacheAllocation, changes []Change, p Plan) {
-	tb.Helper()
-	for k := range p {
-		for _, effect := range []int{0, 1} {
-			now, before := presentOf(changes), presentOf(changes)
-			for _, w := range p[:k+effect] {
-				now[w.ID] = w.To
-			}
-			back := p.Undo(k)
-			for _, w := range back {
-				for id, other := range now {
-					if id != w.ID && other&w.To != 0 && before[id] != 0 {
-						tb.Fatalf("%s failed at %d: %s overlaps %s: %s", p, k, back, id, other)
-					}
-				}
-				if now[w.ID] = w.To; !cache.Sparse && !w.To.Contiguous() {
-					tb.Fatalf("%s failed at %d: %s is not contiguous", p, k, back)
-				}
-			}
-			for _, c := range changes {
-				if c.Present != 0 && now[c.ID] != c.Present {
-					tb.Fatalf("%s failed at %d: after %s, %s has %s", p, k, back, c.ID, now[c.ID])
-				}
-			}
-		}
-	}
-}
