@@ -1,5 +1,10 @@
 package pin
 
+import (
+	"io/fs"
+	"slices"
+)
+
 // hostSlice is a cgroup beside those of all pods.
 const hostSlice = "pintest-system"
 
@@ -11,6 +16,7 @@ func sliceOfHost(m machine) {
 	m.write(pods+"/"+cpusFile, m.allCPUs().String()) // as the kubelet
 	mustPin(m, ctrA, ScopeContainer, claimed("early", "2-3", "0", PartitionRoot))
 	running(m, hostSlice)
+	takeFromOthers(m, "6-7", pods, hostSlice)
 	m.write(hostSlice+"/"+exclusiveFile, "6-7")
 	m.write(hostSlice+"/"+cpusFile, "6-7")
 	m.write(hostSlice+"/"+partitionFile, "root")
@@ -30,4 +36,27 @@ func sliceOfHost(m machine) {
 	// The next release takes back what the slice was in the way of.
 	m.write(hostSlice+"/"+partitionFile, member)
 	m.write(hostSlice+"/"+exclusiveFile, "")
+}
+
+// takeFromOthers removes CPUs from cpuset.cpus of the cgroups beside these two until the test
+// ends: on a node of the rig, the kubelet's have all of them.
+func takeFromOthers(m machine, list string, but ...string) {
+	m.Helper()
+	entries, err := fs.ReadDir(m.host().Cgroups.FS(), ".")
+	if err != nil {
+		m.Fatal(err)
+	}
+	for _, entry := range entries {
+		file := entry.Name() + "/" + cpusFile
+		if !entry.IsDir() || slices.Contains(but, entry.Name()) {
+			continue
+		}
+		if _, err := fs.Stat(m.host().Cgroups.FS(), file); err != nil {
+			continue // it has no cpuset controller
+		}
+		if has := parse(m.line(file)); has.Overlaps(parse(list)) {
+			m.write(file, has.Difference(parse(list)).String())
+			m.Cleanup(func() { m.write(file, has.String()) })
+		}
+	}
 }
