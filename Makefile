@@ -217,12 +217,13 @@ chromium:
 	  apt-get install --yes --no-install-recommends chromium || echo "make: no chromium: its tests skip" >&2
 
 .PHONY: lint
-lint: cc ## Check style, layering and common mistakes of every module
+lint: cc ## Check style, layering and common mistakes of every module, and that programs reach every function
 	@for module in $(MODULES); do \
 	  echo "golangci-lint run ($$module)"; \
 	  (cd $$module && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yaml ./...); \
 	done
 	CGO_ENABLED=1 $$($(TOOL) -n golangci-lint) run --config $(CURDIR)/.golangci.yaml ./cmd/numa-nvml
+	@unreached=$$($(TOOL) deadcode ./cmd/...); [[ -z "$$unreached" ]] || { printf '%s\n' "$$unreached" >&2; exit 1; }
 
 .PHONY: fmt
 fmt: ## Format every module
