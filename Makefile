@@ -191,30 +191,35 @@ unit: cc lstopo chromium ## Run every test that needs no cluster, with the race 
 	$(call timed,unit tests of the benchmarks,$(STATIC) go -C test/bench test $(NO_VET) ./...); \
 	$(call timed,unit tests of the trials at scale,$(STATIC) go -C test/scale test $(NO_VET) ./...)
 
+# apt-install installs Debian packages $(1), with new lists of packages where the present ones, if
+# there are any, do not do.
+apt-install = { apt-get install --yes --no-install-recommends $(1) || \
+  { apt-get update && apt-get install --yes --no-install-recommends $(1); }; }
+
 # The race detector needs a C compiler.
 .PHONY: cc
 cc:
 	@command -v $${CC:-gcc} >/dev/null || { \
 	  command -v apt-get >/dev/null || { echo 'make: no C compiler: install gcc and the C library headers' >&2; exit 1; }; \
-	  apt-get install --yes --no-install-recommends gcc libc6-dev; }
+	  $(call apt-install,gcc libc6-dev); }
 
 # test/hwloc compares our reader with it, and skips where there is neither.
 .PHONY: lstopo
 lstopo:
 	@command -v lstopo-no-graphics >/dev/null || ! command -v apt-get >/dev/null || \
-	  apt-get install --yes --no-install-recommends hwloc-nox
+	  $(call apt-install,hwloc-nox)
 
 # release-check starts the programs for arm64 with it, and says so where there is none.
 .PHONY: qemu-user
 qemu-user:
 	@command -v qemu-aarch64-static qemu-aarch64 >/dev/null || ! command -v apt-get >/dev/null || \
-	  apt-get install --yes --no-install-recommends qemu-user-static
+	  $(call apt-install,qemu-user-static)
 
 # cluster/holdings/web looks at its pages with it, and skips where there is neither.
 .PHONY: chromium
 chromium:
 	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || \
-	  apt-get install --yes --no-install-recommends chromium || echo "make: no chromium: its tests skip" >&2
+	  $(call apt-install,chromium) || echo "make: no chromium: its tests skip" >&2
 
 .PHONY: lint
 lint: cc ## Check style, layering and common mistakes of every module, and that programs reach every function
