@@ -450,6 +450,10 @@ cache-steps: ## Have 100,000 random claims come and go on a fake resctrl tree th
 	@$(in-memory); \
 	$(STATIC) go test $(NO_VET) -count=1 -timeout 2h -run '^TestRandomClaims(NeverShareWays|LeakNoCounters)$$' ./driver -args -cache-steps 100000
 
+.PHONY: resctrl-answers
+resctrl-answers: build ## Compare the fake resctrl tree of unit tests with what Linux 6.12 and 7.2 answer on three machines: nightly, not part of test
+	@test/resctrlfs/ask-kernels.sh
+
 .PHONY: histories
 histories: ## Have pods come and go, deleted by force or not, in 100,000 random steps on a model of the kubelet: nightly, not part of test
 	@$(in-memory); \
@@ -554,7 +558,7 @@ soak: image suite ## Make, share, resize and delete claims at random and kill ev
 # What test, test-all and nightly run, in order.
 TEST     := unit lint chart-lint monitoring-test bench-smoke apiserver e2e e2e-devices
 TEST_ALL := test e2e-systemd-crowd e2e-1.36 reach soak-start
-NIGHTLY  := cache-steps histories e2e-cache e2e-power e2e-alerts e2e-runbooks e2e-names e2e-audit fuzz e2e-crio
+NIGHTLY  := cache-steps histories resctrl-answers e2e-cache e2e-power e2e-alerts e2e-runbooks e2e-names e2e-audit fuzz e2e-crio
 
 # A crowd takes 6 minutes; test-all has two.
 .PHONY: test
@@ -567,7 +571,7 @@ test-all: ## Run test, then e2e-systemd and a crowd of 100, the suite and a crow
 	$(call stages,$(TEST_ALL))
 
 .PHONY: nightly
-nightly: ## Run what takes too long for test: cache-steps, histories, e2e-cache, e2e-power, e2e-alerts, e2e-runbooks, e2e-names, e2e-audit, fuzz and e2e-crio
+nightly: ## Run what takes too long for test: cache-steps, histories, resctrl-answers, e2e-cache, e2e-power, e2e-alerts, e2e-runbooks, e2e-names, e2e-audit, fuzz and e2e-crio
 	$(call stages,$(NIGHTLY))
 
 .PHONY: e2e-systemd-crowd
