@@ -273,10 +273,11 @@ started=$$SECONDS; $(2); echo "make: $(1): $$((SECONDS - started)) s"
 endef
 
 # stages runs the targets $(1), one after the other, and prints how long each took. It
-# ends with the first that fails, and says which.
+# ends with the first that fails, and says which, or before one if the command $(2) fails.
 define stages
-@table=; total=$$SECONDS; \
+table=; total=$$SECONDS; \
 for stage in $(1); do \
+  $(if $(2),$(2);) \
   started=$$SECONDS; echo "make: stage $$stage"; status=0; \
   $(MAKE) --no-print-directory $$stage || status=$$?; \
   table+=$$(printf '%-20s %5d s' "$$stage" $$((SECONDS - started)))$$'\n'; \
@@ -402,7 +403,7 @@ REACH := reach-6.1 reach-isolcpus reach-isolcpus-7.2 reach-1gi reach-two-nodes
 
 .PHONY: reach
 reach: ## Run what needs a boot of its own: Linux 6.1, which has no partitions, the boot parameter isolcpus=, hugepages of 1 GiB, and two nodes [KUBERNETES=] [INIT=]
-	$(call stages,$(REACH))
+	@$(call stages,$(REACH))
 
 .PHONY: $(REACH)
 reach-6.1: export KERNEL = 6.1
@@ -426,7 +427,7 @@ E2E_CACHE := e2e-cache-6.12 e2e-cache-7.2 e2e-cache-shared e2e-cache-split
 
 .PHONY: e2e-cache
 e2e-cache: ## Run what divides caches and memory bandwidth, on Linux 6.12 and 7.2, and on machines whose caches are not those of NUMA nodes: nightly, not part of test [KUBERNETES=] [INIT=] [FOCUS=pattern]
-	$(call stages,$(E2E_CACHE))
+	@$(call stages,$(E2E_CACHE))
 
 .PHONY: $(E2E_CACHE)
 e2e-cache-6.12 e2e-cache-7.2: export TOPOLOGY = test/rig/topology/machines/cache.yaml
@@ -464,7 +465,7 @@ E2E_POWER := e2e-power-6.12 e2e-power-7.2
 
 .PHONY: e2e-power
 e2e-power: ## Run what changes frequencies and idle states, on Linux 6.12 and 7.2: nightly, not part of test [KUBERNETES=] [INIT=] [FOCUS=pattern]
-	$(call stages,$(E2E_POWER))
+	@$(call stages,$(E2E_POWER))
 
 .PHONY: $(E2E_POWER)
 $(E2E_POWER): export TOPOLOGY := test/rig/topology/machines/power.yaml
@@ -555,24 +556,40 @@ soak: image suite ## Make, share, resize and delete claims at random and kill ev
 	$(call install-chart,soak); \
 	$(call suite,soak,-ginkgo.focus soak -e2e.soak "$$DURATION" -e2e.seed "$$SEED")
 
-# What test, test-all and nightly run, in order.
-TEST     := unit lint chart-lint monitoring-test bench-smoke apiserver e2e e2e-devices
+# What test, test-all and nightly run, in order. PROGRAMS need no cluster: test runs them at
+# the lowest priority beside its clusters, whose emulated CPUs idle now and then. A kernel with
+# autogroups compares priorities within a session only: LAST is for the session as a whole.
+LAST := echo 19 2>/dev/null >/proc/self/autogroup || true;
+PROGRAMS := unit lint chart-lint monitoring-test
+TEST     := apiserver e2e e2e-devices
 TEST_ALL := test e2e-systemd-crowd e2e-1.36 reach soak-start
 NIGHTLY  := cache-steps histories resctrl-answers e2e-cache e2e-power e2e-alerts e2e-runbooks e2e-names e2e-audit fuzz e2e-crio
 
 # A crowd takes 6 minutes; test-all has two.
 .PHONY: test
 test: export CROWD = 0
-test: ## Run unit, lint, chart-lint, monitoring-test, bench-smoke, apiserver, e2e without a crowd, and e2e-devices: what every change has to pass
-	$(call stages,$(TEST))
+test: cc lstopo chromium ## Run unit, lint, chart-lint and monitoring-test beside apiserver, e2e without a crowd, and e2e-devices, then bench-smoke: what every change has to pass
+	@mkdir -p bin/logs; began=$$SECONDS; \
+	setsid bash -c '$(LAST) exec nice -n 19 $(MAKE) --no-print-directory test-programs' >bin/logs/programs.log 2>&1 & programs=$$!; \
+	trap 'kill -- -$$programs 2>/dev/null || true' EXIT; \
+	passing() { wait $$programs || { cat bin/logs/programs.log; exit 1; }; }; \
+	echo "make: $(PROGRAMS) run beside what follows; they write to bin/logs/programs.log"; \
+	$(call stages,$(TEST),kill -0 $$programs 2>/dev/null || passing); \
+	passing; cat bin/logs/programs.log; \
+	$(call stages,bench-smoke); \
+	echo "make: test: $$((SECONDS - began)) s"
+
+.PHONY: test-programs
+test-programs:
+	@$(call stages,$(PROGRAMS))
 
 .PHONY: test-all
 test-all: ## Run test, then e2e-systemd and a crowd of 100, the suite and a crowd on Kubernetes 1.36, reach, and the start of a soak: what a finished piece of work has to pass
-	$(call stages,$(TEST_ALL))
+	@$(call stages,$(TEST_ALL))
 
 .PHONY: nightly
 nightly: ## Run what takes too long for test: cache-steps, histories, resctrl-answers, e2e-cache, e2e-power, e2e-alerts, e2e-runbooks, e2e-names, e2e-audit, fuzz and e2e-crio
-	$(call stages,$(NIGHTLY))
+	@$(call stages,$(NIGHTLY))
 
 .PHONY: e2e-systemd-crowd
 e2e-systemd-crowd:
