@@ -168,7 +168,7 @@ func (k kernel) tryPin(dir string, want Pinning) error {
 	k.Helper()
 	k.populate(dir)
 	uid := fmt.Sprint(dir, want)
-	return Pin(k.host(), dir, ScopeContainer, Claim{ClaimRef{uid, "team/" + uid}, want})
+	return Pin(k.host(), dir, ScopeContainer, Claim{ClaimRef: ClaimRef{uid, "team/" + uid}, Pinning: want})
 }
 
 // populate sees to a task in a cgroup.

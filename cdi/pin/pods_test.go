@@ -38,7 +38,7 @@ func under(uid string) string { return strings.ReplaceAll(uid, "-", "_") }
 
 func TestRecordedClaimsHaveAProcess(t *testing.T) {
 	claim := func(uid string) []Claim {
-		return []Claim{{ClaimRef{uid, "default/" + uid}, Pinning{CPUs: cpuset.New(4)}}}
+		return []Claim{{ClaimRef: ClaimRef{uid, "default/" + uid}, Pinning: Pinning{CPUs: cpuset.New(4)}}}
 	}
 	records := fstest.MapFS{"bad.json": {Data: []byte("{")}}
 	for _, r := range []record{{"boot", "pods/a", ScopeContainer, claim("uid-a")}, {"boot", "pods/b", ScopeContainer, claim("uid-b")}} {

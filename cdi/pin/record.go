@@ -44,6 +44,8 @@ type ClaimRef struct {
 type Claim struct {
 	ClaimRef
 	Pinning
+
+	Policy PolicyFault `json:"policy,omitzero"` // of the container; empty if it has the claim's memory policy, or if there is none
 }
 
 // record is what hooks were told to give one cgroup. A hook writes it before it first

@@ -21,7 +21,7 @@ const (
 )
 
 func claimed(uid, cpus, nodes string, partition Partition) Claim {
-	return Claim{ClaimRef{uid, "team/" + uid}, Pinning{CPUs: parse(cpus), Mems: mems(nodes), Partition: partition}}
+	return Claim{ClaimRef: ClaimRef{uid, "team/" + uid}, Pinning: Pinning{CPUs: parse(cpus), Mems: mems(nodes), Partition: partition}}
 }
 
 // scenarios run on the fake of both kinds of kernel and on the real one.
