@@ -54,16 +54,17 @@ func (p MemoryPolicy) split() (mode string, nodes cpuset.Set, err error) {
 }
 
 // IsIgnored reports whether a task that began with the policy seen does not have what a claim
-// wants: it has the default policy, or that of the claim without some of its NUMA nodes.
-// Another policy is no fault: it is that of another claim, or the program has set it. The
-// claims of a container may give it more nodes than this one.
-func (p MemoryPolicy) IsIgnored(seen MemoryPolicy) bool {
+// wants: it has the default policy, or that of the claim without some of its NUMA nodes. Only
+// nodes in allowed count, the cpuset.mems.effective of the task: the kernel leaves out others,
+// and those without memory. Another policy is no fault: it is that of another claim, or the
+// program has set it. The claims of a container may give it more nodes than this one.
+func (p MemoryPolicy) IsIgnored(seen MemoryPolicy, allowed cpuset.Set) bool {
 	mode, nodes, err := p.split()
 	has, on, unknown := seen.split()
 	if err != nil || unknown != nil {
 		return false
 	}
-	return has == string(DefaultMemoryPolicy) || has == mode && !nodes.IsSubsetOf(on)
+	return has == string(DefaultMemoryPolicy) || has == mode && !nodes.Intersection(allowed).IsSubsetOf(on)
 }
 
 // PolicyFault says that a container has started without the memory policy of a claim.

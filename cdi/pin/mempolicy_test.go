@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // modes are those of linux/mempolicy.h that a claim can ask for, with the kernel's text for
@@ -98,12 +100,13 @@ func TestPolicyIsIgnored(t *testing.T) {
 		{"prefer (many):0-1", "prefer:0", true},
 		{"weighted interleave:1", "weighted interleave:0", true},
 		{"weighted interleave:1", "interleave:0", false}, // that of the program, or of another claim
+		{"interleave:0,3", "interleave:0", false},        // node 3 is not allowed, or has no memory
 		{"bind:0", "local", false},
 		{"bind:0", "", false},
 		{"bind:0", "bind:x", false},
 		{"bind:x", "default", false},
 	} {
-		if got := row.want.IsIgnored(row.seen); got != row.ignored {
+		if got := row.want.IsIgnored(row.seen, cpuset.New(0, 1, 2)); got != row.ignored {
 			t.Errorf("want %s, seen %s: ignored %t", row.want, row.seen, got)
 		}
 	}
@@ -186,7 +189,7 @@ func FuzzTaskMemoryPolicy(f *testing.F) {
 		if strings.Contains(string(policy), "\n") {
 			t.Errorf("policy %q of more than a line", policy)
 		}
-		if want, err := ParseMemoryPolicy(string(policy)); err == nil && want.IsIgnored(policy) {
+		if want, err := ParseMemoryPolicy(string(policy)); err == nil && want.IsIgnored(policy, cpuset.New(0)) {
 			t.Errorf("policy %q is not itself", policy)
 		}
 	})

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // seeing is the command line of numa-pin mempolicy.
@@ -56,13 +58,29 @@ func (s seeing) see(host host, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
+	allowed, err := readSet(filepath.Join(host.cgroups, container, "cpuset.mems.effective"))
+	if err != nil {
+		return err
+	}
 	seen := pin.TaskMemoryPolicy(string(text))
-	if !s.want.IsIgnored(seen) {
+	if !s.want.IsIgnored(seen, allowed) {
 		return nil
 	}
 	return withHost(host, s.lock, s.records, func(opened pin.Host) error {
 		return pin.IgnorePolicy(opened, container, s.claim, pin.PolicyFault{Want: s.want, Seen: seen})
 	})
+}
+
+// readSet is empty if the file is missing.
+func readSet(file string) (cpuset.Set, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return cpuset.Set{}, nil
+	}
+	if err != nil {
+		return cpuset.Set{}, err
+	}
+	return cpuset.Parse(strings.TrimSpace(string(text)))
 }
 
 func parseMempolicy(args []string, out io.Writer) (s seeing, help bool, err error) {

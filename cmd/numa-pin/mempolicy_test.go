@@ -15,7 +15,8 @@ const mapsOf = "55e7 POLICY file=/bin/sh mapped=2 N0=2 kernelpagesize_kB=4\n7ffd
 func TestMempolicyRecordsWhatTheRuntimeIgnored(t *testing.T) {
 	for policy, want := range map[string]string{
 		"default":  `"uid":"u1","name":"team/job","cpus":"","mems":"","partition":"none","policy":{"want":"bind:0-1","seen":"default"}`,
-		"bind:0":   `"policy":{"want":"bind:0-1","seen":"bind:0"}`,
+		"bind:0":   `"policy":{"want":"bind:0-1","seen":"bind:0"}`, // the cpuset has NUMA node 1
+		"bind:1":   "",                                             // and no other
 		"bind:0-1": "",
 		"local":    "", // the program has set it
 		"":         "", // the process has ended, or the kernel has no NUMA
