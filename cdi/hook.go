@@ -60,6 +60,19 @@ func useHook(claim Claim, h Hook, more ...string) *specs.Hook {
 	return &specs.Hook{HookName: "createRuntime", Path: h.Path, Args: args}
 }
 
+// mempolicyHook returns the hook that looks whether a container has the memory policy of the
+// share z. Not every runtime has set it when createRuntime hooks run.
+func mempolicyHook(claim Claim, z *Zone, h Hook) *specs.Hook {
+	return &specs.Hook{
+		HookName: "poststart",
+		Path:     h.Path,
+		Args: []string{
+			"numa-pin", "mempolicy", "--uid=" + claim.UID, "--claim=" + claim.Namespace + "/" + claim.Name,
+			"--want=" + z.MemoryPolicy, "--lock=" + h.LockFile(), "--records=" + h.RecordsDir(),
+		},
+	}
+}
+
 // pinHook returns the hook that pins a container which has the share z of the claim.
 func pinHook(claim Claim, z *Zone, h Hook) *specs.Hook {
 	hook := &specs.Hook{

@@ -29,7 +29,7 @@ func fullClaim() Claim {
 		{Request: "fast-cpus/large", Device: "numa-1", Kind: &Zone{CPUs: cpuset.New(8, 9), Mems: cpuset.New(1), Partition: PartitionRoot, Scope: ScopeContainer}},
 		{Request: "io", Device: "numa-1", Kind: &Zone{CPUs: cpuset.New(10), Mems: cpuset.New(1), Partition: PartitionNone, Scope: ScopeContainer, Mixed: true, SharedCPUs: cpuset.New(0, 1, 11)}},
 		{Request: "io", Device: "numa-3", Kind: &Zone{CPUs: cpuset.New(12, 13), IdleCPUs: cpuset.New(13), Mems: cpuset.New(3), Partition: PartitionNone, Scope: ScopeContainer}},
-		{Request: "memory", Device: "numa-2", Kind: &Zone{Mems: cpuset.New(2), Partition: PartitionNone, Scope: ScopeContainer}},
+		{Request: "memory", Device: "numa-2", Kind: &Zone{Mems: cpuset.New(2), MemoryPolicy: "bind:2", Partition: PartitionNone, Scope: ScopeContainer}},
 	}}
 }
 

@@ -87,11 +87,14 @@ func TestHookCallsAreThoseOfTheSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls, err := HookCalls(fstest.MapFS{fileName(uid): {Data: text}}, uid)
-	if err != nil || len(calls) != 5 {
-		t.Fatalf("%d calls, %v, want one of each device", len(calls), err)
+	if err != nil || len(calls) != 6 {
+		t.Fatalf("%d calls, %v, want one of each device, and one of its memory policy", len(calls), err)
 	}
-	const want = "numa-pin pin --uid=" + uid
-	for _, call := range calls {
+	for i, call := range calls {
+		want := "numa-pin pin --uid=" + uid
+		if i == 5 {
+			want = "numa-pin mempolicy --uid=" + uid
+		}
 		if got := strings.Join(call, " "); !strings.HasPrefix(got, want) {
 			t.Errorf("call %s, want %s", got, want)
 		}

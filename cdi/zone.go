@@ -18,6 +18,10 @@ type Zone struct {
 	// IdleCPUs is the part of CPUs that the container keeps idle.
 	IdleCPUs cpuset.Set
 
+	// MemoryPolicy is what the runtime sets for the container, as /proc/<pid>/numa_maps shows
+	// it, such as bind:0-1; empty: none.
+	MemoryPolicy string
+
 	Partition string // PartitionRoot, PartitionIsolated or PartitionNone
 	Scope     string // ScopeContainer or ScopePod
 
@@ -39,10 +43,15 @@ func (z *Zone) validate() error {
 
 // edits has a hook that only records the use of the claim if there is nothing to pin.
 func (z *Zone) edits(claim Claim, hook Hook) specs.ContainerEdits {
+	first := pinHook(claim, z, hook)
 	if z.HookCPUs().IsEmpty() && z.Mems.IsEmpty() {
-		return specs.ContainerEdits{Hooks: []*specs.Hook{useHook(claim, hook)}}
+		first = useHook(claim, hook)
 	}
-	return specs.ContainerEdits{Hooks: []*specs.Hook{pinHook(claim, z, hook)}}
+	edits := specs.ContainerEdits{Hooks: []*specs.Hook{first}}
+	if z.MemoryPolicy != "" {
+		edits.Hooks = append(edits.Hooks, mempolicyHook(claim, z, hook))
+	}
+	return edits
 }
 
 // HookCPUs returns the CPUs that the hook gives the container. They are empty if the

@@ -157,8 +157,9 @@ const TaintUninstall = DriverName + "/uninstall"
 
 // Conditions of a device in a claim's status.
 const (
-	ConditionReady     = "Ready"     // prepared: containers may start
-	ConditionExclusive = "Exclusive" // no other task runs on the claim's CPUs; the reason says what ensures that, or why nothing does
+	ConditionReady        = "Ready"        // prepared: containers may start
+	ConditionExclusive    = "Exclusive"    // no other task runs on the claim's CPUs; the reason says what ensures that, or why nothing does
+	ConditionMemoryPolicy = "MemoryPolicy" // containers have the memory policy that the claim asks for; absent if it asks for none
 )
 
 // ReasonNotPinned is the reason of a false condition Exclusive if a container of the claim

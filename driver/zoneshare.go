@@ -250,7 +250,7 @@ func (z *ZoneShare) partition() string {
 
 func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
 	spec := &cdi.Zone{
-		CPUs: z.CPUs, IdleCPUs: z.IdleCPUs, Mems: z.binds(), Mixed: z.Mixed, SharedCPUs: z.SharedCPUs,
+		CPUs: z.CPUs, IdleCPUs: z.IdleCPUs, Mems: z.binds(), Mixed: z.Mixed, SharedCPUs: z.SharedCPUs, MemoryPolicy: z.kernelPolicy(),
 		Partition: deviceclasses.PartitionNone, Scope: deviceclasses.ScopeContainer,
 	}
 	if by != ExclusivityKernel {

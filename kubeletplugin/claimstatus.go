@@ -295,6 +295,9 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 		conditions := []metav1.Condition{ready}
 		if share.Zone() != nil {
 			conditions = append(conditions, exclusive(share, s.keeping(status.grant.UID, share)))
+			if share.Zone().MemoryPolicy != "" {
+				conditions = append(conditions, memoryPolicy(share, s.partitions.of(status.grant.UID, share).policy))
+			}
 		}
 		if share.Cache() != nil {
 			if cpus, found := cpusOf(status.grant, share); found {

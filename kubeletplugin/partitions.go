@@ -27,6 +27,8 @@ type partitionState struct {
 	fault      string // what the kernel does not honour; empty until the fault has lasted
 	downgraded bool   // several pods use the share, so there is no partition
 	unpinned   bool   // a container of the claim runs, and no hook has pinned it
+
+	policy pin.PolicyFault // a container runs without the claim's memory policy; empty: none was seen
 }
 
 // cgroupState is the state of what a claim gives one cgroup.
@@ -42,6 +44,7 @@ type partitionStates map[types.UID][]cgroupState
 func (s partitionStates) of(claimUID types.UID, share driver.Share) (state partitionState) {
 	for _, cgroup := range s[claimUID] {
 		state.unpinned = state.unpinned || cgroup.unpinned
+		state.policy = cmp.Or(state.policy, cgroup.policy)
 		if gives(cgroup.given, share) {
 			state.fault = cmp.Or(state.fault, cgroup.fault)
 			state.downgraded = state.downgraded || cgroup.downgraded

@@ -99,6 +99,7 @@ type Plugin struct {
 	partitions faultWatch
 	blocked    blockedWatch
 	refusals   map[pin.Refusal]bool // that pods have an event about
+	ignored    []pin.Ignored        // the same
 }
 
 // Start registers the driver with the kubelet and begins to publish. From then on the
@@ -166,6 +167,7 @@ func (p *Plugin) Observe(live []pin.Live) {
 	for _, claimUID := range p.unpinned.observe(p.driver.Grants(), partitions) {
 		partitions[claimUID] = []cgroupState{{partitionState: partitionState{unpinned: true}}}
 	}
+	partitions.withIgnored(p.ignored)
 	p.counters.see(live, partitions)
 	p.statuses.observe(partitions, p.poolState())
 	p.seeUnexplained()

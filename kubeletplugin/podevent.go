@@ -25,6 +25,7 @@ const (
 	reasonRestored = "NUMAExclusivityRestored"
 	reasonRefused  = "NUMAContainerRefused"
 	reasonUnpinned = "NUMAContainerNotPinned"
+	reasonIgnored  = "NUMAMemoryPolicyIgnored"
 
 	// podEventTries spans about two minutes. An event that the API server does not
 	// accept in that time is dropped.
@@ -83,6 +84,14 @@ func (e *podEvents) tellUnpinned(grant driver.Grant, container string, at time.T
 		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
 		kind: corev1.EventTypeWarning, reason: reasonUnpinned,
 		note: fmt.Sprintf("Container %s runs on any CPU and any NUMA node, not on those of claim %s: the container runtime has not run the driver's hook (turn on CDI in the runtime, and use an OCI runtime that runs hooks), or pinning is stopped on the node", container, grant.Name),
+	})
+}
+
+// tellIgnored queues the event about a container that runs without the claim's memory policy.
+func (e *podEvents) tellIgnored(grant driver.Grant, fault pin.PolicyFault, at time.Time) {
+	e.queue.Add(podEvent{
+		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
+		kind: corev1.EventTypeWarning, reason: reasonIgnored, note: fmt.Sprintf("Of claim %s, %s", grant.Name, ignoredText(fault)),
 	})
 }
 

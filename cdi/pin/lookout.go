@@ -25,12 +25,14 @@ type Lookout struct {
 	again            bool // the last look missed what happened before it followed it
 }
 
-// Sight is what one look found: the answers of [Holdings], [Inspect] and [Refusals].
+// Sight is what one look found: the answers of [Holdings], [Inspect], [Refusals] and
+// [IgnoredPolicies].
 type Sight struct {
 	Holdings []Holding
 	Live     []Live
 	Refusals []Refusal
-	// Unread are the records that could not be read or compared; Live lacks them.
+	Ignored  []Ignored
+	// Unread are the records that could not be read or compared; Live and Ignored lack them.
 	Unread error
 }
 
@@ -72,6 +74,7 @@ func (l *Lookout) Look(now time.Time) (sight Sight, err error) {
 	l.states.Follow(cgroups, stateFiles(list))
 	sight.Holdings = t.holdings()
 	sight.Live = inspect(cgroups, list, &faults)
+	sight.Ignored = ignoredPolicies(cgroups, list, &faults)
 	sight.Refusals, err = Refusals(records, now)
 	sight.Unread = errors.Join(append(faults, err)...)
 	l.again = added

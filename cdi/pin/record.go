@@ -47,6 +47,8 @@ type Claim struct {
 	// Later says that a pod has come to the claim after [ScopePod] was decided. Containers
 	// without the claim may run in it, so its cgroup becomes no partition.
 	Later bool `json:"later,omitempty"`
+
+	Policy PolicyFault `json:"policy,omitzero"` // of the container; empty if it has the claim's memory policy, or if there is none
 }
 
 // record is what hooks were told to give one cgroup. A hook writes it before it first

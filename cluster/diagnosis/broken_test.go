@@ -344,6 +344,14 @@ func breakages() []broken {
 			"n1 | not-pinned | ResourceClaim default/c | condition Exclusive | containers that start with the driver's hook: CDI on in the container runtime, an OCI runtime that runs hooks, and no file stop-pinning | NotPinned",
 		},
 		{
+			"memory policy ignored", func(f *Facts) {
+				f.Objects.Claims[0].Status.Devices = []resourceapi.AllocatedDeviceStatus{{
+					Driver: "dra.numa", Pool: "n1", Device: "numa-0", Conditions: []metav1.Condition{{Type: "MemoryPolicy", Status: "False", Reason: "Ignored", Message: "why"}},
+				}}
+			},
+			"n1 | memory-policy | ResourceClaim default/c | condition MemoryPolicy | containers with the memoryPolicy of the claim: an OCI runtime that sets it, such as runc 1.4 or crun 1.24 | why",
+		},
+		{
 			"another writer of cgroups", func(f *Facts) {
 				f.Objects.Pod("default", "p").Annotations = map[string]string{"cpu-load-balancing.crio.io": "disable"}
 			},

@@ -96,6 +96,25 @@ func notPinned(f *Facts) (findings []Finding) {
 	return findings
 }
 
+// policyIgnored finds claims with a container that runs without their memory policy.
+func policyIgnored(f *Facts) (findings []Finding) {
+	for _, claim := range f.Objects.Claims {
+		for i := range claim.Status.Devices {
+			device := &claim.Status.Devices[i]
+			if device.Driver != driver.Name || !meta.IsStatusConditionFalse(device.Conditions, deviceclasses.ConditionMemoryPolicy) {
+				continue
+			}
+			findings = append(findings, Finding{
+				Node: device.Pool, Component: "ResourceClaim " + claim.Namespace + "/" + claim.Name, Setting: "condition " + deviceclasses.ConditionMemoryPolicy,
+				Expected: "containers with the memoryPolicy of the claim: an OCI runtime that sets it, such as runc 1.4 or crun 1.24",
+				Detected: meta.FindStatusCondition(device.Conditions, deviceclasses.ConditionMemoryPolicy).Message,
+			})
+			break
+		}
+	}
+	return findings
+}
+
 // staleSlices finds slices of nodes that do not exist. The scheduler may count their
 // devices as there.
 func staleSlices(f *Facts) (findings []Finding) {

@@ -64,6 +64,7 @@ func Checks() []Check {
 		{powerServices, "node", powerService},
 		{"unprepared-claim", "claims", unpreparedClaim},
 		{"not-pinned", "claims", notPinned},
+		{"memory-policy", "claims", policyIgnored},
 		{"cgroup-writer", "claims", cgroupWriter},
 		{"performance-annotation", "claims", performanceAnnotation},
 		{"overcommit", "accounting", overcommit},

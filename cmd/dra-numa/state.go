@@ -190,6 +190,12 @@ func (f nodeFiles) look() nodestate.State {
 	for _, cgroup := range live {
 		state.Pins = append(state.Pins, pinned(cgroup))
 	}
+	ignored, _ := pin.IgnoredPolicies(f.cgroups, f.pins) // Inspect has noted the same errors
+	for _, found := range ignored {
+		state.IgnoredPolicies = append(state.IgnoredPolicies, nodestate.IgnoredPolicy{
+			Cgroup: found.Cgroup, Claim: nodestate.Claim(found.Claim), Want: string(found.Want), Seen: string(found.Seen),
+		})
+	}
 	return state
 }
 

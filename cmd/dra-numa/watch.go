@@ -213,6 +213,7 @@ func (w *watcher) lookAtPartitions(ctx context.Context) error {
 		w.plugin.RefreshPool(ctx)
 	}
 	w.plugin.ObserveRefusals(w.sight.Refusals)
+	w.plugin.ObserveIgnored(w.sight.Ignored)
 	if w.core.SetDowngraded(downgraded(w.sight.Live)) {
 		w.plugin.RefreshPool(ctx)
 	}

@@ -16,6 +16,9 @@
 // container's processes have wherever they run. It stops the container unless the runtime
 // has put it into the group of resctrl.
 //
+// numa-pin mempolicy is the poststart hook in the CDI devices of claims with a memory policy.
+// It records a container that has started without the policy.
+//
 // numa-pin keep is the keeper. It runs as long as the node, and verifies and repairs
 // what all hooks recorded. It also tells the daemon which policies the kubelet's managers
 // have. When it ends, claims stay as they are.

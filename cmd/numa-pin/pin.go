@@ -153,20 +153,12 @@ func (c config) errorf(container string, err error) error {
 }
 
 func pinLocked(c config, host host, container string, began time.Time) error {
-	opened, err := host.open(c.records)
-	if err != nil {
+	return withHost(host, c.lock, c.records, func(opened pin.Host) error {
+		c.claim.Later = c.scope == pin.ScopePod && c.pods != nil && !pin.InPod(container, c.pods)
+		err := pin.Pin(opened, container, c.scope, c.claim)
+		_ = pin.CountHook(c.lock, time.Since(began), err != nil) // a figure that is lost must not stop a container
 		return err
-	}
-	defer closeHost(opened)
-	unlock, err := pin.Lock(c.lock)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	c.claim.Later = c.scope == pin.ScopePod && c.pods != nil && !pin.InPod(container, c.pods)
-	err = pin.Pin(opened, container, c.scope, c.claim)
-	_ = pin.CountHook(c.lock, time.Since(began), err != nil) // a figure that is lost must not stop a container
-	return err
+	})
 }
 
 // state has the fields that the hook needs of "State" in the OCI runtime specification.

@@ -175,10 +175,11 @@ func TestHelp(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--help"}, "usage: " + pinUsage + "\n       " + useUsage + "\n       " + joinedUsage + "\n       " + keepUsage + "\n"},
+		{[]string{"--help"}, "usage: " + pinUsage + "\n       " + useUsage + "\n       " + joinedUsage + "\n       " + mempolicyUsage + "\n       " + keepUsage + "\n"},
 		{[]string{"pin", "-h"}, "usage: " + pinUsage + "\n"},
 		{[]string{"pin", "--uid=u", "--claim=c", "--cpus=2", "--mems=", "--partition=root", "--scope=container", "--lock=/l", "--records=/r", "--help"}, "usage: " + pinUsage + "\n"}, // as the daemon tries its arguments
 		{[]string{"use", "--help"}, "usage: " + useUsage + "\n"},
+		{[]string{"mempolicy", "--help"}, "usage: " + mempolicyUsage + "\n"},
 		{[]string{"keep", "--help"}, "usage: " + keepUsage + "\n"},
 	} {
 		if got, err := runWith(t.Context(), host{}, "", test.args...); err != nil || got != test.want {

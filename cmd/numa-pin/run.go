@@ -16,9 +16,10 @@ import (
 const (
 	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none]" +
 		" [--scope=container|pod [--pods=UIDS]] [--idle=LIST] [--lock=FILE] [--records=DIR]"
-	useUsage    = "numa-pin use --uid=UID --claim=NAMESPACE/NAME [--function=ADDRESS [--nodes=NUMBERS]] [--lock=FILE] [--records=DIR]"
-	joinedUsage = "numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP [--lock=FILE] [--records=DIR]"
-	keepUsage   = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--workqueues=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]"
+	useUsage       = "numa-pin use --uid=UID --claim=NAMESPACE/NAME [--function=ADDRESS [--nodes=NUMBERS]] [--lock=FILE] [--records=DIR]"
+	joinedUsage    = "numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP [--lock=FILE] [--records=DIR]"
+	mempolicyUsage = "numa-pin mempolicy --uid=UID --claim=NAMESPACE/NAME --want=POLICY [--lock=FILE] [--records=DIR]"
+	keepUsage      = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--workqueues=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]"
 
 	defaultLock    = "/run/dra.numa/lock"
 	defaultRecords = "/run/dra.numa/pins"
@@ -54,12 +55,14 @@ func run(ctx context.Context, args []string, host host, streams streams) error {
 		return runUse(rest, host, streams)
 	case "joined":
 		return runJoined(rest, host, streams)
+	case "mempolicy":
+		return runMempolicy(rest, host, streams)
 	case "keep":
 		return runKeep(ctx, rest, host, streams)
 	case "-h", "-help", "--help", "help":
-		return printUsage(streams.out, pinUsage, useUsage, joinedUsage, keepUsage)
+		return printUsage(streams.out, pinUsage, useUsage, joinedUsage, mempolicyUsage, keepUsage)
 	}
-	return usageError{fmt.Sprintf("unknown command %q", command), pinUsage + ", " + useUsage + ", " + joinedUsage + " or " + keepUsage}
+	return usageError{fmt.Sprintf("unknown command %q", command), strings.Join([]string{pinUsage, useUsage, joinedUsage, mempolicyUsage}, ", ") + " or " + keepUsage}
 }
 
 func printUsage(out io.Writer, usages ...string) error {
@@ -111,6 +114,22 @@ func (h host) open(records string) (pin.Host, error) {
 		return pin.Host{}, err
 	}
 	return opened, nil
+}
+
+// withHost opens the directories that a pin works in, and takes the host's lock while work
+// runs.
+func withHost(host host, lock, records string, work func(pin.Host) error) error {
+	opened, err := host.open(records)
+	if err != nil {
+		return err
+	}
+	defer closeHost(opened)
+	unlock, err := pin.Lock(lock)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return work(opened)
 }
 
 // closeHost closes what open has opened.

@@ -78,17 +78,7 @@ func (u using) check(host host) error {
 }
 
 func useLocked(host host, lock, records, container string, claim pin.ClaimRef) error {
-	opened, err := host.open(records)
-	if err != nil {
-		return err
-	}
-	defer closeHost(opened)
-	unlock, err := pin.Lock(lock)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return pin.Use(opened, container, claim)
+	return withHost(host, lock, records, func(opened pin.Host) error { return pin.Use(opened, container, claim) })
 }
 
 func parseUse(args []string, out io.Writer) (u using, help bool, err error) {

@@ -38,6 +38,8 @@ type State struct {
 	Host       *Host         `json:"host,omitempty"`
 	Resctrl    *Resctrl      `json:"resctrl,omitempty"`
 	Tasks      []TaskGroup   `json:"tasks,omitempty"` // by cgroup, then group; only while a claim has ways, and if the host's processes can be seen
+
+	IgnoredPolicies []IgnoredPolicy `json:"ignoredPolicies,omitempty"` // a part of the pins
 }
 
 // Host is what else matters to claims on the node. It is only set on request.
@@ -95,6 +97,15 @@ type Pin struct {
 	Partition  string     `json:"partition"`       // the kind that it should be: none, root or isolated
 	Downgraded bool       `json:"downgraded"`      // its claim has another user elsewhere, so it has no partition until that user is gone
 	Fault      string     `json:"fault,omitempty"` // why the kernel does not honour it
+}
+
+// IgnoredPolicy is a container that runs without the memory policy of a claim. The policies
+// are as /proc/<pid>/numa_maps shows them.
+type IgnoredPolicy struct {
+	Cgroup string `json:"cgroup"` // of the container
+	Claim  Claim  `json:"claim"`
+	Want   string `json:"want"` // that the claim asks for
+	Seen   string `json:"seen"` // that its first process had
 }
 
 // Claim names a claim.

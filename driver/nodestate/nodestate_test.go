@@ -39,6 +39,8 @@ func TestDocumentIsAsReleased(t *testing.T) {
 		},
 		Problems: []Problem{{Part: PinsPart, Why: "permission denied"}},
 		Tasks:    []TaskGroup{{Cgroup: "pods/ctr", Group: "dra-numa.3", Tasks: 2}},
+
+		IgnoredPolicies: []IgnoredPolicy{{Cgroup: "pods/ctr", Claim: Claim{UID: "uid-a", Name: "default/a"}, Want: "bind:1", Seen: "default"}},
 	}, "", "  ")
 	if err != nil {
 		t.Fatal(err)

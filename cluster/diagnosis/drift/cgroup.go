@@ -133,6 +133,16 @@ func (c *comparison) comparePartitions() {
 	}
 }
 
+// comparePolicies reports containers that run without the memory policy of a claim.
+func (c *comparison) comparePolicies() {
+	for _, ignored := range c.state.IgnoredPolicies {
+		c.add(Finding{
+			Check: PolicyIgnored, Claim: cmp.Or(ignored.Claim.Name, ignored.Claim.UID), CPUs: cpus(c.grants[types.UID(ignored.Claim.UID)]), Where: "cgroup " + ignored.Cgroup,
+			Expected: "memory policy " + ignored.Want, Detected: ignored.Seen,
+		})
+	}
+}
+
 // names returns the claims of a cgroup.
 func names(pin nodestate.Pin) string {
 	var names []string

@@ -50,6 +50,7 @@ const (
 	PartitionOfNobody  Check = "partition-of-nobody"
 	PartitionInvalid   Check = "partition-invalid"
 	TaskInOtherGroup   Check = "task-in-other-group"
+	PolicyIgnored      Check = "policy-ignored"
 )
 
 // Checks returns all checks, in their order.
@@ -57,7 +58,7 @@ func Checks() []Check {
 	return []Check{
 		Unreadable, ClaimWithoutRecord, RecordWithoutClaim, RecordDiffers, RecordWithoutSpec, SpecWithoutRecord,
 		SpecDiffers, ContainerNotPinned, PartitionDiffers, PartitionOfNobody, PartitionInvalid,
-		TaskInOtherGroup,
+		TaskInOtherGroup, PolicyIgnored,
 	}
 }
 
@@ -98,6 +99,7 @@ func Compare(node string, state *nodestate.State, objects *snapshot.Snapshot) []
 		c.compareSpecs()
 	}
 	c.comparePins()
+	c.comparePolicies()
 	if c.read(nodestate.PinsPart, nodestate.PartitionsPart) {
 		c.comparePartitions()
 	}

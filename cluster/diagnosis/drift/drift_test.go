@@ -165,6 +165,12 @@ func cgroupMutations() []mutation {
 			[]string{`partition-invalid | default/a | 4-5 | cgroup pods/p1/main | CPUs 4-5, mems 0, partition root | cpuset.cpus.partition reads "member", want "root"`},
 		},
 		{
+			"memory policy ignored", func(n *node) {
+				n.IgnoredPolicies = []nodestate.IgnoredPolicy{{Cgroup: "pods/p1/main", Claim: nodestate.Claim{UID: "uid-a", Name: "default/a"}, Want: "bind:0", Seen: "default"}}
+			},
+			[]string{"policy-ignored | default/a | 4-5 | cgroup pods/p1/main | memory policy bind:0 | default"},
+		},
+		{
 			"somebody's partition", func(n *node) {
 				n.Partitions = append(n.Partitions, nodestate.Partition{Cgroup: "system.slice/x", CPUs: cpuset.New(0), State: "isolated"})
 			},

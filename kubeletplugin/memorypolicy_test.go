@@ -1,0 +1,78 @@
+package kubeletplugin
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+)
+
+var someIgnored = pin.Ignored{
+	Cgroup: "pod/c", Claim: pin.ClaimRef{UID: "uid-c", Name: "default/c"},
+	PolicyFault: pin.PolicyFault{Want: "bind:0", Seen: pin.DefaultMemoryPolicy},
+}
+
+// Only the shares with a policy have the condition, and it follows what the hook saw.
+func TestConditionMemoryPolicy(t *testing.T) {
+	_, statuses := openStored(t)
+	grant := statusGrant(cpuset.New(4))
+	grant.Shares = append(grant.Shares, driver.Share{
+		Request: "memory", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, MemoryPolicy: "bind"},
+	})
+	statuses.set(claim("c", "uid-c"), grant)
+	for _, row := range []struct {
+		ignored []pin.Ignored
+		want    string
+	}{
+		{nil, "True Requested the container runtime is asked for the policy bind, and no container was seen without it"},
+		{[]pin.Ignored{someIgnored}, "False Ignored a container started with the memory policy default, not with bind:0: "},
+		{nil, "True Requested "},
+	} {
+		states := inState(partitionState{})
+		states.withIgnored(row.ignored)
+		statuses.observe(states, poolAway)
+		devices := statuses.devices(statuses.claims["uid-c"])
+		if condition := findCondition(devices[0], deviceclasses.ConditionMemoryPolicy); condition != nil {
+			t.Errorf("condition %+v of a share without a policy", condition)
+		}
+		condition := findCondition(devices[1], deviceclasses.ConditionMemoryPolicy)
+		if got := string(condition.Status) + " " + condition.Reason + " " + condition.Message; !strings.HasPrefix(got, row.want) {
+			t.Errorf("condition %s, want %s", got, row.want)
+		}
+		if reason := findCondition(devices[0], deviceclasses.ConditionExclusive).Reason; reason != reasonKernelPartition {
+			t.Errorf("the CPUs are not exclusive any more: %s", reason)
+		}
+		var seen counters
+		seen.see(nil, states)
+		if faulty := seen.seen.Load().faulty["uid-c"]; faulty != (len(row.ignored) > 0) {
+			t.Errorf("ignored %v: faulty %t", row.ignored, faulty)
+		}
+	}
+}
+
+// Each container is told of once.
+func TestIgnoredPolicyIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset(reserved())
+		events := newPodEvents(api, node, eventPace())
+		go events.run(t.Context())
+		events.tellIgnored(driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, someIgnored.PolicyFault, time.Unix(1000, 0))
+		synctest.Wait()
+		list, err := api.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 2 {
+			t.Fatalf("events %+v, %v, want one on each of two pods", list, err)
+		}
+		const note = "Of claim c, a container started with the memory policy default, not with bind:0: the OCI runtime ignores linux.memoryPolicy"
+		if event := list.Items[0]; event.Reason != reasonIgnored || event.Type != "Warning" || !strings.HasPrefix(event.Note, note) {
+			t.Errorf("event %+v, want %s", event, note)
+		}
+	})
+}
