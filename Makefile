@@ -498,7 +498,7 @@ e2e-audit: image suite ## Have 60 claims run for 10 minutes, and let the API ser
 
 # What upgrade-test upgrades from: a tag or a commit. Without tags, it is the last commit that
 # changed a format, or labels of the chart.
-FROM ?= $(or $(shell git tag --list 'v*' --sort=-version:refname | head -n 1),453e84f1920bf86397c8ab3875e834f41bb2186c)
+FROM ?= $(or $(shell git tag --list 'v*' --sort=-version:refname | head -n 1),8c59d76733a91c6954aa01d2e8ee6a2fcd4611c2)
 
 # Built outside of this folder: go would take it for a part of the module.
 .PHONY: upgrade-from
