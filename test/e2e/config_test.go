@@ -40,9 +40,6 @@ var _ = Describe("claims with a configuration", ofKernel, Ordered, func() {
 			"unknown":  `"partition": "most"`,
 		} {
 			pod := withoutRequests(claimPod(name, core))
-			if name == "bind" { // crun takes no memory policy: 1.21 sets none and says nothing
-				pod = onRunc(ctx, pod)
-			}
 			want := core
 			if name == "open" {
 				want.memoryBytes, want.withoutMemory = 0, true

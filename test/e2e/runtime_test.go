@@ -57,7 +57,13 @@ var _ = Describe("claims of pods that runc runs", ofKernel, Ordered, func() {
 // onRunc has runc run a pod.
 func onRunc(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	GinkgoHelper()
-	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "e2e-runc"}, Handler: "runc"}
+	return onRuntime(ctx, pod, "runc")
+}
+
+// onRuntime has the OCI runtime of a handler run a pod.
+func onRuntime(ctx context.Context, pod *corev1.Pod, handler string) *corev1.Pod {
+	GinkgoHelper()
+	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "e2e-" + handler}, Handler: handler}
 	_, err := cluster.Kubernetes.NodeV1().RuntimeClasses().Create(ctx, class, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		Expect(err).NotTo(HaveOccurred())

@@ -14,8 +14,18 @@ import (
 
 const systemSuite = "trixie"
 
-// runtimePackages are Debian's crun and every library that it is linked with.
-var runtimePackages = []string{"crun", "libc6", "libcap2", "libseccomp2", "libsystemd0", "libyajl2"}
+// runtimePackages are Debian's crun and every library that it, or that of newerPackages, is
+// linked with. The crun of systemSuite ignores memory policies: nodes have it as oldCrun.
+var runtimePackages = []string{"crun", "libc6", "libcap2", "libjson-c5", "libseccomp2", "libsystemd0", "libyajl2"}
+
+// oldCrun is the path of crun of systemSuite.
+const oldCrun = "usr/bin/crun-old"
+
+// newerPackages are packages of newerSuite that run with the libraries of systemSuite: a crun
+// that sets memory policies (1.24 is the first), and the library that systemSuite lacks.
+var newerPackages = []string{"crun", "libblake3-0"}
+
+const newerSuite = "forky"
 
 // systemdPackages are Debian's systemd with a system bus, and every library that their
 // programs are linked with. kubelet and crun reach systemd over the system bus; as root
@@ -39,7 +49,7 @@ var systemPackages = map[string][]string{
 // them run at every daemon-reload.
 var systemUnused = []string{
 	"usr/share/bash-completion", "usr/share/bug", "usr/share/doc", "usr/share/lintian", "usr/share/locale", "usr/share/man", "usr/share/zsh",
-	"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/systemd/system-generators", "etc/init.d",
+	"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/x86_64-linux-gnu/libcrun.a", "usr/lib/systemd/system-generators", "etc/init.d",
 }
 
 // System fetches what a node with this PID 1 and this container runtime has of Debian's
@@ -53,8 +63,8 @@ func (c Cache) System(ctx context.Context, init, cri string) (string, error) {
 	dir := c.Path(t.name)
 	return dir, c.once(ctx, t.name, t.inputs, func() error {
 		if debianCodename() == "" {
-			return fmt.Errorf("unpack the packages %s of Debian %s into %s and create %s.made with the text %q",
-				strings.Join(packages, " "), systemSuite, dir, dir, t.inputs)
+			return fmt.Errorf("unpack the packages %s of Debian %s into %s, rename usr/bin/crun to %s, unpack %s of Debian %s there and create %s.made with the text %q",
+				strings.Join(packages, " "), systemSuite, dir, oldCrun, strings.Join(newerPackages, " "), newerSuite, dir, t.inputs)
 		}
 		apt, err := c.apt(ctx, systemSuite)
 		if err != nil {
@@ -63,11 +73,31 @@ func (c Cache) System(ctx context.Context, init, cri string) (string, error) {
 		if err := c.fetchPackages(ctx, apt, dir, packages); err != nil {
 			return err
 		}
+		if err := c.addNewer(ctx, dir); err != nil {
+			return err
+		}
 		if err := trimSystem(dir); err != nil {
 			return err
 		}
 		return checkLibraries(dir)
 	})
+}
+
+// addNewer adds newerPackages to the unpacked packages in dir, and keeps the crun there.
+func (c Cache) addNewer(ctx context.Context, dir string) error {
+	apt, err := c.apt(ctx, newerSuite)
+	if err != nil {
+		return err
+	}
+	newer := dir + ".newer"
+	defer func() { _ = os.RemoveAll(newer) }()
+	if err := c.fetchPackages(ctx, apt, newer, newerPackages); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(dir, "usr/bin/crun"), filepath.Join(dir, oldCrun)); err != nil {
+		return err
+	}
+	return c.run(ctx, newer, nil, "cp", "-a", ".", dir)
 }
 
 // packagesOf lists the packages of a node, each once.
@@ -86,7 +116,7 @@ func systemThing(init, cri string) thing {
 	if cri == crio {
 		name += "-" + cri
 	}
-	return thing{name, strings.Join(slices.Concat([]string{systemSuite}, packagesOf(init, cri), systemUnused), " ")}
+	return thing{name, strings.Join(slices.Concat([]string{systemSuite}, packagesOf(init, cri), []string{newerSuite}, newerPackages, systemUnused), " ")}
 }
 
 // trimSystem removes what is not used, and links /bin, /sbin, /lib and /lib64 to their

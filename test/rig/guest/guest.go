@@ -68,8 +68,9 @@ func CRIs() []CRI { return []CRI{Containerd, CRIO} }
 func (c CRI) Socket() string { return "/run/" + string(c) + "/" + string(c) + ".sock" }
 
 // Runtimes are the OCI runtimes of every node, each the handler of a RuntimeClass. The
-// first is what pods without one have: crun takes half as long as runc to start a pod.
-func (g Guest) Runtimes() []string { return []string{"crun", "runc"} }
+// first is what pods without one have: crun takes half as long as runc to start a pod. The
+// last is a crun that ignores memory policies.
+func (g Guest) Runtimes() []string { return []string{"crun", "runc", "crun-old"} }
 
 // masked are the units of Debian's systemd that fail in a node or do nothing for one,
 // having no modules, TPM, logins and disks of its own; every start of a program costs an

@@ -78,8 +78,9 @@ func TestRuntimesKnowEveryOCIRuntime(t *testing.T) {
 			`default_runtime_name = "crun"`,
 			`containerd.runtimes.crun.options]` + "\n", `BinaryName = "crun"` + "\n",
 			`containerd.runtimes.runc.options]` + "\n", `BinaryName = "runc"` + "\n",
+			`containerd.runtimes.crun-old.options]` + "\n", `BinaryName = "crun-old"` + "\n",
 		},
-		CRIO: {`default_runtime = "crun"`, "disable_hostport_mapping = true ", "[crio.runtime.runtimes.crun]\n", "[crio.runtime.runtimes.runc]\n"},
+		CRIO: {`default_runtime = "crun"`, "disable_hostport_mapping = true ", "[crio.runtime.runtimes.crun]\n", "[crio.runtime.runtimes.runc]\n", "[crio.runtime.runtimes.crun-old]\n"},
 	}
 	for _, g := range guests() {
 		config := render(t, g)[files[g.CRI]]
