@@ -83,7 +83,9 @@ func (h handlers) CreateContainer(_ context.Context, _ *api.PodSandbox, message 
 		if err != nil {
 			return nil, nil, fmt.Errorf("claims %q: %w", pinned.Claims, err)
 		}
-		adjustment.SetLinuxMemoryPolicy(mode, pinned.PolicyMems.String())
+		// Without the flag, the kernel takes the nodes for places in the cpuset, and moves them when
+		// the task joins another one: 0 and 2 become 0 alone where only these two are allowed.
+		adjustment.SetLinuxMemoryPolicy(mode, pinned.PolicyMems.String(), api.MpolFlag_MPOL_F_STATIC_NODES)
 	}
 	return adjustment, nil, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"slices"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
@@ -28,7 +29,7 @@ func TestCreateContainer(t *testing.T) {
 	r.create("other device", "gpu=0")
 	r.create("none")
 	adjustment := r.create("mixed", "b")
-	if got := adjustment.GetLinux().GetMemoryPolicy(); got.GetMode() != api.MpolMode_MPOL_BIND || got.GetNodes() != "1" {
+	if got := adjustment.GetLinux().GetMemoryPolicy(); got.GetMode() != api.MpolMode_MPOL_BIND || got.GetNodes() != "1" || !slices.Equal(got.GetFlags(), []api.MpolFlag{api.MpolFlag_MPOL_F_STATIC_NODES}) {
 		t.Errorf("memory policy of the mixed claim: %v, want bind to 1", got)
 	}
 	adjustment = r.create("memory", "m")

@@ -43,7 +43,7 @@ var _ = Describe("memory policies of claims", ofKernel, Ordered, func() {
 			pod := pods[handler]
 			expectRuntime(ctx, pod, handler)
 			process := inKernel(snapshot(ctx), pod)
-			Expect(policyOf(ctx, process.PID)).To(Equal("bind:"+process.Mems.String()), "memory policy under %s", handler)
+			Expect(policyOf(ctx, process.PID)).To(Equal("bind=static:"+process.Mems.String()), "memory policy under %s", handler)
 			expectMemoryPolicy(ctx, pod, metav1.ConditionTrue, "Requested")
 		}
 	})
