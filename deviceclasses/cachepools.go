@@ -40,7 +40,8 @@ type CachePools struct {
 	//
 	//	infra: {ways: 19, cpus: 0-1}
 	Infra *InfraPool `json:"infra,omitempty"`
-	// Guaranteed is for claims with a fixed number of ways, which they have to themselves.
+	// Guaranteed is for claims with the number of ways that they ask for, which they have to
+	// themselves.
 	//
 	//	guaranteed: {ways: 10, defaultWays: 4}
 	Guaranteed *GuaranteedPool `json:"guaranteed,omitempty"`
@@ -61,7 +62,8 @@ type CachePools struct {
 	Monitor *bool `json:"monitor,omitempty"`
 	// Restore gives everything back: no caches are published, and as soon as no claim has
 	// ways any more, all ways belong to the default group of the kernel again, without a
-	// limit of bandwidth. Set it before you remove the pools or the driver.
+	// limit of bandwidth. Set it before you remove the pools; helm uninstall does the same by
+	// itself.
 	//
 	//	restore: true
 	Restore bool `json:"restore,omitempty"`

@@ -59,7 +59,7 @@ func TestCachesCountAsNoZones(t *testing.T) {
 func TestCacheThatIsNotPublishedIsNoZone(t *testing.T) {
 	c := occupied.New(t)
 	c.AddNode("n")
-	status := &deviceclasses.CacheStatus{Pool: "guaranteed", L3: 1, Group: "dra-numa.0", Request: "cpus", Ways: 4}
+	status := &deviceclasses.CacheStatus{Pool: "guaranteed", L3: 1, Group: "dra-numa.2", Request: "cpus", Ways: 4}
 	c.AddClaim("d/a", occupied.Share{Node: "n", Device: "cache-1-guaranteed", Amounts: "ways=4,classes=1", Cache: status})
 	c.AddClaim("d/b", occupied.Share{Node: "n", Device: "cache-1-shared", Amounts: "members=1"})
 	got := holdings.Of(&c.Snapshot)

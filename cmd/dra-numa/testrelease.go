@@ -31,8 +31,9 @@ const (
 
 // releaseFlags are those of the commands that hooks of the chart run.
 type releaseFlags struct {
-	kubeconfig, namespace, selector, daemonSet string
-	timeout                                    time.Duration
+	kubeconfig, namespace, selector string
+	daemonSet, cleaner              string // DaemonSets: of the daemon, and of what cleans nodes
+	timeout                         time.Duration
 
 	more func(*flag.FlagSet) // adds those of one command; nil if it has none
 }
@@ -43,7 +44,8 @@ func (f *releaseFlags) parse(name string, needed, args []string, usage string, s
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty: that of the pod's service account")
 	flags.StringVar(&f.namespace, "namespace", "", "`namespace` of the release")
 	flags.StringVar(&f.selector, "selector", "", "`labels` of the pods that are asked for")
-	flags.StringVar(&f.daemonSet, "daemonset", "", "`name` of the DaemonSet that is asked for")
+	flags.StringVar(&f.daemonSet, "daemonset", "", "`name` of the DaemonSet of the driver")
+	flags.StringVar(&f.cleaner, "cleaner", "", "`name` of the DaemonSet that cleans the nodes")
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how `long` to wait")
 	if f.more != nil {
 		f.more(flags)

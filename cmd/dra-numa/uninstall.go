@@ -27,12 +27,14 @@ const uninstallUsage = `Usage: dra-numa uninstall check|node|finish --namespace 
 
 The hooks of the chart run these commands when the release is uninstalled.
 check has the scheduler allocate no more claims of the driver, and waits until no pod uses
-one. If pods still do, it takes that back, names them and exits with status 1.
+one. If pods still do, it takes that back, names them and exits with status 1. It does
+the same at once if neither Helm nor Argo CD has installed the DaemonSet of the driver.
 node waits until the daemon of its node has ended. Then it removes everything that
 the driver has left on the node, unless claims are prepared there, and goes on
 running; /readyz says whether it is done.
 finish waits until that is done on each node, and deletes the ResourceSlices and the
-DeviceTaintRule of check that are left.
+DeviceTaintRule of check that are left. If the driver is installed, it exits with status 1
+and deletes only the rule.
 
 `
 
@@ -43,11 +45,11 @@ func runUninstall(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	switch args[0] {
 	case "check":
-		return releaseJob(uninstallCheck).run(ctx, "uninstall check", nil, uninstallUsage, args[1:], stdout)
+		return releaseJob(uninstallCheck).run(ctx, "uninstall check", []string{"daemonset"}, uninstallUsage, args[1:], stdout)
 	case "node":
 		return runUninstallNode(ctx, args[1:], stdout)
 	case "finish":
-		return releaseJob(uninstallFinish).run(ctx, "uninstall finish", []string{"daemonset", "selector"}, uninstallUsage, args[1:], stdout)
+		return releaseJob(uninstallFinish).run(ctx, "uninstall finish", []string{"daemonset", "cleaner", "selector"}, uninstallUsage, args[1:], stdout)
 	case "-h", "-help", "--help":
 		return cli.Parse(flag.NewFlagSet("dra-numa uninstall", flag.ContinueOnError), args[:1], uninstallUsage, stdout)
 	}
@@ -60,12 +62,22 @@ const uninstallRule = "dra-driver-numa-uninstall"
 
 // uninstallCheck has the scheduler allocate no more claims, and waits until no pod uses a
 // claim of the driver. If it succeeds, no claim is allocated until uninstallFinish. It taints
-// the devices with a rule: the daemons would publish deleted slices again.
+// the devices with a rule: the daemons would publish deleted slices again. Without a DaemonSet
+// they do not: an uninstallation was interrupted.
 func uninstallCheck(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {
-	if err := stopAllocation(ctx, client, stdout); err != nil {
+	daemons, err := client.AppsV1().DaemonSets(f.namespace).Get(ctx, f.daemonSet, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = fmt.Fprintf(stdout, "DaemonSet %s/%s is gone.\n", f.namespace, f.daemonSet)
+	case err == nil && !release.RunsHooks(daemons):
+		err = fmt.Errorf("DaemonSet %s/%s is installed neither by Helm nor by Argo CD, so nobody uninstalls it: %s", f.namespace, f.daemonSet, leaveHooksOut)
+	case err == nil:
+		err = stopAllocation(ctx, client, stdout)
+	}
+	if err != nil {
 		return err
 	}
-	err := waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
+	err = waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
 		claims, err := client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
@@ -79,6 +91,9 @@ func uninstallCheck(ctx context.Context, client kubernetes.Interface, f releaseF
 	_, err = fmt.Fprintln(stdout, "No pod uses a claim of the driver.")
 	return err
 }
+
+// leaveHooksOut is what to do if the hooks were applied as any other object.
+const leaveHooksOut = "leave the hooks of the chart out, with helm template --no-hooks or skipHooks"
 
 // stopAllocation creates the rule, and waits until the scheduler has heard of it: a claim
 // that it allocates at the same time is seen by who looks afterwards.
@@ -119,14 +134,20 @@ func resumeAllocation(ctx context.Context, client kubernetes.Interface) error {
 }
 
 // uninstallFinish waits for the DaemonSet that cleans the nodes, then deletes the slices of
-// the driver. No daemon may run any more: it would publish them again. The rule goes in any
-// case, because the next installation would not work with it.
+// the driver. No daemon may run any more: it would publish them again. So it does nothing
+// while the driver is installed. The rule goes in any case, because the next installation would
+// not work with it.
 func uninstallFinish(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) (err error) {
 	defer func() { err = errors.Join(err, resumeAllocation(ctx, client)) }()
+	installed := false
 	var nodes int32
 	var unclean []release.UncleanNode
 	err = waitForRelease(ctx, f.timeout, func(ctx context.Context) ([]string, error) {
-		cleaners, err := client.AppsV1().DaemonSets(f.namespace).Get(ctx, f.daemonSet, metav1.GetOptions{})
+		var err error
+		if installed, err = isInstalled(ctx, client, f); err != nil || installed {
+			return nil, err
+		}
+		cleaners, err := client.AppsV1().DaemonSets(f.namespace).Get(ctx, f.cleaner, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -141,6 +162,9 @@ func uninstallFinish(ctx context.Context, client kubernetes.Interface, f release
 	})
 	if err != nil {
 		return fmt.Errorf("clean the nodes: %w%s", err, reasons(ctx, client, f.namespace, unclean))
+	}
+	if installed {
+		return fmt.Errorf("DaemonSet %s/%s is installed: %s", f.namespace, f.daemonSet, leaveHooksOut)
 	}
 	deleted, err := deleteSlices(ctx, client)
 	if err != nil {

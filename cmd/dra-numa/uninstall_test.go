@@ -37,8 +37,8 @@ func TestUninstallIsRefusedWhilePodsUseClaims(t *testing.T) {
 		Results: []resourceapi.DeviceRequestAllocationResult{{Driver: driver.Name, Pool: "node-1"}},
 	}}
 	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "job"}}
-	client := fake.NewClientset(claim)
-	f := releaseFlags{namespace: "dra-numa"}
+	client := fake.NewClientset(claim, installedBy(byHelm))
+	f := releaseFlags{namespace: "dra-numa", daemonSet: "dra-driver-numa"}
 	var out strings.Builder
 	err := uninstallCheck(t.Context(), client, f, &out)
 	if want := "uninstall the driver: delete these pods first, which could not end without it: team/job has claim cpus on node node-1"; err == nil || err.Error() != want {
@@ -73,22 +73,22 @@ func checkRule(t *testing.T, client kubernetes.Interface, want bool) {
 }
 
 func TestUninstallCheckWithoutTaintRules(t *testing.T) {
-	client := fake.NewClientset()
+	client := fake.NewClientset(installedBy(byHelm))
 	client.PrependReactor("*", "devicetaintrules", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(resourceapi.Resource("devicetaintrules"), "")
 	})
 	var out strings.Builder
-	if err := uninstallCheck(t.Context(), client, releaseFlags{}, &out); err != nil || !strings.Contains(out.String(), "serves no DeviceTaintRules") {
+	if err := uninstallCheck(t.Context(), client, releaseFlags{namespace: "dra-numa", daemonSet: "dra-driver-numa"}, &out); err != nil || !strings.Contains(out.String(), "serves no DeviceTaintRules") {
 		t.Errorf("%q, error %v", out.String(), err)
 	}
 }
 
 // Helm has given up: the rule may not stay, or nothing is scheduled any more.
 func TestInterruptedUninstallCheckLeavesNoRule(t *testing.T) {
-	client := fake.NewClientset()
+	client := fake.NewClientset(installedBy(byHelm))
 	ctx, cancel := context.WithCancel(t.Context())
 	client.PrependReactor("create", "devicetaintrules", func(clienttesting.Action) (bool, runtime.Object, error) { cancel(); return false, nil, nil })
-	if err := uninstallCheck(ctx, client, releaseFlags{}, io.Discard); !errors.Is(err, context.Canceled) {
+	if err := uninstallCheck(ctx, client, releaseFlags{namespace: "dra-numa", daemonSet: "dra-driver-numa"}, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	checkRule(t, client, false)
@@ -104,7 +104,7 @@ func TestUninstallFinishesWhenAllNodesAreClean(t *testing.T) {
 	other.Spec.Driver = "other"
 	rule := &resourceapi.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: uninstallRule}}
 	client := fake.NewClientset(cleaners, dirty, daemonPod("b", "n2", corev1.ConditionTrue), nodeSlice("n1"), other, rule)
-	f := releaseFlags{namespace: "dra-numa", selector: "app.kubernetes.io/component=daemon", daemonSet: "cleaners"}
+	f := releaseFlags{namespace: "dra-numa", selector: "app.kubernetes.io/component=daemon", daemonSet: "dra-driver-numa", cleaner: "cleaners"}
 	var out strings.Builder
 	err := uninstallFinish(t.Context(), client, f, &out)
 	if want := "clean the nodes: node n1 is not clean; node n1: fake logs"; err == nil || err.Error() != want {
@@ -421,9 +421,11 @@ func TestUninstallNamesItsCommands(t *testing.T) {
 		"node":        "--namespace is missing",
 		"finish --xx": "flag provided but not defined: -xx",
 		// The chart names them, because they depend on its values.
-		"node --namespace=a":                 "--daemonset is missing",
-		"finish --namespace=a":               "--daemonset is missing",
-		"finish --namespace=a --daemonset=b": "--selector is missing",
+		"check --namespace=a":                            "--daemonset is missing",
+		"node --namespace=a":                             "--daemonset is missing",
+		"finish --namespace=a":                           "--daemonset is missing",
+		"finish --namespace=a --daemonset=b":             "--cleaner is missing",
+		"finish --namespace=a --daemonset=b --cleaner=c": "--selector is missing",
 	} {
 		if err := runUninstall(t.Context(), strings.Fields(args), &strings.Builder{}); err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %q", args, err, want)

@@ -13,7 +13,7 @@ import (
 type Config struct {
 	OS         int // ≥ min_cbm_bits: what runs outside of claims has them to itself
 	Infra      int // ≤ ways of the cache - OS - Reserved; shared with claims of all kinds
-	Guaranteed int // claims have a fixed number of ways each
+	Guaranteed int // each claim has the number of ways that it asked for
 	BestEffort int // claims grow and shrink between a minimum and a maximum
 	Shared     int // all members have the same ways
 	Reserved   int // what runs on the CPUs that no claim gets has them to itself

@@ -69,6 +69,8 @@ func TestRecipesOfThePage(t *testing.T) {
 		"16 CPUs":                       {"team-a", "exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 16, memory: 1Gi}}}", ""},
 		"17 CPUs":                       {"team-a", "exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 17}}}", tooLarge},
 		"17000 thousandths":             {"team-a", `exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: "17000m"}}}`, tooLarge},
+		"17 CPUs, in the long spelling": {"team-a", "exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 17}}}", tooLarge},
+		"16 CPUs, in the long spelling": {"team-a", "exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 16}}}", ""},
 		"an alternative of 64":          {"team-a", "firstAvailable: [{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}, {name: b, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 64}}}]", tooLarge},
 		"only memory":                   {"team-a", "exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {memory: 64Gi}}}", ""},
 		"no capacity":                   {"team-a", "exactly: {deviceClassName: gpu.dra.numa}", ""},

@@ -137,7 +137,7 @@ func TestPodMonitorFindsTheDaemons(t *testing.T) {
 		}
 	}
 	named := slices.ContainsFunc(driver.Ports, func(port corev1.ContainerPort) bool { return port.Name == endpoint.Port })
-	if !named || !endpoint.HonorLabels || endpoint.Scheme != "https" || endpoint.Interval != "15s" || endpoint.TLSConfig["insecureSkipVerify"] != true || found[0].Metadata.Labels["release"] != "prometheus" {
+	if !named || endpoint.HonorLabels || endpoint.Scheme != "https" || endpoint.Interval != "15s" || endpoint.TLSConfig["insecureSkipVerify"] != true || found[0].Metadata.Labels["release"] != "prometheus" {
 		t.Errorf("PodMonitor %+v", found[0])
 	}
 }

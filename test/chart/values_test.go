@@ -264,10 +264,7 @@ func TestEveryObjectHasTheCommonLabelsAndAnnotations(t *testing.T) {
 		}
 	}
 	for name, pod := range pods(t, append(everything, "commonLabels.team=numa", "podLabels.a=b", "podAnnotations.c=d", "nvml.podLabels.a=b", "nvml.podAnnotations.c=d",
-		"webhook.podLabels.a=b", "webhook.podAnnotations.c=d")...) {
-		if _, isHook, _ := strings.Cut(name, "dra-driver-numa-"); strings.HasPrefix(isHook, "test") || strings.HasPrefix(isHook, "uninstall") {
-			continue
-		}
+		"webhook.podLabels.a=b", "webhook.podAnnotations.c=d", "hooks.podLabels.a=b", "hooks.podAnnotations.c=d")...) {
 		if pod.Labels["team"] != "numa" || pod.Labels["a"] != "b" || pod.Annotations["c"] != "d" {
 			t.Errorf("pods of %s have the labels %q and annotations %q", name, pod.Labels, pod.Annotations)
 		}
@@ -397,12 +394,13 @@ func TestUninstallHasTheRightsOfItsCommands(t *testing.T) {
 	check := named[batchv1.Job](t, rendered, "Job", "dra-driver-numa-uninstall-check").Spec
 	checkHook(t, rendered, "pre-delete", check.Template, map[string]string{
 		"ClusterRole resource.k8s.io/resourceclaims": "list", "ClusterRole resource.k8s.io/devicetaintrules": "create, delete dra-driver-numa-uninstall",
+		"Role apps/daemonsets": "get dra-driver-numa",
 	})
 	finish := named[batchv1.Job](t, rendered, "Job", "dra-driver-numa-uninstall").Spec
 	checkHook(t, rendered, "post-delete", finish.Template, map[string]string{
 		"ClusterRole resource.k8s.io/resourceslices": "list delete", "ClusterRole resource.k8s.io/devicetaintrules": "delete dra-driver-numa-uninstall",
 		"Role /pods": "list", "Role /pods/log": "get",
-		"Role apps/daemonsets": "get dra-driver-numa-uninstall-node",
+		"Role apps/daemonsets": "get dra-driver-numa dra-driver-numa-uninstall-node",
 	})
 	if got := permissions(t, rendered, "dra-driver-numa-uninstall-node"); !maps.Equal(got, map[string]string{"Role apps/daemonsets": "get dra-driver-numa"}) {
 		t.Errorf("the cleaner may %q", got)
@@ -412,12 +410,12 @@ func TestUninstallHasTheRightsOfItsCommands(t *testing.T) {
 			t.Error("a refusal is tried again, and helm waits")
 		}
 	}
-	if args := check.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{"uninstall", "check", "--namespace=dra-numa", "--timeout=0s"}) {
+	if args := check.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{"uninstall", "check", "--namespace=dra-numa", "--daemonset=dra-driver-numa", "--timeout=0s"}) {
 		t.Errorf("arguments %q", args)
 	}
 	cleaner := named[appsv1.DaemonSet](t, rendered, "DaemonSet", "dra-driver-numa-uninstall-node")
 	args := finish.Template.Spec.Containers[0].Args
-	for _, want := range []string{"--daemonset=" + cleaner.Name, "--selector=" + metav1.FormatLabelSelector(cleaner.Spec.Selector)} {
+	for _, want := range []string{"--daemonset=dra-driver-numa", "--cleaner=" + cleaner.Name, "--selector=" + metav1.FormatLabelSelector(cleaner.Spec.Selector)} {
 		if !slices.Contains(args, want) {
 			t.Errorf("arguments %q, want %s", args, want)
 		}

@@ -169,3 +169,26 @@ func TestHookIsStandardLibraryAndCpuset(t *testing.T) {
 		t.Errorf("numa-pin is made of %q, want %q", got, hookImports)
 	}
 }
+
+// docs/architecture.md lists what hook and keeper import.
+func TestArchitectureListsTheImportsOfTheHook(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, row, _ := strings.Cut(string(page), "\n| `cdi/pin` |")
+	_, row, _ = strings.Cut(row, "It imports only ")
+	row, _, _ = strings.Cut(row, " and the standard library")
+	var want []string
+	for _, a := range arrows {
+		if a.from == "cdi/pin" {
+			want = append(want, "`"+a.to+"`")
+		}
+	}
+	slices.Sort(want)
+	got := strings.Split(row, ", ")
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the page has %q, want %q", got, want)
+	}
+}

@@ -42,6 +42,11 @@ func TestNamedTargetsOfMakeExist(t *testing.T) {
 	})
 }
 
+// With --reuse-values, a chart with a new value is not rendered.
+func TestUpgradesTakeTheDefaultsOfTheNewChart(t *testing.T) {
+	check(t, "upgrade with", "helm upgrade [^\n]*--namespace dra-numa (--\\S+)", func(flag string) bool { return flag == "--reset-then-reuse-values" })
+}
+
 func TestNamedContainersExist(t *testing.T) {
 	daemons := files.Read(t, chart+"templates/daemonset.yaml")
 	check(t, "container", `dra-numa (?:POD|\S+/\S+) (?:--container|-c) (\w+)`, func(name string) bool {

@@ -19,6 +19,10 @@ import (
 type testNode struct {
 	name  string
 	zones []publishedZone // in order of their NUMA node
+
+	// The scheduler counts what claims hold in the node's allocatable (the feature gate
+	// DRANodeAllocatableResources): pods do not request it, and cannot share a claim.
+	counts bool
 }
 
 // publishedZone is a zone as its ResourceSlice says.
@@ -45,6 +49,7 @@ func readNode(ctx context.Context) testNode {
 			found = testNode{name: *slice.Spec.NodeName}
 		}
 		for _, device := range slice.Spec.Devices {
+			found.counts = found.counts || len(device.NodeAllocatableResources) > 0
 			if zone, ok := readZone(device); ok {
 				found.zones = append(found.zones, zone)
 			}

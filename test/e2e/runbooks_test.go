@@ -132,7 +132,7 @@ var _ = Describe("the runbook", withRunbooks, ofMachine, func() {
 			Expect(err).NotTo(HaveOccurred())
 		}
 		set := func(ctx context.Context, values ...string) {
-			_, err := helm(ctx, "upgrade", append([]string{*newChart, "--reuse-values"}, values...)...)
+			_, err := helm(ctx, "upgrade", append([]string{*newChart, "--reset-then-reuse-values"}, values...)...)
 			Expect(err).NotTo(HaveOccurred())
 		}
 		DeferCleanup(func(ctx context.Context) {

@@ -15,7 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
-var _ = Describe("a claim that several containers use", ofKernel, func() {
+var _ = Describe("a claim that several containers use", ofKernel, withCounting, func() {
 	It("belongs to an init container first and then to the main one", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "init"), oneCore(ctx)
 		pod := claimPod("init", core)
@@ -105,7 +105,13 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 
 		other := claimPod("two", core)
 		other.Spec.ResourceClaims[0].ResourceClaimName = &pod.Name
-		other = waitRunning(ctx, createPod(ctx, namespace, other))
+		other = createPod(ctx, namespace, other)
+		if node.counts {
+			expectPending(ctx, other, "cannot be shared across pods")
+			expectExclusive(ctx, pod, "KernelPartition")
+			return
+		}
+		other = waitRunning(ctx, other)
 		s := snapshot(ctx)
 		for _, user := range []*corev1.Pod{pod, other} {
 			process := inKernel(s, user)
@@ -120,6 +126,9 @@ var _ = Describe("a claim that several containers use", ofKernel, func() {
 	})
 
 	It("has it when one of two pods is left that came at the same time", func(ctx context.Context) {
+		if node.counts {
+			Skip("the scheduler counts claims, and does not let pods share them")
+		}
 		namespace, core := createNamespace(ctx, "same"), oneCore(ctx)
 		other := claimPod("two", core)
 		other.Spec.ResourceClaims[0].ResourceClaimName = ptr.To("one")

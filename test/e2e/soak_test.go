@@ -156,7 +156,7 @@ func (k *soak) createSplit(ctx context.Context) {
 
 // share makes a second pod for a claim; the anchor's stays its own.
 func (k *soak) share(ctx context.Context) {
-	if len(k.pods) < 2 {
+	if len(k.pods) < 2 || node.counts {
 		return
 	}
 	first := k.pods[1+k.random.IntN(len(k.pods)-1)]

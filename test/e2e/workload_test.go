@@ -69,14 +69,15 @@ func plainContainer(name string) corev1.Container {
 }
 
 // claimPod is a plain pod that uses the claim of the same name and repeats its
-// CPUs as requests, as users must.
+// CPUs as requests, as users must unless the scheduler counts claims.
 func claimPod(name string, want request) *corev1.Pod {
 	pod := plainPod(name)
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "zone", ResourceClaimName: &name}}
-	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{
-		Claims:   []corev1.ResourceClaim{{Name: "zone"}},
-		Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(want.cpus, resource.DecimalSI)},
+	requests := corev1.ResourceList{}
+	if !node.counts {
+		requests[corev1.ResourceCPU] = *resource.NewQuantity(want.cpus, resource.DecimalSI)
 	}
+	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "zone"}}, Requests: requests}
 	return pod
 }
 

@@ -69,9 +69,9 @@ func Divided(tb testing.TB) *Cluster {
 		if status != nil {
 			first := l3*20 + next*2 + 1
 			zone.CPUs, zone.Mems = ptr.To(fmt.Sprintf("%d-%d", first, first+1)), fmt.Sprint(l3)
-			status.Pool, status.L3, status.Group, status.Request = pool, l3, fmt.Sprintf("dra-numa.%d", next), "cpus"
+			status.Pool, status.L3, status.Group, status.Request = pool, l3, fmt.Sprintf("dra-numa.%d", next+2), "cpus" // 0 and 1 are of pools
 			if next++; pool == ways.Shared {
-				status.Group = "dra-numa.15" // all members have the same
+				status.Group = "dra-numa.1" // all members have the same
 			}
 		}
 		c.AddClaim("prod/"+name, zone, cache)

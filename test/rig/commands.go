@@ -32,7 +32,6 @@ type options struct {
 	boot       string // parameters of the kernel
 	guest      guest.Guest
 	kubernetes string
-	gates      string
 	source     string
 	speed      int
 	node       string
@@ -52,7 +51,7 @@ func parseOptions(command string, args []string) (options, error) {
 		f.StringVar((*string)(&o.guest.Init), "init", string(guest.Busybox), "")
 		f.StringVar((*string)(&o.guest.CRI), "cri", string(guest.Containerd), "")
 		f.StringVar(&o.kubernetes, "kubernetes", build.DefaultKubernetes, "")
-		f.StringVar(&o.gates, "feature-gates", "", "")
+		f.StringVar(&o.guest.Gates, "feature-gates", "", "")
 		f.StringVar(&o.source, "source", ".", "")
 		f.IntVar(&o.speed, "speed", 100, "")
 	case "exec", "console", "monitor":
@@ -184,7 +183,7 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 	if err != nil {
 		return 1, err
 	}
-	if err := r.StartControlPlane(ctx, c.Path("bin"), c.KubernetesDir(o.kubernetes), self, o.gates, map[string][]string{"apiserver": audit}); err != nil {
+	if err := r.StartControlPlane(ctx, c.Path("bin"), c.KubernetesDir(o.kubernetes), self, o.guest.Gates, map[string][]string{"apiserver": audit}); err != nil {
 		return 1, fmt.Errorf("%w (logs: %s; then: cluster down -name %s)", err, r.Path("logs"), o.name)
 	}
 	if err := r.StartNodes(ctx, machine, boot, programs); err != nil {

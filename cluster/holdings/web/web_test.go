@@ -119,7 +119,7 @@ func TestPagesSayWhatClaimsHoldOfCaches(t *testing.T) {
 	}
 	claim := page(t, handler, "/claims/prod/silver")
 	golden.Contains(t, claim,
-		"<dd>pool besteffort of cache 0, for the CPUs of request cpus</dd>", "<dd>2, up to 5 while they are free</dd>", "<dd>50%</dd>", "<dd>dra-numa.2</dd>",
+		"<dd>pool besteffort of cache 0, for the CPUs of request cpus</dd>", "<dd>2, up to 5 while they are free</dd>", "<dd>50%</dd>", "<dd>dra-numa.4</dd>",
 	)
 }
 

@@ -29,6 +29,19 @@ var files embed.FS
 type Guest struct {
 	Init
 	CRI
+	Gates string // more feature gates of the kubelet, in the form of its flag: A=true,B=false
+}
+
+// FeatureGates is what the kubelet's configuration has in featureGates. Tests kill containers
+// more often than a node does; the gate for that has no other effect.
+func (g Guest) FeatureGates() string {
+	gates := "KubeletCrashLoopBackOffMax: true"
+	for gate := range strings.SplitSeq(g.Gates, ",") {
+		if name, value, ok := strings.Cut(gate, "="); ok {
+			gates += ", " + name + ": " + value
+		}
+	}
+	return gates
 }
 
 // Init is what runs as PID 1 of a node, and so decides who owns the tree of cgroups.

@@ -13,7 +13,7 @@ const units = "etc/systemd/system/"
 func guests() (all []Guest) {
 	for _, init := range Inits() {
 		for _, cri := range CRIs() {
-			all = append(all, Guest{init, cri})
+			all = append(all, Guest{Init: init, CRI: cri})
 		}
 	}
 	return all
@@ -47,16 +47,27 @@ func values(unit, key string) []string {
 // that does not tell it.
 func TestKubeletAndItsRuntimeMakeCgroupsTheSameWay(t *testing.T) {
 	for g, want := range map[Guest][3]string{
-		{Busybox, Containerd}: {"cgroupDriver: cgroupfs\n", "etc/containerd/config.toml", "SystemdCgroup = false\n"},
-		{Systemd, Containerd}: {"cgroupDriver: systemd\n", "etc/containerd/config.toml", "SystemdCgroup = true\n"},
-		{Busybox, CRIO}:       {"cgroupDriver: cgroupfs\n", "etc/crio/crio.conf", `cgroup_manager = "cgroupfs"` + "\n"},
-		{Systemd, CRIO}:       {"cgroupDriver: systemd\n", "etc/crio/crio.conf", `cgroup_manager = "systemd"` + "\n"},
+		{Busybox, Containerd, ""}: {"cgroupDriver: cgroupfs\n", "etc/containerd/config.toml", "SystemdCgroup = false\n"},
+		{Systemd, Containerd, ""}: {"cgroupDriver: systemd\n", "etc/containerd/config.toml", "SystemdCgroup = true\n"},
+		{Busybox, CRIO, ""}:       {"cgroupDriver: cgroupfs\n", "etc/crio/crio.conf", `cgroup_manager = "cgroupfs"` + "\n"},
+		{Systemd, CRIO, ""}:       {"cgroupDriver: systemd\n", "etc/crio/crio.conf", `cgroup_manager = "systemd"` + "\n"},
 	} {
 		files := render(t, g)
 		for file, line := range map[string]string{"var/lib/kubelet/config.yaml": want[0], want[1]: want[2]} {
 			if !strings.Contains(files[file], line) {
 				t.Errorf("%s: %s has no %q:\n%s", g, file, line, files[file])
 			}
+		}
+	}
+}
+
+func TestKubeletHasTheFeatureGatesOfTheCluster(t *testing.T) {
+	for gates, want := range map[string]string{
+		"":               "featureGates: {KubeletCrashLoopBackOffMax: true}\n",
+		"A=true,B=false": "featureGates: {KubeletCrashLoopBackOffMax: true, A: true, B: false}\n",
+	} {
+		if config := render(t, Guest{Busybox, Containerd, gates})["var/lib/kubelet/config.yaml"]; !strings.Contains(config, want) {
+			t.Errorf("with the gates %q, kubelet's configuration has no %q:\n%s", gates, want, config)
 		}
 	}
 }
@@ -101,8 +112,8 @@ func TestGuestsHaveOnlyTheirOwnFiles(t *testing.T) {
 		for name, want := range map[string]bool{
 			"etc/inittab":                g.Init == Busybox,
 			units + "kubelet.service":    g.Init == Systemd,
-			units + "containerd.service": g == Guest{Systemd, Containerd},
-			units + "crio.service":       g == Guest{Systemd, CRIO},
+			units + "containerd.service": g == Guest{Init: Systemd, CRI: Containerd},
+			units + "crio.service":       g == Guest{Init: Systemd, CRI: CRIO},
 			"etc/containerd/config.toml": g.CRI == Containerd,
 			"etc/crio/crio.conf":         g.CRI == CRIO,
 			"etc/rig/load":               true,
@@ -121,7 +132,7 @@ func TestGuestsHaveOnlyTheirOwnFiles(t *testing.T) {
 
 func TestDefaultTargetStartsEveryServiceOfOurs(t *testing.T) {
 	for _, cri := range CRIs() {
-		checkDefaultTarget(t, render(t, Guest{Systemd, cri}))
+		checkDefaultTarget(t, render(t, Guest{Init: Systemd, CRI: cri}))
 	}
 }
 
@@ -183,7 +194,7 @@ func TestServiceScriptKnowsEveryService(t *testing.T) {
 }
 
 func TestMaskedUnitsAreEmpty(t *testing.T) {
-	files := render(t, Guest{Systemd, Containerd})
+	files := render(t, Guest{Init: Systemd, CRI: Containerd})
 	for _, unit := range masked {
 		if text, there := files[units+unit]; !there || text != "" {
 			t.Errorf("%s: there %t, text %q; want an empty file", unit, there, text)

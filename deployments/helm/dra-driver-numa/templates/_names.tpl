@@ -88,3 +88,17 @@ annotations:
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
+
+{{/* Labels and annotations of the pods of a hook. Takes a list of root and component. */}}
+{{- define "dra-driver-numa.hookPodMetadata" -}}
+{{- $hooks := (index . 0).Values.hooks -}}
+labels:
+  {{- include "dra-driver-numa.podLabels" . | nindent 2 }}
+  {{- with $hooks.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $hooks.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
