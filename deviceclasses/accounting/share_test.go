@@ -225,6 +225,23 @@ func TestWantedWithoutSteps(t *testing.T) {
 	}
 }
 
+func TestRoundingSaturates(t *testing.T) {
+	for name, row := range map[string]struct {
+		steps Steps
+		key   resourceapi.QualifiedName
+	}{
+		"a step":                {Steps{"cpu": resource.MustParse("9223372036854775807")}, "cpu"},
+		"a step of many digits": {Steps{"cpu": resource.MustParse("1e30")}, "cpu"},
+		"a page":                {nil, "hugepages9223372036854775807"},
+		"a page of many digits": {nil, "hugepages1e30"},
+		"a page of 8Ei":         {nil, "hugepages8Ei"},
+	} {
+		if got := row.steps.round(row.key, resource.MustParse("5")); got.Value() != mostNumber {
+			t.Errorf("%s: %s", name, got.String())
+		}
+	}
+}
+
 func TestWaysOfACacheAreNoShare(t *testing.T) {
 	cache := result("dra.numa", "cache", "1")
 	cache.ConsumedCapacity = map[resourceapi.QualifiedName]resource.Quantity{
