@@ -22,7 +22,7 @@ type containerLoad struct {
 	container *corev1.Container
 	init      bool  // ends before the next container starts
 	need      int64 // the raised request; ≤ most unless the original request was more
-	most      int64 // the limit
+	most      int64 // the limit; mostNumber if the pod itself requests the resource
 	load      int64 // the part of need that is for claims
 }
 
@@ -35,13 +35,16 @@ type shareLoad struct {
 
 func newDistribution(pod *corev1.Pod, name corev1.ResourceName, shares []Share) *distribution {
 	d := &distribution{name: name, main: len(pod.Spec.InitContainers)}
+	// If the pod itself requests the resource, requests of containers do not count, nor do
+	// their limits.
+	limited := !ofPod(pod, name)
 	for i := range pod.Spec.InitContainers {
 		container := &pod.Spec.InitContainers[i]
 		sidecar := container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		d.containers = append(d.containers, newContainerLoad(container, name, !sidecar))
+		d.containers = append(d.containers, newContainerLoad(container, name, !sidecar, limited))
 	}
 	for i := range pod.Spec.Containers {
-		d.containers = append(d.containers, newContainerLoad(&pod.Spec.Containers[i], name, false))
+		d.containers = append(d.containers, newContainerLoad(&pod.Spec.Containers[i], name, false, limited))
 	}
 	for _, share := range shares {
 		next := &shareLoad{amount: number(name, share.Amounts), carried: make([]int64, len(d.containers))}
@@ -53,9 +56,9 @@ func newDistribution(pod *corev1.Pod, name corev1.ResourceName, shares []Share) 
 	return d
 }
 
-func newContainerLoad(container *corev1.Container, name corev1.ResourceName, init bool) *containerLoad {
+func newContainerLoad(container *corev1.Container, name corev1.ResourceName, init, limited bool) *containerLoad {
 	most := int64(mostNumber)
-	if limit, limited := container.Resources.Limits[name]; limited && !isHugepages(name) {
+	if limit, has := container.Resources.Limits[name]; has && limited && !isHugepages(name) {
 		most = number(name, corev1.ResourceList{name: limit})
 	}
 	return &containerLoad{container: container, init: init, need: requestOf(&container.Resources, name), most: most}

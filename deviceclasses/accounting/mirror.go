@@ -75,7 +75,7 @@ func (m *Mirrored) mirror(name corev1.ResourceName, shares []Share) (changed boo
 	d.giveToInit()
 	d.raiseForInit()
 	if ofPod(m.Pod, name) {
-		changed, d.short = m.raisePod(name, d.total())
+		changed, d.short = m.raisePod(name, plus(d.total(), d.short))
 	} else {
 		for _, c := range d.containers {
 			changed = raise(&c.container.Resources, name, c.need) || changed
