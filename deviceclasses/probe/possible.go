@@ -62,7 +62,7 @@ func (p Possible) having(asked Capacities) Possible {
 // with these capacities. If a selector does not compile, everything is possible, and it
 // returns an error.
 func (s *Selectors) Possible(class, own []resourceapi.DeviceSelector, asked Capacities) (Possible, error) {
-	key := keyOf(class) + "\x00" + keyOf(own)
+	key := keyOf(class, own)
 	if known, ok := s.possible.Get(key); ok {
 		return known.(Possible).having(asked), nil
 	}

@@ -139,7 +139,7 @@ func asksCaches(asked Capacities) bool {
 // matches nothing; the API server refuses it. Only own selectors are searched for what is
 // missing, and for unknown pools.
 func (s *Selectors) Try(class, own []resourceapi.DeviceSelector) Result {
-	key := keyOf(class) + "\x00" + keyOf(own)
+	key := keyOf(class, own)
 	if known, ok := s.results.Get(key); ok {
 		return known.(Result)
 	}
@@ -148,14 +148,19 @@ func (s *Selectors) Try(class, own []resourceapi.DeviceSelector) Result {
 	return result
 }
 
-// keyOf joins the texts of selectors, each of which ends with a byte that no text has.
-func keyOf(selectors []resourceapi.DeviceSelector) string {
+// keyOf joins the texts of selectors, those of a class first, so that no other selectors
+// have the same key: tenants can write any byte.
+func keyOf(class, own []resourceapi.DeviceSelector) string {
 	var b strings.Builder
-	for _, selector := range selectors {
-		if selector.CEL != nil {
-			b.WriteString(selector.CEL.Expression)
+	for _, selectors := range [][]resourceapi.DeviceSelector{class, own} {
+		for _, selector := range selectors {
+			text := ""
+			if selector.CEL != nil {
+				text = selector.CEL.Expression
+			}
+			fmt.Fprintf(&b, "%d:%s", len(text), text)
 		}
-		b.WriteByte(1)
+		b.WriteByte(';')
 	}
 	return b.String()
 }

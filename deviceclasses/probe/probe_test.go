@@ -230,6 +230,31 @@ func TestEffortIsLimited(t *testing.T) {
 	}
 }
 
+// What is kept of selectors is not taken for what others select, whatever bytes are in
+// comments: the second selectors are the first ones, joined.
+func TestSelectorsAreKeptApart(t *testing.T) {
+	const never, always = `dyn(1) == dyn({true: [1]}) //`, "\n[true][0]"
+	for _, between := range []string{"\x00", "\x01", "\x01\x00", "\x00\x01", ""} {
+		s := New()
+		apart, joined := selectors(never, always), selectors(never+between+always)
+		if got, err := s.OfZones(nil, apart, asking("cpu")); got != NoZone || err != nil {
+			t.Errorf("%q: apart %d, %v", between, got, err)
+		}
+		if result := s.Try(nil, apart); result.Zones {
+			t.Errorf("%q: apart %+v", between, result)
+		}
+		if got, err := s.OfZones(nil, joined, asking("cpu")); got != Unclear || err != nil {
+			t.Errorf("%q: joined %d, %v", between, got, err)
+		}
+		if result := s.Try(nil, joined); !result.Zones {
+			t.Errorf("%q: joined %+v", between, result)
+		}
+		if result := s.Try(joined, nil); !result.Zones {
+			t.Errorf("%q: of a class %+v", between, result)
+		}
+	}
+}
+
 // What is known of zones, caches and PCI functions here is what they publish.
 func TestAttributesAreThePublishedOnes(t *testing.T) {
 	type key struct{ kind, name string }
