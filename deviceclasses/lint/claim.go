@@ -124,7 +124,7 @@ func (l *Linter) possible(class *resourceapi.DeviceClass, ask ask) probe.Possibl
 // notChecked reports a request for capacities of zones of which is not known whether it
 // gets zones: nothing excludes that, and no zone was found that it selects.
 func (l *Linter) notChecked(class *resourceapi.DeviceClass, ask ask) []Finding {
-	if amountsOf(ask) == (amounts{}) {
+	if ask.admin || amountsOf(ask) == (amounts{}) {
 		return nil
 	}
 	gets, err := l.known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.requests())
