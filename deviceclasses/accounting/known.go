@@ -9,6 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 // Known looks up objects, in a cluster or in files. The objects must not be changed. All
@@ -60,17 +61,21 @@ func StepsOf(published []*resourceapi.ResourceSlice) Steps {
 // round rounds a request up, as the scheduler does on the zone with the largest step. So
 // the sum is never less than what the claim holds. A CPU is never split.
 func (s Steps) round(key resourceapi.QualifiedName, amount resource.Quantity) resource.Quantity {
-	published := s[key]
-	step := published.Value()
+	step := whole(s[key])
 	if size, huge := strings.CutPrefix(string(key), hugepages); huge && step == 0 {
-		if page, err := resource.ParseQuantity(size); err == nil {
-			step = page.Value()
+		if page, err := resource.ParseQuantity(size); err == nil && capacity.Countable(page) {
+			step = whole(page)
 		}
 	}
 	step = max(step, 1)
-	value := amount.Value() // rounded up to a whole number
-	value = (value + step - 1) / step * step
-	return *resource.NewQuantity(value, amount.Format)
+	steps := whole(amount) / step
+	if steps*step < whole(amount) {
+		steps++
+	}
+	if steps > mostNumber/step {
+		return *resource.NewQuantity(mostNumber, amount.Format)
+	}
+	return *resource.NewQuantity(steps*step, amount.Format)
 }
 
 const (
