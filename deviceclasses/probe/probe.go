@@ -5,6 +5,8 @@
 package probe
 
 import (
+	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,11 +34,13 @@ const (
 type Selectors struct {
 	compiled *cel.Cache
 	results  *lru.Cache // of Result, by the texts of the selectors
+	budget   *budget
 }
 
-// New returns Selectors that have compiled nothing.
+// New returns Selectors that have compiled nothing, and evaluate whatever they are asked.
 func New() *Selectors {
-	return &Selectors{cel.NewCache(keptTexts, cel.Features{EnableConsumableCapacity: true}), lru.New(keptResults)}
+	compiled := cel.NewCache(keptTexts, cel.Features{EnableConsumableCapacity: true})
+	return &Selectors{compiled, lru.New(keptResults), &budget{ctx: context.Background(), left: math.MaxInt}}
 }
 
 // Result says what selectors select.
@@ -44,8 +48,9 @@ type Result struct {
 	// Zones, Caches, Functions and Foreign report whether some zone, pool of a cache, PCI
 	// function or device of another driver is selected.
 	Zones, Caches, Functions, Foreign bool
-	// Incomplete reports that there are too many devices to evaluate, or that this costs
-	// too much. More may be selected, and more may be missing.
+	// Incomplete reports that there are too many devices to evaluate, that this costs too
+	// much, or that it was no longer allowed (see Within). More may be selected, and more
+	// may be missing.
 	Incomplete bool
 	// Missing is the first attribute or capacity that a selector reads and that a device
 	// lacks. At such a device, the scheduler gives up on the pod.
@@ -131,12 +136,20 @@ func (s *Selectors) with(class, own []resourceapi.DeviceSelector, asked Capaciti
 // matches nothing; the API server refuses it. Only own selectors are searched for what is
 // missing, and for unknown pools.
 func (s *Selectors) Try(class, own []resourceapi.DeviceSelector) Result {
+	if s.budget.spent() {
+		return Result{Incomplete: true} // before the texts are even joined
+	}
 	key := keyOf(class) + "\x00" + keyOf(own)
+	if !s.budget.pay(key, len(class)+len(own)) {
+		return Result{Incomplete: true}
+	}
 	if known, ok := s.results.Get(key); ok {
 		return known.(Result)
 	}
 	result := s.try(class, own)
-	s.results.Add(key, result)
+	if !s.budget.spent() { // else it may have been cut short
+		s.results.Add(key, result)
+	}
 	return result
 }
 
@@ -158,13 +171,16 @@ func (s *Selectors) try(class, own []resourceapi.DeviceSelector) Result {
 		if selector.CEL == nil {
 			return Result{}
 		}
+		if s.budget.spent() {
+			return Result{Incomplete: true}
+		}
 		compiled := s.compiled.GetOrCompile(selector.CEL.Expression)
 		if compiled.Error != nil {
 			return Result{}
 		}
 		texts = append(texts, newText(compiled, i-len(class)))
 	}
-	search := search{texts: texts}
+	search := search{ctx: s.budget.ctx, texts: texts}
 	search.result.UnknownPool = unknownPool(texts)
 	for _, sort := range sorts(texts) {
 		search.of(sort)
