@@ -70,6 +70,9 @@ func (r *Reviewer) waitingPodLacks(request *admissionv1.AdmissionRequest) (strin
 	if err != nil {
 		return "", err
 	}
+	if refusedAnyway(claim.Spec) {
+		return "", nil
+	}
 	claim.Namespace = request.Namespace
 	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] == "true" && hasCapacity(claim) {
 		return fmt.Sprintf("metadata.annotations[%s]: the scheduler would use this claim for a pod that does not name it, and the claim has capacities: remove the annotation",
@@ -131,6 +134,9 @@ func lackOf(pod *corev1.Pod, known Known) string {
 	shares, unresolved := accounting.MostOf(pod, known)
 	if len(unresolved) > 0 {
 		return fmt.Sprintf("spec.resourceClaims[%d]: what the claim may hold is not known: %s", unresolved[0].Index, unresolved[0].Why)
+	}
+	if accounting.TooLarge(pod, shares) {
+		return "spec.resourceClaims: what the claims may hold is not compared with the requests, because there are too many claims and containers"
 	}
 	mirrored := accounting.Mirror(pod, shares)
 	if len(mirrored.Uncounted) == 0 {

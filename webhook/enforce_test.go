@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
@@ -218,7 +219,7 @@ func TestEnforceComparesClaimsWithThePodsThatWait(t *testing.T) {
 func TestOnlyKubernetesGeneratesClaims(t *testing.T) {
 	claim := object.Parse[resourceapi.ResourceClaim](t, "{metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u, controller: true}]}}")
 	const controller = "system:serviceaccount:kube-system:resource-claim-controller"
-	reviewer := &Reviewer{known: (&lookups{creators: []string{controller, "system:kube-controller-manager"}}).during(t.Context())}
+	reviewer := &Reviewer{known: (&lookups{selectors: probe.New(), creators: []string{controller, "system:kube-controller-manager"}}).during(t.Context())}
 	for _, row := range []struct {
 		user      string
 		operation admissionv1.Operation

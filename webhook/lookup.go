@@ -78,11 +78,14 @@ func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups,
 // claims, which are many and rarely needed.
 type reviewLookups struct {
 	*lookups
-	ctx context.Context
+	ctx       context.Context
+	selectors *probe.Selectors
 }
 
 // during returns lookups for a review.
-func (l *lookups) during(ctx context.Context) Known { return reviewLookups{l, ctx} }
+func (l *lookups) during(ctx context.Context) Known {
+	return reviewLookups{l, ctx, l.selectors.Within(ctx, reviewSelectors)}
+}
 
 // DeviceClass implements accounting.Known.
 func (r reviewLookups) DeviceClass(name string) *resourceapi.DeviceClass {
@@ -129,7 +132,7 @@ func (l *lookups) Steps() accounting.Steps {
 }
 
 // Selectors implements accounting.Known.
-func (l *lookups) Selectors() *probe.Selectors { return l.selectors }
+func (r reviewLookups) Selectors() *probe.Selectors { return r.selectors }
 
 // ServerCounts implements Known: it is true if a device maps its capacities to resources
 // of the node.

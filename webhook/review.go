@@ -131,6 +131,9 @@ func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.A
 		sharesOf = accounting.MostOf
 	}
 	shares, _ := sharesOf(pod, r.known)
+	if accounting.TooLarge(pod, shares) {
+		return response, nil
+	}
 	mirrored := accounting.Mirror(pod, shares)
 	if !mirrored.Changed {
 		return response, nil

@@ -74,7 +74,7 @@ func Run(ctx context.Context, options Options) error {
 
 // newServer returns a server that no client can keep busy: any client in the cluster can
 // connect, not only the API server.
-func newServer(handler http.Handler, trust *trust) *http.Server {
+func newServer(handler http.Handler, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -82,16 +82,19 @@ func newServer(handler http.Handler, trust *trust) *http.Server {
 		WriteTimeout:      5*time.Second + ReviewTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          klog.NewStandardLogger("INFO"),
+		// A connection can have so many requests at a time, and so many bytes that no
+		// request has read. An API server makes another connection when it needs more.
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 64 << 10},
+		ErrorLog: klog.NewStandardLogger("INFO"),
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS13,
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return trust.certificate.Load(), nil },
+			GetCertificate: certificate,
 		},
 	}
 }
 
 func serve(ctx context.Context, listener net.Listener, handler http.Handler, trust *trust) error {
-	server := newServer(handler, trust)
+	server := newServer(handler, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return trust.certificate.Load(), nil })
 	failed := make(chan error, 1)
 	go func() { failed <- server.ServeTLS(listener, "", "") }()
 	klog.FromContext(ctx).Info("Ready", "address", listener.Addr().String())
