@@ -36,10 +36,10 @@ type lookups struct {
 	enforced  bool     // must not change
 	creators  []string // must not change: see Options.ClaimControllers
 
-	stale   atomic.Bool // the slices have changed since addUp
-	mu      sync.Mutex
-	steps   accounting.Steps // must not be changed
-	mapping bool
+	stale  atomic.Bool // the slices have changed since addUp
+	mu     sync.Mutex
+	steps  accounting.Steps // must not be changed
+	counts bool             // the scheduler counts claims
 }
 
 // startLookups returns when all lists are complete. The watches end when ctx ends; stop
@@ -134,13 +134,12 @@ func (l *lookups) Steps() accounting.Steps {
 // Selectors implements accounting.Known.
 func (r reviewLookups) Selectors() *probe.Selectors { return r.selectors }
 
-// ServerCounts implements Known: it is true if a device maps its capacities to resources
-// of the node.
+// ServerCounts implements Known.
 func (l *lookups) ServerCounts() bool {
 	l.addUp()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mapping
+	return l.counts
 }
 
 // Enforced implements Known.
@@ -158,14 +157,8 @@ func (l *lookups) addUp() {
 	if err != nil {
 		return // a lister of a local store has no errors
 	}
-	mapping := false
-	for _, slice := range published {
-		for _, device := range slice.Spec.Devices {
-			mapping = mapping || len(device.NodeAllocatableResources) > 0
-		}
-	}
-	steps := accounting.StepsOf(published)
+	steps, counts := accounting.StepsOf(published), accounting.ServerCounts(published)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.steps, l.mapping = steps, mapping
+	l.steps, l.counts = steps, counts
 }

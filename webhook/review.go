@@ -23,8 +23,8 @@ import (
 // Known looks up objects, and says how the cluster counts claims.
 type Known interface {
 	accounting.Known
-	// ServerCounts reports whether the scheduler counts claims by itself (KEP-5517). A
-	// pod's requests must then not repeat them.
+	// ServerCounts reports whether the scheduler counts all claims for zones by itself
+	// (KEP-5517). A pod's requests must then not repeat them.
 	ServerCounts() bool
 	// Enforced reports whether each pod must request all that its claims may hold.
 	Enforced() bool

@@ -222,6 +222,7 @@ var arrows = []arrow{
 	{"deviceclasses/lint", "internal/capacity", "and it says what a request has of a zone"},
 	{"cluster/holdings", "internal/capacity", "and what it holds"},
 	{"cluster/simulate", "internal/capacity", "and what counts in the node's allocatable"},
+	{"cluster/diagnosis", "internal/capacity", "a node can publish a step that is no number to compute with"},
 	{"cluster/snapshot", "internal/capacity", "users can write amounts that are no numbers to compute with"},
 	{"cluster/simulate/inventory", "internal/capacity", "and what is taken of a device"},
 	{"driver", "internal/attribute", "and the CPU of a time slot"},
