@@ -76,7 +76,9 @@ func (b *body) fill(from io.Reader) error {
 			if !b.intake.grow(b, size) {
 				return errSlowest
 			}
-			b.text = slices.Grow(b.text, size-len(b.text))[:len(b.text):size]
+			larger := make([]byte, len(b.text), size) // append might take more
+			copy(larger, b.text)
+			b.text = larger
 		}
 		n, err := from.Read(b.text[len(b.text):cap(b.text)])
 		b.text = b.text[:len(b.text)+n]

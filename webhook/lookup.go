@@ -33,8 +33,9 @@ type lookups struct {
 	templates resourcelisters.ResourceClaimTemplateLister
 	slices    resourcelisters.ResourceSliceLister
 	selectors *probe.Selectors
-	enforced  bool     // must not change
-	creators  []string // must not change: see Options.ClaimControllers
+	pages     chan struct{} // has room for the pages of pods that are read at a time
+	enforced  bool          // must not change
+	creators  []string      // must not change: see Options.ClaimControllers
 
 	stale  atomic.Bool // the slices have changed since addUp
 	mu     sync.Mutex
@@ -56,6 +57,7 @@ func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups,
 		templates: factory.Resource().V1().ResourceClaimTemplates().Lister(),
 		slices:    published.Lister(),
 		selectors: probe.New(),
+		pages:     make(chan struct{}, 1),
 	}
 	l.stale.Store(true)
 	_, err = published.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{

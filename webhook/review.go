@@ -30,9 +30,10 @@ type Known interface {
 	Enforced() bool
 	// GeneratesClaims reports whether Kubernetes creates claims for pods as this user.
 	GeneratesClaims(user string) bool
-	// Waiting returns the pods of a namespace that may still wait for a claim, or only
-	// the pod with the name, if it is not "".
-	Waiting(namespace, name string) ([]corev1.Pod, error)
+	// Waiting calls each for the pods of a namespace that name claims and may still wait for
+	// one, or only for the pod with the name, if it is not "", until each returns false. The
+	// pods have no more than what counts.
+	Waiting(namespace, name string, each func(*corev1.Pod) (more bool)) error
 }
 
 // Reviewer answers reviews.

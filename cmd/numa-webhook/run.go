@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -55,6 +56,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	config.UserAgent = "numa-webhook"
 	config.QPS, config.Burst = clientQPS, clientBurst
+	config.ContentType = runtime.ContentTypeProtobuf // pods and slices are large
 	if o.Client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}

@@ -301,9 +301,9 @@ var modules = []module{
 		path: "k8s.io/apimachinery",
 		folders: []string{
 			"cluster/holdings", "cdi", "driver", "kubeletplugin", "deviceclasses", "cluster/diagnosis",
-			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/capacity", "test", "webhook",
+			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "cmd/numa-webhook", "internal/capacity", "test", "webhook",
 		},
-		why: "metadata, quantities and API errors",
+		why: "metadata, quantities, formats and API errors",
 	},
 	{"k8s.io/apiserver", []string{"test"}, "the events of an audit log"},
 	{
