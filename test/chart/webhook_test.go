@@ -58,7 +58,7 @@ func TestWebhookIsOptional(t *testing.T) {
 		},
 		{
 			set:   []string{"webhook.enabled=true", "webhook.mirrorRequests=true"},
-			lacks: []string{"enforce", "pods/resize"},
+			lacks: []string{"--enforce"},
 		},
 		{
 			set: []string{"webhook.enabled=true", "webhook.mirrorRequests=enforce"},
@@ -158,15 +158,52 @@ func TestWebhookHasNoRightsOnItsNode(t *testing.T) {
 	}
 }
 
+// Without the webhook, enforce would promise something that nobody does.
+func TestEnforceNeedsTheWebhook(t *testing.T) {
+	const want = "webhook.mirrorRequests=enforce needs webhook.enabled=true"
+	if _, stderr, err := render(t, "webhook.mirrorRequests=enforce"); err == nil || !strings.Contains(stderr, want) {
+		t.Errorf("%v, %s", err, stderr)
+	}
+}
+
+// The entry that enforces is there, and trusted, before it refuses anything: what is added
+// when it begins to refuse would refuse everything until somebody fills in whom to trust.
+func TestEntryOfEnforceIsThereBefore(t *testing.T) {
+	entry := func(set string) admissionregistration.ValidatingWebhook {
+		config := named[admissionregistration.ValidatingWebhookConfiguration](t, mustRender(t, "webhook.enabled=true", set), "ValidatingWebhookConfiguration", webhookName)
+		index := slices.IndexFunc(config.Webhooks, func(entry admissionregistration.ValidatingWebhook) bool {
+			return entry.Name == "enforce.webhook.dra.numa"
+		})
+		if index < 0 {
+			t.Fatalf("with %s there is no entry", set)
+		}
+		return config.Webhooks[index]
+	}
+	enforced := entry("webhook.mirrorRequests=enforce")
+	if len(enforced.MatchConditions) != 2 {
+		t.Errorf("conditions %+v", enforced.MatchConditions)
+	}
+	for _, set := range []string{"webhook.mirrorRequests=true", "webhook.mirrorRequests=false"} {
+		before := entry(set)
+		if len(before.MatchConditions) != 1 || before.MatchConditions[0].Expression != "false" || *before.FailurePolicy != admissionregistration.Ignore {
+			t.Errorf("with %s: conditions %+v, %s", set, before.MatchConditions, *before.FailurePolicy)
+		}
+		before.MatchConditions, before.FailurePolicy = enforced.MatchConditions, enforced.FailurePolicy
+		if diff := cmp.Diff(enforced, before); diff != "" {
+			t.Errorf("entry that is enforced, and with %s:\n%s", set, diff)
+		}
+	}
+}
+
 // TestOnlyWhatRefusesFailsClosed: neither pods nor the objects of other drivers depend on
 // the webhook, unless it enforces requests.
 func TestOnlyWhatRefusesFailsClosed(t *testing.T) {
 	for set, want := range map[string]map[string]string{
 		"webhook.mirrorRequests=true,webhook.failurePolicy=Ignore": {
-			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore",
+			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore", "enforce": "Ignore",
 		},
 		"webhook.mirrorRequests=true,webhook.failurePolicy=Fail": {
-			"parameters": "Fail", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore",
+			"parameters": "Fail", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore", "enforce": "Ignore",
 		},
 		"webhook.mirrorRequests=enforce,webhook.failurePolicy=Ignore": {
 			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore", "enforce": "Fail",
