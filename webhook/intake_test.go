@@ -19,7 +19,7 @@ import (
 // trickle is a body that arrives in parts, each a pause after the one before.
 type trickle struct {
 	part  []byte
-	parts int // -1 for a body without an end
+	parts int
 	pause time.Duration
 }
 
@@ -110,19 +110,12 @@ func TestTheSlowestBodyGoesFirst(t *testing.T) {
 // startServer serves a handler as the webhook does, and returns its address.
 func startServer(t *testing.T, handler http.Handler) string {
 	t.Helper()
-	data, err := issue(names, nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := load(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := pair(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newServer(handler, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil })
+	server := newServer(handler, func() (*tls.Certificate, error) { return certificate, nil })
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() { _ = server.Close(); <-ended })

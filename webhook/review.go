@@ -1,8 +1,8 @@
 // Package webhook answers the API server's admission reviews. Package lint finds
 // mistakes, and package accounting says what a pod must request. This package reads the
-// reviews, looks up the objects that they refer to, and maintains the webhook's
-// certificate. It changes only its own Secret and the webhook configurations that trust
-// the certificate.
+// reviews, and looks up the objects that they refer to. It changes nothing in the cluster,
+// and has no right to: what it reads is written by tenants. Its certificate comes from
+// package certificate, which another process runs, or from elsewhere.
 package webhook
 
 import (

@@ -135,6 +135,14 @@ func breakages() []broken {
 			" | driver-rights | ServiceAccount dra-numa/dra-driver-numa | ClusterRole | create on events.events.k8s.io | not granted",
 		},
 		{
+			"renewer down", func(f *Facts) {
+				renewer := f.Installation.Deployments[0].DeepCopy()
+				renewer.Name, renewer.Spec.Replicas, renewer.Status.AvailableReplicas = "dra-driver-numa-webhook-renewer", nil, 0
+				f.Installation.Deployments = append(f.Installation.Deployments, renewer)
+			},
+			" | webhook-ready | Deployment dra-driver-numa-webhook-renewer | available replicas | 1 | 0",
+		},
+		{
 			"webhook down", func(f *Facts) { f.Installation.Deployments[0].Status.AvailableReplicas = 1 },
 			" | webhook-ready | Deployment dra-driver-numa-webhook | available replicas | 2 | 1",
 		},
