@@ -198,7 +198,7 @@ func TestStreamsOfAConnectionAreBounded(t *testing.T) {
 	for ; len(list) >= 6; list = list[6:] {
 		got[binary.BigEndian.Uint16(list)] = binary.BigEndian.Uint32(list[2:])
 	}
-	if got[maxConcurrentStreams] != 64 || got[initialWindow] != 64<<10 {
+	if got[maxConcurrentStreams] != 64 || got[initialWindow] != 256<<10 {
 		t.Errorf("settings %v", got)
 	}
 }

@@ -72,8 +72,9 @@ func newServer(handler http.Handler, certificate func() (*tls.Certificate, error
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		// A connection can have so many requests at a time, and so many bytes that no
-		// request has read. An API server makes another connection when it needs more.
-		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 64 << 10},
+		// request has read: enough for a large review in a second, from an API server that
+		// is 50 ms away. It makes another connection when it needs more.
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 512 << 10, MaxReceiveBufferPerStream: 256 << 10},
 		ErrorLog: klog.NewStandardLogger("INFO"),
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS13,
