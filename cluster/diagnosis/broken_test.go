@@ -50,7 +50,7 @@ func schedulerPod(namespace string, arguments ...string) *corev1.Pod {
 }
 
 func breakages() []broken {
-	return []broken{
+	return append(differences(), []broken{
 		{
 			"no answer", func(f *Facts) { f.Unread = []Unread{{"n1", "kubelet", "configz", "no route to host", false}} },
 			"n1 | not-checked | kubelet | configz | readable | no route to host",
@@ -381,20 +381,6 @@ func breakages() []broken {
 			"n1 | performance-annotation | Pod default/p | annotation irq-load-balancing.crio.io | none, because CRI-O would change which CPUs handle interrupts, which claim c sets | housekeeping",
 		},
 		{
-			"zones of which one is mapped", func(f *Facts) {
-				f.zone().NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{"cpu": {}}
-			},
-			"n1 | zones-differ | dra.numa | nodeAllocatableResources of zones | some, as on other nodes: the webhook counts claims until all zones have them | none",
-		},
-		{
-			"a step that no core has", func(f *Facts) {
-				f.zone().Capacity["cpu"] = resourceapi.DeviceCapacity{Value: resource.MustParse("4M"), RequestPolicy: &resourceapi.CapacityRequestPolicy{
-					ValidRange: &resourceapi.CapacityRequestPolicyRange{Step: ptr.To(resource.MustParse("1M"))},
-				}}
-			},
-			"n1 | zones-differ | device numa-0 | step of cpu | at most 8: the webhook takes it for that | 1M",
-		},
-		{
 			"overcommit", func(f *Facts) { f.Objects.Nodes[0].Status.Allocatable["cpu"] = resource.MustParse("1") },
 			"n1 | overcommit | Node n1 | cpu | requests and claims of at most 1 | 1 too much: pods request 2, and claims hold 0 that no pod requests",
 		},
@@ -409,5 +395,5 @@ func breakages() []broken {
 			},
 			"n1 | unclaimed-hugepages | Pod dra-numa/dra-driver-numa-x | limits.hugepages-2Mi of driver | a claim for hugepages of a zone | 4Mi without a claim, which may be those of a claim",
 		},
-	}
+	}...)
 }
