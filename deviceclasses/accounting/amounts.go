@@ -9,14 +9,36 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// number is an amount without its unit: CPUs in thousandths, everything else in bytes.
+// mostNumber is the largest number, and more than a node can have. The sum of two fits
+// into 64 bits.
+const mostNumber = 1 << 61
+
+// number is an amount without its unit: CPUs in thousandths, everything else in bytes. It is
+// 0 to mostNumber.
 func number(name corev1.ResourceName, list corev1.ResourceList) int64 {
 	amount := list[name]
 	if name == corev1.ResourceCPU {
-		return amount.MilliValue()
+		return bounded(amount, mostNumber/1000, amount.MilliValue)
 	}
-	return amount.Value()
+	return whole(amount)
 }
+
+// whole is an amount in its unit, rounded up. It is 0 to mostNumber.
+func whole(amount resource.Quantity) int64 { return bounded(amount, mostNumber, amount.Value) }
+
+// bounded returns value(), which is wrong for an amount that does not fit into 64 bits.
+func bounded(amount resource.Quantity, most int64, value func() int64) int64 {
+	switch {
+	case amount.Sign() <= 0:
+		return 0
+	case amount.CmpInt64(most) >= 0:
+		return mostNumber
+	}
+	return value()
+}
+
+// plus adds two numbers.
+func plus(a, b int64) int64 { return min(a+b, mostNumber) }
 
 func quantity(name corev1.ResourceName, number int64) resource.Quantity {
 	if name == corev1.ResourceCPU {

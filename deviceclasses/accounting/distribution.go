@@ -2,7 +2,6 @@ package accounting
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ type containerLoad struct {
 	container *corev1.Container
 	init      bool  // ends before the next container starts
 	need      int64 // the raised request; ≤ most unless the original request was more
-	most      int64 // the limit
+	most      int64 // the limit; mostNumber if the pod itself requests the resource
 	load      int64 // the part of need that is for claims
 }
 
@@ -36,13 +35,16 @@ type shareLoad struct {
 
 func newDistribution(pod *corev1.Pod, name corev1.ResourceName, shares []Share) *distribution {
 	d := &distribution{name: name, main: len(pod.Spec.InitContainers)}
+	// If the pod itself requests the resource, requests of containers do not count, nor do
+	// their limits.
+	limited := !ofPod(pod, name)
 	for i := range pod.Spec.InitContainers {
 		container := &pod.Spec.InitContainers[i]
 		sidecar := container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		d.containers = append(d.containers, newContainerLoad(container, name, !sidecar))
+		d.containers = append(d.containers, newContainerLoad(container, name, !sidecar, limited))
 	}
 	for i := range pod.Spec.Containers {
-		d.containers = append(d.containers, newContainerLoad(&pod.Spec.Containers[i], name, false))
+		d.containers = append(d.containers, newContainerLoad(&pod.Spec.Containers[i], name, false, limited))
 	}
 	for _, share := range shares {
 		next := &shareLoad{amount: number(name, share.Amounts), carried: make([]int64, len(d.containers))}
@@ -54,9 +56,9 @@ func newDistribution(pod *corev1.Pod, name corev1.ResourceName, shares []Share) 
 	return d
 }
 
-func newContainerLoad(container *corev1.Container, name corev1.ResourceName, init bool) *containerLoad {
-	most := int64(math.MaxInt64)
-	if limit, limited := container.Resources.Limits[name]; limited && !isHugepages(name) {
+func newContainerLoad(container *corev1.Container, name corev1.ResourceName, init, limited bool) *containerLoad {
+	most := int64(mostNumber)
+	if limit, has := container.Resources.Limits[name]; has && limited && !isHugepages(name) {
 		most = number(name, corev1.ResourceList{name: limit})
 	}
 	return &containerLoad{container: container, init: init, need: requestOf(&container.Resources, name), most: most}
@@ -82,7 +84,7 @@ func (d *distribution) giveToMain() {
 				d.containers[i].need = max(d.containers[i].need, d.containers[i].load)
 			}
 		}
-		d.short += left
+		d.short = plus(d.short, left)
 	}
 }
 
@@ -114,7 +116,7 @@ func (d *distribution) giveToInit() {
 		}
 		for _, share := range d.shares {
 			if share.users[i] {
-				c.load += share.amount - share.carriedBefore(i)
+				c.load = plus(c.load, share.amount-share.carriedBefore(i))
 			}
 		}
 		c.need = max(c.need, min(c.load, c.most))
@@ -137,18 +139,18 @@ func (d *distribution) raiseForInit() {
 	var sidecars, most int64
 	for i, c := range d.containers[:d.main] {
 		if !c.init {
-			sidecars += c.need
+			sidecars = plus(sidecars, c.need)
 			continue
 		}
 		own, others := int64(0), sidecars
 		for _, share := range d.shares {
 			if share.users[i] {
-				own += share.amount - share.carriedBefore(i)
+				own = plus(own, share.amount-share.carriedBefore(i))
 			} else {
-				others += share.amount - share.carriedBefore(i)
+				others = plus(others, share.amount-share.carriedBefore(i))
 			}
 		}
-		most = max(most, max(own, c.need)+others)
+		most = max(most, plus(max(own, c.need), others))
 	}
 	first := d.containers[d.main]
 	lacking := most - d.total()
@@ -160,14 +162,14 @@ func (d *distribution) raiseForInit() {
 	lacking = most - d.running()
 	part := min(lacking, max(first.most-first.need, 0))
 	first.need += part
-	d.short += lacking - part
+	d.short = plus(d.short, lacking-part)
 }
 
 // running is what the pod requests when its init containers have ended.
 func (d *distribution) running() (sum int64) {
 	for _, c := range d.containers {
 		if !c.init {
-			sum += c.need
+			sum = plus(sum, c.need)
 		}
 	}
 	return sum
@@ -179,9 +181,9 @@ func (d *distribution) total() int64 {
 	var sidecars int64
 	for _, c := range d.containers[:d.main] {
 		if c.init {
-			total = max(total, sidecars+c.need)
+			total = max(total, plus(sidecars, c.need))
 		} else {
-			sidecars += c.need
+			sidecars = plus(sidecars, c.need)
 		}
 	}
 	return total

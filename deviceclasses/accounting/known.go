@@ -100,7 +100,7 @@ func LargestStep(key resourceapi.QualifiedName) resource.Quantity {
 func pageBytes(key resourceapi.QualifiedName) int64 {
 	if size, huge := strings.CutPrefix(string(key), hugepages); huge {
 		if page, err := resource.ParseQuantity(size); err == nil && capacity.Countable(page) {
-			return page.Value()
+			return whole(page)
 		}
 	}
 	return 0
@@ -122,15 +122,19 @@ func least(amounts ...resource.Quantity) (least resource.Quantity) {
 // round rounds a request up, as the scheduler does on the zone with the largest step. So
 // the sum is never less than what the claim holds. A CPU is never split.
 func (s Steps) round(key resourceapi.QualifiedName, amount resource.Quantity) resource.Quantity {
-	published := s[key]
-	step := published.Value()
+	step := whole(s[key])
 	if step == 0 {
 		step = pageBytes(key)
 	}
 	step = max(step, 1)
-	value := amount.Value() // rounded up to a whole number
-	value = (value + step - 1) / step * step
-	return *resource.NewQuantity(value, amount.Format)
+	steps := whole(amount) / step
+	if steps*step < whole(amount) {
+		steps++
+	}
+	if steps > mostNumber/step {
+		return *resource.NewQuantity(mostNumber, amount.Format)
+	}
+	return *resource.NewQuantity(steps*step, amount.Format)
 }
 
 const (

@@ -74,8 +74,8 @@ func (m *Mirrored) mirror(name corev1.ResourceName, shares []Share) (changed boo
 	d.giveToMain()
 	d.giveToInit()
 	d.raiseForInit()
-	if m.ofPod(name) {
-		changed, d.short = m.raisePod(name, d.total())
+	if ofPod(m.Pod, name) {
+		changed, d.short = m.raisePod(name, plus(d.total(), d.short))
 	} else {
 		for _, c := range d.containers {
 			changed = raise(&c.container.Resources, name, c.need) || changed
@@ -93,8 +93,8 @@ func (m *Mirrored) mirror(name corev1.ResourceName, shares []Share) (changed boo
 
 // ofPod reports whether the pod itself, and not its containers, says how much of the
 // resource it needs.
-func (m *Mirrored) ofPod(name corev1.ResourceName) bool {
-	own := m.Pod.Spec.Resources
+func ofPod(pod *corev1.Pod, name corev1.ResourceName) bool {
+	own := pod.Spec.Resources
 	if own == nil {
 		return false
 	}

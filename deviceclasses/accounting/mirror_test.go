@@ -48,7 +48,10 @@ func TestMirror(t *testing.T) {
 		"a memory limit is not exceeded":                          {"main a memory=1Mi limit:memory=64Mi uses=c", "c memory=1Gi", "a: memory 64Mi", "memory 960Mi"},
 		"the pod's own requests":                                  {"pod cpu=2; main a uses=c; main b cpu=1", "c cpu=4 memory=1Gi", "a: memory 1Gi; b: cpu 1; pod: cpu 5", ""},
 		"the pod's own limit":                                     {"pod cpu=2 limit:cpu=3; main a uses=c", "c cpu=4", "a: ; pod: cpu 3", "cpu 1"},
-		"no shares":                                               {"main a cpu=1", "", "a: cpu 1", ""},
+		"the pod's own requests, and a container's limit":         {"pod cpu=1; main a limit:cpu=1 uses=c", "c cpu=8", "a: ; pod: cpu 8", ""},
+		"both limits":                                             {"pod cpu=1 limit:cpu=2; main a limit:cpu=1 uses=c", "c cpu=8", "a: ; pod: cpu 2", "cpu 6"},
+		"the pod's own requests of another resource":              {"pod memory=1Gi; main a limit:cpu=1 uses=c", "c cpu=8", "a: ; pod: memory 1Gi", "cpu 7"},
+		"no shares": {"main a cpu=1", "", "a: cpu 1", ""},
 	} {
 		pod := podOf(lines(row.pod)...)
 		got := Mirror(pod, sharesOf(lines(row.shares)...))
@@ -66,6 +69,41 @@ func TestMirror(t *testing.T) {
 			if _, after := container.Resources.Limits[corev1.ResourceCPU]; after && !before {
 				t.Errorf("%s: a CPU limit", name)
 			}
+		}
+	}
+}
+
+// More than a number can have is the most that it can have, and not little.
+func TestMirrorSaturates(t *testing.T) {
+	for name, row := range map[string]struct{ pod, shares string }{
+		"shares that add up":               {"main a uses=c", strings.Repeat("c/a cpu=2000000000000000;c/b cpu=2000000000000000;", 8)},
+		"one share":                        {"main a uses=c", "c cpu=18446744073709551716m"},
+		"shares of several containers":     {"init i uses=d; side s uses=e; main a uses=c", "c cpu=2000000000000000; d cpu=2000000000000000; e cpu=2000000000000000"},
+		"shares of a pod with own request": {"pod cpu=1; main a uses=c; main b uses=d; main e uses=e", "c cpu=2000000000000000; d cpu=2000000000000000; e cpu=2000000000000000"},
+	} {
+		lines := func(text string) []string { return strings.FieldsFunc(text, func(r rune) bool { return r == ';' }) }
+		got := Mirror(podOf(lines(row.pod)...), sharesOf(lines(row.shares)...))
+		lacks := got.Uncounted[corev1.ResourceCPU]
+		if lacks.CmpInt64(1e15) < 0 {
+			t.Errorf("%s: lacks %s", name, Text(got.Uncounted))
+		}
+	}
+}
+
+// The scheduler computes with 64 bits, and 18446744073709551716m are 100m then.
+func TestCheckAmounts(t *testing.T) {
+	for pod, wrong := range map[string]bool{
+		"main a cpu=1000 memory=100Ti example.com/gpu=9000000000000000000": false,
+		"main a cpu=18446744073709551716m":                                 true,
+		"main a limit:cpu=18446744073709551716m":                           true,
+		"init a memory=8Ei":                                                true,
+		"pod cpu=9000000000000000":                                         true,
+		"main a cpu=600000000000000;main b cpu=600000000000000":            true,
+		"main a cpu=600000000000000;init b limit:cpu=600000000000000":      false,
+	} {
+		err := CheckAmounts(podOf(strings.Split(pod, ";")...))
+		if (err != nil) != wrong {
+			t.Errorf("%s: %v", pod, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -31,22 +32,40 @@ const (
 	most
 )
 
+// mostOfPod is more CPUs, and more bytes, than a pod can request. The scheduler computes
+// with 64 bits, and CPUs in thousandths: it takes 18446744073709551716m for 100m.
+const mostOfPod = 1 << 50
+
 // CheckAmounts returns an error if the pod requests an amount with which nothing can be
-// computed. Do not pass such a pod to another function of this package. No API server
-// stores one, but webhooks see it.
+// computed. Do not pass such a pod to another function of this package. An API server
+// stores some of them, and webhooks see all.
 func CheckAmounts(pod *corev1.Pod) error {
-	lists := []corev1.ResourceList{pod.Spec.Overhead}
+	requests, limits := []corev1.ResourceList{pod.Spec.Overhead}, []corev1.ResourceList{}
+	add := func(of corev1.ResourceRequirements) {
+		requests, limits = append(requests, of.Requests), append(limits, of.Limits)
+	}
 	if own := pod.Spec.Resources; own != nil {
-		lists = append(lists, own.Requests, own.Limits)
+		add(*own)
 	}
 	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		lists = append(lists, container.Resources.Requests, container.Resources.Limits)
+		add(container.Resources)
 	}
+	return cmp.Or(checkSum(requests), checkSum(limits))
+}
+
+func checkSum(lists []corev1.ResourceList) error {
+	sums := corev1.ResourceList{}
 	for _, list := range lists {
 		for name, amount := range list {
 			if !capacity.Countable(amount) {
 				return fmt.Errorf("%s %q: want an amount that a node can have", name, amount.String())
 			}
+			sum := sums[name]
+			sum.Add(amount)
+			if counted(name) && sum.CmpInt64(mostOfPod) > 0 {
+				return fmt.Errorf("%s %q: want at most %d in all containers of the pod", name, amount.String(), int64(mostOfPod))
+			}
+			sums[name] = sum
 		}
 	}
 	return nil

@@ -142,6 +142,8 @@ type asked struct {
 // mostOfZone is more CPUs, and more bytes, than any zone has.
 const mostOfZone = 1 << 46
 
+// amountsOf are the most that a request can hold of zones. Only a proof says that it gets
+// no zone.
 func amountsOf(ask asked, known Known, how counting) (corev1.ResourceList, error) {
 	none := ask.capacity == nil || len(ask.capacity.Requests) == 0
 	class := known.DeviceClass(ask.class)
@@ -153,15 +155,25 @@ func amountsOf(ask asked, known Known, how counting) (corev1.ResourceList, error
 	case none:
 		return nil, nil
 	}
-	gets := known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.capacity.Requests)
-	switch {
+	amounts, err := ask.amounts(known.Steps())
+	if err == nil && len(amounts) == 0 {
+		return nil, nil
+	}
+	switch gets, broken := known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.capacity.Requests); {
+	case broken != nil:
+		return nil, broken
 	case gets == probe.NoZone:
 		return nil, nil
-	case gets == probe.OnlyZones && ask.mode == resourceapi.DeviceAllocationModeAll:
-		return nil, fmt.Errorf("allocationMode All: the number of zones depends on the node")
+	case gets == probe.Unclear:
+		return nil, fmt.Errorf("its selectors may select zones or other devices, so what it will hold is not known: begin one with device.driver == \"NAME\" &&, where NAME is the driver of the devices")
 	}
+	return amounts, err
+}
+
+// amounts are those of zones, if the request gets zones.
+func (a asked) amounts(steps Steps) (corev1.ResourceList, error) {
 	amounts := corev1.ResourceList{}
-	for key, amount := range capacity.Amounts(deviceclasses.DriverName, ask.capacity.Requests) {
+	for key, amount := range capacity.Amounts(deviceclasses.DriverName, a.capacity.Requests) {
 		resource, ours := resourceOf(key)
 		if !ours || amount.Sign() <= 0 {
 			continue
@@ -169,12 +181,16 @@ func amountsOf(ask asked, known Known, how counting) (corev1.ResourceList, error
 		if !capacity.Countable(amount) || amount.CmpInt64(mostOfZone) > 0 {
 			return nil, fmt.Errorf("%s %s: no zone has that much", key, amount.String())
 		}
-		rounded := known.Steps().round(key, amount)
-		rounded.Mul(max(ask.count, 1)) // 0 means the default, 1
+		rounded := steps.round(key, amount)
+		rounded.Mul(max(a.count, 1)) // 0 means the default, 1
 		amounts[resource] = rounded
 	}
-	if gets == probe.Unclear && len(amounts) > 0 {
-		return nil, fmt.Errorf("its selectors may select devices that are not zones, so what it will hold is not known")
+	switch {
+	case len(amounts) == 0:
+	case a.mode == resourceapi.DeviceAllocationModeAll:
+		return nil, fmt.Errorf("allocationMode All: the number of zones depends on the node")
+	case a.count > resourceapi.AllocationResultsMaxSize:
+		return nil, fmt.Errorf("count %d: a claim can have at most %d devices", a.count, resourceapi.AllocationResultsMaxSize)
 	}
 	return amounts, nil
 }

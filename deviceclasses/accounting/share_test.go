@@ -35,6 +35,8 @@ func (o objects) DeviceClass(name string) *resourceapi.DeviceClass {
 		"swapped":         `"dra.numa" == device.driver && "zone" == device.attributes["dra.numa"].kind`,
 		"performance":     `device.driver == "dra.numa" && device.attributes["dra.numa"].?coreType.orValue("") == "performance"`,
 		"ours":            `device.driver == "dra.numa"`,
+		"large":           `device.driver == "dra.numa" && device.capacity["dra.numa"].cpu.isGreaterThan(quantity("20")) && device.capacity["dra.numa"].cpu.isLessThan(quantity("200"))`,
+		"broken":          "device.driver",
 		"no-zone":         `device.driver == "dra.numa" && !(device.attributes["dra.numa"].kind == "zone")`,
 	}
 	expression, ok := expressions[name]
@@ -90,6 +92,12 @@ func textOf(shares []Share) string {
 	return strings.Join(parts, "; ")
 }
 
+// unclear is what is said of a request that may get zones or other devices.
+const unclear = `its selectors may select zones or other devices, so what it will hold is not known: begin one with device.driver == "NAME" &&, where NAME is the driver of the devices`
+
+// hidden is a selector that no made-up zone matches.
+const hidden = `device.attributes["dra.numa"].?threadsPerCore.orValue(0) * 5 == 10`
+
 var someZone = one("zone.dra.numa", amounts("cpu: 3, memory: 1Gi"))
 
 func TestWanted(t *testing.T) {
@@ -118,6 +126,16 @@ func TestWanted(t *testing.T) {
 			one("any", amounts("cpu: 2"), selecting(`device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone"`)),
 			"c/z: cpu 2", "",
 		},
+		"hidden in a class of zones": {one("zone.dra.numa", amounts("cpu: 2"), selecting(hidden)), "c/z: cpu 2", ""},
+		"hidden zones of the driver": {one("any", amounts("cpu: 2"), selecting(`device.driver == "dra.numa" && `+hidden)), "c/z: cpu 2", ""},
+		"hidden":                     {one("any", amounts("cpu: 2"), selecting(hidden)), "", `request "z": ` + unclear},
+		"hidden, without amounts":    {one("any", amounts("ways: 2, cpu: 0"), selecting(hidden)), "", ""},
+		"a class with a range":       {one("large", amounts("cpu: 2")), "c/z: cpu 2", ""},
+		"broken":                     {one("zone.dra.numa", amounts("cpu: 2"), selecting("nonsense")), "", `request "z": selector 0: it does not compile`},
+		"a broken class":             {one("broken", amounts("cpu: 2")), "", `request "z": selector 0 of its class: it does not compile`},
+		"most devices":               {one("zone.dra.numa", "count: 32", amounts("cpu: 2")), "c/z: cpu 64", ""},
+		"more devices":               {one("zone.dra.numa", "count: 33", amounts("cpu: 2")), "", `request "z": count 33: a claim can have at most 32 devices`},
+		"more GPUs":                  {one("gpu.dra.numa", "count: 33", amounts("cpu: 2")), "", ""},
 		"every kind but zones": {
 			one("no-zone", amounts("cpu: 2"), selecting(`device.attributes["dra.numa"].kind != "isolated"`)), "", "",
 		},
@@ -140,7 +158,7 @@ func TestWanted(t *testing.T) {
 		},
 		"any driver": {
 			one("any", amounts("cpu: 2")),
-			"", `request "z": its selectors may select devices that are not zones, so what it will hold is not known`,
+			"", `request "z": ` + unclear,
 		},
 	} {
 		shares, err := wanted("c", claimOf(t, row.requests), known, exact)
@@ -165,6 +183,10 @@ func TestMostOfAClaim(t *testing.T) {
 		"a count of the smaller alternative": {
 			"{name: z, firstAvailable: [{name: a, " + zone + "{cpu: 6}}}, {name: b, count: 2, " + zone + "{cpu: 4}}}]}", "c/z: cpu 8", "",
 		},
+		"an alternative with a count that no claim can have": {
+			"{name: z, firstAvailable: [{name: a, count: 2305843009213693952, " + zone + "{cpu: 8}}}, {name: b, " + zone + "{cpu: 4}}}]}",
+			"", `request "z": count 2305843009213693952: a claim can have at most 32 devices`,
+		},
 		"unknown class without amounts": {"{name: z, exactly: {deviceClassName: fast}}", "", ""},
 		"unknown class": {
 			"{name: z, exactly: {deviceClassName: fast, capacity: {requests: {cpu: 2}}}}", "", `request "z": there is no device class "fast"`,
@@ -184,7 +206,7 @@ func TestMostOfAClaim(t *testing.T) {
 		},
 		"any driver": {
 			"{name: z, exactly: {deviceClassName: any, capacity: {requests: {cpu: 2}}}}",
-			"", `request "z": its selectors may select devices that are not zones, so what it will hold is not known`,
+			"", `request "z": ` + unclear,
 		},
 	} {
 		shares, err := wanted("c", claimOf(t, row.requests), objects{}, most)
@@ -200,6 +222,23 @@ func TestWantedWithoutSteps(t *testing.T) {
 	shares, err := wanted("c", spec, objects{}, exact)
 	if want := "c/z: cpu 3, hugepages-1Gi 1Gi"; err != nil || textOf(shares) != want {
 		t.Errorf("%s, %v, want %s", textOf(shares), err, want)
+	}
+}
+
+func TestRoundingSaturates(t *testing.T) {
+	for name, row := range map[string]struct {
+		steps Steps
+		key   resourceapi.QualifiedName
+	}{
+		"a step":                {Steps{"cpu": resource.MustParse("9223372036854775807")}, "cpu"},
+		"a step of many digits": {Steps{"cpu": resource.MustParse("1e30")}, "cpu"},
+		"a page":                {nil, "hugepages9223372036854775807"},
+		"a page of many digits": {nil, "hugepages1e30"},
+		"a page of 8Ei":         {nil, "hugepages8Ei"},
+	} {
+		if got := row.steps.round(row.key, resource.MustParse("5")); got.Value() != mostNumber {
+			t.Errorf("%s: %s", name, got.String())
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 )
 
 // cacheClaim is what a claim asks for of caches, and of the zones whose CPUs they are for.
@@ -34,43 +33,25 @@ func newCacheClaim(devices string, constraints []resourceapi.DeviceConstraint) *
 	return &cacheClaim{devices: devices, constraints: constraints, cpus: map[string]bool{}, several: map[string]bool{}, others: map[string]bool{}}
 }
 
-// addTo adds a request. A request with adminAccess holds nothing.
+// addTo adds a request. A request with adminAccess holds nothing. What is not proven is
+// unclear, because findings about caches are errors.
 func (l *Linter) addTo(c *cacheClaim, class *resourceapi.DeviceClass, ask ask, config deviceclasses.RequestConfig) {
-	gets := l.known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.requests())
+	possible := l.possible(class, ask)
 	switch {
 	case ask.admin:
-	case gets == probe.NoZone && l.ofCaches(class, ask):
-		c.caches = append(c.caches, cacheAsk{ask, config.Cache, l.poolsOf(class, ask)})
+	case possible.OnlyCaches():
+		c.caches = append(c.caches, cacheAsk{ask, config.Cache, possible.Pools})
 		return
-	case gets == probe.OnlyZones:
+	case possible.OnlyZones():
 		if !slices.Contains(c.zones, ask.request) {
 			c.zones = append(c.zones, ask.request)
 		}
 		c.cpus[ask.request] = c.cpus[ask.request] || amountsOf(ask).cpus
 		c.several[ask.request] = c.several[ask.request] || ask.count > 1 || ask.mode == resourceapi.DeviceAllocationModeAll
-	case gets == probe.Unclear:
+	case possible.Zones:
 		c.unclear = true
 	}
 	c.others[ask.request] = true
-}
-
-// ofCaches reports whether the request gets pools of caches, and nothing else.
-func (l *Linter) ofCaches(class *resourceapi.DeviceClass, ask ask) bool {
-	return l.known.Selectors().OfCaches(class.Spec.Selectors, ask.selectors, ask.requests())
-}
-
-// poolsOf returns the pools that a request for a cache can get.
-func (l *Linter) poolsOf(class *resourceapi.DeviceClass, ask ask) (pools []string) {
-	for _, pool := range deviceclasses.ClaimPools() {
-		one := resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{
-			Expression: fmt.Sprintf(`device.attributes[%q].?pool.orValue("") == %q`, deviceclasses.DriverName, pool),
-		}}
-		result := l.known.Selectors().Try(class.Spec.Selectors, append(slices.Clone(ask.selectors), one))
-		if result.Caches || result.Incomplete {
-			pools = append(pools, pool)
-		}
-	}
-	return pools
 }
 
 // unknownPools finds selectors that select no device, because they name a pool that no
@@ -78,7 +59,8 @@ func (l *Linter) poolsOf(class *resourceapi.DeviceClass, ask ask) (pools []strin
 func (l *Linter) unknownPools(field string, class, own []resourceapi.DeviceSelector) []Finding {
 	result := l.known.Selectors().Try(class, own)
 	pool := result.UnknownPool
-	if pool == nil || !result.Nothing() {
+	possible, err := l.known.Selectors().Possible(class, own, nil)
+	if pool == nil || err != nil || !possible.Nothing() {
 		return nil
 	}
 	return []Finding{fail(UnknownPool, fmt.Sprintf("%s[%d].cel.expression", field, pool.Index),

@@ -33,11 +33,13 @@ func (l *Linter) Class(class *resourceapi.DeviceClass) (findings []Finding) {
 	}
 	findings = append(findings, l.guards("spec.selectors", nil, class.Spec.Selectors)...)
 	findings = append(findings, l.unknownPools("spec.selectors", nil, class.Spec.Selectors)...)
-	switch selectors := l.known.Selectors(); {
-	case class.Spec.ExtendedResourceName == nil:
-	case selectors.OfZones(class.Spec.Selectors, nil, nil) == probe.OnlyZones:
+	if class.Spec.ExtendedResourceName == nil {
+		return findings
+	}
+	switch whole := (ask{class: class.Name}); {
+	case l.ofZones(class, whole):
 		findings = append(findings, warn(ExtendedZones, "spec.extendedResourceName", "a pod that requests 1 gets a share of a zone without CPUs and memory: use a claim instead"))
-	case selectors.OfCaches(class.Spec.Selectors, nil, nil):
+	case l.possible(class, whole).OnlyCaches():
 		findings = append(findings, fail(CacheWithoutCPUs, "spec.extendedResourceName", "a pod that requests 1 gets part of a cache and no CPUs that have it: use a claim instead"))
 	}
 	return findings
@@ -62,10 +64,12 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 		config, locked := configOf(devices, ask, class, spec.Devices.Config)
 		findings = append(findings, locked...)
 		l.addTo(caches, class, ask, config)
+		findings = append(findings, l.notChecked(class, ask)...)
 		if l.ofZones(class, ask) {
 			findings = append(findings, l.capacityKeys(ask)...)
 			elsewhere := slices.ContainsFunc(asks, ask.hasMemoryBeside)
-			findings = append(findings, checkMemory(ask, config.Zone.MemoryPolicy, elsewhere)...)
+			binds := config.Zone.MemoryPolicy == deviceclasses.MemoryBind && l.possible(class, ask).OnlyZones()
+			findings = append(findings, checkMemory(ask, binds, elsewhere)...)
 			if !oneFirst[ask.request] {
 				findings = append(findings, l.count(ask, class, spec.Devices.Constraints)...)
 			}
@@ -103,9 +107,35 @@ func checkParameters(field string, opaque *resourceapi.OpaqueDeviceConfiguration
 	return nil
 }
 
-// ofZones reports whether the request gets zones, and nothing else.
+// ofZones reports whether the request gets zones, and nothing else, as far as is known.
+// That is enough for a warning.
 func (l *Linter) ofZones(class *resourceapi.DeviceClass, ask ask) bool {
-	return l.known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.requests()) == probe.OnlyZones
+	gets, err := l.known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.requests())
+	return gets == probe.OnlyZones && err == nil
+}
+
+// possible is all that the request can get. An error rests on what it excludes. A selector
+// that does not compile excludes nothing: the API server refuses it.
+func (l *Linter) possible(class *resourceapi.DeviceClass, ask ask) probe.Possible {
+	possible, _ := l.known.Selectors().Possible(class.Spec.Selectors, ask.selectors, ask.requests())
+	return possible
+}
+
+// notChecked reports a request for capacities of zones of which is not known whether it
+// gets zones: nothing excludes that, and no zone was found that it selects.
+func (l *Linter) notChecked(class *resourceapi.DeviceClass, ask ask) []Finding {
+	if amountsOf(ask) == (amounts{}) {
+		return nil
+	}
+	gets, err := l.known.Selectors().OfZones(class.Spec.Selectors, ask.selectors, ask.requests())
+	switch {
+	case err != nil:
+		return []Finding{warn(NotChecked, ask.field+".selectors", "the request is not checked: %v", err)}
+	case gets == probe.Unclear && !l.known.Selectors().Try(class.Spec.Selectors, ask.selectors).Zones:
+		return []Finding{warn(NotChecked, ask.field+".selectors",
+			`the request is not checked, because it is not clear whether it gets a zone: begin a selector with device.driver == "NAME" &&, with the driver whose devices you want`)}
+	}
+	return nil
 }
 
 // ask is a request, or one of its alternatives.
@@ -198,12 +228,12 @@ func (a ask) hasMemoryBeside(other ask) bool {
 
 // checkMemory reports a request for part of a zone whose containers use memory that
 // nobody counts. The CPUs of a level-3 cache have none, so another request of the claim
-// may have it.
-func checkMemory(ask ask, policy string, elsewhere bool) []Finding {
+// may have it. binds means that the request is for a zone, whose memory policy is bind.
+func checkMemory(ask ask, binds, elsewhere bool) []Finding {
 	field := ask.field + ".capacity.requests"
 	switch has := amountsOf(ask); {
 	case has.memory, ask.admin:
-	case !has.hugepages && !elsewhere && policy == deviceclasses.MemoryBind:
+	case !has.hugepages && !elsewhere && binds:
 		return []Finding{{BindWithoutMemory, Error, field, "memoryPolicy: bind needs memory or hugepages in the request"}}
 	case elsewhere:
 	case has.hugepages:
@@ -276,12 +306,13 @@ func (l *Linter) count(ask ask, class *resourceapi.DeviceClass, constraints []re
 }
 
 // ofL3Zones reports whether the request, which gets only zones, gets only those that lie in
-// one level-3 cache.
+// one level-3 cache, as far as is known.
 func (l *Linter) ofL3Zones(class *resourceapi.DeviceClass, ask ask) bool {
 	other := resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{
 		Expression: `!("l3" in device.attributes["` + deviceclasses.DriverName + `"])`,
 	}}
-	return l.known.Selectors().OfZones(class.Spec.Selectors, append(slices.Clone(ask.selectors), other), nil) == probe.NoZone
+	result := l.known.Selectors().Try(class.Spec.Selectors, append(slices.Clone(ask.selectors), other))
+	return !result.Zones && !result.Incomplete
 }
 
 // onOneNUMANode reports whether the constraint makes all devices of the request be on one

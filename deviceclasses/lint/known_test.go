@@ -14,11 +14,14 @@ import (
 
 // objects are the driver's classes, classes that lock fields, classes of another driver,
 // and the claims "four" and "two" with as many CPUs.
-type objects map[string]*resourceapi.DeviceClass
+type objects struct {
+	classes   map[string]*resourceapi.DeviceClass
+	selectors *probe.Selectors
+}
 
 func known(t *testing.T) objects {
 	t.Helper()
-	all := objects(object.Classes(t))
+	all := object.Classes(t)
 	for name, expression := range map[string]string{"nic": `device.driver == "nic.example.com"`, "any": "true"} {
 		all[name] = object.Parse[resourceapi.DeviceClass](t, `{spec: {selectors: [{cel: {expression: '`+expression+`'}}]}}`)
 	}
@@ -26,10 +29,10 @@ func known(t *testing.T) objects {
 		config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: ZoneConfig, partition: isolated, locked: [partition, mixed]}}}]}}`)
 	all["own-cache"] = object.Parse[resourceapi.DeviceClass](t, `{spec: {selectors: [{cel: {expression: 'device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "cache"'}}],
 		config: [{opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, locked: [ways, bandwidth, maxWays]}}}]}}`)
-	return all
+	return objects{all, probe.New()}
 }
 
-func (o objects) DeviceClass(name string) *resourceapi.DeviceClass { return o[name] }
+func (o objects) DeviceClass(name string) *resourceapi.DeviceClass { return o.classes[name] }
 
 func (o objects) ResourceClaim(_, name string) *resourceapi.ResourceClaim {
 	if name != "four" && name != "two" {
@@ -50,4 +53,4 @@ func (o objects) Steps() accounting.Steps {
 	return accounting.Steps{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Mi"), "hugepages2Mi": resource.MustParse("2Mi")}
 }
 
-func (o objects) Selectors() *probe.Selectors { return probe.New() }
+func (o objects) Selectors() *probe.Selectors { return o.selectors }

@@ -46,6 +46,7 @@ const (
 	CacheOfSeveralZones   = "cache-of-several-zones"
 	MissingGuard          = "missing-guard"
 	TooManyTexts          = "too-many-texts"
+	NotChecked            = "not-checked"
 	CPULimitOnClaimPod    = "cpu-limit-on-claim-pod"
 	InitClaimsAddUp       = "init-claims-add-up"
 	RequestsDoNotMatch    = "requests-do-not-match-claim"
@@ -85,11 +86,12 @@ func Rules() []Rule {
 		{CacheOfSeveralZones, Warning, "CPUs have ways of one cache. A request with a count above 1, or with allocationMode All, gets CPUs of several zones, and the driver refuses to prepare the claim if they are not all CPUs of that cache. Write a request for each zone, and one for its cache."},
 		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. If it reads an attribute or capacity that a device lacks, the scheduler gives up on the pod with an error. One such device stops the pod in the whole cluster. Begin the selector with device.driver == \"NAME\" &&, where NAME is the driver whose devices you want. Read what some devices of that driver lack with .?name.orValue(...)."},
 		{TooManyTexts, Warning, "The scheduler keeps 10 compiled selectors. If a claim and its classes have more different selectors, the scheduler compiles them again for every node."},
+		{NotChecked, Warning, "The request asks for cpu, memory or hugepages, but its selectors and those of its class do not say whether it is for a zone. So the other rules do not check it, and with mirrorRequests: enforce its pods are refused. Begin a selector of the request or of the class with device.driver == \"NAME\" &&, where NAME is the driver whose devices you want."},
 		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms. It throttles the container on CPUs that no other container may use. Remove it: the claim is the limit."},
 		{InitClaimsAddUp, Warning, "A pod holds all its claims from its start to its end. So the claim of an init container adds to the claims of the other containers, unlike its requests. Let the containers share one claim."},
 		{RequestsDoNotMatch, Warning, "Neither the scheduler nor the kubelet counts what a claim holds. So the pod's requests must repeat it, and its limits must repeat the hugepages. Otherwise the node is promised twice."},
 		{HugepagesNoClaim, Warning, "On nodes with zones, the scheduler gives all hugepages to claims. It also counts those that pods request without a claim, but in another account. Such a pod may take the pages of a claim whose program has not used them yet, or be on a node where claims have all of them. Request hugepages with a claim."},
-		{UnresolvedClaim, Warning, "It is not known what the pod's claim will hold, so the pod's requests cannot be checked. The claim does not exist yet, another pod counts it, the scheduler chooses among different amounts, or the selectors also select devices that are not zones."},
+		{UnresolvedClaim, Warning, "It is not known what the pod's claim will hold, so the pod's requests cannot be checked. The claim does not exist yet, another pod counts it, the scheduler chooses among different amounts, or the selectors may select zones and other devices."},
 	}
 }
 

@@ -16,10 +16,10 @@ type budget struct {
 
 // Within returns Selectors for one task, such as a review. They share what is compiled and
 // known with s. When ctx ends, or when the task has asked for more than most different
-// selectors, all further results are incomplete. The same selectors count once, whether or
+// selectors, all further results are incomplete, and everything is possible. The same selectors count once, whether or
 // not their result is known already: so a task gets the same answer again.
 func (s *Selectors) Within(ctx context.Context, most int) *Selectors {
-	return &Selectors{s.compiled, s.results, &budget{ctx: ctx, left: most, paid: map[string]bool{}}}
+	return &Selectors{s.compiled, s.texts, s.results, s.possible, &budget{ctx: ctx, left: most, paid: map[string]bool{}}}
 }
 
 // spent reports that nothing more may be evaluated.

@@ -44,6 +44,12 @@ func TestSelectorsEndWithTheirTask(t *testing.T) {
 	if result := task.Try(nil, list); !result.Incomplete || result.Zones {
 		t.Errorf("of a task that has ended: %+v", result)
 	}
+	if possible, err := task.Possible(nil, list, nil); err != nil || !possible.Foreign {
+		t.Errorf("of a task that has ended, possible is %+v, %v", possible, err)
+	}
+	if possible, err := all.Possible(nil, list, nil); err != nil || !possible.OnlyZones() {
+		t.Errorf("later, possible is %+v, %v", possible, err)
+	}
 	if result := all.Try(nil, list); !result.Zones || result.Incomplete {
 		t.Errorf("later: %+v", result)
 	}

@@ -1,11 +1,16 @@
-// Package probe says what selectors of claims and classes select. It evaluates them for
-// devices that it makes up: devices as this driver can publish them, with the values that
-// the selectors compare attributes with, and devices of other drivers. It knows no
+// Package probe says what selectors of claims and classes select, in two ways. Try
+// evaluates them for devices that it makes up: devices as this driver can publish them,
+// with the values that the selectors compare attributes with, and devices of other
+// drivers. What it finds can be selected; what it does not find may be selected
+// nevertheless. Possible evaluates them for devices of which only driver and kind are
+// known. What it excludes is never selected, so refusals rest on it. The package knows no
 // cluster, so it says what can be selected, not what is.
 package probe
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -33,14 +38,16 @@ const (
 // goroutines can use it at the same time.
 type Selectors struct {
 	compiled *cel.Cache
+	texts    *lru.Cache // of text, by its expression
 	results  *lru.Cache // of Result, by the texts of the selectors
+	possible *lru.Cache // of Possible, by the same
 	budget   *budget
 }
 
 // New returns Selectors that have compiled nothing, and evaluate whatever they are asked.
 func New() *Selectors {
 	compiled := cel.NewCache(keptTexts, cel.Features{EnableConsumableCapacity: true})
-	return &Selectors{compiled, lru.New(keptResults), &budget{ctx: context.Background(), left: math.MaxInt}}
+	return &Selectors{compiled, lru.New(keptTexts), lru.New(keptResults), lru.New(keptResults), &budget{ctx: context.Background(), left: math.MaxInt}}
 }
 
 // Result says what selectors select.
@@ -58,11 +65,6 @@ type Result struct {
 	// UnknownPool is the first text that a selector compares with the pool of a cache,
 	// although no pool has this name.
 	UnknownPool *UnknownPool
-}
-
-// Nothing reports that no device can be selected.
-func (r Result) Nothing() bool {
-	return !r.Zones && !r.Caches && !r.Functions && !r.Foreign && !r.Incomplete
 }
 
 // Missing is an attribute or capacity that a selector reads without need.
@@ -86,49 +88,55 @@ type Gets int
 
 // What a request gets.
 const (
+	// NoZone is a proof: whatever is published, the request gets no zone.
 	NoZone Gets = iota
+	// OnlyZones means that the request gets zones or nothing, as far as is known.
 	OnlyZones
-	Unclear // zones can be selected, but other devices as well
+	// Unclear means that the request may get zones and other devices.
+	Unclear
 )
 
 // Capacities are what a request asks for, by the names that it has for them.
 type Capacities = map[resourceapi.QualifiedName]resource.Quantity
 
 // OfZones says whether a request with these selectors, those of its class first, gets
-// zones.
-func (s *Selectors) OfZones(class, own []resourceapi.DeviceSelector, asked Capacities) Gets {
-	switch result := s.with(class, own, asked); {
-	case !result.Zones && !result.Incomplete:
-		return NoZone
-	case result.Incomplete && !result.Zones, result.Foreign, result.Functions, result.Caches:
-		return Unclear
+// zones. If the class selects nothing but zones, own selectors cannot change that. It is an
+// error if a selector does not compile.
+func (s *Selectors) OfZones(class, own []resourceapi.DeviceSelector, asked Capacities) (Gets, error) {
+	switch possible, err := s.Possible(class, own, asked); {
+	case err != nil:
+		return Unclear, err
+	case !possible.Zones:
+		return NoZone, nil
+	case possible.OnlyZones(), s.Try(class, nil).with(asked).onlyZones(), s.Try(class, own).with(asked).onlyZones():
+		return OnlyZones, nil
 	}
-	return OnlyZones
+	return Unclear, nil
 }
 
-// OfCaches reports whether a request with these selectors gets pools of caches, and
-// nothing else.
-func (s *Selectors) OfCaches(class, own []resourceapi.DeviceSelector, asked Capacities) bool {
-	result := s.with(class, own, asked)
-	return result.Caches && !result.Zones && !result.Functions && !result.Foreign
+func (r Result) onlyZones() bool {
+	return r.Zones && !r.Caches && !r.Functions && !r.Foreign && !r.Incomplete
 }
 
-// with is Try without the devices that lack the capacities of the request. PCI functions
-// have none. If the selectors select both zones and caches, the capacities decide.
-func (s *Selectors) with(class, own []resourceapi.DeviceSelector, asked Capacities) Result {
-	result := s.Try(class, own)
+// with leaves out the devices that lack the capacities of the request. PCI functions have
+// none. If the selectors select both zones and caches, the capacities decide.
+func (r Result) with(asked Capacities) Result {
 	if len(asked) == 0 {
-		return result
+		return r
 	}
-	result.Functions = false
-	if result.Zones && result.Caches {
-		result.Zones = !slices.ContainsFunc(deviceclasses.CacheCapacities(), func(name resourceapi.QualifiedName) bool {
-			_, asks := asked[name]
-			return asks
-		})
-		result.Caches = !result.Zones
+	r.Functions = false
+	if r.Zones && r.Caches {
+		r.Zones = !asksCaches(asked)
+		r.Caches = !r.Zones
 	}
-	return result
+	return r
+}
+
+func asksCaches(asked Capacities) bool {
+	return slices.ContainsFunc(deviceclasses.CacheCapacities(), func(name resourceapi.QualifiedName) bool {
+		_, asks := asked[name]
+		return asks
+	})
 }
 
 // Try evaluates the selectors of a request as the scheduler does: those of the class
@@ -147,9 +155,10 @@ func (s *Selectors) Try(class, own []resourceapi.DeviceSelector) Result {
 		return known.(Result)
 	}
 	result := s.try(class, own)
-	if !s.budget.spent() { // else it may have been cut short
-		s.results.Add(key, result)
+	if s.budget.spent() { // it may have been cut short
+		return Result{Incomplete: true}
 	}
+	s.results.Add(key, result)
 	return result
 }
 
@@ -166,19 +175,9 @@ func keyOf(selectors []resourceapi.DeviceSelector) string {
 }
 
 func (s *Selectors) try(class, own []resourceapi.DeviceSelector) Result {
-	var texts []text
-	for i, selector := range append(class[:len(class):len(class)], own...) {
-		if selector.CEL == nil {
-			return Result{}
-		}
-		if s.budget.spent() {
-			return Result{Incomplete: true}
-		}
-		compiled := s.compiled.GetOrCompile(selector.CEL.Expression)
-		if compiled.Error != nil {
-			return Result{}
-		}
-		texts = append(texts, newText(compiled, i-len(class)))
+	texts, err := s.compile(class, own)
+	if err != nil {
+		return Result{}
 	}
 	search := search{ctx: s.budget.ctx, texts: texts}
 	search.result.UnknownPool = unknownPool(texts)
@@ -186,4 +185,42 @@ func (s *Selectors) try(class, own []resourceapi.DeviceSelector) Result {
 		search.of(sort)
 	}
 	return search.result
+}
+
+// compile compiles the selectors of a request, those of its class first.
+func (s *Selectors) compile(class, own []resourceapi.DeviceSelector) ([]text, error) {
+	var texts []text
+	for i, selector := range append(class[:len(class):len(class)], own...) {
+		if s.budget.spent() {
+			return nil, errors.New("there is no time to compile it")
+		}
+		text, err := s.text(selector)
+		switch {
+		case err != nil && i < len(class):
+			return nil, fmt.Errorf("selector %d of its class: %w", i, err)
+		case err != nil:
+			return nil, fmt.Errorf("selector %d: %w", i-len(class), err)
+		}
+		text.own = i - len(class)
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+func (s *Selectors) text(selector resourceapi.DeviceSelector) (text, error) {
+	if selector.CEL == nil {
+		return text{}, errors.New("it has no expression")
+	}
+	if known, ok := s.texts.Get(selector.CEL.Expression); ok {
+		return known.(text), nil
+	}
+	compiled := s.compiled.GetOrCompile(selector.CEL.Expression)
+	if compiled.Error != nil {
+		return text{}, errors.New("it does not compile")
+	}
+	text, err := newText(compiled)
+	if err == nil {
+		s.texts.Add(selector.CEL.Expression, text)
+	}
+	return text, err
 }

@@ -3,6 +3,7 @@ package probe
 import (
 	"slices"
 
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -15,6 +16,8 @@ import (
 type text struct {
 	cel.CompilationResult
 	own        int // index among the own selectors; negative for one of the class
+	expression ast.Expr
+	partial    celgo.Program // evaluates it while some inputs are not known
 	conditions []condition
 }
 
@@ -28,13 +31,18 @@ type condition struct {
 	compares bool
 }
 
-func newText(compiled cel.CompilationResult, own int) text {
-	t := text{CompilationResult: compiled, own: own}
-	parsed, issues := compiled.Environment.Parse(compiled.Expression)
-	if issues.Err() == nil { // always: it has been compiled
-		t.split(parsed.NativeRep().Expr())
+func newText(compiled cel.CompilationResult) (text, error) {
+	checked, issues := compiled.Environment.Compile(compiled.Expression)
+	if err := issues.Err(); err != nil { // impossible: it has been compiled
+		return text{}, err
 	}
-	return t
+	partial, err := partialOf(compiled.Environment, checked)
+	if err != nil {
+		return text{}, err
+	}
+	t := text{CompilationResult: compiled, expression: checked.NativeRep().Expr(), partial: partial}
+	t.split(t.expression)
+	return t, nil
 }
 
 // split adds the conditions of an expression.
