@@ -8,6 +8,7 @@ import (
 	admissionregistration "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,6 +74,10 @@ type (
 		Webhook struct {
 			Enabled        bool   `json:"enabled"`
 			MirrorRequests string `json:"mirrorRequests"`
+			NetworkPolicy  struct {
+				Enabled     bool                           `json:"enabled"`
+				IngressFrom []networking.NetworkPolicyPeer `json:"ingressFrom"`
+			} `json:"networkPolicy"`
 		} `json:"webhook"`
 	}
 )
@@ -139,7 +144,8 @@ func TestManifestsOfThePageAreDecoded(t *testing.T) {
 		text, _ := json.Marshal(mirrored.Pod.Spec.Containers)
 		t.Errorf("shares %v, unresolved %v, mirrored %s", shares, unresolved, text)
 	}
-	if values := kinds["/"].into.(*chartValues); !values.Webhook.Enabled || values.Webhook.MirrorRequests != "enforce" {
+	if values := kinds["/"].into.(*chartValues); !values.Webhook.Enabled || values.Webhook.MirrorRequests != "enforce" ||
+		!values.Webhook.NetworkPolicy.Enabled || len(values.Webhook.NetworkPolicy.IngressFrom) == 0 {
 		t.Errorf("values %+v", values)
 	}
 }

@@ -1,7 +1,7 @@
 package webhook
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
@@ -70,25 +69,44 @@ func (r *Reviewer) waitingPodLacks(request *admissionv1.AdmissionRequest) (strin
 	if err != nil {
 		return "", err
 	}
+	if refusedAnyway(claim.Spec) {
+		return "", nil
+	}
 	claim.Namespace = request.Namespace
 	if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] == "true" && hasCapacity(claim) {
 		return fmt.Sprintf("metadata.annotations[%s]: the scheduler would use this claim for a pod that does not name it, and the claim has capacities: remove the annotation",
 			resourceapi.ExtendedResourceClaimAnnotation), nil
 	}
-	pods, err := r.known.Waiting(request.Namespace, r.onlyPod(request, claim))
+	known := withClaim{r.known, claim}
+	if shares, unresolved := accounting.MostOf(podOfOnly(claim), known); len(shares)+len(unresolved) == 0 {
+		return "", nil // it holds nothing of zones
+	}
+	lacks := ""
+	err = r.known.Waiting(request.Namespace, r.onlyPod(request, claim), func(pod *corev1.Pod) bool {
+		named, waits := accounting.Naming(pod, claim)
+		if !waits || pod.DeletionTimestamp != nil {
+			return true
+		}
+		if lacks = lackOf(named, known); lacks != "" {
+			lacks = fmt.Sprintf("spec.devices.requests: pod %q waits for this claim, but does not request all of it: %s", pod.Name, lacks)
+		}
+		return lacks == ""
+	})
+	if errors.Is(err, errTooMuchWaits) {
+		return fmt.Sprintf("spec.devices.requests: what waits for this claim is not known: %v", err), nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("list pods that wait for claim %s/%s: %w", request.Namespace, claim.Name, err)
 	}
-	for i := range pods {
-		pod, waits := accounting.Naming(&pods[i], claim)
-		if !waits || pod.DeletionTimestamp != nil {
-			continue
-		}
-		if lacks := lackOf(pod, withClaim{r.known, claim}); lacks != "" {
-			return fmt.Sprintf("spec.devices.requests: pod %q waits for this claim, but does not request all of it: %s", pod.Name, lacks), nil
-		}
-	}
-	return "", nil
+	return lacks, nil
+}
+
+// podOfOnly is a pod that has only the claim.
+func podOfOnly(claim *resourceapi.ResourceClaim) *corev1.Pod {
+	pod := &corev1.Pod{}
+	pod.Namespace = claim.Namespace
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "claim", ResourceClaimName: &claim.Name}}
+	return pod
 }
 
 func hasCapacity(claim *resourceapi.ResourceClaim) bool {
@@ -132,6 +150,9 @@ func lackOf(pod *corev1.Pod, known Known) string {
 	if len(unresolved) > 0 {
 		return fmt.Sprintf("spec.resourceClaims[%d]: what the claim may hold is not known: %s", unresolved[0].Index, unresolved[0].Why)
 	}
+	if accounting.TooLarge(pod, shares) {
+		return "spec.resourceClaims: what the claims may hold is not compared with the requests, because there are too many claims and containers"
+	}
 	mirrored := accounting.Mirror(pod, shares)
 	if len(mirrored.Uncounted) == 0 {
 		return ""
@@ -141,20 +162,4 @@ func lackOf(pod *corev1.Pod, known Known) string {
 		lacks += fmt.Sprintf("; the limits are too low by %s", accounting.Text(mirrored.Short))
 	}
 	return lacks
-}
-
-// Waiting implements Known. It asks the API server: a watch of all pods would cost more
-// memory than everything else.
-func (r reviewLookups) Waiting(namespace, name string) ([]corev1.Pod, error) {
-	selected := fields.Set{"status.phase": string(corev1.PodPending)}
-	if name != "" {
-		selected["metadata.name"] = name
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, getTimeout)
-	defer cancel()
-	pods, err := r.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: selected.String()})
-	if err != nil {
-		return nil, err
-	}
-	return pods.Items, nil
 }

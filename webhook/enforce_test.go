@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
@@ -137,6 +138,27 @@ func TestEnforceLeavesClaimsToAServerThatCounts(t *testing.T) {
 	}
 }
 
+// One node cannot switch enforcement off.
+func TestEnforceNeedsEveryNodeToMap(t *testing.T) {
+	client := cluster(t, mapped)
+	slice, err := client.ResourceV1().ResourceSlices().Get(t.Context(), "slice", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slice = slice.DeepCopy()
+	slice.Name, slice.Spec.Devices[0].NodeAllocatableResources = "another", nil
+	if _, err := client.ResourceV1().ResourceSlices().Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	handler := enforcing(t, client)
+	if response := ask(t, handler, "/enforce", "Pod", podWith("resourceClaimName: none", ""), ""); response.Allowed {
+		t.Error("a pod passes")
+	}
+	if response := ask(t, handler, "/mutate", "Pod", podWith("resourceClaimName: two", ""), ""); response.Patch == nil {
+		t.Error("a pod is not mirrored")
+	}
+}
+
 const smallPods = `{items: [
   {metadata: {name: by-name, namespace: ns, uid: u1}, status: {phase: Pending}, spec: {resourceClaims: [{name: c, resourceClaimName: replaced}],
     containers: [{name: a, resources: {requests: {cpu: 2}, claims: [{name: c}]}}]}},
@@ -218,7 +240,7 @@ func TestEnforceComparesClaimsWithThePodsThatWait(t *testing.T) {
 func TestOnlyKubernetesGeneratesClaims(t *testing.T) {
 	claim := object.Parse[resourceapi.ResourceClaim](t, "{metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u, controller: true}]}}")
 	const controller = "system:serviceaccount:kube-system:resource-claim-controller"
-	reviewer := &Reviewer{known: (&lookups{creators: []string{controller, "system:kube-controller-manager"}}).during(t.Context())}
+	reviewer := &Reviewer{known: (&lookups{selectors: probe.New(), creators: []string{controller, "system:kube-controller-manager"}}).during(t.Context())}
 	for _, row := range []struct {
 		user      string
 		operation admissionv1.Operation

@@ -20,7 +20,7 @@ func Handler(known func(context.Context) Known) http.Handler {
 		answers := answer(func(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 			return ask(NewReviewer(known(ctx)), request)
 		})
-		mux.Handle("POST "+path, within(ReviewTimeout, limits.handler(answers)))
+		mux.Handle("POST "+path, limits.handler(answers))
 	}
 	handle("/validate", (*Reviewer).Validate)
 	handle("/enforce", (*Reviewer).Enforce)
@@ -36,7 +36,7 @@ func Handler(known func(context.Context) Known) http.Handler {
 func answer(ask func(context.Context, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
-		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReviewBytes)).Decode(&review)
+		err := json.NewDecoder(r.Body).Decode(&review)
 		if err == nil && review.Request == nil {
 			err = errors.New("no request")
 		}

@@ -1,8 +1,13 @@
 package webhook
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"slices"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -14,7 +19,7 @@ const ReviewTimeout = 2500 * time.Millisecond
 
 // Limits of what reviews need at the same time. A decoded object of many empty items was
 // seen to need 50 times the memory of its review. So all reviews together need about 250
-// MiB.
+// MiB, and about 50 MiB more wait.
 const (
 	// maxReviewBytes is what API servers accept in a request. etcd accepts half of that.
 	maxReviewBytes = 3 << 20
@@ -22,60 +27,93 @@ const (
 	largeReviewBytes = 64 << 10
 	largeReviews     = 1
 	smallReviews     = 32
+	// waitingBytes is for the bodies that arrive or wait for room: 16 of the largest.
+	waitingBytes = 16 * maxReviewBytes
+	// bodyTimeout is how long a body may take to arrive. API servers are near.
+	bodyTimeout = time.Second
+	// reviewSelectors is how many different selectors are evaluated for a review.
+	reviewSelectors = 512
 )
 
-// limits bounds how many reviews are under way.
-type limits struct{ small, large chan struct{} }
-
-func newLimits() limits {
-	return limits{make(chan struct{}, smallReviews), make(chan struct{}, largeReviews)}
+// limits bounds what arrives, and how many reviews are under way.
+type limits struct {
+	intake       *intake
+	small, large chan struct{}
 }
 
-// handler calls next when there is room for the review.
+func newLimits() limits {
+	return limits{&intake{most: waitingBytes}, make(chan struct{}, smallReviews), make(chan struct{}, largeReviews)}
+}
+
+// handler calls next when the body of the review has arrived and there is room for it.
 func (l limits) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength > maxReviewBytes {
-			http.Error(w, fmt.Sprintf("review: %d bytes, allowed are %d", r.ContentLength, maxReviewBytes), http.StatusRequestEntityTooLarge)
+		begin := time.Now()
+		body, err := l.intake.read(w, r, begin.Add(bodyTimeout))
+		if err != nil {
+			http.Error(w, fmt.Sprintf("read review: %v", err), codeOf(err))
 			return
 		}
 		room := l.small
-		if r.ContentLength < 0 || r.ContentLength > largeReviewBytes { // less than 0: not known
+		if len(body.text) > largeReviewBytes {
 			room = l.large
 		}
-		select {
-		case room <- struct{}{}:
+		review := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer body.done()
+			if err := body.wait(r.Context(), room); err != nil {
+				http.Error(w, fmt.Sprintf("review: %v", err), codeOf(err))
+				return
+			}
 			defer func() { <-room }()
+			body.done()
+			r.Body = io.NopCloser(bytes.NewReader(body.text))
 			next.ServeHTTP(w, r)
-		case <-r.Context().Done():
-			http.Error(w, "review: too many others are under way", http.StatusServiceUnavailable)
-		}
+		})
+		// It gives up after a time. The review holds its room until it notices.
+		http.TimeoutHandler(review, ReviewTimeout-time.Since(begin), "review: no answer within "+ReviewTimeout.String()).ServeHTTP(w, r)
 	})
 }
 
-// within gives up on a review after a time. The review holds its room until it notices.
-func within(limit time.Duration, next http.Handler) http.Handler {
-	return http.TimeoutHandler(next, limit, "review: no answer within "+limit.String())
+// codeOf is the status for a review that is not answered.
+func codeOf(err error) int {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errSlowest), errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout
+	}
+	return http.StatusBadRequest
 }
 
-// refusedAnyway reports whether a list of the claim is longer than the API server accepts.
-// To check such a claim would take long.
+// refusedAnyway reports whether a list or a text of the claim is longer than the API server
+// accepts. To check such a claim would take long.
 func refusedAnyway(claim resourceapi.ResourceClaimSpec) bool {
 	devices := claim.Devices
-	if len(devices.Requests) > resourceapi.DeviceRequestsMaxSize || len(devices.Config) > resourceapi.DeviceConfigMaxSize {
+	if len(devices.Requests) > resourceapi.DeviceRequestsMaxSize || len(devices.Config) > resourceapi.DeviceConfigMaxSize ||
+		len(devices.Constraints) > resourceapi.DeviceConstraintsMaxSize {
 		return true
 	}
 	for _, request := range devices.Requests {
-		if exactly := request.Exactly; exactly != nil && len(exactly.Selectors) > resourceapi.DeviceSelectorsMaxSize {
+		if exactly := request.Exactly; exactly != nil && tooLong(exactly.Selectors) {
 			return true
 		}
 		if len(request.FirstAvailable) > resourceapi.FirstAvailableDeviceRequestMaxSize {
 			return true
 		}
 		for _, alternative := range request.FirstAvailable {
-			if len(alternative.Selectors) > resourceapi.DeviceSelectorsMaxSize {
+			if tooLong(alternative.Selectors) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+func tooLong(selectors []resourceapi.DeviceSelector) bool {
+	return len(selectors) > resourceapi.DeviceSelectorsMaxSize ||
+		slices.ContainsFunc(selectors, func(selector resourceapi.DeviceSelector) bool {
+			return selector.CEL != nil && len(selector.CEL.Expression) > resourceapi.CELSelectorExpressionMaxLength
+		})
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -19,11 +21,15 @@ import (
 // take until open is closed.
 func busy() (handler http.Handler, open chan struct{}) {
 	open = make(chan struct{})
-	limits := limits{make(chan struct{}, 1), make(chan struct{}, 1)}
-	return within(ReviewTimeout, limits.handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return oneEach().handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		<-open
 		w.WriteHeader(http.StatusNoContent)
-	}))), open
+	})), open
+}
+
+// oneEach has room for one large and one small review.
+func oneEach() limits {
+	return limits{&intake{most: waitingBytes}, make(chan struct{}, 1), make(chan struct{}, 1)}
 }
 
 // postAll posts bodies of these sizes, a millisecond after each other, and returns the
@@ -80,12 +86,12 @@ func TestReviewsWaitForRoom(t *testing.T) {
 // One large review waits for another one, and small ones wait for none.
 func TestLargeReviewsDoNotHoldUpSmallOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limits, open := limits{make(chan struct{}, 1), make(chan struct{}, 1)}, make(chan struct{})
-		handler := within(ReviewTimeout, limits.handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		open := make(chan struct{})
+		handler := oneEach().handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if r.ContentLength != 1 {
 				<-open
 			}
-		})))
+		}))
 		want := []int{http.StatusServiceUnavailable, http.StatusOK, http.StatusOK}
 		for i, answer := range postAll(handler, maxReviewBytes, 1, 1) {
 			if answer.Code != want[i] {
@@ -116,7 +122,7 @@ func TestLookupsEndWithTheirReview(t *testing.T) {
 }
 
 func TestAClientCannotKeepTheServerBusy(t *testing.T) {
-	server := newServer(http.NotFoundHandler(), &trust{})
+	server := newServer(http.NotFoundHandler(), nil)
 	if server.ReadHeaderTimeout <= 0 || server.ReadTimeout <= 0 || server.IdleTimeout <= 0 || server.MaxHeaderBytes <= 0 {
 		t.Errorf("a client can wait for ever: %+v", server)
 	}
@@ -130,7 +136,7 @@ func TestSizeIsLimitedWithoutALength(t *testing.T) {
 	request.ContentLength = -1
 	recorder := httptest.NewRecorder()
 	handlerOf(t, cluster(t, nil)).ServeHTTP(recorder, request)
-	if recorder.Code != http.StatusBadRequest || !strings.Contains(recorder.Body.String(), "too large") {
+	if recorder.Code != http.StatusRequestEntityTooLarge || !strings.Contains(recorder.Body.String(), "allowed are 3145728 bytes") {
 		t.Errorf("%d %s", recorder.Code, recorder.Body)
 	}
 }
@@ -157,6 +163,9 @@ func TestClaimsWithTooLongListsAreNotChecked(t *testing.T) {
 		"selectors of an alternative": {func(n int) string {
 			return "{requests: [{name: z, firstAvailable: [{name: a, " + class + ", selectors: " + repeated(selector, n) + "}]}]}"
 		}, 32},
+		"constraints": {func(n int) string {
+			return "{requests: [{name: z, exactly: {" + class + "}}], constraints: " + repeated("{matchAttribute: dra.numa/l3}", n) + "}"
+		}, 32},
 		"configurations": {func(n int) string {
 			return "{requests: [{name: z, exactly: {" + class + "}}], config: " + repeated("{requests: [z]}", n) + "}"
 		}, 32},
@@ -169,5 +178,100 @@ func TestClaimsWithTooLongListsAreNotChecked(t *testing.T) {
 				t.Errorf("%s of a %s: %d are checked: %q", name, kind, row.most+1, got.Warnings)
 			}
 		}
+	}
+}
+
+// manySelectors is a claim with as many selectors as an API server accepts, all different.
+// A last one, of a request of its own, is wrong.
+func manySelectors(requests, alternatives, each int) string {
+	text, n := "{spec: {devices: {requests: [", 0
+	for i := range requests - 1 {
+		text += fmt.Sprintf("{name: r%d, firstAvailable: [", i)
+		for j := range alternatives {
+			text += fmt.Sprintf("{name: a%d, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2, memory: 1Gi}}, selectors: [", j)
+			for range each {
+				n++
+				text += fmt.Sprintf(`{cel: {expression: 'device.attributes["dra.numa"].?socket.orValue(-1) != %d'}}, `, n)
+			}
+			text += "]}, "
+		}
+		text += "]}, "
+	}
+	return text + `{name: last, exactly: {deviceClassName: cache.dra.numa, selectors: [{cel: {expression: 'device.attributes["dra.numa"].pool == "none"'}}]}}]}}}`
+}
+
+// A review with 8,192 selectors would take seconds of CPU, also after the API server has
+// given up on it.
+func TestSelectorsOfAReviewAreBounded(t *testing.T) {
+	known, stop, err := startLookups(t.Context(), cluster(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, row := range map[string]struct {
+		ctx     context.Context
+		claim   string
+		refused bool
+	}{
+		"few":                   {t.Context(), manySelectors(2, 1, 2), true},
+		"few, but it has ended": {ended, manySelectors(2, 1, 2), false},
+		"many":                  {t.Context(), manySelectors(32, 8, 32), false},
+	} {
+		text := reviewOf(t, "ResourceClaim", row.claim, "")
+		var review admissionv1.AdmissionReview
+		if err := json.Unmarshal(text, &review); err != nil {
+			t.Fatal(err)
+		}
+		response, err := NewReviewer(known.during(row.ctx)).Validate(review.Request)
+		if err != nil || response.Allowed == row.refused {
+			t.Errorf("%s: %+v, %v, want a refusal: %t", name, response, err, row.refused)
+		}
+	}
+}
+
+// A pod may have any number of containers and claims, until the API server refuses to store
+// it. To compare ten thousand with ten thousand takes a gigabyte of memory.
+func TestLargePodsAreNotCompared(t *testing.T) {
+	known, stop, err := startLookups(t.Context(), cluster(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	known.enforced = true
+	reviewer := NewReviewer(known.during(t.Context()))
+	ask := func(how func(*Reviewer, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error), n int) *admissionv1.AdmissionResponse {
+		text := "{metadata: {name: p}, spec: {resourceClaims: ["
+		for i := range n {
+			text += fmt.Sprintf("{name: c%d, resourceClaimTemplateName: three}, ", i)
+		}
+		text += "], containers: ["
+		for i := range n {
+			text += fmt.Sprintf("{name: a%d, resources: {claims: [{name: c%d}]}}, ", i, i)
+		}
+		var review admissionv1.AdmissionReview
+		if err := json.Unmarshal(reviewOf(t, "Pod", text+"]}}", ""), &review); err != nil {
+			t.Fatal(err)
+		}
+		response, err := how(reviewer, review.Request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response
+	}
+	if response := ask((*Reviewer).Mutate, 20); response.Patch == nil {
+		t.Error("a pod of 20 containers is not mirrored")
+	}
+	const many = 200 // of which each has two amounts
+	if response := ask((*Reviewer).Mutate, many); response.Patch != nil {
+		t.Errorf("a pod of %d containers is mirrored", many)
+	}
+	if response := ask((*Reviewer).Validate, many); len(response.Warnings) > 0 {
+		t.Errorf("warnings %q", response.Warnings)
+	}
+	const want = "there are too many claims and containers"
+	if response := ask((*Reviewer).Enforce, many); response.Allowed || !strings.HasSuffix(response.Result.Message, want) {
+		t.Errorf("enforced: %+v, want a refusal with %q", response, want)
 	}
 }

@@ -33,13 +33,14 @@ type lookups struct {
 	templates resourcelisters.ResourceClaimTemplateLister
 	slices    resourcelisters.ResourceSliceLister
 	selectors *probe.Selectors
-	enforced  bool     // must not change
-	creators  []string // must not change: see Options.ClaimControllers
+	pages     chan struct{} // has room for the pages of pods that are read at a time
+	enforced  bool          // must not change
+	creators  []string      // must not change: see Options.ClaimControllers
 
-	stale   atomic.Bool // the slices have changed since addUp
-	mu      sync.Mutex
-	steps   accounting.Steps // must not be changed
-	mapping bool
+	stale  atomic.Bool // the slices have changed since addUp
+	mu     sync.Mutex
+	steps  accounting.Steps // must not be changed
+	counts bool             // the scheduler counts claims
 }
 
 // startLookups returns when all lists are complete. The watches end when ctx ends; stop
@@ -56,6 +57,7 @@ func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups,
 		templates: factory.Resource().V1().ResourceClaimTemplates().Lister(),
 		slices:    published.Lister(),
 		selectors: probe.New(),
+		pages:     make(chan struct{}, 1),
 	}
 	l.stale.Store(true)
 	_, err = published.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -78,11 +80,14 @@ func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups,
 // claims, which are many and rarely needed.
 type reviewLookups struct {
 	*lookups
-	ctx context.Context
+	ctx       context.Context
+	selectors *probe.Selectors
 }
 
 // during returns lookups for a review.
-func (l *lookups) during(ctx context.Context) Known { return reviewLookups{l, ctx} }
+func (l *lookups) during(ctx context.Context) Known {
+	return reviewLookups{l, ctx, l.selectors.Within(ctx, reviewSelectors)}
+}
 
 // DeviceClass implements accounting.Known.
 func (r reviewLookups) DeviceClass(name string) *resourceapi.DeviceClass {
@@ -129,15 +134,14 @@ func (l *lookups) Steps() accounting.Steps {
 }
 
 // Selectors implements accounting.Known.
-func (l *lookups) Selectors() *probe.Selectors { return l.selectors }
+func (r reviewLookups) Selectors() *probe.Selectors { return r.selectors }
 
-// ServerCounts implements Known: it is true if a device maps its capacities to resources
-// of the node.
+// ServerCounts implements Known.
 func (l *lookups) ServerCounts() bool {
 	l.addUp()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mapping
+	return l.counts
 }
 
 // Enforced implements Known.
@@ -155,14 +159,8 @@ func (l *lookups) addUp() {
 	if err != nil {
 		return // a lister of a local store has no errors
 	}
-	mapping := false
-	for _, slice := range published {
-		for _, device := range slice.Spec.Devices {
-			mapping = mapping || len(device.NodeAllocatableResources) > 0
-		}
-	}
-	steps := accounting.StepsOf(published)
+	steps, counts := accounting.StepsOf(published), accounting.ServerCounts(published)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.steps, l.mapping = steps, mapping
+	l.steps, l.counts = steps, counts
 }

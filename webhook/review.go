@@ -1,8 +1,8 @@
 // Package webhook answers the API server's admission reviews. Package lint finds
 // mistakes, and package accounting says what a pod must request. This package reads the
-// reviews, looks up the objects that they refer to, and maintains the webhook's
-// certificate. It changes only its own Secret and the webhook configurations that trust
-// the certificate.
+// reviews, and looks up the objects that they refer to. It changes nothing in the cluster,
+// and has no right to: what it reads is written by tenants. Its certificate comes from
+// package certificate, which another process runs, or from elsewhere.
 package webhook
 
 import (
@@ -23,16 +23,17 @@ import (
 // Known looks up objects, and says how the cluster counts claims.
 type Known interface {
 	accounting.Known
-	// ServerCounts reports whether the scheduler counts claims by itself (KEP-5517). A
-	// pod's requests must then not repeat them.
+	// ServerCounts reports whether the scheduler counts all claims for zones by itself
+	// (KEP-5517). A pod's requests must then not repeat them.
 	ServerCounts() bool
 	// Enforced reports whether each pod must request all that its claims may hold.
 	Enforced() bool
 	// GeneratesClaims reports whether Kubernetes creates claims for pods as this user.
 	GeneratesClaims(user string) bool
-	// Waiting returns the pods of a namespace that may still wait for a claim, or only
-	// the pod with the name, if it is not "".
-	Waiting(namespace, name string) ([]corev1.Pod, error)
+	// Waiting calls each for the pods of a namespace that name claims and may still wait for
+	// one, or only for the pod with the name, if it is not "", until each returns false. The
+	// pods have no more than what counts.
+	Waiting(namespace, name string, each func(*corev1.Pod) (more bool)) error
 }
 
 // Reviewer answers reviews.
@@ -131,6 +132,9 @@ func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.A
 		sharesOf = accounting.MostOf
 	}
 	shares, _ := sharesOf(pod, r.known)
+	if accounting.TooLarge(pod, shares) {
+		return response, nil
+	}
 	mirrored := accounting.Mirror(pod, shares)
 	if !mirrored.Changed {
 		return response, nil

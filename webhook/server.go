@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	// settlePeriod is the time between two checks of the certificate. retryPeriod is the
-	// time until a failed check is repeated.
-	settlePeriod = time.Minute
-	retryPeriod  = 2 * time.Second
+	// retryPeriod is the time until the certificate is looked for again.
+	retryPeriod = 2 * time.Second
 	// drain is how long requests that are under way may take when the server stops.
 	drain = 5 * time.Second
 )
@@ -26,14 +24,9 @@ type Options struct {
 	Client kubernetes.Interface
 	// Listener is closed by Run.
 	Listener net.Listener
-	// Namespace and Secret name the Secret of the certificate. It must exist, and may be
-	// empty at first.
-	Namespace, Secret string
-	// Names are the DNS names and addresses by which the API server reaches the webhook.
-	Names []string
-	// Validating and Mutating name the webhook configurations that must trust the
-	// certificate; "" means none.
-	Validating, Mutating string
+	// Certificate returns the certificate to serve. It is called for each connection, and
+	// has an error as long as there is none.
+	Certificate func() (*tls.Certificate, error)
 	// Enforced makes each pod request all that its claims may hold. The webhook must then
 	// be allowed to list pods.
 	Enforced bool
@@ -42,16 +35,12 @@ type Options struct {
 	ClaimControllers []string
 }
 
-// Run answers reviews until ctx ends. It starts to answer when the API server trusts its
-// certificate and all lists are complete.
+// Run answers reviews until ctx ends. It starts to answer when it has a certificate and all
+// lists are complete.
 func Run(ctx context.Context, options Options) error {
 	defer options.Listener.Close()
-	trust := &trust{
-		client: options.Client, namespace: options.Namespace, secret: options.Secret, names: options.Names,
-		validating: options.Validating, mutating: options.Mutating, now: time.Now,
-	}
 	for {
-		err := trust.settle(ctx)
+		_, err := options.Certificate()
 		if err == nil {
 			break
 		}
@@ -69,12 +58,12 @@ func Run(ctx context.Context, options Options) error {
 	known.enforced, known.creators = options.Enforced, options.ClaimControllers
 	defer stop()
 	defer cancel() // runs before stop, which waits for the watches
-	return serve(ctx, options.Listener, Handler(known.during), trust)
+	return serve(ctx, options.Listener, newServer(Handler(known.during), options.Certificate))
 }
 
 // newServer returns a server that no client can keep busy: any client in the cluster can
 // connect, not only the API server.
-func newServer(handler http.Handler, trust *trust) *http.Server {
+func newServer(handler http.Handler, certificate func() (*tls.Certificate, error)) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -82,40 +71,34 @@ func newServer(handler http.Handler, trust *trust) *http.Server {
 		WriteTimeout:      5*time.Second + ReviewTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          klog.NewStandardLogger("INFO"),
+		// A connection can have so many requests at a time, and so many bytes that no
+		// request has read: enough for a large review in a second, from an API server that
+		// is 50 ms away. It makes another connection when it needs more.
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 512 << 10, MaxReceiveBufferPerStream: 256 << 10},
+		ErrorLog: klog.NewStandardLogger("INFO"),
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS13,
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return trust.certificate.Load(), nil },
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate() },
 		},
 	}
 }
 
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, trust *trust) error {
-	server := newServer(handler, trust)
+func serve(ctx context.Context, listener net.Listener, server *http.Server) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.ServeTLS(listener, "", "") }()
 	klog.FromContext(ctx).Info("Ready", "address", listener.Addr().String())
-	wait := settlePeriod
-	for {
-		select {
-		case err := <-failed:
-			return err
-		case <-ctx.Done():
-			draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-			defer cancel()
-			_ = server.Shutdown(draining) // by then the API server has given up on what is not answered
-			if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		case <-time.After(wait):
-		}
-		wait = settlePeriod
-		if err := trust.settle(ctx); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Certificate check failed, trying again")
-			wait = retryPeriod
-		}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
 	}
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	_ = server.Shutdown(draining) // by then the API server has given up on what is not answered
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 // sleep returns false if ctx ends first.

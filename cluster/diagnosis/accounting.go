@@ -6,8 +6,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 func (f *Facts) balance() accounting.Report {
@@ -25,6 +28,54 @@ func overcommit(f *Facts) (findings []Finding) {
 				Expected: "requests and claims of at most " + text(node.Allocatable, name),
 				Detected: fmt.Sprintf("%s too much: pods request %s, and claims hold %s that no pod requests", text(node.Overcommit, name),
 					text(node.Requested, name), text(node.Uncounted, name)),
+			})
+		}
+	}
+	return findings
+}
+
+// zonesDiffer finds nodes whose zones say something else of how claims are counted than the
+// zones of other nodes, or than any zone can.
+func zonesDiffer(f *Facts) (findings []Finding) {
+	mapped, unmapped := map[string]bool{}, map[string]bool{}
+	for _, slice := range f.zones() {
+		node := *slice.Spec.NodeName
+		for device := range accounting.Zones([]*resourceapi.ResourceSlice{slice}) {
+			if len(device.NodeAllocatableResources) > 0 {
+				mapped[node] = true
+			} else {
+				unmapped[node] = true
+			}
+			findings = append(findings, largeSteps(node, device)...)
+		}
+	}
+	if len(mapped) == 0 || len(unmapped) == 0 {
+		return findings
+	}
+	few, is, others := unmapped, "none", "some"
+	if len(mapped) < len(unmapped) {
+		few, is, others = mapped, others, is
+	}
+	for _, node := range slices.Sorted(maps.Keys(few)) {
+		findings = append(findings, Finding{
+			Node: node, Component: driver.Name, Setting: "nodeAllocatableResources of zones",
+			Expected: others + ", as on other nodes: the webhook counts claims until all zones have them", Detected: is,
+		})
+	}
+	return findings
+}
+
+// largeSteps finds capacities that a zone does not give in such large steps.
+func largeSteps(node string, device *resourceapi.Device) (findings []Finding) {
+	for _, key := range slices.Sorted(maps.Keys(device.Capacity)) {
+		policy, most := device.Capacity[key].RequestPolicy, accounting.LargestStep(key)
+		if policy == nil || policy.ValidRange == nil || policy.ValidRange.Step == nil || !accounting.IsCapacity(key) {
+			continue
+		}
+		if step := *policy.ValidRange.Step; !capacity.Countable(step) || step.Cmp(most) > 0 {
+			findings = append(findings, Finding{
+				Node: node, Component: "device " + device.Name, Setting: "step of " + string(key),
+				Expected: fmt.Sprintf("at most %s: the webhook takes it for that", most.String()), Detected: step.String(),
 			})
 		}
 	}

@@ -50,7 +50,7 @@ func schedulerPod(namespace string, arguments ...string) *corev1.Pod {
 }
 
 func breakages() []broken {
-	return []broken{
+	return append(differences(), []broken{
 		{
 			"no answer", func(f *Facts) { f.Unread = []Unread{{"n1", "kubelet", "configz", "no route to host", false}} },
 			"n1 | not-checked | kubelet | configz | readable | no route to host",
@@ -133,6 +133,14 @@ func breakages() []broken {
 		{
 			"right withdrawn", func(f *Facts) { f.Installation.ClusterRoles[0].Rules = Rights()[:6] },
 			" | driver-rights | ServiceAccount dra-numa/dra-driver-numa | ClusterRole | create on events.events.k8s.io | not granted",
+		},
+		{
+			"renewer down", func(f *Facts) {
+				renewer := f.Installation.Deployments[0].DeepCopy()
+				renewer.Name, renewer.Spec.Replicas, renewer.Status.AvailableReplicas = "dra-driver-numa-webhook-renewer", nil, 0
+				f.Installation.Deployments = append(f.Installation.Deployments, renewer)
+			},
+			" | webhook-ready | Deployment dra-driver-numa-webhook-renewer | available replicas | 1 | 0",
 		},
 		{
 			"webhook down", func(f *Facts) { f.Installation.Deployments[0].Status.AvailableReplicas = 1 },
@@ -395,5 +403,5 @@ func breakages() []broken {
 			},
 			"n1 | unclaimed-hugepages | Pod dra-numa/dra-driver-numa-x | limits.hugepages-2Mi of driver | a claim for hugepages of a zone | 4Mi without a claim, which may be those of a claim",
 		},
-	}
+	}...)
 }

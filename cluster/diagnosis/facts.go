@@ -8,6 +8,7 @@ package diagnosis
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -46,6 +47,7 @@ type Program string
 const (
 	Daemon  Program = "daemon"
 	Webhook Program = "webhook"
+	Renewer Program = "webhook-renewer" // of the webhook's certificate
 )
 
 // Names of the programs in answers.
@@ -58,6 +60,11 @@ const (
 // labels on objects of his namespace.
 func (p Program) Selector() string {
 	return PartOfLabel + "=" + PartOf + "," + ComponentLabel + "=" + string(p)
+}
+
+// WebhookSelector selects the objects of the webhook and of its renewer.
+func WebhookSelector() string {
+	return fmt.Sprintf("%s=%s,%s in (%s,%s)", PartOfLabel, PartOf, ComponentLabel, Webhook, Renewer)
 }
 
 // isOn reports whether Selector selects an object with the labels.
@@ -98,7 +105,7 @@ type Facts struct {
 type Installation struct {
 	Namespace    string                       `json:"namespace"` // of the driver; empty if it is not known
 	DaemonSets   []*appsv1.DaemonSet          `json:"daemonSets"`
-	Deployments  []*appsv1.Deployment         `json:"deployments"` // of the webhook
+	Deployments  []*appsv1.Deployment         `json:"deployments"` // of the webhook, and of its renewer
 	ClusterRoles []*rbacv1.ClusterRole        `json:"clusterRoles"`
 	Bindings     []*rbacv1.ClusterRoleBinding `json:"clusterRoleBindings"`
 	ConfigMaps   []*corev1.ConfigMap          `json:"configMaps"` // with a NodeConfig; only in a bundle

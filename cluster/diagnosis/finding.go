@@ -47,6 +47,7 @@ func Checks() []Check {
 		{"zones-published", "zones", zonesPublished},
 		{"stale-slices", "zones", staleSlices},
 		{"zone-exclusivity", "zones", zoneExclusivity},
+		{"zones-differ", "zones", zonesDiffer},
 		{"device-taint", "zones", deviceTaint},
 		{"other-cpu-driver", "node", otherCPUDriver},
 		{cpuSuspects, "node", suspectedCPUDriver},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -66,7 +67,7 @@ func VersionsOf(f *Facts, client string) Versions {
 	v.Components = append(v.Components, f.runtimes()...)
 	v.Components = append(v.Components, f.kernels()...)
 	v.Components = append(v.Components, f.daemons()...)
-	for _, webhook := range f.Installation.Deployments {
+	for _, webhook := range f.Installation.webhooks() {
 		v.Components = append(v.Components, Component{
 			Name: WebhookName, Version: webhook.Labels[versionLabel], Image: firstImage(webhook.Spec.Template.Spec), Nodes: []string{},
 		})
@@ -74,6 +75,11 @@ func VersionsOf(f *Facts, client string) Versions {
 	v.Skew = append(v.Skew, f.skewOfKubernetes()...)
 	v.Skew = append(v.Skew, f.skewOfDriver(client)...)
 	return v
+}
+
+// webhooks returns the Deployments that answer reviews.
+func (i *Installation) webhooks() []*appsv1.Deployment {
+	return slices.DeleteFunc(slices.Clone(i.Deployments), func(d *appsv1.Deployment) bool { return Renewer.isOn(d.Labels) })
 }
 
 // daemons returns each pair of version and image that pods of the daemon have.
@@ -192,7 +198,7 @@ func (f *Facts) skewOfDriver(client string) (skew []Skew) {
 					want, image, firstOf(daemon.Nodes), daemon.Version, daemon.Image, "kubectl numa")})
 			}
 		}
-		for _, webhook := range f.Installation.Deployments {
+		for _, webhook := range f.Installation.webhooks() {
 			if got := webhook.Labels[versionLabel]; got != set.Labels[versionLabel] {
 				skew = append(skew, Skew{[]string{WebhookName, DaemonName}, fmt.Sprintf(
 					"the webhook is from version %q of the chart and the DaemonSet from %q: the webhook may refuse what the driver accepts, or the other way round. Upgrade the whole chart", got, set.Labels[versionLabel])})

@@ -65,3 +65,14 @@ func TestEachSkewSaysWhatItMeans(t *testing.T) {
 		}
 	}
 }
+
+func TestVersionNamesTheWebhookOnce(t *testing.T) {
+	f := released(t)
+	renewer := f.Installation.Deployments[0].DeepCopy()
+	renewer.Labels = map[string]string{versionLabel: "v1", PartOfLabel: PartOf, ComponentLabel: string(Renewer)}
+	before := VersionsOf(f, "0.1.0")
+	f.Installation.Deployments = append(f.Installation.Deployments, renewer)
+	if diff := cmp.Diff(before, VersionsOf(f, "0.1.0")); diff != "" {
+		t.Errorf("with the renewer (-without +with):\n%s", diff)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/tlsfiles"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
@@ -86,13 +88,13 @@ func (m monitoring) tls() (*tls.Config, error) {
 	if m.certificateFile == "" {
 		return nil, nil
 	}
-	files := &tlsFiles{certificate: m.certificateFile, key: m.keyFile, clientsCA: m.clientsCAFile}
-	if _, err := files.current(); err != nil {
-		return nil, err
+	files := &tlsfiles.Files{Certificate: m.certificateFile, Key: m.keyFile, ClientsCA: m.clientsCAFile}
+	if _, err := files.Current(); err != nil {
+		return nil, fmt.Errorf("read TLS files of the metrics: %w", err)
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return files.current() },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return files.Current() },
 	}, nil
 }
 

@@ -2,19 +2,23 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"flag"
 	"io"
 	"net"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/tlsfiles"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
-const usage = `Usage: numa-webhook --namespace NAMESPACE --secret NAME --names LIST [flags]
+const usage = `Usage: numa-webhook --tls-cert FILE --tls-key FILE [flags]
+       numa-webhook renew --namespace NAMESPACE --secret NAME --names LIST [flags]
 
 Answers the API server's admission reviews. /validate refuses claims, claim
 templates and device classes that the driver cannot use, and warns of mistakes.
@@ -34,14 +38,17 @@ const (
 type options struct {
 	webhook.Options
 	listen      string
-	names       string
+	files       tlsfiles.Files
 	controllers string
 	kubeconfig  string
 	verbosity   int
 }
 
-// run serves the admission webhook until ctx ends.
+// run serves the admission webhook until ctx ends, or runs the subcommand.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
+	if len(args) > 0 && args[0] == "renew" {
+		return runRenew(ctx, args[1:], stdout)
+	}
 	o, err := parseFlags(args, stdout)
 	if err != nil {
 		return err
@@ -49,48 +56,72 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := cli.SetVerbosity(o.verbosity); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-	if err != nil {
-		return err
-	}
-	config.UserAgent = "numa-webhook"
-	config.QPS, config.Burst = clientQPS, clientBurst
-	if o.Client, err = kubernetes.NewForConfig(config); err != nil {
+	if o.Client, err = newClient(o.kubeconfig); err != nil {
 		return err
 	}
 	if o.Listener, err = net.Listen("tcp", o.listen); err != nil {
 		return err
 	}
+	o.Certificate = o.certificate
 	return webhook.Run(ctx, o.Options)
 }
 
-func parseFlags(args []string, stdout io.Writer) (options, error) {
-	var o options
+// certificate is the one in the files as they are now.
+func (o *options) certificate() (*tls.Certificate, error) {
+	config, err := o.files.Current()
+	if err != nil {
+		return nil, err
+	}
+	return &config.Certificates[0], nil
+}
+
+func newClient(kubeconfig string) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "numa-webhook"
+	config.QPS, config.Burst = clientQPS, clientBurst
+	config.ContentType = runtime.ContentTypeProtobuf // pods and slices are large
+	return kubernetes.NewForConfig(config)
+}
+
+func parseFlags(args []string, stdout io.Writer) (*options, error) {
+	o := &options{}
 	flags := flag.NewFlagSet("numa-webhook", flag.ContinueOnError)
-	flags.StringVar(&o.Namespace, "namespace", "", "`namespace` of the Secret")
-	flags.StringVar(&o.Secret, "secret", "", "`name` of the Secret with the certificate; it must exist, and may be empty at first")
-	flags.StringVar(&o.names, "names", "", "`list` of DNS names and addresses by which the API server reaches the webhook, such as NAME.NAMESPACE.svc")
-	flags.StringVar(&o.Validating, "validating-configuration", "", "`name` of the ValidatingWebhookConfiguration that must trust the certificate")
-	flags.StringVar(&o.Mutating, "mutating-configuration", "", "`name` of the MutatingWebhookConfiguration that must trust the certificate")
+	flags.StringVar(&o.files.Certificate, "tls-cert", "", "`file` with the certificate of the server, read again when it changes")
+	flags.StringVar(&o.files.Key, "tls-key", "", "`file` with the key of that certificate")
 	flags.BoolVar(&o.Enforced, "enforce", false, "raise requests to all that claims may hold, in each pod that names them; needs the right to list pods")
 	flags.StringVar(&o.controllers, "claim-controllers", "", "`list` of users as which Kubernetes creates claims for pods; saves time with --enforce")
 	flags.StringVar(&o.listen, "listen", ":8443", "`address` and port of the server")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
-	cli.AddVerbosity(flags, &o.verbosity)
-	if err := cli.Parse(flags, args, usage, stdout); err != nil {
-		return options{}, err
+	addCommon(flags, &o.kubeconfig, &o.verbosity)
+	if err := parse(flags, args, usage, stdout, "tls-cert", "tls-key"); err != nil {
+		return nil, err
 	}
-	if err := cli.FlagsOnly(flags); err != nil {
-		return options{}, err
-	}
-	for _, needed := range []struct{ flag, value string }{{"namespace", o.Namespace}, {"secret", o.Secret}, {"names", o.names}} {
-		if needed.value == "" {
-			return options{}, cli.Usagef("--%s is missing", needed.flag)
-		}
-	}
-	o.Names = strings.Split(o.names, ",")
 	if o.controllers != "" {
 		o.ClaimControllers = strings.Split(o.controllers, ",")
 	}
 	return o, nil
+}
+
+// addCommon adds the flags that all commands have.
+func addCommon(flags *flag.FlagSet, kubeconfig *string, verbosity *int) {
+	flags.StringVar(kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
+	cli.AddVerbosity(flags, verbosity)
+}
+
+// parse parses flags, of which some are needed.
+func parse(flags *flag.FlagSet, args []string, usage string, stdout io.Writer, needed ...string) error {
+	if err := cli.Parse(flags, args, usage, stdout); err != nil {
+		return err
+	}
+	if err := cli.FlagsOnly(flags); err != nil {
+		return err
+	}
+	for _, name := range needed {
+		if flags.Lookup(name).Value.String() == "" {
+			return cli.Usagef("--%s is missing", name)
+		}
+	}
+	return nil
 }

@@ -12,15 +12,21 @@ import (
 )
 
 func TestUsage(t *testing.T) {
-	const valid = "--namespace=ns --secret=s --names=a,b"
+	const valid = "--tls-cert=c --tls-key=k"
+	const renew = "renew --namespace=ns --secret=s --names=a,b"
 	for args, want := range map[string]string{
-		"":                          "--namespace is missing",
-		"--namespace=ns":            "--secret is missing",
-		"--namespace=ns --secret=s": "--names is missing",
-		valid + " stray":            `unexpected argument "stray"`,
-		valid + " -v=11":            "-v 11: allowed are 0 to 10",
-		valid + " --mirror":         "mirror",
-		valid + " --node-name=of-no-matter-for-that": "node-name",
+		"":                                "--tls-cert is missing",
+		"--tls-cert=c":                    "--tls-key is missing",
+		valid + " stray":                  `unexpected argument "stray"`,
+		valid + " -v=11":                  "-v 11: allowed are 0 to 10",
+		valid + " --mirror":               "mirror",
+		valid + " --secret=s":             "secret",
+		"renew":                           "--namespace is missing",
+		"renew --namespace=ns":            "--secret is missing",
+		"renew --namespace=ns --secret=s": "--names is missing",
+		renew + " stray":                  `unexpected argument "stray"`,
+		renew + " -v=11":                  "-v 11: allowed are 0 to 10",
+		renew + " --listen=:1":            "listen",
 	} {
 		err := run(t.Context(), strings.Fields(args), &bytes.Buffer{})
 		var usage *cli.UsageError
@@ -28,19 +34,22 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q: error %v, want usage with %q", args, err, want)
 		}
 	}
-	o, err := parseFlags(strings.Fields(valid), &bytes.Buffer{})
-	if err != nil || !slices.Equal(o.Names, []string{"a", "b"}) || o.listen != ":8443" {
+	o, err := parseFlags(strings.Fields(valid+" --claim-controllers=a,b"), &bytes.Buffer{})
+	if err != nil || !slices.Equal(o.ClaimControllers, []string{"a", "b"}) || o.listen != ":8443" || o.files.Certificate != "c" || o.files.Key != "k" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	var stdout bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, &stdout); !errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(stdout.String(), "Usage: numa-webhook") {
-		t.Errorf("help %q, %v", stdout.String(), err)
+	for _, args := range [][]string{{"-h"}, {"renew", "-h"}} {
+		var stdout bytes.Buffer
+		if err := run(t.Context(), args, &stdout); !errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(stdout.String(), "Usage: numa-webhook "+strings.TrimSuffix(strings.Join(args, " "), "-h")) {
+			t.Errorf("help of %q: %q, %v", args, stdout.String(), err)
+		}
 	}
 }
 
 func TestNeedsACluster(t *testing.T) {
-	args := strings.Fields("--namespace=ns --secret=s --names=a --kubeconfig=/no/such")
-	if err := run(t.Context(), args, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "/no/such") {
-		t.Errorf("error %v", err)
+	for _, args := range []string{"--tls-cert=c --tls-key=k", "renew --namespace=ns --secret=s --names=a"} {
+		if err := run(t.Context(), strings.Fields(args+" --kubeconfig=/no/such"), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "/no/such") {
+			t.Errorf("%s: error %v", args, err)
+		}
 	}
 }

@@ -273,6 +273,59 @@ func TestStepsAreTheLargestOfOurZones(t *testing.T) {
 	}
 }
 
+// zone is a slice with a device that has a value and a step of each capacity.
+func zone(t *testing.T, name string, capacity string, mapped bool) *resourceapi.ResourceSlice {
+	t.Helper()
+	slice := object.Parse[resourceapi.ResourceSlice](t, `{spec: {driver: dra.numa, devices: [{name: `+name+`, capacity: {`+capacity+`}}]}}`)
+	if mapped {
+		slice.Spec.Devices[0].NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{"cpu": {}}
+	}
+	return slice
+}
+
+// A node whose daemon was taken over publishes what it likes.
+func TestOneNodeDoesNotRaiseTheRequestsOfAll(t *testing.T) {
+	step := func(name, value, step string) string {
+		return fmt.Sprintf(`%s: {value: "%s", requestPolicy: {validRange: {min: "0", step: "%s"}}}, `, name, value, step)
+	}
+	others := zone(t, "numa-0", step("cpu", "16", "2")+step("memory", "4Gi", "1Mi")+step("hugepages2Mi", "64Mi", "2Mi"), false)
+	for name, row := range map[string]struct{ capacity, want string }{
+		"nothing":           {"", "c/z: cpu 4, hugepages-2Mi 2Mi, memory 3Mi"},
+		"more than it has":  {step("cpu", "4", "1M") + step("memory", "1Gi", "1Ti") + step("hugepages2Mi", "2Mi", "2Gi"), "c/z: cpu 4, hugepages-2Mi 2Mi, memory 3Mi"},
+		"a large zone":      {step("cpu", "1M", "1M") + step("memory", "1Pi", "1Ti") + step("hugepages2Mi", "2Pi", "2Gi"), "c/z: cpu 8, hugepages-2Mi 2Mi, memory 3Mi"},
+		"an endless amount": {step("cpu", object.EndlessAmount, object.EndlessAmount), "c/z: cpu 4, hugepages-2Mi 2Mi, memory 3Mi"},
+	} {
+		known := objects{steps: StepsOf([]*resourceapi.ResourceSlice{others, zone(t, "numa-0", row.capacity, false)})}
+		shares, err := wanted("c", claimOf(t, one("zone.dra.numa", amounts("cpu: 3, memory: 3Mi, hugepages2Mi: 2Mi"))), known, most)
+		if got := textOf(shares); err != nil || got != row.want {
+			t.Errorf("with a node that publishes %s: %s, %v, want %s", name, got, err, row.want)
+		}
+	}
+}
+
+func TestServerCountsWhenEveryZoneIsMapped(t *testing.T) {
+	const cpus = "cpu: {value: 4}"
+	mapped, unmapped, empty := zone(t, "numa-0", cpus, true), zone(t, "numa-1", cpus, false), zone(t, "numa-2", "", false)
+	cache, other := unmapped.DeepCopy(), unmapped.DeepCopy()
+	cache.Spec.Devices[0].Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"kind": {StringValue: ptr.To("cache")}}
+	other.Spec.Driver = "dra.cpu"
+	for name, row := range map[string]struct {
+		slices []*resourceapi.ResourceSlice
+		want   bool
+	}{
+		"no zones":                          {nil, false},
+		"no zone is mapped":                 {[]*resourceapi.ResourceSlice{unmapped}, false},
+		"one node of two":                   {[]*resourceapi.ResourceSlice{mapped, unmapped}, false},
+		"all zones":                         {[]*resourceapi.ResourceSlice{mapped, mapped}, true},
+		"all zones that have something":     {[]*resourceapi.ResourceSlice{empty, mapped}, true},
+		"all zones, and others' and caches": {[]*resourceapi.ResourceSlice{cache, mapped, other}, true},
+	} {
+		if got := ServerCounts(row.slices); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 func allocated(results ...resourceapi.DeviceRequestAllocationResult) *resourceapi.ResourceClaim {
 	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim"}}
 	claim.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: results}}

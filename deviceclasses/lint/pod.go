@@ -16,6 +16,9 @@ func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
 	for _, one := range unresolved {
 		findings = append(findings, warn(UnresolvedClaim, fmt.Sprintf("spec.resourceClaims[%d]", one.Index), "%s", one.Why))
 	}
+	if accounting.TooLarge(pod, shares) {
+		return findings
+	}
 	if len(unresolved) == 0 {
 		findings = append(findings, checkHugepages(pod, shares)...)
 	}

@@ -62,22 +62,31 @@ func (p Possible) having(asked Capacities) Possible {
 // with these capacities. If a selector does not compile, everything is possible, and it
 // returns an error.
 func (s *Selectors) Possible(class, own []resourceapi.DeviceSelector, asked Capacities) (Possible, error) {
+	if s.budget.spent() {
+		return anything(), nil // before the texts are even joined
+	}
 	key := keyOf(class, own)
+	if !s.budget.pay(key, len(class)+len(own)) {
+		return anything(), nil
+	}
 	if known, ok := s.possible.Get(key); ok {
 		return known.(Possible).having(asked), nil
 	}
 	texts, err := s.compile(class, own)
-	if err != nil {
+	possible := s.possibleOf(texts)
+	switch {
+	case s.budget.spent():
+		return anything(), nil
+	case err != nil:
 		return anything(), err
 	}
-	possible := possibleOf(texts)
 	s.possible.Add(key, possible)
 	return possible.having(asked), nil
 }
 
-func possibleOf(texts []text) (p Possible) {
+func (s *Selectors) possibleOf(texts []text) (p Possible) {
 	may := func(attributes map[string]any) bool {
-		return !slices.ContainsFunc(texts, func(text text) bool { return text.isFalse(text.ofOurs(attributes)) })
+		return s.budget.spent() || !slices.ContainsFunc(texts, func(text text) bool { return text.isFalse(text.ofOurs(attributes)) })
 	}
 	const kindOf, poolOf = string(deviceclasses.AttributeKind), string(deviceclasses.AttributePool)
 	for _, kind := range zoneKinds() {

@@ -8,8 +8,10 @@
 package probe
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -39,11 +41,13 @@ type Selectors struct {
 	texts    *lru.Cache // of text, by its expression
 	results  *lru.Cache // of Result, by the texts of the selectors
 	possible *lru.Cache // of Possible, by the same
+	budget   *budget
 }
 
-// New returns Selectors that have compiled nothing.
+// New returns Selectors that have compiled nothing, and evaluate whatever they are asked.
 func New() *Selectors {
-	return &Selectors{cel.NewCache(keptTexts, cel.Features{EnableConsumableCapacity: true}), lru.New(keptTexts), lru.New(keptResults), lru.New(keptResults)}
+	compiled := cel.NewCache(keptTexts, cel.Features{EnableConsumableCapacity: true})
+	return &Selectors{compiled, lru.New(keptTexts), lru.New(keptResults), lru.New(keptResults), &budget{ctx: context.Background(), left: math.MaxInt}}
 }
 
 // Result says what selectors select.
@@ -51,8 +55,9 @@ type Result struct {
 	// Zones, Caches, Functions and Foreign report whether some zone, pool of a cache, PCI
 	// function or device of another driver is selected.
 	Zones, Caches, Functions, Foreign bool
-	// Incomplete reports that there are too many devices to evaluate, or that this costs
-	// too much. More may be selected, and more may be missing.
+	// Incomplete reports that there are too many devices to evaluate, that this costs too
+	// much, or that it was no longer allowed (see Within). More may be selected, and more
+	// may be missing.
 	Incomplete bool
 	// Missing is the first attribute or capacity that a selector reads and that a device
 	// lacks. At such a device, the scheduler gives up on the pod.
@@ -139,11 +144,20 @@ func asksCaches(asked Capacities) bool {
 // matches nothing; the API server refuses it. Only own selectors are searched for what is
 // missing, and for unknown pools.
 func (s *Selectors) Try(class, own []resourceapi.DeviceSelector) Result {
+	if s.budget.spent() {
+		return Result{Incomplete: true} // before the texts are even joined
+	}
 	key := keyOf(class, own)
+	if !s.budget.pay(key, len(class)+len(own)) {
+		return Result{Incomplete: true}
+	}
 	if known, ok := s.results.Get(key); ok {
 		return known.(Result)
 	}
 	result := s.try(class, own)
+	if s.budget.spent() { // it may have been cut short
+		return Result{Incomplete: true}
+	}
 	s.results.Add(key, result)
 	return result
 }
@@ -170,7 +184,7 @@ func (s *Selectors) try(class, own []resourceapi.DeviceSelector) Result {
 	if err != nil {
 		return Result{}
 	}
-	search := search{texts: texts}
+	search := search{ctx: s.budget.ctx, texts: texts}
 	search.result.UnknownPool = unknownPool(texts)
 	for _, sort := range sorts(texts) {
 		search.of(sort)
@@ -182,6 +196,9 @@ func (s *Selectors) try(class, own []resourceapi.DeviceSelector) Result {
 func (s *Selectors) compile(class, own []resourceapi.DeviceSelector) ([]text, error) {
 	var texts []text
 	for i, selector := range append(class[:len(class):len(class)], own...) {
+		if s.budget.spent() {
+			return nil, errors.New("there is no time to compile it")
+		}
 		text, err := s.text(selector)
 		switch {
 		case err != nil && i < len(class):

@@ -14,6 +14,7 @@ import (
 // decides what a device has of that only before the first selector that can read it: a
 // device that an earlier selector rejects needs no decision.
 type search struct {
+	ctx    context.Context // when it ends, the result is incomplete
 	texts  []text
 	result Result
 	cost   uint64
@@ -84,7 +85,7 @@ func (s *search) decide(selector, index int) {
 func (s *search) evaluate(selector int) {
 	s.devices++
 	text := &s.texts[selector]
-	matched, details, err := text.DeviceMatches(context.Background(), s.device)
+	matched, details, err := text.DeviceMatches(s.ctx, s.device)
 	if details != nil && details.ActualCost() != nil {
 		s.cost += *details.ActualCost()
 	}
@@ -99,7 +100,7 @@ func (s *search) evaluate(selector int) {
 // enough reports that nothing more can be found in this sort, or that it would cost too
 // much.
 func (s *search) enough() bool {
-	if s.devices >= maxDevices || s.cost >= maxCost {
+	if s.devices >= maxDevices || s.cost >= maxCost || s.ctx.Err() != nil {
 		s.result.Incomplete = true
 		return true
 	}

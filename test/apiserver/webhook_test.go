@@ -16,6 +16,7 @@ import (
 	admissionregistration "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -24,12 +25,46 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
+	"github.com/dra-driver-numa/dra-driver-numa/webhook/certificate"
 )
 
-const webhookName = "dra-driver-numa-webhook"
+const (
+	webhookName = "dra-driver-numa-webhook"
+	renewerName = "dra-driver-numa-webhook-renewer"
+)
 
-// startWebhook runs replicas with the rights of the chart's service account. The
-// API server asks the first one, by its address: there is no node for a Service.
+// startRenewer makes and renews the certificate, with the rights of its service account.
+func startRenewer(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	options := certificate.Options{
+		Client: as(t, renewerName, nil), Namespace: "dra-numa", Secret: webhookName,
+		Names: []string{"127.0.0.1"}, Validating: webhookName, Mutating: webhookName,
+	}
+	go func() { ended <- certificate.Renew(ctx, options) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("renewer: %v", err)
+		}
+	})
+}
+
+// mounted reads the certificate as a kubelet does that mounts it for the webhook, which may
+// read no Secret itself.
+func mounted(ctx context.Context, admin kubernetes.Interface) (*tls.Certificate, error) {
+	secret, err := admin.CoreV1().Secrets("dra-numa").Get(ctx, webhookName, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(secret.Data[certificate.KeyCertificate], secret.Data[certificate.KeyPrivate])
+	return &pair, err
+}
+
+// startWebhook runs replicas with the rights of the chart's service account, and what renews
+// their certificate. The API server asks the first one, by its address: there is no node for
+// a Service.
 func startWebhook(t *testing.T, admin kubernetes.Interface, replicas int, mirrorRequests string) (addresses []string) {
 	t.Helper()
 	installChart(t, "webhook.enabled=true", "webhook.mirrorRequests="+mirrorRequests, "webhook.failurePolicy=Fail")
@@ -46,9 +81,9 @@ func startWebhook(t *testing.T, admin kubernetes.Interface, replicas int, mirror
 			pointWebhooks(t, admin, addresses[0])
 		}
 		options := webhook.Options{
-			Client: as(t, webhookName, nil), Listener: listener, Namespace: "dra-numa", Secret: webhookName,
-			Names: []string{"127.0.0.1"}, Validating: webhookName, Mutating: webhookName,
-			Enforced: mirrorRequests == "enforce",
+			Client: as(t, webhookName, nil), Listener: listener,
+			Certificate: func() (*tls.Certificate, error) { return mounted(ctx, admin) },
+			Enforced:    mirrorRequests == "enforce",
 		}
 		running.Go(func() {
 			if err := webhook.Run(ctx, options); err != nil {
@@ -56,6 +91,7 @@ func startWebhook(t *testing.T, admin kubernetes.Interface, replicas int, mirror
 			}
 		})
 	}
+	startRenewer(t)
 	return addresses
 }
 
@@ -153,6 +189,72 @@ func TestWebhookRefusesInTheseWords(t *testing.T) {
 	}
 	if served[0] == "" || served[0] != served[1] {
 		t.Errorf("replicas serve the certificates %q", served)
+	}
+}
+
+// TestBundleThatSomebodyEmptiesIsFilled: until then, the API server would refuse what fails
+// closed.
+func TestBundleThatSomebodyEmptiesIsFilled(t *testing.T) {
+	admin := clientFor(t, "APISERVER_KUBECONFIG")
+	startWebhook(t, admin, 1, "true")
+	refused(t, admin)
+	configs := admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	config, err := configs.Get(t.Context(), webhookName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range config.Webhooks {
+		config.Webhooks[i].ClientConfig.CABundle = nil
+	}
+	if _, err := configs.Update(t.Context(), config, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 5*time.Second, func() string {
+		config, err := configs.Get(t.Context(), webhookName, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, entry := range config.Webhooks {
+			if len(entry.ClientConfig.CABundle) == 0 {
+				return "the bundle of " + entry.Name + " is empty"
+			}
+		}
+		return ""
+	})
+	refused(t, admin)
+}
+
+// TestWebhookCannotTakeTheClusterOver: it reads what tenants write, so it may be taken over.
+func TestWebhookCannotTakeTheClusterOver(t *testing.T) {
+	admin := clientFor(t, "APISERVER_KUBECONFIG")
+	installChart(t, "webhook.enabled=true", "webhook.mirrorRequests=enforce")
+	secret, err := admin.CoreV1().Secrets("dra-numa").Get(t.Context(), webhookName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), webhookName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dryRun := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}
+	for account, allowed := range map[string]bool{webhookName: false, renewerName: true} {
+		api := as(t, account, nil)
+		_, read := api.CoreV1().Secrets("dra-numa").Get(t.Context(), webhookName, metav1.GetOptions{})
+		_, written := api.CoreV1().Secrets("dra-numa").Update(t.Context(), secret, dryRun)
+		_, redirected := api.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), config, dryRun)
+		for what, err := range map[string]error{"read the Secret": read, "write the Secret": written, "change its configuration": redirected} {
+			if allowed && err != nil || !allowed && !apierrors.IsForbidden(err) {
+				t.Errorf("%s may %s: %v, want %t", account, what, err, allowed)
+			}
+		}
+		other := config.DeepCopy()
+		other.Name = "other"
+		if _, err := api.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), other, dryRun); !apierrors.IsForbidden(err) {
+			t.Errorf("%s may change other configurations: %v", account, err)
+		}
+		if _, err := api.CoreV1().Secrets("dra-numa").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("%s may list Secrets: %v", account, err)
+		}
 	}
 }
 

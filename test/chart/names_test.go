@@ -90,8 +90,8 @@ func TestNamesComeFromTheRelease(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s %s: %v\n%s", row.release, row.set, err, stderr)
 		}
-		if name := object[appsv1.Deployment](t, rendered, "Deployment").Name; name != row.want+"-webhook" {
-			t.Errorf("%s %s: the Deployment has the name %s, want %s-webhook", row.release, row.set, name, row.want)
+		for _, suffix := range []string{"-webhook", "-webhook-renewer"} {
+			_ = named[appsv1.Deployment](t, rendered, "Deployment", row.want+suffix)
 		}
 		for _, document := range documents(rendered) {
 			object := decode[metav1.PartialObjectMetadata](t, document)
@@ -156,7 +156,7 @@ func TestToolsFindObjectsWithAnyName(t *testing.T) {
 	var installed diagnosis.Installation
 	for _, document := range documents(rendered) {
 		object := decode[metav1.PartialObjectMetadata](t, document)
-		for _, program := range []diagnosis.Program{diagnosis.Daemon, diagnosis.Webhook} {
+		for _, program := range []diagnosis.Program{diagnosis.Daemon, diagnosis.Webhook, diagnosis.Renewer} {
 			if selects(t, program, object.Labels) && slices.Contains([]string{"ClusterRole", "ClusterRoleBinding", "ConfigMap", "DaemonSet", "Deployment"}, object.Kind) {
 				found[program] = append(found[program], object.Kind+" "+object.Name)
 			}
@@ -165,6 +165,7 @@ func TestToolsFindObjectsWithAnyName(t *testing.T) {
 	want := map[diagnosis.Program][]string{
 		diagnosis.Daemon:  {"ClusterRole my-numa", "ClusterRoleBinding my-numa", "ConfigMap my-numa", "DaemonSet my-numa"},
 		diagnosis.Webhook: {"ClusterRole my-numa-webhook", "ClusterRoleBinding my-numa-webhook", "Deployment my-numa-webhook"},
+		diagnosis.Renewer: {"ClusterRole my-numa-webhook-renewer", "ClusterRoleBinding my-numa-webhook-renewer", "Deployment my-numa-webhook-renewer"},
 	}
 	for program := range found {
 		slices.Sort(found[program])

@@ -150,6 +150,8 @@ func TestNonsenseIsOneClearLine(t *testing.T) {
 		"webhook.failurePolicy=fail":                     `- at '/webhook/failurePolicy': value must be one of 'Ignore', 'Fail'`,
 		"webhook.replicas=0":                             `- at '/webhook/replicas': minimum: got 0, want 1`,
 		"webhook.claimControllers[0]=":                   `- at '/webhook/claimControllers/0': minLength: got 0, want 1`,
+		"webhook.certificate.secret=A":                   `- at '/webhook/certificate/secret': 'A' does not match pattern`,
+		"webhook.certificate.caBundle=x":                 `- at '/webhook/certificate/caBundle': 'x' does not match pattern`,
 		"webhook.networkPolicy=true":                     `- at '/webhook/networkPolicy': got boolean, want object`,
 		"webhook.mirrorRequests=enforced":                `- at '/webhook/mirrorRequests': value must be one of false, true, 'enforce'`,
 		"webhook.mirror=true":                            `- at '/webhook': additional properties 'mirror' not allowed`,

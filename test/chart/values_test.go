@@ -242,7 +242,7 @@ func TestEveryPodHasAPriorityClassOfItsOwn(t *testing.T) {
 			want = "daemon"
 		case "DaemonSet dra-driver-numa-nvml":
 			want = "nvml"
-		case "Deployment dra-driver-numa-webhook":
+		case "Deployment dra-driver-numa-webhook", "Deployment dra-driver-numa-webhook-renewer":
 			want = "webhook"
 		}
 		if pod.Spec.PriorityClassName != want {

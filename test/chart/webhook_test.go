@@ -13,13 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
-const webhookName = "dra-driver-numa-webhook"
+const (
+	webhookName = "dra-driver-numa-webhook"
+	renewerName = "dra-driver-numa-webhook-renewer"
+)
 
 // named returns the object of a kind and name in a rendered chart, decoded as object does.
 func named[T any](t *testing.T, rendered, kind, name string) (value T) {
@@ -58,7 +62,12 @@ func TestWebhookIsOptional(t *testing.T) {
 		},
 		{
 			set:   []string{"webhook.enabled=true", "webhook.mirrorRequests=true"},
-			lacks: []string{"enforce", "pods/resize"},
+			lacks: []string{"--enforce"},
+		},
+		{
+			set:   []string{"webhook.enabled=true", "webhook.certificate.secret=mine"},
+			has:   []string{"secretName: mine\n"},
+			lacks: []string{"kind: Secret\n", "-renewer", "caBundle"},
 		},
 		{
 			set: []string{"webhook.enabled=true", "webhook.mirrorRequests=enforce"},
@@ -80,39 +89,52 @@ func TestWebhookIsOptional(t *testing.T) {
 	}
 }
 
-// TestWebhookRolesPermitOnlyWhatIsUsed: package webhook calls each, with the features
-// that are on.
-func TestWebhookRolesPermitOnlyWhatIsUsed(t *testing.T) {
-	const mutating = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
-	for name, tc := range map[string]struct {
-		set  []string
-		more map[string]string
-	}{
-		"warnings":      {nil, nil},
-		"requests, too": {[]string{"webhook.mirrorRequests=true"}, map[string]string{mutating: "get update " + webhookName}},
-		"enforced requests": {
-			[]string{"webhook.mirrorRequests=enforce"}, map[string]string{mutating: "get update " + webhookName, "/pods": "list"},
-		},
-	} {
-		rendered := mustRender(t, append(tc.set, "webhook.enabled=true")...)
-		got := map[string]string{}
-		rules := append(named[rbacv1.ClusterRole](t, rendered, "ClusterRole", webhookName).Rules, named[rbacv1.Role](t, rendered, "Role", webhookName).Rules...)
-		for _, rule := range rules {
+// rights are what the roles with the name permit, by resource.
+func rights(t *testing.T, rendered, name string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for _, document := range documents(rendered) {
+		role := decode[rbacv1.ClusterRole](t, document)
+		if !strings.HasSuffix(role.Kind, "Role") || role.Name != name {
+			continue
+		}
+		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				got[rule.APIGroups[0]+"/"+resource] += strings.Join(append(rule.Verbs, rule.ResourceNames...), " ")
 			}
 		}
+	}
+	return got
+}
+
+// TestWebhookRolesPermitOnlyWhatIsUsed: packages webhook and webhook/certificate call each,
+// with the features that are on. The webhook, which reads what tenants write, changes
+// nothing, and reads no Secret.
+func TestWebhookRolesPermitOnlyWhatIsUsed(t *testing.T) {
+	const mutating, used = "admissionregistration.k8s.io/mutatingwebhookconfigurations", "get list watch update " + webhookName
+	for name, tc := range map[string]struct {
+		set           []string
+		more, renewer map[string]string
+	}{
+		"warnings":          {nil, nil, nil},
+		"requests, too":     {[]string{"webhook.mirrorRequests=true"}, nil, map[string]string{mutating: used}},
+		"enforced requests": {[]string{"webhook.mirrorRequests=enforce"}, map[string]string{"/pods": "list"}, map[string]string{mutating: used}},
+	} {
+		rendered := mustRender(t, append(tc.set, "webhook.enabled=true")...)
 		want := map[string]string{
-			"resource.k8s.io/deviceclasses":                                "get list watch",
-			"resource.k8s.io/resourceclaimtemplates":                       "get list watch",
-			"resource.k8s.io/resourceclaims":                               "get",
-			"resource.k8s.io/resourceslices":                               "list watch",
-			"admissionregistration.k8s.io/validatingwebhookconfigurations": "get update " + webhookName,
-			"/secrets": "get update " + webhookName,
+			"resource.k8s.io/deviceclasses":          "get list watch",
+			"resource.k8s.io/resourceclaimtemplates": "get list watch",
+			"resource.k8s.io/resourceclaims":         "get",
+			"resource.k8s.io/resourceslices":         "list watch",
 		}
 		maps.Copy(want, tc.more)
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, rights(t, rendered, webhookName)); diff != "" {
 			t.Errorf("permissions with %s (-used +granted):\n%s", name, diff)
+		}
+		want = map[string]string{"admissionregistration.k8s.io/validatingwebhookconfigurations": used, "/secrets": used}
+		maps.Copy(want, tc.renewer)
+		if diff := cmp.Diff(want, rights(t, rendered, renewerName)); diff != "" {
+			t.Errorf("permissions of the renewer with %s (-used +granted):\n%s", name, diff)
 		}
 	}
 }
@@ -126,8 +148,9 @@ func TestFeaturesThatAreOffHaveNoRights(t *testing.T) {
 		"nvml.enabled=true nvml.image=x": {"ClusterRole " + driver},
 		"viewer.enabled=true":            {"ClusterRole " + driver, "ClusterRole " + viewer, "Role " + viewer},
 		// Without the webhook, its settings give no rights.
-		"webhook.mirrorRequests=true": {"ClusterRole " + driver},
-		"webhook.enabled=true":        {"ClusterRole " + driver, "ClusterRole " + webhookName, "Role " + webhookName},
+		"webhook.mirrorRequests=true":                          {"ClusterRole " + driver},
+		"webhook.enabled=true":                                 {"ClusterRole " + driver, "ClusterRole " + webhookName, "ClusterRole " + renewerName, "Role " + renewerName},
+		"webhook.enabled=true webhook.certificate.secret=mine": {"ClusterRole " + driver, "ClusterRole " + webhookName},
 	} {
 		var got []string
 		for _, document := range documents(mustRender(t, strings.Fields(set)...)) {
@@ -142,19 +165,110 @@ func TestFeaturesThatAreOffHaveNoRights(t *testing.T) {
 	}
 }
 
-// TestWebhookHasNoRightsOnItsNode: it is a program that talks to the API server.
+// TestWebhookHasNoRightsOnItsNode: webhook and renewer are programs that talk to the API
+// server. Only the webhook has the pair that the renewer makes.
 func TestWebhookHasNoRightsOnItsNode(t *testing.T) {
-	pod := named[appsv1.Deployment](t, mustRender(t, "webhook.enabled=true"), "Deployment", webhookName).Spec.Template.Spec
-	yes, no := true, false
-	want := &corev1.SecurityContext{
-		AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
-		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	for name, volumes := range map[string][]corev1.Volume{
+		webhookName: {{Name: "certificate", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: webhookName, Items: []corev1.KeyToPath{{Key: "tls.crt", Path: "tls.crt"}, {Key: "tls.key", Path: "tls.key"}},
+		}}}},
+		renewerName: nil,
+	} {
+		pod := named[appsv1.Deployment](t, mustRender(t, "webhook.enabled=true"), "Deployment", name).Spec.Template.Spec
+		yes, no := true, false
+		want := &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}
+		if diff := cmp.Diff(want, pod.Containers[0].SecurityContext); diff != "" {
+			t.Errorf("security context of %s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(volumes, pod.Volumes); diff != "" {
+			t.Errorf("volumes of %s (-want +got):\n%s", name, diff)
+		}
+		if pod.HostNetwork || pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot {
+			t.Errorf("%s: host network %t, security context %+v", name, pod.HostNetwork, pod.SecurityContext)
+		}
+		if pod.ServiceAccountName != name {
+			t.Errorf("%s has the account %s", name, pod.ServiceAccountName)
+		}
 	}
-	if diff := cmp.Diff(want, pod.Containers[0].SecurityContext); diff != "" {
-		t.Errorf("security context (-want +got):\n%s", diff)
+}
+
+// A certificate from elsewhere needs no renewer, but somebody has to say whom to trust.
+func TestCertificateCanComeFromElsewhere(t *testing.T) {
+	const secret, injected = "webhook.certificate.secret=mine", `webhook.certificate.annotations.cert-manager\.io/inject-ca-from=dra-numa/mine`
+	const bundle = "webhook.certificate.caBundle=-----BEGIN CERTIFICATE-----\nx\n"
+	configurations := func(rendered string) (metadata []metav1.ObjectMeta, clients []admissionregistration.WebhookClientConfig) {
+		validating := named[admissionregistration.ValidatingWebhookConfiguration](t, rendered, "ValidatingWebhookConfiguration", webhookName)
+		mutating := named[admissionregistration.MutatingWebhookConfiguration](t, rendered, "MutatingWebhookConfiguration", webhookName)
+		for _, entry := range validating.Webhooks {
+			clients = append(clients, entry.ClientConfig)
+		}
+		for _, entry := range mutating.Webhooks {
+			clients = append(clients, entry.ClientConfig)
+		}
+		return []metav1.ObjectMeta{validating.ObjectMeta, mutating.ObjectMeta}, clients
 	}
-	if len(pod.Volumes) > 0 || pod.HostNetwork || pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot {
-		t.Errorf("volumes %v, host network %t, security context %+v", pod.Volumes, pod.HostNetwork, pod.SecurityContext)
+	on := []string{"webhook.enabled=true", "webhook.mirrorRequests=true", "commonAnnotations.owner=us"}
+	metadata, clients := configurations(mustRender(t, append(on, secret, injected)...))
+	for _, meta := range metadata {
+		if want := map[string]string{"owner": "us", "cert-manager.io/inject-ca-from": "dra-numa/mine"}; !maps.Equal(meta.Annotations, want) {
+			t.Errorf("annotations %q", meta.Annotations)
+		}
+	}
+	for _, client := range clients {
+		if client.CABundle != nil || client.Service == nil {
+			t.Errorf("%+v", client)
+		}
+	}
+	_, clients = configurations(mustRender(t, append(on, secret, bundle)...))
+	for _, client := range clients {
+		if string(client.CABundle) != "-----BEGIN CERTIFICATE-----\nx\n" || client.Service == nil {
+			t.Errorf("%+v", client)
+		}
+	}
+	for _, set := range []string{injected, bundle} {
+		if _, stderr, err := render(t, append(on, set)...); err == nil || !strings.Contains(stderr, "caBundle and annotations need webhook.certificate.secret") {
+			t.Errorf("%s without a Secret: %v, %s", set, err, stderr)
+		}
+	}
+}
+
+// Without the webhook, enforce would promise something that nobody does.
+func TestEnforceNeedsTheWebhook(t *testing.T) {
+	const want = "webhook.mirrorRequests=enforce needs webhook.enabled=true"
+	if _, stderr, err := render(t, "webhook.mirrorRequests=enforce"); err == nil || !strings.Contains(stderr, want) {
+		t.Errorf("%v, %s", err, stderr)
+	}
+}
+
+// The entry that enforces is there, and trusted, before it refuses anything: what is added
+// when it begins to refuse would refuse everything until somebody fills in whom to trust.
+func TestEntryOfEnforceIsThereBefore(t *testing.T) {
+	entry := func(set string) admissionregistration.ValidatingWebhook {
+		config := named[admissionregistration.ValidatingWebhookConfiguration](t, mustRender(t, "webhook.enabled=true", set), "ValidatingWebhookConfiguration", webhookName)
+		index := slices.IndexFunc(config.Webhooks, func(entry admissionregistration.ValidatingWebhook) bool {
+			return entry.Name == "enforce.webhook.dra.numa"
+		})
+		if index < 0 {
+			t.Fatalf("with %s there is no entry", set)
+		}
+		return config.Webhooks[index]
+	}
+	enforced := entry("webhook.mirrorRequests=enforce")
+	if len(enforced.MatchConditions) != 2 {
+		t.Errorf("conditions %+v", enforced.MatchConditions)
+	}
+	for _, set := range []string{"webhook.mirrorRequests=true", "webhook.mirrorRequests=false"} {
+		before := entry(set)
+		if len(before.MatchConditions) != 1 || before.MatchConditions[0].Expression != "false" || *before.FailurePolicy != admissionregistration.Ignore {
+			t.Errorf("with %s: conditions %+v, %s", set, before.MatchConditions, *before.FailurePolicy)
+		}
+		before.MatchConditions, before.FailurePolicy = enforced.MatchConditions, enforced.FailurePolicy
+		if diff := cmp.Diff(enforced, before); diff != "" {
+			t.Errorf("entry that is enforced, and with %s:\n%s", set, diff)
+		}
 	}
 }
 
@@ -163,10 +277,10 @@ func TestWebhookHasNoRightsOnItsNode(t *testing.T) {
 func TestOnlyWhatRefusesFailsClosed(t *testing.T) {
 	for set, want := range map[string]map[string]string{
 		"webhook.mirrorRequests=true,webhook.failurePolicy=Ignore": {
-			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore",
+			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore", "enforce": "Ignore",
 		},
 		"webhook.mirrorRequests=true,webhook.failurePolicy=Fail": {
-			"parameters": "Fail", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore",
+			"parameters": "Fail", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore", "enforce": "Ignore",
 		},
 		"webhook.mirrorRequests=enforce,webhook.failurePolicy=Ignore": {
 			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore", "enforce": "Fail",
@@ -224,10 +338,16 @@ func TestNetworkPolicyOpensOnePort(t *testing.T) {
 		},
 	} {
 		rendered := mustRender(t, append(tc.set, set...)...)
-		policy := object[networking.NetworkPolicy](t, rendered, "NetworkPolicy")
+		policy := named[networking.NetworkPolicy](t, rendered, "NetworkPolicy", webhookName)
 		tc.want.PodSelector.MatchLabels = named[appsv1.Deployment](t, rendered, "Deployment", webhookName).Spec.Selector.MatchLabels
 		if diff := cmp.Diff(tc.want, policy.Spec); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		renewer := named[networking.NetworkPolicy](t, rendered, "NetworkPolicy", renewerName)
+		tc.want.PodSelector.MatchLabels = named[appsv1.Deployment](t, rendered, "Deployment", renewerName).Spec.Selector.MatchLabels
+		tc.want.Ingress = nil
+		if diff := cmp.Diff(tc.want, renewer.Spec); diff != "" {
+			t.Errorf("of the renewer, %s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -80,6 +80,13 @@ var _ = Describe("a release with other names", withNames, Ordered, func() {
 		wrong := configured(`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", "placement": "nowhere"}`, newClaim("wrong", core))
 		_, err = claims.Create(ctx, wrong, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		Expect(err).To(MatchError(ContainSubstring("denied the request")))
+
+		By("having its certificate renewed by the renewer of the release")
+		renewers := cluster.Kubernetes.AppsV1().Deployments(otherNamespace)
+		renewer, err := renewers.Get(ctx, otherName+"-webhook-renewer", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(renewer.Status.AvailableReplicas).To(BeEquivalentTo(1), "pods of the renewer")
+		Expect(logOf(ctx, diagnosis.Renewer)).To(ContainSubstring("New certificate"))
 	})
 
 	It("is found by kubectl numa, which believes no look-alike", func(ctx context.Context) {

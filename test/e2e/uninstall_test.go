@@ -176,6 +176,12 @@ func objectsOfRelease(ctx context.Context) (found []string) {
 	all, kubernetes := metav1.ListOptions{}, cluster.Kubernetes
 	sets, err := kubernetes.AppsV1().DaemonSets(*driverNamespace).List(ctx, all)
 	note("DaemonSet", names(sets.Items), err)
+	deployments, err := kubernetes.AppsV1().Deployments(*driverNamespace).List(ctx, all)
+	note("Deployment", names(deployments.Items), err)
+	secrets, err := kubernetes.CoreV1().Secrets(*driverNamespace).List(ctx, all)
+	note("Secret", names(secrets.Items), err)
+	validating, err := kubernetes.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, all)
+	note("ValidatingWebhookConfiguration", names(validating.Items), err)
 	jobs, err := kubernetes.BatchV1().Jobs(*driverNamespace).List(ctx, all)
 	note("Job", names(jobs.Items), err)
 	accounts, err := kubernetes.CoreV1().ServiceAccounts(*driverNamespace).List(ctx, all)

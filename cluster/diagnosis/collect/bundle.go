@@ -84,7 +84,7 @@ func (c *collector) replicaSets(ctx context.Context) {
 	if len(installed.Deployments) == 0 {
 		return
 	}
-	list, err := c.client.AppsV1().ReplicaSets(installed.Namespace).List(ctx, labelled(diagnosis.Webhook))
+	list, err := c.client.AppsV1().ReplicaSets(installed.Namespace).List(ctx, selected(diagnosis.WebhookSelector()))
 	if err != nil {
 		c.missing("", diagnosis.WebhookName, "ReplicaSets", err)
 		return

@@ -115,7 +115,7 @@ func (c *collector) programs(ctx context.Context, namespace string) {
 		return // a check of the installation reports it
 	}
 	c.daemonSets(ctx)
-	if deployments, err := c.client.AppsV1().Deployments(found.Namespace).List(ctx, labelled(diagnosis.Webhook)); err != nil {
+	if deployments, err := c.client.AppsV1().Deployments(found.Namespace).List(ctx, selected(diagnosis.WebhookSelector())); err != nil {
 		c.unread("", diagnosis.WebhookName, "Deployments", err)
 	} else {
 		found.Deployments = pointers(deployments.Items, func(o *appsv1.Deployment) { o.ManagedFields = nil })
@@ -141,8 +141,10 @@ func (c *collector) daemonSets(ctx context.Context) {
 }
 
 // labelled returns options for objects with the chart's labels for a program.
-func labelled(program diagnosis.Program) metav1.ListOptions {
-	return metav1.ListOptions{LabelSelector: program.Selector(), ResourceVersion: "0"}
+func labelled(program diagnosis.Program) metav1.ListOptions { return selected(program.Selector()) }
+
+func selected(labels string) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: labels, ResourceVersion: "0"}
 }
 
 // pointers returns pointers to the items of a list. lighten makes each item smaller.

@@ -103,7 +103,7 @@ func said(command []string) string {
 
 func newServer() *server {
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
-	daemons, webhooks := "?labelSelector="+diagnosis.Daemon.Selector(), "?labelSelector="+diagnosis.Webhook.Selector()
+	daemons, webhooks := "?labelSelector="+diagnosis.Daemon.Selector(), "?labelSelector="+diagnosis.WebhookSelector()
 	const apps = "/apis/apps/v1/namespaces/dra-numa/"
 	logs := "/api/v1/namespaces/dra-numa/pods/"
 	exec := podexec.Handler(func(_ string, command []string) (string, string, int) { return said(command), "", 0 })

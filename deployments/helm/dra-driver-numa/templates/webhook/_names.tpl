@@ -2,7 +2,25 @@
 {{ include "dra-driver-numa.fullname" . }}-webhook
 {{- end }}
 
+{{/* What makes and renews the webhook's certificate. */}}
+{{- define "dra-driver-numa.webhook.renewer" -}}
+{{ include "dra-driver-numa.fullname" . }}-webhook-renewer
+{{- end }}
+
+{{/* Labels and annotations of a webhook configuration. */}}
+{{- define "dra-driver-numa.webhook.metadata" -}}
+labels:
+  {{- include "dra-driver-numa.labels" (list . "webhook") | nindent 2 }}
+{{- with merge (dict) .Values.webhook.certificate.annotations .Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{- define "dra-driver-numa.webhook.service" -}}
+{{- with .Values.webhook.certificate.caBundle -}}
+caBundle: {{ b64enc . }}
+{{ end -}}
 service:
   name: {{ include "dra-driver-numa.webhook" . }}
   namespace: {{ include "dra-driver-numa.namespace" . }}

@@ -1,4 +1,6 @@
-package main
+// Package tlsfiles reads the files of a server that uses TLS, again when they have changed:
+// certificates are renewed while the server runs.
+package tlsfiles
 
 import (
 	"crypto/tls"
@@ -9,20 +11,21 @@ import (
 	"sync"
 )
 
-// tlsFiles are the files of a server that uses TLS. They are read again when they have
-// changed, because certificates are renewed while the server runs.
-type tlsFiles struct {
-	certificate, key string
-	clientsCA        string // of certificates that clients must have; "" if they need none
+// Files are the names of the files. Several goroutines can use them at the same time.
+type Files struct {
+	Certificate, Key string
+	// ClientsCA is of the certificates that clients must have; "" if they need none.
+	ClientsCA string
 
 	mu     sync.Mutex
 	read   []fs.FileInfo // as they were when config was made
 	config *tls.Config
 }
 
-// current returns the configuration of the files as they are now. While one of them cannot
-// be read, or they do not belong together, it returns the last one that was whole.
-func (f *tlsFiles) current() (*tls.Config, error) {
+// Current returns the configuration of the files as they are now. While one of them cannot
+// be read, or they do not belong together, it returns the last one that was whole. It is an
+// error if there has been none yet.
+func (f *Files) Current() (*tls.Config, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, err := f.stat()
@@ -37,34 +40,34 @@ func (f *tlsFiles) current() (*tls.Config, error) {
 	case err == nil:
 		f.config, f.read = config, now
 	case f.config == nil:
-		return nil, fmt.Errorf("read TLS files of the metrics: %w", err)
+		return nil, err
 	}
 	return f.config, nil
 }
 
-func (f *tlsFiles) load() (*tls.Config, error) {
-	certificate, err := tls.LoadX509KeyPair(f.certificate, f.key)
+func (f *Files) load() (*tls.Config, error) {
+	certificate, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
 	if err != nil {
 		return nil, err
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
-	if f.clientsCA == "" {
+	if f.ClientsCA == "" {
 		return config, nil
 	}
-	text, err := os.ReadFile(f.clientsCA)
+	text, err := os.ReadFile(f.ClientsCA)
 	if err != nil {
 		return nil, err
 	}
 	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 	if !config.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate", f.clientsCA)
+		return nil, fmt.Errorf("%s has no certificate", f.ClientsCA)
 	}
 	return config, nil
 }
 
 // stat follows links: kubelets replace the files of a volume by changing one.
-func (f *tlsFiles) stat() (infos []fs.FileInfo, err error) {
-	for _, name := range []string{f.certificate, f.key, f.clientsCA} {
+func (f *Files) stat() (infos []fs.FileInfo, err error) {
+	for _, name := range []string{f.Certificate, f.Key, f.ClientsCA} {
 		if name == "" {
 			continue
 		}

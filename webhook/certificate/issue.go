@@ -1,7 +1,6 @@
-package webhook
+package certificate
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -29,22 +27,23 @@ const (
 	clockSkew = time.Hour
 )
 
-// Keys of the Secret's data. keyAuthorities has the current authority and, until it
-// expires, the previous one: a replica may not have seen the new one yet.
+// Keys of the Secret's data, as in Secrets of cert-manager. KeyAuthorities has the current
+// authority and, until it expires, the previous one: the webhook may not have seen the new
+// certificate yet.
 const (
-	keyAuthorities = "ca.crt"
-	keyCertificate = "tls.crt"
-	keyPrivate     = "tls.key"
+	KeyAuthorities = "ca.crt"
+	KeyCertificate = "tls.crt"
+	KeyPrivate     = "tls.key"
 )
 
 // check says why the Secret's data cannot serve as the certificate of a server with these
 // names. It is nil if the certificate is valid and does not expire soon.
 func check(data map[string][]byte, names []string, now time.Time) error {
-	pair, err := tls.X509KeyPair(data[keyCertificate], data[keyPrivate])
+	pair, err := tls.X509KeyPair(data[KeyCertificate], data[KeyPrivate])
 	if err != nil {
 		return err
 	}
-	if err := verify(pair.Leaf, data[keyAuthorities], names, now); err != nil {
+	if err := verify(pair.Leaf, data[KeyAuthorities], names, now); err != nil {
 		return err
 	}
 	if left := pair.Leaf.NotAfter.Sub(now); left < renewal {
@@ -66,9 +65,9 @@ func verify(certificate *x509.Certificate, authorities []byte, names []string, n
 	return nil
 }
 
-// issue makes a certificate with an authority of its own. It keeps the authority in
-// previous that is still valid.
-func issue(names []string, previous []byte, now time.Time) (map[string][]byte, error) {
+// Issue makes a certificate with an authority of its own: the data of the Secret. It keeps
+// the newest authority in previous, unless that has expired.
+func Issue(names []string, previous []byte, now time.Time) (map[string][]byte, error) {
 	authority := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: deviceclasses.DriverName + " webhook authority"},
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(validity), IsCA: true, BasicConstraintsValid: true,
@@ -99,9 +98,9 @@ func issue(names []string, previous []byte, now time.Time) (map[string][]byte, e
 		return nil, err
 	}
 	return map[string][]byte{
-		keyAuthorities: append(authorityText, stillValid(previous, now)...),
-		keyCertificate: certificate,
-		keyPrivate:     pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		KeyAuthorities: append(authorityText, stillValid(previous, now)...),
+		KeyCertificate: certificate,
+		KeyPrivate:     pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 	}, nil
 }
 
@@ -130,13 +129,4 @@ func stillValid(list []byte, now time.Time) []byte {
 		return nil
 	}
 	return pem.EncodeToMemory(block)
-}
-
-// load is the certificate to serve.
-func load(data map[string][]byte) (*tls.Certificate, error) {
-	if !bytes.HasPrefix(data[keyAuthorities], []byte("-----BEGIN CERTIFICATE-----")) {
-		return nil, errors.New(keyAuthorities + ": no certificate")
-	}
-	pair, err := tls.X509KeyPair(data[keyCertificate], data[keyPrivate])
-	return &pair, err
 }
