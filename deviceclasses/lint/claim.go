@@ -64,6 +64,7 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 		l.addTo(caches, class, ask, config)
 		if l.ofZones(class, ask) {
 			findings = append(findings, l.capacityKeys(ask)...)
+			findings = append(findings, checkAmounts(ask)...)
 			elsewhere := slices.ContainsFunc(asks, ask.hasMemoryBeside)
 			findings = append(findings, checkMemory(ask, config.Zone.MemoryPolicy, elsewhere)...)
 			if !oneFirst[ask.request] {
