@@ -56,6 +56,7 @@ func checkHugepages(pod *corev1.Pod, shares []accounting.Share) (findings []Find
 		for _, share := range shares {
 			held.Add(share.Amounts[name])
 		}
+		held.Format = resource.BinarySI
 		if limit := limits[name]; limit.Cmp(held) > 0 {
 			findings = append(findings, warn(HugepagesNoClaim, limitField(pod, name),
 				"the pod may use %s, but its claims hold %s, so the rest may be those of another pod's claim: request all of them from a zone", limit.String(), held.String()))
