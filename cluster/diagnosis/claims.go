@@ -99,13 +99,13 @@ func notPinned(f *Facts) (findings []Finding) {
 // staleSlices finds slices of nodes that do not exist. The scheduler may count their
 // devices as there.
 func staleSlices(f *Facts) (findings []Finding) {
-	var told []string
+	nodes, told := f.nodeObjects(), make(map[string]bool)
 	for _, slice := range f.zones() {
 		name := *slice.Spec.NodeName
-		if f.Objects.Node(name) != nil || slices.Contains(told, name) {
+		if nodes[name] != nil || told[name] {
 			continue
 		}
-		told = append(told, name)
+		told[name] = true
 		findings = append(findings, Finding{Node: name, Component: driver.Name, Setting: "ResourceSlices", Expected: "only of nodes that exist", Detected: "no Node " + name})
 	}
 	return findings

@@ -39,9 +39,9 @@ the files of sys and proc that topology reads. For these, gather runs a program
 in the driver's pod on that node, if you are allowed to.
 
 The bundle has no secrets: no environments and arguments of containers, no
-annotations of other programs, and no parameters for other drivers. It does have
-names, labels and images. If gather cannot read something, the bundle has the
-reason.`,
+annotations of other programs, and no parameters for other drivers. It has no
+ids of machines and no addresses. It does have names, labels and images. If
+gather cannot read something, the bundle has the reason.`,
 		Example: c.examples(`
 # write a file that is named after the time
 gather
