@@ -92,9 +92,10 @@ func runsImage(pod *corev1.Pod, name string) bool {
 
 // cgroupWriter finds pods with claims whose cpusets CRI-O changes, too.
 func cgroupWriter(f *Facts) (findings []Finding) {
+	users := f.users()
 	for _, pod := range f.Objects.Pods {
 		value, set := pod.Annotations[loadBalancing]
-		if !set || snapshot.Finished(pod) || !f.usesOurs(pod) {
+		if !set || snapshot.Finished(pod) || !slices.ContainsFunc(users[pod.UID], ours) {
 			continue
 		}
 		findings = append(findings, Finding{
@@ -221,6 +222,7 @@ func (f *Facts) tuningClaims() map[string][]string {
 
 // performanceAnnotation finds pods for which CRI-O changes what their claims set.
 func performanceAnnotation(f *Facts) (findings []Finding) {
+	users := f.users()
 	for _, pod := range f.Objects.Pods {
 		if snapshot.Finished(pod) {
 			continue
@@ -230,8 +232,8 @@ func performanceAnnotation(f *Facts) (findings []Finding) {
 			if !set {
 				continue
 			}
-			for _, claim := range f.Objects.Claims {
-				if claim.Namespace != pod.Namespace || !reservedFor(claim, pod.UID) || !slices.ContainsFunc(tunings(claim, pod.Spec.NodeName), tuning.sets) {
+			for _, claim := range users[pod.UID] {
+				if claim.Namespace != pod.Namespace || !slices.ContainsFunc(tunings(claim, pod.Spec.NodeName), tuning.sets) {
 					continue
 				}
 				findings = append(findings, Finding{

@@ -8,7 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/test/measure"
 )
 
 // Of 5,000 nodes, every tenth does not answer. All questions together take minutes, because
@@ -64,4 +67,31 @@ func TestAQuestionIsBoundedAsAWhole(t *testing.T) {
 			t.Errorf("after the user has stopped: %+v", lacking)
 		}
 	})
+}
+
+// The driver's pods are found once, not for each node.
+func TestAskingPodsIsLinear(t *testing.T) {
+	took := func(count int) time.Duration {
+		facts := factsOf(t, newServer())
+		first := facts.DaemonPods()[0]
+		var nodes []string
+		for i := range count {
+			pod := first.DeepCopy()
+			pod.Name, pod.Spec.NodeName = fmt.Sprintf("pod-%d", i), fmt.Sprintf("n%d", i)
+			facts.Objects.Pods = append(facts.Objects.Pods, pod)
+			nodes = append(nodes, pod.Spec.NodeName)
+		}
+		shortest := time.Hour
+		for range 3 {
+			begin := measure.CPUTime()
+			_, unread := States(t.Context(), func(context.Context, *corev1.Pod, string, []string) ([]byte, error) { return nil, errors.New("gone") }, facts, nodes)
+			if shortest = min(shortest, measure.CPUTime()-begin); len(unread) != count {
+				t.Fatalf("%d nodes are unread, the first is %+v", len(unread), unread[0])
+			}
+		}
+		return shortest
+	}
+	if small, large := took(500), took(2000); large > 9*small {
+		t.Errorf("500 nodes take %s of CPU time, and 2,000 nodes %s", small, large)
+	}
 }
