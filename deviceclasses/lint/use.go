@@ -68,30 +68,40 @@ func (l *Linter) checkNames(pod *corev1.Pod, entry string, requests []resourceap
 }
 
 // unused returns the requests of a claim for devices of this driver, if no container uses
-// any of them. A claim that only looks at devices holds nothing.
+// any of them. A claim that only looks at devices holds nothing. Selectors are evaluated
+// only if some request is not used.
 func (l *Linter) unused(pod *corev1.Pod, entry string, spec *resourceapi.ResourceClaimSpec) (names []string) {
-	for _, ask := range asksOf("", *spec) {
-		class := l.known.DeviceClass(ask.class)
-		if class == nil || ask.admin {
-			continue
-		}
-		gets := l.known.Selectors().Try(class.Spec.Selectors, ask.selectors)
-		if ours := gets.Zones || gets.Caches || gets.Functions; !ours || gets.Foreign || gets.Incomplete {
-			continue
-		}
-		used := slices.ContainsFunc(containers(pod), func(container placed) bool {
+	used := func(ask ask) bool {
+		return slices.ContainsFunc(containers(pod), func(container placed) bool {
 			return slices.ContainsFunc(container.Resources.Claims, func(ref corev1.ResourceClaim) bool {
 				return ref.Name == entry && (ref.Request == "" || ref.Request == ask.request)
 			})
 		})
-		if used {
+	}
+	asks := asksOf("", *spec)
+	if !slices.ContainsFunc(asks, func(ask ask) bool { return !used(ask) }) {
+		return nil
+	}
+	for _, ask := range asks {
+		switch {
+		case ask.admin || !l.getsOurs(ask):
+		case used(ask):
 			return nil
-		}
-		if !slices.Contains(names, ask.request) {
+		case !slices.Contains(names, ask.request):
 			names = append(names, ask.request)
 		}
 	}
 	return names
+}
+
+// getsOurs reports whether the request gets devices of this driver, and no others.
+func (l *Linter) getsOurs(ask ask) bool {
+	class := l.known.DeviceClass(ask.class)
+	if class == nil {
+		return false
+	}
+	gets := l.known.Selectors().Try(class.Spec.Selectors, ask.selectors)
+	return (gets.Zones || gets.Caches || gets.Functions) && !gets.Foreign && !gets.Incomplete
 }
 
 // maxNamed is the number of requests that a message names: the API server cuts long ones.
